@@ -1,0 +1,354 @@
+/*
+ * libstrand: structured concurrency for C. This header is the core: running, strands,
+ * scopes, cancelling, exceptions, time. Further headers: strand/pool.h (options and
+ * attributes), strand/io.h (waiting for the outside), strand/debug.h (looking inside).
+ *
+ * Five rules hold for every function of every header:
+ *
+ *  1. Results     What a caller expects is a value: >= 0, or a negated errno code.
+ *                 What it does not expect is an exception. errno is never used.
+ *  2. Blocking    Functions marked STRAND_BLOCKS may suspend the caller. Each is a
+ *                 cancellation point: when interrupted it throws and does nothing.
+ *  3. Ownership   Everything belongs to a scope and is gone when the scope is left.
+ *                 Handles are values; a stale one is detected, never followed.
+ *  4. Memory      A child may use its parent's locals that outlive the scope it is
+ *                 anchored to, unless the parent runs on an opened fibre. Arguments
+ *                 can be copied in instead.
+ *  5. Threads     Any strand may call any function, unless it says "owner only" (the
+ *                 strand that opened the scope) or "any thread" (no strand needed).
+ *                 A call from a plain thread that is not allowed one is misuse.
+ *
+ * Misuse is reported with what was done and where the object was made, after the hook
+ * of the options has run; then the program ends by abort().
+ */
+#ifndef STRAND_H
+#define STRAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if !defined(__EXCEPTIONS)
+#error "strand.h needs -fexceptions (pkg-config --cflags strand): without it clean-ups are skipped in silence"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define STRAND_VERSION_MAJOR 0
+#define STRAND_VERSION_MINOR 1
+#define STRAND_VERSION_PATCH 0
+
+/** "major.minor.patch" of the library that runs (the macros say what was compiled against). Any thread. */
+const char *strand_version(void);
+
+#define STRAND_NORETURN __attribute__((noreturn))
+
+/* Under clang -Wthread-safety a blocking call inside STRAND_NO_SUSPEND is a compile-time warning. */
+#if defined(__clang__)
+struct __attribute__((capability("no-suspend section"))) strand_section_ {
+    char unused;
+};
+extern struct strand_section_ strand_no_suspend_;
+#define STRAND_BLOCKS __attribute__((locks_excluded(strand_no_suspend_)))
+#else
+#define STRAND_BLOCKS
+#endif
+
+typedef struct {
+    uint64_t bits[2];
+} strand; /* {0}: none; safe to keep after the strand's end */
+
+typedef struct {
+    uint64_t bits[2];
+} strand_scope; /* {0}: none; goes stale when the scope is left */
+
+typedef struct {
+    int64_t ns;
+} strand_time; /* an instant of the monotonic clock, in nanoseconds; {0}: none */
+
+typedef void *strand_fn(void *arg); /* what it returns, its joiner gets */
+
+typedef struct strand_attr strand_attr;       /* strand/pool.h: name, stack size, drop function */
+typedef struct strand_options strand_options; /* strand/pool.h: threads, scheduler, seed, hooks */
+
+/* ---- exceptions: a kind, a message, a trace ------------------------------------ */
+
+typedef struct strand_kind { /* make your own: static const, with a parent below STRAND_ERROR */
+    const char *name;
+    const struct strand_kind *parent;
+} strand_kind;
+
+extern const strand_kind STRAND_ANY;             /* the root of the tree of kinds */
+extern const strand_kind STRAND_INTERRUPTED;     /*   by a source; not an error, never thrown by hand */
+extern const strand_kind STRAND_ERROR;           /*   what "catch all errors" means */
+extern const strand_kind STRAND_TIMED_OUT;       /*     a deadline block was left by its deadline */
+extern const strand_kind STRAND_CHILD_CANCELLED; /*     joined a child that ended interrupted */
+extern const strand_kind STRAND_LIVE_STRANDS;    /*     a scope was left with strands still anchored to it */
+extern const strand_kind STRAND_SYSTEM;          /*     the system refused; carries an errno code */
+
+typedef struct strand_exception strand_exception;
+
+/** What happened, in words. Valid as long as e is. */
+const char *strand_exception_text(const strand_exception *e);
+/** A negated errno code, or 0 if there is none. */
+int strand_exception_code(const strand_exception *e);
+/** The kind it was thrown with. */
+const strand_kind *strand_exception_kind(const strand_exception *e);
+/** Whether its kind is `kind` or below it. */
+bool strand_exception_is(const strand_exception *e, const strand_kind *kind);
+/** The pointer given to strand_throw_with, or NULL. Owned by e. */
+void *strand_exception_payload(const strand_exception *e);
+/** The exception that led to this one, or NULL. Owned by e. */
+const strand_exception *strand_exception_cause(const strand_exception *e);
+/** The i-th exception (from 0) that this one pushed aside, or NULL past the last. Owned by e. */
+const strand_exception *strand_exception_suppressed(const strand_exception *e, size_t i);
+/** For interrupted and child-cancelled: who asked (a strand's name), and why; "" if nobody said. */
+const char *strand_exception_who(const strand_exception *e);
+const char *strand_exception_why(const strand_exception *e);
+/** How far a composite operation had come when it was interrupted (bytes), else 0. */
+uint64_t strand_exception_progress(const strand_exception *e);
+/** Print kind, message, trace across strands, causes and suppressed ones to the descriptor. Any thread. */
+void strand_exception_print(const strand_exception *e, int fd);
+/** Hold e beyond its catch block; give it back with strand_exception_release. Any thread. O(1). */
+strand_exception *strand_exception_keep(strand_exception *e);
+/** Give back what strand_exception_keep, strand_try or a fetch gave. NULL is allowed. Any thread. */
+void strand_exception_release(strand_exception *e);
+
+/**
+ * Throw a new exception with a printf-formatted message (kept up to 200 bytes), a trace taken here.
+ * Throwing kinds of STRAND_INTERRUPTED by hand is misuse; so is throwing outside of a strand. A throw that
+ * would leave a clean-up that runs because of another exception ends the program with both traces.
+ */
+STRAND_NORETURN void strand_throw(const strand_kind *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+struct strand_throw_info {
+    int code;                    /* negated errno code, or 0 */
+    void *payload;               /* for the catcher; or NULL */
+    void (*payload_free)(void *); /* called with payload when the exception is gone; or NULL */
+    strand_exception *cause;     /* a reference that the new exception takes over; or NULL */
+};
+/** strand_throw with more to say. */
+STRAND_NORETURN void strand_throw_with(const strand_kind *kind, const struct strand_throw_info *info, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/** Throw e again; takes the caller's reference over. In a catch block: rethrow(keep(e)). */
+STRAND_NORETURN void strand_rethrow(strand_exception *e);
+/** Attach e to the exception in flight (from a clean-up that may not throw); takes the reference over.
+ *  With none in flight it goes to the log hook. */
+void strand_suppress(strand_exception *e);
+/** Whether an exception is in flight, that is, whether a clean-up that asks runs because of one. */
+bool strand_unwinding(void);
+
+/** A result >= 0 is returned as it is; a negated errno code becomes a STRAND_SYSTEM exception. */
+int64_t strand_must(int64_t result);
+
+/**
+ * Run fn(arg). Returns NULL and stores what fn returned in *result (which may be NULL), or returns the
+ * exception that left fn, which the caller owns (strand_exception_release, or strand_rethrow).
+ * Works with every compiler, in C and in C++. Does not block by itself. About 5 ns without an exception.
+ */
+strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
+
+/*
+ * STRAND_TRY { ... } STRAND_CATCH(&STRAND_ERROR, e) { ... } STRAND_END
+ *
+ * The first matching block runs; what no block catches goes on. Blocks may be left by break, continue,
+ * return and goto. The exception belongs to the catch block and is released at its end. As with setjmp, a
+ * local that is written in the first block and read after it is volatile.
+ */
+#if defined(__clang__) || !defined(__x86_64__) || defined(STRAND_SETJMP)
+#define STRAND_TRY_SETJMP_(f) strand_setjmp_((f).jump)
+#define STRAND_TRY_FORM_ 1
+#else
+#define STRAND_TRY_SETJMP_(f) __builtin_setjmp((f).jump)
+#define STRAND_TRY_FORM_ 0
+#endif
+#define STRAND_TRY                                                                                                     \
+    {                                                                                                                  \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wshadow\"")                                  \
+        struct strand_try_ strand_f_ __attribute__((cleanup(strand_try_leave_)));                                      \
+        _Pragma("GCC diagnostic pop") strand_try_enter_(&strand_f_, STRAND_TRY_FORM_);                                 \
+        if (STRAND_TRY_SETJMP_(strand_f_) == 0) {
+#define STRAND_CATCH(kind, e)                                                                                          \
+    }                                                                                                                  \
+    else if (strand_catches_(&strand_f_, (kind)))                                                                      \
+    {                                                                                                                  \
+        strand_exception *e __attribute__((unused)) = strand_caught_(&strand_f_);
+#define STRAND_END                                                                                                     \
+    }                                                                                                                  \
+    }
+
+/* ---- scopes: children are anchored to a block of their parent's code ----------- */
+
+/*
+ * STRAND_SCOPE(s);               a scope that is left with the enclosing block, by whatever way
+ * STRAND_SCOPE_WITH(s, flags);   the same with flags:
+ *   STRAND_OPEN        others may spawn into it and hand strands off to it
+ *   STRAND_TOGETHER    the first failure of a child also cancels its siblings
+ *   STRAND_COLLECT     failures wait to be fetched (strand_scope_failure) and interrupt nobody
+ *   STRAND_FIRST_WINS  the first child that returns cancels the others (strand_scope_first)
+ *
+ * Leaving a scope cancels what is still anchored to it and waits, uninterruptibly, for its end. If children
+ * were left that the owner had neither joined nor cancelled, STRAND_LIVE_STRANDS is thrown, unless another
+ * exception is already on its way. A failure of a child that nobody has seen is thrown here at the latest.
+ */
+enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WINS = 8 };
+#define STRAND_SCOPE(name) STRAND_SCOPE_WITH(name, 0)
+#define STRAND_SCOPE_OPEN(name) STRAND_SCOPE_WITH(name, STRAND_OPEN)
+#define STRAND_SCOPE_WITH(name, flags)                                                                                 \
+    strand_scope name __attribute__((cleanup(strand_scope_leave_))) = strand_scope_enter_((flags), __FILE__, __LINE__)
+
+/**
+ * Wait for all children and consume them; results go to the drop functions. The first failure is thrown, further
+ * ones suppressed in it. Children cancelled by the owner or by a policy are expected to end interrupted; one
+ * cancelled by anybody else throws STRAND_CHILD_CANCELLED. Owner only. O(children).
+ */
+STRAND_BLOCKS void strand_scope_join(strand_scope scope);
+/**
+ * Cancel all children, those spawned later too; does not wait. `why` (may be NULL) is copied, up to 128 bytes.
+ * Owner only, unless the scope is open. Never interrupted. O(children).
+ */
+void strand_scope_cancel(strand_scope scope, const char *why);
+/**
+ * STRAND_FIRST_WINS: wait for the first child that returns a value, cancel the others, wait for them and consume
+ * them all. Returns the value; *winner (may be NULL) says whose. If all failed, the first failure is thrown with
+ * the others suppressed. With no children at all: misuse. Owner only.
+ */
+STRAND_BLOCKS void *strand_scope_first(strand_scope scope, strand *winner);
+/**
+ * STRAND_COLLECT: the next failure of a child, consumed with that child, in order of their ends; NULL if there is
+ * none now. The caller owns it. *child (may be NULL) gets the handle of the child it was. Does not block. Owner only.
+ */
+strand_exception *strand_scope_failure(strand_scope scope, strand *child);
+/**
+ * STRAND_COLLECT and STRAND_FIRST_WINS: wait until some child that is still anchored has ended and return its handle,
+ * in order of their ends, without consuming it; {0} when no child is left. Owner only.
+ */
+STRAND_BLOCKS strand strand_scope_next(strand_scope scope);
+/** How many children are anchored to the scope now (ended ones that are not consumed included). Owner only, or open. */
+size_t strand_scope_count(strand_scope scope);
+
+/*
+ * Until the end of the enclosing block:
+ *   STRAND_SHIELD;           puts off every source of interruption outside of the block, none inside
+ *   STRAND_DEADLINE(when);   interrupts the block at `when`; left by that, the block throws STRAND_TIMED_OUT
+ *   STRAND_NO_SUSPEND;       blocking in the block is misuse, reported with both places
+ *   STRAND_LOCAL(key, p);    strand_local(key) is p here, and in the children spawned here
+ */
+#define STRAND_SHIELD STRAND_GUARD_(strand_shield_, strand_shield_enter_())
+#define STRAND_DEADLINE(when) STRAND_GUARD_(strand_deadline_, strand_deadline_enter_((when), __FILE__, __LINE__))
+#define STRAND_NO_SUSPEND STRAND_GUARD_(strand_nosuspend_, strand_section_enter_(__FILE__, __LINE__))
+#define STRAND_LOCAL(key, value) STRAND_GUARD_(strand_local_, strand_local_enter_((key), (value)))
+
+/* ---- strands -------------------------------------------------------------------- */
+
+/**
+ * Run fn(arg) as the root strand of a new sub-process and wait for its end. Returns what fn returned. An exception
+ * that leaves it is printed and ends the program (exit status 1), unless the options ask to get it. `options` may be
+ * NULL: one pool of one thread, which is the calling thread. Any thread, but not inside a strand, unless the options
+ * ask for threads of its own. If the sub-process cannot be made, that too is an exception that leaves it.
+ */
+void *strand_run(const strand_options *options, strand_fn *fn, void *arg);
+
+/**
+ * Start fn(arg) as a child of scope. The child runs when a thread has time for it, in parallel with the caller if
+ * there are more threads. attr may be NULL. Does not block. Throws STRAND_SYSTEM if memory or stacks are refused, and
+ * then nothing was started. Owner only, unless the scope is open. O(1).
+ */
+strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg);
+/** The same with attributes; size bytes of `args` are copied, and fn gets the address of the copy, which lives as long
+ *  as the strand. With size 0, fn gets `args` itself. */
+strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size);
+
+/**
+ * Wait for the end of a child and consume it. Returns its value, or throws: the exception that it ended by, or
+ * STRAND_CHILD_CANCELLED if it was cancelled and ended interrupted. Owner of the child's scope only; once: a second
+ * join is misuse. A child that has not started may be run by the joiner's thread right here.
+ */
+STRAND_BLOCKS void *strand_join(strand child);
+/** Wait until a strand has ended, without consuming it. Anyone but itself, any number of times; at once if it is gone. */
+STRAND_BLOCKS void strand_wait(strand other);
+/** Whether it has ended. Does not block. */
+bool strand_ended(strand other);
+/**
+ * Interrupt a strand, lastingly. `why` (may be NULL) is copied, up to 128 bytes. Does not wait; does nothing to a strand
+ * that has ended; a second cancel changes nothing. Never interrupted.
+ */
+void strand_cancel(strand child, const char *why);
+/**
+ * Anchor a child to an open scope instead. Returns 0; -EINVAL if the scope is stale or not open (the anchor stays as it
+ * was). Into a scope of the child itself or of a strand below it: misuse. Owner of the child's present scope only.
+ */
+int strand_hand_off(strand child, strand_scope to);
+/** The calling strand; {0} outside of strands. Any thread. */
+strand strand_self(void);
+/** A number that no other strand of this process ever had; 0 for {0}. Any thread. */
+uint64_t strand_id(strand s);
+/** The name of the calling strand (its attribute, else "root" or "strand"). */
+const char *strand_name(void);
+/** Let others run: a cancellation point that always gives way. */
+STRAND_BLOCKS void strand_yield(void);
+/** A cancellation point that never gives way: throws if the caller is interrupted, else returns. A few ns. */
+STRAND_BLOCKS void strand_checkpoint(void);
+
+/* ---- strand-local values ---------------------------------------------------------- */
+
+typedef struct strand_key { /* make your own: static; its address is the key */
+    const char *name;
+} strand_key;
+/** The innermost value bound to key by STRAND_LOCAL, here or in the spawner of the strand at the time of the spawn; or
+ *  NULL. What the pointer points to has to live as long as the strands that can read it. O(bindings). */
+void *strand_local(const strand_key *key);
+
+/* ---- time ------------------------------------------------------------------------- */
+
+#define STRAND_US INT64_C(1000) /* in nanoseconds */
+#define STRAND_MS (1000 * STRAND_US)
+#define STRAND_S (1000 * STRAND_MS)
+
+/** The monotonic clock now; inside a seeded run, its virtual time. Any thread. */
+strand_time strand_now(void);
+/** now + ns, saturating at the ends. Any thread. */
+strand_time strand_in(int64_t ns);
+/** Sleep for ns nanoseconds; 0 and less: a yield. */
+STRAND_BLOCKS void strand_sleep(int64_t ns);
+/** Sleep until an instant; one that has passed: a yield. */
+STRAND_BLOCKS void strand_sleep_until(strand_time when);
+
+/* ---- behind the macros ------------------------------------------------------------- */
+
+struct strand_try_ {
+    void *jump[8];
+    struct strand_try_ *outer;
+    void *in_flight;
+    strand_exception *caught;
+    uint32_t state, form, floor, shield, depth, unused;
+};
+struct strand_guard_ {
+    uint64_t bits[3];
+    void (*leave)(struct strand_guard_ *guard);
+};
+
+int strand_setjmp_(void **jump) __attribute__((returns_twice));
+void strand_try_enter_(struct strand_try_ *frame, uint32_t form);
+void strand_try_leave_(struct strand_try_ *frame);
+bool strand_catches_(struct strand_try_ *frame, const strand_kind *kind);
+strand_exception *strand_caught_(struct strand_try_ *frame);
+strand_scope strand_scope_enter_(unsigned flags, const char *file, int line);
+void strand_scope_leave_(strand_scope *scope);
+struct strand_guard_ strand_shield_enter_(void);
+struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, int line);
+struct strand_guard_ strand_section_enter_(const char *file, int line);
+struct strand_guard_ strand_local_enter_(const strand_key *key, void *value);
+void strand_guard_leave_(struct strand_guard_ *guard);
+
+#define STRAND_PASTE2_(a, b) a##b
+#define STRAND_PASTE_(a, b) STRAND_PASTE2_(a, b)
+#define STRAND_GUARD_(name, enter)                                                                                     \
+    struct strand_guard_ STRAND_PASTE_(name, __COUNTER__) __attribute__((cleanup(strand_guard_leave_), unused)) = enter
+
+#ifdef __cplusplus
+}
+#endif
+#endif
