@@ -1,0 +1,104 @@
+/*
+ * The heap of heap.h. Four children per node: the array of a million timers is ten levels deep, and the four children
+ * share a cache line.
+ */
+#include "heap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { HEAP_FIRST = 64 };
+
+void heap_init(struct heap *heap)
+{
+    heap->entries = NULL;
+    heap->count = heap->capacity = 0;
+}
+
+void heap_close(struct heap *heap)
+{
+    free(heap->entries);
+    heap_init(heap);
+}
+
+static void place(struct heap *heap, uint32_t at, struct heap_entry entry)
+{
+    heap->entries[at] = entry;
+    entry.node->place = at;
+}
+
+static void rise(struct heap *heap, uint32_t at, struct heap_entry entry)
+{
+    while (at > 0) {
+        uint32_t parent = (at - 1) / 4;
+        if (heap->entries[parent].key <= entry.key)
+            break;
+        place(heap, at, heap->entries[parent]);
+        at = parent;
+    }
+    place(heap, at, entry);
+}
+
+static void sink(struct heap *heap, uint32_t at, struct heap_entry entry)
+{
+    for (;;) {
+        uint64_t first = (uint64_t)at * 4 + 1;
+        if (first >= heap->count)
+            break;
+        uint32_t least = (uint32_t)first;
+        uint64_t end = first + 4 < heap->count ? first + 4 : heap->count;
+        for (uint32_t i = least + 1; i < end; i++)
+            if (heap->entries[i].key < heap->entries[least].key)
+                least = i;
+        if (heap->entries[least].key >= entry.key)
+            break;
+        place(heap, at, heap->entries[least]);
+        at = least;
+    }
+    place(heap, at, entry);
+}
+
+static int grow(struct heap *heap)
+{
+    uint32_t capacity = heap->capacity ? heap->capacity * 2 : HEAP_FIRST;
+    if (capacity < heap->capacity || capacity == HEAP_NOWHERE)
+        return -ENOMEM;
+    struct heap_entry *entries = realloc(heap->entries, capacity * sizeof *entries);
+    if (!entries)
+        return -ENOMEM;
+    heap->entries = entries;
+    heap->capacity = capacity;
+    return 0;
+}
+
+int heap_add(struct heap *heap, int64_t key, struct heap_node *node)
+{
+    if (heap->count == heap->capacity) {
+        int error = grow(heap);
+        if (error)
+            return error;
+    }
+    rise(heap, heap->count++, (struct heap_entry){key, node});
+    return 0;
+}
+
+void heap_remove(struct heap *heap, struct heap_node *node)
+{
+    uint32_t at = node->place;
+    ASSERT_SLOW(at < heap->count && heap->entries[at].node == node);
+    struct heap_entry last = heap->entries[--heap->count];
+    node->place = HEAP_NOWHERE;
+    if (last.node == node)
+        return;
+    if (at > 0 && heap->entries[(at - 1) / 4].key > last.key)
+        rise(heap, at, last);
+    else
+        sink(heap, at, last);
+}
+
+struct heap_node *heap_pop(struct heap *heap)
+{
+    struct heap_node *node = heap->entries[0].node;
+    heap_remove(heap, node);
+    return node;
+}

@@ -1,0 +1,38 @@
+/*
+ * A 4-ary min-heap of (key, node) pairs in one array. A node knows its place, so removal costs O(log n) without a
+ * search. Equal keys come out in no particular order. Not thread safe.
+ */
+#ifndef BASE_HEAP_H
+#define BASE_HEAP_H
+
+#include "base.h"
+
+#define HEAP_NOWHERE UINT32_MAX
+
+struct heap_node {
+    uint32_t place; /* HEAP_NOWHERE: in no heap */
+};
+
+struct heap_entry {
+    int64_t key;
+    struct heap_node *node;
+};
+
+struct heap {
+    struct heap_entry *entries;
+    uint32_t count, capacity;
+};
+
+void heap_init(struct heap *heap);
+void heap_close(struct heap *heap);
+/* Returns 0, or -ENOMEM and then the heap is as it was. */
+int heap_add(struct heap *heap, int64_t key, struct heap_node *node);
+void heap_remove(struct heap *heap, struct heap_node *node);
+struct heap_node *heap_pop(struct heap *heap); /* the least; not on an empty heap */
+
+static inline int64_t heap_least(const struct heap *heap)
+{
+    return heap->count ? heap->entries[0].key : INT64_MAX;
+}
+
+#endif

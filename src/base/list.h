@@ -1,0 +1,66 @@
+/*
+ * Intrusive doubly linked lists with a head of their own kind. An element that is in no list has next == NULL.
+ */
+#ifndef BASE_LIST_H
+#define BASE_LIST_H
+
+#include "base.h"
+
+struct link {
+    struct link *next, *prev;
+};
+
+static inline void list_init(struct link *head)
+{
+    head->next = head->prev = head;
+}
+
+static inline bool list_empty(const struct link *head)
+{
+    return head->next == head;
+}
+
+static inline void list_insert_(struct link *prev, struct link *next, struct link *link)
+{
+    link->prev = prev;
+    link->next = next;
+    prev->next = link;
+    next->prev = link;
+}
+
+static inline void list_push_front(struct link *head, struct link *link)
+{
+    list_insert_(head, head->next, link);
+}
+
+static inline void list_push_back(struct link *head, struct link *link)
+{
+    list_insert_(head->prev, head, link);
+}
+
+static inline void list_remove(struct link *link)
+{
+    link->prev->next = link->next;
+    link->next->prev = link->prev;
+    link->next = NULL;
+}
+
+static inline struct link *list_pop_front(struct link *head)
+{
+    struct link *link = head->next;
+    if (link == head)
+        return NULL;
+    list_remove(link);
+    return link;
+}
+
+static inline struct link *list_pop_back(struct link *head)
+{
+    struct link *link = head->prev;
+    if (link == head)
+        return NULL;
+    list_remove(link);
+    return link;
+}
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * Objects of one size, cut from chunks. A slab belongs to a sub-process; every thread takes from a cache of its own, and
+ * the caches exchange batches with the slab. Memory comes from a chunk source that never unmaps, so an address of an
+ * object can be read for ever: the first 8 bytes of an object are its owner's also while it is free (a word that says
+ * whether a handle is stale), the second 8 link the free ones.
+ *
+ * Who may call: slab_init, slab_close: one thread. slab_get, slab_put: the thread that owns the cache.
+ */
+#ifndef BASE_SLAB_H
+#define BASE_SLAB_H
+
+#include "base.h"
+
+#include <stdatomic.h>
+
+struct slab_object {
+    uint64_t word;
+    struct slab_object *next;
+};
+
+struct slab_source {
+    size_t chunk; /* bytes of a chunk, aligned to itself */
+    int (*take)(void **chunk);
+    void (*give)(void *chunk);
+    void (*pause)(void); /* in the spin loop of the slab's lock */
+};
+
+struct slab_chunk {
+    struct slab_chunk *next;
+};
+
+struct slab {
+    const struct slab_source *source;
+    size_t size;                     /* of an object; a multiple of 64 */
+    void (*construct)(void *object); /* once per object and chunk, on zeroed memory */
+    struct slab_chunk *chunks;       /* all of them */
+    char *bump, *end;                /* the part of the newest that was never handed out */
+    struct slab_object *free;        /* what the caches gave back */
+    atomic_flag lock;
+};
+
+struct slab_cache {
+    struct slab *slab;
+    struct slab_object *free;
+    uint32_t count;
+};
+
+void slab_init(struct slab *slab, const struct slab_source *source, size_t size, void (*construct)(void *object));
+/* All chunks go back, whatever is still in use. */
+void slab_close(struct slab *slab);
+int slab_refill_(struct slab_cache *cache);
+void slab_spill_(struct slab_cache *cache);
+/* Calls visit for every object that was ever handed out, in use or free. Nobody may take chunks meanwhile. */
+void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *arg);
+
+enum { SLAB_BATCH = 64, SLAB_KEEP = 4 * SLAB_BATCH };
+
+/* NULL: no memory. */
+static inline void *slab_get(struct slab_cache *cache)
+{
+    if (UNLIKELY(!cache->free) && slab_refill_(cache) < 0)
+        return NULL;
+    struct slab_object *object = cache->free;
+    cache->free = object->next;
+    cache->count--;
+    return object;
+}
+
+static inline void slab_put(struct slab_cache *cache, void *memory)
+{
+    struct slab_object *object = memory;
+    object->next = cache->free;
+    cache->free = object;
+    if (UNLIKELY(++cache->count > SLAB_KEEP))
+        slab_spill_(cache);
+}
+
+#endif
