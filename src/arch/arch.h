@@ -1,0 +1,195 @@
+/*
+ * The contract with the machine: all that differs by processor or operating system, behind one header. Nothing outside
+ * of src/arch knows the processor, and system calls are made here only. Every function that can fail returns a negated
+ * errno code; errno itself is never left to be read by a caller. What the functions promise is said here; how, in the
+ * .c file of the same name as the section.
+ */
+#ifndef ARCH_ARCH_H
+#define ARCH_ARCH_H
+
+#include "../base/base.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- context.c, context.h: execution contexts over Boost.Context --------------------------------------------- */
+
+typedef void *arch_context; /* a suspended context: the address of its saved frame, at the low end of its stack */
+
+struct arch_transfer {
+    arch_context from; /* whoever jumped here, suspended now */
+    void *data;        /* what it gave */
+};
+
+extern struct arch_transfer jump_fcontext(arch_context to, void *data);
+extern arch_context make_fcontext(void *top, size_t size, void (*entry)(struct arch_transfer));
+
+/* Whether a switch between contexts with different exception flags in MXCSR is slow on this processor; measured once
+ * by arch_process_start. */
+extern bool arch_mxcsr_is_slow;
+
+/* A new context that starts with entry on the stack [top - size, top); top is 16-aligned. entry never returns. */
+static inline arch_context arch_context_make(char *top, size_t size, void (*entry)(struct arch_transfer))
+{
+    return make_fcontext(top, size, entry);
+}
+
+/* Suspend the caller, go on with `to`; returns when somebody jumps back, maybe on another thread. The sticky exception
+ * flags of MXCSR are unspecified after it; rounding and masks are each context's own. */
+static inline struct arch_transfer arch_context_jump(arch_context to, void *data);
+
+/* Put at the start of a context's entry function: its frame is where unwinding and traces end. */
+#define ARCH_STACK_ENDS_HERE() __asm__ volatile(".cfi_undefined rip")
+
+/* ---- unwind.c: throwing, by libgcc_s's forced unwind ---------------------------------------------------------- */
+
+/* One unwinding on its way. Lives off the stack, from arch_unwind until somebody jumps out of the landing pads. */
+struct arch_flight {
+    uint64_t unwind_exception[4] __attribute__((aligned(16))); /* struct _Unwind_Exception */
+    /* A C++ catch (...) has taken the exception and did not rethrow it. */
+    void (*caught)(struct arch_flight *flight);
+};
+
+/* Run the landing pads (clean-ups, destructors) of all frames from the caller's outwards, until one of them leaves by
+ * arch_longjmp. The stop function never stops (contract §9). If the end of the stack is reached, that is a bug. */
+__attribute__((noreturn)) void arch_unwind(struct arch_flight *flight);
+
+/* Leave a frame that saved itself in jump: form 0 by __builtin_setjmp, form 1 by strand_setjmp_. The second form is also
+ * the public symbol strand_setjmp_ (assembler, x86_64.S). */
+__attribute__((noreturn)) void arch_longjmp(void **jump, uint32_t form);
+
+/* fn(arg), through a frame whose personality calls on_foreign once, in the search phase, before a foreign (C++)
+ * exception would leave it; the search then goes on to the end of the stack, where the C++ runtime terminates. */
+void *arch_call(void *(*fn)(void *), void *arg);
+void arch_on_foreign(void (*on_foreign)(void));
+
+/* The two words of the calling thread's C++ exception state (__cxa_get_globals), or NULL in a program without it. */
+struct arch_cxx {
+    void *caught;
+    uintptr_t uncaught; /* an unsigned int, padded */
+};
+struct arch_cxx *arch_cxx_globals(void);
+
+/* ---- trace.c: stack traces, by libunwind ----------------------------------------------------------------------- */
+
+/* The return addresses of the caller's frames, innermost first, the innermost `skip` left out; returns how many were
+ * stored. A few ns per frame. */
+size_t arch_trace(void **ips, size_t max, size_t skip);
+/* The same of a suspended context. If image is not NULL, memory [image_base, image_base + image_size) is read there. */
+size_t arch_trace_context(arch_context context, const void *image, uintptr_t image_base, size_t image_size, void **ips, size_t max);
+/* The same of what a signal interrupted; ucontext as a SA_SIGINFO handler gets it. Async-signal-safe as far as libunwind is. */
+size_t arch_trace_signal(void *ucontext, void **ips, size_t max);
+/* The name of the function around ip into buf (NUL-terminated, shortened to fit; static functions too where the symbol
+ * table has them), *offset its distance from the function's start. False if unknown: then buf has the object's name. */
+bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset);
+
+/* ---- memory.c: mappings, guards ---------------------------------------------------------------------------------- */
+
+size_t arch_page_size(void);
+/* Zeroed private memory, not reserved, never in huge pages. *out is page aligned. */
+int arch_map(size_t bytes, void **out);
+void arch_unmap(void *at, size_t bytes);
+/* Give the pages back to the system; the range stays mapped and reads zero. Guards survive. */
+void arch_discard(void *at, size_t bytes);
+
+enum arch_guard { ARCH_GUARD_PAGE = 1, ARCH_GUARD_MAPPING = 2 };
+/* Make the page at `page` fault: by guard-install, else by mprotect as long as all guards of the process together take no
+ * more than half of vm.max_map_count (limit_mappings) or as the system allows (!limit_mappings). Returns an arch_guard or a
+ * negated errno code (-ENOMEM at the limit). */
+int arch_guard_install(void *page, bool limit_mappings);
+/* Before unmapping or reuse as ordinary memory. guard: what install returned. */
+void arch_guard_remove(void *page, int guard);
+
+/* ---- wait.c: futex, clock, poller, processors ------------------------------------------------------------------- */
+
+#define ARCH_FOREVER INT64_MAX
+
+int64_t arch_clock_ns(void);   /* CLOCK_MONOTONIC */
+uint64_t arch_ticks(void);     /* a cheap counter of constant rate (the time-stamp counter, else the clock) */
+uint64_t arch_ticks_per_ms(void);
+
+/* Sleep while *word == expected, until woken, or until the instant deadline_ns (ARCH_FOREVER: none). Spurious returns are
+ * allowed. Returns 0 or -ETIMEDOUT. Only threads of this process. */
+int arch_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns);
+int arch_futex_wake(_Atomic uint32_t *word, int threads); /* how many were woken */
+
+/* A wait for descriptors that another thread can end. One thread at a time waits. */
+struct arch_poller {
+    int epoll, kick, timer;
+    int64_t armed; /* the instant that timer is set to, ARCH_FOREVER: none */
+};
+/* The two words that nobody else registers. */
+#define ARCH_POLLER_KICK UINT64_MAX
+#define ARCH_POLLER_TIMER (UINT64_MAX - 1)
+struct arch_event {
+    uint64_t data;   /* as registered */
+    uint32_t events; /* EPOLLIN, ... */
+};
+int arch_poller_open(struct arch_poller *poller);
+void arch_poller_close(struct arch_poller *poller);
+/* Up to max events into out; waits until the instant deadline_ns (0: not at all), with the precision of nanoseconds and
+ * no timer slack where the system has it. Returns how many, 0 after a time-out or a kick. EINTR returns 0. */
+int arch_poller_wait(struct arch_poller *poller, struct arch_event *out, int max, int64_t deadline_ns);
+void arch_poller_kick(struct arch_poller *poller); /* any thread: ends the present or the next wait */
+
+/* How many CPUs this thread may use; 3 if that can't be known. */
+int arch_cpus_allowed(void);
+/* An expedited private membarrier: every other running thread of the process passes a full barrier before it returns.
+ * arch_membarrier_works says whether it may be used (registered by arch_process_start; false under TSan and valgrind). */
+extern bool arch_membarrier_works;
+void arch_membarrier(void);
+
+static inline void arch_pause(void)
+{
+    __builtin_ia32_pause();
+}
+
+/* A thread of the operating system. */
+typedef struct {
+    uint64_t bits;
+} arch_thread;
+int arch_thread_start(arch_thread *thread, void *(*fn)(void *), void *arg, const char *name);
+void arch_thread_join(arch_thread thread);
+void arch_thread_yield(void);
+uint32_t arch_thread_id(void); /* gettid */
+
+/* secure_getenv; NULL if unset. */
+const char *arch_env(const char *name);
+uint64_t arch_entropy(void);                                /* for seeds that nobody chose */
+int64_t arch_write(int fd, const void *bytes, size_t size); /* all of it, EINTR and EAGAIN retried; 0 or a negated errno code */
+
+/* ---- process.c: the state that is the process's ----------------------------------------------------------------- */
+
+/* Reserve the handle range, register membarrier, measure MXCSR. Idempotent, any thread. Returns 0 or a negated errno code. */
+int arch_process_start(void);
+
+/* The handle range: address space for the control blocks of all sub-processes (contract §9). Chunks of ARCH_CHUNK bytes,
+ * aligned to their size; never unmapped. */
+#define ARCH_CHUNK ((size_t)256 * 1024)
+extern char *arch_handles;       /* its base */
+extern size_t arch_handles_size; /* 1 TiB, less where the system refuses that; 0 before the start */
+#define ARCH_HANDLES arch_handles_size
+int arch_chunk_take(void **chunk);   /* readable, writable, zero; -ENOMEM at the limit */
+void arch_chunk_give(void *chunk);   /* its pages go back to the system and read zero from now on */
+static inline bool arch_in_handles(const void *p)
+{
+    return (uintptr_t)p - (uintptr_t)arch_handles < ARCH_HANDLES;
+}
+
+/* A block of numbers that nobody else in this process has or had: [*first, *first + count). Never 0. */
+uint64_t arch_serials(uint64_t count);
+
+/* Faults: between enter and leave (nested per process by counting) SIGSEGV and SIGBUS go first to on_fault, on a signal
+ * stack of each thread that called arch_signals_thread_enter. on_fault(address, ucontext) returns true when it has
+ * reported the fault as a stack overflow; either way the signal then goes on to whoever had it before, as if the handler had
+ * not been there. */
+int arch_signals_enter(bool (*on_fault)(void *address, void *ucontext));
+void arch_signals_leave(void);
+int arch_signals_thread_enter(void **memory);
+void arch_signals_thread_leave(void *memory);
+
+#include "context.h"
+#include "notes.h"
+
+#endif

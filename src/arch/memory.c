@@ -1,0 +1,129 @@
+/*
+ * Mappings and guard pages. A guard by guard-install (Linux 6.13) costs page-table entries only; a guard by mprotect
+ * splits its mapping, which takes two of the vm.max_map_count mappings that a process may have. The whole process shares
+ * that limit, so all its guards are counted together.
+ *
+ * STRAND_GUARDS=mprotect in the environment makes guard-install unavailable, STRAND_GUARDS=none both: for tests.
+ */
+#include "state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Newer than many headers. */
+enum { ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD_INSTALL = 102, ADVICE_GUARD_REMOVE = 103 };
+enum { MAPPINGS_PER_GUARD = 2, MAPPINGS_USUAL = 65530 };
+
+size_t arch_page_size(void)
+{
+    return (size_t)getpagesize();
+}
+
+int arch_map(size_t bytes, void **out)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED)
+        return -errno;
+    /* A kernel without huge pages refuses this and does not need it. Neighbours that got the same advice are merged. */
+    (void)madvise(at, bytes, MADV_NOHUGEPAGE);
+    *out = at;
+    return 0;
+}
+
+void arch_unmap(void *at, size_t bytes)
+{
+    int error = munmap(at, bytes);
+    ASSERT(error == 0);
+}
+
+void arch_discard(void *at, size_t bytes)
+{
+    if (madvise(at, bytes, MADV_DONTNEED) < 0)
+        (void)madvise(at, bytes, ADVICE_DONTNEED_LOCKED);
+}
+
+static int64_t mappings_read(void)
+{
+    int64_t most = 0;
+    int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        char text[32];
+        ssize_t length = read(fd, text, sizeof text - 1);
+        text[length > 0 ? length : 0] = '\0';
+        most = strtol(text, NULL, 10);
+        close(fd);
+    }
+    return most > 0 ? most : MAPPINGS_USUAL;
+}
+
+static int64_t mappings_most(void)
+{
+    int64_t most = atomic_load_explicit(&arch_state.mappings_most, memory_order_relaxed);
+    if (!most) {
+        most = mappings_read();
+        atomic_store_explicit(&arch_state.mappings_most, most, memory_order_relaxed);
+    }
+    return most;
+}
+
+static int guard_by_mapping(void *page, bool limit)
+{
+    int64_t guards = atomic_fetch_add_explicit(&arch_state.guard_count, 1, memory_order_relaxed) + 1;
+    if ((limit && guards * MAPPINGS_PER_GUARD > mappings_most() / 2) ||
+        mprotect(page, arch_page_size(), PROT_NONE) < 0) {
+        atomic_fetch_sub_explicit(&arch_state.guard_count, 1, memory_order_relaxed);
+        return -ENOMEM;
+    }
+    return ARCH_GUARD_MAPPING;
+}
+
+static int advise(void *page, int advice)
+{
+    while (madvise(page, arch_page_size(), advice) < 0)
+        if (errno != EINTR && errno != EAGAIN)
+            return -errno;
+    return 0;
+}
+
+/* What the environment and the kernel leave to be tried. The first guard of the process finds it out for all. */
+static int guards_possible(void *page)
+{
+    const char *wanted = arch_env("STRAND_GUARDS");
+    int guards = ARCH_GUARDS_PAGES;
+    if (wanted && strcmp(wanted, "none") == 0)
+        guards = ARCH_GUARDS_NONE;
+    else if ((wanted && strcmp(wanted, "mprotect") == 0) || advise(page, ADVICE_GUARD_INSTALL) == -EINVAL)
+        guards = ARCH_GUARDS_MAPPINGS;
+    atomic_store_explicit(&arch_state.guards, guards, memory_order_relaxed);
+    return guards;
+}
+
+int arch_guard_install(void *page, bool limit_mappings)
+{
+    int guards = atomic_load_explicit(&arch_state.guards, memory_order_relaxed);
+    if (UNLIKELY(guards == ARCH_GUARDS_UNKNOWN))
+        guards = guards_possible(page);
+    if (guards == ARCH_GUARDS_NONE)
+        return -ENOMEM;
+    /* Installing twice is harmless. A page that refuses (locked memory) may still be protected. */
+    if (guards == ARCH_GUARDS_PAGES && advise(page, ADVICE_GUARD_INSTALL) == 0)
+        return ARCH_GUARD_PAGE;
+    return guard_by_mapping(page, limit_mappings);
+}
+
+void arch_guard_remove(void *page, int guard)
+{
+    if (guard == ARCH_GUARD_PAGE) {
+        (void)advise(page, ADVICE_GUARD_REMOVE);
+    } else if (guard == ARCH_GUARD_MAPPING) {
+        int error = mprotect(page, arch_page_size(), PROT_READ | PROT_WRITE);
+        /* Joining mappings needs none, but the kernel may still refuse it for want of memory; the page then goes with its
+         * mapping, which is about to be unmapped. */
+        (void)error;
+        atomic_fetch_sub_explicit(&arch_state.guard_count, 1, memory_order_relaxed);
+    }
+}

@@ -1,0 +1,49 @@
+/*
+ * The state that is the process's, for the files of src/arch only. It is defined and started in process.c; what each part
+ * means is said where it is used.
+ */
+#ifndef ARCH_STATE_H
+#define ARCH_STATE_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
+#include "arch.h"
+#include "x86_64.h"
+
+enum arch_guards { ARCH_GUARDS_UNKNOWN, ARCH_GUARDS_PAGES, ARCH_GUARDS_MAPPINGS, ARCH_GUARDS_NONE };
+
+struct arch_state {
+    /* memory.c */
+    _Atomic int guards;            /* enum arch_guards: what is left to be tried */
+    _Atomic int64_t guard_count;   /* guards that are mappings */
+    _Atomic int64_t mappings_most; /* vm.max_map_count; 0: not read yet */
+
+    /* wait.c */
+    bool tsc; /* ticks come from the time-stamp counter */
+    uint64_t ticks_per_ms;
+
+    /* unwind.c */
+    _Atomic(void (*)(void)) on_foreign;
+    struct arch_cxx *(*cxx_globals)(void);
+
+    /* trace.c */
+    struct arch_tracer *tracer; /* NULL: no libunwind */
+
+    /* process.c */
+    _Atomic uint64_t serials;
+    _Atomic(bool (*)(void *, void *)) on_fault;
+};
+
+extern struct arch_state arch_state;
+
+/* Each is called once, by arch_process_start. */
+void arch_ticks_start(void);
+void arch_unwind_start(void);
+void arch_trace_start(void);
+
+/* x86_64.S */
+__attribute__((noreturn)) void arch_longjmp_(void **jump);
+
+#endif

@@ -1,0 +1,291 @@
+/*
+ * Stack traces, by libunwind. It is loaded by name with its symbols kept local, and never linked: libunwind.so also
+ * exports the _Unwind_* functions, and linked before libgcc_s it would take over all C++ exceptions of the program. (Its
+ * static libraries are not position independent, so they can't be put into this one.) Where it can't be loaded, as in a
+ * static program, traces are taken by libgcc_s, which is ten times slower, and a suspended context shows one frame.
+ *
+ * libunwind.so walks the caller's own stack. It keeps what it learnt of a return address per thread, and looks at that
+ * only within one call, so a fibre may change threads between two calls. It does not notice that a library was unloaded
+ * and another one was loaded at its place. libunwind-x86_64.so walks any stack, through the accessors below.
+ */
+#include "state.h"
+
+#include <dlfcn.h>
+#include <libunwind.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unwind.h>
+
+/* Frames of one trace at most, those left out included: they are gathered on the caller's stack. */
+enum { TRACE_MOST = 256 };
+
+struct arch_tracer {
+    __typeof__(&unw_backtrace) backtrace;
+    struct {
+        __typeof__(&unw_init_local2) init;
+        __typeof__(&unw_step) step;
+        __typeof__(&unw_get_reg) reg;
+        __typeof__(&unw_get_proc_name) name;
+    } local;
+    struct {
+        __typeof__(&unw_init_remote) init;
+        __typeof__(&unw_step) step;
+        __typeof__(&unw_get_reg) reg;
+        unw_accessors_t *process; /* those of this process's own space */
+        unw_addr_space_t process_space, space;
+    } remote;
+};
+
+/* ---- without libunwind ------------------------------------------------------------------------------------------------ */
+
+struct gathered {
+    void **ips;
+    size_t max, count, skip;
+};
+
+static _Unwind_Reason_Code gather(struct _Unwind_Context *context, void *arg)
+{
+    struct gathered *gathered = arg;
+    if (gathered->skip > 0)
+        gathered->skip--;
+    else if (gathered->count < gathered->max)
+        gathered->ips[gathered->count++] = (void *)_Unwind_GetIP(context);
+    return gathered->count < gathered->max ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+/* ---- the calling thread's stack ------------------------------------------------------------------------------------ */
+
+NOINLINE size_t arch_trace(void **ips, size_t max, size_t skip)
+{
+    const struct arch_tracer *tracer = arch_state.tracer;
+    size_t drop = skip + 1; /* the first is in this function */
+    if (UNLIKELY(!tracer)) {
+        struct gathered gathered = {.ips = ips, .max = max, .skip = drop};
+        (void)_Unwind_Backtrace(gather, &gathered);
+        return gathered.count;
+    }
+    void *all[TRACE_MOST];
+    size_t most = max + drop < TRACE_MOST ? max + drop : TRACE_MOST;
+    int got = tracer->backtrace(all, (int)most);
+    size_t count = got > 0 && (size_t)got > drop ? (size_t)got - drop : 0;
+    memcpy(ips, all + drop, count * sizeof *ips);
+    return count;
+}
+
+/* The first address is not a return address but that of the instruction which was interrupted. One is added, so that all
+ * of a trace's addresses are read alike: the instruction lies before the address. */
+size_t arch_trace_signal(void *ucontext, void **ips, size_t max)
+{
+    const struct arch_tracer *tracer = arch_state.tracer;
+    const ucontext_t *interrupted = ucontext;
+    size_t count = 0;
+    if (max > 0)
+        ips[count++] = (char *)interrupted->uc_mcontext.gregs[REG_RIP] + 1;
+    unw_cursor_t cursor;
+    if (!tracer || tracer->local.init(&cursor, ucontext, UNW_INIT_SIGNAL_FRAME) < 0)
+        return count;
+    unw_word_t ip;
+    while (count < max && tracer->local.step(&cursor) > 0 && tracer->local.reg(&cursor, UNW_REG_IP, &ip) == 0 && ip)
+        ips[count++] = (void *)ip;
+    return count;
+}
+
+/* ---- a suspended context --------------------------------------------------------------------------------------------- */
+
+struct remains {
+    uintptr_t frame; /* where the context was saved */
+    const char *image;
+    uintptr_t image_base;
+    size_t image_size;
+};
+
+static int remains_find(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info, int need, void *arg)
+{
+    (void)space;
+    const struct arch_tracer *tracer = arch_state.tracer;
+    return tracer->remote.process->find_proc_info(tracer->remote.process_space, ip, info, need, arg);
+}
+
+static void remains_put(unw_addr_space_t space, unw_proc_info_t *info, void *arg)
+{
+    (void)space;
+    const struct arch_tracer *tracer = arch_state.tracer;
+    tracer->remote.process->put_unwind_info(tracer->remote.process_space, info, arg);
+}
+
+static int remains_dynamic(unw_addr_space_t space, unw_word_t *list, void *arg)
+{
+    (void)space, (void)list, (void)arg;
+    return -UNW_ENOINFO;
+}
+
+static int remains_memory(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write, void *arg)
+{
+    (void)space;
+    const struct remains *remains = arg;
+    size_t offset = address - remains->image_base;
+    if (write)
+        return -UNW_EINVAL;
+    if (remains->image && offset < remains->image_size && remains->image_size - offset >= sizeof *value)
+        memcpy(value, remains->image + offset, sizeof *value);
+    else
+        memcpy(value, (const void *)address, sizeof *value);
+    return 0;
+}
+
+/* The frame of a context: see context.h. */
+static int remains_register(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value, int write, void *arg)
+{
+    const struct remains *remains = arg;
+    uintptr_t offset = 0;
+    switch (number) {
+    case UNW_X86_64_R12: offset = 0x08; break;
+    case UNW_X86_64_R13: offset = 0x10; break;
+    case UNW_X86_64_R14: offset = 0x18; break;
+    case UNW_X86_64_R15: offset = 0x20; break;
+    case UNW_X86_64_RBX: offset = 0x28; break;
+    case UNW_X86_64_RBP: offset = 0x30; break;
+    case UNW_X86_64_RIP: offset = 0x38; break;
+    case UNW_X86_64_RSP: break;
+    default: return -UNW_EBADREG;
+    }
+    if (write)
+        return -UNW_EREADONLYREG;
+    if (offset)
+        return remains_memory(space, remains->frame + offset, value, 0, arg);
+    *value = remains->frame + 0x40;
+    return 0;
+}
+
+static int remains_float(unw_addr_space_t space, unw_regnum_t number, unw_fpreg_t *value, int write, void *arg)
+{
+    (void)space, (void)number, (void)value, (void)write, (void)arg;
+    return -UNW_EBADREG;
+}
+
+static int remains_resume(unw_addr_space_t space, unw_cursor_t *cursor, void *arg)
+{
+    (void)space, (void)cursor, (void)arg;
+    return -UNW_EINVAL;
+}
+
+size_t arch_trace_context(arch_context context, const void *image, uintptr_t image_base, size_t image_size, void **ips,
+                          size_t max)
+{
+    const struct arch_tracer *tracer = arch_state.tracer;
+    struct remains remains = {(uintptr_t)context, image, image_base, image_size};
+    unw_word_t ip = 0;
+    size_t count = 0;
+    if (remains_register(NULL, UNW_X86_64_RIP, &ip, 0, &remains) == 0 && max > 0)
+        ips[count++] = (void *)ip;
+    unw_cursor_t cursor;
+    if (!tracer || tracer->remote.init(&cursor, tracer->remote.space, &remains) < 0)
+        return count;
+    while (count < max && tracer->remote.step(&cursor) > 0 && tracer->remote.reg(&cursor, UNW_REG_IP, &ip) == 0 && ip)
+        ips[count++] = (void *)ip;
+    return count;
+}
+
+/* ---- names --------------------------------------------------------------------------------------------------------------- */
+
+static bool symbol_of(const struct arch_tracer *tracer, void *ip, char *buf, size_t size, uintptr_t *offset)
+{
+    unw_cursor_t cursor;
+    unw_context_t context;
+    unw_word_t distance;
+    memset(&context, 0, sizeof context);
+    context.uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)ip;
+    if (tracer->local.init(&cursor, &context, 0) < 0)
+        return false;
+    int error = tracer->local.name(&cursor, buf, size, &distance);
+    if (error != 0 && error != -UNW_ENOMEM)
+        return false; /* the second means: shortened */
+    *offset = distance;
+    return true;
+}
+
+static void copy_text(char *buf, size_t size, const char *text)
+{
+    size_t length = strnlen(text, size - 1);
+    memcpy(buf, text, length);
+    buf[length] = '\0';
+}
+
+bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset)
+{
+    const struct arch_tracer *tracer = arch_state.tracer;
+    Dl_info info;
+    ASSERT(size > 0);
+    if (tracer && symbol_of(tracer, ip, buf, size, offset))
+        return true;
+    bool known = dladdr((char *)ip - 1, &info) != 0;
+    bool named = known && info.dli_sname;
+    const char *object = known && info.dli_fname ? info.dli_fname : "?";
+    const char *slash = strrchr(object, '/');
+    copy_text(buf, size, named ? info.dli_sname : slash ? slash + 1 : object);
+    *offset = (uintptr_t)ip - (named ? (uintptr_t)info.dli_saddr : known ? (uintptr_t)info.dli_fbase : 0);
+    return named;
+}
+
+/* ---- the start ------------------------------------------------------------------------------------------------------------- */
+
+static bool bind(void *library, const char *name, void *function)
+{
+    void *found = dlsym(library, name);
+    memcpy(function, &found, sizeof found);
+    return found != NULL;
+}
+
+static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
+{
+    unw_accessors_t accessors = {remains_find,     remains_put,   remains_dynamic, remains_memory,
+                                 remains_register, remains_float, remains_resume,  NULL};
+    __typeof__(&unw_create_addr_space) create_space;
+    __typeof__(&unw_get_accessors) accessors_of;
+    __typeof__(&unw_set_caching_policy) set_caching;
+    unw_addr_space_t *process_space;
+    if (!bind(local, "unw_backtrace", &tracer->backtrace) || !bind(local, "_ULx86_64_init_local2", &tracer->local.init) ||
+        !bind(local, "_ULx86_64_step", &tracer->local.step) || !bind(local, "_ULx86_64_get_reg", &tracer->local.reg) ||
+        !bind(local, "_ULx86_64_get_proc_name", &tracer->local.name) ||
+        !bind(remote, "_Ux86_64_init_remote", &tracer->remote.init) ||
+        !bind(remote, "_Ux86_64_step", &tracer->remote.step) || !bind(remote, "_Ux86_64_get_reg", &tracer->remote.reg) ||
+        !bind(remote, "_Ux86_64_local_addr_space", &process_space) ||
+        !bind(remote, "_Ux86_64_create_addr_space", &create_space) ||
+        !bind(remote, "_Ux86_64_get_accessors", &accessors_of) ||
+        !bind(remote, "_Ux86_64_set_caching_policy", &set_caching))
+        return false;
+    tracer->remote.space = create_space(&accessors, 0);
+    if (!tracer->remote.space)
+        return false;
+    (void)set_caching(tracer->remote.space, UNW_CACHE_GLOBAL);
+    tracer->remote.process_space = *process_space;
+    tracer->remote.process = accessors_of(*process_space);
+    return true;
+}
+
+/* libunwind opens a pipe per library on its first use and keeps it; that is done here, not in a fault handler or in the
+ * middle of a program that counts its descriptors. */
+static void warm_up(const struct arch_tracer *tracer)
+{
+    unw_cursor_t cursor;
+    unw_context_t context;
+    uint64_t nothing[8] = {0};
+    struct remains remains = {.frame = (uintptr_t)nothing};
+    memset(&context, 0, sizeof context);
+    (void)tracer->local.init(&cursor, &context, 0);
+    (void)tracer->remote.init(&cursor, tracer->remote.space, &remains);
+}
+
+/* All that is bound is bound now: a lazy binding would take much of a small stack. */
+void arch_trace_start(void)
+{
+    void *local = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+    void *remote = local ? dlopen("libunwind-x86_64.so.8", RTLD_NOW | RTLD_LOCAL) : NULL;
+    struct arch_tracer *tracer = remote ? calloc(1, sizeof *tracer) : NULL;
+    if (!tracer || !bind_all(tracer, local, remote)) {
+        free(tracer);
+        return;
+    }
+    warm_up(tracer);
+    arch_state.tracer = tracer;
+}

@@ -1,0 +1,289 @@
+/*
+ * Sleeping and waking: futex, clock, poller, threads, and the few other system calls that everybody needs.
+ *
+ * The poller's time limits are a timerfd among its descriptors. epoll's own time-out may come late by the thread's timer
+ * slack (50 us) or by a thousandth of the time, whichever is more; a timerfd comes when it is due, on every kernel.
+ */
+#include "state.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S INT64_C(1000000000)
+
+/* ---- time -------------------------------------------------------------------------------------------------------- */
+
+int64_t arch_clock_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+/* An instant before the clock's beginning has passed as much as the beginning. */
+static struct timespec timespec_of(int64_t ns)
+{
+    if (ns < 1)
+        ns = 1;
+    return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
+}
+
+uint64_t arch_ticks(void)
+{
+    return LIKELY(arch_state.tsc) ? arch_tsc() : (uint64_t)arch_clock_ns();
+}
+
+uint64_t arch_ticks_per_ms(void)
+{
+    return arch_state.ticks_per_ms;
+}
+
+struct instant {
+    uint64_t ticks;
+    int64_t ns;
+};
+
+/* Both clocks at one time: of several readings the one that was least disturbed. */
+static struct instant instant_now(void)
+{
+    struct instant best = {0};
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 8; i++) {
+        uint64_t before = arch_tsc();
+        int64_t ns = arch_clock_ns();
+        uint64_t after = arch_tsc();
+        if (after - before < least) {
+            least = after - before;
+            best = (struct instant){before + least / 2, ns};
+        }
+    }
+    return best;
+}
+
+void arch_ticks_start(void)
+{
+    enum { CALIBRATE_NS = 50000 };
+    arch_state.tsc = false;
+    arch_state.ticks_per_ms = 1000000;
+    if (!arch_tsc_is_invariant())
+        return;
+    struct instant first = instant_now(), last;
+    do
+        last = instant_now();
+    while (last.ns - first.ns < CALIBRATE_NS);
+    uint64_t rate = (last.ticks - first.ticks) * 1000000 / (uint64_t)(last.ns - first.ns);
+    if (rate == 0)
+        return; /* a counter that stands still is none */
+    arch_state.ticks_per_ms = rate;
+    arch_state.tsc = true;
+}
+
+/* ---- futex --------------------------------------------------------------------------------------------------------- */
+
+int arch_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
+{
+    struct timespec until = timespec_of(deadline_ns);
+    long result = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
+                          deadline_ns == ARCH_FOREVER ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+    return result < 0 && errno == ETIMEDOUT ? -ETIMEDOUT : 0;
+}
+
+int arch_futex_wake(_Atomic uint32_t *word, int threads)
+{
+    long woken = syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, threads, NULL, NULL, 0);
+    return woken < 0 ? 0 : (int)woken;
+}
+
+/* ---- the poller ----------------------------------------------------------------------------------------------------- */
+
+enum { POLLER_BATCH = 64 };
+
+/* Edge-triggered: nobody ever has to read the counters of these two. */
+static int poller_watch(struct arch_poller *poller, int fd, uint64_t data)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = data};
+    return epoll_ctl(poller->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+int arch_poller_open(struct arch_poller *poller)
+{
+    *poller = (struct arch_poller){.epoll = -1, .kick = -1, .timer = -1, .armed = ARCH_FOREVER};
+    int error = 0;
+    if ((poller->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
+        (poller->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0 ||
+        (poller->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) < 0)
+        error = -errno;
+    if (!error)
+        error = poller_watch(poller, poller->kick, ARCH_POLLER_KICK);
+    if (!error)
+        error = poller_watch(poller, poller->timer, ARCH_POLLER_TIMER);
+    if (error)
+        arch_poller_close(poller);
+    return error;
+}
+
+void arch_poller_close(struct arch_poller *poller)
+{
+    int *fds[] = {&poller->timer, &poller->kick, &poller->epoll};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+        if (*fds[i] >= 0)
+            close(*fds[i]);
+        *fds[i] = -1;
+    }
+}
+
+static void poller_arm(struct arch_poller *poller, int64_t deadline_ns)
+{
+    struct itimerspec when = {0};
+    if (deadline_ns != ARCH_FOREVER)
+        when.it_value = timespec_of(deadline_ns);
+    int error = timerfd_settime(poller->timer, TFD_TIMER_ABSTIME, &when, NULL);
+    ASSERT(error == 0);
+    poller->armed = deadline_ns;
+}
+
+int arch_poller_wait(struct arch_poller *poller, struct arch_event *out, int max, int64_t deadline_ns)
+{
+    struct epoll_event events[POLLER_BATCH];
+    if (deadline_ns != 0 && deadline_ns != poller->armed)
+        poller_arm(poller, deadline_ns);
+    int got = epoll_wait(poller->epoll, events, max < POLLER_BATCH ? max : POLLER_BATCH, deadline_ns == 0 ? 0 : -1);
+    ASSERT(got >= 0 || errno == EINTR);
+    int count = 0;
+    for (int i = 0; i < got; i++) {
+        uint64_t data = events[i].data.u64;
+        if (data == ARCH_POLLER_TIMER)
+            poller->armed = ARCH_FOREVER; /* it has gone off */
+        else if (data != ARCH_POLLER_KICK)
+            out[count++] = (struct arch_event){.data = data, .events = events[i].events};
+    }
+    return count;
+}
+
+void arch_poller_kick(struct arch_poller *poller)
+{
+    uint64_t one = 1;
+    while (write(poller->kick, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
+/* ---- processors and threads ------------------------------------------------------------------------------------------- */
+
+int arch_cpus_allowed(void)
+{
+    enum { UNKNOWN = 3, CPUS_LEAST = 1024, CPUS_MOST = 1 << 20 };
+    int count = 0, error = EINVAL;
+    for (int cpus = CPUS_LEAST; cpus <= CPUS_MOST && error == EINVAL; cpus *= 2) {
+        size_t size = CPU_ALLOC_SIZE((size_t)cpus);
+        cpu_set_t *set = CPU_ALLOC((size_t)cpus);
+        if (!set)
+            break;
+        error = sched_getaffinity(0, size, set) < 0 ? errno : 0;
+        if (!error)
+            count = CPU_COUNT_S(size, set);
+        CPU_FREE(set);
+    }
+    return count > 0 ? count : UNKNOWN;
+}
+
+void arch_membarrier(void)
+{
+    long error = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+    ASSERT(error == 0);
+}
+
+struct start {
+    void *(*fn)(void *);
+    void *arg;
+    char name[16];
+};
+
+static void *thread_main(void *arg)
+{
+    struct start start = *(struct start *)arg;
+    free(arg);
+    (void)pthread_setname_np(pthread_self(), start.name);
+    (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* timed futex waits end on time */
+    return start.fn(start.arg);
+}
+
+int arch_thread_start(arch_thread *thread, void *(*fn)(void *), void *arg, const char *name)
+{
+    struct start *start = malloc(sizeof *start);
+    if (!start)
+        return -ENOMEM;
+    *start = (struct start){.fn = fn, .arg = arg};
+    strncpy(start->name, name, sizeof start->name - 1);
+    pthread_t id;
+    int error = pthread_create(&id, NULL, thread_main, start);
+    if (error) {
+        free(start);
+        return -error;
+    }
+    thread->bits = (uint64_t)id;
+    return 0;
+}
+
+void arch_thread_join(arch_thread thread)
+{
+    int error = pthread_join((pthread_t)thread.bits, NULL);
+    ASSERT(error == 0);
+}
+
+void arch_thread_yield(void)
+{
+    sched_yield();
+}
+
+uint32_t arch_thread_id(void)
+{
+    return (uint32_t)gettid();
+}
+
+/* ---- the rest ------------------------------------------------------------------------------------------------------- */
+
+const char *arch_env(const char *name)
+{
+    return secure_getenv(name);
+}
+
+uint64_t arch_entropy(void)
+{
+    uint64_t bits;
+    if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) == sizeof bits)
+        return bits;
+    /* Early in the boot of a machine: what differs from run to run. */
+    return ((uint64_t)arch_clock_ns() * UINT64_C(0x9E3779B97F4A7C15)) ^ ((uint64_t)getpid() << 32) ^ (uintptr_t)&bits;
+}
+
+int64_t arch_write(int fd, const void *bytes, size_t size)
+{
+    const char *at = bytes;
+    while (size > 0) {
+        ssize_t written = write(fd, at, size);
+        if (written >= 0) {
+            at += written;
+            size -= (size_t)written;
+        } else if (errno == EAGAIN) {
+            struct pollfd wait = {.fd = fd, .events = POLLOUT};
+            (void)poll(&wait, 1, -1);
+        } else if (errno != EINTR) {
+            return -errno;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,74 @@
+/*
+ * What C can't say on x86-64, System V: a setjmp of our own, and the frame that watches for foreign exceptions.
+ *
+ * The words of a jump buffer in form 1: rbx, rbp, r12, r13, r14, r15, the stack pointer after the return, the return
+ * address. Like any setjmp it leaves MXCSR and the x87 control word as they are at the jump.
+ */
+        .text
+
+        .globl  strand_setjmp_
+        .type   strand_setjmp_, @function
+        .p2align 4
+strand_setjmp_:
+        .cfi_startproc
+        endbr64
+        mov     %rbx, 0x00(%rdi)
+        mov     %rbp, 0x08(%rdi)
+        mov     %r12, 0x10(%rdi)
+        mov     %r13, 0x18(%rdi)
+        mov     %r14, 0x20(%rdi)
+        mov     %r15, 0x28(%rdi)
+        lea     0x08(%rsp), %rdx
+        mov     %rdx, 0x30(%rdi)
+        mov     (%rsp), %rdx
+        mov     %rdx, 0x38(%rdi)
+        xor     %eax, %eax
+        ret
+        .cfi_endproc
+        .size   strand_setjmp_, . - strand_setjmp_
+
+/* void arch_longjmp_(void **jump): its strand_setjmp_ returns 1. */
+        .globl  arch_longjmp_
+        .hidden arch_longjmp_
+        .type   arch_longjmp_, @function
+        .p2align 4
+arch_longjmp_:
+        .cfi_startproc
+        endbr64
+        mov     0x00(%rdi), %rbx
+        mov     0x08(%rdi), %rbp
+        mov     0x10(%rdi), %r12
+        mov     0x18(%rdi), %r13
+        mov     0x20(%rdi), %r14
+        mov     0x28(%rdi), %r15
+        mov     $1, %eax
+        mov     0x30(%rdi), %rsp
+        jmp     *0x38(%rdi)
+        .cfi_endproc
+        .size   arch_longjmp_, . - arch_longjmp_
+
+/* void *arch_call(void *(*fn)(void *), void *arg) */
+        .globl  arch_call
+        .hidden arch_call
+        .type   arch_call, @function
+        .p2align 4
+arch_call:
+        .cfi_startproc
+        .cfi_personality 0x1b, arch_call_personality_
+        endbr64
+        push    %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbp, -16
+        mov     %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        mov     %rdi, %rax
+        mov     %rsi, %rdi
+        call    *%rax
+        pop     %rbp
+        .cfi_def_cfa %rsp, 8
+        ret
+        .cfi_endproc
+        .size   arch_call, . - arch_call
+
+        .hidden arch_call_personality_
+        .section .note.GNU-stack, "", @progbits

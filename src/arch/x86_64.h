@@ -1,0 +1,35 @@
+/*
+ * The processor's counters and control words, for the files of src/arch only.
+ */
+#ifndef ARCH_X86_64_H
+#define ARCH_X86_64_H
+
+#include <cpuid.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+static inline uint64_t arch_tsc(void)
+{
+    return __builtin_ia32_rdtsc();
+}
+
+/* Whether the time-stamp counter runs at one rate in all power states. */
+static inline bool arch_tsc_is_invariant(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
+}
+
+static inline uint32_t arch_mxcsr_read(void)
+{
+    uint32_t value;
+    __asm__ volatile("stmxcsr %0" : "=m"(value));
+    return value;
+}
+
+static inline void arch_mxcsr_write(uint32_t value)
+{
+    __asm__ volatile("ldmxcsr %0" : : "m"(value));
+}
+
+#endif
