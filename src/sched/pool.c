@@ -1,0 +1,188 @@
+/*
+ * A pool's making, running and ending, and holding its threads still.
+ */
+#include "pool.h"
+
+#include "runq.h"
+#include "stack.h"
+#include "thread.h"
+#include "timers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- making -------------------------------------------------------------------------------------------------------------- */
+
+static struct thread *make_thread(struct pool *pool, int index)
+{
+    struct subprocess *sub = pool->sub;
+    size_t size = (sub->ops->thread_size + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
+    struct thread *thread = aligned_alloc(CACHE_LINE, size);
+    if (!thread)
+        return NULL;
+    memset(thread, 0, size);
+    thread->pool = pool;
+    thread->sub = sub;
+    thread->index = index;
+    thread->shared = sub->shared;
+    thread->stealing = pool->scheduler == &scheduler_stealing;
+    thread->driver = sub->driver;
+    thread->period = thread->ticks = 1;
+    thread->rng.state = sub->seed + (uint64_t)index * UINT64_C(0x9E3779B97F4A7C15);
+    thread->state = THREAD_BUSY;
+    runq_open(&thread->runq);
+    if (sub->ops->thread_open(thread) < 0) {
+        free(thread);
+        return NULL;
+    }
+    return thread;
+}
+
+static void unmake_threads(struct pool *pool)
+{
+    for (int i = 0; i < pool->count; i++) {
+        pool->sub->ops->thread_close(pool->threads[i]);
+        free(pool->threads[i]);
+    }
+    free(pool->threads);
+}
+
+int pool_open(struct subprocess *sub, struct pool *pool, const struct scheduler *scheduler, int count, int64_t spin_ns)
+{
+    memset(pool, 0, sizeof *pool);
+    pool->sub = sub;
+    pool->scheduler = scheduler;
+    pool->spin_ns = spin_ns;
+    pool->busy = count;
+    sub->shared = count > 1;
+    list_init(&pool->sleepers);
+    runq_open(&pool->global);
+    timers_open(&pool->timers);
+    int error = arch_poller_open(&pool->poller);
+    if (error)
+        return error;
+    pool->threads = calloc((size_t)count, sizeof *pool->threads);
+    while (pool->threads && pool->count < count) {
+        struct thread *thread = make_thread(pool, pool->count);
+        if (!thread)
+            break;
+        pool->threads[pool->count++] = thread;
+    }
+    if (pool->count == count)
+        return 0;
+    pool_close(pool);
+    return -ENOMEM;
+}
+
+void pool_close(struct pool *pool)
+{
+    if (pool->threads)
+        unmake_threads(pool);
+    timers_close(&pool->timers);
+    arch_poller_close(&pool->poller);
+}
+
+/* ---- running --------------------------------------------------------------------------------------------------------------- */
+
+static void live(struct thread *thread)
+{
+    struct thread *before = thread_self();
+    thread_adopt(thread);
+    thread->os_id = arch_thread_id();
+    if (arch_signals_thread_enter(&thread->signal_memory) < 0)
+        thread->signal_memory = NULL; /* an overflow then ends the program without a report */
+    thread_loop(thread);
+    if (thread->signal_memory)
+        arch_signals_thread_leave(thread->signal_memory);
+    thread_adopt(before);
+}
+
+static void *thread_main(void *arg)
+{
+    live(arg);
+    return NULL;
+}
+
+static int start(struct pool *pool, int first)
+{
+    for (int i = first; i < pool->count; i++) {
+        int error = arch_thread_start(&pool->threads[i]->os, thread_main, pool->threads[i], "strand");
+        if (error) {
+            /* The ones that did start have to end again; the others must not be waited for. */
+            pool_stop(NULL, pool);
+            while (i-- > first)
+                arch_thread_join(pool->threads[i]->os);
+            return error;
+        }
+    }
+    return 0;
+}
+
+int pool_run(struct pool *pool, bool adopt)
+{
+    struct subprocess *sub = pool->sub;
+    if (sub->driver) {
+        for (int i = 0; i < pool->count; i++) {
+            int error = sub->driver->start(pool->threads[i], thread_main);
+            if (error)
+                return error;
+        }
+        sub->driver->play(sub, pool->threads[0]);
+        return 0;
+    }
+    int first = adopt ? 1 : 0, error = start(pool, first);
+    if (error)
+        return error;
+    if (adopt)
+        live(pool->threads[0]);
+    for (int i = first; i < pool->count; i++)
+        arch_thread_join(pool->threads[i]->os);
+    return 0;
+}
+
+/* ---- holding still ------------------------------------------------------------------------------------------------------------ */
+
+void pool_stand_still(struct thread *thread)
+{
+    while (atomic_load_explicit(&thread->hold, memory_order_seq_cst)) {
+        atomic_store_explicit(&thread->held, 1, memory_order_seq_cst);
+        if (thread->driver)
+            thread->driver->relax(thread);
+        else
+            arch_futex_wait(&thread->hold, 1, ARCH_FOREVER);
+        atomic_store_explicit(&thread->held, 0, memory_order_seq_cst);
+    }
+}
+
+static bool is_held(struct thread *thread)
+{
+    return atomic_load_explicit(&thread->held, memory_order_seq_cst) != 0;
+}
+
+int pool_hold(struct thread *thread, struct pool *pool, int64_t deadline)
+{
+    int loose = 0;
+    for (int i = 0; i < pool->count; i++)
+        if (pool->threads[i] != thread)
+            atomic_store_explicit(&pool->threads[i]->hold, 1, memory_order_seq_cst);
+    for (int i = 0; i < pool->count; i++) {
+        struct thread *other = pool->threads[i];
+        while (other != thread && !is_held(other) && driver_now(pool->sub) < deadline)
+            driver_relax(thread);
+        loose += other != thread && !is_held(other);
+    }
+    return loose;
+}
+
+void pool_release(struct thread *thread, struct pool *pool)
+{
+    for (int i = 0; i < pool->count; i++) {
+        struct thread *other = pool->threads[i];
+        if (other == thread)
+            continue;
+        atomic_store_explicit(&other->hold, 0, memory_order_seq_cst);
+        if (!thread->driver)
+            arch_futex_wake(&other->hold, 1);
+    }
+}

@@ -1,0 +1,45 @@
+/*
+ * A pool: threads, the role of the seeker, delivery of what became runnable. Protocol: docs/protocols/seeker.md.
+ */
+#ifndef SCHED_POOL_H
+#define SCHED_POOL_H
+
+#include "sched.h"
+
+/* Make `count` threads, the first of which is the caller's if `caller` (it then has to call pool_run). Returns 0 or a
+ * negated errno code, and then nothing is left. */
+int pool_open(struct subprocess *sub, struct pool *pool, const struct scheduler *scheduler, int count, int64_t spin_ns);
+/* Start the threads and, if adopt, be the first of them until subprocess.stop. Else sleep until they are done. */
+int pool_run(struct pool *pool, bool adopt);
+void pool_close(struct pool *pool);
+/* Let everybody see subprocess.stop. */
+void pool_stop(struct thread *thread, struct pool *pool);
+
+/* A thread without anything to run: find something for its queue, or sleep. False: the pool is to stop. */
+bool pool_find_work(struct thread *thread);
+/* A busy thread takes the role, if free, for one look at timers and posts. */
+void pool_look(struct thread *thread);
+/* Make a fibre runnable that was woken from outside of any strand, on the thread that ran it last if that is busy. */
+void pool_deliver(struct thread *thread, struct fibre *fibre);
+/* Have post->run called on a thread of the pool, soon. Any thread of the process. Full barrier. */
+void pool_post(struct pool *pool, struct post *post);
+/* The earliest timer is earlier than it was. */
+void pool_retime(struct thread *thread, struct pool *pool);
+
+/* Hold all other threads of the pool still at their next tick, at most until the deadline; returns how many could not be
+ * held. pool_release lets them go on. One at a time: the caller excludes others. */
+int pool_hold(struct thread *thread, struct pool *pool, int64_t deadline);
+void pool_release(struct thread *thread, struct pool *pool);
+void pool_stand_still(struct thread *thread);
+
+void pool_kick_(struct thread *thread, struct pool *pool);
+
+/* There is one more fibre in a queue that others can take from. */
+static inline void pool_notify(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    if (UNLIKELY(atomic_load_explicit(&pool->kick, memory_order_relaxed) & (KICK_PUSH | KICK_SLEEPER)))
+        pool_kick_(thread, pool);
+}
+
+#endif

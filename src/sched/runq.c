@@ -1,0 +1,67 @@
+/*
+ * The slow sides of runq.h.
+ */
+#include "runq.h"
+
+void runq_open(struct runq *queue)
+{
+    atomic_init(&queue->busy, 0);
+    atomic_init(&queue->thief, 0);
+    atomic_init(&queue->count, 0);
+    atomic_init(&queue->inbox, NULL);
+    queue->slot = queue->stale = NULL;
+    list_init(&queue->young);
+    list_init(&queue->ready);
+}
+
+void runq_enter_slow_(struct thread *owner, struct runq *queue)
+{
+    do {
+        atomic_store_explicit(&queue->busy, 0, memory_order_release);
+        while (atomic_load_explicit(&queue->thief, memory_order_acquire))
+            driver_relax(owner);
+        atomic_store_explicit(&queue->busy, 1, memory_order_relaxed);
+        atomic_thread_fence(memory_order_seq_cst); /* [R1] after a thief was met, the owner pays as well */
+    } while (atomic_load_explicit(&queue->thief, memory_order_acquire));
+}
+
+bool runq_break_in(struct thread *thief, struct runq *queue)
+{
+    if (atomic_exchange_explicit(&queue->thief, 1, memory_order_seq_cst))
+        return false;
+    if (arch_membarrier_works)
+        arch_membarrier(); /* [R1] */
+    else
+        atomic_thread_fence(memory_order_seq_cst);
+    while (atomic_load_explicit(&queue->busy, memory_order_acquire))
+        driver_relax(thief);
+    return true;
+}
+
+void runq_break_out(struct runq *queue)
+{
+    atomic_store_explicit(&queue->thief, 0, memory_order_release);
+}
+
+/* In the inbox a fibre's queued.next points to the next one's link, NULL at the end. */
+void runq_post(struct runq *queue, struct fibre *fibre)
+{
+    struct fibre *first = atomic_load_explicit(&queue->inbox, memory_order_relaxed);
+    do
+        fibre->queued.next = first ? &first->queued : NULL;
+    while (!atomic_compare_exchange_weak_explicit(&queue->inbox, &first, fibre, memory_order_seq_cst, memory_order_relaxed));
+}
+
+bool runq_take_inbox(struct runq *queue, struct link *list)
+{
+    if (!runq_has_mail(queue))
+        return false;
+    struct fibre *fibre = atomic_exchange_explicit(&queue->inbox, NULL, memory_order_acquire);
+    bool any = fibre != NULL;
+    while (fibre) {
+        struct link *next = fibre->queued.next;
+        list_push_front(list, &fibre->queued); /* the newest was first */
+        fibre = next ? CONTAINER(next, struct fibre, queued) : NULL;
+    }
+    return any;
+}

@@ -1,0 +1,92 @@
+/*
+ * A thread's run queue, and the lock that costs its owner no atomic operation.
+ *
+ * PARTIES   the owner (the thread whose queue it is), in every push and pick; a thief (the seeker, or a thread that holds
+ *           the world still), rarely.
+ * STATE     busy: the owner is inside. thief: somebody else is, or wants to be. The queue itself is plain data.
+ * PROTOCOL  owner: busy = 1; if thief == 0 it is inside, else busy = 0, wait until thief == 0, again. Leaves by busy = 0.
+ *           thief: takes `thief` by exchange; membarrier; waits until busy == 0; is inside. Leaves by thief = 0.
+ * INVARIANT [R1] never both inside. It is Dekker's algorithm: store mine, then read yours. The owner's store and load may be
+ *           reordered by the processor; the thief's membarrier makes that harmless: an owner whose load came before it has its
+ *           store visible after it, so the thief waits; an owner whose load comes after it sees `thief`.
+ * ORDERING  busy = 0 (release) pairs with the thief's load (acquire): it sees the owner's changes. thief = 0 (release) pairs
+ *           with the owner's load of thief (acquire).
+ * WITHOUT   membarrier (old kernels, TSan, valgrind, a seeded run) the owner pays for a fence between the store and the load.
+ * NOT DONE  a deque with a fence-free bottom (Chase-Lev with the thief paying): it serves one end only, and first come,
+ *           first served for yielders needs another; a lock covers any structure, and any field can be added.
+ * TESTED BY tests/models/runq.pml, tests/stress.
+ */
+#ifndef SCHED_RUNQ_H
+#define SCHED_RUNQ_H
+
+#include "driver.h"
+
+void runq_enter_slow_(struct thread *owner, struct runq *queue);
+
+static inline void runq_enter(struct thread *owner, struct runq *queue)
+{
+    if (!owner->shared)
+        return;
+    atomic_store_explicit(&queue->busy, 1, memory_order_relaxed);
+    if (LIKELY(arch_membarrier_works))
+        atomic_signal_fence(memory_order_seq_cst);
+    else
+        atomic_thread_fence(memory_order_seq_cst);
+    if (UNLIKELY(atomic_load_explicit(&queue->thief, memory_order_acquire)))
+        runq_enter_slow_(owner, queue);
+}
+
+static inline void runq_leave(struct thread *owner, struct runq *queue)
+{
+    if (owner->shared)
+        atomic_store_explicit(&queue->busy, 0, memory_order_release);
+}
+
+void runq_open(struct runq *queue);
+/* Somebody else's queue; false if another thief is there. */
+bool runq_break_in(struct thread *thief, struct runq *queue);
+void runq_break_out(struct runq *queue);
+
+static inline void runq_count(struct runq *queue, int32_t change)
+{
+    uint32_t count = atomic_load_explicit(&queue->count, memory_order_relaxed);
+    atomic_store_explicit(&queue->count, count + (uint32_t)change, memory_order_relaxed);
+}
+
+/* The three below: inside only. */
+static inline void runq_append(struct runq *queue, struct link *list, struct fibre *fibre)
+{
+    atomic_store_explicit(&fibre->in, queue, memory_order_relaxed);
+    list_push_back(list, &fibre->queued);
+    runq_count(queue, 1);
+}
+
+static inline void runq_prepend(struct runq *queue, struct link *list, struct fibre *fibre)
+{
+    atomic_store_explicit(&fibre->in, queue, memory_order_relaxed);
+    list_push_front(list, &fibre->queued);
+    runq_count(queue, 1);
+}
+
+static inline struct fibre *runq_first(struct runq *queue, struct link *list)
+{
+    struct link *link = list_pop_front(list);
+    if (!link)
+        return NULL;
+    runq_count(queue, -1);
+    struct fibre *fibre = CONTAINER(link, struct fibre, queued);
+    atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
+    return fibre;
+}
+
+/* Made runnable by another thread: into the inbox of this queue, which its owner or a thief empties. Any thread. */
+void runq_post(struct runq *queue, struct fibre *fibre);
+/* All of the inbox, in order, into `list`; whoever empties it owns them. */
+bool runq_take_inbox(struct runq *queue, struct link *list);
+
+static inline bool runq_has_mail(struct runq *queue)
+{
+    return atomic_load_explicit(&queue->inbox, memory_order_relaxed) != NULL;
+}
+
+#endif

@@ -1,0 +1,260 @@
+/*
+ * The scheduler's data: sub-process, pool, thread, fibre, stack, run queue, timer. This layer runs fibres on threads and
+ * knows nothing of scopes, cancelling or exceptions; the layer above is reached through struct sched_ops only.
+ *
+ * Reading order: fibre (what runs), thread (who runs it), runq (where it waits for that), pool (who looks for work),
+ * timers, driver (the door to time, chance and sleep). Protocol pages: docs/protocols/runq.md, seeker.md, switch.md.
+ */
+#ifndef SCHED_SCHED_H
+#define SCHED_SCHED_H
+
+#include "../arch/arch.h"
+#include "../base/heap.h"
+#include "../base/list.h"
+#include "../base/rng.h"
+
+#include <stdatomic.h>
+
+struct fibre;
+struct thread;
+struct pool;
+struct subprocess;
+struct driver;
+struct scheduler;
+
+/* ---- stacks (stack.c) ----------------------------------------------------------------------------------------- */
+
+/* Lies at the high end of its own mapping, above what the fibre uses. */
+struct stack {
+    struct stack *next; /* in a cache */
+    char *low;          /* the guard page; the fibre may use (low + page, top) */
+    char *top;          /* coloured: stacks do not all start in the same cache set */
+    size_t size;        /* of the mapping, a power of two */
+    int guard;          /* enum arch_guard, or 0: a canary word at low + page is checked at every switch away */
+};
+
+enum { STACK_CLASSES = 48 };
+struct stack_region;
+struct stacks {
+    atomic_flag lock;
+    bool required;      /* a guard page or no stack */
+    bool warned;        /* about stacks without a guard page */
+    size_t usual;       /* the default size */
+    uint64_t made;      /* how many exist */
+    uint32_t colour;
+    struct stack_region *regions;
+    struct stack *free[STACK_CLASSES]; /* by log2 of the size */
+};
+
+struct stack_cache { /* a thread's, of the usual size */
+    struct stack *free;
+    uint32_t count;
+};
+
+/* ---- fibres ------------------------------------------------------------------------------------------------------ */
+
+/* A strand's place in its fibre: all that the scheduler knows of a strand. Part of the strand's control block. */
+struct member {
+    struct link link; /* in fibre->members */
+    struct fibre *fibre;
+};
+
+struct fibre {
+    /* Where it goes on. NULL while it runs and until the switch away from it is complete: whoever is to run it waits for
+     * that (docs/protocols/switch.md). Before the first run: meaningless, stack is NULL. */
+    _Atomic(arch_context) context;
+    struct stack *stack;
+    struct link queued;             /* in the run queue `in` */
+    _Atomic(struct runq *) in;      /* written under that queue's lock */
+    struct thread *home;            /* ran it last; NULL before the first run */
+    struct pool *pool;
+    struct member *active;          /* whose stack lies in this stack */
+    struct link members;            /* all strands of the fibre */
+    uint32_t count;                 /* how many */
+    size_t stack_size;
+    struct arch_cxx cxx;            /* the state of C++ exceptions while it does not run */
+    struct arch_note note;
+};
+
+/* ---- run queues (runq.h) --------------------------------------------------------------------------------------------- */
+
+struct runq {
+    /* The owner's line. */
+    _Alignas(CACHE_LINE) _Atomic uint32_t busy; /* the owner is inside */
+    _Atomic uint32_t count;                     /* fibres in young and ready */
+    struct fibre *slot;                         /* the newest; others leave it to the owner for a moment */
+    struct link young;                          /* not started yet: the newest in front */
+    struct link ready;                          /* to be gone on with: first come, first served */
+    /* The others' line. */
+    _Alignas(CACHE_LINE) _Atomic uint32_t thief; /* somebody else is inside, or wants to be */
+    _Atomic(struct fibre *) inbox;               /* made runnable by other threads: a stack, linked by queued.next */
+    struct fibre *stale;                         /* the slot, as the seeker saw it at stale_since */
+    int64_t stale_since;
+};
+
+/* ---- timers (timers.c) ------------------------------------------------------------------------------------------------ */
+
+struct timer {
+    struct heap_node node;
+    /* Called once when the time has come, under the lock of the timers: it may claim, not run. Returns a fibre that has to be
+     * made runnable, or NULL. */
+    struct fibre *(*fire)(struct timer *timer);
+};
+
+struct timers {
+    struct heap heap;
+    _Atomic int64_t next; /* the least key: read without the lock */
+    atomic_flag lock;
+};
+
+/* ---- threads ------------------------------------------------------------------------------------------------------------ */
+
+enum thread_state { THREAD_BUSY, THREAD_IDLE, THREAD_POLLING };
+/* What the one that is switched to does for the one that was left. */
+enum after { AFTER_PARK, AFTER_YIELD, AFTER_END, AFTER_LOOP };
+
+struct thread {
+    struct fibre *current; /* NULL: in the loop, or between two fibres */
+    struct fibre *from;    /* of a switch that is under way */
+    enum after after;
+    int32_t ticks;  /* operations until the next thread_tick */
+    int32_t period; /* what ticks starts from */
+    bool shared;    /* the sub-process has several threads: atomics are needed */
+    bool stealing;  /* the scheduler is the default one: its hot functions are called directly */
+    bool fair;      /* the next pick takes from the queues' other end */
+    bool canaries;  /* stacks without guard pages exist */
+    struct arch_cxx *cxx;
+    struct pool *pool;
+    struct subprocess *sub;
+    const struct driver *driver; /* NULL: the machine itself */
+    arch_context loop;           /* the thread's own stack */
+    struct stack_cache stacks;
+    struct stack *dead;         /* left by AFTER_END */
+    struct arch_note dead_note;
+    struct arch_note loop_note;
+    struct arch_note *here;     /* whose stack this is; kept for a second driver only */
+    struct fibre *refused;      /* could not start: no stack */
+    int refusal;
+    uint32_t looks; /* operations since the last look */
+    uint64_t looked, ticked; /* arch_ticks of the last look, of the last tick */
+    uint64_t young_served;   /* when the oldest that had not started was last given its turn out of order */
+    int64_t now;             /* the clock at the last look: good for "since when", not for waiting */
+    struct rng rng;
+    struct runq runq;
+
+    /* Under the pool's lock. */
+    enum thread_state state;
+    struct link sleeping; /* in pool->sleepers */
+    bool timed;           /* sleeps with a time limit */
+    _Alignas(CACHE_LINE) _Atomic uint32_t wake; /* futex: 1 = go on */
+    _Atomic uint32_t hold;                      /* somebody asks all threads to stand still (pool_hold) */
+    _Atomic uint32_t held;                      /* and this one does, or sleeps */
+    int index;
+    arch_thread os;
+    uint32_t os_id;
+    void *signal_memory;
+    void *simulated; /* the second driver's part */
+    uint64_t switches, steals, wakes, sleeps;
+};
+
+/* ---- pools (pool.c, seek.c) ------------------------------------------------------------------------------------------------ */
+
+/* Something to be done on a thread of the pool, given in from any thread. */
+struct post {
+    struct post *next;
+    struct fibre *(*run)(struct post *post); /* as timer.fire */
+};
+
+struct pool {
+    struct subprocess *sub;
+    const struct scheduler *scheduler;
+    struct thread **threads;
+    int count;
+    int64_t spin_ns;
+    struct arch_poller poller;
+    struct timers timers;
+    struct runq global; /* of the scheduler with one queue */
+    atomic_flag global_lock;
+
+    /* Read by every producer. KICK_*: somebody has to be woken when there is work. */
+    _Alignas(CACHE_LINE) _Atomic uint32_t kick;
+    _Atomic(struct post *) posts; /* a stack */
+
+    /* The states of the threads: docs/protocols/seeker.md. */
+    _Alignas(CACHE_LINE) atomic_flag lock;
+    _Atomic(struct thread *) seeker; /* who holds the role; written under the lock */
+    struct link sleepers;
+    int busy;
+    bool parked; /* the seeker waits in the poller */
+    bool eager;  /* and a push is to wake it */
+    int futile;  /* wake-ups in a row that found nothing */
+};
+/* The seeker waits: wake it for timers and posts. It wants pushes as well. Nobody seeks, and somebody sleeps. */
+enum { KICK_SEEKER = 1, KICK_PUSH = 2, KICK_SLEEPER = 4 };
+
+/* ---- schedulers ----------------------------------------------------------------------------------------------------------------- */
+
+enum push {
+    PUSH_NEW,    /* spawned: not started */
+    PUSH_WOKEN,  /* made runnable by the strand that runs here */
+    PUSH_YIELDED /* let others go first; or made runnable from outside */
+};
+
+struct scheduler {
+    const char *name;
+    void (*push)(struct thread *thread, struct fibre *fibre, enum push how);
+    /* The next one for this thread, or NULL. fair: not the newest. */
+    struct fibre *(*pick)(struct thread *thread);
+    /* Take this very fibre out of the thread's queue; false if it is not there. */
+    bool (*take)(struct thread *thread, struct fibre *fibre);
+    /* For the seeker: get work from elsewhere into its own queue; false if there was none. */
+    bool (*steal)(struct thread *thread);
+    /* Whether there is work that a thread without any could take. */
+    bool (*work)(struct pool *pool);
+};
+extern const struct scheduler scheduler_stealing, scheduler_global;
+/* NULL: unknown. A NULL name is the default's. */
+const struct scheduler *scheduler_find(const char *name);
+
+/* ---- the sub-process --------------------------------------------------------------------------------------------------------------- */
+
+/* The layer above. */
+struct sched_ops {
+    size_t thread_size; /* struct thread is the first member of something bigger */
+    int (*thread_open)(struct thread *thread);
+    void (*thread_close)(struct thread *thread);
+    /* Run the strand to its end, on its stack. It calls thread_detach before it lets go of the fibre. */
+    void (*run)(struct member *member);
+    /* It can't be started: end it with this error, on the thread's own stack. */
+    void (*refuse)(struct member *member, int error);
+    void (*overflow)(struct thread *thread, void *address, void *ucontext);
+    void (*warn)(struct subprocess *sub, const char *text);
+};
+
+struct subprocess {
+    const struct sched_ops *ops;
+    const struct driver *driver;
+    void *driver_state;
+    bool shared;
+    struct stacks stacks;
+    struct pool pool; /* the default one */
+    _Atomic uint32_t stop;
+    uint64_t seed;
+};
+
+/* ---- the driver: the door to time, chance and sleep ----------------------------------------------------------------------------------- */
+
+/* What a second driver does instead of the machine. Everything is called on the thread that it concerns. */
+struct driver {
+    int64_t (*now)(struct subprocess *sub);
+    /* The strand gives way: any simulated thread may go on first. */
+    void (*point)(struct thread *thread);
+    void (*relax)(struct thread *thread); /* in a spin loop */
+    void (*sleep)(struct thread *thread, int64_t deadline);
+    void (*wake)(struct thread *thread);
+    uint32_t (*choose)(struct thread *thread, uint32_t n); /* in [0, n) */
+    int (*start)(struct thread *thread, void *(*fn)(void *)); /* as arch_thread_start; they are run by `play` */
+    void (*play)(struct subprocess *sub, struct thread *first);
+};
+
+#endif

@@ -1,0 +1,441 @@
+/*
+ * The states of a pool's threads and the role of the seeker. The page docs/protocols/seeker.md has the diagram; the model is
+ * tests/models/seeker.pml.
+ *
+ * PARTIES   the threads of a pool; producers (busy threads that push, anybody that posts).
+ * STATE     per thread: busy, idle, polling. Per pool, under its lock: who is the seeker, who sleeps, how many are busy,
+ *           whether the seeker is parked. `kick` mirrors for producers, who read it without the lock, whether somebody has
+ *           to be woken.
+ *
+ *             busy --thread_to_idle--> idle --thread_to_polling--> polling --thread_to_busy--> busy
+ *                                      idle --thread_to_asleep--> (asleep, still idle) --woken with the role--> polling
+ *
+ * INVARIANTS [K1] work in a queue, and a thread that is not busy: then somebody awake is going to look, or a wake-up is on
+ *           its way. [K2] at most one seeker. [K3] the newest of a queue (its slot) is not counted as work until it is stale;
+ *           while anybody is busy, a waiting seeker looks again after a while by itself.
+ * ORDERING  who is about to wait sets kick, then passes a barrier that all running threads pass too (membarrier; a fence where
+ *           there is none), then looks once more. A producer pushes, then reads kick, without a fence. Either the look sees
+ *           the push or the producer sees the kick [K1]. Posts are a full barrier themselves, and so is kick's store.
+ * PROGRESS  the lock is held for a few instructions; system calls are made outside of it.
+ * NOT DONE  a wake-up for every push: it costs the pusher up to 15 us and mostly finds nothing. Passing the role to a sleeper
+ *           at every step to busy: one wake-up per event of a half-loaded server.
+ */
+#include "thread.h"
+#include "timers.h"
+
+/* A wait of the seeker while others are busy: a stale slot is not announced by anybody. */
+#define WATCH_FIRST_NS INT64_C(1000000)
+#define WATCH_MOST_NS INT64_C(8000000)
+/* After a wake-up that found nothing, pushes don't wake for this long, doubled each time. */
+#define FUTILE_NS INT64_C(50000)
+enum { FUTILE_MOST = 5 };
+
+static void lock(struct thread *thread, struct pool *pool)
+{
+    spin_lock(&pool->lock, thread);
+}
+
+static void unlock(struct pool *pool)
+{
+    spin_unlock(&pool->lock);
+}
+
+static struct thread *seeker_of(struct pool *pool)
+{
+    return atomic_load_explicit(&pool->seeker, memory_order_relaxed);
+}
+
+/* Under the lock, after every change of what it mirrors. */
+static void show_kick(struct pool *pool)
+{
+    uint32_t kick = 0;
+    if (pool->parked)
+        kick = KICK_SEEKER | (pool->eager ? KICK_PUSH : 0);
+    else if (!seeker_of(pool) && !list_empty(&pool->sleepers))
+        kick = KICK_SLEEPER;
+    atomic_store_explicit(&pool->kick, kick, memory_order_seq_cst);
+}
+
+/* Before a look that decides about waiting: whatever was pushed before a producer read an old kick is seen after it [K1]. */
+static void barrier(struct pool *pool)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (pool->sub->shared && arch_membarrier_works)
+        arch_membarrier();
+}
+
+static bool stopping(struct pool *pool)
+{
+    return atomic_load_explicit(&pool->sub->stop, memory_order_acquire);
+}
+
+/* Whether a seeker has something to wait for beside work. */
+static bool watching(struct pool *pool)
+{
+    return timers_next(&pool->timers) != ARCH_FOREVER;
+}
+
+/* ---- transitions ------------------------------------------------------------------------------------------------------- */
+
+static void thread_to_idle(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    lock(thread, pool);
+    ASSERT(thread->state == THREAD_BUSY);
+    thread->state = THREAD_IDLE;
+    pool->busy--;
+    unlock(pool);
+}
+
+/* Take the role, if it is free. Also for one that was given it while it slept. */
+static bool thread_to_polling(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    lock(thread, pool);
+    bool mine = seeker_of(pool) == thread;
+    if (!seeker_of(pool)) {
+        ASSERT(thread->state == THREAD_IDLE);
+        atomic_store_explicit(&pool->seeker, thread, memory_order_relaxed);
+        thread->state = THREAD_POLLING;
+        show_kick(pool);
+        mine = true;
+    }
+    unlock(pool);
+    return mine;
+}
+
+/* Under the lock: the role is free; give it to a sleeper, who is returned, to be woken after the lock. */
+static struct thread *give_role(struct pool *pool)
+{
+    struct link *link = list_pop_front(&pool->sleepers);
+    if (!link)
+        return NULL;
+    struct thread *heir = CONTAINER(link, struct thread, sleeping);
+    ASSERT(heir->state == THREAD_IDLE);
+    heir->state = THREAD_POLLING;
+    atomic_store_explicit(&pool->seeker, heir, memory_order_relaxed);
+    return heir;
+}
+
+static void wake(struct thread *by, struct thread *heir)
+{
+    if (!heir)
+        return;
+    if (by)
+        by->wakes++;
+    driver_wake(heir);
+}
+
+/* The sleeper that looks around by itself soon, if there is one, stands in front. */
+static bool sleeper_is_timed(struct pool *pool)
+{
+    return !list_empty(&pool->sleepers) && CONTAINER(pool->sleepers.next, struct thread, sleeping)->timed;
+}
+
+static void thread_to_busy(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    struct thread *heir = NULL;
+    bool left = pool->count > 1 && pool->scheduler->work(pool);
+    lock(thread, pool);
+    ASSERT(thread->state == THREAD_POLLING && seeker_of(pool) == thread);
+    thread->state = THREAD_BUSY; /* S-54: busy is announced before the role is free */
+    pool->busy++;
+    atomic_store_explicit(&pool->seeker, NULL, memory_order_relaxed);
+    if (left || (watching(pool) && !sleeper_is_timed(pool)))
+        heir = give_role(pool);
+    show_kick(pool);
+    bool exposed = atomic_load_explicit(&pool->kick, memory_order_relaxed) & KICK_SLEEPER;
+    unlock(pool);
+    wake(thread, heir);
+    if (exposed) {
+        barrier(pool);
+        if (pool->scheduler->work(pool))
+            pool_kick_(thread, pool);
+    }
+}
+
+/* Returns true if it is asleep (among the sleepers), false if it has better to do. */
+static bool thread_to_asleep(struct thread *thread, bool timed)
+{
+    struct pool *pool = thread->pool;
+    lock(thread, pool);
+    bool sleep = seeker_of(pool) != NULL && seeker_of(pool) != thread && !stopping(pool);
+    if (sleep) {
+        thread->timed = timed;
+        atomic_store_explicit(&thread->wake, 0, memory_order_relaxed);
+        if (timed)
+            list_push_front(&pool->sleepers, &thread->sleeping);
+        else
+            list_push_back(&pool->sleepers, &thread->sleeping);
+        show_kick(pool);
+    }
+    unlock(pool);
+    return sleep;
+}
+
+static void thread_from_asleep(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    lock(thread, pool);
+    if (thread->sleeping.next) /* nobody woke it: its time was over */
+        list_remove(&thread->sleeping);
+    show_kick(pool);
+    unlock(pool);
+}
+
+/* ---- waking ----------------------------------------------------------------------------------------------------------------- */
+
+COLD void pool_kick_(struct thread *thread, struct pool *pool)
+{
+    struct thread *heir = NULL;
+    lock(thread, pool);
+    bool parked = pool->parked;
+    pool->parked = false;
+    if (!parked && !seeker_of(pool))
+        heir = give_role(pool);
+    show_kick(pool);
+    struct thread *seeker = seeker_of(pool);
+    unlock(pool);
+    if (parked && thread)
+        thread->wakes++;
+    if (parked)
+        driver_unpoll(pool, seeker);
+    wake(thread, heir);
+}
+
+void pool_post(struct pool *pool, struct post *post)
+{
+    struct post *first = atomic_load_explicit(&pool->posts, memory_order_relaxed);
+    do
+        post->next = first;
+    while (!atomic_compare_exchange_weak_explicit(&pool->posts, &first, post, memory_order_seq_cst, memory_order_relaxed));
+    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
+        pool_kick_(NULL, pool);
+}
+
+void pool_retime(struct thread *thread, struct pool *pool)
+{
+    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
+        pool_kick_(thread, pool);
+}
+
+void pool_stop(struct thread *thread, struct pool *pool)
+{
+    atomic_store_explicit(&pool->sub->stop, 1, memory_order_seq_cst);
+    for (;;) {
+        lock(thread, pool);
+        bool parked = pool->parked;
+        pool->parked = false;
+        struct link *link = list_pop_front(&pool->sleepers);
+        show_kick(pool);
+        struct thread *seeker = seeker_of(pool);
+        unlock(pool);
+        if (parked)
+            driver_unpoll(pool, seeker);
+        if (!link)
+            return;
+        wake(thread, CONTAINER(link, struct thread, sleeping));
+    }
+}
+
+/* ---- delivery ------------------------------------------------------------------------------------------------------------------- */
+
+void pool_deliver(struct thread *thread, struct fibre *fibre)
+{
+    struct thread *home = fibre->home;
+    /* Weak affinity; a racy look at the state is enough, since work is found in any inbox. */
+    bool elsewhere = home && home != thread && home->pool == thread->pool && thread->stealing &&
+                     __atomic_load_n(&home->state, __ATOMIC_RELAXED) == THREAD_BUSY;
+    if (!elsewhere) {
+        thread_push(thread, fibre, PUSH_YIELDED);
+        return;
+    }
+    runq_post(&home->runq, fibre);
+    if (atomic_load_explicit(&thread->pool->kick, memory_order_seq_cst) & KICK_SLEEPER)
+        pool_kick_(thread, thread->pool);
+}
+
+static bool take_posts(struct thread *thread, struct pool *pool)
+{
+    if (!atomic_load_explicit(&pool->posts, memory_order_relaxed))
+        return false;
+    struct post *post = atomic_exchange_explicit(&pool->posts, NULL, memory_order_acquire), *ordered = NULL;
+    while (post) {
+        struct post *next = post->next;
+        post->next = ordered;
+        ordered = post;
+        post = next;
+    }
+    while (ordered) {
+        struct post *next = ordered->next; /* run may give the post's memory away */
+        struct fibre *fibre = ordered->run(ordered);
+        if (fibre)
+            pool_deliver(thread, fibre);
+        ordered = next;
+    }
+    return true;
+}
+
+static void take_events(struct thread *thread, struct pool *pool)
+{
+    take_posts(thread, pool);
+    if (timers_next(&pool->timers) == ARCH_FOREVER)
+        return;
+    thread->now = driver_now(pool->sub);
+    if (timers_next(&pool->timers) <= thread->now)
+        timers_fire(thread, pool, thread->now);
+}
+
+void pool_look(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    if (!thread->shared) {
+        take_events(thread, pool);
+        return;
+    }
+    if (seeker_of(pool))
+        return; /* it looks */
+    lock(thread, pool);
+    bool mine = !seeker_of(pool);
+    if (mine) {
+        atomic_store_explicit(&pool->seeker, thread, memory_order_relaxed);
+        show_kick(pool);
+    }
+    unlock(pool);
+    if (!mine)
+        return;
+    take_events(thread, pool);
+    struct thread *heir = NULL;
+    bool left = pool->scheduler->work(pool);
+    lock(thread, pool);
+    atomic_store_explicit(&pool->seeker, NULL, memory_order_relaxed);
+    if (left)
+        heir = give_role(pool);
+    show_kick(pool);
+    unlock(pool);
+    wake(thread, heir);
+}
+
+/* ---- seeking ------------------------------------------------------------------------------------------------------------------------ */
+
+static bool any_work(struct thread *thread, struct pool *pool)
+{
+    return pool->scheduler->work(pool) || atomic_load_explicit(&pool->posts, memory_order_relaxed) || stopping(pool) ||
+           (timers_next(&pool->timers) != ARCH_FOREVER && timers_next(&pool->timers) <= driver_now(thread->sub));
+}
+
+/* How long the seeker may wait: until the next timer; a little while if others are busy. */
+static int64_t waiting_time(struct thread *thread, struct pool *pool, bool eager, int rounds)
+{
+    int64_t until = timers_next(&pool->timers), now = driver_now(thread->sub), watch = ARCH_FOREVER;
+    if (!eager) {
+        watch = FUTILE_NS << pool->futile;
+    } else if (pool->busy > 0) {
+        watch = WATCH_FIRST_NS << (rounds < 3 ? rounds : 3);
+        watch = watch < WATCH_MOST_NS ? watch : WATCH_MOST_NS;
+    }
+    return watch != ARCH_FOREVER && now + watch < until ? now + watch : until;
+}
+
+/* The seeker waits in the poller. Returns whether it was kicked. */
+static bool park(struct thread *thread, struct pool *pool, bool eager, int rounds)
+{
+    lock(thread, pool);
+    pool->parked = true;
+    pool->eager = eager;
+    int64_t until = waiting_time(thread, pool, eager, rounds);
+    show_kick(pool);
+    unlock(pool);
+    barrier(pool);
+    if (!any_work(thread, pool)) {
+        thread->sleeps++;
+        driver_poll(thread, until);
+    }
+    lock(thread, pool);
+    bool kicked = !pool->parked;
+    pool->parked = false;
+    show_kick(pool);
+    unlock(pool);
+    return kicked;
+}
+
+static bool found_work(struct thread *thread, struct pool *pool)
+{
+    take_events(thread, pool);
+    return pool->scheduler->steal(thread);
+}
+
+static bool own_work(struct thread *thread)
+{
+    struct runq *queue = &thread->runq;
+    return queue->slot || atomic_load_explicit(&queue->count, memory_order_relaxed) || runq_has_mail(queue);
+}
+
+/* The role is this thread's: look everywhere, until there is something to run or the pool is to stop. */
+static void seek(struct thread *thread, struct pool *pool)
+{
+    int64_t since = driver_now(thread->sub);
+    bool eager = true, kicked = false;
+    for (int rounds = 0; !stopping(pool);) {
+        if (found_work(thread, pool) || own_work(thread)) {
+            pool->futile = 0;
+            return;
+        }
+        if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_relaxed)))
+            pool_stand_still(thread);
+        if (thread->shared && driver_now(thread->sub) - since < pool->spin_ns) {
+            driver_relax(thread);
+            continue;
+        }
+        if (kicked && pool->futile < FUTILE_MOST)
+            pool->futile++;
+        eager = !kicked;
+        kicked = park(thread, pool, eager, rounds++) && eager;
+        if (kicked)
+            since = driver_now(thread->sub);
+    }
+}
+
+/* Others may spin on the role for a while, in the hope that the seeker finds more than it can do. */
+static bool spin_for_role(struct thread *thread, struct pool *pool)
+{
+    int64_t since = driver_now(thread->sub);
+    do {
+        if (!seeker_of(pool) || stopping(pool))
+            return true;
+        for (int i = 0; i < 32; i++)
+            driver_relax(thread);
+    } while (driver_now(thread->sub) - since < pool->spin_ns);
+    return false;
+}
+
+static void sleep_a_while(struct thread *thread, struct pool *pool)
+{
+    for (bool timed = true; thread_to_asleep(thread, timed); timed = false) {
+        int64_t deadline = timed ? driver_now(thread->sub) + 2 * WATCH_FIRST_NS : ARCH_FOREVER;
+        thread->sleeps++;
+        driver_sleep(thread, deadline);
+        thread_from_asleep(thread);
+        if (!seeker_of(pool) || seeker_of(pool) == thread)
+            return;
+    }
+}
+
+bool pool_find_work(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    thread_to_idle(thread);
+    while (!stopping(pool)) {
+        if (thread_to_polling(thread)) {
+            seek(thread, pool);
+            thread_to_busy(thread);
+            if (!stopping(pool))
+                return true;
+            return false;
+        }
+        if (!spin_for_role(thread, pool))
+            sleep_a_while(thread, pool);
+    }
+    return false;
+}

@@ -1,0 +1,178 @@
+/*
+ * Where stacks come from. A region is one mapping cut into stacks of one size; it lives as long as the sub-process. A stack
+ * is set up (guard page, header, colour) when it is cut, and only recycled after that. Recycling keeps the pages that a
+ * stack has touched; stacks beyond what a thread keeps go back to the sub-process, for other threads.
+ */
+#include "stack.h"
+
+#include "driver.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct stack_region {
+    struct stack_region *next;
+    char *base;
+    size_t bytes;
+    size_t stack; /* size of each */
+    size_t used;  /* bytes cut so far */
+};
+
+enum { STACK_COLOURS = 16, STACK_BATCH = 16 };
+#define STACK_REGION_FIRST ((size_t)2 << 20)
+#define STACK_REGION_MOST ((size_t)64 << 20)
+
+void stacks_open(struct stacks *stacks, size_t usual, bool required)
+{
+    *stacks = (struct stacks){.lock = ATOMIC_FLAG_INIT, .usual = usual, .required = required};
+}
+
+void stacks_close(struct stacks *stacks)
+{
+    while (stacks->regions) {
+        struct stack_region *region = stacks->regions;
+        stacks->regions = region->next;
+        arch_unmap(region->base, region->bytes);
+        free(region);
+    }
+}
+
+size_t stack_round(size_t size)
+{
+    size_t least = 4 * arch_page_size();
+    if (size > (size_t)1 << 46)
+        return 0;
+    size_t rounded = least;
+    while (rounded < size)
+        rounded *= 2;
+    return rounded;
+}
+
+static unsigned class_of(size_t size)
+{
+    return (unsigned)__builtin_ctzll(size);
+}
+
+static int region_for(struct stacks *stacks, size_t size, struct stack_region **out)
+{
+    size_t bytes = STACK_REGION_FIRST;
+    for (struct stack_region *region = stacks->regions; region; region = region->next) {
+        if (region->stack != size)
+            continue;
+        if (region->used < region->bytes) {
+            *out = region;
+            return 0;
+        }
+        if (bytes <= region->bytes)
+            bytes = region->bytes < STACK_REGION_MOST ? region->bytes * 2 : region->bytes;
+        break; /* the newest of its size stands first */
+    }
+    if (bytes < size)
+        bytes = size;
+    struct stack_region *region = malloc(sizeof *region);
+    if (!region)
+        return -ENOMEM;
+    void *base;
+    int error = arch_map(bytes, &base);
+    if (error) {
+        free(region);
+        return error;
+    }
+    *region = (struct stack_region){stacks->regions, base, bytes, size, 0};
+    stacks->regions = region;
+    *out = region;
+    return 0;
+}
+
+/* Where the guard-less stacks keep their canary; the fibre must never get there. */
+static uint64_t *canary_of(const struct stack *stack)
+{
+    return (uint64_t *)(void *)stack->low;
+}
+
+static int cut(struct thread *thread, size_t size, struct stack **out)
+{
+    struct stacks *stacks = &thread->sub->stacks;
+    struct stack_region *region;
+    int error = region_for(stacks, size, &region);
+    if (error)
+        return error;
+    char *low = region->base + region->used;
+    int guard = arch_guard_install(low, !stacks->required);
+    if (guard < 0 && stacks->required)
+        return guard;
+    region->used += size;
+    struct stack *stack = (struct stack *)(void *)(low + size - sizeof *stack - (sizeof *stack & 15));
+    stack = (struct stack *)((uintptr_t)stack & ~(uintptr_t)(CACHE_LINE - 1));
+    stack->low = low;
+    stack->size = size;
+    stack->guard = guard < 0 ? 0 : guard;
+    stack->top = (char *)stack - (size_t)(stacks->colour++ % STACK_COLOURS) * CACHE_LINE;
+    if (!stack->guard)
+        *canary_of(stack) = STACK_CANARY;
+    stacks->made++;
+    *out = stack;
+    return 0;
+}
+
+static void warn_once(struct thread *thread)
+{
+    struct stacks *stacks = &thread->sub->stacks;
+    thread->canaries = true;
+    if (stacks->warned)
+        return;
+    stacks->warned = true;
+    thread->sub->ops->warn(thread->sub, "no more guard pages can be had: further stacks are checked by canaries, "
+                                        "at switches only");
+}
+
+/* Under the lock: one stack of that size, from the free ones or a new one. */
+static int take(struct thread *thread, size_t size, struct stack **out)
+{
+    struct stack **free_list = &thread->sub->stacks.free[class_of(size)];
+    if (*free_list) {
+        *out = *free_list;
+        *free_list = (*out)->next;
+        return 0;
+    }
+    return cut(thread, size, out);
+}
+
+int stack_get_slow_(struct thread *thread, size_t size, struct stack **out)
+{
+    struct stacks *stacks = &thread->sub->stacks;
+    spin_lock(&stacks->lock, thread);
+    int error = take(thread, size, out);
+    if (!error && size == stacks->usual) {
+        struct stack *more;
+        while (thread->stacks.count < STACK_BATCH && stacks->free[class_of(size)] && take(thread, size, &more) == 0) {
+            more->next = thread->stacks.free;
+            thread->stacks.free = more;
+            thread->stacks.count++;
+        }
+    }
+    spin_unlock(&stacks->lock);
+    if (!error && !(*out)->guard)
+        warn_once(thread);
+    return error;
+}
+
+void stack_put_slow_(struct thread *thread, struct stack *stack)
+{
+    struct stacks *stacks = &thread->sub->stacks;
+    spin_lock(&stacks->lock, thread);
+    struct stack **free_list = &stacks->free[class_of(stack->size)];
+    stack->next = *free_list;
+    *free_list = stack;
+    spin_unlock(&stacks->lock);
+}
+
+bool stack_overrun(const struct stack *stack)
+{
+    return !stack->guard && *canary_of(stack) != STACK_CANARY;
+}
+
+bool stack_guards(const struct stack *stack, const void *address)
+{
+    return stack->guard && (const char *)address >= stack->low && (const char *)address < stack->low + arch_page_size();
+}

@@ -1,0 +1,49 @@
+/*
+ * Stacks: made in regions, kept by every thread in a cache, guarded. See docs/stacks.md.
+ */
+#ifndef SCHED_STACK_H
+#define SCHED_STACK_H
+
+#include "sched.h"
+
+#define STACK_CANARY UINT64_C(0x737472616e642121)
+
+void stacks_open(struct stacks *stacks, size_t usual, bool required);
+void stacks_close(struct stacks *stacks);
+/* The size that a request is rounded up to: a power of two, at least four pages; 0 if it is too large. */
+size_t stack_round(size_t size);
+/* A stack of that (rounded) size into *out, or a negated errno code. */
+int stack_get_slow_(struct thread *thread, size_t size, struct stack **out);
+void stack_put_slow_(struct thread *thread, struct stack *stack);
+
+static inline int stack_get(struct thread *thread, size_t size, struct stack **out)
+{
+    struct stack *stack = thread->stacks.free;
+    if (LIKELY(stack && stack->size == size)) {
+        thread->stacks.free = stack->next;
+        thread->stacks.count--;
+        *out = stack;
+        return 0;
+    }
+    return stack_get_slow_(thread, size, out);
+}
+
+enum { STACKS_KEPT = 1024 };
+
+static inline void stack_put(struct thread *thread, struct stack *stack, size_t usual)
+{
+    if (LIKELY(stack->size == usual && thread->stacks.count < STACKS_KEPT)) {
+        stack->next = thread->stacks.free;
+        thread->stacks.free = stack;
+        thread->stacks.count++;
+        return;
+    }
+    stack_put_slow_(thread, stack);
+}
+
+/* Whether the word at the low end of a stack without a guard page was overwritten. */
+bool stack_overrun(const struct stack *stack);
+/* Whether an address lies in the guard page of this stack. */
+bool stack_guards(const struct stack *stack, const void *address);
+
+#endif

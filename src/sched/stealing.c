@@ -1,0 +1,197 @@
+/*
+ * The default scheduler: a queue per thread, and the seeker steals (rules S-46 to S-61). Only the seeker does, so at most one
+ * thread of a pool is a thief at any time. It takes half of what it finds, the oldest first: in a tree of strands those
+ * are the biggest.
+ */
+#include "stealing.h"
+
+#include "thread.h"
+
+enum { STEAL_MOST = 32, YOUNG_MS = 10 };
+/* How long the newest is left to its owner. */
+#define SLOT_REST_NS INT64_C(50000)
+
+static void push(struct thread *thread, struct fibre *fibre, enum push how)
+{
+    stealing_push(thread, fibre, how);
+}
+
+static struct fibre *take_slot(struct runq *queue)
+{
+    struct fibre *fibre = queue->slot;
+    queue->slot = NULL;
+    if (fibre)
+        atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
+    return fibre;
+}
+
+static struct fibre *take_oldest_young(struct runq *queue)
+{
+    struct link *link = list_pop_back(&queue->young);
+    if (!link)
+        return NULL;
+    runq_count(queue, -1);
+    struct fibre *fibre = CONTAINER(link, struct fibre, queued);
+    atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
+    return fibre;
+}
+
+/* [F1] every 61 switches the longest waiting of those that go on comes first; every so many milliseconds, the oldest of those that have
+ * not started. Not more often: starting old ones early undoes the depth-first order that keeps fork-join small. */
+static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
+{
+    if (thread->looked - thread->young_served > YOUNG_MS * arch_ticks_per_ms()) {
+        thread->young_served = thread->looked;
+        struct fibre *fibre = take_oldest_young(queue);
+        if (fibre)
+            return fibre;
+    }
+    return runq_first(queue, &queue->ready);
+}
+
+static struct fibre *pick_usual(struct runq *queue)
+{
+    struct fibre *fibre = take_slot(queue);
+    if (!fibre)
+        fibre = runq_first(queue, &queue->young);
+    return fibre ? fibre : runq_first(queue, &queue->ready);
+}
+
+static struct fibre *pick_by_seed(struct thread *thread, struct runq *queue)
+{
+    struct fibre *fibre = NULL;
+    uint32_t way = driver_choose(thread, 4);
+    if (way == 1)
+        fibre = runq_first(queue, &queue->ready);
+    else if (way == 2)
+        fibre = take_oldest_young(queue);
+    else if (way == 3)
+        fibre = runq_first(queue, &queue->young);
+    return fibre ? fibre : pick_usual(queue);
+}
+
+/* What other threads made runnable, into the owner's queue. */
+static void empty_inbox(struct thread *thread)
+{
+    struct link mail, *link;
+    list_init(&mail);
+    if (!runq_take_inbox(&thread->runq, &mail))
+        return;
+    runq_enter(thread, &thread->runq);
+    while ((link = list_pop_front(&mail)))
+        runq_append(&thread->runq, &thread->runq.ready, CONTAINER(link, struct fibre, queued));
+    runq_leave(thread, &thread->runq);
+}
+
+struct fibre *stealing_pick_slow_(struct thread *thread)
+{
+    struct runq *queue = &thread->runq;
+    empty_inbox(thread);
+    runq_enter(thread, queue);
+    struct fibre *fibre = NULL;
+    if (thread->driver)
+        fibre = pick_by_seed(thread, queue);
+    else if (thread->fair)
+        fibre = pick_fair(thread, queue);
+    if (!fibre)
+        fibre = pick_usual(queue);
+    runq_leave(thread, queue);
+    thread->fair = false;
+    return fibre;
+}
+
+static struct fibre *pick(struct thread *thread)
+{
+    return stealing_pick(thread);
+}
+
+static bool take(struct thread *thread, struct fibre *fibre)
+{
+    return stealing_take(thread, fibre);
+}
+
+/* Whether the slot has held the same fibre for long enough; the seeker's notes are in the victim's queue. */
+static bool slot_is_stale(struct thread *thief, struct runq *queue, int64_t now)
+{
+    struct fibre *slot = __atomic_load_n(&queue->slot, __ATOMIC_RELAXED);
+    if (!slot || slot != queue->stale) {
+        queue->stale = slot;
+        queue->stale_since = now;
+        return false;
+    }
+    return thief->driver || now - queue->stale_since >= SLOT_REST_NS;
+}
+
+/* Move what is to be stolen from the victim's lists to `loot`. Inside the victim's queue. */
+static int rob(struct runq *queue, bool slot_too, struct link *loot)
+{
+    uint32_t count = atomic_load_explicit(&queue->count, memory_order_relaxed);
+    int most = (int)(count + 1) / 2 < STEAL_MOST ? (int)(count + 1) / 2 : STEAL_MOST, got = 0;
+    while (got < most) {
+        struct fibre *fibre = take_oldest_young(queue);
+        if (!fibre && !(fibre = runq_first(queue, &queue->ready)))
+            break;
+        list_push_back(loot, &fibre->queued);
+        got++;
+    }
+    if (!got && slot_too) {
+        struct fibre *fibre = take_slot(queue);
+        if (fibre) {
+            list_push_back(loot, &fibre->queued);
+            got = 1;
+        }
+        queue->stale = NULL;
+    }
+    return got;
+}
+
+static bool steal_from(struct thread *thief, struct thread *victim)
+{
+    struct runq *queue = &victim->runq;
+    struct link loot, *link;
+    list_init(&loot);
+    int got = 0;
+    bool slot_too = slot_is_stale(thief, queue, driver_now(thief->sub));
+    if ((slot_too || atomic_load_explicit(&queue->count, memory_order_relaxed)) && runq_break_in(thief, queue)) {
+        got = rob(queue, slot_too, &loot);
+        runq_break_out(queue);
+    }
+    if (!got && runq_take_inbox(queue, &loot))
+        got = 1;
+    if (!got)
+        return false;
+    thief->steals += (uint64_t)got;
+    runq_enter(thief, &thief->runq);
+    while ((link = list_pop_front(&loot)))
+        runq_append(&thief->runq, &thief->runq.ready, CONTAINER(link, struct fibre, queued));
+    runq_leave(thief, &thief->runq);
+    return true;
+}
+
+/* S-56: from a victim chosen at random, once round. */
+static bool steal(struct thread *thief)
+{
+    struct pool *pool = thief->pool;
+    uint32_t count = (uint32_t)pool->count, first = driver_choose(thief, count);
+    empty_inbox(thief);
+    if (atomic_load_explicit(&thief->runq.count, memory_order_relaxed))
+        return true;
+    for (uint32_t i = 0; i < count; i++) {
+        struct thread *victim = pool->threads[(first + i) % count];
+        if (victim != thief && steal_from(thief, victim))
+            return true;
+    }
+    return false;
+}
+
+static bool work(struct pool *pool)
+{
+    for (int i = 0; i < pool->count; i++) {
+        struct runq *queue = &pool->threads[i]->runq;
+        if (atomic_load_explicit(&queue->count, memory_order_relaxed) || runq_has_mail(queue))
+            return true;
+    }
+    return false;
+}
+
+const struct scheduler scheduler_stealing = {"stealing", push, pick, take, steal, work};

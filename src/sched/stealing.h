@@ -1,0 +1,79 @@
+/*
+ * The default scheduler's hot paths, called directly where the thread knows that it is the one. A queue per thread: the slot
+ * for the newest, `young` for strands that have not started (the newest first: depth first keeps fork-join small), `ready`
+ * for those that go on (first come, first served). See docs/protocols/runq.md.
+ */
+#ifndef SCHED_STEALING_H
+#define SCHED_STEALING_H
+
+#include "pool.h"
+#include "runq.h"
+
+/* What was in the slot gives way to something newer. Inside. */
+static inline void stealing_displace(struct runq *queue, struct fibre *fibre)
+{
+    if (fibre->stack)
+        runq_append(queue, &queue->ready, fibre);
+    else
+        runq_prepend(queue, &queue->young, fibre);
+}
+
+static inline void stealing_push(struct thread *thread, struct fibre *fibre, enum push how)
+{
+    struct runq *queue = &thread->runq;
+    runq_enter(thread, queue);
+    bool more = true;
+    if (how == PUSH_YIELDED) {
+        runq_append(queue, &queue->ready, fibre);
+    } else {
+        struct fibre *old = queue->slot;
+        queue->slot = fibre;
+        atomic_store_explicit(&fibre->in, queue, memory_order_relaxed);
+        if (old)
+            stealing_displace(queue, old);
+        else
+            more = false; /* the newest is left to its owner for a moment */
+    }
+    runq_leave(thread, queue);
+    if (more)
+        pool_notify(thread);
+}
+
+struct fibre *stealing_pick_slow_(struct thread *thread);
+
+static inline struct fibre *stealing_pick(struct thread *thread)
+{
+    struct runq *queue = &thread->runq;
+    if (UNLIKELY(thread->fair || thread->driver))
+        return stealing_pick_slow_(thread);
+    runq_enter(thread, queue);
+    struct fibre *fibre = queue->slot;
+    if (fibre) {
+        queue->slot = NULL;
+        atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
+    } else if (!(fibre = runq_first(queue, &queue->young))) {
+        fibre = runq_first(queue, &queue->ready);
+    }
+    runq_leave(thread, queue);
+    return LIKELY(fibre != NULL) || !runq_has_mail(queue) ? fibre : stealing_pick_slow_(thread);
+}
+
+static inline bool stealing_take(struct thread *thread, struct fibre *fibre)
+{
+    struct runq *queue = &thread->runq;
+    runq_enter(thread, queue);
+    bool mine = atomic_load_explicit(&fibre->in, memory_order_relaxed) == queue;
+    if (mine) {
+        if (queue->slot == fibre) {
+            queue->slot = NULL;
+        } else {
+            list_remove(&fibre->queued);
+            runq_count(queue, -1);
+        }
+        atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
+    }
+    runq_leave(thread, queue);
+    return mine;
+}
+
+#endif

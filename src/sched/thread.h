@@ -1,0 +1,71 @@
+/*
+ * A thread and the switch between fibres. Protocol: docs/protocols/switch.md.
+ *
+ * PARTIES   the strand that leaves, the one that arrives on the same thread, and whoever made the leaving one runnable.
+ * STATE     fibre->context: NULL while the fibre runs and during the switch away from it; after that, where it goes on.
+ * PROTOCOL  a strand that blocks is claimable before it has left its stack, so that nobody has to ask twice. Who is to run
+ *           it waits until context is there, takes it, and sets it to NULL [S1]. The arriving side stores it [S2].
+ * ORDERING  [S2] release pairs with [S1] acquire: all that the fibre did is seen where it goes on.
+ * PROGRESS  the wait at [S1] is as long as a switch; nothing between a claimable state and the jump may block.
+ * NOT DONE  a second claimable state that is entered after the switch by compare-and-swap: one atomic more on every block.
+ */
+#ifndef SCHED_THREAD_H
+#define SCHED_THREAD_H
+
+#include "driver.h"
+#include "stealing.h"
+
+/* The calling thread's record, NULL outside of pools. Can't be inlined: a strand may wake up on another thread. */
+struct thread *thread_self(void);
+void thread_adopt(struct thread *thread); /* make it the calling thread's; NULL: none */
+
+/* The thread's life: run what there is until subprocess.stop. */
+void thread_loop(struct thread *thread);
+
+/* Leave the current fibre; it goes on when somebody makes it runnable. PARK: it is claimable already. YIELD: it is queued
+ * again as soon as it is left. `to`: run this one next (taken out of the queues by the caller), or NULL. Returns the thread
+ * that it goes on on. */
+struct thread *thread_park(struct thread *thread, struct fibre *to);
+struct thread *thread_yield(struct thread *thread);
+/* The current fibre's strand is about to end and to let go of its control block; its stack is in use until the switch. */
+void thread_detach(struct thread *thread);
+
+void thread_tick_(struct thread *thread);
+
+/* At every operation that may block, and every switch. */
+static inline void thread_tick(struct thread *thread)
+{
+    if (UNLIKELY(--thread->ticks <= 0))
+        thread_tick_(thread);
+}
+
+static inline void thread_push(struct thread *thread, struct fibre *fibre, enum push how)
+{
+    if (LIKELY(thread->stealing))
+        stealing_push(thread, fibre, how);
+    else
+        thread->pool->scheduler->push(thread, fibre, how);
+}
+
+static inline struct fibre *thread_pick(struct thread *thread)
+{
+    return LIKELY(thread->stealing) ? stealing_pick(thread) : thread->pool->scheduler->pick(thread);
+}
+
+static inline bool thread_take(struct thread *thread, struct fibre *fibre)
+{
+    return LIKELY(thread->stealing) ? stealing_take(thread, fibre) : thread->pool->scheduler->take(thread, fibre);
+}
+
+/* A fibre that was claimed by the strand that runs here (or by a timer or post: woken by nobody's strand). */
+static inline void thread_ready(struct thread *thread, struct fibre *fibre)
+{
+    if (LIKELY(fibre->pool == thread->pool))
+        thread_push(thread, fibre, PUSH_WOKEN);
+    else
+        pool_deliver(thread, fibre);
+}
+
+void fibre_init(struct fibre *fibre, struct member *member);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * A pool's timers. Firing happens under the lock, so that whoever has removed a timer knows that it does not fire any more
+ * and is not firing now.
+ */
+#ifndef SCHED_TIMERS_H
+#define SCHED_TIMERS_H
+
+#include "sched.h"
+
+void timers_open(struct timers *timers);
+void timers_close(struct timers *timers);
+void timer_init(struct timer *timer, struct fibre *(*fire)(struct timer *));
+/* From a thread of the pool. Returns 0 or -ENOMEM. Wakes the seeker if it would sleep too long. */
+int timer_start(struct thread *thread, struct pool *pool, struct timer *timer, int64_t when);
+/* Whether it was still to come. After it, the timer is not in use by anybody. Any thread of the sub-process. */
+bool timer_stop(struct thread *thread, struct pool *pool, struct timer *timer);
+/* Fire what is due at `now` and make runnable what that wakes, from this thread. Returns how many fired. */
+int timers_fire(struct thread *thread, struct pool *pool, int64_t now);
+
+static inline int64_t timers_next(struct timers *timers)
+{
+    return atomic_load_explicit(&timers->next, memory_order_relaxed);
+}
+
+#endif
