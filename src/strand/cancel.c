@@ -1,0 +1,44 @@
+/*
+ * Cancelling one strand. The rules are in cancel.h and docs/protocols/interrupt.md.
+ */
+#include "cancel.h"
+
+#include "exception.h"
+#include "handle.h"
+#include "interrupt.h"
+#include "misuse.h"
+#include "scope.h"
+
+struct fibre *cancel_strand(struct thread *thread, struct cb *c, struct note *note, bool owned)
+{
+    uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed), flags = WORD_CANCELLED | (owned ? WORD_OWNED : 0);
+    struct note *none = NULL;
+    if (note && !(word & WORD_CANCELLED) && !atomic_load_explicit(&c->note, memory_order_relaxed)) {
+        note_keep(note);
+        if (!atomic_compare_exchange_strong_explicit(&c->note, &none, note, memory_order_acq_rel, memory_order_relaxed))
+            note_release(note);
+    }
+    while ((word & flags) != flags)
+        if (swap_word(&c->word, &word, word | flags, thread->shared))
+            break;
+    return word & WORD_CANCELLED ? NULL : interrupt_raise(c, 0, thread->shared);
+}
+
+void strand_cancel(strand child, const char *why)
+{
+    struct thread *thread = must_be_strand("strand_cancel");
+    struct cb *me = current_of(thread);
+    struct cb *c = pin_cb(thread, child);
+    if (!c)
+        return; /* it is gone */
+    if (!(atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER)) {
+        struct note *note = note_new(me, why);
+        /* Only an owner's cancel makes a child of its scope one that may be left. The anchor changes by the owner only. */
+        bool owned = c->anchor && __atomic_load_n(&c->anchor, __ATOMIC_RELAXED)->block.owner == me;
+        struct fibre *fibre = cancel_strand(thread, c, note, owned);
+        if (fibre)
+            thread_ready(thread, fibre);
+        note_release(note);
+    }
+    unpin_cb(thread, c);
+}

@@ -1,0 +1,13 @@
+/*
+ * Cancelling: a lasting state of a strand, its outermost source of interruption.
+ */
+#ifndef STRAND_CANCEL_H
+#define STRAND_CANCEL_H
+
+#include "core.h"
+
+/* Cancel a strand that the caller keeps from being consumed (as its owner, under its scope's lock, or by a pin). owned: by the
+ * owner of its scope. Returns its fibre if the caller has to make it runnable. */
+struct fibre *cancel_strand(struct thread *thread, struct cb *c, struct note *note, bool owned);
+
+#endif

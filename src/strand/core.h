@@ -1,0 +1,266 @@
+/*
+ * The data of the structure layer: a strand's control block, the blocks that can interrupt it (scopes, deadlines), the
+ * exception, the run. Who may touch what stands at each member; the protocols have pages: docs/protocols/wait.md, end.md,
+ * scope.md, interrupt.md.
+ */
+#ifndef STRAND_CORE_H
+#define STRAND_CORE_H
+
+#include "../../include/strand.h"
+#include "../../include/strand/pool.h"
+#include "../base/slab.h"
+#include "../sched/thread.h"
+
+/* ---- the word of a control block or a block: is the handle stale, is it cancelled, who is looking ------------------- */
+
+/* serial << 10 | pins << 4 | flags. The serial is never used twice in a process, so a handle is the address and the serial.
+ * A pin keeps the memory from being given to somebody else while a stranger looks at it. Changed by compare-and-swap. */
+enum { WORD_CANCELLED = 1, WORD_OWNED = 2, WORD_DEAD = 4, WORD_PIN = 16, WORD_PINS = 63 << 4, WORD_SERIAL = 10 };
+
+static inline uint64_t word_serial(uint64_t word)
+{
+    return word >> WORD_SERIAL;
+}
+
+/* ---- waiting: one way to block ------------------------------------------------------------------------------------------ */
+
+/* wait state: epoch << 32 | floor << 8 | tag. See wait.h. */
+enum { WAIT_IDLE = 0, WAIT_ARMED = 1, WAIT_INTERRUPTED = 2, WAIT_WON = 3 };
+#define WAIT_FLOOR_MOST 0xffffffu
+
+struct cb;
+
+/* One strand's interest in one source of events. In the control block, never on a stack. */
+struct wait_node {
+    struct wait_node *next;
+    struct cb *waiter;
+    uint32_t epoch;
+    _Atomic uint32_t linked; /* 1 from the linking until the source has let go of it */
+};
+
+struct wait {
+    _Atomic uint64_t state;
+    struct wait_node node;
+    struct timer timer;
+};
+
+/* What a blocked strand waits for: for people, not for the protocol. */
+enum blocked { BLOCKED_NOT, BLOCKED_JOIN, BLOCKED_WAIT, BLOCKED_LEAVE, BLOCKED_SLEEP, BLOCKED_SCOPE, BLOCKED_OFFLOAD };
+
+/* ---- strands ---------------------------------------------------------------------------------------------------------------- */
+
+struct scope;
+struct block;
+struct local;
+struct flight;
+
+/* Who cancelled, and why. Counted. */
+struct note {
+    _Atomic uint32_t refs;
+    uint64_t who_id;
+    char who[32];
+    char why[129];
+};
+
+/* What only a strand with attributes or copied arguments has. */
+struct extra {
+    void (*drop)(void *result);
+    char name[32];
+    _Alignas(16) char args[];
+};
+
+enum { ENDS_LOCK = 1, ENDS_OVER = 2, ENDS_NOTIFY = 4, ENDS_BITS = 7 };
+enum outcome {
+    OUTCOME_NONE,
+    OUTCOME_VALUE,
+    OUTCOME_FAILED,      /* by an exception, without having been cancelled */
+    OUTCOME_INTERRUPTED, /* cancelled, and ended by that */
+    OUTCOME_ERROR        /* cancelled, but ended by another exception */
+};
+
+struct cb {
+    /* Anybody, by compare-and-swap. */
+    _Atomic uint64_t word;
+    void *link_;            /* the slab's */
+    _Atomic uintptr_t ends; /* who waits for its end: nodes | ENDS_*; docs/protocols/end.md */
+    _Atomic uint32_t due;   /* 1 + the highest index of a source that holds; 0: none. Raised by anybody, lowered by itself */
+
+    /* The strand itself. */
+    uint32_t floor;  /* sources with an index below it are put off: by a shield, or because an exception is in flight */
+    uint32_t shield; /* the same by shields alone */
+    uint32_t depth;  /* how many blocks are open: the index of the innermost; index 0 is the strand's own cancel */
+    struct wait wait;
+    strand_fn *fn;
+    void *arg;
+    struct block *blocks;       /* the innermost open one */
+    struct strand_try_ *tries;  /* the innermost open one */
+    struct flight *flight;      /* what is in flight: the newest, linked by outer */
+    const char *section_file;   /* the innermost no-suspend section, or NULL */
+    int section_line;
+    uint8_t outcome;            /* written before ENDS_OVER, read after it */
+    uint8_t blocked;            /* enum blocked */
+    bool started;
+    uint64_t blocked_on;        /* an id, a time, ... */
+    int64_t since;
+    struct local *locals;
+    struct extra *extra;
+    void *result;
+    strand_exception *exception;
+
+    /* The owner of the scope, or who holds the scope's lock (scope.h). */
+    struct scope *anchor; /* changed under ENDS_LOCK */
+    struct link sibling;  /* in anchor->children */
+    struct link order;    /* in anchor->ended */
+    _Atomic(struct note *) note;
+    void *site;       /* where it was spawned */
+    uint64_t parent;  /* who spawned it: an id */
+
+    struct member member;
+    struct fibre own;
+};
+
+static inline struct cb *cb_of(struct member *member)
+{
+    return CONTAINER(member, struct cb, member);
+}
+
+static inline uint64_t cb_id(struct cb *c)
+{
+    return word_serial(atomic_load_explicit(&c->word, memory_order_relaxed));
+}
+
+/* ---- blocks: what can interrupt the strand that opened it ---------------------------------------------------------------------- */
+
+enum block_kind { BLOCK_SCOPE, BLOCK_DEADLINE };
+
+struct block {
+    _Atomic uint64_t word;
+    void *link_;
+    struct block *outer;
+    struct cb *owner;
+    uint32_t index;
+    uint8_t kind;
+    _Atomic uint8_t due; /* it holds */
+    struct flight *in_flight;    /* at its entry */
+    uintptr_t uncaught;          /* C++ exceptions in flight at its entry */
+    const char *file;
+    int line;
+};
+
+struct scope {
+    struct block block;
+    /* The owner alone in a plain scope; under the lock in one with flags. */
+    struct link children;
+    size_t count;
+    struct link ended; /* COLLECT, FIRST_WINS: all that have, in order; else the failed ones */
+    size_t ends;       /* how many are in it */
+    struct cb *winner;
+    struct wait_node *waiter; /* the owner, in strand_scope_next or _first */
+    struct note *note;        /* cancelled, and why */
+    unsigned flags;
+    bool cancelled, owned; /* owned: by the owner */
+    uint32_t failures;     /* failed children among `ended` that nobody has seen */
+    atomic_flag lock;
+};
+
+struct deadline {
+    struct block block;
+    struct timer timer;
+    struct pool *pool;
+    int64_t when;
+};
+
+union any_block {
+    struct scope scope;
+    struct deadline deadline;
+};
+
+/* ---- threads and runs --------------------------------------------------------------------------------------------------------------- */
+
+struct worker {
+    struct thread thread;
+    struct slab_cache cbs, blocks;
+    uint64_t serial, serials; /* the next, and how many are left */
+    uint64_t spawned, ended;
+    strand_exception *exceptions; /* kept for the next throws: reserve.c */
+    uint32_t exceptions_count;
+};
+
+enum { SERIAL_BATCH = 1 << 16 };
+
+struct crew;
+
+struct runtime {
+    struct subprocess sub;
+    strand_options options;
+    struct slab cbs, blocks;
+    struct cb *root;
+    void *result;
+    strand_exception *exception;
+    _Atomic int64_t live; /* kept only if max_strands is set */
+    struct crew *crew;    /* src/io/offload.c */
+    void (*crew_close)(struct crew *crew);
+};
+
+static inline struct worker *worker_of(struct thread *thread)
+{
+    return (struct worker *)thread;
+}
+
+static inline struct runtime *runtime_of(struct thread *thread)
+{
+    return (struct runtime *)thread->sub;
+}
+
+static inline struct cb *current_of(struct thread *thread)
+{
+    return cb_of(thread->current->active);
+}
+
+/* The calling strand's thread; misuse if the caller is none. */
+struct thread *must_thread_(const char *function);
+static inline struct thread *must_be_strand(const char *function)
+{
+    struct thread *thread = thread_self();
+    return LIKELY(thread && thread->current) ? thread : must_thread_(function);
+}
+
+static inline uint64_t next_serial(struct worker *worker)
+{
+    if (UNLIKELY(!worker->serials)) {
+        worker->serial = arch_serials(SERIAL_BATCH);
+        worker->serials = SERIAL_BATCH;
+    }
+    worker->serials--;
+    return worker->serial++;
+}
+
+/* ---- compare-and-swap that knows whether there is anybody to compete with ---------------------------------------------------------- */
+
+static inline bool swap_word(_Atomic uint64_t *word, uint64_t *old, uint64_t new, bool shared)
+{
+    if (shared)
+        return atomic_compare_exchange_strong_explicit(word, old, new, memory_order_seq_cst, memory_order_seq_cst);
+    uint64_t now = atomic_load_explicit(word, memory_order_relaxed);
+    if (now != *old) {
+        *old = now;
+        return false;
+    }
+    atomic_store_explicit(word, new, memory_order_relaxed);
+    return true;
+}
+
+static inline bool swap_ends(_Atomic uintptr_t *ends, uintptr_t *old, uintptr_t new, bool shared)
+{
+    if (shared)
+        return atomic_compare_exchange_strong_explicit(ends, old, new, memory_order_acq_rel, memory_order_acquire);
+    uintptr_t now = atomic_load_explicit(ends, memory_order_relaxed);
+    if (now != *old) {
+        *old = now;
+        return false;
+    }
+    atomic_store_explicit(ends, new, memory_order_relaxed);
+    return true;
+}
+
+#endif

@@ -1,0 +1,249 @@
+/*
+ * How a strand ends. The protocol block is in end.h.
+ */
+#include "end.h"
+
+#include "exception.h"
+#include "handle.h"
+#include "local.h"
+#include "scope.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- waiting for an end -------------------------------------------------------------------------------------------------- */
+
+void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before)
+{
+    *before = atomic_load_explicit(&c->ends, memory_order_relaxed);
+    for (;;) {
+        if (*before & ENDS_LOCK) {
+            driver_relax(thread);
+            *before = atomic_load_explicit(&c->ends, memory_order_relaxed);
+        } else if (swap_ends(&c->ends, before, *before | ENDS_LOCK, thread->shared)) {
+            return;
+        }
+    }
+}
+
+bool ends_link(struct thread *thread, struct cb *c, struct wait_node *node)
+{
+    atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
+    uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire);
+    for (;;) {
+        if (ends & ENDS_OVER)
+            return false;
+        if (UNLIKELY(ends & ENDS_LOCK)) {
+            driver_relax(thread);
+            ends = atomic_load_explicit(&c->ends, memory_order_acquire);
+            continue;
+        }
+        node->next = (struct wait_node *)(ends & ~(uintptr_t)ENDS_BITS);
+        if (swap_ends(&c->ends, &ends, (uintptr_t)node | (ends & ENDS_BITS), thread->shared))
+            return true;
+    }
+}
+
+/* Under ENDS_LOCK: the list without the node; true if it was there. */
+static bool cut_out(uintptr_t *ends, struct wait_node *node)
+{
+    struct wait_node *first = (struct wait_node *)(*ends & ~(uintptr_t)ENDS_BITS), **at = &first;
+    while (*at && *at != node)
+        at = &(*at)->next;
+    if (!*at)
+        return false;
+    *at = node->next;
+    *ends = (uintptr_t)first | (*ends & ENDS_BITS);
+    return true;
+}
+
+void ends_unlink(struct thread *thread, strand handle, struct wait_node *node)
+{
+    struct cb *c = pin_cb(thread, handle);
+    if (c) {
+        uintptr_t ends;
+        ends_lock(thread, c, &ends);
+        if (cut_out(&ends, node))
+            atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
+        atomic_store_explicit(&c->ends, ends, memory_order_release);
+        unpin_cb(thread, c);
+    }
+    while (atomic_load_explicit(&node->linked, memory_order_acquire)) /* [E2] its end is under way */
+        driver_relax(thread);
+}
+
+/* Not to be waited for after all. */
+static bool stays(struct thread *thread, struct cb *me, struct fibre *first)
+{
+    if (!wait_retract(thread, me))
+        return false;
+    me->blocked = BLOCKED_NOT;
+    if (first)
+        thread_push(thread, first, PUSH_WOKEN);
+    return true;
+}
+
+bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle, uint32_t floor, struct fibre *first, bool pinned)
+{
+    struct wait_node *node = &me->wait.node;
+    node->waiter = me;
+    node->epoch = wait_arm(*thread, me, floor);
+    bool linked = ends_link(*thread, c, node);
+    if (pinned)
+        unpin_cb(*thread, c);
+    if (!linked) {
+        atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
+        if (stays(*thread, me, first))
+            return true;
+    } else if (UNLIKELY(atomic_load_explicit(&me->due, memory_order_seq_cst) > floor) && stays(*thread, me, first)) {
+        ends_unlink(*thread, handle, node);
+        return false;
+    }
+    *thread = thread_park(*thread, first);
+    if (LIKELY(wait_over(me) == WAIT_WON))
+        return true;
+    if (linked)
+        ends_unlink(*thread, handle, node); /* [W2] */
+    return false;
+}
+
+void end_await(struct thread *thread, struct cb *child)
+{
+    while (child && !ended(child))
+        driver_relax(thread);
+}
+
+/* ---- ending ---------------------------------------------------------------------------------------------------------------- */
+
+/* All that wait, the first come first. */
+static void wake_waiters(struct thread *thread, uintptr_t ends, struct batch *batch)
+{
+    struct wait_node *node = (struct wait_node *)(ends & ~(uintptr_t)ENDS_BITS), *ordered = NULL;
+    while (node) {
+        struct wait_node *next = node->next;
+        node->next = ordered;
+        ordered = node;
+        node = next;
+    }
+    while (ordered) {
+        struct wait_node *next = ordered->next;
+        struct cb *waiter = ordered->waiter;
+        arch_note_release(waiter);
+        if (wait_claim(waiter, ordered->epoch, WAIT_WON, thread->shared))
+            batch_add(batch, waiter->member.fibre);
+        atomic_store_explicit(&ordered->linked, 0, memory_order_release); /* [E2] */
+        ordered = next;
+    }
+}
+
+/* An interruption never crosses strands: to others it is an error, child-cancelled. */
+static void judge(struct cb *c)
+{
+    strand_exception *e = c->exception;
+    bool cancelled = atomic_load_explicit(&c->word, memory_order_relaxed) & WORD_CANCELLED;
+    if (!e) {
+        c->outcome = OUTCOME_VALUE;
+        return;
+    }
+    c->outcome = cancelled ? OUTCOME_ERROR : OUTCOME_FAILED;
+    if (e->kind == &STRAND_INTERRUPTED) {
+        if (cancelled)
+            c->outcome = OUTCOME_INTERRUPTED;
+        struct note *note = e->note;
+        e->kind = &STRAND_CHILD_CANCELLED;
+        exception_text(e, "strand '%s' was cancelled%s%s%s%s", cb_name(c), note ? " by " : "", note ? note->who : "",
+                       note && note->why[0] ? ": " : "", note ? note->why : "");
+    }
+    exception_left(e, c);
+}
+
+/* Publish the end: from the return on, c may be somebody else's [E1]. */
+static void publish(struct thread *thread, struct cb *c, struct batch *batch)
+{
+    bool failed = c->outcome == OUTCOME_FAILED && c->anchor;
+    arch_note_release(c);
+    uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire);
+    while (LIKELY(!failed && !(ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
+        if (swap_ends(&c->ends, &ends, ENDS_OVER, thread->shared)) {
+            if (ends)
+                wake_waiters(thread, ends, batch);
+            return;
+        }
+    }
+    ends_lock(thread, c, &ends);
+    wake_waiters(thread, ends, batch); /* a joiner is claimed by the end, not by the failure */
+    if (failed || (ends & ENDS_NOTIFY))
+        scope_child_ended(thread, c->anchor, c, failed, batch); /* [E3] */
+    atomic_store_explicit(&c->ends, ENDS_OVER, memory_order_release);
+}
+
+static void count_out(struct thread *thread)
+{
+    struct runtime *runtime = runtime_of(thread);
+    worker_of(thread)->ended++;
+    if (UNLIKELY(runtime->options.max_strands))
+        atomic_fetch_sub_explicit(&runtime->live, 1, memory_order_relaxed);
+}
+
+static void end_root(struct thread *thread, struct cb *c)
+{
+    struct runtime *runtime = runtime_of(thread);
+    runtime->result = c->result;
+    runtime->exception = c->exception;
+    c->exception = NULL;
+}
+
+void end_strand(struct thread *thread, struct cb *c)
+{
+    struct batch batch;
+    batch_init(&batch);
+    judge(c);
+    locals_release(c->locals);
+    bool root = !c->anchor;
+    if (UNLIKELY(root))
+        end_root(thread, c);
+    count_out(thread);
+    thread_detach(thread);
+    publish(thread, c, &batch);
+    batch_deliver(thread, &batch);
+    if (UNLIKELY(root))
+        pool_stop(thread, thread->pool);
+}
+
+void end_refused(struct member *member, int error)
+{
+    struct thread *thread = thread_self();
+    struct cb *c = cb_of(member);
+    struct batch batch;
+    batch_init(&batch);
+    c->exception = exception_new(&STRAND_SYSTEM, "no stack of %zu bytes can be had for strand '%s': %s", c->own.stack_size,
+                                 cb_name(c), error_words(error));
+    c->exception->code = error;
+    judge(c);
+    locals_release(c->locals);
+    bool root = !c->anchor;
+    if (root)
+        end_root(thread, c);
+    count_out(thread);
+    publish(thread, c, &batch);
+    batch_deliver(thread, &batch);
+    if (root)
+        pool_stop(thread, thread->pool);
+}
+
+void end_consume(struct thread *thread, struct scope *scope, struct cb *child)
+{
+    scope_forget(thread, scope, child);
+    struct extra *extra = child->extra;
+    if (UNLIKELY(extra != NULL)) {
+        if (extra->drop && child->outcome == OUTCOME_VALUE)
+            extra->drop(child->result);
+        free(extra);
+        child->extra = NULL;
+    }
+    if (UNLIKELY(child->exception != NULL)) {
+        strand_exception_release(child->exception);
+        child->exception = NULL;
+    }
+    cb_free(thread, child);
+}

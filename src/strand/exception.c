@@ -1,0 +1,288 @@
+/*
+ * The exception object and its throwing. How frames are unwound is src/arch/unwind.c; where a try block stops it is try.c.
+ */
+#include "exception.h"
+
+#include "handle.h"
+#include "misuse.h"
+#include "print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const strand_kind STRAND_ANY = {"any", NULL};
+const strand_kind STRAND_INTERRUPTED = {"interrupted", &STRAND_ANY};
+const strand_kind STRAND_ERROR = {"error", &STRAND_ANY};
+const strand_kind STRAND_TIMED_OUT = {"timed-out", &STRAND_ERROR};
+const strand_kind STRAND_CHILD_CANCELLED = {"child-cancelled", &STRAND_ERROR};
+const strand_kind STRAND_LIVE_STRANDS = {"live-strands", &STRAND_ERROR};
+const strand_kind STRAND_SYSTEM = {"system", &STRAND_ERROR};
+
+/* ---- notes: who cancelled, and why ------------------------------------------------------------------------------------- */
+
+const char *cb_name(struct cb *c)
+{
+    if (c->extra && c->extra->name[0])
+        return c->extra->name;
+    return c->anchor ? "strand" : "root";
+}
+
+struct note *note_new(struct cb *who, const char *why)
+{
+    struct note *note = malloc(sizeof *note);
+    if (!note)
+        return NULL; /* the cancel goes on without its provenance */
+    atomic_init(&note->refs, 1);
+    note->who_id = cb_id(who);
+    snprintf(note->who, sizeof note->who, "%s", cb_name(who));
+    snprintf(note->why, sizeof note->why, "%s", why ? why : "");
+    return note;
+}
+
+struct note *note_keep(struct note *note)
+{
+    if (note)
+        atomic_fetch_add_explicit(&note->refs, 1, memory_order_relaxed);
+    return note;
+}
+
+void note_release(struct note *note)
+{
+    if (note && atomic_fetch_sub_explicit(&note->refs, 1, memory_order_acq_rel) == 1)
+        free(note);
+}
+
+const char *error_words(int code)
+{
+    const char *words = strerrordesc_np(code < 0 ? -code : code);
+    return words ? words : "unknown error";
+}
+
+/* ---- the object ------------------------------------------------------------------------------------------------------------ */
+
+strand_exception *exception_new_va(const strand_kind *kind, const char *format, va_list args)
+{
+    strand_exception *e = exception_alloc();
+    atomic_init(&e->flying, false);
+    e->kind = kind;
+    e->code = 0;
+    e->note = NULL;
+    e->payload = NULL;
+    e->payload_free = NULL;
+    e->cause = e->suppressed = e->next = NULL;
+    e->source = NULL;
+    e->source_serial = e->progress = 0;
+    e->ips_count = e->segments_count = 0;
+    e->ips_room = TRACE_FIRST;
+    e->segments_room = SEGMENTS_FIRST;
+    e->ips = e->ips_first;
+    e->segments = e->segments_first;
+    atomic_init(&e->refs, 1);
+    if (strchr(format, '%')) {
+        vsnprintf(e->text, sizeof e->text, format, args);
+    } else {
+        size_t size = strnlen(format, sizeof e->text - 1);
+        memcpy(e->text, format, size);
+        e->text[size] = '\0';
+    }
+    return e;
+}
+
+strand_exception *exception_new(const strand_kind *kind, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    strand_exception *e = exception_new_va(kind, format, args);
+    va_end(args);
+    return e;
+}
+
+void exception_text(strand_exception *e, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(e->text, sizeof e->text, format, args);
+    va_end(args);
+}
+
+strand_exception *strand_exception_keep(strand_exception *e)
+{
+    atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
+    return e;
+}
+
+static void destroy(strand_exception *e)
+{
+    if (e->payload_free)
+        e->payload_free(e->payload);
+    strand_exception_release(e->cause);
+    for (strand_exception *next, *s = e->suppressed; s; s = next) {
+        next = s->next;
+        strand_exception_release(s);
+    }
+    note_release(e->note);
+    if (e->ips != e->ips_first)
+        free(e->ips);
+    if (e->segments != e->segments_first)
+        free(e->segments);
+    exception_free(e);
+}
+
+void strand_exception_release(strand_exception *e)
+{
+    if (e && atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) == 1)
+        destroy(e);
+}
+
+void exception_suppress(strand_exception *e, strand_exception *pushed_aside)
+{
+    if (!pushed_aside)
+        return;
+    if (pushed_aside == e || pushed_aside->next) { /* already somewhere in a list */
+        strand_exception_release(pushed_aside);
+        return;
+    }
+    strand_exception **tail = &e->suppressed;
+    while (*tail && *tail != pushed_aside)
+        tail = &(*tail)->next;
+    if (*tail)
+        strand_exception_release(pushed_aside);
+    else
+        *tail = pushed_aside;
+}
+
+/* ---- traces ------------------------------------------------------------------------------------------------------------------ */
+
+static bool room_for_segment(strand_exception *e)
+{
+    if (e->segments_count < e->segments_room)
+        return true;
+    if (e->segments_room >= TRACE_MOST)
+        return false;
+    size_t room = (size_t)e->segments_room * 2;
+    struct segment *more = malloc(room * sizeof *more);
+    if (!more)
+        return false;
+    memcpy(more, e->segments, e->segments_count * sizeof *more);
+    if (e->segments != e->segments_first)
+        free(e->segments);
+    e->segments = more;
+    e->segments_room = (uint16_t)room;
+    return true;
+}
+
+/* Makes room for `count` more frames; returns for how many there is. */
+static size_t room_for_frames(strand_exception *e, size_t count)
+{
+    size_t free_room = (size_t)(e->ips_room - e->ips_count);
+    if (free_room >= count || e->ips_room >= TRACE_MOST)
+        return free_room < count ? free_room : count;
+    size_t room = e->ips_room;
+    while (room < e->ips_count + count && room < TRACE_MOST)
+        room *= 2;
+    void **more = malloc(room * sizeof *more);
+    if (!more)
+        return free_room;
+    memcpy(more, e->ips, e->ips_count * sizeof *more);
+    if (e->ips != e->ips_first)
+        free(e->ips);
+    e->ips = more;
+    e->ips_room = (uint16_t)room;
+    free_room = room - e->ips_count;
+    return free_room < count ? free_room : count;
+}
+
+static void add_segment(strand_exception *e, enum segment_kind kind, struct cb *c, size_t first, size_t count)
+{
+    if (!room_for_segment(e))
+        return;
+    struct segment *segment = &e->segments[e->segments_count++];
+    segment->kind = (uint8_t)kind;
+    segment->first = (uint16_t)first;
+    segment->count = (uint16_t)count;
+    segment->id = cb_id(c);
+    memcpy(segment->name, cb_name(c), strnlen(cb_name(c), sizeof segment->name - 1) + 1);
+    segment->name[sizeof segment->name - 1] = '\0';
+}
+
+NOINLINE void exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c, size_t skip)
+{
+    size_t first = e->ips_count, room = room_for_frames(e, TRACE_FIRST), count = 0;
+    if (room)
+        count = arch_trace(e->ips + first, room, skip + 1);
+    e->ips_count = (uint16_t)(first + count);
+    add_segment(e, kind, c, first, count);
+}
+
+void exception_left(strand_exception *e, struct cb *c)
+{
+    size_t first = e->ips_count, room = c->site ? room_for_frames(e, 1) : 0;
+    if (room)
+        e->ips[e->ips_count++] = c->site;
+    add_segment(e, SEGMENT_STRAND, c, first, room ? 1 : 0);
+}
+
+/* ---- in flight ------------------------------------------------------------------------------------------------------------------ */
+
+strand_exception *exception_land(struct cb *me)
+{
+    struct flight *flight = me->flight;
+    strand_exception *e = flight->exception, *vehicle = flight->vehicle;
+    me->flight = flight->outer;
+    atomic_store_explicit(&CONTAINER(flight, strand_exception, flight)->flying, false, memory_order_release);
+    strand_exception_release(vehicle);
+    return e;
+}
+
+/* A catch (...) of C++ has swallowed it, on the strand that threw it. */
+static void swallowed(struct arch_flight *arch)
+{
+    struct flight *flight = CONTAINER(arch, struct flight, arch);
+    struct cb *me = current_of(thread_self());
+    ASSERT(me->flight == flight);
+    uint32_t floor = flight->floor;
+    me->floor = floor <= me->depth + 1 ? floor : me->depth + 1;
+    strand_exception_release(exception_land(me));
+}
+
+/* Thrown in a clean-up that runs because of another one, with no try block in between: nothing could catch it in time. */
+static bool would_escape(struct cb *me)
+{
+    return me->flight && (!me->tries || me->tries->in_flight != me->flight);
+}
+
+/* What carries e: itself, unless it is kept by somebody who throws it elsewhere at this moment. */
+static struct flight *vehicle_for(strand_exception *e)
+{
+    bool flying = atomic_exchange_explicit(&e->flying, true, memory_order_acquire);
+    strand_exception *vehicle = flying ? exception_new(e->kind, "%s", e->text) : e;
+    atomic_store_explicit(&vehicle->flying, true, memory_order_relaxed);
+    vehicle->flight.exception = e;
+    vehicle->flight.vehicle = flying ? vehicle : NULL;
+    return &vehicle->flight;
+}
+
+NOINLINE void exception_throw(struct cb *me, strand_exception *e)
+{
+    if (UNLIKELY(would_escape(me)))
+        print_and_die("an exception would leave a clean-up that runs because of another one", e, me->flight->exception);
+    struct flight *flight = vehicle_for(e);
+    flight->outer = me->flight;
+    flight->floor = me->floor;
+    flight->arch.caught = swallowed;
+    me->flight = flight;
+    if (me->floor < me->depth + 1)
+        me->floor = me->depth + 1; /* clean-ups may block: docs/protocols/interrupt.md */
+    arch_unwind(&flight->arch);
+}
+
+strand_exception *exception_swap(struct cb *me, strand_exception *with)
+{
+    struct flight *flight = me->flight;
+    strand_exception *old = flight->exception;
+    if (!flight->vehicle)
+        flight->vehicle = strand_exception_keep(old); /* the unwinder goes on in the old object */
+    flight->exception = with;
+    return old;
+}

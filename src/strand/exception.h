@@ -1,0 +1,86 @@
+/*
+ * Exceptions: the object, throwing, catching, swapping the one in flight.
+ */
+#ifndef STRAND_EXCEPTION_H
+#define STRAND_EXCEPTION_H
+
+#include "core.h"
+
+#include <stdarg.h>
+
+enum { EXCEPTION_TEXT = 201, TRACE_FIRST = 32, TRACE_MOST = 1024, SEGMENTS_FIRST = 4 };
+
+/* A part of a trace: where it was thrown, which strand it left, where that had been spawned, where it was joined. */
+enum segment_kind { SEGMENT_THROWN, SEGMENT_STRAND, SEGMENT_JOINED };
+struct segment {
+    uint8_t kind;
+    uint16_t first, count; /* in ips */
+    uint64_t id;
+    char name[32];
+};
+
+/* One unwinding. It lies in an exception object, its vehicle, which need not be the exception that is thrown: that one may be
+ * swapped on the way, or may be flying in another strand already. */
+struct flight {
+    struct arch_flight arch;
+    struct flight *outer;        /* the next older one of the same strand */
+    strand_exception *exception; /* a reference */
+    strand_exception *vehicle;   /* a reference, if it is not the exception itself */
+    uint32_t floor;              /* the thrower's, before the throw */
+};
+
+struct strand_exception {
+    struct flight flight;
+    _Atomic uint32_t refs;
+    _Atomic bool flying; /* `flight` is in use */
+    const strand_kind *kind;
+    int code;
+    struct note *note;
+    void *payload;
+    void (*payload_free)(void *);
+    struct strand_exception *cause;
+    struct strand_exception *suppressed, *next; /* the list's head, the link in another's */
+    const void *source;     /* interrupted: the block, or the control block, that it is by */
+    uint64_t source_serial;
+    uint64_t progress;
+    uint16_t ips_count, ips_room, segments_count, segments_room;
+    void **ips;
+    struct segment *segments;
+    void *ips_first[TRACE_FIRST];
+    struct segment segments_first[SEGMENTS_FIRST];
+    char text[EXCEPTION_TEXT];
+};
+
+/* New, with one reference, without a trace. Never NULL. */
+strand_exception *exception_new(const strand_kind *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
+strand_exception *exception_new_va(const strand_kind *kind, const char *format, va_list args);
+/* An errno code (of either sign) in words. */
+const char *error_words(int code);
+void exception_text(strand_exception *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Append the caller's frames. */
+void exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c, size_t skip);
+/* Append "left strand so-and-so, spawned there". */
+void exception_left(strand_exception *e, struct cb *c);
+
+/* Throw e (one reference is taken over). Does not return; if that would leave a clean-up that runs during unwinding, the
+ * program ends. */
+__attribute__((noreturn)) void exception_throw(struct cb *me, strand_exception *e);
+/* Take the newest one in flight out of flight; its reference is the caller's. */
+strand_exception *exception_land(struct cb *me);
+/* Put `with` in the place of the newest exception in flight; the reference to that is the caller's. */
+strand_exception *exception_swap(struct cb *me, strand_exception *with);
+/* Attach: takes the reference over. NULL is allowed. */
+void exception_suppress(strand_exception *e, strand_exception *pushed_aside);
+
+/* Memory: src/strand/reserve.c. Never NULL. */
+strand_exception *exception_alloc(void);
+void exception_free(strand_exception *e);
+int exception_reserve_open(struct worker *worker);
+void exception_reserve_close(struct worker *worker);
+
+struct note *note_new(struct cb *who, const char *why);
+struct note *note_keep(struct note *note);
+void note_release(struct note *note);
+const char *cb_name(struct cb *c);
+
+#endif

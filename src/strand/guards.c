@@ -1,0 +1,164 @@
+/*
+ * What holds until the end of a block: shields, deadlines, no-suspend sections, strand-local values. The guard on the stack is the
+ * strand's alone; what others touch (a deadline) is a record off the stack.
+ */
+#include "exception.h"
+#include "handle.h"
+#include "interrupt.h"
+#include "local.h"
+#include "misuse.h"
+
+#include "../sched/timers.h"
+
+#include <stdlib.h>
+
+void strand_guard_leave_(struct strand_guard_ *guard)
+{
+    guard->leave(guard);
+}
+
+/* ---- shields ----------------------------------------------------------------------------------------------------------- */
+
+static void shield_leave(struct strand_guard_ *guard)
+{
+    struct cb *me = current_of(thread_self());
+    uint32_t floor = (uint32_t)guard->bits[0];
+    me->shield = (uint32_t)guard->bits[1];
+    if (me->flight == (struct flight *)(uintptr_t)guard->bits[2])
+        me->floor = floor <= me->depth + 1 ? floor : me->depth + 1;
+}
+
+struct strand_guard_ strand_shield_enter_(void)
+{
+    struct cb *me = current_of(must_be_strand("STRAND_SHIELD"));
+    struct strand_guard_ guard = {{me->floor, me->shield, (uint64_t)(uintptr_t)me->flight}, shield_leave};
+    me->floor = me->shield = me->depth + 1;
+    return guard;
+}
+
+/* ---- deadlines ----------------------------------------------------------------------------------------------------------- */
+
+/* Under the timers' lock. */
+static struct fibre *deadline_fires(struct timer *timer)
+{
+    struct deadline *deadline = CONTAINER(timer, struct deadline, timer);
+    return block_raise(&deadline->block, deadline->pool->sub->shared);
+}
+
+/* The interruption becomes an error here: the same object, so that its trace stays. Others may have kept it: then a new one. */
+static void become_timed_out(struct cb *me, struct deadline *deadline)
+{
+    strand_exception *e = me->flight->exception;
+    if (atomic_load_explicit(&e->refs, memory_order_acquire) > 1) {
+        strand_exception *with = exception_new(&STRAND_TIMED_OUT, "%s", "");
+        with->cause = e;
+        exception_trace(with, SEGMENT_THROWN, me, 2);
+        exception_swap(me, with);
+        e = with;
+    }
+    e->kind = &STRAND_TIMED_OUT;
+    e->source = NULL;
+    exception_text(e, "the deadline of %s:%d passed", deadline->block.file, deadline->block.line);
+}
+
+static void deadline_leave(struct strand_guard_ *guard)
+{
+    struct thread *thread = thread_self();
+    struct cb *me = current_of(thread);
+    struct deadline *deadline = (struct deadline *)(uintptr_t)guard->bits[0];
+    timer_stop(thread, deadline->pool, &deadline->timer);
+    if (block_is_source(&deadline->block, block_flight(me, &deadline->block)))
+        become_timed_out(me, deadline);
+    block_leave(thread, me, &deadline->block);
+    block_free(thread, &deadline->block);
+}
+
+struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, int line)
+{
+    struct thread *thread = must_be_strand("STRAND_DEADLINE");
+    struct cb *me = current_of(thread);
+    union any_block *any = block_new(thread);
+    if (UNLIKELY(!any))
+        throw_no_memory(me, "a deadline");
+    struct deadline *deadline = &any->deadline;
+    block_enter(thread, me, &deadline->block, BLOCK_DEADLINE, file, line);
+    timer_init(&deadline->timer, deadline_fires);
+    deadline->pool = thread->pool;
+    deadline->when = when.ns;
+    if (when.ns <= driver_now(thread->sub)) {
+        block_raise(&deadline->block, thread->shared);
+    } else if (when.ns != INT64_MAX && timer_start(thread, thread->pool, &deadline->timer, when.ns) < 0) {
+        block_leave(thread, me, &deadline->block);
+        block_free(thread, &deadline->block);
+        throw_no_memory(me, "a deadline");
+    }
+    return (struct strand_guard_){{(uint64_t)(uintptr_t)deadline, 0, 0}, deadline_leave};
+}
+
+/* ---- no-suspend sections ------------------------------------------------------------------------------------------------------ */
+
+#if defined(__clang__)
+struct strand_section_ strand_no_suspend_;
+#endif
+
+static void section_leave(struct strand_guard_ *guard)
+{
+    struct cb *me = current_of(thread_self());
+    me->section_file = (const char *)(uintptr_t)guard->bits[0];
+    me->section_line = (int)guard->bits[1];
+}
+
+struct strand_guard_ strand_section_enter_(const char *file, int line)
+{
+    struct cb *me = current_of(must_be_strand("STRAND_NO_SUSPEND"));
+    struct strand_guard_ guard = {{(uint64_t)(uintptr_t)me->section_file, (uint64_t)(unsigned)me->section_line, 0}, section_leave};
+    me->section_file = file;
+    me->section_line = line;
+    return guard;
+}
+
+/* ---- strand-local values ---------------------------------------------------------------------------------------------------------- */
+
+struct local *locals_keep(struct local *local)
+{
+    atomic_fetch_add_explicit(&local->refs, 1, memory_order_relaxed);
+    return local;
+}
+
+void locals_release_slow_(struct local *local)
+{
+    while (local && atomic_fetch_sub_explicit(&local->refs, 1, memory_order_acq_rel) == 1) {
+        struct local *outer = local->outer;
+        free(local);
+        local = outer;
+    }
+}
+
+static void local_leave(struct strand_guard_ *guard)
+{
+    struct cb *me = current_of(thread_self());
+    struct local *local = (struct local *)(uintptr_t)guard->bits[0];
+    ASSERT(me->locals == local);
+    me->locals = local->outer ? locals_keep(local->outer) : NULL;
+    locals_release(local);
+}
+
+struct strand_guard_ strand_local_enter_(const strand_key *key, void *value)
+{
+    struct cb *me = current_of(must_be_strand("STRAND_LOCAL"));
+    struct local *local = malloc(sizeof *local);
+    if (!local)
+        throw_no_memory(me, "a strand-local value");
+    *local = (struct local){me->locals, key, value, 1}; /* the reference to the outer ones goes along */
+    me->locals = local;
+    return (struct strand_guard_){{(uint64_t)(uintptr_t)local, 0, 0}, local_leave};
+}
+
+void *strand_local(const strand_key *key)
+{
+    struct cb *me = current_of(must_be_strand("strand_local"));
+    for (struct local *local = me->locals; local; local = local->outer)
+        if (local->key == key)
+            return local->value;
+    return NULL;
+}

@@ -1,0 +1,140 @@
+/*
+ * Pins, and the life of control blocks and block records. The protocol block is in core.h and handle.h.
+ */
+#include "handle.h"
+
+#include "exception.h"
+#include "interrupt.h"
+
+static bool try_pin(_Atomic uint64_t *word, uint64_t *old, bool shared)
+{
+    return (*old & WORD_PINS) != WORD_PINS && swap_word(word, old, *old + WORD_PIN, shared);
+}
+
+bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
+{
+    uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
+    while (word_serial(old) == serial && !(old & WORD_DEAD)) {
+        if (try_pin(word, &old, thread->shared))
+            return true;
+        if ((old & WORD_PINS) == WORD_PINS) {
+            driver_relax(thread);
+            old = atomic_load_explicit(word, memory_order_relaxed);
+        }
+    }
+    return false;
+}
+
+/* Returns true if the memory was retired meanwhile and this was the last pin. */
+static bool unpin(struct thread *thread, _Atomic uint64_t *word)
+{
+    uint64_t old = atomic_load_explicit(word, memory_order_relaxed), new;
+    do {
+        new = old - WORD_PIN;
+        if ((new & WORD_DEAD) && !(new & WORD_PINS))
+            new = 0;
+    } while (!swap_word(word, &old, new, thread->shared));
+    return !new;
+}
+
+bool word_retire(struct thread *thread, _Atomic uint64_t *word)
+{
+    uint64_t old = atomic_load_explicit(word, memory_order_relaxed), new;
+    do
+        new = old & WORD_PINS ? old | WORD_DEAD : 0;
+    while (!swap_word(word, &old, new, thread->shared));
+    return !new;
+}
+
+struct cb *pin_cb(struct thread *thread, strand handle)
+{
+    struct cb *c = (struct cb *)(uintptr_t)handle.bits[0];
+    if (!arch_in_handles(c) || !handle.bits[1])
+        return NULL;
+    return pin(thread, &c->word, handle.bits[1]) ? c : NULL;
+}
+
+static void cb_put(struct thread *thread, struct cb *c)
+{
+    note_release(atomic_load_explicit(&c->note, memory_order_acquire));
+    arch_note_release(c);
+    slab_put(&worker_of(thread)->cbs, c);
+}
+
+void unpin_cb(struct thread *thread, struct cb *c)
+{
+    if (unpin(thread, &c->word))
+        cb_put(thread, c);
+}
+
+struct scope *pin_scope(struct thread *thread, strand_scope handle)
+{
+    struct scope *scope = (struct scope *)(uintptr_t)handle.bits[0];
+    if (!arch_in_handles(scope) || handle.bits[1] < 2)
+        return NULL;
+    return pin(thread, &scope->block.word, handle.bits[1] >> 1) ? scope : NULL;
+}
+
+void unpin_scope(struct thread *thread, struct scope *scope)
+{
+    if (unpin(thread, &scope->block.word))
+        slab_put(&worker_of(thread)->blocks, scope);
+}
+
+/* What holds of every free control block, from its making on; whoever ends a strand leaves it so. */
+void cb_construct(void *memory)
+{
+    struct cb *c = memory;
+    fibre_init(&c->own, &c->member);
+    c->wait.timer.node.place = HEAP_NOWHERE;
+}
+
+struct cb *cb_new(struct thread *thread)
+{
+    struct cb *c = slab_get(&worker_of(thread)->cbs);
+    if (UNLIKELY(!c))
+        return NULL;
+    arch_note_acquire(c);
+    c->own.stack = NULL;
+    c->own.pool = thread->pool;
+    c->own.home = NULL;
+    atomic_store_explicit(&c->ends, 0, memory_order_relaxed);
+    atomic_store_explicit(&c->due, 0, memory_order_relaxed);
+    c->floor = c->shield = c->depth = 0;
+    c->blocks = NULL;
+    c->tries = NULL;
+    c->flight = NULL;
+    c->section_file = NULL;
+    c->outcome = OUTCOME_NONE;
+    c->blocked = BLOCKED_NOT;
+    c->started = false;
+    c->extra = NULL;
+    c->locals = NULL;
+    c->exception = NULL;
+    atomic_store_explicit(&c->note, NULL, memory_order_relaxed);
+    atomic_store_explicit(&c->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_relaxed);
+    return c;
+}
+
+void cb_free(struct thread *thread, struct cb *c)
+{
+    if (word_retire(thread, &c->word))
+        cb_put(thread, c);
+}
+
+union any_block *block_new(struct thread *thread)
+{
+    union any_block *any = slab_get(&worker_of(thread)->blocks);
+    if (UNLIKELY(!any))
+        return NULL;
+    arch_note_acquire(any);
+    atomic_store_explicit(&any->scope.block.word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_relaxed);
+    return any;
+}
+
+void block_free(struct thread *thread, struct block *block)
+{
+    arch_note_release(block);
+    if (word_retire(thread, &block->word))
+        slab_put(&worker_of(thread)->blocks, block);
+}

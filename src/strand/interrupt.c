@@ -1,0 +1,154 @@
+/*
+ * Raising, lowering and throwing interruptions. The rules are in interrupt.h and docs/protocols/interrupt.md.
+ */
+#include "interrupt.h"
+
+#include "exception.h"
+#include "handle.h"
+#include "scope.h"
+
+struct fibre *interrupt_raise(struct cb *c, uint32_t index, bool shared)
+{
+    uint32_t due = atomic_load_explicit(&c->due, memory_order_relaxed);
+    while (due <= index) {
+        if (!shared) {
+            atomic_store_explicit(&c->due, index + 1, memory_order_relaxed);
+            break;
+        }
+        if (atomic_compare_exchange_weak_explicit(&c->due, &due, index + 1, memory_order_seq_cst, memory_order_relaxed))
+            break;
+    }
+    if (shared)
+        atomic_thread_fence(memory_order_seq_cst); /* also if another had raised it higher before [W4] */
+    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_seq_cst);
+    while (wait_tag(state) == WAIT_ARMED && index >= wait_floor(state)) { /* [W3] */
+        arch_note_release(c);
+        if (swap_word(&c->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_INTERRUPTED, shared))
+            return c->member.fibre;
+    }
+    return NULL;
+}
+
+struct fibre *block_raise(struct block *block, bool shared)
+{
+    atomic_store_explicit(&block->due, 1, memory_order_seq_cst);
+    return interrupt_raise(block->owner, block->index, shared);
+}
+
+struct block *interrupt_source(struct cb *me)
+{
+    if (me->floor == 0 && (atomic_load_explicit(&me->word, memory_order_relaxed) & WORD_CANCELLED))
+        return NULL;
+    struct block *source = NULL;
+    for (struct block *block = me->blocks; block && block->index >= me->floor; block = block->outer)
+        if (atomic_load_explicit(&block->due, memory_order_seq_cst))
+            source = block;
+    return source;
+}
+
+/* The highest source that holds, as `due` counts them. */
+static uint32_t highest(struct cb *me)
+{
+    for (struct block *block = me->blocks; block; block = block->outer)
+        if (atomic_load_explicit(&block->due, memory_order_seq_cst))
+            return block->index + 1;
+    return atomic_load_explicit(&me->word, memory_order_seq_cst) & WORD_CANCELLED ? 1 : 0;
+}
+
+/* A source was lowered or left. Raisers set their flag first and then raise: either highest() sees the flag, or the swap
+ * fails, or the raise comes after it. */
+void interrupt_lower(struct thread *thread, struct cb *me)
+{
+    uint32_t due = atomic_load_explicit(&me->due, memory_order_seq_cst);
+    for (;;) {
+        uint32_t now = highest(me);
+        if (now >= due)
+            return;
+        if (!thread->shared)
+            atomic_store_explicit(&me->due, now, memory_order_relaxed);
+        else if (!atomic_compare_exchange_strong_explicit(&me->due, &due, now, memory_order_seq_cst, memory_order_seq_cst))
+            continue;
+        return;
+    }
+}
+
+void block_enter(struct thread *thread, struct cb *me, struct block *block, enum block_kind kind, const char *file, int line)
+{
+    block->owner = me;
+    block->outer = me->blocks;
+    block->index = ++me->depth;
+    block->kind = (uint8_t)kind;
+    atomic_store_explicit(&block->due, 0, memory_order_relaxed);
+    block->in_flight = me->flight;
+    block->file = file;
+    block->line = line;
+    if (UNLIKELY(thread->cxx != NULL))
+        block->uncaught = thread->cxx->uncaught;
+    ASSERT(me->depth < WAIT_FLOOR_MOST - 1);
+    me->blocks = block;
+}
+
+void block_leave(struct thread *thread, struct cb *me, struct block *block)
+{
+    ASSERT(me->blocks == block);
+    me->blocks = block->outer;
+    me->depth--;
+    if (UNLIKELY(me->floor > me->depth + 1))
+        me->floor = me->depth + 1; /* what a clean-up opens from now on counts */
+    if (UNLIKELY(atomic_load_explicit(&me->due, memory_order_relaxed) > me->depth))
+        interrupt_lower(thread, me);
+}
+
+strand_exception *block_flight(struct cb *me, struct block *block)
+{
+    return me->flight != block->in_flight ? me->flight->exception : NULL;
+}
+
+bool block_is_source(struct block *block, const strand_exception *e)
+{
+    return e && e->source == block && e->kind == &STRAND_INTERRUPTED &&
+           e->source_serial == word_serial(atomic_load_explicit(&block->word, memory_order_relaxed));
+}
+
+bool block_foreign(struct thread *thread, struct block *block)
+{
+    return thread->cxx && (unsigned)thread->cxx->uncaught > (unsigned)block->uncaught;
+}
+
+/* ---- throwing -------------------------------------------------------------------------------------------------------- */
+
+static strand_exception *by_cancel(struct cb *me)
+{
+    struct note *note = atomic_load_explicit(&me->note, memory_order_acquire);
+    strand_exception *e = exception_new(&STRAND_INTERRUPTED, "cancelled%s%s%s%s", note ? " by " : "", note ? note->who : "",
+                                        note && note->why[0] ? ": " : "", note ? note->why : "");
+    e->note = note_keep(note);
+    e->source = me;
+    e->source_serial = cb_id(me);
+    return e;
+}
+
+static strand_exception *by_block(struct thread *thread, struct block *block)
+{
+    strand_exception *e;
+    if (block->kind == BLOCK_DEADLINE) {
+        e = exception_new(&STRAND_INTERRUPTED, "interrupted by the deadline of %s:%d", block->file, block->line);
+    } else {
+        strand_exception *failure = scope_first_failure(thread, CONTAINER(block, struct scope, block));
+        e = exception_new(&STRAND_INTERRUPTED, "interrupted by the failure of a child of the scope of %s:%d%s%s", block->file,
+                          block->line, failure ? ": " : "", failure ? failure->text : "");
+        e->cause = failure;
+    }
+    e->source = block;
+    e->source_serial = word_serial(atomic_load_explicit(&block->word, memory_order_relaxed));
+    return e;
+}
+
+void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
+{
+    struct block *source = interrupt_source(me);
+    strand_exception *e = source ? by_block(thread, source) : by_cancel(me);
+    e->progress = progress;
+    exception_trace(e, SEGMENT_THROWN, me, 2);
+    exception_throw(me, e);
+}

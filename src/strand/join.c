@@ -1,0 +1,168 @@
+/*
+ * Joining, waiting, handing off. The protocol block is in end.h.
+ */
+#include "cancel.h"
+#include "end.h"
+#include "exception.h"
+#include "handle.h"
+#include "misuse.h"
+#include "scope.h"
+
+#include <errno.h>
+
+/* The child behind a handle, for its owner. */
+static struct cb *child_of(struct cb *me, strand handle, const char *function)
+{
+    struct cb *c = handle_cb(handle);
+    if (UNLIKELY(!c))
+        MISUSE(function, "", "the strand is gone: it was joined before, or its scope has been left");
+    if (UNLIKELY(!c->anchor || c->anchor->block.owner != me))
+        MISUSE_STRAND(function, c, "only the owner of the scope that a strand is anchored to may do that");
+    return c;
+}
+
+/* The join of a child that has failed throws the child's own exception, also if its failure is what interrupts the owner now
+ * (contract §4); but sources outside of its scope come first. */
+static bool interrupted_by_it(struct cb *me, struct cb *c)
+{
+    return ended(c) && c->outcome == OUTCOME_FAILED && interrupt_source(me) == &c->anchor->block;
+}
+
+__attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread, struct cb *me, struct cb *c)
+{
+    strand_exception *e = c->exception;
+    c->exception = NULL;
+    end_consume(thread, c->anchor, c);
+    exception_trace(e, SEGMENT_JOINED, me, 2);
+    exception_throw(me, e);
+}
+
+/* A child that has not started, and lies in this thread's queue, is run next, right here. */
+static struct fibre *take_unstarted(struct thread *thread, struct cb *c)
+{
+    struct fibre *fibre = c->member.fibre;
+    return !thread->driver && thread_take(thread, fibre) ? fibre : NULL;
+}
+
+/* Returns with the child ended, or throws. */
+static NOINLINE struct thread *await_child(struct thread *thread, struct cb *me, struct cb *c, strand handle)
+{
+    while (!ended(c)) {
+        wait_because(thread, me, BLOCKED_JOIN, handle.bits[1]);
+        if (!end_wait(&thread, me, c, handle, me->floor, take_unstarted(thread, c), false) && !interrupted_by_it(me, c) &&
+            interrupted(me))
+            interrupt_throw(thread, me, 0);
+    }
+    return thread;
+}
+
+void *strand_join(strand handle)
+{
+    struct thread *thread = must_be_strand("strand_join");
+    struct cb *me = current_of(thread);
+    struct cb *c = child_of(me, handle, "strand_join");
+    if (UNLIKELY(me->section_file != NULL))
+        section_misuse_(me, "strand_join");
+    thread_tick(thread);
+    if (interrupted(me) && !interrupted_by_it(me, c))
+        interrupt_throw(thread, me, 0);
+    thread = await_child(thread, me, c, handle);
+    arch_note_acquire(c);
+    if (UNLIKELY(c->exception != NULL))
+        throw_child(thread, me, c);
+    void *result = c->result;
+    c->outcome = OUTCOME_NONE; /* taken: it is not dropped */
+    end_consume(thread, c->anchor, c);
+    return result;
+}
+
+void strand_wait(strand handle)
+{
+    struct thread *thread = must_be_strand("strand_wait");
+    struct cb *me = current_of(thread);
+    if (!handle.bits[1])
+        MISUSE("strand_wait", "", "there is no strand behind {0}");
+    if (handle.bits[1] == cb_id(me))
+        MISUSE_STRAND("strand_wait", me, "a strand can't wait for its own end");
+    may_block(thread, me, "strand_wait");
+    struct cb *c = pin_cb(thread, handle);
+    if (!c)
+        return;
+    wait_because(thread, me, BLOCKED_WAIT, handle.bits[1]);
+    if (!end_wait(&thread, me, c, handle, me->floor, NULL, true) && interrupted(me))
+        interrupt_throw(thread, me, 0);
+}
+
+bool strand_ended(strand handle)
+{
+    struct thread *thread = must_be_strand("strand_ended");
+    struct cb *c = pin_cb(thread, handle);
+    bool over = !c || ended(c);
+    if (c)
+        unpin_cb(thread, c);
+    return over;
+}
+
+/* ---- hand-off --------------------------------------------------------------------------------------------------------------- */
+
+/* Whether `owner` is the child, or below it: then nobody would wait for either. The tree above an open scope's owner stands as
+ * long as the scope, which is pinned or an ancestor's. */
+static bool is_below(struct cb *owner, struct cb *child)
+{
+    for (struct cb *c = owner; c; c = c->anchor ? c->anchor->block.owner : NULL)
+        if (c == child)
+            return true;
+    return false;
+}
+
+/* Under the child's ENDS_LOCK: from its present scope into `to`. Returns the new NOTIFY bit. */
+static uintptr_t move(struct thread *thread, struct cb *c, struct scope *to)
+{
+    struct scope *from = c->anchor;
+    scope_lock_children(thread, from);
+    list_remove(&c->sibling);
+    from->count--;
+    scope_unlock_children(thread, from);
+    uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
+    while (!swap_word(&c->word, &word, word & ~(uint64_t)WORD_OWNED, thread->shared))
+        ; /* the new owner has not cancelled it */
+    scope_lock_children(thread, to);
+    scope_anchor(to, c);
+    scope_unlock_children(thread, to);
+    return scope_notifies(to) ? ENDS_NOTIFY : 0;
+}
+
+static int hand_off(struct thread *thread, struct cb *c, struct scope *to)
+{
+    uintptr_t ends;
+    ends_lock(thread, c, &ends);
+    if (ends & ENDS_OVER) { /* as it was: an ended child's owner is the one to see what came of it */
+        atomic_store_explicit(&c->ends, ends, memory_order_release);
+        return -ESRCH;
+    }
+    uintptr_t notify = move(thread, c, to);
+    atomic_store_explicit(&c->ends, (ends & ~(uintptr_t)ENDS_NOTIFY) | notify, memory_order_release);
+    return 0;
+}
+
+int strand_hand_off(strand child, strand_scope handle)
+{
+    struct thread *thread = must_be_strand("strand_hand_off");
+    struct cb *me = current_of(thread);
+    struct cb *c = child_of(me, child, "strand_hand_off");
+    if (!handle_is_open(handle))
+        return -EINVAL;
+    struct scope *to = pin_scope(thread, handle);
+    if (!to)
+        return -EINVAL;
+    if (is_below(to->block.owner, c))
+        MISUSE_STRAND("strand_hand_off", c, "a strand can't be anchored to a scope of its own, or of a strand below it");
+    int error = to == c->anchor ? 0 : hand_off(thread, c, to);
+    if (!error && to->cancelled) { /* as a strand that is spawned into a cancelled scope */
+        struct fibre *fibre = cancel_strand(thread, c, to->note, to->owned);
+        if (fibre)
+            thread_ready(thread, fibre);
+    }
+    unpin_scope(thread, to);
+    return error;
+}

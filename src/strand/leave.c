@@ -1,0 +1,266 @@
+/*
+ * Leaving a scope: what becomes of the children that are still anchored, and what is thrown. Contract §4; the protocol block is in
+ * scope.h.
+ */
+#include "cancel.h"
+#include "end.h"
+#include "exception.h"
+#include "handle.h"
+#include "misuse.h"
+#include "print.h"
+#include "scope.h"
+
+#include <string.h>
+
+/* What the children have left to be said. */
+struct remains {
+    strand_exception *failure; /* the first failure that nobody has seen, the others suppressed in it */
+    strand_exception *errors;  /* of cancelled children: the first, the others suppressed */
+    size_t live;               /* children that the owner had neither joined nor cancelled */
+    struct note *note;         /* of the first one */
+    char name[32];
+};
+
+static void add(strand_exception **to, strand_exception *e)
+{
+    if (*to)
+        exception_suppress(*to, e);
+    else
+        *to = e;
+}
+
+/* Take in an ended child. */
+static void take_in(struct thread *thread, struct scope *scope, struct cb *child, struct remains *remains)
+{
+    strand_exception *e = child->exception;
+    uint8_t outcome = child->outcome;
+    child->exception = NULL;
+    end_consume(thread, scope, child);
+    if (outcome == OUTCOME_FAILED)
+        add(&remains->failure, e);
+    else if (outcome == OUTCOME_ERROR)
+        add(&remains->errors, e);
+    else
+        strand_exception_release(e);
+}
+
+/* Failed children first, in the order of their ends: the first failure is the one that is thrown. */
+static struct cb *next_child(struct thread *thread, struct scope *scope)
+{
+    struct cb *child = NULL;
+    scope_lock(thread, scope);
+    if (!list_empty(&scope->ended))
+        child = CONTAINER(scope->ended.next, struct cb, order);
+    else if (!list_empty(&scope->children))
+        child = CONTAINER(scope->children.next, struct cb, sibling);
+    scope_unlock(thread, scope);
+    return child;
+}
+
+/* Wait for all children, uninterruptibly, and take them in. Children that spawn into the open scope meanwhile are waited for too. */
+static struct thread *drain(struct thread *thread, struct cb *me, struct scope *scope, struct remains *remains)
+{
+    for (struct cb *child; (child = next_child(thread, scope));) {
+        while (!ended(child)) {
+            struct fibre *fibre = child->member.fibre, *first = NULL;
+            if (!thread->driver && thread_take(thread, fibre))
+                first = fibre;
+            wait_because(thread, me, BLOCKED_LEAVE, cb_id(child));
+            end_wait(&thread, me, child, handle_of(child), WAIT_FLOOR_MOST, first, false);
+        }
+        arch_note_acquire(child);
+        take_in(thread, scope, child, remains);
+    }
+    return thread;
+}
+
+/* Whether the child counts as left alone: the owner has neither joined nor cancelled it. A failure does not count: it is thrown as
+ * such. Under the scope's lock. */
+static bool left_alone(struct cb *child)
+{
+    bool failed = child->order.next && child->outcome == OUTCOME_FAILED;
+    return !failed && !(atomic_load_explicit(&child->word, memory_order_relaxed) & WORD_OWNED);
+}
+
+/* Cancel what is not cancelled yet, and what is spawned from now on. */
+static void cancel_rest(struct thread *thread, struct cb *me, struct scope *scope, struct remains *remains)
+{
+    struct batch batch;
+    batch_init(&batch);
+    scope_lock(thread, scope);
+    if (!scope->note && !list_empty(&scope->children))
+        scope->note = note_new(me, "its scope was left");
+    scope->cancelled = true;
+    for (struct link *link = scope->children.next; link != &scope->children; link = link->next) {
+        struct cb *child = CONTAINER(link, struct cb, sibling);
+        if (left_alone(child) && !remains->live++)
+            memcpy(remains->name, cb_name(child), strnlen(cb_name(child), sizeof remains->name - 1));
+        scope_cancel_child(thread, child, scope->note, false, &batch);
+    }
+    scope_unlock(thread, scope);
+    batch_deliver(thread, &batch);
+}
+
+static strand_exception *live_strands(struct cb *me, struct scope *scope, struct remains *remains)
+{
+    strand_exception *e = exception_new(&STRAND_LIVE_STRANDS,
+                                        "the scope of %s:%d was left with %zu strand%s neither joined nor cancelled (first: '%s')",
+                                        scope->block.file, scope->block.line, remains->live, remains->live == 1 ? "" : "s",
+                                        remains->name);
+    exception_trace(e, SEGMENT_THROWN, me, 2);
+    return e;
+}
+
+/* An exception leaves the scope as well. */
+static void leave_by(struct cb *me, struct scope *scope, strand_exception *in_flight, struct remains *remains)
+{
+    if (block_is_source(&scope->block, in_flight)) {
+        strand_exception *with = remains->failure;
+        remains->failure = NULL;
+        if (!with && in_flight->cause) /* a clean-up has seen it since; it is what leaves the scope all the same */
+            with = strand_exception_keep(in_flight->cause);
+        if (with) {
+            exception_trace(with, SEGMENT_JOINED, me, 2);
+            strand_exception_release(exception_swap(me, with));
+            in_flight = with;
+        }
+    }
+    exception_suppress(in_flight, remains->failure);
+    exception_suppress(in_flight, remains->errors);
+}
+
+static void leave_normally(struct thread *thread, struct cb *me, strand_exception *live, struct remains *remains)
+{
+    strand_exception *e = remains->failure ? remains->failure : live;
+    if (!e) {
+        log_exception(runtime_of(thread), "a cancelled strand ended by an exception", remains->errors);
+        strand_exception_release(remains->errors);
+        return;
+    }
+    if (e != live) {
+        exception_trace(e, SEGMENT_JOINED, me, 2);
+        exception_suppress(e, live);
+    }
+    exception_suppress(e, remains->errors);
+    exception_throw(me, e);
+}
+
+static void leave_by_foreign(struct thread *thread, struct remains *remains)
+{
+    log_exception(runtime_of(thread), "a scope was left by a C++ exception; a child had failed", remains->failure);
+    log_exception(runtime_of(thread), "a scope was left by a C++ exception; a cancelled child ended by", remains->errors);
+    strand_exception_release(remains->failure);
+    strand_exception_release(remains->errors);
+}
+
+/* Everybody has ended: nobody can spawn into it any more. */
+static bool close_scope(struct thread *thread, struct scope *scope)
+{
+    if (!(scope->flags & STRAND_OPEN))
+        return true;
+    scope_lock(thread, scope);
+    bool empty = list_empty(&scope->children);
+    if (empty)
+        scope->flags |= SCOPE_CLOSED;
+    scope_unlock(thread, scope);
+    return empty;
+}
+
+static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct scope *scope)
+{
+    struct remains remains = {0};
+    strand_exception *in_flight = block_flight(me, &scope->block);
+    bool foreign = !in_flight && block_foreign(thread, &scope->block);
+    cancel_rest(thread, me, scope, &remains);
+    do
+        thread = drain(thread, me, scope, &remains);
+    while (!close_scope(thread, scope));
+    me->blocked = BLOCKED_NOT;
+    strand_exception *live = remains.live && !in_flight && !foreign ? live_strands(me, scope, &remains) : NULL;
+    if (in_flight)
+        leave_by(me, scope, in_flight, &remains);
+    block_leave(thread, me, &scope->block);
+    note_release(scope->note);
+    block_free(thread, &scope->block);
+    if (foreign)
+        leave_by_foreign(thread, &remains);
+    else if (!in_flight)
+        leave_normally(thread, me, live, &remains);
+}
+
+void strand_scope_leave_(strand_scope *handle)
+{
+    struct thread *thread = thread_self();
+    struct cb *me = current_of(thread);
+    struct scope *scope = (struct scope *)(uintptr_t)handle->bits[0];
+    if (LIKELY(!scope->count && !scope->flags && me->flight == scope->block.in_flight)) {
+        block_leave(thread, me, &scope->block);
+        if (UNLIKELY(scope->note != NULL))
+            note_release(scope->note);
+        block_free(thread, &scope->block);
+        return;
+    }
+    leave_slowly(thread, me, scope);
+}
+
+/* ---- joining all ---------------------------------------------------------------------------------------------------------------- */
+
+/* Of a cancelled child that ended interrupted: an error only if neither its owner nor a policy had asked for it. */
+static bool expected(struct scope *scope, struct cb *child)
+{
+    return (atomic_load_explicit(&child->word, memory_order_relaxed) & WORD_OWNED) || scope->cancelled;
+}
+
+static void join_one(struct thread *thread, struct scope *scope, struct cb *child, strand_exception **first)
+{
+    strand_exception *e = child->exception;
+    child->exception = NULL;
+    if (e && child->outcome == OUTCOME_INTERRUPTED && expected(scope, child)) {
+        strand_exception_release(e);
+        e = NULL;
+    }
+    end_consume(thread, scope, child);
+    if (e)
+        add(first, e);
+}
+
+/* What interrupts the owner now is nothing but a failure in this very scope, which the join is going to throw. */
+static bool only_by_scope(struct cb *me, struct scope *scope)
+{
+    return interrupt_source(me) == &scope->block;
+}
+
+void strand_scope_join(strand_scope handle)
+{
+    struct thread *thread = must_be_strand("strand_scope_join");
+    struct cb *me = current_of(thread);
+    struct scope *scope = scope_of_owner(me, handle, "strand_scope_join");
+    if (UNLIKELY(me->section_file != NULL))
+        section_misuse_(me, "strand_scope_join");
+    thread_tick(thread);
+    strand_exception *first = NULL;
+    for (;;) {
+        if (interrupted(me) && !only_by_scope(me, scope))
+            break;
+        struct cb *child = next_child(thread, scope);
+        if (!child)
+            break;
+        if (ended(child)) {
+            arch_note_acquire(child);
+            join_one(thread, scope, child, &first);
+            continue;
+        }
+        struct fibre *fibre = child->member.fibre, *next = NULL;
+        if (!thread->driver && thread_take(thread, fibre))
+            next = fibre;
+        wait_because(thread, me, BLOCKED_JOIN, cb_id(child));
+        end_wait(&thread, me, child, handle_of(child), me->floor, next, false);
+    }
+    me->blocked = BLOCKED_NOT;
+    if (first) {
+        exception_trace(first, SEGMENT_JOINED, me, 1);
+        exception_throw(me, first);
+    }
+    if (interrupted(me))
+        interrupt_throw(thread, me, 0);
+}

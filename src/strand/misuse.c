@@ -1,0 +1,61 @@
+/*
+ * Reports of misuse. The user's hook runs first; then the report goes to standard error, and the program is aborted.
+ */
+#include "misuse.h"
+
+#include "exception.h"
+#include "print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *made_scope(struct scope *scope, char *buffer, size_t size)
+{
+    snprintf(buffer, size, "the scope was opened at %s:%d by strand '%s'", scope->block.file, scope->block.line,
+             cb_name(scope->block.owner));
+    return buffer;
+}
+
+const char *made_strand(struct cb *c, char *buffer, size_t size)
+{
+    char where[160] = "unknown";
+    uintptr_t offset = 0;
+    if (c->site && arch_symbol(c->site, where, sizeof where, &offset))
+        snprintf(buffer, size, "strand '%s' #%llu was spawned in %s+0x%zx", cb_name(c), (unsigned long long)cb_id(c), where,
+                 (size_t)offset);
+    else
+        snprintf(buffer, size, "strand '%s' #%llu was spawned at %p", cb_name(c), (unsigned long long)cb_id(c), c->site);
+    return buffer;
+}
+
+COLD void misuse(const char *function, const char *made, const char *format, ...)
+{
+    char what[320], text[768];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    struct thread *thread = thread_self();
+    struct runtime *runtime = thread ? runtime_of(thread) : NULL;
+    struct strand_misuse report = {function, what, made};
+    if (runtime && runtime->options.on_misuse)
+        runtime->options.on_misuse(&report, runtime->options.hook_arg);
+    int length = snprintf(text, sizeof text, "libstrand: misuse of %s: %s%s%s\n", function, what, made[0] ? "\n  " : "", made);
+    arch_write(2, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
+    if (thread && thread->current)
+        print_here(2, current_of(thread));
+    abort();
+}
+
+COLD struct thread *must_thread_(const char *function)
+{
+    misuse(function, "", "it was called from a plain thread, not from a strand");
+}
+
+COLD void section_misuse_(struct cb *me, const char *function)
+{
+    char where[256];
+    snprintf(where, sizeof where, "the section was opened at %s:%d", me->section_file, me->section_line);
+    misuse(function, where, "it may block, inside a no-suspend section");
+}

@@ -1,0 +1,22 @@
+/*
+ * Misuse of the interface: detected, reported, fatal.
+ */
+#ifndef STRAND_MISUSE_H
+#define STRAND_MISUSE_H
+
+#include "core.h"
+
+/* Report and abort: the function, what was done, where the object was made. */
+__attribute__((noreturn, format(printf, 3, 4))) void misuse(const char *function, const char *made, const char *format, ...);
+const char *made_scope(struct scope *scope, char *buffer, size_t size);
+const char *made_strand(struct cb *c, char *buffer, size_t size);
+
+#define MISUSE(function, made, ...) misuse(function, made, __VA_ARGS__)
+#define MISUSE_SCOPE(function, scope, ...) misuse(function, made_scope(scope, (char[256]){0}, 256), __VA_ARGS__)
+#define MISUSE_STRAND(function, c, ...) misuse(function, made_strand(c, (char[256]){0}, 256), __VA_ARGS__)
+
+/* Blocking in a no-suspend section. */
+void section_misuse_(struct cb *me, const char *function);
+__attribute__((noreturn)) void throw_no_memory(struct cb *me, const char *what);
+
+#endif

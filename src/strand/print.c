@@ -1,0 +1,132 @@
+/*
+ * Exceptions in words. Everything is printed through a small buffer on the stack, so that it works without memory too.
+ */
+#include "print.h"
+
+#include "exception.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_MOST = 8 };
+
+__attribute__((format(printf, 2, 3))) static void say(int fd, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (length > 0)
+        arch_write(fd, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
+}
+
+static void frame(int fd, int indent, const char *at, void *ip)
+{
+    char name[160] = "?";
+    uintptr_t offset = 0;
+    if (arch_symbol(ip, name, sizeof name, &offset))
+        say(fd, "%*s%s %s+0x%zx\n", indent, "", at, name, (size_t)offset);
+    else
+        say(fd, "%*s%s %p (%s)\n", indent, "", at, ip, name);
+}
+
+void print_frames(int fd, void **ips, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        frame(fd, 4, "at", ips[i]);
+}
+
+static void segment(int fd, int indent, const strand_exception *e, const struct segment *s)
+{
+    unsigned long long id = s->id;
+    if (s->kind == SEGMENT_THROWN)
+        say(fd, "%*sthrown in strand '%s' #%llu\n", indent, "", s->name, id);
+    else if (s->kind == SEGMENT_JOINED)
+        say(fd, "%*sthrown on in strand '%s' #%llu\n", indent, "", s->name, id);
+    else
+        say(fd, "%*sleft strand '%s' #%llu, which had been spawned\n", indent, "", s->name, id);
+    for (unsigned i = 0; i < s->count; i++)
+        frame(fd, indent + 2, s->kind == SEGMENT_STRAND ? "in" : "at", e->ips[s->first + i]);
+}
+
+static void print(int fd, int indent, const char *what, const strand_exception *e, int depth)
+{
+    if (depth > DEPTH_MOST) {
+        say(fd, "%*s... and more\n", indent, "");
+        return;
+    }
+    say(fd, "%*s%s%s: %s\n", indent, "", what, e->kind->name, e->text);
+    if (e->code)
+        say(fd, "%*scode %d\n", indent + 2, "", e->code);
+    if (e->note && e->note->who[0])
+        say(fd, "%*scancelled by strand '%s' #%llu%s%s\n", indent + 2, "", e->note->who, (unsigned long long)e->note->who_id,
+            e->note->why[0] ? ": " : "", e->note->why);
+    for (unsigned i = 0; i < e->segments_count; i++)
+        segment(fd, indent + 2, e, &e->segments[i]);
+    if (e->cause)
+        print(fd, indent + 2, "caused by ", e->cause, depth + 1);
+    int listed = 0;
+    for (const strand_exception *s = e->suppressed; s; s = s->next) {
+        if (listed++ == DEPTH_MOST) {
+            say(fd, "%*s... and more suppressed\n", indent + 2, "");
+            break;
+        }
+        print(fd, indent + 2, "suppressed ", s, depth + 1);
+    }
+}
+
+void strand_exception_print(const strand_exception *e, int fd)
+{
+    print(fd, 0, "", e, 0);
+}
+
+NOINLINE void print_here(int fd, struct cb *me)
+{
+    void *ips[64];
+    size_t count = arch_trace(ips, 64, 1);
+    say(fd, "  in strand '%s' #%llu\n", cb_name(me), (unsigned long long)cb_id(me));
+    print_frames(fd, ips, count);
+}
+
+COLD void print_and_die(const char *what, strand_exception *e, strand_exception *other)
+{
+    say(2, "libstrand: %s; the program ends\n", what);
+    strand_exception_print(e, 2);
+    if (other) {
+        say(2, "while this one was in flight:\n");
+        strand_exception_print(other, 2);
+    }
+    abort();
+}
+
+COLD void overflow_report(struct thread *thread, void *address, void *ucontext)
+{
+    void *ips[64];
+    struct cb *c = current_of(thread);
+    struct stack *stack = thread->current->stack;
+    size_t count = ucontext ? arch_trace_signal(ucontext, ips, 64) : arch_trace(ips, 64, 0);
+    say(2, "libstrand: stack overflow in strand '%s' #%llu: its stack of %zu bytes is full%s\n", cb_name(c),
+        (unsigned long long)cb_id(c), stack->size, ucontext ? "" : " (found at a switch: there is no guard page)");
+    print_frames(2, ips, count);
+    if (!address)
+        abort();
+}
+
+void log_text(struct runtime *runtime, const char *text)
+{
+    if (runtime->options.on_log)
+        runtime->options.on_log(text, runtime->options.hook_arg);
+    else
+        say(2, "libstrand: %s\n", text);
+}
+
+void log_exception(struct runtime *runtime, const char *what, const strand_exception *e)
+{
+    char text[512];
+    if (!e)
+        return;
+    snprintf(text, sizeof text, "%s: %s: %s", what, e->kind->name, e->text);
+    log_text(runtime, text);
+}

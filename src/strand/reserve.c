@@ -1,0 +1,75 @@
+/*
+ * Memory for exceptions: every thread keeps some, so that one can be thrown also when there is no memory for it, and so that
+ * throwing does not cost an allocation as a rule. The last few of a thread are taken only when malloc refuses.
+ */
+#include "exception.h"
+
+#include "print.h"
+
+#include <stdlib.h>
+
+enum { RESERVE_LEAST = 4, RESERVE_MOST = 16 };
+
+static strand_exception *pop(struct worker *worker)
+{
+    strand_exception *e = worker->exceptions;
+    worker->exceptions = e->next;
+    worker->exceptions_count--;
+    arch_note_acquire(e);
+    return e;
+}
+
+static void push(struct worker *worker, strand_exception *e)
+{
+    arch_note_release(e);
+    e->next = worker->exceptions;
+    worker->exceptions = e;
+    worker->exceptions_count++;
+}
+
+static struct worker *here(void)
+{
+    struct thread *thread = thread_self();
+    return thread ? worker_of(thread) : NULL;
+}
+
+strand_exception *exception_alloc(void)
+{
+    struct worker *worker = here();
+    if (worker && worker->exceptions_count > RESERVE_LEAST)
+        return pop(worker);
+    strand_exception *e = malloc(sizeof *e);
+    if (e)
+        return e;
+    if (worker && worker->exceptions)
+        return pop(worker);
+    static const char text[] = "libstrand: no memory, not even for an exception; the program ends\n";
+    arch_write(2, text, sizeof text - 1);
+    abort();
+}
+
+void exception_free(strand_exception *e)
+{
+    struct worker *worker = here();
+    if (worker && worker->exceptions_count < RESERVE_MOST)
+        push(worker, e);
+    else
+        free(e);
+}
+
+int exception_reserve_open(struct worker *worker)
+{
+    while (worker->exceptions_count < RESERVE_LEAST) {
+        strand_exception *e = malloc(sizeof *e);
+        if (!e)
+            return -1;
+        push(worker, e);
+    }
+    return 0;
+}
+
+void exception_reserve_close(struct worker *worker)
+{
+    while (worker->exceptions)
+        free(pop(worker));
+}

@@ -1,0 +1,241 @@
+/*
+ * strand_run: a sub-process from its making to its end. Everything that it makes is gone when it returns.
+ */
+#include "run.h"
+
+#include "end.h"
+#include "exception.h"
+#include "handle.h"
+#include "misuse.h"
+#include "print.h"
+
+#include "../sched/stack.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SPIN_US = 20, CPUS_UNKNOWN = 3, THREADS_MOST = 1024, STACK_USUAL = 64 * 1024 };
+
+int strand_threads_allowed(void)
+{
+    int allowed = arch_cpus_allowed();
+    const char *limit = arch_env("STRAND_THREADS");
+    int wanted = limit ? atoi(limit) : 0;
+    return wanted > 0 && wanted < allowed ? wanted : allowed;
+}
+
+/* ---- what the scheduler asks of this layer ------------------------------------------------------------------------------ */
+
+static int thread_open(struct thread *thread)
+{
+    struct worker *worker = worker_of(thread);
+    struct runtime *runtime = runtime_of(thread);
+    worker->cbs.slab = &runtime->cbs;
+    worker->blocks.slab = &runtime->blocks;
+    if (exception_reserve_open(worker) == 0)
+        return 0;
+    exception_reserve_close(worker);
+    return -ENOMEM;
+}
+
+static void thread_close(struct thread *thread)
+{
+    exception_reserve_close(worker_of(thread));
+}
+
+static void overflow(struct thread *thread, void *address, void *ucontext)
+{
+    overflow_report(thread, address, ucontext);
+}
+
+static void warn(struct subprocess *sub, const char *text)
+{
+    log_text((struct runtime *)sub, text);
+}
+
+static const struct sched_ops ops = {sizeof(struct worker), thread_open, thread_close, run_strand, end_refused, overflow, warn};
+
+/* ---- making ---------------------------------------------------------------------------------------------------------------- */
+
+static const struct slab_source chunks = {ARCH_CHUNK, arch_chunk_take, arch_chunk_give, arch_pause};
+
+static void take_options(struct runtime *runtime, const strand_options *options)
+{
+    if (!options)
+        return;
+    if (options->size < offsetof(strand_options, own_threads) || options->size > 4096)
+        misuse("strand_run", "", "strand_options.size is %zu, not sizeof(strand_options)", options->size);
+    memcpy(&runtime->options, options, options->size < sizeof runtime->options ? options->size : sizeof runtime->options);
+}
+
+static int thread_count(const struct runtime *runtime)
+{
+    int threads = runtime->options.threads;
+    if (threads == STRAND_THREADS_ALLOWED)
+        return strand_threads_allowed();
+    return threads ? threads : 1;
+}
+
+static bool seed_of(struct runtime *runtime, uint64_t *seed)
+{
+    const char *text = arch_env("STRAND_SEED");
+    *seed = text ? strtoull(text, NULL, 0) : runtime->options.seed;
+    return text || runtime->options.has_seed;
+}
+
+/* Returns 0, or a negated errno code with what could not be had. */
+static int check_options(struct runtime *runtime, const char **what)
+{
+    *what = "options.threads";
+    if (thread_count(runtime) < 1 || thread_count(runtime) > THREADS_MOST)
+        return -EINVAL;
+    *what = "options.scheduler";
+    if (!scheduler_find(runtime->options.scheduler))
+        return -EINVAL;
+    *what = "options.stack_size";
+    return stack_round(runtime->options.stack_size) ? 0 : -EINVAL;
+}
+
+static int make_pool(struct runtime *runtime, const char **what)
+{
+    struct subprocess *sub = &runtime->sub;
+    int64_t spin_us = runtime->options.spin_us ? runtime->options.spin_us : SPIN_US;
+    *what = "the threads and the poller of a pool";
+    return pool_open(sub, &sub->pool, scheduler_find(runtime->options.scheduler), thread_count(runtime), spin_us * STRAND_US);
+}
+
+static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const char **what)
+{
+    struct thread *first = runtime->sub.pool.threads[0];
+    *what = "the root strand";
+    struct cb *root = cb_new(first);
+    if (!root)
+        return -ENOMEM;
+    root->fn = fn;
+    root->arg = arg;
+    root->site = NULL;
+    root->anchor = NULL;
+    root->parent = 0;
+    root->own.stack_size = runtime->sub.stacks.usual;
+    runtime->root = root;
+    atomic_init(&runtime->live, 1);
+    worker_of(first)->spawned++;
+    arch_note_release(root);
+    return 0;
+}
+
+static int open_driver(struct runtime *runtime, const char **what)
+{
+    uint64_t seed;
+    if (!seed_of(runtime, &seed)) {
+        runtime->sub.seed = arch_entropy();
+        return 0;
+    }
+    *what = "the seeded driver";
+    runtime->sub.seed = seed;
+    return driver_second_open(&runtime->sub, seed);
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------------------------ */
+
+static bool on_fault(void *address, void *ucontext)
+{
+    struct thread *thread = thread_self();
+    if (!thread || !thread->current || !thread->current->stack || !stack_guards(thread->current->stack, address))
+        return false;
+    overflow_report(thread, address, ucontext);
+    return true;
+}
+
+static int run_pool(struct runtime *runtime, const char **what)
+{
+    struct thread *before = thread_self();
+    bool adopt = !runtime->options.own_threads;
+    *what = "signal handlers";
+    int error = arch_signals_enter(on_fault);
+    if (error)
+        return error;
+    struct thread *first = runtime->sub.pool.threads[0];
+    thread_adopt(NULL);
+    first->pool->scheduler->push(first, &runtime->root->own, PUSH_NEW);
+    *what = "the threads of a pool";
+    error = pool_run(&runtime->sub.pool, adopt);
+    thread_adopt(before);
+    arch_signals_leave();
+    return error;
+}
+
+static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, const char **what)
+{
+    struct subprocess *sub = &runtime->sub;
+    int error = check_options(runtime, what);
+    if (error)
+        return error;
+    sub->ops = &ops;
+    size_t usual = runtime->options.stack_size ? runtime->options.stack_size : STACK_USUAL;
+    stacks_open(&sub->stacks, stack_round(usual), runtime->options.guards == STRAND_GUARDS_REQUIRED);
+    slab_init(&runtime->cbs, &chunks, (sizeof(struct cb) + 63) & ~(size_t)63, cb_construct);
+    slab_init(&runtime->blocks, &chunks, (sizeof(union any_block) + 63) & ~(size_t)63, NULL);
+    if ((error = open_driver(runtime, what)))
+        return error;
+    if (!(error = make_pool(runtime, what))) {
+        if (!(error = make_root(runtime, fn, arg, what)))
+            error = run_pool(runtime, what);
+        if (runtime->crew)
+            runtime->crew_close(runtime->crew);
+        pool_close(&sub->pool);
+    }
+    driver_second_close(sub);
+    stacks_close(&sub->stacks);
+    slab_close(&runtime->cbs);
+    slab_close(&runtime->blocks);
+    return error;
+}
+
+/* ---- the public face -------------------------------------------------------------------------------------------------------------- */
+
+static void uncaught(const strand_options *options, strand_exception *e)
+{
+    strand_exception **out = options->uncaught;
+    if (out) {
+        *out = e;
+        return;
+    }
+    static const char text[] = "libstrand: an exception has left the root strand; the program ends\n";
+    arch_write(2, text, sizeof text - 1);
+    strand_exception_print(e, 2);
+    exit(EXIT_FAILURE);
+}
+
+void *strand_run(const strand_options *options, strand_fn *fn, void *arg)
+{
+    struct thread *thread = thread_self();
+    struct runtime *runtime = calloc(1, sizeof *runtime);
+    const char *what = "memory for a run";
+    int error = runtime ? 0 : -ENOMEM;
+    strand_options none = {.size = sizeof none};
+    if (!error) {
+        take_options(runtime, options);
+        if (thread && thread->current && !runtime->options.own_threads)
+            misuse("strand_run", "", "inside a strand a run needs threads of its own (options.own_threads)");
+        what = "the process's part of the runtime";
+        error = arch_process_start();
+    }
+    if (!error)
+        error = build_and_run(runtime, fn, arg, &what);
+    void *result = error ? NULL : runtime->result;
+    strand_exception *e = error ? exception_new(&STRAND_SYSTEM, "strand_run: %s: %s", what, error_words(error)) : NULL;
+    if (e)
+        e->code = error;
+    else
+        e = runtime->exception;
+    if (runtime)
+        none = runtime->options;
+    free(runtime);
+    if (none.uncaught)
+        *none.uncaught = NULL;
+    if (e)
+        uncaught(&none, e);
+    return result;
+}

@@ -1,0 +1,12 @@
+/*
+ * A run: the making and ending of a sub-process.
+ */
+#ifndef STRAND_RUN_H
+#define STRAND_RUN_H
+
+#include "core.h"
+
+/* sched_ops.run */
+void run_strand(struct member *member);
+
+#endif

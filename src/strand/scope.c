@@ -1,0 +1,319 @@
+/*
+ * Scopes: entering, children's ends, cancelling, what the owner can ask. Leaving is in leave.c. The protocol block is in scope.h.
+ */
+#include "scope.h"
+
+#include "cancel.h"
+#include "end.h"
+#include "exception.h"
+#include "handle.h"
+#include "misuse.h"
+
+#include <errno.h>
+
+strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
+{
+    struct thread *thread = must_be_strand("STRAND_SCOPE");
+    struct cb *me = current_of(thread);
+    union any_block *any = block_new(thread);
+    if (UNLIKELY(!any))
+        throw_no_memory(me, "a scope");
+    struct scope *scope = &any->scope;
+    block_enter(thread, me, &scope->block, BLOCK_SCOPE, file, line);
+    list_init(&scope->children);
+    list_init(&scope->ended);
+    scope->count = scope->ends = 0;
+    scope->winner = NULL;
+    scope->waiter = NULL;
+    scope->note = NULL;
+    scope->flags = flags;
+    scope->cancelled = scope->owned = false;
+    scope->failures = 0;
+    atomic_flag_clear(&scope->lock);
+    uint64_t serial = word_serial(atomic_load_explicit(&scope->block.word, memory_order_relaxed));
+    return (strand_scope){{(uint64_t)(uintptr_t)scope, serial << 1 | (flags & STRAND_OPEN)}};
+}
+
+struct scope *scope_of_owner(struct cb *me, strand_scope handle, const char *function)
+{
+    struct scope *scope = handle_scope(handle);
+    if (UNLIKELY(!scope))
+        MISUSE(function, "", "the scope has been left, or never was");
+    if (UNLIKELY(scope->block.owner != me))
+        MISUSE_SCOPE(function, scope, "only the strand that opened a scope may do that");
+    return scope;
+}
+
+/* ---- children end ------------------------------------------------------------------------------------------------------ */
+
+static void cancel_others(struct thread *thread, struct scope *scope, struct cb *but, struct batch *batch)
+{
+    for (struct link *link = scope->children.next; link != &scope->children; link = link->next) {
+        struct cb *child = CONTAINER(link, struct cb, sibling);
+        if (child != but)
+            scope_cancel_child(thread, child, scope->note, false, batch);
+    }
+}
+
+static void cancel_by_policy(struct thread *thread, struct scope *scope, struct cb *child, const char *why, struct batch *batch)
+{
+    if (!scope->note)
+        scope->note = note_new(child, why);
+    scope->cancelled = true; /* those spawned later too */
+    cancel_others(thread, scope, child, batch);
+}
+
+void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch)
+{
+    scope_lock(thread, scope);
+    if (failed || scope_notifies(scope))
+        list_push_back(&scope->ended, &child->order), scope->ends++;
+    if (failed) {
+        scope->failures++;
+        if (scope->flags & STRAND_TOGETHER)
+            cancel_by_policy(thread, scope, child, "a sibling failed", batch);
+        if (!scope_notifies(scope))
+            batch_add(batch, block_raise(&scope->block, thread->shared)); /* [C2] */
+    } else if ((scope->flags & STRAND_FIRST_WINS) && child->outcome == OUTCOME_VALUE && !scope->winner) {
+        scope->winner = child;
+        cancel_by_policy(thread, scope, child, "a sibling came first", batch);
+    }
+    struct wait_node *waiter = scope->waiter;
+    scope->waiter = NULL;
+    if (waiter && wait_claim(waiter->waiter, waiter->epoch, WAIT_WON, thread->shared)) {
+        arch_note_release(waiter->waiter);
+        batch_add(batch, waiter->waiter->member.fibre);
+    }
+    scope_unlock(thread, scope);
+}
+
+strand_exception *scope_first_failure(struct thread *thread, struct scope *scope)
+{
+    strand_exception *e = NULL;
+    scope_lock(thread, scope);
+    for (struct link *link = scope->ended.next; link != &scope->ended && !e; link = link->next) {
+        struct cb *child = CONTAINER(link, struct cb, order);
+        if (child->outcome == OUTCOME_FAILED)
+            e = strand_exception_keep(child->exception);
+    }
+    scope_unlock(thread, scope);
+    return e;
+}
+
+void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
+{
+    bool failed = child->outcome == OUTCOME_FAILED, listed = failed || scope_notifies(scope);
+    bool lock = scope->flags || failed;
+    if (lock)
+        scope_lock(thread, scope);
+    list_remove(&child->sibling);
+    scope->count--;
+    if (UNLIKELY(listed)) {
+        list_remove(&child->order);
+        scope->ends--;
+        if (scope->winner == child)
+            scope->winner = NULL;
+    }
+    if (failed && --scope->failures == 0)
+        atomic_store_explicit(&scope->block.due, 0, memory_order_seq_cst); /* [C3] */
+    if (lock)
+        scope_unlock(thread, scope);
+    if (failed)
+        interrupt_lower(thread, scope->block.owner);
+}
+
+/* ---- cancelling -------------------------------------------------------------------------------------------------------------- */
+
+void scope_cancel_child(struct thread *thread, struct cb *child, struct note *note, bool owned, struct batch *batch)
+{
+    batch_add(batch, cancel_strand(thread, child, note, owned));
+}
+
+void strand_scope_cancel(strand_scope handle, const char *why)
+{
+    struct thread *thread = must_be_strand("strand_scope_cancel");
+    struct cb *me = current_of(thread);
+    struct scope *scope = handle_is_open(handle) ? pin_scope(thread, handle) : handle_scope(handle);
+    if (!scope && handle_is_open(handle))
+        return; /* it has been left: all its children have ended */
+    if (!scope)
+        MISUSE("strand_scope_cancel", "", "the scope has been left, or never was");
+    bool owned = scope->block.owner == me;
+    if (!owned && !handle_is_open(handle))
+        MISUSE_SCOPE("strand_scope_cancel", scope, "only the owner may cancel a scope that is not open");
+    struct note *note = note_new(me, why);
+    struct batch batch;
+    batch_init(&batch);
+    scope_lock_children(thread, scope);
+    scope->cancelled = true;
+    scope->owned |= owned;
+    if (!scope->note)
+        scope->note = note_keep(note);
+    for (struct link *link = scope->children.next; link != &scope->children; link = link->next)
+        scope_cancel_child(thread, CONTAINER(link, struct cb, sibling), note, owned, &batch);
+    scope_unlock_children(thread, scope);
+    batch_deliver(thread, &batch);
+    note_release(note);
+    if (handle_is_open(handle))
+        unpin_scope(thread, scope);
+}
+
+/* ---- what the owner can ask ------------------------------------------------------------------------------------------------------ */
+
+size_t strand_scope_count(strand_scope handle)
+{
+    struct thread *thread = must_be_strand("strand_scope_count");
+    struct cb *me = current_of(thread);
+    if (!handle_is_open(handle))
+        return scope_of_owner(me, handle, "strand_scope_count")->count;
+    struct scope *scope = pin_scope(thread, handle);
+    if (!scope)
+        return 0;
+    scope_lock(thread, scope);
+    size_t count = scope->count;
+    scope_unlock(thread, scope);
+    unpin_scope(thread, scope);
+    return count;
+}
+
+strand_exception *strand_scope_failure(strand_scope handle, strand *which)
+{
+    struct thread *thread = must_be_strand("strand_scope_failure");
+    struct cb *me = current_of(thread);
+    struct scope *scope = scope_of_owner(me, handle, "strand_scope_failure");
+    if (!(scope->flags & STRAND_COLLECT))
+        MISUSE_SCOPE("strand_scope_failure", scope, "the scope was not opened with STRAND_COLLECT");
+    struct cb *child = NULL;
+    scope_lock(thread, scope);
+    for (struct link *link = scope->ended.next; link != &scope->ended && !child; link = link->next) {
+        struct cb *ended = CONTAINER(link, struct cb, order);
+        if (ended->outcome == OUTCOME_FAILED)
+            child = ended;
+    }
+    scope_unlock(thread, scope);
+    if (!child)
+        return NULL;
+    if (which)
+        *which = handle_of(child);
+    end_await(thread, child);
+    strand_exception *e = child->exception;
+    child->exception = NULL;
+    end_consume(thread, scope, child);
+    return e;
+}
+
+/* Wait until more than `seen` children stand in `ended`. Owner; throws when interrupted. */
+static struct thread *await_more(struct thread *thread, struct cb *me, struct scope *scope, size_t seen)
+{
+    wait_because(thread, me, BLOCKED_SCOPE, scope->count);
+    struct wait_node *node = &me->wait.node;
+    node->waiter = me;
+    node->epoch = wait_arm(thread, me, me->floor);
+    scope_lock(thread, scope);
+    bool more = scope->ends > seen;
+    if (!more)
+        scope->waiter = node;
+    scope_unlock(thread, scope);
+    if ((more || interrupted(me)) && wait_retract(thread, me)) {
+        me->blocked = BLOCKED_NOT;
+    } else {
+        thread = thread_park(thread, NULL);
+        wait_over(me);
+    }
+    scope_lock(thread, scope);
+    scope->waiter = NULL; /* [W2] */
+    scope_unlock(thread, scope);
+    if (interrupted(me))
+        interrupt_throw(thread, me, 0);
+    return thread;
+}
+
+static size_t ends_of(struct thread *thread, struct scope *scope)
+{
+    scope_lock(thread, scope);
+    size_t ends = scope->ends;
+    scope_unlock(thread, scope);
+    return ends;
+}
+
+/* Under no lock, but only the owner takes out of `ended`. */
+static struct cb *first_ended(struct thread *thread, struct scope *scope)
+{
+    scope_lock(thread, scope);
+    struct cb *child = list_empty(&scope->ended) ? NULL : CONTAINER(scope->ended.next, struct cb, order);
+    scope_unlock(thread, scope);
+    end_await(thread, child);
+    return child;
+}
+
+strand strand_scope_next(strand_scope handle)
+{
+    struct thread *thread = must_be_strand("strand_scope_next");
+    struct cb *me = current_of(thread);
+    struct scope *scope = scope_of_owner(me, handle, "strand_scope_next");
+    if (!scope_notifies(scope))
+        MISUSE_SCOPE("strand_scope_next", scope, "the scope was opened without STRAND_COLLECT or STRAND_FIRST_WINS");
+    may_block(thread, me, "strand_scope_next");
+    while (!ends_of(thread, scope)) {
+        if (!scope->count)
+            return (strand){{0, 0}};
+        thread = await_more(thread, me, scope, 0);
+    }
+    return handle_of(first_ended(thread, scope));
+}
+
+/* All children have ended: consume them. Returns the first failure (or cancelled one), the others suppressed. */
+static strand_exception *consume_all(struct thread *thread, struct scope *scope)
+{
+    strand_exception *failure = NULL;
+    while (scope->count) {
+        struct cb *child = first_ended(thread, scope);
+        strand_exception *e = child->outcome == OUTCOME_INTERRUPTED ? NULL : child->exception;
+        if (e) {
+            child->exception = NULL;
+            if (failure)
+                exception_suppress(failure, e);
+            else
+                failure = e;
+        }
+        end_consume(thread, scope, child);
+    }
+    return failure;
+}
+
+static void *first_result(struct thread *thread, struct cb *me, struct scope *scope, strand *which)
+{
+    for (size_t ends; (ends = ends_of(thread, scope)) < scope->count;)
+        thread = await_more(thread, me, scope, ends);
+    struct cb *winner = scope->winner;
+    void *value = NULL;
+    if (winner) {
+        end_await(thread, winner);
+        value = winner->result;
+        winner->outcome = OUTCOME_NONE; /* the value is taken: it is not dropped */
+        if (which)
+            *which = handle_of(winner);
+    }
+    strand_exception *failure = consume_all(thread, scope);
+    if (winner) {
+        strand_exception_release(failure); /* the policy's point: one that wins is enough */
+        return value;
+    }
+    if (!failure)
+        failure = exception_new(&STRAND_CHILD_CANCELLED, "all children of the scope were cancelled");
+    exception_trace(failure, SEGMENT_JOINED, me, 2);
+    exception_throw(me, failure);
+}
+
+void *strand_scope_first(strand_scope handle, strand *which)
+{
+    struct thread *thread = must_be_strand("strand_scope_first");
+    struct cb *me = current_of(thread);
+    struct scope *scope = scope_of_owner(me, handle, "strand_scope_first");
+    if (!(scope->flags & STRAND_FIRST_WINS))
+        MISUSE_SCOPE("strand_scope_first", scope, "the scope was not opened with STRAND_FIRST_WINS");
+    if (!scope->count)
+        MISUSE_SCOPE("strand_scope_first", scope, "the scope has no children");
+    may_block(thread, me, "strand_scope_first");
+    return first_result(thread, me, scope, which);
+}

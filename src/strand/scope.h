@@ -1,0 +1,92 @@
+/*
+ * Scopes: who is anchored, who has failed, what happens when the owner leaves. Page: docs/protocols/scope.md.
+ *
+ * PARTIES   the owner; for scopes with flags also its children at their end, spawners and strands that hand off.
+ * STATE     children (all that are anchored), ended (in order of their ends; in plain scopes only failed ones), failures.
+ * OWNERSHIP a plain scope's `children` is the owner's alone. `ended`, `failures`, and everything of a scope with flags: whoever
+ *           holds the lock. A child is in `children` until the owner consumes it, or hands it off.
+ * INVARIANTS [C1] a scope's record outlives its children: the owner does not leave before the last has ended. [C2] a child that
+ *           fails raises its scope before its end can be seen. [C3] a plain scope's block is due while failures > 0.
+ * ORDER OF LOCKS  ENDS_LOCK of a child, then its scope's lock; never two scopes' locks at once.
+ */
+#ifndef STRAND_SCOPE_H
+#define STRAND_SCOPE_H
+
+#include "interrupt.h"
+
+/* Fibres that were claimed under a lock and are made runnable after it. */
+struct batch {
+    struct link fibres;
+};
+
+static inline void batch_init(struct batch *batch)
+{
+    list_init(&batch->fibres);
+}
+
+static inline void batch_add(struct batch *batch, struct fibre *fibre)
+{
+    if (fibre)
+        list_push_back(&batch->fibres, &fibre->queued);
+}
+
+static inline void batch_deliver(struct thread *thread, struct batch *batch)
+{
+    struct link *link;
+    while ((link = list_pop_front(&batch->fibres)))
+        thread_ready(thread, CONTAINER(link, struct fibre, queued));
+}
+
+static inline void scope_lock(struct thread *thread, struct scope *scope)
+{
+    if (thread->shared)
+        spin_lock(&scope->lock, thread);
+}
+
+static inline void scope_unlock(struct thread *thread, struct scope *scope)
+{
+    if (thread->shared)
+        spin_unlock(&scope->lock);
+}
+
+/* `children` of a plain scope is nobody else's business. */
+static inline void scope_lock_children(struct thread *thread, struct scope *scope)
+{
+    if (scope->flags)
+        scope_lock(thread, scope);
+}
+
+static inline void scope_unlock_children(struct thread *thread, struct scope *scope)
+{
+    if (scope->flags)
+        scope_unlock(thread, scope);
+}
+
+/* Under the lock of the children. */
+static inline void scope_anchor(struct scope *scope, struct cb *child)
+{
+    child->anchor = scope;
+    list_push_back(&scope->children, &child->sibling);
+    scope->count++;
+}
+
+/* Beside the public flags: an open scope that nobody can spawn into any more. */
+enum { SCOPE_CLOSED = 1 << 16 };
+
+static inline bool scope_notifies(const struct scope *scope)
+{
+    return scope->flags & (STRAND_COLLECT | STRAND_FIRST_WINS);
+}
+
+/* At the end of a child that failed, or of any child of a scope that notifies; under the child's ENDS_LOCK. */
+void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch);
+/* The exception of the first failed child that nobody has seen (a reference), or NULL. */
+strand_exception *scope_first_failure(struct thread *thread, struct scope *scope);
+/* The owner takes an ended child out: it is dealt with. */
+void scope_forget(struct thread *thread, struct scope *scope, struct cb *child);
+/* Cancel one child of the scope: by its owner (note says who), or by a policy. Under the lock of the children. */
+void scope_cancel_child(struct thread *thread, struct cb *child, struct note *note, bool owned, struct batch *batch);
+/* The scope, checked for a call that only its owner may make. */
+struct scope *scope_of_owner(struct cb *me, strand_scope handle, const char *function);
+
+#endif

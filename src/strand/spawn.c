@@ -1,0 +1,257 @@
+/*
+ * Spawning, and the frame that every strand's function runs in.
+ */
+#include "cancel.h"
+#include "end.h"
+#include "exception.h"
+#include "handle.h"
+#include "local.h"
+#include "misuse.h"
+#include "run.h"
+#include "scope.h"
+
+#include "../sched/stack.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- running --------------------------------------------------------------------------------------------------------------- */
+
+static void *call(struct cb *c)
+{
+    if (UNLIKELY(c->own.home->cxx != NULL))
+        return arch_call(c->fn, c->arg); /* says so if a C++ exception leaves it */
+    return c->fn(c->arg);
+}
+
+/* Every strand's entry is a try block, so the end of the stack is never reached. Its own function: nothing that it keeps in a
+ * register has to survive the jump. */
+static NOINLINE void run_body(struct cb *c)
+{
+    STRAND_TRY
+    {
+        c->result = call(c);
+    }
+    STRAND_CATCH(&STRAND_ANY, e)
+    {
+        c->exception = strand_exception_keep(e);
+    }
+    STRAND_END
+}
+
+void run_strand(struct member *member)
+{
+    struct cb *c = cb_of(member);
+    arch_note_acquire(c);
+    c->started = true;
+    run_body(c);
+    end_strand(thread_self(), c);
+}
+
+/* ---- making ------------------------------------------------------------------------------------------------------------------ */
+
+__attribute__((noreturn)) static NOINLINE void throw_system(struct cb *me, int error, const char *what)
+{
+    strand_exception *e = exception_new(&STRAND_SYSTEM, "%s: %s", what, error_words(error));
+    e->code = error;
+    exception_trace(e, SEGMENT_THROWN, me, 2);
+    exception_throw(me, e);
+}
+
+void throw_no_memory(struct cb *me, const char *what)
+{
+    throw_system(me, -ENOMEM, what);
+}
+
+__attribute__((noreturn)) static NOINLINE void throw_spawn(struct cb *me, int error)
+{
+    throw_system(me, error,
+                 error == -EAGAIN      ? "spawning: as many strands exist as options.max_strands allows"
+                 : error == -ECANCELED ? "spawning into an open scope that has been left"
+                                       : "spawning");
+}
+
+/* Count one more strand, if there is a limit. */
+static int count_in(struct thread *thread)
+{
+    struct runtime *runtime = runtime_of(thread);
+    if (LIKELY(!runtime->options.max_strands))
+        return 0;
+    int64_t live = atomic_fetch_add_explicit(&runtime->live, 1, memory_order_relaxed);
+    if (live < (int64_t)runtime->options.max_strands)
+        return 0;
+    atomic_fetch_sub_explicit(&runtime->live, 1, memory_order_relaxed);
+    return -EAGAIN;
+}
+
+static void count_back(struct thread *thread)
+{
+    if (runtime_of(thread)->options.max_strands)
+        atomic_fetch_sub_explicit(&runtime_of(thread)->live, 1, memory_order_relaxed);
+}
+
+/* What a new strand is made of. */
+struct plan {
+    strand_fn *fn;
+    void *arg;
+    void *site;
+    size_t stack_size;
+    struct extra *extra;
+};
+
+static inline int make(struct thread *thread, struct cb *me, const struct plan *plan, struct cb **out)
+{
+    int error = count_in(thread);
+    if (UNLIKELY(error))
+        return error;
+    struct cb *c = cb_new(thread);
+    if (UNLIKELY(!c)) {
+        count_back(thread);
+        return -ENOMEM;
+    }
+    c->fn = plan->fn;
+    c->arg = plan->arg;
+    c->site = plan->site;
+    c->extra = plan->extra;
+    c->parent = cb_id(me);
+    c->own.stack_size = plan->stack_size;
+    if (UNLIKELY(me->locals != NULL))
+        c->locals = locals_keep(me->locals);
+    *out = c;
+    return 0;
+}
+
+static void unmake(struct thread *thread, struct cb *c)
+{
+    locals_release(c->locals);
+    count_back(thread);
+    cb_free(thread, c);
+}
+
+/* ---- into a scope -------------------------------------------------------------------------------------------------------------- */
+
+/* Into a scope with flags: its children are under its lock. */
+static int anchor_shared(struct thread *thread, struct scope *scope, struct cb *c)
+{
+    scope_lock(thread, scope);
+    bool open = !(scope->flags & SCOPE_CLOSED);
+    if (open) {
+        scope_anchor(scope, c);
+        if (scope_notifies(scope))
+            atomic_store_explicit(&c->ends, ENDS_NOTIFY, memory_order_relaxed);
+        if (scope->cancelled)
+            cancel_strand(thread, c, scope->note, scope->owned); /* born cancelled */
+    }
+    scope_unlock(thread, scope);
+    return open ? 0 : -ECANCELED;
+}
+
+static inline int anchor(struct thread *thread, struct scope *scope, struct cb *c)
+{
+    if (UNLIKELY(scope->flags))
+        return anchor_shared(thread, scope, c);
+    scope_anchor(scope, c);
+    if (UNLIKELY(scope->cancelled))
+        cancel_strand(thread, c, scope->note, scope->owned);
+    return 0;
+}
+
+/* A scope that somebody else opened: pinned. */
+static NOINLINE int strangers_scope(struct thread *thread, struct cb *me, strand_scope handle, const char *function,
+                                    struct scope **out)
+{
+    if (!handle_is_open(handle))
+        scope_of_owner(me, handle, function); /* misuse */
+    *out = pin_scope(thread, handle);
+    return *out ? 0 : -ECANCELED;
+}
+
+/* Does all or nothing. */
+static inline int spawn(struct thread *thread, struct cb *me, strand_scope handle, const char *function, const struct plan *plan,
+                        strand *out)
+{
+    struct scope *scope = handle_scope(handle);
+    bool mine = LIKELY(scope && scope->block.owner == me);
+    int error = mine ? 0 : strangers_scope(thread, me, handle, function, &scope);
+    if (UNLIKELY(error))
+        return error;
+    struct cb *c = NULL;
+    error = make(thread, me, plan, &c);
+    if (LIKELY(!error)) {
+        *out = handle_of(c);
+        error = anchor(thread, scope, c);
+        if (UNLIKELY(error))
+            unmake(thread, c);
+    }
+    if (LIKELY(!error)) {
+        worker_of(thread)->spawned++;
+        arch_note_release(c);
+        thread_push(thread, &c->own, PUSH_NEW);
+    }
+    if (!mine)
+        unpin_scope(thread, scope);
+    return error;
+}
+
+strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg)
+{
+    struct thread *thread = must_be_strand("strand_spawn");
+    struct cb *me = current_of(thread);
+    struct plan plan = {fn, arg, __builtin_return_address(0), thread->sub->stacks.usual, NULL};
+    strand result;
+    int error = spawn(thread, me, scope, "strand_spawn", &plan, &result);
+    if (UNLIKELY(error))
+        throw_spawn(me, error);
+    return result;
+}
+
+/* ---- with attributes -------------------------------------------------------------------------------------------------------------- */
+
+/* A field that the caller's header knows. */
+#define ATTR(attr, field) ((attr) && (attr)->size >= offsetof(strand_attr, field) + sizeof((attr)->field) ? (attr)->field : 0)
+
+static int plan_extra(struct plan *plan, const strand_attr *attr, const void *args, size_t size)
+{
+    const char *name = ATTR(attr, name);
+    void (*drop)(void *) = ATTR(attr, drop);
+    if (!name && !drop && !size)
+        return 0;
+    struct extra *extra = size > SIZE_MAX / 2 ? NULL : malloc(sizeof *extra + size);
+    if (!extra)
+        return -ENOMEM;
+    size_t length = name ? strnlen(name, sizeof extra->name - 1) : 0;
+    extra->drop = drop;
+    if (length)
+        memcpy(extra->name, name, length);
+    extra->name[length] = '\0';
+    if (size) {
+        memcpy(extra->args, args, size);
+        plan->arg = extra->args;
+    }
+    plan->extra = extra;
+    return 0;
+}
+
+strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size)
+{
+    struct thread *thread = must_be_strand("strand_spawn_with");
+    struct cb *me = current_of(thread);
+    if (attr && (attr->size < offsetof(strand_attr, stack_size) || attr->size > 4096))
+        MISUSE("strand_spawn_with", "", "strand_attr.size is %zu, not sizeof(strand_attr)", attr->size);
+    size_t stack = ATTR(attr, stack_size);
+    union {
+        const void *in;
+        void *out;
+    } borrowed = {args};
+    struct plan plan = {fn, borrowed.out, __builtin_return_address(0), stack ? stack_round(stack) : thread->sub->stacks.usual, NULL};
+    strand result;
+    int error = plan.stack_size ? plan_extra(&plan, attr, args, size) : -ENOMEM;
+    if (!error)
+        error = spawn(thread, me, scope, "strand_spawn_with", &plan, &result);
+    if (UNLIKELY(error)) {
+        free(plan.extra);
+        throw_spawn(me, error);
+    }
+    return result;
+}

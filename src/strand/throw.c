@@ -1,0 +1,139 @@
+/*
+ * The public face of exceptions: throwing, looking at them. See docs/errors.md.
+ */
+#include "exception.h"
+#include "misuse.h"
+#include "print.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+static bool below(const strand_kind *kind, const strand_kind *other)
+{
+    for (; kind; kind = kind->parent)
+        if (kind == other)
+            return true;
+    return false;
+}
+
+bool strand_exception_is(const strand_exception *e, const strand_kind *kind)
+{
+    return below(e->kind, kind);
+}
+
+static strand_exception *make(const char *function, const strand_kind *kind, const char *format, va_list args)
+{
+    if (below(kind, &STRAND_INTERRUPTED))
+        MISUSE(function, "", "the kind '%s' is thrown by sources of interruption only", kind->name);
+    return exception_new_va(kind, format, args);
+}
+
+NOINLINE void strand_throw(const strand_kind *kind, const char *format, ...)
+{
+    struct cb *me = current_of(must_be_strand("strand_throw"));
+    va_list args;
+    va_start(args, format);
+    strand_exception *e = make("strand_throw", kind, format, args);
+    va_end(args);
+    exception_trace(e, SEGMENT_THROWN, me, 1);
+    exception_throw(me, e);
+}
+
+NOINLINE void strand_throw_with(const strand_kind *kind, const struct strand_throw_info *info, const char *format, ...)
+{
+    struct cb *me = current_of(must_be_strand("strand_throw_with"));
+    va_list args;
+    va_start(args, format);
+    strand_exception *e = make("strand_throw_with", kind, format, args);
+    va_end(args);
+    if (info) {
+        e->code = info->code;
+        e->payload = info->payload;
+        e->payload_free = info->payload_free;
+        e->cause = info->cause;
+    }
+    exception_trace(e, SEGMENT_THROWN, me, 1);
+    exception_throw(me, e);
+}
+
+NOINLINE void strand_rethrow(strand_exception *e)
+{
+    exception_throw(current_of(must_be_strand("strand_rethrow")), e);
+}
+
+void strand_suppress(strand_exception *e)
+{
+    struct thread *thread = must_be_strand("strand_suppress");
+    struct cb *me = current_of(thread);
+    if (me->flight) {
+        exception_suppress(me->flight->exception, e);
+    } else {
+        log_exception(runtime_of(thread), "an exception that was to be suppressed, but none is in flight", e);
+        strand_exception_release(e);
+    }
+}
+
+bool strand_unwinding(void)
+{
+    struct thread *thread = thread_self();
+    return thread && thread->current && current_of(thread)->flight;
+}
+
+NOINLINE int64_t strand_must(int64_t result)
+{
+    if (LIKELY(result >= 0))
+        return result;
+    struct cb *me = current_of(must_be_strand("strand_must"));
+    strand_exception *e = exception_new(&STRAND_SYSTEM, "%s", error_words((int)result));
+    e->code = (int)result;
+    exception_trace(e, SEGMENT_THROWN, me, 1);
+    exception_throw(me, e);
+}
+
+const char *strand_exception_text(const strand_exception *e)
+{
+    return e->text;
+}
+
+int strand_exception_code(const strand_exception *e)
+{
+    return e->code;
+}
+
+const strand_kind *strand_exception_kind(const strand_exception *e)
+{
+    return e->kind;
+}
+
+void *strand_exception_payload(const strand_exception *e)
+{
+    return e->payload;
+}
+
+const strand_exception *strand_exception_cause(const strand_exception *e)
+{
+    return e->cause;
+}
+
+const strand_exception *strand_exception_suppressed(const strand_exception *e, size_t i)
+{
+    const strand_exception *s = e->suppressed;
+    while (s && i--)
+        s = s->next;
+    return s;
+}
+
+const char *strand_exception_who(const strand_exception *e)
+{
+    return e->note ? e->note->who : "";
+}
+
+const char *strand_exception_why(const strand_exception *e)
+{
+    return e->note ? e->note->why : "";
+}
+
+uint64_t strand_exception_progress(const strand_exception *e)
+{
+    return e->progress;
+}

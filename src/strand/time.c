@@ -1,0 +1,81 @@
+/*
+ * Time, yields, sleeps, and what a strand can ask about itself.
+ */
+#include "handle.h"
+#include "exception.h"
+#include "interrupt.h"
+#include "misuse.h"
+
+#define TEXT_(x) #x
+#define TEXT(x) TEXT_(x)
+
+const char *strand_version(void)
+{
+    return TEXT(STRAND_VERSION_MAJOR) "." TEXT(STRAND_VERSION_MINOR) "." TEXT(STRAND_VERSION_PATCH);
+}
+
+strand_time strand_now(void)
+{
+    struct thread *thread = thread_self();
+    return (strand_time){thread ? driver_now(thread->sub) : arch_clock_ns()};
+}
+
+strand_time strand_in(int64_t ns)
+{
+    int64_t now = strand_now().ns, sum;
+    if (__builtin_add_overflow(now, ns, &sum))
+        sum = INT64_MAX;
+    return (strand_time){sum > 0 ? sum : 1}; /* 0 is no instant */
+}
+
+void strand_yield(void)
+{
+    struct thread *thread = must_be_strand("strand_yield");
+    struct cb *me = current_of(thread);
+    may_block(thread, me, "strand_yield");
+    thread_yield(thread);
+}
+
+void strand_checkpoint(void)
+{
+    struct thread *thread = must_be_strand("strand_checkpoint");
+    may_block(thread, current_of(thread), "strand_checkpoint");
+}
+
+void strand_sleep_until(strand_time when)
+{
+    struct thread *thread = must_be_strand("strand_sleep");
+    struct cb *me = current_of(thread);
+    may_block(thread, me, "strand_sleep");
+    if (when.ns <= driver_now(thread->sub)) {
+        thread_yield(thread);
+        return;
+    }
+    wait_because(thread, me, BLOCKED_SLEEP, (uint64_t)when.ns);
+    int how = wait_until(&thread, me, when.ns, me->floor);
+    if (how < 0)
+        throw_no_memory(me, "a timer");
+    if (how == WAIT_INTERRUPTED && interrupted(me))
+        interrupt_throw(thread, me, 0);
+}
+
+void strand_sleep(int64_t ns)
+{
+    strand_sleep_until(ns > 0 ? strand_in(ns) : (strand_time){0});
+}
+
+strand strand_self(void)
+{
+    struct thread *thread = thread_self();
+    return thread && thread->current ? handle_of(current_of(thread)) : (strand){{0, 0}};
+}
+
+uint64_t strand_id(strand s)
+{
+    return s.bits[1];
+}
+
+const char *strand_name(void)
+{
+    return cb_name(current_of(must_be_strand("strand_name")));
+}

@@ -1,0 +1,97 @@
+/*
+ * Try blocks. Where an exception stops: nowhere in the unwinder, whose stop function never stops, but in the clean-up of the
+ * try block, which runs after all inner clean-ups of its frame and before all outer ones, and jumps (contract §9).
+ *
+ * A frame notes which exception was in flight when it was entered: it is left by an exception if and only if another is in
+ * flight now. A flag "unwinding" would be wrong, because clean-ups contain try blocks.
+ */
+#include "exception.h"
+#include "misuse.h"
+
+enum try_state { TRY_BODY, TRY_CAUGHT, TRY_TAKEN };
+
+void strand_try_enter_(struct strand_try_ *frame, uint32_t form)
+{
+    struct thread *thread = must_be_strand("STRAND_TRY");
+    struct cb *me = current_of(thread);
+    frame->outer = me->tries;
+    frame->in_flight = me->flight;
+    frame->caught = NULL;
+    frame->state = TRY_BODY;
+    frame->form = form;
+    frame->floor = me->floor;
+    frame->depth = me->depth;
+    me->tries = frame;
+    me->floor = me->shield; /* inside a try block of a clean-up the sources hold again */
+}
+
+static void leave_body(struct cb *me, struct strand_try_ *frame)
+{
+    ASSERT(me->tries == frame);
+    me->tries = frame->outer;
+    if (me->flight == frame->in_flight) {
+        me->floor = frame->floor <= me->depth + 1 ? frame->floor : me->depth + 1;
+        return;
+    }
+    ASSERT(me->depth == frame->depth);
+    frame->caught = exception_land(me);
+    ASSERT(me->flight == frame->in_flight);
+    me->floor = frame->floor;
+    frame->state = TRY_CAUGHT;
+    arch_longjmp(frame->jump, frame->form);
+}
+
+void strand_try_leave_(struct strand_try_ *frame)
+{
+    struct cb *me = current_of(thread_self());
+    if (LIKELY(frame->state == TRY_BODY)) {
+        leave_body(me, frame);
+        return;
+    }
+    strand_exception *e = frame->caught;
+    frame->caught = NULL;
+    if (me->flight != frame->in_flight)
+        exception_suppress(me->flight->exception, e); /* the catch block threw: the caught one goes along */
+    else if (frame->state == TRY_CAUGHT)
+        exception_throw(me, e); /* no block matched: it goes on */
+    else
+        strand_exception_release(e);
+}
+
+bool strand_catches_(struct strand_try_ *frame, const strand_kind *kind)
+{
+    if (!strand_exception_is(frame->caught, kind))
+        return false;
+    frame->state = TRY_TAKEN;
+    return true;
+}
+
+strand_exception *strand_caught_(struct strand_try_ *frame)
+{
+    frame->state = TRY_TAKEN;
+    return frame->caught;
+}
+
+/* Its own function, so that nothing that it keeps in a register has to survive the jump. */
+static NOINLINE void *call(strand_fn *fn, void *arg, strand_exception *volatile *caught)
+{
+    STRAND_TRY
+    {
+        return fn(arg);
+    }
+    STRAND_CATCH(&STRAND_ANY, e)
+    {
+        *caught = strand_exception_keep(e);
+    }
+    STRAND_END
+    return NULL;
+}
+
+strand_exception *strand_try(strand_fn *fn, void *arg, void **result)
+{
+    strand_exception *volatile caught = NULL;
+    void *value = call(fn, arg, &caught);
+    if (!caught && result)
+        *result = value;
+    return caught;
+}

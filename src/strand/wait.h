@@ -1,0 +1,93 @@
+/*
+ * The one way to block. A strand arms its wait, tells its sources (a child's end, a timer, ...), and parks; exactly one of
+ * them, or an interruption, claims it.
+ *
+ * PARTIES   the strand; sources, each with a wait_node or a timer; interrupters (cancel, deadline, failed child).
+ * STATE     wait.state = epoch << 32 | floor << 8 | tag:
+ *             IDLE --wait_arm--> ARMED --claim--> WON / INTERRUPTED --wait_over--> IDLE
+ *                                ARMED --wait_retract (the strand itself)--> IDLE
+ * OWNERSHIP whoever claims an armed wait owns the strand's fibre and has to make it runnable, once. From wait_arm on the
+ *           strand is claimable, although it has not left its stack yet: so it parks unless it retracts (switch.md).
+ * INVARIANTS [W1] one claim for each arming. [W2] nobody holds a node or timer of a wait when its operation returns:
+ *           sources that did not win are told, or have let go. [W3] an interrupter with an index below the floor leaves the
+ *           wait alone, so a shielded waiter keeps its place.
+ * ORDERING  interruption, by seq_cst: the strand stores ARMED, then reads due; an interrupter raises due, then reads the
+ *           state. One of them sees the other [W4]. Claims are acquire-release: what the source did is seen by the strand.
+ * NOT DONE  a state that is entered after the switch (one more atomic operation a block); nodes on the waiter's stack (they
+ *           would be somebody else's memory in an opened fibre).
+ * TESTED BY tests/models/wait.pml, tests/stress/wait.c.
+ */
+#ifndef STRAND_WAIT_H
+#define STRAND_WAIT_H
+
+#include "core.h"
+
+static inline uint32_t wait_epoch(uint64_t state)
+{
+    return (uint32_t)(state >> 32);
+}
+
+static inline uint32_t wait_tag(uint64_t state)
+{
+    return (uint32_t)(state & 0xff);
+}
+
+static inline uint32_t wait_floor(uint64_t state)
+{
+    return (uint32_t)(state >> 8) & WAIT_FLOOR_MOST;
+}
+
+/* The strand becomes claimable; interruptions below floor leave it alone. Returns the epoch for its nodes. */
+static inline uint32_t wait_arm(struct thread *thread, struct cb *me, uint32_t floor)
+{
+    uint64_t old = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
+    uint64_t new = (uint64_t)(wait_epoch(old) + 1) << 32 | (uint64_t)floor << 8 | WAIT_ARMED;
+    if (thread->shared)
+        atomic_store_explicit(&me->wait.state, new, memory_order_seq_cst); /* [W4] */
+    else
+        atomic_store_explicit(&me->wait.state, new, memory_order_relaxed);
+    return (uint32_t)(new >> 32);
+}
+
+/* A source's claim. True: the caller has to make the waiter's fibre runnable. */
+static inline bool wait_claim(struct cb *waiter, uint32_t epoch, uint32_t tag, bool shared)
+{
+    uint64_t state = atomic_load_explicit(&waiter->wait.state, memory_order_acquire);
+    while (wait_epoch(state) == epoch && wait_tag(state) == WAIT_ARMED)
+        if (swap_word(&waiter->wait.state, &state, (state & ~UINT64_C(0xff)) | tag, shared))
+            return true;
+    return false;
+}
+
+/* Back to idle without having waited. False: somebody has claimed it, so the strand has to park. */
+static inline bool wait_retract(struct thread *thread, struct cb *me)
+{
+    uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
+    while (wait_tag(state) == WAIT_ARMED)
+        if (swap_word(&me->wait.state, &state, state & ~UINT64_C(0xff), thread->shared))
+            return true;
+    return false;
+}
+
+/* After the resumption: the tag that claimed it; idle again. */
+static inline uint32_t wait_over(struct cb *me)
+{
+    uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_acquire);
+    ASSERT_SLOW(wait_tag(state) > WAIT_ARMED);
+    atomic_store_explicit(&me->wait.state, state & ~UINT64_C(0xff), memory_order_relaxed);
+    arch_note_acquire(me);
+    me->blocked = BLOCKED_NOT;
+    return wait_tag(state);
+}
+
+static inline void wait_because(struct thread *thread, struct cb *me, enum blocked why, uint64_t on)
+{
+    me->blocked = (uint8_t)why;
+    me->blocked_on = on;
+    me->since = thread->now;
+}
+
+/* Sleep until an instant, or until an interruption: WAIT_WON or WAIT_INTERRUPTED, or a negated errno code. */
+int wait_until(struct thread **thread, struct cb *me, int64_t when, uint32_t floor);
+
+#endif
