@@ -1,0 +1,252 @@
+# libstrand. `make help` lists what can be made and with which variables.
+#
+# The targets of the first part install what they need (tools/setup.sh) and then call this file again, in parallel, for
+# the targets of the second part, which are named do-*. All output goes to build/: the release mode right there, the
+# other modes to a folder of their own.
+
+MODE ?= release
+JOBS ?= $(shell nproc)
+CLANG ?= clang-19
+CLANGXX ?= clang++-19
+FORMAT ?= clang-format-14
+MODES := release debug asan tsan
+
+ifeq ($(filter $(MODE),$(MODES)),)
+$(error MODE is one of: $(MODES))
+endif
+ifeq ($(origin CC),default)
+CC := $(if $(filter tsan,$(MODE)),$(CLANG),gcc)
+endif
+ifeq ($(origin CXX),default)
+CXX := $(if $(filter tsan,$(MODE)),$(CLANGXX),g++)
+endif
+export CC CXX
+
+OUT ?= build$(if $(filter-out release,$(MODE)),/$(MODE))
+# Criterion's own processes do not bear the sanitizers and valgrind; the plain runner of tests/harness does.
+RUNNER ?= $(if $(filter asan tsan,$(MODE)),plain,criterion)
+
+# What the tests run with; empty means the default of tools/run-tests.sh for this mode.
+SCHED ?=
+THREADS ?=
+SEEDS ?=
+SCALE ?=
+BENCH ?=
+
+# ---- the first part: what a person calls ----------------------------------------------------------------------------
+
+setup-mode := $(if $(filter tsan,$(MODE)),tsan)
+setup = @tools/setup.sh build $(setup-mode) $(1) >&2
+parallel := $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
+again = +@$(MAKE) --no-print-directory $(parallel)
+
+.DEFAULT_GOAL := all
+.PHONY: help all lib demo test test-matrix check models bench valgrind setup format clean FORCE
+
+help:
+	@echo "make             build/libstrand.a, build/libstrand.so and the examples"
+	@echo "make demo        build and run examples/crawl on this folder"
+	@echo "make test        build and run all tests (4 minutes at most)"
+	@echo "make check       warnings as errors, format, layers, exports and the other rules of the house"
+	@echo "make models      check the protocols' models by spin"
+	@echo "make bench       measure; with -s nothing but the results is on standard output"
+	@echo "make test-matrix the tests in all modes, schedulers and numbers of threads (an hour)"
+	@echo "make valgrind    the specification's tests under valgrind"
+	@echo "make setup       install the packages of all targets; the targets do it for themselves too"
+	@echo "make format      format the sources in place"
+	@echo "make clean       remove build/"
+	@echo
+	@echo "MODE=release     or debug, asan, tsan: how the library and the tests are built; all but release go to build/MODE"
+	@echo "CC=gcc CXX=g++   the compilers ($(CLANG) and $(CLANGXX) for tsan)"
+	@echo "LTO=1            optimise the library as a whole"
+	@echo "WERROR=1         warnings are errors"
+	@echo "SCHED=stealing   or global: the tests run on this scheduler only"
+	@echo "THREADS=\"1 4\"    the tests run on so many threads only"
+	@echo "SEEDS=500        seeds that the specification's tests run under; 0: none"
+	@echo "SCALE=100        per cent of the usual repetitions of the tests"
+	@echo "TESTS=\"scope\"    only the tests in files of these names"
+	@echo "BENCH=\"fib30\"    only these rows"
+	@echo "JOBS=$(JOBS)           how many compilers or tests run at a time"
+	@echo "V=1              print the commands"
+
+all lib:
+	$(call setup)
+	$(again) do-$@
+
+demo:
+	$(call setup)
+	$(again) do-$@
+	$(OUT)/examples/crawl .
+
+test:
+	$(call setup,test)
+	$(again) do-$@
+
+check:
+	$(call setup,test check)
+	$(again) do-$@
+
+models:
+	@tools/setup.sh models >&2
+	@tools/run-models.sh build/models $(wildcard tests/models/*.pml)
+
+bench:
+	$(call setup,bench)
+	$(again) do-$@ >&2
+	@STRAND_BENCH_BIN=$(abspath $(OUT)/bench) bench/run $(BENCH)
+
+test-matrix:
+	@tools/test-matrix.sh
+
+valgrind:
+	@tools/setup.sh build valgrind >&2
+	$(again) MODE=debug RUNNER=plain do-$@
+
+setup:
+	@tools/setup.sh all
+
+format:
+	@tools/setup.sh check >&2
+	$(FORMAT) -i $(formatted)
+
+clean:
+	rm -rf build
+
+# ---- the second part: sources and flags -----------------------------------------------------------------------------
+
+ifeq ($(V),)
+.SILENT:
+endif
+say = printf '  %-6s %s\n' $(1) $(2)
+
+layers := base arch sched strand sync io actor sim debug
+lib-sources := $(sort $(foreach l,$(layers),$(wildcard src/$(l)/*.c src/$(l)/*.S)))
+headers := $(wildcard include/*.h include/strand/*.h)
+formatted := $(headers) $(wildcard src/*/*.[ch] tests/*/*.[ch] tests/*/*.cc bench/*.[ch] bench/*.cc examples/*.[ch])
+
+flags-release := -O2 -g -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+flags-debug := -O0 -g3 -DSTRAND_DEBUG_BUILD
+flags-asan := -O1 -g -DSTRAND_DEBUG_BUILD -fno-omit-frame-pointer
+flags-tsan := -O1 -g -fno-omit-frame-pointer
+sanitize-asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+sanitize-tsan := -fsanitize=thread
+sanitize := $(sanitize-$(MODE))
+
+is-clang := $(findstring clang,$(CC))
+# Context switches and the ways out of a try block do not go by a shadow stack, hence -fcf-protection=none.
+hardened := -fstack-clash-protection -fstack-protector-strong -fcf-protection=none
+warnings := -Wall -Wextra -Wshadow -Wpedantic $(if $(WERROR),-Werror)
+base-flags := $(warnings) $(flags-$(MODE)) $(hardened) -fexceptions -fasynchronous-unwind-tables -D_GNU_SOURCE=
+c-flags := -std=gnu11 $(base-flags) $(if $(is-clang),-Wthread-safety)
+cxx-flags := -std=c++17 $(filter-out -D_GNU_SOURCE=,$(base-flags))
+link-flags := -Wl,-z,relro,-z,now,-z,noexecstack $(sanitize)
+# Initial-exec thread-locals: the library's few words fit into what the loader keeps free, and need no call.
+lib-flags := $(c-flags) -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec \
+	$(if $(LTO),-flto -ffat-lto-objects)
+exe-flags := $(c-flags) $(sanitize) -Iinclude
+
+lib-objects := $(patsubst %,$(OUT)/obj/%.o,$(basename $(lib-sources)))
+# The order of what sched and base do is announced to TSan by hand, at their protocols' edges.
+unsanitized := $(if $(filter tsan,$(MODE)),$(OUT)/obj/src/sched/% $(OUT)/obj/src/base/%)
+lib-sanitize = $(if $(filter $(unsanitized),$@),,$(sanitize))
+
+# A command line that changed makes its objects anew.
+$(OUT)/flags: FORCE
+	mkdir -p $(@D)
+	echo '$(CC) $(CXX) $(lib-flags) $(sanitize)' | cmp -s - $@ || echo '$(CC) $(CXX) $(lib-flags) $(sanitize)' >$@
+
+$(OUT)/obj/src/%.o: src/%.c $(OUT)/flags
+	mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(CC) $(lib-flags) $(lib-sanitize) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(OUT)/obj/src/%.o: src/%.S $(OUT)/flags
+	mkdir -p $(@D)
+	$(call say,AS,$<)
+	$(CC) $(lib-flags) $(CFLAGS) -MMD -MP -c $< -o $@
+
+# ---- the library ----------------------------------------------------------------------------------------------------
+
+# EMBED
+
+# ---- programs: tests, helper programs, examples, benchmarks -----------------------------------------------------------
+
+library := $(OUT)/libstrand.a
+run-macro := $(if $(filter plain,$(RUNNER)),-DTEST_PLAIN,-DTEST_CRITERION)
+run-library := $(if $(filter plain,$(RUNNER)),,-lcriterion)
+test-defines := -Iinclude -Itests/harness $(run-macro) -DTEST_PROGRAMS='"$(abspath $(OUT)/programs)"'
+test-objects := $(OUT)/obj/$(RUNNER)/tests
+test-programs := $(OUT)/tests/$(RUNNER)
+harness := $(patsubst %,$(test-objects)/harness/%.o,test program $(filter plain,$(RUNNER)))
+
+sources-of = $(basename $(notdir $(wildcard tests/$(1)/*.c tests/$(1)/*.cc)))
+chosen = $(if $(TESTS),$(filter $(TESTS),$(1)),$(1))
+spec := $(patsubst %,$(test-programs)/spec/%,$(call chosen,$(call sources-of,spec)))
+stress := $(patsubst %,$(test-programs)/stress/%,$(call chosen,$(call sources-of,stress)))
+unit := $(patsubst %,$(test-programs)/unit/%,$(call chosen,$(call sources-of,unit)))
+planted := $(patsubst %,$(test-programs)/planted/%,$(basename $(notdir $(wildcard tests/planted/$(MODE)_*.c))))
+programs := $(patsubst %,$(OUT)/programs/%,$(call sources-of,programs))
+examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c))
+benches := $(patsubst bench/%,$(OUT)/bench/%,$(basename $(wildcard bench/*.c bench/*.cc)))
+
+# compile FLAGS: a source to an object
+define compile
+mkdir -p $(@D)
+$(call say,$(if $(filter %.cc,$<),C++,CC),$<)
+$(if $(filter %.cc,$<),$(CXX) $(cxx-flags) $(sanitize) $(CXXFLAGS),$(CC) $(c-flags) $(sanitize) $(CFLAGS)) \
+	$(1) -MMD -MP -c $< -o $@
+endef
+# link COMPILER LIBRARIES: all prerequisites to a program
+define link
+mkdir -p $(@D)
+$(call say,LINK,$@)
+$(1) $(flags-$(MODE)) $(link-flags) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(2) -o $@
+endef
+
+$(test-objects)/unit/%.o: tests/unit/%.c $(OUT)/flags
+	$(call compile,$(test-defines) -Isrc)
+$(test-objects)/%.o: tests/%.c $(OUT)/flags
+	$(call compile,$(test-defines))
+$(test-objects)/%.o: tests/%.cc $(OUT)/flags
+	$(call compile,$(test-defines))
+$(OUT)/obj/bench/%.o: bench/%.c $(OUT)/flags
+	$(call compile,-Iinclude)
+$(OUT)/obj/bench/%.o: bench/%.cc $(OUT)/flags
+	$(call compile,-Iinclude)
+# As a user compiles: without the feature macros of the tests.
+$(OUT)/obj/examples/%.o: examples/%.c $(OUT)/flags
+	$(call compile,-U_GNU_SOURCE -Iinclude)
+
+$(test-programs)/unit/%: $(test-objects)/unit/%.o $(OUT)/libstrand-internal.a
+	$(call link,$(CC))
+$(test-programs)/%: $(test-objects)/%.o $(harness) $(library)
+	$(call link,$(if $(wildcard tests/$*.cc),$(CXX),$(CC)),$(run-library))
+$(OUT)/programs/%: $(test-objects)/programs/%.o $(library)
+	$(call link,$(if $(wildcard tests/programs/$*.cc),$(CXX),$(CC)))
+$(OUT)/examples/%: $(OUT)/obj/examples/%.o $(library)
+	$(call link,$(CC))
+$(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
+	$(call link,$(CXX),-l:libboost_context.a)
+$(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
+	$(call link,$(CC))
+
+.PHONY: do-lib do-all do-demo do-bench do-test do-valgrind do-objects
+.SECONDARY:
+do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so
+do-all: do-lib $(examples)
+do-demo: $(OUT)/examples/crawl
+do-bench: $(benches)
+
+do-test: do-lib $(unit) $(spec) $(stress) $(planted) $(programs)
+	MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
+		tools/run-tests.sh $(unit) $(stress) $(spec)
+	$(if $(planted),tools/check-planted.sh $(planted))
+	$(if $(sanitize),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c))
+	$(if $(sanitize),,tools/check-link.sh $(OUT))
+
+do-valgrind: $(spec) $(programs)
+	JOBS=$(JOBS) tools/run-valgrind.sh $(spec)
+
+all-sources := $(foreach d,harness spec stress unit programs planted,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
+do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
+	$(patsubst %,$(OUT)/obj/%.o,$(basename $(wildcard examples/*.c bench/*.c bench/*.cc)))

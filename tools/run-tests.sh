@@ -1,0 +1,156 @@
+#!/bin/sh
+# usage: tools/run-tests.sh PROGRAM...
+#
+# Runs test programs, JOBS at a time, and prints a line for each run; of those that fail, all that they wrote. What a
+# program is for is said by the name of its folder:
+#
+#   unit     runs once
+#   stress   on every scheduler, on every number of threads
+#   spec     on every scheduler, on one thread and on several, and once more on every scheduler under seeds
+#
+# The environment: MODE sets what the sanitized modes scale down; SCHED, THREADS, SEEDS and SCALE override what is usual.
+set -u
+export LC_ALL=C
+
+# run_one "PROGRAM|SCHEDULER|THREADS|SEEDS": one line to standard output, "passed failed skipped" to $SCRATCH/counts
+run_one()
+{
+    IFS='|' read -r program sched threads seeds <<END
+$1
+END
+    name=${program#"${program%/*/*}/"}
+    log=$SCRATCH/$(echo "$1" | tr '/|' '__')
+    export STRAND_TEST_SCHED="$sched" STRAND_TEST_THREADS="$threads" STRAND_TEST_SEEDS="$seeds"
+    [ -z "$threads" ] && unset STRAND_TEST_THREADS
+    start=$(date +%s%N)
+    timeout -k 5 "$LIMIT" "$program" >"$log" 2>&1 </dev/null
+    status=$?
+    ms=$((($(date +%s%N) - start) / 1000000))
+    counts=$(counts_of "$log" "$name" "$status")
+    how="$sched${threads:+ $threads}${seeds:+ $seeds seeds}"
+    report "$name" "$how" "$status" "$ms" $counts
+}
+
+# What Criterion and the plain runner say at their ends, as "passed failed skipped"; a unit test counts as one.
+counts_of()
+{
+    awk -v unit="${2%%/*}" -v status="$3" '
+        /^\[.*Synthesis: Tested: / {
+            gsub(/\033\[[0-9;]*m/, "")
+            for (i = 1; i < NF; i++) {
+                if ($i == "Passing:") passed = $(i + 1)
+                if ($i == "Failing:" || $i == "Crashing:") failed += $(i + 1)
+                if ($i == "Tested:") skipped = $(i + 1)
+            }
+            skipped -= passed + failed
+        }
+        /^plain: / {
+            for (i = 2; i <= NF; i++) {
+                split($i, field, "=")
+                if (field[1] == "passed") passed = field[2]
+                if (field[1] == "failed") failed = field[2]
+                if (field[1] == "skipped") skipped = field[2]
+            }
+        }
+        END {
+            if (unit == "unit" && status == 0) passed = 1
+            print passed + 0, failed + 0, skipped + 0
+        }' "$1"
+}
+
+# report NAME HOW STATUS MS PASSED FAILED SKIPPED. A run without a single test has failed, and so has one that says so
+# by its exit status only.
+report()
+{
+    failed=$6 verdict=ok
+    if [ "$3" -ne 0 ] || [ "$6" -ne 0 ] || [ $(($5 + $7)) -eq 0 ]; then
+        verdict=FAILED
+        [ "$failed" -gt 0 ] || failed=1
+    fi
+    echo "$5 $failed $7" >>"$SCRATCH/counts"
+    {
+        flock 9
+        printf '%-6s %-24s %-20s %4d passed' "$verdict" "$1" "$2" "$5"
+        [ "$failed" -eq 0 ] || printf ', %d failed' "$failed"
+        [ "$7" -eq 0 ] || printf ', %d skipped' "$7"
+        printf ' %6d.%02d s\n' $(($4 / 1000)) $(($4 % 1000 / 10))
+        if [ "$verdict" = FAILED ]; then
+            [ "$3" -ne 124 ] || echo "       not ended after $LIMIT s"
+            echo "---- exit status $3; what it wrote:"
+            cat "$log"
+            echo "----"
+        fi
+    } 9>"$SCRATCH/lock"
+}
+
+# usual MODE: what is run where nobody says otherwise
+usual()
+{
+    case $1 in
+    release) usual_threads="1 2 4 8" usual_seeds=500 usual_scale=100 ;;
+    debug) usual_threads="1 4" usual_seeds=100 usual_scale=50 ;;
+    asan) usual_threads="1 4" usual_seeds=20 usual_scale=10 ;;
+    tsan) usual_threads="2 8" usual_seeds=5 usual_scale=10 ;;
+    *) echo "run-tests: there is no mode '$1'" >&2 && exit 2 ;;
+    esac
+}
+
+# All runs, a line each. Long ones come first, so that the end is not a wait for a single one. Seeds play the threads
+# that they need, so none are asked for.
+runs()
+{
+    for kind in stress spec unit; do
+        for program; do
+            case $program in
+            */stress/*) [ $kind = stress ] && across "$program" "$threads" ;;
+            */spec/*) [ $kind = spec ] && across "$program" "$spec_threads" && seeded "$program" ;;
+            */unit/*) [ $kind = unit ] && echo "$program|||" ;;
+            esac
+        done
+    done
+}
+
+across()
+{
+    for sched in $scheds; do
+        for n in $2; do
+            echo "$1|$sched|$n|"
+        done
+    done
+}
+
+seeded()
+{
+    [ "$seeds" -gt 0 ] || return 0
+    for sched in $scheds; do
+        echo "$1|$sched||$seeds"
+    done
+}
+
+if [ "${1-}" = --one ]; then
+    run_one "$2"
+    exit 0
+fi
+
+usual "${MODE:-release}"
+scheds=${SCHED:-stealing global}
+threads=${THREADS:-$usual_threads}
+spec_threads=${THREADS:-1 4}
+seeds=${SEEDS:-$usual_seeds}
+export STRAND_TEST_SCALE="${SCALE:-$usual_scale}" LIMIT="${LIMIT:-600}"
+export ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS-}" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS-}"
+export TSAN_OPTIONS="halt_on_error=1:allow_addr2line=1:${TSAN_OPTIONS-}"
+SCRATCH=$(mktemp -d) || exit 1
+export SCRATCH
+trap 'rm -rf "$SCRATCH"' EXIT
+trap 'exit 130' INT TERM
+
+start=$(date +%s)
+runs "$@" | xargs -d '\n' -r -P "${JOBS:-2}" -n 1 "$0" --one
+touch "$SCRATCH/counts"
+awk -v s=$(($(date +%s) - start)) -v mode="${MODE:-release}" '
+    { passed += $1; failed += $2; skipped += $3 }
+    END {
+        printf "tests (%s): %d runs, %d passed, %d failed, %d skipped, %d s\n", mode, NR, passed, failed, skipped, s
+        exit failed != 0 || NR == 0
+    }' "$SCRATCH/counts"

@@ -1,0 +1,66 @@
+#!/bin/sh
+# usage: tools/setup.sh GROUP...
+#
+# Installs the Debian packages that the groups need and that are missing; does nothing if all are there. The groups:
+# build, test, check, tsan, models, valgrind, bench; all is every one of them.
+set -eu
+
+packages_of()
+{
+    case $1 in
+    build) echo gcc libc6-dev binutils libboost-context-dev libunwind-dev liblzma-dev ;;
+    test) echo g++ libcriterion-dev ;;
+    check) echo g++ clang-19 clang-format-14 ;;
+    tsan) echo clang-19 libclang-rt-19-dev ;;
+    models) echo spin ;;
+    valgrind) echo valgrind ;;
+    bench) echo g++ ;;
+    all) packages_of build && for group in test check tsan models valgrind bench; do packages_of "$group"; done ;;
+    *) echo "setup: there is no group '$1'" >&2 && return 1 ;;
+    esac
+}
+
+# Those of the packages that are not installed. One that dpkg-query does not know at all has no line in its answer.
+missing_of()
+{
+    installed=$(dpkg-query -W -f '<${db:Status-Status} ${Package}>\n' "$@" 2>/dev/null || true)
+    for package; do
+        case "$installed" in
+        *"<installed $package>"*) ;;
+        *) echo "$package" ;;
+        esac
+    done
+}
+
+# As root, or with sudo where it asks for no password.
+as_root()
+{
+    if [ "$(id -u)" -eq 0 ]; then
+        env DEBIAN_FRONTEND=noninteractive "$@"
+    else
+        sudo -n env DEBIAN_FRONTEND=noninteractive "$@"
+    fi
+}
+
+install()
+{
+    as_root apt-get install -y -q --no-install-recommends "$@"
+}
+
+wanted=$(for group; do packages_of "$group" || exit 1; done)
+if ! command -v dpkg-query >/dev/null; then
+    echo "setup: this is not a Debian system; what is needed is called there:" $wanted >&2
+    exit 0
+fi
+missing=$(missing_of $(printf '%s\n' $wanted | sort -u))
+[ -n "$missing" ] || exit 0
+echo "setup: installing" $missing >&2
+if [ "$(id -u)" -ne 0 ] && ! sudo -n true 2>/dev/null; then
+    echo "setup: that takes rights you lack. Have it done by:" >&2
+    echo "    sudo apt-get update && sudo apt-get install --no-install-recommends" $missing >&2
+    exit 1
+fi
+install $missing >&2 && exit 0
+echo "setup: trying again with a fresh list of packages" >&2
+as_root apt-get update -q >&2
+install $missing >&2
