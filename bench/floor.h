@@ -1,0 +1,16 @@
+/*
+ * The raw context switch of the packaged Boost.Context, for the floor programs: what no runtime on top can go below.
+ */
+#ifndef BENCH_FLOOR_H
+#define BENCH_FLOOR_H
+
+#include <stddef.h>
+
+struct floor_transfer {
+    void *from; /* who jumped here */
+    void *data;
+};
+struct floor_transfer jump_fcontext(void *to, void *data);
+void *make_fcontext(void *top, size_t size, void (*entry)(struct floor_transfer));
+
+#endif
