@@ -83,8 +83,8 @@ test:
 	$(again) do-$@
 
 check:
-	$(call setup,test check)
-	$(again) do-$@
+	@tools/setup.sh build test check >&2
+	$(again) -k --output-sync=target MODE=release do-$@
 
 models:
 	@tools/setup.sh models >&2
@@ -100,7 +100,7 @@ test-matrix:
 
 valgrind:
 	@tools/setup.sh build valgrind >&2
-	$(again) MODE=debug RUNNER=plain do-$@
+	$(again) MODE=debug RUNNER=plain VALGRIND=1 OUT=build/valgrind do-$@
 
 setup:
 	@tools/setup.sh all
@@ -132,6 +132,8 @@ sanitize-asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 sanitize-tsan := -fsanitize=thread
 sanitize := $(sanitize-$(MODE))
 
+# Files without TSan's instrumentation still need its notes; valgrind has notes of its own.
+notes := $(if $(filter tsan,$(MODE)),-DSTRAND_TSAN)$(if $(VALGRIND),-DSTRAND_VALGRIND)
 is-clang := $(findstring clang,$(CC))
 # Context switches and the ways out of a try block do not go by a shadow stack, hence -fcf-protection=none.
 hardened := -fstack-clash-protection -fstack-protector-strong -fcf-protection=none
@@ -141,24 +143,28 @@ c-flags := -std=gnu11 $(base-flags) $(if $(is-clang),-Wthread-safety)
 cxx-flags := -std=c++17 $(filter-out -D_GNU_SOURCE=,$(base-flags))
 link-flags := -Wl,-z,relro,-z,now,-z,noexecstack $(sanitize)
 # Initial-exec thread-locals: the library's few words fit into what the loader keeps free, and need no call.
-lib-flags := $(c-flags) -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec \
+lib-flags := $(c-flags) $(notes) -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec \
 	$(if $(LTO),-flto -ffat-lto-objects)
-exe-flags := $(c-flags) $(sanitize) -Iinclude
+
+# Public functions are defined from the structure's layer on; all else is hidden.
+public-layers := strand sync io actor sim debug
+lib-public = $(if $(filter $(public-layers:%=$(OUT)/obj/src/%/%),$@),-include tools/public.h)
 
 lib-objects := $(patsubst %,$(OUT)/obj/%.o,$(basename $(lib-sources)))
 # The order of what sched and base do is announced to TSan by hand, at their protocols' edges.
 unsanitized := $(if $(filter tsan,$(MODE)),$(OUT)/obj/src/sched/% $(OUT)/obj/src/base/%)
 lib-sanitize = $(if $(filter $(unsanitized),$@),,$(sanitize))
 
-# A command line that changed makes its objects anew.
+# All objects are made anew when this file or the command line's flags have changed.
+made-by = $(CC) $(CXX) $(lib-flags) $(sanitize) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) $(shell cksum <Makefile)
 $(OUT)/flags: FORCE
 	mkdir -p $(@D)
-	echo '$(CC) $(CXX) $(lib-flags) $(sanitize)' | cmp -s - $@ || echo '$(CC) $(CXX) $(lib-flags) $(sanitize)' >$@
+	echo '$(made-by)' | cmp -s - $@ || echo '$(made-by)' >$@
 
 $(OUT)/obj/src/%.o: src/%.c $(OUT)/flags
 	mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(CC) $(lib-flags) $(lib-sanitize) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(CC) $(lib-flags) $(lib-public) $(lib-sanitize) $(CFLAGS) -MMD -MP -c $< -o $@
 
 $(OUT)/obj/src/%.o: src/%.S $(OUT)/flags
 	mkdir -p $(@D)
@@ -167,7 +173,30 @@ $(OUT)/obj/src/%.o: src/%.S $(OUT)/flags
 
 # ---- the library ----------------------------------------------------------------------------------------------------
 
-# EMBED
+# Section groups are dissolved: they go by their names, and a linker that has the same group from a user's object drops
+# this one, together with what is local here. (The pointer to the C personality is such a group.)
+$(OUT)/obj/merged.o: $(lib-objects)
+	$(call say,MERGE,$@)
+	$(CC) -r -nostdlib $(if $(LTO),-O2 -flto -flinker-output=nolto-rel) -Wl,--force-group-allocation $^ -o $@
+
+# One object with the contexts of Boost inside, of which only the interface can be linked to.
+$(OUT)/obj/libstrand.o: $(OUT)/obj/merged.o tools/embed.sh
+	KEEP='[sS][tT][rR][aA][nN][dD]_*' tools/embed.sh $@ $<
+
+# The same with all names of the library visible, for tests of what lies inside.
+$(OUT)/obj/libstrand-internal.o: $(OUT)/obj/merged.o tools/embed.sh
+	tools/embed.sh $@ $<
+
+$(OUT)/%.a: $(OUT)/obj/%.o
+	$(call say,AR,$@)
+	rm -f $@
+	ar rcs $@ $<
+
+$(OUT)/libstrand.so: $(OUT)/obj/libstrand.o tools/exports.map
+	$(call say,LINK,$@)
+	$(CC) -shared -Wl,-soname,libstrand.so.0 -Wl,--version-script=tools/exports.map $(link-flags) \
+		$(if $(sanitize),,-Wl,-z,defs) $(LDFLAGS) $< -o $@
+	ln -sf libstrand.so $(OUT)/libstrand.so.0
 
 # ---- programs: tests, helper programs, examples, benchmarks -----------------------------------------------------------
 
@@ -177,14 +206,16 @@ run-library := $(if $(filter plain,$(RUNNER)),,-lcriterion)
 test-defines := -Iinclude -Itests/harness $(run-macro) -DTEST_PROGRAMS='"$(abspath $(OUT)/programs)"'
 test-objects := $(OUT)/obj/$(RUNNER)/tests
 test-programs := $(OUT)/tests/$(RUNNER)
-harness := $(patsubst %,$(test-objects)/harness/%.o,test program $(filter plain,$(RUNNER)))
+# The plain runner has a main, and Criterion too.
+harness := $(patsubst tests/%.c,$(test-objects)/%.o,$(wildcard tests/harness/*.c))
+harness := $(if $(filter plain,$(RUNNER)),$(harness),$(filter-out %/plain.o,$(harness)))
 
 sources-of = $(basename $(notdir $(wildcard tests/$(1)/*.c tests/$(1)/*.cc)))
 chosen = $(if $(TESTS),$(filter $(TESTS),$(1)),$(1))
 spec := $(patsubst %,$(test-programs)/spec/%,$(call chosen,$(call sources-of,spec)))
 stress := $(patsubst %,$(test-programs)/stress/%,$(call chosen,$(call sources-of,stress)))
 unit := $(patsubst %,$(test-programs)/unit/%,$(call chosen,$(call sources-of,unit)))
-planted := $(patsubst %,$(test-programs)/planted/%,$(basename $(notdir $(wildcard tests/planted/$(MODE)_*.c))))
+planted := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/planted/$(MODE)_*.c))
 programs := $(patsubst %,$(OUT)/programs/%,$(call sources-of,programs))
 examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c))
 benches := $(patsubst bench/%,$(OUT)/bench/%,$(basename $(wildcard bench/*.c bench/*.cc)))
@@ -223,6 +254,8 @@ $(test-programs)/%: $(test-objects)/%.o $(harness) $(library)
 	$(call link,$(if $(wildcard tests/$*.cc),$(CXX),$(CC)),$(run-library))
 $(OUT)/programs/%: $(test-objects)/programs/%.o $(library)
 	$(call link,$(if $(wildcard tests/programs/$*.cc),$(CXX),$(CC)))
+$(OUT)/planted/%: $(test-objects)/planted/%.o $(library)
+	$(call link,$(CC))
 $(OUT)/examples/%: $(OUT)/obj/examples/%.o $(library)
 	$(call link,$(CC))
 $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
@@ -238,11 +271,13 @@ do-demo: $(OUT)/examples/crawl
 do-bench: $(benches)
 
 do-test: do-lib $(unit) $(spec) $(stress) $(planted) $(programs)
+	status=0; \
 	MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
-		tools/run-tests.sh $(unit) $(stress) $(spec)
-	$(if $(planted),tools/check-planted.sh $(planted))
-	$(if $(sanitize),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c))
-	$(if $(sanitize),,tools/check-link.sh $(OUT))
+		tools/run-tests.sh $(unit) $(stress) $(spec) || status=1; \
+	$(if $(planted),tools/check-planted.sh $(planted) || status=1;) \
+	$(if $(sanitize)$(TESTS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c) || status=1;) \
+	$(if $(sanitize)$(TESTS),,tools/check-link.sh $(OUT) || status=1;) \
+	exit $$status
 
 do-valgrind: $(spec) $(programs)
 	JOBS=$(JOBS) tools/run-valgrind.sh $(spec)
@@ -250,3 +285,45 @@ do-valgrind: $(spec) $(programs)
 all-sources := $(foreach d,harness spec stress unit programs planted,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
 do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
 	$(patsubst %,$(OUT)/obj/%.o,$(basename $(wildcard examples/*.c bench/*.c bench/*.cc)))
+
+# ---- checks -----------------------------------------------------------------------------------------------------------
+
+# Each says what it is and whether it holds; one that fails does not keep the others from running.
+checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject docs shell
+.PHONY: do-check $(checks:%=check-%)
+do-check: $(checks:%=check-%)
+	echo "check: all hold"
+
+warned = +$(MAKE) --no-print-directory MODE=release RUNNER=criterion WERROR=1 LTO= OUT=build/check/$(1) $(2) do-objects && \
+	echo "$@: ok"
+check-warnings-gcc:
+	$(call warned,gcc,CC=gcc CXX=g++)
+check-warnings-clang:
+	$(call warned,clang,CC=$(CLANG) CXX=$(CLANGXX))
+check-format:
+	FORMAT=$(FORMAT) tools/check-format.sh $(formatted)
+check-layers:
+	tools/check-layers.sh
+check-exports: do-lib
+	tools/check-exports.sh $(OUT)
+check-headers:
+	CC=gcc CXX=g++ CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/check-headers.sh $(headers)
+check-system: $(lib-objects)
+	tools/check-system.sh $(lib-objects)
+check-globals: $(lib-objects)
+	tools/check-globals.sh $(lib-objects)
+# Blocks of the setjmp form, as clang and other processors have it, over locals that are not volatile.
+check-clobbered:
+	for file in $(wildcard examples/*.c); do \
+		gcc -std=gnu11 -O2 -fexceptions -Iinclude -DSTRAND_SETJMP -Wclobbered -Werror=clobbered -c $$file -o /dev/null || \
+			exit 1; \
+	done; echo "clobbered: ok"
+check-reject:
+	tools/reject.sh gcc gcc $(wildcard tests/reject/*.c)
+	tools/reject.sh clang $(CLANG) $(wildcard tests/reject/*.c)
+check-docs:
+	tools/check-docs.sh
+check-shell:
+	for script in tools/*.sh bench/run .ci/run; do sh -n $$script || exit 1; done; echo "shell: ok"
+
+-include $(shell find $(OUT)/obj -name '*.d' 2>/dev/null)

@@ -8,7 +8,7 @@ set -eu
 packages_of()
 {
     case $1 in
-    build) echo gcc libc6-dev binutils libboost-context-dev libunwind-dev liblzma-dev ;;
+    build) echo gcc libc6-dev binutils libboost-context-dev libunwind-dev ;;
     test) echo g++ libcriterion-dev ;;
     check) echo g++ clang-19 clang-format-14 ;;
     tsan) echo clang-19 libclang-rt-19-dev ;;

@@ -1,7 +1,7 @@
 /*
  * Mappings and guard pages. A guard by guard-install (Linux 6.13) costs page-table entries only; a guard by mprotect
- * splits its mapping, which takes two of the vm.max_map_count mappings that a process may have. The whole process shares
- * that limit, so all its guards are counted together.
+ * splits its mapping, which takes two of the vm.max_map_count mappings that a process may have. The whole process
+ * shares that limit, so all its guards are counted together.
  *
  * STRAND_GUARDS=mprotect in the environment makes guard-install unavailable, STRAND_GUARDS=none both: for tests.
  */
@@ -121,8 +121,8 @@ void arch_guard_remove(void *page, int guard)
         (void)advise(page, ADVICE_GUARD_REMOVE);
     } else if (guard == ARCH_GUARD_MAPPING) {
         int error = mprotect(page, arch_page_size(), PROT_READ | PROT_WRITE);
-        /* Joining mappings needs none, but the kernel may still refuse it for want of memory; the page then goes with its
-         * mapping, which is about to be unmapped. */
+        /* Joining mappings needs none, but the kernel may still refuse it for want of memory; the page then goes with
+         * its mapping, which is about to be unmapped. */
         (void)error;
         atomic_fetch_sub_explicit(&arch_state.guard_count, 1, memory_order_relaxed);
     }

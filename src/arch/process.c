@@ -1,9 +1,9 @@
 /*
- * The state that is the process's, and what starts it: the handle range, the numbers of strands, the fault handlers, the
- * measurements of the processor. All mutable file-scope state of the library is in this file.
+ * The state that is the process's, and what starts it: the handle range, the numbers of strands, the fault handlers,
+ * the measurements of the processor. All mutable file-scope state of the library is in this file.
  *
- * One lock guards the start, the chunks of the handle range and the installing of handlers; fork handlers hold it across a
- * fork, so a child finds all of it whole. The fault handler itself takes no lock.
+ * One lock guards the start, the chunks of the handle range and the installing of handlers; fork handlers hold it
+ * across a fork, so a child finds all of it whole. The fault handler itself takes no lock.
  */
 #include "state.h"
 
@@ -42,12 +42,12 @@ uint64_t arch_serials(uint64_t count)
     return atomic_fetch_add_explicit(&arch_state.serials, count, memory_order_relaxed);
 }
 
-/* ---- the handle range --------------------------------------------------------------------------------------------- */
+/* ---- the handle range ------------------------------------------------------------------------ */
 
 #define HANDLES_LEAST ((size_t)64 << 20)
 
-/* Chunks [0, open) are readable, those from fresh on were never taken. What was given back stands in a list of its own, as
- * the bookkeeping may not lie in the pages that are given back. */
+/* Chunks [0, open) are readable, those from fresh on were never taken. What was given back stands in a list of its own,
+ * as the bookkeeping may not lie in the pages that are given back. */
 static struct {
     uint32_t *given;
     uint32_t given_count, fresh, open, most;
@@ -121,7 +121,7 @@ void arch_chunk_give(void *chunk)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- faults ----------------------------------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 enum { FAULT_KINDS = 2, SIGNAL_STACK = 64 * 1024 };
 static const int fault_signals[FAULT_KINDS] = {SIGSEGV, SIGBUS};
@@ -262,10 +262,10 @@ void arch_signals_thread_leave(void *memory)
         arch_unmap(memory, page + SIGNAL_STACK + page);
 }
 
-/* ---- the start ---------------------------------------------------------------------------------------------------------- */
+/* ---- the start ------------------------------------------------------------------------------- */
 
-/* The least cost, in ticks, of a few loads of MXCSR: with the flags changed each time, or with the current flags read and
- * put into the word that is loaded, as arch_context_jump does. */
+/* The least cost, in ticks, of a few loads of MXCSR: with the flags changed each time, or with the current flags read
+ * and put into the word that is loaded, as arch_context_jump does. */
 static uint64_t mxcsr_cost(uint32_t mxcsr, bool merge)
 {
     enum { RUNS = 6, LOADS = 16 };

@@ -1,6 +1,6 @@
 /*
- * The state that is the process's, for the files of src/arch only. It is defined and started in process.c; what each part
- * means is said where it is used.
+ * The state that is the process's, for the files of src/arch only. It is defined and started in process.c; what each
+ * part means is said where it is used.
  */
 #ifndef ARCH_STATE_H
 #define ARCH_STATE_H
@@ -30,6 +30,10 @@ struct arch_state {
 
     /* trace.c */
     struct arch_tracer *tracer; /* NULL: no libunwind */
+
+    /* notes.c: TSan only */
+    uint32_t fiber_lock;
+    void *fiber_maker; /* in whose name fibers are made */
 
     /* process.c */
     _Atomic uint64_t serials;

@@ -1,8 +1,9 @@
 /*
  * Stack traces, by libunwind. It is loaded by name with its symbols kept local, and never linked: libunwind.so also
- * exports the _Unwind_* functions, and linked before libgcc_s it would take over all C++ exceptions of the program. (Its
- * static libraries are not position independent, so they can't be put into this one.) Where it can't be loaded, as in a
- * static program, traces are taken by libgcc_s, which is ten times slower, and a suspended context shows one frame.
+ * exports the _Unwind_* functions, and linked before libgcc_s it would take over all C++ exceptions of the program.
+ * (Its static libraries are not position independent, so they can't be put into this one.) Where it can't be loaded, as
+ * in a static program, traces are taken by libgcc_s, which is ten times slower, and a suspended context shows one
+ * frame.
  *
  * libunwind.so walks the caller's own stack. It keeps what it learnt of a return address per thread, and looks at that
  * only within one call, so a fibre may change threads between two calls. It does not notice that a library was unloaded
@@ -16,7 +17,8 @@
 #include <string.h>
 #include <unwind.h>
 
-/* Frames of one trace at most, those left out included: they are gathered on the caller's stack. */
+/* Frames of one fast trace at most, those left out included: they are gathered on the caller's stack. A cold trace
+ * needs 5 KiB of it besides. */
 enum { TRACE_MOST = 256 };
 
 struct arch_tracer {
@@ -36,7 +38,7 @@ struct arch_tracer {
     } remote;
 };
 
-/* ---- without libunwind ------------------------------------------------------------------------------------------------ */
+/* ---- without libunwind ----------------------------------------------------------------------- */
 
 struct gathered {
     void **ips;
@@ -53,7 +55,7 @@ static _Unwind_Reason_Code gather(struct _Unwind_Context *context, void *arg)
     return gathered->count < gathered->max ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-/* ---- the calling thread's stack ------------------------------------------------------------------------------------ */
+/* ---- the calling thread's stack -------------------------------------------------------------- */
 
 NOINLINE size_t arch_trace(void **ips, size_t max, size_t skip)
 {
@@ -64,16 +66,16 @@ NOINLINE size_t arch_trace(void **ips, size_t max, size_t skip)
         (void)_Unwind_Backtrace(gather, &gathered);
         return gathered.count;
     }
-    void *all[TRACE_MOST];
-    size_t most = max + drop < TRACE_MOST ? max + drop : TRACE_MOST;
+    size_t most = max < TRACE_MOST - drop ? max + drop : TRACE_MOST;
+    void *all[most];
     int got = tracer->backtrace(all, (int)most);
     size_t count = got > 0 && (size_t)got > drop ? (size_t)got - drop : 0;
     memcpy(ips, all + drop, count * sizeof *ips);
     return count;
 }
 
-/* The first address is not a return address but that of the instruction which was interrupted. One is added, so that all
- * of a trace's addresses are read alike: the instruction lies before the address. */
+/* The first address is not a return address but that of the instruction which was interrupted. One is added, so that
+ * all of a trace's addresses are read alike: the instruction lies before the address. */
 size_t arch_trace_signal(void *ucontext, void **ips, size_t max)
 {
     const struct arch_tracer *tracer = arch_state.tracer;
@@ -90,7 +92,7 @@ size_t arch_trace_signal(void *ucontext, void **ips, size_t max)
     return count;
 }
 
-/* ---- a suspended context --------------------------------------------------------------------------------------------- */
+/* ---- a suspended context --------------------------------------------------------------------- */
 
 struct remains {
     uintptr_t frame; /* where the context was saved */
@@ -119,7 +121,9 @@ static int remains_dynamic(unw_addr_space_t space, unw_word_t *list, void *arg)
     return -UNW_ENOINFO;
 }
 
-static int remains_memory(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write, void *arg)
+/* Words of a stack, among them those that ASan guards. */
+__attribute__((no_sanitize_address, no_sanitize_thread)) static int
+remains_memory(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write, void *arg)
 {
     (void)space;
     const struct remains *remains = arg;
@@ -127,34 +131,24 @@ static int remains_memory(unw_addr_space_t space, unw_word_t address, unw_word_t
     if (write)
         return -UNW_EINVAL;
     if (remains->image && offset < remains->image_size && remains->image_size - offset >= sizeof *value)
-        memcpy(value, remains->image + offset, sizeof *value);
-    else
-        memcpy(value, (const void *)address, sizeof *value);
+        address = (uintptr_t)remains->image + offset;
+    *value = *(const unw_word_t *)address;
     return 0;
 }
 
 /* The frame of a context: see context.h. */
 static int remains_register(unw_addr_space_t space, unw_regnum_t number, unw_word_t *value, int write, void *arg)
 {
+    static const unsigned char offsets[] = {
+        [UNW_X86_64_R12] = 0x08, [UNW_X86_64_R13] = 0x10, [UNW_X86_64_R14] = 0x18, [UNW_X86_64_R15] = 0x20,
+        [UNW_X86_64_RBX] = 0x28, [UNW_X86_64_RBP] = 0x30, [UNW_X86_64_RIP] = 0x38};
     const struct remains *remains = arg;
-    uintptr_t offset = 0;
-    switch (number) {
-    case UNW_X86_64_R12: offset = 0x08; break;
-    case UNW_X86_64_R13: offset = 0x10; break;
-    case UNW_X86_64_R14: offset = 0x18; break;
-    case UNW_X86_64_R15: offset = 0x20; break;
-    case UNW_X86_64_RBX: offset = 0x28; break;
-    case UNW_X86_64_RBP: offset = 0x30; break;
-    case UNW_X86_64_RIP: offset = 0x38; break;
-    case UNW_X86_64_RSP: break;
-    default: return -UNW_EBADREG;
+    if (number == UNW_X86_64_RSP) {
+        *value = remains->frame + 0x40;
+        return 0;
     }
-    if (write)
-        return -UNW_EREADONLYREG;
-    if (offset)
-        return remains_memory(space, remains->frame + offset, value, 0, arg);
-    *value = remains->frame + 0x40;
-    return 0;
+    unsigned at = number >= 0 && (size_t)number < sizeof offsets ? offsets[number] : 0;
+    return at && !write ? remains_memory(space, remains->frame + at, value, 0, arg) : -UNW_EBADREG;
 }
 
 static int remains_float(unw_addr_space_t space, unw_regnum_t number, unw_fpreg_t *value, int write, void *arg)
@@ -186,7 +180,7 @@ size_t arch_trace_context(arch_context context, const void *image, uintptr_t ima
     return count;
 }
 
-/* ---- names --------------------------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static bool symbol_of(const struct arch_tracer *tracer, void *ip, char *buf, size_t size, uintptr_t *offset)
 {
@@ -227,7 +221,7 @@ bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset)
     return named;
 }
 
-/* ---- the start ------------------------------------------------------------------------------------------------------------- */
+/* ---- the start ------------------------------------------------------------------------------- */
 
 static bool bind(void *library, const char *name, void *function)
 {
@@ -244,11 +238,13 @@ static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
     __typeof__(&unw_get_accessors) accessors_of;
     __typeof__(&unw_set_caching_policy) set_caching;
     unw_addr_space_t *process_space;
-    if (!bind(local, "unw_backtrace", &tracer->backtrace) || !bind(local, "_ULx86_64_init_local2", &tracer->local.init) ||
+    if (!bind(local, "unw_backtrace", &tracer->backtrace) ||
+        !bind(local, "_ULx86_64_init_local2", &tracer->local.init) ||
         !bind(local, "_ULx86_64_step", &tracer->local.step) || !bind(local, "_ULx86_64_get_reg", &tracer->local.reg) ||
         !bind(local, "_ULx86_64_get_proc_name", &tracer->local.name) ||
         !bind(remote, "_Ux86_64_init_remote", &tracer->remote.init) ||
-        !bind(remote, "_Ux86_64_step", &tracer->remote.step) || !bind(remote, "_Ux86_64_get_reg", &tracer->remote.reg) ||
+        !bind(remote, "_Ux86_64_step", &tracer->remote.step) ||
+        !bind(remote, "_Ux86_64_get_reg", &tracer->remote.reg) ||
         !bind(remote, "_Ux86_64_local_addr_space", &process_space) ||
         !bind(remote, "_Ux86_64_create_addr_space", &create_space) ||
         !bind(remote, "_Ux86_64_get_accessors", &accessors_of) ||

@@ -1,8 +1,8 @@
 /*
- * Throwing in C: the forced unwind of libgcc_s runs the landing pads of one frame after the other. Its stop function never
- * stops: where an unwinding ends is not a matter of frame addresses, which can't tell the clean-ups inside a try block
- * from those outside of it in the same function. The try block's own clean-up runs after all inner ones and before all
- * outer ones of its frame, and it is that clean-up which leaves, by arch_longjmp.
+ * Throwing in C: the forced unwind of libgcc_s runs the landing pads of one frame after the other. Its stop function
+ * never stops: where an unwinding ends is not a matter of frame addresses, which can't tell the clean-ups inside a try
+ * block from those outside of it in the same function. The try block's own clean-up runs after all inner ones and
+ * before all outer ones of its frame, and it is that clean-up which leaves, by arch_longjmp.
  *
  * The compiler's own <unwind.h> is meant here, never libunwind's.
  */
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unwind.h>
 
-_Static_assert(sizeof(struct _Unwind_Exception) <= sizeof ((struct arch_flight *)0)->unwind_exception, "flight");
+_Static_assert(sizeof(struct _Unwind_Exception) <= sizeof((struct arch_flight *)0)->unwind_exception, "flight");
 
 /* The vendor's four letters and the language's four, as the C++ ABI wants them. */
 #define CLASS_OURS UINT64_C(0x4C49425354524E44) /* "LIBSTRND" */
@@ -56,8 +56,8 @@ NOINLINE void arch_longjmp(void **jump, uint32_t form)
     arch_longjmp_(jump);
 }
 
-/* The personality of arch_call's frame (x86_64.S). An exception that is searched through it has no handler in the strand's
- * function; ours are never searched for. */
+/* The personality of arch_call's frame (x86_64.S). An exception that is searched through it has no handler in the
+ * strand's function; ours are never searched for. */
 _Unwind_Reason_Code arch_call_personality_(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                            struct _Unwind_Exception *exception, struct _Unwind_Context *context)
 {
@@ -76,7 +76,8 @@ void arch_on_foreign(void (*on_foreign)(void))
 }
 
 /* The C++ runtime's function, in whichever library it is: linked with the program, or loaded before the start with its
- * symbols kept local (a plug-in's). One that is loaded later, while no sub-process has been started since, is not seen. */
+ * symbols kept local (a plug-in's). One that is loaded later, while no sub-process has been started since, is not seen.
+ */
 extern struct arch_cxx *__cxa_get_globals(void) __attribute__((weak));
 
 void arch_unwind_start(void)

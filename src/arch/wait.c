@@ -1,8 +1,9 @@
 /*
  * Sleeping and waking: futex, clock, poller, threads, and the few other system calls that everybody needs.
  *
- * The poller's time limits are a timerfd among its descriptors. epoll's own time-out may come late by the thread's timer
- * slack (50 us) or by a thousandth of the time, whichever is more; a timerfd comes when it is due, on every kernel.
+ * The poller's time limits are a timerfd among its descriptors. epoll's own time-out may come late by the thread's
+ * timer slack (50 us) or by a thousandth of the time, whichever is more; a timerfd comes when it is due, on every
+ * kernel.
  */
 #include "state.h"
 
@@ -25,7 +26,7 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
-/* ---- time -------------------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 int64_t arch_clock_ns(void)
 {
@@ -92,7 +93,7 @@ void arch_ticks_start(void)
     arch_state.tsc = true;
 }
 
-/* ---- futex --------------------------------------------------------------------------------------------------------- */
+/* ---- futex ----------------------------------------------------------------------------------- */
 
 int arch_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
 {
@@ -108,7 +109,7 @@ int arch_futex_wake(_Atomic uint32_t *word, int threads)
     return woken < 0 ? 0 : (int)woken;
 }
 
-/* ---- the poller ----------------------------------------------------------------------------------------------------- */
+/* ---- the poller ------------------------------------------------------------------------------ */
 
 enum { POLLER_BATCH = 64 };
 
@@ -181,7 +182,7 @@ void arch_poller_kick(struct arch_poller *poller)
         ;
 }
 
-/* ---- processors and threads ------------------------------------------------------------------------------------------- */
+/* ---- processors and threads ------------------------------------------------------------------ */
 
 int arch_cpus_allowed(void)
 {
@@ -254,7 +255,7 @@ uint32_t arch_thread_id(void)
     return (uint32_t)gettid();
 }
 
-/* ---- the rest ------------------------------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 const char *arch_env(const char *name)
 {

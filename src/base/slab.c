@@ -103,9 +103,11 @@ void slab_spill_(struct slab_cache *cache)
 
 void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *arg)
 {
+    lock(slab);
     for (struct slab_chunk *chunk = slab->chunks; chunk; chunk = chunk->next) {
         char *end = chunk == slab->chunks ? slab->bump : (char *)chunk + slab->source->chunk;
         for (char *at = (char *)chunk + first_offset(slab); (size_t)(end - at) >= slab->size; at += slab->size)
             visit(at, arg);
     }
+    unlock(slab);
 }

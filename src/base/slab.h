@@ -50,7 +50,7 @@ void slab_init(struct slab *slab, const struct slab_source *source, size_t size,
 void slab_close(struct slab *slab);
 int slab_refill_(struct slab_cache *cache);
 void slab_spill_(struct slab_cache *cache);
-/* Calls visit for every object that was ever handed out, in use or free. Nobody may take chunks meanwhile. */
+/* Calls visit for every object that was ever cut, in use or free, under the lock. */
 void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *arg);
 
 enum { SLAB_BATCH = 64, SLAB_KEEP = 4 * SLAB_BATCH };

@@ -145,6 +145,9 @@ int pool_run(struct pool *pool, bool adopt)
 
 void pool_stand_still(struct thread *thread)
 {
+    thread->held_count = 0;
+    if (thread->current)
+        thread->held_count = arch_trace(thread->held_ips, sizeof thread->held_ips / sizeof *thread->held_ips, 0);
     while (atomic_load_explicit(&thread->hold, memory_order_seq_cst)) {
         atomic_store_explicit(&thread->held, 1, memory_order_seq_cst);
         if (thread->driver)

@@ -64,15 +64,16 @@ struct fibre {
      * that (docs/protocols/switch.md). Before the first run: meaningless, stack is NULL. */
     _Atomic(arch_context) context;
     struct stack *stack;
-    struct link queued;             /* in the run queue `in` */
-    _Atomic(struct runq *) in;      /* written under that queue's lock */
-    struct thread *home;            /* ran it last; NULL before the first run */
+    struct thread *home;       /* ran it last; NULL before the first run */
+    _Atomic(struct runq *) in; /* written under that queue's lock */
+    struct link queued;        /* in the run queue `in` */
     struct pool *pool;
-    struct member *active;          /* whose stack lies in this stack */
-    struct link members;            /* all strands of the fibre */
-    uint32_t count;                 /* how many */
     size_t stack_size;
-    struct arch_cxx cxx;            /* the state of C++ exceptions while it does not run */
+    struct member *active;     /* whose stack lies in this stack */
+    struct link members;       /* all strands of the fibre */
+    uint32_t count;            /* how many */
+    bool started;              /* cxx means something */
+    struct arch_cxx cxx;       /* the state of C++ exceptions while it does not run */
     struct arch_note note;
 };
 
@@ -123,6 +124,8 @@ struct thread {
     bool stealing;  /* the scheduler is the default one: its hot functions are called directly */
     bool fair;      /* the next pick takes from the queues' other end */
     bool canaries;  /* stacks without guard pages exist */
+    bool odd;       /* canaries, or cxx, or driver: the switch has more to do */
+    struct fibre *next; /* made runnable by the end of the strand that ran here: goes on at once, in its place */
     struct arch_cxx *cxx;
     struct pool *pool;
     struct subprocess *sub;
@@ -149,6 +152,8 @@ struct thread {
     _Alignas(CACHE_LINE) _Atomic uint32_t wake; /* futex: 1 = go on */
     _Atomic uint32_t hold;                      /* somebody asks all threads to stand still (pool_hold) */
     _Atomic uint32_t held;                      /* and this one does, or sleeps */
+    void *held_ips[32];                         /* where it stands, while it does in a strand */
+    size_t held_count;
     int index;
     arch_thread os;
     uint32_t os_id;
@@ -223,8 +228,9 @@ struct sched_ops {
     size_t thread_size; /* struct thread is the first member of something bigger */
     int (*thread_open)(struct thread *thread);
     void (*thread_close)(struct thread *thread);
-    /* Run the strand to its end, on its stack. It calls thread_detach before it lets go of the fibre. */
-    void (*run)(struct member *member);
+    /* Run the strand to its end, on its stack. It calls thread_detach before it lets go of the fibre, may set thread->next, and returns
+     * the thread that it ended on. */
+    struct thread *(*run)(struct member *member);
     /* It can't be started: end it with this error, on the thread's own stack. */
     void (*refuse)(struct member *member, int error);
     void (*overflow)(struct thread *thread, void *address, void *ucontext);

@@ -118,7 +118,7 @@ static int cut(struct thread *thread, size_t size, struct stack **out)
 static void warn_once(struct thread *thread)
 {
     struct stacks *stacks = &thread->sub->stacks;
-    thread->canaries = true;
+    thread->canaries = thread->odd = true;
     if (stacks->warned)
         return;
     stacks->warned = true;

@@ -18,7 +18,7 @@ static inline void stealing_displace(struct runq *queue, struct fibre *fibre)
         runq_prepend(queue, &queue->young, fibre);
 }
 
-static inline void stealing_push(struct thread *thread, struct fibre *fibre, enum push how)
+static inline __attribute__((always_inline)) void stealing_push(struct thread *thread, struct fibre *fibre, enum push how)
 {
     struct runq *queue = &thread->runq;
     runq_enter(thread, queue);
@@ -41,7 +41,7 @@ static inline void stealing_push(struct thread *thread, struct fibre *fibre, enu
 
 struct fibre *stealing_pick_slow_(struct thread *thread);
 
-static inline struct fibre *stealing_pick(struct thread *thread)
+static inline __attribute__((always_inline)) struct fibre *stealing_pick(struct thread *thread)
 {
     struct runq *queue = &thread->runq;
     if (UNLIKELY(thread->fair || thread->driver))
@@ -58,7 +58,7 @@ static inline struct fibre *stealing_pick(struct thread *thread)
     return LIKELY(fibre != NULL) || !runq_has_mail(queue) ? fibre : stealing_pick_slow_(thread);
 }
 
-static inline bool stealing_take(struct thread *thread, struct fibre *fibre)
+static inline __attribute__((always_inline)) bool stealing_take(struct thread *thread, struct fibre *fibre)
 {
     struct runq *queue = &thread->runq;
     runq_enter(thread, queue);

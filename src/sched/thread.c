@@ -34,47 +34,50 @@ void fibre_init(struct fibre *fibre, struct member *member)
 
 static void entry(struct arch_transfer transfer);
 
-static void check_canary(struct thread *thread, struct fibre *from)
-{
-    if (stack_overrun(from->stack))
-        thread->sub->ops->overflow(thread, NULL, NULL);
-}
-
 /* What the one that was left has to have done for it, on the stack that was switched to. */
-static inline void arrive(struct thread *thread, arch_context from)
+static inline __attribute__((always_inline)) void arrive(struct thread *thread, arch_context from)
 {
-    struct fibre *left = thread->from;
-    switch (thread->after) {
-    case AFTER_PARK:
+    enum after after = thread->after;
+    if (LIKELY(after <= AFTER_YIELD)) {
+        struct fibre *left = thread->from;
         arch_note_suspended(&left->note, from);
         atomic_store_explicit(&left->context, from, memory_order_release); /* [S2] */
-        break;
-    case AFTER_YIELD:
-        arch_note_suspended(&left->note, from);
-        atomic_store_explicit(&left->context, from, memory_order_release); /* [S2] */
-        thread_push(thread, left, PUSH_YIELDED);
-        break;
-    case AFTER_END:
+        if (after == AFTER_YIELD)
+            thread_push(thread, left, PUSH_YIELDED);
+    } else if (after == AFTER_END) {
         arch_note_end(&thread->dead_note);
         stack_put(thread, thread->dead, thread->sub->stacks.usual);
-        thread->dead = NULL;
-        break;
-    case AFTER_LOOP:
+    } else {
         thread->loop = from;
-        break;
     }
 }
 
-static inline void save_cxx(struct thread *thread, struct fibre *fibre)
+/* The rest of leaving a fibre, in runs that need it: its canary, and the state of C++ exceptions. */
+static COLD void leave_oddly(struct thread *thread, struct fibre *from)
 {
-    if (UNLIKELY(thread->cxx != NULL))
-        fibre->cxx = *thread->cxx;
+    if (thread->canaries && stack_overrun(from->stack))
+        thread->sub->ops->overflow(thread, NULL, NULL);
+    from->started = true;
+    if (thread->cxx)
+        from->cxx = *thread->cxx;
 }
 
-static inline void load_cxx(struct thread *thread, const struct fibre *fibre)
+static COLD void arrive_oddly(struct thread *thread, struct fibre *to, struct arch_note *here)
 {
-    if (UNLIKELY(thread->cxx != NULL))
-        *thread->cxx = fibre ? fibre->cxx : (struct arch_cxx){0};
+    static const struct arch_cxx none;
+    if (thread->cxx)
+        *thread->cxx = to && to->started ? to->cxx : none;
+    thread->here = here;
+}
+
+static int give_stack(struct thread *thread, struct fibre *to)
+{
+    int error = stack_get(thread, to->stack_size, &to->stack);
+    if (LIKELY(!error))
+        return 0;
+    thread->refused = to;
+    thread->refusal = error;
+    return error;
 }
 
 /* The context that `to` starts or goes on with; NULL if it can't start. */
@@ -83,28 +86,24 @@ static inline arch_context context_of(struct thread *thread, struct fibre *to)
     to->home = thread;
     if (LIKELY(to->stack != NULL)) {
         arch_context context;
-        while (!(context = atomic_load_explicit(&to->context, memory_order_acquire))) /* [S1] */
+        while (UNLIKELY(!(context = atomic_load_explicit(&to->context, memory_order_acquire)))) /* [S1] */
             driver_relax(thread);
         atomic_store_explicit(&to->context, NULL, memory_order_relaxed);
         arch_note_resumed(&to->note);
         return context;
     }
-    int error = stack_get(thread, to->stack_size, &to->stack);
-    if (UNLIKELY(error)) {
-        thread->refused = to;
-        thread->refusal = error;
+    if (UNLIKELY(give_stack(thread, to)))
         return NULL;
-    }
     size_t room = (size_t)(to->stack->top - to->stack->low);
     arch_note_make(&to->note, to->stack->low, room);
     atomic_store_explicit(&to->context, NULL, memory_order_relaxed);
     return arch_context_make(to->stack->top, room, entry);
 }
 
-/* Leave `from` (a fibre's note, or the loop's) for `to`, or for the loop if it is NULL. */
-static inline struct thread *jump(struct thread *thread, struct arch_note *from, struct fibre *to)
+/* Leave the stack of `from` for the fibre `to`, or for the loop if it is NULL or can't start. */
+static inline __attribute__((always_inline)) struct thread *jump(struct thread *thread, struct arch_note *from, struct fibre *to)
 {
-    arch_context context = to ? context_of(thread, to) : NULL;
+    arch_context context = to ? context_of(thread, to) : thread->loop;
     if (UNLIKELY(!context)) {
         if (thread->after == AFTER_LOOP)
             return thread; /* refused, and the loop is here */
@@ -113,12 +112,38 @@ static inline struct thread *jump(struct thread *thread, struct arch_note *from,
     }
     thread->current = to;
     thread->switches++;
-    load_cxx(thread, to);
-    if (UNLIKELY(thread->driver != NULL))
-        thread->here = to ? &to->note : &thread->loop_note;
+    if (UNLIKELY(thread->odd))
+        arrive_oddly(thread, to, to ? &to->note : &thread->loop_note);
     arch_note_leave(from, to ? &to->note : &thread->loop_note, thread->after == AFTER_END);
     struct arch_transfer transfer = arch_context_jump(context, thread);
-    return arch_note_arrive(from), arrive(transfer.data, transfer.from), transfer.data;
+    arch_note_arrive(from);
+    arrive(transfer.data, transfer.from);
+    return transfer.data;
+}
+
+/* The strand of `next`, which has not started, runs on this very stack. */
+static inline void reuse_stack(struct thread *thread, struct fibre *next, struct stack *stack)
+{
+    next->stack = stack;
+    next->home = thread;
+    next->note = thread->dead_note;
+    atomic_store_explicit(&next->context, NULL, memory_order_relaxed);
+    thread->current = next;
+    thread->switches++;
+    if (UNLIKELY(thread->odd))
+        arrive_oddly(thread, NULL, &next->note);
+}
+
+static inline struct fibre *next_after_end(struct thread *thread)
+{
+    struct fibre *next = thread->next;
+    if (LIKELY(next != NULL)) {
+        thread->next = NULL;
+        return next; /* whoever joined has ticked */
+    }
+    thread_tick(thread);
+    driver_point(thread);
+    return thread_pick(thread);
 }
 
 static void entry(struct arch_transfer transfer)
@@ -129,48 +154,37 @@ static void entry(struct arch_transfer transfer)
     arch_note_arrive(&thread->current->note);
     arrive(thread, transfer.from);
     for (;;) {
-        thread->sub->ops->run(thread->current->active);
-        thread = thread_self();
-        thread_tick(thread);
-        driver_point(thread);
-        struct fibre *next = thread_pick(thread);
-        thread->dead = stack;
-        if (!ARCH_NOTES_SEPARATE && next && !next->stack && next->stack_size == stack->size) {
-            /* The next strand has not started: it runs on this very stack. */
-            next->stack = stack;
-            next->home = thread;
-            next->note = thread->dead_note;
-            atomic_store_explicit(&next->context, NULL, memory_order_relaxed);
-            thread->current = next;
-            thread->here = &next->note;
-            thread->switches++;
-            load_cxx(thread, NULL);
-            continue;
+        thread = thread->sub->ops->run(thread->current->active);
+        struct fibre *next = next_after_end(thread);
+        if (ARCH_NOTES_SEPARATE || !next || next->stack || next->stack_size != stack->size) {
+            thread->dead = stack;
+            thread->after = AFTER_END;
+            jump(thread, &thread->dead_note, next);
+            UNREACHABLE();
         }
-        thread->after = AFTER_END;
-        jump(thread, &thread->dead_note, next);
-        UNREACHABLE();
+        reuse_stack(thread, next, stack);
     }
 }
 
-static inline struct thread *leave(struct thread *thread, struct fibre *to, enum after after)
+static inline __attribute__((always_inline)) struct thread *leave(struct thread *thread, struct fibre *to, enum after after)
 {
     struct fibre *from = thread->current;
-    if (UNLIKELY(thread->canaries))
-        check_canary(thread, from);
-    save_cxx(thread, from);
+    if (UNLIKELY(thread->odd))
+        leave_oddly(thread, from);
     thread->from = from;
     thread->after = after;
     return jump(thread, &from->note, to);
 }
 
-struct thread *thread_park(struct thread *thread, struct fibre *to)
+struct thread *thread_park_for(struct thread *thread, struct fibre *to)
 {
-    if (!to) {
-        driver_point(thread);
-        to = thread_pick(thread);
-    }
     return leave(thread, to, AFTER_PARK);
+}
+
+struct thread *thread_park(struct thread *thread)
+{
+    driver_point(thread);
+    return leave(thread, thread_pick(thread), AFTER_PARK);
 }
 
 struct thread *thread_yield(struct thread *thread)
@@ -182,14 +196,11 @@ struct thread *thread_yield(struct thread *thread)
     return leave(thread, to, AFTER_YIELD);
 }
 
-void thread_detach(struct thread *thread)
+COLD void thread_detach_oddly_(struct thread *thread)
 {
-    struct fibre *fibre = thread->current;
-    if (UNLIKELY(thread->canaries))
-        check_canary(thread, fibre);
-    thread->dead_note = fibre->note;
+    if (thread->canaries && stack_overrun(thread->current->stack))
+        thread->sub->ops->overflow(thread, NULL, NULL);
     thread->here = &thread->dead_note;
-    thread->current = NULL;
 }
 
 /* ---- the thread's life ------------------------------------------------------------------------------------------------- */
@@ -209,6 +220,7 @@ static void run(struct thread *thread, struct fibre *fibre)
 void thread_loop(struct thread *thread)
 {
     thread->cxx = arch_cxx_globals();
+    thread->odd = thread->cxx || thread->driver || thread->canaries;
     thread->here = &thread->loop_note;
     if (!thread->driver)
         arch_note_thread(&thread->loop_note);

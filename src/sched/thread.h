@@ -23,12 +23,21 @@ void thread_adopt(struct thread *thread); /* make it the calling thread's; NULL:
 void thread_loop(struct thread *thread);
 
 /* Leave the current fibre; it goes on when somebody makes it runnable. PARK: it is claimable already. YIELD: it is queued
- * again as soon as it is left. `to`: run this one next (taken out of the queues by the caller), or NULL. Returns the thread
- * that it goes on on. */
-struct thread *thread_park(struct thread *thread, struct fibre *to);
+ * again as soon as it is left. Returns the thread that it goes on on. */
+struct thread *thread_park(struct thread *thread);
 struct thread *thread_yield(struct thread *thread);
+/* thread_park, with the fibre to run next, which the caller has taken out of its queue. */
+struct thread *thread_park_for(struct thread *thread, struct fibre *to);
+void thread_detach_oddly_(struct thread *thread);
+
 /* The current fibre's strand is about to end and to let go of its control block; its stack is in use until the switch. */
-void thread_detach(struct thread *thread);
+static inline void thread_detach(struct thread *thread)
+{
+    if (UNLIKELY(thread->odd))
+        thread_detach_oddly_(thread);
+    thread->dead_note = thread->current->note;
+    thread->current = NULL;
+}
 
 void thread_tick_(struct thread *thread);
 
@@ -39,7 +48,7 @@ static inline void thread_tick(struct thread *thread)
         thread_tick_(thread);
 }
 
-static inline void thread_push(struct thread *thread, struct fibre *fibre, enum push how)
+static inline __attribute__((always_inline)) void thread_push(struct thread *thread, struct fibre *fibre, enum push how)
 {
     if (LIKELY(thread->stealing))
         stealing_push(thread, fibre, how);

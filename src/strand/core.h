@@ -81,39 +81,46 @@ enum outcome {
 struct cb {
     /* Anybody, by compare-and-swap. */
     _Atomic uint64_t word;
-    void *link_;            /* the slab's */
-    _Atomic uintptr_t ends; /* who waits for its end: nodes | ENDS_*; docs/protocols/end.md */
-    _Atomic uint32_t due;   /* 1 + the highest index of a source that holds; 0: none. Raised by anybody, lowered by itself */
+    void *link_; /* the slab's */
 
-    /* The strand itself. */
-    uint32_t floor;  /* sources with an index below it are put off: by a shield, or because an exception is in flight */
-    uint32_t shield; /* the same by shields alone */
-    uint32_t depth;  /* how many blocks are open: the index of the innermost; index 0 is the strand's own cancel */
-    struct wait wait;
+    /* Zero in a new strand, in one go: cb_new. */
+    struct {
+        _Atomic uintptr_t ends; /* who waits for its end: nodes | ENDS_*; docs/protocols/end.md */
+        _Atomic uint32_t due;   /* 1 + the highest index of a source that holds; 0: none. Raised by anybody, lowered by itself */
+
+        /* The strand itself. */
+        uint32_t floor;  /* sources with an index below it are put off: by a shield, or because an exception is in flight */
+        uint32_t shield; /* the same by shields alone */
+        uint32_t depth;  /* how many blocks are open: the index of the innermost; index 0 is the strand's own cancel */
+        struct block *blocks;     /* the innermost open one */
+        const char *section_file; /* the innermost no-suspend section, or NULL */
+        struct local *locals;
+        strand_exception *exception; /* that it ended by */
+        uint8_t outcome;             /* written before ENDS_OVER, read after it */
+        uint8_t blocked;             /* enum blocked */
+        bool started;
+        bool counted; /* against options.max_strands */
+        int section_line;
+    };
+    struct strand_try_ *tries; /* the innermost open one */
+    struct flight *flight;     /* what is in flight: the newest, linked by outer */
     strand_fn *fn;
     void *arg;
-    struct block *blocks;       /* the innermost open one */
-    struct strand_try_ *tries;  /* the innermost open one */
-    struct flight *flight;      /* what is in flight: the newest, linked by outer */
-    const char *section_file;   /* the innermost no-suspend section, or NULL */
-    int section_line;
-    uint8_t outcome;            /* written before ENDS_OVER, read after it */
-    uint8_t blocked;            /* enum blocked */
-    bool started;
-    uint64_t blocked_on;        /* an id, a time, ... */
-    int64_t since;
-    struct local *locals;
-    struct extra *extra;
     void *result;
-    strand_exception *exception;
+    struct extra *extra;
+    struct wait wait;
 
     /* The owner of the scope, or who holds the scope's lock (scope.h). */
-    struct scope *anchor; /* changed under ENDS_LOCK */
+    struct scope *anchor; /* changed under ENDS_LOCK; NULL: the root */
     struct link sibling;  /* in anchor->children */
     struct link order;    /* in anchor->ended */
     _Atomic(struct note *) note;
-    void *site;       /* where it was spawned */
-    uint64_t parent;  /* who spawned it: an id */
+
+    /* For people. */
+    uint64_t blocked_on; /* an id, a time, ... */
+    int64_t since;
+    void *site;      /* where it was spawned */
+    uint64_t parent; /* who spawned it: an id */
 
     struct member member;
     struct fibre own;
@@ -198,7 +205,8 @@ struct runtime {
     void *result;
     strand_exception *exception;
     _Atomic int64_t live; /* kept only if max_strands is set */
-    struct crew *crew;    /* src/io/offload.c */
+    _Atomic(struct crew *) crew; /* src/io/offload.c */
+    _Atomic bool dumping; /* src/debug/dump.c */
     void (*crew_close)(struct crew *crew);
 };
 

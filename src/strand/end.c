@@ -26,24 +26,6 @@ void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before)
     }
 }
 
-bool ends_link(struct thread *thread, struct cb *c, struct wait_node *node)
-{
-    atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
-    uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire);
-    for (;;) {
-        if (ends & ENDS_OVER)
-            return false;
-        if (UNLIKELY(ends & ENDS_LOCK)) {
-            driver_relax(thread);
-            ends = atomic_load_explicit(&c->ends, memory_order_acquire);
-            continue;
-        }
-        node->next = (struct wait_node *)(ends & ~(uintptr_t)ENDS_BITS);
-        if (swap_ends(&c->ends, &ends, (uintptr_t)node | (ends & ENDS_BITS), thread->shared))
-            return true;
-    }
-}
-
 /* Under ENDS_LOCK: the list without the node; true if it was there. */
 static bool cut_out(uintptr_t *ends, struct wait_node *node)
 {
@@ -83,28 +65,33 @@ static bool stays(struct thread *thread, struct cb *me, struct fibre *first)
     return true;
 }
 
-bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle, uint32_t floor, struct fibre *first, bool pinned)
+/* c has ended, or me is interrupted, before me could leave its stack. */
+COLD bool end_wait_slowly_(struct thread **thread, struct cb *me, strand handle, struct fibre *first, bool linked)
 {
     struct wait_node *node = &me->wait.node;
-    node->waiter = me;
-    node->epoch = wait_arm(*thread, me, floor);
-    bool linked = ends_link(*thread, c, node);
-    if (pinned)
-        unpin_cb(*thread, c);
-    if (!linked) {
+    if (!linked)
         atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
-        if (stays(*thread, me, first))
-            return true;
-    } else if (UNLIKELY(atomic_load_explicit(&me->due, memory_order_seq_cst) > floor) && stays(*thread, me, first)) {
-        ends_unlink(*thread, handle, node);
-        return false;
+    if (stays(*thread, me, first)) {
+        if (linked)
+            ends_unlink(*thread, handle, node);
+        return !linked;
     }
-    *thread = thread_park(*thread, first);
+    *thread = first ? thread_park_for(*thread, first) : thread_park(*thread); /* somebody has claimed it */
+    return end_wait_over(*thread, me, handle, linked);
+}
+
+bool end_wait_over(struct thread *thread, struct cb *me, strand handle, bool linked)
+{
     if (LIKELY(wait_over(me) == WAIT_WON))
         return true;
     if (linked)
-        ends_unlink(*thread, handle, node); /* [W2] */
+        ends_unlink(thread, handle, &me->wait.node); /* [W2] */
     return false;
+}
+
+bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle, uint32_t floor, struct fibre *first, bool pinned)
+{
+    return end_wait_(thread, me, c, handle, floor, first, pinned);
 }
 
 void end_await(struct thread *thread, struct cb *child)
@@ -157,6 +144,14 @@ static void judge(struct cb *c)
     exception_left(e, c);
 }
 
+COLD void end_waited_for_(struct thread *thread, uintptr_t ends)
+{
+    struct batch batch;
+    batch_init(&batch);
+    wake_waiters(thread, ends, &batch);
+    batch_deliver(thread, &batch);
+}
+
 /* Publish the end: from the return on, c may be somebody else's [E1]. */
 static void publish(struct thread *thread, struct cb *c, struct batch *batch)
 {
@@ -177,12 +172,19 @@ static void publish(struct thread *thread, struct cb *c, struct batch *batch)
     atomic_store_explicit(&c->ends, ENDS_OVER, memory_order_release);
 }
 
-static void count_out(struct thread *thread)
+COLD void end_publish_slowly(struct thread *thread, struct cb *c)
 {
-    struct runtime *runtime = runtime_of(thread);
+    struct batch batch;
+    batch_init(&batch);
+    publish(thread, c, &batch);
+    batch_deliver(thread, &batch);
+}
+
+static void count_out(struct thread *thread, struct cb *c)
+{
     worker_of(thread)->ended++;
-    if (UNLIKELY(runtime->options.max_strands))
-        atomic_fetch_sub_explicit(&runtime->live, 1, memory_order_relaxed);
+    if (c->counted)
+        atomic_fetch_sub_explicit(&runtime_of(thread)->live, 1, memory_order_relaxed);
 }
 
 static void end_root(struct thread *thread, struct cb *c)
@@ -193,7 +195,7 @@ static void end_root(struct thread *thread, struct cb *c)
     c->exception = NULL;
 }
 
-void end_strand(struct thread *thread, struct cb *c)
+COLD void end_slowly(struct thread *thread, struct cb *c)
 {
     struct batch batch;
     batch_init(&batch);
@@ -202,7 +204,7 @@ void end_strand(struct thread *thread, struct cb *c)
     bool root = !c->anchor;
     if (UNLIKELY(root))
         end_root(thread, c);
-    count_out(thread);
+    count_out(thread, c);
     thread_detach(thread);
     publish(thread, c, &batch);
     batch_deliver(thread, &batch);
@@ -224,26 +226,24 @@ void end_refused(struct member *member, int error)
     bool root = !c->anchor;
     if (root)
         end_root(thread, c);
-    count_out(thread);
+    count_out(thread, c);
     publish(thread, c, &batch);
     batch_deliver(thread, &batch);
     if (root)
         pool_stop(thread, thread->pool);
 }
 
-void end_consume(struct thread *thread, struct scope *scope, struct cb *child)
+COLD void end_consume_slowly(struct thread *thread, struct scope *scope, struct cb *child)
 {
     scope_forget(thread, scope, child);
     struct extra *extra = child->extra;
-    if (UNLIKELY(extra != NULL)) {
+    if (extra) {
         if (extra->drop && child->outcome == OUTCOME_VALUE)
             extra->drop(child->result);
         free(extra);
         child->extra = NULL;
     }
-    if (UNLIKELY(child->exception != NULL)) {
-        strand_exception_release(child->exception);
-        child->exception = NULL;
-    }
+    strand_exception_release(child->exception);
+    child->exception = NULL;
     cb_free(thread, child);
 }

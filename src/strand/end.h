@@ -17,6 +17,7 @@
 #ifndef STRAND_END_H
 #define STRAND_END_H
 
+#include "handle.h"
 #include "wait.h"
 
 static inline bool ended(struct cb *c)
@@ -25,12 +26,13 @@ static inline bool ended(struct cb *c)
 }
 
 /* The current strand's function has returned or thrown; ends it. On its own stack, which is in use until the next switch. */
-void end_strand(struct thread *thread, struct cb *c);
+void end_slowly(struct thread *thread, struct cb *c);
+void end_waited_for_(struct thread *thread, uintptr_t ends);
+void end_publish_slowly(struct thread *thread, struct cb *c);
+static inline void end_strand(struct thread *thread, struct cb *c);
 /* sched_ops.refuse. */
 void end_refused(struct member *member, int error);
 
-/* Link the strand's wait node; false if c has ended. The caller keeps c (owner or pin). */
-bool ends_link(struct thread *thread, struct cb *c, struct wait_node *node);
 /* After an interrupted wait: make sure that nobody holds the node. The handle may be stale by now. */
 void ends_unlink(struct thread *thread, strand handle, struct wait_node *node);
 void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before);
@@ -42,6 +44,95 @@ bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle
 /* The end of this child is under way on another thread: wait for OVER. NULL is allowed. */
 void end_await(struct thread *thread, struct cb *child);
 /* The owner has taken what it wants of an ended child: forget it, drop the rest, give the control block back. */
-void end_consume(struct thread *thread, struct scope *scope, struct cb *child);
+void end_consume_slowly(struct thread *thread, struct scope *scope, struct cb *child);
+static inline void end_consume(struct thread *thread, struct scope *scope, struct cb *child);
+
+bool end_wait_slowly_(struct thread **thread, struct cb *me, strand handle, struct fibre *first, bool linked);
+bool end_wait_over(struct thread *thread, struct cb *me, strand handle, bool linked);
+
+/* ---- inline: what every strand pays for ---------------------------------------------------------------------------------- */
+
+/* Somebody waited for an end: make the one that is alone run next, in the place of what ended here; several are queued. */
+static inline void end_wake(struct thread *thread, uintptr_t ends)
+{
+    struct wait_node *node = (struct wait_node *)ends;
+    if (UNLIKELY(node->next != NULL || node->waiter->own.pool != thread->pool || thread->driver || thread->fair)) {
+        end_waited_for_(thread, ends);
+        return;
+    }
+    struct cb *waiter = node->waiter;
+    arch_note_release(waiter);
+    bool claimed = wait_claim(waiter, node->epoch, WAIT_WON, thread->shared);
+    atomic_store_explicit(&node->linked, 0, memory_order_release); /* [E2] */
+    if (LIKELY(claimed))
+        thread->next = waiter->member.fibre;
+}
+
+static inline void end_strand(struct thread *thread, struct cb *c)
+{
+    uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire);
+    if (UNLIKELY(c->exception || !c->anchor || c->locals || c->counted || (ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
+        end_slowly(thread, c);
+        return;
+    }
+    c->outcome = OUTCOME_VALUE;
+    worker_of(thread)->ended++;
+    thread_detach(thread);
+    arch_note_release(c);
+    while (UNLIKELY(!swap_ends(&c->ends, &ends, ENDS_OVER, thread->shared))) {
+        if (ends & (ENDS_LOCK | ENDS_NOTIFY)) {
+            end_publish_slowly(thread, c);
+            return;
+        }
+    }
+    if (ends)
+        end_wake(thread, ends); /* [E1] */
+}
+
+/* Link the strand's wait node; false if c has ended. The caller keeps c (owner or pin). */
+static inline bool ends_link(struct thread *thread, struct cb *c, struct wait_node *node)
+{
+    atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
+    uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire);
+    for (;;) {
+        if (UNLIKELY(ends & (ENDS_OVER | ENDS_LOCK))) {
+            if (ends & ENDS_OVER)
+                return false;
+            driver_relax(thread);
+            ends = atomic_load_explicit(&c->ends, memory_order_acquire);
+            continue;
+        }
+        node->next = (struct wait_node *)(ends & ~(uintptr_t)ENDS_BITS);
+        if (LIKELY(swap_ends(&c->ends, &ends, (uintptr_t)node | (ends & ENDS_BITS), thread->shared)))
+            return true;
+    }
+}
+
+/* end_wait, inline. */
+static inline __attribute__((always_inline)) bool end_wait_(struct thread **thread, struct cb *me, struct cb *c, strand handle,
+                                                            uint32_t floor, struct fibre *first, bool pinned)
+{
+    struct wait_node *node = &me->wait.node;
+    node->waiter = me;
+    node->epoch = wait_arm(*thread, me, floor);
+    bool linked = ends_link(*thread, c, node);
+    if (pinned)
+        unpin_cb(*thread, c);
+    if (UNLIKELY(!linked || atomic_load_explicit(&me->due, memory_order_seq_cst) > floor)) /* [W4] */
+        return end_wait_slowly_(thread, me, handle, first, linked);
+    *thread = LIKELY(first != NULL) ? thread_park_for(*thread, first) : thread_park(*thread);
+    return end_wait_over(*thread, me, handle, true);
+}
+
+static inline void end_consume(struct thread *thread, struct scope *scope, struct cb *child)
+{
+    if (UNLIKELY(child->extra || child->exception || scope->flags || child->outcome == OUTCOME_FAILED)) {
+        end_consume_slowly(thread, scope, child);
+        return;
+    }
+    list_remove(&child->sibling);
+    scope->count--;
+    cb_free(thread, child);
+}
 
 #endif

@@ -37,7 +37,7 @@ static bool unpin(struct thread *thread, _Atomic uint64_t *word)
     return !new;
 }
 
-bool word_retire(struct thread *thread, _Atomic uint64_t *word)
+COLD bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed), new;
     do
@@ -54,11 +54,9 @@ struct cb *pin_cb(struct thread *thread, strand handle)
     return pin(thread, &c->word, handle.bits[1]) ? c : NULL;
 }
 
-static void cb_put(struct thread *thread, struct cb *c)
+COLD void cb_put_slow_(struct cb *c)
 {
-    note_release(atomic_load_explicit(&c->note, memory_order_acquire));
-    arch_note_release(c);
-    slab_put(&worker_of(thread)->cbs, c);
+    note_release(atomic_exchange_explicit(&c->note, NULL, memory_order_acq_rel));
 }
 
 void unpin_cb(struct thread *thread, struct cb *c)
@@ -81,45 +79,13 @@ void unpin_scope(struct thread *thread, struct scope *scope)
         slab_put(&worker_of(thread)->blocks, scope);
 }
 
-/* What holds of every free control block, from its making on; whoever ends a strand leaves it so. */
+/* What holds of every free control block, from its making on, beside zeroes in tries, flight, note and order; whoever ends a strand
+ * leaves it so. */
 void cb_construct(void *memory)
 {
     struct cb *c = memory;
     fibre_init(&c->own, &c->member);
     c->wait.timer.node.place = HEAP_NOWHERE;
-}
-
-struct cb *cb_new(struct thread *thread)
-{
-    struct cb *c = slab_get(&worker_of(thread)->cbs);
-    if (UNLIKELY(!c))
-        return NULL;
-    arch_note_acquire(c);
-    c->own.stack = NULL;
-    c->own.pool = thread->pool;
-    c->own.home = NULL;
-    atomic_store_explicit(&c->ends, 0, memory_order_relaxed);
-    atomic_store_explicit(&c->due, 0, memory_order_relaxed);
-    c->floor = c->shield = c->depth = 0;
-    c->blocks = NULL;
-    c->tries = NULL;
-    c->flight = NULL;
-    c->section_file = NULL;
-    c->outcome = OUTCOME_NONE;
-    c->blocked = BLOCKED_NOT;
-    c->started = false;
-    c->extra = NULL;
-    c->locals = NULL;
-    c->exception = NULL;
-    atomic_store_explicit(&c->note, NULL, memory_order_relaxed);
-    atomic_store_explicit(&c->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_relaxed);
-    return c;
-}
-
-void cb_free(struct thread *thread, struct cb *c)
-{
-    if (word_retire(thread, &c->word))
-        cb_put(thread, c);
 }
 
 union any_block *block_new(struct thread *thread)

@@ -46,11 +46,48 @@ void unpin_cb(struct thread *thread, struct cb *c);
 struct scope *pin_scope(struct thread *thread, strand_scope handle);
 void unpin_scope(struct thread *thread, struct scope *scope);
 
-/* Retire a word: its memory is the caller's to give back if true; else the last pin's holder does it. */
-bool word_retire(struct thread *thread, _Atomic uint64_t *word);
+/* Retire a word that is pinned: true if its memory is the caller's to give back after all; else the last pin's holder does it. */
+bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word);
 
-struct cb *cb_new(struct thread *thread); /* NULL: no memory */
-void cb_free(struct thread *thread, struct cb *c);
+static inline bool word_retire(struct thread *thread, _Atomic uint64_t *word)
+{
+    uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
+    if (LIKELY(!(old & WORD_PINS)) && LIKELY(swap_word(word, &old, 0, thread->shared)))
+        return true;
+    return word_retire_slow_(thread, word);
+}
+
 void cb_construct(void *memory);
+void cb_put_slow_(struct cb *c);
+
+static inline void cb_put(struct thread *thread, struct cb *c)
+{
+    if (UNLIKELY(atomic_load_explicit(&c->note, memory_order_relaxed) != NULL))
+        cb_put_slow_(c);
+    arch_note_release(c);
+    slab_put(&worker_of(thread)->cbs, c);
+}
+
+static inline void cb_free(struct thread *thread, struct cb *c)
+{
+    if (LIKELY(word_retire(thread, &c->word)))
+        cb_put(thread, c);
+}
+
+/* What is not set here is set by the caller, or holds of every free control block (cb_construct). NULL: no memory. */
+static inline struct cb *cb_new(struct thread *thread)
+{
+    struct cb *c = slab_get(&worker_of(thread)->cbs);
+    if (UNLIKELY(!c))
+        return NULL;
+    arch_note_acquire(c);
+    memset((char *)c + offsetof(struct cb, ends), 0, offsetof(struct cb, tries) - offsetof(struct cb, ends));
+    c->own.stack = NULL;
+    c->own.home = NULL;
+    c->own.pool = thread->pool;
+    c->own.started = false;
+    atomic_store_explicit(&c->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_relaxed);
+    return c;
+}
 
 #endif

@@ -38,18 +38,18 @@ __attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread
 }
 
 /* A child that has not started, and lies in this thread's queue, is run next, right here. */
-static struct fibre *take_unstarted(struct thread *thread, struct cb *c)
+static inline struct fibre *take_unstarted(struct thread *thread, struct cb *c)
 {
     struct fibre *fibre = c->member.fibre;
     return !thread->driver && thread_take(thread, fibre) ? fibre : NULL;
 }
 
 /* Returns with the child ended, or throws. */
-static NOINLINE struct thread *await_child(struct thread *thread, struct cb *me, struct cb *c, strand handle)
+static inline __attribute__((always_inline)) struct thread *await_child(struct thread *thread, struct cb *me, struct cb *c, strand handle)
 {
     while (!ended(c)) {
         wait_because(thread, me, BLOCKED_JOIN, handle.bits[1]);
-        if (!end_wait(&thread, me, c, handle, me->floor, take_unstarted(thread, c), false) && !interrupted_by_it(me, c) &&
+        if (!end_wait_(&thread, me, c, handle, me->floor, take_unstarted(thread, c), false) && !interrupted_by_it(me, c) &&
             interrupted(me))
             interrupt_throw(thread, me, 0);
     }

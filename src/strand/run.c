@@ -116,6 +116,7 @@ static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const ch
     root->arg = arg;
     root->site = NULL;
     root->anchor = NULL;
+    root->extra = NULL;
     root->parent = 0;
     root->own.stack_size = runtime->sub.stacks.usual;
     runtime->root = root;

@@ -7,6 +7,6 @@
 #include "core.h"
 
 /* sched_ops.run */
-void run_strand(struct member *member);
+struct thread *run_strand(struct member *member);
 
 #endif

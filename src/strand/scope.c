@@ -217,7 +217,7 @@ static struct thread *await_more(struct thread *thread, struct cb *me, struct sc
     if ((more || interrupted(me)) && wait_retract(thread, me)) {
         me->blocked = BLOCKED_NOT;
     } else {
-        thread = thread_park(thread, NULL);
+        thread = thread_park(thread);
         wait_over(me);
     }
     scope_lock(thread, scope);

@@ -18,35 +18,49 @@
 
 /* ---- running --------------------------------------------------------------------------------------------------------------- */
 
-static void *call(struct cb *c)
+/* Every strand's entry is a try block (try.c), so the end of the stack is never reached. This one knows its strand. */
+struct entry_frame {
+    struct strand_try_ try;
+    struct cb *c;
+};
+
+static COLD void catch_all(struct entry_frame *frame)
 {
-    if (UNLIKELY(c->own.home->cxx != NULL))
-        return arch_call(c->fn, c->arg); /* says so if a C++ exception leaves it */
-    return c->fn(c->arg);
+    struct cb *c = frame->c;
+    c->exception = exception_land(c);
+    ASSERT(!c->flight && !c->depth);
+    c->floor = 0;
+    arch_longjmp(frame->try.jump, STRAND_TRY_FORM_);
 }
 
-/* Every strand's entry is a try block, so the end of the stack is never reached. Its own function: nothing that it keeps in a
- * register has to survive the jump. */
-static NOINLINE void run_body(struct cb *c)
+static inline void leave_entry(struct entry_frame *frame)
 {
-    STRAND_TRY
-    {
-        c->result = call(c);
-    }
-    STRAND_CATCH(&STRAND_ANY, e)
-    {
-        c->exception = strand_exception_keep(e);
-    }
-    STRAND_END
+    frame->c->tries = NULL;
+    if (UNLIKELY(frame->c->flight != NULL))
+        catch_all(frame);
 }
 
-void run_strand(struct member *member)
+/* Its own function: nothing that it keeps in a register has to survive the jump. */
+static NOINLINE void run_body(struct cb *c, bool cxx)
+{
+    struct entry_frame frame __attribute__((cleanup(leave_entry)));
+    frame.c = c;
+    frame.try.outer = NULL;
+    frame.try.in_flight = NULL;
+    c->tries = &frame.try;
+    if (STRAND_TRY_SETJMP_(frame.try) == 0)
+        c->result = UNLIKELY(cxx) ? arch_call(c->fn, c->arg) : c->fn(c->arg);
+}
+
+struct thread *run_strand(struct member *member)
 {
     struct cb *c = cb_of(member);
     arch_note_acquire(c);
     c->started = true;
-    run_body(c);
-    end_strand(thread_self(), c);
+    run_body(c, c->own.home->cxx != NULL);
+    struct thread *thread = thread_self();
+    end_strand(thread, c);
+    return thread;
 }
 
 /* ---- making ------------------------------------------------------------------------------------------------------------------ */
@@ -72,12 +86,10 @@ __attribute__((noreturn)) static NOINLINE void throw_spawn(struct cb *me, int er
                                        : "spawning");
 }
 
-/* Count one more strand, if there is a limit. */
-static int count_in(struct thread *thread)
+/* Count one more strand against the limit. */
+static NOINLINE int count_in(struct thread *thread)
 {
     struct runtime *runtime = runtime_of(thread);
-    if (LIKELY(!runtime->options.max_strands))
-        return 0;
     int64_t live = atomic_fetch_add_explicit(&runtime->live, 1, memory_order_relaxed);
     if (live < (int64_t)runtime->options.max_strands)
         return 0;
@@ -100,11 +112,11 @@ struct plan {
     struct extra *extra;
 };
 
-static inline int make(struct thread *thread, struct cb *me, const struct plan *plan, struct cb **out)
+static inline __attribute__((always_inline)) int make(struct thread *thread, struct cb *me, const struct plan *plan, struct cb **out)
 {
-    int error = count_in(thread);
-    if (UNLIKELY(error))
-        return error;
+    bool counted = UNLIKELY(runtime_of(thread)->options.max_strands != 0);
+    if (counted && count_in(thread))
+        return -EAGAIN;
     struct cb *c = cb_new(thread);
     if (UNLIKELY(!c)) {
         count_back(thread);
@@ -114,6 +126,7 @@ static inline int make(struct thread *thread, struct cb *me, const struct plan *
     c->arg = plan->arg;
     c->site = plan->site;
     c->extra = plan->extra;
+    c->counted = counted;
     c->parent = cb_id(me);
     c->own.stack_size = plan->stack_size;
     if (UNLIKELY(me->locals != NULL))
@@ -168,8 +181,8 @@ static NOINLINE int strangers_scope(struct thread *thread, struct cb *me, strand
 }
 
 /* Does all or nothing. */
-static inline int spawn(struct thread *thread, struct cb *me, strand_scope handle, const char *function, const struct plan *plan,
-                        strand *out)
+static inline __attribute__((always_inline)) int spawn(struct thread *thread, struct cb *me, strand_scope handle,
+                                                       const char *function, const struct plan *plan, strand *out)
 {
     struct scope *scope = handle_scope(handle);
     bool mine = LIKELY(scope && scope->block.owner == me);

@@ -22,7 +22,7 @@ int wait_until(struct thread **thread, struct cb *me, int64_t when, uint32_t flo
     int error = timer_start(*thread, pool, &me->wait.timer, when);
     bool bad = error || atomic_load_explicit(&me->due, memory_order_seq_cst) > floor; /* [W4] */
     if (!bad || !wait_retract(*thread, me)) {
-        *thread = thread_park(*thread, NULL);
+        *thread = thread_park(*thread);
         uint32_t tag = wait_over(me);
         if (tag != WAIT_WON)
             timer_stop(*thread, pool, &me->wait.timer); /* [W2] */

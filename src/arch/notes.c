@@ -1,0 +1,71 @@
+/*
+ * The part of the notes that is not worth an inline, and the word by which the linker refuses a mixture of kinds.
+ */
+#include "state.h"
+
+const char ARCH_NOTES_KIND;
+
+#if ARCH_NOTES_SEPARATE
+#include <sys/mman.h>
+
+/*
+ * A new fiber of TSan's is ordered after whoever makes it, and that is, at a switch, the strand which happens to have
+ * run before. So fibers are made in the name of one that does nothing else, one at a time. That one also maps the
+ * stack's memory anew, by which TSan forgets who has used it before; only the two ends stay, where the guard page is
+ * and where others keep data above the stack. The lock is taken by assembler, as everything else would order the
+ * strands after all: the C library's locks are intercepted, and atomics are instrumented even where nothing else is.
+ */
+#define NOT_INSTRUMENTED __attribute__((no_sanitize("thread")))
+
+static void lock_fibers(void)
+{
+    uint32_t taken = 1;
+    for (;;) {
+        __asm__ volatile("xchgl %0, %1" : "+r"(taken), "+m"(arch_state.fiber_lock) : : "memory");
+        if (!taken)
+            return;
+        arch_pause();
+    }
+}
+
+static void unlock_fibers(void)
+{
+    __asm__ volatile("movl $0, %0" : "=m"(arch_state.fiber_lock) : : "memory");
+}
+
+NOT_INSTRUMENTED static void copy_words(char *to, const char *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += sizeof(uint64_t))
+        *(uint64_t *)(void *)(to + i) = *(const uint64_t *)(const void *)(from + i);
+}
+
+NOT_INSTRUMENTED static void map_anew(char *low, char *top)
+{
+    _Alignas(uint64_t) char kept[4096];
+    size_t page = arch_page_size();
+    char *begin = (char *)(((uintptr_t)low + 2 * page - 1) & ~(page - 1));
+    char *end = (char *)(((uintptr_t)top + page - 1) & ~(page - 1));
+    size_t above = (size_t)(end - top);
+    if (begin >= end || above > sizeof kept)
+        return;
+    copy_words(kept, top, above);
+    void *at = mmap(begin, (size_t)(end - begin), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    ASSERT(at == begin);
+    (void)madvise(begin, (size_t)(end - begin), MADV_NOHUGEPAGE);
+    copy_words(top, kept, above);
+}
+
+NOT_INSTRUMENTED void arch_note_make(struct arch_note *n, char *low, size_t size)
+{
+    void *self = __tsan_get_current_fiber();
+    lock_fibers();
+    if (!arch_state.fiber_maker)
+        arch_state.fiber_maker = __tsan_create_fiber(0);
+    __tsan_switch_to_fiber(arch_state.fiber_maker, __tsan_switch_to_fiber_no_sync);
+    map_anew(low, low + size);
+    n->fiber = __tsan_create_fiber(0);
+    __tsan_switch_to_fiber(self, __tsan_switch_to_fiber_no_sync);
+    unlock_fibers();
+}
+#endif

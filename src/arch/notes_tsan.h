@@ -1,0 +1,69 @@
+/*
+ * The notes for ThreadSanitizer. Every context is a fiber of TSan's, and a switch between two of them means no order:
+ * what one strand did does not happen before what the next one does just because a thread runs both. Order is announced
+ * by arch_note_release and arch_note_acquire only. Included by notes.h only.
+ */
+#ifndef ARCH_NOTES_TSAN_H
+#define ARCH_NOTES_TSAN_H
+
+#include <sanitizer/tsan_interface.h>
+
+#define ARCH_NOTES_KIND arch_notes_are_tsan_
+#define ARCH_NOTES_SEPARATE 1
+#define ARCH_NOTES_MEMBARRIER 0
+/* TSan leaves a program about 1.5 TiB around the shared libraries, wherever chance puts these. */
+#define ARCH_NOTES_HANDLES ((size_t)1 << 36)
+#define ARCH_LEFT_BY_JUMP __attribute__((no_sanitize("thread")))
+
+extern const char ARCH_NOTES_KIND;
+
+struct arch_note {
+    void *fiber;
+};
+
+/* notes.c */
+void arch_note_make(struct arch_note *n, char *low, size_t size);
+
+static inline void arch_note_thread(struct arch_note *n)
+{
+    (void)*(const volatile char *)&ARCH_NOTES_KIND;
+    n->fiber = __tsan_get_current_fiber();
+}
+
+static inline void arch_note_end(struct arch_note *n)
+{
+    __tsan_destroy_fiber(n->fiber);
+}
+
+static inline void arch_note_leave(struct arch_note *from, struct arch_note *to, bool ends)
+{
+    (void)from, (void)ends;
+    __tsan_switch_to_fiber(to->fiber, __tsan_switch_to_fiber_no_sync);
+}
+
+static inline void arch_note_arrive(struct arch_note *to)
+{
+    (void)to;
+}
+
+static inline void arch_note_suspended(struct arch_note *n, arch_context context)
+{
+    (void)n, (void)context;
+}
+
+static inline void arch_note_resumed(struct arch_note *n)
+{
+    (void)n;
+}
+
+static inline void arch_note_release(void *p)
+{
+    __tsan_release(p);
+}
+
+static inline void arch_note_acquire(void *p)
+{
+    __tsan_acquire(p);
+}
+
+#endif

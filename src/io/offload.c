@@ -1,0 +1,231 @@
+/*
+ * Calls that block their thread, on a bounded crew of plain threads. Page: docs/protocols/offload.md.
+ *
+ * PARTIES   the strand; a crew thread; the pool's thread that takes the crew's post.
+ * STATE     a job, in memory of its own: queued, running, over. The crew's lock covers the queue and every job's state and epoch.
+ * PROTOCOL  the strand arms its wait, queues the job, parks. A crew thread runs it and posts; the post, on a thread of the pool,
+ *           sets `over` and claims the wait of the epoch that it finds. An interrupted strand takes a queued job back; a running one
+ *           it waits for again, uninterruptibly, under a new epoch, which it sets under the lock: so either the post finds the new
+ *           epoch or the strand finds `over`.
+ * OWNERSHIP the job is the strand's to free: after the post has claimed, or (seen under the lock) set `over`.
+ */
+#include "../../include/strand/io.h"
+
+#include "../strand/exception.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+
+#include <stdlib.h>
+
+enum job_state { JOB_QUEUED, JOB_RUNNING, JOB_OVER };
+enum { CREW_USUAL = 8, CREW_MOST = 1024 };
+
+struct job {
+    struct link link; /* in crew->queue */
+    struct post post;
+    struct crew *crew;
+    strand_fn *fn;
+    void *arg, *result;
+    struct cb *waiter;
+    uint32_t epoch;
+    enum job_state state;
+};
+
+struct crew {
+    struct pool *pool;
+    atomic_flag lock;
+    bool closing;
+    struct link queue;
+    int count, idle, most;
+    _Atomic uint32_t calls; /* futex: changes with every job */
+    arch_thread threads[];
+};
+
+static void lock(struct crew *crew)
+{
+    spin_lock(&crew->lock, NULL);
+}
+
+static void unlock(struct crew *crew)
+{
+    spin_unlock(&crew->lock);
+}
+
+/* ---- the crew's side --------------------------------------------------------------------------------------------------- */
+
+/* On a thread of the pool. */
+static struct fibre *job_over(struct post *post)
+{
+    struct job *job = CONTAINER(post, struct job, post);
+    struct cb *waiter = job->waiter;
+    struct crew *crew = job->crew;
+    lock(crew);
+    job->state = JOB_OVER;
+    arch_note_release(waiter);
+    bool claimed = wait_claim(waiter, job->epoch, WAIT_WON, true);
+    unlock(crew);
+    return claimed ? waiter->member.fibre : NULL;
+}
+
+/* The next job, or NULL: the crew is closing. Sleeps when there is none. */
+static struct job *next_job(struct crew *crew)
+{
+    for (;;) {
+        lock(crew);
+        struct link *link = list_pop_front(&crew->queue);
+        bool closing = crew->closing;
+        uint32_t calls = atomic_load_explicit(&crew->calls, memory_order_relaxed);
+        if (link)
+            CONTAINER(link, struct job, link)->state = JOB_RUNNING;
+        else
+            crew->idle++;
+        unlock(crew);
+        if (link)
+            return CONTAINER(link, struct job, link);
+        if (!closing)
+            arch_futex_wait(&crew->calls, calls, ARCH_FOREVER);
+        lock(crew);
+        crew->idle--;
+        unlock(crew);
+        if (closing)
+            return NULL;
+    }
+}
+
+static void *crew_main(void *arg)
+{
+    struct crew *crew = arg;
+    struct job *job;
+    while ((job = next_job(crew))) {
+        job->result = job->fn(job->arg);
+        job->post.run = job_over;
+        pool_post(crew->pool, &job->post);
+    }
+    return NULL;
+}
+
+static void crew_close(struct crew *crew)
+{
+    lock(crew);
+    crew->closing = true;
+    unlock(crew);
+    atomic_fetch_add_explicit(&crew->calls, 1, memory_order_release);
+    arch_futex_wake(&crew->calls, crew->count);
+    for (int i = 0; i < crew->count; i++)
+        arch_thread_join(crew->threads[i]);
+    free(crew);
+}
+
+/* ---- the strands' side ----------------------------------------------------------------------------------------------------- */
+
+/* The run's crew, made by the first who needs it. NULL: no memory. */
+static struct crew *crew_of(struct thread *thread)
+{
+    struct runtime *runtime = runtime_of(thread);
+    struct crew *crew = atomic_load_explicit(&runtime->crew, memory_order_acquire), *none = NULL;
+    if (crew)
+        return crew;
+    int most = runtime->options.offload_threads > 0 ? runtime->options.offload_threads : CREW_USUAL;
+    most = most < CREW_MOST ? most : CREW_MOST;
+    crew = calloc(1, sizeof *crew + (size_t)most * sizeof *crew->threads);
+    if (!crew)
+        return NULL;
+    crew->pool = thread->pool;
+    crew->most = most;
+    list_init(&crew->queue);
+    if (atomic_compare_exchange_strong_explicit(&runtime->crew, &none, crew, memory_order_acq_rel, memory_order_acquire)) {
+        runtime->crew_close = crew_close;
+        return crew;
+    }
+    free(crew);
+    return none;
+}
+
+/* Under the lock: queue the job; one more thread if all are busy. Returns a negated errno code if nobody could ever run it. */
+static int enqueue(struct crew *crew, struct job *job)
+{
+    int error = 0;
+    lock(crew);
+    if (!crew->idle && crew->count < crew->most) {
+        error = arch_thread_start(&crew->threads[crew->count], crew_main, crew, "strand-crew");
+        crew->count += !error;
+    }
+    if (crew->count) {
+        error = 0;
+        list_push_back(&crew->queue, &job->link);
+    }
+    unlock(crew);
+    if (error)
+        return error;
+    atomic_fetch_add_explicit(&crew->calls, 1, memory_order_release);
+    arch_futex_wake(&crew->calls, 1);
+    return 0;
+}
+
+/* The strand was interrupted: true if the job had not been taken up, and now never will be. */
+static bool take_back(struct crew *crew, struct job *job)
+{
+    lock(crew);
+    bool queued = job->state == JOB_QUEUED;
+    if (queued)
+        list_remove(&job->link);
+    unlock(crew);
+    return queued;
+}
+
+/* Wait on, uninterruptibly. */
+static void see_it_through(struct thread *thread, struct cb *me, struct crew *crew, struct job *job)
+{
+    uint32_t epoch = wait_arm(thread, me, WAIT_FLOOR_MOST);
+    lock(crew);
+    job->epoch = epoch;
+    bool over = job->state == JOB_OVER;
+    unlock(crew);
+    if (over && wait_retract(thread, me))
+        return;
+    thread_park(thread);
+    wait_over(me);
+}
+
+__attribute__((noreturn)) static void refuse(struct cb *me, struct job *job, int error)
+{
+    free(job);
+    strand_exception *e = exception_new(&STRAND_SYSTEM, "strand_offload: no thread can be had: %s", error_words(error));
+    e->code = error;
+    exception_trace(e, SEGMENT_THROWN, me, 2);
+    exception_throw(me, e);
+}
+
+void *strand_offload(strand_fn *fn, void *arg)
+{
+    struct thread *thread = must_be_strand("strand_offload");
+    struct cb *me = current_of(thread);
+    may_block(thread, me, "strand_offload");
+    if (thread->driver) { /* under a seed the call is one step of the strand */
+        driver_point(thread);
+        return fn(arg);
+    }
+    struct crew *crew = crew_of(thread);
+    struct job *job = crew ? malloc(sizeof *job) : NULL;
+    if (!job)
+        throw_no_memory(me, "strand_offload");
+    *job = (struct job){.crew = crew, .fn = fn, .arg = arg, .waiter = me, .state = JOB_QUEUED};
+    wait_because(thread, me, BLOCKED_OFFLOAD, 0);
+    job->epoch = wait_arm(thread, me, me->floor);
+    int error = enqueue(crew, job);
+    if (error && wait_retract(thread, me))
+        refuse(me, job, error);
+    thread = thread_park(thread);
+    if (wait_over(me) != WAIT_WON) {
+        if (error)
+            refuse(me, job, error);
+        if (take_back(crew, job)) {
+            free(job);
+            interrupt_throw(thread, me, 0);
+        }
+        see_it_through(thread, me, crew, job);
+    }
+    void *result = job->result;
+    free(job);
+    return result;
+}

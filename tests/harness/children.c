@@ -1,0 +1,112 @@
+/*
+ * Children for all purposes: what most tests spawn.
+ */
+#define TEST_HARNESS
+#include "test.h"
+
+const strand_kind TEST_ERROR = {"test-error", &STRAND_ERROR};
+const strand_kind TEST_ERROR2 = {"test-error-2", &STRAND_ERROR};
+
+void test_yield_until(const _Atomic int *flag, int value)
+{
+    for (int i = 1; atomic_load(flag) != value; i++)
+        if (i % 32 == 0)
+            strand_sleep(20 * STRAND_US);
+        else
+            strand_yield();
+}
+
+/* Whoever waits for the end of the child has to wait through some switches. */
+static void end_slowly(struct test_child **child)
+{
+    STRAND_SHIELD;
+    for (int i = 0; i < 3; i++)
+        strand_yield();
+    atomic_store(&(*child)->ended, 1);
+}
+
+void *test_child_blocks(void *arg)
+{
+    struct test_child *child __attribute__((cleanup(end_slowly))) = arg;
+
+    atomic_store(&child->started, 1);
+    strand_sleep(3600 * STRAND_S);
+    return arg;
+}
+
+void *test_child_waits(void *arg)
+{
+    struct test_child *child __attribute__((cleanup(end_slowly))) = arg;
+
+    atomic_store(&child->started, 1);
+    test_yield_until(&child->release, 1);
+    return arg;
+}
+
+void *test_child_resists(void *arg)
+{
+    struct test_child *child __attribute__((cleanup(end_slowly))) = arg;
+    STRAND_SHIELD;
+
+    atomic_store(&child->started, 1);
+    test_yield_until(&child->release, 1);
+    return arg;
+}
+
+strand test_spawn_started(strand_scope scope, strand_fn *fn, struct test_child *child)
+{
+    strand handle = strand_spawn(scope, fn, child);
+
+    test_yield_until(&child->started, 1);
+    return handle;
+}
+
+void *test_return(void *arg)
+{
+    return arg;
+}
+
+void *test_throw(void *text)
+{
+    strand_throw(&TEST_ERROR, "%s", text != NULL ? (const char *)text : "failed");
+}
+
+void *test_throw2(void *text)
+{
+    strand_throw(&TEST_ERROR2, "%s", text != NULL ? (const char *)text : "failed");
+}
+
+struct failing {
+    strand after; /* it fails when this one has ended; {0}: at once */
+    const char *text;
+};
+
+static void *fail_in_turn(void *arg)
+{
+    const struct failing *failing = arg;
+
+    if (strand_id(failing->after) != 0)
+        strand_wait(failing->after);
+    strand_throw(&TEST_ERROR, "%s", failing->text);
+}
+
+void test_spawn_failed(strand_scope scope, strand *children, int n)
+{
+    static const char *const texts[] = {"0", "1", "2", "3"};
+    STRAND_SHIELD;
+
+    for (int i = 0; i < n; i++) {
+        struct failing failing = {i > 0 ? children[i - 1] : (strand){{0, 0}}, texts[i]};
+        children[i] = strand_spawn_with(scope, NULL, fail_in_turn, &failing, sizeof(failing));
+    }
+    strand_wait(children[n - 1]);
+}
+
+int test_count_kind(const strand_exception *e, const strand_kind *kind)
+{
+    int n = strand_exception_kind(e) == kind;
+
+    for (size_t i = 0; strand_exception_suppressed(e, i) != NULL; i++)
+        n += test_count_kind(strand_exception_suppressed(e, i), kind);
+    return n;
+}

@@ -1,0 +1,284 @@
+/*
+ * The part of the harness that both runners share: checks, options, seeds, the event log. Children are in
+ * children.c, helper programs in program.c, the plain runner in plain.c. Nothing here blocks a thread for longer than a copy takes, and nothing needs
+ * more stack than a formatted line, because strands call it.
+ */
+#define TEST_HARNESS
+#include "test.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#define LOG_SIZE 65536
+
+static struct {
+    const struct test_case *running;
+    long seed; /* the body runs under this one; 0: none */
+    atomic_flag failing;
+    atomic_flag log_lock; /* held for the length of a copy, by code that does not suspend */
+    size_t log_length;
+    char log[LOG_SIZE];
+} test = {.failing = ATOMIC_FLAG_INIT, .log_lock = ATOMIC_FLAG_INIT};
+
+/* ---- checks --------------------------------------------------------------------------------------------------- */
+
+/* The first failure ends the process; whoever fails meanwhile on another thread stays here. */
+static void claim_failure(void)
+{
+    while (atomic_flag_test_and_set(&test.failing))
+        pause();
+}
+
+static void write_all(const char *text, size_t length)
+{
+    while (length > 0) {
+        ssize_t n = write(STDERR_FILENO, text, length);
+        if (n <= 0)
+            return;
+        text += n;
+        length -= (size_t)n;
+    }
+}
+
+/* Says where and what, one line, in one piece as far as the system allows. `what` may be as long as it likes. */
+STRAND_NORETURN static void fail(const char *file, int line, const char *what)
+{
+    char head[256];
+    const char *suite = test.running != NULL ? test.running->suite : "";
+    const char *name = test.running != NULL ? test.running->name : "";
+    int n = snprintf(head, sizeof(head), "%s:%d: %s.%s", file, line, suite, name);
+
+    if (test.seed != 0 && n > 0 && (size_t)n < sizeof(head))
+        snprintf(head + n, sizeof(head) - (size_t)n, " (STRAND_SEED=%ld)", test.seed);
+    write_all(head, strlen(head));
+    write_all(": ", 2);
+    write_all(what, strlen(what));
+    write_all("\n", 1);
+    abort();
+}
+
+void test_fail(const char *file, int line, const char *format, ...)
+{
+    static char what[2 * LOG_SIZE]; /* off the stack, which may be a strand's */
+    va_list args;
+
+    claim_failure();
+    va_start(args, format);
+    vsnprintf(what, sizeof(what), format, args);
+    va_end(args);
+    fail(file, line, what);
+}
+
+void test_check_eq(long long a, long long b, const char *text, const char *file, int line)
+{
+    if (a != b)
+        test_fail(file, line, "%s: %lld against %lld", text, a, b);
+}
+
+void test_check_ptr(const void *a, const void *b, const char *text, const char *file, int line)
+{
+    if (a != b)
+        test_fail(file, line, "%s: %p against %p", text, a, b);
+}
+
+void test_check_str(const char *a, const char *b, const char *text, const char *file, int line)
+{
+    if (a == NULL || b == NULL || strcmp(a, b) != 0)
+        test_fail(file, line, "%s: \"%s\" against \"%s\"", text, a != NULL ? a : "(null)", b != NULL ? b : "(null)");
+}
+
+void test_check_contains(const char *haystack, const char *needle, const char *text, const char *file, int line)
+{
+    if (haystack == NULL || needle == NULL || strstr(haystack, needle) == NULL)
+        test_fail(file, line, "%s: no \"%s\" in \"%s\"", text, needle != NULL ? needle : "(null)",
+                  haystack != NULL ? haystack : "(null)");
+}
+
+void test_check_kind(const strand_exception *e, const strand_kind *kind, const char *text, const char *file, int line)
+{
+    if (e == NULL)
+        test_fail(file, line, "%s: there is no exception and should be one of kind %s", text, kind->name);
+    if (strand_exception_kind(e) != kind)
+        test_fail(file, line, "%s: %s against %s, \"%s\"", text, strand_exception_kind(e)->name, kind->name,
+                  strand_exception_text(e));
+}
+
+/* A body that ends the process, be it with status 0, has not passed. */
+__attribute__((destructor)) static void check_that_the_body_returned(void)
+{
+    if (test.running != NULL)
+        CHECK_FAIL("the process has ended inside of the test");
+}
+
+/* ---- the event log ---------------------------------------------------------------------------------------------- */
+
+static void log_lock(void)
+{
+    while (atomic_flag_test_and_set_explicit(&test.log_lock, memory_order_acquire))
+        continue;
+}
+
+static void log_unlock(void)
+{
+    atomic_flag_clear_explicit(&test.log_lock, memory_order_release);
+}
+
+void test_log(const char *format, ...)
+{
+    char event[256];
+    va_list args;
+
+    va_start(args, format);
+    int n = vsnprintf(event, sizeof(event), format, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= sizeof(event))
+        CHECK_FAIL("an event has %d characters", n);
+
+    log_lock();
+    bool fits = test.log_length + (size_t)n + 2 <= LOG_SIZE;
+    if (fits) {
+        if (test.log_length > 0)
+            test.log[test.log_length++] = ' ';
+        memcpy(test.log + test.log_length, event, (size_t)n + 1);
+        test.log_length += (size_t)n;
+    }
+    log_unlock();
+    if (!fits)
+        CHECK_FAIL("the log is full");
+}
+
+bool test_log_is(const char *words)
+{
+    log_lock();
+    bool same = strcmp(test.log, words) == 0;
+    log_unlock();
+    return same;
+}
+
+void test_log_clear(void)
+{
+    log_lock();
+    test.log_length = 0;
+    test.log[0] = '\0';
+    log_unlock();
+}
+
+void test_check_log(const char *words, const char *file, int line)
+{
+    if (!test_log_is(words))
+        test_fail(file, line, "the log is \"%s\" and should be \"%s\"", test.log, words);
+}
+
+void test_log_leaving_(const char *const *text)
+{
+    test_log("%s", *text);
+}
+
+/* ---- the environment ---------------------------------------------------------------------------------------------- */
+
+static long environment_number(const char *name, long otherwise)
+{
+    const char *text = getenv(name);
+
+    return text != NULL && *text != '\0' ? strtol(text, NULL, 10) : otherwise;
+}
+
+static long seeds(void)
+{
+    return environment_number("STRAND_TEST_SEEDS", 0);
+}
+
+int test_threads(void)
+{
+    return (int)environment_number("STRAND_TEST_THREADS", seeds() > 0 ? 4 : 1);
+}
+
+long test_scale(long n)
+{
+    long scaled = n * environment_number("STRAND_TEST_SCALE", seeds() > 0 ? 1 : 100) / 100;
+
+    return scaled > 1 ? scaled : 1;
+}
+
+long test_seed(void)
+{
+    return test.seed;
+}
+
+struct strand_options test_options(void)
+{
+    const char *scheduler = getenv("STRAND_TEST_SCHED");
+
+    return (struct strand_options){
+        .size = sizeof(struct strand_options),
+        .threads = test_threads(),
+        .scheduler = scheduler != NULL && *scheduler != '\0' ? scheduler : "stealing",
+    };
+}
+
+/* ---- runs ------------------------------------------------------------------------------------------------------------ */
+
+void *test_run_on(int threads, strand_fn *fn, void *arg)
+{
+    struct strand_options options = test_options();
+
+    if (options.threads >= 0 && options.threads < threads)
+        options.threads = threads;
+    return strand_run(&options, fn, arg);
+}
+
+void *test_run(strand_fn *fn, void *arg)
+{
+    return test_run_on(1, fn, arg);
+}
+
+strand_exception *test_run_catching(strand_fn *fn, void *arg, void **result)
+{
+    strand_exception *uncaught = NULL;
+    struct strand_options options = test_options();
+
+    options.uncaught = &uncaught;
+    void *value = strand_run(&options, fn, arg);
+    if (result != NULL)
+        *result = value;
+    return uncaught;
+}
+
+static void *call_body(void *body)
+{
+    (*(void (*const *)(void))body)();
+    return NULL;
+}
+
+static void execute_once(const struct test_case *the_test)
+{
+    void (*body)(void) = the_test->body;
+
+    test_log_clear();
+    if (the_test->threads > 0)
+        test_run_on(the_test->threads, call_body, &body);
+    else
+        body();
+}
+
+bool test_is_skipped(const struct test_case *the_test)
+{
+    return the_test->real && seeds() > 0;
+}
+
+void test_execute(const struct test_case *the_test)
+{
+    test.running = the_test;
+    if (seeds() == 0)
+        execute_once(the_test);
+    for (test.seed = 1; test.seed <= seeds(); test.seed++) {
+        char text[32];
+        snprintf(text, sizeof(text), "%ld", test.seed);
+        setenv("STRAND_SEED", text, 1);
+        execute_once(the_test);
+    }
+    unsetenv("STRAND_SEED");
+    test.seed = 0;
+    test.running = NULL;
+}

@@ -1,0 +1,200 @@
+/*
+ * What a test is written with: one header, two runners.
+ *
+ *     #define SUITE scope
+ *     #include "test.h"
+ *
+ *     TEST(leaving_a_scope_cancels_and_waits_for_its_children)
+ *     {
+ *         CHECK_EQ(count(), 3);
+ *     }
+ *
+ *   TEST              the body runs outside of strands, and calls test_run
+ *   TEST_INSIDE       the body runs as the root strand of a test_run
+ *   TEST_RACE         the same, with four threads at least
+ *   TEST_REAL         as TEST, but left out when seeds are run: for tests of the real clock, of real
+ *                     threads, of plain threads, or of helper programs
+ *   TEST_REAL_INSIDE  both
+ *
+ * With -DTEST_CRITERION each is a Criterion test; with -DTEST_PLAIN the program has a main of its own (plain.c). Both
+ * run each test in a process of its own and end it after 120 s.
+ *
+ * The environment chooses what the same tests prove:
+ *
+ *   STRAND_TEST_THREADS=n  threads of the runs (default 1; with seeds 4, and they are played by one)
+ *   STRAND_TEST_SCHED=s    scheduler of the runs (default stealing)
+ *   STRAND_TEST_SCALE=p    per cent of the usual repetitions (default 100; with seeds 1, the seeds repeat already)
+ *   STRAND_TEST_SEEDS=n    run each body under the seeds 1 to n
+ *   STRAND_TEST_LIMIT=s    seconds that the plain runner gives a test (default 120)
+ */
+#ifndef TEST_H
+#define TEST_H
+
+#include "strand.h"
+#include "strand/pool.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEST_LIMIT_S 120
+
+/* ---- checks: any strand, any thread; a failed one prints what it saw and aborts the process of the test ---- */
+
+#define CHECK(condition) ((condition) ? (void)0 : test_fail(__FILE__, __LINE__, "%s", "not true: " #condition))
+#define CHECK_EQ(a, b) test_check_eq((long long)(a), (long long)(b), #a " == " #b, __FILE__, __LINE__)
+#define CHECK_PTR(a, b) test_check_ptr((a), (b), #a " == " #b, __FILE__, __LINE__)
+#define CHECK_STR(a, b) test_check_str((a), (b), #a " == " #b, __FILE__, __LINE__)
+#define CHECK_CONTAINS(haystack, needle)                                                                               \
+    test_check_contains((haystack), (needle), #haystack " contains " #needle, __FILE__, __LINE__)
+#define CHECK_FAIL(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)
+/* Whether the events logged so far are these words, and no others. */
+#define CHECK_LOG(words) test_check_log((words), __FILE__, __LINE__)
+/* Whether e is an exception of this very kind. */
+#define CHECK_KIND(e, kind) test_check_kind((e), (kind), #e, __FILE__, __LINE__)
+
+/* ---- runs ------------------------------------------------------------------------------------------------- */
+
+/** The options that the environment asks for, to be changed further. */
+struct strand_options test_options(void);
+/** strand_run with these options: an exception that leaves fn ends the test. */
+void *test_run(strand_fn *fn, void *arg);
+/** The exception that left fn, which the caller owns, or NULL; *result (may be NULL) is what fn returned. */
+strand_exception *test_run_catching(strand_fn *fn, void *arg, void **result);
+/** test_run with no fewer than so many threads. */
+void *test_run_on(int threads, strand_fn *fn, void *arg);
+
+/** How many threads test_options asks for, real or played. */
+int test_threads(void);
+/** n scaled by STRAND_TEST_SCALE, at least 1. */
+long test_scale(long n);
+/** The seed that the body runs under now; 0 if none. */
+long test_seed(void);
+
+/* ---- what tests share ------------------------------------------------------------------------------------- */
+
+/** Append one event, a word or several, to the log of the test, which is empty at its start. Any thread. */
+void test_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/** Whether the events so far, with blanks between them, are these. Any thread. */
+bool test_log_is(const char *words);
+/** Forget the events so far. Any thread. */
+void test_log_clear(void);
+
+/** Let others run until *flag is value, by yielding, and by sleeping so that time goes on where it is virtual. From a
+ *  strand; blocks no thread. */
+STRAND_BLOCKS void test_yield_until(const _Atomic int *flag, int value);
+
+/* Log the text when the block is left, by whatever way. */
+#define TEST_LEAVING(text) TEST_LEAVING_(text, __COUNTER__)
+/* A small number as an argument or a result. */
+#define TEST_PTR(n) ((void *)(intptr_t)(n))
+
+extern const strand_kind TEST_ERROR;  /* below STRAND_ERROR */
+extern const strand_kind TEST_ERROR2; /* the same, unrelated to TEST_ERROR */
+
+/* ---- children for all purposes. Each sets started when it runs, and ended, after some more switches, when it is left
+ *      by whatever way. A struct test_child starts as zeros and outlives the strand. ---------------------------- */
+
+struct test_child {
+    _Atomic int started, release, ended;
+};
+/** Sleeps for an hour; returns its argument. */
+void *test_child_blocks(void *child);
+/** Lets others run until release is 1; returns its argument. Interruptible. */
+void *test_child_waits(void *child);
+/** The same in a shield; it looks for no interruption after it. */
+void *test_child_resists(void *child);
+/** Spawn such a child and let it run into what it does. */
+strand test_spawn_started(strand_scope scope, strand_fn *fn, struct test_child *child);
+
+/** Spawn n children (4 at most) that throw TEST_ERROR, one after the other, with the texts "0", "1", ... Returns when all
+ *  have ended. The owner is shielded meanwhile. */
+void test_spawn_failed(strand_scope scope, strand *children, int n);
+/** How many exceptions of this very kind there are in e, in what is suppressed in it, and so on. */
+int test_count_kind(const strand_exception *e, const strand_kind *kind);
+
+/** Returns its argument at once. */
+void *test_return(void *arg);
+/** Throws TEST_ERROR, or TEST_ERROR2, with the argument as its text (NULL: "failed"). */
+void *test_throw(void *text);
+void *test_throw2(void *text);
+
+/* ---- helper programs: for what ends the program. tests/programs/NAME.c is built to TEST_PROGRAMS "/NAME" --- */
+
+struct test_output {
+    int status;      /* the exit status, or the number of the signal */
+    bool signalled;  /* a signal ended it */
+    char out[65536]; /* what it wrote to standard output, and to standard error: text, cut to fit */
+    char err[65536];
+};
+/** Run a helper program with one argument (NULL: none) and wait for its end, for 30 s at most; from a TEST_REAL. */
+void test_program(struct test_output *output, const char *name, const char *arg);
+
+/* ---- behind the macros ------------------------------------------------------------------------------------ */
+
+struct test_case {
+    const char *suite, *name;
+    void (*body)(void);
+    bool real;
+    int threads; /* 0: the body runs outside of strands; else as a root strand, on so many threads at least */
+    struct test_case *next;
+};
+
+STRAND_NORETURN void test_fail(const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void test_check_eq(long long a, long long b, const char *text, const char *file, int line);
+void test_check_ptr(const void *a, const void *b, const char *text, const char *file, int line);
+void test_check_str(const char *a, const char *b, const char *text, const char *file, int line);
+void test_check_contains(const char *haystack, const char *needle, const char *text, const char *file, int line);
+void test_check_log(const char *words, const char *file, int line);
+void test_check_kind(const strand_exception *e, const strand_kind *kind, const char *text, const char *file, int line);
+void test_log_leaving_(const char *const *text);
+
+#define TEST_LEAVING_(text, n) TEST_LEAVING2_(text, n)
+#define TEST_LEAVING2_(text, n)                                                                                        \
+    const char *const test_leaving_##n __attribute__((cleanup(test_log_leaving_), unused)) = text
+
+/* Run the body, once or under each seed. */
+void test_execute(const struct test_case *test);
+/* Whether test_execute would have to leave it out. */
+bool test_is_skipped(const struct test_case *test);
+/* Make it known to the plain runner. */
+void test_register(struct test_case *test);
+
+#define TEST_STRING2_(x) #x
+#define TEST_STRING_(x) TEST_STRING2_(x)
+#define TEST_CASE_(name, real, threads)                                                                                \
+    static void test_body_##name(void);                                                                                \
+    static struct test_case test_case_##name = {TEST_STRING_(SUITE), #name, test_body_##name, real, threads, NULL};    \
+    TEST_RUNNER_(SUITE, name)                                                                                          \
+    static void test_body_##name(void)
+
+#define TEST(name) TEST_CASE_(name, false, 0)
+#define TEST_INSIDE(name) TEST_CASE_(name, false, 1)
+#define TEST_RACE(name) TEST_CASE_(name, false, 4)
+#define TEST_REAL(name) TEST_CASE_(name, true, 0)
+#define TEST_REAL_INSIDE(name) TEST_CASE_(name, true, 1)
+
+#if defined(TEST_CRITERION)
+#include <criterion/criterion.h>
+#define TEST_RUNNER_(suite, name) TEST_RUNNER2_(suite, name)
+#define TEST_RUNNER2_(suite, name)                                                                                     \
+    Test(suite, name, .timeout = TEST_LIMIT_S)                                                                         \
+    {                                                                                                                  \
+        if (test_is_skipped(&test_case_##name))                                                                        \
+            cr_skip_test("needs real threads, the real clock or a program");                                           \
+        test_execute(&test_case_##name);                                                                               \
+    }
+#elif defined(TEST_PLAIN)
+#define TEST_RUNNER_(suite, name)                                                                                      \
+    __attribute__((constructor)) static void test_register_##name(void)                                                \
+    {                                                                                                                  \
+        test_register(&test_case_##name);                                                                              \
+    }
+#elif !defined(TEST_HARNESS)
+#error "compile tests with -DTEST_CRITERION or -DTEST_PLAIN"
+#endif
+
+#endif

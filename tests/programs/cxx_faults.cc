@@ -1,0 +1,75 @@
+/*
+ * C++ exceptions where they must not go. The argument says which.
+ */
+#include "strand.h"
+#include "strand/pool.h"
+
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+namespace {
+
+void *lose_std(void *)
+{
+    throw std::runtime_error("parcel lost");
+}
+
+void *lose_ours(void *arg)
+{
+    if (arg == nullptr)
+        strand_throw(&STRAND_ERROR, "parcel lost");
+    return arg;
+}
+
+void carry() noexcept
+{
+    lose_ours(nullptr);
+}
+
+void *carry_noexcept(void *arg)
+{
+    carry();
+    return arg;
+}
+
+void *spawn_courier(void *fn)
+{
+    strand_attr attr = {};
+    attr.size = sizeof attr;
+    attr.name = "courier";
+    STRAND_SCOPE(scope);
+    return strand_join(strand_spawn_with(scope, &attr, reinterpret_cast<strand_fn *>(fn), nullptr, 0));
+}
+
+void catch_std(const char *where)
+{
+    try {
+        lose_std(nullptr);
+    } catch (const std::runtime_error &) {
+        std::printf("caught %s; ", where);
+    }
+}
+
+void *catch_inside(void *arg)
+{
+    catch_std("inside");
+    return arg;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "none";
+    if (std::strcmp(what, "none") == 0) {
+        catch_std("outside");
+        strand_run(nullptr, catch_inside, nullptr);
+        catch_std("outside");
+        return 0;
+    }
+    strand_fn *fn = std::strcmp(what, "foreign") == 0 ? lose_std : carry_noexcept;
+    strand_run(nullptr, spawn_courier, reinterpret_cast<void *>(fn));
+    std::puts("still alive");
+    return 0;
+}

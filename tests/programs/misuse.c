@@ -1,0 +1,318 @@
+/*
+ * One misuse per argument. The hook writes what it is told to standard output; the report of the library goes to
+ * standard error; then the program has to end by abort().
+ */
+#include "strand.h"
+#include "strand/io.h"
+#include "strand/pool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOINLINE __attribute__((noinline))
+#define FOREVER (3600 * STRAND_S)
+
+static void *return_arg(void *arg)
+{
+    return arg;
+}
+
+static void *sleep_forever(void *arg)
+{
+    strand_sleep(FOREVER);
+    return arg;
+}
+
+static NOINLINE strand spawn_it_here(strand_scope scope, strand_fn *fn, void *arg)
+{
+    strand child = strand_spawn(scope, fn, arg);
+    __asm__ volatile("");
+    return child;
+}
+
+/* ---- handles -------------------------------------------------------------------------------- */
+
+static void *join_twice(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = spawn_it_here(scope, return_arg, arg);
+    strand_join(child);
+    return strand_join(child);
+}
+
+static void *join_nobody(void *arg)
+{
+    strand_join((strand){0});
+    return arg;
+}
+
+static strand_scope stale;
+
+static NOINLINE void open_and_leave_a_scope(void)
+{
+    STRAND_SCOPE_OPEN(scope);
+    stale = scope;
+}
+
+static void *spawn_into_a_stale_scope(void *arg)
+{
+    open_and_leave_a_scope();
+    strand_spawn(stale, return_arg, arg);
+    return arg;
+}
+
+static void *join_a_stale_scope(void *arg)
+{
+    open_and_leave_a_scope();
+    strand_scope_join(stale);
+    return arg;
+}
+
+static strand earlier;
+
+static void *remember_a_strand(void *arg)
+{
+    STRAND_SCOPE(scope);
+    earlier = spawn_it_here(scope, return_arg, arg);
+    strand_join(earlier);
+    return arg;
+}
+
+static void *join_a_strand_of_an_ended_run(void *arg)
+{
+    return strand_join(*(strand *)arg);
+}
+
+/* ---- ownership ------------------------------------------------------------------------------ */
+
+static void *spawn_into(void *scope)
+{
+    strand_spawn(*(strand_scope *)scope, return_arg, NULL);
+    return NULL;
+}
+
+static void *spawn_into_a_foreign_scope(void *arg)
+{
+    STRAND_SCOPE(mine);
+    strand_join(strand_spawn(mine, spawn_into, &mine));
+    return arg;
+}
+
+static void *cancel_scope(void *scope)
+{
+    strand_scope_cancel(*(strand_scope *)scope, NULL);
+    return NULL;
+}
+
+static void *cancel_a_foreign_scope(void *arg)
+{
+    STRAND_SCOPE(mine);
+    strand_join(strand_spawn(mine, cancel_scope, &mine));
+    return arg;
+}
+
+static void *join_other(void *other)
+{
+    return strand_join(*(strand *)other);
+}
+
+static void *join_a_strand_of_another_owner(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = spawn_it_here(scope, return_arg, arg);
+    strand_join(strand_spawn(scope, join_other, &child));
+    return arg;
+}
+
+static strand_scope low;
+static _Atomic int low_is_open;
+
+static void *open_a_scope_below(void *arg)
+{
+    STRAND_SCOPE_OPEN(scope);
+    low = scope;
+    low_is_open = 1;
+    strand_sleep(FOREVER);
+    return arg;
+}
+
+static void *hand_off_below_itself(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = spawn_it_here(scope, open_a_scope_below, arg);
+    while (!low_is_open)
+        strand_yield();
+    strand_hand_off(child, low);
+    return arg;
+}
+
+static void *join_after_hand_off(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = spawn_it_here(scope, sleep_forever, arg);
+    strand_spawn(scope, open_a_scope_below, arg);
+    while (!low_is_open)
+        strand_yield();
+    strand_hand_off(child, low);
+    return strand_join(child);
+}
+
+static void *hand_off_other(void *other)
+{
+    STRAND_SCOPE_OPEN(open);
+    strand_hand_off(*(strand *)other, open);
+    return NULL;
+}
+
+static void *hand_off_a_strand_of_another_owner(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = spawn_it_here(scope, sleep_forever, arg);
+    strand_join(strand_spawn(scope, hand_off_other, &child));
+    return arg;
+}
+
+/* ---- blocking where it is not allowed ------------------------------------------------------- */
+
+static NOINLINE void block_in_the_section(void)
+{
+    strand_sleep(STRAND_MS);
+    __asm__ volatile("");
+}
+
+static NOINLINE void *block_in_no_suspend(void *arg)
+{
+    STRAND_NO_SUSPEND;
+    block_in_the_section();
+    return arg;
+}
+
+static void *yield_in_no_suspend(void *arg)
+{
+    STRAND_NO_SUSPEND;
+    strand_yield();
+    return arg;
+}
+
+static void *join_in_no_suspend(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, return_arg, arg);
+    STRAND_NO_SUSPEND;
+    return strand_join(child);
+}
+
+static void *block_after_an_inner_section(void *arg)
+{
+    STRAND_NO_SUSPEND;
+    {
+        STRAND_NO_SUSPEND;
+    }
+    strand_yield();
+    return arg;
+}
+
+static void *wait_for_itself(void *arg)
+{
+    strand_wait(strand_self());
+    return arg;
+}
+
+static void *run_inside_a_strand(void *arg)
+{
+    return strand_run(NULL, return_arg, arg);
+}
+
+/* ---- throwing ------------------------------------------------------------------------------- */
+
+static void *throw_interrupted_by_hand(void *arg)
+{
+    (void)arg;
+    strand_throw(&STRAND_INTERRUPTED, "by hand");
+}
+
+static void *throw_below_interrupted_by_hand(void *arg)
+{
+    static const strand_kind MINE = {"mine", &STRAND_INTERRUPTED};
+    (void)arg;
+    strand_throw(&MINE, "by hand");
+}
+
+/* ---- policies, sizes ------------------------------------------------------------------------ */
+
+static void *take_the_first_of_no_children(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_FIRST_WINS);
+    strand_scope_first(scope, NULL);
+    return arg;
+}
+
+static void *spawn_with_attributes_of_no_size(void *arg)
+{
+    strand_attr attr = {.name = "sizeless"};
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn_with(scope, &attr, return_arg, arg, 0));
+    return arg;
+}
+
+static const struct {
+    const char *name;
+    strand_fn *root;
+} inside[] = {
+    {"join_twice", join_twice},
+    {"join_nobody", join_nobody},
+    {"spawn_into_a_stale_scope", spawn_into_a_stale_scope},
+    {"join_a_stale_scope", join_a_stale_scope},
+    {"spawn_into_a_foreign_scope", spawn_into_a_foreign_scope},
+    {"cancel_a_foreign_scope", cancel_a_foreign_scope},
+    {"join_a_strand_of_another_owner", join_a_strand_of_another_owner},
+    {"join_after_hand_off", join_after_hand_off},
+    {"hand_off_below_itself", hand_off_below_itself},
+    {"hand_off_a_strand_of_another_owner", hand_off_a_strand_of_another_owner},
+    {"block_in_no_suspend", block_in_no_suspend},
+    {"yield_in_no_suspend", yield_in_no_suspend},
+    {"join_in_no_suspend", join_in_no_suspend},
+    {"block_after_an_inner_section", block_after_an_inner_section},
+    {"wait_for_itself", wait_for_itself},
+    {"run_inside_a_strand", run_inside_a_strand},
+    {"throw_interrupted_by_hand", throw_interrupted_by_hand},
+    {"throw_below_interrupted_by_hand", throw_below_interrupted_by_hand},
+    {"take_the_first_of_no_children", take_the_first_of_no_children},
+    {"spawn_with_attributes_of_no_size", spawn_with_attributes_of_no_size},
+};
+
+static void tell(const struct strand_misuse *misuse, void *arg)
+{
+    printf("hook %s: function=%s; what=%s; made=%s\n", (const char *)arg, misuse->function, misuse->what, misuse->made);
+    fflush(stdout);
+}
+
+static void run_outside(const char *name, const strand_options *options)
+{
+    strand_options sizeless = {.threads = 1};
+    if (strcmp(name, "yield_on_a_plain_thread") == 0)
+        strand_yield();
+    else if (strcmp(name, "throw_on_a_plain_thread") == 0)
+        strand_throw(&STRAND_ERROR, "from outside");
+    else if (strcmp(name, "offload_on_a_plain_thread") == 0)
+        strand_offload(return_arg, NULL);
+    else if (strcmp(name, "run_with_options_of_no_size") == 0)
+        strand_run(&sizeless, return_arg, NULL);
+    else if (strcmp(name, "join_a_strand_of_an_ended_run") == 0) {
+        strand_run(options, remember_a_strand, NULL);
+        strand_run(options, join_a_strand_of_an_ended_run, &earlier);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+    strand_options options = {.size = sizeof options, .on_misuse = tell, .hook_arg = "told"};
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
+        if (strcmp(name, inside[i].name) == 0)
+            strand_run(&options, inside[i].root, NULL);
+    run_outside(name, &options);
+    puts("still alive");
+    return 0;
+}

@@ -1,0 +1,75 @@
+/*
+ * An exception leaves the root strand and nobody wants it: the program has to end. The argument says whose it is.
+ */
+#include "strand.h"
+#include "strand/pool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const strand_kind SPILL = {"spill", &STRAND_ERROR};
+
+static void say_clean_up(int *unused)
+{
+    (void)unused;
+    puts("clean-up of the root ran");
+    fflush(stdout);
+}
+
+static __attribute__((noinline)) void *pour(void *arg)
+{
+    const struct strand_throw_info info = {.code = -ENOSPC};
+    strand_throw_with(&SPILL, &info, "glass %d is full", 3);
+    return arg;
+}
+
+static void *root_throws(void *arg)
+{
+    int x __attribute__((cleanup(say_clean_up), unused)) = 0;
+    pour(arg);
+    return arg;
+}
+
+/* The child fails, nobody joins it, the root sleeps. */
+static void *grandparent_of_pour(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn_with(scope, STRAND_ATTR(.name = "barkeeper"), pour, arg, 0);
+    strand_sleep(3600 * STRAND_S);
+    return arg;
+}
+
+static void *grandchild_fails(void *arg)
+{
+    int x __attribute__((cleanup(say_clean_up), unused)) = 0;
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, grandparent_of_pour, arg));
+    return arg;
+}
+
+static void *sleep_forever(void *arg)
+{
+    strand_sleep(3600 * STRAND_S);
+    return arg;
+}
+
+static void *leaves_a_child(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn_with(scope, STRAND_ATTR(.name = "forgotten"), sleep_forever, arg, 0);
+    return arg;
+}
+
+int main(int argc, char **argv)
+{
+    const char *who = argc > 1 ? argv[1] : "root";
+    strand_fn *root = root_throws;
+    if (strcmp(who, "grandchild") == 0)
+        root = grandchild_fails;
+    else if (strcmp(who, "live") == 0)
+        root = leaves_a_child;
+    strand_run(NULL, root, NULL);
+    puts("still alive");
+    return 0;
+}

@@ -1,0 +1,500 @@
+/*
+ * Cancelling a strand: a lasting state that is asked for, not an end that is forced. What an interruption does inside of the
+ * strand is in interruption.c.
+ */
+#define SUITE cancel
+#include "test.h"
+
+static void *join_child(void *child)
+{
+    return strand_join(*(strand *)child);
+}
+
+/* ---- what a cancel does --------------------------------------------------------------------------- */
+
+TEST_INSIDE(a_parent_cancels_a_child_and_the_child_ends)
+{
+    struct test_child blocked = {0};
+    STRAND_SCOPE(s);
+    strand child = test_spawn_started(s, test_child_blocks, &blocked);
+    strand_cancel(child, NULL);
+    strand_wait(child);
+    CHECK_EQ(blocked.ended, 1);
+}
+
+TEST_INSIDE(a_cancel_does_not_wait)
+{
+    struct test_child resisting = {0};
+    STRAND_SCOPE(s);
+    strand child = test_spawn_started(s, test_child_resists, &resisting);
+    strand_cancel(child, NULL);
+    CHECK(!strand_ended(child));
+    resisting.release = 1;
+    CHECK_PTR(strand_join(child), &resisting);
+}
+
+/* The one that is joined only afterwards has been cancelled all the same. */
+TEST_INSIDE(a_cancelled_strand_does_not_end_at_once_but_when_it_next_blocks)
+{
+    struct test_child resisting = {0};
+    STRAND_SCOPE(s);
+    strand child = test_spawn_started(s, test_child_resists, &resisting);
+    strand_cancel(child, NULL);
+    for (int i = 0; i < 50; i++) {
+        strand_yield();
+        CHECK(!strand_ended(child));
+    }
+    resisting.release = 1;
+    CHECK_PTR(strand_join(child), &resisting);
+}
+
+static void *start_then_check(void *started)
+{
+    atomic_store((_Atomic int *)started, 1);
+    strand_checkpoint();
+    CHECK_FAIL("a checkpoint has let a cancelled strand pass");
+}
+
+/* It owns its arguments, so somebody has to run it. */
+TEST_INSIDE(a_strand_that_is_born_cancelled_runs_to_its_first_interruptible_operation)
+{
+    for (int i = 0; i < 100; i++) {
+        _Atomic int started = 0;
+        {
+            STRAND_SCOPE(s);
+            strand_scope_cancel(s, NULL);
+            strand child = strand_spawn(s, start_then_check, &started);
+            strand_wait(child);
+        }
+        CHECK_EQ(started, 1);
+    }
+}
+
+static void *set_and_wait(void *arg)
+{
+    struct test_child *child = arg;
+    atomic_store(&child->started, 1);
+    test_yield_until(&child->release, 1);
+    return NULL;
+}
+
+TEST_INSIDE(a_strand_that_is_cancelled_before_its_start_still_starts)
+{
+    for (int i = 0; i < 100; i++) {
+        struct test_child child = {0};
+        {
+            STRAND_SCOPE(s);
+            strand_cancel(strand_spawn(s, set_and_wait, &child), NULL);
+        }
+        CHECK_EQ(child.started, 1);
+    }
+}
+
+static void *leave_three_frames(void *unused)
+{
+    TEST_LEAVING("outer");
+    {
+        TEST_LEAVING("middle");
+        {
+            TEST_LEAVING("inner");
+            strand_sleep(3600 * STRAND_S);
+        }
+    }
+    return unused;
+}
+
+TEST_INSIDE(clean_ups_run_when_a_cancelled_strand_is_left)
+{
+    {
+        STRAND_SCOPE(s);
+        strand child = strand_spawn(s, leave_three_frames, NULL);
+        strand_yield();
+        strand_cancel(child, NULL);
+    }
+    CHECK_LOG("inner middle outer");
+}
+
+/* ---- who may cancel whom ------------------------------------------------------------------------------ */
+
+static void *cancel_handle(void *handle)
+{
+    strand_cancel(*(strand *)handle, "sibling rivalry");
+    return NULL;
+}
+
+TEST_INSIDE(a_sibling_may_cancel_and_is_named)
+{
+    struct test_child blocked = {0};
+    STRAND_SCOPE(s);
+    strand child = test_spawn_started(s, test_child_blocks, &blocked);
+    strand rival = strand_spawn_with(s, STRAND_ATTR(.name = "rival"), cancel_handle, &child, 0);
+    strand_join(rival);
+    strand_exception *e = strand_try(join_child, &child, NULL);
+    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+    CHECK_STR(strand_exception_who(e), "rival");
+    CHECK_STR(strand_exception_why(e), "sibling rivalry");
+    strand_exception_release(e);
+}
+
+static void *cancel_itself(void *unused)
+{
+    strand_cancel(strand_self(), "enough");
+    strand_checkpoint();
+    return unused;
+}
+
+TEST_INSIDE(a_strand_may_cancel_itself)
+{
+    STRAND_SCOPE(s);
+    strand child = strand_spawn_with(s, STRAND_ATTR(.name = "self"), cancel_itself, NULL, 0);
+    strand_exception *e = strand_try(join_child, &child, NULL);
+    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+    CHECK_STR(strand_exception_who(e), "self");
+    CHECK_STR(strand_exception_why(e), "enough");
+    strand_exception_release(e);
+}
+
+static void *cancel_while_cancelled(void *other)
+{
+    strand_cancel(strand_self(), NULL);
+    strand_cancel(*(strand *)other, "last words");
+    return TEST_PTR(1);
+}
+
+TEST_INSIDE(a_cancelled_strand_may_cancel_others)
+{
+    struct test_child blocked = {0};
+    STRAND_SCOPE(s);
+    strand child = test_spawn_started(s, test_child_blocks, &blocked);
+    CHECK_PTR(strand_join(strand_spawn(s, cancel_while_cancelled, &child)), TEST_PTR(1));
+    strand_exception *e = strand_try(join_child, &child, NULL);
+    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+    CHECK_STR(strand_exception_why(e), "last words");
+    strand_exception_release(e);
+}
+
+/* ---- handles of strands that have ended ------------------------------------------------------------------ */
+
+TEST_INSIDE(cancelling_a_strand_that_has_ended_changes_nothing)
+{
+    STRAND_SCOPE(s);
+    strand child = strand_spawn(s, test_return, TEST_PTR(5));
+    strand_wait(child);
+    strand_cancel(child, "too late");
+    CHECK_PTR(strand_join(child), TEST_PTR(5));
+}
+
+TEST_INSIDE(cancelling_a_failed_strand_does_not_make_its_failure_a_cancellation)
+{
+    STRAND_SCOPE_WITH(s, STRAND_COLLECT);
+    strand child = strand_spawn(s, test_throw, "before");
+    strand_wait(child);
+    strand_cancel(child, "too late");
+    strand_exception *e = strand_try(join_child, &child, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    CHECK_STR(strand_exception_text(e), "before");
+    strand_exception_release(e);
+}
+
+/* Its control block serves another strand by then, which has to stay unharmed. */
+TEST_INSIDE(cancelling_by_a_stale_handle_harms_nobody)
+{
+    STRAND_SCOPE(s);
+    strand old = strand_spawn(s, test_return, NULL);
+    strand_join(old);
+    for (int i = 0; i < 50; i++) {
+        struct test_child child = {0};
+        strand other = test_spawn_started(s, test_child_waits, &child);
+        strand_cancel(old, "wrong one");
+        child.release = 1;
+        CHECK_PTR(strand_join(other), &child);
+    }
+}
+
+static strand old_root;
+
+static void *note_root(void *unused)
+{
+    old_root = strand_self();
+    return unused;
+}
+
+static void *use_old_root(void *unused)
+{
+    CHECK(strand_ended(old_root));
+    strand_wait(old_root);
+    strand_cancel(old_root, NULL);
+    strand_checkpoint();
+    return unused;
+}
+
+TEST(handles_of_a_run_that_has_ended_are_stale)
+{
+    test_run(note_root, NULL);
+    test_run(use_old_root, NULL);
+}
+
+/* ---- the tree --------------------------------------------------------------------------------------------- */
+
+static void *resist_over_a_child(void *children)
+{
+    struct test_child *own = children, *childs = own + 1;
+    STRAND_SCOPE(s);
+    strand child = test_spawn_started(s, test_child_waits, childs);
+    test_child_resists(own);
+    return strand_join(child);
+}
+
+TEST_INSIDE(a_cancel_does_not_run_ahead_into_children)
+{
+    struct test_child children[2] = {{0}};
+    STRAND_SCOPE(s);
+    strand parent = test_spawn_started(s, resist_over_a_child, children);
+    strand_cancel(parent, NULL);
+    for (int i = 0; i < 50; i++) {
+        strand_yield();
+        CHECK_EQ(children[1].ended, 0);
+    }
+    children[0].release = 1;
+    strand_wait(parent);
+    CHECK_EQ(children[1].ended, 1);
+}
+
+struct node {
+    struct test_child child;
+    struct node *tree; /* the children of tree[i] are tree[2 * i] and tree[2 * i + 1]; there is no tree[0] */
+    long size;
+};
+
+static void *grow(void *arg)
+{
+    struct node *node = arg;
+    long first = 2 * (node - node->tree);
+    STRAND_SCOPE(s);
+    for (long i = first; i <= first + 1 && i < node->size; i++)
+        strand_spawn(s, grow, &node->tree[i]);
+    test_child_blocks(&node->child);
+    return NULL;
+}
+
+static struct node *seed_tree(long size)
+{
+    struct node *tree = calloc((size_t)size, sizeof(*tree));
+    for (long i = 1; i < size; i++)
+        tree[i] = (struct node){.tree = tree, .size = size};
+    return tree;
+}
+
+/* Cancel and wait is all it takes to know that nothing is left of what a strand has started. */
+TEST_RACE(after_cancelling_and_waiting_all_work_of_a_strand_has_ended)
+{
+    long size = test_scale(2000) + 1;
+    struct node *tree = seed_tree(size);
+    STRAND_SCOPE(s);
+    strand top = strand_spawn(s, grow, &tree[1]);
+    for (long i = 1; i < size; i++)
+        test_yield_until(&tree[i].child.started, 1);
+    strand_cancel(top, "felled");
+    strand_wait(top);
+    for (long i = 1; i < size; i++)
+        CHECK_EQ(tree[i].child.ended, 1);
+    free(tree);
+}
+
+/* It is cancelled while it still grows, so some strands are never spawned; but each that started has ended. */
+TEST_RACE(cancelling_races_with_spawning)
+{
+    for (long n = 0; n < test_scale(200); n++) {
+        struct node *tree = seed_tree(64);
+        STRAND_SCOPE(s);
+        strand top = strand_spawn(s, grow, &tree[1]);
+        for (long i = 0; i < n % 10; i++)
+            strand_yield();
+        strand_cancel(top, NULL);
+        strand_wait(top);
+        for (long i = 1; i < 64; i++)
+            CHECK_EQ(tree[i].child.ended, tree[i].child.started);
+        free(tree);
+    }
+}
+
+/* ---- races --------------------------------------------------------------------------------------------------- */
+
+static void *yield_and_return(void *times)
+{
+    for (intptr_t i = 0; i < (intptr_t)times; i++)
+        strand_yield();
+    return times;
+}
+
+static void *yield_and_throw(void *times)
+{
+    yield_and_return(times);
+    strand_throw(&TEST_ERROR, "own error");
+}
+
+/* The outcomes that are allowed, and no fourth. */
+static void check_outcome(strand child, void *value)
+{
+    void *result = TEST_PTR(-1);
+    strand_exception *e = strand_try(join_child, &child, &result);
+    if (e == NULL)
+        CHECK_PTR(result, value);
+    else if (strand_exception_is(e, &STRAND_CHILD_CANCELLED))
+        CHECK_STR(strand_exception_why(e), "race");
+    else
+        CHECK_STR(strand_exception_text(e), "own error");
+    strand_exception_release(e);
+}
+
+TEST_RACE(a_cancel_races_with_the_end_of_the_strand)
+{
+    STRAND_SCOPE(s);
+    for (long i = 0; i < test_scale(5000); i++) {
+        strand child = strand_spawn(s, yield_and_return, TEST_PTR(i % 4));
+        for (int n = 0; n < i % 5; n++)
+            strand_yield();
+        strand_cancel(child, "race");
+        check_outcome(child, TEST_PTR(i % 4));
+    }
+}
+
+/* In a collecting scope, where failures interrupt nobody. */
+TEST_RACE(a_cancel_races_with_a_failure)
+{
+    STRAND_SCOPE_WITH(s, STRAND_COLLECT);
+    for (long i = 0; i < test_scale(3000); i++) {
+        strand child = strand_spawn(s, yield_and_throw, TEST_PTR(i % 4));
+        for (int n = 0; n < i % 5; n++)
+            strand_yield();
+        strand_cancel(child, "race");
+        check_outcome(child, NULL);
+    }
+}
+
+struct rival {
+    strand victim;
+    const char *why;
+};
+
+static void *cancel_victim(void *arg)
+{
+    struct rival *rival = arg;
+    strand_cancel(rival->victim, rival->why);
+    return NULL;
+}
+
+/* One of the two is told, as a whole: not the name of one with the reason of the other. */
+TEST_RACE(two_cancels_race_and_one_of_them_is_told)
+{
+    STRAND_SCOPE(s);
+    for (long i = 0; i < test_scale(2000); i++) {
+        struct test_child blocked = {0};
+        strand victim = strand_spawn(s, test_child_blocks, &blocked);
+        struct rival one = {victim, "one"}, two = {victim, "two"};
+        strand first = strand_spawn_with(s, STRAND_ATTR(.name = "one"), cancel_victim, &one, 0);
+        strand second = strand_spawn_with(s, STRAND_ATTR(.name = "two"), cancel_victim, &two, 0);
+        strand_exception *e = strand_try(join_child, &victim, NULL);
+        CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+        CHECK_STR(strand_exception_who(e), strand_exception_why(e));
+        CHECK(strand_exception_who(e)[0] != '\0');
+        strand_exception_release(e);
+        strand_join(first);
+        strand_join(second);
+    }
+}
+
+static void *cancel_again_and_again(void *arg)
+{
+    struct rival *rival = arg;
+    while (!strand_ended(rival->victim)) {
+        strand_cancel(rival->victim, rival->why);
+        strand_yield();
+    }
+    strand_cancel(rival->victim, rival->why);
+    return NULL;
+}
+
+/* The handle goes stale under their hands, and is soon that of another strand's control block. */
+TEST_RACE(cancels_race_with_a_join_that_consumes_the_strand)
+{
+    STRAND_SCOPE(s);
+    for (long i = 0; i < test_scale(1000); i++) {
+        strand victim = strand_spawn(s, yield_and_return, TEST_PTR(3));
+        struct rival rival = {victim, "race"};
+        strand rivals[3];
+        for (int n = 0; n < 3; n++)
+            rivals[n] = strand_spawn(s, cancel_again_and_again, &rival);
+        check_outcome(victim, TEST_PTR(3));
+        CHECK_PTR(strand_join(strand_spawn(s, yield_and_return, TEST_PTR(2))), TEST_PTR(2));
+        for (int n = 0; n < 3; n++)
+            strand_join(rivals[n]);
+    }
+}
+
+static void *leave_with_children(void *handles)
+{
+    struct rival *rivals = handles;
+    struct test_child blocked[3] = {{0}};
+    STRAND_SCOPE(s);
+    for (int n = 0; n < 3; n++)
+        rivals[n] = (struct rival){strand_spawn(s, test_child_blocks, &blocked[n]), "race"};
+    STRAND_SCOPE(others);
+    for (int n = 0; n < 3; n++)
+        strand_spawn(others, cancel_again_and_again, &rivals[n]);
+    strand_scope_cancel(s, NULL);
+    return NULL;
+}
+
+/* `others` is left first and cancelled with it, but each of its strands cancels at least once. */
+TEST_RACE(cancels_by_others_race_with_the_owners_leaving)
+{
+    STRAND_SCOPE(s);
+    for (long i = 0; i < test_scale(500); i++) {
+        struct rival rivals[3];
+        strand owner = strand_spawn(s, leave_with_children, rivals);
+        strand_exception *e = strand_try(join_child, &owner, NULL);
+        CHECK_KIND(e, &STRAND_LIVE_STRANDS);
+        strand_exception_release(e);
+    }
+}
+
+struct left_behind {
+    strand victim;
+    _Atomic int set;
+};
+
+static void *leave_victim_behind(void *arg)
+{
+    struct left_behind *left = arg;
+    STRAND_SCOPE(s);
+    left->victim = strand_spawn(s, yield_and_return, TEST_PTR(2));
+    atomic_store(&left->set, 1);
+    strand_cancel(left->victim, "owner");
+    return NULL;
+}
+
+static void *go_on_cancelling(void *arg)
+{
+    struct left_behind *left = arg;
+    test_yield_until(&left->set, 1);
+    for (int i = 0; i < 20; i++) {
+        strand_cancel(left->victim, "stranger");
+        strand_yield();
+    }
+    return NULL;
+}
+
+/* The stranger goes on with a handle when the scope, and its owner, are gone. */
+TEST_RACE(a_cancel_by_a_stranger_races_with_the_end_of_the_scope)
+{
+    STRAND_SCOPE(s);
+    for (long i = 0; i < test_scale(2000); i++) {
+        struct left_behind left = {0};
+        strand stranger = strand_spawn(s, go_on_cancelling, &left);
+        strand owner = strand_spawn(s, leave_victim_behind, &left);
+        CHECK_PTR(strand_join(owner), NULL);
+        CHECK(strand_ended(left.victim));
+        strand_join(stranger);
+    }
+}

@@ -1,0 +1,519 @@
+/*
+ * Clean-ups run on every way out of their block, once, innermost first, and may block while an exception is in flight.
+ */
+#define SUITE cleanup
+#include "test.h"
+
+static const strand_kind STONE = {"stone", &STRAND_ERROR};
+
+#define NOINLINE __attribute__((noinline))
+#define FOREVER (3600 * STRAND_S)
+
+/* Stays true; the compiler can't know it. */
+static volatile int yes = 1;
+
+static void log_leaving(const char *const *text)
+{
+    test_log("%s", *text);
+}
+#define LEAVING(variable, text) const char *const variable __attribute__((cleanup(log_leaving), unused)) = text
+/* A clean-up that is the function `run`. */
+#define CLEAN_UP(run) int run##_at_exit __attribute__((cleanup(run), unused)) = 0
+
+static NOINLINE void throw_stone(void)
+{
+    if (yes)
+        strand_throw(&STONE, "hard");
+}
+
+static void *throw_hard(void *arg)
+{
+    throw_stone();
+    return arg;
+}
+
+static _Atomic int started;
+
+/* The child runs fn until it blocks for good, is cancelled then, and has ended at the return. */
+static void cancel_once_started(strand_fn *fn, void *arg)
+{
+    STRAND_SCOPE(scope);
+    started = 0;
+    strand child = strand_spawn(scope, fn, arg);
+    test_yield_until(&started, 1);
+    strand_cancel(child, "enough");
+    strand_wait(child);
+}
+
+static void block_forever(void)
+{
+    started = 1;
+    strand_sleep(FOREVER);
+    CHECK_FAIL("a sleep of an hour has ended");
+}
+
+/* ---- every way out -------------------------------------------------------------------------- */
+
+TEST_INSIDE(falling_off_the_end_of_a_block_runs_its_clean_ups_innermost_first)
+{
+    {
+        LEAVING(outer, "outer");
+        LEAVING(inner, "inner");
+        test_log("body");
+    }
+    CHECK_LOG("body inner outer");
+}
+
+static NOINLINE int return_early(void)
+{
+    LEAVING(outer, "outer");
+    if (yes) {
+        LEAVING(inner, "inner");
+        return 1;
+    }
+    return 2;
+}
+
+TEST_INSIDE(return_runs_the_clean_ups_of_all_blocks_of_the_function)
+{
+    CHECK_EQ(return_early(), 1);
+    CHECK_LOG("inner outer");
+}
+
+TEST_INSIDE(break_continue_and_goto_run_the_clean_ups_of_the_blocks_they_leave)
+{
+    for (int i = 0; i < 3; i++) {
+        LEAVING(each, "each");
+        if (i == 0)
+            continue;
+        if (i == 1)
+            break;
+    }
+    {
+        LEAVING(block, "block");
+        if (yes)
+            goto out;
+    }
+    test_log("never");
+out:
+    CHECK_LOG("each each block");
+}
+
+static NOINLINE void three_frames(int depth)
+{
+    static const char *const names[] = {"zero", "one", "two"};
+    LEAVING(name, names[depth]);
+    if (depth == 2)
+        throw_stone();
+    else
+        three_frames(depth + 1);
+    __asm__ volatile("");
+}
+
+TEST_INSIDE(an_exception_runs_the_clean_ups_of_all_frames_innermost_first)
+{
+    STRAND_TRY {
+        three_frames(0);
+    }
+    STRAND_CATCH(&STONE, e) {
+        test_log("caught");
+    }
+    STRAND_END
+    CHECK_LOG("two one zero caught");
+}
+
+static void *fail_with_clean_up(void *arg)
+{
+    LEAVING(own, "child");
+    throw_stone();
+    return arg;
+}
+
+TEST_INSIDE(the_clean_ups_of_a_failed_child_have_run_before_its_join_throws)
+{
+    STRAND_TRY {
+        STRAND_SCOPE(scope);
+        strand_join(strand_spawn(scope, fail_with_clean_up, NULL));
+    }
+    STRAND_CATCH(&STONE, e) {
+        test_log("joiner");
+    }
+    STRAND_END
+    CHECK_LOG("child joiner");
+}
+
+static void *block_with_clean_ups(void *arg)
+{
+    LEAVING(outer, "outer");
+    LEAVING(inner, "inner");
+    block_forever();
+    return arg;
+}
+
+TEST_INSIDE(cancelling_a_strand_runs_all_its_clean_ups)
+{
+    cancel_once_started(block_with_clean_ups, NULL);
+    test_log("waited");
+    CHECK_LOG("inner outer waited");
+}
+
+static void *count_many_clean_ups(void *count)
+{
+    for (volatile int i = 0; i < 50; i++) {
+        STRAND_TRY {
+            three_frames(0);
+        }
+        STRAND_CATCH(&STONE, e) {
+            ++*(int *)count;
+        }
+        STRAND_END
+    }
+    return count;
+}
+
+TEST_INSIDE(a_clean_up_runs_once_however_often_its_frame_is_thrown_through)
+{
+    char expected[50 * 13 + 1] = "";
+    int count = 0;
+    for (int i = 0; i < 50; i++)
+        strcat(expected, i ? " two one zero" : "two one zero");
+    count_many_clean_ups(&count);
+    CHECK_EQ(count, 50);
+    CHECK_LOG(expected);
+}
+
+/* ---- blocking in clean-ups ------------------------------------------------------------------ */
+
+static void block_a_little(int *unused)
+{
+    (void)unused;
+    strand_yield();
+    strand_sleep(10 * STRAND_US);
+    strand_checkpoint();
+    test_log("blocked");
+}
+
+static void *block_in_clean_up_of_a_cancel(void *arg)
+{
+    LEAVING(outer, "outer");
+    CLEAN_UP(block_a_little);
+    block_forever();
+    return arg;
+}
+
+TEST_INSIDE(a_clean_up_of_a_cancelled_strand_may_block)
+{
+    cancel_once_started(block_in_clean_up_of_a_cancel, NULL);
+    CHECK_LOG("blocked outer");
+}
+
+TEST_INSIDE(a_clean_up_of_a_failing_block_may_block)
+{
+    STRAND_TRY {
+        CLEAN_UP(block_a_little);
+        throw_stone();
+    }
+    STRAND_CATCH(&STONE, e) {
+        test_log("caught");
+    }
+    STRAND_END
+    CHECK_LOG("blocked caught");
+}
+
+static void *return_seven(void *arg)
+{
+    strand_yield();
+    *(int *)arg = 7;
+    return arg;
+}
+
+static void spawn_and_join(int *unused)
+{
+    int answer = 0;
+    (void)unused;
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, return_seven, &answer));
+    test_log("%d", answer);
+}
+
+static void *spawn_in_clean_up(void *arg)
+{
+    CLEAN_UP(spawn_and_join);
+    block_forever();
+    return arg;
+}
+
+TEST_INSIDE(a_clean_up_of_a_cancelled_strand_may_spawn_and_join)
+{
+    cancel_once_started(spawn_in_clean_up, NULL);
+    CHECK_LOG("7");
+}
+
+TEST_INSIDE(a_scope_that_is_left_normally_in_a_clean_up_does_not_disturb_the_exception_in_flight)
+{
+    STRAND_TRY {
+        CLEAN_UP(spawn_and_join);
+        throw_stone();
+    }
+    STRAND_CATCH(&STONE, e) {
+        CHECK_PTR(strand_exception_suppressed(e, 0), NULL);
+        test_log("caught");
+    }
+    STRAND_END
+    CHECK_LOG("7 caught");
+}
+
+static void try_to_yield(int *unused)
+{
+    (void)unused;
+    STRAND_TRY {
+        strand_yield();
+        test_log("yielded");
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        test_log("interrupted");
+    }
+    STRAND_END
+    strand_yield();
+    test_log("shielded");
+}
+
+static void *try_in_clean_up(void *arg)
+{
+    CLEAN_UP(try_to_yield);
+    block_forever();
+    return arg;
+}
+
+TEST_INSIDE(a_try_block_in_a_clean_up_is_not_shielded_and_what_follows_it_is)
+{
+    cancel_once_started(try_in_clean_up, NULL);
+    CHECK_LOG("interrupted shielded");
+}
+
+static void shield_a_try(int *unused)
+{
+    (void)unused;
+    STRAND_SHIELD;
+    STRAND_TRY {
+        strand_yield();
+        test_log("yielded");
+    }
+    STRAND_CATCH(&STRAND_ANY, e) {
+        test_log("interrupted");
+    }
+    STRAND_END
+}
+
+static void *shielded_try_in_clean_up(void *arg)
+{
+    CLEAN_UP(shield_a_try);
+    block_forever();
+    return arg;
+}
+
+TEST_INSIDE(a_try_block_under_a_shield_in_a_clean_up_is_shielded)
+{
+    cancel_once_started(shielded_try_in_clean_up, NULL);
+    CHECK_LOG("yielded");
+}
+
+static void sleep_under_a_deadline(int *unused)
+{
+    (void)unused;
+    STRAND_SHIELD;
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(STRAND_MS));
+        strand_sleep(FOREVER);
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        test_log("timed-out");
+    }
+    STRAND_END
+}
+
+static void *deadline_in_clean_up(void *arg)
+{
+    CLEAN_UP(sleep_under_a_deadline);
+    block_forever();
+    return arg;
+}
+
+TEST_INSIDE(a_deadline_opened_in_a_clean_up_of_a_cancelled_strand_counts)
+{
+    cancel_once_started(deadline_in_clean_up, NULL);
+    CHECK_LOG("timed-out");
+}
+
+static void *throw_with_deadline_in_clean_up(void *arg)
+{
+    CLEAN_UP(sleep_under_a_deadline);
+    throw_stone();
+    return arg;
+}
+
+TEST_INSIDE(a_deadline_opened_in_a_clean_up_of_a_failing_block_counts)
+{
+    strand_exception *e = strand_try(throw_with_deadline_in_clean_up, NULL, NULL);
+    CHECK_PTR(strand_exception_kind(e), &STONE);
+    CHECK_LOG("timed-out");
+    strand_exception_release(e);
+}
+
+static void *sleep_past_a_deadline(void *arg)
+{
+    CLEAN_UP(block_a_little);
+    STRAND_DEADLINE(strand_in(STRAND_MS));
+    strand_sleep(FOREVER);
+    return arg;
+}
+
+TEST_INSIDE(a_clean_up_after_a_deadline_has_struck_may_block)
+{
+    strand_exception *e = strand_try(sleep_past_a_deadline, NULL, NULL);
+    CHECK_PTR(strand_exception_kind(e), &STRAND_TIMED_OUT);
+    CHECK_LOG("blocked");
+    strand_exception_release(e);
+}
+
+/* Cancelled already, but on its way out by a return. */
+static void *return_normally_though_cancelled(void *arg)
+{
+    STRAND_TRY {
+        block_forever();
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        test_log("first");
+    }
+    STRAND_END
+    STRAND_TRY {
+        CLEAN_UP(block_a_little);
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        test_log("second");
+    }
+    STRAND_END
+    return arg;
+}
+
+TEST_INSIDE(a_clean_up_on_a_normal_way_out_is_not_shielded)
+{
+    cancel_once_started(return_normally_though_cancelled, NULL);
+    CHECK_LOG("first second");
+}
+
+static void *yield_after_a_catch(void *arg)
+{
+    STRAND_TRY {
+        CLEAN_UP(block_a_little);
+        block_forever();
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        test_log("caught");
+    }
+    STRAND_END
+    strand_yield();
+    test_log("never");
+    return arg;
+}
+
+TEST_INSIDE(the_shield_of_unwinding_ends_with_the_catch)
+{
+    cancel_once_started(yield_after_a_catch, NULL);
+    CHECK_LOG("blocked caught");
+}
+
+static _Atomic int in_clean_up;
+
+static void wait_for_the_second_cancel(int *unused)
+{
+    (void)unused;
+    in_clean_up = 1;
+    test_yield_until(&in_clean_up, 2);
+    strand_yield();
+    test_log("unharmed");
+}
+
+static void *be_cancelled_twice(void *arg)
+{
+    CLEAN_UP(wait_for_the_second_cancel);
+    block_forever();
+    return arg;
+}
+
+TEST_INSIDE(a_second_cancel_does_not_reach_a_clean_up_that_runs)
+{
+    STRAND_SCOPE(scope);
+    started = in_clean_up = 0;
+    strand child = strand_spawn(scope, be_cancelled_twice, NULL);
+    test_yield_until(&started, 1);
+    strand_cancel(child, "first");
+    test_yield_until(&in_clean_up, 1);
+    strand_cancel(child, "second");
+    in_clean_up = 2;
+    strand_wait(child);
+    CHECK_LOG("unharmed");
+}
+
+/* ---- clean-ups that fail -------------------------------------------------------------------- */
+
+static void catch_own_failure(int *unused)
+{
+    (void)unused;
+    strand_exception *e = strand_try(throw_hard, NULL, NULL);
+    CHECK(e != NULL);
+    strand_exception_release(e);
+    test_log("dealt-with");
+}
+
+static void *catch_in_clean_up(void *arg)
+{
+    CLEAN_UP(catch_own_failure);
+    block_forever();
+    return arg;
+}
+
+TEST_INSIDE(a_clean_up_that_catches_its_own_failure_goes_on_unwinding)
+{
+    cancel_once_started(catch_in_clean_up, NULL);
+    CHECK_LOG("dealt-with");
+}
+
+/* The program of tests/programs that fails in a clean-up; arg says on what way out. */
+static void run_failing_clean_up(struct test_output *o, const char *way)
+{
+    test_program(o, "cleanup_throws", way);
+    CHECK(o->signalled || o->status != 0);
+    CHECK(strstr(o->out, "still alive") == NULL);
+}
+
+TEST_REAL(a_clean_up_that_throws_while_unwinding_ends_the_program_with_both_messages)
+{
+    static struct test_output o;
+    run_failing_clean_up(&o, "unwinding");
+    CHECK_CONTAINS(o.err, "first failure");
+    CHECK_CONTAINS(o.err, "second failure");
+}
+
+TEST_REAL(a_clean_up_that_throws_while_unwinding_ends_the_program_with_both_traces)
+{
+    static struct test_output o;
+    run_failing_clean_up(&o, "unwinding");
+    CHECK_CONTAINS(o.err, "throw_first");
+    CHECK_CONTAINS(o.err, "throw_second");
+}
+
+TEST_REAL(a_throw_that_would_leave_a_clean_up_is_known_before_anything_unwinds)
+{
+    static struct test_output o;
+    run_failing_clean_up(&o, "unwinding");
+    CHECK_CONTAINS(o.out, "clean-up begins");
+    CHECK(strstr(o.out, "inner frame of the clean-up left") == NULL);
+}
+
+TEST_REAL(a_deadline_that_would_leave_a_clean_up_ends_the_program)
+{
+    static struct test_output o;
+    run_failing_clean_up(&o, "deadline");
+    CHECK_CONTAINS(o.err, "first failure");
+}

@@ -1,0 +1,425 @@
+/*
+ * C++ frames: destructors are clean-ups, C++ exceptions stay within their strand, catch (...) is a catch.
+ */
+#define SUITE cxx
+#include "test.h"
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+namespace {
+
+const strand_kind STONE = {"stone", &STRAND_ERROR};
+
+const int64_t FOREVER = 3600 * STRAND_S;
+
+struct Leaving {
+    const char *name;
+    explicit Leaving(const char *text) : name(text) {}
+    Leaving(const Leaving &) = delete;
+    Leaving &operator=(const Leaving &) = delete;
+    ~Leaving() { test_log("%s", name); }
+};
+
+struct Blocking {
+    Blocking() {}
+    Blocking(const Blocking &) = delete;
+    Blocking &operator=(const Blocking &) = delete;
+    ~Blocking()
+    {
+        strand_yield();
+        strand_sleep(STRAND_US);
+        test_log("blocked");
+    }
+};
+
+void *throw_stone(void *arg)
+{
+    Leaving inner("inner");
+    if (arg == nullptr)
+        strand_throw(&STONE, "hard");
+    return arg;
+}
+
+void *throw_std(void *arg)
+{
+    Leaving inner("inner");
+    throw std::runtime_error(arg ? static_cast<const char *>(arg) : "foreign");
+}
+
+void check_stone(strand_exception *e)
+{
+    CHECK(e != nullptr);
+    CHECK_PTR(strand_exception_kind(e), &STONE);
+    strand_exception_release(e);
+}
+
+void *sleep_forever(void *arg)
+{
+    strand_sleep(FOREVER);
+    return arg;
+}
+
+/* ---- ours through C++ frames ---------------------------------------------------------------- */
+
+void *throw_through_objects(void *arg)
+{
+    Leaving outer("outer");
+    std::string text(100, 'x');
+    Leaving middle("middle");
+    throw_stone(arg);
+    return arg;
+}
+
+TEST_INSIDE(an_exception_runs_the_destructors_of_all_frames_innermost_first)
+{
+    check_stone(strand_try(throw_through_objects, nullptr, nullptr));
+    CHECK_LOG("inner middle outer");
+}
+
+TEST_INSIDE(strand_try_takes_a_lambda)
+{
+    int x = 0;
+    void *result = nullptr;
+    CHECK_PTR(strand_try([](void *arg) { return arg; }, &x, &result), nullptr);
+    CHECK_PTR(result, &x);
+}
+
+void *block_with_objects(void *arg)
+{
+    Leaving outer("outer");
+    Leaving inner("inner");
+    return sleep_forever(arg);
+}
+
+TEST_INSIDE(cancelling_a_strand_runs_its_destructors)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, block_with_objects, nullptr);
+    strand_cancel(child, nullptr);
+    strand_wait(child);
+    CHECK_LOG("inner outer");
+}
+
+void *block_in_a_destructor(void *arg)
+{
+    Blocking object;
+    return sleep_forever(arg);
+}
+
+TEST_INSIDE(a_destructor_of_a_cancelled_strand_may_block)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, block_in_a_destructor, nullptr);
+    strand_cancel(child, nullptr);
+    strand_wait(child);
+    CHECK_LOG("blocked");
+}
+
+void *catch_std_only(void *arg)
+{
+    try {
+        throw_stone(arg);
+    } catch (const std::exception &) {
+        test_log("wrong");
+    }
+    return arg;
+}
+
+TEST_INSIDE(a_catch_of_a_type_does_not_take_an_exception_of_a_strand)
+{
+    check_stone(strand_try(catch_std_only, nullptr, nullptr));
+    CHECK_LOG("inner");
+}
+
+void *swallow_everything(void *arg)
+{
+    try {
+        throw_stone(arg);
+    } catch (...) {
+        test_log("swallowed");
+    }
+    CHECK(!strand_unwinding());
+    return arg;
+}
+
+TEST_INSIDE(catch_all_without_rethrow_counts_as_a_catch)
+{
+    CHECK_PTR(strand_try(swallow_everything, nullptr, nullptr), nullptr);
+    strand_yield();
+    CHECK_LOG("inner swallowed");
+}
+
+TEST_INSIDE(a_strand_can_throw_and_catch_on_after_a_catch_all)
+{
+    for (int i = 0; i < 10; i++) {
+        swallow_everything(nullptr);
+        check_stone(strand_try(throw_stone, nullptr, nullptr));
+        strand_yield();
+    }
+}
+
+int freed;
+
+void *throw_a_payload(void *arg)
+{
+    struct strand_throw_info info = {};
+    info.payload = arg;
+    info.payload_free = [](void *) { freed++; };
+    strand_throw_with(&STONE, &info, "loaded");
+}
+
+TEST_INSIDE(catch_all_releases_what_it_swallowed)
+{
+    freed = 0;
+    try {
+        throw_a_payload(nullptr);
+    } catch (...) {
+        test_log("swallowed");
+    }
+    CHECK_EQ(freed, 1);
+    CHECK_LOG("swallowed");
+}
+
+void *pass_everything_on(void *arg)
+{
+    try {
+        throw_stone(arg);
+    } catch (...) {
+        test_log("passing");
+        throw;
+    }
+    return arg;
+}
+
+TEST_INSIDE(catch_all_with_rethrow_passes_the_exception_on)
+{
+    check_stone(strand_try(pass_everything_on, nullptr, nullptr));
+    CHECK_LOG("inner passing");
+}
+
+void *swallow_an_interruption(void *arg)
+{
+    for (int i = 0; i < 2; i++) {
+        try {
+            sleep_forever(nullptr);
+        } catch (...) {
+            test_log("swallowed");
+        }
+    }
+    strand_checkpoint();
+    test_log("never");
+    return arg;
+}
+
+TEST_INSIDE(catch_all_does_not_end_an_interruption)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, swallow_an_interruption, nullptr);
+    strand_cancel(child, nullptr);
+    strand_wait(child);
+    CHECK_LOG("swallowed swallowed");
+}
+
+/* ---- C++ exceptions inside a strand --------------------------------------------------------- */
+
+TEST_INSIDE(a_strand_can_throw_and_catch_cxx_exceptions)
+{
+    try {
+        Leaving outer("outer");
+        throw_std(nullptr);
+    } catch (const std::runtime_error &e) {
+        test_log("%s", e.what());
+    }
+    CHECK_LOG("inner outer foreign");
+}
+
+/* Throws its own number, lets others run inside the catch block, and rethrows. */
+void *rethrow_own_number(void *arg)
+{
+    int own = *static_cast<int *>(arg);
+    for (int i = 0; i < 10; i++) {
+        try {
+            try {
+                throw own;
+            } catch (int) {
+                strand_yield();
+                throw;
+            }
+        } catch (int again) {
+            strand_yield();
+            CHECK_EQ(again, own);
+            CHECK(std::current_exception() != nullptr);
+        }
+    }
+    CHECK(std::current_exception() == nullptr);
+    return arg;
+}
+
+TEST_INSIDE(strands_that_take_turns_inside_catch_blocks_rethrow_their_own)
+{
+    int numbers[4] = {1, 2, 3, 4};
+    STRAND_SCOPE(scope);
+    for (int &number : numbers)
+        strand_spawn(scope, rethrow_own_number, &number);
+    strand_scope_join(scope);
+}
+
+struct YieldsWhileUnwinding {
+    YieldsWhileUnwinding() {}
+    YieldsWhileUnwinding(const YieldsWhileUnwinding &) = delete;
+    YieldsWhileUnwinding &operator=(const YieldsWhileUnwinding &) = delete;
+    ~YieldsWhileUnwinding()
+    {
+        for (int i = 0; i < 5; i++) {
+            CHECK_EQ(std::uncaught_exceptions(), 1);
+            strand_yield();
+        }
+    }
+};
+
+void *unwind_slowly(void *arg)
+{
+    try {
+        YieldsWhileUnwinding slow;
+        throw std::runtime_error("slow");
+    } catch (const std::exception &) {
+        return arg;
+    }
+}
+
+void *look_for_exceptions(void *arg)
+{
+    for (int i = 0; i < 5; i++) {
+        CHECK_EQ(std::uncaught_exceptions(), 0);
+        strand_yield();
+    }
+    return arg;
+}
+
+TEST_INSIDE(the_number_of_uncaught_exceptions_is_each_strands_own)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, unwind_slowly, nullptr);
+    strand_spawn(scope, look_for_exceptions, nullptr);
+    strand_spawn(scope, unwind_slowly, nullptr);
+    strand_scope_join(scope);
+}
+
+/* ---- C++ exceptions through blocks of ours -------------------------------------------------- */
+
+void *log_end(void *arg)
+{
+    STRAND_SHIELD;
+    strand_yield();
+    test_log("child-ended");
+    return arg;
+}
+
+void leave_a_scope_by_a_std_exception()
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, log_end, nullptr);
+    throw std::runtime_error("foreign");
+}
+
+TEST_INSIDE(a_scope_that_is_left_by_a_cxx_exception_waits_and_does_not_throw)
+{
+    try {
+        leave_a_scope_by_a_std_exception();
+    } catch (const std::runtime_error &e) {
+        test_log("%s", e.what());
+    }
+    CHECK_LOG("child-ended foreign");
+}
+
+void leave_a_failed_scope_by_a_std_exception()
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, throw_stone, nullptr);
+    STRAND_SHIELD;
+    strand_wait(child);
+    throw std::runtime_error("foreign");
+}
+
+TEST_INSIDE(a_scope_with_a_failed_child_that_is_left_by_a_cxx_exception_does_not_throw)
+{
+    try {
+        leave_a_failed_scope_by_a_std_exception();
+    } catch (const std::runtime_error &e) {
+        test_log("%s", e.what());
+    }
+    CHECK_LOG("inner foreign");
+}
+
+void leave_blocks_by_a_std_exception()
+{
+    STRAND_DEADLINE(strand_time{1});
+    STRAND_SHIELD;
+    strand_yield();
+    throw std::runtime_error("foreign");
+}
+
+TEST_INSIDE(a_deadline_and_a_shield_that_are_left_by_a_cxx_exception_are_gone)
+{
+    try {
+        leave_blocks_by_a_std_exception();
+    } catch (const std::runtime_error &) {
+        test_log("caught");
+    }
+    strand_checkpoint();
+    strand_yield();
+    CHECK_LOG("caught");
+}
+
+void *pass_std_through_try(void *arg)
+{
+    strand_try(throw_std, arg, nullptr);
+    test_log("never");
+    return arg;
+}
+
+TEST_INSIDE(a_cxx_exception_passes_strand_try_and_is_caught_further_out)
+{
+    try {
+        pass_std_through_try(nullptr);
+    } catch (const std::runtime_error &) {
+        test_log("caught");
+    }
+    check_stone(strand_try(throw_stone, nullptr, nullptr));
+    CHECK_LOG("inner caught inner");
+}
+
+/* ---- what ends the program ------------------------------------------------------------------ */
+
+struct test_output o;
+
+void die_of(const char *what)
+{
+    test_program(&o, "cxx_faults", what);
+    CHECK(o.signalled || o.status != 0);
+    CHECK(std::string(o.out).find("still alive") == std::string::npos);
+}
+
+TEST_REAL(a_cxx_exception_that_leaves_the_function_of_a_strand_ends_the_program)
+{
+    die_of("foreign");
+    CHECK_CONTAINS(o.err, "courier");
+}
+
+TEST_REAL(an_exception_of_a_strand_that_meets_noexcept_ends_the_program)
+{
+    die_of("noexcept");
+    CHECK_CONTAINS(o.err, "parcel lost");
+}
+
+TEST_REAL(a_cxx_program_catches_its_own_exceptions_outside_of_strands_as_ever)
+{
+    test_program(&o, "cxx_faults", "none");
+    CHECK(!o.signalled);
+    CHECK_EQ(o.status, 0);
+    CHECK_CONTAINS(o.out, "caught outside; caught inside; caught outside");
+}
+
+} // namespace

@@ -1,0 +1,576 @@
+/*
+ * What an exception says: kind, message, code, payload, cause, suppressed ones, trace; and how long it lives.
+ */
+#define SUITE exception
+#include "test.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+static const strand_kind FRUIT = {"fruit", &STRAND_ERROR};
+static const strand_kind APPLE = {"apple", &FRUIT};
+static const strand_kind STONE = {"stone", &STRAND_ERROR};
+
+#define NOINLINE __attribute__((noinline))
+#define KEEP_FRAME __asm__ volatile("") /* after a call: keeps it from becoming a jump */
+
+static void *throw_apple(void *arg)
+{
+    (void)arg;
+    strand_throw(&APPLE, "worm %d of %s", 7, "ten");
+}
+
+static void *throw_stone(void *arg)
+{
+    (void)arg;
+    strand_throw(&STONE, "hard");
+}
+
+/* What strand_exception_print writes. The caller frees it. */
+static char *printed(const strand_exception *e)
+{
+    char *text = calloc(1, 65536);
+    FILE *file = tmpfile();
+    CHECK(text != NULL && file != NULL);
+    strand_exception_print(e, fileno(file));
+    rewind(file);
+    CHECK(fread(text, 1, 65535, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static void check_printed(const strand_exception *e, const char *const *needles)
+{
+    char *text = printed(e);
+    for (; *needles; needles++)
+        CHECK_CONTAINS(text, *needles);
+    free(text);
+}
+#define CHECK_PRINTED(e, ...) check_printed((e), (const char *const[]){__VA_ARGS__, NULL})
+
+/* ---- kinds ---------------------------------------------------------------------------------- */
+
+TEST(a_kind_is_itself_and_all_above_it)
+{
+    strand_exception *e = test_run_catching(throw_apple, NULL, NULL);
+    CHECK(strand_exception_is(e, &APPLE));
+    CHECK(strand_exception_is(e, &FRUIT));
+    CHECK(strand_exception_is(e, &STRAND_ERROR));
+    CHECK(strand_exception_is(e, &STRAND_ANY));
+    strand_exception_release(e);
+}
+
+TEST(a_kind_is_neither_beside_nor_below_itself)
+{
+    static const strand_kind PIPPIN = {"pippin", &APPLE};
+    strand_exception *e = test_run_catching(throw_apple, NULL, NULL);
+    CHECK(!strand_exception_is(e, &STONE));
+    CHECK(!strand_exception_is(e, &PIPPIN));
+    CHECK(!strand_exception_is(e, &STRAND_INTERRUPTED));
+    CHECK(!strand_exception_is(e, &STRAND_SYSTEM));
+    strand_exception_release(e);
+}
+
+TEST(the_kinds_of_the_library_form_the_tree_of_the_header)
+{
+    CHECK_PTR(STRAND_ANY.parent, NULL);
+    CHECK_PTR(STRAND_INTERRUPTED.parent, &STRAND_ANY);
+    CHECK_PTR(STRAND_ERROR.parent, &STRAND_ANY);
+    CHECK_PTR(STRAND_TIMED_OUT.parent, &STRAND_ERROR);
+    CHECK_PTR(STRAND_CHILD_CANCELLED.parent, &STRAND_ERROR);
+    CHECK_PTR(STRAND_LIVE_STRANDS.parent, &STRAND_ERROR);
+    CHECK_PTR(STRAND_SYSTEM.parent, &STRAND_ERROR);
+}
+
+TEST(the_kinds_of_the_library_have_the_names_of_the_contract)
+{
+    CHECK_STR(STRAND_INTERRUPTED.name, "interrupted");
+    CHECK_STR(STRAND_ERROR.name, "error");
+    CHECK_STR(STRAND_TIMED_OUT.name, "timed-out");
+    CHECK_STR(STRAND_CHILD_CANCELLED.name, "child-cancelled");
+    CHECK_STR(STRAND_LIVE_STRANDS.name, "live-strands");
+    CHECK_STR(STRAND_SYSTEM.name, "system");
+}
+
+TEST(a_kind_with_the_name_of_another_is_another_kind)
+{
+    static const strand_kind OTHER_APPLE = {"apple", &FRUIT};
+    strand_exception *e = test_run_catching(throw_apple, NULL, NULL);
+    CHECK(!strand_exception_is(e, &OTHER_APPLE));
+    strand_exception_release(e);
+}
+
+/* ---- message and code ----------------------------------------------------------------------- */
+
+TEST(the_message_is_formatted_as_by_printf)
+{
+    strand_exception *e = test_run_catching(throw_apple, NULL, NULL);
+    CHECK_STR(strand_exception_text(e), "worm 7 of ten");
+    strand_exception_release(e);
+}
+
+static void *throw_many_xs(void *count)
+{
+    char xs[1001];
+    memset(xs, 'x', sizeof xs);
+    xs[*(int *)count] = 0;
+    strand_throw(&STONE, "%s", xs);
+}
+
+TEST(a_message_of_200_bytes_is_kept_whole)
+{
+    int count = 200;
+    strand_exception *e = test_run_catching(throw_many_xs, &count, NULL);
+    CHECK_EQ(strlen(strand_exception_text(e)), 200);
+    strand_exception_release(e);
+}
+
+TEST(a_longer_message_is_cut_to_200_bytes)
+{
+    int count = 1000;
+    strand_exception *e = test_run_catching(throw_many_xs, &count, NULL);
+    const char *text = strand_exception_text(e);
+    CHECK_EQ(strlen(text), 200);
+    CHECK_EQ(strspn(text, "x."), 200);
+    strand_exception_release(e);
+}
+
+TEST(a_message_may_be_empty)
+{
+    int count = 0;
+    strand_exception *e = test_run_catching(throw_many_xs, &count, NULL);
+    CHECK_STR(strand_exception_text(e), "");
+    strand_exception_release(e);
+}
+
+TEST(what_a_plain_throw_does_not_say_is_empty)
+{
+    strand_exception *e = test_run_catching(throw_stone, NULL, NULL);
+    CHECK_EQ(strand_exception_code(e), 0);
+    CHECK_PTR(strand_exception_payload(e), NULL);
+    CHECK_PTR(strand_exception_cause(e), NULL);
+    CHECK_PTR(strand_exception_suppressed(e, 0), NULL);
+    CHECK_STR(strand_exception_who(e), "");
+    CHECK_STR(strand_exception_why(e), "");
+    CHECK_EQ(strand_exception_progress(e), 0);
+    strand_exception_release(e);
+}
+
+static void *throw_with_info(void *info)
+{
+    strand_throw_with(&STONE, info, "with %s", "info");
+}
+
+TEST(throw_with_keeps_code_and_message)
+{
+    struct strand_throw_info info = {.code = -EPIPE};
+    strand_exception *e = test_run_catching(throw_with_info, &info, NULL);
+    CHECK_EQ(strand_exception_code(e), -EPIPE);
+    CHECK_STR(strand_exception_text(e), "with info");
+    CHECK_PTR(strand_exception_kind(e), &STONE);
+    strand_exception_release(e);
+}
+
+TEST_INSIDE(strand_must_returns_what_is_not_negative)
+{
+    CHECK_EQ(strand_must(0), 0);
+    CHECK_EQ(strand_must(17), 17);
+    CHECK_EQ(strand_must(INT64_MAX), INT64_MAX);
+}
+
+TEST_INSIDE(strand_must_throws_a_negated_errno_code_as_a_system_exception)
+{
+    STRAND_TRY {
+        strand_must(-ECONNREFUSED);
+        CHECK_FAIL("strand_must returned");
+    }
+    STRAND_CATCH(&STRAND_SYSTEM, e) {
+        CHECK_EQ(strand_exception_code(e), -ECONNREFUSED);
+        CHECK_CONTAINS(strand_exception_text(e), "refused");
+        test_log("system");
+    }
+    STRAND_END
+    CHECK_LOG("system");
+}
+
+/* ---- payload, cause ------------------------------------------------------------------------- */
+
+static _Atomic int freed;
+
+static void count_free(void *payload)
+{
+    (void)payload;
+    freed++;
+}
+
+TEST_INSIDE(the_catcher_sees_the_payload_and_it_is_freed_at_the_end_of_the_catch_block)
+{
+    freed = 0;
+    int payload = 0;
+    struct strand_throw_info info = {.payload = &payload, .payload_free = count_free};
+    STRAND_TRY {
+        throw_with_info(&info);
+    }
+    STRAND_CATCH(&STONE, e) {
+        CHECK_PTR(strand_exception_payload(e), &payload);
+        CHECK_EQ(freed, 0);
+    }
+    STRAND_END
+    CHECK_EQ(freed, 1);
+}
+
+TEST_INSIDE(a_payload_without_a_free_function_is_left_alone)
+{
+    int payload = 5;
+    struct strand_throw_info info = {.payload = &payload};
+    strand_exception *e = strand_try(throw_with_info, &info, NULL);
+    CHECK_PTR(strand_exception_payload(e), &payload);
+    strand_exception_release(e);
+    CHECK_EQ(payload, 5);
+}
+
+TEST_INSIDE(a_catch_block_that_is_left_by_break_frees_its_exception)
+{
+    freed = 0;
+    struct strand_throw_info info = {.payload = &info, .payload_free = count_free};
+    for (volatile int i = 0; i < 3; i++) {
+        STRAND_TRY {
+            throw_with_info(&info);
+        }
+        STRAND_CATCH(&STONE, e) {
+            break;
+        }
+        STRAND_END
+    }
+    CHECK_EQ(freed, 1);
+}
+
+TEST_INSIDE(an_exception_that_is_kept_outlives_its_catch_block_until_the_last_release)
+{
+    freed = 0;
+    strand_exception *volatile kept = NULL;
+    struct strand_throw_info info = {.payload = &info, .payload_free = count_free};
+    STRAND_TRY {
+        throw_with_info(&info);
+    }
+    STRAND_CATCH(&STONE, e) {
+        kept = strand_exception_keep(strand_exception_keep(e));
+    }
+    STRAND_END
+    CHECK_STR(strand_exception_text(kept), "with info");
+    strand_exception_release(kept);
+    CHECK_EQ(freed, 0);
+    strand_exception_release(kept);
+    CHECK_EQ(freed, 1);
+}
+
+TEST_INSIDE(a_rethrown_exception_is_freed_once_by_its_last_catcher)
+{
+    freed = 0;
+    struct strand_throw_info info = {.payload = &info, .payload_free = count_free};
+    STRAND_TRY {
+        STRAND_TRY {
+            throw_with_info(&info);
+        }
+        STRAND_CATCH(&STONE, e) {
+            strand_rethrow(strand_exception_keep(e));
+        }
+        STRAND_END
+    }
+    STRAND_CATCH(&STONE, e) {
+        CHECK_EQ(freed, 0);
+    }
+    STRAND_END
+    CHECK_EQ(freed, 1);
+}
+
+TEST(releasing_no_exception_is_allowed)
+{
+    strand_exception_release(NULL);
+}
+
+static void *throw_with_cause(void *unused)
+{
+    struct strand_throw_info first = {.payload = &freed, .payload_free = count_free};
+    struct strand_throw_info second = {.code = -EIO, .cause = strand_try(throw_with_info, &first, NULL)};
+    strand_throw_with(&APPLE, &second, "because of it");
+    return unused;
+}
+
+TEST(a_cause_belongs_to_its_exception_and_goes_with_it)
+{
+    freed = 0;
+    strand_exception *e = test_run_catching(throw_with_cause, NULL, NULL);
+    const strand_exception *cause = strand_exception_cause(e);
+    CHECK(cause != NULL);
+    CHECK_STR(strand_exception_text(cause), "with info");
+    CHECK_PTR(strand_exception_cause(cause), NULL);
+    CHECK_EQ(freed, 0);
+    strand_exception_release(e);
+    CHECK_EQ(freed, 1);
+}
+
+/* ---- suppressed ----------------------------------------------------------------------------- */
+
+static void suppress_an_apple(int *unused)
+{
+    (void)unused;
+    strand_suppress(strand_try(throw_apple, NULL, NULL));
+}
+
+static void *throw_past_two_suppressors(void *unused)
+{
+    int outer __attribute__((cleanup(suppress_an_apple), unused)) = 0;
+    int inner __attribute__((cleanup(suppress_an_apple), unused)) = 0;
+    throw_stone(unused);
+    return unused;
+}
+
+TEST(strand_suppress_attaches_errors_of_clean_ups_to_the_exception_in_flight)
+{
+    strand_exception *e = test_run_catching(throw_past_two_suppressors, NULL, NULL);
+    CHECK_PTR(strand_exception_kind(e), &STONE);
+    for (size_t i = 0; i < 2; i++)
+        CHECK_PTR(strand_exception_kind(strand_exception_suppressed(e, i)), &APPLE);
+    CHECK_PTR(strand_exception_suppressed(e, 2), NULL);
+    strand_exception_release(e);
+}
+
+TEST_INSIDE(suppressed_exceptions_are_freed_with_the_one_that_carries_them)
+{
+    freed = 0;
+    struct strand_throw_info info = {.payload = &info, .payload_free = count_free};
+    STRAND_TRY {
+        STRAND_TRY {
+            throw_with_info(&info);
+        }
+        STRAND_CATCH(&STONE, e) {
+            throw_apple(NULL);
+        }
+        STRAND_END
+    }
+    STRAND_CATCH(&APPLE, e) {
+        CHECK_EQ(freed, 0);
+    }
+    STRAND_END
+    CHECK_EQ(freed, 1);
+}
+
+static void keep_message(const char *message, void *arg)
+{
+    snprintf(arg, 4096, "%s", message);
+}
+
+static void *suppress_with_none_in_flight(void *unused)
+{
+    strand_suppress(strand_try(throw_apple, NULL, NULL));
+    return unused;
+}
+
+TEST(strand_suppress_with_no_exception_in_flight_goes_to_the_log_hook)
+{
+    static char message[4096];
+    strand_options options = test_options();
+    message[0] = 0;
+    options.on_log = keep_message;
+    options.hook_arg = message;
+    strand_run(&options, suppress_with_none_in_flight, NULL);
+    CHECK_CONTAINS(message, "worm 7 of ten");
+}
+
+/* ---- in flight ------------------------------------------------------------------------------ */
+
+static void log_whether_unwinding(int *unused)
+{
+    (void)unused;
+    test_log(strand_unwinding() ? "unwinding" : "normal");
+}
+
+TEST_INSIDE(a_clean_up_can_tell_an_exception_from_a_normal_way_out)
+{
+    STRAND_TRY {
+        {
+            int first __attribute__((cleanup(log_whether_unwinding), unused)) = 0;
+        }
+        int second __attribute__((cleanup(log_whether_unwinding), unused)) = 0;
+        throw_stone(NULL);
+    }
+    STRAND_CATCH(&STONE, e) {
+        int third __attribute__((cleanup(log_whether_unwinding), unused)) = 0;
+    }
+    STRAND_END
+    CHECK_LOG("normal unwinding normal");
+}
+
+static _Atomic int stage;
+
+static void wait_in_clean_up(int *unused)
+{
+    (void)unused;
+    stage = 1;
+    test_yield_until(&stage, 2);
+    CHECK(strand_unwinding());
+}
+
+static void *unwind_slowly(void *arg)
+{
+    int slow __attribute__((cleanup(wait_in_clean_up), unused)) = 0;
+    return throw_stone(arg);
+}
+
+TEST_INSIDE(one_strand_unwinding_does_not_make_another_look_so)
+{
+    STRAND_SCOPE(scope);
+    stage = 0;
+    strand child = strand_spawn(scope, unwind_slowly, NULL);
+    test_yield_until(&stage, 1);
+    CHECK(!strand_unwinding());
+    stage = 2;
+    STRAND_TRY {
+        strand_join(child);
+    }
+    STRAND_CATCH(&STONE, e) {
+        test_log("caught");
+    }
+    STRAND_END
+    CHECK_LOG("caught");
+}
+
+/* ---- print and trace ------------------------------------------------------------------------ */
+
+TEST(print_shows_kind_and_message)
+{
+    strand_exception *e = test_run_catching(throw_apple, NULL, NULL);
+    CHECK_PRINTED(e, "apple", "worm 7 of ten");
+    strand_exception_release(e);
+}
+
+static NOINLINE void innermost_thrower(void)
+{
+    throw_stone(NULL);
+    KEEP_FRAME;
+}
+
+static NOINLINE void middle_caller(void)
+{
+    innermost_thrower();
+    KEEP_FRAME;
+}
+
+static NOINLINE void *spawned_function(void *arg)
+{
+    middle_caller();
+    KEEP_FRAME;
+    return arg;
+}
+
+TEST(print_shows_the_functions_between_throw_and_entry)
+{
+    strand_exception *e = test_run_catching(spawned_function, NULL, NULL);
+    CHECK_PRINTED(e, "throw_stone", "innermost_thrower", "middle_caller", "spawned_function");
+    strand_exception_release(e);
+}
+
+TEST(the_trace_goes_from_the_throw_outwards)
+{
+    strand_exception *e = test_run_catching(spawned_function, NULL, NULL);
+    char *text = printed(e);
+    char *inner = strstr(text, "innermost_thrower"), *outer = strstr(text, "middle_caller");
+    CHECK(inner != NULL && outer != NULL && inner < outer);
+    free(text);
+    strand_exception_release(e);
+}
+
+static NOINLINE strand the_spawner(strand_scope scope)
+{
+    strand child = strand_spawn_with(scope, STRAND_ATTR(.name = "grocer"), spawned_function, NULL, 0);
+    KEEP_FRAME;
+    return child;
+}
+
+static NOINLINE void the_joiner(strand child)
+{
+    strand_join(child);
+    KEEP_FRAME;
+}
+
+static void *spawn_and_join(void *arg)
+{
+    STRAND_SCOPE(scope);
+    the_joiner(the_spawner(scope));
+    return arg;
+}
+
+TEST(the_trace_of_a_joined_exception_names_where_it_was_thrown_spawned_and_joined)
+{
+    strand_exception *e = test_run_catching(spawn_and_join, NULL, NULL);
+    CHECK_PRINTED(e, "innermost_thrower", "the_spawner", "the_joiner");
+    strand_exception_release(e);
+}
+
+TEST(the_trace_of_a_joined_exception_names_the_strand)
+{
+    strand_exception *e = test_run_catching(spawn_and_join, NULL, NULL);
+    CHECK_PRINTED(e, "grocer");
+    strand_exception_release(e);
+}
+
+static void *spawn_a_spawner(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, spawn_and_join, NULL));
+    return arg;
+}
+
+TEST(the_trace_goes_on_across_every_join_on_the_way)
+{
+    strand_exception *e = test_run_catching(spawn_a_spawner, NULL, NULL);
+    CHECK_PRINTED(e, "innermost_thrower", "the_joiner", "spawn_a_spawner");
+    strand_exception_release(e);
+}
+
+static NOINLINE void *rethrow_elsewhere(void *arg)
+{
+    strand_exception *e = strand_try(spawned_function, NULL, NULL);
+    strand_rethrow(e);
+    return arg;
+}
+
+TEST(a_rethrown_exception_keeps_the_trace_of_its_throw)
+{
+    strand_exception *e = test_run_catching(rethrow_elsewhere, NULL, NULL);
+    CHECK_PRINTED(e, "innermost_thrower");
+    strand_exception_release(e);
+}
+
+TEST(print_shows_causes)
+{
+    strand_exception *e = test_run_catching(throw_with_cause, NULL, NULL);
+    CHECK_PRINTED(e, "because of it", "with info");
+    strand_exception_release(e);
+}
+
+TEST(print_shows_suppressed_exceptions)
+{
+    strand_exception *e = test_run_catching(throw_past_two_suppressors, NULL, NULL);
+    CHECK_PRINTED(e, "hard", "worm 7 of ten");
+    strand_exception_release(e);
+}
+
+static void *read_and_release(void *e)
+{
+    CHECK_STR(strand_exception_text(e), "with info");
+    CHECK_PRINTED(e, "throw_with_info");
+    strand_exception_release(e);
+    return NULL;
+}
+
+TEST_REAL(a_plain_thread_may_print_and_release_an_exception_after_the_run)
+{
+    pthread_t reader;
+    struct strand_throw_info info = {.payload = &info, .payload_free = count_free};
+    strand_exception *e = test_run_catching(throw_with_info, &info, NULL);
+    CHECK_EQ(pthread_create(&reader, NULL, read_and_release, e), 0);
+    pthread_join(reader, NULL);
+    CHECK_EQ(freed, 1);
+}

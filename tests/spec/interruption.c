@@ -1,0 +1,542 @@
+/*
+ * Every interruptible operation of an interrupted strand throws, lastingly; of several sources the outermost counts.
+ */
+#define SUITE interruption
+#include "test.h"
+
+#include "strand/io.h"
+#include "strand/pool.h"
+
+static const strand_kind STONE = {"stone", &STRAND_ERROR};
+
+#define FOREVER (3600 * STRAND_S)
+#define LONG_PAST ((strand_time){.ns = 1})
+
+static _Atomic int started;
+
+static void *return_arg(void *arg)
+{
+    return arg;
+}
+
+static void *throw_hard(void *arg)
+{
+    (void)arg;
+    strand_throw(&STONE, "hard");
+}
+
+static void *sleep_forever(void *arg)
+{
+    started = 1;
+    strand_sleep(FOREVER);
+    return arg;
+}
+
+/* Runs fn in a strand that is cancelled before its first operation. */
+static void run_cancelled(strand_fn *fn, void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, fn, arg);
+    strand_cancel(child, "because");
+    strand_wait(child);
+}
+
+/* Logs "cut" if fn(arg) is interrupted, "ok" if it returns. */
+static void try_operation(strand_fn *fn, void *arg)
+{
+    strand_exception *e = strand_try(fn, arg, NULL);
+    if (e)
+        CHECK_PTR(strand_exception_kind(e), &STRAND_INTERRUPTED);
+    test_log(e ? "cut" : "ok");
+    strand_exception_release(e);
+}
+
+/* ---- every operation ------------------------------------------------------------------------ */
+
+static void *yield(void *arg)
+{
+    strand_yield();
+    return arg;
+}
+
+static void *checkpoint(void *arg)
+{
+    strand_checkpoint();
+    return arg;
+}
+
+static void *sleep_no_time(void *arg)
+{
+    strand_sleep(0);
+    return arg;
+}
+
+static void *sleep_until_the_past(void *arg)
+{
+    strand_sleep_until(LONG_PAST);
+    return arg;
+}
+
+static void *operate_on_time(void *arg)
+{
+    try_operation(yield, arg);
+    try_operation(checkpoint, arg);
+    try_operation(sleep_no_time, arg);
+    try_operation(sleep_until_the_past, arg);
+    try_operation(sleep_forever, arg);
+    return arg;
+}
+
+TEST_INSIDE(a_cancelled_strand_is_cut_at_yields_checkpoints_and_sleeps_of_any_length)
+{
+    run_cancelled(operate_on_time, NULL);
+    CHECK_LOG("cut cut cut cut cut");
+}
+
+static void *join_first(void *child)
+{
+    return strand_join(*(strand *)child);
+}
+
+static void *wait_for(void *child)
+{
+    strand_wait(*(strand *)child);
+    return NULL;
+}
+
+static void *join_all(void *scope)
+{
+    strand_scope_join(*(strand_scope *)scope);
+    return NULL;
+}
+
+static void *operate_on_an_ended_child(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, return_arg, arg);
+    {
+        STRAND_SHIELD;
+        strand_wait(child);
+    }
+    try_operation(join_first, &child);
+    try_operation(wait_for, &child);
+    try_operation(join_all, &scope);
+    STRAND_SHIELD;
+    CHECK_PTR(strand_join(child), arg);
+    return arg;
+}
+
+TEST_INSIDE(a_cancelled_strand_is_cut_at_a_join_that_could_return_at_once_and_nothing_is_lost)
+{
+    run_cancelled(operate_on_an_ended_child, &started);
+    CHECK_LOG("cut cut cut");
+}
+
+static void *take_first(void *scope)
+{
+    return strand_scope_first(*(strand_scope *)scope, NULL);
+}
+
+static void *take_next(void *scope)
+{
+    strand_scope_next(*(strand_scope *)scope);
+    return NULL;
+}
+
+static void *operate_on_policies(void *arg)
+{
+    STRAND_SCOPE_WITH(first, STRAND_FIRST_WINS);
+    STRAND_SCOPE_WITH(collect, STRAND_COLLECT);
+    strand_spawn(first, return_arg, arg);
+    strand_spawn(collect, return_arg, arg);
+    try_operation(take_first, &first);
+    try_operation(take_next, &first);
+    try_operation(take_next, &collect);
+    strand_scope_cancel(first, NULL);
+    strand_scope_cancel(collect, NULL);
+    return arg;
+}
+
+TEST_INSIDE(a_cancelled_strand_is_cut_at_waiting_for_any_child)
+{
+    run_cancelled(operate_on_policies, NULL);
+    CHECK_LOG("cut cut cut");
+}
+
+static void *offload(void *arg)
+{
+    strand_offload(return_arg, arg);
+    return arg;
+}
+
+static void *operate_on_offload(void *arg)
+{
+    try_operation(offload, arg);
+    return arg;
+}
+
+TEST_INSIDE(a_cancelled_strand_is_cut_at_an_offload)
+{
+    run_cancelled(operate_on_offload, NULL);
+    CHECK_LOG("cut");
+}
+
+static void *use_what_does_not_block(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
+    strand child = strand_spawn(scope, return_arg, arg);
+    strand_ended(child);
+    CHECK_PTR(strand_scope_failure(scope, NULL), NULL);
+    CHECK_EQ(strand_scope_count(scope), 1);
+    CHECK(strand_id(strand_self()) != 0);
+    strand_cancel(child, NULL);
+    strand_scope_cancel(scope, NULL);
+    test_log("through");
+    return arg;
+}
+
+TEST_INSIDE(what_does_not_block_is_never_interrupted)
+{
+    run_cancelled(use_what_does_not_block, NULL);
+    CHECK_LOG("through");
+}
+
+static void *hand_off_when_cancelled(void *open)
+{
+    STRAND_SCOPE(mine);
+    strand child = strand_spawn(mine, return_arg, &started);
+    CHECK_EQ(strand_hand_off(child, *(strand_scope *)open), 0);
+    test_log("handed");
+    return open;
+}
+
+TEST_INSIDE(giving_back_is_never_interrupted)
+{
+    STRAND_SCOPE_OPEN(open);
+    run_cancelled(hand_off_when_cancelled, &open);
+    strand_scope_join(open);
+    CHECK_LOG("handed");
+}
+
+/* Leaves two scopes whose children take their time to end. */
+static void *end_slowly(void *arg)
+{
+    STRAND_SHIELD;
+    for (int i = 0; i < 3; i++)
+        strand_yield();
+    ++*(_Atomic int *)arg;
+    return arg;
+}
+
+static void *leave_scopes_when_cancelled(void *arg)
+{
+    STRAND_SCOPE(outer);
+    strand_spawn(outer, end_slowly, arg);
+    STRAND_SCOPE(inner);
+    strand_spawn(inner, end_slowly, arg);
+    strand_checkpoint();
+    return arg;
+}
+
+TEST_INSIDE(an_interrupted_owner_waits_for_all_its_children)
+{
+    _Atomic int ended = 0;
+    run_cancelled(leave_scopes_when_cancelled, &ended);
+    CHECK_EQ(ended, 2);
+}
+
+static void *compute_only(void *arg)
+{
+    started = 1;
+    while (started != 2)
+        __asm__ volatile("");
+    test_log("undisturbed");
+    return arg;
+}
+
+static void *cancel_a_computation(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, compute_only, arg);
+    test_yield_until(&started, 1);
+    strand_cancel(child, NULL);
+    started = 2;
+    CHECK_PTR(strand_join(child), arg);
+    return arg;
+}
+
+TEST_REAL(code_that_does_nothing_interruptible_is_not_stopped)
+{
+    strand_options options = test_options();
+    options.threads = 2;
+    strand_run(&options, cancel_a_computation, &started);
+    CHECK_LOG("undisturbed");
+}
+
+/* ---- lasting, and not an error -------------------------------------------------------------- */
+
+static void *try_again_and_again(void *arg)
+{
+    for (int i = 0; i < 3; i++)
+        try_operation(sleep_forever, arg);
+    strand_checkpoint();
+    test_log("never");
+    return arg;
+}
+
+TEST_INSIDE(catching_an_interruption_does_not_end_it)
+{
+    run_cancelled(try_again_and_again, NULL);
+    CHECK_LOG("cut cut cut");
+}
+
+static void *retry_all_errors(void *arg)
+{
+    for (volatile int i = 0; i < 3; i++) {
+        STRAND_TRY {
+            sleep_forever(arg);
+        }
+        STRAND_CATCH(&STRAND_ERROR, e) {
+            test_log("swallowed");
+        }
+        STRAND_END
+    }
+    return arg;
+}
+
+TEST_INSIDE(catching_all_errors_lets_an_interruption_pass)
+{
+    STRAND_SCOPE(scope);
+    started = 0;
+    strand child = strand_spawn(scope, retry_all_errors, NULL);
+    test_yield_until(&started, 1);
+    strand_cancel(child, NULL);
+    STRAND_TRY {
+        strand_join(child);
+    }
+    STRAND_CATCH(&STRAND_CHILD_CANCELLED, e) {
+        test_log("cancelled");
+    }
+    STRAND_END
+    CHECK_LOG("cancelled");
+}
+
+TEST_INSIDE(an_operation_that_is_blocked_already_is_interrupted_too)
+{
+    STRAND_SCOPE(scope);
+    started = 0;
+    strand child = strand_spawn(scope, sleep_forever, NULL);
+    test_yield_until(&started, 1);
+    for (int i = 0; i < 10; i++)
+        strand_yield();
+    strand_cancel(child, NULL);
+    strand_wait(child);
+    CHECK(strand_ended(child));
+}
+
+static void *return_though_cancelled(void *arg)
+{
+    try_operation(sleep_forever, NULL);
+    return arg;
+}
+
+TEST_INSIDE(a_cancelled_strand_that_returns_a_value_is_joined_for_its_value)
+{
+    int x = 0;
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, return_though_cancelled, &x);
+    strand_cancel(child, NULL);
+    CHECK_PTR(strand_join(child), &x);
+    CHECK_LOG("cut");
+}
+
+/* ---- who and why ---------------------------------------------------------------------------- */
+
+static void *log_who_and_why(void *arg)
+{
+    STRAND_TRY {
+        strand_sleep(FOREVER);
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        test_log("%s", strand_exception_who(e));
+        test_log("%s", strand_exception_why(e));
+    }
+    STRAND_END
+    return arg;
+}
+
+TEST_INSIDE(an_interruption_says_who_asked_and_why)
+{
+    run_cancelled(log_who_and_why, NULL);
+    CHECK_LOG("root because");
+}
+
+static void *count_why(void *length)
+{
+    STRAND_TRY {
+        strand_sleep(FOREVER);
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        *(size_t *)length = strlen(strand_exception_why(e));
+    }
+    STRAND_END
+    return length;
+}
+
+TEST_INSIDE(the_reason_of_a_cancel_is_copied_up_to_128_bytes)
+{
+    char why[201] = "";
+    size_t length = 0;
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, count_why, &length);
+    memset(why, 'y', 200);
+    strand_cancel(child, why);
+    memset(why, 'n', 200);
+    strand_join(child);
+    CHECK_EQ(length, 128);
+}
+
+TEST_INSIDE(a_cancel_without_a_reason_gives_an_empty_one)
+{
+    size_t length = 7;
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, count_why, &length);
+    strand_cancel(child, NULL);
+    strand_join(child);
+    CHECK_EQ(length, 0);
+}
+
+TEST_INSIDE(the_first_of_two_cancels_is_the_one_that_is_told)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, log_who_and_why, NULL);
+    strand_cancel(child, "first");
+    strand_cancel(child, "second");
+    strand_join(child);
+    CHECK_LOG("root first");
+}
+
+/* ---- several sources ------------------------------------------------------------------------ */
+
+/* Cancelled, and under a deadline that has passed: the cancel is further out. */
+static void *time_out_when_cancelled(void *arg)
+{
+    STRAND_TRY {
+        STRAND_DEADLINE(LONG_PAST);
+        strand_sleep(FOREVER);
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        test_log("timed-out");
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        test_log("%s", strand_exception_why(e));
+    }
+    STRAND_END
+    return arg;
+}
+
+TEST_INSIDE(a_cancel_counts_before_a_deadline)
+{
+    run_cancelled(time_out_when_cancelled, NULL);
+    CHECK_LOG("because");
+}
+
+static void *fail_when_cancelled(void *arg)
+{
+    STRAND_TRY {
+        STRAND_SCOPE(scope);
+        strand child = strand_spawn(scope, throw_hard, arg);
+        {
+            STRAND_SHIELD;
+            strand_wait(child);
+        }
+        strand_checkpoint();
+    }
+    STRAND_CATCH(&STONE, e) {
+        test_log("failure");
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        test_log("cancel");
+        CHECK_PTR(strand_exception_kind(strand_exception_suppressed(e, 0)), &STONE);
+    }
+    STRAND_END
+    return arg;
+}
+
+TEST_INSIDE(a_cancel_counts_before_a_failed_child_whose_exception_is_suppressed_in_it)
+{
+    run_cancelled(fail_when_cancelled, NULL);
+    CHECK_LOG("cancel");
+}
+
+static void fail_in_a_scope(void)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, throw_hard, NULL);
+    {
+        STRAND_SHIELD;
+        strand_wait(child);
+    }
+    strand_checkpoint();
+}
+
+TEST_INSIDE(a_deadline_around_a_scope_counts_before_a_failed_child)
+{
+    STRAND_TRY {
+        STRAND_DEADLINE(LONG_PAST);
+        fail_in_a_scope();
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        test_log("timed-out");
+    }
+    STRAND_CATCH(&STONE, e) {
+        test_log("failure");
+    }
+    STRAND_END
+    CHECK_LOG("timed-out");
+}
+
+static void time_out_in_a_scope(void)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, throw_hard, NULL);
+    {
+        STRAND_SHIELD;
+        strand_wait(child);
+    }
+    STRAND_TRY {
+        STRAND_DEADLINE(LONG_PAST);
+        strand_checkpoint();
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        test_log("timed-out");
+    }
+    STRAND_END
+}
+
+TEST_INSIDE(a_failed_child_counts_before_a_deadline_inside_its_scope)
+{
+    STRAND_TRY {
+        time_out_in_a_scope();
+    }
+    STRAND_CATCH(&STONE, e) {
+        test_log("failure");
+    }
+    STRAND_END
+    CHECK_LOG("failure");
+}
+
+TEST_INSIDE(a_source_ends_with_its_block)
+{
+    STRAND_TRY {
+        STRAND_DEADLINE(LONG_PAST);
+        try_operation(checkpoint, NULL);
+        strand_yield();
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        test_log("timed-out");
+    }
+    STRAND_END
+    try_operation(checkpoint, NULL);
+    CHECK_LOG("cut timed-out ok");
+}

@@ -1,0 +1,234 @@
+/*
+ * What happens before a spawn is seen by the child; what the child did is seen after its join. The variables here are
+ * plain on purpose: TSan says when an order is missing.
+ */
+#define SUITE memory_model
+#include "test.h"
+
+#include "strand/pool.h"
+
+#define MANY 64
+
+/* On four threads, whatever the environment says: on one there is nothing to prove. */
+static void *run_on_four(strand_fn *fn, void *arg)
+{
+    strand_options options = test_options();
+    options.threads = 4;
+    return strand_run(&options, fn, arg);
+}
+
+struct cell {
+    long in, out;
+    char text[64];
+};
+
+/* Gives way, so that the cell is read and written on more than one thread. */
+static void *square(void *arg)
+{
+    struct cell *cell = arg;
+    long in = cell->in;
+    strand_yield();
+    cell->out = in * in;
+    strand_yield();
+    snprintf(cell->text, sizeof cell->text, "%ld", cell->out);
+    return arg;
+}
+
+static void check_cell(const struct cell *cell, long in)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%ld", in * in);
+    CHECK_EQ(cell->out, in * in);
+    CHECK_STR(cell->text, text);
+}
+
+static void *square_and_join_each(void *arg)
+{
+    for (long round = 0; round < test_scale(200); round++) {
+        struct cell cells[MANY];
+        strand children[MANY];
+        STRAND_SCOPE(scope);
+        for (int i = 0; i < MANY; i++) {
+            cells[i].in = round + i;
+            children[i] = strand_spawn(scope, square, &cells[i]);
+        }
+        for (int i = 0; i < MANY; i++) {
+            CHECK_PTR(strand_join(children[i]), &cells[i]);
+            check_cell(&cells[i], round + i);
+        }
+    }
+    return arg;
+}
+
+TEST(a_child_sees_what_was_done_before_its_spawn_and_its_joiner_sees_what_it_did)
+{
+    run_on_four(square_and_join_each, NULL);
+}
+
+static void *square_and_join_all(void *arg)
+{
+    for (long round = 0; round < test_scale(200); round++) {
+        struct cell cells[MANY];
+        STRAND_SCOPE(scope);
+        for (int i = 0; i < MANY; i++) {
+            cells[i].in = round + i;
+            strand_spawn(scope, square, &cells[i]);
+        }
+        strand_scope_join(scope);
+        for (int i = 0; i < MANY; i++)
+            check_cell(&cells[i], round + i);
+    }
+    return arg;
+}
+
+TEST(the_join_of_a_scope_shows_what_all_its_children_did)
+{
+    run_on_four(square_and_join_all, NULL);
+}
+
+static void leave_with_children(struct cell *cells)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < MANY; i++)
+        strand_spawn(scope, square, &cells[i]);
+    strand_scope_cancel(scope, NULL);
+}
+
+/* Cancelled children have touched their cells at most until the scope was left. */
+static void *leave_and_write(void *arg)
+{
+    for (long round = 0; round < test_scale(200); round++) {
+        struct cell cells[MANY] = {0};
+        leave_with_children(cells);
+        for (int i = 0; i < MANY; i++) {
+            cells[i].in++;
+            cells[i].out++;
+            cells[i].text[0]++;
+        }
+    }
+    return arg;
+}
+
+TEST(after_leaving_a_scope_its_memory_belongs_to_the_owner_again)
+{
+    run_on_four(leave_and_write, NULL);
+}
+
+static void *square_the_copy(void *copy)
+{
+    struct cell *cell = copy;
+    strand_yield();
+    cell->out = cell->in * cell->in;
+    return (void *)(intptr_t)cell->out;
+}
+
+static void *reuse_the_argument(void *arg)
+{
+    for (long round = 0; round < test_scale(200); round++) {
+        struct cell cell = {0};
+        strand children[MANY];
+        STRAND_SCOPE(scope);
+        for (int i = 0; i < MANY; i++) {
+            cell.in = i;
+            children[i] = strand_spawn_with(scope, NULL, square_the_copy, &cell, sizeof cell);
+        }
+        for (long i = 0; i < MANY; i++)
+            CHECK_EQ((intptr_t)strand_join(children[i]), i * i);
+    }
+    return arg;
+}
+
+TEST(copied_arguments_are_the_childs_own)
+{
+    run_on_four(reuse_the_argument, NULL);
+}
+
+/* A value goes down a chain of strands and comes back changed by each. */
+static void *add_on_the_way_back(void *arg)
+{
+    struct cell *cell = arg;
+    struct cell below = {.in = cell->in - 1};
+    if (cell->in > 0) {
+        STRAND_SCOPE(scope);
+        strand_join(strand_spawn(scope, add_on_the_way_back, &below));
+        strand_yield();
+    }
+    cell->out = below.out + cell->in;
+    return arg;
+}
+
+static void *run_chains(void *arg)
+{
+    for (long round = 0; round < test_scale(100); round++) {
+        struct cell cells[8];
+        STRAND_SCOPE(scope);
+        for (int i = 0; i < 8; i++) {
+            cells[i].in = 20;
+            strand_spawn(scope, add_on_the_way_back, &cells[i]);
+        }
+        strand_scope_join(scope);
+        for (int i = 0; i < 8; i++)
+            CHECK_EQ(cells[i].out, 210);
+    }
+    return arg;
+}
+
+TEST(joins_carry_what_grandchildren_did_to_their_grandparents)
+{
+    run_on_four(run_chains, NULL);
+}
+
+static void *throw_with_a_payload(void *arg)
+{
+    struct cell *cell = arg;
+    struct strand_throw_info info = {.payload = cell};
+    strand_yield();
+    cell->out = cell->in + 1;
+    strand_throw_with(&STRAND_ERROR, &info, "done");
+}
+
+static void *join_failures(void *arg)
+{
+    for (long round = 0; round < test_scale(200); round++) {
+        struct cell cell = {.in = round};
+        STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
+        strand_spawn(scope, throw_with_a_payload, &cell);
+        strand_scope_next(scope);
+        strand_exception *e = strand_scope_failure(scope, NULL);
+        CHECK(e != NULL);
+        CHECK_PTR(strand_exception_payload(e), &cell);
+        CHECK_EQ(((struct cell *)strand_exception_payload(e))->out, round + 1);
+        strand_exception_release(e);
+    }
+    return arg;
+}
+
+TEST(who_gets_an_exception_sees_what_its_thrower_did)
+{
+    run_on_four(join_failures, NULL);
+}
+
+static void *add_one(void *number)
+{
+    ++*(long *)number;
+    return number;
+}
+
+static void *add_in_turn(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (long i = 0; i < test_scale(1000); i++) {
+        add_one(arg);
+        CHECK_PTR(strand_join(strand_spawn(scope, add_one, arg)), arg);
+        strand_yield();
+        add_one(arg);
+    }
+    return arg;
+}
+
+TEST(a_strand_and_its_children_see_one_variable_whatever_threads_they_wake_on)
+{
+    long number = 0;
+    run_on_four(add_in_turn, &number);
+    CHECK_EQ(number, 3 * test_scale(1000));
+}

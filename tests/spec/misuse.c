@@ -1,0 +1,238 @@
+/*
+ * Misuse is reported with the function, what was done and where the object was made, after the hook; then the program
+ * aborts. Each case is a run of tests/programs/misuse.c.
+ */
+#define SUITE misuse
+#include "test.h"
+
+#include <signal.h>
+
+static struct test_output o;
+
+/* Runs the case; it has to abort with a report that names function. */
+static void misuse(const char *name, const char *function)
+{
+    test_program(&o, "misuse", name);
+    CHECK(strstr(o.out, "still alive") == NULL);
+    CHECK(o.signalled);
+    CHECK_EQ(o.status, SIGABRT);
+    CHECK_CONTAINS(o.err, function);
+}
+
+/* The same inside a run: its hook was told too, and the object was made by `maker` or in the file of the cases. */
+static void misuse_of_object(const char *name, const char *function, const char *maker)
+{
+    misuse(name, function);
+    CHECK_CONTAINS(o.out, "hook told: function=");
+    CHECK_CONTAINS(o.out, function);
+    const char *made = strstr(o.out, "made=");
+    CHECK(made != NULL);
+    if (!strstr(made, "misuse.c:"))
+        CHECK_CONTAINS(made, maker);
+}
+
+/* ---- the report ----------------------------------------------------------------------------- */
+
+TEST_REAL(the_hook_is_told_function_what_and_where_made)
+{
+    misuse("join_twice", "strand_join");
+    CHECK_CONTAINS(o.out, "function=strand_join;");
+    CHECK(strstr(o.out, "what=;") == NULL);
+    CHECK_CONTAINS(o.out, "made=");
+}
+
+TEST_REAL(the_report_says_the_same_as_the_hook)
+{
+    misuse("join_twice", "strand_join");
+    char *what = strstr(o.out, "what="), *end = strstr(o.out, "; made=");
+    CHECK(what != NULL && end != NULL && end > what);
+    *end = 0;
+    CHECK_CONTAINS(o.err, what + strlen("what="));
+}
+
+/* ---- handles -------------------------------------------------------------------------------- */
+
+TEST_REAL(joining_twice_is_misuse)
+{
+    misuse_of_object("join_twice", "strand_join", "spawn_it_here");
+}
+
+TEST_REAL(joining_no_strand_is_misuse)
+{
+    misuse("join_nobody", "strand_join");
+}
+
+TEST_REAL(spawning_into_a_scope_that_was_left_is_misuse)
+{
+    misuse("spawn_into_a_stale_scope", "strand_spawn");
+}
+
+TEST_REAL(joining_a_scope_that_was_left_is_misuse)
+{
+    misuse("join_a_stale_scope", "strand_scope_join");
+}
+
+TEST_REAL(joining_a_strand_of_a_run_that_has_ended_is_misuse)
+{
+    misuse("join_a_strand_of_an_ended_run", "strand_join");
+}
+
+/* ---- ownership ------------------------------------------------------------------------------ */
+
+TEST_REAL(spawning_into_the_plain_scope_of_another_strand_is_misuse)
+{
+    misuse_of_object("spawn_into_a_foreign_scope", "strand_spawn", "spawn_into_a_foreign_scope");
+}
+
+TEST_REAL(cancelling_the_plain_scope_of_another_strand_is_misuse)
+{
+    misuse_of_object("cancel_a_foreign_scope", "strand_scope_cancel", "cancel_a_foreign_scope");
+}
+
+TEST_REAL(joining_the_child_of_another_strand_is_misuse)
+{
+    misuse_of_object("join_a_strand_of_another_owner", "strand_join", "spawn_it_here");
+}
+
+TEST_REAL(handing_a_strand_off_to_a_scope_of_its_own_is_misuse)
+{
+    misuse_of_object("hand_off_below_itself", "strand_hand_off", "spawn_it_here");
+}
+
+TEST_REAL(joining_a_child_that_was_handed_off_to_another_strand_is_misuse)
+{
+    misuse_of_object("join_after_hand_off", "strand_join", "spawn_it_here");
+}
+
+TEST_REAL(handing_off_the_child_of_another_strand_is_misuse)
+{
+    misuse_of_object("hand_off_a_strand_of_another_owner", "strand_hand_off", "spawn_it_here");
+}
+
+/* ---- blocking ------------------------------------------------------------------------------- */
+
+TEST_REAL(blocking_in_a_no_suspend_section_is_misuse_reported_with_both_places)
+{
+    misuse("block_in_no_suspend", "strand_sleep");
+    CHECK_CONTAINS(o.err, "block_in_the_section");
+    CHECK_CONTAINS(o.err, "misuse.c:");
+}
+
+TEST_REAL(a_yield_in_a_no_suspend_section_is_misuse)
+{
+    misuse("yield_in_no_suspend", "strand_yield");
+}
+
+TEST_REAL(a_join_in_a_no_suspend_section_is_misuse_even_if_it_would_not_wait)
+{
+    misuse("join_in_no_suspend", "strand_join");
+}
+
+TEST_REAL(the_end_of_an_inner_no_suspend_section_leaves_the_outer_one)
+{
+    misuse("block_after_an_inner_section", "strand_yield");
+}
+
+static void *block_after_a_section(void *arg)
+{
+    {
+        STRAND_NO_SUSPEND;
+        test_log("inside");
+    }
+    strand_yield();
+    test_log("after");
+    return arg;
+}
+
+TEST(after_a_no_suspend_section_blocking_is_allowed_again)
+{
+    test_run(block_after_a_section, NULL);
+    CHECK_LOG("inside after");
+}
+
+static void *spawn_in_a_section(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child;
+    {
+        STRAND_NO_SUSPEND;
+        child = strand_spawn(scope, block_after_a_section, arg);
+        CHECK(!strand_ended(strand_self()));
+    }
+    strand_join(child);
+    return arg;
+}
+
+TEST(what_does_not_block_is_allowed_in_a_no_suspend_section_and_children_are_free)
+{
+    test_run(spawn_in_a_section, NULL);
+    CHECK_LOG("inside after");
+}
+
+static void *throw_out_of_a_section(void *arg)
+{
+    STRAND_NO_SUSPEND;
+    strand_throw(&STRAND_ERROR, "out");
+    return arg;
+}
+
+static void *yield_after_a_throw(void *arg)
+{
+    strand_exception *e = strand_try(throw_out_of_a_section, arg, NULL);
+    CHECK(e != NULL);
+    strand_exception_release(e);
+    strand_yield();
+    return arg;
+}
+
+TEST(an_exception_ends_the_no_suspend_sections_that_it_leaves)
+{
+    test_run(yield_after_a_throw, NULL);
+}
+
+TEST_REAL(waiting_for_itself_is_misuse)
+{
+    misuse("wait_for_itself", "strand_wait");
+}
+
+TEST_REAL(a_run_inside_a_strand_without_threads_of_its_own_is_misuse)
+{
+    misuse("run_inside_a_strand", "strand_run");
+    CHECK_CONTAINS(o.err, "own_threads");
+}
+
+TEST_REAL(a_blocking_call_on_a_plain_thread_is_misuse)
+{
+    misuse("yield_on_a_plain_thread", "strand_yield");
+    misuse("offload_on_a_plain_thread", "strand_offload");
+}
+
+/* ---- throwing, policies, sizes -------------------------------------------------------------- */
+
+TEST_REAL(throwing_on_a_plain_thread_is_misuse)
+{
+    misuse("throw_on_a_plain_thread", "strand_throw");
+}
+
+TEST_REAL(throwing_interrupted_or_a_kind_below_it_by_hand_is_misuse)
+{
+    misuse("throw_interrupted_by_hand", "strand_throw");
+    misuse("throw_below_interrupted_by_hand", "strand_throw");
+}
+
+TEST_REAL(taking_the_first_of_no_children_is_misuse)
+{
+    misuse("take_the_first_of_no_children", "strand_scope_first");
+}
+
+TEST_REAL(options_without_their_size_are_misuse)
+{
+    misuse("run_with_options_of_no_size", "strand_run");
+    CHECK_CONTAINS(o.err, "size");
+}
+
+TEST_REAL(attributes_without_their_size_are_misuse)
+{
+    misuse("spawn_with_attributes_of_no_size", "strand_spawn");
+    CHECK_CONTAINS(o.err, "size");
+}

@@ -1,0 +1,373 @@
+/*
+ * The schedulers behind one interface: the same results, nobody starves, timers fire under full load.
+ */
+#define SUITE scheduler
+#include "test.h"
+
+#include "strand/debug.h"
+#include "strand/pool.h"
+
+static const char *const schedulers[] = {"stealing", "global"};
+#define EACH_SCHEDULER(i) for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++)
+
+static void *run_with(const char *scheduler, int threads, strand_fn *fn, void *arg)
+{
+    strand_options options = test_options();
+    options.scheduler = scheduler;
+    options.threads = threads;
+    return strand_run(&options, fn, arg);
+}
+
+static void *return_arg(void *arg)
+{
+    return arg;
+}
+
+/* ---- choosing one --------------------------------------------------------------------------- */
+
+TEST(each_scheduler_can_be_chosen_by_its_name)
+{
+    int x = 0;
+    EACH_SCHEDULER(i)
+        CHECK_PTR(run_with(schedulers[i], 2, return_arg, &x), &x);
+}
+
+TEST(no_name_means_stealing)
+{
+    int x = 0;
+    CHECK_PTR(run_with(NULL, 2, return_arg, &x), &x);
+}
+
+TEST(an_unknown_scheduler_is_refused_by_its_name)
+{
+    strand_exception *e = NULL;
+    strand_options options = test_options();
+    options.scheduler = "round-table";
+    options.uncaught = &e;
+    CHECK_PTR(strand_run(&options, return_arg, NULL), NULL);
+    CHECK(e != NULL);
+    CHECK_CONTAINS(strand_exception_text(e), "round-table");
+    strand_exception_release(e);
+}
+
+/* ---- the same results ----------------------------------------------------------------------- */
+
+struct part {
+    const int *numbers;
+    size_t count;
+    int64_t sum;
+};
+
+/* A strand per half, down to single numbers. */
+static void *sum_halves(void *arg)
+{
+    struct part *part = arg;
+    if (part->count == 1) {
+        part->sum = part->numbers[0];
+        return arg;
+    }
+    size_t half = part->count / 2;
+    struct part low = {part->numbers, half, 0}, high = {part->numbers + half, part->count - half, 0};
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, sum_halves, &low);
+    strand_spawn(scope, sum_halves, &high);
+    strand_scope_join(scope);
+    part->sum = low.sum + high.sum;
+    return arg;
+}
+
+TEST(every_scheduler_on_every_number_of_threads_computes_the_same)
+{
+    int numbers[100];
+    for (int i = 0; i < 100; i++)
+        numbers[i] = i * i;
+    EACH_SCHEDULER(i) {
+        for (int threads = 1; threads <= 4; threads *= 2) {
+            struct part all = {numbers, 100, 0};
+            run_with(schedulers[i], threads, sum_halves, &all);
+            CHECK_EQ(all.sum, 328350);
+        }
+    }
+}
+
+/* Two strands write their letters in turn. */
+static _Atomic int turn;
+
+static void *write_in_turn(void *arg)
+{
+    int mine = *(int *)arg;
+    for (int i = 0; i < 5; i++) {
+        test_yield_until(&turn, mine);
+        test_log("%c", 'a' + mine);
+        turn = 1 - mine;
+    }
+    return arg;
+}
+
+static void *take_turns(void *arg)
+{
+    int numbers[2] = {0, 1};
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, write_in_turn, &numbers[1]);
+    strand_spawn(scope, write_in_turn, &numbers[0]);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST(strands_that_yield_to_each_other_all_come_to_their_ends)
+{
+    EACH_SCHEDULER(i) {
+        for (int threads = 1; threads <= 4; threads *= 2) {
+            turn = 0;
+            test_log_clear();
+            run_with(schedulers[i], threads, take_turns, NULL);
+            CHECK_LOG("a b a b a b a b a b");
+        }
+    }
+}
+
+/* ---- nobody starves ------------------------------------------------------------------------- */
+
+#define RUNNERS 10
+
+static struct {
+    long goal;
+    _Atomic long done[RUNNERS];
+    _Atomic bool over;
+} race;
+
+static void *run_the_race(void *arg)
+{
+    _Atomic long *mine = &race.done[*(int *)arg];
+    while (!race.over) {
+        strand_yield();
+        if (++*mine == race.goal)
+            race.over = true;
+    }
+    return arg;
+}
+
+static void *hold_the_race(void *arg)
+{
+    int numbers[RUNNERS];
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < RUNNERS; i++) {
+        numbers[i] = i;
+        race.done[i] = 0;
+        strand_spawn(scope, run_the_race, &numbers[i]);
+    }
+    strand_scope_join(scope);
+    return arg;
+}
+
+static long slowest_runner(void)
+{
+    long slowest = race.goal;
+    for (int i = 0; i < RUNNERS; i++)
+        if (race.done[i] < slowest)
+            slowest = race.done[i];
+    return slowest;
+}
+
+static void race_on(int threads, long goal)
+{
+    race.goal = goal;
+    EACH_SCHEDULER(i) {
+        race.over = false;
+        run_with(schedulers[i], threads, hold_the_race, NULL);
+        CHECK(slowest_runner() >= goal / 2);
+    }
+}
+
+TEST_REAL(strands_that_yield_on_one_thread_make_equal_progress)
+{
+    race_on(1, test_scale(10000));
+}
+
+TEST_REAL(no_strand_that_yields_on_two_threads_is_left_behind)
+{
+    EACH_SCHEDULER(i) {
+        race.goal = test_scale(200000);
+        race.over = false;
+        run_with(schedulers[i], 2, hold_the_race, NULL);
+        CHECK(slowest_runner() >= race.goal / 20);
+    }
+}
+
+static _Atomic bool had_a_turn;
+
+static void *take_a_turn(void *arg)
+{
+    had_a_turn = true;
+    return arg;
+}
+
+/* Spawns and joins without ever yielding by itself, until the other strand has run; ten seconds at most. */
+static void *fork_and_join_beside_another(void *arg)
+{
+    strand_time give_up = strand_in(10 * STRAND_S);
+    STRAND_SCOPE(scope);
+    strand other = strand_spawn(scope, take_a_turn, arg);
+    while (!had_a_turn && strand_now().ns < give_up.ns)
+        strand_join(strand_spawn(scope, return_arg, arg));
+    CHECK(had_a_turn);
+    strand_join(other);
+    return arg;
+}
+
+TEST_REAL(a_loop_of_spawns_and_joins_starves_nobody)
+{
+    EACH_SCHEDULER(i) {
+        had_a_turn = false;
+        run_with(schedulers[i], 1, fork_and_join_beside_another, NULL);
+    }
+}
+
+static void *fork_deeply_for_good(void *arg)
+{
+    for (;;) {
+        STRAND_SCOPE(scope);
+        strand_spawn(scope, return_arg, arg);
+        strand_spawn(scope, return_arg, arg);
+        strand_scope_join(scope);
+    }
+    return arg;
+}
+
+/* Four strands fork and join for good; one that only yields has to get its turns all the same. */
+static void *yield_beside_fork_join(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 4; i++)
+        strand_spawn(scope, fork_deeply_for_good, arg);
+    for (long i = 0; i < test_scale(200); i++)
+        strand_yield();
+    strand_scope_cancel(scope, NULL);
+    return arg;
+}
+
+TEST_REAL(a_strand_that_yields_gets_its_turns_under_a_load_of_fork_and_join)
+{
+    EACH_SCHEDULER(i) {
+        run_with(schedulers[i], 1, yield_beside_fork_join, NULL);
+        run_with(schedulers[i], 2, yield_beside_fork_join, NULL);
+    }
+}
+
+/* ---- timers under full load ----------------------------------------------------------------- */
+
+static _Atomic bool stop;
+
+static void *yield_until_stopped(void *arg)
+{
+    while (!stop)
+        strand_yield();
+    return arg;
+}
+
+/* Sleeps 10 ms twenty times beside spinners; stores the longest that one took. */
+static void *sleep_beside_spinners(void *longest)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 8; i++)
+        strand_spawn(scope, yield_until_stopped, NULL);
+    for (int i = 0; i < 20; i++) {
+        strand_time begin = strand_now();
+        strand_sleep(10 * STRAND_MS);
+        int64_t took = strand_now().ns - begin.ns;
+        CHECK(took >= 10 * STRAND_MS);
+        if (took > *(int64_t *)longest)
+            *(int64_t *)longest = took;
+    }
+    stop = true;
+    strand_scope_join(scope);
+    return longest;
+}
+
+TEST_REAL(timers_fire_while_all_threads_are_busy)
+{
+    EACH_SCHEDULER(i) {
+        for (int threads = 1; threads <= 4; threads *= 2) {
+            int64_t longest = 0;
+            stop = false;
+            run_with(schedulers[i], threads, sleep_beside_spinners, &longest);
+            CHECK(longest < 500 * STRAND_MS);
+        }
+    }
+}
+
+/* A spinner that never switches holds one of two threads; timers fire on the other. */
+static void *spin_until_stopped(void *arg)
+{
+    while (!stop)
+        continue;
+    return arg;
+}
+
+static void *sleep_beside_a_spinner(void *longest)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, spin_until_stopped, NULL);
+    for (int i = 0; i < 10; i++) {
+        strand_time begin = strand_now();
+        strand_sleep(5 * STRAND_MS);
+        int64_t took = strand_now().ns - begin.ns;
+        if (took > *(int64_t *)longest)
+            *(int64_t *)longest = took;
+    }
+    stop = true;
+    strand_scope_join(scope);
+    return longest;
+}
+
+TEST_REAL(timers_fire_while_one_of_two_threads_never_switches)
+{
+    EACH_SCHEDULER(i) {
+        int64_t longest = 0;
+        stop = false;
+        run_with(schedulers[i], 2, sleep_beside_a_spinner, &longest);
+        CHECK(longest < 500 * STRAND_MS);
+    }
+}
+
+/* ---- order ---------------------------------------------------------------------------------- */
+
+static void *log_number(void *arg)
+{
+    test_log("%d", *(int *)arg);
+    return arg;
+}
+
+static void *sleep_in_order(void *arg)
+{
+    strand_sleep(*(int *)arg * 20 * STRAND_MS);
+    return log_number(arg);
+}
+
+TEST_INSIDE(sleepers_wake_in_the_order_of_their_times)
+{
+    int numbers[4] = {3, 1, 4, 2};
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 4; i++)
+        strand_spawn(scope, sleep_in_order, &numbers[i]);
+    strand_scope_join(scope);
+    CHECK_LOG("1 2 3 4");
+}
+
+static void *wake_once(void *woken)
+{
+    strand_sleep((int64_t)(strand_id(strand_self()) * 7919 % 1000) * 20 * STRAND_US);
+    ++*(_Atomic long *)woken;
+    return woken;
+}
+
+TEST_INSIDE(each_of_many_sleepers_wakes_once)
+{
+    long sleepers = test_scale(10000);
+    _Atomic long woken = 0;
+    STRAND_SCOPE(scope);
+    for (long i = 0; i < sleepers; i++)
+        strand_spawn(scope, wake_once, &woken);
+    strand_scope_join(scope);
+    CHECK_EQ(woken, sleepers);
+}

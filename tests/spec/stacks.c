@@ -1,0 +1,332 @@
+/*
+ * Stacks: their sizes, their guards, and what happens at their ends.
+ */
+#define SUITE stacks
+#include "test.h"
+
+#include "strand/debug.h"
+#include "strand/pool.h"
+
+#include <math.h>
+
+#define NOINLINE __attribute__((noinline))
+#define FOREVER (3600 * STRAND_S)
+#define KIB ((size_t)1024)
+
+static struct test_output o;
+
+static void *return_arg(void *arg)
+{
+    return arg;
+}
+
+/* ---- sizes ---------------------------------------------------------------------------------- */
+
+/* Goes down until `bytes` of stack are used, writing all the way, and checks on the way back. */
+static NOINLINE size_t use_stack(size_t bytes, const char *top)
+{
+    volatile char here[512];
+    size_t used = (size_t)(top - (const char *)__builtin_frame_address(0));
+    here[0] = here[511] = (char)used;
+    if (used < bytes)
+        used = use_stack(bytes, top);
+    CHECK_EQ(here[0], here[511]);
+    return used;
+}
+
+static void *use_stack_of(void *bytes)
+{
+    CHECK(use_stack(*(size_t *)bytes, __builtin_frame_address(0)) >= *(size_t *)bytes);
+    return bytes;
+}
+
+TEST_INSIDE(a_strand_can_use_most_of_its_64_kib_unless_told_otherwise)
+{
+    size_t bytes = 40 * KIB;
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, use_stack_of, &bytes));
+}
+
+TEST_INSIDE(the_attribute_gives_one_strand_a_bigger_stack)
+{
+    size_t bytes = 7000 * KIB;
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn_with(scope, STRAND_ATTR(.stack_size = 8192 * KIB), use_stack_of, &bytes, 0));
+}
+
+static void *use_stack_of_a_child(void *bytes)
+{
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, use_stack_of, bytes));
+    return use_stack_of(bytes);
+}
+
+TEST(the_option_gives_all_strands_and_the_root_a_bigger_stack)
+{
+    size_t bytes = 900 * KIB;
+    strand_options options = test_options();
+    options.stack_size = 1024 * KIB;
+    strand_run(&options, use_stack_of_a_child, &bytes);
+}
+
+TEST_INSIDE(strands_with_stacks_of_many_sizes_live_side_by_side)
+{
+    size_t bytes[8];
+    STRAND_SCOPE(scope);
+    for (size_t i = 0; i < 8; i++) {
+        size_t size = (64 * KIB) << i;
+        bytes[i] = size / 2;
+        strand_spawn_with(scope, STRAND_ATTR(.stack_size = size), use_stack_of, &bytes[i], 0);
+    }
+    strand_scope_join(scope);
+}
+
+/* Stays true; the compiler can't know it. */
+static volatile int yes = 1;
+
+static NOINLINE int throw_from_the_depth(long depth)
+{
+    volatile char frame[256];
+    frame[0] = 1;
+    if (depth > 0)
+        return throw_from_the_depth(depth - 1) + frame[0];
+    if (yes)
+        strand_throw(&STRAND_ERROR, "bottom");
+    return 0;
+}
+
+static void *throw_from_below(void *depth)
+{
+    return throw_from_the_depth(*(long *)depth) ? depth : NULL;
+}
+
+TEST_INSIDE(an_exception_can_be_thrown_through_ten_thousand_frames)
+{
+    long depth = test_scale(10000);
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn_with(scope, STRAND_ATTR(.stack_size = 16384 * KIB), throw_from_below, &depth, 0);
+    STRAND_TRY {
+        strand_join(child);
+    }
+    STRAND_CATCH(&STRAND_ERROR, e) {
+        test_log("%s", strand_exception_text(e));
+    }
+    STRAND_END
+    CHECK_LOG("bottom");
+}
+
+/* ---- staying where they are ----------------------------------------------------------------- */
+
+static void *stay_in_place(void *arg)
+{
+    volatile int local = 1;
+    volatile int *before = &local;
+    for (int i = 0; i < 20; i++) {
+        strand_yield();
+        local++;
+    }
+    CHECK_PTR((const void *)before, (const void *)&local);
+    CHECK_EQ(*before, 21);
+    return arg;
+}
+
+TEST_INSIDE(the_locals_of_a_strand_stay_where_they_are)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 10; i++)
+        strand_spawn(scope, stay_in_place, NULL);
+    strand_scope_join(scope);
+}
+
+static void *write_through(void *place)
+{
+    *(int *)place = 7;
+    return place;
+}
+
+TEST_INSIDE(a_child_may_use_its_parents_locals)
+{
+    int places[10] = {0};
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 10; i++)
+        strand_spawn(scope, write_through, &places[i]);
+    strand_scope_join(scope);
+    for (int i = 0; i < 10; i++)
+        CHECK_EQ(places[i], 7);
+}
+
+static NOINLINE double print_and_parse(double x)
+{
+    char text[64];
+    snprintf(text, sizeof text, "%.17g", x);
+    return strtod(text, NULL);
+}
+
+static void *compute_inexactly(void *arg)
+{
+    double mine = *(double *)arg;
+    for (int i = 0; i < 20; i++) {
+        mine = mine / 3 + 1;
+        strand_yield();
+        CHECK(print_and_parse(mine) == mine);
+    }
+    CHECK(fabs(mine - 1.5) < 1e-6);
+    return arg;
+}
+
+TEST_INSIDE(strands_compute_in_floating_point_across_switches)
+{
+    double numbers[4] = {1, 20, 300, 4000};
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 4; i++)
+        strand_spawn(scope, compute_inexactly, &numbers[i]);
+    strand_scope_join(scope);
+}
+
+/* ---- many ----------------------------------------------------------------------------------- */
+
+static uint64_t count_stacks(void)
+{
+    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats_get(&stats);
+    return stats.stacks;
+}
+
+TEST_INSIDE(stacks_are_used_again)
+{
+    long strands = test_scale(10000);
+    STRAND_SCOPE(scope);
+    for (long i = 0; i < strands; i++)
+        strand_join(strand_spawn(scope, return_arg, NULL));
+    CHECK(count_stacks() < 100);
+}
+
+static void *park(void *parked)
+{
+    ++*(_Atomic long *)parked;
+    strand_sleep(FOREVER);
+    return parked;
+}
+
+static void *park_many(void *arg)
+{
+    long strands = *(long *)arg;
+    _Atomic long parked = 0;
+    STRAND_SCOPE(scope);
+    for (long i = 0; i < strands; i++)
+        strand_spawn(scope, park, &parked);
+    while (parked < strands)
+        strand_yield();
+    CHECK_EQ(strand_scope_count(scope), strands);
+    strand_scope_cancel(scope, NULL);
+    return arg;
+}
+
+TEST(a_hundred_thousand_strands_can_be_parked_at_once)
+{
+    long strands = test_scale(100000);
+    test_run(park_many, &strands);
+}
+
+TEST(a_thousand_strands_with_required_guards_can_be_parked_at_once)
+{
+    long strands = test_scale(1000);
+    strand_options options = test_options();
+    options.guards = STRAND_GUARDS_REQUIRED;
+    strand_run(&options, park_many, &strands);
+}
+
+/* ---- guards --------------------------------------------------------------------------------- */
+
+TEST_REAL(required_guards_that_cannot_be_had_are_refused_clearly)
+{
+    strand_exception *e = NULL;
+    strand_options options = test_options();
+    options.guards = STRAND_GUARDS_REQUIRED;
+    options.uncaught = &e;
+    setenv("STRAND_GUARDS", "none", 1);
+    CHECK_PTR(strand_run(&options, return_arg, &options), NULL);
+    CHECK(e != NULL);
+    CHECK_PTR(strand_exception_kind(e), &STRAND_SYSTEM);
+    CHECK_CONTAINS(strand_exception_text(e), "guard");
+    strand_exception_release(e);
+}
+
+static _Atomic int warnings;
+
+static void count_guard_warnings(const char *message, void *arg)
+{
+    (void)arg;
+    if (strstr(message, "guard"))
+        warnings++;
+}
+
+TEST_REAL(best_effort_without_guards_warns_once_and_runs)
+{
+    long strands = test_scale(100);
+    strand_options options = test_options();
+    options.on_log = count_guard_warnings;
+    setenv("STRAND_GUARDS", "none", 1);
+    strand_run(&options, park_many, &strands);
+    CHECK_EQ(warnings, 1);
+}
+
+/* ---- overflow: tests/programs/overflow.c ------------------------------------------------------ */
+
+static void overflow(const char *how)
+{
+    test_program(&o, "overflow", how);
+    CHECK(o.signalled || o.status != 0);
+    CHECK(strstr(o.out, "still alive") == NULL);
+}
+
+TEST_REAL(an_overflow_is_reported_with_the_name_of_the_strand_and_the_size_of_its_stack)
+{
+    overflow("deep");
+    CHECK_CONTAINS(o.err, "overflow");
+    CHECK_CONTAINS(o.err, "deep-diver");
+    if (!strstr(o.err, "128 KiB"))
+        CHECK_CONTAINS(o.err, "131072");
+}
+
+TEST_REAL(an_overflow_is_reported_with_its_trace)
+{
+    overflow("deep");
+    CHECK_CONTAINS(o.err, "dive_deeper");
+}
+
+TEST_REAL(an_overflow_on_a_thread_that_is_not_the_first_is_reported_too)
+{
+    overflow("threads");
+    CHECK_CONTAINS(o.err, "overflow");
+    CHECK_CONTAINS(o.err, "deep-diver");
+}
+
+TEST_REAL(a_frame_bigger_than_the_guard_is_reported_too)
+{
+    overflow("big-frame");
+    CHECK_CONTAINS(o.err, "overflow");
+    CHECK_CONTAINS(o.err, "deep-diver");
+}
+
+TEST_REAL(an_overflow_of_the_root_is_reported_too)
+{
+    overflow("root");
+    CHECK_CONTAINS(o.err, "overflow");
+    CHECK_CONTAINS(o.err, "root");
+}
+
+TEST_REAL(without_guards_an_overflow_is_found_at_the_next_switch)
+{
+    setenv("STRAND_GUARDS", "none", 1);
+    overflow("switch");
+    CHECK_CONTAINS(o.err, "overflow");
+    CHECK_CONTAINS(o.err, "deep-diver");
+}
+
+TEST_REAL(a_fault_that_is_no_overflow_is_not_called_one)
+{
+    overflow("null");
+    CHECK(strstr(o.err, "deep-diver") == NULL);
+    CHECK(strstr(o.err, "stack overflow in strand") == NULL);
+}

@@ -1,0 +1,191 @@
+/*
+ * Several exceptions at a time: one is thrown, the others are suppressed in it, none is lost and none is told twice.
+ */
+#define SUITE suppressed
+#include "test.h"
+
+static void *join_scope(void *scope)
+{
+    strand_scope_join(*(strand_scope *)scope);
+    return NULL;
+}
+
+TEST_INSIDE(joining_the_scope_throws_the_first_failure_with_the_others_suppressed)
+{
+    strand children[3];
+    STRAND_SCOPE(s);
+    strand_spawn(s, test_return, NULL);
+    test_spawn_failed(s, children, 3);
+    strand_exception *e = strand_try(join_scope, &s, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    CHECK_STR(strand_exception_text(e), "0");
+    CHECK_STR(strand_exception_text(strand_exception_suppressed(e, 0)), "1");
+    CHECK_STR(strand_exception_text(strand_exception_suppressed(e, 1)), "2");
+    CHECK_PTR(strand_exception_suppressed(e, 2), NULL);
+    strand_exception_release(e);
+    strand_checkpoint();
+    CHECK_EQ(strand_scope_count(s), 0);
+}
+
+TEST_INSIDE(leaving_the_scope_throws_the_first_failure_with_the_others_suppressed)
+{
+    strand children[3];
+    STRAND_TRY {
+        STRAND_SCOPE(s);
+        test_spawn_failed(s, children, 3);
+        strand_yield();
+    }
+    STRAND_CATCH(&TEST_ERROR, e) {
+        CHECK_STR(strand_exception_text(e), "0");
+        CHECK_STR(strand_exception_text(strand_exception_suppressed(e, 0)), "1");
+        CHECK_STR(strand_exception_text(strand_exception_suppressed(e, 1)), "2");
+        test_log("caught");
+    }
+    STRAND_END
+    CHECK_LOG("caught");
+}
+
+TEST_INSIDE(a_failure_that_nobody_has_seen_is_suppressed_in_the_exception_that_leaves_the_scope)
+{
+    strand child;
+    STRAND_TRY {
+        STRAND_SCOPE(s);
+        test_spawn_failed(s, &child, 1);
+        test_throw2("of the owner");
+    }
+    STRAND_CATCH(&TEST_ERROR2, e) {
+        CHECK_STR(strand_exception_text(e), "of the owner");
+        CHECK_KIND(strand_exception_suppressed(e, 0), &TEST_ERROR);
+        test_log("caught");
+    }
+    STRAND_END
+    CHECK_LOG("caught");
+}
+
+TEST_INSIDE(the_second_failure_is_suppressed_in_the_first_one_that_was_joined)
+{
+    strand children[2];
+    STRAND_TRY {
+        STRAND_SCOPE(s);
+        test_spawn_failed(s, children, 2);
+        strand_join(children[1]);
+    }
+    STRAND_CATCH(&TEST_ERROR, e) {
+        CHECK_STR(strand_exception_text(e), "1");
+        CHECK_STR(strand_exception_text(strand_exception_suppressed(e, 0)), "0");
+        test_log("caught");
+    }
+    STRAND_END
+    CHECK_LOG("caught");
+}
+
+TEST_INSIDE(a_failure_and_live_strands_together_throw_the_failure_with_live_strands_suppressed)
+{
+    struct test_child blocked = {0};
+    strand child;
+    STRAND_TRY {
+        STRAND_SCOPE(s);
+        test_spawn_started(s, test_child_blocks, &blocked);
+        test_spawn_failed(s, &child, 1);
+    }
+    STRAND_CATCH(&TEST_ERROR, e) {
+        CHECK_KIND(strand_exception_suppressed(e, 0), &STRAND_LIVE_STRANDS);
+        CHECK_EQ(blocked.ended, 1);
+        test_log("caught");
+    }
+    STRAND_END
+    CHECK_LOG("caught");
+}
+
+/* ---- races ------------------------------------------------------------------------------------------------------ */
+
+static void *yield_and_throw(void *times)
+{
+    STRAND_SHIELD;
+    for (intptr_t i = 0; i < (intptr_t)times; i++)
+        strand_yield();
+    strand_throw(&TEST_ERROR, "%d", (int)(intptr_t)times);
+}
+
+static void *sleep_over_failures(void *i)
+{
+    STRAND_SCOPE(s);
+    for (int n = 0; n < 4; n++)
+        strand_spawn(s, yield_and_throw, TEST_PTR(((intptr_t)i + n) % 5));
+    strand_sleep(3600 * STRAND_S);
+    return NULL;
+}
+
+/* Whether they fail before they are cancelled, or after it: no exception is lost, and none is told twice. */
+TEST_RACE(of_children_that_fail_at_once_each_is_told_once)
+{
+    for (long i = 0; i < test_scale(1000); i++) {
+        strand_exception *e = strand_try(sleep_over_failures, TEST_PTR(i), NULL);
+        CHECK_KIND(e, &TEST_ERROR);
+        CHECK_EQ(test_count_kind(e, &TEST_ERROR), 4);
+        strand_exception_release(e);
+    }
+}
+
+static void *join_failing_in_turn(void *i)
+{
+    STRAND_SCOPE(s);
+    strand children[4];
+    for (int n = 0; n < 4; n++)
+        children[n] = strand_spawn(s, yield_and_throw, TEST_PTR(((intptr_t)i + n) % 5));
+    for (int n = 0; n < 4; n++)
+        strand_join(children[n]);
+    return NULL;
+}
+
+/* The owner joins one while the failure of another interrupts it. */
+TEST_RACE(joining_races_with_the_failures_of_siblings)
+{
+    for (long i = 0; i < test_scale(1000); i++) {
+        strand_exception *e = strand_try(join_failing_in_turn, TEST_PTR(i), NULL);
+        CHECK_KIND(e, &TEST_ERROR);
+        CHECK_EQ(test_count_kind(e, &TEST_ERROR), 4);
+        strand_exception_release(e);
+    }
+}
+
+static void *leave_over_a_failure(void *i)
+{
+    STRAND_SCOPE(s);
+    strand_spawn(s, yield_and_throw, TEST_PTR((intptr_t)i % 4));
+    for (int n = 0; n < (intptr_t)i % 5; n++)
+        strand_yield();
+    return NULL;
+}
+
+/* If the child was first it is the failure, else it was left live, and its exception is suppressed in that. */
+TEST_RACE(leaving_races_with_a_failure)
+{
+    for (long i = 0; i < test_scale(2000); i++) {
+        strand_exception *e = strand_try(leave_over_a_failure, TEST_PTR(i), NULL);
+        CHECK(e != NULL);
+        if (!strand_exception_is(e, &TEST_ERROR))
+            CHECK_KIND(e, &STRAND_LIVE_STRANDS);
+        CHECK_EQ(test_count_kind(e, &TEST_ERROR), 1);
+        strand_exception_release(e);
+    }
+}
+
+static void *cancel_over_a_failure(void *i)
+{
+    STRAND_SCOPE_WITH(s, STRAND_COLLECT);
+    strand child = strand_spawn(s, yield_and_throw, TEST_PTR((intptr_t)i % 4));
+    for (int n = 0; n < (intptr_t)i % 5; n++)
+        strand_yield();
+    strand_cancel(child, NULL);
+    return strand_join(child);
+}
+
+TEST_RACE(a_failure_that_races_with_a_cancel_is_joined_all_the_same)
+{
+    for (long i = 0; i < test_scale(2000); i++) {
+        strand_exception *e = strand_try(cancel_over_a_failure, TEST_PTR(i), NULL);
+        CHECK_KIND(e, &TEST_ERROR);
+        strand_exception_release(e);
+    }
+}

@@ -1,0 +1,410 @@
+/*
+ * Strands run on as many threads as the options say, in parallel, and an idle run costs nothing.
+ */
+#define _GNU_SOURCE
+#define SUITE threads
+#include "test.h"
+
+#include "strand/debug.h"
+#include "strand/pool.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define FOREVER (3600 * STRAND_S)
+
+static const int thread_counts[] = {1, 2, 4, 8};
+#define EACH_THREAD_COUNT(i) for (size_t i = 0; i < sizeof thread_counts / sizeof *thread_counts; i++)
+
+static void *run_on(int threads, strand_fn *fn, void *arg)
+{
+    strand_options options = test_options();
+    options.threads = threads;
+    return strand_run(&options, fn, arg);
+}
+
+/* ---- how many ------------------------------------------------------------------------------- */
+
+static void *count_threads(void *count)
+{
+    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats_get(&stats);
+    *(uint64_t *)count = stats.threads;
+    return count;
+}
+
+TEST_REAL(a_run_has_the_threads_that_it_was_told)
+{
+    EACH_THREAD_COUNT(i) {
+        uint64_t count = 0;
+        run_on(thread_counts[i], count_threads, &count);
+        CHECK_EQ(count, thread_counts[i]);
+    }
+}
+
+TEST_REAL(a_run_has_one_thread_unless_told_otherwise)
+{
+    uint64_t count = 0;
+    strand_run(NULL, count_threads, &count);
+    CHECK_EQ(count, 1);
+}
+
+TEST_REAL(threads_allowed_means_one_per_cpu_that_may_be_used)
+{
+    uint64_t count = 0;
+    CHECK(strand_threads_allowed() >= 1);
+    run_on(STRAND_THREADS_ALLOWED, count_threads, &count);
+    CHECK_EQ(count, strand_threads_allowed());
+}
+
+static int threads_allowed_in_a_program(const char *affinity)
+{
+    static struct test_output o;
+    test_program(&o, "threads_allowed", affinity);
+    CHECK_EQ(o.status, 0);
+    return atoi(o.out);
+}
+
+TEST_REAL(a_process_restricted_to_one_cpu_is_allowed_one_thread)
+{
+    CHECK_EQ(threads_allowed_in_a_program("one-cpu"), 1);
+}
+
+TEST_REAL(the_environment_limits_the_threads_that_are_allowed)
+{
+    setenv("STRAND_THREADS", "1", 1);
+    CHECK_EQ(threads_allowed_in_a_program("all-cpus"), 1);
+}
+
+TEST_REAL(the_environment_does_not_allow_more_threads_than_cpus)
+{
+    setenv("STRAND_THREADS", "100000", 1);
+    CHECK_EQ(threads_allowed_in_a_program("one-cpu"), 1);
+}
+
+TEST_REAL(an_environment_that_makes_no_sense_limits_nothing)
+{
+    int allowed = threads_allowed_in_a_program("all-cpus");
+    setenv("STRAND_THREADS", "many", 1);
+    CHECK_EQ(threads_allowed_in_a_program("all-cpus"), allowed);
+    setenv("STRAND_THREADS", "0", 1);
+    CHECK_EQ(threads_allowed_in_a_program("all-cpus"), allowed);
+}
+
+static void *note_thread(void *id)
+{
+    *(pid_t *)id = gettid();
+    return id;
+}
+
+TEST_REAL(a_run_of_one_thread_is_on_the_thread_of_its_caller)
+{
+    pid_t id = 0;
+    run_on(1, note_thread, &id);
+    CHECK_EQ(id, gettid());
+}
+
+TEST_REAL(a_run_with_threads_of_its_own_is_not_on_the_thread_of_its_caller)
+{
+    pid_t id = 0;
+    strand_options options = test_options();
+    options.own_threads = true;
+    strand_run(&options, note_thread, &id);
+    CHECK(id != 0 && id != gettid());
+}
+
+/* ---- in parallel ---------------------------------------------------------------------------- */
+
+struct meeting {
+    _Atomic int here;
+    int wanted;
+    bool met;
+};
+
+/* Spins without a switch until all are here, ten seconds at most. */
+static void *meet_without_switching(void *arg)
+{
+    struct meeting *meeting = arg;
+    strand_time give_up = strand_in(10 * STRAND_S);
+    meeting->here++;
+    while (meeting->here < meeting->wanted && strand_now().ns < give_up.ns)
+        continue;
+    CHECK_EQ(meeting->here, meeting->wanted);
+    return arg;
+}
+
+static void *spawn_meeting(void *arg)
+{
+    struct meeting *meeting = arg;
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < meeting->wanted; i++)
+        strand_spawn(scope, meet_without_switching, meeting);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(two_strands_run_at_the_same_time_on_two_threads)
+{
+    struct meeting meeting = {.wanted = 2};
+    run_on(2, spawn_meeting, &meeting);
+    CHECK_EQ(meeting.here, 2);
+}
+
+TEST_REAL(as_many_strands_run_at_the_same_time_as_there_are_threads)
+{
+    struct meeting meeting = {.wanted = 8};
+    run_on(8, spawn_meeting, &meeting);
+    CHECK_EQ(meeting.here, 8);
+}
+
+static _Atomic int running, most_running;
+
+static void *count_running(void *arg)
+{
+    for (long i = 0; i < test_scale(200); i++) {
+        int now = ++running, most = most_running;
+        while (now > most && !atomic_compare_exchange_weak(&most_running, &most, now))
+            continue;
+        for (volatile int spin = 0; spin < 100; spin++)
+            continue;
+        running--;
+        strand_yield();
+    }
+    return arg;
+}
+
+static void *spawn_twenty_counters(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 20; i++)
+        strand_spawn(scope, count_running, arg);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(never_more_strands_run_at_a_time_than_there_are_threads)
+{
+    EACH_THREAD_COUNT(i) {
+        most_running = 0;
+        run_on(thread_counts[i], spawn_twenty_counters, NULL);
+        CHECK(most_running >= 1 && most_running <= thread_counts[i]);
+    }
+}
+
+static void *be_on_one_thread(void *arg)
+{
+    static _Atomic int inside[32];
+    _Atomic int *mine = &inside[*(int *)arg];
+    for (long i = 0; i < test_scale(1000); i++) {
+        CHECK_EQ((*mine)++, 0);
+        CHECK_EQ((*mine)--, 1);
+        strand_yield();
+    }
+    return arg;
+}
+
+static void *spawn_on_one_thread(void *arg)
+{
+    int numbers[32];
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 32; i++) {
+        numbers[i] = i;
+        strand_spawn(scope, be_on_one_thread, &numbers[i]);
+    }
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(a_strand_is_never_on_two_threads_at_once)
+{
+    EACH_THREAD_COUNT(i)
+        run_on(thread_counts[i], spawn_on_one_thread, NULL);
+}
+
+/* ---- the same results ----------------------------------------------------------------------- */
+
+static void *fibonacci(void *arg)
+{
+    uint64_t n = *(uint64_t *)arg, a = n - 1, b = n - 2;
+    if (n < 2)
+        return arg;
+    STRAND_SCOPE(scope);
+    strand left = strand_spawn(scope, fibonacci, &a);
+    fibonacci(&b);
+    strand_join(left);
+    *(uint64_t *)arg = a + b;
+    return arg;
+}
+
+TEST(a_run_of_one_thread_and_a_run_of_many_give_the_same_results)
+{
+    EACH_THREAD_COUNT(i) {
+        uint64_t n = 12;
+        run_on(thread_counts[i], fibonacci, &n);
+        CHECK_EQ(n, 144);
+    }
+}
+
+static void *fail_by_number(void *arg)
+{
+    strand_throw(&STRAND_ERROR, "%d", *(int *)arg);
+}
+
+/* Joins in order; what is thrown does not depend on the order in which the children run. */
+static void *join_in_order(void *arg)
+{
+    int numbers[8];
+    strand children[8];
+    STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
+    for (int i = 0; i < 8; i++) {
+        numbers[i] = i;
+        children[i] = strand_spawn(scope, fail_by_number, &numbers[i]);
+    }
+    for (volatile int i = 0; i < 8; i++) {
+        STRAND_TRY {
+            strand_join(children[i]);
+        }
+        STRAND_CATCH(&STRAND_ERROR, e) {
+            test_log("%s", strand_exception_text(e));
+        }
+        STRAND_END
+    }
+    return arg;
+}
+
+TEST(joins_throw_the_same_on_any_number_of_threads)
+{
+    EACH_THREAD_COUNT(i) {
+        test_log_clear();
+        run_on(thread_counts[i], join_in_order, NULL);
+        CHECK_LOG("0 1 2 3 4 5 6 7");
+    }
+}
+
+/* ---- idle ----------------------------------------------------------------------------------- */
+
+static int64_t cpu_ns(const struct rusage *usage)
+{
+    return (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * STRAND_S +
+           (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * STRAND_US;
+}
+
+struct idleness {
+    int64_t cpu;
+    long switches;
+};
+
+/* Lets all threads settle, then sleeps 300 ms and measures the process meanwhile. */
+static void *measure_idleness(void *arg)
+{
+    struct idleness *idle = arg;
+    struct rusage before, after;
+    strand_sleep(20 * STRAND_MS);
+    getrusage(RUSAGE_SELF, &before);
+    strand_sleep(300 * STRAND_MS);
+    getrusage(RUSAGE_SELF, &after);
+    idle->cpu = cpu_ns(&after) - cpu_ns(&before);
+    idle->switches = after.ru_nvcsw - before.ru_nvcsw;
+    return arg;
+}
+
+TEST_REAL(an_idle_run_uses_no_cpu)
+{
+    EACH_THREAD_COUNT(i) {
+        struct idleness idle = {0};
+        run_on(thread_counts[i], measure_idleness, &idle);
+        CHECK(idle.cpu < 10 * STRAND_MS);
+    }
+}
+
+TEST_REAL(the_threads_of_an_idle_run_do_not_wake_up)
+{
+    EACH_THREAD_COUNT(i) {
+        struct idleness idle = {0};
+        run_on(thread_counts[i], measure_idleness, &idle);
+        CHECK(idle.switches <= 10);
+    }
+}
+
+static void *sleep_forever(void *arg)
+{
+    strand_sleep(FOREVER);
+    return arg;
+}
+
+static void *measure_idleness_of_many(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (long i = 0; i < test_scale(1000); i++)
+        strand_spawn(scope, sleep_forever, NULL);
+    measure_idleness(arg);
+    strand_scope_cancel(scope, NULL);
+    return arg;
+}
+
+TEST_REAL(a_run_whose_strands_all_sleep_uses_no_cpu)
+{
+    struct idleness idle = {0};
+    run_on(4, measure_idleness_of_many, &idle);
+    CHECK(idle.cpu < 10 * STRAND_MS);
+    CHECK(idle.switches <= 10);
+}
+
+static _Atomic bool stop;
+
+static void *yield_until_stopped(void *arg)
+{
+    while (!stop)
+        strand_yield();
+    return arg;
+}
+
+/* One strand keeps a thread busy; how long it takes for the others to fall idle again. */
+static void *measure_one_busy(void *arg)
+{
+    struct rusage before, after;
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, yield_until_stopped, NULL);
+    strand_sleep(20 * STRAND_MS);
+    getrusage(RUSAGE_SELF, &before);
+    strand_sleep(300 * STRAND_MS);
+    getrusage(RUSAGE_SELF, &after);
+    stop = true;
+    *(int64_t *)arg = cpu_ns(&after) - cpu_ns(&before);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(one_busy_strand_keeps_no_more_than_one_thread_busy)
+{
+    int64_t cpu = 0;
+    run_on(4, measure_one_busy, &cpu);
+    CHECK(cpu < 400 * STRAND_MS);
+}
+
+/* ---- waking --------------------------------------------------------------------------------- */
+
+static void *answer(void *flag)
+{
+    *(_Atomic int *)flag = 1;
+    return flag;
+}
+
+static void *sleep_and_spawn_again(void *arg)
+{
+    for (int i = 0; i < 50; i++) {
+        _Atomic int flag = 0;
+        STRAND_SCOPE(scope);
+        strand child = strand_spawn(scope, answer, &flag);
+        strand_join(child);
+        CHECK_EQ(flag, 1);
+        strand_sleep(100 * STRAND_US);
+    }
+    return arg;
+}
+
+TEST(threads_that_fell_asleep_take_up_work_again)
+{
+    EACH_THREAD_COUNT(i)
+        run_on(thread_counts[i], sleep_and_spawn_again, NULL);
+}

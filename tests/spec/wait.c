@@ -1,0 +1,168 @@
+/*
+ * Waiting for the end of a strand: anybody may, any number of times, and it takes nothing.
+ */
+#define SUITE wait
+#include "test.h"
+
+TEST_INSIDE(waiting_for_a_child_does_not_consume_it)
+{
+    STRAND_SCOPE(s);
+    strand child = strand_spawn(s, test_return, TEST_PTR(2));
+    strand_wait(child);
+    strand_wait(child);
+    CHECK(strand_ended(child));
+    CHECK_PTR(strand_join(child), TEST_PTR(2));
+}
+
+static void *wait_and_log(void *other)
+{
+    strand_wait(*(strand *)other);
+    test_log("seen");
+    return NULL;
+}
+
+TEST_INSIDE(anybody_may_wait_for_the_end_of_a_strand)
+{
+    struct test_child child = {0};
+    STRAND_SCOPE(s);
+    strand other = test_spawn_started(s, test_child_waits, &child);
+    strand waiters[3];
+    for (int i = 0; i < 3; i++)
+        waiters[i] = strand_spawn(s, wait_and_log, &other);
+    for (int i = 0; i < 10; i++)
+        strand_yield();
+    CHECK_LOG("");
+    child.release = 1;
+    for (int i = 0; i < 3; i++)
+        strand_join(waiters[i]);
+    CHECK_LOG("seen seen seen");
+    CHECK_PTR(strand_join(other), &child);
+}
+
+static void *wait_in_grandchild(void *other)
+{
+    STRAND_SCOPE(s);
+    strand_join(strand_spawn(s, wait_and_log, other));
+    return NULL;
+}
+
+TEST_INSIDE(a_strand_may_wait_for_a_sibling_of_its_parent)
+{
+    struct test_child child = {0};
+    STRAND_SCOPE(s);
+    strand other = test_spawn_started(s, test_child_waits, &child);
+    strand waiter = strand_spawn(s, wait_in_grandchild, &other);
+    strand_yield();
+    child.release = 1;
+    strand_join(waiter);
+    strand_join(other);
+    CHECK_LOG("seen");
+}
+
+TEST_INSIDE(waiting_for_a_strand_that_ends_by_an_exception_throws_nothing)
+{
+    STRAND_SCOPE_WITH(s, STRAND_COLLECT);
+    strand child = strand_spawn(s, test_throw, NULL);
+    strand_wait(child);
+    strand_exception *e = strand_scope_failure(s, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    strand_exception_release(e);
+}
+
+TEST_INSIDE(waiting_for_a_strand_that_is_gone_returns_at_once)
+{
+    STRAND_SCOPE(s);
+    strand child = strand_spawn(s, test_return, NULL);
+    strand_join(child);
+    strand_wait(child);
+    for (int i = 0; i < 10; i++)
+        strand_join(strand_spawn(s, test_return, NULL));
+    strand_wait(child);
+}
+
+TEST_INSIDE(waiting_is_interruptible_and_leaves_the_other_alone)
+{
+    struct test_child child = {0};
+    STRAND_SCOPE(s);
+    strand other = test_spawn_started(s, test_child_waits, &child);
+    strand waiter = strand_spawn(s, wait_and_log, &other);
+    for (int i = 0; i < 5; i++)
+        strand_yield();
+    strand_cancel(waiter, NULL);
+    strand_wait(waiter);
+    CHECK(!strand_ended(other));
+    child.release = 1;
+    CHECK_PTR(strand_join(other), &child);
+    CHECK_LOG("");
+}
+
+static void *yield_some(void *times)
+{
+    for (intptr_t i = 0; i < (intptr_t)times; i++)
+        strand_yield();
+    return times;
+}
+
+static void *wait_for(void *other)
+{
+    strand_wait(*(strand *)other);
+    return NULL;
+}
+
+/* Some waiters come before the end, some after it, and some are cancelled meanwhile: all of them end. */
+TEST_RACE(waiting_races_with_the_end_and_with_cancels)
+{
+    for (long i = 0; i < test_scale(1000); i++) {
+        STRAND_SCOPE(s);
+        strand other = strand_spawn(s, yield_some, TEST_PTR(i % 4));
+        strand waiters[6];
+        for (int n = 0; n < 6; n++)
+            waiters[n] = strand_spawn(s, wait_for, &other);
+        strand_cancel(waiters[1], NULL);
+        strand_yield();
+        strand_cancel(waiters[4], NULL);
+        CHECK_PTR(strand_join(other), TEST_PTR(i % 4));
+        strand_scope_join(s);
+    }
+}
+
+/* ---- strand_ended ------------------------------------------------------------------------------------ */
+
+TEST_INSIDE(a_strand_has_ended_when_its_frames_are_left)
+{
+    struct test_child child = {0};
+    STRAND_SCOPE(s);
+    strand handle = test_spawn_started(s, test_child_waits, &child);
+    CHECK(!strand_ended(handle));
+    child.release = 1;
+    while (!strand_ended(handle))
+        strand_yield();
+    CHECK_EQ(child.ended, 1);
+    strand_join(handle);
+}
+
+TEST_INSIDE(a_strand_that_has_not_started_has_not_ended)
+{
+    struct test_child child = {0};
+    STRAND_SCOPE(s);
+    CHECK(!strand_ended(strand_self()));
+    strand handle = strand_spawn(s, test_child_waits, &child);
+    CHECK(!strand_ended(handle));
+    child.release = 1;
+    strand_join(handle);
+}
+
+/* Its control block serves another strand by then. */
+TEST_INSIDE(a_handle_of_a_joined_strand_stays_ended)
+{
+    struct test_child child = {0};
+    STRAND_SCOPE(s);
+    strand old = strand_spawn(s, test_return, NULL);
+    strand_join(old);
+    CHECK(strand_ended(old));
+    strand other = test_spawn_started(s, test_child_waits, &child);
+    CHECK(strand_ended(old));
+    child.release = 1;
+    strand_join(other);
+    CHECK(strand_ended(old));
+}

@@ -1,0 +1,55 @@
+#!/bin/sh
+# usage: tools/check-docs.sh
+#
+# The relative links of the documents lead to files that exist, and those with an anchor into a Markdown file to a
+# heading of it.
+set -u
+export LC_ALL=C.UTF-8
+
+status=0
+
+# anchors FILE: of its headings, as the usual renderers make them
+anchors()
+{
+    sed -n 's/^#\{1,6\} *//p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^[:alnum:]_ -]//g; s/ /-/g'
+}
+
+# links FILE: "LINE TARGET", code left out
+links()
+{
+    awk '
+        /^(```|    )/ { if (/^```/) code = !code; next }
+        code { next }
+        {
+            gsub(/`[^`]*`/, "")
+            while (match($0, /\]\([^)]*\)/)) {
+                print FNR, substr($0, RSTART + 2, RLENGTH - 3)
+                $0 = substr($0, RSTART + RLENGTH)
+            }
+        }' "$1"
+}
+
+documents=$(mktemp) || exit 1
+trap 'rm -f "$documents"' EXIT
+find . -name '*.md' -not -path './build/*' -not -path './.git/*' >"$documents"
+while read -r file; do
+    while read -r line target; do
+        case $target in
+        '' | *:*) continue ;;
+        esac
+        path=${target%%#*}
+        full=$file
+        [ -z "$path" ] || full=$(dirname "$file")/$path
+        if [ ! -e "$full" ]; then
+            echo "docs: $file:$line: there is no $target"
+            status=1
+        elif [ "$path" != "$target" ] && ! anchors "$full" | grep -qxF "${target#*#}"; then
+            echo "docs: $file:$line: there is no heading for $target"
+            status=1
+        fi
+    done <<END
+$(links "$file")
+END
+done <"$documents"
+[ $status -ne 0 ] || echo "docs: ok"
+exit $status

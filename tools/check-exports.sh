@@ -1,0 +1,53 @@
+#!/bin/sh
+# usage: tools/check-exports.sh FOLDER
+#
+# What FOLDER's libstrand.a and libstrand.so show to a program: strand* and STRAND* only. They leave _Unwind_* to
+# libgcc_s, because a second unwinder takes over all C++ exceptions of a program; no other library is needed; nothing asks
+# for an executable stack, and relocations are read-only before main.
+set -u
+export LC_ALL=C
+
+folder=$1
+status=0
+
+complain()
+{
+    echo "exports: $*"
+    status=1
+}
+
+# check_names LIBRARY NAMES
+check_names()
+{
+    [ -n "$2" ] || complain "$1 exports nothing; are the public headers between visibility pragmas?"
+    others=$(echo "$2" | grep -Ev '^(strand|STRAND)_')
+    [ -z "$others" ] || complain "$1 exports" $others
+}
+
+archive=$folder/libstrand.a shared=$folder/libstrand.so
+in_archive=$(nm -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | sort)
+in_shared=$(nm -D --defined-only "$shared" | awk 'NF == 3 { print $3 }' | sort)
+check_names "$archive" "$in_archive"
+check_names "$shared" "$in_shared"
+[ "$in_archive" = "$in_shared" ] || complain "the two libraries export different names:" \
+    $(printf '%s\n%s\n' "$in_archive" "$in_shared" | sort | uniq -u)
+
+# Local definitions count too: calls from inside would go to them.
+for library in "$archive" "$shared"; do
+    taken=$(nm "$library" | awk '$2 ~ /^[^Uwv]$/ && $3 ~ /^(__libunwind)?_Unwind_/ { print $3 }')
+    [ -z "$taken" ] || complain "$library defines" $taken
+    nm "$library" | grep -q ' U _Unwind_' || complain "$library does not use libgcc_s for unwinding"
+    ! readelf -SW "$library" | grep -q 'GNU-stack.*X' || complain "$library asks for an executable stack"
+done
+
+dynamic=$(readelf -dW "$shared")
+echo "$dynamic" | grep -q 'SONAME.*\[libstrand\.so\.0\]' || complain "$shared has no soname libstrand.so.0"
+echo "$dynamic" | grep -q 'BIND_NOW\|FLAGS_1.*NOW' || complain "$shared binds lazily"
+! echo "$dynamic" | grep -q TEXTREL || complain "$shared has relocations in its code"
+readelf -lW "$shared" | grep -q GNU_RELRO || complain "$shared has no read-only relocations"
+readelf -lW "$shared" | grep -q 'GNU_STACK.* RW ' || complain "$shared asks for an executable stack"
+others=$(echo "$dynamic" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v '^libgcc_s\.so\|^libc\.so\|^ld-linux')
+[ -z "$others" ] || complain "$shared needs" $others
+
+[ $status -ne 0 ] || echo "exports: ok ($(echo "$in_shared" | wc -l) names)"
+exit $status

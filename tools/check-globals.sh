@@ -1,0 +1,28 @@
+#!/bin/sh
+# usage: tools/check-globals.sh OBJECT...
+#
+# No mutable variables of file scope outside of src/arch/process.c: several runs in one process share nothing. Constants
+# that the loader relocates are none. What is allowed, by object and name:
+set -u
+export LC_ALL=C
+
+allowed="src/sched/thread.o:self"
+
+status=0
+for object; do
+    case $object in
+    */src/arch/process.o) continue ;;
+    esac
+    variables=$(objdump -t "$object" | awk '
+        / O / && $0 ~ /[ \t](\.t?bss|\.t?data|\*COM\*)[^ \t]*[ \t]/ && $0 !~ /\.data\.rel\.ro/ && $NF !~ /^DW\.ref\./ { print $NF }')
+    for variable in $variables; do
+        # A variable inside of a function has a number behind its name.
+        case " $allowed " in
+        *" src/${object##*/src/}:${variable%.*} "*) continue ;;
+        esac
+        echo "globals: ${object##*/obj/} has the mutable variable $variable"
+        status=1
+    done
+done
+[ $status -ne 0 ] || echo "globals: ok"
+exit $status

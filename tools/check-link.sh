@@ -1,0 +1,61 @@
+#!/bin/sh
+# usage: tools/check-link.sh FOLDER
+#
+# Links a C and a C++ program with FOLDER's libstrand.a and with its libstrand.so, by -lstrand alone, and runs them. All
+# that is called _Unwind_* has to be served by libgcc_s, whoever asks for it: the library, the program or the C++ library.
+# CC and CXX name the compilers.
+set -u
+export LC_ALL=C
+
+folder=$(realpath "$1")
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/static" "$work/shared"
+cp "$folder/libstrand.a" "$work/static/"
+cp "$folder/libstrand.so" "$work/shared/"
+ln -s libstrand.so "$work/shared/libstrand.so.0"
+status=0
+
+complain()
+{
+    echo "link: $*"
+    status=1
+}
+
+# bindings PREFIX: "SYMBOL LIBRARY" of each _Unwind_* that the loader bound for somebody else than libgcc_s
+bindings()
+{
+    grep -v 'binding file [^ ]*/libgcc_s' "$1".* |
+        sed -n 's|.*binding file .* to \([^ ]*\) \[[0-9]*\]: normal symbol .\(_Unwind_[A-Za-z_]*\).*|\2 \1|p'
+}
+
+# try HOW SOURCE COMPILER FLAG...
+try()
+{
+    how=$1 source=$2 program=$work/$1/$(basename "$2" | tr . _)
+    shift 2
+    if ! "$@" -O2 -fexceptions -Iinclude "$source" -o "$program" "-L$work/$how" "-Wl,-rpath,$work/$how" -lstrand; then
+        complain "$source does not link ($how)"
+        return
+    fi
+    LD_BIND_NOW=1 LD_DEBUG=bindings LD_DEBUG_OUTPUT="$program.bindings" timeout 60 "$program" >"$program.out" 2>&1 ||
+        complain "$source ($how) has failed with exit status $?: $(cat "$program.out")"
+    bound=$(bindings "$program.bindings")
+    others=$(echo "$bound" | grep -v '/libgcc_s\.so\.1$')
+    [ -n "$bound" ] || complain "$source ($how): no unwinding was bound at all"
+    [ -z "$others" ] || complain "$source ($how): not served by libgcc_s: $others"
+    for symbol in _Unwind_ForcedUnwind $expected; do
+        echo "$bound" | grep -q "^$symbol " || complain "$source ($how): nobody asked for $symbol"
+    done
+    needed=$(ldd "$program" | grep -E 'unwind|lzma|boost')
+    [ -z "$needed" ] || complain "$source ($how) needs $needed"
+}
+
+for how in static shared; do
+    expected=''
+    try "$how" tests/programs/link_c.c ${CC:-gcc} -std=gnu11
+    expected='_Unwind_RaiseException _Unwind_Resume'
+    try "$how" tests/programs/link_cxx.cc ${CXX:-g++} -std=c++17
+done
+[ $status -ne 0 ] || echo "link: a C and a C++ program, static and shared: ok"
+exit $status

@@ -1,0 +1,42 @@
+#!/bin/sh
+# usage: tools/check-system.sh OBJECT...
+#
+# The system is called in src/arch only, by wrappers that return a negated errno code. So outside of it there are no
+# headers of system calls, no errno, and no other function of the C library than those named here. OBJECTs are those of
+# src, optimised, under .../src/LAYER/.
+set -u
+export LC_ALL=C
+
+# Memory, text and numbers. Nothing that waits, reads a clock, makes a thread or touches a descriptor.
+allowed="malloc calloc realloc free aligned_alloc abort
+memcpy memmove memset memcmp memchr
+strlen strnlen strcmp strncmp strchr strrchr strstr strcpy strncpy strtol strtoul strtoll strtoull
+snprintf vsnprintf strerror_r strerrorname_np strerrordesc_np qsort
+__memcpy_chk __memmove_chk __memset_chk __strcpy_chk __strncpy_chk __snprintf_chk __vsnprintf_chk
+__stack_chk_fail __gcc_personality_v0 _Unwind_Resume _GLOBAL_OFFSET_TABLE_"
+headers='sys/|linux/|asm/|unistd\.h|pthread\.h|fcntl\.h|signal\.h|poll\.h|sched\.h|time\.h|dlfcn\.h|threads\.h|netdb\.h|'
+headers=$headers'spawn\.h|semaphore\.h|ucontext\.h|netinet/|arpa/|libunwind|unwind\.h|x86intrin\.h|immintrin\.h'
+status=0
+
+complain()
+{
+    echo "system: $*"
+    status=1
+}
+
+found=$(grep -nE "^[[:space:]]*#[[:space:]]*include[[:space:]]*<($headers)" src/*/*.[chS] | grep -v '^src/arch/')
+[ -z "$found" ] || complain "headers of the system outside of src/arch:
+$found"
+
+found=$(nm -A --undefined-only "$@" | sed -n 's|^.*\(src/[a-z]*/[^:]*\): *[Uwv] \(.*\)$|\1 \2|p' | grep -v '^src/arch/' |
+    awk -v allowed="$(echo "$allowed" | tr '\n' ' ')" -v own="$(nm --defined-only -g "$@" | awk 'NF == 3 { print $3 }' | tr '\n' ' ')" '
+        BEGIN {
+            count = split(allowed " " own, names, " ")
+            for (i = 1; i <= count; i++) known[names[i]] = 1
+        }
+        $2 == "__errno_location" { print $1 ": errno"; next }
+        !($2 in known) { print $1 ": " $2 }')
+[ -z "$found" ] || complain "used outside of src/arch, and neither a function of ours nor named in tools/check-system.sh:
+$found"
+[ $status -ne 0 ] || echo "system: ok"
+exit $status

@@ -1,0 +1,10 @@
+/*
+ * Included before everything else where the library is compiled, which hides what is not declared here. So the public
+ * headers need no marks of their own for it.
+ */
+#pragma GCC visibility push(default)
+#include "../include/strand.h"
+#include "../include/strand/debug.h"
+#include "../include/strand/io.h"
+#include "../include/strand/pool.h"
+#pragma GCC visibility pop
