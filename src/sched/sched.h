@@ -30,7 +30,8 @@ struct stack {
     char *low;          /* the guard page; the fibre may use (low + page, top) */
     char *top;          /* coloured: stacks do not all start in the same cache set */
     size_t size;        /* of the mapping, a power of two */
-    int guard;          /* enum arch_guard, or 0: a canary word at low + page is checked at every switch away */
+    int guard;          /* enum arch_guard, or 0: a canary word at low is checked at every switch away */
+    arch_context idle;  /* where a strand's end left it, ready to serve the next; NULL: never used */
 };
 
 enum { STACK_CLASSES = 48 };
@@ -228,9 +229,9 @@ struct sched_ops {
     size_t thread_size; /* struct thread is the first member of something bigger */
     int (*thread_open)(struct thread *thread);
     void (*thread_close)(struct thread *thread);
-    /* Run the strand to its end, on its stack. It calls thread_detach before it lets go of the fibre, may set thread->next, and returns
-     * the thread that it ended on. */
-    struct thread *(*run)(struct member *member);
+    /* On a new stack: run thread->current's strand to its end, call thread_serve_next, again and again. For each: thread_detach
+     * before it lets go of the fibre; it may set thread->next. Never returns. */
+    void (*serve)(struct thread *thread);
     /* It can't be started: end it with this error, on the thread's own stack. */
     void (*refuse)(struct member *member, int error);
     void (*overflow)(struct thread *thread, void *address, void *ucontext);

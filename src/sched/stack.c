@@ -107,6 +107,7 @@ static int cut(struct thread *thread, size_t size, struct stack **out)
     stack->low = low;
     stack->size = size;
     stack->guard = guard < 0 ? 0 : guard;
+    stack->idle = NULL;
     stack->top = (char *)stack - (size_t)(stacks->colour++ % STACK_COLOURS) * CACHE_LINE;
     if (!stack->guard)
         *canary_of(stack) = STACK_CANARY;

@@ -46,6 +46,7 @@ static inline __attribute__((always_inline)) void arrive(struct thread *thread, 
             thread_push(thread, left, PUSH_YIELDED);
     } else if (after == AFTER_END) {
         arch_note_end(&thread->dead_note);
+        thread->dead->idle = from;
         stack_put(thread, thread->dead, thread->sub->stacks.usual);
     } else {
         thread->loop = from;
@@ -94,10 +95,13 @@ static inline arch_context context_of(struct thread *thread, struct fibre *to)
     }
     if (UNLIKELY(give_stack(thread, to)))
         return NULL;
-    size_t room = (size_t)(to->stack->top - to->stack->low);
-    arch_note_make(&to->note, to->stack->low, room);
+    struct stack *stack = to->stack;
+    size_t room = (size_t)(stack->top - stack->low);
+    arch_note_make(&to->note, stack->low, room);
     atomic_store_explicit(&to->context, NULL, memory_order_relaxed);
-    return arch_context_make(to->stack->top, room, entry);
+    if (LIKELY(stack->idle && !ARCH_NOTES_SEPARATE))
+        return stack->idle;
+    return arch_context_make(stack->top, room, entry);
 }
 
 /* Leave the stack of `from` for the fibre `to`, or for the loop if it is NULL or can't start. */
@@ -146,24 +150,26 @@ static inline struct fibre *next_after_end(struct thread *thread)
     return thread_pick(thread);
 }
 
+struct thread *thread_serve_next(struct thread *thread)
+{
+    struct stack *stack = thread->dead;
+    struct fibre *next = next_after_end(thread);
+    if (!ARCH_NOTES_SEPARATE && next && !next->stack && next->stack_size == stack->size) {
+        reuse_stack(thread, next, stack);
+        return thread;
+    }
+    thread->after = AFTER_END;
+    return jump(thread, &thread->dead_note, next);
+}
+
 static void entry(struct arch_transfer transfer)
 {
     ARCH_STACK_ENDS_HERE();
     struct thread *thread = transfer.data;
-    struct stack *stack = thread->current->stack;
     arch_note_arrive(&thread->current->note);
     arrive(thread, transfer.from);
-    for (;;) {
-        thread = thread->sub->ops->run(thread->current->active);
-        struct fibre *next = next_after_end(thread);
-        if (ARCH_NOTES_SEPARATE || !next || next->stack || next->stack_size != stack->size) {
-            thread->dead = stack;
-            thread->after = AFTER_END;
-            jump(thread, &thread->dead_note, next);
-            UNREACHABLE();
-        }
-        reuse_stack(thread, next, stack);
-    }
+    thread->sub->ops->serve(thread);
+    UNREACHABLE();
 }
 
 static inline __attribute__((always_inline)) struct thread *leave(struct thread *thread, struct fibre *to, enum after after)

@@ -36,8 +36,13 @@ static inline void thread_detach(struct thread *thread)
     if (UNLIKELY(thread->odd))
         thread_detach_oddly_(thread);
     thread->dead_note = thread->current->note;
+    thread->dead = thread->current->stack;
     thread->current = NULL;
 }
+
+/* After a strand's end, on its stack: go on with something else. Returns when this stack has a new strand to run: at once, if the next
+ * one has not started and fits, or later, on whatever thread takes the stack from a cache. */
+struct thread *thread_serve_next(struct thread *thread);
 
 void thread_tick_(struct thread *thread);
 

@@ -99,6 +99,7 @@ struct cb {
         uint8_t outcome;             /* written before ENDS_OVER, read after it */
         uint8_t blocked;             /* enum blocked */
         bool started;
+        bool odd;     /* the root, or counted, or with extra, locals or an exception: its end has more to do */
         bool counted; /* against options.max_strands */
         int section_line;
     };

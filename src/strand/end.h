@@ -71,7 +71,7 @@ static inline void end_wake(struct thread *thread, uintptr_t ends)
 static inline void end_strand(struct thread *thread, struct cb *c)
 {
     uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire);
-    if (UNLIKELY(c->exception || !c->anchor || c->locals || c->counted || (ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
+    if (UNLIKELY(c->odd || (ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
         end_slowly(thread, c);
         return;
     }
@@ -113,7 +113,6 @@ static inline __attribute__((always_inline)) bool end_wait_(struct thread **thre
                                                             uint32_t floor, struct fibre *first, bool pinned)
 {
     struct wait_node *node = &me->wait.node;
-    node->waiter = me;
     node->epoch = wait_arm(*thread, me, floor);
     bool linked = ends_link(*thread, c, node);
     if (pinned)
@@ -126,7 +125,7 @@ static inline __attribute__((always_inline)) bool end_wait_(struct thread **thre
 
 static inline void end_consume(struct thread *thread, struct scope *scope, struct cb *child)
 {
-    if (UNLIKELY(child->extra || child->exception || scope->flags || child->outcome == OUTCOME_FAILED)) {
+    if (UNLIKELY(child->odd || scope->flags)) {
         end_consume_slowly(thread, scope, child);
         return;
     }

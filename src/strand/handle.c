@@ -86,6 +86,7 @@ void cb_construct(void *memory)
     struct cb *c = memory;
     fibre_init(&c->own, &c->member);
     c->wait.timer.node.place = HEAP_NOWHERE;
+    c->wait.node.waiter = c;
 }
 
 union any_block *block_new(struct thread *thread)

@@ -83,7 +83,6 @@ static inline struct cb *cb_new(struct thread *thread)
     arch_note_acquire(c);
     memset((char *)c + offsetof(struct cb, ends), 0, offsetof(struct cb, tries) - offsetof(struct cb, ends));
     c->own.stack = NULL;
-    c->own.home = NULL;
     c->own.pool = thread->pool;
     c->own.started = false;
     atomic_store_explicit(&c->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_relaxed);

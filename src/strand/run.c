@@ -54,7 +54,7 @@ static void warn(struct subprocess *sub, const char *text)
     log_text((struct runtime *)sub, text);
 }
 
-static const struct sched_ops ops = {sizeof(struct worker), thread_open, thread_close, run_strand, end_refused, overflow, warn};
+static const struct sched_ops ops = {sizeof(struct worker), thread_open, thread_close, serve_strands, end_refused, overflow, warn};
 
 /* ---- making ---------------------------------------------------------------------------------------------------------------- */
 
@@ -117,6 +117,7 @@ static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const ch
     root->site = NULL;
     root->anchor = NULL;
     root->extra = NULL;
+    root->odd = true;
     root->parent = 0;
     root->own.stack_size = runtime->sub.stacks.usual;
     runtime->root = root;

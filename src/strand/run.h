@@ -6,7 +6,7 @@
 
 #include "core.h"
 
-/* sched_ops.run */
-struct thread *run_strand(struct member *member);
+/* sched_ops.serve */
+void serve_strands(struct thread *thread);
 
 #endif

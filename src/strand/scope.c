@@ -29,7 +29,7 @@ strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
     scope->flags = flags;
     scope->cancelled = scope->owned = false;
     scope->failures = 0;
-    atomic_flag_clear(&scope->lock);
+    atomic_flag_clear_explicit(&scope->lock, memory_order_relaxed);
     uint64_t serial = word_serial(atomic_load_explicit(&scope->block.word, memory_order_relaxed));
     return (strand_scope){{(uint64_t)(uintptr_t)scope, serial << 1 | (flags & STRAND_OPEN)}};
 }
@@ -207,7 +207,6 @@ static struct thread *await_more(struct thread *thread, struct cb *me, struct sc
 {
     wait_because(thread, me, BLOCKED_SCOPE, scope->count);
     struct wait_node *node = &me->wait.node;
-    node->waiter = me;
     node->epoch = wait_arm(thread, me, me->floor);
     scope_lock(thread, scope);
     bool more = scope->ends > seen;

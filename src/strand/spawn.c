@@ -18,49 +18,58 @@
 
 /* ---- running --------------------------------------------------------------------------------------------------------------- */
 
-/* Every strand's entry is a try block (try.c), so the end of the stack is never reached. This one knows its strand. */
-struct entry_frame {
+/* The strands that run on this stack, one after the other. The frame is a try block (try.c) around each of them, so the end of the
+ * stack is never reached; it is set up once. */
+struct serving {
     struct strand_try_ try;
-    struct cb *c;
+    struct cb *volatile c; /* the one that runs */
 };
 
-static COLD void catch_all(struct entry_frame *frame)
+static COLD void catch_all(struct serving *serving)
 {
-    struct cb *c = frame->c;
+    struct cb *c = serving->c;
     c->exception = exception_land(c);
+    c->odd = true;
     ASSERT(!c->flight && !c->depth);
     c->floor = 0;
-    arch_longjmp(frame->try.jump, STRAND_TRY_FORM_);
+    arch_longjmp(serving->try.jump, STRAND_TRY_FORM_);
 }
 
-static inline void leave_entry(struct entry_frame *frame)
+static void leave_serving(struct serving *serving)
 {
-    frame->c->tries = NULL;
-    if (UNLIKELY(frame->c->flight != NULL))
-        catch_all(frame);
+    if (serving->c->flight)
+        catch_all(serving);
 }
 
-/* Its own function: nothing that it keeps in a register has to survive the jump. */
-static NOINLINE void run_body(struct cb *c, bool cxx)
+static inline void *call(struct cb *c, struct thread *thread)
 {
-    struct entry_frame frame __attribute__((cleanup(leave_entry)));
-    frame.c = c;
-    frame.try.outer = NULL;
-    frame.try.in_flight = NULL;
-    c->tries = &frame.try;
-    if (STRAND_TRY_SETJMP_(frame.try) == 0)
-        c->result = UNLIKELY(cxx) ? arch_call(c->fn, c->arg) : c->fn(c->arg);
+    if (UNLIKELY(thread->cxx != NULL))
+        return arch_call(c->fn, c->arg); /* says so if a C++ exception leaves it */
+    return c->fn(c->arg);
 }
 
-struct thread *run_strand(struct member *member)
+void serve_strands(struct thread *first)
 {
-    struct cb *c = cb_of(member);
-    arch_note_acquire(c);
-    c->started = true;
-    run_body(c, c->own.home->cxx != NULL);
-    struct thread *thread = thread_self();
-    end_strand(thread, c);
-    return thread;
+    struct serving serving __attribute__((cleanup(leave_serving)));
+    serving.try.outer = NULL;
+    serving.try.in_flight = NULL;
+    serving.c = current_of(first);
+    if (STRAND_TRY_SETJMP_(serving.try) == 0)
+        goto run;
+    for (;;) {
+        struct cb *c = serving.c;
+        struct thread *thread = thread_self();
+        c->tries = NULL;
+        end_strand(thread, c);
+        thread = thread_serve_next(thread);
+        serving.c = current_of(thread);
+    run:
+        c = serving.c;
+        arch_note_acquire(c);
+        c->started = true;
+        c->tries = &serving.try;
+        c->result = call(c, c->own.home);
+    }
 }
 
 /* ---- making ------------------------------------------------------------------------------------------------------------------ */
@@ -126,11 +135,14 @@ static inline __attribute__((always_inline)) int make(struct thread *thread, str
     c->arg = plan->arg;
     c->site = plan->site;
     c->extra = plan->extra;
+    c->odd = counted || plan->extra;
     c->counted = counted;
     c->parent = cb_id(me);
     c->own.stack_size = plan->stack_size;
-    if (UNLIKELY(me->locals != NULL))
+    if (UNLIKELY(me->locals != NULL)) {
         c->locals = locals_keep(me->locals);
+        c->odd = true;
+    }
     *out = c;
     return 0;
 }
