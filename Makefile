@@ -117,7 +117,7 @@ clean:
 ifeq ($(V),)
 .SILENT:
 endif
-say = printf '  %-6s %s\n' $(1) $(2)
+say = $(if $(QUIET),,printf '  %-6s %s\n' $(1) $(2))
 
 layers := base arch sched strand sync io actor sim debug
 lib-sources := $(sort $(foreach l,$(layers),$(wildcard src/$(l)/*.c src/$(l)/*.S)))
@@ -294,7 +294,7 @@ checks := warnings-gcc warnings-clang format layers exports headers system globa
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
 
-warned = +$(MAKE) --no-print-directory MODE=release RUNNER=criterion WERROR=1 LTO= OUT=build/check/$(1) $(2) do-objects && \
+warned = +$(MAKE) --no-print-directory MODE=release RUNNER=criterion WERROR=1 LTO= QUIET=1 OUT=build/check/$(1) $(2) do-objects && \
 	echo "$@: ok"
 check-warnings-gcc:
 	$(call warned,gcc,CC=gcc CXX=g++)

@@ -15,9 +15,7 @@ const char ARCH_NOTES_KIND;
  * and where others keep data above the stack. The lock is taken by assembler, as everything else would order the
  * strands after all: the C library's locks are intercepted, and atomics are instrumented even where nothing else is.
  */
-#define NOT_INSTRUMENTED __attribute__((no_sanitize("thread")))
-
-static void lock_fibers(void)
+ARCH_NOT_INSTRUMENTED static void lock_fibers(void)
 {
     uint32_t taken = 1;
     for (;;) {
@@ -28,18 +26,18 @@ static void lock_fibers(void)
     }
 }
 
-static void unlock_fibers(void)
+ARCH_NOT_INSTRUMENTED static void unlock_fibers(void)
 {
     __asm__ volatile("movl $0, %0" : "=m"(arch_state.fiber_lock) : : "memory");
 }
 
-NOT_INSTRUMENTED static void copy_words(char *to, const char *from, size_t bytes)
+ARCH_NOT_INSTRUMENTED static void copy_words(char *to, const char *from, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += sizeof(uint64_t))
         *(uint64_t *)(void *)(to + i) = *(const uint64_t *)(const void *)(from + i);
 }
 
-NOT_INSTRUMENTED static void map_anew(char *low, char *top)
+ARCH_NOT_INSTRUMENTED static void map_anew(char *low, char *top)
 {
     _Alignas(uint64_t) char kept[4096];
     size_t page = arch_page_size();
@@ -56,7 +54,7 @@ NOT_INSTRUMENTED static void map_anew(char *low, char *top)
     copy_words(top, kept, above);
 }
 
-NOT_INSTRUMENTED void arch_note_make(struct arch_note *n, char *low, size_t size)
+ARCH_NOT_INSTRUMENTED void arch_note_make(struct arch_note *n, char *low, size_t size)
 {
     void *self = __tsan_get_current_fiber();
     lock_fibers();

@@ -13,7 +13,13 @@
 #define ARCH_NOTES_MEMBARRIER 0
 /* TSan leaves a program about 1.5 TiB around the shared libraries, wherever chance puts these. */
 #define ARCH_NOTES_HANDLES ((size_t)1 << 36)
-#define ARCH_LEFT_BY_JUMP __attribute__((no_sanitize("thread")))
+/* clang reports entries and exits also of functions that are not sanitized. */
+#ifdef __clang__
+#define ARCH_NOT_INSTRUMENTED __attribute__((disable_sanitizer_instrumentation))
+#else
+#define ARCH_NOT_INSTRUMENTED __attribute__((no_sanitize("thread")))
+#endif
+#define ARCH_LEFT_BY_JUMP ARCH_NOT_INSTRUMENTED
 
 extern const char ARCH_NOTES_KIND;
 

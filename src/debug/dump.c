@@ -65,7 +65,7 @@ static void collect(void *object, void *arg)
     struct dump *dump = arg;
     struct cb *c = object;
     uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
-    if (!word_serial(word) || (word & WORD_DEAD) || dump->count == dump->room)
+    if (!word_serial(word) || (word & (WORD_DEAD | WORD_FREE)) || dump->count == dump->room)
         return;
     struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
     dump->entries[dump->count++] = (struct entry){c, word_serial(word), anchor ? cb_id(anchor->block.owner) : 0};

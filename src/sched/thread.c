@@ -53,11 +53,16 @@ static inline __attribute__((always_inline)) void arrive(struct thread *thread, 
     }
 }
 
+static COLD void check_canary(struct thread *thread)
+{
+    if (thread->canaries && stack_overrun(thread->current->stack))
+        thread->sub->ops->overflow(thread, NULL, NULL);
+}
+
 /* The rest of leaving a fibre, in runs that need it: its canary, and the state of C++ exceptions. */
 static COLD void leave_oddly(struct thread *thread, struct fibre *from)
 {
-    if (thread->canaries && stack_overrun(from->stack))
-        thread->sub->ops->overflow(thread, NULL, NULL);
+    check_canary(thread);
     from->started = true;
     if (thread->cxx)
         from->cxx = *thread->cxx;
@@ -197,15 +202,16 @@ struct thread *thread_yield(struct thread *thread)
 {
     driver_point(thread);
     struct fibre *to = thread_pick(thread);
-    if (!to)
+    if (UNLIKELY(!to)) {
+        check_canary(thread);
         return thread;
+    }
     return leave(thread, to, AFTER_YIELD);
 }
 
 COLD void thread_detach_oddly_(struct thread *thread)
 {
-    if (thread->canaries && stack_overrun(thread->current->stack))
-        thread->sub->ops->overflow(thread, NULL, NULL);
+    check_canary(thread);
     thread->here = &thread->dead_note;
 }
 

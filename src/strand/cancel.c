@@ -31,14 +31,13 @@ void strand_cancel(strand child, const char *why)
     struct cb *c = pin_cb(thread, child);
     if (!c)
         return; /* it is gone */
-    if (!(atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER)) {
-        struct note *note = note_new(me, why);
-        /* Only an owner's cancel makes a child of its scope one that may be left. The anchor changes by the owner only. */
-        bool owned = c->anchor && __atomic_load_n(&c->anchor, __ATOMIC_RELAXED)->block.owner == me;
-        struct fibre *fibre = cancel_strand(thread, c, note, owned);
-        if (fibre)
-            thread_ready(thread, fibre);
-        note_release(note);
-    }
+    /* Only an owner's cancel makes a child of its scope one that may be left, also after its end. The anchor is changed by its owner only. */
+    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
+    bool owned = anchor && anchor->block.owner == me, over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    struct note *note = over ? NULL : note_new(me, why);
+    struct fibre *fibre = owned || !over ? cancel_strand(thread, c, note, owned) : NULL;
+    if (fibre)
+        thread_ready(thread, fibre);
+    note_release(note);
     unpin_cb(thread, c);
 }

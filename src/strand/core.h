@@ -16,10 +16,23 @@
 /* serial << 10 | pins << 4 | flags. The serial is never used twice in a process, so a handle is the address and the serial.
  * A pin keeps the memory from being given to somebody else while a stranger looks at it. Changed by compare-and-swap. */
 enum { WORD_CANCELLED = 1, WORD_OWNED = 2, WORD_DEAD = 4, WORD_PIN = 16, WORD_PINS = 63 << 4, WORD_SERIAL = 10 };
+/* Memory that is free keeps the serial that it had, for reports of misuse; with this bit it equals no handle's. */
+#define WORD_FREE (UINT64_C(1) << 63)
 
 static inline uint64_t word_serial(uint64_t word)
 {
     return word >> WORD_SERIAL;
+}
+
+static inline uint64_t word_freed(uint64_t word)
+{
+    return (word & ~((UINT64_C(1) << WORD_SERIAL) - 1)) | WORD_FREE;
+}
+
+/* Whether this was the word of a handle that is stale now. */
+static inline bool word_was(uint64_t word, uint64_t serial)
+{
+    return word == (serial << WORD_SERIAL | WORD_FREE);
 }
 
 /* ---- waiting: one way to block ------------------------------------------------------------------------------------------ */
@@ -168,6 +181,7 @@ struct scope {
     unsigned flags;
     bool cancelled, owned; /* owned: by the owner */
     uint32_t failures;     /* failed children among `ended` that nobody has seen */
+    uint32_t expected;     /* hand-offs that are under way */
     atomic_flag lock;
 };
 
@@ -203,6 +217,7 @@ struct runtime {
     strand_options options;
     struct slab cbs, blocks;
     struct cb *root;
+    char text[128]; /* what is wrong with the options */
     void *result;
     strand_exception *exception;
     _Atomic int64_t live; /* kept only if max_strands is set */

@@ -218,8 +218,8 @@ void end_refused(struct member *member, int error)
     struct cb *c = cb_of(member);
     struct batch batch;
     batch_init(&batch);
-    c->exception = exception_new(&STRAND_SYSTEM, "no stack of %zu bytes can be had for strand '%s': %s", c->own.stack_size,
-                                 cb_name(c), error_words(error));
+    c->exception = exception_new(&STRAND_SYSTEM, "no stack of %zu bytes%s can be had for strand '%s': %s", c->own.stack_size,
+                                 thread->sub->stacks.required ? " with a guard page" : "", cb_name(c), error_words(error));
     c->exception->code = error;
     judge(c);
     locals_release(c->locals);

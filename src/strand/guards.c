@@ -85,7 +85,9 @@ struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, 
     timer_init(&deadline->timer, deadline_fires);
     deadline->pool = thread->pool;
     deadline->when = when.ns;
-    if (when.ns <= driver_now(thread->sub)) {
+    if (!when.ns) { /* no instant: no deadline */
+        deadline->when = INT64_MAX;
+    } else if (when.ns <= driver_now(thread->sub)) {
         block_raise(&deadline->block, thread->shared);
     } else if (when.ns != INT64_MAX && timer_start(thread, thread->pool, &deadline->timer, when.ns) < 0) {
         block_leave(thread, me, &deadline->block);

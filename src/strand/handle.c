@@ -32,18 +32,18 @@ static bool unpin(struct thread *thread, _Atomic uint64_t *word)
     do {
         new = old - WORD_PIN;
         if ((new & WORD_DEAD) && !(new & WORD_PINS))
-            new = 0;
+            new = word_freed(new);
     } while (!swap_word(word, &old, new, thread->shared));
-    return !new;
+    return new & WORD_FREE;
 }
 
 COLD bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed), new;
     do
-        new = old & WORD_PINS ? old | WORD_DEAD : 0;
+        new = old & WORD_PINS ? old | WORD_DEAD : word_freed(old);
     while (!swap_word(word, &old, new, thread->shared));
-    return !new;
+    return new & WORD_FREE;
 }
 
 struct cb *pin_cb(struct thread *thread, strand handle)

@@ -52,7 +52,7 @@ bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word);
 static inline bool word_retire(struct thread *thread, _Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
-    if (LIKELY(!(old & WORD_PINS)) && LIKELY(swap_word(word, &old, 0, thread->shared)))
+    if (LIKELY(!(old & WORD_PINS)) && LIKELY(swap_word(word, &old, word_freed(old), thread->shared)))
         return true;
     return word_retire_slow_(thread, word);
 }

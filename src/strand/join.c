@@ -15,7 +15,7 @@ static struct cb *child_of(struct cb *me, strand handle, const char *function)
 {
     struct cb *c = handle_cb(handle);
     if (UNLIKELY(!c))
-        MISUSE(function, "", "the strand is gone: it was joined before, or its scope has been left");
+        MISUSE_STALE(function, handle, "the strand is gone: it was joined before, or its scope has been left");
     if (UNLIKELY(!c->anchor || c->anchor->block.owner != me))
         MISUSE_STRAND(function, c, "only the owner of the scope that a strand is anchored to may do that");
     return c;
@@ -115,34 +115,35 @@ static bool is_below(struct cb *owner, struct cb *child)
     return false;
 }
 
-/* Under the child's ENDS_LOCK: from its present scope into `to`. Returns the new NOTIFY bit. */
-static uintptr_t move(struct thread *thread, struct cb *c, struct scope *to)
+/* Out of its present scope. One that lives is under its ENDS_LOCK; of one that has ended, what came of it is forgotten here. */
+static void take_out(struct thread *thread, struct cb *c, bool over)
 {
     struct scope *from = c->anchor;
+    if (over) {
+        scope_forget(thread, from, c);
+        return;
+    }
     scope_lock_children(thread, from);
     list_remove(&c->sibling);
     from->count--;
     scope_unlock_children(thread, from);
-    uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
-    while (!swap_word(&c->word, &word, word & ~(uint64_t)WORD_OWNED, thread->shared))
-        ; /* the new owner has not cancelled it */
-    scope_lock_children(thread, to);
-    scope_anchor(to, c);
-    scope_unlock_children(thread, to);
-    return scope_notifies(to) ? ENDS_NOTIFY : 0;
 }
 
-static int hand_off(struct thread *thread, struct cb *c, struct scope *to)
+/* From scope_receive on, an ended child may be consumed by its new owner; a living one can't end before its ENDS_LOCK is released. */
+static void hand_off(struct thread *thread, struct cb *c, struct scope *to)
 {
+    struct batch batch;
     uintptr_t ends;
+    batch_init(&batch);
     ends_lock(thread, c, &ends);
-    if (ends & ENDS_OVER) { /* as it was: an ended child's owner is the one to see what came of it */
+    bool over = ends & ENDS_OVER;
+    if (over)
         atomic_store_explicit(&c->ends, ends, memory_order_release);
-        return -ESRCH;
-    }
-    uintptr_t notify = move(thread, c, to);
-    atomic_store_explicit(&c->ends, (ends & ~(uintptr_t)ENDS_NOTIFY) | notify, memory_order_release);
-    return 0;
+    take_out(thread, c, over);
+    scope_receive(thread, to, c, over, &batch);
+    if (!over)
+        atomic_store_explicit(&c->ends, (ends & ~(uintptr_t)ENDS_NOTIFY) | (scope_notifies(to) ? ENDS_NOTIFY : 0), memory_order_release);
+    batch_deliver(thread, &batch);
 }
 
 int strand_hand_off(strand child, strand_scope handle)
@@ -157,12 +158,9 @@ int strand_hand_off(strand child, strand_scope handle)
         return -EINVAL;
     if (is_below(to->block.owner, c))
         MISUSE_STRAND("strand_hand_off", c, "a strand can't be anchored to a scope of its own, or of a strand below it");
-    int error = to == c->anchor ? 0 : hand_off(thread, c, to);
-    if (!error && to->cancelled) { /* as a strand that is spawned into a cancelled scope */
-        struct fibre *fibre = cancel_strand(thread, c, to->note, to->owned);
-        if (fibre)
-            thread_ready(thread, fibre);
-    }
+    bool open = to == c->anchor || scope_expect(thread, to);
+    if (open && to != c->anchor)
+        hand_off(thread, c, to);
     unpin_scope(thread, to);
-    return error;
+    return open ? 0 : -EINVAL;
 }

@@ -159,7 +159,7 @@ static bool close_scope(struct thread *thread, struct scope *scope)
     if (!(scope->flags & STRAND_OPEN))
         return true;
     scope_lock(thread, scope);
-    bool empty = list_empty(&scope->children);
+    bool empty = list_empty(&scope->children) && !scope->expected;
     if (empty)
         scope->flags |= SCOPE_CLOSED;
     scope_unlock(thread, scope);
@@ -172,9 +172,8 @@ static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct s
     strand_exception *in_flight = block_flight(me, &scope->block);
     bool foreign = !in_flight && block_foreign(thread, &scope->block);
     cancel_rest(thread, me, scope, &remains);
-    do
-        thread = drain(thread, me, scope, &remains);
-    while (!close_scope(thread, scope));
+    while ((thread = drain(thread, me, scope, &remains), !close_scope(thread, scope)))
+        driver_relax(thread);
     me->blocked = BLOCKED_NOT;
     strand_exception *live = remains.live && !in_flight && !foreign ? live_strands(me, scope, &remains) : NULL;
     if (in_flight)

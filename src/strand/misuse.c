@@ -29,6 +29,18 @@ const char *made_strand(struct cb *c, char *buffer, size_t size)
     return buffer;
 }
 
+const char *made_stale(strand handle, char *buffer, size_t size)
+{
+    struct cb *c = (struct cb *)(uintptr_t)handle.bits[0];
+    char where[160] = "";
+    uintptr_t offset = 0;
+    if (!arch_in_handles(c) || !word_was(atomic_load_explicit(&c->word, memory_order_relaxed), handle.bits[1]) || !c->site)
+        return "";
+    arch_symbol(c->site, where, sizeof where, &offset);
+    snprintf(buffer, size, "strand #%llu had been spawned in %s+0x%zx", (unsigned long long)handle.bits[1], where, (size_t)offset);
+    return buffer;
+}
+
 COLD void misuse(const char *function, const char *made, const char *format, ...)
 {
     char what[320], text[768];

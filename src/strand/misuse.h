@@ -10,9 +10,12 @@
 __attribute__((noreturn, format(printf, 3, 4))) void misuse(const char *function, const char *made, const char *format, ...);
 const char *made_scope(struct scope *scope, char *buffer, size_t size);
 const char *made_strand(struct cb *c, char *buffer, size_t size);
+/* Of a stale handle: as long as its memory serves nobody else, it is known. */
+const char *made_stale(strand handle, char *buffer, size_t size);
 
 #define MISUSE(function, made, ...) misuse(function, made, __VA_ARGS__)
 #define MISUSE_SCOPE(function, scope, ...) misuse(function, made_scope(scope, (char[256]){0}, 256), __VA_ARGS__)
+#define MISUSE_STALE(function, handle, ...) misuse(function, made_stale(handle, (char[256]){0}, 256), __VA_ARGS__)
 #define MISUSE_STRAND(function, c, ...) misuse(function, made_strand(c, (char[256]){0}, 256), __VA_ARGS__)
 
 /* Blocking in a no-suspend section. */

@@ -12,6 +12,7 @@
 #include "../sched/stack.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,14 +88,19 @@ static bool seed_of(struct runtime *runtime, uint64_t *seed)
 /* Returns 0, or a negated errno code with what could not be had. */
 static int check_options(struct runtime *runtime, const char **what)
 {
-    *what = "options.threads";
-    if (thread_count(runtime) < 1 || thread_count(runtime) > THREADS_MOST)
-        return -EINVAL;
-    *what = "options.scheduler";
-    if (!scheduler_find(runtime->options.scheduler))
-        return -EINVAL;
-    *what = "options.stack_size";
-    return stack_round(runtime->options.stack_size) ? 0 : -EINVAL;
+    int threads = thread_count(runtime);
+    if (threads < 1 || threads > THREADS_MOST) {
+        snprintf(runtime->text, sizeof runtime->text, "options.threads is %d, not 1 to %d", threads, THREADS_MOST);
+    } else if (!scheduler_find(runtime->options.scheduler)) {
+        snprintf(runtime->text, sizeof runtime->text, "options.scheduler is '%s', not 'stealing' or 'global'",
+                 runtime->options.scheduler);
+    } else if (!stack_round(runtime->options.stack_size)) {
+        snprintf(runtime->text, sizeof runtime->text, "options.stack_size is %zu", runtime->options.stack_size);
+    } else {
+        return 0;
+    }
+    *what = runtime->text;
+    return -EINVAL;
 }
 
 static int make_pool(struct runtime *runtime, const char **what)
@@ -234,7 +240,7 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg)
         e = runtime->exception;
     if (runtime)
         none = runtime->options;
-    free(runtime);
+    free(runtime); /* `what` may lie in it */
     if (none.uncaught)
         *none.uncaught = NULL;
     if (e)

@@ -28,7 +28,7 @@ strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
     scope->note = NULL;
     scope->flags = flags;
     scope->cancelled = scope->owned = false;
-    scope->failures = 0;
+    scope->failures = scope->expected = 0;
     atomic_flag_clear_explicit(&scope->lock, memory_order_relaxed);
     uint64_t serial = word_serial(atomic_load_explicit(&scope->block.word, memory_order_relaxed));
     return (strand_scope){{(uint64_t)(uintptr_t)scope, serial << 1 | (flags & STRAND_OPEN)}};
@@ -63,9 +63,9 @@ static void cancel_by_policy(struct thread *thread, struct scope *scope, struct 
     cancel_others(thread, scope, child, batch);
 }
 
-void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch)
+/* Under the lock. */
+static void note_end(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch)
 {
-    scope_lock(thread, scope);
     if (failed || scope_notifies(scope))
         list_push_back(&scope->ended, &child->order), scope->ends++;
     if (failed) {
@@ -84,6 +84,37 @@ void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *ch
         arch_note_release(waiter->waiter);
         batch_add(batch, waiter->waiter->member.fibre);
     }
+}
+
+void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch)
+{
+    scope_lock(thread, scope);
+    note_end(thread, scope, child, failed, batch);
+    scope_unlock(thread, scope);
+}
+
+bool scope_expect(struct thread *thread, struct scope *scope)
+{
+    scope_lock(thread, scope);
+    bool open = !(scope->flags & SCOPE_CLOSED);
+    scope->expected += open;
+    scope_unlock(thread, scope);
+    return open;
+}
+
+void scope_receive(struct thread *thread, struct scope *scope, struct cb *child, bool over, struct batch *batch)
+{
+    bool failed = over && child->outcome == OUTCOME_FAILED;
+    uint64_t word = atomic_load_explicit(&child->word, memory_order_relaxed);
+    while (!swap_word(&child->word, &word, word & ~(uint64_t)WORD_OWNED, thread->shared))
+        ; /* its new owner has not cancelled it */
+    scope_lock(thread, scope);
+    scope_anchor(scope, child);
+    scope->expected--;
+    if (over && (failed || scope_notifies(scope)))
+        note_end(thread, scope, child, failed, batch);
+    if (scope->cancelled) /* as one that is spawned into it */
+        batch_add(batch, cancel_strand(thread, child, scope->note, scope->owned));
     scope_unlock(thread, scope);
 }
 

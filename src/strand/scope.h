@@ -80,6 +80,10 @@ static inline bool scope_notifies(const struct scope *scope)
 
 /* At the end of a child that failed, or of any child of a scope that notifies; under the child's ENDS_LOCK. */
 void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch);
+/* A child is going to be handed off to this open scope, which stays open until scope_receive; false: it is closed. */
+bool scope_expect(struct thread *thread, struct scope *scope);
+/* Take in a child that was handed off; over: it has ended. */
+void scope_receive(struct thread *thread, struct scope *scope, struct cb *child, bool over, struct batch *batch);
 /* The exception of the first failed child that nobody has seen (a reference), or NULL. */
 strand_exception *scope_first_failure(struct thread *thread, struct scope *scope);
 /* The owner takes an ended child out: it is dealt with. */

@@ -10,8 +10,7 @@
 #include <pthread.h>
 #include <stdexcept>
 
-namespace
-{
+namespace {
 
 int destroyed;
 

@@ -51,7 +51,7 @@ static strand_scope stale;
 
 static NOINLINE void open_and_leave_a_scope(void)
 {
-    STRAND_SCOPE_OPEN(scope);
+    STRAND_SCOPE(scope);
     stale = scope;
 }
 

@@ -90,8 +90,10 @@ static void *root(void *arg)
     STRAND_SCOPE(scope);
     if (strcmp(how, "root") == 0)
         dive(arg);
+    /* Neighbours with stacks of the same size: below the diver's stack there is memory. */
     for (int i = 0; i < 4; i++)
-        strand_spawn(scope, yield_a_while, arg);
+        strand_spawn_with(scope, STRAND_ATTR(.stack_size = STACK_SIZE), yield_a_while, arg, 0);
+    strand_yield();
     strand_spawn_with(scope, STRAND_ATTR(.name = "deep-diver", .stack_size = STACK_SIZE), chosen(), arg, 0);
     strand_scope_join(scope);
     return arg;

@@ -8,6 +8,7 @@
 #include "strand/debug.h"
 #include "strand/pool.h"
 
+#include <limits.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -294,17 +295,22 @@ struct idleness {
     long switches;
 };
 
-/* Lets all threads settle, then sleeps 300 ms and measures the process meanwhile. */
+/* Sleeps four times 100 ms and measures the process meanwhile. What counts is the quietest time, because threads take a
+ * while to settle. */
 static void *measure_idleness(void *arg)
 {
     struct idleness *idle = arg;
-    struct rusage before, after;
-    strand_sleep(20 * STRAND_MS);
-    getrusage(RUSAGE_SELF, &before);
-    strand_sleep(300 * STRAND_MS);
-    getrusage(RUSAGE_SELF, &after);
-    idle->cpu = cpu_ns(&after) - cpu_ns(&before);
-    idle->switches = after.ru_nvcsw - before.ru_nvcsw;
+    *idle = (struct idleness){INT64_MAX, LONG_MAX};
+    for (int i = 0; i < 4; i++) {
+        struct rusage before, after;
+        getrusage(RUSAGE_SELF, &before);
+        strand_sleep(100 * STRAND_MS);
+        getrusage(RUSAGE_SELF, &after);
+        int64_t cpu = cpu_ns(&after) - cpu_ns(&before);
+        long switches = after.ru_nvcsw - before.ru_nvcsw;
+        idle->cpu = cpu < idle->cpu ? cpu : idle->cpu;
+        idle->switches = switches < idle->switches ? switches : idle->switches;
+    }
     return arg;
 }
 
@@ -313,7 +319,7 @@ TEST_REAL(an_idle_run_uses_no_cpu)
     EACH_THREAD_COUNT(i) {
         struct idleness idle = {0};
         run_on(thread_counts[i], measure_idleness, &idle);
-        CHECK(idle.cpu < 10 * STRAND_MS);
+        CHECK(idle.cpu < 3 * STRAND_MS);
     }
 }
 
@@ -322,7 +328,7 @@ TEST_REAL(the_threads_of_an_idle_run_do_not_wake_up)
     EACH_THREAD_COUNT(i) {
         struct idleness idle = {0};
         run_on(thread_counts[i], measure_idleness, &idle);
-        CHECK(idle.switches <= 10);
+        CHECK(idle.switches <= 4);
     }
 }
 
@@ -346,8 +352,8 @@ TEST_REAL(a_run_whose_strands_all_sleep_uses_no_cpu)
 {
     struct idleness idle = {0};
     run_on(4, measure_idleness_of_many, &idle);
-    CHECK(idle.cpu < 10 * STRAND_MS);
-    CHECK(idle.switches <= 10);
+    CHECK(idle.cpu < 3 * STRAND_MS);
+    CHECK(idle.switches <= 4);
 }
 
 static _Atomic bool stop;

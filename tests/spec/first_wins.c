@@ -1,0 +1,213 @@
+/*
+ * The policy first wins: the first child that returns a value cancels the others.
+ */
+#define SUITE first_wins
+#include "test.h"
+
+static void drop_result(void *result)
+{
+    test_log("dropped-%d", (int)(intptr_t)result);
+}
+
+TEST_INSIDE(the_first_value_is_returned_and_its_child_named)
+{
+    struct test_child blocked[3] = {{0}};
+    strand winner;
+    STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
+    test_spawn_started(s, test_child_blocks, &blocked[0]);
+    test_spawn_started(s, test_child_blocks, &blocked[1]);
+    strand quick = strand_spawn(s, test_return, TEST_PTR(5));
+    test_spawn_started(s, test_child_blocks, &blocked[2]);
+    CHECK_PTR(strand_scope_first(s, &winner), TEST_PTR(5));
+    CHECK_EQ(strand_id(winner), strand_id(quick));
+}
+
+TEST_INSIDE(the_others_are_cancelled_waited_for_and_consumed)
+{
+    struct test_child blocked[3] = {{0}};
+    {
+        STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
+        for (int i = 0; i < 3; i++)
+            test_spawn_started(s, test_child_blocks, &blocked[i]);
+        strand_spawn(s, test_return, NULL);
+        CHECK_PTR(strand_scope_first(s, NULL), NULL);
+        for (int i = 0; i < 3; i++)
+            CHECK_EQ(blocked[i].ended, 1);
+        CHECK_EQ(strand_scope_count(s), 0);
+    }
+}
+
+TEST_INSIDE(a_single_child_wins)
+{
+    STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
+    strand_spawn(s, test_return, TEST_PTR(1));
+    CHECK_PTR(strand_scope_first(s, NULL), TEST_PTR(1));
+}
+
+TEST_INSIDE(the_others_are_cancelled_as_soon_as_one_returns)
+{
+    struct test_child blocked = {0};
+    strand winner;
+    STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
+    strand slow = test_spawn_started(s, test_child_blocks, &blocked);
+    strand quick = strand_spawn(s, test_return, TEST_PTR(2));
+    strand_wait(slow);
+    CHECK_PTR(strand_scope_first(s, &winner), TEST_PTR(2));
+    CHECK_EQ(strand_id(winner), strand_id(quick));
+}
+
+TEST_INSIDE(failures_are_passed_over_as_long_as_one_child_may_win)
+{
+    struct test_child waiting = {0};
+    strand failed[2];
+    STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
+    test_spawn_started(s, test_child_waits, &waiting);
+    test_spawn_failed(s, failed, 2);
+    waiting.release = 1;
+    CHECK_PTR(strand_scope_first(s, NULL), &waiting);
+}
+
+static void *take_first(void *scope)
+{
+    return strand_scope_first(*(strand_scope *)scope, NULL);
+}
+
+TEST_INSIDE(if_all_fail_the_first_failure_is_thrown_with_the_others_suppressed)
+{
+    strand failed[3];
+    STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
+    test_spawn_failed(s, failed, 3);
+    strand_exception *e = strand_try(take_first, &s, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    CHECK_STR(strand_exception_text(e), "0");
+    CHECK_STR(strand_exception_text(strand_exception_suppressed(e, 0)), "1");
+    CHECK_STR(strand_exception_text(strand_exception_suppressed(e, 1)), "2");
+    CHECK_EQ(strand_scope_count(s), 0);
+    strand_exception_release(e);
+}
+
+TEST_INSIDE(a_child_that_its_owner_cancelled_does_not_win_by_ending)
+{
+    struct test_child blocked = {0}, waiting = {0};
+    STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
+    test_spawn_started(s, test_child_waits, &waiting);
+    strand cancelled = test_spawn_started(s, test_child_blocks, &blocked);
+    strand_cancel(cancelled, NULL);
+    strand_wait(cancelled);
+    waiting.release = 1;
+    CHECK_PTR(strand_scope_first(s, NULL), &waiting);
+}
+
+static void *return_from_interruption(void *child)
+{
+    STRAND_TRY {
+        test_child_blocks(child);
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+    }
+    STRAND_END
+    return TEST_PTR(6);
+}
+
+TEST_INSIDE(the_value_of_a_loser_is_dropped_and_the_winners_is_not)
+{
+    struct test_child loser = {0};
+    const strand_attr *attr = STRAND_ATTR(.drop = drop_result);
+    {
+        STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
+        strand_spawn_with(s, attr, return_from_interruption, &loser, 0);
+        test_yield_until(&loser.started, 1);
+        strand_spawn_with(s, attr, test_return, TEST_PTR(5), 0);
+        CHECK_PTR(strand_scope_first(s, NULL), TEST_PTR(5));
+    }
+    CHECK_LOG("dropped-6");
+}
+
+static void *first_until_interrupted(void *arg)
+{
+    struct test_child *child = arg;
+    STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
+    test_spawn_started(s, test_child_waits, child);
+    STRAND_TRY {
+        strand_scope_first(s, NULL);
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        test_log("interrupted");
+    }
+    STRAND_END
+    STRAND_SHIELD;
+    CHECK_EQ(strand_scope_count(s), 1);
+    child->release = 1;
+    return strand_scope_first(s, NULL);
+}
+
+TEST_INSIDE(taking_the_first_is_interruptible_and_loses_nobody)
+{
+    struct test_child child = {0};
+    STRAND_SCOPE(s);
+    strand owner = strand_spawn(s, first_until_interrupted, &child);
+    test_yield_until(&child.started, 1);
+    strand_yield();
+    strand_cancel(owner, NULL);
+    CHECK_PTR(strand_join(owner), &child);
+    CHECK_LOG("interrupted");
+}
+
+static void count_drop(void *counter)
+{
+    atomic_fetch_add((_Atomic int *)counter, 1);
+}
+
+/* None of them ever blocks, so each returns its value: one is taken, all others are dropped. */
+TEST_RACE(of_children_that_return_at_once_one_wins)
+{
+    for (long i = 0; i < test_scale(1000); i++) {
+        _Atomic int drops = 0;
+        strand children[6], winner;
+        bool known = false;
+        {
+            STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
+            for (int n = 0; n < 6; n++)
+                children[n] = strand_spawn_with(s, STRAND_ATTR(.drop = count_drop), test_return, &drops, 0);
+            CHECK_PTR(strand_scope_first(s, &winner), &drops);
+        }
+        CHECK_EQ(drops, 5);
+        for (int n = 0; n < 6; n++)
+            known = known || strand_id(children[n]) == strand_id(winner);
+        CHECK(known);
+    }
+}
+
+static void *return_when_scheduled(void *times)
+{
+    for (intptr_t i = 0; i < (intptr_t)times; i++)
+        strand_yield();
+    return TEST_PTR((intptr_t)times + 1);
+}
+
+static void *take_first_of_four(void *i)
+{
+    STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
+    for (int n = 0; n < 4; n++)
+        strand_spawn(s, return_when_scheduled, TEST_PTR(((intptr_t)i + n) % 5));
+    return strand_scope_first(s, NULL);
+}
+
+/* Either somebody won or the owner was interrupted; its scope is empty after it in both cases. */
+TEST_RACE(winning_races_with_a_cancel_of_the_owner)
+{
+    STRAND_SCOPE(s);
+    for (long i = 0; i < test_scale(1000); i++) {
+        strand owner = strand_spawn(s, take_first_of_four, TEST_PTR(i));
+        for (int n = 0; n < i % 7; n++)
+            strand_yield();
+        strand_cancel(owner, NULL);
+        STRAND_TRY {
+            intptr_t value = (intptr_t)strand_join(owner);
+            CHECK(value >= 1 && value <= 5);
+        }
+        STRAND_CATCH(&STRAND_CHILD_CANCELLED, e) {
+        }
+        STRAND_END
+    }
+}
