@@ -84,7 +84,7 @@ test:
 
 check:
 	@tools/setup.sh build test check >&2
-	$(again) -k --output-sync=target MODE=release do-$@
+	$(again) -k --output-sync=target MODE=release QUIET=1 do-$@
 
 models:
 	@tools/setup.sh models >&2
@@ -183,11 +183,13 @@ $(OUT)/obj/merged.o: $(lib-objects)
 $(OUT)/obj/libstrand.o: $(OUT)/obj/merged.o tools/embed.sh
 	KEEP='[sS][tT][rR][aA][nN][dD]_*' tools/embed.sh $@ $<
 
-# The same with all names of the library visible, for tests of what lies inside.
-$(OUT)/obj/libstrand-internal.o: $(OUT)/obj/merged.o tools/embed.sh
-	tools/embed.sh $@ $<
+$(OUT)/libstrand.a: $(OUT)/obj/libstrand.o
+	$(call say,AR,$@)
+	rm -f $@
+	ar rcs $@ $<
 
-$(OUT)/%.a: $(OUT)/obj/%.o
+# With all names visible and without the contexts, for tests of what lies inside.
+$(OUT)/libstrand-internal.a: $(OUT)/obj/merged.o
 	$(call say,AR,$@)
 	rm -f $@
 	ar rcs $@ $<
@@ -249,7 +251,7 @@ $(OUT)/obj/examples/%.o: examples/%.c $(OUT)/flags
 	$(call compile,-U_GNU_SOURCE -Iinclude)
 
 $(test-programs)/unit/%: $(test-objects)/unit/%.o $(OUT)/libstrand-internal.a
-	$(call link,$(CC))
+	$(call link,$(CC),-l:libboost_context.a)
 $(test-programs)/%: $(test-objects)/%.o $(harness) $(library)
 	$(call link,$(if $(wildcard tests/$*.cc),$(CXX),$(CC)),$(run-library))
 $(OUT)/programs/%: $(test-objects)/programs/%.o $(library)

@@ -13,8 +13,10 @@ for object; do
     case $object in
     */src/arch/process.o) continue ;;
     esac
+    # The flags and the section of a symbol: objects, and thread-locals, which have no such flag.
     variables=$(objdump -t "$object" | awk '
-        / O / && $0 ~ /[ \t](\.t?bss|\.t?data|\*COM\*)[^ \t]*[ \t]/ && $0 !~ /\.data\.rel\.ro/ && $NF !~ /^DW\.ref\./ { print $NF }')
+        / d / || /\.data\.rel\.ro/ || $NF ~ /^DW\.ref\./ { next }
+        /[ \t]\.t(bss|data)[^ \t]*[ \t]/ || (/ O / && /[ \t](\.bss|\.data|\*COM\*)[^ \t]*[ \t]/) { print $NF }')
     for variable in $variables; do
         # A variable inside of a function has a number behind its name.
         case " $allowed " in

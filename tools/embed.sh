@@ -1,12 +1,12 @@
 #!/bin/sh
 # usage: tools/embed.sh OUT.o IN.o...
 #
-# Merges objects, and those members of the packaged Boost.Context that they need, into one relocatable object. Of its
-# symbols only those stay global that IN.o... define themselves, so what is embedded is not seen from outside and can't
-# clash with another copy in the program. With KEEP='strand*' only those of them stay global that match this pattern.
+# Merges objects, and those members of the packaged Boost.Context that they need, into one relocatable object. With
+# KEEP='strand*' only the symbols of that pattern stay global: nothing else is seen from outside or can clash with the
+# program's own, another copy of what is embedded included. Without it all stay, for tests of the inside.
 #
 # libunwind is not embedded: its packaged static libraries are not position independent, and the shared one is loaded by
-# name (src/arch/trace.c). CC, LD, OBJCOPY and NM name the tools.
+# name (src/arch/trace.c). CC, LD and OBJCOPY name the tools.
 set -eu
 export LC_ALL=C
 
@@ -21,14 +21,12 @@ out=$1
 shift
 archive=$("${CC:-cc}" -print-file-name=libboost_context.a)
 [ -f "$archive" ] || fail "there is no libboost_context.a (Debian: libboost-context-dev)"
-own=$out.own
-merged=$out.merged
-trap 'rm -f "$own" "$merged"' EXIT
 
-"${NM:-nm}" -g --defined-only "$@" | awk 'NF == 3 { print $3 }' | sort -u >"$own"
-"${LD:-ld}" -r -o "$merged" "$@" "$archive"
-if [ -n "${KEEP:-}" ]; then
-    "${OBJCOPY:-objcopy}" --wildcard --keep-global-symbol="$KEEP" "$merged" "$out"
-else
-    "${OBJCOPY:-objcopy}" --keep-global-symbols="$own" "$merged" "$out"
+if [ -z "${KEEP:-}" ]; then
+    "${LD:-ld}" -r -o "$out" "$@" "$archive"
+    exit
 fi
+merged=$out.merged
+trap 'rm -f "$merged"' EXIT
+"${LD:-ld}" -r -o "$merged" "$@" "$archive"
+"${OBJCOPY:-objcopy}" --wildcard --keep-global-symbol="$KEEP" "$merged" "$out"

@@ -189,7 +189,8 @@ void arch_signals_leave(void);
 int arch_signals_thread_enter(void **memory);
 void arch_signals_thread_leave(void *memory);
 
-#include "context.h"
 #include "notes.h"
+
+#include "context.h"
 
 #endif

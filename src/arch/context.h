@@ -14,7 +14,7 @@
 
 #define ARCH_MXCSR_FLAGS 0x3fu
 
-static inline struct arch_transfer arch_context_jump(arch_context to, void *data)
+ARCH_NOT_INSTRUMENTED static inline struct arch_transfer arch_context_jump(arch_context to, void *data)
 {
     if (arch_mxcsr_is_slow) {
         uint32_t flags = __builtin_ia32_stmxcsr() & ARCH_MXCSR_FLAGS;

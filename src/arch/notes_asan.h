@@ -15,7 +15,7 @@
 #define ARCH_NOTES_SEPARATE 0
 #define ARCH_NOTES_MEMBARRIER 1
 #define ARCH_NOTES_HANDLES ((size_t)1 << 40)
-#define ARCH_LEFT_BY_JUMP
+#define ARCH_NOT_INSTRUMENTED
 
 extern const char ARCH_NOTES_KIND;
 

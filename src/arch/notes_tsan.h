@@ -19,7 +19,6 @@
 #else
 #define ARCH_NOT_INSTRUMENTED __attribute__((no_sanitize("thread")))
 #endif
-#define ARCH_LEFT_BY_JUMP ARCH_NOT_INSTRUMENTED
 
 extern const char ARCH_NOTES_KIND;
 
@@ -30,44 +29,44 @@ struct arch_note {
 /* notes.c */
 void arch_note_make(struct arch_note *n, char *low, size_t size);
 
-static inline void arch_note_thread(struct arch_note *n)
+ARCH_NOT_INSTRUMENTED static inline void arch_note_thread(struct arch_note *n)
 {
     (void)*(const volatile char *)&ARCH_NOTES_KIND;
     n->fiber = __tsan_get_current_fiber();
 }
 
-static inline void arch_note_end(struct arch_note *n)
+ARCH_NOT_INSTRUMENTED static inline void arch_note_end(struct arch_note *n)
 {
     __tsan_destroy_fiber(n->fiber);
 }
 
-static inline void arch_note_leave(struct arch_note *from, struct arch_note *to, bool ends)
+ARCH_NOT_INSTRUMENTED static inline void arch_note_leave(struct arch_note *from, struct arch_note *to, bool ends)
 {
     (void)from, (void)ends;
     __tsan_switch_to_fiber(to->fiber, __tsan_switch_to_fiber_no_sync);
 }
 
-static inline void arch_note_arrive(struct arch_note *to)
+ARCH_NOT_INSTRUMENTED static inline void arch_note_arrive(struct arch_note *to)
 {
     (void)to;
 }
 
-static inline void arch_note_suspended(struct arch_note *n, arch_context context)
+ARCH_NOT_INSTRUMENTED static inline void arch_note_suspended(struct arch_note *n, arch_context context)
 {
     (void)n, (void)context;
 }
 
-static inline void arch_note_resumed(struct arch_note *n)
+ARCH_NOT_INSTRUMENTED static inline void arch_note_resumed(struct arch_note *n)
 {
     (void)n;
 }
 
-static inline void arch_note_release(void *p)
+ARCH_NOT_INSTRUMENTED static inline void arch_note_release(void *p)
 {
     __tsan_release(p);
 }
 
-static inline void arch_note_acquire(void *p)
+ARCH_NOT_INSTRUMENTED static inline void arch_note_acquire(void *p)
 {
     __tsan_acquire(p);
 }

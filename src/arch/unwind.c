@@ -49,7 +49,7 @@ NOINLINE void arch_unwind(struct arch_flight *flight)
     UNREACHABLE(); /* it returns on a corrupt stack only */
 }
 
-NOINLINE ARCH_LEFT_BY_JUMP void arch_longjmp(void **jump, uint32_t form)
+NOINLINE ARCH_NOT_INSTRUMENTED void arch_longjmp(void **jump, uint32_t form)
 {
     if (form == 0)
         __builtin_longjmp(jump, 1);

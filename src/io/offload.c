@@ -196,15 +196,23 @@ __attribute__((noreturn)) static void refuse(struct cb *me, struct job *job, int
     exception_throw(me, e);
 }
 
+/* Under a seed the call is one step of the strand; the function is outside of strands all the same. */
+static void *call_as_step(struct thread *thread, strand_fn *fn, void *arg)
+{
+    driver_point(thread);
+    thread_adopt(NULL);
+    void *result = fn(arg);
+    thread_adopt(thread);
+    return result;
+}
+
 void *strand_offload(strand_fn *fn, void *arg)
 {
     struct thread *thread = must_be_strand("strand_offload");
     struct cb *me = current_of(thread);
     may_block(thread, me, "strand_offload");
-    if (thread->driver) { /* under a seed the call is one step of the strand */
-        driver_point(thread);
-        return fn(arg);
-    }
+    if (thread->driver)
+        return call_as_step(thread, fn, arg);
     struct crew *crew = crew_of(thread);
     struct job *job = crew ? malloc(sizeof *job) : NULL;
     if (!job)

@@ -195,7 +195,10 @@ struct thread *thread_park_for(struct thread *thread, struct fibre *to)
 struct thread *thread_park(struct thread *thread)
 {
     driver_point(thread);
-    return leave(thread, thread_pick(thread), AFTER_PARK);
+    struct fibre *to = thread_pick(thread);
+    if (UNLIKELY(to == thread->current))
+        return thread; /* [S3] it was claimed and queued here already */
+    return leave(thread, to, AFTER_PARK);
 }
 
 struct thread *thread_yield(struct thread *thread)

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 
 enum state { READY, RELAXED, SLEEPING, DONE };
-enum { LOOP_STACK = 512 * 1024, STEP_NS = 200 };
+/* A step takes between STEP_NS and STEP_NS << STEP_SHIFTS of virtual time: few are long. */
+enum { LOOP_STACK = 512 * 1024, STEP_NS = 64, STEP_SHIFTS = 11 };
 
 struct played {
     struct thread *thread;
@@ -211,7 +212,7 @@ static void play(struct subprocess *sub, struct thread *first)
             stuck(sim);
         fold(sim, (uint64_t)next->thread->index);
         sim->steps++;
-        sim->now += STEP_NS;
+        sim->now += (int64_t)STEP_NS << rng_below(&sim->rng, STEP_SHIFTS);
         next->state = READY;
         thread_adopt(next->thread);
         arch_note_leave(&sim->director_note, next->thread->here, false);

@@ -46,7 +46,7 @@ static int run_here(const char *name)
     return EXIT_SUCCESS;
 }
 
-/* ---- a test in a process of its own ---------------------------------------------------------------------------- */
+/* ---- a test in a process of its own ---------------------------------------------------------- */
 
 static pid_t start(const char *program, const char *name)
 {

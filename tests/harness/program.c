@@ -1,6 +1,6 @@
 /*
- * Helper programs: what ends a program is proven on a program of its own. Nothing forks here, because a fork inside of a
- * Criterion test hangs its runner.
+ * Helper programs: what ends a program is proven on a program of its own. Nothing forks here, because a fork inside of
+ * a Criterion test hangs its runner.
  */
 #define _GNU_SOURCE /* pipe2 */
 #define TEST_HARNESS

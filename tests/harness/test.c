@@ -1,7 +1,7 @@
 /*
- * The part of the harness that both runners share: checks, options, seeds, the event log. Children are in
- * children.c, helper programs in program.c, the plain runner in plain.c. Nothing here blocks a thread for longer than a copy takes, and nothing needs
- * more stack than a formatted line, because strands call it.
+ * The part of the harness that both runners share: checks, options, seeds, the event log. Children are in children.c,
+ * helper programs in program.c, the plain runner in plain.c. Nothing here blocks a thread for longer than a copy takes,
+ * and nothing needs more stack than a formatted line, because strands call it.
  */
 #define TEST_HARNESS
 #include "test.h"
@@ -21,7 +21,7 @@ static struct {
     char log[LOG_SIZE];
 } test = {.failing = ATOMIC_FLAG_INIT, .log_lock = ATOMIC_FLAG_INIT};
 
-/* ---- checks --------------------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 /* The first failure ends the process; whoever fails meanwhile on another thread stays here. */
 static void claim_failure(void)
@@ -111,7 +111,7 @@ __attribute__((destructor)) static void check_that_the_body_returned(void)
         CHECK_FAIL("the process has ended inside of the test");
 }
 
-/* ---- the event log ---------------------------------------------------------------------------------------------- */
+/* ---- the event log --------------------------------------------------------------------------- */
 
 static void log_lock(void)
 {
@@ -175,7 +175,7 @@ void test_log_leaving_(const char *const *text)
     test_log("%s", *text);
 }
 
-/* ---- the environment ---------------------------------------------------------------------------------------------- */
+/* ---- the environment ------------------------------------------------------------------------- */
 
 static long environment_number(const char *name, long otherwise)
 {
@@ -217,7 +217,7 @@ struct strand_options test_options(void)
     };
 }
 
-/* ---- runs ------------------------------------------------------------------------------------------------------------ */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 void *test_run_on(int threads, strand_fn *fn, void *arg)
 {
@@ -272,6 +272,8 @@ void test_execute(const struct test_case *the_test)
     test.running = the_test;
     if (seeds() == 0)
         execute_once(the_test);
+    else
+        setenv("STRAND_QUIET", "1", 0); /* a failed test names its seed; the others need not be heard of */
     for (test.seed = 1; test.seed <= seeds(); test.seed++) {
         char text[32];
         snprintf(text, sizeof(text), "%ld", test.seed);

@@ -41,7 +41,7 @@
 
 #define TEST_LIMIT_S 120
 
-/* ---- checks: any strand, any thread; a failed one prints what it saw and aborts the process of the test ---- */
+/* ---- checks: any strand, any thread; a failed one prints what it saw and ends the process ------- */
 
 #define CHECK(condition) ((condition) ? (void)0 : test_fail(__FILE__, __LINE__, "%s", "not true: " #condition))
 #define CHECK_EQ(a, b) test_check_eq((long long)(a), (long long)(b), #a " == " #b, __FILE__, __LINE__)
@@ -55,7 +55,7 @@
 /* Whether e is an exception of this very kind. */
 #define CHECK_KIND(e, kind) test_check_kind((e), (kind), #e, __FILE__, __LINE__)
 
-/* ---- runs ------------------------------------------------------------------------------------------------- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 /** The options that the environment asks for, to be changed further. */
 struct strand_options test_options(void);
@@ -73,7 +73,7 @@ long test_scale(long n);
 /** The seed that the body runs under now; 0 if none. */
 long test_seed(void);
 
-/* ---- what tests share ------------------------------------------------------------------------------------- */
+/* ---- what tests share ------------------------------------------------------------------------ */
 
 /** Append one event, a word or several, to the log of the test, which is empty at its start. Any thread. */
 void test_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -109,8 +109,8 @@ void *test_child_resists(void *child);
 /** Spawn such a child and let it run into what it does. */
 strand test_spawn_started(strand_scope scope, strand_fn *fn, struct test_child *child);
 
-/** Spawn n children (4 at most) that throw TEST_ERROR, one after the other, with the texts "0", "1", ... Returns when all
- *  have ended. The owner is shielded meanwhile. */
+/** Spawn n children (4 at most) that throw TEST_ERROR, one after the other, with the texts "0", "1", ... Returns when
+ * all have ended. The owner is shielded meanwhile. */
 void test_spawn_failed(strand_scope scope, strand *children, int n);
 /** How many exceptions of this very kind there are in e, in what is suppressed in it, and so on. */
 int test_count_kind(const strand_exception *e, const strand_kind *kind);
@@ -121,7 +121,7 @@ void *test_return(void *arg);
 void *test_throw(void *text);
 void *test_throw2(void *text);
 
-/* ---- helper programs: for what ends the program. tests/programs/NAME.c is built to TEST_PROGRAMS "/NAME" --- */
+/* ---- helper programs: tests/programs/NAME.c is built to TEST_PROGRAMS "/NAME" ------------------- */
 
 struct test_output {
     int status;      /* the exit status, or the number of the signal */
@@ -132,7 +132,7 @@ struct test_output {
 /** Run a helper program with one argument (NULL: none) and wait for its end, for 30 s at most; from a TEST_REAL. */
 void test_program(struct test_output *output, const char *name, const char *arg);
 
-/* ---- behind the macros ------------------------------------------------------------------------------------ */
+/* ---- behind the macros ----------------------------------------------------------------------- */
 
 struct test_case {
     const char *suite, *name;

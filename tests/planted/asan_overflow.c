@@ -6,22 +6,22 @@
 
 static void *overflows(void *arg)
 {
-    volatile char bytes[16] = {0};
+    char bytes[16] = {0};
+    char *volatile behind = bytes + sizeof bytes;
     strand_yield();
-    bytes[16 + *(volatile int *)arg] = 1;
+    *behind = 1;
     return bytes[0] != 0 ? arg : NULL;
 }
 
 static void *root(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_join(strand_spawn(scope, overflows, arg));
-    return NULL;
+    strand_join(strand_spawn(scope, overflows, NULL));
+    return arg;
 }
 
 int main(void)
 {
-    int nothing = 0;
-    strand_run(NULL, root, &nothing);
+    strand_run(NULL, root, NULL);
     return 0;
 }

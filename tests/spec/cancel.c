@@ -1,6 +1,6 @@
 /*
- * Cancelling a strand: a lasting state that is asked for, not an end that is forced. What an interruption does inside of the
- * strand is in interruption.c.
+ * Cancelling a strand: a lasting state that is asked for, not an end that is forced. What an interruption does inside
+ * of the strand is in interruption.c.
  */
 #define SUITE cancel
 #include "test.h"
@@ -10,7 +10,7 @@ static void *join_child(void *child)
     return strand_join(*(strand *)child);
 }
 
-/* ---- what a cancel does --------------------------------------------------------------------------- */
+/* ---- what a cancel does ---------------------------------------------------------------------- */
 
 TEST_INSIDE(a_parent_cancels_a_child_and_the_child_ends)
 {
@@ -114,7 +114,7 @@ TEST_INSIDE(clean_ups_run_when_a_cancelled_strand_is_left)
     CHECK_LOG("inner middle outer");
 }
 
-/* ---- who may cancel whom ------------------------------------------------------------------------------ */
+/* ---- who may cancel whom --------------------------------------------------------------------- */
 
 static void *cancel_handle(void *handle)
 {
@@ -173,7 +173,7 @@ TEST_INSIDE(a_cancelled_strand_may_cancel_others)
     strand_exception_release(e);
 }
 
-/* ---- handles of strands that have ended ------------------------------------------------------------------ */
+/* ---- handles of strands that have ended ------------------------------------------------------ */
 
 TEST_INSIDE(cancelling_a_strand_that_has_ended_changes_nothing)
 {
@@ -234,7 +234,7 @@ TEST(handles_of_a_run_that_has_ended_are_stale)
     test_run(use_old_root, NULL);
 }
 
-/* ---- the tree --------------------------------------------------------------------------------------------- */
+/* ---- the tree -------------------------------------------------------------------------------- */
 
 static void *resist_over_a_child(void *children)
 {
@@ -318,7 +318,7 @@ TEST_RACE(cancelling_races_with_spawning)
     }
 }
 
-/* ---- races --------------------------------------------------------------------------------------------------- */
+/* ---- races ----------------------------------------------------------------------------------- */
 
 static void *yield_and_return(void *times)
 {

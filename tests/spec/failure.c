@@ -1,6 +1,6 @@
 /*
- * Failures: a child that was not cancelled ends by an exception. That is never silent: its scope interrupts the owner, and
- * whatever way the owner takes, the exception is thrown where it is joined, or where the scope is left. Several
+ * Failures: a child that was not cancelled ends by an exception. That is never silent: its scope interrupts the owner,
+ * and whatever way the owner takes, the exception is thrown where it is joined, or where the scope is left. Several
  * exceptions at a time are in suppressed.c.
  */
 #define SUITE failure
@@ -19,7 +19,7 @@ static strand spawn_failed(strand_scope scope)
     return child;
 }
 
-/* ---- the owner is interrupted ------------------------------------------------------------------- */
+/* ---- the owner is interrupted ---------------------------------------------------------------- */
 
 TEST_INSIDE(a_failed_child_interrupts_its_owner_and_leaving_the_scope_throws_what_the_child_threw)
 {
@@ -160,7 +160,7 @@ TEST_INSIDE(a_failure_leaves_the_siblings_alone)
     CHECK_LOG("caught");
 }
 
-/* ---- nested scopes -------------------------------------------------------------------------------- */
+/* ---- nested scopes --------------------------------------------------------------------------- */
 
 TEST_INSIDE(the_interruption_passes_inner_scopes_on_its_way_to_the_scope_of_the_failed_child)
 {
@@ -224,7 +224,7 @@ TEST_INSIDE(a_failure_that_nobody_catches_climbs_the_tree)
     strand_exception_release(e);
 }
 
-/* ---- leaving normally -------------------------------------------------------------------------------- */
+/* ---- leaving normally ------------------------------------------------------------------------ */
 
 TEST_INSIDE(a_failure_that_the_owner_has_not_seen_is_thrown_when_it_leaves_the_scope)
 {
@@ -274,7 +274,7 @@ TEST_INSIDE(a_return_over_an_unseen_failure_throws_it)
     strand_exception_release(e);
 }
 
-/* ---- joining ---------------------------------------------------------------------------------------------- */
+/* ---- joining --------------------------------------------------------------------------------- */
 
 /* The scope interrupts everything else that blocks, but the join has what it is about. */
 TEST_INSIDE(joining_the_failed_child_throws_its_exception_directly)
@@ -318,7 +318,7 @@ TEST_INSIDE(as_long_as_one_of_two_failures_is_not_dealt_with_the_owner_stays_int
     CHECK_LOG("interrupted interrupted");
 }
 
-/* ---- what is no failure ----------------------------------------------------------------------------------- */
+/* ---- what is no failure ---------------------------------------------------------------------- */
 
 static void *throw_from_interruption(void *child)
 {
@@ -399,7 +399,7 @@ TEST_INSIDE(a_child_that_somebody_cancelled_and_that_ended_interrupted_does_not_
     strand_exception_release(e);
 }
 
-/* ---- open scopes --------------------------------------------------------------------------------------------- */
+/* ---- open scopes ----------------------------------------------------------------------------- */
 
 static void *spawn_failing_into(void *scope)
 {

@@ -39,7 +39,7 @@ static strand hand_off_to(strand_scope to, strand_fn *fn, void *arg)
     return handing.child;
 }
 
-/* ---- what it does -------------------------------------------------------------------------------- */
+/* ---- what it does ---------------------------------------------------------------------------- */
 
 TEST_INSIDE(a_child_that_was_handed_off_outlives_the_scope_that_it_was_spawned_in)
 {
@@ -234,7 +234,7 @@ TEST_INSIDE(handing_off_is_never_interrupted)
     strand_cancel(handing.child, NULL);
 }
 
-/* ---- refusals ---------------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 TEST_INSIDE(a_hand_off_to_a_plain_scope_is_refused_and_leaves_the_old_anchor)
 {
@@ -288,7 +288,7 @@ TEST_INSIDE(a_child_whose_hand_off_was_refused_is_live_in_its_old_scope)
     strand_exception_release(e);
 }
 
-/* ---- races ---------------------------------------------------------------------------------------------- */
+/* ---- races ----------------------------------------------------------------------------------- */
 
 static void *yield_some(void *times)
 {

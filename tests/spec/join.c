@@ -1,11 +1,11 @@
 /*
- * Joining: it is the owner's, happens once, and takes what the child leaves, its value or its exception. Waiting, which takes
- * nothing, is in wait.c.
+ * Joining: it is the owner's, happens once, and takes what the child leaves, its value or its exception. Waiting, which
+ * takes nothing, is in wait.c.
  */
 #define SUITE join
 #include "test.h"
 
-/* ---- values ------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 TEST_INSIDE(joining_waits_for_the_end_of_the_child)
 {
@@ -93,7 +93,7 @@ TEST_RACE(what_children_did_is_seen_after_the_join_of_their_scope)
     }
 }
 
-/* ---- exceptions -------------------------------------------------------------------------------- */
+/* ---- exceptions ------------------------------------------------------------------------------ */
 
 static void *join_child(void *child)
 {
@@ -174,7 +174,7 @@ TEST_INSIDE(an_exception_that_was_joined_is_dealt_with)
     strand_checkpoint();
 }
 
-/* ---- cancelled children ------------------------------------------------------------------------- */
+/* ---- cancelled children ---------------------------------------------------------------------- */
 
 TEST_INSIDE(joining_a_child_that_was_cancelled_and_interrupted_throws_child_cancelled)
 {
@@ -276,7 +276,7 @@ TEST_INSIDE(joining_a_child_that_was_cancelled_and_ended_by_an_error_throws_the_
     strand_exception_release(e);
 }
 
-/* ---- an interrupted joiner ------------------------------------------------------------------------ */
+/* ---- an interrupted joiner ------------------------------------------------------------------- */
 
 static void *join_until_interrupted(void *children)
 {
@@ -347,7 +347,7 @@ static void *join_twice_if_interrupted(void *times)
     return strand_join(child);
 }
 
-/* Either the join took the value or it was interrupted: a second one would be misuse, or a missing one would lose it. */
+/* Either the join took the value or it was interrupted: otherwise the second join is misuse, or finds nothing. */
 TEST_RACE(an_interruption_of_the_joiner_races_with_the_end_of_the_child)
 {
     STRAND_SCOPE(s);

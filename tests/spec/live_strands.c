@@ -1,7 +1,7 @@
 /*
  * Live strands: who leaves a scope normally has joined, cancelled or handed off every child. Otherwise the children are
- * cancelled and waited for, and STRAND_LIVE_STRANDS is thrown. The rule does not depend on timing: it asks what the owner
- * did, not whether the child has ended.
+ * cancelled and waited for, and STRAND_LIVE_STRANDS is thrown. The rule does not depend on timing: it asks what the
+ * owner did, not whether the child has ended.
  */
 #define SUITE live_strands
 #include "test.h"
@@ -44,7 +44,7 @@ static void check_silent(strand_fn *fn, owner_deed *deed)
     CHECK_LOG("leaving");
 }
 
-/* ---- what counts as live ------------------------------------------------------------------------- */
+/* ---- what counts as live --------------------------------------------------------------------- */
 
 static void let_it_start(strand_scope scope, strand child, struct test_child *state)
 {
@@ -179,7 +179,7 @@ TEST_INSIDE(one_live_child_among_joined_ones_is_enough)
     check_live(test_return, join_and_spawn_another);
 }
 
-/* ---- what does not ---------------------------------------------------------------------------------- */
+/* ---- what does not --------------------------------------------------------------------------- */
 
 static void join_it(strand_scope scope, strand child, struct test_child *state)
 {
@@ -275,7 +275,7 @@ TEST_INSIDE(a_child_that_somebody_else_and_then_its_owner_cancelled_is_not_live)
     check_silent(test_child_blocks, cancel_after_another);
 }
 
-/* ---- how it is thrown --------------------------------------------------------------------------------- */
+/* ---- how it is thrown ------------------------------------------------------------------------ */
 
 static void *leave_blocked_child(void *child)
 {
@@ -406,7 +406,7 @@ TEST_INSIDE(a_child_that_is_cancelled_by_leaving_learns_who_left)
     CHECK_STR(who, "root");
 }
 
-/* ---- races ------------------------------------------------------------------------------------------------ */
+/* ---- races ----------------------------------------------------------------------------------- */
 
 static void *yield_some(void *times)
 {

@@ -9,7 +9,7 @@ static const strand_key TRACE = {"trace"};
 
 #define USER_IS(n) CHECK_PTR(strand_local(&USER), TEST_PTR(n))
 
-/* ---- in one strand --------------------------------------------------------------------------------- */
+/* ---- in one strand --------------------------------------------------------------------------- */
 
 TEST_INSIDE(a_key_that_is_bound_nowhere_has_no_value)
 {
@@ -146,7 +146,7 @@ TEST_INSIDE(many_keys_can_be_bound)
     CHECK_PTR(strand_local(&keys[49]), TEST_PTR(50));
 }
 
-/* ---- inherited by children ------------------------------------------------------------------------------ */
+/* ---- inherited by children ------------------------------------------------------------------- */
 
 static void *read_user(void *unused)
 {

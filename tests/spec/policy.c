@@ -1,6 +1,6 @@
 /*
- * The policies of a scope: together (the first failure also cancels the siblings) and collect (failures wait to be fetched).
- * First wins is in first_wins.c.
+ * The policies of a scope: together (the first failure also cancels the siblings) and collect (failures wait to be
+ * fetched). First wins is in first_wins.c.
  */
 #define SUITE policy
 #include "test.h"
@@ -10,7 +10,7 @@ static void *join_child(void *child)
     return strand_join(*(strand *)child);
 }
 
-/* ---- together ------------------------------------------------------------------------------------ */
+/* ---- together -------------------------------------------------------------------------------- */
 
 TEST_INSIDE(together_a_failure_cancels_the_siblings)
 {
@@ -177,7 +177,7 @@ TEST_RACE(together_failures_race_with_the_cancels_by_each_other)
     }
 }
 
-/* ---- collect ------------------------------------------------------------------------------------------ */
+/* ---- collect --------------------------------------------------------------------------------- */
 
 TEST_INSIDE(collect_failures_interrupt_nobody)
 {
@@ -294,7 +294,7 @@ TEST_INSIDE(collect_fetching_is_not_interruptible)
     CHECK_PTR(strand_join(strand_spawn(s, fetch_while_cancelled, TEST_PTR(1))), TEST_PTR(1));
 }
 
-/* ---- strand_scope_next --------------------------------------------------------------------------------- */
+/* ---- strand_scope_next ----------------------------------------------------------------------- */
 
 TEST_INSIDE(next_gives_the_children_in_the_order_of_their_ends)
 {

@@ -12,7 +12,7 @@ static void spawn_cancelled(strand_scope scope, struct test_child *child)
     strand_cancel(test_spawn_started(scope, test_child_blocks, child), NULL);
 }
 
-/* ---- the ways out of a block ------------------------------------------------------------------ */
+/* ---- the ways out of a block ----------------------------------------------------------------- */
 
 TEST_INSIDE(falling_off_a_block_waits_for_its_children)
 {
@@ -144,7 +144,7 @@ TEST_INSIDE(a_scope_without_children_is_left_at_once)
     CHECK_PTR(strand_join(child), &other);
 }
 
-/* ---- leaving waits uninterruptibly ------------------------------------------------------------ */
+/* ---- leaving waits uninterruptibly ----------------------------------------------------------- */
 
 static void *leave_with_resisting_child(void *children)
 {
@@ -182,7 +182,7 @@ TEST_INSIDE(an_owner_whose_leaving_was_not_interrupted_still_returns_its_value)
     CHECK_PTR(strand_join(owner), NULL);
 }
 
-/* ---- several scopes --------------------------------------------------------------------------- */
+/* ---- several scopes -------------------------------------------------------------------------- */
 
 static void *log_when_interrupted(void *name)
 {
@@ -261,7 +261,7 @@ TEST_INSIDE(a_block_that_is_entered_again_has_a_new_scope)
     }
 }
 
-/* ---- borrowed memory -------------------------------------------------------------------------- */
+/* ---- borrowed memory ------------------------------------------------------------------------- */
 
 static void *write_number(void *number)
 {
@@ -282,7 +282,7 @@ TEST_INSIDE(children_use_locals_of_their_parent_that_outlive_the_scope)
         CHECK_EQ(numbers[i], 42);
 }
 
-/* ---- counting --------------------------------------------------------------------------------- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 TEST_INSIDE(an_ended_child_counts_until_it_is_joined)
 {
@@ -306,7 +306,7 @@ TEST_INSIDE(a_cancelled_child_counts_until_it_is_joined)
     CHECK_EQ(strand_scope_count(s), 0);
 }
 
-/* ---- strand_scope_join ------------------------------------------------------------------------ */
+/* ---- strand_scope_join ----------------------------------------------------------------------- */
 
 static void *add_slowly(void *sum)
 {
@@ -424,7 +424,7 @@ TEST_INSIDE(joining_a_scope_is_interruptible)
     CHECK_LOG("interrupted");
 }
 
-/* ---- many ------------------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 TEST_RACE(leaving_a_scope_waits_for_many_children)
 {

@@ -4,7 +4,7 @@
 #define SUITE sleep
 #include "test.h"
 
-/* ---- instants ------------------------------------------------------------------------------------ */
+/* ---- instants -------------------------------------------------------------------------------- */
 
 TEST_INSIDE(time_does_not_go_backwards)
 {
@@ -47,7 +47,7 @@ TEST_INSIDE(units_are_nanoseconds)
     CHECK_EQ(STRAND_S, 1000000000);
 }
 
-/* ---- how long -------------------------------------------------------------------------------------- */
+/* ---- how long -------------------------------------------------------------------------------- */
 
 TEST_INSIDE(a_sleep_lasts_no_shorter_than_it_says)
 {
@@ -113,7 +113,7 @@ TEST_INSIDE(others_run_while_a_strand_sleeps)
     CHECK_PTR(strand_join(child), &other);
 }
 
-/* ---- in which order ------------------------------------------------------------------------------------ */
+/* ---- in which order -------------------------------------------------------------------------- */
 
 struct sleeper {
     int64_t ns;
@@ -167,7 +167,7 @@ TEST_INSIDE(strands_that_sleep_until_the_same_instant_all_wake_up)
     CHECK_LOG("up up up up up");
 }
 
-/* ---- interrupted ------------------------------------------------------------------------------------------- */
+/* ---- interrupted ----------------------------------------------------------------------------- */
 
 static void *sleep_for_ever(void *until)
 {
@@ -246,7 +246,7 @@ TEST_RACE(waking_up_races_with_an_interruption)
     }
 }
 
-/* ---- many ------------------------------------------------------------------------------------------------------ */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 struct crowd {
     _Atomic long awake, early;

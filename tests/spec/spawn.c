@@ -4,7 +4,7 @@
 #define SUITE spawn
 #include "test.h"
 
-/* ---- arguments and results --------------------------------------------------------------------- */
+/* ---- arguments and results ------------------------------------------------------------------- */
 
 TEST_INSIDE(a_child_gets_its_argument_and_its_joiner_gets_its_value)
 {
@@ -94,7 +94,7 @@ TEST_INSIDE(with_size_zero_the_argument_itself_is_handed_over)
     CHECK_PTR(strand_join(strand_spawn_with(s, NULL, test_return, &number, 0)), &number);
 }
 
-/* ---- a child of its own -------------------------------------------------------------------------- */
+/* ---- a child of its own ---------------------------------------------------------------------- */
 
 TEST_INSIDE(a_child_runs_while_its_parent_goes_on)
 {
@@ -175,7 +175,7 @@ TEST_INSIDE(a_cancelled_strand_can_spawn_and_its_child_is_not_cancelled)
     CHECK_PTR(strand_join(strand_spawn(s, spawn_while_cancelled, &child)), &child);
 }
 
-/* ---- who it is ------------------------------------------------------------------------------------- */
+/* ---- who it is ------------------------------------------------------------------------------- */
 
 static void *own_handle(void *handle)
 {
@@ -259,7 +259,7 @@ TEST_INSIDE(a_name_is_cut_to_31_bytes)
     CHECK_LOG("1234567890123456789012345678901");
 }
 
-/* ---- stacks ------------------------------------------------------------------------------------------ */
+/* ---- stacks ---------------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) int use_stack(int kilobytes)
 {
@@ -294,7 +294,7 @@ TEST(strands_get_the_stacks_that_the_options_ask_for)
     CHECK_PTR(strand_run(&options, spawn_deep, TEST_PTR(2048)), TEST_PTR(2048));
 }
 
-/* ---- limits ------------------------------------------------------------------------------------------------ */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static void *spawn_up_to_the_limit(void *unused)
 {
@@ -341,7 +341,7 @@ TEST(only_strands_that_exist_at_a_time_count_towards_the_limit)
     strand_run(&options, spawn_in_turn, NULL);
 }
 
-/* ---- many ---------------------------------------------------------------------------------------------------- */
+/* ---- many ------------------------------------------------------------------------------------ */
 
 static void *fibonacci(void *arg)
 {

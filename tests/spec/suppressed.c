@@ -97,7 +97,7 @@ TEST_INSIDE(a_failure_and_live_strands_together_throw_the_failure_with_live_stra
     CHECK_LOG("caught");
 }
 
-/* ---- races ------------------------------------------------------------------------------------------------------ */
+/* ---- races ----------------------------------------------------------------------------------- */
 
 static void *yield_and_throw(void *times)
 {

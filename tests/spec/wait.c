@@ -126,7 +126,7 @@ TEST_RACE(waiting_races_with_the_end_and_with_cancels)
     }
 }
 
-/* ---- strand_ended ------------------------------------------------------------------------------------ */
+/* ---- strand_ended ---------------------------------------------------------------------------- */
 
 TEST_INSIDE(a_strand_has_ended_when_its_frames_are_left)
 {

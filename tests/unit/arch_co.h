@@ -1,0 +1,106 @@
+/*
+ * Coroutines for the unit tests of src/arch: a stack, a guard, the notes and the jump, as the scheduler uses them. The
+ * functions that switch are not instrumented, and announce what TSan is to know: the switches of a coroutine are in
+ * order.
+ */
+#ifndef ARCH_CO_H
+#define ARCH_CO_H
+
+#include "arch_check.h"
+
+enum { CO_STACK = 256 * 1024, CO_ABOVE = 256 };
+
+struct co {
+    char *low;
+    arch_context context;
+    struct arch_note note;
+    void (*fn)(struct co *co);
+    void *arg;
+    bool ended;
+};
+
+/* The stack of a thread, as long as a coroutine runs on it. */
+struct co_host {
+    struct arch_note note;
+    arch_context context;
+    struct co *running;
+};
+
+static __thread struct co_host co_host;
+
+/* Looked up anew after each switch: a coroutine may go on on another thread. */
+ARCH_NOT_INSTRUMENTED static NOINLINE __attribute__((unused)) struct co_host *co_here(void)
+{
+    __asm__ volatile("" ::: "memory");
+    return &co_host;
+}
+
+static inline void co_make(struct co *co, void (*fn)(struct co *co), void *arg)
+{
+    void *low;
+    if (arch_map(CO_STACK, &low) < 0 || arch_guard_install(low, false) < 0)
+        abort();
+    *co = (struct co){.low = low, .fn = fn, .arg = arg};
+}
+
+static inline void co_free(struct co *co)
+{
+    arch_unmap(co->low, CO_STACK);
+}
+
+ARCH_NOT_INSTRUMENTED static inline void co_leave_(struct co *co, bool ends)
+{
+    struct co_host *host = co_here();
+    arch_note_release(co);
+    arch_note_leave(&co->note, &host->note, ends);
+    struct arch_transfer transfer = arch_context_jump(host->context, NULL);
+    arch_note_arrive(&co->note);
+    arch_note_acquire(co);
+    co_here()->context = transfer.from;
+}
+
+static inline void co_yield (struct co *co)
+{
+    co_leave_(co, false);
+}
+
+ARCH_NOT_INSTRUMENTED static NOINLINE void co_entry_(struct arch_transfer transfer)
+{
+    ARCH_STACK_ENDS_HERE();
+    struct co *co = co_here()->running;
+    arch_note_arrive(&co->note);
+    arch_note_acquire(co);
+    co_here()->context = transfer.from;
+    co->fn(co);
+    co->ended = true;
+    co_leave_(co, true);
+    abort();
+}
+
+/* Go on with co until it yields or ends. */
+ARCH_NOT_INSTRUMENTED static inline void co_resume(struct co *co)
+{
+    struct co_host *host = co_here();
+    size_t room = CO_STACK - CO_ABOVE;
+    arch_note_thread(&host->note);
+    if (co->context) {
+        arch_note_resumed(&co->note);
+    } else {
+        arch_note_make(&co->note, co->low, room);
+        co->context = arch_context_make(co->low + room, room, co_entry_);
+    }
+    host->running = co;
+    arch_note_release(co);
+    arch_note_leave(&host->note, &co->note, false);
+    struct arch_transfer transfer = arch_context_jump(co->context, NULL);
+    arch_note_arrive(&host->note);
+    arch_note_acquire(co);
+    if (co->ended) {
+        arch_note_end(&co->note);
+    } else {
+        co->context = transfer.from;
+        arch_note_suspended(&co->note, transfer.from);
+    }
+}
+
+#endif

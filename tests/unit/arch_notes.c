@@ -1,0 +1,139 @@
+/*
+ * The notes: in sanitized builds these programs of coroutines, which are right, must run without a report, and memory
+ * that only a suspended stack points to is no leak.
+ */
+#include "arch_co.h"
+
+enum { COROUTINES = 20, ROUNDS = 30 };
+
+static _Atomic int busy[COROUTINES];
+static _Atomic int left;
+static struct co coroutines[COROUTINES];
+static int sums[COROUTINES];
+
+static NOINLINE int work(struct co *co, int depth)
+{
+    char bytes[100];
+    memset(bytes, depth, sizeof bytes);
+    if (depth == 0)
+        co_yield (co);
+    else
+        work(co, depth - 1);
+    int sum = 0;
+    for (size_t i = 0; i < sizeof bytes; i++)
+        sum += bytes[i];
+    return sum;
+}
+
+/* The only pointer to its memory is on its stack. */
+static void rounds(struct co *co)
+{
+    int *sum = malloc(sizeof *sum);
+    *sum = 0;
+    for (int i = 0; i < ROUNDS; i++)
+        *sum += work(co, i % 10);
+    *(int *)co->arg = *sum;
+    free(sum);
+}
+
+/* Each goes on wherever a thread has time for it. */
+static void *drive(void *arg)
+{
+    for (int i = 0; atomic_load(&left) > 0; i = (i + 1) % COROUTINES) {
+        if (atomic_exchange(&busy[i], 1))
+            continue;
+        arch_note_acquire(&coroutines[i]);
+        if (!coroutines[i].ended) {
+            co_resume(&coroutines[i]);
+            if (coroutines[i].ended)
+                atomic_fetch_sub(&left, 1);
+        }
+        arch_note_release(&coroutines[i]);
+        atomic_store(&busy[i], 0);
+    }
+    return arg;
+}
+
+static int reference(void)
+{
+    struct co co;
+    int sum = 0;
+    co_make(&co, rounds, &sum);
+    while (!co.ended)
+        co_resume(&co);
+    co_free(&co);
+    return sum;
+}
+
+static void coroutines_on_two_threads_are_right(void)
+{
+    int expected = reference();
+    CHECK(expected > 0);
+    for (int i = 0; i < COROUTINES; i++)
+        co_make(&coroutines[i], rounds, &sums[i]);
+    atomic_store(&left, COROUTINES);
+    arch_thread threads[2];
+    for (int i = 0; i < 2; i++)
+        CHECK_EQUAL(arch_thread_start(&threads[i], drive, NULL, "drive"), 0);
+    for (int i = 0; i < 2; i++)
+        arch_thread_join(threads[i]);
+    for (int i = 0; i < COROUTINES; i++) {
+        arch_note_acquire(&coroutines[i]);
+        CHECK_EQUAL(sums[i], expected);
+        co_free(&coroutines[i]);
+    }
+}
+
+/* A stack that was left at its end may be used again, whatever the last context has left on it. */
+static void a_stack_can_be_used_again(void)
+{
+    struct co co;
+    int first = 0;
+    co_make(&co, rounds, &first);
+    for (int i = 0; i < 50; i++) {
+        int sum = 0;
+        co.context = NULL;
+        co.ended = false;
+        co.arg = &sum;
+        while (!co.ended)
+            co_resume(&co);
+        CHECK(sum != 0 && (first == 0 || sum == first));
+        first = sum;
+    }
+    co_free(&co);
+}
+
+static NOINLINE void keep(struct co *co)
+{
+    char *volatile only = malloc(1000);
+    only[0] = 1;
+    co_yield (co);
+    free(only);
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#define LEAKS() __lsan_do_recoverable_leak_check()
+#else
+#define LEAKS() 0
+#endif
+
+static void what_a_suspended_stack_points_to_is_no_leak(void)
+{
+    struct co co;
+    co_make(&co, keep, NULL);
+    co_resume(&co);
+    CHECK_EQUAL(LEAKS(), 0);
+    co_resume(&co);
+    CHECK(co.ended);
+    co_free(&co);
+}
+
+int main(void)
+{
+    CHECK_EQUAL(arch_process_start(), 0);
+    coroutines_on_two_threads_are_right();
+    a_stack_can_be_used_again();
+    what_a_suspended_stack_points_to_is_no_leak();
+    return failures != 0;
+}
