@@ -55,8 +55,8 @@ struct arch_flight {
  * arch_longjmp. The stop function never stops (contract §9). If the end of the stack is reached, that is a bug. */
 __attribute__((noreturn)) void arch_unwind(struct arch_flight *flight);
 
-/* Leave a frame that saved itself in jump: form 0 by __builtin_setjmp, form 1 by strand_setjmp_. The second form is also
- * the public symbol strand_setjmp_ (assembler, x86_64.S). */
+/* Leave a frame that saved itself in jump: form 0 by __builtin_setjmp, form 1 by strand_setjmp_. The second form is
+ * also the public symbol strand_setjmp_ (assembler, x86_64.S). */
 __attribute__((noreturn)) void arch_longjmp(void **jump, uint32_t form);
 
 /* fn(arg), through a frame whose personality calls on_foreign once, in the search phase, before a foreign (C++)
@@ -77,8 +77,10 @@ struct arch_cxx *arch_cxx_globals(void);
  * stored. A few ns per frame. */
 size_t arch_trace(void **ips, size_t max, size_t skip);
 /* The same of a suspended context. If image is not NULL, memory [image_base, image_base + image_size) is read there. */
-size_t arch_trace_context(arch_context context, const void *image, uintptr_t image_base, size_t image_size, void **ips, size_t max);
-/* The same of what a signal interrupted; ucontext as a SA_SIGINFO handler gets it. Async-signal-safe as far as libunwind is. */
+size_t arch_trace_context(arch_context context, const void *image, uintptr_t image_base, size_t image_size, void **ips,
+                          size_t max);
+/* The same of what a signal interrupted; ucontext as a SA_SIGINFO handler gets it. Async-signal-safe as far as
+ * libunwind is. */
 size_t arch_trace_signal(void *ucontext, void **ips, size_t max);
 /* The name of the function around ip into buf (NUL-terminated, shortened to fit; static functions too where the symbol
  * table has them), *offset its distance from the function's start. False if unknown: then buf has the object's name. */
@@ -94,9 +96,9 @@ void arch_unmap(void *at, size_t bytes);
 void arch_discard(void *at, size_t bytes);
 
 enum arch_guard { ARCH_GUARD_PAGE = 1, ARCH_GUARD_MAPPING = 2 };
-/* Make the page at `page` fault: by guard-install, else by mprotect as long as all guards of the process together take no
- * more than half of vm.max_map_count (limit_mappings) or as the system allows (!limit_mappings). Returns an arch_guard or a
- * negated errno code (-ENOMEM at the limit). */
+/* Make the page at `page` fault: by guard-install, else by mprotect as long as all guards of the process together take
+ * no more than half of vm.max_map_count (limit_mappings) or as the system allows (!limit_mappings). Returns an
+ * arch_guard or a negated errno code (-ENOMEM at the limit). */
 int arch_guard_install(void *page, bool limit_mappings);
 /* Before unmapping or reuse as ordinary memory. guard: what install returned. */
 void arch_guard_remove(void *page, int guard);
@@ -105,12 +107,12 @@ void arch_guard_remove(void *page, int guard);
 
 #define ARCH_FOREVER INT64_MAX
 
-int64_t arch_clock_ns(void);   /* CLOCK_MONOTONIC */
-uint64_t arch_ticks(void);     /* a cheap counter of constant rate (the time-stamp counter, else the clock) */
+int64_t arch_clock_ns(void); /* CLOCK_MONOTONIC */
+uint64_t arch_ticks(void);   /* a cheap counter of constant rate (the time-stamp counter, else the clock) */
 uint64_t arch_ticks_per_ms(void);
 
-/* Sleep while *word == expected, until woken, or until the instant deadline_ns (ARCH_FOREVER: none). Spurious returns are
- * allowed. Returns 0 or -ETIMEDOUT. Only threads of this process. */
+/* Sleep while *word == expected, until woken, or until the instant deadline_ns (ARCH_FOREVER: none). Spurious returns
+ * are allowed. Returns 0 or -ETIMEDOUT. Only threads of this process. */
 int arch_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns);
 int arch_futex_wake(_Atomic uint32_t *word, int threads); /* how many were woken */
 
@@ -136,7 +138,8 @@ void arch_poller_kick(struct arch_poller *poller); /* any thread: ends the prese
 /* How many CPUs this thread may use; 3 if that can't be known. */
 int arch_cpus_allowed(void);
 /* An expedited private membarrier: every other running thread of the process passes a full barrier before it returns.
- * arch_membarrier_works says whether it may be used (registered by arch_process_start; false under TSan and valgrind). */
+ * arch_membarrier_works says whether it may be used (registered by arch_process_start; false under TSan and valgrind).
+ */
 extern bool arch_membarrier_works;
 void arch_membarrier(void);
 
@@ -156,22 +159,24 @@ uint32_t arch_thread_id(void); /* gettid */
 
 /* secure_getenv; NULL if unset. */
 const char *arch_env(const char *name);
-uint64_t arch_entropy(void);                                /* for seeds that nobody chose */
-int64_t arch_write(int fd, const void *bytes, size_t size); /* all of it, EINTR and EAGAIN retried; 0 or a negated errno code */
+uint64_t arch_entropy(void); /* for seeds that nobody chose */
+/* All of it, EINTR and EAGAIN retried; 0 or a negated errno code. */
+int64_t arch_write(int fd, const void *bytes, size_t size);
 
 /* ---- process.c: the state that is the process's ----------------------------------------------------------------- */
 
-/* Reserve the handle range, register membarrier, measure MXCSR. Idempotent, any thread. Returns 0 or a negated errno code. */
+/* Reserve the handle range, register membarrier, measure MXCSR. Idempotent, any thread. Returns 0 or a negated errno
+ * code. */
 int arch_process_start(void);
 
-/* The handle range: address space for the control blocks of all sub-processes (contract §9). Chunks of ARCH_CHUNK bytes,
- * aligned to their size; never unmapped. */
+/* The handle range: address space for the control blocks of all sub-processes (contract §9). Chunks of ARCH_CHUNK
+ * bytes, aligned to their size; never unmapped. */
 #define ARCH_CHUNK ((size_t)256 * 1024)
 extern char *arch_handles;       /* its base */
 extern size_t arch_handles_size; /* 1 TiB, less where the system refuses that; 0 before the start */
 #define ARCH_HANDLES arch_handles_size
-int arch_chunk_take(void **chunk);   /* readable, writable, zero; -ENOMEM at the limit */
-void arch_chunk_give(void *chunk);   /* its pages go back to the system and read zero from now on */
+int arch_chunk_take(void **chunk); /* readable, writable, zero; -ENOMEM at the limit */
+void arch_chunk_give(void *chunk); /* its pages go back to the system and read zero from now on */
 static inline bool arch_in_handles(const void *p)
 {
     return (uintptr_t)p - (uintptr_t)arch_handles < ARCH_HANDLES;
@@ -182,8 +187,8 @@ uint64_t arch_serials(uint64_t count);
 
 /* Faults: between enter and leave (nested per process by counting) SIGSEGV and SIGBUS go first to on_fault, on a signal
  * stack of each thread that called arch_signals_thread_enter. on_fault(address, ucontext) returns true when it has
- * reported the fault as a stack overflow; either way the signal then goes on to whoever had it before, as if the handler had
- * not been there. */
+ * reported the fault as a stack overflow; either way the signal then goes on to whoever had it before, as if the
+ * handler had not been there. */
 int arch_signals_enter(bool (*on_fault)(void *address, void *ucontext));
 void arch_signals_leave(void);
 int arch_signals_thread_enter(void **memory);

@@ -268,15 +268,15 @@ void arch_signals_thread_leave(void *memory)
  * and put into the word that is loaded, as arch_context_jump does. */
 static uint64_t mxcsr_cost(uint32_t mxcsr, bool merge)
 {
-    enum { RUNS = 6, LOADS = 16 };
+    enum { RUNS = 6, LOADS = 64 };
     uint64_t least = UINT64_MAX;
     for (int run = 0; run < RUNS; run++) {
-        uint64_t before = arch_tsc();
+        uint64_t before = arch_tsc_in_order();
         for (uint32_t i = 0; i < LOADS; i++) {
             uint32_t flags = merge ? arch_mxcsr_read() & ARCH_MXCSR_FLAGS : i % 2 * ARCH_MXCSR_FLAGS;
             arch_mxcsr_write((mxcsr & ~ARCH_MXCSR_FLAGS) | flags);
         }
-        uint64_t cost = arch_tsc() - before;
+        uint64_t cost = arch_tsc_in_order() - before;
         least = cost < least ? cost : least;
     }
     return least;

@@ -48,11 +48,14 @@ struct gathered {
 static _Unwind_Reason_Code gather(struct _Unwind_Context *context, void *arg)
 {
     struct gathered *gathered = arg;
+    void *ip = (void *)_Unwind_GetIP(context);
+    if (!ip || gathered->count == gathered->max)
+        return _URC_END_OF_STACK;
     if (gathered->skip > 0)
         gathered->skip--;
-    else if (gathered->count < gathered->max)
-        gathered->ips[gathered->count++] = (void *)_Unwind_GetIP(context);
-    return gathered->count < gathered->max ? _URC_NO_REASON : _URC_END_OF_STACK;
+    else
+        gathered->ips[gathered->count++] = ip;
+    return _URC_NO_REASON;
 }
 
 /* ---- the calling thread's stack -------------------------------------------------------------- */

@@ -13,6 +13,15 @@ static inline uint64_t arch_tsc(void)
     return __builtin_ia32_rdtsc();
 }
 
+/* After all that stands before it, before all that stands after it. */
+static inline uint64_t arch_tsc_in_order(void)
+{
+    __builtin_ia32_lfence();
+    uint64_t ticks = __builtin_ia32_rdtsc();
+    __builtin_ia32_lfence();
+    return ticks;
+}
+
 /* Whether the time-stamp counter runs at one rate in all power states. */
 static inline bool arch_tsc_is_invariant(void)
 {

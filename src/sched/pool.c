@@ -28,6 +28,7 @@ static struct thread *make_thread(struct pool *pool, int index)
     thread->shared = sub->shared;
     thread->stealing = pool->scheduler == &scheduler_stealing;
     thread->driver = sub->driver;
+    thread->usual = sub->stacks.usual;
     thread->period = thread->ticks = 1;
     thread->rng.state = sub->seed + (uint64_t)index * UINT64_C(0x9E3779B97F4A7C15);
     thread->state = THREAD_BUSY;

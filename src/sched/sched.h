@@ -133,6 +133,7 @@ struct thread {
     const struct driver *driver; /* NULL: the machine itself */
     arch_context loop;           /* the thread's own stack */
     struct stack_cache stacks;
+    size_t usual;               /* the size of the stacks in it */
     struct stack *dead;         /* left by AFTER_END */
     struct arch_note dead_note;
     struct arch_note loop_note;
@@ -229,7 +230,7 @@ struct sched_ops {
     size_t thread_size; /* struct thread is the first member of something bigger */
     int (*thread_open)(struct thread *thread);
     void (*thread_close)(struct thread *thread);
-    /* On a new stack: run thread->current's strand to its end, call thread_serve_next, again and again. For each: thread_detach
+    /* On a new stack: run thread->current's strand to its end, call switch_serve_next, again and again. For each: thread_detach
      * before it lets go of the fibre; it may set thread->next. Never returns. */
     void (*serve)(struct thread *thread);
     /* It can't be started: end it with this error, on the thread's own stack. */

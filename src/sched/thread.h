@@ -27,8 +27,6 @@ void thread_loop(struct thread *thread);
  * again as soon as it is left. Returns the thread that it goes on on. */
 struct thread *thread_park(struct thread *thread);
 struct thread *thread_yield(struct thread *thread);
-/* thread_park, with the fibre to run next, which the caller has taken out of its queue. */
-struct thread *thread_park_for(struct thread *thread, struct fibre *to);
 void thread_detach_oddly_(struct thread *thread);
 
 /* The current fibre's strand is about to end and to let go of its control block; its stack is in use until the switch. */
@@ -40,10 +38,6 @@ static inline void thread_detach(struct thread *thread)
     thread->dead = thread->current->stack;
     thread->current = NULL;
 }
-
-/* After a strand's end, on its stack: go on with something else. Returns when this stack has a new strand to run: at once, if the next
- * one has not started and fits, or later, on whatever thread takes the stack from a cache. */
-struct thread *thread_serve_next(struct thread *thread);
 
 void thread_tick_(struct thread *thread);
 

@@ -8,6 +8,8 @@
 #include "local.h"
 #include "scope.h"
 
+#include "../sched/switch.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,8 +67,22 @@ static bool stays(struct thread *thread, struct cb *me, struct fibre *first)
     return true;
 }
 
-/* c has ended, or me is interrupted, before me could leave its stack. */
-COLD bool end_wait_slowly_(struct thread **thread, struct cb *me, strand handle, struct fibre *first, bool linked)
+/* Resumed: true if by the end; else it is made sure that nobody holds the node. */
+static bool won(struct thread *thread, struct cb *me, strand handle, bool linked)
+{
+    if (LIKELY(wait_over(me) == WAIT_WON))
+        return true;
+    if (linked)
+        ends_unlink(thread, handle, &me->wait.node); /* [W2] */
+    return false;
+}
+
+static struct thread *park(struct thread *thread, struct fibre *first)
+{
+    return first ? switch_to(thread, first) : thread_park(thread);
+}
+
+COLD bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, struct fibre *first, bool linked)
 {
     struct wait_node *node = &me->wait.node;
     if (!linked)
@@ -76,22 +92,21 @@ COLD bool end_wait_slowly_(struct thread **thread, struct cb *me, strand handle,
             ends_unlink(*thread, handle, node);
         return !linked;
     }
-    *thread = first ? thread_park_for(*thread, first) : thread_park(*thread); /* somebody has claimed it */
-    return end_wait_over(*thread, me, handle, linked);
-}
-
-bool end_wait_over(struct thread *thread, struct cb *me, strand handle, bool linked)
-{
-    if (LIKELY(wait_over(me) == WAIT_WON))
-        return true;
-    if (linked)
-        ends_unlink(thread, handle, &me->wait.node); /* [W2] */
-    return false;
+    *thread = park(*thread, first); /* somebody has claimed it */
+    return won(*thread, me, handle, linked);
 }
 
 bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle, uint32_t floor, struct fibre *first, bool pinned)
 {
-    return end_wait_(thread, me, c, handle, floor, first, pinned);
+    struct wait_node *node = &me->wait.node;
+    node->epoch = wait_arm(*thread, me, floor);
+    bool linked = ends_link(*thread, c, node);
+    if (pinned)
+        unpin_cb(*thread, c);
+    if (!linked || atomic_load_explicit(&me->due, memory_order_seq_cst) > floor) /* [W4] */
+        return end_wait_undo(thread, me, handle, first, linked);
+    *thread = park(*thread, first);
+    return won(*thread, me, handle, true);
 }
 
 void end_await(struct thread *thread, struct cb *child)

@@ -47,8 +47,8 @@ void end_await(struct thread *thread, struct cb *child);
 void end_consume_slowly(struct thread *thread, struct scope *scope, struct cb *child);
 static inline void end_consume(struct thread *thread, struct scope *scope, struct cb *child);
 
-bool end_wait_slowly_(struct thread **thread, struct cb *me, strand handle, struct fibre *first, bool linked);
-bool end_wait_over(struct thread *thread, struct cb *me, strand handle, bool linked);
+/* The strand is armed, and (if linked) linked to the end of the strand behind handle, but that has ended, or an interruption holds. */
+bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, struct fibre *first, bool linked);
 
 /* ---- inline: what every strand pays for ---------------------------------------------------------------------------------- */
 
@@ -106,21 +106,6 @@ static inline bool ends_link(struct thread *thread, struct cb *c, struct wait_no
         if (LIKELY(swap_ends(&c->ends, &ends, (uintptr_t)node | (ends & ENDS_BITS), thread->shared)))
             return true;
     }
-}
-
-/* end_wait, inline. */
-static inline __attribute__((always_inline)) bool end_wait_(struct thread **thread, struct cb *me, struct cb *c, strand handle,
-                                                            uint32_t floor, struct fibre *first, bool pinned)
-{
-    struct wait_node *node = &me->wait.node;
-    node->epoch = wait_arm(*thread, me, floor);
-    bool linked = ends_link(*thread, c, node);
-    if (pinned)
-        unpin_cb(*thread, c);
-    if (UNLIKELY(!linked || atomic_load_explicit(&me->due, memory_order_seq_cst) > floor)) /* [W4] */
-        return end_wait_slowly_(thread, me, handle, first, linked);
-    *thread = LIKELY(first != NULL) ? thread_park_for(*thread, first) : thread_park(*thread);
-    return end_wait_over(*thread, me, handle, true);
 }
 
 static inline void end_consume(struct thread *thread, struct scope *scope, struct cb *child)

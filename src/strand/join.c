@@ -8,10 +8,12 @@
 #include "misuse.h"
 #include "scope.h"
 
+#include "../sched/switch.h"
+
 #include <errno.h>
 
 /* The child behind a handle, for its owner. */
-static struct cb *child_of(struct cb *me, strand handle, const char *function)
+static inline __attribute__((always_inline)) struct cb *child_of(struct cb *me, strand handle, const char *function)
 {
     struct cb *c = handle_cb(handle);
     if (UNLIKELY(!c))
@@ -44,16 +46,48 @@ static inline struct fibre *take_unstarted(struct thread *thread, struct cb *c)
     return !thread->driver && thread_take(thread, fibre) ? fibre : NULL;
 }
 
-/* Returns with the child ended, or throws. */
-static inline __attribute__((always_inline)) struct thread *await_child(struct thread *thread, struct cb *me, struct cb *c, strand handle)
+/* The wait was claimed by an interruption, or could not begin. Returns the thread when the child has ended, NULL to wait again. */
+static NOINLINE struct thread *look_again(struct thread *thread, struct cb *me, struct cb *c)
 {
-    while (!ended(c)) {
+    me->blocked = BLOCKED_NOT;
+    if (interrupted(me) && !interrupted_by_it(me, c))
+        interrupt_throw(thread, me, 0);
+    return ended(c) ? thread : NULL;
+}
+
+static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me, struct cb *c, strand handle)
+{
+    for (;;) {
         wait_because(thread, me, BLOCKED_JOIN, handle.bits[1]);
-        if (!end_wait_(&thread, me, c, handle, me->floor, take_unstarted(thread, c), false) && !interrupted_by_it(me, c) &&
-            interrupted(me))
-            interrupt_throw(thread, me, 0);
+        if (end_wait(&thread, me, c, handle, me->floor, take_unstarted(thread, c), false))
+            return thread;
+        struct thread *over = look_again(thread, me, c);
+        if (over)
+            return over;
+        driver_relax(thread); /* its failure is what interrupts, and its end is about to be seen */
     }
-    return thread;
+}
+
+/* The same as await_slowly for what happens nearly always: the child is not interrupted, and runs to its end next. */
+static inline struct thread *await_child(struct thread *thread, struct cb *me, struct cb *c, strand handle)
+{
+    struct fibre *first = take_unstarted(thread, c);
+    if (UNLIKELY(!first))
+        return await_slowly(thread, me, c, handle);
+    struct wait_node *node = &me->wait.node;
+    wait_because(thread, me, BLOCKED_JOIN, handle.bits[1]);
+    node->epoch = wait_arm(thread, me, me->floor);
+    bool linked = ends_link(thread, c, node);
+    if (UNLIKELY(!linked || interrupted(me))) { /* [W4] */
+        if (!end_wait_undo(&thread, me, handle, first, linked) && !look_again(thread, me, c))
+            return await_slowly(thread, me, c, handle);
+        return thread;
+    }
+    thread = switch_to(thread, first);
+    if (LIKELY(wait_over(me) == WAIT_WON))
+        return thread;
+    ends_unlink(thread, handle, node); /* [W2] */
+    return look_again(thread, me, c) ? thread : await_slowly(thread, me, c, handle);
 }
 
 void *strand_join(strand handle)
@@ -66,7 +100,8 @@ void *strand_join(strand handle)
     thread_tick(thread);
     if (interrupted(me) && !interrupted_by_it(me, c))
         interrupt_throw(thread, me, 0);
-    thread = await_child(thread, me, c, handle);
+    if (!ended(c))
+        thread = await_child(thread, me, c, handle);
     arch_note_acquire(c);
     if (UNLIKELY(c->exception != NULL))
         throw_child(thread, me, c);

@@ -10,7 +10,7 @@
 #include "run.h"
 #include "scope.h"
 
-#include "../sched/stack.h"
+#include "../sched/switch.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ void serve_strands(struct thread *first)
         struct thread *thread = thread_self();
         c->tries = NULL;
         end_strand(thread, c);
-        thread = thread_serve_next(thread);
+        thread = switch_serve_next(thread);
         serving.c = current_of(thread);
     run:
         c = serving.c;
@@ -223,7 +223,7 @@ strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg)
 {
     struct thread *thread = must_be_strand("strand_spawn");
     struct cb *me = current_of(thread);
-    struct plan plan = {fn, arg, __builtin_return_address(0), thread->sub->stacks.usual, NULL};
+    struct plan plan = {fn, arg, __builtin_return_address(0), thread->usual, NULL};
     strand result;
     int error = spawn(thread, me, scope, "strand_spawn", &plan, &result);
     if (UNLIKELY(error))

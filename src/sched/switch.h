@@ -1,0 +1,130 @@
+/*
+ * The switch itself, inline: for thread.c, and for the two places above it where every strand passes (join, and the frame that
+ * strands run in). The protocol block stands in thread.h.
+ */
+#ifndef SCHED_SWITCH_H
+#define SCHED_SWITCH_H
+
+#include "stack.h"
+#include "thread.h"
+
+void thread_entry_(struct arch_transfer transfer);
+void thread_leave_oddly_(struct thread *thread, struct fibre *from);
+void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_note *here);
+int thread_give_stack_(struct thread *thread, struct fibre *to);
+
+/* What the one that was left has to have done for it, on the stack that was switched to. */
+static inline __attribute__((always_inline)) void switch_arrive(struct thread *thread, arch_context from)
+{
+    enum after after = thread->after;
+    if (LIKELY(after <= AFTER_YIELD)) {
+        struct fibre *left = thread->from;
+        arch_note_suspended(&left->note, from);
+        atomic_store_explicit(&left->context, from, memory_order_release); /* [S2] */
+        if (after == AFTER_YIELD)
+            thread_push(thread, left, PUSH_YIELDED);
+    } else if (after == AFTER_END) {
+        arch_note_end(&thread->dead_note);
+        thread->dead->idle = from;
+        stack_put(thread, thread->dead, thread->usual);
+    } else {
+        thread->loop = from;
+    }
+}
+
+/* The context that `to` starts or goes on with; NULL if it can't start. */
+static inline __attribute__((always_inline)) arch_context switch_context(struct thread *thread, struct fibre *to)
+{
+    to->home = thread;
+    struct stack *stack = to->stack;
+    if (stack) {
+        arch_context context;
+        while (UNLIKELY(!(context = atomic_load_explicit(&to->context, memory_order_acquire)))) /* [S1] */
+            driver_relax(thread);
+        atomic_store_explicit(&to->context, NULL, memory_order_relaxed);
+        arch_note_resumed(&to->note);
+        return context;
+    }
+    if (UNLIKELY(stack_get(thread, to->stack_size, &to->stack)) && thread_give_stack_(thread, to))
+        return NULL;
+    stack = to->stack;
+    size_t room = (size_t)(stack->top - stack->low);
+    arch_note_make(&to->note, stack->low, room);
+    atomic_store_explicit(&to->context, NULL, memory_order_relaxed);
+    if (LIKELY(stack->idle && !ARCH_NOTES_SEPARATE))
+        return stack->idle;
+    return arch_context_make(stack->top, room, thread_entry_);
+}
+
+/* Leave the stack of `from` for the fibre `to`, or for the loop if it is NULL or can't start. */
+static inline __attribute__((always_inline)) struct thread *switch_jump(struct thread *thread, struct arch_note *from,
+                                                                        struct fibre *to)
+{
+    arch_context context = to ? switch_context(thread, to) : thread->loop;
+    if (UNLIKELY(!context)) {
+        if (thread->after == AFTER_LOOP)
+            return thread; /* refused, and the loop is here */
+        to = NULL;
+        context = thread->loop;
+    }
+    thread->current = to;
+    thread->switches++;
+    if (UNLIKELY(thread->odd))
+        thread_arrive_oddly_(thread, to, to ? &to->note : &thread->loop_note);
+    arch_note_leave(from, to ? &to->note : &thread->loop_note, thread->after == AFTER_END);
+    struct arch_transfer transfer = arch_context_jump(context, thread);
+    arch_note_arrive(from);
+    switch_arrive(transfer.data, transfer.from);
+    return transfer.data;
+}
+
+static inline __attribute__((always_inline)) struct thread *switch_leave(struct thread *thread, struct fibre *to, enum after after)
+{
+    struct fibre *from = thread->current;
+    if (UNLIKELY(thread->odd))
+        thread_leave_oddly_(thread, from);
+    thread->from = from;
+    thread->after = after;
+    return switch_jump(thread, &from->note, to);
+}
+
+/* thread_park, with the fibre to run next, which the caller has taken out of its queue. */
+static inline struct thread *switch_to(struct thread *thread, struct fibre *to)
+{
+    return switch_leave(thread, to, AFTER_PARK);
+}
+
+/* The strand of `next`, which has not started, runs on this very stack. */
+static inline void switch_reuse(struct thread *thread, struct fibre *next, struct stack *stack)
+{
+    next->stack = stack;
+    next->home = thread;
+    next->note = thread->dead_note;
+    atomic_store_explicit(&next->context, NULL, memory_order_relaxed);
+    thread->current = next;
+    thread->switches++;
+    if (UNLIKELY(thread->odd))
+        thread_arrive_oddly_(thread, NULL, &next->note);
+}
+
+struct fibre *thread_pick_after_end_(struct thread *thread);
+
+/* After a strand's end, on its stack: go on with something else. Returns when this stack has a new strand to run: at once, if the next
+ * one has not started and fits, or later, on whatever thread takes the stack from a cache. */
+static inline struct thread *switch_serve_next(struct thread *thread)
+{
+    struct stack *stack = thread->dead;
+    struct fibre *next = thread->next;
+    if (LIKELY(next != NULL))
+        thread->next = NULL; /* whoever joined has ticked */
+    else
+        next = thread_pick_after_end_(thread);
+    if (!ARCH_NOTES_SEPARATE && next && !next->stack && next->stack_size == stack->size) {
+        switch_reuse(thread, next, stack);
+        return thread;
+    }
+    thread->after = AFTER_END;
+    return switch_jump(thread, &thread->dead_note, next);
+}
+
+#endif
