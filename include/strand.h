@@ -121,17 +121,18 @@ void strand_exception_release(strand_exception *e);
  * Throwing kinds of STRAND_INTERRUPTED by hand is misuse; so is throwing outside of a strand. A throw that
  * would leave a clean-up that runs because of another exception ends the program with both traces.
  */
-STRAND_NORETURN void strand_throw(const strand_kind *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
+STRAND_NORETURN void strand_throw(const strand_kind *kind, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 struct strand_throw_info {
-    int code;                    /* negated errno code, or 0 */
-    void *payload;               /* for the catcher; or NULL */
+    int code;                     /* negated errno code, or 0 */
+    void *payload;                /* for the catcher; or NULL */
     void (*payload_free)(void *); /* called with payload when the exception is gone; or NULL */
-    strand_exception *cause;     /* a reference that the new exception takes over; or NULL */
+    strand_exception *cause;      /* a reference that the new exception takes over; or NULL */
 };
 /** strand_throw with more to say. */
-STRAND_NORETURN void strand_throw_with(const strand_kind *kind, const struct strand_throw_info *info, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+STRAND_NORETURN void strand_throw_with(const strand_kind *kind, const struct strand_throw_info *info,
+                                       const char *format, ...) __attribute__((format(printf, 3, 4)));
 /** Throw e again; takes the caller's reference over. In a catch block: rethrow(keep(e)). */
 STRAND_NORETURN void strand_rethrow(strand_exception *e);
 /** Attach e to the exception in flight (from a clean-up that may not throw); takes the reference over.
@@ -166,8 +167,8 @@ strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
 #endif
 #define STRAND_TRY                                                                                                     \
     {                                                                                                                  \
-        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wshadow\"")                                  \
-        struct strand_try_ strand_f_ __attribute__((cleanup(strand_try_leave_)));                                      \
+        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wshadow\"") struct strand_try_ strand_f_     \
+            __attribute__((cleanup(strand_try_leave_)));                                                               \
         _Pragma("GCC diagnostic pop") strand_try_enter_(&strand_f_, STRAND_TRY_FORM_);                                 \
         if (STRAND_TRY_SETJMP_(strand_f_) == 0) {
 #define STRAND_CATCH(kind, e)                                                                                          \
@@ -267,13 +268,14 @@ strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn 
  * join is misuse. A child that has not started may be run by the joiner's thread right here.
  */
 STRAND_BLOCKS void *strand_join(strand child);
-/** Wait until a strand has ended, without consuming it. Anyone but itself, any number of times; at once if it is gone. */
+/** Wait until a strand has ended, without consuming it. Anyone but itself, any number of times; at once if it is gone.
+ */
 STRAND_BLOCKS void strand_wait(strand other);
 /** Whether it has ended. Does not block. */
 bool strand_ended(strand other);
 /**
- * Interrupt a strand, lastingly. `why` (may be NULL) is copied, up to 128 bytes. Does not wait; does nothing to a strand
- * that has ended; a second cancel changes nothing. Never interrupted.
+ * Interrupt a strand, lastingly. `why` (may be NULL) is copied, up to 128 bytes. Does not wait; does nothing to a
+ * strand that has ended; a second cancel changes nothing. Never interrupted.
  */
 void strand_cancel(strand child, const char *why);
 /**

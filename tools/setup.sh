@@ -44,7 +44,7 @@ as_root()
 
 install()
 {
-    as_root apt-get install -y -q --no-install-recommends "$@"
+    as_root apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "$@"
 }
 
 wanted=$(for group; do packages_of "$group" || exit 1; done)
@@ -62,5 +62,5 @@ if [ "$(id -u)" -ne 0 ] && ! sudo -n true 2>/dev/null; then
 fi
 install $missing >&2 && exit 0
 echo "setup: trying again with a fresh list of packages" >&2
-as_root apt-get update -q >&2
+as_root apt-get update -qq >&2
 install $missing >&2

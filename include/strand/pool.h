@@ -33,9 +33,9 @@ struct strand_options {
     const char *scheduler; /* "stealing" (NULL: the same) or "global" */
     int64_t spin_us;       /* how long a thread without work looks for some before it sleeps; 0: the default, 20 */
 
-    size_t stack_size;        /* address space of a strand's stack in bytes; 0: 64 KiB; rounded up to pages */
+    size_t stack_size; /* address space of a strand's stack in bytes; 0: 64 KiB; rounded up to pages */
     enum strand_guards guards;
-    size_t max_strands;       /* a limit on the strands that exist at a time; 0: none but memory's */
+    size_t max_strands; /* a limit on the strands that exist at a time; 0: none but memory's */
 
     int offload_threads; /* the most threads that strand_offload uses; 0: 8 */
 
@@ -49,7 +49,8 @@ struct strand_options {
 
     /* A misuse is about to end the program. Any thread may call it. It may not return by longjmp. */
     void (*on_misuse)(const struct strand_misuse *misuse, void *arg);
-    /* Something that no exception could carry: lost exceptions of cancelled children, warnings. NULL: standard error. */
+    /* Something that no exception could carry: lost exceptions of cancelled children, warnings. NULL: standard error.
+     */
     void (*on_log)(const char *message, void *arg);
     void *hook_arg;
 };
@@ -57,8 +58,8 @@ struct strand_options {
 
 #define STRAND_OPTIONS(...) (&(const strand_options){.size = sizeof(strand_options), __VA_ARGS__})
 
-/** How many CPUs the calling thread may use (its affinity, limited by STRAND_THREADS in the environment); 3 if that can't
- *  be known. Any thread. */
+/** How many CPUs the calling thread may use (its affinity, limited by STRAND_THREADS in the environment); 3 if that
+ * can't be known. Any thread. */
 int strand_threads_allowed(void);
 
 /* ---- the attributes of a strand ------------------------------------------------------ */

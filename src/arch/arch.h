@@ -100,8 +100,10 @@ enum arch_guard { ARCH_GUARD_PAGE = 1, ARCH_GUARD_MAPPING = 2 };
  * no more than half of vm.max_map_count (limit_mappings) or as the system allows (!limit_mappings). Returns an
  * arch_guard or a negated errno code (-ENOMEM at the limit). */
 int arch_guard_install(void *page, bool limit_mappings);
-/* Before unmapping or reuse as ordinary memory. guard: what install returned. */
+/* Before reuse as ordinary memory. guard: what install returned. */
 void arch_guard_remove(void *page, int guard);
+/* So many guards of the kind ARCH_GUARD_MAPPING went with the memory around them, by arch_unmap: they count no more. */
+void arch_guards_unmapped(size_t count);
 
 /* ---- wait.c: futex, clock, poller, processors ------------------------------------------------------------------- */
 

@@ -117,13 +117,16 @@ int arch_guard_install(void *page, bool limit_mappings)
 
 void arch_guard_remove(void *page, int guard)
 {
-    if (guard == ARCH_GUARD_PAGE) {
+    if (guard == ARCH_GUARD_PAGE)
         (void)advise(page, ADVICE_GUARD_REMOVE);
-    } else if (guard == ARCH_GUARD_MAPPING) {
-        int error = mprotect(page, arch_page_size(), PROT_READ | PROT_WRITE);
-        /* Joining mappings needs none, but the kernel may still refuse it for want of memory; the page then goes with
-         * its mapping, which is about to be unmapped. */
-        (void)error;
-        atomic_fetch_sub_explicit(&arch_state.guard_count, 1, memory_order_relaxed);
-    }
+    if (guard != ARCH_GUARD_MAPPING)
+        return;
+    /* The kernel may refuse even this for want of memory. Then the page stays a guard until it is unmapped. */
+    (void)mprotect(page, arch_page_size(), PROT_READ | PROT_WRITE);
+    arch_guards_unmapped(1);
+}
+
+void arch_guards_unmapped(size_t count)
+{
+    atomic_fetch_sub_explicit(&arch_state.guard_count, (int64_t)count, memory_order_relaxed);
 }

@@ -69,6 +69,8 @@ NOINLINE size_t arch_trace(void **ips, size_t max, size_t skip)
         (void)_Unwind_Backtrace(gather, &gathered);
         return gathered.count;
     }
+    if (drop >= TRACE_MOST)
+        return 0;
     size_t most = max < TRACE_MOST - drop ? max + drop : TRACE_MOST;
     void *all[most];
     int got = tracer->backtrace(all, (int)most);

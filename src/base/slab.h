@@ -1,8 +1,8 @@
 /*
- * Objects of one size, cut from chunks. A slab belongs to a sub-process; every thread takes from a cache of its own, and
- * the caches exchange batches with the slab. Memory comes from a chunk source that never unmaps, so an address of an
- * object can be read for ever: the first 8 bytes of an object are its owner's also while it is free (a word that says
- * whether a handle is stale), the second 8 link the free ones.
+ * Objects of one size, cut from chunks. A slab belongs to a sub-process; every thread takes from a cache of its own,
+ * and the caches exchange batches with the slab. Memory comes from a chunk source that never unmaps, so an address of
+ * an object can be read for ever: the first 8 bytes of an object are its owner's also while it is free (a word that
+ * says whether a handle is stale), the second 8 link the free ones.
  *
  * Who may call: slab_init, slab_close: one thread. slab_get, slab_put: the thread that owns the cache.
  */

@@ -1,7 +1,7 @@
 /*
- * The tree of strands in words. The other threads are held at their next tick, so that what they run stands still; the strands are
- * found through the slab of control blocks, not through lists that somebody may be changing; memory is taken before anybody
- * is held.
+ * The tree of strands in words. The other threads are held at their next tick, so that what they run stands still; the
+ * strands are found through the slab of control blocks, not through lists that somebody may be changing; memory is
+ * taken before anybody is held.
  */
 #include "../../include/strand/debug.h"
 
@@ -32,7 +32,8 @@ struct dump {
     char buffer[4096];
 };
 
-/* ---- output ---------------------------------------------------------------------------------------------------------------- */
+/* ---- output
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static void flush(struct dump *dump)
 {
@@ -58,7 +59,8 @@ __attribute__((format(printf, 3, 4))) static void say(struct dump *dump, size_t 
     dump->used += size;
 }
 
-/* ---- collecting --------------------------------------------------------------------------------------------------------------- */
+/* ---- collecting
+ * --------------------------------------------------------------------------------------------------------------- */
 
 static void collect(void *object, void *arg)
 {
@@ -99,7 +101,8 @@ static size_t first_of(const struct dump *dump, uint64_t owner)
     return low;
 }
 
-/* ---- one strand ------------------------------------------------------------------------------------------------------------------ */
+/* ---- one strand
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 /* The thread that runs it, or NULL. */
 static struct thread *runner_of(struct dump *dump, struct cb *c)
@@ -130,7 +133,8 @@ static void print_why(struct dump *dump, struct cb *c, size_t indent)
     else if (blocked == BLOCKED_NOT)
         say(dump, indent, "runnable\n");
     else if (blocked == BLOCKED_SLEEP)
-        say(dump, indent, "%s for %.1f ms more, since %.1f ms\n", words[blocked], (double)((int64_t)c->blocked_on - now) / 1e6, since);
+        say(dump, indent, "%s for %.1f ms more, since %.1f ms\n", words[blocked],
+            (double)((int64_t)c->blocked_on - now) / 1e6, since);
     else if (blocked == BLOCKED_SCOPE || blocked == BLOCKED_OFFLOAD)
         say(dump, indent, "%s, since %.1f ms\n", words[blocked], since);
     else
@@ -169,8 +173,8 @@ static void print_strand(struct dump *dump, const struct entry *entry, size_t de
     struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
     uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
-    say(dump, indent, "strand '%s' #%llu%s%s\n", cb_name(c), (unsigned long long)entry->id, word & WORD_CANCELLED ? ", cancelled" : "",
-        over ? ", ended, not joined" : "");
+    say(dump, indent, "strand '%s' #%llu%s%s\n", cb_name(c), (unsigned long long)entry->id,
+        word & WORD_CANCELLED ? ", cancelled" : "", over ? ", ended, not joined" : "");
     struct note *note = atomic_load_explicit(&c->note, memory_order_acquire);
     if (note)
         say(dump, indent + 4, "cancelled by '%s' #%llu%s%s\n", note->who, (unsigned long long)note->who_id,
@@ -188,7 +192,9 @@ static void print_strand(struct dump *dump, const struct entry *entry, size_t de
     print_stack(dump, c, runner, indent + 6);
 }
 
-/* ---- the tree --------------------------------------------------------------------------------------------------------------------- */
+/* ---- the tree
+ * ---------------------------------------------------------------------------------------------------------------------
+ */
 
 /* Depth first, without recursion: the tree may be deeper than the caller's stack. */
 static void walk(struct dump *dump)

@@ -14,7 +14,8 @@ void strand_stats_get(struct strand_stats *stats)
     struct pool *pool = thread->pool;
     if (stats->size < sizeof stats->size || stats->size > 4096)
         misuse("strand_stats_get", "", "strand_stats.size is %zu, not sizeof(struct strand_stats)", stats->size);
-    struct strand_stats now = {.size = stats->size, .stacks = thread->sub->stacks.made, .threads = (uint64_t)pool->count};
+    struct strand_stats now = {
+        .size = stats->size, .stacks = thread->sub->stacks.made, .threads = (uint64_t)pool->count};
     for (int i = 0; i < pool->count; i++) {
         struct worker *worker = worker_of(pool->threads[i]);
         now.spawned += worker->spawned;

@@ -2,11 +2,12 @@
  * Calls that block their thread, on a bounded crew of plain threads. Page: docs/protocols/offload.md.
  *
  * PARTIES   the strand; a crew thread; the pool's thread that takes the crew's post.
- * STATE     a job, in memory of its own: queued, running, over. The crew's lock covers the queue and every job's state and epoch.
- * PROTOCOL  the strand arms its wait, queues the job, parks. A crew thread runs it and posts; the post, on a thread of the pool,
- *           sets `over` and claims the wait of the epoch that it finds. An interrupted strand takes a queued job back; a running one
- *           it waits for again, uninterruptibly, under a new epoch, which it sets under the lock: so either the post finds the new
- *           epoch or the strand finds `over`.
+ * STATE     a job, in memory of its own: queued, running, over. The crew's lock covers the queue and every job's
+ *           state and epoch.
+ * PROTOCOL  the strand arms its wait, queues the job, parks. A crew thread runs it and posts; the post, on a thread
+ *           of the pool, sets `over` and claims the wait of the epoch that it finds. An interrupted strand takes a
+ *           queued job back; a running one it waits for again, uninterruptibly, under a new epoch, which it sets
+ *           under the lock: so either the post finds the new epoch or the strand finds `over`.
  * OWNERSHIP the job is the strand's to free: after the post has claimed, or (seen under the lock) set `over`.
  */
 #include "../../include/strand/io.h"
@@ -51,7 +52,8 @@ static void unlock(struct crew *crew)
     spin_unlock(&crew->lock);
 }
 
-/* ---- the crew's side --------------------------------------------------------------------------------------------------- */
+/* ---- the crew's side
+ * --------------------------------------------------------------------------------------------------- */
 
 /* On a thread of the pool. */
 static struct fibre *job_over(struct post *post)
@@ -116,7 +118,8 @@ static void crew_close(struct crew *crew)
     free(crew);
 }
 
-/* ---- the strands' side ----------------------------------------------------------------------------------------------------- */
+/* ---- the strands' side
+ * ----------------------------------------------------------------------------------------------------- */
 
 /* The run's crew, made by the first who needs it. NULL: no memory. */
 static struct crew *crew_of(struct thread *thread)
@@ -133,7 +136,8 @@ static struct crew *crew_of(struct thread *thread)
     crew->pool = thread->pool;
     crew->most = most;
     list_init(&crew->queue);
-    if (atomic_compare_exchange_strong_explicit(&runtime->crew, &none, crew, memory_order_acq_rel, memory_order_acquire)) {
+    if (atomic_compare_exchange_strong_explicit(&runtime->crew, &none, crew, memory_order_acq_rel,
+                                                memory_order_acquire)) {
         runtime->crew_close = crew_close;
         return crew;
     }
@@ -141,7 +145,8 @@ static struct crew *crew_of(struct thread *thread)
     return none;
 }
 
-/* Under the lock: queue the job; one more thread if all are busy. Returns a negated errno code if nobody could ever run it. */
+/* Under the lock: queue the job; one more thread if all are busy. Returns a negated errno code if nobody could ever run
+ * it. */
 static int enqueue(struct crew *crew, struct job *job)
 {
     int error = 0;

@@ -1,6 +1,6 @@
 /*
- * The door: everything that depends on time, chance, sleeping or waking goes through these functions, which ask the second
- * driver if there is one (src/sim) and else the machine. Nothing may bypass it.
+ * The door: everything that depends on time, chance, sleeping or waking goes through these functions, which ask the
+ * second driver if there is one (src/sim) and else the machine. Nothing may bypass it.
  */
 #ifndef SCHED_DRIVER_H
 #define SCHED_DRIVER_H
@@ -54,8 +54,8 @@ static inline void spin_unlock(atomic_flag *lock)
 void driver_poll(struct thread *thread, int64_t deadline);
 void driver_unpoll(struct pool *pool, struct thread *seeker);
 
-/* The second driver is made by src/sim, which nothing includes. It is put into the sub-process before its pool is made; closing
- * does nothing if there is none. Returns 0 or a negated errno code. */
+/* The second driver is made by src/sim, which nothing includes. It is put into the sub-process before its pool is made;
+ * closing does nothing if there is none. Returns 0 or a negated errno code. */
 int driver_second_open(struct subprocess *sub, uint64_t seed);
 void driver_second_close(struct subprocess *sub);
 

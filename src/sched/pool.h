@@ -26,8 +26,8 @@ void pool_post(struct pool *pool, struct post *post);
 /* The earliest timer is earlier than it was. */
 void pool_retime(struct thread *thread, struct pool *pool);
 
-/* Hold all other threads of the pool still at their next tick, at most until the deadline; returns how many could not be
- * held. pool_release lets them go on. One at a time: the caller excludes others. */
+/* Hold all other threads of the pool still at their next tick, at most until the deadline; returns how many could not
+ * be held. pool_release lets them go on. One at a time: the caller excludes others. */
 int pool_hold(struct thread *thread, struct pool *pool, int64_t deadline);
 void pool_release(struct thread *thread, struct pool *pool);
 void pool_stand_still(struct thread *thread);

@@ -49,7 +49,8 @@ void runq_post(struct runq *queue, struct fibre *fibre)
     struct fibre *first = atomic_load_explicit(&queue->inbox, memory_order_relaxed);
     do
         fibre->queued.next = first ? &first->queued : NULL;
-    while (!atomic_compare_exchange_weak_explicit(&queue->inbox, &first, fibre, memory_order_seq_cst, memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(&queue->inbox, &first, fibre, memory_order_seq_cst,
+                                                  memory_order_relaxed));
 }
 
 bool runq_take_inbox(struct runq *queue, struct link *list)

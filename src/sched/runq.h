@@ -1,19 +1,21 @@
 /*
  * A thread's run queue, and the lock that costs its owner no atomic operation.
  *
- * PARTIES   the owner (the thread whose queue it is), in every push and pick; a thief (the seeker, or a thread that holds
- *           the world still), rarely.
+ * PARTIES   the owner (the thread whose queue it is), in every push and pick; a thief (the seeker, or a thread that
+ *           holds the world still), rarely.
  * STATE     busy: the owner is inside. thief: somebody else is, or wants to be. The queue itself is plain data.
- * PROTOCOL  owner: busy = 1; if thief == 0 it is inside, else busy = 0, wait until thief == 0, again. Leaves by busy = 0.
- *           thief: takes `thief` by exchange; membarrier; waits until busy == 0; is inside. Leaves by thief = 0.
- * INVARIANT [R1] never both inside. It is Dekker's algorithm: store mine, then read yours. The owner's store and load may be
- *           reordered by the processor; the thief's membarrier makes that harmless: an owner whose load came before it has its
- *           store visible after it, so the thief waits; an owner whose load comes after it sees `thief`.
- * ORDERING  busy = 0 (release) pairs with the thief's load (acquire): it sees the owner's changes. thief = 0 (release) pairs
- *           with the owner's load of thief (acquire).
- * WITHOUT   membarrier (old kernels, TSan, valgrind, a seeded run) the owner pays for a fence between the store and the load.
- * NOT DONE  a deque with a fence-free bottom (Chase-Lev with the thief paying): it serves one end only, and first come,
- *           first served for yielders needs another; a lock covers any structure, and any field can be added.
+ * PROTOCOL  owner: busy = 1; if thief == 0 it is inside, else busy = 0, wait until thief == 0, again. Leaves by busy
+ *           = 0. thief: takes `thief` by exchange; membarrier; waits until busy == 0; is inside. Leaves by thief = 0.
+ * INVARIANT [R1] never both inside. It is Dekker's algorithm: store mine, then read yours. The owner's store and load
+ *           may be reordered by the processor; the thief's membarrier makes that harmless: an owner whose load came
+ *           before it has its store visible after it, so the thief waits; an owner whose load comes after it sees
+ *           `thief`.
+ * ORDERING  busy = 0 (release) pairs with the thief's load (acquire): it sees the owner's changes. thief = 0
+ *           (release) pairs with the owner's load of thief (acquire).
+ * WITHOUT   membarrier (old kernels, TSan, valgrind, a seeded run) the owner pays for a fence between the store and
+ *           the load.
+ * NOT DONE  a deque with a fence-free bottom (Chase-Lev with the thief paying): it serves one end only, and first
+ *           come, first served for yielders needs another; a lock covers any structure, and any field can be added.
  * TESTED BY tests/models/runq.pml, tests/stress.
  */
 #ifndef SCHED_RUNQ_H

@@ -1,6 +1,6 @@
 /*
- * The scheduler's data: sub-process, pool, thread, fibre, stack, run queue, timer. This layer runs fibres on threads and
- * knows nothing of scopes, cancelling or exceptions; the layer above is reached through struct sched_ops only.
+ * The scheduler's data: sub-process, pool, thread, fibre, stack, run queue, timer. This layer runs fibres on threads
+ * and knows nothing of scopes, cancelling or exceptions; the layer above is reached through struct sched_ops only.
  *
  * Reading order: fibre (what runs), thread (who runs it), runq (where it waits for that), pool (who looks for work),
  * timers, driver (the door to time, chance and sleep). Protocol pages: docs/protocols/runq.md, seeker.md, switch.md.
@@ -38,10 +38,10 @@ enum { STACK_CLASSES = 48 };
 struct stack_region;
 struct stacks {
     atomic_flag lock;
-    bool required;      /* a guard page or no stack */
-    bool warned;        /* about stacks without a guard page */
-    size_t usual;       /* the default size */
-    uint64_t made;      /* how many exist */
+    bool required; /* a guard page or no stack */
+    bool warned;   /* about stacks without a guard page */
+    size_t usual;  /* the default size */
+    uint64_t made; /* how many exist */
     uint32_t colour;
     struct stack_region *regions;
     struct stack *free[STACK_CLASSES]; /* by log2 of the size */
@@ -61,8 +61,8 @@ struct member {
 };
 
 struct fibre {
-    /* Where it goes on. NULL while it runs and until the switch away from it is complete: whoever is to run it waits for
-     * that (docs/protocols/switch.md). Before the first run: meaningless, stack is NULL. */
+    /* Where it goes on. NULL while it runs and until the switch away from it is complete: whoever is to run it waits
+     * for that (docs/protocols/switch.md). Before the first run: meaningless, stack is NULL. */
     _Atomic(arch_context) context;
     struct stack *stack;
     struct thread *home;       /* ran it last; NULL before the first run */
@@ -70,15 +70,16 @@ struct fibre {
     struct link queued;        /* in the run queue `in` */
     struct pool *pool;
     size_t stack_size;
-    struct member *active;     /* whose stack lies in this stack */
-    struct link members;       /* all strands of the fibre */
-    uint32_t count;            /* how many */
-    bool started;              /* cxx means something */
-    struct arch_cxx cxx;       /* the state of C++ exceptions while it does not run */
+    struct member *active; /* whose stack lies in this stack */
+    struct link members;   /* all strands of the fibre */
+    uint32_t count;        /* how many */
+    bool started;          /* cxx means something */
+    struct arch_cxx cxx;   /* the state of C++ exceptions while it does not run */
     struct arch_note note;
 };
 
-/* ---- run queues (runq.h) --------------------------------------------------------------------------------------------- */
+/* ---- run queues (runq.h)
+ * --------------------------------------------------------------------------------------------- */
 
 struct runq {
     /* The owner's line. */
@@ -94,12 +95,13 @@ struct runq {
     int64_t stale_since;
 };
 
-/* ---- timers (timers.c) ------------------------------------------------------------------------------------------------ */
+/* ---- timers (timers.c)
+ * ------------------------------------------------------------------------------------------------ */
 
 struct timer {
     struct heap_node node;
-    /* Called once when the time has come, under the lock of the timers: it may claim, not run. Returns a fibre that has to be
-     * made runnable, or NULL. */
+    /* Called once when the time has come, under the lock of the timers: it may claim, not run. Returns a fibre that has
+     * to be made runnable, or NULL. */
     struct fibre *(*fire)(struct timer *timer);
 };
 
@@ -109,7 +111,8 @@ struct timers {
     atomic_flag lock;
 };
 
-/* ---- threads ------------------------------------------------------------------------------------------------------------ */
+/* ---- threads
+ * ------------------------------------------------------------------------------------------------------------ */
 
 enum thread_state { THREAD_BUSY, THREAD_IDLE, THREAD_POLLING };
 /* What the one that is switched to does for the one that was left. */
@@ -119,13 +122,13 @@ struct thread {
     struct fibre *current; /* NULL: in the loop, or between two fibres */
     struct fibre *from;    /* of a switch that is under way */
     enum after after;
-    int32_t ticks;  /* operations until the next thread_tick */
-    int32_t period; /* what ticks starts from */
-    bool shared;    /* the sub-process has several threads: atomics are needed */
-    bool stealing;  /* the scheduler is the default one: its hot functions are called directly */
-    bool fair;      /* the next pick takes from the queues' other end */
-    bool canaries;  /* stacks without guard pages exist */
-    bool odd;       /* canaries, or cxx, or driver: the switch has more to do */
+    int32_t ticks;      /* operations until the next thread_tick */
+    int32_t period;     /* what ticks starts from */
+    bool shared;        /* the sub-process has several threads: atomics are needed */
+    bool stealing;      /* the scheduler is the default one: its hot functions are called directly */
+    bool fair;          /* the next pick takes from the queues' other end */
+    bool canaries;      /* stacks without guard pages exist */
+    bool odd;           /* canaries, or cxx, or driver: the switch has more to do */
     struct fibre *next; /* made runnable by the end of the strand that ran here: goes on at once, in its place */
     struct arch_cxx *cxx;
     struct pool *pool;
@@ -133,14 +136,14 @@ struct thread {
     const struct driver *driver; /* NULL: the machine itself */
     arch_context loop;           /* the thread's own stack */
     struct stack_cache stacks;
-    size_t usual;               /* the size of the stacks in it */
-    struct stack *dead;         /* left by AFTER_END */
+    size_t usual;       /* the size of the stacks in it */
+    struct stack *dead; /* left by AFTER_END */
     struct arch_note dead_note;
     struct arch_note loop_note;
-    struct arch_note *here;     /* whose stack this is; kept for a second driver only */
-    struct fibre *refused;      /* could not start: no stack */
+    struct arch_note *here; /* whose stack this is; kept for a second driver only */
+    struct fibre *refused;  /* could not start: no stack */
     int refusal;
-    uint32_t looks; /* operations since the last look */
+    uint32_t looks;          /* operations since the last look */
     uint64_t looked, ticked; /* arch_ticks of the last look, of the last tick */
     uint64_t young_served;   /* when the oldest that had not started was last given its turn out of order */
     int64_t now;             /* the clock at the last look: good for "since when", not for waiting */
@@ -149,8 +152,8 @@ struct thread {
 
     /* Under the pool's lock. */
     enum thread_state state;
-    struct link sleeping; /* in pool->sleepers */
-    bool timed;           /* sleeps with a time limit */
+    struct link sleeping;                       /* in pool->sleepers */
+    bool timed;                                 /* sleeps with a time limit */
     _Alignas(CACHE_LINE) _Atomic uint32_t wake; /* futex: 1 = go on */
     _Atomic uint32_t hold;                      /* somebody asks all threads to stand still (pool_hold) */
     _Atomic uint32_t held;                      /* and this one does, or sleeps */
@@ -164,7 +167,8 @@ struct thread {
     uint64_t switches, steals, wakes, sleeps;
 };
 
-/* ---- pools (pool.c, seek.c) ------------------------------------------------------------------------------------------------ */
+/* ---- pools (pool.c, seek.c)
+ * ------------------------------------------------------------------------------------------------ */
 
 /* Something to be done on a thread of the pool, given in from any thread. */
 struct post {
@@ -199,7 +203,8 @@ struct pool {
 /* The seeker waits: wake it for timers and posts. It wants pushes as well. Nobody seeks, and somebody sleeps. */
 enum { KICK_SEEKER = 1, KICK_PUSH = 2, KICK_SLEEPER = 4 };
 
-/* ---- schedulers ----------------------------------------------------------------------------------------------------------------- */
+/* ---- schedulers
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 enum push {
     PUSH_NEW,    /* spawned: not started */
@@ -223,15 +228,16 @@ extern const struct scheduler scheduler_stealing, scheduler_global;
 /* NULL: unknown. A NULL name is the default's. */
 const struct scheduler *scheduler_find(const char *name);
 
-/* ---- the sub-process --------------------------------------------------------------------------------------------------------------- */
+/* ---- the sub-process
+ * --------------------------------------------------------------------------------------------------------------- */
 
 /* The layer above. */
 struct sched_ops {
     size_t thread_size; /* struct thread is the first member of something bigger */
     int (*thread_open)(struct thread *thread);
     void (*thread_close)(struct thread *thread);
-    /* On a new stack: run thread->current's strand to its end, call switch_serve_next, again and again. For each: thread_detach
-     * before it lets go of the fibre; it may set thread->next. Never returns. */
+    /* On a new stack: run thread->current's strand to its end, call switch_serve_next, again and again. For each:
+     * thread_detach before it lets go of the fibre; it may set thread->next. Never returns. */
     void (*serve)(struct thread *thread);
     /* It can't be started: end it with this error, on the thread's own stack. */
     void (*refuse)(struct member *member, int error);
@@ -250,7 +256,8 @@ struct subprocess {
     uint64_t seed;
 };
 
-/* ---- the driver: the door to time, chance and sleep ----------------------------------------------------------------------------------- */
+/* ---- the driver: the door to time, chance and sleep
+ * ----------------------------------------------------------------------------------- */
 
 /* What a second driver does instead of the machine. Everything is called on the thread that it concerns. */
 struct driver {
@@ -260,7 +267,7 @@ struct driver {
     void (*relax)(struct thread *thread); /* in a spin loop */
     void (*sleep)(struct thread *thread, int64_t deadline);
     void (*wake)(struct thread *thread);
-    uint32_t (*choose)(struct thread *thread, uint32_t n); /* in [0, n) */
+    uint32_t (*choose)(struct thread *thread, uint32_t n);    /* in [0, n) */
     int (*start)(struct thread *thread, void *(*fn)(void *)); /* as arch_thread_start; they are run by `play` */
     void (*play)(struct subprocess *sub, struct thread *first);
 };

@@ -1,24 +1,25 @@
 /*
- * The states of a pool's threads and the role of the seeker. The page docs/protocols/seeker.md has the diagram; the model is
- * tests/models/seeker.pml.
+ * The states of a pool's threads and the role of the seeker. The page docs/protocols/seeker.md has the diagram; the
+ * model is tests/models/seeker.pml.
  *
  * PARTIES   the threads of a pool; producers (busy threads that push, anybody that posts).
- * STATE     per thread: busy, idle, polling. Per pool, under its lock: who is the seeker, who sleeps, how many are busy,
- *           whether the seeker is parked. `kick` mirrors for producers, who read it without the lock, whether somebody has
- *           to be woken.
+ * STATE     per thread: busy, idle, polling. Per pool, under its lock: who is the seeker, who sleeps, how many are
+ *           busy, whether the seeker is parked. `kick` mirrors for producers, who read it without the lock, whether
+ *           somebody has to be woken.
  *
  *             busy --thread_to_idle--> idle --thread_to_polling--> polling --thread_to_busy--> busy
  *                                      idle --thread_to_asleep--> (asleep, still idle) --woken with the role--> polling
  *
- * INVARIANTS [K1] work in a queue, and a thread that is not busy: then somebody awake is going to look, or a wake-up is on
- *           its way. [K2] at most one seeker. [K3] the newest of a queue (its slot) is not counted as work until it is stale;
- *           while anybody is busy, a waiting seeker looks again after a while by itself.
- * ORDERING  who is about to wait sets kick, then passes a barrier that all running threads pass too (membarrier; a fence where
- *           there is none), then looks once more. A producer pushes, then reads kick, without a fence. Either the look sees
- *           the push or the producer sees the kick [K1]. Posts are a full barrier themselves, and so is kick's store.
+ * INVARIANTS [K1] work in a queue, and a thread that is not busy: then somebody awake is going to look, or a wake-up
+ *           is on its way. [K2] at most one seeker. [K3] the newest of a queue (its slot) is not counted as work
+ *           until it is stale; while anybody is busy, a waiting seeker looks again after a while by itself.
+ * ORDERING  who is about to wait sets kick, then passes a barrier that all running threads pass too (membarrier; a
+ *           fence where there is none), then looks once more. A producer pushes, then reads kick, without a fence.
+ *           Either the look sees the push or the producer sees the kick [K1]. Posts are a full barrier themselves,
+ *           and so is kick's store.
  * PROGRESS  the lock is held for a few instructions; system calls are made outside of it.
- * NOT DONE  a wake-up for every push: it costs the pusher up to 15 us and mostly finds nothing. Passing the role to a sleeper
- *           at every step to busy: one wake-up per event of a half-loaded server.
+ * NOT DONE  a wake-up for every push: it costs the pusher up to 15 us and mostly finds nothing. Passing the role to a
+ *           sleeper at every step to busy: one wake-up per event of a half-loaded server.
  */
 #include "thread.h"
 #include "timers.h"
@@ -56,7 +57,8 @@ static void show_kick(struct pool *pool)
     atomic_store_explicit(&pool->kick, kick, memory_order_seq_cst);
 }
 
-/* Before a look that decides about waiting: whatever was pushed before a producer read an old kick is seen after it [K1]. */
+/* Before a look that decides about waiting: whatever was pushed before a producer read an old kick is seen after it
+ * [K1]. */
 static void barrier(struct pool *pool)
 {
     atomic_thread_fence(memory_order_seq_cst);
@@ -75,7 +77,8 @@ static bool watching(struct pool *pool)
     return timers_next(&pool->timers) != ARCH_FOREVER;
 }
 
-/* ---- transitions ------------------------------------------------------------------------------------------------------- */
+/* ---- transitions
+ * ------------------------------------------------------------------------------------------------------- */
 
 static void thread_to_idle(struct thread *thread)
 {
@@ -184,7 +187,8 @@ static void thread_from_asleep(struct thread *thread)
     unlock(pool);
 }
 
-/* ---- waking ----------------------------------------------------------------------------------------------------------------- */
+/* ---- waking
+ * ----------------------------------------------------------------------------------------------------------------- */
 
 COLD void pool_kick_(struct thread *thread, struct pool *pool)
 {
@@ -209,7 +213,8 @@ void pool_post(struct pool *pool, struct post *post)
     struct post *first = atomic_load_explicit(&pool->posts, memory_order_relaxed);
     do
         post->next = first;
-    while (!atomic_compare_exchange_weak_explicit(&pool->posts, &first, post, memory_order_seq_cst, memory_order_relaxed));
+    while (
+        !atomic_compare_exchange_weak_explicit(&pool->posts, &first, post, memory_order_seq_cst, memory_order_relaxed));
     if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
         pool_kick_(NULL, pool);
 }
@@ -239,7 +244,9 @@ void pool_stop(struct thread *thread, struct pool *pool)
     }
 }
 
-/* ---- delivery ------------------------------------------------------------------------------------------------------------------- */
+/* ---- delivery
+ * -------------------------------------------------------------------------------------------------------------------
+ */
 
 void pool_deliver(struct thread *thread, struct fibre *fibre)
 {
@@ -317,7 +324,9 @@ void pool_look(struct thread *thread)
     wake(thread, heir);
 }
 
-/* ---- seeking ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- seeking
+ * ------------------------------------------------------------------------------------------------------------------------
+ */
 
 static bool any_work(struct thread *thread, struct pool *pool)
 {

@@ -1,7 +1,7 @@
 /*
- * Where stacks come from. A region is one mapping cut into stacks of one size; it lives as long as the sub-process. A stack
- * is set up (guard page, header, colour) when it is cut, and only recycled after that. Recycling keeps the pages that a
- * stack has touched; stacks beyond what a thread keeps go back to the sub-process, for other threads.
+ * Where stacks come from. A region is one mapping cut into stacks of one size; it lives as long as the sub-process. A
+ * stack is set up (guard page, header, colour) when it is cut, and only recycled after that. Recycling keeps the pages
+ * that a stack has touched; stacks beyond what a thread keeps go back to the sub-process, for other threads.
  */
 #include "stack.h"
 

@@ -1,7 +1,7 @@
 /*
- * The default scheduler: a queue per thread, and the seeker steals (rules S-46 to S-61). Only the seeker does, so at most one
- * thread of a pool is a thief at any time. It takes half of what it finds, the oldest first: in a tree of strands those
- * are the biggest.
+ * The default scheduler: a queue per thread, and the seeker steals (rules S-46 to S-61). Only the seeker does, so at
+ * most one thread of a pool is a thief at any time. It takes half of what it finds, the oldest first: in a tree of
+ * strands those are the biggest.
  */
 #include "stealing.h"
 
@@ -36,8 +36,9 @@ static struct fibre *take_oldest_young(struct runq *queue)
     return fibre;
 }
 
-/* [F1] every 61 switches the longest waiting of those that go on comes first; every so many milliseconds, the oldest of those that have
- * not started. Not more often: starting old ones early undoes the depth-first order that keeps fork-join small. */
+/* [F1] every 61 switches the longest waiting of those that go on comes first; every so many milliseconds, the oldest of
+ * those that have not started. Not more often: starting old ones early undoes the depth-first order that keeps
+ * fork-join small. */
 static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
 {
     if (thread->looked - thread->young_served > YOUNG_MS * arch_ticks_per_ms()) {

@@ -1,7 +1,7 @@
 /*
- * The default scheduler's hot paths, called directly where the thread knows that it is the one. A queue per thread: the slot
- * for the newest, `young` for strands that have not started (the newest first: depth first keeps fork-join small), `ready`
- * for those that go on (first come, first served). See docs/protocols/runq.md.
+ * The default scheduler's hot paths, called directly where the thread knows that it is the one. A queue per thread: the
+ * slot for the newest, `young` for strands that have not started (the newest first: depth first keeps fork-join small),
+ * `ready` for those that go on (first come, first served). See docs/protocols/runq.md.
  */
 #ifndef SCHED_STEALING_H
 #define SCHED_STEALING_H
@@ -18,7 +18,8 @@ static inline void stealing_displace(struct runq *queue, struct fibre *fibre)
         runq_prepend(queue, &queue->young, fibre);
 }
 
-static inline __attribute__((always_inline)) void stealing_push(struct thread *thread, struct fibre *fibre, enum push how)
+static inline __attribute__((always_inline)) void stealing_push(struct thread *thread, struct fibre *fibre,
+                                                                enum push how)
 {
     struct runq *queue = &thread->runq;
     runq_enter(thread, queue);

@@ -1,6 +1,6 @@
 /*
- * The switch itself, inline: for thread.c, and for the two places above it where every strand passes (join, and the frame that
- * strands run in). The protocol block stands in thread.h.
+ * The switch itself, inline: for thread.c, and for the two places above it where every strand passes (join, and the
+ * frame that strands run in). The protocol block stands in thread.h.
  */
 #ifndef SCHED_SWITCH_H
 #define SCHED_SWITCH_H
@@ -78,7 +78,8 @@ static inline __attribute__((always_inline)) struct thread *switch_jump(struct t
     return transfer.data;
 }
 
-static inline __attribute__((always_inline)) struct thread *switch_leave(struct thread *thread, struct fibre *to, enum after after)
+static inline __attribute__((always_inline)) struct thread *switch_leave(struct thread *thread, struct fibre *to,
+                                                                         enum after after)
 {
     struct fibre *from = thread->current;
     if (UNLIKELY(thread->odd))
@@ -109,8 +110,8 @@ static inline void switch_reuse(struct thread *thread, struct fibre *next, struc
 
 struct fibre *thread_pick_after_end_(struct thread *thread);
 
-/* After a strand's end, on its stack: go on with something else. Returns when this stack has a new strand to run: at once, if the next
- * one has not started and fits, or later, on whatever thread takes the stack from a cache. */
+/* After a strand's end, on its stack: go on with something else. Returns when this stack has a new strand to run: at
+ * once, if the next one has not started and fits, or later, on whatever thread takes the stack from a cache. */
 static inline struct thread *switch_serve_next(struct thread *thread)
 {
     struct stack *stack = thread->dead;

@@ -28,7 +28,8 @@ void fibre_init(struct fibre *fibre, struct member *member)
     member->fibre = fibre;
 }
 
-/* ---- the switch: what is not inline ----------------------------------------------------------------------------------- */
+/* ---- the switch: what is not inline
+ * ----------------------------------------------------------------------------------- */
 
 static COLD void check_canary(struct thread *thread)
 {
@@ -108,7 +109,8 @@ struct thread *thread_yield(struct thread *thread)
     return switch_leave(thread, to, AFTER_YIELD);
 }
 
-/* ---- the thread's life ------------------------------------------------------------------------------------------------- */
+/* ---- the thread's life
+ * ------------------------------------------------------------------------------------------------- */
 
 static void run(struct thread *thread, struct fibre *fibre)
 {
@@ -138,7 +140,8 @@ void thread_loop(struct thread *thread)
     } while (pool_find_work(thread));
 }
 
-/* Called every `period` operations, which is so few that they take less than a millisecond together if the last ones did. */
+/* Called every `period` operations, which is so few that they take less than a millisecond together if the last ones
+ * did. */
 COLD void thread_tick_(struct thread *thread)
 {
     uint64_t now = arch_ticks(), elapsed = now - thread->ticked, ms = arch_ticks_per_ms();

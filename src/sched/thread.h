@@ -1,14 +1,18 @@
 /*
  * A thread and the switch between fibres. Protocol: docs/protocols/switch.md.
  *
- * PARTIES   the strand that leaves, the one that arrives on the same thread, and whoever made the leaving one runnable.
- * STATE     fibre->context: NULL while the fibre runs and during the switch away from it; after that, where it goes on.
- * PROTOCOL  a strand that blocks is claimable before it has left its stack, so that nobody has to ask twice. Who is to run
- *           it waits until context is there, takes it, and sets it to NULL [S1]. The arriving side stores it [S2].
- *           A strand that parks may find itself in its own thread's queue, claimed and delivered before it left: then it goes on [S3].
+ * PARTIES   the strand that leaves, the one that arrives on the same thread, and whoever made the leaving one
+ *           runnable.
+ * STATE     fibre->context: NULL while the fibre runs and during the switch away from it; after that, where it goes
+ *           on.
+ * PROTOCOL  a strand that blocks is claimable before it has left its stack, so that nobody has to ask twice. Who is
+ *           to run it waits until context is there, takes it, and sets it to NULL [S1]. The arriving side stores it
+ *           [S2]. A strand that parks may find itself in its own thread's queue, claimed and delivered before it
+ *           left: then it goes on [S3].
  * ORDERING  [S2] release pairs with [S1] acquire: all that the fibre did is seen where it goes on.
  * PROGRESS  the wait at [S1] is as long as a switch; nothing between a claimable state and the jump may block.
- * NOT DONE  a second claimable state that is entered after the switch by compare-and-swap: one atomic more on every block.
+ * NOT DONE  a second claimable state that is entered after the switch by compare-and-swap: one atomic more on every
+ *           block.
  */
 #ifndef SCHED_THREAD_H
 #define SCHED_THREAD_H
@@ -23,13 +27,14 @@ void thread_adopt(struct thread *thread); /* make it the calling thread's; NULL:
 /* The thread's life: run what there is until subprocess.stop. */
 void thread_loop(struct thread *thread);
 
-/* Leave the current fibre; it goes on when somebody makes it runnable. PARK: it is claimable already. YIELD: it is queued
- * again as soon as it is left. Returns the thread that it goes on on. */
+/* Leave the current fibre; it goes on when somebody makes it runnable. PARK: it is claimable already. YIELD: it is
+ * queued again as soon as it is left. Returns the thread that it goes on on. */
 struct thread *thread_park(struct thread *thread);
 struct thread *thread_yield(struct thread *thread);
 void thread_detach_oddly_(struct thread *thread);
 
-/* The current fibre's strand is about to end and to let go of its control block; its stack is in use until the switch. */
+/* The current fibre's strand is about to end and to let go of its control block; its stack is in use until the switch.
+ */
 static inline void thread_detach(struct thread *thread)
 {
     if (UNLIKELY(thread->odd))

@@ -1,6 +1,6 @@
 /*
- * A pool's timers. Firing happens under the lock, so that whoever has removed a timer knows that it does not fire any more
- * and is not firing now.
+ * A pool's timers. Firing happens under the lock, so that whoever has removed a timer knows that it does not fire any
+ * more and is not firing now.
  */
 #ifndef SCHED_TIMERS_H
 #define SCHED_TIMERS_H

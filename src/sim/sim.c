@@ -1,8 +1,8 @@
 /*
- * The second driver. One thread of the operating system plays all threads of a pool: each has a context of its own, and control comes
- * back here at every suspension, sleep and spin. A seeded generator chooses who goes on; time is virtual, passes a little with every
- * step, and jumps to the next timer when everybody sleeps. Only sequentially consistent orders are explored, at the granularity
- * of suspensions.
+ * The second driver. One thread of the operating system plays all threads of a pool: each has a context of its own, and
+ * control comes back here at every suspension, sleep and spin. A seeded generator chooses who goes on; time is virtual,
+ * passes a little with every step, and jumps to the next timer when everybody sleeps. Only sequentially consistent
+ * orders are explored, at the granularity of suspensions.
  */
 #include "../sched/driver.h"
 #include "../sched/pool.h"
@@ -48,7 +48,8 @@ static void fold(struct sim *sim, uint64_t what)
     sim->hash = (sim->hash ^ what) * UINT64_C(0x100000001b3); /* FNV-1a, a word at a time */
 }
 
-/* ---- the played threads' side ------------------------------------------------------------------------------------------ */
+/* ---- the played threads' side
+ * ------------------------------------------------------------------------------------------ */
 
 /* Back to the director, in this state; returns when it has chosen this thread again. */
 static void give_way(struct thread *thread, enum state state)
@@ -136,7 +137,8 @@ static int start(struct thread *thread, void *(*fn)(void *))
     return 0;
 }
 
-/* ---- the director --------------------------------------------------------------------------------------------------------- */
+/* ---- the director
+ * --------------------------------------------------------------------------------------------------------- */
 
 static bool can_go_on(const struct played *p, bool relaxed_too)
 {
@@ -185,8 +187,9 @@ static bool all_done(const struct sim *sim)
 __attribute__((noreturn)) static void stuck(const struct sim *sim)
 {
     char text[160];
-    int length = snprintf(text, sizeof text, "libstrand: seed %llu: deadlock after %llu steps: nothing can ever run again\n",
-                          (unsigned long long)sim->seed, (unsigned long long)sim->steps);
+    int length =
+        snprintf(text, sizeof text, "libstrand: seed %llu: deadlock after %llu steps: nothing can ever run again\n",
+                 (unsigned long long)sim->seed, (unsigned long long)sim->steps);
     arch_write(2, text, (size_t)length);
     abort();
 }
@@ -248,8 +251,9 @@ void driver_second_close(struct subprocess *sub)
         return;
     if (!arch_env("STRAND_QUIET")) {
         char text[160];
-        int length = snprintf(text, sizeof text, "libstrand: seed %llu, schedule %016llx, %llu steps\n",
-                              (unsigned long long)sim->seed, (unsigned long long)sim->hash, (unsigned long long)sim->steps);
+        int length =
+            snprintf(text, sizeof text, "libstrand: seed %llu, schedule %016llx, %llu steps\n",
+                     (unsigned long long)sim->seed, (unsigned long long)sim->hash, (unsigned long long)sim->steps);
         arch_write(2, text, (size_t)length);
     }
     for (int i = 0; i < sim->count; i++)

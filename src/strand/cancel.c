@@ -11,7 +11,8 @@
 
 struct fibre *cancel_strand(struct thread *thread, struct cb *c, struct note *note, bool owned)
 {
-    uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed), flags = WORD_CANCELLED | (owned ? WORD_OWNED : 0);
+    uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed),
+             flags = WORD_CANCELLED | (owned ? WORD_OWNED : 0);
     struct note *none = NULL;
     if (note && !(word & WORD_CANCELLED) && !atomic_load_explicit(&c->note, memory_order_relaxed)) {
         note_keep(note);
@@ -31,9 +32,11 @@ void strand_cancel(strand child, const char *why)
     struct cb *c = pin_cb(thread, child);
     if (!c)
         return; /* it is gone */
-    /* Only an owner's cancel makes a child of its scope one that may be left, also after its end. The anchor is changed by its owner only. */
+    /* Only an owner's cancel makes a child of its scope one that may be left, also after its end. The anchor is changed
+     * by its owner only. */
     struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
-    bool owned = anchor && anchor->block.owner == me, over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    bool owned = anchor && anchor->block.owner == me,
+         over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
     struct note *note = over ? NULL : note_new(me, why);
     struct fibre *fibre = owned || !over ? cancel_strand(thread, c, note, owned) : NULL;
     if (fibre)

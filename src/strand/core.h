@@ -1,7 +1,7 @@
 /*
  * The data of the structure layer: a strand's control block, the blocks that can interrupt it (scopes, deadlines), the
- * exception, the run. Who may touch what stands at each member; the protocols have pages: docs/protocols/wait.md, end.md,
- * scope.md, interrupt.md.
+ * exception, the run. Who may touch what stands at each member; the protocols have pages: docs/protocols/wait.md,
+ * end.md, scope.md, interrupt.md.
  */
 #ifndef STRAND_CORE_H
 #define STRAND_CORE_H
@@ -11,10 +11,12 @@
 #include "../base/slab.h"
 #include "../sched/thread.h"
 
-/* ---- the word of a control block or a block: is the handle stale, is it cancelled, who is looking ------------------- */
+/* ---- the word of a control block or a block: is the handle stale, is it cancelled, who is looking -------------------
+ */
 
-/* serial << 10 | pins << 4 | flags. The serial is never used twice in a process, so a handle is the address and the serial.
- * A pin keeps the memory from being given to somebody else while a stranger looks at it. Changed by compare-and-swap. */
+/* serial << 10 | pins << 4 | flags. The serial is never used twice in a process, so a handle is the address and the
+ * serial. A pin keeps the memory from being given to somebody else while a stranger looks at it. Changed by
+ * compare-and-swap. */
 enum { WORD_CANCELLED = 1, WORD_OWNED = 2, WORD_DEAD = 4, WORD_PIN = 16, WORD_PINS = 63 << 4, WORD_SERIAL = 10 };
 /* Memory that is free keeps the serial that it had, for reports of misuse; with this bit it equals no handle's. */
 #define WORD_FREE (UINT64_C(1) << 63)
@@ -35,7 +37,8 @@ static inline bool word_was(uint64_t word, uint64_t serial)
     return word == (serial << WORD_SERIAL | WORD_FREE);
 }
 
-/* ---- waiting: one way to block ------------------------------------------------------------------------------------------ */
+/* ---- waiting: one way to block
+ * ------------------------------------------------------------------------------------------ */
 
 /* wait state: epoch << 32 | floor << 8 | tag. See wait.h. */
 enum { WAIT_IDLE = 0, WAIT_ARMED = 1, WAIT_INTERRUPTED = 2, WAIT_WON = 3 };
@@ -60,7 +63,8 @@ struct wait {
 /* What a blocked strand waits for: for people, not for the protocol. */
 enum blocked { BLOCKED_NOT, BLOCKED_JOIN, BLOCKED_WAIT, BLOCKED_LEAVE, BLOCKED_SLEEP, BLOCKED_SCOPE, BLOCKED_OFFLOAD };
 
-/* ---- strands ---------------------------------------------------------------------------------------------------------------- */
+/* ---- strands
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 struct scope;
 struct block;
@@ -99,10 +103,12 @@ struct cb {
     /* Zero in a new strand, in one go: cb_new. */
     struct {
         _Atomic uintptr_t ends; /* who waits for its end: nodes | ENDS_*; docs/protocols/end.md */
-        _Atomic uint32_t due;   /* 1 + the highest index of a source that holds; 0: none. Raised by anybody, lowered by itself */
+        _Atomic uint32_t
+            due; /* 1 + the highest index of a source that holds; 0: none. Raised by anybody, lowered by itself */
 
         /* The strand itself. */
-        uint32_t floor;  /* sources with an index below it are put off: by a shield, or because an exception is in flight */
+        uint32_t
+            floor; /* sources with an index below it are put off: by a shield, or because an exception is in flight */
         uint32_t shield; /* the same by shields alone */
         uint32_t depth;  /* how many blocks are open: the index of the innermost; index 0 is the strand's own cancel */
         struct block *blocks;     /* the innermost open one */
@@ -150,7 +156,8 @@ static inline uint64_t cb_id(struct cb *c)
     return word_serial(atomic_load_explicit(&c->word, memory_order_relaxed));
 }
 
-/* ---- blocks: what can interrupt the strand that opened it ---------------------------------------------------------------------- */
+/* ---- blocks: what can interrupt the strand that opened it
+ * ---------------------------------------------------------------------- */
 
 enum block_kind { BLOCK_SCOPE, BLOCK_DEADLINE };
 
@@ -161,9 +168,9 @@ struct block {
     struct cb *owner;
     uint32_t index;
     uint8_t kind;
-    _Atomic uint8_t due; /* it holds */
-    struct flight *in_flight;    /* at its entry */
-    uintptr_t uncaught;          /* C++ exceptions in flight at its entry */
+    _Atomic uint8_t due;      /* it holds */
+    struct flight *in_flight; /* at its entry */
+    uintptr_t uncaught;       /* C++ exceptions in flight at its entry */
     const char *file;
     int line;
 };
@@ -197,7 +204,8 @@ union any_block {
     struct deadline deadline;
 };
 
-/* ---- threads and runs --------------------------------------------------------------------------------------------------------------- */
+/* ---- threads and runs
+ * --------------------------------------------------------------------------------------------------------------- */
 
 struct worker {
     struct thread thread;
@@ -220,9 +228,9 @@ struct runtime {
     char text[128]; /* what is wrong with the options */
     void *result;
     strand_exception *exception;
-    _Atomic int64_t live; /* kept only if max_strands is set */
+    _Atomic int64_t live;        /* kept only if max_strands is set */
     _Atomic(struct crew *) crew; /* src/io/offload.c */
-    _Atomic bool dumping; /* src/debug/dump.c */
+    _Atomic bool dumping;        /* src/debug/dump.c */
     void (*crew_close)(struct crew *crew);
 };
 
@@ -259,7 +267,8 @@ static inline uint64_t next_serial(struct worker *worker)
     return worker->serial++;
 }
 
-/* ---- compare-and-swap that knows whether there is anybody to compete with ---------------------------------------------------------- */
+/* ---- compare-and-swap that knows whether there is anybody to compete with
+ * ---------------------------------------------------------- */
 
 static inline bool swap_word(_Atomic uint64_t *word, uint64_t *old, uint64_t new, bool shared)
 {

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- waiting for an end -------------------------------------------------------------------------------------------------- */
+/* ---- waiting for an end
+ * -------------------------------------------------------------------------------------------------- */
 
 void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before)
 {
@@ -96,7 +97,8 @@ COLD bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, st
     return won(*thread, me, handle, linked);
 }
 
-bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle, uint32_t floor, struct fibre *first, bool pinned)
+bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle, uint32_t floor, struct fibre *first,
+              bool pinned)
 {
     struct wait_node *node = &me->wait.node;
     node->epoch = wait_arm(*thread, me, floor);
@@ -115,7 +117,8 @@ void end_await(struct thread *thread, struct cb *child)
         driver_relax(thread);
 }
 
-/* ---- ending ---------------------------------------------------------------------------------------------------------------- */
+/* ---- ending
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 /* All that wait, the first come first. */
 static void wake_waiters(struct thread *thread, uintptr_t ends, struct batch *batch)
@@ -233,8 +236,9 @@ void end_refused(struct member *member, int error)
     struct cb *c = cb_of(member);
     struct batch batch;
     batch_init(&batch);
-    c->exception = exception_new(&STRAND_SYSTEM, "no stack of %zu bytes%s can be had for strand '%s': %s", c->own.stack_size,
-                                 thread->sub->stacks.required ? " with a guard page" : "", cb_name(c), error_words(error));
+    c->exception =
+        exception_new(&STRAND_SYSTEM, "no stack of %zu bytes%s can be had for strand '%s': %s", c->own.stack_size,
+                      thread->sub->stacks.required ? " with a guard page" : "", cb_name(c), error_words(error));
     c->exception->code = error;
     judge(c);
     locals_release(c->locals);

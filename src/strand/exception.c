@@ -1,5 +1,6 @@
 /*
- * The exception object and its throwing. How frames are unwound is src/arch/unwind.c; where a try block stops it is try.c.
+ * The exception object and its throwing. How frames are unwound is src/arch/unwind.c; where a try block stops it is
+ * try.c.
  */
 #include "exception.h"
 
@@ -19,7 +20,8 @@ const strand_kind STRAND_CHILD_CANCELLED = {"child-cancelled", &STRAND_ERROR};
 const strand_kind STRAND_LIVE_STRANDS = {"live-strands", &STRAND_ERROR};
 const strand_kind STRAND_SYSTEM = {"system", &STRAND_ERROR};
 
-/* ---- notes: who cancelled, and why ------------------------------------------------------------------------------------- */
+/* ---- notes: who cancelled, and why
+ * ------------------------------------------------------------------------------------- */
 
 const char *cb_name(struct cb *c)
 {
@@ -59,7 +61,8 @@ const char *error_words(int code)
     return words ? words : "unknown error";
 }
 
-/* ---- the object ------------------------------------------------------------------------------------------------------------ */
+/* ---- the object
+ * ------------------------------------------------------------------------------------------------------------ */
 
 strand_exception *exception_new_va(const strand_kind *kind, const char *format, va_list args)
 {
@@ -152,7 +155,8 @@ void exception_suppress(strand_exception *e, strand_exception *pushed_aside)
         *tail = pushed_aside;
 }
 
-/* ---- traces ------------------------------------------------------------------------------------------------------------------ */
+/* ---- traces
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static bool room_for_segment(strand_exception *e)
 {
@@ -223,7 +227,8 @@ void exception_left(strand_exception *e, struct cb *c)
     add_segment(e, SEGMENT_STRAND, c, first, room ? 1 : 0);
 }
 
-/* ---- in flight ------------------------------------------------------------------------------------------------------------------ */
+/* ---- in flight
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 strand_exception *exception_land(struct cb *me)
 {
@@ -246,7 +251,8 @@ static void swallowed(struct arch_flight *arch)
     strand_exception_release(exception_land(me));
 }
 
-/* Thrown in a clean-up that runs because of another one, with no try block in between: nothing could catch it in time. */
+/* Thrown in a clean-up that runs because of another one, with no try block in between: nothing could catch it in time.
+ */
 static bool would_escape(struct cb *me)
 {
     return me->flight && (!me->tries || me->tries->in_flight != me->flight);

@@ -19,8 +19,8 @@ struct segment {
     char name[32];
 };
 
-/* One unwinding. It lies in an exception object, its vehicle, which need not be the exception that is thrown: that one may be
- * swapped on the way, or may be flying in another strand already. */
+/* One unwinding. It lies in an exception object, its vehicle, which need not be the exception that is thrown: that one
+ * may be swapped on the way, or may be flying in another strand already. */
 struct flight {
     struct arch_flight arch;
     struct flight *outer;        /* the next older one of the same strand */
@@ -40,7 +40,7 @@ struct strand_exception {
     void (*payload_free)(void *);
     struct strand_exception *cause;
     struct strand_exception *suppressed, *next; /* the list's head, the link in another's */
-    const void *source;     /* interrupted: the block, or the control block, that it is by */
+    const void *source;                         /* interrupted: the block, or the control block, that it is by */
     uint64_t source_serial;
     uint64_t progress;
     uint16_t ips_count, ips_room, segments_count, segments_room;
@@ -62,8 +62,8 @@ void exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c, 
 /* Append "left strand so-and-so, spawned there". */
 void exception_left(strand_exception *e, struct cb *c);
 
-/* Throw e (one reference is taken over). Does not return; if that would leave a clean-up that runs during unwinding, the
- * program ends. */
+/* Throw e (one reference is taken over). Does not return; if that would leave a clean-up that runs during unwinding,
+ * the program ends. */
 __attribute__((noreturn)) void exception_throw(struct cb *me, strand_exception *e);
 /* Take the newest one in flight out of flight; its reference is the caller's. */
 strand_exception *exception_land(struct cb *me);

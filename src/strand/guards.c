@@ -1,6 +1,6 @@
 /*
- * What holds until the end of a block: shields, deadlines, no-suspend sections, strand-local values. The guard on the stack is the
- * strand's alone; what others touch (a deadline) is a record off the stack.
+ * What holds until the end of a block: shields, deadlines, no-suspend sections, strand-local values. The guard on the
+ * stack is the strand's alone; what others touch (a deadline) is a record off the stack.
  */
 #include "exception.h"
 #include "handle.h"
@@ -17,7 +17,8 @@ void strand_guard_leave_(struct strand_guard_ *guard)
     guard->leave(guard);
 }
 
-/* ---- shields ----------------------------------------------------------------------------------------------------------- */
+/* ---- shields
+ * ----------------------------------------------------------------------------------------------------------- */
 
 static void shield_leave(struct strand_guard_ *guard)
 {
@@ -36,7 +37,8 @@ struct strand_guard_ strand_shield_enter_(void)
     return guard;
 }
 
-/* ---- deadlines ----------------------------------------------------------------------------------------------------------- */
+/* ---- deadlines
+ * ----------------------------------------------------------------------------------------------------------- */
 
 /* Under the timers' lock. */
 static struct fibre *deadline_fires(struct timer *timer)
@@ -45,7 +47,8 @@ static struct fibre *deadline_fires(struct timer *timer)
     return block_raise(&deadline->block, deadline->pool->sub->shared);
 }
 
-/* The interruption becomes an error here: the same object, so that its trace stays. Others may have kept it: then a new one. */
+/* The interruption becomes an error here: the same object, so that its trace stays. Others may have kept it: then a new
+ * one. */
 static void become_timed_out(struct cb *me, struct deadline *deadline)
 {
     strand_exception *e = me->flight->exception;
@@ -97,7 +100,8 @@ struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, 
     return (struct strand_guard_){{(uint64_t)(uintptr_t)deadline, 0, 0}, deadline_leave};
 }
 
-/* ---- no-suspend sections ------------------------------------------------------------------------------------------------------ */
+/* ---- no-suspend sections
+ * ------------------------------------------------------------------------------------------------------ */
 
 #if defined(__clang__)
 struct strand_section_ strand_no_suspend_;
@@ -113,13 +117,15 @@ static void section_leave(struct strand_guard_ *guard)
 struct strand_guard_ strand_section_enter_(const char *file, int line)
 {
     struct cb *me = current_of(must_be_strand("STRAND_NO_SUSPEND"));
-    struct strand_guard_ guard = {{(uint64_t)(uintptr_t)me->section_file, (uint64_t)(unsigned)me->section_line, 0}, section_leave};
+    struct strand_guard_ guard = {{(uint64_t)(uintptr_t)me->section_file, (uint64_t)(unsigned)me->section_line, 0},
+                                  section_leave};
     me->section_file = file;
     me->section_line = line;
     return guard;
 }
 
-/* ---- strand-local values ---------------------------------------------------------------------------------------------------------- */
+/* ---- strand-local values
+ * ---------------------------------------------------------------------------------------------------------- */
 
 struct local *locals_keep(struct local *local)
 {

@@ -31,19 +31,19 @@ static bool unpin(struct thread *thread, _Atomic uint64_t *word)
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed), new;
     do {
         new = old - WORD_PIN;
-        if ((new & WORD_DEAD) && !(new & WORD_PINS))
+        if ((new &WORD_DEAD) && !(new &WORD_PINS))
             new = word_freed(new);
     } while (!swap_word(word, &old, new, thread->shared));
-    return new & WORD_FREE;
+    return new &WORD_FREE;
 }
 
 COLD bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed), new;
     do
-        new = old & WORD_PINS ? old | WORD_DEAD : word_freed(old);
+        new = old &WORD_PINS ? old | WORD_DEAD : word_freed(old);
     while (!swap_word(word, &old, new, thread->shared));
-    return new & WORD_FREE;
+    return new &WORD_FREE;
 }
 
 struct cb *pin_cb(struct thread *thread, strand handle)
@@ -79,8 +79,8 @@ void unpin_scope(struct thread *thread, struct scope *scope)
         slab_put(&worker_of(thread)->blocks, scope);
 }
 
-/* What holds of every free control block, from its making on, beside zeroes in tries, flight, note and order; whoever ends a strand
- * leaves it so. */
+/* What holds of every free control block, from its making on, beside zeroes in tries, flight, note and order; whoever
+ * ends a strand leaves it so. */
 void cb_construct(void *memory)
 {
     struct cb *c = memory;

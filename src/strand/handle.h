@@ -1,6 +1,6 @@
 /*
- * Handles: values that go stale. A handle is the address of a control block (or scope record) and its serial; the memory is
- * never unmapped, so a stale handle reads another serial, or none.
+ * Handles: values that go stale. A handle is the address of a control block (or scope record) and its serial; the
+ * memory is never unmapped, so a stale handle reads another serial, or none.
  */
 #ifndef STRAND_HANDLE_H
 #define STRAND_HANDLE_H
@@ -15,7 +15,8 @@ static inline strand handle_of(struct cb *c)
     return (strand){{(uint64_t)(uintptr_t)c, cb_id(c)}};
 }
 
-/* The control block, if the handle is not stale at this moment. For somebody who keeps it from ending, or pins it next. */
+/* The control block, if the handle is not stale at this moment. For somebody who keeps it from ending, or pins it next.
+ */
 static inline struct cb *handle_cb(strand handle)
 {
     struct cb *c = (struct cb *)(uintptr_t)handle.bits[0];
@@ -38,15 +39,16 @@ static inline bool handle_is_open(strand_scope handle)
     return handle.bits[1] & 1;
 }
 
-/* Keep the memory of a stranger's strand or scope from being given to somebody else; false if the handle is stale. A pin is
- * held across a few instructions, never across a suspension. */
+/* Keep the memory of a stranger's strand or scope from being given to somebody else; false if the handle is stale. A
+ * pin is held across a few instructions, never across a suspension. */
 bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
 struct cb *pin_cb(struct thread *thread, strand handle);
 void unpin_cb(struct thread *thread, struct cb *c);
 struct scope *pin_scope(struct thread *thread, strand_scope handle);
 void unpin_scope(struct thread *thread, struct scope *scope);
 
-/* Retire a word that is pinned: true if its memory is the caller's to give back after all; else the last pin's holder does it. */
+/* Retire a word that is pinned: true if its memory is the caller's to give back after all; else the last pin's holder
+ * does it. */
 bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word);
 
 static inline bool word_retire(struct thread *thread, _Atomic uint64_t *word)

@@ -55,8 +55,8 @@ static uint32_t highest(struct cb *me)
     return atomic_load_explicit(&me->word, memory_order_seq_cst) & WORD_CANCELLED ? 1 : 0;
 }
 
-/* A source was lowered or left. Raisers set their flag first and then raise: either highest() sees the flag, or the swap
- * fails, or the raise comes after it. */
+/* A source was lowered or left. Raisers set their flag first and then raise: either highest() sees the flag, or the
+ * swap fails, or the raise comes after it. */
 void interrupt_lower(struct thread *thread, struct cb *me)
 {
     uint32_t due = atomic_load_explicit(&me->due, memory_order_seq_cst);
@@ -66,13 +66,15 @@ void interrupt_lower(struct thread *thread, struct cb *me)
             return;
         if (!thread->shared)
             atomic_store_explicit(&me->due, now, memory_order_relaxed);
-        else if (!atomic_compare_exchange_strong_explicit(&me->due, &due, now, memory_order_seq_cst, memory_order_seq_cst))
+        else if (!atomic_compare_exchange_strong_explicit(&me->due, &due, now, memory_order_seq_cst,
+                                                          memory_order_seq_cst))
             continue;
         return;
     }
 }
 
-void block_enter(struct thread *thread, struct cb *me, struct block *block, enum block_kind kind, const char *file, int line)
+void block_enter(struct thread *thread, struct cb *me, struct block *block, enum block_kind kind, const char *file,
+                 int line)
 {
     block->owner = me;
     block->outer = me->blocks;
@@ -115,13 +117,14 @@ bool block_foreign(struct thread *thread, struct block *block)
     return thread->cxx && (unsigned)thread->cxx->uncaught > (unsigned)block->uncaught;
 }
 
-/* ---- throwing -------------------------------------------------------------------------------------------------------- */
+/* ---- throwing
+ * -------------------------------------------------------------------------------------------------------- */
 
 static strand_exception *by_cancel(struct cb *me)
 {
     struct note *note = atomic_load_explicit(&me->note, memory_order_acquire);
-    strand_exception *e = exception_new(&STRAND_INTERRUPTED, "cancelled%s%s%s%s", note ? " by " : "", note ? note->who : "",
-                                        note && note->why[0] ? ": " : "", note ? note->why : "");
+    strand_exception *e = exception_new(&STRAND_INTERRUPTED, "cancelled%s%s%s%s", note ? " by " : "",
+                                        note ? note->who : "", note && note->why[0] ? ": " : "", note ? note->why : "");
     e->note = note_keep(note);
     e->source = me;
     e->source_serial = cb_id(me);
@@ -135,8 +138,8 @@ static strand_exception *by_block(struct thread *thread, struct block *block)
         e = exception_new(&STRAND_INTERRUPTED, "interrupted by the deadline of %s:%d", block->file, block->line);
     } else {
         strand_exception *failure = scope_first_failure(thread, CONTAINER(block, struct scope, block));
-        e = exception_new(&STRAND_INTERRUPTED, "interrupted by the failure of a child of the scope of %s:%d%s%s", block->file,
-                          block->line, failure ? ": " : "", failure ? failure->text : "");
+        e = exception_new(&STRAND_INTERRUPTED, "interrupted by the failure of a child of the scope of %s:%d%s%s",
+                          block->file, block->line, failure ? ": " : "", failure ? failure->text : "");
         e->cause = failure;
     }
     e->source = block;

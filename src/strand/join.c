@@ -23,8 +23,8 @@ static inline __attribute__((always_inline)) struct cb *child_of(struct cb *me, 
     return c;
 }
 
-/* The join of a child that has failed throws the child's own exception, also if its failure is what interrupts the owner now
- * (contract §4); but sources outside of its scope come first. */
+/* The join of a child that has failed throws the child's own exception, also if its failure is what interrupts the
+ * owner now (contract §4); but sources outside of its scope come first. */
 static bool interrupted_by_it(struct cb *me, struct cb *c)
 {
     return ended(c) && c->outcome == OUTCOME_FAILED && interrupt_source(me) == &c->anchor->block;
@@ -46,7 +46,8 @@ static inline struct fibre *take_unstarted(struct thread *thread, struct cb *c)
     return !thread->driver && thread_take(thread, fibre) ? fibre : NULL;
 }
 
-/* The wait was claimed by an interruption, or could not begin. Returns the thread when the child has ended, NULL to wait again. */
+/* The wait was claimed by an interruption, or could not begin. Returns the thread when the child has ended, NULL to
+ * wait again. */
 static NOINLINE struct thread *look_again(struct thread *thread, struct cb *me, struct cb *c)
 {
     me->blocked = BLOCKED_NOT;
@@ -138,10 +139,11 @@ bool strand_ended(strand handle)
     return over;
 }
 
-/* ---- hand-off --------------------------------------------------------------------------------------------------------------- */
+/* ---- hand-off
+ * --------------------------------------------------------------------------------------------------------------- */
 
-/* Whether `owner` is the child, or below it: then nobody would wait for either. The tree above an open scope's owner stands as
- * long as the scope, which is pinned or an ancestor's. */
+/* Whether `owner` is the child, or below it: then nobody would wait for either. The tree above an open scope's owner
+ * stands as long as the scope, which is pinned or an ancestor's. */
 static bool is_below(struct cb *owner, struct cb *child)
 {
     for (struct cb *c = owner; c; c = c->anchor ? c->anchor->block.owner : NULL)
@@ -150,7 +152,8 @@ static bool is_below(struct cb *owner, struct cb *child)
     return false;
 }
 
-/* Out of its present scope. One that lives is under its ENDS_LOCK; of one that has ended, what came of it is forgotten here. */
+/* Out of its present scope. One that lives is under its ENDS_LOCK; of one that has ended, what came of it is forgotten
+ * here. */
 static void take_out(struct thread *thread, struct cb *c, bool over)
 {
     struct scope *from = c->anchor;
@@ -164,7 +167,8 @@ static void take_out(struct thread *thread, struct cb *c, bool over)
     scope_unlock_children(thread, from);
 }
 
-/* From scope_receive on, an ended child may be consumed by its new owner; a living one can't end before its ENDS_LOCK is released. */
+/* From scope_receive on, an ended child may be consumed by its new owner; a living one can't end before its ENDS_LOCK
+ * is released. */
 static void hand_off(struct thread *thread, struct cb *c, struct scope *to)
 {
     struct batch batch;
@@ -177,7 +181,8 @@ static void hand_off(struct thread *thread, struct cb *c, struct scope *to)
     take_out(thread, c, over);
     scope_receive(thread, to, c, over, &batch);
     if (!over)
-        atomic_store_explicit(&c->ends, (ends & ~(uintptr_t)ENDS_NOTIFY) | (scope_notifies(to) ? ENDS_NOTIFY : 0), memory_order_release);
+        atomic_store_explicit(&c->ends, (ends & ~(uintptr_t)ENDS_NOTIFY) | (scope_notifies(to) ? ENDS_NOTIFY : 0),
+                              memory_order_release);
     batch_deliver(thread, &batch);
 }
 
@@ -192,7 +197,8 @@ int strand_hand_off(strand child, strand_scope handle)
     if (!to)
         return -EINVAL;
     if (is_below(to->block.owner, c))
-        MISUSE_STRAND("strand_hand_off", c, "a strand can't be anchored to a scope of its own, or of a strand below it");
+        MISUSE_STRAND("strand_hand_off", c,
+                      "a strand can't be anchored to a scope of its own, or of a strand below it");
     bool open = to == c->anchor || scope_expect(thread, to);
     if (open && to != c->anchor)
         hand_off(thread, c, to);

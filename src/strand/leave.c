@@ -1,6 +1,6 @@
 /*
- * Leaving a scope: what becomes of the children that are still anchored, and what is thrown. Contract §4; the protocol block is in
- * scope.h.
+ * Leaving a scope: what becomes of the children that are still anchored, and what is thrown. Contract §4; the protocol
+ * block is in scope.h.
  */
 #include "cancel.h"
 #include "end.h"
@@ -57,7 +57,8 @@ static struct cb *next_child(struct thread *thread, struct scope *scope)
     return child;
 }
 
-/* Wait for all children, uninterruptibly, and take them in. Children that spawn into the open scope meanwhile are waited for too. */
+/* Wait for all children, uninterruptibly, and take them in. Children that spawn into the open scope meanwhile are
+ * waited for too. */
 static struct thread *drain(struct thread *thread, struct cb *me, struct scope *scope, struct remains *remains)
 {
     for (struct cb *child; (child = next_child(thread, scope));) {
@@ -74,8 +75,8 @@ static struct thread *drain(struct thread *thread, struct cb *me, struct scope *
     return thread;
 }
 
-/* Whether the child counts as left alone: the owner has neither joined nor cancelled it. A failure does not count: it is thrown as
- * such. Under the scope's lock. */
+/* Whether the child counts as left alone: the owner has neither joined nor cancelled it. A failure does not count: it
+ * is thrown as such. Under the scope's lock. */
 static bool left_alone(struct cb *child)
 {
     bool failed = child->order.next && child->outcome == OUTCOME_FAILED;
@@ -103,10 +104,10 @@ static void cancel_rest(struct thread *thread, struct cb *me, struct scope *scop
 
 static strand_exception *live_strands(struct cb *me, struct scope *scope, struct remains *remains)
 {
-    strand_exception *e = exception_new(&STRAND_LIVE_STRANDS,
-                                        "the scope of %s:%d was left with %zu strand%s neither joined nor cancelled (first: '%s')",
-                                        scope->block.file, scope->block.line, remains->live, remains->live == 1 ? "" : "s",
-                                        remains->name);
+    strand_exception *e = exception_new(
+        &STRAND_LIVE_STRANDS,
+        "the scope of %s:%d was left with %zu strand%s neither joined nor cancelled (first: '%s')", scope->block.file,
+        scope->block.line, remains->live, remains->live == 1 ? "" : "s", remains->name);
     exception_trace(e, SEGMENT_THROWN, me, 2);
     return e;
 }
@@ -148,7 +149,8 @@ static void leave_normally(struct thread *thread, struct cb *me, strand_exceptio
 static void leave_by_foreign(struct thread *thread, struct remains *remains)
 {
     log_exception(runtime_of(thread), "a scope was left by a C++ exception; a child had failed", remains->failure);
-    log_exception(runtime_of(thread), "a scope was left by a C++ exception; a cancelled child ended by", remains->errors);
+    log_exception(runtime_of(thread), "a scope was left by a C++ exception; a cancelled child ended by",
+                  remains->errors);
     strand_exception_release(remains->failure);
     strand_exception_release(remains->errors);
 }
@@ -202,7 +204,8 @@ void strand_scope_leave_(strand_scope *handle)
     leave_slowly(thread, me, scope);
 }
 
-/* ---- joining all ---------------------------------------------------------------------------------------------------------------- */
+/* ---- joining all
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 /* Of a cancelled child that ended interrupted: an error only if neither its owner nor a policy had asked for it. */
 static bool expected(struct scope *scope, struct cb *child)

@@ -22,10 +22,11 @@ const char *made_strand(struct cb *c, char *buffer, size_t size)
     char where[160] = "unknown";
     uintptr_t offset = 0;
     if (c->site && arch_symbol(c->site, where, sizeof where, &offset))
-        snprintf(buffer, size, "strand '%s' #%llu was spawned in %s+0x%zx", cb_name(c), (unsigned long long)cb_id(c), where,
-                 (size_t)offset);
+        snprintf(buffer, size, "strand '%s' #%llu was spawned in %s+0x%zx", cb_name(c), (unsigned long long)cb_id(c),
+                 where, (size_t)offset);
     else
-        snprintf(buffer, size, "strand '%s' #%llu was spawned at %p", cb_name(c), (unsigned long long)cb_id(c), c->site);
+        snprintf(buffer, size, "strand '%s' #%llu was spawned at %p", cb_name(c), (unsigned long long)cb_id(c),
+                 c->site);
     return buffer;
 }
 
@@ -34,10 +35,12 @@ const char *made_stale(strand handle, char *buffer, size_t size)
     struct cb *c = (struct cb *)(uintptr_t)handle.bits[0];
     char where[160] = "";
     uintptr_t offset = 0;
-    if (!arch_in_handles(c) || !word_was(atomic_load_explicit(&c->word, memory_order_relaxed), handle.bits[1]) || !c->site)
+    if (!arch_in_handles(c) || !word_was(atomic_load_explicit(&c->word, memory_order_relaxed), handle.bits[1]) ||
+        !c->site)
         return "";
     arch_symbol(c->site, where, sizeof where, &offset);
-    snprintf(buffer, size, "strand #%llu had been spawned in %s+0x%zx", (unsigned long long)handle.bits[1], where, (size_t)offset);
+    snprintf(buffer, size, "strand #%llu had been spawned in %s+0x%zx", (unsigned long long)handle.bits[1], where,
+             (size_t)offset);
     return buffer;
 }
 
@@ -53,7 +56,8 @@ COLD void misuse(const char *function, const char *made, const char *format, ...
     struct strand_misuse report = {function, what, made};
     if (runtime && runtime->options.on_misuse)
         runtime->options.on_misuse(&report, runtime->options.hook_arg);
-    int length = snprintf(text, sizeof text, "libstrand: misuse of %s: %s%s%s\n", function, what, made[0] ? "\n  " : "", made);
+    int length =
+        snprintf(text, sizeof text, "libstrand: misuse of %s: %s%s%s\n", function, what, made[0] ? "\n  " : "", made);
     arch_write(2, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
     if (thread && thread->current)
         print_here(2, current_of(thread));

@@ -7,7 +7,8 @@
 #include "core.h"
 
 /* Report and abort: the function, what was done, where the object was made. */
-__attribute__((noreturn, format(printf, 3, 4))) void misuse(const char *function, const char *made, const char *format, ...);
+__attribute__((noreturn, format(printf, 3, 4))) void misuse(const char *function, const char *made, const char *format,
+                                                            ...);
 const char *made_scope(struct scope *scope, char *buffer, size_t size);
 const char *made_strand(struct cb *c, char *buffer, size_t size);
 /* Of a stale handle: as long as its memory serves nobody else, it is known. */

@@ -61,8 +61,8 @@ static void print(int fd, int indent, const char *what, const strand_exception *
     if (e->code)
         say(fd, "%*scode %d\n", indent + 2, "", e->code);
     if (e->note && e->note->who[0])
-        say(fd, "%*scancelled by strand '%s' #%llu%s%s\n", indent + 2, "", e->note->who, (unsigned long long)e->note->who_id,
-            e->note->why[0] ? ": " : "", e->note->why);
+        say(fd, "%*scancelled by strand '%s' #%llu%s%s\n", indent + 2, "", e->note->who,
+            (unsigned long long)e->note->who_id, e->note->why[0] ? ": " : "", e->note->why);
     for (unsigned i = 0; i < e->segments_count; i++)
         segment(fd, indent + 2, e, &e->segments[i]);
     if (e->cause)

@@ -12,7 +12,8 @@ void print_here(int fd, struct cb *me);
 void print_frames(int fd, void **ips, size_t count);
 /* Both exceptions, then abort. */
 __attribute__((noreturn)) void print_and_die(const char *what, strand_exception *e, strand_exception *other);
-/* A stack has overflowed, by a fault at address, or (NULL) found at a switch. The fault goes on; the canary's finder aborts. */
+/* A stack has overflowed, by a fault at address, or (NULL) found at a switch. The fault goes on; the canary's finder
+ * aborts. */
 void overflow_report(struct thread *thread, void *address, void *ucontext);
 /* To the log hook, or to standard error. NULL: nothing happens. */
 void log_exception(struct runtime *runtime, const char *what, const strand_exception *e);

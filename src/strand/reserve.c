@@ -1,6 +1,6 @@
 /*
- * Memory for exceptions: every thread keeps some, so that one can be thrown also when there is no memory for it, and so that
- * throwing does not cost an allocation as a rule. The last few of a thread are taken only when malloc refuses.
+ * Memory for exceptions: every thread keeps some, so that one can be thrown also when there is no memory for it, and so
+ * that throwing does not cost an allocation as a rule. The last few of a thread are taken only when malloc refuses.
  */
 #include "exception.h"
 

@@ -26,7 +26,8 @@ int strand_threads_allowed(void)
     return wanted > 0 && wanted < allowed ? wanted : allowed;
 }
 
-/* ---- what the scheduler asks of this layer ------------------------------------------------------------------------------ */
+/* ---- what the scheduler asks of this layer
+ * ------------------------------------------------------------------------------ */
 
 static int thread_open(struct thread *thread)
 {
@@ -55,9 +56,11 @@ static void warn(struct subprocess *sub, const char *text)
     log_text((struct runtime *)sub, text);
 }
 
-static const struct sched_ops ops = {sizeof(struct worker), thread_open, thread_close, serve_strands, end_refused, overflow, warn};
+static const struct sched_ops ops = {sizeof(struct worker), thread_open, thread_close, serve_strands,
+                                     end_refused,           overflow,    warn};
 
-/* ---- making ---------------------------------------------------------------------------------------------------------------- */
+/* ---- making
+ * ---------------------------------------------------------------------------------------------------------------- */
 
 static const struct slab_source chunks = {ARCH_CHUNK, arch_chunk_take, arch_chunk_give, arch_pause};
 
@@ -67,7 +70,8 @@ static void take_options(struct runtime *runtime, const strand_options *options)
         return;
     if (options->size < offsetof(strand_options, own_threads) || options->size > 4096)
         misuse("strand_run", "", "strand_options.size is %zu, not sizeof(strand_options)", options->size);
-    memcpy(&runtime->options, options, options->size < sizeof runtime->options ? options->size : sizeof runtime->options);
+    memcpy(&runtime->options, options,
+           options->size < sizeof runtime->options ? options->size : sizeof runtime->options);
 }
 
 static int thread_count(const struct runtime *runtime)
@@ -108,7 +112,8 @@ static int make_pool(struct runtime *runtime, const char **what)
     struct subprocess *sub = &runtime->sub;
     int64_t spin_us = runtime->options.spin_us ? runtime->options.spin_us : SPIN_US;
     *what = "the threads and the poller of a pool";
-    return pool_open(sub, &sub->pool, scheduler_find(runtime->options.scheduler), thread_count(runtime), spin_us * STRAND_US);
+    return pool_open(sub, &sub->pool, scheduler_find(runtime->options.scheduler), thread_count(runtime),
+                     spin_us * STRAND_US);
 }
 
 static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const char **what)
@@ -145,7 +150,8 @@ static int open_driver(struct runtime *runtime, const char **what)
     return driver_second_open(&runtime->sub, seed);
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------------------------ */
+/* ---- running
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 static bool on_fault(void *address, void *ucontext)
 {
@@ -201,7 +207,8 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     return error;
 }
 
-/* ---- the public face -------------------------------------------------------------------------------------------------------------- */
+/* ---- the public face
+ * -------------------------------------------------------------------------------------------------------------- */
 
 static void uncaught(const strand_options *options, strand_exception *e)
 {

@@ -1,5 +1,6 @@
 /*
- * Scopes: entering, children's ends, cancelling, what the owner can ask. Leaving is in leave.c. The protocol block is in scope.h.
+ * Scopes: entering, children's ends, cancelling, what the owner can ask. Leaving is in leave.c. The protocol block is
+ * in scope.h.
  */
 #include "scope.h"
 
@@ -44,7 +45,8 @@ struct scope *scope_of_owner(struct cb *me, strand_scope handle, const char *fun
     return scope;
 }
 
-/* ---- children end ------------------------------------------------------------------------------------------------------ */
+/* ---- children end
+ * ------------------------------------------------------------------------------------------------------ */
 
 static void cancel_others(struct thread *thread, struct scope *scope, struct cb *but, struct batch *batch)
 {
@@ -55,7 +57,8 @@ static void cancel_others(struct thread *thread, struct scope *scope, struct cb 
     }
 }
 
-static void cancel_by_policy(struct thread *thread, struct scope *scope, struct cb *child, const char *why, struct batch *batch)
+static void cancel_by_policy(struct thread *thread, struct scope *scope, struct cb *child, const char *why,
+                             struct batch *batch)
 {
     if (!scope->note)
         scope->note = note_new(child, why);
@@ -153,7 +156,8 @@ void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
         interrupt_lower(thread, scope->block.owner);
 }
 
-/* ---- cancelling -------------------------------------------------------------------------------------------------------------- */
+/* ---- cancelling
+ * -------------------------------------------------------------------------------------------------------------- */
 
 void scope_cancel_child(struct thread *thread, struct cb *child, struct note *note, bool owned, struct batch *batch)
 {
@@ -189,7 +193,8 @@ void strand_scope_cancel(strand_scope handle, const char *why)
         unpin_scope(thread, scope);
 }
 
-/* ---- what the owner can ask ------------------------------------------------------------------------------------------------------ */
+/* ---- what the owner can ask
+ * ------------------------------------------------------------------------------------------------------ */
 
 size_t strand_scope_count(strand_scope handle)
 {

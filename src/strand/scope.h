@@ -2,12 +2,14 @@
  * Scopes: who is anchored, who has failed, what happens when the owner leaves. Page: docs/protocols/scope.md.
  *
  * PARTIES   the owner; for scopes with flags also its children at their end, spawners and strands that hand off.
- * STATE     children (all that are anchored), ended (in order of their ends; in plain scopes only failed ones), failures.
- * OWNERSHIP a plain scope's `children` is the owner's alone. `ended`, `failures`, and everything of a scope with flags: whoever
- *           holds the lock. A child is in `children` until the owner consumes it, or hands it off.
- * INVARIANTS [C1] a scope's record outlives its children: the owner does not leave before the last has ended. [C2] a child that
- *           fails raises its scope before its end can be seen. [C3] a plain scope's block is due while failures > 0.
- * ORDER OF LOCKS  ENDS_LOCK of a child, then its scope's lock; never two scopes' locks at once.
+ * STATE     children (all that are anchored), ended (in order of their ends; in plain scopes only failed ones),
+ *           failures.
+ * OWNERSHIP a plain scope's `children` is the owner's alone. `ended`, `failures`, and everything of a scope with
+ *           flags: whoever holds the lock. A child is in `children` until the owner consumes it, or hands it off.
+ * INVARIANTS [C1] a scope's record outlives its children: the owner does not leave before the last has ended. [C2] a
+ *           child that fails raises its scope before its end can be seen. [C3] a plain scope's block is due while
+ *           failures > 0.
+ * ORDER OF LOCKS ENDS_LOCK of a child, then its scope's lock; never two scopes' locks at once.
  */
 #ifndef STRAND_SCOPE_H
 #define STRAND_SCOPE_H

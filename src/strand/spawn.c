@@ -16,10 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- running --------------------------------------------------------------------------------------------------------------- */
+/* ---- running
+ * --------------------------------------------------------------------------------------------------------------- */
 
-/* The strands that run on this stack, one after the other. The frame is a try block (try.c) around each of them, so the end of the
- * stack is never reached; it is set up once. */
+/* The strands that run on this stack, one after the other. The frame is a try block (try.c) around each of them, so the
+ * end of the stack is never reached; it is set up once. */
 struct serving {
     struct strand_try_ try;
     struct cb *volatile c; /* the one that runs */
@@ -72,7 +73,8 @@ void serve_strands(struct thread *first)
     }
 }
 
-/* ---- making ------------------------------------------------------------------------------------------------------------------ */
+/* ---- making
+ * ------------------------------------------------------------------------------------------------------------------ */
 
 __attribute__((noreturn)) static NOINLINE void throw_system(struct cb *me, int error, const char *what)
 {
@@ -121,7 +123,8 @@ struct plan {
     struct extra *extra;
 };
 
-static inline __attribute__((always_inline)) int make(struct thread *thread, struct cb *me, const struct plan *plan, struct cb **out)
+static inline __attribute__((always_inline)) int make(struct thread *thread, struct cb *me, const struct plan *plan,
+                                                      struct cb **out)
 {
     bool counted = UNLIKELY(runtime_of(thread)->options.max_strands != 0);
     if (counted && count_in(thread))
@@ -154,7 +157,8 @@ static void unmake(struct thread *thread, struct cb *c)
     cb_free(thread, c);
 }
 
-/* ---- into a scope -------------------------------------------------------------------------------------------------------------- */
+/* ---- into a scope
+ * -------------------------------------------------------------------------------------------------------------- */
 
 /* Into a scope with flags: its children are under its lock. */
 static int anchor_shared(struct thread *thread, struct scope *scope, struct cb *c)
@@ -231,10 +235,12 @@ strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg)
     return result;
 }
 
-/* ---- with attributes -------------------------------------------------------------------------------------------------------------- */
+/* ---- with attributes
+ * -------------------------------------------------------------------------------------------------------------- */
 
 /* A field that the caller's header knows. */
-#define ATTR(attr, field) ((attr) && (attr)->size >= offsetof(strand_attr, field) + sizeof((attr)->field) ? (attr)->field : 0)
+#define ATTR(attr, field)                                                                                              \
+    ((attr) && (attr)->size >= offsetof(strand_attr, field) + sizeof((attr)->field) ? (attr)->field : 0)
 
 static int plan_extra(struct plan *plan, const strand_attr *attr, const void *args, size_t size)
 {
@@ -269,7 +275,8 @@ strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn 
         const void *in;
         void *out;
     } borrowed = {args};
-    struct plan plan = {fn, borrowed.out, __builtin_return_address(0), stack ? stack_round(stack) : thread->sub->stacks.usual, NULL};
+    struct plan plan = {fn, borrowed.out, __builtin_return_address(0),
+                        stack ? stack_round(stack) : thread->sub->stacks.usual, NULL};
     strand result;
     int error = plan.stack_size ? plan_extra(&plan, attr, args, size) : -ENOMEM;
     if (!error)

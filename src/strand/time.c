@@ -1,8 +1,8 @@
 /*
  * Time, yields, sleeps, and what a strand can ask about itself.
  */
-#include "handle.h"
 #include "exception.h"
+#include "handle.h"
 #include "interrupt.h"
 #include "misuse.h"
 

@@ -1,9 +1,10 @@
 /*
- * Try blocks. Where an exception stops: nowhere in the unwinder, whose stop function never stops, but in the clean-up of the
- * try block, which runs after all inner clean-ups of its frame and before all outer ones, and jumps (contract §9).
+ * Try blocks. Where an exception stops: nowhere in the unwinder, whose stop function never stops, but in the clean-up
+ * of the try block, which runs after all inner clean-ups of its frame and before all outer ones, and jumps (contract
+ * §9).
  *
- * A frame notes which exception was in flight when it was entered: it is left by an exception if and only if another is in
- * flight now. A flag "unwinding" would be wrong, because clean-ups contain try blocks.
+ * A frame notes which exception was in flight when it was entered: it is left by an exception if and only if another is
+ * in flight now. A flag "unwinding" would be wrong, because clean-ups contain try blocks.
  */
 #include "exception.h"
 #include "misuse.h"
@@ -75,12 +76,10 @@ strand_exception *strand_caught_(struct strand_try_ *frame)
 /* Its own function, so that nothing that it keeps in a register has to survive the jump. */
 static NOINLINE void *call(strand_fn *fn, void *arg, strand_exception *volatile *caught)
 {
-    STRAND_TRY
-    {
+    STRAND_TRY {
         return fn(arg);
     }
-    STRAND_CATCH(&STRAND_ANY, e)
-    {
+    STRAND_CATCH(&STRAND_ANY, e) {
         *caught = strand_exception_keep(e);
     }
     STRAND_END

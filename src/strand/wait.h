@@ -1,21 +1,23 @@
 /*
- * The one way to block. A strand arms its wait, tells its sources (a child's end, a timer, ...), and parks; exactly one of
- * them, or an interruption, claims it.
+ * The one way to block. A strand arms its wait, tells its sources (a child's end, a timer, ...), and parks; exactly one
+ * of them, or an interruption, claims it.
  *
  * PARTIES   the strand; sources, each with a wait_node or a timer; interrupters (cancel, deadline, failed child).
  * STATE     wait.state = epoch << 32 | floor << 8 | tag:
  *             IDLE --wait_arm--> ARMED --claim--> WON / INTERRUPTED --wait_over--> IDLE
  *                                ARMED --wait_retract (the strand itself)--> IDLE
- * OWNERSHIP whoever claims an armed wait owns the strand's fibre and has to make it runnable, once. From wait_arm on the
- *           strand is claimable, although it has not left its stack yet: so it parks unless it retracts (switch.md).
+ * OWNERSHIP whoever claims an armed wait owns the strand's fibre and has to make it runnable, once. From wait_arm on
+ *           the strand is claimable, although it has not left its stack yet: so it parks unless it retracts
+ *           (switch.md).
  * INVARIANTS [W1] one claim for each arming. [W2] nobody holds a node or timer of a wait when its operation returns:
- *           sources that did not win are told, or have let go. [W3] an interrupter with an index below the floor leaves the
- *           wait alone, so a shielded waiter keeps its place.
- * ORDERING  interruption, by seq_cst: the strand stores ARMED, then reads due; an interrupter raises due, then reads the
- *           state. One of them sees the other [W4]. Claims are acquire-release: what the source did is seen by the strand.
- * NOT DONE  a state that is entered after the switch (one more atomic operation a block); nodes on the waiter's stack (they
- *           would be somebody else's memory in an opened fibre).
- * TESTED BY tests/models/wait.pml, tests/stress/wait.c.
+ *           sources that did not win are told, or have let go. [W3] an interrupter with an index below the floor
+ *           leaves the wait alone, so a shielded waiter keeps its place.
+ * ORDERING  interruption, by seq_cst: the strand stores ARMED, then reads due; an interrupter raises due, then reads
+ *           the state. One of them sees the other [W4]. Claims are acquire-release: what the source did is seen by
+ *           the strand.
+ * NOT DONE  a state that is entered after the switch (one more atomic operation a block); nodes on the waiter's stack
+ *           (they would be somebody else's memory in an opened fibre).
+ * TESTED BY tests/models/wait.pml, tests/stress/waits.c.
  */
 #ifndef STRAND_WAIT_H
 #define STRAND_WAIT_H

@@ -114,7 +114,10 @@ static void guards_by_mappings_are_limited(void)
     arch_guard_remove(next, ARCH_GUARD_MAPPING);
     arch_guard_remove(base, ARCH_GUARD_MAPPING);
     CHECK_EQUAL(arch_guard_install(base, true), ARCH_GUARD_MAPPING);
+    CHECK_EQUAL(arch_guard_install(next, true), -ENOMEM);
     arch_unmap(base, bytes);
+    arch_guards_unmapped((size_t)most);
+    check_guard(ARCH_GUARD_MAPPING);
 }
 
 static void no_guards(void)
