@@ -50,10 +50,17 @@ const char *strand_version(void);
 struct __attribute__((capability("no-suspend section"))) strand_section_ {
     char unused;
 };
-extern struct strand_section_ strand_no_suspend_;
+extern struct strand_section_ strand_no_suspend_; /* stands in attributes only */
 #define STRAND_BLOCKS __attribute__((locks_excluded(strand_no_suspend_)))
 #else
 #define STRAND_BLOCKS
+#endif
+#if defined(__clang__) && __clang_major__ >= 18 /* earlier ones don't see what a cleanup attribute releases */
+#define STRAND_SECTION_ENTERS_ __attribute__((acquire_capability(strand_no_suspend_)))
+#define STRAND_SECTION_LEAVES_ __attribute__((release_capability(strand_no_suspend_)))
+#else
+#define STRAND_SECTION_ENTERS_
+#define STRAND_SECTION_LEAVES_
 #endif
 
 typedef struct {
@@ -73,7 +80,7 @@ typedef void *strand_fn(void *arg); /* what it returns, its joiner gets */
 typedef struct strand_attr strand_attr;       /* strand/pool.h: name, stack size, drop function */
 typedef struct strand_options strand_options; /* strand/pool.h: threads, scheduler, seed, hooks */
 
-/* ---- exceptions: a kind, a message, a trace ------------------------------------ */
+/* ---- exceptions: a kind, a message, a trace -------------------------------------------------------------- */
 
 typedef struct strand_kind { /* make your own: static const, with a parent below STRAND_ERROR */
     const char *name;
@@ -180,7 +187,7 @@ strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
     }                                                                                                                  \
     }
 
-/* ---- scopes: children are anchored to a block of their parent's code ----------- */
+/* ---- scopes: children are anchored to a block of their parent's code ------------------------------------- */
 
 /*
  * STRAND_SCOPE(s);               a scope that is left with the enclosing block, by whatever way
@@ -239,10 +246,12 @@ size_t strand_scope_count(strand_scope scope);
  */
 #define STRAND_SHIELD STRAND_GUARD_(strand_shield_, strand_shield_enter_())
 #define STRAND_DEADLINE(when) STRAND_GUARD_(strand_deadline_, strand_deadline_enter_((when), __FILE__, __LINE__))
-#define STRAND_NO_SUSPEND STRAND_GUARD_(strand_nosuspend_, strand_section_enter_(__FILE__, __LINE__))
+#define STRAND_NO_SUSPEND                                                                                              \
+    struct strand_guard_ STRAND_PASTE_(strand_nosuspend_, __COUNTER__)                                                 \
+        __attribute__((cleanup(strand_section_leave_), unused)) = strand_section_enter_(__FILE__, __LINE__)
 #define STRAND_LOCAL(key, value) STRAND_GUARD_(strand_local_, strand_local_enter_((key), (value)))
 
-/* ---- strands -------------------------------------------------------------------- */
+/* ---- strands --------------------------------------------------------------------------------------------- */
 
 /**
  * Run fn(arg) as the root strand of a new sub-process and wait for its end. Returns what fn returned. An exception
@@ -294,7 +303,7 @@ STRAND_BLOCKS void strand_yield(void);
 /** A cancellation point that never gives way: throws if the caller is interrupted, else returns. A few ns. */
 STRAND_BLOCKS void strand_checkpoint(void);
 
-/* ---- strand-local values ---------------------------------------------------------- */
+/* ---- strand-local values --------------------------------------------------------------------------------- */
 
 typedef struct strand_key { /* make your own: static; its address is the key */
     const char *name;
@@ -303,7 +312,7 @@ typedef struct strand_key { /* make your own: static; its address is the key */
  *  NULL. What the pointer points to has to live as long as the strands that can read it. O(bindings). */
 void *strand_local(const strand_key *key);
 
-/* ---- time ------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------------------ */
 
 #define STRAND_US INT64_C(1000) /* in nanoseconds */
 #define STRAND_MS (1000 * STRAND_US)
@@ -318,7 +327,7 @@ STRAND_BLOCKS void strand_sleep(int64_t ns);
 /** Sleep until an instant; one that has passed: a yield. */
 STRAND_BLOCKS void strand_sleep_until(strand_time when);
 
-/* ---- behind the macros ------------------------------------------------------------- */
+/* ---- behind the macros ----------------------------------------------------------------------------------- */
 
 struct strand_try_ {
     void *jump[8];
@@ -341,7 +350,8 @@ strand_scope strand_scope_enter_(unsigned flags, const char *file, int line);
 void strand_scope_leave_(strand_scope *scope);
 struct strand_guard_ strand_shield_enter_(void);
 struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, int line);
-struct strand_guard_ strand_section_enter_(const char *file, int line);
+struct strand_guard_ strand_section_enter_(const char *file, int line) STRAND_SECTION_ENTERS_;
+void strand_section_leave_(struct strand_guard_ *guard) STRAND_SECTION_LEAVES_;
 struct strand_guard_ strand_local_enter_(const strand_key *key, void *value);
 void strand_guard_leave_(struct strand_guard_ *guard);
 

@@ -4,7 +4,9 @@
 # A sanitizer that finds nothing may be blind. Each program, of tests/planted, has a bug that must be reported in the words
 # that its source expects.
 set -u
-export ASAN_OPTIONS="detect_leaks=1" TSAN_OPTIONS="allow_addr2line=1"
+export ASAN_OPTIONS="detect_leaks=1"
+TSAN_OPTIONS="external_symbolizer_path=$(command -v addr2line)"
+export TSAN_OPTIONS
 
 output=$(mktemp) || exit 1
 trap 'rm -f "$output"' EXIT

@@ -137,9 +137,9 @@ scheds=${SCHED:-stealing global}
 threads=${THREADS:-$usual_threads}
 spec_threads=${THREADS:-1 4}
 seeds=${SEEDS:-$usual_seeds}
-export STRAND_TEST_SCALE="${SCALE:-$usual_scale}" LIMIT="${LIMIT:-600}"
+export STRAND_TEST_SCALE="${SCALE:-$usual_scale}" LIMIT="${LIMIT:-300}"
 export ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS-}" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS-}"
-export TSAN_OPTIONS="halt_on_error=1:allow_addr2line=1:${TSAN_OPTIONS-}"
+export TSAN_OPTIONS="halt_on_error=1:external_symbolizer_path=$(command -v addr2line):${TSAN_OPTIONS-}"
 SCRATCH=$(mktemp -d) || exit 1
 export SCRATCH
 trap 'rm -rf "$SCRATCH"' EXIT

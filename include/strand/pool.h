@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* ---- the options of strand_run ------------------------------------------------------ */
+/* ---- the options of strand_run --------------------------------------------------------------------------- */
 
 enum strand_guards {
     STRAND_GUARDS_BEST_EFFORT = 0, /* guard pages while the system has them, then checked canaries and one warning */
@@ -62,7 +62,7 @@ struct strand_options {
  * can't be known. Any thread. */
 int strand_threads_allowed(void);
 
-/* ---- the attributes of a strand ------------------------------------------------------ */
+/* ---- the attributes of a strand -------------------------------------------------------------------------- */
 
 struct strand_attr {
     size_t size;       /* sizeof(strand_attr); required */

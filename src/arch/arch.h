@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- context.c, context.h: execution contexts over Boost.Context --------------------------------------------- */
+/* ---- context.c, context.h: execution contexts over Boost.Context ----------------------------------------- */
 
 typedef void *arch_context; /* a suspended context: the address of its saved frame, at the low end of its stack */
 
@@ -42,7 +42,7 @@ static inline struct arch_transfer arch_context_jump(arch_context to, void *data
 /* Put at the start of a context's entry function: its frame is where unwinding and traces end. */
 #define ARCH_STACK_ENDS_HERE() __asm__ volatile(".cfi_undefined rip")
 
-/* ---- unwind.c: throwing, by libgcc_s's forced unwind ---------------------------------------------------------- */
+/* ---- unwind.c: throwing, by libgcc_s's forced unwind ----------------------------------------------------- */
 
 /* One unwinding on its way. Lives off the stack, from arch_unwind until somebody jumps out of the landing pads. */
 struct arch_flight {
@@ -71,7 +71,7 @@ struct arch_cxx {
 };
 struct arch_cxx *arch_cxx_globals(void);
 
-/* ---- trace.c: stack traces, by libunwind ----------------------------------------------------------------------- */
+/* ---- trace.c: stack traces, by libunwind ----------------------------------------------------------------- */
 
 /* The return addresses of the caller's frames, innermost first, the innermost `skip` left out; returns how many were
  * stored. A few ns per frame. */
@@ -86,7 +86,7 @@ size_t arch_trace_signal(void *ucontext, void **ips, size_t max);
  * table has them), *offset its distance from the function's start. False if unknown: then buf has the object's name. */
 bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset);
 
-/* ---- memory.c: mappings, guards ---------------------------------------------------------------------------------- */
+/* ---- memory.c: mappings, guards -------------------------------------------------------------------------- */
 
 size_t arch_page_size(void);
 /* Zeroed private memory, not reserved, never in huge pages. *out is page aligned. */
@@ -105,7 +105,7 @@ void arch_guard_remove(void *page, int guard);
 /* So many guards of the kind ARCH_GUARD_MAPPING went with the memory around them, by arch_unmap: they count no more. */
 void arch_guards_unmapped(size_t count);
 
-/* ---- wait.c: futex, clock, poller, processors ------------------------------------------------------------------- */
+/* ---- wait.c: futex, clock, poller, processors ------------------------------------------------------------ */
 
 #define ARCH_FOREVER INT64_MAX
 
@@ -165,7 +165,7 @@ uint64_t arch_entropy(void); /* for seeds that nobody chose */
 /* All of it, EINTR and EAGAIN retried; 0 or a negated errno code. */
 int64_t arch_write(int fd, const void *bytes, size_t size);
 
-/* ---- process.c: the state that is the process's ----------------------------------------------------------------- */
+/* ---- process.c: the state that is the process's ---------------------------------------------------------- */
 
 /* Reserve the handle range, register membarrier, measure MXCSR. Idempotent, any thread. Returns 0 or a negated errno
  * code. */

@@ -42,7 +42,7 @@ uint64_t arch_serials(uint64_t count)
     return atomic_fetch_add_explicit(&arch_state.serials, count, memory_order_relaxed);
 }
 
-/* ---- the handle range ------------------------------------------------------------------------ */
+/* ---- the handle range ------------------------------------------------------------------------------------ */
 
 #define HANDLES_LEAST ((size_t)64 << 20)
 
@@ -121,7 +121,7 @@ void arch_chunk_give(void *chunk)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- faults ---------------------------------------------------------------------------------- */
+/* ---- faults ---------------------------------------------------------------------------------------------- */
 
 enum { FAULT_KINDS = 2, SIGNAL_STACK = 64 * 1024 };
 static const int fault_signals[FAULT_KINDS] = {SIGSEGV, SIGBUS};
@@ -262,7 +262,7 @@ void arch_signals_thread_leave(void *memory)
         arch_unmap(memory, page + SIGNAL_STACK + page);
 }
 
-/* ---- the start ------------------------------------------------------------------------------- */
+/* ---- the start ------------------------------------------------------------------------------------------- */
 
 /* The least cost, in ticks, of a few loads of MXCSR: with the flags changed each time, or with the current flags read
  * and put into the word that is loaded, as arch_context_jump does. */

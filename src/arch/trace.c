@@ -38,7 +38,7 @@ struct arch_tracer {
     } remote;
 };
 
-/* ---- without libunwind ----------------------------------------------------------------------- */
+/* ---- without libunwind ----------------------------------------------------------------------------------- */
 
 struct gathered {
     void **ips;
@@ -58,7 +58,7 @@ static _Unwind_Reason_Code gather(struct _Unwind_Context *context, void *arg)
     return _URC_NO_REASON;
 }
 
-/* ---- the calling thread's stack -------------------------------------------------------------- */
+/* ---- the calling thread's stack -------------------------------------------------------------------------- */
 
 NOINLINE size_t arch_trace(void **ips, size_t max, size_t skip)
 {
@@ -97,7 +97,7 @@ size_t arch_trace_signal(void *ucontext, void **ips, size_t max)
     return count;
 }
 
-/* ---- a suspended context --------------------------------------------------------------------- */
+/* ---- a suspended context --------------------------------------------------------------------------------- */
 
 struct remains {
     uintptr_t frame; /* where the context was saved */
@@ -185,7 +185,7 @@ size_t arch_trace_context(arch_context context, const void *image, uintptr_t ima
     return count;
 }
 
-/* ---- names ----------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------------------- */
 
 static bool symbol_of(const struct arch_tracer *tracer, void *ip, char *buf, size_t size, uintptr_t *offset)
 {
@@ -226,7 +226,7 @@ bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset)
     return named;
 }
 
-/* ---- the start ------------------------------------------------------------------------------- */
+/* ---- the start ------------------------------------------------------------------------------------------- */
 
 static bool bind(void *library, const char *name, void *function)
 {

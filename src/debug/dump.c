@@ -32,8 +32,7 @@ struct dump {
     char buffer[4096];
 };
 
-/* ---- output
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------------------- */
 
 static void flush(struct dump *dump)
 {
@@ -59,8 +58,7 @@ __attribute__((format(printf, 3, 4))) static void say(struct dump *dump, size_t 
     dump->used += size;
 }
 
-/* ---- collecting
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- collecting ------------------------------------------------------------------------------------------ */
 
 static void collect(void *object, void *arg)
 {
@@ -101,8 +99,7 @@ static size_t first_of(const struct dump *dump, uint64_t owner)
     return low;
 }
 
-/* ---- one strand
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- one strand ------------------------------------------------------------------------------------------ */
 
 /* The thread that runs it, or NULL. */
 static struct thread *runner_of(struct dump *dump, struct cb *c)
@@ -192,9 +189,7 @@ static void print_strand(struct dump *dump, const struct entry *entry, size_t de
     print_stack(dump, c, runner, indent + 6);
 }
 
-/* ---- the tree
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- the tree -------------------------------------------------------------------------------------------- */
 
 /* Depth first, without recursion: the tree may be deeper than the caller's stack. */
 static void walk(struct dump *dump)

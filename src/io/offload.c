@@ -52,8 +52,7 @@ static void unlock(struct crew *crew)
     spin_unlock(&crew->lock);
 }
 
-/* ---- the crew's side
- * --------------------------------------------------------------------------------------------------- */
+/* ---- the crew's side ------------------------------------------------------------------------------------- */
 
 /* On a thread of the pool. */
 static struct fibre *job_over(struct post *post)
@@ -118,8 +117,7 @@ static void crew_close(struct crew *crew)
     free(crew);
 }
 
-/* ---- the strands' side
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- the strands' side ----------------------------------------------------------------------------------- */
 
 /* The run's crew, made by the first who needs it. NULL: no memory. */
 static struct crew *crew_of(struct thread *thread)

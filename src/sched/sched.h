@@ -22,7 +22,7 @@ struct subprocess;
 struct driver;
 struct scheduler;
 
-/* ---- stacks (stack.c) ----------------------------------------------------------------------------------------- */
+/* ---- stacks (stack.c) ------------------------------------------------------------------------------------ */
 
 /* Lies at the high end of its own mapping, above what the fibre uses. */
 struct stack {
@@ -52,7 +52,7 @@ struct stack_cache { /* a thread's, of the usual size */
     uint32_t count;
 };
 
-/* ---- fibres ------------------------------------------------------------------------------------------------------ */
+/* ---- fibres ---------------------------------------------------------------------------------------------- */
 
 /* A strand's place in its fibre: all that the scheduler knows of a strand. Part of the strand's control block. */
 struct member {
@@ -78,8 +78,7 @@ struct fibre {
     struct arch_note note;
 };
 
-/* ---- run queues (runq.h)
- * --------------------------------------------------------------------------------------------- */
+/* ---- run queues (runq.h) --------------------------------------------------------------------------------- */
 
 struct runq {
     /* The owner's line. */
@@ -95,8 +94,7 @@ struct runq {
     int64_t stale_since;
 };
 
-/* ---- timers (timers.c)
- * ------------------------------------------------------------------------------------------------ */
+/* ---- timers (timers.c) ----------------------------------------------------------------------------------- */
 
 struct timer {
     struct heap_node node;
@@ -111,8 +109,7 @@ struct timers {
     atomic_flag lock;
 };
 
-/* ---- threads
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- threads --------------------------------------------------------------------------------------------- */
 
 enum thread_state { THREAD_BUSY, THREAD_IDLE, THREAD_POLLING };
 /* What the one that is switched to does for the one that was left. */
@@ -167,8 +164,7 @@ struct thread {
     uint64_t switches, steals, wakes, sleeps;
 };
 
-/* ---- pools (pool.c, seek.c)
- * ------------------------------------------------------------------------------------------------ */
+/* ---- pools (pool.c, seek.c) ------------------------------------------------------------------------------ */
 
 /* Something to be done on a thread of the pool, given in from any thread. */
 struct post {
@@ -203,8 +199,7 @@ struct pool {
 /* The seeker waits: wake it for timers and posts. It wants pushes as well. Nobody seeks, and somebody sleeps. */
 enum { KICK_SEEKER = 1, KICK_PUSH = 2, KICK_SLEEPER = 4 };
 
-/* ---- schedulers
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- schedulers ------------------------------------------------------------------------------------------ */
 
 enum push {
     PUSH_NEW,    /* spawned: not started */
@@ -228,8 +223,7 @@ extern const struct scheduler scheduler_stealing, scheduler_global;
 /* NULL: unknown. A NULL name is the default's. */
 const struct scheduler *scheduler_find(const char *name);
 
-/* ---- the sub-process
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- the sub-process ------------------------------------------------------------------------------------- */
 
 /* The layer above. */
 struct sched_ops {
@@ -256,8 +250,7 @@ struct subprocess {
     uint64_t seed;
 };
 
-/* ---- the driver: the door to time, chance and sleep
- * ----------------------------------------------------------------------------------- */
+/* ---- the driver: the door to time, chance and sleep ------------------------------------------------------ */
 
 /* What a second driver does instead of the machine. Everything is called on the thread that it concerns. */
 struct driver {

@@ -77,8 +77,7 @@ static bool watching(struct pool *pool)
     return timers_next(&pool->timers) != ARCH_FOREVER;
 }
 
-/* ---- transitions
- * ------------------------------------------------------------------------------------------------------- */
+/* ---- transitions ----------------------------------------------------------------------------------------- */
 
 static void thread_to_idle(struct thread *thread)
 {
@@ -187,8 +186,7 @@ static void thread_from_asleep(struct thread *thread)
     unlock(pool);
 }
 
-/* ---- waking
- * ----------------------------------------------------------------------------------------------------------------- */
+/* ---- waking ---------------------------------------------------------------------------------------------- */
 
 COLD void pool_kick_(struct thread *thread, struct pool *pool)
 {
@@ -244,9 +242,7 @@ void pool_stop(struct thread *thread, struct pool *pool)
     }
 }
 
-/* ---- delivery
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- delivery -------------------------------------------------------------------------------------------- */
 
 void pool_deliver(struct thread *thread, struct fibre *fibre)
 {
@@ -324,9 +320,7 @@ void pool_look(struct thread *thread)
     wake(thread, heir);
 }
 
-/* ---- seeking
- * ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- seeking --------------------------------------------------------------------------------------------- */
 
 static bool any_work(struct thread *thread, struct pool *pool)
 {

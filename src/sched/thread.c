@@ -28,8 +28,7 @@ void fibre_init(struct fibre *fibre, struct member *member)
     member->fibre = fibre;
 }
 
-/* ---- the switch: what is not inline
- * ----------------------------------------------------------------------------------- */
+/* ---- the switch: what is not inline ---------------------------------------------------------------------- */
 
 static COLD void check_canary(struct thread *thread)
 {
@@ -109,8 +108,7 @@ struct thread *thread_yield(struct thread *thread)
     return switch_leave(thread, to, AFTER_YIELD);
 }
 
-/* ---- the thread's life
- * ------------------------------------------------------------------------------------------------- */
+/* ---- the thread's life ----------------------------------------------------------------------------------- */
 
 static void run(struct thread *thread, struct fibre *fibre)
 {

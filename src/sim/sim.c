@@ -48,8 +48,7 @@ static void fold(struct sim *sim, uint64_t what)
     sim->hash = (sim->hash ^ what) * UINT64_C(0x100000001b3); /* FNV-1a, a word at a time */
 }
 
-/* ---- the played threads' side
- * ------------------------------------------------------------------------------------------ */
+/* ---- the played threads' side ---------------------------------------------------------------------------- */
 
 /* Back to the director, in this state; returns when it has chosen this thread again. */
 static void give_way(struct thread *thread, enum state state)
@@ -137,8 +136,7 @@ static int start(struct thread *thread, void *(*fn)(void *))
     return 0;
 }
 
-/* ---- the director
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- the director ---------------------------------------------------------------------------------------- */
 
 static bool can_go_on(const struct played *p, bool relaxed_too)
 {

@@ -37,8 +37,7 @@ static inline bool word_was(uint64_t word, uint64_t serial)
     return word == (serial << WORD_SERIAL | WORD_FREE);
 }
 
-/* ---- waiting: one way to block
- * ------------------------------------------------------------------------------------------ */
+/* ---- waiting: one way to block --------------------------------------------------------------------------- */
 
 /* wait state: epoch << 32 | floor << 8 | tag. See wait.h. */
 enum { WAIT_IDLE = 0, WAIT_ARMED = 1, WAIT_INTERRUPTED = 2, WAIT_WON = 3 };
@@ -63,8 +62,7 @@ struct wait {
 /* What a blocked strand waits for: for people, not for the protocol. */
 enum blocked { BLOCKED_NOT, BLOCKED_JOIN, BLOCKED_WAIT, BLOCKED_LEAVE, BLOCKED_SLEEP, BLOCKED_SCOPE, BLOCKED_OFFLOAD };
 
-/* ---- strands
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- strands --------------------------------------------------------------------------------------------- */
 
 struct scope;
 struct block;
@@ -156,8 +154,7 @@ static inline uint64_t cb_id(struct cb *c)
     return word_serial(atomic_load_explicit(&c->word, memory_order_relaxed));
 }
 
-/* ---- blocks: what can interrupt the strand that opened it
- * ---------------------------------------------------------------------- */
+/* ---- blocks: what can interrupt the strand that opened it ------------------------------------------------ */
 
 enum block_kind { BLOCK_SCOPE, BLOCK_DEADLINE };
 
@@ -204,8 +201,7 @@ union any_block {
     struct deadline deadline;
 };
 
-/* ---- threads and runs
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- threads and runs ------------------------------------------------------------------------------------ */
 
 struct worker {
     struct thread thread;
@@ -267,8 +263,7 @@ static inline uint64_t next_serial(struct worker *worker)
     return worker->serial++;
 }
 
-/* ---- compare-and-swap that knows whether there is anybody to compete with
- * ---------------------------------------------------------- */
+/* ---- compare-and-swap that knows whether there is anybody to compete with -------------------------------- */
 
 static inline bool swap_word(_Atomic uint64_t *word, uint64_t *old, uint64_t new, bool shared)
 {

@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- waiting for an end
- * -------------------------------------------------------------------------------------------------- */
+/* ---- waiting for an end ---------------------------------------------------------------------------------- */
 
 void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before)
 {
@@ -117,8 +116,7 @@ void end_await(struct thread *thread, struct cb *child)
         driver_relax(thread);
 }
 
-/* ---- ending
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- ending ---------------------------------------------------------------------------------------------- */
 
 /* All that wait, the first come first. */
 static void wake_waiters(struct thread *thread, uintptr_t ends, struct batch *batch)

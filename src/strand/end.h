@@ -54,8 +54,7 @@ static inline void end_consume(struct thread *thread, struct scope *scope, struc
  * interruption holds. */
 bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, struct fibre *first, bool linked);
 
-/* ---- inline: what every strand pays for
- * ---------------------------------------------------------------------------------- */
+/* ---- inline: what every strand pays for ------------------------------------------------------------------ */
 
 /* Somebody waited for an end: make the one that is alone run next, in the place of what ended here; several are queued.
  */

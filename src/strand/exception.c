@@ -20,8 +20,7 @@ const strand_kind STRAND_CHILD_CANCELLED = {"child-cancelled", &STRAND_ERROR};
 const strand_kind STRAND_LIVE_STRANDS = {"live-strands", &STRAND_ERROR};
 const strand_kind STRAND_SYSTEM = {"system", &STRAND_ERROR};
 
-/* ---- notes: who cancelled, and why
- * ------------------------------------------------------------------------------------- */
+/* ---- notes: who cancelled, and why ----------------------------------------------------------------------- */
 
 const char *cb_name(struct cb *c)
 {
@@ -61,8 +60,7 @@ const char *error_words(int code)
     return words ? words : "unknown error";
 }
 
-/* ---- the object
- * ------------------------------------------------------------------------------------------------------------ */
+/* ---- the object ------------------------------------------------------------------------------------------ */
 
 strand_exception *exception_new_va(const strand_kind *kind, const char *format, va_list args)
 {
@@ -155,8 +153,7 @@ void exception_suppress(strand_exception *e, strand_exception *pushed_aside)
         *tail = pushed_aside;
 }
 
-/* ---- traces
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- traces ---------------------------------------------------------------------------------------------- */
 
 static bool room_for_segment(strand_exception *e)
 {
@@ -227,8 +224,7 @@ void exception_left(strand_exception *e, struct cb *c)
     add_segment(e, SEGMENT_STRAND, c, first, room ? 1 : 0);
 }
 
-/* ---- in flight
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- in flight ------------------------------------------------------------------------------------------- */
 
 strand_exception *exception_land(struct cb *me)
 {

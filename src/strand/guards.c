@@ -17,8 +17,7 @@ void strand_guard_leave_(struct strand_guard_ *guard)
     guard->leave(guard);
 }
 
-/* ---- shields
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- shields --------------------------------------------------------------------------------------------- */
 
 static void shield_leave(struct strand_guard_ *guard)
 {
@@ -37,8 +36,7 @@ struct strand_guard_ strand_shield_enter_(void)
     return guard;
 }
 
-/* ---- deadlines
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- deadlines ------------------------------------------------------------------------------------------- */
 
 /* Under the timers' lock. */
 static struct fibre *deadline_fires(struct timer *timer)
@@ -100,32 +98,32 @@ struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, 
     return (struct strand_guard_){{(uint64_t)(uintptr_t)deadline, 0, 0}, deadline_leave};
 }
 
-/* ---- no-suspend sections
- * ------------------------------------------------------------------------------------------------------ */
-
 #if defined(__clang__)
-struct strand_section_ strand_no_suspend_;
+#define NO_ANALYSIS __attribute__((no_thread_safety_analysis)) /* what callers are told is no lock in here */
+#else
+#define NO_ANALYSIS
 #endif
 
-static void section_leave(struct strand_guard_ *guard)
+/* ---- no-suspend sections --------------------------------------------------------------------------------- */
+
+NO_ANALYSIS void strand_section_leave_(struct strand_guard_ *guard)
 {
     struct cb *me = current_of(thread_self());
     me->section_file = (const char *)(uintptr_t)guard->bits[0];
     me->section_line = (int)guard->bits[1];
 }
 
-struct strand_guard_ strand_section_enter_(const char *file, int line)
+NO_ANALYSIS struct strand_guard_ strand_section_enter_(const char *file, int line)
 {
     struct cb *me = current_of(must_be_strand("STRAND_NO_SUSPEND"));
     struct strand_guard_ guard = {{(uint64_t)(uintptr_t)me->section_file, (uint64_t)(unsigned)me->section_line, 0},
-                                  section_leave};
+                                  strand_section_leave_};
     me->section_file = file;
     me->section_line = line;
     return guard;
 }
 
-/* ---- strand-local values
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- strand-local values --------------------------------------------------------------------------------- */
 
 struct local *locals_keep(struct local *local)
 {

@@ -117,8 +117,7 @@ bool block_foreign(struct thread *thread, struct block *block)
     return thread->cxx && (unsigned)thread->cxx->uncaught > (unsigned)block->uncaught;
 }
 
-/* ---- throwing
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- throwing -------------------------------------------------------------------------------------------- */
 
 static strand_exception *by_cancel(struct cb *me)
 {

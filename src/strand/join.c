@@ -139,8 +139,7 @@ bool strand_ended(strand handle)
     return over;
 }
 
-/* ---- hand-off
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- hand-off -------------------------------------------------------------------------------------------- */
 
 /* Whether `owner` is the child, or below it: then nobody would wait for either. The tree above an open scope's owner
  * stands as long as the scope, which is pinned or an ancestor's. */

@@ -204,8 +204,7 @@ void strand_scope_leave_(strand_scope *handle)
     leave_slowly(thread, me, scope);
 }
 
-/* ---- joining all
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- joining all ----------------------------------------------------------------------------------------- */
 
 /* Of a cancelled child that ended interrupted: an error only if neither its owner nor a policy had asked for it. */
 static bool expected(struct scope *scope, struct cb *child)

@@ -26,8 +26,7 @@ int strand_threads_allowed(void)
     return wanted > 0 && wanted < allowed ? wanted : allowed;
 }
 
-/* ---- what the scheduler asks of this layer
- * ------------------------------------------------------------------------------ */
+/* ---- what the scheduler asks of this layer --------------------------------------------------------------- */
 
 static int thread_open(struct thread *thread)
 {
@@ -59,8 +58,7 @@ static void warn(struct subprocess *sub, const char *text)
 static const struct sched_ops ops = {sizeof(struct worker), thread_open, thread_close, serve_strands,
                                      end_refused,           overflow,    warn};
 
-/* ---- making
- * ---------------------------------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------------------- */
 
 static const struct slab_source chunks = {ARCH_CHUNK, arch_chunk_take, arch_chunk_give, arch_pause};
 
@@ -150,8 +148,7 @@ static int open_driver(struct runtime *runtime, const char **what)
     return driver_second_open(&runtime->sub, seed);
 }
 
-/* ---- running
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------------------------------------------- */
 
 static bool on_fault(void *address, void *ucontext)
 {
@@ -207,8 +204,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     return error;
 }
 
-/* ---- the public face
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- the public face ------------------------------------------------------------------------------------- */
 
 static void uncaught(const strand_options *options, strand_exception *e)
 {

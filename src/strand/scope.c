@@ -45,8 +45,7 @@ struct scope *scope_of_owner(struct cb *me, strand_scope handle, const char *fun
     return scope;
 }
 
-/* ---- children end
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- children end ---------------------------------------------------------------------------------------- */
 
 static void cancel_others(struct thread *thread, struct scope *scope, struct cb *but, struct batch *batch)
 {
@@ -156,8 +155,7 @@ void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
         interrupt_lower(thread, scope->block.owner);
 }
 
-/* ---- cancelling
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- cancelling ------------------------------------------------------------------------------------------ */
 
 void scope_cancel_child(struct thread *thread, struct cb *child, struct note *note, bool owned, struct batch *batch)
 {
@@ -193,8 +191,7 @@ void strand_scope_cancel(strand_scope handle, const char *why)
         unpin_scope(thread, scope);
 }
 
-/* ---- what the owner can ask
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- what the owner can ask ------------------------------------------------------------------------------ */
 
 size_t strand_scope_count(strand_scope handle)
 {

@@ -16,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- running
- * --------------------------------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------------------- */
 
 /* The strands that run on this stack, one after the other. The frame is a try block (try.c) around each of them, so the
  * end of the stack is never reached; it is set up once. */
@@ -73,8 +72,7 @@ void serve_strands(struct thread *first)
     }
 }
 
-/* ---- making
- * ------------------------------------------------------------------------------------------------------------------ */
+/* ---- making ---------------------------------------------------------------------------------------------- */
 
 __attribute__((noreturn)) static NOINLINE void throw_system(struct cb *me, int error, const char *what)
 {
@@ -157,8 +155,7 @@ static void unmake(struct thread *thread, struct cb *c)
     cb_free(thread, c);
 }
 
-/* ---- into a scope
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- into a scope ---------------------------------------------------------------------------------------- */
 
 /* Into a scope with flags: its children are under its lock. */
 static int anchor_shared(struct thread *thread, struct scope *scope, struct cb *c)
@@ -235,8 +232,7 @@ strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg)
     return result;
 }
 
-/* ---- with attributes
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- with attributes ------------------------------------------------------------------------------------- */
 
 /* A field that the caller's header knows. */
 #define ATTR(attr, field)                                                                                              \

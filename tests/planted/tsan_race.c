@@ -1,4 +1,4 @@
-/* expect: data race */
+/* expect: #0 counts .*tsan_race */
 /*
  * Two siblings count without an order between them, on two threads or on one after the other.
  */

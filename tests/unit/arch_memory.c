@@ -159,6 +159,36 @@ static void regions_merge(void)
         arch_unmap(bases[i], SIZE);
 }
 
+/* The flags of the mapping that contains an address, as the system shows them. */
+static void flags_of(const void *address, char *flags, size_t size)
+{
+    char line[512];
+    bool inside = false;
+    FILE *file = fopen("/proc/self/smaps", "r");
+    *flags = '\0';
+    while (file && fgets(line, sizeof line, file)) {
+        unsigned long low, high;
+        if (sscanf(line, "%lx-%lx ", &low, &high) == 2)
+            inside = (uintptr_t)address >= low && (uintptr_t)address < high;
+        else if (inside && strncmp(line, "VmFlags:", 8) == 0)
+            snprintf(flags, size, "%s", line + 8);
+    }
+    if (file)
+        fclose(file);
+}
+
+static void memory_is_not_in_huge_pages(void)
+{
+    char flags[256];
+    void *base;
+    CHECK_EQUAL(arch_map(4 << 20, &base), 0);
+    flags_of(base, flags, sizeof flags);
+    if (access("/sys/kernel/mm/transparent_hugepage", F_OK) == 0)
+        CHECK(strstr(flags, " nh") != NULL);
+    CHECK(strstr(flags, " nr") != NULL); /* not reserved */
+    arch_unmap(base, 4 << 20);
+}
+
 int main(void)
 {
     CHECK_CHILD(guards_by_mappings);
@@ -168,6 +198,7 @@ int main(void)
     if (!SANITIZED) /* which have limits of their own, and end the program */
         too_much_is_refused();
     a_guard_faults_until_it_is_removed();
+    memory_is_not_in_huge_pages();
     if (!SANITIZED)
         regions_merge();
     return failures != 0;

@@ -72,14 +72,33 @@ static void serials_are_nobody_else_s(void)
     CHECK(atomic_load(&serial_sum) == expected);
 }
 
+static void *signal_memory;
+static char *guarded;
+static void *volatile nowhere;
+
+static bool report(void *address, void *ucontext)
+{
+    void *ips[8];
+    char line[128];
+    bool overflow = guarded && (char *)address >= guarded && (char *)address < guarded + arch_page_size();
+    size_t frames = arch_trace_signal(ucontext, ips, 8);
+    int length = snprintf(line, sizeof line, "fault: overflow %d frames %d\n", overflow, frames >= 4);
+    arch_write(STDERR_FILENO, line, (size_t)length);
+    return overflow;
+}
+
 static _Atomic bool stop;
 
-static void *take_and_give(void *arg)
+/* Holds the lock of the process's state most of the time. */
+static void *enter_and_leave(void *arg)
 {
     while (!atomic_load(&stop)) {
         void *chunk;
         if (arch_chunk_take(&chunk) == 0)
             arch_chunk_give(chunk);
+        for (int i = 0; i < 20; i++)
+            if (arch_signals_enter(report) == 0)
+                arch_signals_leave();
     }
     return arg;
 }
@@ -98,7 +117,7 @@ static void use_in_child(void)
 static void a_child_can_go_on(void)
 {
     arch_thread thread;
-    CHECK_EQUAL(arch_thread_start(&thread, take_and_give, NULL, "chunks"), 0);
+    CHECK_EQUAL(arch_thread_start(&thread, enter_and_leave, NULL, "state"), 0);
     for (int i = 0; i < 20; i++)
         CHECK_CHILD(use_in_child);
     atomic_store(&stop, true);
@@ -133,21 +152,6 @@ static void a_bug_says_where_and_aborts(void)
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
-
-static void *signal_memory;
-static char *guarded;
-static void *volatile nowhere;
-
-static bool report(void *address, void *ucontext)
-{
-    void *ips[8];
-    char line[128];
-    bool overflow = guarded && (char *)address >= guarded && (char *)address < guarded + arch_page_size();
-    size_t frames = arch_trace_signal(ucontext, ips, 8);
-    int length = snprintf(line, sizeof line, "fault: overflow %d frames %d\n", overflow, frames >= 4);
-    arch_write(STDERR_FILENO, line, (size_t)length);
-    return overflow;
-}
 
 static void before(int number, siginfo_t *info, void *ucontext)
 {
