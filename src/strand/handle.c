@@ -4,7 +4,6 @@
 #include "handle.h"
 
 #include "exception.h"
-#include "interrupt.h"
 
 static bool try_pin(_Atomic uint64_t *word, uint64_t *old, bool shared)
 {
@@ -87,21 +86,4 @@ void cb_construct(void *memory)
     fibre_init(&c->own, &c->member);
     c->wait.timer.node.place = HEAP_NOWHERE;
     c->wait.node.waiter = c;
-}
-
-union any_block *block_new(struct thread *thread)
-{
-    union any_block *any = slab_get(&worker_of(thread)->blocks);
-    if (UNLIKELY(!any))
-        return NULL;
-    arch_note_acquire(any);
-    atomic_store_explicit(&any->scope.block.word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_relaxed);
-    return any;
-}
-
-void block_free(struct thread *thread, struct block *block)
-{
-    arch_note_release(block);
-    if (word_retire(thread, &block->word))
-        slab_put(&worker_of(thread)->blocks, block);
 }

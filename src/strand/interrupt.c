@@ -73,34 +73,6 @@ void interrupt_lower(struct thread *thread, struct cb *me)
     }
 }
 
-void block_enter(struct thread *thread, struct cb *me, struct block *block, enum block_kind kind, const char *file,
-                 int line)
-{
-    block->owner = me;
-    block->outer = me->blocks;
-    block->index = ++me->depth;
-    block->kind = (uint8_t)kind;
-    atomic_store_explicit(&block->due, 0, memory_order_relaxed);
-    block->in_flight = me->flight;
-    block->file = file;
-    block->line = line;
-    if (UNLIKELY(thread->cxx != NULL))
-        block->uncaught = thread->cxx->uncaught;
-    ASSERT(me->depth < WAIT_FLOOR_MOST - 1);
-    me->blocks = block;
-}
-
-void block_leave(struct thread *thread, struct cb *me, struct block *block)
-{
-    ASSERT(me->blocks == block);
-    me->blocks = block->outer;
-    me->depth--;
-    if (UNLIKELY(me->floor > me->depth + 1))
-        me->floor = me->depth + 1; /* what a clean-up opens from now on counts */
-    if (UNLIKELY(atomic_load_explicit(&me->due, memory_order_relaxed) > me->depth))
-        interrupt_lower(thread, me);
-}
-
 strand_exception *block_flight(struct cb *me, struct block *block)
 {
     return me->flight != block->in_flight ? me->flight->exception : NULL;

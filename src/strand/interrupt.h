@@ -11,6 +11,7 @@
 #ifndef STRAND_INTERRUPT_H
 #define STRAND_INTERRUPT_H
 
+#include "handle.h"
 #include "wait.h"
 
 static inline bool interrupted(struct cb *me)
@@ -38,22 +39,67 @@ struct fibre *interrupt_raise(struct cb *c, uint32_t index, bool shared);
 /* The same for a block, whose flag is set first. */
 struct fibre *block_raise(struct block *block, bool shared);
 
-/* Open and leave a block; from its slab, NULL: no memory (thrown by the caller). */
-void block_enter(struct thread *thread, struct cb *me, struct block *block, enum block_kind kind, const char *file,
-                 int line);
-void block_leave(struct thread *thread, struct cb *me, struct block *block);
+/* The outermost source that holds, above the floor: a block, or NULL for the strand's own cancel. Only if
+ * interrupted(). */
+struct block *interrupt_source(struct cb *me);
+/* A source was lowered, or left. */
+void interrupt_lower(struct thread *thread, struct cb *me);
+
+/* ---- blocks ---------------------------------------------------------------------------------------------- */
+
 /* The exception that came into flight since the block was entered, or NULL. */
 strand_exception *block_flight(struct cb *me, struct block *block);
 /* Whether the block is being left by the interruption that it is the source of. */
 bool block_is_source(struct block *block, const strand_exception *e);
-void interrupt_lower(struct thread *thread, struct cb *me);
 /* A C++ exception that came into flight since. */
 bool block_foreign(struct thread *thread, struct block *block);
-union any_block *block_new(struct thread *thread);
-void block_free(struct thread *thread, struct block *block);
 
-/* The outermost source that holds, above the floor: a block, or NULL for the strand's own cancel. Only if
- * interrupted(). */
-struct block *interrupt_source(struct cb *me);
+/* A record, with a serial of its own; what lies behind the block is zero. NULL: no memory. */
+static inline union any_block *block_new(struct thread *thread)
+{
+    union any_block *any = slab_get(&worker_of(thread)->blocks);
+    if (UNLIKELY(!any))
+        return NULL;
+    arch_note_acquire(any);
+    uint64_t word = next_serial(worker_of(thread)) << WORD_SERIAL;
+    memset((char *)any + sizeof(struct block), 0, sizeof *any - sizeof(struct block));
+    atomic_store_explicit(&any->scope.block.word, word, memory_order_relaxed);
+    return any;
+}
+
+static inline void block_free(struct thread *thread, struct block *block)
+{
+    arch_note_release(block);
+    if (LIKELY(word_retire(thread, &block->word)))
+        slab_put(&worker_of(thread)->blocks, block);
+}
+
+static inline void block_enter(struct thread *thread, struct cb *me, struct block *block, enum block_kind kind,
+                               const char *file, int line)
+{
+    block->owner = me;
+    block->outer = me->blocks;
+    block->index = ++me->depth;
+    block->kind = (uint8_t)kind;
+    atomic_store_explicit(&block->due, 0, memory_order_relaxed);
+    block->in_flight = me->flight;
+    block->file = file;
+    block->line = line;
+    if (UNLIKELY(thread->cxx != NULL))
+        block->uncaught = thread->cxx->uncaught;
+    ASSERT(me->depth < WAIT_FLOOR_MOST - 1);
+    me->blocks = block;
+}
+
+static inline void block_leave(struct thread *thread, struct cb *me, struct block *block)
+{
+    ASSERT(me->blocks == block);
+    me->blocks = block->outer;
+    me->depth--;
+    if (UNLIKELY(me->floor > me->depth + 1))
+        me->floor = me->depth + 1; /* what a clean-up opens from now on counts */
+    if (UNLIKELY(atomic_load_explicit(&me->due, memory_order_relaxed) > me->depth))
+        interrupt_lower(thread, me);
+}
 
 #endif

@@ -23,14 +23,7 @@ strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
     block_enter(thread, me, &scope->block, BLOCK_SCOPE, file, line);
     list_init(&scope->children);
     list_init(&scope->ended);
-    scope->count = scope->ends = 0;
-    scope->winner = NULL;
-    scope->waiter = NULL;
-    scope->note = NULL;
     scope->flags = flags;
-    scope->cancelled = scope->owned = false;
-    scope->failures = scope->expected = 0;
-    atomic_flag_clear_explicit(&scope->lock, memory_order_relaxed);
     uint64_t serial = word_serial(atomic_load_explicit(&scope->block.word, memory_order_relaxed));
     return (strand_scope){{(uint64_t)(uintptr_t)scope, serial << 1 | (flags & STRAND_OPEN)}};
 }

@@ -179,7 +179,7 @@ static void flags_of(const void *address, char *flags, size_t size)
 
 static void memory_is_not_in_huge_pages(void)
 {
-    char flags[256];
+    char flags[512];
     void *base;
     CHECK_EQUAL(arch_map(4 << 20, &base), 0);
     flags_of(base, flags, sizeof flags);
