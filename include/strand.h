@@ -334,7 +334,7 @@ struct strand_try_ {
     struct strand_try_ *outer;
     void *in_flight;
     strand_exception *caught;
-    uint32_t state, form, floor, shield, depth, unused;
+    uint32_t state, form, floor, depth, uncaught, unused;
 };
 struct strand_guard_ {
     uint64_t bits[3];

@@ -5,10 +5,10 @@
 # program is for is said by the name of its folder:
 #
 #   unit     runs once
-#   stress   on every scheduler, on every number of threads
-#   spec     on every scheduler, on one thread and on several, and once more on every scheduler under seeds
+#   stress   on schedulers and numbers of threads
+#   spec     the same, and once more on every scheduler under seeds
 #
-# The environment: MODE sets what the sanitized modes scale down; SCHED, THREADS, SEEDS and SCALE override what is usual.
+# The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it.
 set -u
 export LC_ALL=C
 
@@ -83,16 +83,28 @@ report()
     } 9>"$SCRATCH/lock"
 }
 
-# usual MODE: what is run where nobody says otherwise
+# usual MODE: what is run where nobody says otherwise. Release takes all; the other modes so much that each mode meets
+# each scheduler and each number of threads.
 usual()
 {
+    some="stealing:1 global:2 stealing:4 global:8"
     case $1 in
-    release) usual_threads="1 2 4 8" usual_seeds=500 usual_scale=100 ;;
-    debug) usual_threads="1 4" usual_seeds=100 usual_scale=50 ;;
-    asan) usual_threads="1 4" usual_seeds=20 usual_scale=10 ;;
-    tsan) usual_threads="2 8" usual_seeds=5 usual_scale=10 ;;
+    release) stress="$(cross "$all_scheds" "$all_threads")" spec="$(cross "$all_scheds" "1 4")" seeds=500 scale=100 ;;
+    debug) stress=$some spec=$some seeds=100 scale=50 ;;
+    asan) stress=$some spec=$some seeds=20 scale=10 ;;
+    tsan) stress=$some spec=$some seeds=5 scale=10 ;;
     *) echo "run-tests: there is no mode '$1'" >&2 && exit 2 ;;
     esac
+}
+
+# cross SCHEDULERS NUMBERS: "SCHEDULER:NUMBER" of all
+cross()
+{
+    for sched in $1; do
+        for n in $2; do
+            echo "$sched:$n"
+        done
+    done
 }
 
 # All runs, a line each. Long ones come first, so that the end is not a wait for a single one. Seeds play the threads
@@ -101,28 +113,27 @@ runs()
 {
     for kind in stress spec unit; do
         for program; do
-            case $program in
-            */stress/*) [ $kind = stress ] && across "$program" "$threads" ;;
-            */spec/*) [ $kind = spec ] && across "$program" "$spec_threads" && seeded "$program" ;;
-            */unit/*) [ $kind = unit ] && echo "$program|||" ;;
+            case $kind:$program in
+            stress:*/stress/*) with "$program" "$stress" ;;
+            spec:*/spec/*) with "$program" "$spec" && seeded "$program" ;;
+            unit:*/unit/*) echo "$program|||" ;;
             esac
         done
     done
 }
 
-across()
+# with PROGRAM "SCHEDULER:NUMBER..."
+with()
 {
-    for sched in $scheds; do
-        for n in $2; do
-            echo "$1|$sched|$n|"
-        done
+    for pair in $2; do
+        echo "$1|${pair%:*}|${pair#*:}|"
     done
 }
 
 seeded()
 {
     [ "$seeds" -gt 0 ] || return 0
-    for sched in $scheds; do
+    for sched in ${SCHED:-$all_scheds}; do
         echo "$1|$sched||$seeds"
     done
 }
@@ -132,12 +143,14 @@ if [ "${1-}" = --one ]; then
     exit 0
 fi
 
+all_scheds="stealing global" all_threads="1 2 4 8"
 usual "${MODE:-release}"
-scheds=${SCHED:-stealing global}
-threads=${THREADS:-$usual_threads}
-spec_threads=${THREADS:-1 4}
-seeds=${SEEDS:-$usual_seeds}
-export STRAND_TEST_SCALE="${SCALE:-$usual_scale}" LIMIT="${LIMIT:-300}"
+if [ -n "${SCHED-}${THREADS-}" ]; then
+    stress="$(cross "${SCHED:-$all_scheds}" "${THREADS:-$all_threads}")"
+    spec=$stress
+fi
+seeds=${SEEDS:-$seeds}
+export STRAND_TEST_SCALE="${SCALE:-$scale}" LIMIT="${LIMIT:-300}"
 export ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS-}" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS-}"
 export TSAN_OPTIONS="halt_on_error=1:external_symbolizer_path=$(command -v addr2line):${TSAN_OPTIONS-}"
 SCRATCH=$(mktemp -d) || exit 1

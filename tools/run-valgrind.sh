@@ -11,9 +11,8 @@ run_one()
 {
     program=${1% *} test=${1##* }
     log=$SCRATCH/$(basename "$program").$test
-    if timeout -k 5 300 valgrind -q --error-exitcode=99 --suppressions=tools/valgrind.supp \
-        --leak-check=full --errors-for-leak-kinds=definite \
-        "$program" "$test" >"$log" 2>&1 </dev/null; then
+    if timeout -k 5 300 valgrind -q --error-exitcode=99 --suppressions=tools/valgrind.supp --leak-check=full \
+        --errors-for-leak-kinds=definite "$program" "$test" >"$log" 2>&1 </dev/null; then
         echo ok >>"$SCRATCH/counts"
         return
     fi

@@ -16,6 +16,7 @@ struct stack_region {
     size_t bytes;
     size_t stack; /* size of each */
     size_t used;  /* bytes cut so far */
+    int64_t guard_mappings;
 };
 
 enum { STACK_COLOURS = 16, STACK_BATCH = 16 };
@@ -33,6 +34,7 @@ void stacks_close(struct stacks *stacks)
         struct stack_region *region = stacks->regions;
         stacks->regions = region->next;
         arch_unmap(region->base, region->bytes);
+        arch_guards_unmapped(region->guard_mappings);
         free(region);
     }
 }
@@ -78,7 +80,7 @@ static int region_for(struct stacks *stacks, size_t size, struct stack_region **
         free(region);
         return error;
     }
-    *region = (struct stack_region){stacks->regions, base, bytes, size, 0};
+    *region = (struct stack_region){stacks->regions, base, bytes, size, 0, 0};
     stacks->regions = region;
     *out = region;
     return 0;
@@ -102,6 +104,7 @@ static int cut(struct thread *thread, size_t size, struct stack **out)
     if (guard < 0 && stacks->required)
         return guard;
     region->used += size;
+    region->guard_mappings += guard == ARCH_GUARD_MAPPING;
     struct stack *stack = (struct stack *)(void *)(low + size - sizeof *stack - (sizeof *stack & 15));
     stack = (struct stack *)((uintptr_t)stack & ~(uintptr_t)(CACHE_LINE - 1));
     stack->low = low;

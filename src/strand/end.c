@@ -208,6 +208,7 @@ static void end_root(struct thread *thread, struct cb *c)
     struct runtime *runtime = runtime_of(thread);
     runtime->result = c->result;
     runtime->exception = c->exception;
+    arch_note_release(runtime);
     c->exception = NULL;
 }
 

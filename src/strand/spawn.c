@@ -25,7 +25,7 @@ struct serving {
     struct cb *volatile c; /* the one that runs */
 };
 
-static COLD void catch_all(struct serving *serving)
+ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving)
 {
     struct cb *c = serving->c;
     c->exception = exception_land(c);
@@ -35,7 +35,7 @@ static COLD void catch_all(struct serving *serving)
     arch_longjmp(serving->try.jump, STRAND_TRY_FORM_);
 }
 
-static void leave_serving(struct serving *serving)
+ARCH_NOT_INSTRUMENTED static void leave_serving(struct serving *serving)
 {
     if (serving->c->flight)
         catch_all(serving);

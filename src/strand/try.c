@@ -22,11 +22,13 @@ void strand_try_enter_(struct strand_try_ *frame, uint32_t form)
     frame->form = form;
     frame->floor = me->floor;
     frame->depth = me->depth;
+    frame->uncaught = thread->cxx ? (uint32_t)thread->cxx->uncaught : 0;
     me->tries = frame;
     me->floor = me->shield; /* inside a try block of a clean-up the sources hold again */
 }
 
-static void leave_body(struct cb *me, struct strand_try_ *frame)
+/* TSan keeps a shadow of the call stack, which a jump out of a function would leave behind. */
+ARCH_NOT_INSTRUMENTED static void leave_body(struct cb *me, struct strand_try_ *frame)
 {
     ASSERT(me->tries == frame);
     me->tries = frame->outer;
@@ -38,11 +40,14 @@ static void leave_body(struct cb *me, struct strand_try_ *frame)
     frame->caught = exception_land(me);
     ASSERT(me->flight == frame->in_flight);
     me->floor = frame->floor;
+    struct arch_cxx *cxx = me->member.fibre->home->cxx;
+    if (cxx)
+        cxx->uncaught = frame->uncaught; /* C++ handlers that rethrew it have counted it again each time */
     frame->state = TRY_CAUGHT;
     arch_longjmp(frame->jump, frame->form);
 }
 
-void strand_try_leave_(struct strand_try_ *frame)
+ARCH_NOT_INSTRUMENTED void strand_try_leave_(struct strand_try_ *frame)
 {
     struct cb *me = current_of(thread_self());
     if (LIKELY(frame->state == TRY_BODY)) {

@@ -22,7 +22,7 @@
 /* must fail: -DNOWAIT */
 /* must fail: -DNOLOOK */
 /* must fail: -DNOTHIEFWAIT */
-/* cc: -DCOLLAPSE -DNFAIR=3 */
+/* cc: -O1 -DCOLLAPSE -DNFAIR=3 */
 /* pan: -a -f -m100000 */
 
 #define ENTRIES 3

@@ -2,11 +2,23 @@
  * C++ frames: destructors are clean-ups, C++ exceptions stay within their strand, catch (...) is a catch.
  */
 #define SUITE cxx
-#include "test.h"
 
 #include <exception>
 #include <stdexcept>
 #include <string>
+
+#if defined(TEST_CRITERION)
+#include <criterion/criterion.h>
+#endif
+
+/* The harness is written in C: C++ knows no _Atomic, and what of the harness is atomic is not used here. The atomics of
+ * C come last, because their macros disturb the headers of C++. */
+#include <stdatomic.h>
+#define _Atomic
+extern "C" {
+#include "test.h"
+}
+#undef _Atomic
 
 namespace {
 

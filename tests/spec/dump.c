@@ -162,9 +162,9 @@ TEST_INSIDE(a_dump_to_a_bad_descriptor_returns_an_error_code)
     CHECK_EQ(strand_dump(-1), -EBADF);
 }
 
-static void *dump_ten_times(void *arg)
+static void *dump_again_and_again(void *arg)
 {
-    for (int i = 0; i < 10; i++) {
+    for (long i = 0; i < test_scale(10); i++) {
         int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
         CHECK_EQ(strand_dump(null), 0);
         close(null);
@@ -177,7 +177,7 @@ TEST_INSIDE(several_strands_may_dump_at_the_same_time)
 {
     STRAND_SCOPE(scope);
     for (int i = 0; i < 4; i++)
-        strand_spawn(scope, dump_ten_times, NULL);
+        strand_spawn(scope, dump_again_and_again, NULL);
     strand_scope_join(scope);
 }
 
@@ -195,7 +195,7 @@ static void *dump_under_load(void *arg)
     for (int i = 0; i < 8; i++)
         strand_spawn_with(scope, STRAND_ATTR(.name = "busy-one"), yield_until_cancelled, NULL, 0);
     test_yield_until(&started, 8);
-    for (int i = 0; i < 20; i++) {
+    for (long i = 0; i < test_scale(20); i++) {
         CHECK_EQ(count_words(dump(), "busy-one"), 8);
         strand_yield();
     }
@@ -276,10 +276,10 @@ TEST_INSIDE(statistics_count_switches)
 {
     struct strand_stats before = stats();
     STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, dump_ten_times, NULL);
-    while (!strand_ended(child))
-        strand_yield();
-    strand_join(child);
+    strand sleeping = strand_spawn(scope, sleeper, NULL);
+    for (int i = 0; i < 2000 && stats().switches == before.switches; i++)
+        strand_sleep(STRAND_MS);
+    strand_cancel(sleeping, NULL);
     CHECK(stats().switches > before.switches);
 }
 

@@ -154,18 +154,16 @@ static void *offload_from_twenty_strands(void *arg)
     return arg;
 }
 
-TEST(the_crew_has_no_more_threads_than_the_options_allow)
+TEST_REAL(the_crew_has_no_more_threads_than_the_options_allow)
 {
     strand_options options = test_options();
     options.offload_threads = 2;
-    most_inside = 0;
     strand_run(&options, offload_from_twenty_strands, NULL);
     CHECK(most_inside >= 1 && most_inside <= 2);
 }
 
-TEST(the_crew_has_8_threads_at_most_unless_told_otherwise)
+TEST_REAL(the_crew_has_8_threads_at_most_unless_told_otherwise)
 {
-    most_inside = 0;
     test_run(offload_from_twenty_strands, NULL);
     CHECK(most_inside >= 1 && most_inside <= 8);
 }

@@ -222,7 +222,7 @@ static void *park_many(void *arg)
     return arg;
 }
 
-TEST(a_hundred_thousand_strands_can_be_parked_at_once)
+TEST_REAL(a_hundred_thousand_strands_can_be_parked_at_once)
 {
     long strands = test_scale(100000);
     test_run(park_many, &strands);
