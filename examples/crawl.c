@@ -2,16 +2,14 @@
  * crawl: count the words of all files below a directory, with a strand for every directory and every file.
  *
  * What it shows: a tree of strands that mirrors a tree of work, without a lock or an atomic. Every node of the tree of
- * files is written by its own strand only, and read after that strand was joined. And what happens when things go wrong:
- * one subtree has a deadline and a disk too slow for it, one strand is cancelled, one throws. The others go on, and at
- * the end each file is accounted for, as counted or cut, and no strand is left alive.
+ * files is written by its own strand only, and read after that strand was joined. And what happens when things go
+ * wrong: one subtree has a deadline and a disk too slow for it, one strand is cancelled, one throws. The others go on,
+ * and at the end each file is accounted for, as counted or cut, and no strand is left alive.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,26 +21,22 @@
 #include <strand/io.h>
 #include <strand/pool.h>
 
-#define FIND "find . -path ./.git -prune -o -path ./build -prune -o -type f -print0"
-#define COUNT "xargs -0 cat | LC_ALL=C wc -w"
-
-static const int64_t slow_pause = 60 * STRAND_S; /* before each file on a slow disk */
-static const int64_t patience = 100 * STRAND_MS; /* for the late subtree */
-static const int64_t warm_up = 20 * STRAND_MS;   /* until the strands are a tree worth printing */
-
+static int64_t slow_pause = 60 * STRAND_S;       /* before each file on a slow disk */
+static strand_key slow_disk = {"slow disk"};     /* bound to a pause where files are slow */
+static const int64_t patience = 200 * STRAND_MS; /* with the late subtree */
+static const int64_t warm_up = 50 * STRAND_MS;   /* until the strands are a tree worth printing */
 static const strand_kind REFUSED = {"refused", &STRAND_ERROR};
-static const strand_key slow_disk = {"slow disk"}; /* bound to a pause: files read below are slow */
 
 struct crawl {
+    const char *directory, *scheduler;
     int threads;
-    const char *scheduler;
     bool whole;       /* nothing goes wrong */
-    bool unprintable; /* bytes that can't be printed make words too, as for wc of coreutils 9.5 and later */
+    bool unprintable; /* bytes that can't be printed make words too: they do for wc since coreutils 9.5 */
     struct node *root;
-    uint64_t live; /* strands at the end, besides the root */
+    long long live; /* strands at the end, besides the root */
 };
 
-enum role { ORDINARY, LATE, CANCELLED, REFUSING };
+enum role { ORDINARY, LATE, REFUSING, CANCELLED };
 enum state { FOUND, COUNTED, CUT };
 
 struct node {
@@ -51,19 +45,16 @@ struct node {
     enum role role;
     strand strand; /* of the root's children: to join it, and to cancel it */
     struct node **children;
-    size_t count, room;
+    size_t count;
 
-    /* Of a file. Where two files meet, cat may make one word of two. */
+    /* Of a file. Where two files meet, cat may make one word of two: begins and ends say whether a word stands at that
+     * very end, separated, whether the file is more than a part of one. */
     enum state state;
-    uint64_t words;
-    bool begins;    /* a word stands at its very beginning */
-    bool separated; /* it is not all one word */
-    bool ends;      /* a word stands at its very end */
+    bool begins, ends, separated;
+    long long words;
 
     char path[];
 };
-
-/* ---- the tree of files ------------------------------------------------------------------------------------------- */
 
 static struct node *node_new(const struct crawl *crawl, const char *parent, const char *name)
 {
@@ -84,30 +75,22 @@ static void node_free(struct node *node)
     free(node);
 }
 
-/* Returns 0 or a negated errno code. */
-static int node_add(struct node *dir, struct node *child)
-{
-    if (dir->count == dir->room) {
-        size_t room = dir->room ? 2 * dir->room : 16;
-        struct node **more = realloc(dir->children, room * sizeof *more);
-        if (!more)
-            return -ENOMEM;
-        dir->children = more;
-        dir->room = room;
-    }
-    dir->children[dir->count++] = child;
-    return 0;
-}
-
-/* ---- what blocks its thread: it runs by strand_offload, outside of strands, and returns 0 or a negated errno code --- */
+/* ---- what blocks its thread: run by strand_offload, outside of strands; 0 or a negated errno code ---
+ */
 
 static void *result_of(int error)
 {
     return (void *)(intptr_t)error;
 }
 
-/* A link, a pipe, or what is gone again by now is nothing that find -type f would find. */
-static int add_entry(struct node *dir, const char *name)
+static bool is_skipped(const struct node *dir, const char *name)
+{
+    bool at_top = dir == dir->crawl->root;
+    return !strcmp(name, ".") || !strcmp(name, "..") || (at_top && (!strcmp(name, ".git") || !strcmp(name, "build")));
+}
+
+/* A link, a pipe, or what is gone again by now is left out, as by find -type f. */
+static int add_child(struct node *dir, const char *name)
 {
     struct stat status;
     struct node *child = node_new(dir->crawl, dir->path, name);
@@ -115,40 +98,29 @@ static int add_entry(struct node *dir, const char *name)
         return -ENOMEM;
     bool known = lstat(child->path, &status) == 0;
     child->directory = known && S_ISDIR(status.st_mode);
-    bool wanted = child->directory || (known && S_ISREG(status.st_mode));
-    int error = wanted ? node_add(dir, child) : 0;
-    if (!wanted || error)
+    if (child->directory || (known && S_ISREG(status.st_mode)))
+        dir->children[dir->count++] = child;
+    else
         node_free(child);
-    return error;
-}
-
-static bool is_skipped(const struct node *dir, const char *name)
-{
-    bool at_top = dir == dir->crawl->root;
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-           (at_top && (strcmp(name, ".git") == 0 || strcmp(name, "build") == 0));
-}
-
-static int by_path(const void *a, const void *b)
-{
-    return strcmp((*(struct node *const *)a)->path, (*(struct node *const *)b)->path);
+    return 0;
 }
 
 static void *list_directory(void *arg)
 {
     struct node *dir = arg;
-    struct dirent *entry;
-    int error = 0;
-    DIR *stream = opendir(dir->path);
-    if (!stream)
+    struct dirent **entries;
+    int count = scandir(dir->path, &entries, NULL, alphasort), error = 0;
+    if (count < 0)
         return result_of(-errno);
-    while (!error && (errno = 0, entry = readdir(stream)))
-        error = is_skipped(dir, entry->d_name) ? 0 : add_entry(dir, entry->d_name);
-    if (!error)
-        error = -errno;
-    closedir(stream);
-    if (dir->count)
-        qsort(dir->children, dir->count, sizeof *dir->children, by_path);
+    dir->children = calloc((size_t)count + 1, sizeof *dir->children);
+    if (!dir->children)
+        error = -ENOMEM;
+    for (int i = 0; i < count; i++) {
+        if (!error && !is_skipped(dir, entries[i]->d_name))
+            error = add_child(dir, entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
     return result_of(error);
 }
 
@@ -171,7 +143,7 @@ static void count_bytes(struct node *file, const unsigned char *bytes, size_t si
 static void *count_words(void *arg)
 {
     struct node *file = arg;
-    unsigned char buffer[65536];
+    unsigned char buffer[16384];
     ssize_t size;
     int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
@@ -183,15 +155,15 @@ static void *count_words(void *arg)
     return result_of(error);
 }
 
-/* ---- the strands --------------------------------------------------------------------------------------------------- */
+/* ---- the strands ------------------------------------------------------------------------------------------------- */
 
-/* Throws STRAND_SYSTEM if fn had no success. */
+/* Throws STRAND_SYSTEM where fn has no success. */
 STRAND_BLOCKS static void offload(strand_fn *fn, struct node *node)
 {
     strand_must((intptr_t)strand_offload(fn, node));
 }
 
-/* Runs on every way out of the strand of a file. */
+/* Runs on every way out of a file's strand. */
 static void account_for(struct node **file)
 {
     if ((*file)->state == FOUND)
@@ -201,7 +173,7 @@ static void account_for(struct node **file)
 static void *crawl_file(void *arg)
 {
     struct node *file __attribute__((cleanup(account_for))) = arg;
-    const int64_t *pause = strand_local(&slow_disk);
+    const int64_t *pause = file->role == CANCELLED ? &slow_pause : strand_local(&slow_disk);
     if (pause)
         strand_sleep(*pause);
     if (file->role == REFUSING)
@@ -211,49 +183,44 @@ static void *crawl_file(void *arg)
     return NULL;
 }
 
-static void *crawl_directory(void *arg);
+static void *crawl_directory(void *dir);
 
-/* A binding is inherited by what is spawned below it. */
-static strand spawn(strand_scope scope, struct node *node)
+/* Its files are slow, and those of the directories in it: children inherit the binding. */
+static void *crawl_late(void *dir)
 {
-    const strand_attr attr = {.size = sizeof attr, .name = strrchr(node->path, '/') + 1};
-    STRAND_LOCAL(&slow_disk, node->role == CANCELLED ? (void *)(intptr_t)&slow_pause : strand_local(&slow_disk));
-    return strand_spawn_with(scope, &attr, node->directory ? crawl_directory : crawl_file, node, 0);
+    STRAND_LOCAL(&slow_disk, &slow_pause);
+    STRAND_DEADLINE(strand_in(patience));
+    return crawl_directory(dir);
 }
 
-/* What is cut has to be known: so a directory is listed even if it is cut itself. */
-static void list_all(struct node *dir)
+static strand spawn(strand_scope scope, struct node *node)
+{
+    strand_fn *fn = !node->directory ? crawl_file : node->role == LATE ? crawl_late : crawl_directory;
+    return strand_spawn_with(scope, STRAND_ATTR(.name = strrchr(node->path, '/') + 1), fn, node, 0);
+}
+
+/* What is cut has to be known: a directory is listed even if it is cut itself. */
+static void list(struct node *dir)
 {
     STRAND_SHIELD;
     offload(list_directory, dir);
 }
 
-static void crawl_children(struct node *dir)
+static void *crawl_directory(void *arg)
 {
-    list_all(dir);
+    struct node *dir = arg;
+    list(dir);
     STRAND_SCOPE(scope);
     for (size_t i = 0; i < dir->count; i++)
         spawn(scope, dir->children[i]);
     strand_scope_join(scope);
-}
-
-static void *crawl_directory(void *arg)
-{
-    struct node *dir = arg;
-    if (dir->role == LATE) {
-        STRAND_LOCAL(&slow_disk, (void *)(intptr_t)&slow_pause);
-        STRAND_DEADLINE(strand_in(patience));
-        crawl_children(dir);
-    } else {
-        crawl_children(dir);
-    }
     return NULL;
 }
 
-/* ---- the root ------------------------------------------------------------------------------------------------------ */
+/* ---- the root ---------------------------------------------------------------------------------------------------- */
 
-/* The first of them that is a file or a directory, as asked, has no role yet, and is not hidden. */
-static struct node *cast(struct node *root, bool directory, enum role role)
+/* The first child without a role that is a directory, or a file, and not hidden. */
+static struct node *give_role(struct node *root, bool directory, enum role role)
 {
     for (size_t i = 0; i < root->count; i++) {
         struct node *node = root->children[i];
@@ -262,29 +229,31 @@ static struct node *cast(struct node *root, bool directory, enum role role)
             return node;
         }
     }
-    printf("there is no %s for the role of one that is %s\n", directory ? "directory" : "file",
-           role == LATE ? "late" : role == CANCELLED ? "cancelled" : "refusing");
+    printf("There is no %s to go wrong.\n", directory ? "subdirectory" : "file");
     return NULL;
+}
+
+static long long count_living(void)
+{
+    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats_get(&stats);
+    return (long long)stats.live;
 }
 
 static void print_tree(void)
 {
-    struct strand_stats stats = {.size = sizeof stats};
-    strand_stats_get(&stats);
-    printf("%" PRIu64 " strands are alive:\n\n", stats.live);
+    printf("%lld strands are alive:\n\n", count_living());
     fflush(stdout);
     strand_must(strand_dump(STDOUT_FILENO));
 }
 
-/* Join a child and say by what it ended, if by an exception. */
+/* Join a child, and say so if it ended by an exception. */
 static void join(const struct node *node)
 {
-    STRAND_TRY
-    {
+    STRAND_TRY {
         strand_join(node->strand);
     }
-    STRAND_CATCH(&STRAND_ERROR, e)
-    {
+    STRAND_CATCH(&STRAND_ERROR, e) {
         printf("\n%s was not finished:\n", node->path);
         fflush(stdout);
         strand_exception_print(e, STDOUT_FILENO);
@@ -292,15 +261,16 @@ static void join(const struct node *node)
     STRAND_END
 }
 
-/* A supervisor: failures of its children wait to be fetched, here by joining them, and interrupt nobody. */
-static void supervise(struct crawl *crawl)
+/* A supervisor: its children's failures wait until they are joined, and interrupt nobody. */
+static void *supervise(void *arg)
 {
+    struct crawl *crawl = arg;
     struct node *root = crawl->root, *cancelled = NULL;
-    list_all(root);
+    list(root);
     if (!crawl->whole) {
-        cast(root, true, LATE);
-        cast(root, false, REFUSING);
-        cancelled = cast(root, false, CANCELLED);
+        give_role(root, true, LATE);
+        give_role(root, false, REFUSING);
+        cancelled = give_role(root, false, CANCELLED);
     }
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
     for (size_t i = 0; i < root->count; i++)
@@ -311,23 +281,14 @@ static void supervise(struct crawl *crawl)
         strand_cancel(cancelled->strand, "one strand is to be cancelled");
     for (size_t i = 0; i < root->count; i++)
         join(root->children[i]);
-}
-
-static void *run(void *arg)
-{
-    struct crawl *crawl = arg;
-    struct strand_stats stats = {.size = sizeof stats};
-    supervise(crawl);
-    strand_stats_get(&stats);
-    crawl->live = stats.live - 1;
+    crawl->live = count_living() - 1;
     return NULL;
 }
 
-/* ---- the account, when all strands have ended ------------------------------------------------------------------------ */
+/* ---- the account, after all strands have ended ------------------------------------------------------------------- */
 
 struct account {
-    size_t files, counted, cut;
-    uint64_t words;
+    long long files, counted, cut, words;
     bool in_word;
     FILE *names; /* of the files that were counted, each with a NUL */
 };
@@ -336,11 +297,9 @@ static void add_up(struct account *account, const struct node *node)
 {
     for (size_t i = 0; i < node->count; i++)
         add_up(account, node->children[i]);
-    if (node->directory)
-        return;
-    account->files++;
-    account->cut += node->state == CUT;
-    if (node->state != COUNTED)
+    account->files += !node->directory;
+    account->cut += !node->directory && node->state == CUT;
+    if (node->directory || node->state != COUNTED)
         return;
     account->counted++;
     account->words += node->words - (account->in_word && node->begins);
@@ -348,16 +307,22 @@ static void add_up(struct account *account, const struct node *node)
     fwrite(node->path, 1, strlen(node->path) + 1, account->names);
 }
 
-/* The number that a shell command prints; UINT64_MAX if it fails. */
-static uint64_t number_from(const char *command)
+/* The number that a shell command prints, or -1. */
+static long long number_from(const char *command)
 {
-    uint64_t number = UINT64_MAX;
+    long long number = -1;
     FILE *output = popen(command, "r");
-    bool told = output && fscanf(output, "%" SCNu64, &number) == 1;
-    return output && pclose(output) == 0 && told ? number : UINT64_MAX;
+    if (!output)
+        return -1;
+    if (fscanf(output, "%lld", &number) != 1)
+        number = -1;
+    return pclose(output) == 0 ? number : -1;
 }
 
-/* Whether everything is accounted for, and the words are as many as wc counts in the same files. */
+#define FIND "find . -path ./.git -prune -o -path ./build -prune -o -type f -print0"
+#define COUNT "xargs -0 cat | LC_ALL=C wc -w"
+
+/* Whether every file is accounted for, and wc counts as many words in those that were not cut. */
 static bool settle(const struct crawl *crawl)
 {
     char command[128];
@@ -367,19 +332,20 @@ static bool settle(const struct crawl *crawl)
         return false;
     }
     add_up(&account, crawl->root);
-    rewind(account.names); /* flushes, too */
+    rewind(account.names); /* writes out what is buffered, too */
     snprintf(command, sizeof command, "<&%d " COUNT, fileno(account.names));
-    uint64_t by_wc = number_from(command);
+    long long by_wc = number_from(command), lost = account.files - account.counted - account.cut;
     fclose(account.names);
-    size_t lost = account.files - account.counted - account.cut;
-    printf("\nwc counts %" PRIu64 " words in the %zu files that were not cut; in all of them: " FIND " | " COUNT "\n", by_wc,
-           account.counted);
-    printf("demo: files=%zu words=%" PRIu64 " cut=%zu lost=%zu live=%" PRIu64 "\n", account.files, account.words, account.cut,
+    printf(
+        "\nwc counts %lld words in the %lld files that were not cut. Were all of them counted, the command would be:\n",
+        by_wc, account.counted);
+    printf("cd %s && " FIND " | " COUNT "\n", crawl->directory);
+    printf("demo: files=%lld words=%lld cut=%lld lost=%lld live=%lld\n", account.files, account.words, account.cut,
            lost, crawl->live);
-    return account.words == by_wc && !lost && !crawl->live;
+    return account.words == by_wc && lost == 0 && crawl->live == 0;
 }
 
-/* ---- the command line ------------------------------------------------------------------------------------------------ */
+/* ---- the command line -------------------------------------------------------------------------------------------- */
 
 static const char usage[] = "usage: crawl [OPTION]... [DIRECTORY]\n"
                             "Count the words of all files below DIRECTORY (.), but for its .git and build.\n\n"
@@ -388,14 +354,9 @@ static const char usage[] = "usage: crawl [OPTION]... [DIRECTORY]\n"
                             "  --whole           nothing is late, cancelled or refused\n"
                             "  --help            print this\n";
 
-__attribute__((noreturn, format(printf, 1, 2))) static void reject(const char *format, ...)
+__attribute__((noreturn)) static void reject(const char *what, const char *why)
 {
-    va_list args;
-    va_start(args, format);
-    fputs("crawl: ", stderr);
-    vfprintf(stderr, format, args);
-    fputs("; try crawl --help\n", stderr);
-    va_end(args);
+    fprintf(stderr, "crawl: %s: %s; see crawl --help\n", what, why);
     exit(2);
 }
 
@@ -404,51 +365,49 @@ static int threads_from(const char *text)
     char *end;
     long threads = strtol(text, &end, 10);
     if (*end || end == text || threads < 1 || threads > 1024)
-        reject("'%s' is no number of threads from 1 to 1024", text);
+        reject(text, "not a number of threads from 1 to 1024");
     return (int)threads;
 }
 
-static struct crawl parse(int argc, char **argv)
+static void parse(struct crawl *crawl, int argc, char **argv)
 {
-    enum { THREADS = 't', SCHEDULER = 's', WHOLE = 'w', HELP = 'h' };
-    static const struct option options[] = {{"threads", required_argument, NULL, THREADS},
-                                            {"scheduler", required_argument, NULL, SCHEDULER},
-                                            {"whole", no_argument, NULL, WHOLE},
-                                            {"help", no_argument, NULL, HELP},
+    static const struct option options[] = {{"threads", required_argument, NULL, 't'},
+                                            {"scheduler", required_argument, NULL, 's'},
+                                            {"whole", no_argument, NULL, 'w'},
+                                            {"help", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    struct crawl crawl = {.threads = STRAND_THREADS_ALLOWED};
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (option == THREADS) {
-            crawl.threads = threads_from(optarg);
-        } else if (option == SCHEDULER) {
-            crawl.scheduler = optarg;
-        } else if (option == WHOLE) {
-            crawl.whole = true;
-        } else if (option == HELP) {
-            fputs(usage, stdout);
-            exit(0);
-        } else {
-            reject("that is not understood");
-        }
+        if (option == 't')
+            crawl->threads = threads_from(optarg);
+        else if (option == 's')
+            crawl->scheduler = optarg;
+        else if (option == 'w')
+            crawl->whole = true;
+        else if (option == 'h')
+            exit(fputs(usage, stdout) < 0);
+        else
+            exit(2); /* getopt_long has said why */
     }
-    if (crawl.scheduler && strcmp(crawl.scheduler, "stealing") != 0 && strcmp(crawl.scheduler, "global") != 0)
-        reject("there is no scheduler '%s'", crawl.scheduler);
+    if (strcmp(crawl->scheduler, "stealing") && strcmp(crawl->scheduler, "global"))
+        reject(crawl->scheduler, "no scheduler has that name");
     if (argc - optind > 1)
-        reject("one directory at a time");
-    if (optind < argc && chdir(argv[optind]) < 0)
-        reject("%s: %s", argv[optind], strerror(errno));
-    return crawl;
+        reject(argv[optind + 1], "there may be one directory only");
+    if (optind < argc)
+        crawl->directory = argv[optind];
+    if (chdir(crawl->directory) < 0)
+        reject(crawl->directory, strerror(errno));
 }
 
 int main(int argc, char **argv)
 {
-    struct crawl crawl = parse(argc, argv);
+    struct crawl crawl = {.directory = ".", .scheduler = "stealing", .threads = STRAND_THREADS_ALLOWED};
+    parse(&crawl, argc, argv);
     crawl.unprintable = number_from("printf '\\377' | LC_ALL=C wc -w") == 1;
     crawl.root = node_new(&crawl, "", ".");
     if (!crawl.root)
-        reject("there is no memory");
+        return EXIT_FAILURE;
     crawl.root->directory = true;
-    strand_run(STRAND_OPTIONS(.threads = crawl.threads, .scheduler = crawl.scheduler), run, &crawl);
+    strand_run(STRAND_OPTIONS(.threads = crawl.threads, .scheduler = crawl.scheduler), supervise, &crawl);
     bool settled = settle(&crawl);
     node_free(crawl.root);
     return settled ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # usage: tools/run-tests.sh PROGRAM...
 #
-# Runs test programs, JOBS at a time, and prints a line for each run; of those that fail, all that they wrote. What a
+# Runs test programs, JOBS at a time, and prints a line for each run; of those that fail, what they wrote. What a
 # program is for is said by the name of its folder:
 #
 #   unit     runs once
@@ -76,8 +76,8 @@ report()
         printf ' %6d.%02d s\n' $(($4 / 1000)) $(($4 % 1000 / 10))
         if [ "$verdict" = FAILED ]; then
             [ "$3" -ne 124 ] || echo "       not ended after $LIMIT s"
-            echo "---- exit status $3; what it wrote:"
-            cat "$log"
+            echo "---- exit status $3; what it wrote, but for what each seed says of itself:"
+            grep -v '^libstrand: seed [0-9]*, schedule' "$log"
             echo "----"
         fi
     } 9>"$SCRATCH/lock"
@@ -152,7 +152,8 @@ fi
 seeds=${SEEDS:-$seeds}
 export STRAND_TEST_SCALE="${SCALE:-$scale}" LIMIT="${LIMIT:-300}"
 export ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS-}" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS-}"
-export TSAN_OPTIONS="halt_on_error=1:external_symbolizer_path=$(command -v addr2line):${TSAN_OPTIONS-}"
+TSAN_OPTIONS="halt_on_error=1:external_symbolizer_path=$(command -v addr2line):${TSAN_OPTIONS-}"
+export TSAN_OPTIONS
 SCRATCH=$(mktemp -d) || exit 1
 export SCRATCH
 trap 'rm -rf "$SCRATCH"' EXIT

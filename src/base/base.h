@@ -12,6 +12,19 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define NOINLINE __attribute__((noinline))
 #define COLD __attribute__((noinline, cold))
+/* Inline functions on data that belongs to a thread, not to the strand that runs on it: TSan does not look into them,
+ * since strands follow each other there without an order that it could see. What order there is, is announced by hand.
+ */
+#if !defined(STRAND_TSAN)
+#define OWN_INLINE static inline
+#define OWN_INLINE_ALWAYS static inline __attribute__((always_inline))
+#elif defined(__clang__)
+#define OWN_INLINE static __attribute__((noinline, unused, disable_sanitizer_instrumentation))
+#define OWN_INLINE_ALWAYS OWN_INLINE
+#else
+#define OWN_INLINE static __attribute__((noinline, unused, no_sanitize("thread")))
+#define OWN_INLINE_ALWAYS OWN_INLINE
+#endif
 #define CACHE_LINE 64
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 

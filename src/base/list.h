@@ -10,17 +10,17 @@ struct link {
     struct link *next, *prev;
 };
 
-static inline void list_init(struct link *head)
+static inline __attribute__((always_inline)) void list_init(struct link *head)
 {
     head->next = head->prev = head;
 }
 
-static inline bool list_empty(const struct link *head)
+static inline __attribute__((always_inline)) bool list_empty(const struct link *head)
 {
     return head->next == head;
 }
 
-static inline void list_insert_(struct link *prev, struct link *next, struct link *link)
+static inline __attribute__((always_inline)) void list_insert_(struct link *prev, struct link *next, struct link *link)
 {
     link->prev = prev;
     link->next = next;
@@ -28,24 +28,24 @@ static inline void list_insert_(struct link *prev, struct link *next, struct lin
     next->prev = link;
 }
 
-static inline void list_push_front(struct link *head, struct link *link)
+static inline __attribute__((always_inline)) void list_push_front(struct link *head, struct link *link)
 {
     list_insert_(head, head->next, link);
 }
 
-static inline void list_push_back(struct link *head, struct link *link)
+static inline __attribute__((always_inline)) void list_push_back(struct link *head, struct link *link)
 {
     list_insert_(head->prev, head, link);
 }
 
-static inline void list_remove(struct link *link)
+static inline __attribute__((always_inline)) void list_remove(struct link *link)
 {
     link->prev->next = link->next;
     link->next->prev = link->prev;
     link->next = NULL;
 }
 
-static inline struct link *list_pop_front(struct link *head)
+static inline __attribute__((always_inline)) struct link *list_pop_front(struct link *head)
 {
     struct link *link = head->next;
     if (link == head)
@@ -54,7 +54,7 @@ static inline struct link *list_pop_front(struct link *head)
     return link;
 }
 
-static inline struct link *list_pop_back(struct link *head)
+static inline __attribute__((always_inline)) struct link *list_pop_back(struct link *head)
 {
     struct link *link = head->prev;
     if (link == head)

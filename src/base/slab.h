@@ -56,7 +56,7 @@ void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *
 enum { SLAB_BATCH = 64, SLAB_KEEP = 4 * SLAB_BATCH };
 
 /* NULL: no memory. */
-static inline void *slab_get(struct slab_cache *cache)
+OWN_INLINE void *slab_get(struct slab_cache *cache)
 {
     if (UNLIKELY(!cache->free) && slab_refill_(cache) < 0)
         return NULL;
@@ -66,7 +66,7 @@ static inline void *slab_get(struct slab_cache *cache)
     return object;
 }
 
-static inline void slab_put(struct slab_cache *cache, void *memory)
+OWN_INLINE void slab_put(struct slab_cache *cache, void *memory)
 {
     struct slab_object *object = memory;
     object->next = cache->free;

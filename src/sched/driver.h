@@ -7,13 +7,13 @@
 
 #include "sched.h"
 
-static inline int64_t driver_now(struct subprocess *sub)
+OWN_INLINE int64_t driver_now(struct subprocess *sub)
 {
     return UNLIKELY(sub->driver != NULL) ? sub->driver->now(sub) : arch_clock_ns();
 }
 
 /* In a spin loop: let whoever is waited for go on. */
-static inline void driver_relax(struct thread *thread)
+OWN_INLINE void driver_relax(struct thread *thread)
 {
     if (UNLIKELY(thread && thread->driver))
         thread->driver->relax(thread);
@@ -22,14 +22,14 @@ static inline void driver_relax(struct thread *thread)
 }
 
 /* A suspension: under a seed, any thread may be the next to take a step. */
-static inline void driver_point(struct thread *thread)
+OWN_INLINE void driver_point(struct thread *thread)
 {
     if (UNLIKELY(thread->driver != NULL))
         thread->driver->point(thread);
 }
 
 /* A number in [0, n): chance in an ordinary run, the seed's choice in a seeded one. */
-static inline uint32_t driver_choose(struct thread *thread, uint32_t n)
+OWN_INLINE uint32_t driver_choose(struct thread *thread, uint32_t n)
 {
     return UNLIKELY(thread->driver != NULL) ? thread->driver->choose(thread, n) : rng_below(&thread->rng, n);
 }
@@ -39,14 +39,16 @@ void driver_sleep(struct thread *thread, int64_t deadline);
 void driver_wake(struct thread *thread);
 
 /* Locks that are held for a few instructions; `shared` says whether there is anybody to exclude. */
-static inline void spin_lock(atomic_flag *lock, struct thread *thread)
+OWN_INLINE void spin_lock(atomic_flag *lock, struct thread *thread)
 {
     while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire))
         driver_relax(thread);
+    arch_note_acquire(lock);
 }
 
-static inline void spin_unlock(atomic_flag *lock)
+OWN_INLINE void spin_unlock(atomic_flag *lock)
 {
+    arch_note_release(lock);
     atomic_flag_clear_explicit(lock, memory_order_release);
 }
 

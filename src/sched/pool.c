@@ -56,7 +56,7 @@ int pool_open(struct subprocess *sub, struct pool *pool, const struct scheduler 
     pool->scheduler = scheduler;
     pool->spin_ns = spin_ns;
     pool->busy = count;
-    sub->shared = count > 1;
+    sub->shared = count > 1 || ARCH_NOTES_SEPARATE; /* what orders strands is to be seen by TSan */
     list_init(&pool->sleepers);
     runq_open(&pool->global);
     timers_open(&pool->timers);

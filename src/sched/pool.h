@@ -35,7 +35,7 @@ void pool_stand_still(struct thread *thread);
 void pool_kick_(struct thread *thread, struct pool *pool);
 
 /* There is one more fibre in a queue that others can take from. */
-static inline void pool_notify(struct thread *thread)
+OWN_INLINE void pool_notify(struct thread *thread)
 {
     struct pool *pool = thread->pool;
     if (UNLIKELY(atomic_load_explicit(&pool->kick, memory_order_relaxed) & (KICK_PUSH | KICK_SLEEPER)))

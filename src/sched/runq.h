@@ -25,7 +25,7 @@
 
 void runq_enter_slow_(struct thread *owner, struct runq *queue);
 
-static inline void runq_enter(struct thread *owner, struct runq *queue)
+OWN_INLINE void runq_enter(struct thread *owner, struct runq *queue)
 {
     if (!owner->shared)
         return;
@@ -38,7 +38,7 @@ static inline void runq_enter(struct thread *owner, struct runq *queue)
         runq_enter_slow_(owner, queue);
 }
 
-static inline void runq_leave(struct thread *owner, struct runq *queue)
+OWN_INLINE void runq_leave(struct thread *owner, struct runq *queue)
 {
     if (owner->shared)
         atomic_store_explicit(&queue->busy, 0, memory_order_release);
@@ -49,28 +49,28 @@ void runq_open(struct runq *queue);
 bool runq_break_in(struct thread *thief, struct runq *queue);
 void runq_break_out(struct runq *queue);
 
-static inline void runq_count(struct runq *queue, int32_t change)
+OWN_INLINE void runq_count(struct runq *queue, int32_t change)
 {
     uint32_t count = atomic_load_explicit(&queue->count, memory_order_relaxed);
     atomic_store_explicit(&queue->count, count + (uint32_t)change, memory_order_relaxed);
 }
 
 /* The three below: inside only. */
-static inline void runq_append(struct runq *queue, struct link *list, struct fibre *fibre)
+OWN_INLINE void runq_append(struct runq *queue, struct link *list, struct fibre *fibre)
 {
     atomic_store_explicit(&fibre->in, queue, memory_order_relaxed);
     list_push_back(list, &fibre->queued);
     runq_count(queue, 1);
 }
 
-static inline void runq_prepend(struct runq *queue, struct link *list, struct fibre *fibre)
+OWN_INLINE void runq_prepend(struct runq *queue, struct link *list, struct fibre *fibre)
 {
     atomic_store_explicit(&fibre->in, queue, memory_order_relaxed);
     list_push_front(list, &fibre->queued);
     runq_count(queue, 1);
 }
 
-static inline struct fibre *runq_first(struct runq *queue, struct link *list)
+OWN_INLINE struct fibre *runq_first(struct runq *queue, struct link *list)
 {
     struct link *link = list_pop_front(list);
     if (!link)
@@ -86,7 +86,7 @@ void runq_post(struct runq *queue, struct fibre *fibre);
 /* All of the inbox, in order, into `list`; whoever empties it owns them. */
 bool runq_take_inbox(struct runq *queue, struct link *list);
 
-static inline bool runq_has_mail(struct runq *queue)
+OWN_INLINE bool runq_has_mail(struct runq *queue)
 {
     return atomic_load_explicit(&queue->inbox, memory_order_relaxed) != NULL;
 }

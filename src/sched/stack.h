@@ -16,7 +16,7 @@ size_t stack_round(size_t size);
 int stack_get_slow_(struct thread *thread, size_t size, struct stack **out);
 void stack_put_slow_(struct thread *thread, struct stack *stack);
 
-static inline int stack_get(struct thread *thread, size_t size, struct stack **out)
+OWN_INLINE int stack_get(struct thread *thread, size_t size, struct stack **out)
 {
     struct stack *stack = thread->stacks.free;
     if (LIKELY(stack && stack->size == size)) {
@@ -30,7 +30,7 @@ static inline int stack_get(struct thread *thread, size_t size, struct stack **o
 
 enum { STACKS_KEPT = 1024 };
 
-static inline void stack_put(struct thread *thread, struct stack *stack, size_t usual)
+OWN_INLINE void stack_put(struct thread *thread, struct stack *stack, size_t usual)
 {
     if (LIKELY(stack->size == usual && thread->stacks.count < STACKS_KEPT)) {
         stack->next = thread->stacks.free;

@@ -10,7 +10,7 @@
 #include "runq.h"
 
 /* What was in the slot gives way to something newer. Inside. */
-static inline void stealing_displace(struct runq *queue, struct fibre *fibre)
+OWN_INLINE void stealing_displace(struct runq *queue, struct fibre *fibre)
 {
     if (fibre->stack)
         runq_append(queue, &queue->ready, fibre);
@@ -18,8 +18,7 @@ static inline void stealing_displace(struct runq *queue, struct fibre *fibre)
         runq_prepend(queue, &queue->young, fibre);
 }
 
-static inline __attribute__((always_inline)) void stealing_push(struct thread *thread, struct fibre *fibre,
-                                                                enum push how)
+OWN_INLINE_ALWAYS void stealing_push(struct thread *thread, struct fibre *fibre, enum push how)
 {
     struct runq *queue = &thread->runq;
     runq_enter(thread, queue);
@@ -42,7 +41,7 @@ static inline __attribute__((always_inline)) void stealing_push(struct thread *t
 
 struct fibre *stealing_pick_slow_(struct thread *thread);
 
-static inline __attribute__((always_inline)) struct fibre *stealing_pick(struct thread *thread)
+OWN_INLINE_ALWAYS struct fibre *stealing_pick(struct thread *thread)
 {
     struct runq *queue = &thread->runq;
     if (UNLIKELY(thread->fair || thread->driver))
@@ -59,7 +58,7 @@ static inline __attribute__((always_inline)) struct fibre *stealing_pick(struct 
     return LIKELY(fibre != NULL) || !runq_has_mail(queue) ? fibre : stealing_pick_slow_(thread);
 }
 
-static inline __attribute__((always_inline)) bool stealing_take(struct thread *thread, struct fibre *fibre)
+OWN_INLINE_ALWAYS bool stealing_take(struct thread *thread, struct fibre *fibre)
 {
     struct runq *queue = &thread->runq;
     runq_enter(thread, queue);

@@ -14,7 +14,7 @@ void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_n
 int thread_give_stack_(struct thread *thread, struct fibre *to);
 
 /* What the one that was left has to have done for it, on the stack that was switched to. */
-static inline __attribute__((always_inline)) void switch_arrive(struct thread *thread, arch_context from)
+OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
 {
     enum after after = thread->after;
     if (LIKELY(after <= AFTER_YIELD)) {
@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) void switch_arrive(struct thread *t
 }
 
 /* The context that `to` starts or goes on with; NULL if it can't start. */
-static inline __attribute__((always_inline)) arch_context switch_context(struct thread *thread, struct fibre *to)
+OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibre *to)
 {
     to->home = thread;
     struct stack *stack = to->stack;
@@ -57,8 +57,7 @@ static inline __attribute__((always_inline)) arch_context switch_context(struct 
 }
 
 /* Leave the stack of `from` for the fibre `to`, or for the loop if it is NULL or can't start. */
-static inline __attribute__((always_inline)) struct thread *switch_jump(struct thread *thread, struct arch_note *from,
-                                                                        struct fibre *to)
+OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_note *from, struct fibre *to)
 {
     arch_context context = to ? switch_context(thread, to) : thread->loop;
     if (UNLIKELY(!context)) {
@@ -78,8 +77,7 @@ static inline __attribute__((always_inline)) struct thread *switch_jump(struct t
     return transfer.data;
 }
 
-static inline __attribute__((always_inline)) struct thread *switch_leave(struct thread *thread, struct fibre *to,
-                                                                         enum after after)
+OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibre *to, enum after after)
 {
     struct fibre *from = thread->current;
     if (UNLIKELY(thread->odd))
@@ -90,13 +88,13 @@ static inline __attribute__((always_inline)) struct thread *switch_leave(struct 
 }
 
 /* thread_park, with the fibre to run next, which the caller has taken out of its queue. */
-static inline struct thread *switch_to(struct thread *thread, struct fibre *to)
+OWN_INLINE struct thread *switch_to(struct thread *thread, struct fibre *to)
 {
     return switch_leave(thread, to, AFTER_PARK);
 }
 
 /* The strand of `next`, which has not started, runs on this very stack. */
-static inline void switch_reuse(struct thread *thread, struct fibre *next, struct stack *stack)
+OWN_INLINE void switch_reuse(struct thread *thread, struct fibre *next, struct stack *stack)
 {
     next->stack = stack;
     next->home = thread;
@@ -112,7 +110,7 @@ struct fibre *thread_pick_after_end_(struct thread *thread);
 
 /* After a strand's end, on its stack: go on with something else. Returns when this stack has a new strand to run: at
  * once, if the next one has not started and fits, or later, on whatever thread takes the stack from a cache. */
-static inline struct thread *switch_serve_next(struct thread *thread)
+OWN_INLINE struct thread *switch_serve_next(struct thread *thread)
 {
     struct stack *stack = thread->dead;
     struct fibre *next = thread->next;

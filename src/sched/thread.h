@@ -35,25 +35,32 @@ void thread_detach_oddly_(struct thread *thread);
 
 /* The current fibre's strand is about to end and to let go of its control block; its stack is in use until the switch.
  */
-static inline void thread_detach(struct thread *thread)
+OWN_INLINE void thread_detach(struct thread *thread)
 {
     if (UNLIKELY(thread->odd))
         thread_detach_oddly_(thread);
+    arch_note_release(thread->sub);
     thread->dead_note = thread->current->note;
     thread->dead = thread->current->stack;
     thread->current = NULL;
 }
 
+/* After the end of the strand that ran here, this fibre runs next, in its place. */
+OWN_INLINE void thread_go_on_with(struct thread *thread, struct fibre *fibre)
+{
+    thread->next = fibre;
+}
+
 void thread_tick_(struct thread *thread);
 
 /* At every operation that may block, and every switch. */
-static inline void thread_tick(struct thread *thread)
+OWN_INLINE void thread_tick(struct thread *thread)
 {
     if (UNLIKELY(--thread->ticks <= 0))
         thread_tick_(thread);
 }
 
-static inline __attribute__((always_inline)) void thread_push(struct thread *thread, struct fibre *fibre, enum push how)
+OWN_INLINE_ALWAYS void thread_push(struct thread *thread, struct fibre *fibre, enum push how)
 {
     if (LIKELY(thread->stealing))
         stealing_push(thread, fibre, how);
@@ -61,18 +68,18 @@ static inline __attribute__((always_inline)) void thread_push(struct thread *thr
         thread->pool->scheduler->push(thread, fibre, how);
 }
 
-static inline struct fibre *thread_pick(struct thread *thread)
+OWN_INLINE struct fibre *thread_pick(struct thread *thread)
 {
     return LIKELY(thread->stealing) ? stealing_pick(thread) : thread->pool->scheduler->pick(thread);
 }
 
-static inline bool thread_take(struct thread *thread, struct fibre *fibre)
+OWN_INLINE bool thread_take(struct thread *thread, struct fibre *fibre)
 {
     return LIKELY(thread->stealing) ? stealing_take(thread, fibre) : thread->pool->scheduler->take(thread, fibre);
 }
 
 /* A fibre that was claimed by the strand that runs here (or by a timer or post: woken by nobody's strand). */
-static inline void thread_ready(struct thread *thread, struct fibre *fibre)
+OWN_INLINE void thread_ready(struct thread *thread, struct fibre *fibre)
 {
     if (LIKELY(fibre->pool == thread->pool))
         thread_push(thread, fibre, PUSH_WOKEN);

@@ -17,7 +17,7 @@ bool timer_stop(struct thread *thread, struct pool *pool, struct timer *timer);
 /* Fire what is due at `now` and make runnable what that wakes, from this thread. Returns how many fired. */
 int timers_fire(struct thread *thread, struct pool *pool, int64_t now);
 
-static inline int64_t timers_next(struct timers *timers)
+OWN_INLINE int64_t timers_next(struct timers *timers)
 {
     return atomic_load_explicit(&timers->next, memory_order_relaxed);
 }

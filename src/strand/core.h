@@ -240,7 +240,7 @@ static inline struct runtime *runtime_of(struct thread *thread)
     return (struct runtime *)thread->sub;
 }
 
-static inline struct cb *current_of(struct thread *thread)
+OWN_INLINE struct cb *current_of(struct thread *thread)
 {
     return cb_of(thread->current->active);
 }
@@ -253,7 +253,7 @@ static inline struct thread *must_be_strand(const char *function)
     return LIKELY(thread && thread->current) ? thread : must_thread_(function);
 }
 
-static inline uint64_t next_serial(struct worker *worker)
+OWN_INLINE uint64_t next_serial(struct worker *worker)
 {
     if (UNLIKELY(!worker->serials)) {
         worker->serial = arch_serials(SERIAL_BATCH);
@@ -261,6 +261,17 @@ static inline uint64_t next_serial(struct worker *worker)
     }
     worker->serials--;
     return worker->serial++;
+}
+
+/* Counted by the thread that does it; added up by whoever asks. */
+OWN_INLINE void count_spawned(struct thread *thread)
+{
+    worker_of(thread)->spawned++;
+}
+
+OWN_INLINE void count_ended(struct thread *thread)
+{
+    worker_of(thread)->ended++;
 }
 
 /* ---- compare-and-swap that knows whether there is anybody to compete with -------------------------------- */

@@ -198,7 +198,7 @@ COLD void end_publish_slowly(struct thread *thread, struct cb *c)
 
 static void count_out(struct thread *thread, struct cb *c)
 {
-    worker_of(thread)->ended++;
+    count_ended(thread);
     if (c->counted)
         atomic_fetch_sub_explicit(&runtime_of(thread)->live, 1, memory_order_relaxed);
 }

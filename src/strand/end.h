@@ -70,7 +70,7 @@ static inline void end_wake(struct thread *thread, uintptr_t ends)
     bool claimed = wait_claim(waiter, node->epoch, WAIT_WON, thread->shared);
     atomic_store_explicit(&node->linked, 0, memory_order_release); /* [E2] */
     if (LIKELY(claimed))
-        thread->next = waiter->member.fibre;
+        thread_go_on_with(thread, waiter->member.fibre);
 }
 
 static inline void end_strand(struct thread *thread, struct cb *c)
@@ -81,7 +81,7 @@ static inline void end_strand(struct thread *thread, struct cb *c)
         return;
     }
     c->outcome = OUTCOME_VALUE;
-    worker_of(thread)->ended++;
+    count_ended(thread);
     thread_detach(thread);
     arch_note_release(c);
     while (UNLIKELY(!swap_ends(&c->ends, &ends, ENDS_OVER, thread->shared))) {

@@ -10,7 +10,12 @@
 
 enum { RESERVE_LEAST = 4, RESERVE_MOST = 16 };
 
-static strand_exception *pop(struct worker *worker)
+OWN_INLINE uint32_t kept(struct worker *worker)
+{
+    return worker->exceptions_count;
+}
+
+OWN_INLINE strand_exception *pop(struct worker *worker)
 {
     strand_exception *e = worker->exceptions;
     worker->exceptions = e->next;
@@ -19,7 +24,7 @@ static strand_exception *pop(struct worker *worker)
     return e;
 }
 
-static void push(struct worker *worker, strand_exception *e)
+OWN_INLINE void push(struct worker *worker, strand_exception *e)
 {
     arch_note_release(e);
     e->next = worker->exceptions;
@@ -27,7 +32,7 @@ static void push(struct worker *worker, strand_exception *e)
     worker->exceptions_count++;
 }
 
-static struct worker *here(void)
+OWN_INLINE struct worker *here(void)
 {
     struct thread *thread = thread_self();
     return thread ? worker_of(thread) : NULL;
@@ -36,12 +41,12 @@ static struct worker *here(void)
 strand_exception *exception_alloc(void)
 {
     struct worker *worker = here();
-    if (worker && worker->exceptions_count > RESERVE_LEAST)
+    if (worker && kept(worker) > RESERVE_LEAST)
         return pop(worker);
     strand_exception *e = malloc(sizeof *e);
     if (e)
         return e;
-    if (worker && worker->exceptions)
+    if (worker && kept(worker))
         return pop(worker);
     static const char text[] = "libstrand: no memory, not even for an exception; the program ends\n";
     arch_write(2, text, sizeof text - 1);
@@ -51,7 +56,7 @@ strand_exception *exception_alloc(void)
 void exception_free(strand_exception *e)
 {
     struct worker *worker = here();
-    if (worker && worker->exceptions_count < RESERVE_MOST)
+    if (worker && kept(worker) < RESERVE_MOST)
         push(worker, e);
     else
         free(e);
@@ -59,7 +64,7 @@ void exception_free(strand_exception *e)
 
 int exception_reserve_open(struct worker *worker)
 {
-    while (worker->exceptions_count < RESERVE_LEAST) {
+    while (kept(worker) < RESERVE_LEAST) {
         strand_exception *e = malloc(sizeof *e);
         if (!e)
             return -1;
@@ -70,6 +75,6 @@ int exception_reserve_open(struct worker *worker)
 
 void exception_reserve_close(struct worker *worker)
 {
-    while (worker->exceptions)
+    while (kept(worker))
         free(pop(worker));
 }

@@ -131,7 +131,7 @@ static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const ch
     root->own.stack_size = runtime->sub.stacks.usual;
     runtime->root = root;
     atomic_init(&runtime->live, 1);
-    worker_of(first)->spawned++;
+    count_spawned(first);
     arch_note_release(root);
     return 0;
 }

@@ -21,18 +21,18 @@ struct batch {
     struct link fibres;
 };
 
-static inline void batch_init(struct batch *batch)
+OWN_INLINE void batch_init(struct batch *batch)
 {
     list_init(&batch->fibres);
 }
 
-static inline void batch_add(struct batch *batch, struct fibre *fibre)
+OWN_INLINE void batch_add(struct batch *batch, struct fibre *fibre)
 {
     if (fibre)
         list_push_back(&batch->fibres, &fibre->queued);
 }
 
-static inline void batch_deliver(struct thread *thread, struct batch *batch)
+OWN_INLINE void batch_deliver(struct thread *thread, struct batch *batch)
 {
     struct link *link;
     while ((link = list_pop_front(&batch->fibres)))
@@ -67,7 +67,7 @@ static inline void scope_unlock_children(struct thread *thread, struct scope *sc
 /* Under the lock of the children. */
 static inline void scope_anchor(struct scope *scope, struct cb *child)
 {
-    child->anchor = scope;
+    __atomic_store_n(&child->anchor, scope, __ATOMIC_RELAXED);
     list_push_back(&scope->children, &child->sibling);
     scope->count++;
 }

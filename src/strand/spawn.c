@@ -211,7 +211,7 @@ static inline __attribute__((always_inline)) int spawn(struct thread *thread, st
             unmake(thread, c);
     }
     if (LIKELY(!error)) {
-        worker_of(thread)->spawned++;
+        count_spawned(thread);
         arch_note_release(c);
         thread_push(thread, &c->own, PUSH_NEW);
     }

@@ -31,7 +31,10 @@ struct Leaving {
     explicit Leaving(const char *text) : name(text) {}
     Leaving(const Leaving &) = delete;
     Leaving &operator=(const Leaving &) = delete;
-    ~Leaving() { test_log("%s", name); }
+    ~Leaving()
+    {
+        test_log("%s", name);
+    }
 };
 
 struct Blocking {
@@ -355,14 +358,26 @@ void leave_a_failed_scope_by_a_std_exception()
     throw std::runtime_error("foreign");
 }
 
-TEST_INSIDE(a_scope_with_a_failed_child_that_is_left_by_a_cxx_exception_does_not_throw)
+void *catch_what_left_a_failed_scope(void *arg)
 {
     try {
         leave_a_failed_scope_by_a_std_exception();
     } catch (const std::runtime_error &e) {
         test_log("%s", e.what());
     }
+    return arg;
+}
+
+TEST(a_scope_with_a_failed_child_that_is_left_by_a_cxx_exception_logs_the_failure_and_does_not_throw)
+{
+    static char message[4096];
+    message[0] = 0;
+    strand_options options = test_options();
+    options.on_log = [](const char *text, void *arg) { snprintf(static_cast<char *>(arg), 4096, "%s", text); };
+    options.hook_arg = message;
+    strand_run(&options, catch_what_left_a_failed_scope, nullptr);
     CHECK_LOG("inner foreign");
+    CHECK_CONTAINS(message, "hard");
 }
 
 void leave_blocks_by_a_std_exception()

@@ -206,6 +206,28 @@ TEST_INSIDE(a_failure_that_is_caught_outside_of_its_scope_leaves_the_scopes_arou
     CHECK_LOG("caught");
 }
 
+static void *fail_in_both(void *unused)
+{
+    strand child;
+    STRAND_SCOPE(outer);
+    {
+        STRAND_SHIELD;
+        strand_wait(strand_spawn(outer, test_throw2, "outer"));
+    }
+    STRAND_SCOPE(inner);
+    test_spawn_failed(inner, &child, 1);
+    strand_checkpoint();
+    return unused;
+}
+
+TEST_INSIDE(of_failures_in_two_scopes_the_outer_one_counts_and_the_inner_one_is_suppressed_in_it)
+{
+    strand_exception *e = strand_try(fail_in_both, NULL, NULL);
+    CHECK_KIND(e, &TEST_ERROR2);
+    CHECK_EQ(test_count_kind(e, &TEST_ERROR), 1);
+    strand_exception_release(e);
+}
+
 static void *fail_below(void *depth)
 {
     STRAND_SCOPE(s);

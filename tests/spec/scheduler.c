@@ -8,7 +8,7 @@
 #include "strand/pool.h"
 
 static const char *const schedulers[] = {"stealing", "global"};
-#define EACH_SCHEDULER(i) for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++)
+enum { SCHEDULERS = sizeof schedulers / sizeof *schedulers };
 
 static void *run_with(const char *scheduler, int threads, strand_fn *fn, void *arg)
 {
@@ -28,7 +28,7 @@ static void *return_arg(void *arg)
 TEST(each_scheduler_can_be_chosen_by_its_name)
 {
     int x = 0;
-    EACH_SCHEDULER(i)
+    for (int i = 0; i < SCHEDULERS; i++)
         CHECK_PTR(run_with(schedulers[i], 2, return_arg, &x), &x);
 }
 
@@ -81,7 +81,7 @@ TEST(every_scheduler_on_every_number_of_threads_computes_the_same)
     int numbers[100];
     for (int i = 0; i < 100; i++)
         numbers[i] = i * i;
-    EACH_SCHEDULER(i) {
+    for (int i = 0; i < SCHEDULERS; i++) {
         for (int threads = 1; threads <= 4; threads *= 2) {
             struct part all = {numbers, 100, 0};
             run_with(schedulers[i], threads, sum_halves, &all);
@@ -116,7 +116,7 @@ static void *take_turns(void *arg)
 
 TEST(strands_that_yield_to_each_other_all_come_to_their_ends)
 {
-    EACH_SCHEDULER(i) {
+    for (int i = 0; i < SCHEDULERS; i++) {
         for (int threads = 1; threads <= 4; threads *= 2) {
             turn = 0;
             test_log_clear();
@@ -172,7 +172,7 @@ static long slowest_runner(void)
 static void race_on(int threads, long goal)
 {
     race.goal = goal;
-    EACH_SCHEDULER(i) {
+    for (int i = 0; i < SCHEDULERS; i++) {
         race.over = false;
         run_with(schedulers[i], threads, hold_the_race, NULL);
         CHECK(slowest_runner() >= goal / 2);
@@ -186,7 +186,7 @@ TEST_REAL(strands_that_yield_on_one_thread_make_equal_progress)
 
 TEST_REAL(no_strand_that_yields_on_two_threads_is_left_behind)
 {
-    EACH_SCHEDULER(i) {
+    for (int i = 0; i < SCHEDULERS; i++) {
         race.goal = test_scale(200000);
         race.over = false;
         run_with(schedulers[i], 2, hold_the_race, NULL);
@@ -217,7 +217,7 @@ static void *fork_and_join_beside_another(void *arg)
 
 TEST_REAL(a_loop_of_spawns_and_joins_starves_nobody)
 {
-    EACH_SCHEDULER(i) {
+    for (int i = 0; i < SCHEDULERS; i++) {
         had_a_turn = false;
         run_with(schedulers[i], 1, fork_and_join_beside_another, NULL);
     }
@@ -248,7 +248,7 @@ static void *yield_beside_fork_join(void *arg)
 
 TEST_REAL(a_strand_that_yields_gets_its_turns_under_a_load_of_fork_and_join)
 {
-    EACH_SCHEDULER(i) {
+    for (int i = 0; i < SCHEDULERS; i++) {
         run_with(schedulers[i], 1, yield_beside_fork_join, NULL);
         run_with(schedulers[i], 2, yield_beside_fork_join, NULL);
     }
@@ -286,7 +286,7 @@ static void *sleep_beside_spinners(void *longest)
 
 TEST_REAL(timers_fire_while_all_threads_are_busy)
 {
-    EACH_SCHEDULER(i) {
+    for (int i = 0; i < SCHEDULERS; i++) {
         for (int threads = 1; threads <= 4; threads *= 2) {
             int64_t longest = 0;
             stop = false;
@@ -322,7 +322,7 @@ static void *sleep_beside_a_spinner(void *longest)
 
 TEST_REAL(timers_fire_while_one_of_two_threads_never_switches)
 {
-    EACH_SCHEDULER(i) {
+    for (int i = 0; i < SCHEDULERS; i++) {
         int64_t longest = 0;
         stop = false;
         run_with(schedulers[i], 2, sleep_beside_a_spinner, &longest);

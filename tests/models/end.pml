@@ -1,0 +1,351 @@
+/*
+ * The end of a strand against its owner (who joins, is interrupted, leaves, or hands it off) and against a stranger who waits.
+ *
+ * Models src/strand/end.h and end.c: end_strand, publish, wake_waiters, ends_lock, ends_link, ends_unlink, end_wait, end_consume;
+ * join.c: await_child, strand_wait, hand_off; leave.c: drain; handle.c: pins; and what scope.c does at the end of a child (note_end).
+ * Labels [E1] [E2] [E3] [C1] [C2].
+ *
+ * ABSTRACTS the list of wait nodes to a set; serials to one bit: once the control block is given away, every handle is stale;
+ *           a scope's lock to d_step; `expected` (see scope.pml) to the new owner's waiting until it has the child; the
+ *           interruptions of owner and stranger to one each, which may come at any time or never. Spinning is a guard.
+ * CHECKED   [E1] the ending strand does not touch its control block once it may be somebody else's, and nobody else does either; [E2]
+ *           every node that was linked is let go of once, while its operation is still under way; [E3] [C2] who sees the end of a
+ *           failed child finds its scope raised; [C1] a child never ends into a scope that has been left; who was woken
+ *           finds the end; everybody ends.
+ * MACROS    HANDOFF        the owner hands the child off to another one instead of joining it
+ *           NOTIFY         the scope that the child ends in wants to know of every end (STRAND_COLLECT); with HANDOFF that is
+ *                          the new one, and the old one does not
+ *           NOUNLINKWAIT   an interrupted waiter does not wait for the end that is under way
+ *           RAISELATE      the failure is raised after OVER
+ *           UNLOCKLATE     OVER and the lock's release are two stores
+ *           WAKEEARLY      who was waiting runs before OVER
+ *           NOPIN          the stranger does not pin what it links to
+ *           NOHANDLOCK     a hand-off does not lock the child's end
+ */
+/* must hold */
+/* must hold: -DNOTIFY */
+/* must hold: -DHANDOFF */
+/* must hold: -DHANDOFF -DNOTIFY */
+/* must fail: -DNOUNLINKWAIT */
+/* must fail: -DRAISELATE */
+/* must fail: -DUNLOCKLATE */
+/* must fail: -DWAKEEARLY */
+/* must fail: -DNOPIN */
+/* must fail: -DHANDOFF -DNOHANDLOCK */
+/* cc: -O1 -DSAFETY -DCOLLAPSE */
+/* pan: -m100000 */
+
+#define OWNER 0
+#define STRANGER 1
+#define HEIR 2 /* the owner after a hand-off */
+#define NOBODY 3
+
+#define IDLE 0
+#define ARMED 1
+#define INTERRUPTED 2
+#define WON 3
+
+/* The child's word and ends. */
+bit freed, dead;
+byte pins;
+bit locked, over;
+#ifndef NOTIFY
+#define NOTIFIES(w) 0
+#elif defined(HANDOFF)
+#define NOTIFIES(w) (w == HEIR)
+#else
+#define NOTIFIES(w) 1
+#endif
+bit notify = NOTIFIES(OWNER);
+byte waiting;        /* a set of waiters: whose nodes are in the list */
+bit failed;          /* its outcome */
+byte anchor = OWNER; /* whose scope */
+
+/* Scopes, by owner. */
+bit left[3];
+byte listed[3]; /* ended children that it was told of */
+byte raised[3];
+
+/* Waiters. */
+byte tag[3];
+bit masked[3], due[3], runnable[3], linked[3];
+bit now[3]; /* an operation is under way */
+
+#define HAS(set, w) ((set >> w) & 1)
+#define TOUCH assert(!freed)
+
+/* The scope's side of an end, under its lock. */
+inline tell_scope(failing)
+{
+    d_step {
+        TOUCH;
+        assert(!left[anchor]); /* [C1] */
+        listed[anchor]++;
+        if
+        :: failing && !NOTIFIES(anchor) -> raised[anchor] = 1; due[anchor] = 1
+        :: else
+        fi;
+        if
+        :: due[anchor] && !masked[anchor] && tag[anchor] == ARMED -> tag[anchor] = INTERRUPTED; batch = batch | (1 << anchor)
+        :: else
+        fi
+    }
+}
+
+inline deliver()
+{
+    d_step {
+        if
+        :: HAS(batch, 0) -> assert(!runnable[0]); runnable[0] = 1
+        :: else
+        fi;
+        if
+        :: HAS(batch, 1) -> assert(!runnable[1]); runnable[1] = 1
+        :: else
+        fi;
+        if
+        :: HAS(batch, 2) -> assert(!runnable[2]); runnable[2] = 1
+        :: else
+        fi;
+        batch = 0
+    }
+}
+
+inline wake_one(w)
+{
+    if
+    :: HAS(mine, w) ->
+        d_step {
+            assert(now[w] && linked[w]); /* [E2] */
+            if
+            :: tag[w] == ARMED -> tag[w] = WON; batch = batch | (1 << w)
+            :: else
+            fi
+        }
+        d_step { assert(now[w] && linked[w]); linked[w] = 0 }
+    :: else
+    fi
+}
+
+inline wake_waiters()
+{
+    wake_one(0);
+    wake_one(1);
+    wake_one(2)
+#ifdef WAKEEARLY
+    ; deliver()
+#endif
+}
+
+/* Only one of the two, as ends is one word. */
+inline publish_over()
+{
+    d_step {
+        TOUCH;
+        over = 1;
+        waiting = 0;
+#ifndef UNLOCKLATE
+        locked = 0
+#endif
+    }
+#ifdef UNLOCKLATE
+    d_step { TOUCH; locked = 0 }
+#endif
+}
+
+proctype child()
+{
+    byte mine, batch;
+    if
+    :: failed = 1
+    :: skip
+    fi;
+    if
+    :: atomic { !failed && !notify && !locked -> TOUCH; over = 1; mine = waiting; waiting = 0 }
+        wake_waiters()
+    :: atomic { (failed || notify) && !locked -> TOUCH; locked = 1; mine = waiting }
+        wake_waiters();
+#ifdef RAISELATE
+        publish_over();
+        tell_scope(failed)
+#else
+        if
+        :: failed || notify -> tell_scope(failed) /* [E3] */
+        :: else
+        fi;
+        publish_over()
+#endif
+    fi;
+    deliver() /* [E1] nodes and fibres of others, from here on */
+}
+
+inline unpin()
+{
+    d_step {
+        TOUCH;
+        assert(pins);
+        pins--;
+        if
+        :: dead && !pins -> freed = 1
+        :: else
+        fi
+    }
+}
+
+/* After an interrupted wait. */
+inline unlink()
+{
+    if
+    :: atomic { !freed && !dead -> pins++ }
+        atomic { !locked -> TOUCH; locked = 1 }
+        d_step {
+            TOUCH;
+            if
+            :: HAS(waiting, me) -> waiting = waiting & ~(1 << me); assert(linked[me]); linked[me] = 0
+            :: else
+            fi;
+            locked = 0
+        }
+        unpin()
+    :: freed || dead
+    fi;
+#ifndef NOUNLINKWAIT
+    !linked[me] /* [E2] */
+#endif
+}
+
+/* end_wait: `won` says whether the end was seen. */
+inline end_wait(pinned)
+{
+    d_step { assert(tag[me] == IDLE); tag[me] = ARMED; now[me] = 1; linked[me] = 1 }
+    if
+    :: d_step { over -> TOUCH; linked[me] = 0; mine = 0 }
+    :: d_step { !over && !locked -> TOUCH; waiting = waiting | (1 << me); mine = 1 }
+    fi;
+    if
+    :: pinned -> unpin()
+    :: else
+    fi;
+    if
+    :: atomic { (!mine || (due[me] && !masked[me])) && tag[me] == ARMED -> tag[me] = IDLE; won = !mine } /* retracted */
+    :: else -> atomic { runnable[me] -> runnable[me] = 0; won = (tag[me] == WON); tag[me] = IDLE }
+    fi;
+    if
+    :: mine && !won -> unlink()
+    :: else
+    fi;
+    d_step { now[me] = 0; mine = 0 }
+}
+
+/* Until it has ended; an interruption ends the join, and then the scope is left. */
+inline see_it_end()
+{
+    do
+    :: TOUCH; over -> break
+    :: !over ->
+        end_wait(0);
+        if
+        :: !won && due[me] && !(over && failed) -> masked[me] = 1
+        :: else
+        fi
+    od;
+    assert(!failed || raised[me] || NOTIFIES(me)); /* [E3] */
+    assert(listed[me] == (failed || NOTIFIES(me)))
+}
+
+inline consume()
+{
+    d_step {
+        assert(anchor == me && over && !freed && !dead);
+        if
+        :: pins -> dead = 1
+        :: else -> freed = 1
+        fi
+    }
+    left[me] = 1
+}
+
+inline hand_off()
+{
+#ifndef NOHANDLOCK
+    atomic { !locked -> TOUCH; locked = 1 }
+#endif
+    if
+    :: over ->
+#ifndef NOHANDLOCK
+        locked = 0;
+#endif
+        d_step { assert(listed[me] == failed); listed[me] = 0; raised[me] = 0 } /* scope_forget */
+        atomic {
+            anchor = HEIR;
+            if
+            :: failed || NOTIFIES(HEIR) -> tell_scope(failed)
+            :: else
+            fi
+        }
+        deliver()
+    :: else ->
+        skip; /* take_out */
+        d_step { TOUCH; anchor = HEIR }
+#ifndef NOHANDLOCK
+        d_step { TOUCH; locked = 0; notify = NOTIFIES(HEIR) }
+#endif
+    fi;
+    left[me] = 1
+}
+
+proctype owner(byte me)
+{
+    bit mine, won;
+    byte batch;
+#ifdef HANDOFF
+    if
+    :: me == OWNER -> hand_off()
+    :: me == HEIR -> anchor == HEIR; masked[me] = 1; see_it_end(); consume()
+    fi
+#else
+    see_it_end();
+    consume()
+#endif
+}
+
+proctype stranger(byte me)
+{
+    bit mine, won;
+    if
+#ifdef NOPIN
+    :: !freed && !dead -> end_wait(0)
+#else
+    :: atomic { !freed && !dead -> pins++ } end_wait(1)
+#endif
+        assert(!won || over)
+    :: freed || dead
+    fi
+}
+
+proctype interrupter(byte w)
+{
+    if
+    :: due[w] = 1;
+        if
+        :: atomic { !masked[w] && tag[w] == ARMED -> tag[w] = INTERRUPTED; assert(!runnable[w]); runnable[w] = 1 }
+        :: else
+        fi
+    :: skip
+    fi
+}
+
+init
+{
+    atomic {
+        run child();
+        run owner(OWNER);
+        run stranger(STRANGER);
+        run interrupter(STRANGER);
+#ifdef HANDOFF
+        run owner(HEIR)
+#else
+        run interrupter(OWNER)
+#endif
+    }
+}

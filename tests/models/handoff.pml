@@ -1,0 +1,121 @@
+/*
+ * Hand-offs against each other: who looks whether the new owner is below the child, while the tree above it changes.
+ *
+ * Models src/strand/join.c: strand_hand_off, is_below, hand_off; scope.c: scope_expect. What a single hand-off does to the child and
+ * to the two scopes is in end.pml and scope.pml.
+ *
+ * ABSTRACTS the tree to five strands: the root 0, its children 1 and 2, and the child 3 of 1, the child 4 of 2, each with one
+ *           scope, which is open. 1 hands 3 off to 4's scope, 2 hands 4 off to 3's: whoever comes second does a misuse, since the
+ *           scope is then one below the child. A strand ends when nothing is anchored to it or expected by it.
+ * CHECKED   from every strand the way up leads to the root: nobody is out of the tree; the way up is never read from a strand that
+ *           may have been given away.
+ * MACROS    NOLOCK       hand-offs do not exclude each other
+ *           LATEEXPECT   the look comes before the scope is made to stay open
+ */
+/* must hold */
+/* must fail: -DNOLOCK */
+/* must fail: -DLATEEXPECT */
+/* cc: -O1 -DSAFETY -DCOLLAPSE */
+/* pan: -m100000 */
+
+#define STRANDS 5
+#define ROOT 0
+
+byte up[STRANDS];  /* the owner of the scope that it is anchored to */
+bit gone[STRANDS];
+byte expected[STRANDS];
+bit handing; /* the lock */
+byte busy = 2;
+
+#define BELOW(k, s) (up[k] == s && !gone[k])
+
+inline expect()
+{
+    if
+    :: d_step { !gone[to] -> expected[to]++ } open = 1
+    :: gone[to] /* refused: closed */
+    fi
+}
+
+/* Whether the owner of the new scope is the child, or below it. */
+inline look()
+{
+    at = to;
+    do
+    :: at == ROOT || at == k -> break
+    :: else -> d_step { assert(!gone[at]); at = up[at] }
+    od;
+    below = (at == k);
+    at = 0
+}
+
+/* Strand `me` hands its child k off to the scope of `to`; then it leaves its own scope and ends. */
+proctype hand_off(byte me; byte k; byte to)
+{
+    byte at;
+    bit open, below;
+#ifndef NOLOCK
+    atomic { !handing -> handing = 1 }
+#endif
+#ifdef LATEEXPECT
+    look();
+    expect();
+#else
+    expect();
+    if
+    :: open -> look()
+    :: else
+    fi;
+#endif
+    if
+    :: open && !below -> up[k] = to
+    :: else
+    fi;
+    if
+    :: open -> expected[to]--
+    :: else
+    fi;
+    handing = 0;
+    busy--;
+end:
+    d_step { !expected[me] && !BELOW(3, me) && !BELOW(4, me) -> gone[me] = 1 }
+}
+
+/* One that is handed off may end at any time, if it has no children. */
+proctype handed(byte me)
+{
+    if
+    :: d_step { !expected[me] && !BELOW(3, me) && !BELOW(4, me) -> gone[me] = 1 }
+    :: busy == 0
+    fi
+}
+
+/* When both are done: up from s, at most four steps. */
+inline reaches_root(s)
+{
+    atomic {
+        at = s;
+        do
+        :: at != ROOT && steps < STRANDS -> at = up[at]; steps++
+        :: else -> break
+        od;
+        assert(at == ROOT);
+        steps = 0
+    }
+}
+
+init
+{
+    byte at, steps;
+    atomic {
+        up[3] = 1;
+        up[4] = 2;
+        run hand_off(1, 3, 4);
+        run hand_off(2, 4, 3);
+        run handed(3);
+        run handed(4)
+    }
+    busy == 0;
+    reaches_root(3);
+    reaches_root(4);
+}

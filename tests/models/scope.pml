@@ -1,0 +1,243 @@
+/*
+ * An open scope that is left while others spawn into it, hand a child off into it, and cancel it.
+ *
+ * Models src/strand/leave.c: drain, close_scope, leave_slowly; spawn.c: anchor_shared, strangers_scope; scope.c: scope_expect,
+ * scope_receive, strand_scope_cancel; join.c: strand_hand_off, hand_off; handle.c: pin_scope, unpin_scope, word_retire. Labels [C1].
+ *
+ * ABSTRACTS a scope's lock to d_step; a child's end to one that tells its scope, under its lock, and then is over (see end.pml); the note
+ *           of a cancel to a bit; waiting for a child to a guard. The scope has one child from the start, which spawns a second
+ *           one; a stranger spawns a third one; another one hands a child of its own off, or joins it if that is refused.
+ * CHECKED   no child is lost or in two scopes; no child is anchored to a scope that has been left, or ends in one; everyone is
+ *           consumed once, by the owner of the scope that it is in; the record of the scope is not touched once it may be
+ *           somebody else's; no note is left in it; everybody ends.
+ * MACROS    NOCLOSED      spawning does not look whether the scope is closed
+ *           NOEXPECTED    a hand-off that is under way does not keep the scope open
+ *           CLOSEBLIND    the scope is closed when it was empty a moment ago
+ *           NOPIN         the record is not pinned
+ *           NOENDLOCK     a hand-off does not lock the child's end
+ *           CANCELCLOSED  a cancel does not look whether the scope is closed: its note stays in the record that was given away
+ */
+/* must hold */
+/* must fail: -DNOCLOSED */
+/* must fail: -DNOEXPECTED */
+/* must fail: -DCLOSEBLIND */
+/* must fail: -DNOPIN */
+/* must fail: -DNOENDLOCK */
+/* must fail: -DCANCELCLOSED */
+/* cc: -O1 -DSAFETY -DCOLLAPSE */
+/* pan: -m100000 */
+
+#define CHILDREN 4 /* 0: of the open scope; 1: spawned by 0; 2: spawned by a stranger; 3: handed off */
+#define SCOPE 1
+#define OTHER 2 /* the scope of who hands off */
+
+/* The open scope. */
+byte children; /* a set */
+byte expected, pins;
+bit closed, dead, freed, left, note;
+/* The other one. */
+byte others;
+bit other_left;
+
+bit locked[CHILDREN], over[CHILDREN];
+byte anchor[CHILDREN];
+byte consumed[CHILDREN];
+
+#define HAS(set, k) ((set >> k) & 1)
+#define TOUCH assert(!freed)
+
+inline add(k)
+{
+    assert(!left && !HAS(others, k));
+    children = children | (1 << k);
+    anchor[k] = SCOPE
+}
+
+#ifdef NOPIN
+#define PIN true
+#define UNPIN skip
+#else
+#define PIN atomic { !freed && !dead -> pins++ }
+#define UNPIN unpin()
+#endif
+
+inline unpin()
+{
+    d_step {
+        TOUCH;
+        assert(pins);
+        pins--;
+        if
+        :: dead && !pins -> freed = 1
+        :: else
+        fi
+    }
+}
+
+/* strand_spawn by somebody who is not the owner. */
+inline spawn(k)
+{
+    if
+    :: PIN;
+        atomic {
+            TOUCH;
+            if
+#ifdef NOCLOSED
+            :: true ->
+#else
+            :: !closed ->
+#endif
+                add(k);
+                run child(k)
+            :: else /* -ECANCELED */
+            fi
+        }
+        UNPIN
+#ifndef NOPIN
+    :: freed || dead
+#endif
+    fi
+}
+
+proctype child(byte k)
+{
+    byte where;
+    if
+    :: k == 0 -> spawn(1)
+    :: else
+    fi;
+    atomic { !locked[k] -> locked[k] = 1 }
+    where = anchor[k];
+    assert(where == SCOPE -> !left : !other_left); /* [C1] it tells its scope */
+    d_step { over[k] = 1; locked[k] = 0 }
+}
+
+inline take_one(set, k)
+{
+    HAS(set, k) && over[k];
+    set = set & ~(1 << k);
+    consumed[k]++
+}
+
+proctype owner()
+{
+    do
+    :: atomic { take_one(children, 0) }
+    :: atomic { take_one(children, 1) }
+    :: atomic { take_one(children, 2) }
+    :: atomic { take_one(children, 3) }
+    :: !children ->
+#ifdef CLOSEBLIND
+        closed = 1; break
+#else
+        if
+        :: atomic { !children && !expected -> closed = 1 } break
+        :: children || expected
+        fi
+#endif
+    od;
+    atomic { assert(!children); left = 1; note = 0 }
+    d_step {
+        if
+        :: pins -> dead = 1
+        :: else -> freed = 1
+        fi
+    }
+}
+
+proctype stranger()
+{
+    spawn(2)
+}
+
+inline hand_off(k)
+{
+#ifndef NOENDLOCK
+    atomic { !locked[k] -> locked[k] = 1 }
+#endif
+    d_step { assert(HAS(others, k)); others = others & ~(1 << k) } /* take_out */
+    d_step {
+        TOUCH;
+        add(k);
+#ifndef NOEXPECTED
+        assert(expected);
+        expected--
+#endif
+    }
+#ifndef NOENDLOCK
+    locked[k] = 0
+#endif
+}
+
+proctype other()
+{
+    bit handed;
+    if
+    :: PIN;
+        d_step {
+            TOUCH;
+            if
+            :: !closed ->
+#ifndef NOEXPECTED
+                expected++;
+#endif
+                handed = 1
+            :: else /* -EINVAL */
+            fi
+        }
+        if
+        :: handed -> hand_off(3)
+        :: else
+        fi;
+        UNPIN
+#ifndef NOPIN
+    :: freed || dead
+#endif
+    fi;
+    if
+    :: !handed -> atomic { take_one(others, 3) }
+    :: else
+    fi;
+    d_step { assert(!others); other_left = 1 }
+}
+
+proctype canceller()
+{
+    if
+    :: PIN;
+        d_step {
+            TOUCH;
+            if
+#ifdef CANCELCLOSED
+            :: true -> note = 1
+#else
+            :: !closed -> note = 1
+            :: else
+#endif
+            fi
+        }
+        UNPIN
+#ifndef NOPIN
+    :: freed || dead
+#endif
+    fi
+}
+
+init
+{
+    atomic {
+        children = 1;
+        anchor[0] = SCOPE;
+        others = 8;
+        anchor[3] = OTHER;
+        run child(0);
+        run child(3);
+        run owner();
+        run stranger();
+        run other();
+        run canceller()
+    }
+    _nr_pr == 1;
+    assert(!note && consumed[0] == 1 && consumed[3] == 1 && consumed[1] <= 1 && consumed[2] <= 1);
+    assert(over[1] == consumed[1] && over[2] == consumed[2])
+}
