@@ -208,9 +208,9 @@ enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WI
     strand_scope name __attribute__((cleanup(strand_scope_leave_))) = strand_scope_enter_((flags), __FILE__, __LINE__)
 
 /**
- * Wait for all children and consume them; results go to the drop functions. The first failure is thrown, further
- * ones suppressed in it. Children cancelled by the owner or by a policy are expected to end interrupted; one
- * cancelled by anybody else throws STRAND_CHILD_CANCELLED. Owner only. O(children).
+ * Wait for all children, also after one has failed, and consume them; results go to the drop functions. The first
+ * failure is thrown, further ones suppressed in it. Children cancelled by the owner or by a policy are expected to end
+ * interrupted; one cancelled by anybody else throws STRAND_CHILD_CANCELLED. Owner only. O(children).
  */
 STRAND_BLOCKS void strand_scope_join(strand_scope scope);
 /**
@@ -277,19 +277,21 @@ strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn 
  * join is misuse. A child that has not started may be run by the joiner's thread right here.
  */
 STRAND_BLOCKS void *strand_join(strand child);
-/** Wait until a strand has ended, without consuming it. Anyone but itself, any number of times; at once if it is gone.
- */
+/** Wait until a strand has ended, without consuming it. Anyone but itself, any number of times; returns at once if it
+ *  is gone. {0} is misuse. */
 STRAND_BLOCKS void strand_wait(strand other);
 /** Whether it has ended. Does not block. */
 bool strand_ended(strand other);
 /**
- * Interrupt a strand, lastingly. `why` (may be NULL) is copied, up to 128 bytes. Does not wait; does nothing to a
- * strand that has ended; a second cancel changes nothing. Never interrupted.
+ * Interrupt a strand, lastingly. `why` (may be NULL) is copied, up to 128 bytes. Does not wait; does not
+ * disturb a strand that has ended, and ignores {0}; a second cancel changes nothing. The owner's counts as its own also
+ * after the end: the child may then be left unjoined. Never interrupted.
  */
 void strand_cancel(strand child, const char *why);
 /**
- * Anchor a child to an open scope instead. Returns 0; -EINVAL if the scope is stale or not open (the anchor stays as it
- * was). Into a scope of the child itself or of a strand below it: misuse. Owner of the child's present scope only.
+ * Anchor a child to an open scope instead; one that has ended goes along with its result or its failure, and one that
+ * comes into a cancelled scope is cancelled. Returns 0; -EINVAL if the scope is stale or not open (the anchor stays as
+ * it was). Into a scope of the child itself or of a strand below it: misuse. Owner of the child's present scope only.
  */
 int strand_hand_off(strand child, strand_scope to);
 /** The calling strand; {0} outside of strands. Any thread. */

@@ -6,7 +6,7 @@
 #
 #   unit     runs once
 #   stress   on schedulers and numbers of threads
-#   spec     the same, and once more on every scheduler under seeds
+#   spec     the same, and once more on each scheduler under seeds
 #
 # The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it.
 set -u
@@ -107,15 +107,15 @@ cross()
     done
 }
 
-# All runs, a line each. Long ones come first, so that the end is not a wait for a single one. Seeds play the threads
-# that they need, so none are asked for.
+# All runs, a line each. Long ones come first, so that the end is not a wait for a single one.
 runs()
 {
-    for kind in stress spec unit; do
+    for kind in seeds stress spec unit; do
         for program; do
             case $kind:$program in
+            seeds:*/spec/*) seeded "$program" ;;
             stress:*/stress/*) with "$program" "$stress" ;;
-            spec:*/spec/*) with "$program" "$spec" && seeded "$program" ;;
+            spec:*/spec/*) with "$program" "$spec" ;;
             unit:*/unit/*) echo "$program|||" ;;
             esac
         done
@@ -130,11 +130,14 @@ with()
     done
 }
 
+# Seeds play the threads that they need, so none are asked for. The first scheduler takes them all, the others a tenth:
+# there is less for chance to decide in them.
 seeded()
 {
-    [ "$seeds" -gt 0 ] || return 0
+    share=$seeds
     for sched in ${SCHED:-$all_scheds}; do
-        echo "$1|$sched||$seeds"
+        [ "$share" -eq 0 ] || echo "$1|$sched||$share"
+        share=$(((share + 9) / 10))
     done
 }
 

@@ -138,6 +138,7 @@ struct thread {
     struct arch_note dead_note;
     struct arch_note loop_note;
     struct arch_note *here; /* whose stack this is; kept for a second driver only */
+    struct fibre *late;     /* to be run as soon as the switch away from it is complete */
     struct fibre *refused;  /* could not start: no stack */
     int refusal;
     uint32_t looks;          /* operations since the last look */

@@ -32,15 +32,17 @@ OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
     }
 }
 
-/* The context that `to` starts or goes on with; NULL if it can't start. */
+/* The context that `to` starts or goes on with; NULL if it can't start, or is not there yet. */
 OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibre *to)
 {
     to->home = thread;
     struct stack *stack = to->stack;
     if (stack) {
-        arch_context context;
-        while (UNLIKELY(!(context = atomic_load_explicit(&to->context, memory_order_acquire)))) /* [S1] */
-            driver_relax(thread);
+        arch_context context = atomic_load_explicit(&to->context, memory_order_acquire); /* [S1] */
+        if (UNLIKELY(!context)) {
+            thread->late = to; /* [S4] its switch is under way: the loop waits for that, not this strand */
+            return NULL;
+        }
         atomic_store_explicit(&to->context, NULL, memory_order_relaxed);
         arch_note_resumed(&to->note);
         return context;
@@ -56,7 +58,7 @@ OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibr
     return arch_context_make(stack->top, room, thread_entry_);
 }
 
-/* Leave the stack of `from` for the fibre `to`, or for the loop if it is NULL or can't start. */
+/* Leave the stack of `from` for the fibre `to`, or for the loop if it is NULL or can't go on at once. */
 OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_note *from, struct fibre *to)
 {
     arch_context context = to ? switch_context(thread, to) : thread->loop;

@@ -110,15 +110,27 @@ struct thread *thread_yield(struct thread *thread)
 
 /* ---- the thread's life ----------------------------------------------------------------------------------- */
 
+/* From the loop, where nobody waits for this thread. */
+static void await_context(struct thread *thread, struct fibre *fibre)
+{
+    while (fibre->stack && !atomic_load_explicit(&fibre->context, memory_order_acquire))
+        driver_relax(thread);
+}
+
 static void run(struct thread *thread, struct fibre *fibre)
 {
-    thread->from = NULL;
-    thread->after = AFTER_LOOP;
-    switch_jump(thread, &thread->loop_note, fibre);
-    if (UNLIKELY(thread->refused != NULL)) {
-        struct fibre *refused = thread->refused;
-        thread->refused = NULL;
-        thread->sub->ops->refuse(refused->active, thread->refusal);
+    while (fibre) {
+        await_context(thread, fibre);
+        thread->late = NULL;
+        thread->from = NULL;
+        thread->after = AFTER_LOOP;
+        switch_jump(thread, &thread->loop_note, fibre);
+        if (UNLIKELY(thread->refused != NULL)) {
+            struct fibre *refused = thread->refused;
+            thread->refused = NULL;
+            thread->sub->ops->refuse(refused->active, thread->refusal);
+        }
+        fibre = thread->late;
     }
 }
 

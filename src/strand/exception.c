@@ -153,6 +153,18 @@ void exception_suppress(strand_exception *e, strand_exception *pushed_aside)
         *tail = pushed_aside;
 }
 
+void exception_inherit(strand_exception *e, strand_exception *from)
+{
+    strand_exception *s = from->suppressed;
+    from->suppressed = NULL;
+    while (s) {
+        strand_exception *next = s->next;
+        s->next = NULL;
+        exception_suppress(e, s);
+        s = next;
+    }
+}
+
 /* ---- traces ---------------------------------------------------------------------------------------------- */
 
 static bool room_for_segment(strand_exception *e)

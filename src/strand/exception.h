@@ -69,6 +69,8 @@ __attribute__((noreturn)) void exception_throw(struct cb *me, strand_exception *
 strand_exception *exception_land(struct cb *me);
 /* Put `with` in the place of the newest exception in flight; the reference to that is the caller's. */
 strand_exception *exception_swap(struct cb *me, strand_exception *with);
+/* All that was pushed aside by one exception, to another. */
+void exception_inherit(strand_exception *e, strand_exception *from);
 /* Attach: takes the reference over. NULL is allowed. */
 void exception_suppress(strand_exception *e, strand_exception *pushed_aside);
 

@@ -38,7 +38,7 @@ static void take_in(struct thread *thread, struct scope *scope, struct cb *child
     end_consume(thread, scope, child);
     if (outcome == OUTCOME_FAILED)
         add(&remains->failure, e);
-    else if (outcome == OUTCOME_ERROR)
+    else if (outcome == OUTCOME_ERROR || (e && e->suppressed)) /* a failure inside of it may be seen by nobody else */
         add(&remains->errors, e);
     else
         strand_exception_release(e);
@@ -122,6 +122,7 @@ static void leave_by(struct cb *me, struct scope *scope, strand_exception *in_fl
             with = strand_exception_keep(in_flight->cause);
         if (with) {
             exception_trace(with, SEGMENT_JOINED, me, 2);
+            exception_inherit(with, in_flight);
             strand_exception_release(exception_swap(me, with));
             in_flight = with;
         }

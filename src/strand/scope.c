@@ -9,6 +9,7 @@
 #include "exception.h"
 #include "handle.h"
 #include "misuse.h"
+#include "print.h"
 
 #include <errno.h>
 
@@ -321,7 +322,8 @@ static void *first_result(struct thread *thread, struct cb *me, struct scope *sc
     }
     strand_exception *failure = consume_all(thread, scope);
     if (winner) {
-        strand_exception_release(failure); /* the policy's point: one that wins is enough */
+        log_exception(runtime_of(thread), "a child failed, but another came first", failure);
+        strand_exception_release(failure);
         return value;
     }
     if (!failure)

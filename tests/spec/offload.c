@@ -281,7 +281,7 @@ TEST_REAL_INSIDE(a_cancel_during_a_call_strikes_at_the_next_operation)
 
 static void *time_out_in_a_call(void *arg)
 {
-    STRAND_DEADLINE(strand_in(STRAND_MS));
+    STRAND_DEADLINE(strand_in(200 * STRAND_MS));
     offload_occupy(arg);
     test_log("returned");
     return arg;
@@ -289,7 +289,7 @@ static void *time_out_in_a_call(void *arg)
 
 static void *release_later(void *arg)
 {
-    strand_sleep(5 * STRAND_MS);
+    strand_sleep(250 * STRAND_MS);
     release_crew = 1;
     return arg;
 }

@@ -47,7 +47,7 @@ TEST_INSIDE(a_strand_can_use_most_of_its_64_kib_unless_told_otherwise)
     strand_join(strand_spawn(scope, use_stack_of, &bytes));
 }
 
-TEST_INSIDE(the_attribute_gives_one_strand_a_bigger_stack)
+TEST_REAL_INSIDE(the_attribute_gives_one_strand_a_bigger_stack)
 {
     size_t bytes = 7000 * KIB;
     STRAND_SCOPE(scope);
@@ -63,17 +63,17 @@ static void *use_stack_of_a_child(void *bytes)
 
 TEST(the_option_gives_all_strands_and_the_root_a_bigger_stack)
 {
-    size_t bytes = 900 * KIB;
+    size_t bytes = 200 * KIB;
     strand_options options = test_options();
-    options.stack_size = 1024 * KIB;
+    options.stack_size = 256 * KIB;
     strand_run(&options, use_stack_of_a_child, &bytes);
 }
 
 TEST_INSIDE(strands_with_stacks_of_many_sizes_live_side_by_side)
 {
-    size_t bytes[8];
+    size_t bytes[5];
     STRAND_SCOPE(scope);
-    for (size_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < 5; i++) {
         size_t size = (64 * KIB) << i;
         bytes[i] = size / 2;
         strand_spawn_with(scope, STRAND_ATTR(.stack_size = size), use_stack_of, &bytes[i], 0);

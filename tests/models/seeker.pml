@@ -1,0 +1,534 @@
+/*
+ * The threads of a pool and the role of the seeker: nobody sleeps over work.
+ *
+ * Models src/sched/seek.c and pool.h: the transitions thread_to_idle, thread_to_polling, thread_to_busy, thread_to_asleep,
+ * thread_from_asleep; pool_find_work, seek, park, pool_look, pool_notify, pool_kick_, pool_post, pool_retime, pool_stop; and of stealing.c
+ * steal and work. Invariants [K1] [K2], and of [K3] that a seeker waits without a limit only while nobody is busy.
+ *
+ * MEMORY    a producer's stores (one more fibre in its queue, an earlier timer) lie in a store buffer until `memory` or a locked
+ *           instruction of that thread empties it; a membarrier empties all of them. Its load of kick may come before that. Kick
+ *           itself, posts, and what the lock covers are changed by locked instructions.
+ * ABSTRACTS sections under the lock to atomic steps; a fibre to one of a number; what a strand does to pushing, starting a timer,
+ *           taking a look, and computing for as long as everybody else has something to do; the slot away; the seeker's waits for
+ *           a while (others are busy) to waits without a limit, so nothing here depends on them.
+ * CHECKED   [K1] when nobody can do anything any more, but for threads that compute: if there is work, a post or a timer that is due,
+ *           then no thread sleeps. [K2] one seeker. In the end all work is done, and all threads see stop.
+ * MACROS    POST           a post comes from outside
+ *           TIMER          a strand starts a timer
+ *           NORECHECK      the seeker parks without a look after it has shown kick
+ *           NOBARRIER      it looks, but no barrier comes before that
+ *           FENCE          no membarrier, but producers pay for a fence
+ *           NOSHOW         kick does not say that a seeker is parked
+ *           NOEXPOSED      who becomes busy does not look again when that leaves sleepers without a seeker
+ *           WORKONLY       it does, but for work only
+ *           ROLEFIRST      the role is free before busy is announced
+ *           UNTILEARLY     the time of the next timer is read before the barrier
+ *           LOOKHIDES      a busy thread that takes a look does not show that there are sleepers
+ *           SLEEPONLOOK    a thread goes to sleep although the one with the role is only taking a look
+ */
+/* must hold */
+/* must hold: -DFENCE */
+/* must hold: -DPOST */
+/* must hold: -DTIMER */
+/* must fail: -DNORECHECK */
+/* must fail: -DNOBARRIER */
+/* must fail: -DNOSHOW */
+/* must fail: -DNOEXPOSED */
+/* must fail: -DWORKONLY -DPOST */
+/* must fail: -DWORKONLY -DTIMER */
+/* must fail: -DROLEFIRST */
+/* must fail: -DUNTILEARLY -DTIMER */
+/* must fail: -DLOOKHIDES */
+/* must fail: -DSLEEPONLOOK */
+/* cc: -O2 -DSAFETY -DCOLLAPSE */
+/* pan: -m1000000 */
+
+#define THREADS 3
+#define NONE 3
+
+#define KICK_SEEKER 1
+#define KICK_PUSH 2
+#define KICK_SLEEPER 4
+
+/* What strands may do, all together; the other two, and whether sleeping for a while may be over before it has to. */
+#if defined(POST)
+byte pushes, looks = 1, starts, posters = 1, expiries;
+#elif defined(TIMER)
+byte pushes, looks = 1, starts = 1, posters, expiries;
+#elif defined(LOOK)
+byte pushes = 1, looks = 1, starts, posters, expiries = 1;
+#else
+byte pushes = 2, looks, starts, posters, expiries = 1;
+#endif
+
+byte queue[THREADS];  /* fibres, as others see it */
+byte buffered[THREADS];
+bit timer, due, timer_buffered[THREADS];
+bit post;
+
+byte kick;
+byte seeker = NONE, busy = THREADS;
+bit parked, eager, limited;
+bit looking, asked;
+byte sleepers, timed; /* sets */
+
+bit wake[THREADS], token; /* futexes; the poller's */
+byte computing;           /* a set */
+bit stop;
+byte ended;
+
+#define HAS(set, t) ((set >> t) & 1)
+#define WORK (queue[0] || queue[1] || queue[2])
+#define ALL_WORK (WORK || buffered[0] || buffered[1] || buffered[2])
+#define OWN (queue[me] + buffered[me])
+/* Somebody else could do something: all that can be seen, but for the one that a thread runs next itself. */
+#define WORK_OF(t) (t == me -> OWN > 1 : queue[t])
+#define LEFT (WORK_OF(0) || WORK_OF(1) || WORK_OF(2))
+/* Somebody has to see to the timers, and nobody is going to by himself. */
+#define WATCHING (timer && !(sleepers & timed))
+
+inline flush(t)
+{
+    queue[t] = queue[t] + buffered[t];
+    buffered[t] = 0;
+    if
+    :: timer_buffered[t] -> timer = 1; timer_buffered[t] = 0
+    :: else
+    fi
+}
+
+inline barrier()
+{
+    d_step {
+        flush(me);
+#if !defined(NOBARRIER) && !defined(FENCE)
+        flush(0);
+        flush(1);
+        flush(2)
+#endif
+    }
+}
+
+/* Under the lock, as all of the following that say nothing else. */
+inline show_kick()
+{
+    if
+#ifndef NOSHOW
+    :: parked -> kick = KICK_SEEKER | (eager -> KICK_PUSH : 0)
+#endif
+    :: !parked && sleepers && (seeker == NONE || looking) -> kick = KICK_SLEEPER
+    :: else -> kick = 0
+    fi
+}
+
+inline give_role()
+{
+    heir = NONE;
+    if
+    :: sleepers & timed & 1 -> heir = 0
+    :: sleepers & timed & 2 -> heir = 1
+    :: sleepers & timed & 4 -> heir = 2
+    :: !(sleepers & timed) && HAS(sleepers, 0) -> heir = 0
+    :: !(sleepers & timed) && HAS(sleepers, 1) -> heir = 1
+    :: !(sleepers & timed) && HAS(sleepers, 2) -> heir = 2
+    :: !sleepers
+    fi;
+    if
+    :: heir != NONE ->
+        assert(seeker == NONE);
+        seeker = heir;
+        sleepers = sleepers & ~(1 << heir)
+    :: else
+    fi
+}
+
+inline wake_heir()
+{
+    if
+    :: heir != NONE -> atomic { wake[heir] = 1; heir = NONE }
+    :: else
+    fi
+}
+
+/* Not under the lock. */
+inline kick_somebody()
+{
+    atomic {
+        was_parked = parked;
+        parked = 0;
+        if
+        :: !was_parked && seeker == NONE -> give_role()
+        :: else
+        fi;
+#ifndef LOOKHIDES
+        asked = looking;
+#endif
+        show_kick()
+    }
+    if
+    :: was_parked -> atomic { token = 1; was_parked = 0 }
+    :: else
+    fi;
+    wake_heir()
+}
+
+/* ---- a busy thread ---- */
+
+inline push()
+{
+    atomic { pushes > 0 -> pushes--; buffered[me]++ }
+#ifdef FENCE
+    d_step { flush(me) }
+#endif
+    if
+    :: kick & (KICK_PUSH | KICK_SLEEPER) -> d_step { flush(me) } kick_somebody()
+    :: else
+    fi
+}
+
+inline start_timer()
+{
+    atomic { starts > 0 -> starts--; timer_buffered[me] = 1 }
+    if
+    :: kick -> d_step { flush(me) } kick_somebody()
+    :: else
+    fi
+}
+
+inline take_events()
+{
+    d_step {
+        if
+        :: post -> post = 0; buffered[me]++
+        :: else
+        fi;
+        if
+        :: timer && due -> timer = 0; due = 0; buffered[me]++
+        :: else
+        fi
+    }
+}
+
+inline look()
+{
+    atomic { looks > 0 -> looks-- }
+    if
+    :: atomic { seeker == NONE ->
+        flush(me);
+        seeker = me;
+#ifndef LOOKHIDES
+        looking = 1;
+        asked = 0;
+#endif
+        show_kick()
+       }
+        take_events();
+        left = WORK || OWN;
+        atomic {
+            flush(me);
+            assert(seeker == me); /* [K2] */
+            seeker = NONE;
+            looking = 0;
+            if
+            :: left || asked -> give_role()
+            :: else
+            fi;
+            asked = 0;
+            left = 0;
+            show_kick()
+        }
+        wake_heir()
+    :: seeker != NONE /* it looks */
+    fi
+}
+
+inline compute()
+{
+    computing = computing | (1 << me);
+    !HAS(computing, me)
+}
+
+/* ---- a seeker ---- */
+
+/* Half of what somebody else has. */
+inline steal_from(victim)
+{
+    flush(me);
+    flush(victim); /* breaking in is a membarrier */
+    some = (queue[victim] + 1) / 2;
+    queue[victim] = queue[victim] - some;
+    queue[me] = queue[me] + some;
+    some = 0
+}
+
+/* Events, then its own queue, then what can be seen of one of the others'. */
+inline find_some()
+{
+    atomic {
+        take_events();
+        if
+        :: OWN
+        :: !OWN && me != 0 && queue[0] -> steal_from(0)
+        :: !OWN && me != 1 && queue[1] -> steal_from(1)
+        :: !OWN && me != 2 && queue[2] -> steal_from(2)
+        :: else
+        fi
+    }
+}
+
+inline park()
+{
+    atomic {
+        flush(me);
+        assert(seeker == me); /* [K2] */
+        parked = 1;
+        eager = !kicked;
+        limited = (busy > 0);
+#ifdef UNTILEARLY
+        until = timer;
+#endif
+        show_kick()
+    }
+    barrier();
+#ifndef UNTILEARLY
+    until = timer;
+#endif
+    if
+#ifndef NORECHECK
+    :: WORK || post || stop || (timer && due)
+#endif
+    :: else ->
+        if
+        :: atomic { token -> token = 0 }
+        :: until && due
+        :: !eager /* it waits for a moment only */
+        fi
+    fi;
+    atomic {
+        flush(me);
+        kicked = (!parked && eager);
+        until = 0;
+        limited = 0;
+        eager = 0;
+        parked = 0;
+        show_kick()
+    }
+}
+
+inline seek()
+{
+    kicked = 0;
+    do
+    :: stop -> break
+    :: else ->
+        find_some();
+        if
+        :: OWN -> break
+        :: else -> park()
+        fi
+    od;
+    kicked = 0
+}
+
+inline thread_to_busy()
+{
+    left = LEFT;
+    atomic {
+        flush(me);
+        assert(seeker == me); /* [K2] */
+        seeker = NONE;
+#ifndef ROLEFIRST
+        busy++;
+#endif
+        if
+        :: left || WATCHING -> give_role()
+        :: else
+        fi;
+        left = 0;
+        show_kick();
+        exposed = kick & KICK_SLEEPER
+    }
+#ifdef ROLEFIRST
+    busy++;
+#endif
+    assert(!(parked && eager && !limited)); /* [K3] */
+    wake_heir();
+#ifndef NOEXPOSED
+    if
+    :: exposed ->
+        barrier();
+        if
+#ifdef WORKONLY
+        :: LEFT -> kick_somebody()
+#else
+        :: LEFT || post || WATCHING -> kick_somebody()
+#endif
+        :: else
+        fi
+    :: else
+    fi;
+#endif
+    exposed = 0
+}
+
+/* ---- a thread without anything to run ---- */
+
+inline sleep_a_while()
+{
+    limit = 1;
+    do
+    :: atomic { seeker != NONE && seeker != me && !stop &&
+#if !defined(LOOKHIDES) && !defined(SLEEPONLOOK)
+        !looking
+#else
+        true
+#endif
+        ->
+        wake[me] = 0;
+        sleepers = sleepers | (1 << me);
+        timed = (limit -> timed | (1 << me) : timed & ~(1 << me));
+        show_kick()
+       }
+        if
+        :: wake[me]
+        :: limit && due
+        :: atomic { limit && expiries > 0 -> expiries-- }
+        fi;
+        atomic {
+            sleepers = sleepers & ~(1 << me);
+            show_kick()
+        }
+        limit = 0;
+        if
+        :: seeker == NONE || seeker == me -> break
+        :: else
+        fi
+    :: else -> break
+    od;
+    limit = 0
+}
+
+inline find_work()
+{
+    atomic { flush(me); busy-- }
+    do
+    :: stop -> break
+    :: else ->
+        if
+        :: atomic { seeker == NONE -> seeker = me; show_kick() } mine = 1
+        :: seeker == me -> mine = 1
+        :: else -> sleep_a_while()
+        fi;
+        if
+        :: mine -> mine = 0; seek(); thread_to_busy(); break
+        :: else
+        fi
+    od
+}
+
+proctype thread(byte me)
+{
+    byte heir = NONE, some;
+    bit was_parked, left, kicked, until, exposed, limit, mine;
+    if
+    :: me != 2 -> goto strand /* two of them start with a strand */
+    :: else
+    fi;
+pick:
+    if
+    :: atomic { queue[me] -> queue[me]-- } goto strand
+    :: atomic { !queue[me] && buffered[me] -> buffered[me]-- } goto strand
+    :: !OWN && !stop -> find_work(); goto pick
+    :: !OWN && stop -> goto out
+    fi;
+strand:
+    if
+    :: push(); goto strand
+    :: start_timer(); goto strand
+    :: look(); goto strand
+    :: compute(); goto strand
+    :: goto pick
+    fi;
+out:
+    ended++
+}
+
+active proctype memory()
+{
+end:
+    do
+    :: atomic { buffered[0] || timer_buffered[0] -> flush(0) }
+    :: atomic { buffered[1] || timer_buffered[1] -> flush(1) }
+    :: atomic { buffered[2] || timer_buffered[2] -> flush(2) }
+    od
+}
+
+/* Time passes. */
+active proctype clock()
+{
+end:
+    do
+    :: timer && !due -> due = 1
+    od
+}
+
+active proctype outside()
+{
+    byte heir = NONE;
+    bit was_parked;
+end:
+    do
+    :: atomic { posters > 0 -> posters--; post = 1 }
+        if
+        :: kick -> kick_somebody()
+        :: else
+        fi
+    od
+}
+
+/* Nobody can do anything. */
+init
+{
+    byte heir = NONE;
+    atomic {
+        run thread(0);
+        run thread(1);
+        run thread(2)
+    }
+    do
+    :: timeout ->
+        atomic {
+            assert(busy == THREADS || !(ALL_WORK || post || due)); /* [K1] */
+            if
+            :: computing -> computing = 0
+            :: else -> break
+            fi
+        }
+    od;
+    stop = 1; /* pool_stop */
+    do
+    :: atomic {
+        if
+        :: parked -> parked = 0; token = 1
+        :: else
+        fi;
+        if
+        :: HAS(sleepers, 0) -> heir = 0
+        :: HAS(sleepers, 1) -> heir = 1
+        :: HAS(sleepers, 2) -> heir = 2
+        :: !sleepers -> heir = NONE
+        fi;
+        if
+        :: heir != NONE -> sleepers = sleepers & ~(1 << heir)
+        :: else
+        fi;
+        show_kick()
+       }
+        if
+        :: heir != NONE -> wake[heir] = 1
+        :: else -> break
+        fi
+    od;
+    ended == THREADS;
+    assert(!ALL_WORK)
+}
