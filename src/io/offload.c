@@ -37,7 +37,7 @@ struct crew {
     atomic_flag lock;
     bool closing;
     struct link queue;
-    int count, idle, most;
+    int count, idle, most, queued;
     _Atomic uint32_t calls; /* futex: changes with every job */
     arch_thread threads[];
 };
@@ -76,10 +76,12 @@ static struct job *next_job(struct crew *crew)
         struct link *link = list_pop_front(&crew->queue);
         bool closing = crew->closing;
         uint32_t calls = atomic_load_explicit(&crew->calls, memory_order_relaxed);
-        if (link)
+        if (link) {
             CONTAINER(link, struct job, link)->state = JOB_RUNNING;
-        else
+            crew->queued--;
+        } else {
             crew->idle++;
+        }
         unlock(crew);
         if (link)
             return CONTAINER(link, struct job, link);
@@ -149,13 +151,14 @@ static int enqueue(struct crew *crew, struct job *job)
 {
     int error = 0;
     lock(crew);
-    if (!crew->idle && crew->count < crew->most) {
+    if (crew->queued >= crew->idle && crew->count < crew->most) { /* an idle one may be on its way to a job already */
         error = arch_thread_start(&crew->threads[crew->count], crew_main, crew, "strand-crew");
         crew->count += !error;
     }
     if (crew->count) {
         error = 0;
         list_push_back(&crew->queue, &job->link);
+        crew->queued++;
     }
     unlock(crew);
     if (error)
@@ -170,8 +173,10 @@ static bool take_back(struct crew *crew, struct job *job)
 {
     lock(crew);
     bool queued = job->state == JOB_QUEUED;
-    if (queued)
+    if (queued) {
         list_remove(&job->link);
+        crew->queued--;
+    }
     unlock(crew);
     return queued;
 }
@@ -226,6 +231,14 @@ void *strand_offload(strand_fn *fn, void *arg)
     int error = enqueue(crew, job);
     if (error && wait_retract(thread, me))
         refuse(me, job, error);
+    if (!error && interrupted(me) && take_back(crew, job)) { /* [W4] nobody but an interruption can have claimed it */
+        if (!wait_retract(thread, me)) {
+            thread = thread_park(thread);
+            wait_over(me);
+        }
+        free(job);
+        interrupt_throw(thread, me, 0);
+    }
     thread = thread_park(thread);
     if (wait_over(me) != WAIT_WON) {
         if (error)

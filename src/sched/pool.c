@@ -120,21 +120,40 @@ static int start(struct pool *pool, int first)
     return 0;
 }
 
-int pool_run(struct pool *pool, bool adopt)
+/* The first fibre, when all threads are there: into the queue of the first thread, which may be running already. */
+static void launch(struct pool *pool, struct fibre *root, bool adopt)
+{
+    struct thread *first = pool->threads[0];
+    if (adopt || !first->stealing) {
+        pool->scheduler->push(first, root, PUSH_NEW);
+        return;
+    }
+    runq_post(&first->runq, root);
+    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
+        pool_kick_(NULL, pool);
+}
+
+static int play(struct pool *pool, struct fibre *root)
 {
     struct subprocess *sub = pool->sub;
-    if (sub->driver) {
-        for (int i = 0; i < pool->count; i++) {
-            int error = sub->driver->start(pool->threads[i], thread_main);
-            if (error)
-                return error;
-        }
-        sub->driver->play(sub, pool->threads[0]);
-        return 0;
+    launch(pool, root, true);
+    for (int i = 0; i < pool->count; i++) {
+        int error = sub->driver->start(pool->threads[i], thread_main);
+        if (error)
+            return error;
     }
+    sub->driver->play(sub, pool->threads[0]);
+    return 0;
+}
+
+int pool_run(struct pool *pool, struct fibre *root, bool adopt)
+{
+    if (pool->sub->driver)
+        return play(pool, root);
     int first = adopt ? 1 : 0, error = start(pool, first);
     if (error)
         return error;
+    launch(pool, root, adopt);
     if (adopt)
         live(pool->threads[0]);
     for (int i = first; i < pool->count; i++)

@@ -9,8 +9,9 @@
 /* Make `count` threads, the first of which is the caller's if `caller` (it then has to call pool_run). Returns 0 or a
  * negated errno code, and then nothing is left. */
 int pool_open(struct subprocess *sub, struct pool *pool, const struct scheduler *scheduler, int count, int64_t spin_ns);
-/* Start the threads and, if adopt, be the first of them until subprocess.stop. Else sleep until they are done. */
-int pool_run(struct pool *pool, bool adopt);
+/* Start the threads, then root, and, if adopt, be the first of them until subprocess.stop. Else sleep until they are
+ * done. */
+int pool_run(struct pool *pool, struct fibre *root, bool adopt);
 void pool_close(struct pool *pool);
 /* Let everybody see subprocess.stop. */
 void pool_stop(struct thread *thread, struct pool *pool);

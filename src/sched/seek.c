@@ -134,6 +134,20 @@ static bool sleeper_is_timed(struct pool *pool)
     return !list_empty(&pool->sleepers) && CONTAINER(pool->sleepers.next, struct thread, sleeping)->timed;
 }
 
+static bool any_work(struct thread *thread, struct pool *pool)
+{
+    return pool->scheduler->work(pool) || atomic_load_explicit(&pool->posts, memory_order_relaxed) || stopping(pool) ||
+           (timers_next(&pool->timers) != ARCH_FOREVER && timers_next(&pool->timers) <= driver_now(thread->sub));
+}
+
+/* The role is free and somebody sleeps: what came while nobody was told to announce it. */
+static void look_again(struct thread *thread, struct pool *pool)
+{
+    barrier(pool);
+    if (any_work(thread, pool))
+        pool_kick_(thread, pool);
+}
+
 static void thread_to_busy(struct thread *thread)
 {
     struct pool *pool = thread->pool;
@@ -150,11 +164,8 @@ static void thread_to_busy(struct thread *thread)
     bool exposed = atomic_load_explicit(&pool->kick, memory_order_relaxed) & KICK_SLEEPER;
     unlock(pool);
     wake(thread, heir);
-    if (exposed) {
-        barrier(pool);
-        if (pool->scheduler->work(pool))
-            pool_kick_(thread, pool);
-    }
+    if (exposed)
+        look_again(thread, pool);
 }
 
 /* Returns true if it is asleep (among the sleepers), false if it has better to do. */
@@ -162,7 +173,9 @@ static bool thread_to_asleep(struct thread *thread, bool timed)
 {
     struct pool *pool = thread->pool;
     lock(thread, pool);
-    bool sleep = seeker_of(pool) != NULL && seeker_of(pool) != thread && !stopping(pool);
+    struct thread *seeker = seeker_of(pool);
+    /* A busy thread that has the role for one look does not count: it does not wait. */
+    bool sleep = seeker && seeker != thread && seeker->state == THREAD_POLLING && !stopping(pool);
     if (sleep) {
         thread->timed = timed;
         atomic_store_explicit(&thread->wake, 0, memory_order_relaxed);
@@ -316,17 +329,14 @@ void pool_look(struct thread *thread)
     if (left)
         heir = give_role(pool);
     show_kick(pool);
+    bool exposed = atomic_load_explicit(&pool->kick, memory_order_relaxed) & KICK_SLEEPER;
     unlock(pool);
     wake(thread, heir);
+    if (exposed)
+        look_again(thread, pool);
 }
 
 /* ---- seeking --------------------------------------------------------------------------------------------- */
-
-static bool any_work(struct thread *thread, struct pool *pool)
-{
-    return pool->scheduler->work(pool) || atomic_load_explicit(&pool->posts, memory_order_relaxed) || stopping(pool) ||
-           (timers_next(&pool->timers) != ARCH_FOREVER && timers_next(&pool->timers) <= driver_now(thread->sub));
-}
 
 /* How long the seeker may wait: until the next timer; a little while if others are busy. */
 static int64_t waiting_time(struct thread *thread, struct pool *pool, bool eager, int rounds)
@@ -352,6 +362,8 @@ static bool park(struct thread *thread, struct pool *pool, bool eager, int round
     unlock(pool);
     barrier(pool);
     if (!any_work(thread, pool)) {
+        until = timers_next(&pool->timers) < until ? timers_next(&pool->timers)
+                                                   : until; /* started before the kick showed */
         thread->sleeps++;
         driver_poll(thread, until);
     }

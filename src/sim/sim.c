@@ -138,9 +138,10 @@ static int start(struct thread *thread, void *(*fn)(void *))
 
 /* ---- the director ---------------------------------------------------------------------------------------- */
 
-static bool can_go_on(const struct played *p, bool relaxed_too)
+static bool can_go_on(const struct sim *sim, const struct played *p, bool relaxed_too)
 {
-    return p->state == READY || (p->state == SLEEPING && p->woken) || (relaxed_too && p->state == RELAXED);
+    return p->state == READY || (p->state == SLEEPING && (p->woken || p->deadline <= sim->now)) ||
+           (relaxed_too && p->state == RELAXED);
 }
 
 /* One of those that can go on, by the seed; NULL if all sleep. Spinning threads go on only when nobody else can. */
@@ -149,12 +150,12 @@ static struct played *choose_next(struct sim *sim)
     for (int relaxed_too = 0; relaxed_too < 2; relaxed_too++) {
         uint32_t able = 0;
         for (int i = 0; i < sim->count; i++)
-            able += can_go_on(&sim->played[i], relaxed_too);
+            able += can_go_on(sim, &sim->played[i], relaxed_too);
         if (!able)
             continue;
         uint32_t skip = rng_below(&sim->rng, able);
         for (int i = 0; i < sim->count; i++)
-            if (can_go_on(&sim->played[i], relaxed_too) && !skip--)
+            if (can_go_on(sim, &sim->played[i], relaxed_too) && !skip--)
                 return &sim->played[i];
     }
     return NULL;

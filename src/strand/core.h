@@ -183,9 +183,9 @@ struct scope {
     struct wait_node *waiter; /* the owner, in strand_scope_next or _first */
     struct note *note;        /* cancelled, and why */
     unsigned flags;
-    bool cancelled, owned; /* owned: by the owner */
-    uint32_t failures;     /* failed children among `ended` that nobody has seen */
-    uint32_t expected;     /* hand-offs that are under way */
+    bool cancelled, owned, by_policy; /* owned: by the owner */
+    uint32_t failures;                /* failed children among `ended` that nobody has seen */
+    uint32_t expected;                /* hand-offs that are under way */
     atomic_flag lock;
 };
 

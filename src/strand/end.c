@@ -139,6 +139,22 @@ static void wake_waiters(struct thread *thread, uintptr_t ends, struct batch *ba
     }
 }
 
+/* The interruption that a strand ended by, as others see it: the same object, unless somebody has kept it. */
+static strand_exception *to_others(struct cb *c, strand_exception *e)
+{
+    struct note *note = e->note;
+    if (atomic_load_explicit(&e->refs, memory_order_acquire) > 1) {
+        strand_exception *other = exception_new(&STRAND_CHILD_CANCELLED, "%s", "");
+        other->note = note_keep(note);
+        other->cause = e;
+        e = other;
+    }
+    e->kind = &STRAND_CHILD_CANCELLED;
+    exception_text(e, "strand '%s' was cancelled%s%s%s%s", cb_name(c), note ? " by " : "", note ? note->who : "",
+                   note && note->why[0] ? ": " : "", note ? note->why : "");
+    return e;
+}
+
 /* An interruption never crosses strands: to others it is an error, child-cancelled. */
 static void judge(struct cb *c)
 {
@@ -152,10 +168,7 @@ static void judge(struct cb *c)
     if (e->kind == &STRAND_INTERRUPTED) {
         if (cancelled)
             c->outcome = OUTCOME_INTERRUPTED;
-        struct note *note = e->note;
-        e->kind = &STRAND_CHILD_CANCELLED;
-        exception_text(e, "strand '%s' was cancelled%s%s%s%s", cb_name(c), note ? " by " : "", note ? note->who : "",
-                       note && note->why[0] ? ": " : "", note ? note->why : "");
+        e = c->exception = to_others(c, e);
     }
     exception_left(e, c);
 }
@@ -239,6 +252,7 @@ void end_refused(struct member *member, int error)
         exception_new(&STRAND_SYSTEM, "no stack of %zu bytes%s can be had for strand '%s': %s", c->own.stack_size,
                       thread->sub->stacks.required ? " with a guard page" : "", cb_name(c), error_words(error));
     c->exception->code = error;
+    c->odd = true;
     judge(c);
     locals_release(c->locals);
     bool root = !c->anchor;

@@ -66,6 +66,8 @@ strand_exception *exception_new_va(const strand_kind *kind, const char *format, 
 {
     strand_exception *e = exception_alloc();
     atomic_init(&e->flying, false);
+    atomic_init(&e->listed, false);
+    atomic_flag_clear_explicit(&e->lock, memory_order_relaxed);
     e->kind = kind;
     e->code = 0;
     e->note = NULL;
@@ -136,33 +138,51 @@ void strand_exception_release(strand_exception *e)
         destroy(e);
 }
 
+/* An exception that is kept may be thrown in several strands at once: what grows with it is under a lock. It is held
+ * for as long as a trace takes; nobody suspends inside. */
+static void exception_lock(strand_exception *e)
+{
+    spin_lock(&e->lock, thread_self());
+}
+
+static void exception_unlock(strand_exception *e)
+{
+    spin_unlock(&e->lock);
+}
+
+/* Under e's trace lock or by its only holder. An exception stands in one list only: the first that takes it. */
+static void append(strand_exception *e, strand_exception *pushed_aside)
+{
+    strand_exception **tail = &e->suppressed;
+    while (*tail)
+        tail = &(*tail)->next;
+    *tail = pushed_aside;
+}
+
 void exception_suppress(strand_exception *e, strand_exception *pushed_aside)
 {
     if (!pushed_aside)
         return;
-    if (pushed_aside == e || pushed_aside->next) { /* already somewhere in a list */
+    if (pushed_aside == e || atomic_exchange_explicit(&pushed_aside->listed, true, memory_order_acq_rel)) {
         strand_exception_release(pushed_aside);
         return;
     }
-    strand_exception **tail = &e->suppressed;
-    while (*tail && *tail != pushed_aside)
-        tail = &(*tail)->next;
-    if (*tail)
-        strand_exception_release(pushed_aside);
-    else
-        *tail = pushed_aside;
+    exception_lock(e);
+    append(e, pushed_aside);
+    exception_unlock(e);
 }
 
 void exception_inherit(strand_exception *e, strand_exception *from)
 {
+    exception_lock(from);
     strand_exception *s = from->suppressed;
     from->suppressed = NULL;
-    while (s) {
-        strand_exception *next = s->next;
-        s->next = NULL;
-        exception_suppress(e, s);
-        s = next;
-    }
+    exception_unlock(from);
+    if (!s)
+        return;
+    exception_lock(e);
+    append(e, s); /* the whole list */
+    exception_unlock(e);
 }
 
 /* ---- traces ---------------------------------------------------------------------------------------------- */
@@ -221,19 +241,23 @@ static void add_segment(strand_exception *e, enum segment_kind kind, struct cb *
 
 NOINLINE void exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c, size_t skip)
 {
+    exception_lock(e);
     size_t first = e->ips_count, room = room_for_frames(e, TRACE_FIRST), count = 0;
     if (room)
         count = arch_trace(e->ips + first, room, skip + 1);
     e->ips_count = (uint16_t)(first + count);
     add_segment(e, kind, c, first, count);
+    exception_unlock(e);
 }
 
 void exception_left(strand_exception *e, struct cb *c)
 {
+    exception_lock(e);
     size_t first = e->ips_count, room = c->site ? room_for_frames(e, 1) : 0;
     if (room)
         e->ips[e->ips_count++] = c->site;
     add_segment(e, SEGMENT_STRAND, c, first, room ? 1 : 0);
+    exception_unlock(e);
 }
 
 /* ---- in flight ------------------------------------------------------------------------------------------- */

@@ -33,6 +33,8 @@ struct strand_exception {
     struct flight flight;
     _Atomic uint32_t refs;
     _Atomic bool flying; /* `flight` is in use */
+    atomic_flag lock;    /* of the trace and the suppressed list */
+    _Atomic bool listed; /* it stands in somebody's suppressed list, or in none */
     const strand_kind *kind;
     int code;
     struct note *note;

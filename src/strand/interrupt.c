@@ -55,21 +55,21 @@ static uint32_t highest(struct cb *me)
     return atomic_load_explicit(&me->word, memory_order_seq_cst) & WORD_CANCELLED ? 1 : 0;
 }
 
-/* A source was lowered or left. Raisers set their flag first and then raise: either highest() sees the flag, or the
- * swap fails, or the raise comes after it. */
+/* A source was lowered or left. A raiser sets its flag first and then raises `due`, unless it finds it higher already:
+ * so after the swap the flags are looked at again, and what came in between is raised here [I1]. */
 void interrupt_lower(struct thread *thread, struct cb *me)
 {
     uint32_t due = atomic_load_explicit(&me->due, memory_order_seq_cst);
     for (;;) {
         uint32_t now = highest(me);
-        if (now >= due)
+        if (now == due)
             return;
         if (!thread->shared)
             atomic_store_explicit(&me->due, now, memory_order_relaxed);
         else if (!atomic_compare_exchange_strong_explicit(&me->due, &due, now, memory_order_seq_cst,
                                                           memory_order_seq_cst))
             continue;
-        return;
+        due = now;
     }
 }
 

@@ -25,9 +25,17 @@ static inline __attribute__((always_inline)) struct cb *child_of(struct cb *me, 
 
 /* The join of a child that has failed throws the child's own exception, also if its failure is what interrupts the
  * owner now (contract §4); but sources outside of its scope come first. */
-static bool interrupted_by_it(struct cb *me, struct cb *c)
+static NOINLINE bool interrupted_by_it(struct thread *thread, struct cb *me, struct cb *c)
 {
-    return ended(c) && c->outcome == OUTCOME_FAILED && interrupt_source(me) == &c->anchor->block;
+    struct scope *scope = c->anchor;
+    if (interrupt_source(me) != &scope->block)
+        return false;
+    scope_lock(thread, scope);
+    bool failed = c->order.next && c->outcome == OUTCOME_FAILED;
+    scope_unlock(thread, scope);
+    if (failed)
+        end_await(thread, c); /* its end is about to be seen */
+    return failed;
 }
 
 __attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread, struct cb *me, struct cb *c)
@@ -51,7 +59,7 @@ static inline struct fibre *take_unstarted(struct thread *thread, struct cb *c)
 static NOINLINE struct thread *look_again(struct thread *thread, struct cb *me, struct cb *c)
 {
     me->blocked = BLOCKED_NOT;
-    if (interrupted(me) && !interrupted_by_it(me, c))
+    if (interrupted(me) && !interrupted_by_it(thread, me, c))
         interrupt_throw(thread, me, 0);
     return ended(c) ? thread : NULL;
 }
@@ -99,7 +107,7 @@ void *strand_join(strand handle)
     if (UNLIKELY(me->section_file != NULL))
         section_misuse_(me, "strand_join");
     thread_tick(thread);
-    if (interrupted(me) && !interrupted_by_it(me, c))
+    if (interrupted(me) && !interrupted_by_it(thread, me, c))
         interrupt_throw(thread, me, 0);
     if (!ended(c))
         thread = await_child(thread, me, c, handle);

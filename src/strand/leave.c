@@ -210,14 +210,14 @@ void strand_scope_leave_(strand_scope *handle)
 /* Of a cancelled child that ended interrupted: an error only if neither its owner nor a policy had asked for it. */
 static bool expected(struct scope *scope, struct cb *child)
 {
-    return (atomic_load_explicit(&child->word, memory_order_relaxed) & WORD_OWNED) || scope->cancelled;
+    return (atomic_load_explicit(&child->word, memory_order_relaxed) & WORD_OWNED) || scope->by_policy;
 }
 
 static void join_one(struct thread *thread, struct scope *scope, struct cb *child, strand_exception **first)
 {
     strand_exception *e = child->exception;
     child->exception = NULL;
-    if (e && child->outcome == OUTCOME_INTERRUPTED && expected(scope, child)) {
+    if (e && !e->suppressed && child->outcome == OUTCOME_INTERRUPTED && expected(scope, child)) {
         strand_exception_release(e);
         e = NULL;
     }

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPIN_US = 20, CPUS_UNKNOWN = 3, THREADS_MOST = 1024, STACK_USUAL = 64 * 1024 };
+enum { SPIN_US = 20, THREADS_MOST = 1024, STACK_USUAL = 64 * 1024 };
 
 int strand_threads_allowed(void)
 {
@@ -167,11 +167,9 @@ static int run_pool(struct runtime *runtime, const char **what)
     int error = arch_signals_enter(on_fault);
     if (error)
         return error;
-    struct thread *first = runtime->sub.pool.threads[0];
     thread_adopt(NULL);
-    first->pool->scheduler->push(first, &runtime->root->own, PUSH_NEW);
     *what = "the threads of a pool";
-    error = pool_run(&runtime->sub.pool, adopt);
+    error = pool_run(&runtime->sub.pool, &runtime->root->own, adopt);
     thread_adopt(before);
     arch_signals_leave();
     return error;
@@ -195,6 +193,8 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
             error = run_pool(runtime, what);
         if (runtime->crew)
             runtime->crew_close(runtime->crew);
+        if (runtime->root)
+            note_release(atomic_load_explicit(&runtime->root->note, memory_order_relaxed));
         pool_close(&sub->pool);
     }
     driver_second_close(sub);
@@ -226,6 +226,8 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg)
     const char *what = "memory for a run";
     int error = runtime ? 0 : -ENOMEM;
     strand_options none = {.size = sizeof none};
+    if (options && options->size >= offsetof(strand_options, uncaught) + sizeof options->uncaught)
+        none.uncaught = options->uncaught;
     if (!error) {
         take_options(runtime, options);
         if (thread && thread->current && !runtime->options.own_threads)

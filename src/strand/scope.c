@@ -55,7 +55,7 @@ static void cancel_by_policy(struct thread *thread, struct scope *scope, struct 
 {
     if (!scope->note)
         scope->note = note_new(child, why);
-    scope->cancelled = true; /* those spawned later too */
+    scope->cancelled = scope->by_policy = true; /* those spawned later too */
     cancel_others(thread, scope, child, batch);
 }
 
@@ -174,7 +174,7 @@ void strand_scope_cancel(strand_scope handle, const char *why)
     scope_lock_children(thread, scope);
     scope->cancelled = true;
     scope->owned |= owned;
-    if (!scope->note)
+    if (!scope->note && !(scope->flags & SCOPE_CLOSED))
         scope->note = note_keep(note);
     for (struct link *link = scope->children.next; link != &scope->children; link = link->next)
         scope_cancel_child(thread, CONTAINER(link, struct cb, sibling), note, owned, &batch);
@@ -294,7 +294,9 @@ static strand_exception *consume_all(struct thread *thread, struct scope *scope)
     strand_exception *failure = NULL;
     while (scope->count) {
         struct cb *child = first_ended(thread, scope);
-        strand_exception *e = child->outcome == OUTCOME_INTERRUPTED ? NULL : child->exception;
+        strand_exception *e = child->exception;
+        if (e && child->outcome == OUTCOME_INTERRUPTED && !e->suppressed)
+            e = NULL;
         if (e) {
             child->exception = NULL;
             if (failure)

@@ -12,11 +12,6 @@ static const strand_kind STONE = {"stone", &STRAND_ERROR};
 /* Stays true; the compiler can't know it. */
 static volatile int yes = 1;
 
-static void log_leaving(const char *const *text)
-{
-    test_log("%s", *text);
-}
-#define LEAVING(variable, text) const char *const variable __attribute__((cleanup(log_leaving), unused)) = text
 /* A clean-up that is the function `run`. */
 #define CLEAN_UP(run) int run##_at_exit __attribute__((cleanup(run), unused)) = 0
 
@@ -57,8 +52,8 @@ static void block_forever(void)
 TEST_INSIDE(falling_off_the_end_of_a_block_runs_its_clean_ups_innermost_first)
 {
     {
-        LEAVING(outer, "outer");
-        LEAVING(inner, "inner");
+        TEST_LEAVING("outer");
+        TEST_LEAVING("inner");
         test_log("body");
     }
     CHECK_LOG("body inner outer");
@@ -66,9 +61,9 @@ TEST_INSIDE(falling_off_the_end_of_a_block_runs_its_clean_ups_innermost_first)
 
 static NOINLINE int return_early(void)
 {
-    LEAVING(outer, "outer");
+    TEST_LEAVING("outer");
     if (yes) {
-        LEAVING(inner, "inner");
+        TEST_LEAVING("inner");
         return 1;
     }
     return 2;
@@ -83,14 +78,14 @@ TEST_INSIDE(return_runs_the_clean_ups_of_all_blocks_of_the_function)
 TEST_INSIDE(break_continue_and_goto_run_the_clean_ups_of_the_blocks_they_leave)
 {
     for (int i = 0; i < 3; i++) {
-        LEAVING(each, "each");
+        TEST_LEAVING("each");
         if (i == 0)
             continue;
         if (i == 1)
             break;
     }
     {
-        LEAVING(block, "block");
+        TEST_LEAVING("block");
         if (yes)
             goto out;
     }
@@ -102,7 +97,7 @@ out:
 static NOINLINE void three_frames(int depth)
 {
     static const char *const names[] = {"zero", "one", "two"};
-    LEAVING(name, names[depth]);
+    TEST_LEAVING(names[depth]);
     if (depth == 2)
         throw_stone();
     else
@@ -124,7 +119,7 @@ TEST_INSIDE(an_exception_runs_the_clean_ups_of_all_frames_innermost_first)
 
 static void *fail_with_clean_up(void *arg)
 {
-    LEAVING(own, "child");
+    TEST_LEAVING("child");
     throw_stone();
     return arg;
 }
@@ -144,8 +139,8 @@ TEST_INSIDE(the_clean_ups_of_a_failed_child_have_run_before_its_join_throws)
 
 static void *block_with_clean_ups(void *arg)
 {
-    LEAVING(outer, "outer");
-    LEAVING(inner, "inner");
+    TEST_LEAVING("outer");
+    TEST_LEAVING("inner");
     block_forever();
     return arg;
 }
@@ -195,7 +190,7 @@ static void block_a_little(int *unused)
 
 static void *block_in_clean_up_of_a_cancel(void *arg)
 {
-    LEAVING(outer, "outer");
+    TEST_LEAVING("outer");
     CLEAN_UP(block_a_little);
     block_forever();
     return arg;
@@ -355,7 +350,7 @@ static void *throw_with_deadline_in_clean_up(void *arg)
 TEST_INSIDE(a_deadline_opened_in_a_clean_up_of_a_failing_block_counts)
 {
     strand_exception *e = strand_try(throw_with_deadline_in_clean_up, NULL, NULL);
-    CHECK_PTR(strand_exception_kind(e), &STONE);
+    CHECK_KIND(e, &STONE);
     CHECK_LOG("timed-out");
     strand_exception_release(e);
 }
@@ -371,7 +366,7 @@ static void *sleep_past_a_deadline(void *arg)
 TEST_INSIDE(a_clean_up_after_a_deadline_has_struck_may_block)
 {
     strand_exception *e = strand_try(sleep_past_a_deadline, NULL, NULL);
-    CHECK_PTR(strand_exception_kind(e), &STRAND_TIMED_OUT);
+    CHECK_KIND(e, &STRAND_TIMED_OUT);
     CHECK_LOG("blocked");
     strand_exception_release(e);
 }

@@ -66,7 +66,7 @@ void *throw_std(void *arg)
 void check_stone(strand_exception *e)
 {
     CHECK(e != nullptr);
-    CHECK_PTR(strand_exception_kind(e), &STONE);
+    CHECK_KIND(e, &STONE);
     strand_exception_release(e);
 }
 

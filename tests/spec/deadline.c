@@ -9,11 +9,6 @@ static const strand_kind STONE = {"stone", &STRAND_ERROR};
 #define FOREVER (3600 * STRAND_S)
 #define LONG_PAST ((strand_time){.ns = 1})
 
-static void *return_arg(void *arg)
-{
-    return arg;
-}
-
 static void *sleep_forever(void *arg)
 {
     strand_sleep(FOREVER);
@@ -23,14 +18,14 @@ static void *sleep_forever(void *arg)
 static void check_timed_out(strand_exception *e)
 {
     CHECK(e != NULL);
-    CHECK_PTR(strand_exception_kind(e), &STRAND_TIMED_OUT);
+    CHECK_KIND(e, &STRAND_TIMED_OUT);
     strand_exception_release(e);
 }
 
 static void check_interrupted(strand_exception *e)
 {
     CHECK(e != NULL);
-    CHECK_PTR(strand_exception_kind(e), &STRAND_INTERRUPTED);
+    CHECK_KIND(e, &STRAND_INTERRUPTED);
     strand_exception_release(e);
 }
 
@@ -182,7 +177,7 @@ static void *throw_past_deadline(void *arg)
 TEST_INSIDE(an_exception_that_leaves_the_block_goes_on_unchanged_however_late)
 {
     strand_exception *e = strand_try(throw_past_deadline, NULL, NULL);
-    CHECK_PTR(strand_exception_kind(e), &STONE);
+    CHECK_KIND(e, &STONE);
     CHECK_PTR(strand_exception_suppressed(e, 0), NULL);
     strand_exception_release(e);
 }
@@ -324,7 +319,7 @@ TEST_INSIDE(a_deadline_interrupts_a_join_and_the_child_can_be_joined_later)
 {
     int x = 0;
     STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, return_arg, &x);
+    strand child = strand_spawn(scope, test_return, &x);
     STRAND_TRY {
         STRAND_DEADLINE(LONG_PAST);
         strand_join(child);

@@ -136,15 +136,10 @@ TEST_INSIDE(a_dump_says_who_is_cancelled_and_by_whom)
     CHECK_CONTAINS(text, "enough-of-it");
 }
 
-static void *return_arg(void *arg)
-{
-    return arg;
-}
-
 TEST_INSIDE(a_strand_that_was_joined_is_not_in_the_dump)
 {
     STRAND_SCOPE(scope);
-    strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "short-lived"), return_arg, NULL, 0));
+    strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "short-lived"), test_return, NULL, 0));
     CHECK(strstr(dump(), "short-lived") == NULL);
 }
 
@@ -252,7 +247,7 @@ TEST_INSIDE(statistics_count_strands_started_ended_and_live)
     struct strand_stats before = stats();
     STRAND_SCOPE(scope);
     for (int i = 0; i < 10; i++)
-        strand_spawn(scope, return_arg, NULL);
+        strand_spawn(scope, test_return, NULL);
     strand_scope_join(scope);
     strand live = strand_spawn(scope, sleeper, NULL);
     struct strand_stats after = stats_when_ended(before.ended + 10);

@@ -14,11 +14,6 @@ static const strand_kind STONE = {"stone", &STRAND_ERROR};
 
 static _Atomic int started;
 
-static void *return_arg(void *arg)
-{
-    return arg;
-}
-
 static void *throw_hard(void *arg)
 {
     (void)arg;
@@ -46,7 +41,7 @@ static void try_operation(strand_fn *fn, void *arg)
 {
     strand_exception *e = strand_try(fn, arg, NULL);
     if (e)
-        CHECK_PTR(strand_exception_kind(e), &STRAND_INTERRUPTED);
+        CHECK_KIND(e, &STRAND_INTERRUPTED);
     test_log(e ? "cut" : "ok");
     strand_exception_release(e);
 }
@@ -113,7 +108,7 @@ static void *join_all(void *scope)
 static void *operate_on_an_ended_child(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, return_arg, arg);
+    strand child = strand_spawn(scope, test_return, arg);
     {
         STRAND_SHIELD;
         strand_wait(child);
@@ -147,8 +142,8 @@ static void *operate_on_policies(void *arg)
 {
     STRAND_SCOPE_WITH(first, STRAND_FIRST_WINS);
     STRAND_SCOPE_WITH(collect, STRAND_COLLECT);
-    strand_spawn(first, return_arg, arg);
-    strand_spawn(collect, return_arg, arg);
+    strand_spawn(first, test_return, arg);
+    strand_spawn(collect, test_return, arg);
     try_operation(take_first, &first);
     try_operation(take_next, &first);
     try_operation(take_next, &collect);
@@ -165,7 +160,7 @@ TEST_INSIDE(a_cancelled_strand_is_cut_at_waiting_for_any_child)
 
 static void *offload(void *arg)
 {
-    strand_offload(return_arg, arg);
+    strand_offload(test_return, arg);
     return arg;
 }
 
@@ -184,7 +179,7 @@ TEST_INSIDE(a_cancelled_strand_is_cut_at_an_offload)
 static void *use_what_does_not_block(void *arg)
 {
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
-    strand child = strand_spawn(scope, return_arg, arg);
+    strand child = strand_spawn(scope, test_return, arg);
     strand_ended(child);
     CHECK_PTR(strand_scope_failure(scope, NULL), NULL);
     CHECK_EQ(strand_scope_count(scope), 1);
@@ -204,7 +199,7 @@ TEST_INSIDE(what_does_not_block_is_never_interrupted)
 static void *hand_off_when_cancelled(void *open)
 {
     STRAND_SCOPE(mine);
-    strand child = strand_spawn(mine, return_arg, &started);
+    strand child = strand_spawn(mine, test_return, &started);
     CHECK_EQ(strand_hand_off(child, *(strand_scope *)open), 0);
     test_log("handed");
     return open;

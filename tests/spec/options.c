@@ -16,11 +16,6 @@
 
 #define FOREVER (3600 * STRAND_S)
 
-static void *return_arg(void *arg)
-{
-    return arg;
-}
-
 static void *add_one(void *number)
 {
     ++*(int *)number;
@@ -38,8 +33,8 @@ static void *sleep_forever(void *arg)
 TEST(run_returns_what_its_function_returned)
 {
     int x = 0;
-    CHECK_PTR(test_run(return_arg, &x), &x);
-    CHECK_PTR(test_run(return_arg, NULL), NULL);
+    CHECK_PTR(test_run(test_return, &x), &x);
+    CHECK_PTR(test_run(test_return, NULL), NULL);
 }
 
 TEST(a_run_needs_no_options)

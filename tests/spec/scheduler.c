@@ -18,24 +18,19 @@ static void *run_with(const char *scheduler, int threads, strand_fn *fn, void *a
     return strand_run(&options, fn, arg);
 }
 
-static void *return_arg(void *arg)
-{
-    return arg;
-}
-
 /* ---- choosing one --------------------------------------------------------------------------- */
 
 TEST(each_scheduler_can_be_chosen_by_its_name)
 {
     int x = 0;
     for (int i = 0; i < SCHEDULERS; i++)
-        CHECK_PTR(run_with(schedulers[i], 2, return_arg, &x), &x);
+        CHECK_PTR(run_with(schedulers[i], 2, test_return, &x), &x);
 }
 
 TEST(no_name_means_stealing)
 {
     int x = 0;
-    CHECK_PTR(run_with(NULL, 2, return_arg, &x), &x);
+    CHECK_PTR(run_with(NULL, 2, test_return, &x), &x);
 }
 
 TEST(an_unknown_scheduler_is_refused_by_its_name)
@@ -44,7 +39,7 @@ TEST(an_unknown_scheduler_is_refused_by_its_name)
     strand_options options = test_options();
     options.scheduler = "round-table";
     options.uncaught = &e;
-    CHECK_PTR(strand_run(&options, return_arg, NULL), NULL);
+    CHECK_PTR(strand_run(&options, test_return, NULL), NULL);
     CHECK(e != NULL);
     CHECK_CONTAINS(strand_exception_text(e), "round-table");
     strand_exception_release(e);
@@ -209,7 +204,7 @@ static void *fork_and_join_beside_another(void *arg)
     STRAND_SCOPE(scope);
     strand other = strand_spawn(scope, take_a_turn, arg);
     while (!had_a_turn && strand_now().ns < give_up.ns)
-        strand_join(strand_spawn(scope, return_arg, arg));
+        strand_join(strand_spawn(scope, test_return, arg));
     CHECK(had_a_turn);
     strand_join(other);
     return arg;
@@ -227,8 +222,8 @@ static void *fork_deeply_for_good(void *arg)
 {
     for (;;) {
         STRAND_SCOPE(scope);
-        strand_spawn(scope, return_arg, arg);
-        strand_spawn(scope, return_arg, arg);
+        strand_spawn(scope, test_return, arg);
+        strand_spawn(scope, test_return, arg);
         strand_scope_join(scope);
     }
     return arg;

@@ -11,12 +11,6 @@ static const strand_kind STONE = {"stone", &STRAND_ERROR};
 
 static _Atomic int started;
 
-static void log_leaving(const char *const *text)
-{
-    test_log("%s", *text);
-}
-#define LEAVING(variable, text) const char *const variable __attribute__((cleanup(log_leaving), unused)) = text
-
 static void *throw_hard(void *arg)
 {
     (void)arg;
@@ -283,7 +277,7 @@ TEST_INSIDE(a_shield_is_its_strands_own_and_no_childs)
 
 static void *shield_on_the_way_out(void *arg)
 {
-    LEAVING(last, "last");
+    TEST_LEAVING("last");
     STRAND_SHIELD;
     STRAND_SCOPE(scope);
     strand_join(strand_spawn(scope, operate_under_a_shield, arg));

@@ -15,11 +15,6 @@
 
 static struct test_output o;
 
-static void *return_arg(void *arg)
-{
-    return arg;
-}
-
 /* ---- sizes ---------------------------------------------------------------------------------- */
 
 /* Goes down until `bytes` of stack are used, writing all the way, and checks on the way back. */
@@ -197,7 +192,7 @@ TEST_INSIDE(stacks_are_used_again)
     long strands = test_scale(10000);
     STRAND_SCOPE(scope);
     for (long i = 0; i < strands; i++)
-        strand_join(strand_spawn(scope, return_arg, NULL));
+        strand_join(strand_spawn(scope, test_return, NULL));
     CHECK(count_stacks() < 100);
 }
 
@@ -245,9 +240,9 @@ TEST_REAL(required_guards_that_cannot_be_had_are_refused_clearly)
     options.guards = STRAND_GUARDS_REQUIRED;
     options.uncaught = &e;
     setenv("STRAND_GUARDS", "none", 1);
-    CHECK_PTR(strand_run(&options, return_arg, &options), NULL);
+    CHECK_PTR(strand_run(&options, test_return, &options), NULL);
     CHECK(e != NULL);
-    CHECK_PTR(strand_exception_kind(e), &STRAND_SYSTEM);
+    CHECK_KIND(e, &STRAND_SYSTEM);
     CHECK_CONTAINS(strand_exception_text(e), "guard");
     strand_exception_release(e);
 }

@@ -13,15 +13,9 @@ static volatile int yes = 1;
 
 #define NOINLINE __attribute__((noinline))
 
-static void log_leaving(const char *const *text)
-{
-    test_log("%s", *text);
-}
-#define LEAVING(variable, text) const char *const variable __attribute__((cleanup(log_leaving), unused)) = text
-
 static NOINLINE void throw_apple(void)
 {
-    LEAVING(deep, "deep");
+    TEST_LEAVING("deep");
     if (yes)
         strand_throw(&APPLE, "worm");
 }
@@ -34,7 +28,7 @@ static NOINLINE void throw_stone(void)
 
 static NOINLINE void throw_through_frames(int frames)
 {
-    LEAVING(frame, "f");
+    TEST_LEAVING("f");
     if (frames == 0)
         throw_stone();
     else
@@ -47,7 +41,7 @@ static NOINLINE void throw_through_frames(int frames)
 TEST_INSIDE(no_catch_block_runs_when_nothing_is_thrown)
 {
     STRAND_TRY {
-        LEAVING(in, "left");
+        TEST_LEAVING("left");
         test_log("body");
     }
     STRAND_CATCH(&STRAND_ANY, e) {
@@ -61,7 +55,7 @@ TEST_INSIDE(no_catch_block_runs_when_nothing_is_thrown)
 TEST_INSIDE(a_catch_block_of_the_kind_runs_after_the_clean_ups_inside)
 {
     STRAND_TRY {
-        LEAVING(in, "in");
+        TEST_LEAVING("in");
         throw_apple();
         test_log("never");
     }
@@ -79,7 +73,7 @@ TEST_INSIDE(a_catch_block_takes_the_kinds_below_its_own)
         throw_apple();
     }
     STRAND_CATCH(&FRUIT, e) {
-        CHECK_PTR(strand_exception_kind(e), &APPLE);
+        CHECK_KIND(e, &APPLE);
         test_log("fruit");
     }
     STRAND_END
@@ -107,9 +101,9 @@ TEST_INSIDE(only_the_first_matching_catch_block_runs)
 TEST_INSIDE(what_the_inner_try_catches_the_outer_never_sees)
 {
     STRAND_TRY {
-        LEAVING(in1, "in1");
+        TEST_LEAVING("in1");
         STRAND_TRY {
-            LEAVING(in2, "in2");
+            TEST_LEAVING("in2");
             throw_apple();
         }
         STRAND_CATCH(&STRAND_ERROR, e) {
@@ -128,9 +122,9 @@ TEST_INSIDE(what_the_inner_try_catches_the_outer_never_sees)
 TEST_INSIDE(a_kind_that_the_inner_try_does_not_name_goes_on_to_the_outer)
 {
     STRAND_TRY {
-        LEAVING(in1, "in1");
+        TEST_LEAVING("in1");
         STRAND_TRY {
-            LEAVING(in2, "in2");
+            TEST_LEAVING("in2");
             throw_stone();
         }
         STRAND_CATCH(&FRUIT, e) {
@@ -148,9 +142,9 @@ TEST_INSIDE(a_kind_that_the_inner_try_does_not_name_goes_on_to_the_outer)
 
 static NOINLINE void catch_fruit_only(void)
 {
-    LEAVING(frame, "frame");
+    TEST_LEAVING("frame");
     STRAND_TRY {
-        LEAVING(in, "in");
+        TEST_LEAVING("in");
         throw_stone();
     }
     STRAND_CATCH(&FRUIT, e) {
@@ -174,14 +168,14 @@ TEST_INSIDE(an_exception_that_no_block_takes_leaves_the_function_of_the_try)
 
 TEST_INSIDE(clean_ups_around_a_try_block_run_once_and_those_inside_run_once)
 {
-    LEAVING(before, "before");
+    TEST_LEAVING("before");
     STRAND_TRY {
-        LEAVING(first, "first");
-        LEAVING(second, "second");
+        TEST_LEAVING("first");
+        TEST_LEAVING("second");
         throw_stone();
     }
     STRAND_CATCH(&STONE, e) {
-        LEAVING(in_catch, "in_catch");
+        TEST_LEAVING("in_catch");
     }
     STRAND_END
     CHECK_LOG("second first in_catch");
@@ -196,7 +190,7 @@ TEST_INSIDE(what_a_catch_block_throws_its_own_try_does_not_catch)
             throw_apple();
         }
         STRAND_CATCH(&APPLE, e) {
-            LEAVING(in_catch, "in_catch");
+            TEST_LEAVING("in_catch");
             throw_stone();
         }
         STRAND_CATCH(&STRAND_ANY, e) {
@@ -249,7 +243,7 @@ TEST_INSIDE(a_catch_block_that_rethrows_passes_the_same_exception_on)
     }
     STRAND_CATCH(&STRAND_ANY, e) {
         CHECK_PTR(e, first);
-        CHECK_PTR(strand_exception_kind(e), &STONE);
+        CHECK_KIND(e, &STONE);
         CHECK_PTR(strand_exception_suppressed(e, 0), NULL);
         test_log("again");
     }
@@ -280,9 +274,9 @@ TEST_INSIDE(a_try_inside_a_catch_block_works_like_any_other)
 
 static NOINLINE int return_from_try(void)
 {
-    LEAVING(out, "out");
+    TEST_LEAVING("out");
     STRAND_TRY {
-        LEAVING(in, "in");
+        TEST_LEAVING("in");
         if (yes)
             return 1;
     }
@@ -301,12 +295,12 @@ TEST_INSIDE(return_leaves_a_try_block)
 
 static NOINLINE int return_from_catch(void)
 {
-    LEAVING(out, "out");
+    TEST_LEAVING("out");
     STRAND_TRY {
         throw_stone();
     }
     STRAND_CATCH(&STONE, e) {
-        LEAVING(in, "in");
+        TEST_LEAVING("in");
         if (yes)
             return 1;
     }
@@ -336,7 +330,7 @@ TEST_INSIDE(after_a_return_out_of_a_try_block_its_catch_blocks_are_gone)
 TEST_INSIDE(goto_leaves_a_try_block)
 {
     STRAND_TRY {
-        LEAVING(in, "in");
+        TEST_LEAVING("in");
         if (yes)
             goto out;
     }
@@ -355,7 +349,7 @@ TEST_INSIDE(goto_leaves_a_catch_block)
         throw_stone();
     }
     STRAND_CATCH(&STONE, e) {
-        LEAVING(in, "in");
+        TEST_LEAVING("in");
         if (yes)
             goto out;
     }
@@ -369,7 +363,7 @@ TEST_INSIDE(continue_in_a_try_block_goes_on_with_the_loop_around_it)
 {
     for (volatile int i = 0; i < 3; i++) {
         STRAND_TRY {
-            LEAVING(in, "in");
+            TEST_LEAVING("in");
             if (i < 2)
                 continue;
             test_log("last");
@@ -464,7 +458,7 @@ TEST_INSIDE(a_try_in_a_clean_up_leaves_the_exception_in_flight_alone)
 static void return_in_clean_up(int *leave)
 {
     STRAND_TRY {
-        LEAVING(in, "in");
+        TEST_LEAVING("in");
         if (*leave)
             return;
     }
@@ -497,9 +491,9 @@ static void throw_in_clean_up(int *unused)
 TEST_INSIDE(a_clean_up_on_a_normal_way_out_may_throw)
 {
     STRAND_TRY {
-        LEAVING(out, "out");
+        TEST_LEAVING("out");
         int x __attribute__((cleanup(throw_in_clean_up), unused)) = 0;
-        LEAVING(in, "in");
+        TEST_LEAVING("in");
         test_log("body");
     }
     STRAND_CATCH(&STONE, e) {
@@ -573,14 +567,9 @@ TEST_INSIDE(locals_that_the_try_block_does_not_write_survive_a_throw)
 
 /* ---- strand_try ----------------------------------------------------------------------------- */
 
-static void *return_arg(void *arg)
-{
-    return arg;
-}
-
 static void *throw_hard(void *arg)
 {
-    LEAVING(frame, "frame");
+    TEST_LEAVING("frame");
     throw_stone();
     return arg;
 }
@@ -589,13 +578,13 @@ TEST_INSIDE(strand_try_gives_what_the_function_returned)
 {
     int x = 0;
     void *result = NULL;
-    CHECK_PTR(strand_try(return_arg, &x, &result), NULL);
+    CHECK_PTR(strand_try(test_return, &x, &result), NULL);
     CHECK_PTR(result, &x);
 }
 
 TEST_INSIDE(strand_try_needs_no_place_for_a_result)
 {
-    CHECK_PTR(strand_try(return_arg, NULL, NULL), NULL);
+    CHECK_PTR(strand_try(test_return, NULL, NULL), NULL);
     strand_exception *e = strand_try(throw_hard, NULL, NULL);
     CHECK(e != NULL);
     strand_exception_release(e);
@@ -604,7 +593,7 @@ TEST_INSIDE(strand_try_needs_no_place_for_a_result)
 TEST_INSIDE(strand_try_gives_the_exception_that_left_the_function)
 {
     strand_exception *e = strand_try(throw_hard, NULL, NULL);
-    CHECK_PTR(strand_exception_kind(e), &STONE);
+    CHECK_KIND(e, &STONE);
     CHECK_STR(strand_exception_text(e), "hard");
     CHECK_LOG("frame");
     strand_exception_release(e);

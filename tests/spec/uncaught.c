@@ -14,11 +14,6 @@ static const strand_kind STONE = {"stone", &STRAND_ERROR};
 
 static struct test_output o;
 
-static void *return_arg(void *arg)
-{
-    return arg;
-}
-
 static void *throw_hard(void *arg)
 {
     (void)arg;
@@ -93,7 +88,7 @@ TEST(the_option_uncaught_gets_the_exception_that_left_the_root)
     options.uncaught = &e;
     CHECK_PTR(strand_run(&options, throw_hard, NULL), NULL);
     CHECK(e != NULL);
-    CHECK_PTR(strand_exception_kind(e), &STONE);
+    CHECK_KIND(e, &STONE);
     CHECK_STR(strand_exception_text(e), "hard");
     strand_exception_release(e);
 }
@@ -104,7 +99,7 @@ TEST(the_option_uncaught_gets_null_when_nothing_was_thrown)
     strand_exception *e = (strand_exception *)&x;
     strand_options options = test_options();
     options.uncaught = &e;
-    CHECK_PTR(strand_run(&options, return_arg, &x), &x);
+    CHECK_PTR(strand_run(&options, test_return, &x), &x);
     CHECK_PTR(e, NULL);
 }
 
@@ -128,7 +123,7 @@ TEST(a_failure_that_nobody_sees_reaches_the_root_through_all_its_ancestors)
 {
     strand_exception *e = test_run_catching(spawn_a_parent_and_sleep, NULL, NULL);
     CHECK(e != NULL);
-    CHECK_PTR(strand_exception_kind(e), &STONE);
+    CHECK_KIND(e, &STONE);
     strand_exception_release(e);
 }
 
@@ -145,7 +140,7 @@ TEST(a_failure_that_the_root_did_not_look_at_is_thrown_when_it_leaves_the_scope)
 {
     strand_exception *e = test_run_catching(fail_before_the_root_ends, NULL, NULL);
     CHECK(e != NULL);
-    CHECK_PTR(strand_exception_kind(e), &STONE);
+    CHECK_KIND(e, &STONE);
     strand_exception_release(e);
 }
 
@@ -159,7 +154,7 @@ static void *throw_with_children(void *arg)
 TEST(an_exception_of_the_root_passes_scopes_with_children_unchanged)
 {
     strand_exception *e = test_run_catching(throw_with_children, NULL, NULL);
-    CHECK_PTR(strand_exception_kind(e), &STONE);
+    CHECK_KIND(e, &STONE);
     strand_exception_release(e);
 }
 
@@ -225,7 +220,7 @@ TEST(a_run_that_cannot_be_made_is_an_exception_too)
     strand_options options = test_options();
     options.scheduler = "no-such-scheduler";
     options.uncaught = &e;
-    CHECK_PTR(strand_run(&options, return_arg, NULL), NULL);
+    CHECK_PTR(strand_run(&options, test_return, NULL), NULL);
     CHECK(e != NULL);
     CHECK(strand_exception_is(e, &STRAND_ERROR));
     strand_exception_release(e);

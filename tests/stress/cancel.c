@@ -69,7 +69,7 @@ static bool check_join(strand child, struct witness *witness)
         CHECK_EQ(witness->returned, 1);
         return true;
     }
-    CHECK_PTR(strand_exception_kind(e), &STRAND_CHILD_CANCELLED);
+    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     CHECK_EQ(witness->returned, 0);
     strand_exception_release(e);
     return false;
@@ -140,37 +140,41 @@ static void *cancel_all_targets(void *arg)
     return arg;
 }
 
-static void leave_with_targets(struct witness *witnesses, int round)
+struct crowd {
+    struct witness witnesses[8];
+    int round;
+};
+
+/* Leaves by an exception every other time. */
+static void *leave_with_targets(void *arg)
 {
+    struct crowd *crowd = arg;
     STRAND_SCOPE(scope);
     for (int i = 0; i < 8; i++) {
-        witnesses[i] = (struct witness){.turns = round % 50};
-        targets[i] = strand_spawn(scope, yield_a_few_times, &witnesses[i]);
+        crowd->witnesses[i] = (struct witness){.turns = crowd->round % 50};
+        targets[i] = strand_spawn(scope, yield_a_few_times, &crowd->witnesses[i]);
     }
     targets_known = 1;
-    spin(round % 997);
-    if (round % 2)
+    spin(crowd->round % 997);
+    if (crowd->round % 2)
         strand_throw(&PLANTED, "leave");
     strand_scope_cancel(scope, "leave");
+    return arg;
 }
 
 static void *cancels_against_leaving(void *arg)
 {
     strand_time until = strand_in(test_scale(200) * STRAND_MS);
-    for (volatile int round = 0; time_is_left(until); round++) {
-        struct witness witnesses[8];
+    for (int round = 0; time_is_left(until); round++) {
+        struct crowd crowd = {.round = round};
         STRAND_SCOPE(scope);
         targets_known = 0;
         strand aside = strand_spawn(scope, cancel_all_targets, arg);
-        STRAND_TRY {
-            leave_with_targets(witnesses, round);
-        }
-        STRAND_CATCH(&PLANTED, e) {
-            CHECK_EQ(round % 2, 1);
-        }
-        STRAND_END
+        strand_exception *e = strand_try(leave_with_targets, &crowd, NULL);
+        CHECK_EQ(e != NULL, round % 2);
+        strand_exception_release(e);
         for (int i = 0; i < 8; i++)
-            CHECK_EQ(witnesses[i].cleaned, 1);
+            CHECK_EQ(crowd.witnesses[i].cleaned, 1);
         strand_join(aside);
     }
     return arg;

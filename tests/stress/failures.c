@@ -109,7 +109,7 @@ static void *fetch_failures(void *arg)
         while (strand_id(strand_scope_next(scope)) != 0) {
             strand_exception *e;
             while ((e = strand_scope_failure(scope, NULL)) != NULL) {
-                CHECK_PTR(strand_exception_kind(e), &PLANTED);
+                CHECK_KIND(e, &PLANTED);
                 strand_exception_release(e);
                 fetched++;
             }
