@@ -298,7 +298,7 @@ do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(a
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 # Each says what it is and whether it holds; one that fails does not keep the others from running.
-checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject docs shell
+checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject docs shell conformance
 .PHONY: do-check $(checks:%=check-%)
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
@@ -309,6 +309,9 @@ check-warnings-gcc:
 	$(call warned,gcc,CC=gcc CXX=g++)
 check-warnings-clang:
 	$(call warned,clang,CC=$(CLANG) CXX=$(CLANGXX))
+check-conformance:
+	tools/check-conformance.sh
+
 check-format:
 	FORMAT=$(FORMAT) tools/check-format.sh $(formatted)
 check-layers:

@@ -30,12 +30,10 @@ static double measure(long frames)
     volatile long caught = 0;
     int64_t start = bench_now();
     for (long i = 0; i < rounds; i++) {
-        STRAND_TRY
-        {
+        STRAND_TRY {
             descend(frames, &cleaned);
         }
-        STRAND_CATCH(&STRAND_ERROR, e)
-        {
+        STRAND_CATCH(&STRAND_ERROR, e) {
             caught++;
         }
         STRAND_END

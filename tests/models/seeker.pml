@@ -346,7 +346,7 @@ inline thread_to_busy()
         fi;
         left = 0;
         show_kick();
-        exposed = kick & KICK_SLEEPER
+        exposed = (kick == KICK_SLEEPER)
     }
 #ifdef ROLEFIRST
     busy++;

@@ -17,14 +17,12 @@ static void *sleep_forever(void *arg)
 
 static void check_timed_out(strand_exception *e)
 {
-    CHECK(e != NULL);
     CHECK_KIND(e, &STRAND_TIMED_OUT);
     strand_exception_release(e);
 }
 
 static void check_interrupted(strand_exception *e)
 {
-    CHECK(e != NULL);
     CHECK_KIND(e, &STRAND_INTERRUPTED);
     strand_exception_release(e);
 }
