@@ -52,6 +52,7 @@ struct node {
     enum state state;
     bool begins, ends, separated;
     long long words;
+    struct timespec changed; /* its time of change when it was counted */
 
     char path[];
 };
@@ -144,13 +145,19 @@ static void *count_words(void *arg)
 {
     struct node *file = arg;
     unsigned char buffer[16384];
+    struct stat status = {0};
     ssize_t size;
     int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return result_of(-errno);
-    while ((size = read(fd, buffer, sizeof buffer)) > 0)
-        count_bytes(file, buffer, (size_t)size);
-    int error = size < 0 ? -errno : 0;
+    int error = fstat(fd, &status) < 0 ? -errno : 0;
+    file->changed = status.st_mtim;
+    while (!error && (size = read(fd, buffer, sizeof buffer)) != 0) {
+        if (size > 0)
+            count_bytes(file, buffer, (size_t)size);
+        else
+            error = -errno;
+    }
     close(fd);
     return result_of(error);
 }
@@ -293,18 +300,33 @@ struct account {
     FILE *names; /* of the files that were counted, each with a NUL */
 };
 
-static void add_up(struct account *account, const struct node *node)
+/* What was counted is not there any more: somebody writes to it, such as who redirects this program's output. */
+static bool has_changed(const struct node *file)
 {
-    for (size_t i = 0; i < node->count; i++)
-        add_up(account, node->children[i]);
-    account->files += !node->directory;
-    account->cut += !node->directory && node->state == CUT;
-    if (node->directory || node->state != COUNTED)
+    struct stat now;
+    return lstat(file->path, &now) < 0 || now.st_mtim.tv_sec != file->changed.tv_sec ||
+           now.st_mtim.tv_nsec != file->changed.tv_nsec;
+}
+
+static void add_file(struct account *account, const struct node *node)
+{
+    bool cut = node->state == CUT || (node->state == COUNTED && has_changed(node));
+    account->files++;
+    account->cut += cut;
+    if (cut || node->state != COUNTED)
         return;
     account->counted++;
     account->words += node->words - (account->in_word && node->begins);
     account->in_word = node->separated ? node->ends : account->in_word || node->begins;
     fwrite(node->path, 1, strlen(node->path) + 1, account->names);
+}
+
+static void add_up(struct account *account, const struct node *node)
+{
+    for (size_t i = 0; i < node->count; i++)
+        add_up(account, node->children[i]);
+    if (!node->directory)
+        add_file(account, node);
 }
 
 /* The number that a shell command prints, or -1. */

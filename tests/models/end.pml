@@ -2,7 +2,7 @@
  * The end of a strand against its owner (who joins, is interrupted, leaves, or hands it off) and against a stranger who waits.
  *
  * Models src/strand/end.h and end.c: end_strand, publish, wake_waiters, ends_lock, ends_link, ends_unlink, end_wait, end_consume;
- * join.c: await_child, strand_wait, hand_off; leave.c: drain; handle.c: pins; and what scope.c does at the end of a child (note_end).
+ * join.c: await_child, interrupted_by_it, strand_wait, hand_off; leave.c: drain; handle.c: pins; and what scope.c does at the end of a child (note_end).
  * Labels [E1] [E2] [E3] [C1] [C2].
  *
  * ABSTRACTS the list of wait nodes to a set; serials to one bit: once the control block is given away, every handle is stale;
@@ -68,7 +68,7 @@ byte raised[3];
 
 /* Waiters. */
 byte tag[3];
-bit masked[3], due[3], runnable[3], linked[3];
+bit masked[3], due[3], cancelled[3], runnable[3], linked[3];
 bit now[3]; /* an operation is under way */
 
 #define HAS(set, w) ((set >> w) & 1)
@@ -245,7 +245,11 @@ inline see_it_end()
     :: !over ->
         end_wait(0);
         if
-        :: !won && due[me] && !(over && failed) -> masked[me] = 1
+        :: !won && due[me] ->
+            if
+            :: raised[me] && !cancelled[me] -> over /* interrupted_by_it */
+            :: else -> masked[me] = 1 /* thrown: the scope is left */
+            fi
         :: else
         fi
     od;
@@ -326,7 +330,7 @@ proctype stranger(byte me)
 proctype interrupter(byte w)
 {
     if
-    :: due[w] = 1;
+    :: atomic { cancelled[w] = 1; due[w] = 1 }
         if
         :: atomic { !masked[w] && tag[w] == ARMED -> tag[w] = INTERRUPTED; assert(!runnable[w]); runnable[w] = 1 }
         :: else

@@ -13,33 +13,35 @@
  *           a while (others are busy) to waits without a limit, so nothing here depends on them.
  * CHECKED   [K1] when nobody can do anything any more, but for threads that compute: if there is work, a post or a timer that is due,
  *           then no thread sleeps. [K2] one seeker. In the end all work is done, and all threads see stop.
- * MACROS    POST           a post comes from outside
- *           TIMER          a strand starts a timer
- *           NORECHECK      the seeker parks without a look after it has shown kick
- *           NOBARRIER      it looks, but no barrier comes before that
+ * MACROS    LOOK           a busy thread takes a look
+ *           POST           a post comes from outside; and a look
+ *           TIMER          a strand starts a timer; and a look
  *           FENCE          no membarrier, but producers pay for a fence
+ *           NORECHECK      the seeker parks without a look after it has shown kick
+ *           NOBARRIER      it looks, but no barrier comes before that, here or in look_again
  *           NOSHOW         kick does not say that a seeker is parked
- *           NOEXPOSED      who becomes busy does not look again when that leaves sleepers without a seeker
+ *           NOAGAIN        who leaves sleepers without a seeker does not look again
  *           WORKONLY       it does, but for work only
+ *           DUEONLY        it does, but timers that are not due yet do not count
  *           ROLEFIRST      the role is free before busy is announced
- *           UNTILEARLY     the time of the next timer is read before the barrier
- *           LOOKHIDES      a busy thread that takes a look does not show that there are sleepers
+ *           UNTILEARLY     the time of the next timer is read before the barrier only
  *           SLEEPONLOOK    a thread goes to sleep although the one with the role is only taking a look
  */
 /* must hold */
+/* must hold: -DLOOK */
 /* must hold: -DFENCE */
 /* must hold: -DPOST */
 /* must hold: -DTIMER */
 /* must fail: -DNORECHECK */
 /* must fail: -DNOBARRIER */
 /* must fail: -DNOSHOW */
-/* must fail: -DNOEXPOSED */
-/* must fail: -DWORKONLY -DPOST */
-/* must fail: -DWORKONLY -DTIMER */
+/* must fail: -DNOAGAIN */
+/* must fail: -DLOOK -DNOAGAIN */
+/* must fail: -DPOST -DWORKONLY */
+/* must fail: -DTIMER -DDUEONLY */
 /* must fail: -DROLEFIRST */
-/* must fail: -DUNTILEARLY -DTIMER */
-/* must fail: -DLOOKHIDES */
-/* must fail: -DSLEEPONLOOK */
+/* must fail: -DTIMER -DUNTILEARLY */
+/* must fail: -DTIMER -DSLEEPONLOOK */
 /* cc: -O2 -DSAFETY -DCOLLAPSE */
 /* pan: -m1000000 */
 
@@ -58,7 +60,7 @@ byte pushes, looks = 1, starts = 1, posters, expiries;
 #elif defined(LOOK)
 byte pushes = 1, looks = 1, starts, posters, expiries = 1;
 #else
-byte pushes = 2, looks, starts, posters, expiries = 1;
+byte pushes = 2, looks, starts, posters, expiries;
 #endif
 
 byte queue[THREADS];  /* fibres, as others see it */
@@ -69,7 +71,7 @@ bit post;
 byte kick;
 byte seeker = NONE, busy = THREADS;
 bit parked, eager, limited;
-bit looking, asked;
+bit looking; /* the seeker is busy */
 byte sleepers, timed; /* sets */
 
 bit wake[THREADS], token; /* futexes; the poller's */
@@ -81,9 +83,6 @@ byte ended;
 #define WORK (queue[0] || queue[1] || queue[2])
 #define ALL_WORK (WORK || buffered[0] || buffered[1] || buffered[2])
 #define OWN (queue[me] + buffered[me])
-/* Somebody else could do something: all that can be seen, but for the one that a thread runs next itself. */
-#define WORK_OF(t) (t == me -> OWN > 1 : queue[t])
-#define LEFT (WORK_OF(0) || WORK_OF(1) || WORK_OF(2))
 /* Somebody has to see to the timers, and nobody is going to by himself. */
 #define WATCHING (timer && !(sleepers & timed))
 
@@ -116,7 +115,7 @@ inline show_kick()
 #ifndef NOSHOW
     :: parked -> kick = KICK_SEEKER | (eager -> KICK_PUSH : 0)
 #endif
-    :: !parked && sleepers && (seeker == NONE || looking) -> kick = KICK_SLEEPER
+    :: !parked && seeker == NONE && sleepers -> kick = KICK_SLEEPER
     :: else -> kick = 0
     fi
 }
@@ -160,9 +159,6 @@ inline kick_somebody()
         :: !was_parked && seeker == NONE -> give_role()
         :: else
         fi;
-#ifndef LOOKHIDES
-        asked = looking;
-#endif
         show_kick()
     }
     if
@@ -170,6 +166,45 @@ inline kick_somebody()
     :: else
     fi;
     wake_heir()
+}
+
+/* The lock's last step: who is it that has to be told now. */
+inline unlock_exposed()
+{
+    show_kick();
+    exposed = (kick == KICK_SLEEPER)
+}
+
+inline look_again()
+{
+#ifndef NOAGAIN
+    if
+    :: exposed ->
+        barrier();
+        if
+#if defined(WORKONLY)
+        :: WORK || OWN -> kick_somebody()
+#elif defined(DUEONLY)
+        :: WORK || OWN || post || (timer && due) -> kick_somebody()
+#else
+        :: WORK || OWN || post || WATCHING -> kick_somebody()
+#endif
+        :: else
+        fi
+    :: else
+    fi;
+#endif
+    exposed = 0
+}
+
+/* Whether work is left for others: a look without a barrier. What it counts is the scheduler's business, and nothing depends on
+ * what it misses. */
+inline see_what_is_left()
+{
+    if
+    :: left = WORK || OWN
+    :: left = 0
+    fi
 }
 
 /* ---- a busy thread ---- */
@@ -213,31 +248,23 @@ inline look()
 {
     atomic { looks > 0 -> looks-- }
     if
-    :: atomic { seeker == NONE ->
-        flush(me);
-        seeker = me;
-#ifndef LOOKHIDES
-        looking = 1;
-        asked = 0;
-#endif
-        show_kick()
-       }
+    :: atomic { seeker == NONE -> flush(me); seeker = me; looking = 1; show_kick() }
         take_events();
-        left = WORK || OWN;
+        see_what_is_left();
         atomic {
             flush(me);
             assert(seeker == me); /* [K2] */
             seeker = NONE;
             looking = 0;
             if
-            :: left || asked -> give_role()
+            :: left -> give_role()
             :: else
             fi;
-            asked = 0;
             left = 0;
-            show_kick()
+            unlock_exposed()
         }
-        wake_heir()
+        wake_heir();
+        look_again()
     :: seeker != NONE /* it looks */
     fi
 }
@@ -284,9 +311,7 @@ inline park()
         parked = 1;
         eager = !kicked;
         limited = (busy > 0);
-#ifdef UNTILEARLY
         until = timer;
-#endif
         show_kick()
     }
     barrier();
@@ -332,7 +357,7 @@ inline seek()
 
 inline thread_to_busy()
 {
-    left = LEFT;
+    see_what_is_left();
     atomic {
         flush(me);
         assert(seeker == me); /* [K2] */
@@ -345,30 +370,14 @@ inline thread_to_busy()
         :: else
         fi;
         left = 0;
-        show_kick();
-        exposed = (kick == KICK_SLEEPER)
+        unlock_exposed()
     }
 #ifdef ROLEFIRST
     busy++;
 #endif
     assert(!(parked && eager && !limited)); /* [K3] */
     wake_heir();
-#ifndef NOEXPOSED
-    if
-    :: exposed ->
-        barrier();
-        if
-#ifdef WORKONLY
-        :: LEFT -> kick_somebody()
-#else
-        :: LEFT || post || WATCHING -> kick_somebody()
-#endif
-        :: else
-        fi
-    :: else
-    fi;
-#endif
-    exposed = 0
+    look_again()
 }
 
 /* ---- a thread without anything to run ---- */
@@ -378,7 +387,7 @@ inline sleep_a_while()
     limit = 1;
     do
     :: atomic { seeker != NONE && seeker != me && !stop &&
-#if !defined(LOOKHIDES) && !defined(SLEEPONLOOK)
+#ifndef SLEEPONLOOK
         !looking
 #else
         true

@@ -44,7 +44,7 @@ static void check_cell(const struct cell *cell, long in)
 
 static void *square_and_join_each(void *arg)
 {
-    for (long round = 0; round < test_scale(800); round++) {
+    for (long round = 0; round < test_scale(200); round++) {
         struct cell cells[MANY];
         strand children[MANY];
         STRAND_SCOPE(scope);
@@ -67,7 +67,7 @@ TEST(a_child_sees_what_was_done_before_its_spawn_and_its_joiner_sees_what_it_did
 
 static void *square_and_join_all(void *arg)
 {
-    for (long round = 0; round < test_scale(800); round++) {
+    for (long round = 0; round < test_scale(200); round++) {
         struct cell cells[MANY];
         STRAND_SCOPE(scope);
         for (int i = 0; i < MANY; i++) {
@@ -97,7 +97,7 @@ static void leave_with_children(struct cell *cells)
 /* Cancelled children have touched their cells at most until the scope was left. */
 static void *leave_and_write(void *arg)
 {
-    for (long round = 0; round < test_scale(800); round++) {
+    for (long round = 0; round < test_scale(200); round++) {
         struct cell cells[MANY] = {0};
         leave_with_children(cells);
         for (int i = 0; i < MANY; i++) {
@@ -124,7 +124,7 @@ static void *square_the_copy(void *copy)
 
 static void *reuse_the_argument(void *arg)
 {
-    for (long round = 0; round < test_scale(800); round++) {
+    for (long round = 0; round < test_scale(200); round++) {
         struct cell cell = {0};
         strand children[MANY];
         STRAND_SCOPE(scope);
@@ -189,7 +189,7 @@ static void *throw_with_a_payload(void *arg)
 
 static void *join_failures(void *arg)
 {
-    for (long round = 0; round < test_scale(800); round++) {
+    for (long round = 0; round < test_scale(200); round++) {
         struct cell cell = {.in = round};
         STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
         strand_spawn(scope, throw_with_a_payload, &cell);
