@@ -263,8 +263,9 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg);
 
 /**
  * Start fn(arg) as a child of scope. The child runs when a thread has time for it, in parallel with the caller if
- * there are more threads. attr may be NULL. Does not block. Throws STRAND_SYSTEM if memory or stacks are refused, and
- * then nothing was started. Owner only, unless the scope is open. O(1).
+ * there are more threads. attr may be NULL. Does not block. Throws STRAND_SYSTEM if memory is refused or
+ * options.max_strands is reached, and then nothing was started. A stack is taken when the child first runs: if none can
+ * be had, the child ends by STRAND_SYSTEM without having run. Owner only, unless the scope is open. O(1).
  */
 strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg);
 /** The same with attributes; size bytes of `args` are copied, and fn gets the address of the copy, which lives as long

@@ -15,7 +15,7 @@ extern "C" {
 
 enum strand_guards {
     STRAND_GUARDS_BEST_EFFORT = 0, /* guard pages while the system has them, then checked canaries and one warning */
-    STRAND_GUARDS_REQUIRED = 1     /* a spawn fails rather than run on a stack without a guard page */
+    STRAND_GUARDS_REQUIRED = 1     /* a strand fails rather than run on a stack without a guard page */
 };
 
 /* What a misuse hook is told. All pointers are valid during the call only. */
@@ -33,13 +33,14 @@ struct strand_options {
     const char *scheduler; /* "stealing" (NULL: the same) or "global" */
     int64_t spin_us;       /* how long a thread without work looks for some before it sleeps; 0: the default, 20 */
 
-    size_t stack_size; /* address space of a strand's stack in bytes; 0: 64 KiB; rounded up to pages */
+    size_t stack_size; /* address space of a strand's stack in bytes; 0: 64 KiB; rounded up to a power of two, 16 KiB at
+                          least */
     enum strand_guards guards;
     size_t max_strands; /* a limit on the strands that exist at a time; 0: none but memory's */
 
     int offload_threads; /* the most threads that strand_offload uses; 0: 8 */
 
-    /* STRAND_SEED=n in the environment, or has_seed here: a deterministic run on one thread (strand/sim.h) */
+    /* STRAND_SEED=n in the environment, or has_seed here: a deterministic run on one thread (docs/testing.md) */
     bool has_seed;
     uint64_t seed;
 

@@ -63,6 +63,9 @@ __attribute__((noreturn)) void arch_longjmp(void **jump, uint32_t form);
  * exception would leave it; the search then goes on to the end of the stack, where the C++ runtime terminates. */
 void *arch_call(void *(*fn)(void *), void *arg);
 void arch_on_foreign(void (*on_foreign)(void));
+/* Called when the C++ runtime terminates the program, between arch_signals_enter and leave; then the handler that was
+ * there before goes on. In a program without a C++ runtime it does nothing. */
+void arch_on_terminate(void (*on_terminate)(void));
 
 /* The two words of the calling thread's C++ exception state (__cxa_get_globals), or NULL in a program without it. */
 struct arch_cxx {

@@ -215,6 +215,8 @@ int arch_signals_enter(bool (*on_fault)(void *address, void *ucontext))
     if (faults.users++ == 0)
         for (int kind = 0; kind < FAULT_KINDS && !error; kind++)
             error = fault_install(kind);
+    if (faults.users == 1)
+        arch_terminate_take(true);
     pthread_mutex_unlock(&lock);
     if (error)
         arch_signals_leave();
@@ -226,6 +228,7 @@ void arch_signals_leave(void)
     pthread_mutex_lock(&lock);
     ASSERT(faults.users > 0);
     if (--faults.users == 0) {
+        arch_terminate_take(false);
         for (int kind = 0; kind < FAULT_KINDS; kind++)
             fault_restore(kind);
         atomic_store_explicit(&arch_state.on_fault, NULL, memory_order_release);

@@ -25,7 +25,9 @@ struct arch_state {
     uint64_t ticks_per_ms;
 
     /* unwind.c */
-    _Atomic(void (*)(void)) on_foreign;
+    _Atomic(void (*)(void)) on_foreign, on_terminate;
+    void (*(*set_terminate)(void (*)(void)))(void);
+    void (*terminate_before)(void);
     struct arch_cxx *(*cxx_globals)(void);
 
     /* trace.c */
@@ -45,6 +47,8 @@ extern struct arch_state arch_state;
 /* Each is called once, by arch_process_start. */
 void arch_ticks_start(void);
 void arch_unwind_start(void);
+/* Under process.c's lock: take, or give back, the C++ runtime's terminate handler. */
+void arch_terminate_take(bool take);
 void arch_trace_start(void);
 
 /* x86_64.S */

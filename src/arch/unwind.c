@@ -9,6 +9,7 @@
 #include "state.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unwind.h>
 
@@ -91,6 +92,34 @@ void arch_unwind_start(void)
         if (library)
             *(void **)&arch_state.cxx_globals = dlsym(library, "__cxa_get_globals");
     }
+}
+
+void arch_on_terminate(void (*on_terminate)(void))
+{
+    atomic_store_explicit(&arch_state.on_terminate, on_terminate, memory_order_release);
+}
+
+static void terminating(void)
+{
+    void (*on_terminate)(void) = atomic_load_explicit(&arch_state.on_terminate, memory_order_acquire);
+    if (on_terminate)
+        on_terminate();
+    if (arch_state.terminate_before)
+        arch_state.terminate_before();
+    abort();
+}
+
+/* std::set_terminate, by its name: the library does not need a C++ runtime. */
+void arch_terminate_take(bool take)
+{
+    if (!arch_state.set_terminate)
+        *(void **)&arch_state.set_terminate = dlsym(RTLD_DEFAULT, "_ZSt13set_terminatePFvvE");
+    if (!arch_state.set_terminate)
+        return;
+    if (take)
+        arch_state.terminate_before = arch_state.set_terminate(terminating);
+    else
+        arch_state.set_terminate(arch_state.terminate_before);
 }
 
 NOINLINE struct arch_cxx *arch_cxx_globals(void)

@@ -58,6 +58,7 @@ static void unlock(struct crew *crew)
 static struct fibre *job_over(struct post *post)
 {
     struct job *job = CONTAINER(post, struct job, post);
+    arch_note_acquire(post);
     struct cb *waiter = job->waiter;
     struct crew *crew = job->crew;
     lock(crew);
@@ -102,6 +103,7 @@ static void *crew_main(void *arg)
     while ((job = next_job(crew))) {
         job->result = job->fn(job->arg);
         job->post.run = job_over;
+        arch_note_release(&job->post);
         pool_post(crew->pool, &job->post);
     }
     return NULL;

@@ -38,7 +38,7 @@ OWN_INLINE uint32_t driver_choose(struct thread *thread, uint32_t n)
 void driver_sleep(struct thread *thread, int64_t deadline);
 void driver_wake(struct thread *thread);
 
-/* Locks that are held for a few instructions; `shared` says whether there is anybody to exclude. */
+/* Locks that are held for a few instructions. */
 OWN_INLINE void spin_lock(atomic_flag *lock, struct thread *thread)
 {
     while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire))

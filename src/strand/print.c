@@ -46,7 +46,7 @@ static void segment(int fd, int indent, const strand_exception *e, const struct 
     else if (s->kind == SEGMENT_JOINED)
         say(fd, "%*sthrown on in strand '%s' #%llu\n", indent, "", s->name, id);
     else
-        say(fd, "%*sleft strand '%s' #%llu, which had been spawned\n", indent, "", s->name, id);
+        say(fd, "%*sleft strand '%s' #%llu%s\n", indent, "", s->name, id, s->count ? ", which had been spawned" : "");
     for (unsigned i = 0; i < s->count; i++)
         frame(fd, indent + 2, s->kind == SEGMENT_STRAND ? "in" : "at", e->ips[s->first + i]);
 }
@@ -112,6 +112,25 @@ COLD void overflow_report(struct thread *thread, void *address, void *ucontext)
     print_frames(2, ips, count);
     if (!address)
         abort();
+}
+
+COLD void print_foreign(void)
+{
+    struct thread *thread = thread_self();
+    if (thread && thread->current)
+        say(2, "libstrand: a C++ exception leaves the function of strand '%s' #%llu; the program ends\n",
+            cb_name(current_of(thread)), (unsigned long long)cb_id(current_of(thread)));
+}
+
+COLD void print_terminating(void)
+{
+    struct thread *thread = thread_self();
+    struct flight *flight = thread && thread->current ? current_of(thread)->flight : NULL;
+    if (!flight)
+        return;
+    say(2, "libstrand: the C++ runtime ends the program (noexcept?) while an exception of strand '%s' is in flight\n",
+        cb_name(current_of(thread)));
+    strand_exception_print(flight->exception, 2);
 }
 
 void log_text(struct runtime *runtime, const char *text)

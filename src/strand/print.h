@@ -15,6 +15,9 @@ __attribute__((noreturn)) void print_and_die(const char *what, strand_exception 
 /* A stack has overflowed, by a fault at address, or (NULL) found at a switch. The fault goes on; the canary's finder
  * aborts. */
 void overflow_report(struct thread *thread, void *address, void *ucontext);
+/* A C++ exception is about to leave a strand's function; the C++ runtime ends the program. */
+void print_foreign(void);
+void print_terminating(void);
 /* To the log hook, or to standard error. NULL: nothing happens. */
 void log_exception(struct runtime *runtime, const char *what, const strand_exception *e);
 void log_text(struct runtime *runtime, const char *text);

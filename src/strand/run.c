@@ -163,6 +163,8 @@ static int run_pool(struct runtime *runtime, const char **what)
 {
     struct thread *before = thread_self();
     bool adopt = !runtime->options.own_threads;
+    arch_on_foreign(print_foreign);
+    arch_on_terminate(print_terminating);
     *what = "signal handlers";
     int error = arch_signals_enter(on_fault);
     if (error)

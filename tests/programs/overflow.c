@@ -42,7 +42,7 @@ static void *dive_with_big_frames(void *arg)
 }
 
 /* Goes a little beyond the end, writing all the way, comes back and gives way. A sanitizer would see that at once. */
-static NOINLINE __attribute__((no_sanitize_address)) int touch_beyond(const char *top)
+static NOINLINE __attribute__((no_sanitize("address"), no_sanitize("thread"))) int touch_beyond(const char *top)
 {
     volatile char frame[64];
     for (size_t i = 0; i < sizeof frame; i++)
