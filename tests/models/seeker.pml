@@ -52,15 +52,16 @@
 #define KICK_PUSH 2
 #define KICK_SLEEPER 4
 
-/* What strands may do, all together; the other two, and whether sleeping for a while may be over before it has to. */
+/* What strands may do, all together; how often posts come; how often a sleep with an end may be over before it has to. */
 #if defined(POST)
 byte pushes, looks = 1, starts, posters = 1, expiries;
 #elif defined(TIMER)
 byte pushes, looks = 1, starts = 1, posters, expiries;
 #elif defined(LOOK)
-byte pushes = 1, looks = 1, starts, posters, expiries = 1;
+byte pushes = 1, looks = 1, starts, posters, expiries;
 #else
-byte pushes = 2, looks, starts, posters, expiries;
+byte pushes = 2, looks, starts, posters, expiries = 1;
+#define FRESH
 #endif
 
 byte queue[THREADS];  /* fibres, as others see it */
@@ -419,7 +420,6 @@ inline sleep_a_while()
 
 inline find_work()
 {
-    atomic { flush(me); busy-- }
     do
     :: stop -> break
     :: else ->
@@ -442,14 +442,20 @@ proctype thread(byte me)
     if
     :: me != 2 -> goto strand /* two of them start with a strand */
     :: else
+#ifndef FRESH
+        -> wake[me]; atomic { sleepers = sleepers & ~(1 << me); show_kick() } goto idle
+#endif
     fi;
 pick:
     if
     :: atomic { queue[me] -> queue[me]-- } goto strand
     :: atomic { !queue[me] && buffered[me] -> buffered[me]-- } goto strand
-    :: !OWN && !stop -> find_work(); goto pick
+    :: atomic { !OWN && !stop -> flush(me); busy-- } goto idle
     :: !OWN && stop -> goto out
     fi;
+idle:
+    find_work();
+    goto pick;
 strand:
     if
     :: push(); goto strand
@@ -500,6 +506,11 @@ init
 {
     byte heir = NONE;
     atomic {
+#ifndef FRESH
+        busy = 2; /* the third sleeps, and nobody seeks */
+        sleepers = 4;
+        show_kick();
+#endif
         run thread(0);
         run thread(1);
         run thread(2)
