@@ -56,11 +56,14 @@ static void give_way(struct thread *thread, enum state state)
     struct sim *sim = sim_of(thread->sub);
     struct played *me = thread->simulated;
     struct arch_note *here = thread->here;
+    struct arch_cxx cxx = thread->cxx ? *thread->cxx : (struct arch_cxx){0}; /* one state for all the played threads */
     me->state = state;
     arch_note_leave(here, &sim->director_note, false);
     struct arch_transfer transfer = arch_context_jump(sim->director, NULL);
     arch_note_arrive(here);
     sim->director = transfer.from;
+    if (thread->cxx)
+        *thread->cxx = cxx;
 }
 
 static int64_t now(struct subprocess *sub)

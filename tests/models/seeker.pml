@@ -2,17 +2,19 @@
  * The threads of a pool and the role of the seeker: nobody sleeps over work.
  *
  * Models src/sched/seek.c and pool.h: the transitions thread_to_idle, thread_to_polling, thread_to_busy, thread_to_asleep,
- * thread_from_asleep; pool_find_work, seek, park, pool_look, pool_notify, pool_kick_, pool_post, pool_retime, pool_stop; and of stealing.c
- * steal and work. Invariants [K1] [K2], and of [K3] that a seeker waits without a limit only while nobody is busy.
+ * thread_from_asleep; pool_find_work, seek, park, look_again, pool_look, pool_notify, pool_kick_, pool_post, pool_retime,
+ * pool_stop; and of stealing.c steal and work. Invariants [K1] [K2], and of [K3] that a seeker waits without a limit only
+ * while nobody is busy.
  *
- * MEMORY    a producer's stores (one more fibre in its queue, an earlier timer) lie in a store buffer until `memory` or a locked
- *           instruction of that thread empties it; a membarrier empties all of them. Its load of kick may come before that. Kick
- *           itself, posts, and what the lock covers are changed by locked instructions.
- * ABSTRACTS sections under the lock to atomic steps; a fibre to one of a number; what a strand does to pushing, starting a timer,
- *           taking a look, and computing for as long as everybody else has something to do; the slot away; the seeker's waits for
- *           a while (others are busy) to waits without a limit, so nothing here depends on them.
- * CHECKED   [K1] when nobody can do anything any more, but for threads that compute: if there is work, a post or a timer that is due,
- *           then no thread sleeps. [K2] one seeker. In the end all work is done, and all threads see stop.
+ * MEMORY    a producer's stores (one more fibre in its queue, an earlier timer) lie in a store buffer until `memory` or a
+ *           locked instruction of that thread empties it; a membarrier empties all of them. Its load of kick may come before
+ *           that. Kick itself, posts, and what the lock covers are changed by locked instructions.
+ * ABSTRACTS sections under the lock to atomic steps; a fibre to one of a number; what a strand does to pushing, starting a
+ *           timer, taking a look, and computing for as long as anybody else has something to do; the slot away; spinning for
+ *           the role to trying again; the seeker's waits for a while (others are busy) to waits without a limit, so that
+ *           nothing here depends on them.
+ * CHECKED   [K1] when nobody can do anything any more, and some strands compute: if there is work, a post, or a timer that is
+ *           due, then no thread sleeps. [K2] one seeker. In the end all work is done, and all threads see stop.
  * MACROS    LOOK           a busy thread takes a look
  *           POST           a post comes from outside; and a look
  *           TIMER          a strand starts a timer; and a look
@@ -25,7 +27,6 @@
  *           DUEONLY        it does, but timers that are not due yet do not count
  *           ROLEFIRST      the role is free before busy is announced
  *           UNTILEARLY     the time of the next timer is read before the barrier only
- *           SLEEPONLOOK    a thread goes to sleep although the one with the role is only taking a look
  */
 /* must hold */
 /* must hold: -DLOOK */
@@ -41,7 +42,6 @@
 /* must fail: -DTIMER -DDUEONLY */
 /* must fail: -DROLEFIRST */
 /* must fail: -DTIMER -DUNTILEARLY */
-/* must fail: -DTIMER -DSLEEPONLOOK */
 /* cc: -O2 -DSAFETY -DCOLLAPSE */
 /* pan: -m1000000 */
 
@@ -52,16 +52,16 @@
 #define KICK_PUSH 2
 #define KICK_SLEEPER 4
 
-/* What strands may do, all together; how often posts come; how often a sleep with an end may be over before it has to. */
+/* What strands may do, all together; and how often posts come. */
 #if defined(POST)
-byte pushes, looks = 1, starts, posters = 1, expiries;
+byte pushes, looks = 1, starts, posters = 1;
 #elif defined(TIMER)
-byte pushes, looks = 1, starts = 1, posters, expiries;
+byte pushes, looks = 1, starts = 1, posters;
 #elif defined(LOOK)
-byte pushes = 1, looks = 1, starts, posters, expiries;
+byte pushes = 1, looks = 1, starts, posters;
 #else
-byte pushes = 2, looks, starts, posters, expiries = 1;
-#define FRESH
+byte pushes = 2, looks, starts, posters;
+#define FRESH /* the third thread is awake */
 #endif
 
 byte queue[THREADS];  /* fibres, as others see it */
@@ -69,11 +69,15 @@ byte buffered[THREADS];
 bit timer, due, timer_buffered[THREADS];
 bit post;
 
-byte kick;
-byte seeker = NONE, busy = THREADS;
+#ifdef FRESH
+byte kick, busy = THREADS, sleepers;
+#else
+byte kick = KICK_SLEEPER, busy = 2, sleepers = 4; /* it sleeps, without an end, and nobody seeks */
+#endif
+byte timed; /* of the sleepers: who looks around by himself soon */
+byte seeker = NONE;
 bit parked, eager, limited;
 bit looking; /* the seeker is busy */
-byte sleepers, timed; /* sets */
 
 bit wake[THREADS], token; /* futexes; the poller's */
 byte computing;           /* a set */
@@ -387,13 +391,7 @@ inline sleep_a_while()
 {
     limit = 1;
     do
-    :: atomic { seeker != NONE && seeker != me && !stop &&
-#ifndef SLEEPONLOOK
-        !looking
-#else
-        true
-#endif
-        ->
+    :: atomic { seeker != NONE && seeker != me && !looking && !stop ->
         wake[me] = 0;
         sleepers = sleepers | (1 << me);
         timed = (limit -> timed | (1 << me) : timed & ~(1 << me));
@@ -402,7 +400,6 @@ inline sleep_a_while()
         if
         :: wake[me]
         :: limit && due
-        :: atomic { limit && expiries > 0 -> expiries-- }
         fi;
         atomic {
             sleepers = sleepers & ~(1 << me);
@@ -506,11 +503,6 @@ init
 {
     byte heir = NONE;
     atomic {
-#ifndef FRESH
-        busy = 2; /* the third sleeps, and nobody seeks */
-        sleepers = 4;
-        show_kick();
-#endif
         run thread(0);
         run thread(1);
         run thread(2)

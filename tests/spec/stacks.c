@@ -20,12 +20,12 @@ static struct test_output o;
 /* Goes down until `bytes` of stack are used, writing all the way, and checks on the way back. */
 static NOINLINE size_t use_stack(size_t bytes, const char *top)
 {
-    volatile char here[512];
+    volatile char here[2048];
     size_t used = (size_t)(top - (const char *)__builtin_frame_address(0));
-    here[0] = here[511] = (char)used;
+    here[0] = here[2047] = (char)used;
     if (used < bytes)
         used = use_stack(bytes, top);
-    CHECK_EQ(here[0], here[511]);
+    CHECK_EQ(here[0], here[2047]);
     return used;
 }
 
