@@ -1,20 +1,22 @@
 /*
- * The end of a strand against its owner (who joins, is interrupted, leaves, or hands it off) and against a stranger who waits.
+ * The end of a strand against its owner (who joins, is interrupted, leaves, or hands it off) and against a stranger who
+ * waits.
  *
- * Models src/strand/end.h and end.c: end_strand, publish, wake_waiters, ends_lock, ends_link, ends_unlink, end_wait, end_consume;
- * join.c: await_child, interrupted_by_it, strand_wait, hand_off; leave.c: drain; handle.c: pins; and what scope.c does at the end of a child (note_end).
- * Labels [E1] [E2] [E3] [C1] [C2].
+ * Models src/strand/end.h and end.c: end_strand, publish, wake_waiters, ends_lock, ends_link, ends_unlink, end_wait,
+ * end_consume; join.c: await_child, interrupted_by_it, strand_wait, hand_off; leave.c: drain; handle.c: pins; and what
+ * scope.c does at the end of a child (note_end). Labels [E1] [E2] [E3] [C1] [C2].
  *
- * ABSTRACTS the list of wait nodes to a set; serials to one bit: once the control block is given away, every handle is stale;
- *           a scope's lock to d_step; `expected` (see scope.pml) to the new owner's waiting until it has the child; the
- *           interruptions of owner and stranger to one each, which may come at any time or never. Spinning is a guard.
- * CHECKED   [E1] the ending strand does not touch its control block once it may be somebody else's, and nobody else does either; [E2]
- *           every node that was linked is let go of once, while its operation is still under way; [E3] [C2] who sees the end of a
- *           failed child finds its scope raised; [C1] a child never ends into a scope that has been left; who was woken
- *           finds the end; everybody ends.
+ * ABSTRACTS the list of wait nodes to a set; serials to one bit: once the control block is given away, every handle is
+ *           stale; a scope's lock to d_step; `expected` (see scope.pml) to the new owner's waiting until it has the
+ *           child; the interruptions of owner and stranger to one each, which may come at any time or never. Spinning
+ *           is a guard.
+ * CHECKED   [E1] the ending strand does not touch its control block once it may be somebody else's, and nobody else
+ *           does either; [E2] every node that was linked is let go of once, while its operation is still under way;
+ *           [E3] [C2] who sees the end of a failed child finds its scope raised; [C1] a child never ends into a scope
+ *           that has been left; who was woken finds the end; everybody ends.
  * MACROS    HANDOFF        the owner hands the child off to another one instead of joining it
- *           NOTIFY         the scope that the child ends in wants to know of every end (STRAND_COLLECT); with HANDOFF that is
- *                          the new one, and the old one does not
+ *           NOTIFY         the scope that the child ends in wants to know of every end (STRAND_COLLECT); with HANDOFF
+ *                          that is the new one, and the old one does not
  *           NOUNLINKWAIT   an interrupted waiter does not wait for the end that is under way
  *           RAISELATE      the failure is raised after OVER
  *           UNLOCKLATE     OVER and the lock's release are two stores

@@ -1,16 +1,16 @@
 /*
  * Raising an interruption against lowering: a strand leaves a deadline that has passed while others raise.
  *
- * Models src/strand/interrupt.c: interrupt_raise, block_raise, interrupt_lower, highest, block_leave; cancel.c: cancel_strand;
- * scope.c: what note_end and scope_forget do to the flag of a scope with a failed child.
+ * Models src/strand/interrupt.c: interrupt_raise, block_raise, interrupt_lower, highest, block_leave; cancel.c:
+ * cancel_strand; scope.c: what note_end and scope_forget do to the flag of a scope with a failed child.
  *
- * ABSTRACTS the blocks to three sources, numbered from the outermost: 0 the strand's own cancel, 1 a scope whose child fails,
- *           2 a deadline inside of it. Each has its flag; `due` is one more than the number of the highest that holds. Compare-and-swap
- *           loops are the loads and swaps that they are made of. Sequentially consistent: the flags and `due` are changed
- *           by locked instructions.
+ * ABSTRACTS the blocks to three sources, numbered from the outermost: 0 the strand's own cancel, 1 a scope whose child
+ *           fails, 2 a deadline inside of it. Each has its flag; `due` is one more than the number of the highest that
+ *           holds. Compare-and-swap loops are the loads and swaps that they are made of. Sequentially consistent: the
+ *           flags and `due` are changed by locked instructions.
  * CHECKED   when everybody is done, `due` says what the flags say: no interruption is lost, none is left over.
- * MACROS    NOAGAIN       the strand does not look at the flags again after it has lowered `due`: a raiser that found it high enough has
- *                         not touched it, so the swap succeeds although the flag came after the look
+ * MACROS    NOAGAIN       the strand does not look at the flags again after it has lowered `due`: a raiser that found
+ *                         it high enough has not touched it, so the swap succeeds although the flag came after the look
  *           RAISEFIRST    a raiser raises before it sets its flag
  */
 /* must hold */

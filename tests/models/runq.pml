@@ -1,15 +1,17 @@
 /*
  * The lock of a run queue, which costs its owner no atomic operation: the owner against thieves.
  *
- * Models src/sched/runq.h and runq.c: runq_enter, runq_enter_slow_, runq_leave; runq_break_in, runq_break_out. Invariant [R1].
+ * Models src/sched/runq.h and runq.c: runq_enter, runq_enter_slow_, runq_leave; runq_break_in, runq_break_out.
+ * Invariant [R1].
  *
- * MEMORY    the owner's stores go through a first-in-first-out store buffer, which `memory` empties at any moment; the owner
- *           reads its own stores from it. A fence waits until it is empty, a membarrier empties it. Thieves have none: each of
- *           their stores that matters is an exchange, or is followed by a release that the owner waits for.
- * ABSTRACTS the lists to the number of fibres in them, which both sides read and then write; spinning to waiting; the number
- *           of entries (the owner's) and of break-ins (one by each of two thieves, who exclude each other).
- * CHECKED   never two inside; no change is lost; everybody ends, under weak fairness. Spinning is a guard, so a deadlock is
- *           a state that has no end.
+ * MEMORY    the owner's stores go through a first-in-first-out store buffer, which `memory` empties at any moment; the
+ *           owner reads its own stores from it. A fence waits until it is empty, a membarrier empties it. Thieves have
+ *           none: each of their stores that matters is an exchange, or is followed by a release that the owner waits
+ *           for.
+ * ABSTRACTS the lists to the number of fibres in them, which both sides read and then write; spinning to waiting; the
+ *           number of entries (the owner's) and of break-ins (one by each of two thieves, who exclude each other).
+ * CHECKED   never two inside; no change is lost; everybody ends, under weak fairness. Spinning is a guard, so a
+ *           deadlock is a state that has no end.
  * MACROS    FENCE         the owner pays for a fence, and thieves for no membarrier (kernels without it)
  *           NOBARRIER     neither pays
  *           NOWAIT        the owner goes in although it met a thief

@@ -1,21 +1,24 @@
 /*
  * An open scope that is left while others spawn into it, hand a child off into it, and cancel it.
  *
- * Models src/strand/leave.c: drain, close_scope, leave_slowly; spawn.c: anchor_shared, strangers_scope; scope.c: scope_expect,
- * scope_receive, strand_scope_cancel; join.c: strand_hand_off, hand_off; handle.c: pin_scope, unpin_scope, word_retire. Labels [C1].
+ * Models src/strand/leave.c: drain, close_scope, leave_slowly; spawn.c: anchor_shared, strangers_scope; scope.c:
+ * scope_expect, scope_receive, strand_scope_cancel; join.c: strand_hand_off, hand_off; handle.c: pin_scope,
+ * unpin_scope, word_retire. Labels [C1].
  *
- * ABSTRACTS a scope's lock to d_step; a child's end to one that tells its scope, under its lock, and then is over (see end.pml); the note
- *           of a cancel to a bit; waiting for a child to a guard. The scope has one child from the start, which spawns a second
- *           one; a stranger spawns a third one; another one hands a child of its own off, or joins it if that is refused.
- * CHECKED   no child is lost or in two scopes; no child is anchored to a scope that has been left, or ends in one; everyone is
- *           consumed once, by the owner of the scope that it is in; the record of the scope is not touched once it may be
- *           somebody else's; no note is left in it; everybody ends.
+ * ABSTRACTS a scope's lock to d_step; a child's end to one that tells its scope, under its lock, and then is over (see
+ *           end.pml); the note of a cancel to a bit; waiting for a child to a guard. The scope has one child from the
+ *           start, which spawns a second one; a stranger spawns a third one; another one hands a child of its own off,
+ *           or joins it if that is refused.
+ * CHECKED   no child is lost or in two scopes; no child is anchored to a scope that has been left, or ends in one;
+ *           everyone is consumed once, by the owner of the scope that it is in; the record of the scope is not touched
+ *           once it may be somebody else's; no note is left in it; everybody ends.
  * MACROS    NOCLOSED      spawning does not look whether the scope is closed
  *           NOEXPECTED    a hand-off that is under way does not keep the scope open
  *           CLOSEBLIND    the scope is closed when it was empty a moment ago
  *           NOPIN         the record is not pinned
  *           NOENDLOCK     a hand-off does not lock the child's end
- *           CANCELCLOSED  a cancel does not look whether the scope is closed: its note stays in the record that was given away
+ *           CANCELCLOSED  a cancel does not look whether the scope is closed: its note stays in the record that was
+ *                         given away
  */
 /* must hold */
 /* must fail: -DNOCLOSED */

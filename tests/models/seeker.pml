@@ -1,20 +1,20 @@
 /*
  * The threads of a pool and the role of the seeker: nobody sleeps over work.
  *
- * Models src/sched/seek.c and pool.h: the transitions thread_to_idle, thread_to_polling, thread_to_busy, thread_to_asleep,
- * thread_from_asleep; pool_find_work, seek, park, look_again, pool_look, pool_notify, pool_kick_, pool_post, pool_retime,
- * pool_stop; and of stealing.c steal and work. Invariants [K1] [K2], and of [K3] that a seeker waits without a limit only
- * while nobody is busy.
+ * Models src/sched/seek.c and pool.h: the transitions thread_to_idle, thread_to_polling, thread_to_busy,
+ * thread_to_asleep, thread_from_asleep; pool_find_work, seek, park, look_again, pool_look, pool_notify, pool_kick_,
+ * pool_post, pool_retime, pool_stop; and of stealing.c steal and work. Invariants [K1] [K2], and of [K3] that a seeker
+ * waits without a limit only while nobody is busy.
  *
- * MEMORY    a producer's stores (one more fibre in its queue, an earlier timer) lie in a store buffer until `memory` or a
- *           locked instruction of that thread empties it; a membarrier empties all of them. Its load of kick may come before
- *           that. Kick itself, posts, and what the lock covers are changed by locked instructions.
- * ABSTRACTS sections under the lock to atomic steps; a fibre to one of a number; what a strand does to pushing, starting a
- *           timer, taking a look, and computing for as long as anybody else has something to do; the slot away; spinning for
- *           the role to trying again; the seeker's waits for a while (others are busy) to waits without a limit, so that
- *           nothing here depends on them.
- * CHECKED   [K1] when nobody can do anything any more, and some strands compute: if there is work, a post, or a timer that is
- *           due, then no thread sleeps. [K2] one seeker. In the end all work is done, and all threads see stop.
+ * MEMORY    a producer's stores (one more fibre in its queue, an earlier timer) lie in a store buffer until `memory` or
+ *           a locked instruction of that thread empties it; a membarrier empties all of them. Its load of kick may come
+ *           before that. Kick itself, posts, and what the lock covers are changed by locked instructions.
+ * ABSTRACTS sections under the lock to atomic steps; a fibre to one of a number; what a strand does to pushing,
+ *           starting a timer, taking a look, and computing for as long as anybody else has something to do; the slot
+ *           away; spinning for the role to trying again; the seeker's waits for a while (others are busy) to waits
+ *           without a limit, so that nothing here depends on them.
+ * CHECKED   [K1] when nobody can do anything any more, and some strands compute: if there is work, a post, or a timer
+ *           that is due, then no thread sleeps. [K2] one seeker. In the end all work is done, and all threads see stop.
  * MACROS    LOOK           a busy thread takes a look
  *           POST           a post comes from outside; and a look
  *           TIMER          a strand starts a timer; and a look

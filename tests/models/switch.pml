@@ -1,19 +1,20 @@
 /*
  * The switch: a strand is claimable before it has left its stack, and goes on where its context was left.
  *
- * Models src/sched/thread.h and thread.c: thread_park, leave, jump, context_of, arrive, thread_loop; the claims are those of
- * src/strand/wait.h, and the queues those of a scheduler. Labels [S1] to [S4].
+ * Models src/sched/thread.h and thread.c: thread_park, leave, jump, context_of, arrive, thread_loop; the claims are
+ * those of src/strand/wait.h, and the queues those of a scheduler. Labels [S1] to [S4].
  *
  * ABSTRACTS a wait to one bit (armed), a queue to a set from which its thread takes any member, stealing to taking from
- *           somebody else's set (only from the loop, as the code does), what strands do to claiming each other; and what comes
- *           from outside (a timer, a post) to a process that claims and puts into the queue of the thread that ran it last.
- * CHECKED   a stack is in use by one thread at a time; a strand goes on only after it was claimed; all strands end (no cycle
- *           of threads, each on a strand's stack, that wait for each other's strand). Spinning is a guard, so a deadlock is a
- *           state that has no end.
+ *           somebody else's set (only from the loop, as the code does), what strands do to claiming each other; and
+ *           what comes from outside (a timer, a post) to a process that claims and puts into the queue of the thread
+ *           that ran it last.
+ * CHECKED   a stack is in use by one thread at a time; a strand goes on only after it was claimed; all strands end (no
+ *           cycle of threads, each on a strand's stack, that wait for each other's strand). Spinning is a guard, so a
+ *           deadlock is a state that has no end.
  * MACROS    GLOBAL    one queue for all threads (src/sched/global.c)
- *           SPIN      [S4] removed: a thread that is on a strand's stack waits there for the context of the next one. With a
- *                     queue per thread that is harmless: what the strand's own thread can take lay in the queue before
- *                     the strand was armed. With one queue it is a deadlock.
+ *           SPIN      [S4] removed: a thread that is on a strand's stack waits there for the context of the next one.
+ *                     With a queue per thread that is harmless: what the strand's own thread can take lay in the queue
+ *                     before the strand was armed. With one queue it is a deadlock.
  *           NOWAIT    [S1] removed: the runner does not wait for the context
  *           NOSELF    [S3] removed: a strand that finds itself in its queue is treated as any other
  */

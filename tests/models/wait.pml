@@ -1,17 +1,19 @@
 /*
  * The one way to block: a value, a time limit and interruptions against each other, over two operations of one strand.
  *
- * Models src/strand/wait.h (wait_arm, wait_claim, wait_retract, wait_over), wait.c (wait_until), interrupt.c (interrupt_raise), and
- * of end.h and end.c what they do with a node (ends_link, ends_unlink, end_wait_slowly_). Labels [W1] to [W4], [E2].
+ * Models src/strand/wait.h (wait_arm, wait_claim, wait_retract, wait_over), wait.c (wait_until), interrupt.c
+ * (interrupt_raise), and of end.h and end.c what they do with a node (ends_link, ends_unlink, end_wait_slowly_). Labels
+ * [W1] to [W4], [E2].
  *
- * ABSTRACTS the source of the value to one list of one node that is changed under a lock (a d_step) and let go of outside of
- *           it, as ends does; the timer to a bit that is fired and stopped under a lock; making a fibre runnable to a bit; the
- *           switch (see switch.pml). An operation here waits for both sources at once. Sequentially consistent, since the
- *           words in question are written by locked instructions; NOSEQ is what a plain store would do.
- * CHECKED   [W1] one claim for each arming; [W2] no source touches the node, or fires the timer, of an operation that has
- *           returned; [W3] a shielded wait is left alone by what is outside the shield; [W4] no interruption is lost: without
- *           value and time limit the deadline ends the wait, or it is a state without end. An operation either got the value
- *           or was interrupted, not both.
+ * ABSTRACTS the source of the value to one list of one node that is changed under a lock (a d_step) and let go of
+ *           outside of it, as ends does; the timer to a bit that is fired and stopped under a lock; making a fibre
+ *           runnable to a bit; the switch (see switch.pml). An operation here waits for both sources at once.
+ *           Sequentially consistent, since the words in question are written by locked instructions; NOSEQ is what a
+ *           plain store would do.
+ * CHECKED   [W1] one claim for each arming; [W2] no source touches the node, or fires the timer, of an operation that
+ *           has returned; [W3] a shielded wait is left alone by what is outside the shield; [W4] no interruption is
+ *           lost: without value and time limit the deadline ends the wait, or it is a state without end. An operation
+ *           either got the value or was interrupted, not both.
  * MACROS    NORECHECK     due is not read after arming
  *           NOSEQ         it is read before the arming is visible
  *           NOUNLINKWAIT  a node that the source has taken off its list is not waited for
