@@ -22,7 +22,7 @@ END
     log=$SCRATCH/$(echo "$1" | tr '/|' '__')
     export STRAND_TEST_SCHED="$sched" STRAND_TEST_THREADS="$threads" STRAND_TEST_SEEDS="$seeds"
     # Under seeds a test is repeated as it is: the harness chooses fewer repetitions inside.
-    [ "$seeds" = 0 ] || unset STRAND_TEST_SCALE
+    [ -z "$seeds" ] || unset STRAND_TEST_SCALE
     [ -z "$threads" ] && unset STRAND_TEST_THREADS
     start=$(date +%s%N)
     timeout -k 5 "$LIMIT" "$program" >"$log" 2>&1 </dev/null

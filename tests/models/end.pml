@@ -88,7 +88,9 @@ inline tell_scope(failing)
         :: else
         fi;
         if
-        :: due[anchor] && !masked[anchor] && tag[anchor] == ARMED -> tag[anchor] = INTERRUPTED; batch = batch | (1 << anchor)
+        :: due[anchor] && !masked[anchor] && tag[anchor] == ARMED ->
+            tag[anchor] = INTERRUPTED;
+            batch = batch | (1 << anchor)
         :: else
         fi
     }

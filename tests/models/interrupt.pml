@@ -2,7 +2,7 @@
  * Raising an interruption against lowering: a strand leaves a deadline that has passed while others raise.
  *
  * Models src/strand/interrupt.c: interrupt_raise, block_raise, interrupt_lower, highest, block_leave; cancel.c:
- * cancel_strand; scope.c: what note_end and scope_forget do to the flag of a scope with a failed child.
+ * cancel_strand; scope.c: what note_end and scope_forget do to the flag of a scope with a failed child. Label [I1].
  *
  * ABSTRACTS the blocks to three sources, numbered from the outermost: 0 the strand's own cancel, 1 a scope whose child
  *           fails, 2 a deadline inside of it. Each has its flag; `due` is one more than the number of the highest that

@@ -202,8 +202,8 @@ inline look_again()
     exposed = 0
 }
 
-/* Whether work is left for others: a look without a barrier. What it counts is the scheduler's business, and nothing depends on
- * what it misses. */
+/* Whether work is left for others: a look without a barrier. What it counts is the scheduler's business, and nothing
+ * depends on what it misses. */
 inline see_what_is_left()
 {
     if

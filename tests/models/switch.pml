@@ -1,8 +1,9 @@
 /*
  * The switch: a strand is claimable before it has left its stack, and goes on where its context was left.
  *
- * Models src/sched/thread.h and thread.c: thread_park, leave, jump, context_of, arrive, thread_loop; the claims are
- * those of src/strand/wait.h, and the queues those of a scheduler. Labels [S1] to [S4].
+ * Models src/sched/thread.h, switch.h and thread.c: thread_park, switch_leave, switch_context, switch_jump,
+ * switch_arrive, and the loop's run and await_context; the claims are those of src/strand/wait.h, and the queues those
+ * of a scheduler. Labels [S1] to [S4].
  *
  * ABSTRACTS a wait to one bit (armed), a queue to a set from which its thread takes any member, stealing to taking from
  *           somebody else's set (only from the loop, as the code does), what strands do to claiming each other; and

@@ -2,7 +2,7 @@
  * The one way to block: a value, a time limit and interruptions against each other, over two operations of one strand.
  *
  * Models src/strand/wait.h (wait_arm, wait_claim, wait_retract, wait_over), wait.c (wait_until), interrupt.c
- * (interrupt_raise), and of end.h and end.c what they do with a node (ends_link, ends_unlink, end_wait_slowly_). Labels
+ * (interrupt_raise), and of end.h and end.c what they do with a node (ends_link, ends_unlink, end_wait_undo). Labels
  * [W1] to [W4], [E2].
  *
  * ABSTRACTS the source of the value to one list of one node that is changed under a lock (a d_step) and let go of
