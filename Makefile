@@ -158,8 +158,8 @@ public-layers := strand sync io actor sim debug
 lib-public = $(if $(filter $(public-layers:%=$(OUT)/obj/src/%/%),$@),-include tools/public.h)
 
 lib-objects := $(patsubst %,$(OUT)/obj/%.o,$(basename $(lib-sources)))
-# The order of what sched, arch and base do is announced to TSan by hand, at their protocols' edges.
-unsanitized := $(if $(filter tsan,$(MODE)),$(OUT)/obj/src/sched/% $(OUT)/obj/src/base/% $(OUT)/obj/src/arch/%)
+# The order of what sim, sched, arch and base do is announced to TSan by hand, at their protocols' edges.
+unsanitized := $(if $(filter tsan,$(MODE)),$(patsubst %,$(OUT)/obj/src/%/%,sim sched base arch))
 lib-sanitize = $(if $(filter $(unsanitized),$@),,$(sanitize))
 
 # All objects are made anew when this file or the command line's flags have changed.

@@ -157,7 +157,8 @@ fi
 seeds=${SEEDS:-$seeds}
 export STRAND_TEST_SCALE="${SCALE:-$scale}" LIMIT="${LIMIT:-300}"
 export ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS-}" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS-}"
-TSAN_OPTIONS="halt_on_error=1:external_symbolizer_path=$(command -v addr2line):${TSAN_OPTIONS-}"
+# Without its usual second of sleep at each exit.
+TSAN_OPTIONS="halt_on_error=1:atexit_sleep_ms=0:external_symbolizer_path=$(command -v addr2line):${TSAN_OPTIONS-}"
 export TSAN_OPTIONS
 SCRATCH=$(mktemp -d) || exit 1
 export SCRATCH

@@ -157,16 +157,18 @@ static void print_stack(struct dump *dump, struct cb *c, struct thread *runner, 
         print_frames_of(dump, ips, arch_trace(ips, FRAMES_MOST, 0), indent);
     else if (runner && atomic_load_explicit(&runner->held, memory_order_acquire))
         print_frames_of(dump, runner->held_ips, runner->held_count, indent);
-    else if (!runner && c->started && fibre->stack && context)
-        print_frames_of(dump, ips, arch_trace_context(context, NULL, 0, 0, ips, FRAMES_MOST), indent);
+    else if (!runner && c->started && fibre->stack && context) {
+        size_t frames = arch_trace_context(context, NULL, 0, 0, ips, FRAMES_MOST);
+        /* A thread that could not be held may have gone on with it. */
+        if (atomic_load_explicit(&fibre->context, memory_order_acquire) == context)
+            print_frames_of(dump, ips, frames, indent);
+    }
 }
 
-static void print_strand(struct dump *dump, const struct entry *entry, size_t depth)
+static void print_pinned(struct dump *dump, const struct entry *entry, size_t depth)
 {
     struct cb *c = entry->c;
     size_t indent = depth * 2;
-    if (cb_id(c) != entry->id)
-        return; /* it ended: somebody could not be held */
     struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
     uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
@@ -187,6 +189,15 @@ static void print_strand(struct dump *dump, const struct entry *entry, size_t de
     else
         print_why(dump, c, indent + 4);
     print_stack(dump, c, runner, indent + 6);
+}
+
+static void print_strand(struct dump *dump, const struct entry *entry, size_t depth)
+{
+    struct thread *thread = dump->thread;
+    if (!pin(thread, &entry->c->word, entry->id))
+        return; /* it is gone: somebody could not be held */
+    print_pinned(dump, entry, depth);
+    unpin_cb(thread, entry->c);
 }
 
 /* ---- the tree -------------------------------------------------------------------------------------------- */
@@ -218,12 +229,14 @@ static void dump_held(struct dump *dump, struct runtime *runtime)
     int loose = 0;
     if (dump->thread->shared && !dump->thread->driver)
         loose = pool_hold(dump->thread, pool, driver_now(&runtime->sub) + HOLD_NS);
+    arch_note_acquire(&runtime->sub); /* what strands did before they were left, or held */
     slab_each(&runtime->cbs, collect, dump);
     qsort(dump->entries, dump->count, sizeof *dump->entries, by_owner);
     say(dump, 0, "strands: %zu, threads: %d (%s)\n", dump->count, pool->count, pool->scheduler->name);
     if (loose)
         say(dump, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
     walk(dump);
+    arch_note_release(&runtime->sub.pool);
     if (dump->thread->shared && !dump->thread->driver)
         pool_release(dump->thread, pool);
     flush(dump);

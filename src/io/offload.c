@@ -63,7 +63,7 @@ static struct fibre *job_over(struct post *post)
     struct crew *crew = job->crew;
     lock(crew);
     job->state = JOB_OVER;
-    arch_note_release(waiter);
+    arch_note_release(waiter->member.fibre);
     bool claimed = wait_claim(waiter, job->epoch, WAIT_WON, true);
     unlock(crew);
     return claimed ? waiter->member.fibre : NULL;

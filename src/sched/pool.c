@@ -143,6 +143,7 @@ static int play(struct pool *pool, struct fibre *root)
             return error;
     }
     sub->driver->play(sub, pool->threads[0]);
+    arch_note_acquire(sub);
     return 0;
 }
 
@@ -158,6 +159,7 @@ int pool_run(struct pool *pool, struct fibre *root, bool adopt)
         live(pool->threads[0]);
     for (int i = first; i < pool->count; i++)
         arch_thread_join(pool->threads[i]->os);
+    arch_note_acquire(pool->sub);
     return 0;
 }
 
@@ -168,6 +170,7 @@ void pool_stand_still(struct thread *thread)
     thread->held_count = 0;
     if (thread->current)
         thread->held_count = arch_trace(thread->held_ips, sizeof thread->held_ips / sizeof *thread->held_ips, 0);
+    arch_note_release(thread->sub);
     while (atomic_load_explicit(&thread->hold, memory_order_seq_cst)) {
         atomic_store_explicit(&thread->held, 1, memory_order_seq_cst);
         if (thread->driver)
@@ -176,6 +179,7 @@ void pool_stand_still(struct thread *thread)
             arch_futex_wait(&thread->hold, 1, ARCH_FOREVER);
         atomic_store_explicit(&thread->held, 0, memory_order_seq_cst);
     }
+    arch_note_acquire(&thread->sub->pool);
 }
 
 static bool is_held(struct thread *thread)

@@ -76,9 +76,11 @@ OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_
     thread->switches++;
     if (UNLIKELY(thread->odd))
         thread_arrive_oddly_(thread, to, to ? &to->note : &thread->loop_note);
+    arch_note_release(thread->sub); /* to the end of the run, and to a dump */
     arch_note_leave(from, to ? &to->note : &thread->loop_note, thread->after == AFTER_END);
     struct arch_transfer transfer = arch_context_jump(context, thread);
     arch_note_arrive(from);
+    arch_note_acquire(&((struct thread *)transfer.data)->sub->pool); /* of a dump that is over */
     switch_arrive(transfer.data, transfer.from);
     return transfer.data;
 }

@@ -40,7 +40,6 @@ OWN_INLINE void thread_detach(struct thread *thread)
 {
     if (UNLIKELY(thread->odd))
         thread_detach_oddly_(thread);
-    arch_note_release(thread->sub);
     thread->dead_note = thread->current->note;
     thread->dead = thread->current->stack;
     thread->current = NULL;
@@ -49,6 +48,7 @@ OWN_INLINE void thread_detach(struct thread *thread)
 /* After the end of the strand that ran here, this fibre runs next, in its place. */
 OWN_INLINE void thread_go_on_with(struct thread *thread, struct fibre *fibre)
 {
+    arch_note_release(fibre);
     thread->next = fibre;
 }
 
@@ -79,9 +79,10 @@ OWN_INLINE bool thread_take(struct thread *thread, struct fibre *fibre)
     return LIKELY(thread->stealing) ? stealing_take(thread, fibre) : thread->pool->scheduler->take(thread, fibre);
 }
 
-/* A fibre that was claimed by the strand that runs here (or by a timer or post: woken by nobody's strand). */
+/* A fibre that was claimed by the strand that runs here. */
 OWN_INLINE void thread_ready(struct thread *thread, struct fibre *fibre)
 {
+    arch_note_release(fibre);
     if (LIKELY(fibre->pool == thread->pool))
         thread_push(thread, fibre, PUSH_WOKEN);
     else

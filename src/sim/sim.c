@@ -58,6 +58,7 @@ static void give_way(struct thread *thread, enum state state)
     struct arch_note *here = thread->here;
     struct arch_cxx cxx = thread->cxx ? *thread->cxx : (struct arch_cxx){0}; /* one state for all the played threads */
     me->state = state;
+    arch_note_release(thread->sub);
     arch_note_leave(here, &sim->director_note, false);
     struct arch_transfer transfer = arch_context_jump(sim->director, NULL);
     arch_note_arrive(here);
@@ -132,8 +133,8 @@ static int start(struct thread *thread, void *(*fn)(void *))
     int error = arch_map(LOOP_STACK, &me->stack);
     if (error)
         return error;
-    me->context = arch_context_make((char *)me->stack + LOOP_STACK, LOOP_STACK, first_step);
     arch_note_make(&thread->loop_note, me->stack, LOOP_STACK);
+    me->context = arch_context_make((char *)me->stack + LOOP_STACK, LOOP_STACK, first_step);
     thread->here = &thread->loop_note;
     sim->count++;
     return 0;

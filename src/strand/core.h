@@ -227,6 +227,7 @@ struct runtime {
     _Atomic int64_t live;        /* kept only if max_strands is set */
     _Atomic(struct crew *) crew; /* src/io/offload.c */
     _Atomic bool dumping;        /* src/debug/dump.c */
+    atomic_flag hand_off;        /* join.c */
     void (*crew_close)(struct crew *crew);
 };
 

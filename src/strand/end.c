@@ -131,7 +131,6 @@ static void wake_waiters(struct thread *thread, uintptr_t ends, struct batch *ba
     while (ordered) {
         struct wait_node *next = ordered->next;
         struct cb *waiter = ordered->waiter;
-        arch_note_release(waiter);
         if (wait_claim(waiter, ordered->epoch, WAIT_WON, thread->shared))
             batch_add(batch, waiter->member.fibre);
         atomic_store_explicit(&ordered->linked, 0, memory_order_release); /* [E2] */
@@ -269,13 +268,12 @@ COLD void end_consume_slowly(struct thread *thread, struct scope *scope, struct 
 {
     scope_forget(thread, scope, child);
     struct extra *extra = child->extra;
-    if (extra) {
-        if (extra->drop && child->outcome == OUTCOME_VALUE)
-            extra->drop(child->result);
-        free(extra);
-        child->extra = NULL;
-    }
+    if (extra && extra->drop && child->outcome == OUTCOME_VALUE)
+        extra->drop(child->result);
     strand_exception_release(child->exception);
     child->exception = NULL;
-    cb_free(thread, child);
+    if (word_retire(thread, &child->word)) {
+        cb_clear(child);
+        cb_put(thread, child);
+    }
 }

@@ -26,7 +26,7 @@ const char *cb_name(struct cb *c)
 {
     if (c->extra && c->extra->name[0])
         return c->extra->name;
-    return c->anchor ? "strand" : "root";
+    return __atomic_load_n(&c->anchor, __ATOMIC_RELAXED) ? "strand" : "root"; /* it may be handed off meanwhile */
 }
 
 struct note *note_new(struct cb *who, const char *why)

@@ -5,6 +5,8 @@
 
 #include "exception.h"
 
+#include <stdlib.h>
+
 static bool try_pin(_Atomic uint64_t *word, uint64_t *old, bool shared)
 {
     return (*old & WORD_PINS) != WORD_PINS && swap_word(word, old, *old + WORD_PIN, shared);
@@ -53,15 +55,19 @@ struct cb *pin_cb(struct thread *thread, strand handle)
     return pin(thread, &c->word, handle.bits[1]) ? c : NULL;
 }
 
-COLD void cb_put_slow_(struct cb *c)
+COLD void cb_clear(struct cb *c)
 {
+    free(c->extra);
+    c->extra = NULL;
     note_release(atomic_exchange_explicit(&c->note, NULL, memory_order_acq_rel));
 }
 
 void unpin_cb(struct thread *thread, struct cb *c)
 {
-    if (unpin(thread, &c->word))
+    if (unpin(thread, &c->word)) {
+        cb_clear(c);
         cb_put(thread, c);
+    }
 }
 
 struct scope *pin_scope(struct thread *thread, strand_scope handle)
@@ -86,4 +92,5 @@ void cb_construct(void *memory)
     fibre_init(&c->own, &c->member);
     c->wait.timer.node.place = HEAP_NOWHERE;
     c->wait.node.waiter = c;
+    arch_note_release(c);
 }

@@ -60,12 +60,13 @@ static inline bool word_retire(struct thread *thread, _Atomic uint64_t *word)
 }
 
 void cb_construct(void *memory);
-void cb_put_slow_(struct cb *c);
+/* Give back what a pin keeps beside the memory: the note, the name and the copied arguments. */
+void cb_clear(struct cb *c);
 
 static inline void cb_put(struct thread *thread, struct cb *c)
 {
     if (UNLIKELY(atomic_load_explicit(&c->note, memory_order_relaxed) != NULL))
-        cb_put_slow_(c);
+        cb_clear(c);
     arch_note_release(c);
     slab_put(&worker_of(thread)->cbs, c);
 }

@@ -21,11 +21,9 @@ struct fibre *interrupt_raise(struct cb *c, uint32_t index, bool shared)
     if (shared)
         atomic_thread_fence(memory_order_seq_cst); /* also if another had raised it higher before [W4] */
     uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_seq_cst);
-    while (wait_tag(state) == WAIT_ARMED && index >= wait_floor(state)) { /* [W3] */
-        arch_note_release(c);
+    while (wait_tag(state) == WAIT_ARMED && index >= wait_floor(state)) /* [W3] */
         if (swap_word(&c->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_INTERRUPTED, shared))
             return c->member.fibre;
-    }
     return NULL;
 }
 

@@ -149,8 +149,8 @@ bool strand_ended(strand handle)
 
 /* ---- hand-off -------------------------------------------------------------------------------------------- */
 
-/* Whether `owner` is the child, or below it: then nobody would wait for either. The tree above an open scope's owner
- * stands as long as the scope, which is pinned or an ancestor's. */
+/* Whether `owner` is the child, or below it: then nobody would wait for either. Under the lock of hand-offs, so that
+ * nobody is anchored elsewhere meanwhile; the tree above the owner stands, since its scope is open. */
 static bool is_below(struct cb *owner, struct cb *child)
 {
     for (struct cb *c = owner; c; c = c->anchor ? c->anchor->block.owner : NULL)
@@ -176,20 +176,35 @@ static void take_out(struct thread *thread, struct cb *c, bool over)
 
 /* From scope_receive on, an ended child may be consumed by its new owner; a living one can't end before its ENDS_LOCK
  * is released. */
-static void hand_off(struct thread *thread, struct cb *c, struct scope *to)
+static void move(struct thread *thread, struct cb *c, struct scope *to, struct batch *batch)
 {
-    struct batch batch;
     uintptr_t ends;
-    batch_init(&batch);
     ends_lock(thread, c, &ends);
     bool over = ends & ENDS_OVER;
     if (over)
         atomic_store_explicit(&c->ends, ends, memory_order_release);
     take_out(thread, c, over);
-    scope_receive(thread, to, c, over, &batch);
+    scope_receive(thread, to, c, over, batch);
     if (!over)
         atomic_store_explicit(&c->ends, (ends & ~(uintptr_t)ENDS_NOTIFY) | (scope_notifies(to) ? ENDS_NOTIFY : 0),
                               memory_order_release);
+}
+
+/* To a scope that expects it. One at a time in a run: of two strands that are handed off to scopes of each other, the
+ * second is refused. */
+static void hand_off(struct thread *thread, struct cb *c, struct scope *to)
+{
+    atomic_flag *lock = &runtime_of(thread)->hand_off;
+    struct batch batch;
+    batch_init(&batch);
+    spin_lock(lock, thread);
+    bool cycle = is_below(to->block.owner, c);
+    if (!cycle)
+        move(thread, c, to, &batch);
+    spin_unlock(lock);
+    if (cycle)
+        MISUSE_STRAND("strand_hand_off", c,
+                      "a strand can't be anchored to a scope of its own, or of a strand below it");
     batch_deliver(thread, &batch);
 }
 
@@ -203,9 +218,6 @@ int strand_hand_off(strand child, strand_scope handle)
     struct scope *to = pin_scope(thread, handle);
     if (!to)
         return -EINVAL;
-    if (is_below(to->block.owner, c))
-        MISUSE_STRAND("strand_hand_off", c,
-                      "a strand can't be anchored to a scope of its own, or of a strand below it");
     bool open = to == c->anchor || scope_expect(thread, to);
     if (open && to != c->anchor)
         hand_off(thread, c, to);

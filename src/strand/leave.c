@@ -195,7 +195,7 @@ void strand_scope_leave_(strand_scope *handle)
     struct thread *thread = thread_self();
     struct cb *me = current_of(thread);
     struct scope *scope = (struct scope *)(uintptr_t)handle->bits[0];
-    if (LIKELY(!scope->count && !scope->flags && me->flight == scope->block.in_flight)) {
+    if (LIKELY(!scope->flags && !scope->count && me->flight == scope->block.in_flight)) {
         block_leave(thread, me, &scope->block);
         if (UNLIKELY(scope->note != NULL))
             note_release(scope->note);

@@ -239,7 +239,6 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg)
     }
     if (!error)
         error = build_and_run(runtime, fn, arg, &what);
-    arch_note_acquire(runtime);
     void *result = error ? NULL : runtime->result;
     strand_exception *e = error ? exception_new(&STRAND_SYSTEM, "strand_run: %s: %s", what, error_words(error)) : NULL;
     if (e)

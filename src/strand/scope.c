@@ -76,10 +76,8 @@ static void note_end(struct thread *thread, struct scope *scope, struct cb *chil
     }
     struct wait_node *waiter = scope->waiter;
     scope->waiter = NULL;
-    if (waiter && wait_claim(waiter->waiter, waiter->epoch, WAIT_WON, thread->shared)) {
-        arch_note_release(waiter->waiter);
+    if (waiter && wait_claim(waiter->waiter, waiter->epoch, WAIT_WON, thread->shared))
         batch_add(batch, waiter->waiter->member.fibre);
-    }
 }
 
 void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch)

@@ -152,6 +152,7 @@ static void unmake(struct thread *thread, struct cb *c)
 {
     locals_release(c->locals);
     count_back(thread);
+    c->extra = NULL; /* it stays the caller's */
     cb_free(thread, c);
 }
 

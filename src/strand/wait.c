@@ -10,7 +10,6 @@
 static struct fibre *fire(struct timer *timer)
 {
     struct cb *c = CONTAINER(timer, struct cb, wait.timer);
-    arch_note_release(c);
     return wait_claim(c, c->wait.node.epoch, WAIT_WON, c->own.pool->sub->shared) ? c->member.fibre : NULL;
 }
 

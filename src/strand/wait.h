@@ -77,7 +77,7 @@ static inline uint32_t wait_over(struct cb *me)
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_acquire);
     ASSERT_SLOW(wait_tag(state) > WAIT_ARMED);
     atomic_store_explicit(&me->wait.state, state & ~UINT64_C(0xff), memory_order_relaxed);
-    arch_note_acquire(me);
+    arch_note_acquire(me->member.fibre);
     me->blocked = BLOCKED_NOT;
     return wait_tag(state);
 }

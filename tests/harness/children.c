@@ -16,6 +16,32 @@ void test_yield_until(const _Atomic int *flag, int value)
             strand_yield();
 }
 
+struct cancelled {
+    strand_fn *fn;
+    void *arg;
+    _Atomic int by_now;
+};
+
+static void *run_when_cancelled(void *arg)
+{
+    struct cancelled *it = arg;
+    {
+        STRAND_SHIELD;
+        test_yield_until(&it->by_now, 1);
+    }
+    return it->fn(it->arg);
+}
+
+void test_run_cancelled(strand_fn *fn, void *arg)
+{
+    struct cancelled it = {.fn = fn, .arg = arg};
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, run_when_cancelled, &it);
+    strand_cancel(child, "because");
+    atomic_store(&it.by_now, 1);
+    strand_wait(child);
+}
+
 /* Whoever waits for the end of the child has to wait through some switches. */
 static void end_slowly(struct test_child **child)
 {

@@ -86,6 +86,10 @@ void test_log_clear(void);
  *  strand; blocks no thread. */
 STRAND_BLOCKS void test_yield_until(const _Atomic int *flag, int value);
 
+/** Run fn(arg) in a strand that is cancelled before its first operation, by the caller and with the reason "because";
+ *  waits for its end. From a strand. */
+STRAND_BLOCKS void test_run_cancelled(strand_fn *fn, void *arg);
+
 /* Log the text when the block is left, by whatever way. */
 #define TEST_LEAVING(text) TEST_LEAVING_(text, __COUNTER__)
 /* A small number as an argument or a result. */

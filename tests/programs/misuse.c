@@ -11,6 +11,12 @@
 #include <string.h>
 
 #define NOINLINE __attribute__((noinline))
+/* What the compiler can see to be misuse is meant to be. */
+#if defined(__clang__)
+#define ON_PURPOSE __attribute__((no_thread_safety_analysis))
+#else
+#define ON_PURPOSE
+#endif
 #define FOREVER (3600 * STRAND_S)
 
 static void *return_arg(void *arg)
@@ -188,14 +194,14 @@ static NOINLINE void *block_in_no_suspend(void *arg)
     return arg;
 }
 
-static void *yield_in_no_suspend(void *arg)
+static ON_PURPOSE void *yield_in_no_suspend(void *arg)
 {
     STRAND_NO_SUSPEND;
     strand_yield();
     return arg;
 }
 
-static void *join_in_no_suspend(void *arg)
+static ON_PURPOSE void *join_in_no_suspend(void *arg)
 {
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, return_arg, arg);
@@ -203,7 +209,7 @@ static void *join_in_no_suspend(void *arg)
     return strand_join(child);
 }
 
-static void *block_after_an_inner_section(void *arg)
+static ON_PURPOSE void *block_after_an_inner_section(void *arg)
 {
     STRAND_NO_SUSPEND;
     {

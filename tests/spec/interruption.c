@@ -27,15 +27,6 @@ static void *sleep_forever(void *arg)
     return arg;
 }
 
-/* Runs fn in a strand that is cancelled before its first operation. */
-static void run_cancelled(strand_fn *fn, void *arg)
-{
-    STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, fn, arg);
-    strand_cancel(child, "because");
-    strand_wait(child);
-}
-
 /* Logs "cut" if fn(arg) is interrupted, "ok" if it returns. */
 static void try_operation(strand_fn *fn, void *arg)
 {
@@ -84,7 +75,7 @@ static void *operate_on_time(void *arg)
 
 TEST_INSIDE(a_cancelled_strand_is_cut_at_yields_checkpoints_and_sleeps_of_any_length)
 {
-    run_cancelled(operate_on_time, NULL);
+    test_run_cancelled(operate_on_time, NULL);
     CHECK_LOG("cut cut cut cut cut");
 }
 
@@ -123,7 +114,7 @@ static void *operate_on_an_ended_child(void *arg)
 
 TEST_INSIDE(a_cancelled_strand_is_cut_at_a_join_that_could_return_at_once_and_nothing_is_lost)
 {
-    run_cancelled(operate_on_an_ended_child, &started);
+    test_run_cancelled(operate_on_an_ended_child, &started);
     CHECK_LOG("cut cut cut");
 }
 
@@ -154,7 +145,7 @@ static void *operate_on_policies(void *arg)
 
 TEST_INSIDE(a_cancelled_strand_is_cut_at_waiting_for_any_child)
 {
-    run_cancelled(operate_on_policies, NULL);
+    test_run_cancelled(operate_on_policies, NULL);
     CHECK_LOG("cut cut cut");
 }
 
@@ -172,7 +163,7 @@ static void *operate_on_offload(void *arg)
 
 TEST_INSIDE(a_cancelled_strand_is_cut_at_an_offload)
 {
-    run_cancelled(operate_on_offload, NULL);
+    test_run_cancelled(operate_on_offload, NULL);
     CHECK_LOG("cut");
 }
 
@@ -192,7 +183,7 @@ static void *use_what_does_not_block(void *arg)
 
 TEST_INSIDE(what_does_not_block_is_never_interrupted)
 {
-    run_cancelled(use_what_does_not_block, NULL);
+    test_run_cancelled(use_what_does_not_block, NULL);
     CHECK_LOG("through");
 }
 
@@ -208,7 +199,7 @@ static void *hand_off_when_cancelled(void *open)
 TEST_INSIDE(giving_back_is_never_interrupted)
 {
     STRAND_SCOPE_OPEN(open);
-    run_cancelled(hand_off_when_cancelled, &open);
+    test_run_cancelled(hand_off_when_cancelled, &open);
     strand_scope_join(open);
     CHECK_LOG("handed");
 }
@@ -236,7 +227,7 @@ static void *leave_scopes_when_cancelled(void *arg)
 TEST_INSIDE(an_interrupted_owner_waits_for_all_its_children)
 {
     _Atomic int ended = 0;
-    run_cancelled(leave_scopes_when_cancelled, &ended);
+    test_run_cancelled(leave_scopes_when_cancelled, &ended);
     CHECK_EQ(ended, 2);
 }
 
@@ -281,7 +272,7 @@ static void *try_again_and_again(void *arg)
 
 TEST_INSIDE(catching_an_interruption_does_not_end_it)
 {
-    run_cancelled(try_again_and_again, NULL);
+    test_run_cancelled(try_again_and_again, NULL);
     CHECK_LOG("cut cut cut");
 }
 
@@ -362,7 +353,7 @@ static void *log_who_and_why(void *arg)
 
 TEST_INSIDE(an_interruption_says_who_asked_and_why)
 {
-    run_cancelled(log_who_and_why, NULL);
+    test_run_cancelled(log_who_and_why, NULL);
     CHECK_LOG("root because");
 }
 
@@ -432,7 +423,7 @@ static void *time_out_when_cancelled(void *arg)
 
 TEST_INSIDE(a_cancel_counts_before_a_deadline)
 {
-    run_cancelled(time_out_when_cancelled, NULL);
+    test_run_cancelled(time_out_when_cancelled, NULL);
     CHECK_LOG("because");
 }
 
@@ -460,7 +451,7 @@ static void *fail_when_cancelled(void *arg)
 
 TEST_INSIDE(a_cancel_counts_before_a_failed_child_whose_exception_is_suppressed_in_it)
 {
-    run_cancelled(fail_when_cancelled, NULL);
+    test_run_cancelled(fail_when_cancelled, NULL);
     CHECK_LOG("cancel");
 }
 

@@ -400,6 +400,7 @@ TEST_REAL(no_descriptor_is_left_after_a_run)
 TEST_REAL(no_thread_is_left_after_a_run)
 {
     const struct timespec tick = {.tv_nsec = STRAND_MS};
+    run_everything_on(4); /* a sanitizer may start a thread of its own with the first other one */
     int before = count_entries("/proc/self/task");
     run_everything_on(4);
     /* The system takes a joined thread off its list a moment later. */
@@ -408,6 +409,15 @@ TEST_REAL(no_thread_is_left_after_a_run)
     CHECK_EQ(count_entries("/proc/self/task"), before);
 }
 
+/* TSan maps memory for the history of every strand, and keeps some of it. */
+#if defined(__SANITIZE_THREAD__)
+#define ROOM_FOR_MAPPINGS 150
+#elif defined(__has_feature)
+#define ROOM_FOR_MAPPINGS (__has_feature(thread_sanitizer) ? 150 : 5)
+#else
+#define ROOM_FOR_MAPPINGS 5
+#endif
+
 TEST_REAL(the_mappings_do_not_grow_from_run_to_run)
 {
     for (int i = 0; i < 5; i++)
@@ -415,5 +425,5 @@ TEST_REAL(the_mappings_do_not_grow_from_run_to_run)
     int before = count_mappings();
     for (int i = 0; i < 20; i++)
         run_everything_on(4);
-    CHECK(count_mappings() <= before + 5);
+    CHECK(count_mappings() <= before + ROOM_FOR_MAPPINGS);
 }

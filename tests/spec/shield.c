@@ -32,15 +32,6 @@ static void try_an_operation(void)
     STRAND_END
 }
 
-/* Runs fn in a strand that is cancelled before its first operation. */
-static void run_cancelled(strand_fn *fn, void *arg)
-{
-    STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, fn, arg);
-    strand_cancel(child, NULL);
-    strand_wait(child);
-}
-
 static void *operate_under_a_shield(void *arg)
 {
     STRAND_SHIELD;
@@ -50,7 +41,7 @@ static void *operate_under_a_shield(void *arg)
 
 TEST_INSIDE(a_cancel_does_not_reach_into_a_shield)
 {
-    run_cancelled(operate_under_a_shield, NULL);
+    test_run_cancelled(operate_under_a_shield, NULL);
     CHECK_LOG("ok");
 }
 
@@ -68,7 +59,7 @@ static void *operate_around_a_shield(void *arg)
 
 TEST_INSIDE(at_the_end_of_a_shield_the_interruption_is_back)
 {
-    run_cancelled(operate_around_a_shield, NULL);
+    test_run_cancelled(operate_around_a_shield, NULL);
     CHECK_LOG("cut ok ok cut");
 }
 
@@ -85,7 +76,7 @@ static void *nest_shields(void *arg)
 
 TEST_INSIDE(the_end_of_an_inner_shield_leaves_the_outer_one_up)
 {
-    run_cancelled(nest_shields, NULL);
+    test_run_cancelled(nest_shields, NULL);
     CHECK_LOG("ok ok");
 }
 
@@ -107,7 +98,7 @@ static void *throw_out_of_a_shield(void *arg)
 
 TEST_INSIDE(a_shield_that_is_left_by_an_exception_is_down)
 {
-    run_cancelled(throw_out_of_a_shield, NULL);
+    test_run_cancelled(throw_out_of_a_shield, NULL);
     CHECK_LOG("caught cut cut");
 }
 
@@ -127,7 +118,7 @@ static void *call_a_shielding_function(void *arg)
 
 TEST_INSIDE(a_shield_that_is_left_by_return_is_down)
 {
-    run_cancelled(call_a_shielding_function, NULL);
+    test_run_cancelled(call_a_shielding_function, NULL);
     CHECK_LOG("cut");
 }
 
@@ -189,7 +180,7 @@ static void *time_out_under_a_shield(void *arg)
 
 TEST_INSIDE(a_deadline_inside_of_a_shield_counts)
 {
-    run_cancelled(time_out_under_a_shield, NULL);
+    test_run_cancelled(time_out_under_a_shield, NULL);
     CHECK_LOG("timed-out ok");
 }
 
@@ -227,7 +218,7 @@ static void *join_a_failure_under_a_shield(void *arg)
 
 TEST_INSIDE(a_failed_child_of_a_scope_inside_a_shield_interrupts)
 {
-    run_cancelled(join_a_failure_under_a_shield, NULL);
+    test_run_cancelled(join_a_failure_under_a_shield, NULL);
     CHECK_LOG("failure");
 }
 
@@ -287,6 +278,6 @@ static void *shield_on_the_way_out(void *arg)
 
 TEST_INSIDE(a_cancelled_strand_can_spawn_and_join_under_a_shield)
 {
-    run_cancelled(shield_on_the_way_out, NULL);
+    test_run_cancelled(shield_on_the_way_out, NULL);
     CHECK_LOG("ok joined last");
 }

@@ -22,6 +22,7 @@ static NOINLINE size_t use_stack(size_t bytes, const char *top)
 {
     volatile char here[2048];
     size_t used = (size_t)(top - (const char *)__builtin_frame_address(0));
+    __asm__ volatile("" : : "r"(here) : "memory"); /* keeps the whole array */
     here[0] = here[2047] = (char)used;
     if (used < bytes)
         used = use_stack(bytes, top);
