@@ -150,7 +150,8 @@ thread-safety := $(if $(is-clang),-Wthread-safety)
 cxx-flags := -std=c++17 $(filter-out -D_GNU_SOURCE=,$(base-flags))
 link-flags := -Wl,-z,relro,-z,now,-z,noexecstack $(sanitize)
 # Initial-exec thread-locals: the library's few words fit into what the loader keeps free, and need no call.
-lib-flags := $(c-flags) $(thread-safety) $(notes) -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec \
+# Pairs of words are stored faster one by one than through a vector register.
+lib-flags := $(c-flags) -fno-tree-slp-vectorize $(thread-safety) $(notes) -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec \
 	$(if $(LTO),-flto -ffat-lto-objects)
 
 # Public functions are defined from the structure's layer on; all else is hidden.

@@ -27,7 +27,7 @@ extern arch_context make_fcontext(void *top, size_t size, void (*entry)(struct a
 
 /* Whether a switch between contexts with different exception flags in MXCSR is slow on this processor; measured once
  * by arch_process_start. */
-extern bool arch_mxcsr_is_slow;
+extern HIDDEN bool arch_mxcsr_is_slow;
 
 /* A new context that starts with entry on the stack [top - size, top); top is 16-aligned. entry never returns. */
 static inline arch_context arch_context_make(char *top, size_t size, void (*entry)(struct arch_transfer))
@@ -41,6 +41,11 @@ static inline struct arch_transfer arch_context_jump(arch_context to, void *data
 
 /* Put at the start of a context's entry function: its frame is where unwinding and traces end. */
 #define ARCH_STACK_ENDS_HERE() __asm__ volatile(".cfi_undefined rip")
+
+/* What the calling thread is to the scheduler. Read anew by every call: a strand may wake up on another thread, and
+ * what the compiler knows of a thread-local's address is wrong then. */
+static inline void *arch_self(void);
+void arch_set_self(void *self);
 
 /* ---- unwind.c: throwing, by libgcc_s's forced unwind ----------------------------------------------------- */
 
@@ -145,7 +150,7 @@ int arch_cpus_allowed(void);
 /* An expedited private membarrier: every other running thread of the process passes a full barrier before it returns.
  * arch_membarrier_works says whether it may be used (registered by arch_process_start; false under TSan and valgrind).
  */
-extern bool arch_membarrier_works;
+extern HIDDEN bool arch_membarrier_works;
 void arch_membarrier(void);
 
 static inline void arch_pause(void)
@@ -177,8 +182,8 @@ int arch_process_start(void);
 /* The handle range: address space for the control blocks of all sub-processes (contract §9). Chunks of ARCH_CHUNK
  * bytes, aligned to their size; never unmapped. */
 #define ARCH_CHUNK ((size_t)256 * 1024)
-extern char *arch_handles;       /* its base */
-extern size_t arch_handles_size; /* 1 TiB, less where the system refuses that; 0 before the start */
+extern HIDDEN char *arch_handles;       /* its base */
+extern HIDDEN size_t arch_handles_size; /* 1 TiB, less where the system refuses that; 0 before the start */
 #define ARCH_HANDLES arch_handles_size
 int arch_chunk_take(void **chunk); /* readable, writable, zero; -ENOMEM at the limit */
 void arch_chunk_give(void *chunk); /* its pages go back to the system and read zero from now on */

@@ -1,5 +1,5 @@
 /*
- * The jump, inline, because every switch pays for it. Included by arch.h only.
+ * The jump and the thread's word, inline, because every switch and every call pays for them. Included by arch.h only.
  *
  * A suspended context's frame, as Boost.Context leaves it on x86-64: MXCSR at 0, the x87 control word at 4, r12 r13 r14
  * r15 rbx rbp rip from 8 on; its stack pointer after the resumption is frame + 0x40.
@@ -14,6 +14,24 @@
 
 #define ARCH_MXCSR_FLAGS 0x3fu
 
+/* jump_fcontext, entered by a jump with its return address pushed by hand. The processor predicts returns from the calls
+ * that it has seen; a call that returns on another stack would put its predictions one off, and the next return of the
+ * strand that goes on would be a wrong guess. */
+ARCH_NOT_INSTRUMENTED static inline struct arch_transfer arch_jump_(arch_context to, void *data)
+{
+    struct arch_transfer transfer;
+    __asm__ volatile("leaq 1f(%%rip), %%rax\n\t"
+                     "pushq %%rax\n\t"
+                     "jmp jump_fcontext\n"
+                     "1:"
+                     : "=a"(transfer.from), "=d"(transfer.data), "+D"(to), "+S"(data)
+                     :
+                     : "rcx", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+                       "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)",
+                       "st(3)", "st(4)", "st(5)", "st(6)", "st(7)", "memory", "cc");
+    return transfer;
+}
+
 ARCH_NOT_INSTRUMENTED static inline struct arch_transfer arch_context_jump(arch_context to, void *data)
 {
     if (arch_mxcsr_is_slow) {
@@ -21,7 +39,16 @@ ARCH_NOT_INSTRUMENTED static inline struct arch_transfer arch_context_jump(arch_
         /* By assembler, as sanitizers have their own opinion of words below the frames of another stack. */
         __asm__("andl %1, (%0)\n\torl %2, (%0)" : : "r"(to), "i"(~ARCH_MXCSR_FLAGS), "r"(flags) : "memory", "cc");
     }
-    return jump_fcontext(to, data);
+    return arch_jump_(to, data);
+}
+
+extern HIDDEN __thread void *arch_self_ __attribute__((tls_model("initial-exec")));
+
+static inline void *arch_self(void)
+{
+    void *self;
+    __asm__ volatile("movq arch_self_@gottpoff(%%rip), %0\n\tmovq %%fs:(%0), %0" : "=r"(self));
+    return self;
 }
 
 #endif

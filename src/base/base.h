@@ -25,6 +25,7 @@
 #define OWN_INLINE static __attribute__((noinline, unused, no_sanitize("thread")))
 #define OWN_INLINE_ALWAYS OWN_INLINE
 #endif
+#define HIDDEN __attribute__((visibility("hidden"))) /* for data: reached without a table of addresses */
 #define CACHE_LINE 64
 #define CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 

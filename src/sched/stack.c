@@ -119,13 +119,18 @@ static int cut(struct thread *thread, size_t size, struct stack **out)
     return 0;
 }
 
+/* From now on every thread has to look at canaries: it may get such a stack from a cache, or a fibre that lives on one. */
 static void warn_once(struct thread *thread)
 {
     struct stacks *stacks = &thread->sub->stacks;
-    thread->canaries = thread->odd = true;
+    const struct pool *pool = &thread->sub->pool;
     if (stacks->warned)
         return;
     stacks->warned = true;
+    for (int i = 0; i < pool->count; i++) {
+        __atomic_store_n(&pool->threads[i]->canaries, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&pool->threads[i]->odd, true, __ATOMIC_RELAXED);
+    }
     thread->sub->ops->warn(thread->sub, "no more guard pages can be had: further stacks are checked by canaries, "
                                         "at switches only");
 }

@@ -43,8 +43,6 @@ OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibr
             thread->late = to; /* [S4] its switch is under way: the loop waits for that, not this strand */
             return NULL;
         }
-        if (UNLIKELY(thread->sub->stacks.warned))
-            thread->canaries = thread->odd = true;
         atomic_store_explicit(&to->context, NULL, memory_order_relaxed);
         arch_note_resumed(&to->note);
         return context;
@@ -52,8 +50,6 @@ OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibr
     if (UNLIKELY(stack_get(thread, to->stack_size, &to->stack)) && thread_give_stack_(thread, to))
         return NULL;
     stack = to->stack;
-    if (UNLIKELY(!stack->guard))
-        thread->canaries = thread->odd = true;
     size_t room = (size_t)(stack->top - stack->low);
     arch_note_make(&to->note, stack->low, room);
     atomic_store_explicit(&to->context, NULL, memory_order_relaxed);

@@ -6,19 +6,6 @@
 
 enum { PERIOD_MOST = 8, LOOK_EVERY = 61 }; /* contract §2: every 61 switches or every millisecond */
 
-static __thread struct thread *self __attribute__((tls_model("initial-exec")));
-
-NOINLINE struct thread *thread_self(void)
-{
-    __asm__ volatile("" ::: "memory");
-    return self;
-}
-
-NOINLINE void thread_adopt(struct thread *thread)
-{
-    self = thread;
-}
-
 void fibre_init(struct fibre *fibre, struct member *member)
 {
     list_init(&fibre->members);
@@ -82,6 +69,7 @@ void thread_entry_(struct arch_transfer transfer)
 
 NOINLINE struct fibre *thread_pick_after_end_(struct thread *thread)
 {
+    thread->current = NULL; /* somebody may look at this thread now */
     thread_tick(thread);
     driver_point(thread);
     return thread_pick(thread);
@@ -137,7 +125,8 @@ static void run(struct thread *thread, struct fibre *fibre)
 void thread_loop(struct thread *thread)
 {
     thread->cxx = arch_cxx_globals();
-    thread->odd = thread->cxx || thread->driver || thread->canaries;
+    if (thread->cxx || thread->driver)
+        thread->odd = true;
     thread->here = &thread->loop_note;
     if (!thread->driver)
         arch_note_thread(&thread->loop_note);

@@ -21,9 +21,17 @@
 #include "driver.h"
 #include "stealing.h"
 
-/* The calling thread's record, NULL outside of pools. Can't be inlined: a strand may wake up on another thread. */
-struct thread *thread_self(void);
-void thread_adopt(struct thread *thread); /* make it the calling thread's; NULL: none */
+/* The calling thread's record, NULL outside of pools. After whatever may suspend it has to be asked for again. */
+OWN_INLINE struct thread *thread_self(void)
+{
+    return arch_self();
+}
+
+/* Make it the calling thread's; NULL: none. */
+OWN_INLINE void thread_adopt(struct thread *thread)
+{
+    arch_set_self(thread);
+}
 
 /* The thread's life: run what there is until subprocess.stop. */
 void thread_loop(struct thread *thread);
@@ -34,15 +42,14 @@ struct thread *thread_park(struct thread *thread);
 struct thread *thread_yield(struct thread *thread);
 void thread_detach_oddly_(struct thread *thread);
 
-/* The current fibre's strand is about to end and to let go of its control block; its stack is in use until the switch.
- */
+/* The current fibre's strand is about to end and to let go of its control block; its stack is in use until the switch,
+ * and thread->current names the fibre until then, although it may be gone. */
 OWN_INLINE void thread_detach(struct thread *thread)
 {
     if (UNLIKELY(thread->odd))
         thread_detach_oddly_(thread);
     thread->dead_note = thread->current->note;
     thread->dead = thread->current->stack;
-    thread->current = NULL;
 }
 
 /* After the end of the strand that ran here, this fibre runs next, in its place. */

@@ -235,7 +235,8 @@ static void add_segment(strand_exception *e, enum segment_kind kind, struct cb *
     segment->first = (uint16_t)first;
     segment->count = (uint16_t)count;
     segment->id = cb_id(c);
-    memcpy(segment->name, cb_name(c), strnlen(cb_name(c), sizeof segment->name - 1) + 1);
+    const char *name = cb_name(c); /* always fits */
+    memcpy(segment->name, name, strlen(name) + 1);
     segment->name[sizeof segment->name - 1] = '\0';
 }
 

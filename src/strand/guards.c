@@ -127,7 +127,8 @@ NO_ANALYSIS struct strand_guard_ strand_section_enter_(const char *file, int lin
 
 struct local *locals_keep(struct local *local)
 {
-    atomic_fetch_add_explicit(&local->refs, 1, memory_order_relaxed);
+    if (local)
+        atomic_fetch_add_explicit(&local->refs, 1, memory_order_relaxed);
     return local;
 }
 
@@ -145,7 +146,7 @@ static void local_leave(struct strand_guard_ *guard)
     struct cb *me = current_of(thread_self());
     struct local *local = (struct local *)(uintptr_t)guard->bits[0];
     ASSERT(me->locals == local);
-    me->locals = local->outer ? locals_keep(local->outer) : NULL;
+    me->locals = locals_keep(local->outer);
     locals_release(local);
 }
 

@@ -56,7 +56,7 @@ static inline struct fibre *take_unstarted(struct thread *thread, struct cb *c)
 
 /* The wait was claimed by an interruption, or could not begin. Returns the thread when the child has ended, NULL to
  * wait again. */
-static NOINLINE struct thread *look_again(struct thread *thread, struct cb *me, struct cb *c)
+static struct thread *look_again(struct thread *thread, struct cb *me, struct cb *c)
 {
     me->blocked = BLOCKED_NOT;
     if (interrupted(me) && !interrupted_by_it(thread, me, c))
@@ -64,9 +64,10 @@ static NOINLINE struct thread *look_again(struct thread *thread, struct cb *me, 
     return ended(c) ? thread : NULL;
 }
 
-static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me, struct cb *c, strand handle)
+static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me, struct cb *c)
 {
     for (;;) {
+        strand handle = handle_of(c);
         wait_because(thread, me, BLOCKED_JOIN, handle.bits[1]);
         if (end_wait(&thread, me, c, handle, me->floor, take_unstarted(thread, c), false))
             return thread;
@@ -77,26 +78,42 @@ static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me
     }
 }
 
+/* await_child was armed, but the child has ended, or an interruption holds. */
+static NOINLINE struct thread *await_not(struct thread *thread, struct cb *me, struct cb *c, struct fibre *first,
+                                         bool linked)
+{
+    if (end_wait_undo(&thread, me, handle_of(c), first, linked) || look_again(thread, me, c))
+        return thread;
+    return await_slowly(thread, me, c);
+}
+
+/* await_child was interrupted. */
+static NOINLINE struct thread *await_more(struct thread *thread, struct cb *me, struct cb *c)
+{
+    ends_unlink(thread, handle_of(c), &me->wait.node); /* [W2] */
+    return look_again(thread, me, c) ? thread : await_slowly(thread, me, c);
+}
+
 /* The same as await_slowly for what happens nearly always: the child is not interrupted, and runs to its end next. */
-static inline struct thread *await_child(struct thread *thread, struct cb *me, struct cb *c, strand handle)
+static inline struct thread *await_child(struct thread *thread, struct cb *me, struct cb *c, uint64_t serial)
 {
     struct fibre *first = take_unstarted(thread, c);
     if (UNLIKELY(!first))
-        return await_slowly(thread, me, c, handle);
+        return await_slowly(thread, me, c);
     struct wait_node *node = &me->wait.node;
-    wait_because(thread, me, BLOCKED_JOIN, handle.bits[1]);
+    wait_because(thread, me, BLOCKED_JOIN, serial);
     node->epoch = wait_arm(thread, me, me->floor);
     bool linked = ends_link(thread, c, node);
-    if (UNLIKELY(!linked || interrupted(me))) { /* [W4] */
-        if (!end_wait_undo(&thread, me, handle, first, linked) && !look_again(thread, me, c))
-            return await_slowly(thread, me, c, handle);
-        return thread;
-    }
+    if (UNLIKELY(!linked || interrupted(me))) /* [W4] */
+        return await_not(thread, me, c, first, linked);
     thread = switch_to(thread, first);
-    if (LIKELY(wait_over(me) == WAIT_WON))
-        return thread;
-    ends_unlink(thread, handle, node); /* [W2] */
-    return look_again(thread, me, c) ? thread : await_slowly(thread, me, c, handle);
+    return LIKELY(wait_over(me) == WAIT_WON) ? thread : await_more(thread, me, c);
+}
+
+static NOINLINE void check_interrupted(struct thread *thread, struct cb *me, struct cb *c)
+{
+    if (!interrupted_by_it(thread, me, c))
+        interrupt_throw(thread, me, 0);
 }
 
 void *strand_join(strand handle)
@@ -107,10 +124,10 @@ void *strand_join(strand handle)
     if (UNLIKELY(me->section_file != NULL))
         section_misuse_(me, "strand_join");
     thread_tick(thread);
-    if (interrupted(me) && !interrupted_by_it(thread, me, c))
-        interrupt_throw(thread, me, 0);
+    if (interrupted(me))
+        check_interrupted(thread, me, c);
     if (!ended(c))
-        thread = await_child(thread, me, c, handle);
+        thread = await_child(thread, me, c, handle.bits[1]);
     arch_note_acquire(c);
     if (UNLIKELY(c->exception != NULL))
         throw_child(thread, me, c);

@@ -18,16 +18,14 @@
 
 /* ---- running --------------------------------------------------------------------------------------------- */
 
-/* The strands that run on this stack, one after the other. The frame is a try block (try.c) around each of them, so the
- * end of the stack is never reached; it is set up once. */
+/* The strands that run on this stack, one after the other, share one try block (try.c), which is set up once: so the end
+ * of the stack is never reached. */
 struct serving {
     struct strand_try_ try;
-    struct cb *volatile c; /* the one that runs */
 };
 
-ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving)
+ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving, struct cb *c)
 {
-    struct cb *c = serving->c;
     c->exception = exception_land(c);
     c->odd = true;
     ASSERT(!c->flight && !c->depth);
@@ -37,8 +35,9 @@ ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving)
 
 ARCH_NOT_INSTRUMENTED static void leave_serving(struct serving *serving)
 {
-    if (serving->c->flight)
-        catch_all(serving);
+    struct cb *c = current_of(thread_self());
+    if (c->flight)
+        catch_all(serving, c);
 }
 
 static inline void *call(struct cb *c, struct thread *thread)
@@ -48,28 +47,30 @@ static inline void *call(struct cb *c, struct thread *thread)
     return c->fn(c->arg);
 }
 
-void serve_strands(struct thread *first)
+/* thrown: the current strand has ended already, by an exception. */
+__attribute__((noreturn)) static NOINLINE void serve(struct thread *thread, struct strand_try_ *try, bool thrown)
+{
+    for (;; thrown = false) {
+        struct cb *c = current_of(thread);
+        if (LIKELY(!thrown)) {
+            arch_note_acquire(c);
+            c->started = true;
+            c->tries = try;
+            c->result = call(c, thread);
+            thread = thread_self();
+        }
+        end_strand(thread, c);
+        thread = switch_serve_next(thread);
+    }
+}
+
+void serve_strands(struct thread *thread)
 {
     struct serving serving __attribute__((cleanup(leave_serving)));
     serving.try.outer = NULL;
     serving.try.in_flight = NULL;
-    serving.c = current_of(first);
-    if (STRAND_TRY_SETJMP_(serving.try) == 0)
-        goto run;
-    for (;;) {
-        struct cb *c = serving.c;
-        struct thread *thread = thread_self();
-        c->tries = NULL;
-        end_strand(thread, c);
-        thread = switch_serve_next(thread);
-        serving.c = current_of(thread);
-    run:
-        c = serving.c;
-        arch_note_acquire(c);
-        c->started = true;
-        c->tries = &serving.try;
-        c->result = call(c, c->own.home);
-    }
+    bool thrown = STRAND_TRY_SETJMP_(serving.try) != 0;
+    serve(thrown ? thread_self() : thread, &serving.try, thrown);
 }
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
@@ -95,10 +96,12 @@ __attribute__((noreturn)) static NOINLINE void throw_spawn(struct cb *me, int er
                                        : "spawning");
 }
 
-/* Count one more strand against the limit. */
-static NOINLINE int count_in(struct thread *thread)
+/* Count one more strand against the limit, if there is one. */
+static int count_in(struct thread *thread)
 {
     struct runtime *runtime = runtime_of(thread);
+    if (LIKELY(!runtime->options.max_strands))
+        return 0;
     int64_t live = atomic_fetch_add_explicit(&runtime->live, 1, memory_order_relaxed);
     if (live < (int64_t)runtime->options.max_strands)
         return 0;
@@ -121,29 +124,30 @@ struct plan {
     struct extra *extra;
 };
 
-static inline __attribute__((always_inline)) int make(struct thread *thread, struct cb *me, const struct plan *plan,
-                                                      struct cb **out)
+static inline void fill(struct cb *c, struct cb *parent, const struct plan *plan)
 {
-    bool counted = UNLIKELY(runtime_of(thread)->options.max_strands != 0);
-    if (counted && count_in(thread))
-        return -EAGAIN;
-    struct cb *c = cb_new(thread);
-    if (UNLIKELY(!c)) {
-        count_back(thread);
-        return -ENOMEM;
-    }
     c->fn = plan->fn;
     c->arg = plan->arg;
     c->site = plan->site;
     c->extra = plan->extra;
-    c->odd = counted || plan->extra;
-    c->counted = counted;
-    c->parent = cb_id(me);
+    c->parent = cb_id(parent);
     c->own.stack_size = plan->stack_size;
-    if (UNLIKELY(me->locals != NULL)) {
-        c->locals = locals_keep(me->locals);
-        c->odd = true;
+}
+
+static int make(struct thread *thread, struct cb *me, const struct plan *plan, struct cb **out)
+{
+    int error = count_in(thread);
+    if (error)
+        return error;
+    struct cb *c = cb_new(thread);
+    if (!c) {
+        count_back(thread);
+        return -ENOMEM;
     }
+    fill(c, me, plan);
+    c->counted = runtime_of(thread)->options.max_strands != 0;
+    c->locals = locals_keep(me->locals);
+    c->odd = c->counted || c->extra || c->locals;
     *out = c;
     return 0;
 }
@@ -174,19 +178,19 @@ static int anchor_shared(struct thread *thread, struct scope *scope, struct cb *
     return open ? 0 : -ECANCELED;
 }
 
-static inline int anchor(struct thread *thread, struct scope *scope, struct cb *c)
+static int anchor(struct thread *thread, struct scope *scope, struct cb *c)
 {
-    if (UNLIKELY(scope->flags))
+    if (scope->flags)
         return anchor_shared(thread, scope, c);
     scope_anchor(scope, c);
-    if (UNLIKELY(scope->cancelled))
+    if (scope->cancelled)
         cancel_strand(thread, c, scope->note, scope->owned);
     return 0;
 }
 
 /* A scope that somebody else opened: pinned. */
-static NOINLINE int strangers_scope(struct thread *thread, struct cb *me, strand_scope handle, const char *function,
-                                    struct scope **out)
+static int strangers_scope(struct thread *thread, struct cb *me, strand_scope handle, const char *function,
+                           struct scope **out)
 {
     if (!handle_is_open(handle))
         scope_of_owner(me, handle, function); /* misuse */
@@ -194,42 +198,64 @@ static NOINLINE int strangers_scope(struct thread *thread, struct cb *me, strand
     return *out ? 0 : -ECANCELED;
 }
 
+static inline __attribute__((always_inline)) void launch(struct thread *thread, struct cb *c)
+{
+    count_spawned(thread);
+    arch_note_release(c);
+    thread_push(thread, &c->own, PUSH_NEW);
+}
+
 /* Does all or nothing. */
-static inline __attribute__((always_inline)) int spawn(struct thread *thread, struct cb *me, strand_scope handle,
-                                                       const char *function, const struct plan *plan, strand *out)
+static int spawn(struct thread *thread, struct cb *me, strand_scope handle, const char *function,
+                 const struct plan *plan, strand *out)
 {
     struct scope *scope = handle_scope(handle);
-    bool mine = LIKELY(scope && scope->block.owner == me);
+    bool mine = scope && scope->block.owner == me;
     int error = mine ? 0 : strangers_scope(thread, me, handle, function, &scope);
-    if (UNLIKELY(error))
+    if (error)
         return error;
-    struct cb *c = NULL;
+    struct cb *c;
     error = make(thread, me, plan, &c);
-    if (LIKELY(!error)) {
+    if (!error) {
         *out = handle_of(c);
         error = anchor(thread, scope, c);
-        if (UNLIKELY(error))
+        if (error)
             unmake(thread, c);
-    }
-    if (LIKELY(!error)) {
-        count_spawned(thread);
-        arch_note_release(c);
-        thread_push(thread, &c->own, PUSH_NEW);
+        else
+            launch(thread, c);
     }
     if (!mine)
         unpin_scope(thread, scope);
     return error;
 }
 
-strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg)
+static NOINLINE strand spawn_or_throw(struct thread *thread, strand_scope scope, strand_fn *fn, void *arg, void *site)
+{
+    struct cb *me = current_of(thread);
+    struct plan plan = {fn, arg, site, thread->usual, NULL};
+    strand result;
+    int error = spawn(thread, me, scope, "strand_spawn", &plan, &result);
+    if (error)
+        throw_spawn(me, error);
+    return result;
+}
+
+/* By hand what spawn_or_throw does for a plain scope of the caller's, where nothing is to be inherited or counted. */
+strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
 {
     struct thread *thread = must_be_strand("strand_spawn");
     struct cb *me = current_of(thread);
+    struct scope *scope = handle_scope(handle);
+    bool plain = scope && scope->block.owner == me && !scope->flags && !scope->cancelled && !me->locals &&
+                 !runtime_of(thread)->options.max_strands;
+    struct cb *c = LIKELY(plain) ? cb_new(thread) : NULL;
+    if (UNLIKELY(!c))
+        return spawn_or_throw(thread, handle, fn, arg, __builtin_return_address(0));
     struct plan plan = {fn, arg, __builtin_return_address(0), thread->usual, NULL};
-    strand result;
-    int error = spawn(thread, me, scope, "strand_spawn", &plan, &result);
-    if (UNLIKELY(error))
-        throw_spawn(me, error);
+    fill(c, me, &plan);
+    scope_anchor(scope, c);
+    strand result = handle_of(c);
+    launch(thread, c);
     return result;
 }
 

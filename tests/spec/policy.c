@@ -347,7 +347,7 @@ static void *next_until_interrupted(void *arg)
 {
     struct test_child *child = arg;
     STRAND_SCOPE_WITH(s, STRAND_COLLECT);
-    strand handle = test_spawn_started(s, test_child_waits, child);
+    strand handle = strand_spawn(s, test_child_waits, child);
     STRAND_TRY {
         strand_scope_next(s);
     }
