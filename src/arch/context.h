@@ -14,9 +14,9 @@
 
 #define ARCH_MXCSR_FLAGS 0x3fu
 
-/* jump_fcontext, entered by a jump with its return address pushed by hand. The processor predicts returns from the calls
- * that it has seen; a call that returns on another stack would put its predictions one off, and the next return of the
- * strand that goes on would be a wrong guess. */
+/* jump_fcontext, entered by a jump with its return address pushed by hand. The processor predicts returns from the
+ * calls that it has seen; a call that returns on another stack would put its predictions one off, and the next return
+ * of the strand that goes on would be a wrong guess. */
 ARCH_NOT_INSTRUMENTED static inline struct arch_transfer arch_jump_(arch_context to, void *data)
 {
     struct arch_transfer transfer;

@@ -59,8 +59,10 @@ struct member {
     struct link link; /* in fibre->members */
     struct fibre *fibre;
 };
+/* Its hot part first: it follows a strand's in the control block. */
 
 struct fibre {
+    struct member *active; /* whose stack lies in this stack */
     /* Where it goes on. NULL while it runs and until the switch away from it is complete: whoever is to run it waits
      * for that (docs/protocols/switch.md). Before the first run: meaningless, stack is NULL. */
     _Atomic(arch_context) context;
@@ -70,11 +72,10 @@ struct fibre {
     struct link queued;        /* in the run queue `in` */
     struct pool *pool;
     size_t stack_size;
-    struct member *active; /* whose stack lies in this stack */
-    struct link members;   /* all strands of the fibre */
-    uint32_t count;        /* how many */
-    bool started;          /* cxx means something */
-    struct arch_cxx cxx;   /* the state of C++ exceptions while it does not run */
+    struct link members; /* all strands of the fibre */
+    uint32_t count;      /* how many */
+    bool started;        /* cxx means something */
+    struct arch_cxx cxx; /* the state of C++ exceptions while it does not run */
     struct arch_note note;
 };
 

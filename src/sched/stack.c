@@ -119,7 +119,8 @@ static int cut(struct thread *thread, size_t size, struct stack **out)
     return 0;
 }
 
-/* From now on every thread has to look at canaries: it may get such a stack from a cache, or a fibre that lives on one. */
+/* From now on every thread has to look at canaries: it may get such a stack from a cache, or a fibre that lives on one.
+ */
 static void warn_once(struct thread *thread)
 {
     struct stacks *stacks = &thread->sub->stacks;

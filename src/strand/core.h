@@ -93,55 +93,55 @@ enum outcome {
     OUTCOME_ERROR        /* cancelled, but ended by another exception */
 };
 
+/* In the order of use: a strand that is spawned, runs without blocking and is joined stays in the first four cache
+ * lines. A free one is zero from `ends` to `locals` but for what its maker sets, and zero in the words that only an
+ * open strand has use for: whoever leaves a block, a section, a try block leaves it so. */
 struct cb {
     /* Anybody, by compare-and-swap. */
     _Atomic uint64_t word;
-    void *link_; /* the slab's */
+    void *link_;            /* the slab's */
+    _Atomic uintptr_t ends; /* who waits for its end: nodes | ENDS_*; docs/protocols/end.md */
+    _Atomic uint32_t due;   /* 1 + the highest index of a source that holds; 0: none. Raised by anybody, lowered by
+                               itself */
 
-    /* Zero in a new strand, in one go: cb_new. */
-    struct {
-        _Atomic uintptr_t ends; /* who waits for its end: nodes | ENDS_*; docs/protocols/end.md */
-        _Atomic uint32_t
-            due; /* 1 + the highest index of a source that holds; 0: none. Raised by anybody, lowered by itself */
-
-        /* The strand itself. */
-        uint32_t
-            floor; /* sources with an index below it are put off: by a shield, or because an exception is in flight */
-        uint32_t shield; /* the same by shields alone */
-        uint32_t depth;  /* how many blocks are open: the index of the innermost; index 0 is the strand's own cancel */
-        struct block *blocks;     /* the innermost open one */
-        const char *section_file; /* the innermost no-suspend section, or NULL */
-        struct local *locals;
-        strand_exception *exception; /* that it ended by */
-        uint8_t outcome;             /* written before ENDS_OVER, read after it */
-        uint8_t blocked;             /* enum blocked */
-        bool started;
-        bool odd;     /* the root, or counted, or with extra, locals or an exception: its end has more to do */
-        bool counted; /* against options.max_strands */
-        int section_line;
-    };
-    struct strand_try_ *tries; /* the innermost open one */
-    struct flight *flight;     /* what is in flight: the newest, linked by outer */
+    /* The strand itself. */
+    uint8_t outcome; /* written before ENDS_OVER, read after it */
+    uint8_t blocked; /* enum blocked */
+    bool started;
+    bool odd : 1;     /* the root, or counted, or with extra, locals or an exception: its end has more to do */
+    bool counted : 1; /* against options.max_strands */
     strand_fn *fn;
     void *arg;
     void *result;
-    struct extra *extra;
-    struct wait wait;
+    strand_exception *exception; /* that it ended by */
 
     /* The owner of the scope, or who holds the scope's lock (scope.h). */
     struct scope *anchor; /* changed under ENDS_LOCK; NULL: the root */
     struct link sibling;  /* in anchor->children */
-    struct link order;    /* in anchor->ended */
     _Atomic(struct note *) note;
+
+    void *site;      /* where it was spawned */
+    uint64_t parent; /* who spawned it: an id */
+    struct member member;
+    struct fibre own;
+
+    /* The strand itself again. */
+    struct strand_try_ *tries; /* the innermost open one */
+    struct flight *flight;     /* what is in flight: the newest, linked by outer */
+    struct block *blocks;      /* the innermost open one */
+    uint32_t depth;            /* how many blocks are open: the index of the innermost; index 0 is its own cancel */
+    uint32_t floor;  /* sources with an index below it are put off: by a shield, or because an exception is in flight */
+    uint32_t shield; /* the same by shields alone */
+    int section_line;
+    const char *section_file; /* the innermost no-suspend section, or NULL */
+    struct local *locals;
+    struct extra *extra;
+    struct wait wait;
+    struct link order; /* in anchor->ended: as `sibling` */
 
     /* For people. */
     uint64_t blocked_on; /* an id, a time, ... */
     int64_t since;
-    void *site;      /* where it was spawned */
-    uint64_t parent; /* who spawned it: an id */
-
-    struct member member;
-    struct fibre own;
 };
 
 static inline struct cb *cb_of(struct member *member)

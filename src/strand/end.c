@@ -230,6 +230,7 @@ COLD void end_slowly(struct thread *thread, struct cb *c)
     batch_init(&batch);
     judge(c);
     locals_release(c->locals);
+    c->locals = NULL;
     bool root = !c->anchor;
     if (UNLIKELY(root))
         end_root(thread, c);
@@ -254,6 +255,7 @@ void end_refused(struct member *member, int error)
     c->odd = true;
     judge(c);
     locals_release(c->locals);
+    c->locals = NULL;
     bool root = !c->anchor;
     if (root)
         end_root(thread, c);

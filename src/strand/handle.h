@@ -84,7 +84,9 @@ static inline struct cb *cb_new(struct thread *thread)
     if (UNLIKELY(!c))
         return NULL;
     arch_note_acquire(c);
-    memset((char *)c + offsetof(struct cb, ends), 0, offsetof(struct cb, tries) - offsetof(struct cb, ends));
+    memset((char *)c + offsetof(struct cb, ends), 0, offsetof(struct cb, fn) - offsetof(struct cb, ends));
+    ASSERT_SLOW(!c->exception && !c->flight && !c->blocks && !c->depth && !c->floor && !c->shield && !c->section_file &&
+                !c->locals && !c->extra);
     c->own.stack = NULL;
     c->own.pool = thread->pool;
     c->own.started = false;

@@ -125,7 +125,6 @@ static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const ch
     root->arg = arg;
     root->site = NULL;
     root->anchor = NULL;
-    root->extra = NULL;
     root->odd = true;
     root->parent = 0;
     root->own.stack_size = runtime->sub.stacks.usual;

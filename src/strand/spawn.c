@@ -18,8 +18,8 @@
 
 /* ---- running --------------------------------------------------------------------------------------------- */
 
-/* The strands that run on this stack, one after the other, share one try block (try.c), which is set up once: so the end
- * of the stack is never reached. */
+/* The strands that run on this stack, one after the other, share one try block (try.c), which is set up once: so the
+ * end of the stack is never reached. */
 struct serving {
     struct strand_try_ try;
 };
@@ -129,7 +129,6 @@ static inline void fill(struct cb *c, struct cb *parent, const struct plan *plan
     c->fn = plan->fn;
     c->arg = plan->arg;
     c->site = plan->site;
-    c->extra = plan->extra;
     c->parent = cb_id(parent);
     c->own.stack_size = plan->stack_size;
 }
@@ -145,6 +144,7 @@ static int make(struct thread *thread, struct cb *me, const struct plan *plan, s
         return -ENOMEM;
     }
     fill(c, me, plan);
+    c->extra = plan->extra;
     c->counted = runtime_of(thread)->options.max_strands != 0;
     c->locals = locals_keep(me->locals);
     c->odd = c->counted || c->extra || c->locals;
@@ -155,6 +155,7 @@ static int make(struct thread *thread, struct cb *me, const struct plan *plan, s
 static void unmake(struct thread *thread, struct cb *c)
 {
     locals_release(c->locals);
+    c->locals = NULL;
     count_back(thread);
     c->extra = NULL; /* it stays the caller's */
     cb_free(thread, c);
