@@ -25,7 +25,7 @@ void slab_close(struct slab *slab)
         slab->source->give(chunk);
     }
     slab->bump = slab->end = NULL;
-    slab->free = NULL;
+    slab->batches = NULL;
 }
 
 static void lock(struct slab *slab)
@@ -53,52 +53,65 @@ static int more(struct slab *slab)
     return 0;
 }
 
-/* One object from the slab: a free one, else a new one. */
-static struct slab_object *take(struct slab *slab)
+/* A new object, under the lock. */
+static struct slab_object *cut(struct slab *slab)
 {
-    struct slab_object *object = slab->free;
-    if (object) {
-        slab->free = object->next;
-        return object;
-    }
     if ((size_t)(slab->end - slab->bump) < slab->size && more(slab) < 0)
         return NULL;
-    object = (struct slab_object *)(void *)slab->bump;
+    struct slab_object *object = (struct slab_object *)(void *)slab->bump;
     slab->bump += slab->size;
     if (slab->construct)
         slab->construct(object);
     return object;
 }
 
-int slab_refill_(struct slab_cache *cache)
+/* A batch from the slab: one that was given back, else new objects. */
+static uint32_t take(struct slab *slab, struct slab_object **out)
 {
-    struct slab *slab = cache->slab;
-    struct slab_object *first = NULL, **tail = &first;
+    struct slab_object **tail = out;
     uint32_t count = 0;
     lock(slab);
-    for (struct slab_object *object; count < SLAB_BATCH && (object = take(slab)); count++) {
+    struct slab_object *batch = slab->batches;
+    if (batch)
+        slab->batches = batch->next_batch;
+    for (struct slab_object *object; !batch && count < SLAB_BATCH && (object = cut(slab)); count++) {
         *tail = object;
         tail = &object->next;
     }
     unlock(slab);
+    if (batch) {
+        *out = batch;
+        return SLAB_BATCH;
+    }
     *tail = NULL;
-    cache->free = first;
-    cache->count = count;
-    return count ? 0 : -ENOMEM;
+    return count;
 }
 
-void slab_spill_(struct slab_cache *cache)
+int slab_refill_(struct slab_cache *cache)
 {
-    struct slab_object *first = cache->free, *last = first;
-    uint32_t count = cache->count / 2;
-    for (uint32_t i = 1; i < count; i++)
-        last = last->next;
-    cache->free = last->next;
-    cache->count -= count;
-    lock(cache->slab);
-    last->next = cache->slab->free;
-    cache->slab->free = first;
-    unlock(cache->slab);
+    if (cache->spare) {
+        cache->free = cache->spare;
+        cache->count = SLAB_BATCH;
+        cache->spare = NULL;
+    } else {
+        cache->count = take(cache->slab, &cache->free);
+    }
+    return cache->count ? 0 : -ENOMEM;
+}
+
+/* The cache has a whole batch: it becomes the spare one, and the former spare one goes to the slab. */
+void slab_set_aside_(struct slab_cache *cache)
+{
+    struct slab *slab = cache->slab;
+    if (cache->spare) {
+        lock(slab);
+        cache->spare->next_batch = slab->batches;
+        slab->batches = cache->spare;
+        unlock(slab);
+    }
+    cache->spare = cache->free;
+    cache->free = NULL;
+    cache->count = 0;
 }
 
 void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *arg)

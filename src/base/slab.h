@@ -1,8 +1,9 @@
 /*
  * Objects of one size, cut from chunks. A slab belongs to a sub-process; every thread takes from a cache of its own,
- * and the caches exchange batches with the slab. Memory comes from a chunk source that never unmaps, so an address of
- * an object can be read for ever: the first 8 bytes of an object are its owner's also while it is free (a word that
- * says whether a handle is stale), the second 8 link the free ones.
+ * and the caches exchange whole batches with the slab, so that nobody walks through objects that have left his
+ * processor's caches. Memory comes from a chunk source that never unmaps, so an address of an object can be read for
+ * ever: the first 8 bytes of an object are its owner's also while it is free (a word that says whether a handle is
+ * stale), the next two words link the free ones.
  *
  * Who may call: slab_init, slab_close: one thread. slab_get, slab_put: the thread that owns the cache.
  */
@@ -16,6 +17,7 @@
 struct slab_object {
     uint64_t word;
     struct slab_object *next;
+    struct slab_object *next_batch; /* of a batch's first */
 };
 
 struct slab_source {
@@ -35,25 +37,26 @@ struct slab {
     void (*construct)(void *object); /* once per object and chunk, on zeroed memory */
     struct slab_chunk *chunks;       /* all of them */
     char *bump, *end;                /* the part of the newest that was never handed out */
-    struct slab_object *free;        /* what the caches gave back */
+    struct slab_object *batches;     /* what the caches gave back */
     atomic_flag lock;
 };
 
 struct slab_cache {
     struct slab *slab;
     struct slab_object *free;
-    uint32_t count;
+    struct slab_object *spare; /* a whole batch, or NULL */
+    uint32_t count;            /* in `free`: a batch at most */
 };
 
 void slab_init(struct slab *slab, const struct slab_source *source, size_t size, void (*construct)(void *object));
 /* All chunks go back, whatever is still in use. */
 void slab_close(struct slab *slab);
 int slab_refill_(struct slab_cache *cache);
-void slab_spill_(struct slab_cache *cache);
+void slab_set_aside_(struct slab_cache *cache);
 /* Calls visit for every object that was ever cut, in use or free, under the lock. */
 void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *arg);
 
-enum { SLAB_BATCH = 64, SLAB_KEEP = 4 * SLAB_BATCH };
+enum { SLAB_BATCH = 128 };
 
 /* NULL: no memory. */
 OWN_INLINE void *slab_get(struct slab_cache *cache)
@@ -63,16 +66,18 @@ OWN_INLINE void *slab_get(struct slab_cache *cache)
     struct slab_object *object = cache->free;
     cache->free = object->next;
     cache->count--;
+    __builtin_prefetch(cache->free, 1);
     return object;
 }
 
 OWN_INLINE void slab_put(struct slab_cache *cache, void *memory)
 {
     struct slab_object *object = memory;
+    if (UNLIKELY(cache->count == SLAB_BATCH))
+        slab_set_aside_(cache);
     object->next = cache->free;
     cache->free = object;
-    if (UNLIKELY(++cache->count > SLAB_KEEP))
-        slab_spill_(cache);
+    cache->count++;
 }
 
 #endif
