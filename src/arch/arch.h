@@ -108,6 +108,9 @@ enum arch_guard { ARCH_GUARD_PAGE = 1, ARCH_GUARD_MAPPING = 2 };
  * no more than half of vm.max_map_count (limit_mappings) or as the system allows (!limit_mappings). Returns an
  * arch_guard or a negated errno code (-ENOMEM at the limit). */
 int arch_guard_install(void *page, bool limit_mappings);
+/* The same as ARCH_GUARD_PAGE for `count` pages that lie `apart` bytes apart, by one system call. Returns how many of
+ * them, the first ones, are guards now: 0 where that is not possible. */
+size_t arch_guards_install(char *first, size_t apart, size_t count);
 /* Before reuse as ordinary memory. guard: what install returned. */
 void arch_guard_remove(void *page, int guard);
 /* So many guards of the kind ARCH_GUARD_MAPPING went with the memory around them, by arch_unmap: they count no more. */

@@ -12,10 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* Newer than many headers. */
 enum { ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD_INSTALL = 102, ADVICE_GUARD_REMOVE = 103 };
+enum { THIS_PROCESS = -10000 }; /* PIDFD_SELF */
 enum { MAPPINGS_PER_GUARD = 2, MAPPINGS_USUAL = 65530 };
 
 size_t arch_page_size(void)
@@ -113,6 +116,19 @@ int arch_guard_install(void *page, bool limit_mappings)
     if (guards == ARCH_GUARDS_PAGES && advise(page, ADVICE_GUARD_INSTALL) == 0)
         return ARCH_GUARD_PAGE;
     return guard_by_mapping(page, limit_mappings);
+}
+
+size_t arch_guards_install(char *first, size_t apart, size_t count)
+{
+    enum { MOST = 64 };
+    struct iovec pages[MOST];
+    if (count < 2 || atomic_load_explicit(&arch_state.guards, memory_order_relaxed) != ARCH_GUARDS_PAGES)
+        return 0;
+    count = count < MOST ? count : MOST;
+    for (size_t i = 0; i < count; i++)
+        pages[i] = (struct iovec){first + i * apart, arch_page_size()};
+    long done = syscall(SYS_process_madvise, THIS_PROCESS, pages, count, ADVICE_GUARD_INSTALL, 0);
+    return done > 0 ? (size_t)done / arch_page_size() : 0;
 }
 
 void arch_guard_remove(void *page, int guard)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { HEAP_FIRST = 64 };
 
@@ -15,9 +16,25 @@ void heap_init(struct heap *heap)
     heap->count = heap->capacity = 0;
 }
 
+/* Entries from the second on start a cache line, so the first one ends one. */
+enum { BEFORE = CACHE_LINE / sizeof(struct heap_entry) - 1 };
+
+static struct heap_entry *alloc_entries(uint32_t capacity)
+{
+    size_t bytes = ((size_t)capacity + BEFORE) * sizeof(struct heap_entry);
+    struct heap_entry *block = aligned_alloc(CACHE_LINE, (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+    return block ? block + BEFORE : NULL;
+}
+
+static void free_entries(struct heap_entry *entries)
+{
+    if (entries)
+        free(entries - BEFORE);
+}
+
 void heap_close(struct heap *heap)
 {
-    free(heap->entries);
+    free_entries(heap->entries);
     heap_init(heap);
 }
 
@@ -63,9 +80,12 @@ static int grow(struct heap *heap)
     uint32_t capacity = heap->capacity ? heap->capacity * 2 : HEAP_FIRST;
     if (capacity < heap->capacity || capacity == HEAP_NOWHERE)
         return -ENOMEM;
-    struct heap_entry *entries = realloc(heap->entries, capacity * sizeof *entries);
+    struct heap_entry *entries = alloc_entries(capacity);
     if (!entries)
         return -ENOMEM;
+    if (heap->count)
+        memcpy(entries, heap->entries, heap->count * sizeof *entries);
+    free_entries(heap->entries);
     heap->entries = entries;
     heap->capacity = capacity;
     return 0;

@@ -19,7 +19,7 @@ struct heap_entry {
 };
 
 struct heap {
-    struct heap_entry *entries;
+    struct heap_entry *entries; /* aligned so that the children of a node share a cache line */
     uint32_t count, capacity;
 };
 

@@ -11,6 +11,7 @@ void runq_open(struct runq *queue)
     atomic_init(&queue->inbox, NULL);
     queue->slot = queue->stale = NULL;
     list_init(&queue->young);
+    list_init(&queue->woken);
     list_init(&queue->ready);
 }
 

@@ -84,10 +84,11 @@ struct fibre {
 struct runq {
     /* The owner's line. */
     _Alignas(CACHE_LINE) _Atomic uint32_t busy; /* the owner is inside */
-    _Atomic uint32_t count;                     /* fibres in young and ready */
+    _Atomic uint32_t count;                     /* fibres in the lists below */
     struct fibre *slot;                         /* the newest; others leave it to the owner for a moment */
     struct link young;                          /* not started yet: the newest in front */
-    struct link ready;                          /* to be gone on with: first come, first served */
+    struct link woken;                          /* to be gone on with, before those: first come, first served */
+    struct link ready;                          /* gave way, or came from another queue: after those, in order */
     /* The others' line. */
     _Alignas(CACHE_LINE) _Atomic uint32_t thief; /* somebody else is inside, or wants to be */
     _Atomic(struct fibre *) inbox;               /* made runnable by other threads: a stack, linked by queued.next */
@@ -125,6 +126,7 @@ struct thread {
     bool shared;        /* the sub-process has several threads: atomics are needed */
     bool stealing;      /* the scheduler is the default one: its hot functions are called directly */
     bool fair;          /* the next pick takes from the queues' other end */
+    uint8_t fair_turn;  /* which list it tries first */
     bool canaries;      /* stacks without guard pages exist */
     bool odd;           /* canaries, or cxx, or driver: the switch has more to do */
     struct fibre *next; /* made runnable by the end of the strand that ran here: goes on at once, in its place */
@@ -204,9 +206,10 @@ enum { KICK_SEEKER = 1, KICK_PUSH = 2, KICK_SLEEPER = 4 };
 /* ---- schedulers ------------------------------------------------------------------------------------------ */
 
 enum push {
-    PUSH_NEW,    /* spawned: not started */
-    PUSH_WOKEN,  /* made runnable by the strand that runs here */
-    PUSH_YIELDED /* let others go first; or made runnable from outside */
+    PUSH_NEW,     /* spawned: not started */
+    PUSH_WOKEN,   /* made runnable by the strand that runs here */
+    PUSH_OUTSIDE, /* by a timer, or another thread */
+    PUSH_YIELDED  /* lets others go first */
 };
 
 struct scheduler {

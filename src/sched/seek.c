@@ -30,6 +30,8 @@
 /* After a wake-up that found nothing, pushes don't wake for this long, doubled each time. */
 #define FUTILE_NS INT64_C(50000)
 enum { FUTILE_MOST = 5 };
+/* A timer so near is waited for without a system call, which takes as long. */
+#define NEAR_NS INT64_C(5000)
 
 static void lock(struct thread *thread, struct pool *pool)
 {
@@ -264,7 +266,7 @@ void pool_deliver(struct thread *thread, struct fibre *fibre)
     bool elsewhere = home && home != thread && home->pool == thread->pool && thread->stealing &&
                      __atomic_load_n(&home->state, __ATOMIC_RELAXED) == THREAD_BUSY;
     if (!elsewhere) {
-        thread_push(thread, fibre, PUSH_YIELDED);
+        thread_push(thread, fibre, PUSH_OUTSIDE);
         return;
     }
     runq_post(&home->runq, fibre);
@@ -399,7 +401,8 @@ static void seek(struct thread *thread, struct pool *pool)
         }
         if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_relaxed)))
             pool_stand_still(thread);
-        if (thread->shared && driver_now(thread->sub) - since < pool->spin_ns) {
+        int64_t now = driver_now(thread->sub);
+        if ((thread->shared && now - since < pool->spin_ns) || timers_next(&pool->timers) - now < NEAR_NS) {
             driver_relax(thread);
             continue;
         }

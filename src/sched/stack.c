@@ -14,12 +14,13 @@ struct stack_region {
     struct stack_region *next;
     char *base;
     size_t bytes;
-    size_t stack; /* size of each */
-    size_t used;  /* bytes cut so far */
+    size_t stack;   /* size of each */
+    size_t used;    /* bytes cut so far */
+    size_t guarded; /* bytes of stacks whose guard pages are there already */
     int64_t guard_mappings;
 };
 
-enum { STACK_COLOURS = 16, STACK_BATCH = 16 };
+enum { STACK_COLOURS = 16, STACK_BATCH = 16, GUARD_BATCH = 64 };
 #define STACK_REGION_FIRST ((size_t)2 << 20)
 #define STACK_REGION_MOST ((size_t)64 << 20)
 
@@ -80,7 +81,7 @@ static int region_for(struct stacks *stacks, size_t size, struct stack_region **
         free(region);
         return error;
     }
-    *region = (struct stack_region){stacks->regions, base, bytes, size, 0, 0};
+    *region = (struct stack_region){stacks->regions, base, bytes, size, 0, 0, 0};
     stacks->regions = region;
     *out = region;
     return 0;
@@ -92,6 +93,21 @@ static uint64_t *canary_of(const struct stack *stack)
     return (uint64_t *)(void *)stack->low;
 }
 
+/* A region that has proved to be used gets the guards of as many stacks again by one system call. */
+static int guard_next(struct stack_region *region, char *low, bool limit_mappings)
+{
+    if (region->used == region->guarded) {
+        size_t count = region->used / region->stack, left = (region->bytes - region->used) / region->stack;
+        count = count < GUARD_BATCH ? count : GUARD_BATCH;
+        region->guarded += region->stack * arch_guards_install(low, region->stack, count < left ? count : left);
+    }
+    if (region->used < region->guarded)
+        return ARCH_GUARD_PAGE;
+    int guard = arch_guard_install(low, limit_mappings);
+    region->guarded += guard >= 0 ? region->stack : 0;
+    return guard;
+}
+
 static int cut(struct thread *thread, size_t size, struct stack **out)
 {
     struct stacks *stacks = &thread->sub->stacks;
@@ -100,7 +116,7 @@ static int cut(struct thread *thread, size_t size, struct stack **out)
     if (error)
         return error;
     char *low = region->base + region->used;
-    int guard = arch_guard_install(low, !stacks->required);
+    int guard = guard_next(region, low, !stacks->required);
     if (guard < 0 && stacks->required)
         return guard;
     region->used += size;

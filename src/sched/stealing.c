@@ -36,9 +36,9 @@ static struct fibre *take_oldest_young(struct runq *queue)
     return fibre;
 }
 
-/* [F1] every 61 switches the longest waiting of those that go on comes first; every so many milliseconds, the oldest of
- * those that have not started. Not more often: starting old ones early undoes the depth-first order that keeps
- * fork-join small. */
+/* [F1] every 61 switches the longest waiting of those that gave way comes first, or of those that were woken, in turns;
+ * every so many milliseconds, the oldest of those that have not started. Not more often: starting old ones early undoes
+ * the depth-first order that keeps fork-join small. */
 static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
 {
     if (thread->looked - thread->young_served > YOUNG_MS * arch_ticks_per_ms()) {
@@ -47,12 +47,17 @@ static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
         if (fibre)
             return fibre;
     }
-    return runq_first(queue, &queue->ready);
+    struct link *lists[] = {&queue->ready, &queue->woken};
+    thread->fair_turn ^= 1;
+    struct fibre *fibre = runq_first(queue, lists[thread->fair_turn]);
+    return fibre ? fibre : runq_first(queue, lists[thread->fair_turn ^ 1]);
 }
 
 static struct fibre *pick_usual(struct runq *queue)
 {
     struct fibre *fibre = take_slot(queue);
+    if (!fibre)
+        fibre = runq_first(queue, &queue->woken);
     if (!fibre)
         fibre = runq_first(queue, &queue->young);
     return fibre ? fibre : runq_first(queue, &queue->ready);
@@ -61,13 +66,15 @@ static struct fibre *pick_usual(struct runq *queue)
 static struct fibre *pick_by_seed(struct thread *thread, struct runq *queue)
 {
     struct fibre *fibre = NULL;
-    uint32_t way = driver_choose(thread, 4);
+    uint32_t way = driver_choose(thread, 5);
     if (way == 1)
         fibre = runq_first(queue, &queue->ready);
     else if (way == 2)
         fibre = take_oldest_young(queue);
     else if (way == 3)
         fibre = runq_first(queue, &queue->young);
+    else if (way == 4)
+        fibre = runq_first(queue, &queue->woken);
     return fibre ? fibre : pick_usual(queue);
 }
 
@@ -80,7 +87,7 @@ static void empty_inbox(struct thread *thread)
         return;
     runq_enter(thread, &thread->runq);
     while ((link = list_pop_front(&mail)))
-        runq_append(&thread->runq, &thread->runq.ready, CONTAINER(link, struct fibre, queued));
+        runq_append(&thread->runq, &thread->runq.woken, CONTAINER(link, struct fibre, queued));
     runq_leave(thread, &thread->runq);
 }
 
@@ -130,7 +137,7 @@ static int rob(struct runq *queue, bool slot_too, struct link *loot)
     int most = (int)(count + 1) / 2 < STEAL_MOST ? (int)(count + 1) / 2 : STEAL_MOST, got = 0;
     while (got < most) {
         struct fibre *fibre = take_oldest_young(queue);
-        if (!fibre && !(fibre = runq_first(queue, &queue->ready)))
+        if (!fibre && !(fibre = runq_first(queue, &queue->woken)) && !(fibre = runq_first(queue, &queue->ready)))
             break;
         list_push_back(loot, &fibre->queued);
         got++;

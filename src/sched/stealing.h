@@ -1,7 +1,8 @@
 /*
  * The default scheduler's hot paths, called directly where the thread knows that it is the one. A queue per thread: the
- * slot for the newest, `young` for strands that have not started (the newest first: depth first keeps fork-join small),
- * `ready` for those that go on (first come, first served). See docs/protocols/runq.md.
+ * slot for the newest, `woken` for strands that go on (first come, first served), `young` for those that have not
+ * started (the newest first: depth first keeps fork-join small), `ready` for those that gave way. What has begun comes
+ * before what has not: it may end, and leave its stack to others. See docs/protocols/runq.md.
  */
 #ifndef SCHED_STEALING_H
 #define SCHED_STEALING_H
@@ -13,7 +14,7 @@
 OWN_INLINE void stealing_displace(struct runq *queue, struct fibre *fibre)
 {
     if (fibre->stack)
-        runq_append(queue, &queue->ready, fibre);
+        runq_append(queue, &queue->woken, fibre);
     else
         runq_prepend(queue, &queue->young, fibre);
 }
@@ -23,8 +24,8 @@ OWN_INLINE_ALWAYS void stealing_push(struct thread *thread, struct fibre *fibre,
     struct runq *queue = &thread->runq;
     runq_enter(thread, queue);
     bool more = true;
-    if (how == PUSH_YIELDED) {
-        runq_append(queue, &queue->ready, fibre);
+    if (how >= PUSH_OUTSIDE) {
+        runq_append(queue, how == PUSH_YIELDED ? &queue->ready : &queue->woken, fibre);
     } else {
         struct fibre *old = queue->slot;
         queue->slot = fibre;
@@ -51,7 +52,7 @@ OWN_INLINE_ALWAYS struct fibre *stealing_pick(struct thread *thread)
     if (fibre) {
         queue->slot = NULL;
         atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
-    } else if (!(fibre = runq_first(queue, &queue->young))) {
+    } else if (!(fibre = runq_first(queue, &queue->woken)) && !(fibre = runq_first(queue, &queue->young))) {
         fibre = runq_first(queue, &queue->ready);
     }
     runq_leave(thread, queue);
