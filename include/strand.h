@@ -332,6 +332,19 @@ STRAND_BLOCKS void strand_sleep_until(strand_time when);
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */
 
+/* strand_throw without a frame of its own, which would be one more to unwind. */
+struct strand_flight_;
+struct strand_flight_ *strand_throwing_(const strand_kind *kind, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+STRAND_NORETURN void strand_unwind_(struct strand_flight_ *flight);
+#if defined(__GNUC__) && !defined(__clang__) && !defined(STRAND_OUT_OF_LINE_)
+extern inline __attribute__((gnu_inline, always_inline, artificial)) void strand_throw(const strand_kind *kind,
+                                                                                       const char *format, ...)
+{
+    strand_unwind_(strand_throwing_(kind, format, __builtin_va_arg_pack()));
+}
+#endif
+
 struct strand_try_ {
     void *jump[8];
     struct strand_try_ *outer;

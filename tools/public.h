@@ -2,6 +2,7 @@
  * Included before everything else where the library is compiled, which hides what is not declared here. So the public
  * headers need no marks of their own for it.
  */
+#define STRAND_OUT_OF_LINE_ /* what user code has inline is defined there */
 #pragma GCC visibility push(default)
 #include "../include/strand.h"
 #include "../include/strand/debug.h"

@@ -47,6 +47,17 @@ arch_longjmp_:
         .cfi_endproc
         .size   arch_longjmp_, . - arch_longjmp_
 
+/* void strand_unwind_(struct arch_flight *): arch_unwind, without a frame of its own. */
+        .globl  strand_unwind_
+        .type   strand_unwind_, @function
+        .p2align 4
+strand_unwind_:
+        .cfi_startproc
+        endbr64
+        jmp     arch_unwind
+        .cfi_endproc
+        .size   strand_unwind_, . - strand_unwind_
+
 /* void *arch_call(void *(*fn)(void *), void *arg) */
         .globl  arch_call
         .hidden arch_call
@@ -71,4 +82,5 @@ arch_call:
         .size   arch_call, . - arch_call
 
         .hidden arch_call_personality_
+        .hidden arch_unwind
         .section .note.GNU-stack, "", @progbits

@@ -302,7 +302,7 @@ static struct flight *vehicle_for(strand_exception *e)
     return &vehicle->flight;
 }
 
-NOINLINE void exception_throw(struct cb *me, strand_exception *e)
+struct arch_flight *exception_start(struct cb *me, strand_exception *e)
 {
     if (UNLIKELY(would_escape(me)))
         print_and_die("an exception would leave a clean-up that runs because of another one", e, me->flight->exception);
@@ -313,7 +313,7 @@ NOINLINE void exception_throw(struct cb *me, strand_exception *e)
     me->flight = flight;
     if (me->floor < me->depth + 1)
         me->floor = me->depth + 1; /* clean-ups may block: docs/protocols/interrupt.md */
-    arch_unwind(&flight->arch);
+    return &flight->arch;
 }
 
 strand_exception *exception_swap(struct cb *me, strand_exception *with)

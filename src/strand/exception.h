@@ -64,9 +64,15 @@ void exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c, 
 /* Append "left strand so-and-so, spawned there". */
 void exception_left(strand_exception *e, struct cb *c);
 
-/* Throw e (one reference is taken over). Does not return; if that would leave a clean-up that runs during unwinding,
- * the program ends. */
-__attribute__((noreturn)) void exception_throw(struct cb *me, strand_exception *e);
+/* Put e (one reference is taken over) in flight. If it would leave a clean-up that runs during unwinding, the program
+ * ends. */
+struct arch_flight *exception_start(struct cb *me, strand_exception *e);
+/* Throw e. Inline: every frame between the thrower and the unwinder is one more to unwind. */
+__attribute__((noreturn, always_inline)) static inline void exception_throw(struct cb *me, strand_exception *e)
+{
+    arch_unwind(exception_start(me, e));
+    UNREACHABLE();
+}
 /* Take the newest one in flight out of flight; its reference is the caller's. */
 strand_exception *exception_land(struct cb *me);
 /* Put `with` in the place of the newest exception in flight; the reference to that is the caller's. */

@@ -28,15 +28,28 @@ static strand_exception *make(const char *function, const strand_kind *kind, con
     return exception_new_va(kind, format, args);
 }
 
-NOINLINE void strand_throw(const strand_kind *kind, const char *format, ...)
+static NOINLINE struct strand_flight_ *start(const strand_kind *kind, const char *format, va_list args)
 {
     struct cb *me = current_of(must_be_strand("strand_throw"));
+    strand_exception *e = make("strand_throw", kind, format, args);
+    exception_trace(e, SEGMENT_THROWN, me, 2);
+    return (struct strand_flight_ *)exception_start(me, e);
+}
+
+NOINLINE struct strand_flight_ *strand_throwing_(const strand_kind *kind, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    strand_exception *e = make("strand_throw", kind, format, args);
+    struct strand_flight_ *flight = start(kind, format, args);
     va_end(args);
-    exception_trace(e, SEGMENT_THROWN, me, 1);
-    exception_throw(me, e);
+    return flight;
+}
+
+NOINLINE void strand_throw(const strand_kind *kind, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    strand_unwind_(start(kind, format, args));
 }
 
 NOINLINE void strand_throw_with(const strand_kind *kind, const struct strand_throw_info *info, const char *format, ...)
