@@ -24,6 +24,12 @@ bool arch_mxcsr_is_slow;
 bool arch_membarrier_works;
 char *arch_handles;
 size_t arch_handles_size;
+__thread void *arch_self_; /* the thread's */
+
+void arch_set_self(void *self)
+{
+    arch_self_ = self;
+}
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool started;

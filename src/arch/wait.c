@@ -201,13 +201,6 @@ int arch_cpus_allowed(void)
     return count > 0 ? count : UNKNOWN;
 }
 
-__thread void *arch_self_;
-
-void arch_set_self(void *self)
-{
-    arch_self_ = self;
-}
-
 void arch_membarrier(void)
 {
     long error = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
