@@ -63,6 +63,13 @@ struct strand_options {
  * can't be known. Any thread. */
 int strand_threads_allowed(void);
 
+/* ---- pools ------------------------------------------------------------------------------------------------ */
+
+/* The threads that a strand runs on. A run has one pool, which its options describe. */
+typedef struct strand_pool strand_pool;
+/** The pool that the calling strand runs on. It lives as long as its run. */
+strand_pool *strand_pool_self(void);
+
 /* ---- the attributes of a strand -------------------------------------------------------------------------- */
 
 struct strand_attr {
@@ -71,6 +78,7 @@ struct strand_attr {
     size_t stack_size; /* address space in bytes; 0: as the options say; rounded up to a power of two pages */
     /* Gets a result that nobody takes: of a child that was joined by its scope, or never. */
     void (*drop)(void *result);
+    strand_pool *pool; /* where it runs; NULL: where its spawner does. One of another run is misuse. */
 };
 
 #define STRAND_ATTR(...) (&(const strand_attr){.size = sizeof(strand_attr), __VA_ARGS__})

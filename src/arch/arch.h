@@ -57,9 +57,10 @@ struct arch_flight {
 };
 
 /* Run the landing pads (clean-ups, destructors) of all frames from the caller's outwards, until one of them leaves by
- * arch_longjmp. The stop function never stops (contract §9). Returns only if the stack is corrupt. Also the public
- * symbol strand_unwind_ (assembler, x86_64.S). */
-int arch_unwind(struct arch_flight *flight);
+ * arch_longjmp. The stop function never stops (contract §9). Also the public symbol strand_unwind_ (assembler,
+ * x86_64.S).
+ */
+__attribute__((noreturn)) void arch_unwind(struct arch_flight *flight);
 
 /* Leave a frame that saved itself in jump: form 0 by __builtin_setjmp, form 1 by strand_setjmp_. The second form is
  * also the public symbol strand_setjmp_ (assembler, x86_64.S). */

@@ -17,7 +17,8 @@
 /* jump_fcontext, entered by a jump with its return address pushed by hand. The processor predicts returns from the
  * calls that it has seen; a call that returns on another stack would put its predictions one off, and the next return
  * of the strand that goes on would be a wrong guess. */
-ARCH_NOT_INSTRUMENTED static inline struct arch_transfer arch_jump_(arch_context to, void *data)
+ARCH_NOT_INSTRUMENTED __attribute__((always_inline)) static inline struct arch_transfer arch_jump_(arch_context to,
+                                                                                                   void *data)
 {
     struct arch_transfer transfer;
     __asm__ volatile("leaq 1f(%%rip), %%rax\n\t"

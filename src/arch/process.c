@@ -24,7 +24,7 @@ bool arch_mxcsr_is_slow;
 bool arch_membarrier_works;
 char *arch_handles;
 size_t arch_handles_size;
-__thread void *arch_self_; /* the thread's */
+__thread void *arch_self_ __attribute__((used)); /* the thread's; assembler reads it */
 
 void arch_set_self(void *self)
 {

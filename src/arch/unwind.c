@@ -40,14 +40,16 @@ static void deleted(_Unwind_Reason_Code reason, struct _Unwind_Exception *except
         flight->caught(flight);
 }
 
-/* Its last call is a jump where the compiler optimises: a frame that is not there costs no step of the unwinder. */
-NOINLINE int arch_unwind(struct arch_flight *flight)
+/* arch_unwind's end. Its last call is a jump where the compiler optimises: a frame that is not there costs no step of
+ * the unwinder, which returns only on a corrupt stack. */
+_Unwind_Reason_Code arch_unwind_(struct arch_flight *flight); /* for x86_64.S */
+_Unwind_Reason_Code arch_unwind_(struct arch_flight *flight)
 {
     struct _Unwind_Exception *exception = exception_of(flight);
     memset(exception, 0, sizeof *exception);
     exception->exception_class = CLASS_OURS;
     exception->exception_cleanup = deleted;
-    return (int)_Unwind_ForcedUnwind(exception, never_stop, NULL);
+    return _Unwind_ForcedUnwind(exception, never_stop, NULL);
 }
 
 NOINLINE ARCH_NOT_INSTRUMENTED void arch_longjmp(void **jump, uint32_t form)

@@ -47,15 +47,20 @@ arch_longjmp_:
         .cfi_endproc
         .size   arch_longjmp_, . - arch_longjmp_
 
-/* void strand_unwind_(struct arch_flight *): arch_unwind, without a frame of its own. */
+/* void arch_unwind(struct arch_flight *), which is strand_unwind_ to the public: adds no frame to be unwound. */
+        .globl  arch_unwind
+        .hidden arch_unwind
+        .type   arch_unwind, @function
         .globl  strand_unwind_
         .type   strand_unwind_, @function
         .p2align 4
+arch_unwind:
 strand_unwind_:
         .cfi_startproc
         endbr64
-        jmp     arch_unwind
+        jmp     arch_unwind_
         .cfi_endproc
+        .size   arch_unwind, . - arch_unwind
         .size   strand_unwind_, . - strand_unwind_
 
 /* void *arch_call(void *(*fn)(void *), void *arg) */
@@ -82,5 +87,5 @@ arch_call:
         .size   arch_call, . - arch_call
 
         .hidden arch_call_personality_
-        .hidden arch_unwind
+        .hidden arch_unwind_
         .section .note.GNU-stack, "", @progbits

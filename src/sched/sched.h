@@ -30,7 +30,7 @@ struct stack {
     char *low;          /* the guard page; the fibre may use (low + page, top) */
     char *top;          /* coloured: stacks do not all start in the same cache set */
     size_t size;        /* of the mapping, a power of two */
-    int guard;          /* enum arch_guard, or 0: a canary word at low is checked at every switch away */
+    int guard;          /* enum arch_guard, or 0: a canary at low is checked at every switch away */
     arch_context idle;  /* where a strand's end left it, ready to serve the next; NULL: never used */
 };
 

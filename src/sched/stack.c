@@ -87,7 +87,9 @@ static int region_for(struct stacks *stacks, size_t size, struct stack_region **
     return 0;
 }
 
-/* Where the guard-less stacks keep their canary; the fibre must never get there. */
+/* Where the guard-less stacks keep their canary; the fibre must never get there. Several words: a frame may have gaps.
+ */
+enum { CANARY_WORDS = 32 };
 static uint64_t *canary_of(const struct stack *stack)
 {
     return (uint64_t *)(void *)stack->low;
@@ -129,7 +131,8 @@ static int cut(struct thread *thread, size_t size, struct stack **out)
     stack->idle = NULL;
     stack->top = (char *)stack - (size_t)(stacks->colour++ % STACK_COLOURS) * CACHE_LINE;
     if (!stack->guard)
-        *canary_of(stack) = STACK_CANARY;
+        for (int i = 0; i < CANARY_WORDS; i++)
+            canary_of(stack)[i] = STACK_CANARY;
     stacks->made++;
     *out = stack;
     return 0;
@@ -195,7 +198,10 @@ void stack_put_slow_(struct thread *thread, struct stack *stack)
 
 bool stack_overrun(const struct stack *stack)
 {
-    return !stack->guard && *canary_of(stack) != STACK_CANARY;
+    bool whole = true;
+    for (int i = 0; !stack->guard && i < CANARY_WORDS; i++)
+        whole &= canary_of(stack)[i] == STACK_CANARY;
+    return !whole;
 }
 
 bool stack_guards(const struct stack *stack, const void *address)

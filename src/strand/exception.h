@@ -71,7 +71,6 @@ struct arch_flight *exception_start(struct cb *me, strand_exception *e);
 __attribute__((noreturn, always_inline)) static inline void exception_throw(struct cb *me, strand_exception *e)
 {
     arch_unwind(exception_start(me, e));
-    UNREACHABLE();
 }
 /* Take the newest one in flight out of flight; its reference is the caller's. */
 strand_exception *exception_land(struct cb *me);

@@ -122,6 +122,7 @@ struct plan {
     void *site;
     size_t stack_size;
     struct extra *extra;
+    struct pool *pool; /* NULL: the spawner's */
 };
 
 static inline void fill(struct cb *c, struct cb *parent, const struct plan *plan)
@@ -144,6 +145,8 @@ static int make(struct thread *thread, struct cb *me, const struct plan *plan, s
         return -ENOMEM;
     }
     fill(c, me, plan);
+    if (plan->pool)
+        c->own.pool = plan->pool;
     c->extra = plan->extra;
     c->counted = runtime_of(thread)->options.max_strands != 0;
     c->locals = locals_keep(me->locals);
@@ -203,7 +206,10 @@ static inline __attribute__((always_inline)) void launch(struct thread *thread, 
 {
     count_spawned(thread);
     arch_note_release(c);
-    thread_push(thread, &c->own, PUSH_NEW);
+    if (LIKELY(c->own.pool == thread->pool))
+        thread_push(thread, &c->own, PUSH_NEW);
+    else
+        pool_deliver(thread, &c->own);
 }
 
 /* Does all or nothing. */
@@ -233,7 +239,7 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
 static NOINLINE strand spawn_or_throw(struct thread *thread, strand_scope scope, strand_fn *fn, void *arg, void *site)
 {
     struct cb *me = current_of(thread);
-    struct plan plan = {fn, arg, site, thread->usual, NULL};
+    struct plan plan = {fn, arg, site, thread->usual, NULL, NULL};
     strand result;
     int error = spawn(thread, me, scope, "strand_spawn", &plan, &result);
     if (error)
@@ -252,7 +258,7 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
     struct cb *c = LIKELY(plain) ? cb_new(thread) : NULL;
     if (UNLIKELY(!c))
         return spawn_or_throw(thread, handle, fn, arg, __builtin_return_address(0));
-    struct plan plan = {fn, arg, __builtin_return_address(0), thread->usual, NULL};
+    struct plan plan = {fn, arg, __builtin_return_address(0), thread->usual, NULL, NULL};
     fill(c, me, &plan);
     scope_anchor(scope, c);
     strand result = handle_of(c);
@@ -265,6 +271,19 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
 /* A field that the caller's header knows. */
 #define ATTR(attr, field)                                                                                              \
     ((attr) && (attr)->size >= offsetof(strand_attr, field) + sizeof((attr)->field) ? (attr)->field : 0)
+
+strand_pool *strand_pool_self(void)
+{
+    return (strand_pool *)must_be_strand("strand_pool_self")->pool;
+}
+
+static struct pool *pool_of(struct thread *thread, strand_pool *handle)
+{
+    struct pool *pool = (struct pool *)handle;
+    if (pool && pool != &thread->sub->pool)
+        MISUSE("strand_spawn_with", "", "attr.pool is not a pool of this run");
+    return pool;
+}
 
 static int plan_extra(struct plan *plan, const strand_attr *attr, const void *args, size_t size)
 {
@@ -299,8 +318,12 @@ strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn 
         const void *in;
         void *out;
     } borrowed = {args};
-    struct plan plan = {fn, borrowed.out, __builtin_return_address(0),
-                        stack ? stack_round(stack) : thread->sub->stacks.usual, NULL};
+    struct plan plan = {fn,
+                        borrowed.out,
+                        __builtin_return_address(0),
+                        stack ? stack_round(stack) : thread->sub->stacks.usual,
+                        NULL,
+                        pool_of(thread, ATTR(attr, pool))};
     strand result;
     int error = plan.stack_size ? plan_extra(&plan, attr, args, size) : -ENOMEM;
     if (!error)

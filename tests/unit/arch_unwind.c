@@ -42,7 +42,6 @@ static NOINLINE __attribute__((noreturn)) void throw(struct arch_flight * flight
 {
     flying = flight;
     arch_unwind(flight);
-    abort();
 }
 
 static NOINLINE int deep(int depth, struct arch_flight *flight)
