@@ -180,10 +180,16 @@ COLD void end_waited_for_(struct thread *thread, uintptr_t ends)
     batch_deliver(thread, &batch);
 }
 
+/* Without a look at its anchor, which somebody may be changing. */
+static bool is_root(struct thread *thread, struct cb *c)
+{
+    return c == runtime_of(thread)->root;
+}
+
 /* Publish the end: from the return on, c may be somebody else's [E1]. */
 static void publish(struct thread *thread, struct cb *c, struct batch *batch)
 {
-    bool failed = c->outcome == OUTCOME_FAILED && c->anchor;
+    bool failed = c->outcome == OUTCOME_FAILED && !is_root(thread, c);
     arch_note_release(c);
     uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire);
     while (LIKELY(!failed && !(ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
@@ -231,7 +237,7 @@ COLD void end_slowly(struct thread *thread, struct cb *c)
     judge(c);
     locals_release(c->locals);
     c->locals = NULL;
-    bool root = !c->anchor;
+    bool root = is_root(thread, c);
     if (UNLIKELY(root))
         end_root(thread, c);
     count_out(thread, c);
@@ -256,7 +262,7 @@ void end_refused(struct member *member, int error)
     judge(c);
     locals_release(c->locals);
     c->locals = NULL;
-    bool root = !c->anchor;
+    bool root = is_root(thread, c);
     if (root)
         end_root(thread, c);
     count_out(thread, c);

@@ -10,7 +10,7 @@
 #include "print.h"
 #include "scope.h"
 
-#include <string.h>
+#include <stdio.h>
 
 /* What the children have left to be said. */
 struct remains {
@@ -95,7 +95,7 @@ static void cancel_rest(struct thread *thread, struct cb *me, struct scope *scop
     for (struct link *link = scope->children.next; link != &scope->children; link = link->next) {
         struct cb *child = CONTAINER(link, struct cb, sibling);
         if (left_alone(child) && !remains->live++)
-            memcpy(remains->name, cb_name(child), strnlen(cb_name(child), sizeof remains->name - 1));
+            snprintf(remains->name, sizeof remains->name, "%s", cb_name(child));
         scope_cancel_child(thread, child, scope->note, false, &batch);
     }
     scope_unlock(thread, scope);
