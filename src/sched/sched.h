@@ -145,7 +145,7 @@ struct thread {
     struct fibre *refused;  /* could not start: no stack */
     int refusal;
     uint32_t looks;          /* operations since the last look */
-    uint64_t looked, ticked; /* arch_ticks of the last look, of the last tick */
+    uint64_t looked, ticked; /* driver_ticks of the last look, of the last tick */
     uint64_t young_served;   /* when the oldest that had not started was last given its turn out of order */
     int64_t now;             /* the clock at the last look: good for "since when", not for waiting */
     struct rng rng;

@@ -41,7 +41,7 @@ static struct fibre *take_oldest_young(struct runq *queue)
  * the depth-first order that keeps fork-join small. */
 static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
 {
-    if (thread->looked - thread->young_served > YOUNG_MS * arch_ticks_per_ms()) {
+    if (thread->looked - thread->young_served > YOUNG_MS * driver_ticks_per_ms(thread)) {
         thread->young_served = thread->looked;
         struct fibre *fibre = take_oldest_young(queue);
         if (fibre)

@@ -130,7 +130,7 @@ void thread_loop(struct thread *thread)
     thread->here = &thread->loop_note;
     if (!thread->driver)
         arch_note_thread(&thread->loop_note);
-    thread->looked = thread->ticked = arch_ticks();
+    thread->looked = thread->ticked = driver_ticks(thread);
     thread->now = driver_now(thread->sub);
     do {
         struct fibre *fibre;
@@ -143,7 +143,7 @@ void thread_loop(struct thread *thread)
  * did. */
 COLD void thread_tick_(struct thread *thread)
 {
-    uint64_t now = arch_ticks(), elapsed = now - thread->ticked, ms = arch_ticks_per_ms();
+    uint64_t now = driver_ticks(thread), elapsed = now - thread->ticked, ms = driver_ticks_per_ms(thread);
     thread->ticked = now;
     thread->looks += (uint32_t)thread->period;
     if (thread->driver || elapsed < ms / 4)

@@ -179,6 +179,67 @@ static void *hand_off_a_strand_of_another_owner(void *arg)
     return arg;
 }
 
+/* Two strands with open scopes, each handed off to a scope of the other: nobody would wait for either. */
+static struct pair {
+    strand child[2];
+    strand_scope scope[2];
+    _Atomic int open, at_the_start, handed_off;
+} pair;
+
+static void *open_a_scope_of_the_pair(void *which)
+{
+    STRAND_SCOPE_OPEN(scope);
+    pair.scope[*(int *)which] = scope;
+    pair.open++;
+    strand_sleep(FOREVER);
+    return which;
+}
+
+static int zero_and_one[] = {0, 1};
+
+static void *hand_off_in_a_circle(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 2; i++)
+        pair.child[i] = spawn_it_here(scope, open_a_scope_of_the_pair, &zero_and_one[i]);
+    while (pair.open < 2)
+        strand_yield();
+    if (strand_hand_off(pair.child[0], pair.scope[1]) == 0)
+        puts("the first was handed off");
+    fflush(stdout);
+    strand_hand_off(pair.child[1], pair.scope[0]);
+    return arg;
+}
+
+/* The owner of one of the two. Both begin at the same time, each on a thread of its own if there are threads. */
+static void *hand_off_to_the_other(void *which)
+{
+    int mine = *(int *)which;
+    STRAND_SCOPE(scope);
+    pair.child[mine] = spawn_it_here(scope, open_a_scope_of_the_pair, which);
+    while (pair.open < 2)
+        strand_yield();
+    pair.at_the_start++;
+    for (int spins = 1; pair.at_the_start < 2; spins++)
+        if (spins % 1000 == 0)
+            strand_yield();
+    if (strand_hand_off(pair.child[mine], pair.scope[1 - mine]) == 0 && ++pair.handed_off == 2) {
+        puts("still alive, and both were handed off");
+        exit(0);
+    }
+    strand_sleep(FOREVER);
+    return which;
+}
+
+static void *hand_off_in_a_circle_at_once(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 2; i++)
+        strand_spawn(scope, hand_off_to_the_other, &zero_and_one[i]);
+    strand_scope_join(scope);
+    return arg;
+}
+
 /* ---- blocking where it is not allowed ------------------------------------------------------- */
 
 static NOINLINE void block_in_the_section(void)
@@ -275,6 +336,8 @@ static const struct {
     {"join_a_strand_of_another_owner", join_a_strand_of_another_owner},
     {"join_after_hand_off", join_after_hand_off},
     {"hand_off_below_itself", hand_off_below_itself},
+    {"hand_off_in_a_circle", hand_off_in_a_circle},
+    {"hand_off_in_a_circle_at_once", hand_off_in_a_circle_at_once},
     {"hand_off_a_strand_of_another_owner", hand_off_a_strand_of_another_owner},
     {"block_in_no_suspend", block_in_no_suspend},
     {"yield_in_no_suspend", yield_in_no_suspend},
@@ -314,7 +377,8 @@ static void run_outside(const char *name, const strand_options *options)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
-    strand_options options = {.size = sizeof options, .on_misuse = tell, .hook_arg = "told"};
+    int threads = strcmp(name, "hand_off_in_a_circle_at_once") == 0 ? 2 : 1;
+    strand_options options = {.size = sizeof options, .threads = threads, .on_misuse = tell, .hook_arg = "told"};
     for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
         if (strcmp(name, inside[i].name) == 0)
             strand_run(&options, inside[i].root, NULL);

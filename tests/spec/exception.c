@@ -100,6 +100,47 @@ TEST(a_kind_with_the_name_of_another_is_another_kind)
     strand_exception_release(e);
 }
 
+/* ---- by whatever call ----------------------------------------------------------------------- */
+
+static NOINLINE void *throw_by_a_pointer(void *arg)
+{
+    void (*volatile thrower)(const strand_kind *kind, const char *format, ...) = strand_throw;
+    TEST_LEAVING("left");
+    thrower(&APPLE, "worm %d of %s, %.2f long", 7, "ten", 2.5);
+    return arg;
+}
+
+static NOINLINE void *throw_by_a_call(void *arg)
+{
+    TEST_LEAVING("left");
+    strand_throw(&APPLE, "worm %d of %s, %.2f long", 7, "ten", 2.5);
+    return arg;
+}
+
+static void check_thrown_by(strand_fn *thrower, const char *name)
+{
+    strand_exception *e = test_run_catching(thrower, NULL, NULL);
+    CHECK_KIND(e, &APPLE);
+    CHECK_STR(strand_exception_text(e), "worm 7 of ten, 2.50 long");
+    CHECK_LOG("left");
+    char *text = printed(e), *first = strstr(text, " at ");
+    CHECK(first != NULL);
+    CHECK_EQ(strncmp(first + 4, name, strlen(name)), 0);
+    free(text);
+    strand_exception_release(e);
+}
+
+/* The call is inline where the compiler can do that; a pointer is to the function in the library. */
+TEST(strand_throw_throws_the_same_by_a_call)
+{
+    check_thrown_by(throw_by_a_call, "throw_by_a_call");
+}
+
+TEST(strand_throw_throws_the_same_through_a_pointer)
+{
+    check_thrown_by(throw_by_a_pointer, "throw_by_a_pointer");
+}
+
 /* ---- message and code ----------------------------------------------------------------------- */
 
 TEST(the_message_is_formatted_as_by_printf)
@@ -541,6 +582,66 @@ TEST(a_rethrown_exception_keeps_the_trace_of_its_throw)
     strand_exception *e = test_run_catching(rethrow_elsewhere, NULL, NULL);
     CHECK_PRINTED(e, "innermost_thrower");
     strand_exception_release(e);
+}
+
+static void *sleep_for_an_hour(void *arg)
+{
+    strand_sleep(3600 * STRAND_S);
+    return arg;
+}
+
+/* Prints what interrupts it, and ends by it. */
+static void *print_an_interruption(void *text)
+{
+    strand_exception *e = strand_try(sleep_for_an_hour, NULL, NULL);
+    *(char **)text = printed(e);
+    strand_rethrow(e);
+}
+
+static void *join_it(void *child)
+{
+    return strand_join(*(strand *)child);
+}
+
+struct cancelling {
+    strand victim;
+    const char *why;
+    char line[128]; /* what is to be printed of it */
+};
+
+static void *cancel_it(void *arg)
+{
+    struct cancelling *cancelling = arg;
+    snprintf(cancelling->line, sizeof cancelling->line, "cancelled by strand 'gardener' #%llu%s%s\n",
+             (unsigned long long)strand_id(strand_self()), cancelling->why ? ": " : "",
+             cancelling->why ? cancelling->why : "");
+    strand_cancel(cancelling->victim, cancelling->why);
+    return arg;
+}
+
+/* The line stands in what the victim sees, and in what its joiner sees. */
+static void check_who_and_why(const char *why)
+{
+    char *of_victim = NULL;
+    STRAND_SCOPE(scope);
+    struct cancelling cancelling = {.victim = strand_spawn(scope, print_an_interruption, &of_victim), .why = why};
+    strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "gardener"), cancel_it, &cancelling, 0));
+    strand_exception *e = strand_try(join_it, &cancelling.victim, NULL);
+    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+    CHECK_PRINTED(e, cancelling.line);
+    CHECK_CONTAINS(of_victim, cancelling.line);
+    free(of_victim);
+    strand_exception_release(e);
+}
+
+TEST_INSIDE(print_shows_who_has_cancelled_a_strand_and_why)
+{
+    check_who_and_why("too many weeds");
+}
+
+TEST_INSIDE(print_shows_who_has_cancelled_a_strand_without_a_reason)
+{
+    check_who_and_why(NULL);
 }
 
 TEST(print_shows_causes)

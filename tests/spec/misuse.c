@@ -99,6 +99,35 @@ TEST_REAL(handing_a_strand_off_to_a_scope_of_its_own_is_misuse)
     misuse_of_object("hand_off_below_itself", "strand_hand_off", "spawn_it_here");
 }
 
+TEST_REAL(of_two_strands_that_are_handed_off_to_scopes_of_each_other_the_second_is_refused_as_misuse)
+{
+    misuse_of_object("hand_off_in_a_circle", "strand_hand_off", "spawn_it_here");
+    CHECK_CONTAINS(o.out, "the first was handed off");
+}
+
+/* One of the two hand-offs comes first, and it is done: so the report is of one misuse only. */
+static void hand_off_in_a_circle_at_once(void)
+{
+    misuse_of_object("hand_off_in_a_circle_at_once", "strand_hand_off", "spawn_it_here");
+    CHECK(strstr(strstr(o.out, "hook told") + 1, "hook told") == NULL);
+}
+
+TEST_REAL(of_two_strands_that_are_handed_off_at_once_to_scopes_of_each_other_one_is_refused_as_misuse)
+{
+    for (long i = 0; i < test_scale(20); i++)
+        hand_off_in_a_circle_at_once();
+}
+
+TEST_REAL(of_two_strands_that_are_handed_off_at_once_one_is_refused_as_misuse_under_any_seed)
+{
+    for (long seed = 1; seed <= test_scale(20); seed++) {
+        char text[32];
+        snprintf(text, sizeof text, "%ld", seed);
+        setenv("STRAND_SEED", text, 1);
+        hand_off_in_a_circle_at_once();
+    }
+}
+
 TEST_REAL(joining_a_child_that_was_handed_off_to_another_strand_is_misuse)
 {
     misuse_of_object("join_after_hand_off", "strand_join", "spawn_it_here");

@@ -121,6 +121,96 @@ TEST(strands_that_yield_to_each_other_all_come_to_their_ends)
     }
 }
 
+/* ---- first come, first served --------------------------------------------------------------- */
+
+/* Whoever joins a strand that waits for its turn lets it have the joiner's own. So here nobody joins before the end. */
+static _Atomic int over;
+
+static void *log_letter(void *letter)
+{
+    test_log("%s", (const char *)letter);
+    over++;
+    return letter;
+}
+
+static void *log_three_times(void *letter)
+{
+    for (int i = 1; i <= 3; i++) {
+        test_log("%s%d", (const char *)letter, i);
+        strand_yield();
+    }
+    over++;
+    return letter;
+}
+
+static void *spawn_four(void *arg)
+{
+    static char letters[][2] = {"a", "b", "c", "d"};
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 4; i++)
+        strand_spawn(scope, log_three_times, letters[i]);
+    test_yield_until(&over, 4);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(on_one_thread_the_scheduler_global_serves_in_the_order_of_coming)
+{
+    run_with("global", 1, spawn_four, NULL);
+    CHECK_LOG("a1 b1 c1 d1 a2 b2 c2 d2 a3 b3 c3 d3");
+}
+
+static void *sleep_for_an_hour(void *arg)
+{
+    strand_sleep(3600 * STRAND_S);
+    return arg;
+}
+
+static void *sleep_until_cancelled(void *arg)
+{
+    test_log("sleeper");
+    strand_exception_release(strand_try(sleep_for_an_hour, NULL, NULL));
+    return log_letter(arg);
+}
+
+static void *cancel_and_log(void *other)
+{
+    strand_cancel(*(strand *)other, NULL);
+    log_letter("waker");
+    return other;
+}
+
+static void *spawn_and_log(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, log_letter, "child");
+    test_log("spawner");
+    strand_yield();
+    log_letter("spawner-again");
+    test_yield_until(&over, 5);
+    strand_scope_join(scope);
+    return arg;
+}
+
+/* The second wakes the first, the third spawns. */
+static void *wake_and_spawn(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand sleeper = strand_spawn(scope, sleep_until_cancelled, "woken");
+    strand_spawn(scope, cancel_and_log, &sleeper);
+    strand_spawn(scope, spawn_and_log, NULL);
+    strand_spawn(scope, log_letter, "last");
+    test_yield_until(&over, 5);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(on_one_thread_the_scheduler_global_puts_who_is_spawned_woken_or_yields_behind_all_others)
+{
+    run_with("global", 1, wake_and_spawn, NULL);
+    CHECK_LOG("sleeper waker spawner last woken child spawner-again");
+}
+
 /* ---- nobody starves ------------------------------------------------------------------------- */
 
 #define RUNNERS 10

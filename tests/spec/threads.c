@@ -9,10 +9,12 @@
 #include "strand/pool.h"
 
 #include <limits.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #define FOREVER (3600 * STRAND_S)
+#define SKIPPED 77 /* exit status of a helper program that can't do what it is for */
 
 static const int thread_counts[] = {1, 2, 4, 8};
 enum { THREAD_COUNTS = sizeof thread_counts / sizeof *thread_counts };
@@ -66,9 +68,52 @@ static int threads_allowed_in_a_program(const char *affinity)
     return atoi(o.out);
 }
 
+static int cpus_of_this_process(void)
+{
+    size_t size = CPU_ALLOC_SIZE(65536);
+    cpu_set_t *set = CPU_ALLOC(65536);
+    CHECK(set != NULL);
+    CHECK_EQ(sched_getaffinity(0, size, set), 0);
+    int cpus = CPU_COUNT_S(size, set);
+    CPU_FREE(set);
+    return cpus;
+}
+
+TEST_REAL(as_many_threads_are_allowed_as_there_are_cpus_that_may_be_used)
+{
+    unsetenv("STRAND_THREADS");
+    CHECK_EQ(strand_threads_allowed(), cpus_of_this_process());
+    CHECK_EQ(threads_allowed_in_a_program("all-cpus"), cpus_of_this_process());
+}
+
+TEST_REAL(four_cpus_of_eight_allow_four_threads)
+{
+    unsetenv("STRAND_THREADS");
+    CHECK_EQ(threads_allowed_in_a_program("four"), 4);
+}
+
+TEST_REAL(more_cpus_than_fit_into_the_usual_mask_are_counted)
+{
+    unsetenv("STRAND_THREADS");
+    CHECK_EQ(threads_allowed_in_a_program("many"), 1500);
+}
+
 TEST_REAL(a_process_restricted_to_one_cpu_is_allowed_one_thread)
 {
     CHECK_EQ(threads_allowed_in_a_program("one-cpu"), 1);
+}
+
+TEST_REAL(three_threads_are_allowed_if_the_cpus_cannot_be_known)
+{
+    static struct test_output o;
+    unsetenv("STRAND_THREADS");
+    test_program(&o, "threads_allowed", "unknown");
+    if (o.status == SKIPPED) {
+        fputs("not tested: the system has no filters of system calls\n", stderr);
+        return;
+    }
+    CHECK_EQ(o.status, 0);
+    CHECK_EQ(atoi(o.out), 3);
 }
 
 TEST_REAL(the_environment_limits_the_threads_that_are_allowed)

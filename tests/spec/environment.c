@@ -1,0 +1,49 @@
+/*
+ * What the environment may decide, and for whom: a program that runs with more rights than its caller has is not told
+ * what to do by the caller's environment.
+ */
+#define SUITE environment
+#include "test.h"
+
+#define SKIPPED 77 /* exit status of a helper program that can't do what it is for */
+
+static struct test_output o;
+
+/* Runs tests/programs/environment.c. False, and said so, if it can't be run like that. */
+static bool runs(const char *how)
+{
+    test_program(&o, "environment", how);
+    if (o.status == SKIPPED)
+        fputs("not tested: this user can't run a program with another group\n", stderr);
+    else
+        CHECK_EQ(o.status, 0);
+    return o.status == 0;
+}
+
+TEST_REAL(the_environment_of_a_program_gives_it_a_seed_and_limits_its_threads)
+{
+    setenv("STRAND_THREADS", "1", 1);
+    setenv("STRAND_SEED", "5", 1);
+    CHECK(runs(NULL));
+    CHECK_STR(o.out, "1 threads, a seed\n");
+    CHECK_CONTAINS(o.err, "libstrand: seed 5,");
+}
+
+TEST_REAL(the_environment_gives_no_seed_to_a_program_that_runs_with_rights_of_its_own)
+{
+    setenv("STRAND_SEED", "5", 1);
+    if (!runs("secure"))
+        return;
+    CHECK_CONTAINS(o.out, "no seed");
+    CHECK(strstr(o.err, "libstrand") == NULL);
+}
+
+TEST_REAL(the_environment_does_not_limit_the_threads_of_a_program_that_runs_with_rights_of_its_own)
+{
+    char text[32];
+    unsetenv("STRAND_THREADS");
+    snprintf(text, sizeof text, "%d threads", strand_threads_allowed());
+    setenv("STRAND_THREADS", "1", 1);
+    if (runs("secure"))
+        CHECK_CONTAINS(o.out, text);
+}
