@@ -141,7 +141,8 @@ sanitize := $(sanitize-$(MODE))
 notes := $(if $(filter tsan,$(MODE)),-DSTRAND_TSAN)$(if $(VALGRIND),-DSTRAND_VALGRIND)
 is-clang := $(findstring clang,$(CC))
 # Context switches and the ways out of a try block do not go by a shadow stack, hence -fcf-protection=none.
-hardened := -fstack-clash-protection -fstack-protector-strong -fcf-protection=none
+# Those switches push where a leaf function may keep its locals otherwise, hence -mno-red-zone.
+hardened := -mno-red-zone -fstack-clash-protection -fstack-protector-strong -fcf-protection=none
 warnings := -Wall -Wextra -Wshadow -Wpedantic $(if $(WERROR),-Werror)
 base-flags := $(warnings) $(flags-$(MODE)) $(hardened) -fexceptions -fasynchronous-unwind-tables -D_GNU_SOURCE=
 c-flags := -std=gnu11 $(base-flags)

@@ -31,7 +31,7 @@ struct strand_options {
     int threads;           /* 0: one; STRAND_THREADS_ALLOWED: one per allowed CPU (3 if that can't be known) */
     bool own_threads;      /* all threads are the run's own; the caller sleeps meanwhile (required inside a strand) */
     const char *scheduler; /* "stealing" (NULL: the same) or "global" */
-    int64_t spin_us;       /* how long a thread without work looks for some before it sleeps; 0: the default, 20 */
+    int64_t spin_us;       /* of several threads, one without work looks for some so long before it sleeps; 0: 20 */
 
     size_t stack_size; /* address space of a strand's stack in bytes; 0: 64 KiB; rounded up to a power of two, 16 KiB at
                           least */
@@ -75,7 +75,7 @@ strand_pool *strand_pool_self(void);
 struct strand_attr {
     size_t size;       /* sizeof(strand_attr); required */
     const char *name;  /* copied, up to 31 bytes; NULL: "strand" */
-    size_t stack_size; /* address space in bytes; 0: as the options say; rounded up to a power of two pages */
+    size_t stack_size; /* address space in bytes; 0: as the options say; rounded up as there */
     /* Gets a result that nobody takes: of a child that was joined by its scope, or never. */
     void (*drop)(void *result);
     strand_pool *pool; /* where it runs; NULL: where its spawner does. One of another run is misuse. */

@@ -1,6 +1,6 @@
 /*
  * The heap of heap.h. Four children per node: the array of a million timers is ten levels deep, and the four children
- * share a cache line.
+ * share a cache line, to which the array is aligned.
  */
 #include "heap.h"
 

@@ -1,7 +1,7 @@
 /*
  * The tree of strands in words. The other threads are held at their next tick, so that what they run stands still; the
- * strands are found through the slab of control blocks, not through lists that somebody may be changing; memory is
- * taken before anybody is held.
+ * strands are found through the slab of control blocks, not through lists that somebody may be changing, and pinned
+ * while they are printed; memory is taken before anybody is held. Page: docs/protocols/dump.md.
  */
 #include "../../include/strand/debug.h"
 
@@ -247,7 +247,7 @@ static void begin(struct thread *thread, struct runtime *runtime)
     while (atomic_exchange_explicit(&runtime->dumping, true, memory_order_acquire)) {
         if (atomic_load_explicit(&thread->hold, memory_order_relaxed))
             pool_stand_still(thread); /* for the dump that is under way */
-        driver_relax(thread);
+        driver_await(thread);
     }
 }
 

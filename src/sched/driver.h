@@ -7,6 +7,8 @@
 
 #include "sched.h"
 
+enum { AWAITS_PER_YIELD = 256 };
+
 OWN_INLINE int64_t driver_now(struct subprocess *sub)
 {
     return UNLIKELY(sub->driver != NULL) ? sub->driver->now(sub) : arch_clock_ns();
@@ -49,11 +51,21 @@ OWN_INLINE uint32_t driver_choose(struct thread *thread, uint32_t n)
 void driver_sleep(struct thread *thread, int64_t deadline);
 void driver_wake(struct thread *thread);
 
+/* In a loop that waits for a few instructions of another thread. The machine may have stopped that one in the middle of
+ * them to run this one: so now and then it is offered its processor. */
+OWN_INLINE void driver_await(struct thread *thread)
+{
+    if (UNLIKELY(thread && !thread->driver && ++thread->awaits % AWAITS_PER_YIELD == 0))
+        arch_thread_yield();
+    else
+        driver_relax(thread);
+}
+
 /* Locks that are held for a few instructions. */
 OWN_INLINE void spin_lock(atomic_flag *lock, struct thread *thread)
 {
     while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire))
-        driver_relax(thread);
+        driver_await(thread);
     arch_note_acquire(lock);
 }
 

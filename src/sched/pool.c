@@ -196,7 +196,7 @@ int pool_hold(struct thread *thread, struct pool *pool, int64_t deadline)
     for (int i = 0; i < pool->count; i++) {
         struct thread *other = pool->threads[i];
         while (other != thread && !is_held(other) && driver_now(pool->sub) < deadline)
-            driver_relax(thread);
+            driver_await(thread);
         loose += other != thread && !is_held(other);
     }
     return loose;

@@ -20,7 +20,7 @@ void runq_enter_slow_(struct thread *owner, struct runq *queue)
     do {
         atomic_store_explicit(&queue->busy, 0, memory_order_release);
         while (atomic_load_explicit(&queue->thief, memory_order_acquire))
-            driver_relax(owner);
+            driver_await(owner);
         atomic_store_explicit(&queue->busy, 1, memory_order_relaxed);
         atomic_thread_fence(memory_order_seq_cst); /* [R1] after a thief was met, the owner pays as well */
     } while (atomic_load_explicit(&queue->thief, memory_order_acquire));
@@ -35,7 +35,7 @@ bool runq_break_in(struct thread *thief, struct runq *queue)
     else
         atomic_thread_fence(memory_order_seq_cst);
     while (atomic_load_explicit(&queue->busy, memory_order_acquire))
-        driver_relax(thief);
+        driver_await(thief);
     return true;
 }
 

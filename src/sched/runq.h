@@ -1,8 +1,8 @@
 /*
  * A thread's run queue, and the lock that costs its owner no atomic operation.
  *
- * PARTIES   the owner (the thread whose queue it is), in every push and pick; a thief (the seeker, or a thread that
- *           holds the world still), rarely.
+ * PARTIES   the owner (the thread whose queue it is), in every push and pick; a thief (the seeker of the pool: one at a
+ *           time), rarely; anybody, at the inbox, which is outside of the lock.
  * STATE     busy: the owner is inside. thief: somebody else is, or wants to be. The queue itself is plain data.
  * PROTOCOL  owner: busy = 1; if thief == 0 it is inside, else busy = 0, wait until thief == 0, again. Leaves by busy
  *           = 0. thief: takes `thief` by exchange; membarrier; waits until busy == 0; is inside. Leaves by thief = 0.
@@ -12,11 +12,10 @@
  *           `thief`.
  * ORDERING  busy = 0 (release) pairs with the thief's load (acquire): it sees the owner's changes. thief = 0
  *           (release) pairs with the owner's load of thief (acquire).
- * WITHOUT   membarrier (old kernels, TSan, valgrind, a seeded run) the owner pays for a fence between the store and
- *           the load.
+ * WITHOUT   membarrier (old kernels, TSan, valgrind) the owner pays for a fence between the store and the load.
  * NOT DONE  a deque with a fence-free bottom (Chase-Lev with the thief paying): it serves one end only, and first
  *           come, first served for yielders needs another; a lock covers any structure, and any field can be added.
- * TESTED BY tests/models/runq.pml, tests/stress.
+ * TESTED BY tests/models/runq.pml, tests/stress. Page: docs/protocols/runq.md.
  */
 #ifndef SCHED_RUNQ_H
 #define SCHED_RUNQ_H

@@ -38,10 +38,10 @@ enum { STACK_CLASSES = 48 };
 struct stack_region;
 struct stacks {
     atomic_flag lock;
-    bool required; /* a guard page or no stack */
-    bool warned;   /* about stacks without a guard page */
-    size_t usual;  /* the default size */
-    uint64_t made; /* how many exist */
+    bool required;       /* a guard page or no stack */
+    _Atomic bool warned; /* about stacks without a guard page */
+    size_t usual;        /* the default size */
+    uint64_t made;       /* how many exist */
     uint32_t colour;
     struct stack_region *regions;
     struct stack *free[STACK_CLASSES]; /* by log2 of the size */
@@ -145,6 +145,7 @@ struct thread {
     struct fibre *refused;  /* could not start: no stack */
     int refusal;
     uint32_t looks;          /* operations since the last look */
+    uint32_t awaits;         /* in all spin loops so far */
     uint64_t looked, ticked; /* driver_ticks of the last look, of the last tick */
     uint64_t young_served;   /* when the oldest that had not started was last given its turn out of order */
     int64_t now;             /* the clock at the last look: good for "since when", not for waiting */

@@ -18,7 +18,7 @@
  *           Either the look sees the push or the producer sees the kick [K1]. Posts are a full barrier themselves,
  *           and so is kick's store.
  * PROGRESS  the lock is held for a few instructions; system calls are made outside of it.
- * NOT DONE  a wake-up for every push: it costs the pusher up to 15 us and mostly finds nothing. Passing the role to a
+ * NOT DONE  a wake-up for every push: it costs the pusher a system call and mostly finds nothing. Passing the role to a
  *           sleeper at every step to busy: one wake-up per event of a half-loaded server.
  */
 #include "thread.h"

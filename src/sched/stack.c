@@ -1,7 +1,8 @@
 /*
  * Where stacks come from. A region is one mapping cut into stacks of one size; it lives as long as the sub-process. A
- * stack is set up (guard page, header, colour) when it is cut, and only recycled after that. Recycling keeps the pages
- * that a stack has touched; stacks beyond what a thread keeps go back to the sub-process, for other threads.
+ * stack is set up (header, colour, and its guard page, if that has not come with a batch of others' before) when it is
+ * cut, and only recycled after that. Recycling keeps the pages that a stack has touched; stacks beyond what a thread
+ * keeps go back to the sub-process, for other threads.
  */
 #include "stack.h"
 
@@ -144,9 +145,8 @@ static void warn_once(struct thread *thread)
 {
     struct stacks *stacks = &thread->sub->stacks;
     const struct pool *pool = &thread->sub->pool;
-    if (stacks->warned)
+    if (atomic_exchange_explicit(&stacks->warned, true, memory_order_relaxed))
         return;
-    stacks->warned = true;
     for (int i = 0; i < pool->count; i++) {
         __atomic_store_n(&pool->threads[i]->canaries, true, __ATOMIC_RELAXED);
         __atomic_store_n(&pool->threads[i]->odd, true, __ATOMIC_RELAXED);

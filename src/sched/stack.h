@@ -41,7 +41,7 @@ OWN_INLINE void stack_put(struct thread *thread, struct stack *stack, size_t usu
     stack_put_slow_(thread, stack);
 }
 
-/* Whether the word at the low end of a stack without a guard page was overwritten. */
+/* Whether one of the words at the low end of a stack without a guard page was overwritten. */
 bool stack_overrun(const struct stack *stack);
 /* Whether an address lies in the guard page of this stack. */
 bool stack_guards(const struct stack *stack, const void *address);

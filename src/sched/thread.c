@@ -102,7 +102,7 @@ struct thread *thread_yield(struct thread *thread)
 static void await_context(struct thread *thread, struct fibre *fibre)
 {
     while (fibre->stack && !atomic_load_explicit(&fibre->context, memory_order_acquire))
-        driver_relax(thread);
+        driver_await(thread);
 }
 
 static void run(struct thread *thread, struct fibre *fibre)
@@ -130,7 +130,7 @@ void thread_loop(struct thread *thread)
     thread->here = &thread->loop_note;
     if (!thread->driver)
         arch_note_thread(&thread->loop_note);
-    thread->looked = thread->ticked = driver_ticks(thread);
+    thread->looked = thread->ticked = thread->young_served = driver_ticks(thread);
     thread->now = driver_now(thread->sub);
     do {
         struct fibre *fibre;

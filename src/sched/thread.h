@@ -6,14 +6,15 @@
  * STATE     fibre->context: NULL while the fibre runs and during the switch away from it; after that, where it goes
  *           on.
  * PROTOCOL  a strand that blocks is claimable before it has left its stack, so that nobody has to ask twice. Who is
- *           to run it waits until context is there, takes it, and sets it to NULL [S1]. The arriving side stores it
- *           [S2]. A strand that parks may find itself in its own thread's queue, claimed and delivered before it
- *           left: then it goes on [S3].
- *           Who finds no context goes through its thread's loop, which waits for it: by then its own context is there,
- * so that two threads that leave two strands for each other's do not wait for each other for ever [S4]. ORDERING  [S2]
- * release pairs with [S1] acquire: all that the fibre did is seen where it goes on. PROGRESS  the wait at [S1] is as
- * long as a switch; nothing between a claimable state and the jump may block. NOT DONE  a second claimable state that
- * is entered after the switch by compare-and-swap: one atomic more on every block.
+ *           to run it goes there only when context is there, takes it, and sets it to NULL [S1]. The arriving side
+ *           stores it [S2]. A strand that parks may find itself in its own thread's queue, claimed and delivered
+ *           before it left: then it goes on [S3].
+ *           Who finds no context goes to its thread's loop, which waits for it [S4]: by then its own context is there,
+ *           so two threads that leave two strands for each other's do not wait for each other for ever.
+ * ORDERING  [S2] release pairs with [S1] acquire: all that the fibre did is seen where it goes on.
+ * PROGRESS  the wait at [S4] is as long as a switch; nothing between a claimable state and the jump may block.
+ * NOT DONE  a second claimable state that is entered after the switch by compare-and-swap: one atomic more on every
+ *           block.
  */
 #ifndef SCHED_THREAD_H
 #define SCHED_THREAD_H

@@ -102,7 +102,7 @@ static inline bool ends_link(struct thread *thread, struct cb *c, struct wait_no
         if (UNLIKELY(ends & (ENDS_OVER | ENDS_LOCK))) {
             if (ends & ENDS_OVER)
                 return false;
-            driver_relax(thread);
+            driver_await(thread);
             ends = atomic_load_explicit(&c->ends, memory_order_acquire);
             continue;
         }

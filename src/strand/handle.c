@@ -19,7 +19,7 @@ bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
         if (try_pin(word, &old, thread->shared))
             return true;
         if ((old & WORD_PINS) == WORD_PINS) {
-            driver_relax(thread);
+            driver_await(thread);
             old = atomic_load_explicit(word, memory_order_relaxed);
         }
     }

@@ -74,7 +74,7 @@ static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me
         struct thread *over = look_again(thread, me, c);
         if (over)
             return over;
-        driver_relax(thread); /* its failure is what interrupts, and its end is about to be seen */
+        driver_await(thread); /* its failure is what interrupts, and its end is about to be seen */
     }
 }
 

@@ -176,7 +176,7 @@ static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct s
     bool foreign = !in_flight && block_foreign(thread, &scope->block);
     cancel_rest(thread, me, scope, &remains);
     while ((thread = drain(thread, me, scope, &remains), !close_scope(thread, scope)))
-        driver_relax(thread);
+        driver_await(thread);
     me->blocked = BLOCKED_NOT;
     strand_exception *live = remains.live && !in_flight && !foreign ? live_strands(me, scope, &remains) : NULL;
     if (in_flight)

@@ -9,7 +9,8 @@
  * INVARIANTS [C1] a scope's record outlives its children: the owner does not leave before the last has ended. [C2] a
  *           child that fails raises its scope before its end can be seen. [C3] a plain scope's block is due while
  *           failures > 0.
- * ORDER OF LOCKS ENDS_LOCK of a child, then its scope's lock; never two scopes' locks at once.
+ * ORDER OF LOCKS the run's lock of hand-offs (join.c), then ENDS_LOCK of a child, then its scope's lock; never two
+ *           scopes' locks at once.
  */
 #ifndef STRAND_SCOPE_H
 #define STRAND_SCOPE_H

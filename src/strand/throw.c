@@ -49,7 +49,9 @@ NOINLINE void strand_throw(const strand_kind *kind, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    strand_unwind_(start(kind, format, args));
+    struct strand_flight_ *flight = start(kind, format, args);
+    va_end(args);
+    strand_unwind_(flight);
 }
 
 NOINLINE void strand_throw_with(const strand_kind *kind, const struct strand_throw_info *info, const char *format, ...)
