@@ -61,6 +61,15 @@ static NOINLINE void open_and_leave_a_scope(void)
     stale = scope;
 }
 
+/* What is no pool of this run: one of another run, or nothing at all. */
+static void *spawn_into_a_foreign_pool(void *arg)
+{
+    static char elsewhere[64];
+    STRAND_SCOPE(scope);
+    strand_spawn_with(scope, STRAND_ATTR(.pool = (strand_pool *)(void *)elsewhere), return_arg, arg, 0);
+    return arg;
+}
+
 static void *spawn_into_a_stale_scope(void *arg)
 {
     open_and_leave_a_scope();
@@ -331,6 +340,7 @@ static const struct {
     {"join_nobody", join_nobody},
     {"spawn_into_a_stale_scope", spawn_into_a_stale_scope},
     {"join_a_stale_scope", join_a_stale_scope},
+    {"spawn_into_a_foreign_pool", spawn_into_a_foreign_pool},
     {"spawn_into_a_foreign_scope", spawn_into_a_foreign_scope},
     {"cancel_a_foreign_scope", cancel_a_foreign_scope},
     {"join_a_strand_of_another_owner", join_a_strand_of_another_owner},

@@ -260,6 +260,12 @@ TEST_REAL(options_without_their_size_are_misuse)
     CHECK_CONTAINS(o.err, "size");
 }
 
+TEST_REAL(spawning_into_a_pool_of_another_run_is_misuse)
+{
+    misuse("spawn_into_a_foreign_pool", "strand_spawn_with");
+    CHECK_CONTAINS(o.err, "attr.pool");
+}
+
 TEST_REAL(attributes_without_their_size_are_misuse)
 {
     misuse("spawn_with_attributes_of_no_size", "strand_spawn");
