@@ -36,6 +36,7 @@
 extern "C" {
 #endif
 
+/** The version of the headers. That of the library that runs is strand_version. */
 #define STRAND_VERSION_MAJOR 0
 #define STRAND_VERSION_MINOR 1
 #define STRAND_VERSION_PATCH 0
@@ -43,9 +44,11 @@ extern "C" {
 /** "major.minor.patch" of the library that runs (the macros say what was compiled against). Any thread. */
 const char *strand_version(void);
 
+/** Marks a function that does not return. */
 #define STRAND_NORETURN __attribute__((noreturn))
 
-/* Under clang -Wthread-safety a blocking call inside STRAND_NO_SUSPEND is a compile-time warning. */
+/** Marks a function that may suspend its caller and is a cancellation point: when interrupted it throws and does
+ *  nothing. Under clang -Wthread-safety a blocking call inside STRAND_NO_SUSPEND is a compile-time warning. */
 #if defined(__clang__)
 struct __attribute__((capability("no-suspend section"))) strand_section_ {
     char unused;
@@ -63,18 +66,22 @@ extern struct strand_section_ strand_no_suspend_; /* stands in attributes only *
 #define STRAND_SECTION_LEAVES_
 #endif
 
+/** The handle of a strand, a value. */
 typedef struct {
     uint64_t bits[2];
 } strand; /* {0}: none; safe to keep after the strand's end */
 
+/** The handle of a scope, a value. */
 typedef struct {
     uint64_t bits[2];
 } strand_scope; /* {0}: none; goes stale when the scope is left */
 
+/** A point in time. */
 typedef struct {
     int64_t ns;
 } strand_time; /* an instant of the monotonic clock, in nanoseconds; {0}: none */
 
+/** What a strand runs: a function of one argument. */
 typedef void *strand_fn(void *arg); /* what it returns, its joiner gets */
 
 typedef struct strand_attr strand_attr;       /* strand/pool.h: name, stack size, drop, pool */
@@ -82,19 +89,33 @@ typedef struct strand_options strand_options; /* strand/pool.h: threads, schedul
 
 /* ---- exceptions: a kind, a message, a trace -------------------------------------------------------------- */
 
+/** The kind of an exception. It is told by its address. */
 typedef struct strand_kind { /* make your own: static const, with a parent below STRAND_ERROR */
     const char *name;
     const struct strand_kind *parent;
 } strand_kind;
 
-extern const strand_kind STRAND_ANY;             /* the root of the tree of kinds */
-extern const strand_kind STRAND_INTERRUPTED;     /*   by a source; not an error, never thrown by hand */
-extern const strand_kind STRAND_ERROR;           /*   what "catch all errors" means */
-extern const strand_kind STRAND_TIMED_OUT;       /*     a deadline block was left by its deadline */
-extern const strand_kind STRAND_CHILD_CANCELLED; /*     joined a child that ended interrupted */
-extern const strand_kind STRAND_LIVE_STRANDS;    /*     a scope was left with strands still anchored to it */
-extern const strand_kind STRAND_SYSTEM;          /*     the system refused; carries an errno code */
+/**
+ * The kinds that the library throws. What is further to the right lies below:
+ *
+ *     STRAND_ANY                    the root of the tree of kinds
+ *       STRAND_INTERRUPTED          by a source; not an error, never thrown by hand
+ *       STRAND_ERROR                what "catch all errors" means
+ *         STRAND_TIMED_OUT          a deadline block was left by its deadline
+ *         STRAND_CHILD_CANCELLED    joined a child that ended interrupted
+ *         STRAND_LIVE_STRANDS       a scope was left with strands still anchored to it
+ *         STRAND_SYSTEM             the system refused; carries an errno code
+ */
+extern const strand_kind STRAND_ANY;
+extern const strand_kind STRAND_INTERRUPTED;
+extern const strand_kind STRAND_ERROR;
+extern const strand_kind STRAND_TIMED_OUT;
+extern const strand_kind STRAND_CHILD_CANCELLED;
+extern const strand_kind STRAND_LIVE_STRANDS;
+extern const strand_kind STRAND_SYSTEM;
 
+/** An exception. Its references are counted: what a function gives to its caller is given back by
+ *  strand_exception_release. */
 typedef struct strand_exception strand_exception;
 
 /** What happened, in words. Valid as long as e is. */
@@ -131,6 +152,7 @@ void strand_exception_release(strand_exception *e);
 STRAND_NORETURN void strand_throw(const strand_kind *kind, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/** What strand_throw_with adds to an exception. */
 struct strand_throw_info {
     int code;                     /* negated errno code, or 0 */
     void *payload;                /* for the catcher; or NULL */
@@ -158,13 +180,6 @@ int64_t strand_must(int64_t result);
  */
 strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
 
-/*
- * STRAND_TRY { ... } STRAND_CATCH(&STRAND_ERROR, e) { ... } STRAND_END
- *
- * The first matching block runs; what no block catches goes on. Blocks may be left by break, continue,
- * return and goto. The exception belongs to the catch block and is released at its end. As with setjmp, a
- * local that is written in the first block and read after it is volatile.
- */
 #if defined(__clang__) || !defined(__x86_64__) || defined(STRAND_SETJMP)
 #define STRAND_TRY_SETJMP_(f) strand_setjmp_((f).jump)
 #define STRAND_TRY_FORM_ 1
@@ -172,6 +187,16 @@ strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
 #define STRAND_TRY_SETJMP_(f) __builtin_setjmp((f).jump)
 #define STRAND_TRY_FORM_ 0
 #endif
+
+/**
+ * Run a block, and catch the exceptions that leave it:
+ *
+ *     STRAND_TRY { ... } STRAND_CATCH(&STRAND_ERROR, e) { ... } STRAND_END
+ *
+ * The first matching block runs; what no block catches goes on. Blocks may be left by break, continue,
+ * return and goto. The exception belongs to the catch block and is released at its end. As with setjmp, a
+ * local that is written in the first block and read after it is volatile.
+ */
 #define STRAND_TRY                                                                                                     \
     {                                                                                                                  \
         _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wshadow\"") struct strand_try_ strand_f_     \
@@ -189,13 +214,16 @@ strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
 
 /* ---- scopes: children are anchored to a block of their parent's code ------------------------------------- */
 
-/*
- * STRAND_SCOPE(s);               a scope that is left with the enclosing block, by whatever way
- * STRAND_SCOPE_WITH(s, flags);   the same with flags:
- *   STRAND_OPEN        others may spawn into it and hand strands off to it
- *   STRAND_TOGETHER    the first failure of a child also cancels its siblings
- *   STRAND_COLLECT     failures wait to be fetched (strand_scope_failure) and interrupt nobody
- *   STRAND_FIRST_WINS  the first child that returns cancels the others (strand_scope_first)
+/**
+ * Open a scope, which is left with the enclosing block:
+ *
+ *     STRAND_SCOPE(s);               a scope that is left with the enclosing block, by whatever way
+ *     STRAND_SCOPE_OPEN(s);          the same with STRAND_OPEN
+ *     STRAND_SCOPE_WITH(s, flags);   the same with flags:
+ *       STRAND_OPEN        others may spawn into it and hand strands off to it
+ *       STRAND_TOGETHER    the first failure of a child also cancels its siblings
+ *       STRAND_COLLECT     failures wait to be fetched (strand_scope_failure) and interrupt nobody
+ *       STRAND_FIRST_WINS  the first child that returns cancels the others (strand_scope_first)
  *
  * Leaving a scope cancels what is still anchored to it and waits, uninterruptibly, for its end. If children
  * were left that the owner had neither joined nor cancelled, STRAND_LIVE_STRANDS is thrown, unless another
@@ -237,12 +265,13 @@ STRAND_BLOCKS strand strand_scope_next(strand_scope scope);
 /** How many children are anchored to the scope now (ended ones that are not consumed included). Owner only, or open. */
 size_t strand_scope_count(strand_scope scope);
 
-/*
- * Until the end of the enclosing block:
- *   STRAND_SHIELD;           puts off every source of interruption outside of the block, none inside
- *   STRAND_DEADLINE(when);   interrupts the block at `when`; left by that, the block throws STRAND_TIMED_OUT
- *   STRAND_NO_SUSPEND;       blocking in the block is misuse, reported with both places
- *   STRAND_LOCAL(key, p);    strand_local(key) is p here, and in the children spawned here
+/**
+ * What holds until the end of the enclosing block:
+ *
+ *     STRAND_SHIELD;           puts off every source of interruption outside of the block, none inside
+ *     STRAND_DEADLINE(when);   interrupts the block at `when`; left by that, the block throws STRAND_TIMED_OUT
+ *     STRAND_NO_SUSPEND;       blocking in the block is misuse, reported with both places
+ *     STRAND_LOCAL(key, p);    strand_local(key) is p here, and in the children spawned here
  */
 #define STRAND_SHIELD STRAND_GUARD_(strand_shield_, strand_shield_enter_())
 #define STRAND_DEADLINE(when) STRAND_GUARD_(strand_deadline_, strand_deadline_enter_((when), __FILE__, __LINE__))
@@ -308,6 +337,7 @@ STRAND_BLOCKS void strand_checkpoint(void);
 
 /* ---- strand-local values --------------------------------------------------------------------------------- */
 
+/** The key of a strand-local value. */
 typedef struct strand_key { /* make your own: static; its address is the key */
     const char *name;
 } strand_key;
@@ -317,7 +347,8 @@ void *strand_local(const strand_key *key);
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
 
-#define STRAND_US INT64_C(1000) /* in nanoseconds */
+/** Units of time, in nanoseconds. */
+#define STRAND_US INT64_C(1000)
 #define STRAND_MS (1000 * STRAND_US)
 #define STRAND_S (1000 * STRAND_MS)
 

@@ -19,6 +19,7 @@ extern "C" {
  */
 int strand_dump(int fd);
 
+/** Figures of a sub-process. */
 struct strand_stats {
     size_t size;       /* sizeof(struct strand_stats); required */
     uint64_t spawned;  /* strands ever started in this sub-process */

@@ -13,18 +13,20 @@ extern "C" {
 
 /* ---- the options of strand_run --------------------------------------------------------------------------- */
 
+/** What a strand does where its stack can have no guard page. */
 enum strand_guards {
     STRAND_GUARDS_BEST_EFFORT = 0, /* guard pages while the system has them, then checked canaries and one warning */
     STRAND_GUARDS_REQUIRED = 1     /* a strand fails rather than run on a stack without a guard page */
 };
 
-/* What a misuse hook is told. All pointers are valid during the call only. */
+/** What a misuse hook is told. All pointers are valid during the call only. */
 struct strand_misuse {
     const char *function; /* the public function that was misused */
     const char *what;     /* what was done, in words, with the rule it breaks */
     const char *made;     /* where the object was made ("file:line" or a trace), or "" */
 };
 
+/** The options of strand_run. Zero is the default of each. */
 struct strand_options {
     size_t size; /* sizeof(strand_options); required */
 
@@ -57,6 +59,7 @@ struct strand_options {
 };
 #define STRAND_THREADS_ALLOWED (-1)
 
+/** Options in the place of an argument, in C. For example: strand_run(STRAND_OPTIONS(.threads = 4), root, NULL). */
 #define STRAND_OPTIONS(...) (&(const strand_options){.size = sizeof(strand_options), __VA_ARGS__})
 
 /** How many CPUs the calling thread may use (its affinity, limited by STRAND_THREADS in the environment); 3 if that
@@ -65,13 +68,14 @@ int strand_threads_allowed(void);
 
 /* ---- pools ------------------------------------------------------------------------------------------------ */
 
-/* The threads that a strand runs on. A run has one pool, which its options describe. */
+/** The threads that a strand runs on. A run has one pool, which its options describe. */
 typedef struct strand_pool strand_pool;
 /** The pool that the calling strand runs on. It lives as long as its run. */
 strand_pool *strand_pool_self(void);
 
 /* ---- the attributes of a strand -------------------------------------------------------------------------- */
 
+/** The attributes of a strand, for strand_spawn_with. Zero is the default of each. */
 struct strand_attr {
     size_t size;       /* sizeof(strand_attr); required */
     const char *name;  /* copied, up to 31 bytes; NULL: "strand" */
@@ -81,6 +85,7 @@ struct strand_attr {
     strand_pool *pool; /* where it runs; NULL: where its spawner does. One of another run is misuse. */
 };
 
+/** Attributes in the place of an argument, in C. For example: STRAND_ATTR(.name = "reader"). */
 #define STRAND_ATTR(...) (&(const strand_attr){.size = sizeof(strand_attr), __VA_ARGS__})
 
 #ifdef __cplusplus
