@@ -297,8 +297,8 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg);
  * be had, the child ends by STRAND_SYSTEM without having run. Owner only, unless the scope is open. O(1).
  */
 strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg);
-/** The same with attributes; size bytes of `args` are copied, and fn gets the address of the copy, which lives as long
- *  as the strand. With size 0, fn gets `args` itself. */
+/** Start a child as strand_spawn does, with attributes. size bytes of `args` are copied, and fn gets the address of the
+ *  copy, which lives as long as the strand. With size 0, fn gets `args` itself. */
 strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size);
 
 /**
@@ -310,7 +310,7 @@ STRAND_BLOCKS void *strand_join(strand child);
 /** Wait until a strand has ended, without consuming it. Anyone but itself, any number of times; returns at once if it
  *  is gone. {0} is misuse. */
 STRAND_BLOCKS void strand_wait(strand other);
-/** Whether it has ended. Does not block. */
+/** Whether a strand has ended. Does not block. */
 bool strand_ended(strand other);
 /**
  * Interrupt a strand, lastingly. `why` (may be NULL) is copied, up to 128 bytes. Does not wait; does not

@@ -32,7 +32,7 @@ struct strand_stats {
     uint64_t wakes;    /* threads woken by a system call */
     uint64_t sleeps;   /* times a thread went to sleep */
 };
-/** Fill in what the struct has room for. Figures of other threads may lag. */
+/** Fill in those figures that the struct has room for. Those of other threads may lag. */
 void strand_stats_get(struct strand_stats *stats);
 
 #ifdef __cplusplus
