@@ -1,0 +1,375 @@
+#!/usr/bin/env python3
+"""usage: tools/make-man.py [--strict] XML OVERVIEW FOLDER VERSION DATE
+
+Writes manual pages from doxygen's XML of the public headers: FOLDER/man3 with a page for each commented item, and
+FOLDER/man7/strand.7, which is OVERVIEW with a list of these pages in the place of the line `.\\" @PAGES@`.
+
+A comment speaks for the item below it and for those that follow without a blank line in between. They share a page,
+which is named after the first of them; the others' pages lead there, and those of enumerators too. Names that end in an underscore
+are for macros only and have none. A function, variable or macro without a comment is told of; with --strict that fails.
+
+It is called by tools/man.sh from the root of the repository, because doxygen names the headers from there.
+"""
+import pathlib
+import re
+import sys
+import textwrap
+import xml.etree.ElementTree as ET
+
+COLUMNS = 72
+WHOLE_WORDS = {"break_long_words": False, "break_on_hyphens": False}
+PUBLIC = re.compile(r"(?:strand|STRAND)(?:_\w*)?(?<!_)$")
+NAME = re.compile(r"\b(?:strand|STRAND)_\w*[A-Za-z0-9]\b(?!_)")
+TYPES = ("typedef", "struct", "union")
+BLOCKS = ("verbatim", "programlisting", "itemizedlist", "orderedlist")
+
+
+class Item:
+    """Something that a header declares."""
+
+    def __init__(self, node, name):
+        place = node.find("location")
+        self.kind, self.name, self.node = node.get("kind"), name, node
+        self.file = place.get("file")
+        self.line = int(place.get("bodystart") or place.get("line"))
+        self.last = max(self.line, int(place.get("bodyend") or 0))
+        self.comment = [
+            child for field in ("briefdescription", "detaileddescription") for child in node.find(field)
+        ]
+        self.constants = [value.findtext("name") for value in node.findall("enumvalue")]
+
+
+class Page:
+    """What is said together: a commented item and those that follow on it."""
+
+    def __init__(self, item):
+        self.items = [item]
+        self.comment = item.comment
+        self.file = item.file
+
+    def names(self):
+        constants = [name for item in self.items for name in item.constants]
+        return [name for name in [*[item.name for item in self.items], *constants] if PUBLIC.match(name)]
+
+
+# ---- reading -------------------------------------------------------------------------------------------------------
+
+
+def read_items(folder):
+    found = {}
+    for path in sorted(folder.glob("*.xml")):
+        compound = ET.parse(path).getroot().find("compounddef")
+        if compound is None:
+            continue
+        if compound.get("kind") in ("struct", "union"):
+            nodes = [(compound, compound.findtext("compoundname"))]
+        elif compound.get("kind") == "file":
+            nodes = [(node, node.findtext("name")) for node in compound.iter("memberdef")]
+        else:
+            continue
+        for node, name in nodes:
+            if "::" not in name:
+                add(found, Item(node, name))
+    return sorted(found.values(), key=lambda item: (item.file, item.line))
+
+
+def add(found, item):
+    """A struct and its typedef are one item: the definition counts, and the comment of either."""
+    is_type = item.kind in TYPES
+    key = (is_type, item.name) if not item.name.startswith("@") else (item.file, item.line)
+    other = found.get(key)
+    if other is None:
+        found[key] = item
+        return
+    if is_type and item.kind != "typedef":
+        item, other = other, item
+    other.comment = other.comment or item.comment
+    found[key] = other
+
+
+def read_pages(items):
+    pages, complaints, page, source, end, file = [], [], None, [], 0, None
+    for item in items:
+        if item.file != file:
+            file, page = item.file, None
+            source = pathlib.Path(file).read_text(encoding="utf-8").splitlines()
+        if item.comment:
+            page = Page(item)
+            pages.append(page)
+        elif page and all(line.strip() for line in source[end : item.line - 1]):
+            page.items.append(item)
+        else:
+            page = None
+            if item.kind in ("function", "variable", "define") and PUBLIC.match(item.name):
+                if not (item.kind == "define" and item.name.endswith("_H")):
+                    complaints.append(f"{item.file}:{item.line}: {item.name} has no /** comment */")
+        end = item.last
+    return [page for page in pages if page.names()], complaints
+
+
+# ---- writing: text -------------------------------------------------------------------------------------------------
+
+
+def code(text):
+    text = text.replace("\\", "\\(rs").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
+    return text.replace("^", "\\(ha").replace("~", "\\(ti")
+
+
+def prose(text):
+    text = re.sub(r"(^|[\s(])-(?=\w)", r"\1\\-", text.replace("\\", "\\(rs"))
+    text = text.replace("^", "\\(ha").replace("~", "\\(ti").replace("`", "\\(ga")
+    text = re.sub(rf"(?<!\S)(?=\W*{NAME.pattern})", r"\\%", text)  # such a word is not hyphenated
+    return NAME.sub(r"\\fB\g<0>\\fP", text)
+
+
+def guarded(line):
+    return "\\&" + line if line[:1] in (".", "'") else line
+
+
+def inline(node):
+    """The text of a paragraph up to its next block, with marks for code."""
+    text = node.text or ""
+    for child in node:
+        inner = inline(child)
+        text += f"\0{inner}\0" if child.tag in ("computeroutput", "emphasis", "bold") else inner
+        text += child.tail or ""
+    return text
+
+
+def flow(text):
+    """Filled text; a sentence begins a line."""
+    text = " ".join(text.split())
+    parts = text.split("\0")
+    for i, part in enumerate(parts):
+        parts[i] = prose(part) if i % 2 == 0 else f"\\fB{code(part)}\\fP" if NAME.match(part) else f"\\fI{code(part)}\\fP"
+    sentences = re.split(r"(?<=[.?!]) (?=[A-Z{\\])", "".join(parts))
+    return [guarded(line) for sentence in sentences for line in textwrap.wrap(sentence, 78, **WHOLE_WORDS)]
+
+
+def literal(text):
+    lines = textwrap.dedent(text).strip("\n").splitlines()
+    columns = [re.match(r"( *)(\S.*?) {2,}(\S.*)$", line) for line in lines]
+    if len(lines) > 1 and all(columns):
+        return terms(columns)
+    return [".PP", ".in +4n", ".EX", *[guarded(code(line)) for line in lines], ".EE", ".in", ".PP"]
+
+
+def terms(columns):
+    """Lines of two columns: what is written, and what it does."""
+    out = []
+    for match in columns:
+        rows = [".TP", f"\\fB{code(match[2])}\\fP", *flow(match[3])]
+        depth = len(match[1]) // 2
+        out += [*[".RS"] * depth, *rows, *[".RE"] * depth]
+    return [*out, ".PP"]
+
+
+def blocks(nodes):
+    """The lines of a description."""
+    out = []
+    for node in nodes:
+        if node.tag != "para":
+            out += [".PP", *flow(inline(node))]
+            continue
+        text = node.text or ""
+        out.append(".PP")
+        for child in node:
+            if child.tag in BLOCKS:
+                out += flow(text) + special(child)
+                text = ""
+            else:
+                inner = inline(child)
+                text += f"\0{inner}\0" if child.tag in ("computeroutput", "emphasis", "bold") else inner
+            text += child.tail or ""
+        out += flow(text)
+    return tidy(out)
+
+
+def special(node):
+    if node.tag == "verbatim":
+        return literal(node.text or "")
+    if node.tag == "programlisting":
+        for blank in node.iter("sp"):
+            blank.text = " "
+        return literal("\n".join(inline(line) for line in node.iter("codeline")))
+    out = []
+    for number, entry in enumerate(node.findall("listitem"), 1):
+        mark = "\\(bu 2" if node.tag == "itemizedlist" else f"{number}. 4"
+        out += [f".IP {mark}", *[line for line in blocks(list(entry)) if line != ".PP"]]
+    return [*out, ".PP"]
+
+
+def tidy(lines):
+    """Without paragraphs that are empty."""
+    out = []
+    for line in lines:
+        if line == ".PP" and (not out or out[-1] == ".PP" or out[-1].startswith((".SH", ".SS"))):
+            continue
+        out.append(line)
+    while out and out[-1] == ".PP":
+        out.pop()
+    return out
+
+
+def plain(nodes):
+    return " ".join("".join(inline(node) for node in nodes).replace("\0", "").split())
+
+
+def summary(page):
+    """The first sentence, as the line of NAME has it."""
+    first = next((node for node in page.comment if node.tag == "para"), None)
+    text = first.text or "" if first is not None else ""
+    for child in first if first is not None else ():
+        if child.tag in BLOCKS:
+            break
+        text += inline(child) + (child.tail or "")
+    text = " ".join(text.replace("\0", "").split())
+    text = re.split(r"(?<!e\.g)(?<!i\.e)\.(?: |$)|:(?: (?![a-z])|$)|; ", text, maxsplit=1)[0].rstrip(".:")
+    text = text if len(text) <= 100 else text.split(": ", 1)[0]
+    word = text.split(" ", 1)[0]
+    return text[0].lower() + text[1:] if word == "A" or word[1:].islower() else text
+
+
+# ---- writing: declarations -----------------------------------------------------------------------------------------
+
+
+def declaration(item, source):
+    if item.kind == "function":
+        return prototype(item.node)
+    raw = source[item.line - 1 : item.last]
+    if item.kind == "define":
+        params = [param.findtext("defname") for param in item.node.findall("param")]
+        if params and params != [None] or raw[0].endswith("\\") or re.search(r"_\b", raw[0].split(item.name, 1)[1]):
+            arguments = f"({', '.join(params)})" if params else ""
+            return [f"{item.name}{arguments}"]
+        return narrow([re.sub(r"\s*__attribute__.*", "", raw[0])])
+    while not re.search(r"[;}]\s*\w*;?\s*(/\*.*)?$", raw[-1]) and item.last < len(source):
+        item.last += 1
+        raw = source[item.line - 1 : item.last]
+    return narrow(raw)
+
+
+def prototype(node):
+    head = re.sub(r"\* +", "*", node.findtext("definition"))
+    arguments = node.findtext("argsstring").replace(",...", ", ...")
+    line = f"{head}{arguments};"
+    if len(line) <= COLUMNS:
+        return [line]
+    parts = re.split(r"(?<=,) (?![^()]*\)[^;]*\()", line[len(head) :])
+    indent = " " * (len(head) + 1 if len(head) + max(map(len, parts)) < COLUMNS else 8)
+    out = [head]
+    for part in parts:
+        if len(out[-1]) + len(part) + 1 > COLUMNS and out[-1] != head:
+            out.append(indent + part)
+        else:
+            out[-1] += part if out[-1] == head else " " + part
+    return out
+
+
+def narrow(raw):
+    """A definition as the header has it; where a comment makes a line too wide, it goes in front of the line."""
+    joined = []
+    for line in raw:
+        if joined and "/*" in joined[-1] and "*/" not in joined[-1].rsplit("/*", 1)[1]:
+            joined[-1] += " " + re.sub(r"^\s*\*?(?!/)\s*", "", line)
+        else:
+            joined.append(line.rstrip())
+    out = []
+    for line in joined:
+        match = re.match(r"(\s*)(.*?)\s*/\*\s*(.*?)\s*\*/$", line)
+        if len(line) <= COLUMNS or not match:
+            deeper = " " * (len(line) - len(line.lstrip()) + 4)
+            out += textwrap.wrap(line, COLUMNS, subsequent_indent=deeper, **WHOLE_WORDS) or [""]
+            continue
+        wrapped = textwrap.wrap(match[3], COLUMNS - len(match[1]) - 3)
+        lead = ["/* ", *["   "] * (len(wrapped) - 1)]
+        comment = [match[1] + before + text for before, text in zip(lead, wrapped)]
+        comment[-1] += " */"
+        out += comment + ([match[1] + match[2]] if match[2] else [])
+    return out
+
+
+# ---- writing: pages ------------------------------------------------------------------------------------------------
+
+
+def related(page, texts, known):
+    """The pages that this one's words lead to. The types `strand` and the like are words of English too."""
+    mentioned = {}
+    for name in [name for text in texts for name in NAME.findall(text)]:
+        if name in known and known[name] is not page:
+            mentioned.setdefault(known[name].names()[0], name)
+    return sorted(mentioned.values(), key=lambda name: (name.lower(), name))
+
+
+def write_page(page, known, folder, version, date):
+    names = page.names()
+    source = pathlib.Path(page.file).read_text(encoding="utf-8").splitlines()
+    shown = [item for item in page.items if PUBLIC.match(item.name) or item.constants]
+    written = [declaration(item, source) for item in shown]
+    blocking = any("STRAND_BLOCKS" in line for lines in written for line in lines if shown[0].kind == "function")
+
+    out = [
+        f'.\\" Made from {page.file} by tools/make-man.py.',
+        f'.TH {names[0]} 3 {date} "libstrand {version}" "libstrand"',
+        ".SH NAME",
+        f"{', '.join(names)} \\- {code(summary(page))}",
+        ".SH LIBRARY",
+        "Structured concurrency for C (libstrand, \\-lstrand)",
+        ".SH SYNOPSIS",
+        ".nf",
+        f"\\fB#include <{page.file.removeprefix('include/')}>\\fP",
+        ".PP",
+    ]
+    for item, lines, following in zip(shown, written, [*shown[1:], None]):
+        out += [f"\\fB{guarded(code(line))}\\fP" if line else "" for line in lines]
+        if len(lines) > 1 and following:
+            out.append(".PP")
+    out = [line if line else ".sp" for line in out]
+    out += [".fi", ".SH DESCRIPTION", *blocks(page.comment)]
+    if blocking:
+        out += [".PP", "It may suspend the caller, and is a cancellation point:", "when interrupted, it throws and does nothing."]
+    others = related(page, [plain(page.comment), *[line for lines in written for line in lines]], known)
+    out += [".SH SEE ALSO"]
+    out += [f".BR {name} (3)," for name in others if name not in ("STRAND_BLOCKS", "STRAND_NORETURN")]
+    out += [".BR strand (7)"]
+    (folder / f"{names[0]}.3").write_text("\n".join(out) + "\n", encoding="utf-8")
+    for name in names[1:]:
+        (folder / f"{name}.3").write_text(f".so man3/{names[0]}.3\n", encoding="utf-8")
+
+
+def listing(pages):
+    """All pages by header, for the overview: the core's first."""
+    out, file = [], None
+    for page in sorted(pages, key=lambda page: (page.file.count("/"), page.file)):
+        if page.file != file:
+            file = page.file
+            out.append(f".SS <{file.removeprefix('include/')}>")
+        names = page.names()
+        tag = ", ".join(f"\\fB{name}\\fP(3)" for name in names[:1]) + "".join(f", \\fB{name}\\fP" for name in names[1:])
+        out += [".TP", tag, *flow(summary(page))]
+    return out
+
+
+def main():
+    arguments = sys.argv[1:]
+    strict = "--strict" in arguments
+    xml, overview, out, version, date = [argument for argument in arguments if argument != "--strict"]
+    pages, complaints = read_pages(read_items(pathlib.Path(xml)))
+    for complaint in complaints:
+        print(f"man: {complaint}", file=sys.stderr)
+    if not pages:
+        sys.exit("man: doxygen has found no comments")
+
+    known = {name: page for page in pages for name in page.names()}
+    man3, man7 = pathlib.Path(out, "man3"), pathlib.Path(out, "man7")
+    man3.mkdir(parents=True, exist_ok=True)
+    man7.mkdir(parents=True, exist_ok=True)
+    for page in pages:
+        write_page(page, known, man3, version, date)
+    text = pathlib.Path(overview).read_text(encoding="utf-8")
+    text = text.replace('.\\" @PAGES@', "\n".join(listing(pages))).replace("@VERSION@", version).replace("@DATE@", date)
+    (man7 / "strand.7").write_text(text, encoding="utf-8")
+    sys.exit(1 if strict and complaints else 0)
+
+
+main()
