@@ -33,6 +33,15 @@ SEEDS ?=
 SCALE ?=
 BENCH ?=
 
+# Where make install puts things; DESTDIR is put in front of all of it, for packages.
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+MANDIR ?= $(PREFIX)/share/man
+DOCDIR ?= $(PREFIX)/share/doc/strand
+DESTDIR ?=
+MAN ?= yes
+
 # ---- the first part: what a person calls ----------------------------------------------------------------------------
 
 # Every switch and every throw looks alike to valgrind, and each test takes a second.
@@ -40,11 +49,12 @@ valgrind-part := try cleanup exception scope spawn stacks wait
 
 setup-mode := $(if $(filter tsan,$(MODE)),tsan)
 setup = @tools/setup.sh build $(setup-mode) $(1) >&2
-parallel := $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
+parallel = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 again = +@$(MAKE) --no-print-directory $(parallel)
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo test test-matrix check models bench valgrind setup format clean FORCE
+.PHONY: help all lib demo test test-install test-matrix check models bench valgrind man install uninstall setup format \
+	clean FORCE
 
 help:
 	@echo "make             build/libstrand.a, build/libstrand.so and the examples"
@@ -53,6 +63,10 @@ help:
 	@echo "make check       warnings as errors, format, layers, exports and the other rules of the house"
 	@echo "make models      check the protocols' models by spin"
 	@echo "make bench       measure; with -s nothing but the results is on standard output"
+	@echo "make install     install the library, its headers and its manual below PREFIX"
+	@echo "make uninstall   remove what was installed, with the same variables"
+	@echo "make man         make the manual, in build/man"
+	@echo "make test-install   install into an empty folder, and build programs outside with that; make test does it too"
 	@echo "make test-matrix the tests in all modes, schedulers and numbers of threads (an hour)"
 	@echo "make valgrind    a part of the specification's tests under valgrind; with TESTS any of them"
 	@echo "make setup       install the packages of all targets; the targets do it for themselves too"
@@ -69,6 +83,9 @@ help:
 	@echo "SCALE=100        per cent of the usual repetitions of the tests"
 	@echo "TESTS=\"scope\"    only the tests in files of these names"
 	@echo "BENCH=\"fib30\"    only these rows"
+	@echo "PREFIX=$(PREFIX)  where to install to; also LIBDIR, INCLUDEDIR, MANDIR, DOCDIR"
+	@echo "DESTDIR=folder   install below this folder, for a package"
+	@echo "MAN=no           install without the manual"
 	@echo "JOBS=$(JOBS)           how many compilers or tests run at a time"
 	@echo "V=1              print the commands"
 
@@ -82,7 +99,11 @@ demo:
 	$(OUT)/examples/crawl .
 
 test:
-	$(call setup,test)
+	$(call setup,test $(if $(sanitize),,man))
+	$(again) do-$@
+
+test-install:
+	$(call setup,test man)
 	$(again) do-$@
 
 check:
@@ -107,6 +128,21 @@ valgrind:
 	@tools/setup.sh build valgrind >&2
 	$(again) MODE=debug RUNNER=plain VALGRIND=1 OUT=build/valgrind TESTS="$(or $(TESTS),$(valgrind-part))" do-$@
 
+man:
+	@tools/setup.sh man >&2
+	$(again) do-$@
+
+# The manual's tools are needed only where it has not been made yet.
+install:
+	$(if $(sanitize),$(error a library for $(MODE) is not for installing))
+	$(call setup)
+	+@[ "$(MAN)" = no ] || $(MAKE) -q do-man >/dev/null 2>&1 || tools/setup.sh man >&2 || \
+		{ echo "install: MAN=no installs without the manual, which these packages are for" >&2; exit 1; }
+	$(again) do-$@
+
+uninstall:
+	$(again) do-$@
+
 setup:
 	@tools/setup.sh all
 
@@ -123,6 +159,9 @@ ifeq ($(V),)
 .SILENT:
 endif
 say = $(if $(QUIET),,printf '  %-6s %s\n' $(1) $(2))
+
+version := $(shell awk '/define STRAND_VERSION_/ { printf "%s%s", dot, $$3; dot = "." }' include/strand.h)
+soname := libstrand.so.$(firstword $(subst ., ,$(version)))
 
 layers := base arch sched strand sync io actor sim debug
 lib-sources := $(sort $(foreach l,$(layers),$(wildcard src/$(l)/*.c src/$(l)/*.S)))
@@ -165,7 +204,8 @@ unsanitized := $(if $(filter tsan,$(MODE)),$(patsubst %,$(OUT)/obj/src/%/%,sim s
 lib-sanitize = $(if $(filter $(unsanitized),$@),,$(sanitize))
 
 # All objects are made anew when this file or the command line's flags have changed.
-made-by = $(CC) $(CXX) $(lib-flags) $(sanitize) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) $(shell cksum <Makefile)
+flags-asked = $(strip flags: $(CC) $(CXX) $(lib-flags) $(sanitize) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) Makefile:)
+made-by = $(flags-asked) $(shell cksum <Makefile)
 $(OUT)/flags: FORCE
 	mkdir -p $(@D)
 	echo '$(made-by)' | cmp -s - $@ || echo '$(made-by)' >$@
@@ -205,9 +245,35 @@ $(OUT)/libstrand-internal.a: $(OUT)/obj/merged.o
 
 $(OUT)/libstrand.so: $(OUT)/obj/libstrand.o tools/exports.map
 	$(call say,LINK,$@)
-	$(CC) -shared -Wl,-soname,libstrand.so.0 -Wl,--version-script=tools/exports.map $(link-flags) \
+	$(CC) -shared -Wl,-soname,$(soname) -Wl,--version-script=tools/exports.map $(link-flags) \
 		$(if $(sanitize),,-Wl,-z,defs) $(LDFLAGS) $< -o $@
-	ln -sf libstrand.so $(OUT)/libstrand.so.0
+	ln -sf libstrand.so $(OUT)/$(soname)
+
+# ---- the manual, and installing -----------------------------------------------------------------------------------------
+
+.PHONY: do-man do-install do-install-as-built do-uninstall
+do-man: $(OUT)/man/man7/strand.7
+$(OUT)/man/man7/strand.7: $(headers) docs/man/strand.7 tools/man.sh tools/make-man.py tools/package/Doxyfile
+	$(call say,MAN,$(OUT)/man)
+	tools/man.sh $(OUT)/man $(version)
+
+# What was built with other flags is installed as it is: make install, perhaps as another user, need not be given them.
+built := $(and $(wildcard $(OUT)/libstrand.a),$(wildcard $(OUT)/libstrand.so))
+as-built = $(and $(built),$(if $(findstring $(flags-asked),$(file <$(OUT)/flags)),,yes))
+do-install-as-built:
+	changed=$$(find src include tools/exports.map tools/public.h tools/embed.sh -type f -newer $(OUT)/libstrand.so) && \
+	if [ -n "$$changed" ]; then \
+		echo "install: $(OUT) was built with other flags, and since then has changed:" $$changed >&2; \
+		echo "install: make it first, with the flags that are wanted" >&2; \
+		exit 1; \
+	fi
+
+install-variables := PREFIX LIBDIR INCLUDEDIR MANDIR DOCDIR DESTDIR MAN
+$(foreach v,$(install-variables),$(eval do-install do-uninstall: export $(v) := $($(v))))
+do-install: $(if $(as-built),do-install-as-built,do-lib) $(if $(filter no,$(MAN)),,do-man)
+	tools/install.sh install $(OUT) $(version) $(headers)
+do-uninstall:
+	tools/install.sh uninstall
 
 # ---- programs: tests, helper programs, examples, benchmarks -----------------------------------------------------------
 
@@ -274,21 +340,26 @@ $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
 $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 	$(call link,$(CC))
 
-.PHONY: do-lib do-all do-demo do-bench do-test do-valgrind do-objects
+.PHONY: do-lib do-all do-demo do-bench do-test do-test-install do-valgrind do-objects
 .SECONDARY:
 do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so
 do-all: do-lib $(examples)
 do-demo: $(OUT)/examples/crawl
 do-bench: $(benches)
 
-do-test: do-lib $(unit) $(spec) $(stress) $(planted) $(programs)
+do-test: do-lib $(if $(sanitize)$(TESTS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs)
 	status=0; \
 	MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
 		tools/run-tests.sh $(unit) $(stress) $(spec) || status=1; \
 	$(if $(planted),tools/check-planted.sh $(planted) || status=1;) \
 	$(if $(sanitize)$(TESTS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c) || status=1;) \
 	$(if $(sanitize)$(TESTS),,tools/check-link.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS),,$(check-install) || status=1;) \
 	exit $$status
+
+check-install = MODE=$(MODE) tools/check-install.sh $(OUT)
+do-test-install: do-lib do-man
+	$(check-install)
 
 do-valgrind: $(spec) $(programs)
 	JOBS=$(JOBS) tools/run-valgrind.sh $(spec)

@@ -1,0 +1,214 @@
+#!/bin/sh
+# usage: tools/check-install.sh FOLDER
+#
+# Installs what was built in FOLDER into empty roots, by make install and DESTDIR, and is a user of that: the programs of
+# tests/outside are built by pkg-config and by CMake (where there is one), static and shared, and run; the example of
+# strand(7) is built as that page says; every header compiles; everything exported has a page, and the pages have no
+# faults that the manual's readers know of. Removing leaves a root as it was before. MODE, CC and CXX say how FOLDER was
+# built.
+set -u
+export LC_ALL=C
+unset MAKEFLAGS MFLAGS MAKELEVEL GNUMAKEFLAGS PREFIX LIBDIR INCLUDEDIR MANDIR DOCDIR DESTDIR MAN
+unset PKG_CONFIG_PATH CMAKE_PREFIX_PATH LD_LIBRARY_PATH STRAND_SEED
+
+folder=$1
+CC=${CC:-gcc} CXX=${CXX:-g++}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+status=0
+
+complain()
+{
+    echo "install: $*"
+    status=1
+}
+
+# try WHAT COMMAND...: complains of a command that fails, with what it has said
+try()
+{
+    what=$1
+    shift
+    "$@" >"$work/said" 2>&1 && return
+    complain "$what: $(cat "$work/said")"
+    return 1
+}
+
+# made TARGET VARIABLE...
+made()
+{
+    make --no-print-directory "MODE=${MODE:-release}" "OUT=$folder" "CC=$CC" "CXX=$CXX" "$@"
+}
+
+# everything in a folder, with kinds, rights, sizes and targets of links
+snapshot()
+{
+    (cd "$1" && find . -printf '%p %y %m %l ' \( -type f -printf '%s\n' -o -printf '\n' \) | sort)
+}
+
+# ---- two roots: one with a space in its name and with things of others in it, one of a package ---------------------------
+
+root="$work/a root" packaged=$work/packaged
+mkdir -p "$root/usr/local/include/strand" "$root/usr/local/lib/pkgconfig" "$root/usr/local/share/man/man3"
+echo of somebody else >"$root/usr/local/include/strand/other.h"
+snapshot "$root" >"$work/before"
+built=$(cksum "$folder/libstrand.a" "$folder/libstrand.so" "$folder/flags")
+
+try "make install" made install "DESTDIR=$root" || exit 1
+snapshot "$root" >"$work/first"
+try "make -j2 install, once more" made -j2 install "DESTDIR=$root" CFLAGS=-DANOTHER
+snapshot "$root" | cmp -s - "$work/first" || complain "installing twice is not the same as once"
+try "make install PREFIX=/usr" made install "DESTDIR=$packaged" PREFIX=/usr LIBDIR=/usr/lib/multi \
+    INCLUDEDIR=/usr/include/multi || exit 1
+[ "$built" = "$(cksum "$folder/libstrand.a" "$folder/libstrand.so" "$folder/flags")" ] ||
+    complain "make install has built the library anew"
+
+# a place that cannot be written to
+echo >"$work/file"
+if made install "DESTDIR=$work/file" >"$work/said" 2>&1; then
+    complain "make install into $work/file has not failed"
+elif ! grep -q "^install: .*$work/file" "$work/said"; then
+    complain "make install into $work/file does not say why it fails: $(cat "$work/said")"
+fi
+
+# ---- headers ------------------------------------------------------------------------------------------------------------
+
+# flags_of ROOT LIBDIR OPTION...: of the package, as words for eval. A root with a space in its name is taken for a place
+# that the package was moved to, because pkgconf puts such a sysroot twice in front.
+flags_of()
+{
+    installed=$1 libdir=$2
+    shift 2
+    case $installed in
+    *\ *) PKG_CONFIG_LIBDIR=$installed$libdir/pkgconfig pkg-config --define-prefix "$@" strand ;;
+    *) PKG_CONFIG_SYSROOT_DIR=$installed PKG_CONFIG_LIBDIR=$installed$libdir/pkgconfig pkg-config "$@" strand ;;
+    esac
+}
+
+cflags=$(flags_of "$root" /usr/local/lib --cflags) || complain "pkg-config does not find strand"
+for header in $(cd include && find . -name '*.h'); do
+    echo "#include <${header#./}>" >"$work/header.c"
+    eval "try '${header#./}' $CC -std=c11 -Wall -Wextra -Wpedantic -Werror $cflags -fsyntax-only \"\$work/header.c\""
+done
+more=$(cd "$root/usr/local/include" && find . -type f | sort)
+[ "$more" = "$( (cd include && find . -type f && echo ./strand/other.h) | sort)" ] ||
+    complain "other headers are installed than those of include/:" "$more"
+
+# ---- programs by pkg-config ---------------------------------------------------------------------------------------------
+
+expected=$work/expected
+printf '%s\n' 'version as in the headers' 'joined 42' 'offloaded 8' 'caught: on purpose, cleaned 1' \
+    'cancelled: enough, cleaned 11' 'spawned 3' >"$expected.c"
+(cat "$expected.c" && echo 'caught: of C++, cleaned 111') >"$expected.cc"
+
+# runs PROGRAM LANGUAGE KIND LIBDIR: its output is what it should be, and it needs the shared library or does not
+runs()
+{
+    LD_LIBRARY_PATH=$4 timeout 60 "$1" >"$work/out" 2>"$work/err" ||
+        complain "$1 has failed with exit status $?: $(cat "$work/err")"
+    diff "$expected.$2" "$work/out" >"$work/said" || complain "$1 prints something else: $(cat "$work/said")"
+    needed=$(readelf -dW "$1" | grep -c 'NEEDED.*libstrand\.so')
+    case $3$needed in
+    shared1 | static0) ;;
+    *) complain "$1 is not linked as $3" ;;
+    esac
+}
+
+# outside ROOT LIBDIR: both programs, static and shared
+outside()
+{
+    cflags=$(flags_of "$1" "$2" --cflags)
+    shared=$(flags_of "$1" "$2" --libs)
+    static="-Wl,-Bstatic $(flags_of "$1" "$2" --libs) -Wl,-Bdynamic $(flags_of "$1" "$2" --static --libs-only-other)"
+    for language in c cc; do
+        case $language in
+        c) compiler="$CC -std=gnu11" ;;
+        cc) compiler="$CXX -std=c++17" ;;
+        esac
+        for kind in shared static; do
+            program=$work/$language-$kind
+            case $kind in
+            shared) libs=$shared ;;
+            static) libs=$static ;;
+            esac
+            eval "try 'outside.$language, $kind' $compiler -O2 -Wall -Wextra -Werror $cflags \
+                tests/outside/outside.$language -o \"\$program\" $libs" && runs "$program" "$language" "$kind" "$1$2"
+        done
+    done
+}
+outside "$root" /usr/local/lib
+outside "$packaged" /usr/lib/multi
+
+# moved as a whole
+mkdir "$work/moved"
+cp -R "$root/usr/local" "$work/moved/there"
+moved=$(PKG_CONFIG_LIBDIR=$work/moved/there/lib/pkgconfig pkg-config --define-prefix --variable=libdir strand)
+[ "$moved" = "$work/moved/there/lib" ] || complain "pkg-config --define-prefix says $moved, not $work/moved/there/lib"
+version=$(PKG_CONFIG_LIBDIR=$work/moved/there/lib/pkgconfig pkg-config --modversion strand)
+[ -e "$work/moved/there/lib/libstrand.so.$version" ] || complain "pkg-config takes it for version $version"
+
+# ---- programs by CMake --------------------------------------------------------------------------------------------------
+
+by_cmake()
+{
+    cp -R tests/outside "$work/cmake"
+    try "cmake" cmake -S "$work/cmake" -B "$work/cmake/build" "-DCMAKE_PREFIX_PATH=$1" -DCMAKE_BUILD_TYPE=Release \
+        "-DCMAKE_C_COMPILER=$CC" "-DCMAKE_CXX_COMPILER=$CXX" || return
+    try "cmake --build" cmake --build "$work/cmake/build" || return
+    runs "$work/cmake/build/c-strand" c shared /nowhere
+    runs "$work/cmake/build/cxx-strand" cc shared /nowhere
+    runs "$work/cmake/build/c-static" c static /nowhere
+    runs "$work/cmake/build/cxx-static" cc static /nowhere
+}
+cmake=''
+if command -v cmake >/dev/null; then
+    by_cmake "$work/moved/there"
+else
+    cmake=', but there is no CMake here'
+fi
+
+# ---- the manual ---------------------------------------------------------------------------------------------------------
+
+man=$packaged/usr/share/man
+for name in $(nm -D --defined-only "$packaged/usr/lib/multi/libstrand.so" | awk '$3 !~ /_$/ { print $3 }'); do
+    page=$man/man3/$name.3
+    [ -f "$page" ] || { complain "$name has no manual page" && continue; }
+    page=$man/$(sed -n '1s/^\.so //p' "$page")
+    [ "$page" = "$man/" ] || grep -q "^$name, \|, ${name}[, ]" "$page" || complain "$page does not name $name"
+done
+try "the comments" env STRICT=1 tools/man.sh "$work/man" "$version"
+
+pages=$(grep -L '^\.so ' "$man"/man3/* "$man"/man7/*)
+# shellcheck disable=SC2086
+! grep -l '@[A-Z]*@' $pages >"$work/said" || complain "not filled in: $(cat "$work/said")"
+if command -v groff >/dev/null; then
+    # shellcheck disable=SC2086
+    groff -man -ww -z -Tutf8 $pages >"$work/said" 2>&1
+    [ ! -s "$work/said" ] || complain "groff on the manual: $(cat "$work/said")"
+fi
+if command -v mandoc >/dev/null; then
+    # shellcheck disable=SC2086
+    try "mandoc on the manual" mandoc -T lint -W warning $pages
+fi
+
+# The example of the overview, built by the line of its synopsis.
+awk '/^\.SH/ { there = /EXAMPLES/ } /^\.EE/ { text = 0 } there && text { print } /^\.EX/ { text = 1 }' \
+    "$man/man7/strand.7" | sed 's/\\e/\\/g; s/\\-/-/g' >"$work/program.c"
+line=$(sed -n '/^\.SH SYNOPSIS/,/^\.SH D/s/^\\fB\(cc .*\)\\fP$/\1/p' "$man/man7/strand.7" | sed 's/\\-/-/g')
+export PKG_CONFIG_SYSROOT_DIR="$packaged" PKG_CONFIG_LIBDIR="$packaged/usr/lib/multi/pkgconfig"
+if try "strand(7): $line" sh -c "cd '$work' && cc() { $CC \"\$@\"; } && ${line:-false}"; then
+    said=$(LD_LIBRARY_PATH=$packaged/usr/lib/multi timeout 60 "$work/program" 2>&1 | tr '\n' ' ')
+    [ "$said" = "1 4 9 " ] || complain "the example of strand(7) prints $said"
+fi
+
+# ---- removing -----------------------------------------------------------------------------------------------------------
+
+try "make uninstall" made uninstall "DESTDIR=$root"
+snapshot "$root" | diff "$work/before" - >"$work/said" || complain "make uninstall leaves a difference: $(cat "$work/said")"
+echo of the user >"$packaged/usr/include/multi/strand/user.h"
+try "make uninstall PREFIX=/usr" made uninstall "DESTDIR=$packaged" PREFIX=/usr
+left=$(cd "$packaged" && find . -not -type d)
+[ "$left" = ./usr/include/multi/strand/user.h ] || complain "make uninstall does not leave the user's file alone:" "$left"
+! made uninstall "DESTDIR=$packaged" PREFIX=/usr >/dev/null 2>&1 || complain "it is uninstalled twice"
+
+[ $status -ne 0 ] || echo "install: programs outside, the manual, removing: ok$cmake"
+exit $status
