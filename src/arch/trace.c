@@ -13,8 +13,10 @@
 
 #include <dlfcn.h>
 #include <libunwind.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unwind.h>
 
 /* Frames of one fast trace at most, those left out included: they are gathered on the caller's stack. A cold trace
@@ -277,10 +279,20 @@ static void warm_up(const struct arch_tracer *tracer)
     (void)tracer->remote.init(&cursor, tracer->remote.space, &remains);
 }
 
+/* A program without a loader gets libraries too, but their thread-locals are not there in threads made later. */
+static bool has_loader(void)
+{
+    const ElfW(Phdr) *header = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+    for (unsigned long left = header ? getauxval(AT_PHNUM) : 0; left > 0; left--, header++)
+        if (header->p_type == PT_INTERP)
+            return true;
+    return false;
+}
+
 /* All that is bound is bound now: a lazy binding would take much of a small stack. */
 void arch_trace_start(void)
 {
-    void *local = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+    void *local = has_loader() ? dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL) : NULL;
     void *remote = local ? dlopen("libunwind-x86_64.so.8", RTLD_NOW | RTLD_LOCAL) : NULL;
     struct arch_tracer *tracer = remote ? calloc(1, sizeof *tracer) : NULL;
     if (!tracer || !bind_all(tracer, local, remote)) {
