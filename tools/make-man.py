@@ -142,7 +142,7 @@ def flow(text):
     parts = text.split("\0")
     for i, part in enumerate(parts):
         parts[i] = prose(part) if i % 2 == 0 else f"\\fB{code(part)}\\fP" if NAME.match(part) else f"\\fI{code(part)}\\fP"
-    sentences = re.split(r"(?<=[.?!]) (?=[A-Z{\\])", "".join(parts))
+    sentences = re.split(r"(?<=[.?!])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z{\\])", "".join(parts))
     return [guarded(line) for sentence in sentences for line in textwrap.wrap(sentence, 78, **WHOLE_WORDS)]
 
 
@@ -203,8 +203,10 @@ def tidy(lines):
     """Without paragraphs that are empty."""
     out = []
     for line in lines:
-        if line == ".PP" and (not out or out[-1] == ".PP" or out[-1].startswith((".SH", ".SS"))):
+        if line == ".PP" and (not out or out[-1] == ".PP"):
             continue
+        if line.startswith((".IP", ".TP")) and out and out[-1] == ".PP":
+            out.pop()
         out.append(line)
     while out and out[-1] == ".PP":
         out.pop()
@@ -251,7 +253,7 @@ def declaration(item, source):
 
 def prototype(node):
     head = re.sub(r"\* +", "*", node.findtext("definition"))
-    arguments = node.findtext("argsstring").replace(",...", ", ...")
+    arguments = re.sub(r"(\w)\(\*", r"\1 (*", node.findtext("argsstring").replace(",...", ", ..."))
     line = f"{head}{arguments};"
     if len(line) <= COLUMNS:
         return [line]
