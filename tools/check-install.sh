@@ -1,11 +1,11 @@
 #!/bin/sh
 # usage: tools/check-install.sh FOLDER
 #
-# Installs what was built in FOLDER into empty roots, by make install and DESTDIR, and is a user of that: the programs of
-# tests/outside are built by pkg-config and by CMake (where there is one), shared, static and wholly static, and run;
+# Installs what was built in FOLDER into empty roots, by make install and DESTDIR, and is a user of that: the programs
+# of tests/outside are built by pkg-config and by CMake (where there is one), shared, static and wholly static, and run;
 # the example of strand(7) is built as that page says; every header compiles; everything exported has a page, and groff
-# and mandoc (where they are) find no fault with the pages. Removing leaves a root as it was before. MODE, CC and CXX say
-# how FOLDER was built.
+# and mandoc (where they are) find no fault with the pages. Removing leaves a root as it was before. MODE, CC and CXX
+# say how FOLDER was built.
 set -u
 export LC_ALL=C
 unset MAKEFLAGS MFLAGS MAKELEVEL GNUMAKEFLAGS PREFIX LIBDIR INCLUDEDIR MANDIR DOCDIR DESTDIR MAN
@@ -45,7 +45,7 @@ snapshot()
     (cd "$1" && find . -printf '%p %y %m %l ' \( -type f -printf '%s\n' -o -printf '\n' \) | sort)
 }
 
-# ---- two roots: one with a space in its name and with things of others in it, one of a package ---------------------------
+# ---- two roots: one with a space in its name and with things of others in it, one of a package -----------------------
 
 root="$work/a root" packaged=$work/packaged
 mkdir -p "$root/usr/local/include/strand" "$root/usr/local/lib/pkgconfig" "$root/usr/local/share/man/man3"
@@ -70,10 +70,10 @@ elif ! grep -q "^install: .*$work/file" "$work/said"; then
     complain "make install into $work/file does not say why it fails: $(cat "$work/said")"
 fi
 
-# ---- headers ------------------------------------------------------------------------------------------------------------
+# ---- headers ---------------------------------------------------------------------------------------------------------
 
-# flags_of ROOT LIBDIR OPTION...: of the package, as words for eval. A root with a space in its name is taken for a place
-# that the package was moved to, because pkgconf puts such a sysroot twice in front.
+# flags_of ROOT LIBDIR OPTION...: of the package, as words for eval. A root with a space in its name is taken for a
+# place that the package was moved to, because pkgconf puts such a sysroot twice in front.
 flags_of()
 {
     installed=$1 libdir=$2
@@ -93,7 +93,7 @@ more=$(cd "$root/usr/local/include" && find . -type f | sort)
 [ "$more" = "$( (cd include && find . -type f && echo ./strand/other.h) | sort)" ] ||
     complain "other headers are installed than those of include/:" "$more"
 
-# ---- programs by pkg-config ---------------------------------------------------------------------------------------------
+# ---- programs by pkg-config ------------------------------------------------------------------------------------------
 
 expected=$work/expected
 printf '%s\n' 'version as in the headers' 'joined 42' 'offloaded 8' 'caught: on purpose, cleaned 1' \
@@ -148,7 +148,7 @@ moved=$(PKG_CONFIG_LIBDIR=$work/moved/there/lib/pkgconfig pkg-config --define-pr
 version=$(PKG_CONFIG_LIBDIR=$work/moved/there/lib/pkgconfig pkg-config --modversion strand)
 [ -e "$work/moved/there/lib/libstrand.so.$version" ] || complain "pkg-config takes it for version $version"
 
-# ---- programs by CMake --------------------------------------------------------------------------------------------------
+# ---- programs by CMake -----------------------------------------------------------------------------------------------
 
 by_cmake()
 {
@@ -168,7 +168,7 @@ else
     cmake=', but there is no CMake here'
 fi
 
-# ---- the manual ---------------------------------------------------------------------------------------------------------
+# ---- the manual ------------------------------------------------------------------------------------------------------
 
 man=$packaged/usr/share/man
 for name in $(nm -D --defined-only "$packaged/usr/lib/multi/libstrand.so" | awk '$3 !~ /_$/ { print $3 }'); do
@@ -202,7 +202,7 @@ if try "strand(7): $line" sh -c "cd '$work' && cc() { $CC \"\$@\"; } && ${line:-
     [ "$said" = "1 4 9 " ] || complain "the example of strand(7) prints $said"
 fi
 
-# ---- removing -----------------------------------------------------------------------------------------------------------
+# ---- removing --------------------------------------------------------------------------------------------------------
 
 try "make uninstall" made uninstall "DESTDIR=$root"
 snapshot "$root" | diff "$work/before" - >"$work/said" || complain "make uninstall leaves a difference: $(cat "$work/said")"

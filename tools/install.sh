@@ -78,7 +78,7 @@ realname=libstrand.so.$version
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# ---- what goes where: files as "MODE SOURCE<tab>PATH", links as "link TARGET<tab>PATH" ---------------------------------
+# ---- what goes where: files as "MODE SOURCE<tab>PATH", links as "link TARGET<tab>PATH" -------------------------------
 
 tab=$(printf '\t')
 plan=$work/plan
@@ -146,7 +146,7 @@ for file in LICENSE NOTICE; do
     put 644 $file "$docdir/$file"
 done
 
-# ---- doing it: the folders, then the list, then the files --------------------------------------------------------------
+# ---- doing it: the folders, then the list, then the files ------------------------------------------------------------
 
 # refuse MESSAGE: before anything was installed; takes the folders away again
 refuse()

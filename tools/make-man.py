@@ -5,8 +5,9 @@ Writes manual pages from doxygen's XML of the public headers: FOLDER/man3 with a
 FOLDER/man7/strand.7, which is OVERVIEW with a list of these pages in the place of the line `.\\" @PAGES@`.
 
 A comment speaks for the item below it and for those that follow without a blank line in between. They share a page,
-which is named after the first of them; the others' pages lead there, and those of enumerators too. Names that end in an underscore
-are for macros only and have none. A function, variable or macro without a comment is told of; with --strict that fails.
+which is named after the first of them; the others' pages lead there, and those of enumerators too. Names that end in an
+underscore are for macros only and have none. A function, variable or macro without a comment is told of; with --strict
+that fails.
 
 It is called by tools/man.sh from the root of the repository, because doxygen names the headers from there.
 """
@@ -141,7 +142,8 @@ def flow(text):
     text = " ".join(text.split())
     parts = text.split("\0")
     for i, part in enumerate(parts):
-        parts[i] = prose(part) if i % 2 == 0 else f"\\fB{code(part)}\\fP" if NAME.match(part) else f"\\fI{code(part)}\\fP"
+        font = "B" if NAME.match(part) else "I"
+        parts[i] = prose(part) if i % 2 == 0 else f"\\f{font}{code(part)}\\fP"
     sentences = re.split(r"(?<=[.?!])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z{\\])", "".join(parts))
     return [guarded(line) for sentence in sentences for line in textwrap.wrap(sentence, 78, **WHOLE_WORDS)]
 
@@ -329,7 +331,8 @@ def write_page(page, known, folder, version, date):
     out = [line if line else ".sp" for line in out]
     out += [".fi", ".SH DESCRIPTION", *blocks(page.comment)]
     if blocking:
-        out += [".PP", "It may suspend the caller, and is a cancellation point:", "when interrupted, it throws and does nothing."]
+        out += [".PP", "It may suspend the caller, and is a cancellation point:"]
+        out.append("when interrupted, it throws and does nothing.")
     others = related(page, [plain(page.comment), *[line for lines in written for line in lines]], known)
     out += [".SH SEE ALSO"]
     out += [f".BR {name} (3)," for name in others if name not in ("STRAND_BLOCKS", "STRAND_NORETURN")]
