@@ -141,7 +141,7 @@ struct arch_poller {
 #define ARCH_POLLER_TIMER (UINT64_MAX - 1)
 struct arch_event {
     uint64_t data;   /* as registered */
-    uint32_t events; /* EPOLLIN, ... */
+    uint32_t events; /* ARCH_IN, ARCH_OUT, ARCH_END */
 };
 int arch_poller_open(struct arch_poller *poller);
 void arch_poller_close(struct arch_poller *poller);
@@ -149,6 +149,68 @@ void arch_poller_close(struct arch_poller *poller);
  * no timer slack where the system has it. Returns how many, 0 after a time-out or a kick. EINTR returns 0. */
 int arch_poller_wait(struct arch_poller *poller, struct arch_event *out, int max, int64_t deadline_ns);
 void arch_poller_kick(struct arch_poller *poller); /* any thread: ends the present or the next wait */
+/* Readiness of a descriptor, both ways, as bits of arch_event.events. An error or a hang-up is readiness both ways. */
+enum { ARCH_IN = 1, ARCH_OUT = 2, ARCH_END = 4 }; /* ARCH_END: the peer sends no more, or there is an error */
+/* Report changes of readiness (edge-triggered), beginning with what holds now. Any thread. Returns 0 or a negated errno
+ * code: -EPERM: its readiness can't be waited for (a regular file); -EEXIST: it is watched already. */
+int arch_poller_add(struct arch_poller *poller, int fd, uint64_t data);
+int arch_poller_remove(struct arch_poller *poller, int fd);
+
+/* ---- fd.c: descriptors. None of these calls waits on a descriptor that does not block --------------------- */
+
+enum arch_fd_kind {
+    ARCH_FD_FREE,    /* its calls don't block */
+    ARCH_FD_SOCKET,  /* may block, but each call can be told not to */
+    ARCH_FD_BLOCKING /* blocks when it is not ready: shared with others, whom a change of that would surprise */
+};
+/* An arch_fd_kind, or a negated errno code. */
+int arch_fd_kind(int fd);
+/* Bytes moved (reading: 0 at the end), or a negated errno code: -EAGAIN: not ready. EINTR is tried again, SIGPIPE never
+ * raised. */
+int64_t arch_fd_read(int fd, enum arch_fd_kind kind, void *buffer, size_t size);
+int64_t arch_fd_write(int fd, enum arch_fd_kind kind, const void *buffer, size_t size);
+/* Readiness at this moment: ARCH_IN, ARCH_OUT, or a negated errno code. */
+int arch_fd_ready(int fd);
+int arch_fd_close(int fd);
+int arch_fd_shutdown(int fd, int how);
+/* Descriptors that don't block and are closed on exec; address as of the system. */
+int arch_fd_accept(int fd, void *address, uint32_t *length);
+int arch_fd_socket(int family); /* a stream */
+int arch_fd_bind(int fd, const void *address, uint32_t length);
+int arch_fd_listen(int fd, int backlog);
+int arch_fd_connect(int fd, const void *address, uint32_t length); /* -EINPROGRESS: under way */
+int arch_fd_error(int fd);                                         /* SO_ERROR, negated */
+int arch_fd_pipe(int fds[2]);
+/* Accepting would block a thread: this changes it for good. */
+int arch_fd_unblock(int fd);
+
+struct arch_address {
+    uint32_t length, family;
+    uint64_t bytes[16]; /* a struct sockaddr_storage */
+};
+/* The addresses of a TCP host ("": all of this machine, or loopback to connect to) and port. look_up: also by name,
+ * which may block the thread for long. Returns how many, up to most, or a negated errno code: -ENOENT: there is no such
+ * host, -EHOSTUNREACH: nobody knows at the moment. */
+int arch_address_tcp(const char *host, int port, bool passive, bool look_up, struct arch_address *out, int most);
+/* -ENAMETOOLONG: the path does not fit. */
+int arch_address_unix(const char *path, struct arch_address *out);
+/* The port that a socket is bound to, or a negated errno code. */
+int arch_fd_port(int fd);
+/* Before a TCP listener is bound: its port can be taken again at once after its end. */
+int arch_fd_reuse(int fd);
+/* A TCP stream sends what it has at once. */
+int arch_fd_no_delay(int fd);
+
+/* Signals that are waited for (signal n: bit n - 1), from now until the end. Handlers of the host program that were
+ * there before are called as well; otherwise the signal does nothing else. Each that comes counts the descriptor up;
+ * what has come stands in the record, a signal that comes again meanwhile once. -EBUSY: somebody has put a handler over
+ * ours. Closing leaves the descriptor to the caller. */
+struct arch_watch;
+bool arch_watch_can(int signal); /* false: it is no signal, or belongs to faults, or can't be had */
+int arch_watch_open(uint64_t signals, struct arch_watch **out);
+int arch_watch_fd(const struct arch_watch *watch);
+int arch_watch_take(struct arch_watch *watch); /* the number of one that has come, and is taken; 0: none */
+void arch_watch_close(struct arch_watch *watch);
 
 /* How many CPUs this thread may use; 3 if that can't be known. */
 int arch_cpus_allowed(void);

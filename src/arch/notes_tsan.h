@@ -11,6 +11,8 @@
 #define ARCH_NOTES_KIND arch_notes_are_tsan_
 #define ARCH_NOTES_SEPARATE 1
 #define ARCH_NOTES_MEMBARRIER 0
+/* Or handlers of signals would never run: see arch_futex_wait. */
+#define ARCH_NOTES_SLEEP_NS (INT64_C(20) * 1000 * 1000)
 /* TSan leaves a program about 1.5 TiB around the shared libraries, wherever chance puts these. */
 #define ARCH_NOTES_HANDLES ((size_t)1 << 36)
 /* clang reports entries and exits also of functions that are not sanitized. */

@@ -145,7 +145,8 @@ static __thread bool in_fault __attribute__((tls_model("initial-exec")));
 /* Whether the instruction runs into the same fault again when the handler returns. */
 static bool fault_repeats(int signal, const siginfo_t *info)
 {
-    return info->si_code > 0 && !(signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
+    return (signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0 &&
+           !(signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
 }
 
 static void set_default(int signal)
@@ -154,8 +155,7 @@ static void set_default(int signal)
     (void)sigaction(signal, &action, NULL);
 }
 
-/* The mask and most flags of the previous handler are in force already: ours was installed with them. */
-static void pass_on(int signal, siginfo_t *info, void *ucontext, const struct sigaction *previous)
+void arch_signal_pass_on(int signal, siginfo_t *info, void *ucontext, const struct sigaction *previous)
 {
     bool repeats = fault_repeats(signal, info);
     if (!(previous->sa_flags & SA_SIGINFO) && previous->sa_handler == SIG_IGN && !repeats)
@@ -185,7 +185,7 @@ static void on_signal(int signal, siginfo_t *info, void *ucontext)
         in_fault = false;
     }
     errno = saved_errno;
-    pass_on(signal, info, ucontext, &faults.previous[signal == SIGBUS]);
+    arch_signal_pass_on(signal, info, ucontext, &faults.previous[signal == SIGBUS]);
 }
 
 static int fault_install(int kind)
@@ -305,21 +305,27 @@ static bool membarrier_register(void)
     return ARCH_NOTES_MEMBARRIER && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-static void before_fork(void)
+void arch_process_lock(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-static void after_fork(void)
+void arch_process_unlock(void)
 {
     pthread_mutex_unlock(&lock);
+}
+
+static void unlock_in_child(void)
+{
+    arch_watches_after_fork();
+    arch_process_unlock();
 }
 
 static int start(void)
 {
     int error = arch_handles ? 0 : range_reserve();
     if (!error)
-        error = -pthread_atfork(before_fork, after_fork, after_fork);
+        error = -pthread_atfork(arch_process_lock, arch_process_unlock, unlock_in_child);
     if (error)
         return error;
     arch_ticks_start();

@@ -12,7 +12,18 @@
 #include "arch.h"
 #include "x86_64.h"
 
+#include <signal.h>
+
 enum arch_guards { ARCH_GUARDS_UNKNOWN, ARCH_GUARDS_PAGES, ARCH_GUARDS_MAPPINGS, ARCH_GUARDS_NONE };
+
+enum { ARCH_SIGNALS = 64 };
+
+/* A signal that strands wait for. */
+struct arch_watched {
+    int users;
+    bool buried; /* somebody has installed a handler over ours and may pass signals on to it */
+    struct sigaction previous;
+};
 
 struct arch_state {
     /* memory.c */
@@ -37,6 +48,10 @@ struct arch_state {
     uint32_t fiber_lock;
     void *fiber_maker; /* in whose name fibers are made */
 
+    /* signal.c */
+    _Atomic(struct arch_watch *) watches;
+    struct arch_watched watched[ARCH_SIGNALS]; /* signal n: n - 1 */
+
     /* process.c */
     _Atomic uint64_t serials;
     _Atomic(bool (*)(void *, void *)) on_fault;
@@ -50,6 +65,14 @@ void arch_unwind_start(void);
 /* Under process.c's lock: take, or give back, the C++ runtime's terminate handler. */
 void arch_terminate_take(bool take);
 void arch_trace_start(void);
+
+/* Call the handler that was there before ours, or do what the system would do. Its mask is in force already: ours was
+ * installed with it. */
+void arch_signal_pass_on(int signal, siginfo_t *info, void *ucontext, const struct sigaction *previous);
+/* The one lock; held across a fork. */
+void arch_process_lock(void);
+void arch_process_unlock(void);
+void arch_watches_after_fork(void);
 
 /* x86_64.S */
 __attribute__((noreturn)) void arch_longjmp_(void **jump);

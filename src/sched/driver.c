@@ -39,15 +39,16 @@ void driver_wake(struct thread *thread)
     arch_futex_wake(&thread->wake, 1);
 }
 
-void driver_poll(struct thread *thread, int64_t deadline)
+int driver_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline)
 {
-    struct arch_event events[1];
+    int count = 0;
     rest_begins(thread);
     if (thread->driver)
         thread->driver->sleep(thread, deadline);
     else
-        arch_poller_wait(&thread->pool->poller, events, 1, deadline);
+        count = arch_poller_wait(&thread->pool->poller, events, most, deadline);
     rest_ends(thread);
+    return count;
 }
 
 void driver_unpoll(struct pool *pool, struct thread *seeker)

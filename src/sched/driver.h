@@ -75,8 +75,9 @@ OWN_INLINE void spin_unlock(atomic_flag *lock)
     atomic_flag_clear_explicit(lock, memory_order_release);
 }
 
-/* The seeker's wait: as driver_sleep, but for descriptors too. driver_unpoll ends it. */
-void driver_poll(struct thread *thread, int64_t deadline);
+/* The seeker's wait: as driver_sleep, but for descriptors too: returns how many events there are. driver_unpoll ends
+ * it. */
+int driver_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline);
 void driver_unpoll(struct pool *pool, struct thread *seeker);
 
 /* The second driver is made by src/sim, which nothing includes. It is put into the sub-process before its pool is made;

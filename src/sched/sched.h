@@ -147,6 +147,7 @@ struct thread {
     uint32_t looks;          /* operations since the last look */
     uint32_t awaits;         /* in all spin loops so far */
     uint64_t looked, ticked; /* driver_ticks of the last look, of the last tick */
+    uint64_t gave_way;       /* the look after which thread_share gave way */
     uint64_t young_served;   /* when the oldest that had not started was last given its turn out of order */
     int64_t now;             /* the clock at the last look: good for "since when", not for waiting */
     struct rng rng;
@@ -184,6 +185,7 @@ struct pool {
     int count;
     int64_t spin_ns;
     struct arch_poller poller;
+    _Atomic uint32_t watched; /* how many descriptors it watches: none are not asked for */
     struct timers timers;
     struct runq global; /* of the scheduler with one queue */
     atomic_flag global_lock;

@@ -21,6 +21,7 @@
  * NOT DONE  a wake-up for every push: it costs the pusher a system call and mostly finds nothing. Passing the role to a
  *           sleeper at every step to busy: one wake-up per event of a half-loaded server.
  */
+#include "polled.h"
 #include "thread.h"
 #include "timers.h"
 
@@ -76,7 +77,7 @@ static bool stopping(struct pool *pool)
 /* Whether a seeker has something to wait for beside work. */
 static bool watching(struct pool *pool)
 {
-    return timers_next(&pool->timers) != ARCH_FOREVER;
+    return timers_next(&pool->timers) != ARCH_FOREVER || atomic_load_explicit(&pool->watched, memory_order_relaxed);
 }
 
 /* ---- transitions ----------------------------------------------------------------------------------------- */
@@ -298,6 +299,7 @@ static bool take_posts(struct thread *thread, struct pool *pool)
 static void take_events(struct thread *thread, struct pool *pool)
 {
     take_posts(thread, pool);
+    pool_take_polled(thread, pool);
     if (timers_next(&pool->timers) == ARCH_FOREVER)
         return;
     thread->now = driver_now(pool->sub);
@@ -367,7 +369,7 @@ static bool park(struct thread *thread, struct pool *pool, bool eager, int round
         until = timers_next(&pool->timers) < until ? timers_next(&pool->timers)
                                                    : until; /* started before the kick showed */
         thread->sleeps++;
-        driver_poll(thread, until);
+        pool_wait_polled(thread, pool, until);
     }
     lock(thread, pool);
     bool kicked = !pool->parked;

@@ -96,6 +96,15 @@ struct thread *thread_yield(struct thread *thread)
     return switch_leave(thread, to, AFTER_YIELD);
 }
 
+struct thread *thread_share(struct thread *thread)
+{
+    thread_tick(thread);
+    if (LIKELY(thread->looked == thread->gave_way))
+        return thread;
+    thread->gave_way = thread->looked;
+    return thread_yield(thread);
+}
+
 /* ---- the thread's life ----------------------------------------------------------------------------------- */
 
 /* From the loop, where nobody waits for this thread. */

@@ -41,6 +41,8 @@ void thread_loop(struct thread *thread);
  * queued again as soon as it is left. Returns the thread that it goes on on. */
 struct thread *thread_park(struct thread *thread);
 struct thread *thread_yield(struct thread *thread);
+/* Before an operation that may find what it wants again and again: a yield, if the thread has looked around since. */
+struct thread *thread_share(struct thread *thread);
 void thread_detach_oddly_(struct thread *thread);
 
 /* The current fibre's strand is about to end and to let go of its control block; its stack is in use until the switch,

@@ -1,0 +1,202 @@
+/*
+ * Signals that are waited for: a handler notes them in the records of all who watch, and counts an event descriptor up.
+ *
+ * Records are never freed but used again, so the handler walks their list without a lock. It counts itself in before it
+ * looks at what a record wants and uses its descriptor; closing takes the wish back first and waits until nobody is
+ * inside, so no count goes to a descriptor of somebody else. The handler that was there before is called as well.
+ * signalfd would need the signal blocked in every thread, also in those of the host program.
+ */
+#include "state.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SIGNALS ARCH_SIGNALS
+
+struct arch_watch {
+    _Atomic uint64_t wanted, pending; /* signal n: bit n - 1 */
+    _Atomic uint32_t inside;
+    int fd;
+    bool taken; /* under the process's lock */
+    struct arch_watch *next;
+};
+
+static uint64_t bit_of(int signal)
+{
+    return UINT64_C(1) << (signal - 1);
+}
+
+/* True if somebody waits for it. */
+static bool note(int signal)
+{
+    bool wanted = false;
+    struct arch_watch *watch = atomic_load_explicit(&arch_state.watches, memory_order_acquire);
+    for (; watch; watch = watch->next) {
+        atomic_fetch_add_explicit(&watch->inside, 1, memory_order_seq_cst);
+        if (atomic_load_explicit(&watch->wanted, memory_order_seq_cst) & bit_of(signal)) {
+            const uint64_t one = 1;
+            wanted = true;
+            atomic_fetch_or_explicit(&watch->pending, bit_of(signal), memory_order_release);
+            /* Refused only when it has counted to the end of its numbers. By the system call itself: TSan does not see
+             * that closing waits. */
+            (void)syscall(SYS_write, watch->fd, &one, sizeof one);
+        }
+        atomic_fetch_sub_explicit(&watch->inside, 1, memory_order_release);
+    }
+    return wanted;
+}
+
+static void on_watched(int signal, siginfo_t *info, void *ucontext)
+{
+    int saved_errno = errno;
+    const struct sigaction *previous = &arch_state.watched[signal - 1].previous;
+    bool is_function =
+        previous->sa_flags & SA_SIGINFO || (previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN);
+    if (is_function)
+        arch_signal_pass_on(signal, info, ucontext, previous);
+    if (!note(signal) && !is_function)
+        arch_signal_pass_on(signal, info, ucontext, previous);
+    errno = saved_errno;
+}
+
+static int install(int signal)
+{
+    struct arch_watched *watched = &arch_state.watched[signal - 1];
+    struct sigaction now;
+    if (sigaction(signal, NULL, &now) < 0)
+        return -errno;
+    if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_watched)
+        return 0; /* whoever was over ours has put it back */
+    if (watched->buried)
+        return -EBUSY; /* a second time could make a ring of handlers */
+    watched->previous = now;
+    struct sigaction ours = {.sa_sigaction = on_watched, .sa_mask = now.sa_mask};
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    return sigaction(signal, &ours, NULL) < 0 ? -errno : 0;
+}
+
+static void restore(int signal)
+{
+    struct arch_watched *watched = &arch_state.watched[signal - 1];
+    struct sigaction now;
+    watched->buried = true;
+    if (sigaction(signal, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_watched)
+        watched->buried = sigaction(signal, &watched->previous, NULL) < 0;
+}
+
+static void release_signals(uint64_t signals)
+{
+    for (int signal = 1; signal <= SIGNALS; signal++)
+        if (signals & bit_of(signal) && --arch_state.watched[signal - 1].users == 0)
+            restore(signal);
+}
+
+static int take_signals(uint64_t signals)
+{
+    uint64_t done = 0;
+    for (int signal = 1; signal <= SIGNALS; signal++) {
+        if (!(signals & bit_of(signal)))
+            continue;
+        int error = arch_state.watched[signal - 1].users ? 0 : install(signal);
+        if (error) {
+            release_signals(done);
+            return error;
+        }
+        arch_state.watched[signal - 1].users++;
+        done |= bit_of(signal);
+    }
+    return 0;
+}
+
+/* Under the lock. NULL: no memory. */
+static struct arch_watch *take_record(void)
+{
+    struct arch_watch *first = atomic_load_explicit(&arch_state.watches, memory_order_relaxed), *watch = first;
+    while (watch && watch->taken)
+        watch = watch->next;
+    if (!watch) {
+        watch = calloc(1, sizeof *watch);
+        if (!watch)
+            return NULL;
+        watch->next = first;
+        atomic_store_explicit(&arch_state.watches, watch, memory_order_release);
+    }
+    watch->taken = true;
+    return watch;
+}
+
+static void give_record(struct arch_watch *watch)
+{
+    atomic_store_explicit(&watch->wanted, 0, memory_order_seq_cst);
+    while (atomic_load_explicit(&watch->inside, memory_order_seq_cst))
+        arch_pause();
+    watch->taken = false;
+}
+
+bool arch_watch_can(int signal)
+{
+    static const int others[] = {SIGKILL, SIGSTOP, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (signal == others[i])
+            return false;
+    return signal > 0 && signal <= SIGNALS && !(signal >= 32 && signal < SIGRTMIN); /* those are the C library's */
+}
+
+int arch_watch_open(uint64_t signals, struct arch_watch **out)
+{
+    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
+    if (fd < 0)
+        return -errno;
+    arch_process_lock();
+    struct arch_watch *watch = take_record();
+    int error = watch ? 0 : -ENOMEM;
+    if (!error) {
+        watch->fd = fd;
+        atomic_store_explicit(&watch->pending, 0, memory_order_relaxed);
+        atomic_store_explicit(&watch->wanted, signals, memory_order_seq_cst);
+        if ((error = take_signals(signals)))
+            give_record(watch);
+    }
+    arch_process_unlock();
+    if (error)
+        (void)close(fd);
+    else
+        *out = watch;
+    return error;
+}
+
+int arch_watch_fd(const struct arch_watch *watch)
+{
+    return watch->fd;
+}
+
+int arch_watch_take(struct arch_watch *watch)
+{
+    uint64_t pending = atomic_load_explicit(&watch->pending, memory_order_acquire);
+    while (pending) {
+        uint64_t lowest = pending & -pending;
+        if (atomic_compare_exchange_weak_explicit(&watch->pending, &pending, pending & ~lowest, memory_order_acq_rel,
+                                                  memory_order_acquire))
+            return __builtin_ctzll(lowest) + 1;
+    }
+    return 0;
+}
+
+void arch_watch_close(struct arch_watch *watch)
+{
+    arch_process_lock();
+    release_signals(atomic_load_explicit(&watch->wanted, memory_order_relaxed));
+    give_record(watch);
+    arch_process_unlock();
+}
+
+void arch_watches_after_fork(void)
+{
+    struct arch_watch *watch = atomic_load_explicit(&arch_state.watches, memory_order_relaxed);
+    for (; watch; watch = watch->next)
+        atomic_store_explicit(&watch->inside, 0, memory_order_relaxed); /* those threads are not in the child */
+}

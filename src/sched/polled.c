@@ -1,0 +1,51 @@
+/*
+ * Events of descriptors, from the system to those who wait for them. See polled.h.
+ */
+#include "polled.h"
+
+#include "driver.h"
+#include "pool.h"
+
+enum { EVENTS = 64 };
+
+int pool_watch(struct pool *pool, int fd, struct polled *polled)
+{
+    int error = arch_poller_add(&pool->poller, fd, (uint64_t)(uintptr_t)polled);
+    if (!error)
+        atomic_fetch_add_explicit(&pool->watched, 1, memory_order_relaxed);
+    return error;
+}
+
+void pool_unwatch(struct pool *pool, int fd)
+{
+    if (arch_poller_remove(&pool->poller, fd) == 0)
+        atomic_fetch_sub_explicit(&pool->watched, 1, memory_order_relaxed);
+}
+
+static void dispatch(struct thread *thread, const struct arch_event *events, int count)
+{
+    for (int i = 0; i < count; i++) {
+        struct polled *polled = (struct polled *)(uintptr_t)events[i].data;
+        polled->fire(thread, polled, events[i].events);
+    }
+}
+
+void pool_take_polled(struct thread *thread, struct pool *pool)
+{
+    struct arch_event events[EVENTS];
+    if (thread->driver || !atomic_load_explicit(&pool->watched, memory_order_relaxed))
+        return;
+    int count;
+    do {
+        count = arch_poller_wait(&pool->poller, events, EVENTS, 0);
+        dispatch(thread, events, count);
+    } while (count == EVENTS);
+}
+
+void pool_wait_polled(struct thread *thread, struct pool *pool, int64_t deadline)
+{
+    struct arch_event events[EVENTS];
+    (void)pool;
+    int count = driver_poll(thread, events, EVENTS, deadline);
+    dispatch(thread, events, count);
+}
