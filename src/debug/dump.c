@@ -121,6 +121,7 @@ static void print_why(struct dump *dump, struct cb *c, size_t indent)
         [BLOCKED_SLEEP] = "blocked: sleeps",
         [BLOCKED_SCOPE] = "blocked: waits for the end of any child",
         [BLOCKED_OFFLOAD] = "blocked: waits for an offloaded call",
+        [BLOCKED_DESCRIPTOR] = "blocked: waits for descriptor",
     };
     int64_t now = driver_now(dump->thread->sub);
     unsigned blocked = c->blocked < sizeof words / sizeof *words ? c->blocked : BLOCKED_NOT;
@@ -134,6 +135,8 @@ static void print_why(struct dump *dump, struct cb *c, size_t indent)
             (double)((int64_t)c->blocked_on - now) / 1e6, since);
     else if (blocked == BLOCKED_SCOPE || blocked == BLOCKED_OFFLOAD)
         say(dump, indent, "%s, since %.1f ms\n", words[blocked], since);
+    else if (blocked == BLOCKED_DESCRIPTOR)
+        say(dump, indent, "%s %d, since %.1f ms\n", words[blocked], (int)c->blocked_on, since);
     else
         say(dump, indent, "%s #%llu, since %.1f ms\n", words[blocked], (unsigned long long)c->blocked_on, since);
 }

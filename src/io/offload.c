@@ -200,10 +200,7 @@ static void see_it_through(struct thread *thread, struct cb *me, struct crew *cr
 __attribute__((noreturn)) static void refuse(struct cb *me, struct job *job, int error)
 {
     free(job);
-    strand_exception *e = exception_new(&STRAND_SYSTEM, "strand_offload: no thread can be had: %s", error_words(error));
-    e->code = error;
-    exception_trace(e, SEGMENT_THROWN, me, 2);
-    exception_throw(me, e);
+    throw_system(me, error, "strand_offload: no thread can be had");
 }
 
 /* Under a seed the call is one step of the strand; the function is outside of strands all the same. */

@@ -60,7 +60,16 @@ struct wait {
 };
 
 /* What a blocked strand waits for: for people, not for the protocol. */
-enum blocked { BLOCKED_NOT, BLOCKED_JOIN, BLOCKED_WAIT, BLOCKED_LEAVE, BLOCKED_SLEEP, BLOCKED_SCOPE, BLOCKED_OFFLOAD };
+enum blocked {
+    BLOCKED_NOT,
+    BLOCKED_JOIN,
+    BLOCKED_WAIT,
+    BLOCKED_LEAVE,
+    BLOCKED_SLEEP,
+    BLOCKED_SCOPE,
+    BLOCKED_OFFLOAD,
+    BLOCKED_DESCRIPTOR
+};
 
 /* ---- strands --------------------------------------------------------------------------------------------- */
 
@@ -216,6 +225,11 @@ enum { SERIAL_BATCH = 1 << 16 };
 
 struct crew;
 
+/* The table of src/io/descriptor.c. */
+struct descriptors {
+    void (*close)(struct descriptors *descriptors);
+};
+
 struct runtime {
     struct subprocess sub;
     strand_options options;
@@ -229,6 +243,7 @@ struct runtime {
     _Atomic bool dumping;        /* src/debug/dump.c */
     atomic_flag hand_off;        /* join.c */
     void (*crew_close)(struct crew *crew);
+    _Atomic(struct descriptors *) descriptors; /* NULL: none was used */
 };
 
 static inline struct worker *worker_of(struct thread *thread)

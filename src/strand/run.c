@@ -194,6 +194,9 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
             error = run_pool(runtime, what);
         if (runtime->crew)
             runtime->crew_close(runtime->crew);
+        struct descriptors *descriptors = runtime->descriptors;
+        if (descriptors)
+            descriptors->close(descriptors);
         if (runtime->root)
             note_release(atomic_load_explicit(&runtime->root->note, memory_order_relaxed));
         pool_close(&sub->pool);

@@ -75,7 +75,7 @@ void serve_strands(struct thread *thread)
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
 
-__attribute__((noreturn)) static NOINLINE void throw_system(struct cb *me, int error, const char *what)
+NOINLINE void throw_system(struct cb *me, int error, const char *what)
 {
     strand_exception *e = exception_new(&STRAND_SYSTEM, "%s: %s", what, error_words(error));
     e->code = error;

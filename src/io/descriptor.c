@@ -1,0 +1,417 @@
+/*
+ * The table of descriptors and the waiting for them. The protocol block is in descriptor.h.
+ */
+#include "descriptor.h"
+
+#include "../sched/thread.h"
+#include "../strand/handle.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+#include "../strand/wait.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { CHUNK = 1024, CHUNKS = 2048 };
+#define CLOSING (UINT32_C(1) << 31)
+/* Between two looks at a descriptor in a seeded run, in virtual time. */
+#define SEEDED_LOOK_NS INT64_C(20000)
+
+struct table {
+    struct descriptors base;
+    _Atomic(struct descriptor *) chunks[CHUNKS];
+};
+
+/* ---- the table ------------------------------------------------------------------------------------------- */
+
+static struct table *table_of(struct descriptors *descriptors)
+{
+    return CONTAINER(descriptors, struct table, base);
+}
+
+static void close_table(struct descriptors *descriptors)
+{
+    struct table *table = table_of(descriptors);
+    for (int i = 0; i < CHUNKS; i++)
+        free(atomic_load_explicit(&table->chunks[i], memory_order_relaxed));
+    free(table);
+}
+
+/* Made by the first who needs it. NULL: no memory. */
+static struct table *get_table(struct runtime *runtime)
+{
+    struct descriptors *there = atomic_load_explicit(&runtime->descriptors, memory_order_acquire);
+    if (LIKELY(there != NULL))
+        return table_of(there);
+    struct table *table = calloc(1, sizeof *table);
+    if (!table)
+        return NULL;
+    table->base.close = close_table;
+    if (atomic_compare_exchange_strong_explicit(&runtime->descriptors, &there, &table->base, memory_order_acq_rel,
+                                                memory_order_acquire))
+        return table;
+    free(table);
+    return table_of(there);
+}
+
+static void fire(struct thread *thread, struct polled *polled, uint32_t events);
+
+static struct descriptor *make_chunk(struct thread *thread, _Atomic(struct descriptor *) *at, int first)
+{
+    struct descriptor *chunk = calloc(CHUNK, sizeof *chunk), *none = NULL;
+    if (!chunk)
+        return NULL;
+    for (int i = 0; i < CHUNK; i++) {
+        chunk[i].polled.fire = fire;
+        chunk[i].fd = first + i;
+        chunk[i].pool = &thread->sub->pool;
+    }
+    if (atomic_compare_exchange_strong_explicit(at, &none, chunk, memory_order_acq_rel, memory_order_acquire))
+        return chunk;
+    free(chunk);
+    return none;
+}
+
+static int find(struct thread *thread, int fd, struct descriptor **out)
+{
+    if (fd < 0)
+        return -EBADF;
+    if (fd >= CHUNK * CHUNKS)
+        return -EMFILE;
+    struct table *table = get_table(runtime_of(thread));
+    if (!table)
+        return -ENOMEM;
+    _Atomic(struct descriptor *) *at = &table->chunks[fd / CHUNK];
+    struct descriptor *chunk = atomic_load_explicit(at, memory_order_acquire);
+    if (UNLIKELY(!chunk) && !(chunk = make_chunk(thread, at, fd / CHUNK * CHUNK)))
+        return -ENOMEM;
+    *out = &chunk[fd % CHUNK];
+    return 0;
+}
+
+/* ---- who is inside --------------------------------------------------------------------------------------- */
+
+static int enter(struct thread *thread, struct descriptor *d)
+{
+    uint32_t users = atomic_load_explicit(&d->users, memory_order_relaxed);
+    for (;;) {
+        if (users == CLOSING) { /* the number is being given back at this moment, or was already, to somebody new */
+            driver_await(thread);
+            users = atomic_load_explicit(&d->users, memory_order_relaxed);
+        } else if (users & CLOSING) {
+            return -EBADF;
+        } else if (atomic_compare_exchange_weak_explicit(&d->users, &users, users + 1, memory_order_acq_rel,
+                                                         memory_order_relaxed)) {
+            return 0;
+        }
+    }
+}
+
+/* The last one of a descriptor that is closing gives the number back [D1]. */
+static int leave(struct descriptor *d)
+{
+    if (LIKELY(atomic_fetch_sub_explicit(&d->users, 1, memory_order_acq_rel) != (CLOSING | 1)))
+        return 0;
+    if (atomic_load_explicit(&d->watched, memory_order_relaxed))
+        pool_unwatch(d->pool, d->fd);
+    atomic_store_explicit(&d->watched, false, memory_order_relaxed);
+    atomic_store_explicit(&d->waitless, false, memory_order_relaxed);
+    atomic_store_explicit(&d->known, false, memory_order_relaxed);
+    int result = arch_fd_close(d->fd);
+    atomic_store_explicit(&d->users, 0, memory_order_release);
+    return result;
+}
+
+/* The first operation on a number asks the system what it is. */
+static int get_to_know(struct thread *thread, struct descriptor *d)
+{
+    if (LIKELY(atomic_load_explicit(&d->known, memory_order_acquire)))
+        return 0;
+    int kind = arch_fd_kind(d->fd);
+    if (kind < 0)
+        return kind;
+    spin_lock(&d->lock, thread);
+    if (!atomic_load_explicit(&d->known, memory_order_relaxed)) {
+        d->kind = (enum arch_fd_kind)kind;
+        d->ended = false;
+        for (int i = 0; i < 2; i++)
+            atomic_store_explicit(&d->sides[i].ready, true, memory_order_relaxed);
+        atomic_store_explicit(&d->known, true, memory_order_release);
+    }
+    spin_unlock(&d->lock);
+    return 0;
+}
+
+/* ---- the queue of a side, under the lock ------------------------------------------------------------------ */
+
+static void mirror(struct side *side)
+{
+    atomic_store_explicit(&side->waited, side->turn || side->first, memory_order_relaxed);
+}
+
+static void append(struct side *side, struct wait_node *node, bool in_front)
+{
+    struct wait_node **at = &side->first;
+    while (*at && !in_front)
+        at = &(*at)->next;
+    node->next = *at;
+    *at = node;
+    atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
+}
+
+static bool cut_out(struct side *side, struct wait_node *node)
+{
+    struct wait_node **at = &side->first;
+    while (*at && *at != node)
+        at = &(*at)->next;
+    bool found = *at != NULL;
+    if (found)
+        *at = node->next;
+    atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
+    return found;
+}
+
+/* The first who can still be woken; NULL: nobody. */
+static struct fibre *claim_first(struct thread *thread, struct side *side)
+{
+    struct fibre *fibre = NULL;
+    while (!fibre && side->first) {
+        struct wait_node *node = side->first;
+        side->first = node->next;
+        atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
+        if (wait_claim(node->waiter, node->epoch, WAIT_WON, thread->shared))
+            fibre = node->waiter->member.fibre;
+    }
+    return fibre;
+}
+
+/* Under the lock: give the turn to the next one, if there is something for him. */
+static struct fibre *pass_on(struct thread *thread, struct side *side)
+{
+    struct fibre *fibre = NULL;
+    if (!side->turn && atomic_load_explicit(&side->ready, memory_order_relaxed))
+        fibre = claim_first(thread, side);
+    if (fibre)
+        side->turn = true;
+    mirror(side);
+    return fibre;
+}
+
+/* ---- events ---------------------------------------------------------------------------------------------- */
+
+static void fire(struct thread *thread, struct polled *polled, uint32_t events)
+{
+    struct descriptor *d = CONTAINER(polled, struct descriptor, polled);
+    struct fibre *woken[2] = {NULL, NULL};
+    spin_lock(&d->lock, thread);
+    if (events & ARCH_END)
+        d->ended = true;
+    for (int i = 0; i < 2; i++) {
+        struct side *side = &d->sides[i];
+        if (!(events & (i == SIDE_IN ? ARCH_IN : ARCH_OUT)))
+            continue;
+        atomic_fetch_add_explicit(&side->events, 1, memory_order_release); /* [D2] */
+        atomic_store_explicit(&side->ready, true, memory_order_relaxed);
+        woken[i] = pass_on(thread, side);
+    }
+    spin_unlock(&d->lock);
+    for (int i = 0; i < 2; i++)
+        if (woken[i])
+            pool_deliver(thread, woken[i]);
+}
+
+/* ---- operations ------------------------------------------------------------------------------------------ */
+
+int operation_enter(struct operation *op, int fd, enum side_name side, const char *function)
+{
+    struct thread *thread = must_be_strand(function);
+    struct descriptor *d;
+    *op = (struct operation){.thread = thread, .me = current_of(thread), .function = function};
+    may_block(thread, op->me, function);
+    int error = find(thread, fd, &d);
+    if (!error)
+        error = enter(thread, d);
+    if (error)
+        return error;
+    op->d = d;
+    op->side = &d->sides[side];
+    if ((error = get_to_know(thread, d)))
+        operation_leave(op);
+    return error;
+}
+
+void operation_leave(struct operation *op)
+{
+    if (UNLIKELY(op->turn)) {
+        spin_lock(&op->d->lock, op->thread);
+        op->side->turn = op->turn = false;
+        struct fibre *next = pass_on(op->thread, op->side); /* [D3] */
+        spin_unlock(&op->d->lock);
+        if (next)
+            thread_ready(op->thread, next);
+    }
+    leave(op->d);
+}
+
+static void clear_ready(struct operation *op, bool unless_ended)
+{
+    struct descriptor *d = op->d;
+    struct side *side = op->side;
+    if (atomic_load_explicit(&d->waitless, memory_order_relaxed))
+        return;
+    spin_lock(&d->lock, op->thread);
+    if (atomic_load_explicit(&side->events, memory_order_relaxed) == op->seen && !(unless_ended && d->ended))
+        atomic_store_explicit(&side->ready, false, memory_order_relaxed);
+    spin_unlock(&d->lock);
+}
+
+void operation_drained(struct operation *op)
+{
+    clear_ready(op, false);
+}
+
+/* Before the descriptor is watched nobody would report the end. */
+void operation_short(struct operation *op)
+{
+    if (atomic_load_explicit(&op->d->watched, memory_order_relaxed))
+        clear_ready(op, true);
+}
+
+static int watch(struct descriptor *d)
+{
+    int error = pool_watch(d->pool, d->fd, &d->polled);
+    if (error == -EPERM) {
+        atomic_store_explicit(&d->waitless, true, memory_order_relaxed);
+        return 0;
+    }
+    if (error && error != -EEXIST)
+        return error;
+    atomic_store_explicit(&d->watched, true, memory_order_relaxed);
+    return 0;
+}
+
+static void throw_interrupted(struct operation *op)
+{
+    uint64_t progress = op->progress;
+    operation_leave(op);
+    interrupt_throw(op->thread, op->me, progress);
+}
+
+/* Resumed, or never parked: true if the turn is ours or the descriptor is closing. */
+static bool wait_armed(struct operation *op)
+{
+    struct cb *me = op->me;
+    struct wait_node *node = &me->wait.node;
+    if (UNLIKELY(interrupted(me)) && wait_retract(op->thread, me)) { /* [W4] */
+        me->blocked = BLOCKED_NOT;
+    } else {
+        op->thread = thread_park(op->thread);
+        if (LIKELY(wait_over(me) == WAIT_WON))
+            return true;
+    }
+    spin_lock(&op->d->lock, op->thread);
+    cut_out(op->side, node);
+    mirror(op->side);
+    spin_unlock(&op->d->lock);
+    return false;
+}
+
+/* In a seeded run the system's poller is not asked: time is virtual. */
+static int wait_seeded(struct operation *op)
+{
+    uint32_t wanted = op->side == &op->d->sides[SIDE_IN] ? ARCH_IN : ARCH_OUT;
+    for (;;) {
+        int ready = arch_fd_ready(op->d->fd);
+        if (ready < 0)
+            return ready;
+        if (atomic_load_explicit(&op->d->users, memory_order_acquire) & CLOSING)
+            return -EBADF;
+        if ((uint32_t)ready & wanted) {
+            atomic_store_explicit(&op->side->ready, true, memory_order_relaxed);
+            return 0;
+        }
+        int how = wait_until(&op->thread, op->me, driver_now(op->thread->sub) + SEEDED_LOOK_NS, op->me->floor);
+        if (how < 0)
+            return how;
+        if (how == WAIT_INTERRUPTED && interrupted(op->me))
+            throw_interrupted(op);
+    }
+}
+
+/* Until it may be worth a call. */
+static int wait_for_side(struct operation *op)
+{
+    struct descriptor *d = op->d;
+    struct side *side = op->side;
+    struct cb *me = op->me;
+    if (!atomic_load_explicit(&d->watched, memory_order_relaxed)) {
+        int error = watch(d);
+        if (error || atomic_load_explicit(&d->waitless, memory_order_relaxed))
+            return error;
+    }
+    spin_lock(&d->lock, op->thread);
+    bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
+    bool mine = op->turn || !(side->turn || side->first);
+    if (closing || (mine && atomic_load_explicit(&side->ready, memory_order_relaxed))) {
+        spin_unlock(&d->lock);
+        return closing ? -EBADF : 0;
+    }
+    wait_because(op->thread, me, BLOCKED_DESCRIPTOR, (uint64_t)d->fd);
+    me->wait.node.epoch = wait_arm(op->thread, me, me->floor);
+    append(side, &me->wait.node, op->turn);
+    if (op->turn)
+        side->turn = op->turn = false;
+    mirror(side);
+    spin_unlock(&d->lock);
+    if (!wait_armed(op))
+        throw_interrupted(op);
+    op->turn = true; /* of one that is closing it means nothing */
+    return atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING ? -EBADF : 0;
+}
+
+int operation_ready(struct operation *op)
+{
+    struct side *side = op->side;
+    op->thread = thread_share(op->thread);
+    for (;;) {
+        if (interrupted(op->me))
+            throw_interrupted(op);
+        op->seen = atomic_load_explicit(&side->events, memory_order_acquire);
+        bool free = op->turn || !atomic_load_explicit(&side->waited, memory_order_relaxed);
+        if (free && atomic_load_explicit(&side->ready, memory_order_relaxed))
+            return 0;
+        if (atomic_load_explicit(&op->d->waitless, memory_order_relaxed))
+            return 0;
+        int error = op->thread->driver ? wait_seeded(op) : wait_for_side(op);
+        if (error)
+            return error;
+    }
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+int descriptor_close(struct thread *thread, int fd)
+{
+    struct descriptor *d;
+    struct link woken, *link;
+    list_init(&woken);
+    int error = find(thread, fd, &d);
+    if (!error)
+        error = enter(thread, d);
+    if (error)
+        return error;
+    spin_lock(&d->lock, thread);
+    bool first = !(atomic_fetch_or_explicit(&d->users, CLOSING, memory_order_acq_rel) & CLOSING);
+    for (int i = 0; i < 2; i++) {
+        struct fibre *fibre;
+        while ((fibre = claim_first(thread, &d->sides[i])))
+            list_push_back(&woken, &fibre->queued);
+        d->sides[i].turn = false;
+        mirror(&d->sides[i]);
+    }
+    spin_unlock(&d->lock);
+    while ((link = list_pop_front(&woken)))
+        thread_ready(thread, CONTAINER(link, struct fibre, queued));
+    int result = leave(d);
+    return first ? result : -EBADF;
+}

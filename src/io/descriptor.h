@@ -1,0 +1,77 @@
+/*
+ * Waiting for descriptors. Page: docs/protocols/descriptors.md.
+ *
+ * PARTIES   strands that read, write or wait; whoever passes on the poller's events (fire); who closes.
+ * STATE     per descriptor, in a table by its number: `users` = operations under way | CLOSING; per side (in, out):
+ *           `events` counts what the poller has reported, `ready` says that a call may find something, `turn` that a
+ *           waiter was woken and has not said yet what it found, `first` is the queue of waiters.
+ * PROTOCOL  an operation enters (counts itself in), makes its call if the side is ready and nobody waits, and waits if
+ *           there was nothing. Readiness comes first, the call is the strand's own: no buffer is ever in the hands of
+ *           somebody else. An event wakes the first waiter only; when that one leaves, the next is woken if the side is
+ *           still ready. Whoever finds less than it asked for clears `ready`, unless an event came meanwhile [D2], or
+ *           the end was reported with it.
+ * OWNERSHIP queues, `ready`, `turn`: under the lock. `events` is raised under it and read without.
+ * INVARIANTS [D1] a number is given back to the system when the last operation has left, so nobody's call goes to a
+ *           descriptor that was opened in its place. [D2] an event is never forgotten: who waits has seen `events`
+ *           unchanged since before its call, under the lock. [D3] a waiter that was woken and is gone has passed its
+ *           turn on.
+ * NOT DONE  level-triggered or one-shot registration: a system call for each wait; a read into the strand's buffer by
+ *           the poller's thread: the buffer would be somebody else's memory.
+ */
+#ifndef IO_DESCRIPTOR_H
+#define IO_DESCRIPTOR_H
+
+#include "../sched/polled.h"
+#include "../strand/core.h"
+
+enum side_name { SIDE_IN, SIDE_OUT };
+
+struct side {
+    _Atomic uint32_t events;
+    _Atomic bool ready;
+    _Atomic bool waited; /* somebody waits, or has the turn: mirrors the two below */
+    bool turn;
+    struct wait_node *first;
+};
+
+struct descriptor {
+    struct polled polled;
+    atomic_flag lock;
+    int fd;
+    _Atomic uint32_t users;
+    _Atomic bool known; /* kind means something */
+    _Atomic bool watched;
+    _Atomic bool waitless; /* nothing to wait for: always ready */
+    bool ended;            /* the end was reported together with the last bytes: it is no event of its own any more */
+    enum arch_fd_kind kind;
+    struct pool *pool;
+    struct side sides[2];
+};
+
+/* One operation on one side of a descriptor, on its strand's stack; nobody else sees it. */
+struct operation {
+    struct thread *thread;
+    struct cb *me;
+    struct descriptor *d;
+    struct side *side;
+    const char *function;
+    uint64_t progress; /* for the exception of an interruption */
+    uint32_t seen;
+    bool turn;
+};
+
+/* Begin. Returns 0 or a negated errno code; then there is nothing to end. Throws if the strand is interrupted. */
+int operation_enter(struct operation *op, int fd, enum side_name side, const char *function);
+/* Before each call: waits if that is known to be useless, or others wait. 0, or a negated errno code: closed meanwhile.
+ * Throws when interrupted; the operation has ended then. */
+int operation_ready(struct operation *op);
+/* After a call that has found nothing. */
+void operation_drained(struct operation *op);
+/* After a call that has found less than there was room for: nothing is left but, maybe, the end. */
+void operation_short(struct operation *op);
+void operation_leave(struct operation *op);
+
+/* The number is given back when the operations under way have left; they return -EBADF if they wait. */
+int descriptor_close(struct thread *thread, int fd);
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * Signals as waits: an event descriptor is counted up by the handler (src/arch/signal.c) and read by strands.
+ */
+#include "../../include/strand/io.h"
+
+#include "descriptor.h"
+
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+
+#include <errno.h>
+#include <stdarg.h>
+
+/* A block's watch is its handle. */
+static struct arch_watch *watch_of(strand_signals signals)
+{
+    return (struct arch_watch *)(void *)signals;
+}
+
+strand_signals strand_signals_enter_(int first, ...)
+{
+    struct cb *me = current_of(must_be_strand("STRAND_SIGNALS"));
+    struct arch_watch *watch;
+    uint64_t signals = 0;
+    va_list more;
+    va_start(more, first);
+    for (int signal = first; signal; signal = va_arg(more, int)) {
+        if (!arch_watch_can(signal))
+            MISUSE("STRAND_SIGNALS", "", "signal %d can't be waited for", signal);
+        signals |= UINT64_C(1) << (signal - 1);
+    }
+    va_end(more);
+    int error = arch_watch_open(signals, &watch);
+    if (error)
+        throw_system(me, error,
+                     error == -EBUSY ? "STRAND_SIGNALS: a handler was installed over that of an earlier block"
+                                     : "STRAND_SIGNALS");
+    return (strand_signals)(void *)watch;
+}
+
+void strand_signals_leave_(strand_signals *signals)
+{
+    struct arch_watch *watch = watch_of(*signals);
+    int fd = arch_watch_fd(watch);
+    arch_watch_close(watch);
+    (void)descriptor_close(thread_self(), fd);
+}
+
+int strand_signal(strand_signals signals)
+{
+    struct arch_watch *watch = watch_of(signals);
+    struct thread *thread = must_be_strand("strand_signal");
+    may_block(thread, current_of(thread), "strand_signal");
+    for (;;) {
+        uint64_t count;
+        int signal = arch_watch_take(watch);
+        if (signal)
+            return signal;
+        int64_t got = strand_read(arch_watch_fd(watch), &count, sizeof count);
+        if (got < 0)
+            throw_system(current_of(thread_self()), (int)got, "strand_signal");
+    }
+}

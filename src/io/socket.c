@@ -1,0 +1,167 @@
+/*
+ * Sockets: accepting, connecting, listening, dialling. How an operation waits is in descriptor.h.
+ */
+#include "../../include/strand/io.h"
+
+#include "descriptor.h"
+
+#include "../strand/misuse.h"
+
+#include <errno.h>
+
+enum { ADDRESSES = 16, BACKLOG = 4096 };
+
+int strand_accept(int fd)
+{
+    struct operation op;
+    int got = operation_enter(&op, fd, SIDE_IN, "strand_accept");
+    if (got < 0)
+        return got;
+    got = arch_fd_unblock(fd);
+    while (got >= 0 && (got = operation_ready(&op)) == 0) {
+        got = arch_fd_accept(fd, NULL, NULL);
+        if (got == -EAGAIN)
+            operation_drained(&op);
+        else if (got != -ECONNABORTED)
+            break;
+        got = 0; /* the next one */
+    }
+    operation_leave(&op);
+    if (got >= 0)
+        (void)arch_fd_no_delay(got);
+    return got;
+}
+
+int strand_connect(int fd, const void *address, uint32_t length)
+{
+    struct operation op;
+    int result = operation_enter(&op, fd, SIDE_OUT, "strand_connect");
+    if (result < 0)
+        return result;
+    result = arch_fd_unblock(fd);
+    if (result == 0)
+        result = arch_fd_connect(fd, address, length);
+    while (result == -EINPROGRESS) {
+        int ready = arch_fd_ready(fd);
+        if (ready < 0) {
+            result = ready;
+        } else if (ready & ARCH_OUT) {
+            result = arch_fd_error(fd);
+        } else {
+            operation_drained(&op);
+            int error = operation_ready(&op);
+            result = error ? error : -EINPROGRESS;
+        }
+    }
+    operation_leave(&op);
+    return result;
+}
+
+int strand_shutdown(int fd, int how)
+{
+    return arch_fd_shutdown(fd, how);
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------------- */
+
+struct question {
+    const char *host;
+    int port;
+    bool passive;
+    struct arch_address *out;
+    int count;
+};
+
+static void *look_up(void *arg)
+{
+    struct question *question = arg;
+    question->count =
+        arch_address_tcp(question->host, question->port, question->passive, true, question->out, ADDRESSES);
+    return NULL;
+}
+
+/* A number is understood at once, a name is looked up by a thread that may block. */
+static int addresses_of(const char *host, int port, bool passive, struct arch_address *out)
+{
+    int count = arch_address_tcp(host, port, passive, false, out, ADDRESSES);
+    if (count != -ENOENT)
+        return count;
+    struct question question = {host, port, passive, out, -ENOENT};
+    strand_offload(look_up, &question);
+    return question.count;
+}
+
+/* A new socket for the address, given to `use`; closed again if that fails or throws. */
+static void close_unless_kept(int *fd)
+{
+    if (*fd >= 0)
+        strand_close(*fd);
+}
+
+static int listen_at(const struct arch_address *address, bool tcp)
+{
+    int fd = arch_fd_socket((int)address->family), error = fd < 0 ? fd : 0;
+    if (!error && tcp)
+        error = arch_fd_reuse(fd);
+    if (!error)
+        error = arch_fd_bind(fd, address->bytes, address->length);
+    if (!error)
+        error = arch_fd_listen(fd, BACKLOG);
+    if (error && fd >= 0)
+        arch_fd_close(fd);
+    return error ? error : fd;
+}
+
+static int dial_at(const struct arch_address *address, bool tcp)
+{
+    int fd __attribute__((cleanup(close_unless_kept))) = arch_fd_socket((int)address->family);
+    if (fd < 0)
+        return fd;
+    int error = strand_connect(fd, address->bytes, address->length);
+    if (error)
+        return error;
+    if (tcp)
+        (void)arch_fd_no_delay(fd);
+    int result = fd;
+    fd = -1;
+    return result;
+}
+
+int strand_listen_tcp(const char *host, int port)
+{
+    struct arch_address addresses[ADDRESSES];
+    int count = addresses_of(host, port, true, addresses), fd = count;
+    for (int i = 0; i < count; i++)
+        if ((fd = listen_at(&addresses[i], true)) >= 0)
+            break;
+    return fd;
+}
+
+int strand_dial_tcp(const char *host, int port)
+{
+    struct arch_address addresses[ADDRESSES];
+    int count = addresses_of(host, port, false, addresses), fd = count;
+    for (int i = 0; i < count; i++)
+        if ((fd = dial_at(&addresses[i], true)) >= 0)
+            break;
+    return fd;
+}
+
+int strand_listen_unix(const char *path)
+{
+    struct arch_address address;
+    int error = arch_address_unix(path, &address);
+    return error ? error : listen_at(&address, false);
+}
+
+int strand_dial_unix(const char *path)
+{
+    struct arch_address address;
+    int error = arch_address_unix(path, &address);
+    return error ? error : dial_at(&address, false);
+}
+
+int strand_port(int fd)
+{
+    return arch_fd_port(fd);
+}

@@ -1,0 +1,121 @@
+/*
+ * Reading and writing, whole and in part, and closing. How an operation waits is in descriptor.h.
+ */
+#include "../../include/strand/io.h"
+
+#include "descriptor.h"
+
+#include "../strand/misuse.h"
+
+#include <errno.h>
+
+/* Some bytes into the buffer; 0 at the end. Inside an operation. */
+static int64_t read_some(struct operation *op, void *buffer, size_t size)
+{
+    for (;;) {
+        int64_t got = operation_ready(op);
+        if (got < 0)
+            return got;
+        got = arch_fd_read(op->d->fd, op->d->kind, buffer, size);
+        if (got > 0 && (size_t)got < size)
+            operation_short(op);
+        if (got != -EAGAIN)
+            return got;
+        operation_drained(op);
+    }
+}
+
+static int64_t write_some(struct operation *op, const void *buffer, size_t size)
+{
+    for (;;) {
+        int64_t put = operation_ready(op);
+        if (put < 0)
+            return put;
+        put = arch_fd_write(op->d->fd, op->d->kind, buffer, size);
+        if (put == -EAGAIN)
+            operation_drained(op);
+        else
+            return put;
+    }
+}
+
+int64_t strand_read(int fd, void *buffer, size_t size)
+{
+    struct operation op;
+    int64_t got = operation_enter(&op, fd, SIDE_IN, "strand_read");
+    if (got < 0 || !size)
+        return got < 0 ? got : (operation_leave(&op), 0);
+    got = read_some(&op, buffer, size);
+    operation_leave(&op);
+    return got;
+}
+
+int64_t strand_write(int fd, const void *bytes, size_t size)
+{
+    struct operation op;
+    int64_t put = operation_enter(&op, fd, SIDE_OUT, "strand_write");
+    if (put < 0 || !size)
+        return put < 0 ? put : (operation_leave(&op), 0);
+    put = write_some(&op, bytes, size);
+    operation_leave(&op);
+    return put;
+}
+
+/* A composite operation: what an error comes after is told as a count first, and the error by the next call. */
+int64_t strand_read_all(int fd, void *buffer, size_t size)
+{
+    struct operation op;
+    int64_t got = operation_enter(&op, fd, SIDE_IN, "strand_read_all");
+    if (got < 0)
+        return got;
+    while (op.progress < size && (got = read_some(&op, (char *)buffer + op.progress, size - op.progress)) > 0)
+        op.progress += (uint64_t)got;
+    operation_leave(&op);
+    return got < 0 && !op.progress ? got : (int64_t)op.progress;
+}
+
+int64_t strand_write_all(int fd, const void *bytes, size_t size)
+{
+    struct operation op;
+    int64_t put = operation_enter(&op, fd, SIDE_OUT, "strand_write_all");
+    if (put < 0)
+        return put;
+    while (op.progress < size) {
+        put = write_some(&op, (const char *)bytes + op.progress, size - op.progress);
+        if (put < 0)
+            break;
+        op.progress += (uint64_t)put;
+    }
+    operation_leave(&op);
+    return put < 0 ? put : (int64_t)op.progress;
+}
+
+int strand_ready(int fd, int directions)
+{
+    struct operation op;
+    if (directions != STRAND_READABLE && directions != STRAND_WRITABLE)
+        MISUSE("strand_ready", "", "directions is %d, neither STRAND_READABLE nor STRAND_WRITABLE", directions);
+    enum side_name side = directions == STRAND_READABLE ? SIDE_IN : SIDE_OUT;
+    int error = operation_enter(&op, fd, side, "strand_ready");
+    if (error)
+        return error;
+    for (;;) {
+        error = operation_ready(&op);
+        int now = error ? error : arch_fd_ready(fd);
+        if (now < 0 || (now & (side == SIDE_IN ? ARCH_IN : ARCH_OUT))) {
+            operation_leave(&op);
+            return now < 0 ? now : 0;
+        }
+        operation_drained(&op);
+    }
+}
+
+int strand_close(int fd)
+{
+    return descriptor_close(must_be_strand("strand_close"), fd);
+}
+
+int strand_pipe(int fds[2])
+{
+    return arch_fd_pipe(fds);
+}

@@ -1,0 +1,432 @@
+/*
+ * Descriptors: reading, writing, waiting and closing.
+ */
+#define SUITE descriptor
+#include "test.h"
+
+#include "strand/io.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define FOREVER (3600 * STRAND_S)
+
+static int ends[2];
+
+static void open_pipe(void)
+{
+    CHECK_EQ(strand_pipe(ends), 0);
+}
+
+static void open_pair(void)
+{
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+}
+
+static void close_both(void)
+{
+    CHECK_EQ(strand_close(ends[0]), 0);
+    CHECK_EQ(strand_close(ends[1]), 0);
+}
+
+/* ---- moving bytes --------------------------------------------------------------------------- */
+
+static void *read_five(void *arg)
+{
+    char buffer[8] = "";
+    CHECK_EQ(strand_read_all(ends[0], buffer, 5), 5);
+    CHECK_STR(buffer, "hello");
+    return arg;
+}
+
+TEST_INSIDE(a_reader_waits_until_there_is_something)
+{
+    open_pipe();
+    STRAND_SCOPE(scope);
+    strand reader = strand_spawn(scope, read_five, NULL);
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(strand_write_all(ends[1], "hel", 3), 3);
+    strand_sleep(STRAND_MS);
+    CHECK(!strand_ended(reader));
+    CHECK_EQ(strand_write_all(ends[1], "lo", 2), 2);
+    strand_join(reader);
+    close_both();
+}
+
+TEST_INSIDE(the_end_of_a_pipe_is_zero_bytes)
+{
+    char byte;
+    open_pipe();
+    CHECK_EQ(strand_close(ends[1]), 0);
+    CHECK_EQ(strand_read(ends[0], &byte, 1), 0);
+    CHECK_EQ(strand_read_all(ends[0], &byte, 1), 0);
+    CHECK_EQ(strand_close(ends[0]), 0);
+}
+
+TEST_INSIDE(writing_where_nobody_reads_is_an_error_and_no_signal)
+{
+    open_pipe();
+    CHECK_EQ(strand_close(ends[0]), 0);
+    CHECK_EQ(strand_write(ends[1], "x", 1), -EPIPE);
+    CHECK_EQ(strand_write_all(ends[1], "x", 1), -EPIPE);
+    CHECK_EQ(strand_close(ends[1]), 0);
+    open_pair();
+    CHECK_EQ(strand_close(ends[0]), 0);
+    CHECK_EQ(strand_write(ends[1], "x", 1), -EPIPE);
+    CHECK_EQ(strand_close(ends[1]), 0);
+}
+
+enum { MUCH = 1 << 20 };
+
+static void *write_much(void *arg)
+{
+    char block[1000];
+    for (int i = 0; i < MUCH / 1000; i++) {
+        memset(block, i % 251, sizeof block);
+        CHECK_EQ(strand_write_all(ends[1], block, sizeof block), (int64_t)sizeof block);
+    }
+    CHECK_EQ(strand_close(ends[1]), 0);
+    return arg;
+}
+
+static void read_much(void)
+{
+    char block[1000];
+    int64_t got;
+    int i = 0;
+    while ((got = strand_read_all(ends[0], block, sizeof block)) == (int64_t)sizeof block) {
+        CHECK_EQ((unsigned char)block[0], i % 251);
+        CHECK_EQ((unsigned char)block[999], i % 251);
+        i++;
+    }
+    CHECK_EQ(got, 0);
+    CHECK_EQ(i, MUCH / 1000);
+}
+
+TEST_REAL_INSIDE(more_than_a_pipe_holds_goes_through_in_order)
+{
+    open_pipe();
+    STRAND_SCOPE(scope);
+    strand writer = strand_spawn(scope, write_much, NULL);
+    read_much();
+    strand_join(writer);
+    CHECK_EQ(strand_close(ends[0]), 0);
+}
+
+static void *read_nothing(void *arg)
+{
+    char byte;
+    (void)arg;
+    return TEST_PTR(strand_read(ends[0], &byte, 1));
+}
+
+/* ---- several strands ------------------------------------------------------------------------ */
+
+static void *read_one(void *arg)
+{
+    char byte = 0, text[2] = "";
+    CHECK_EQ(strand_read(ends[0], &byte, 1), 1);
+    text[0] = byte;
+    test_log("%s", text);
+    return arg;
+}
+
+static void *read_into(void *byte)
+{
+    CHECK_EQ(strand_read(ends[0], byte, 1), 1);
+    return byte;
+}
+
+TEST_INSIDE(readers_of_one_descriptor_are_served_first_come_first_served)
+{
+    open_pipe();
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 3; i++) {
+        strand_spawn(scope, read_one, NULL);
+        strand_sleep(STRAND_MS);
+    }
+    for (const char *byte = "abc"; *byte; byte++) {
+        CHECK_EQ(strand_write(ends[1], byte, 1), 1);
+        strand_sleep(STRAND_MS);
+    }
+    strand_scope_join(scope);
+    CHECK_LOG("a b c");
+    close_both();
+}
+
+/* With several threads who has read first is not always who logs first. */
+TEST_REAL_INSIDE(bytes_that_come_together_reach_all_readers)
+{
+    char bytes[3];
+    open_pipe();
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 3; i++)
+        strand_spawn(scope, read_into, &bytes[i]);
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(strand_write_all(ends[1], "abc", 3), 3);
+    strand_scope_join(scope);
+    CHECK_EQ(bytes[0] + bytes[1] + bytes[2], 'a' + 'b' + 'c');
+    close_both();
+}
+
+static void *read_other_end(void *arg)
+{
+    char byte;
+    (void)arg;
+    return TEST_PTR(strand_read(ends[1], &byte, 1));
+}
+
+static void *fill_and_empty(void *arg)
+{
+    static char much[MUCH];
+    CHECK_EQ(strand_write_all(ends[1], much, sizeof much), (int64_t)sizeof much);
+    return arg;
+}
+
+TEST_REAL_INSIDE(a_reader_and_a_writer_may_wait_on_one_socket)
+{
+    static char much[MUCH];
+    open_pair();
+    STRAND_SCOPE(scope);
+    strand reader = strand_spawn(scope, read_other_end, NULL);
+    strand writer = strand_spawn(scope, fill_and_empty, NULL);
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(strand_read_all(ends[0], much, sizeof much), (int64_t)sizeof much);
+    strand_join(writer);
+    CHECK(!strand_ended(reader));
+    CHECK_EQ(strand_write(ends[0], "x", 1), 1);
+    CHECK_EQ((intptr_t)strand_join(reader), 1);
+    close_both();
+}
+
+/* ---- interruptions -------------------------------------------------------------------------- */
+
+TEST_INSIDE(a_read_that_waits_is_interrupted_and_takes_nothing)
+{
+    open_pipe();
+    {
+        STRAND_SCOPE(scope);
+        strand reader = strand_spawn(scope, read_nothing, NULL);
+        strand_sleep(STRAND_MS);
+        strand_cancel(reader, "enough");
+    }
+    char byte;
+    CHECK_EQ(strand_write(ends[1], "x", 1), 1);
+    CHECK_EQ(strand_read(ends[0], &byte, 1), 1);
+    CHECK_EQ(byte, 'x');
+    close_both();
+}
+
+static void read_for_ever(void)
+{
+    char byte;
+    for (;;)
+        CHECK(strand_read(ends[0], &byte, 1) == 1);
+}
+
+TEST_REAL_INSIDE(a_deadline_is_seen_by_a_stream_that_is_always_ready)
+{
+    ends[0] = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(5 * STRAND_MS));
+        read_for_ever();
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        test_log("timed-out");
+    }
+    STRAND_END
+    CHECK_LOG("timed-out");
+    CHECK_EQ(strand_close(ends[0]), 0);
+}
+
+static void *read_until_stopped(void *stop)
+{
+    char byte;
+    while (!*(_Atomic bool *)stop)
+        CHECK_EQ(strand_read(ends[0], &byte, 1), 1);
+    return stop;
+}
+
+TEST_REAL_INSIDE(a_stream_that_is_always_ready_does_not_keep_others_from_running)
+{
+    _Atomic bool stop = false;
+    ends[0] = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    STRAND_SCOPE(scope);
+    strand reader = strand_spawn(scope, read_until_stopped, &stop);
+    for (int i = 0; i < 20; i++)
+        strand_sleep(STRAND_US);
+    stop = true;
+    strand_join(reader);
+    CHECK_EQ(strand_close(ends[0]), 0);
+}
+
+static void *write_too_much(void *arg)
+{
+    static char much[1 << 22];
+    STRAND_TRY {
+        strand_write_all(ends[1], much, sizeof much);
+        CHECK_FAIL("a pipe took four megabytes");
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        *(uint64_t *)arg = strand_exception_progress(e);
+        strand_rethrow(strand_exception_keep(e));
+    }
+    STRAND_END
+    return arg;
+}
+
+TEST_INSIDE(an_interrupted_write_all_tells_how_many_bytes_had_gone)
+{
+    uint64_t gone = 0, there = 0;
+    open_pipe();
+    {
+        STRAND_SCOPE(scope);
+        strand writer = strand_spawn(scope, write_too_much, &gone);
+        strand_sleep(10 * STRAND_MS);
+        strand_cancel(writer, NULL);
+    }
+    CHECK(gone > 0);
+    CHECK_EQ(strand_close(ends[1]), 0);
+    char block[4096];
+    for (int64_t got; (got = strand_read(ends[0], block, sizeof block)) > 0;)
+        there += (uint64_t)got;
+    CHECK_EQ(there, gone);
+    CHECK_EQ(strand_close(ends[0]), 0);
+}
+
+/* ---- closing -------------------------------------------------------------------------------- */
+
+TEST_INSIDE(closing_wakes_whoever_waits)
+{
+    open_pipe();
+    STRAND_SCOPE(scope);
+    strand one = strand_spawn(scope, read_nothing, NULL);
+    strand two = strand_spawn(scope, read_nothing, NULL);
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(strand_close(ends[0]), 0);
+    CHECK_EQ((intptr_t)strand_join(one), -EBADF);
+    CHECK_EQ((intptr_t)strand_join(two), -EBADF);
+    CHECK_EQ(strand_close(ends[1]), 0);
+}
+
+TEST_INSIDE(a_number_that_is_used_again_is_a_new_descriptor)
+{
+    open_pipe();
+    int number = ends[0];
+    for (int i = 0; i < 20; i++) {
+        STRAND_SCOPE(scope);
+        strand reader = strand_spawn(scope, read_nothing, NULL);
+        strand_sleep(STRAND_MS);
+        close_both();
+        CHECK_EQ((intptr_t)strand_join(reader), -EBADF);
+        open_pipe();
+        CHECK_EQ(ends[0], number);
+        reader = strand_spawn(scope, read_nothing, NULL);
+        strand_sleep(STRAND_MS);
+        CHECK_EQ(strand_write(ends[1], "x", 1), 1);
+        CHECK_EQ((intptr_t)strand_join(reader), 1);
+    }
+    close_both();
+}
+
+TEST_INSIDE(what_is_no_descriptor_is_an_error)
+{
+    char byte;
+    CHECK_EQ(strand_read(-1, &byte, 1), -EBADF);
+    CHECK_EQ(strand_close(-1), -EBADF);
+    CHECK_EQ(strand_read(1000000, &byte, 1), -EBADF);
+    CHECK_EQ(strand_close(1000000), -EBADF);
+    CHECK_EQ(strand_read(1 << 30, &byte, 1), -EMFILE);
+}
+
+/* ---- readiness ------------------------------------------------------------------------------ */
+
+static void *wait_until_readable(void *arg)
+{
+    CHECK_EQ(strand_ready(ends[0], STRAND_READABLE), 0);
+    test_log("readable");
+    return arg;
+}
+
+TEST_INSIDE(readiness_can_be_waited_for_and_takes_nothing)
+{
+    char byte;
+    open_pipe();
+    CHECK_EQ(strand_ready(ends[1], STRAND_WRITABLE), 0);
+    STRAND_SCOPE(scope);
+    strand waiter = strand_spawn(scope, wait_until_readable, NULL);
+    strand_sleep(STRAND_MS);
+    CHECK_LOG("");
+    CHECK_EQ(strand_write(ends[1], "x", 1), 1);
+    strand_join(waiter);
+    CHECK_LOG("readable");
+    CHECK_EQ(strand_read(ends[0], &byte, 1), 1);
+    close_both();
+}
+
+TEST_INSIDE(a_descriptor_that_blocks_is_left_as_it_is)
+{
+    CHECK_EQ(pipe(ends), 0);
+    STRAND_SCOPE(scope);
+    strand reader = strand_spawn(scope, read_nothing, NULL);
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(strand_write_all(ends[1], "x", 1), 1);
+    CHECK_EQ((intptr_t)strand_join(reader), 1);
+    CHECK_EQ(fcntl(ends[0], F_GETFL) & O_NONBLOCK, 0);
+    CHECK_EQ(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0);
+    close_both();
+}
+
+/* ---- under load ----------------------------------------------------------------------------- */
+
+enum { PAIRS = 20 };
+
+struct ping {
+    int fds[2];
+    long rounds;
+};
+
+static void *pong(void *arg)
+{
+    const struct ping *ping = arg;
+    char byte;
+    for (long i = 0; i < ping->rounds; i++) {
+        CHECK_EQ(strand_read(ping->fds[1], &byte, 1), 1);
+        CHECK_EQ(byte, (char)i);
+        CHECK_EQ(strand_write(ping->fds[1], &byte, 1), 1);
+    }
+    return arg;
+}
+
+static void *ping_pong(void *arg)
+{
+    const struct ping *ping = arg;
+    STRAND_SCOPE(scope);
+    strand other = strand_spawn(scope, pong, arg);
+    for (long i = 0; i < ping->rounds; i++) {
+        char byte = (char)i;
+        CHECK_EQ(strand_write(ping->fds[0], &byte, 1), 1);
+        CHECK_EQ(strand_read(ping->fds[0], &byte, 1), 1);
+        CHECK_EQ(byte, (char)i);
+    }
+    strand_join(other);
+    return arg;
+}
+
+TEST_REAL_INSIDE(many_strands_talk_through_sockets_at_once)
+{
+    struct ping pings[PAIRS];
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < PAIRS; i++) {
+        pings[i].rounds = test_scale(2000);
+        CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pings[i].fds), 0);
+        strand_spawn(scope, ping_pong, &pings[i]);
+    }
+    strand_scope_join(scope);
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK_EQ(strand_close(pings[i].fds[0]), 0);
+        CHECK_EQ(strand_close(pings[i].fds[1]), 0);
+    }
+}

@@ -1,0 +1,180 @@
+/*
+ * Signals that strands wait for.
+ */
+#define SUITE signal
+#include "test.h"
+
+#include "strand/io.h"
+
+#include <errno.h>
+#include <signal.h>
+
+/* To this thread: so it has come when this returns. */
+static void come(int signal)
+{
+    CHECK_EQ(raise(signal), 0);
+}
+
+static void *wait_for_one(void *signals)
+{
+    test_log("%d", strand_signal(signals));
+    return signals;
+}
+
+TEST_INSIDE(a_signal_ends_the_wait_for_it)
+{
+    STRAND_SIGNALS(signals, SIGUSR1, SIGTERM);
+    STRAND_SCOPE(scope);
+    strand waiter = strand_spawn(scope, wait_for_one, signals);
+    strand_sleep(STRAND_MS);
+    CHECK(!strand_ended(waiter));
+    come(SIGTERM);
+    CHECK_EQ((strand_join(waiter), 0), 0);
+    CHECK_LOG("15");
+}
+
+TEST_INSIDE(signals_that_come_while_nobody_waits_are_kept)
+{
+    STRAND_SIGNALS(signals, SIGUSR1, SIGTERM);
+    come(SIGTERM);
+    come(SIGUSR1);
+    come(SIGUSR1);
+    int first = strand_signal(signals), second = strand_signal(signals);
+    CHECK_EQ(first + second, SIGTERM + SIGUSR1);
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(5 * STRAND_MS));
+        strand_signal(signals);
+        CHECK_FAIL("a third signal");
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+    }
+    STRAND_END
+}
+
+TEST_INSIDE(all_who_wait_get_theirs_if_different_signals_come)
+{
+    STRAND_SIGNALS(signals, SIGUSR1, SIGUSR2);
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, wait_for_one, signals);
+    strand_spawn(scope, wait_for_one, signals);
+    strand_sleep(STRAND_MS);
+    come(SIGUSR1);
+    come(SIGUSR2);
+    strand_scope_join(scope);
+}
+
+TEST_INSIDE(each_of_several_blocks_gets_the_signal)
+{
+    STRAND_SIGNALS(outer, SIGUSR1);
+    {
+        STRAND_SIGNALS(inner, SIGUSR1);
+        come(SIGUSR1);
+        CHECK_EQ(strand_signal(inner), SIGUSR1);
+    }
+    CHECK_EQ(strand_signal(outer), SIGUSR1);
+    come(SIGUSR1);
+    CHECK_EQ(strand_signal(outer), SIGUSR1);
+}
+
+TEST_INSIDE(a_wait_for_a_signal_is_interrupted_and_takes_none)
+{
+    STRAND_SIGNALS(signals, SIGUSR1);
+    {
+        STRAND_SCOPE(scope);
+        strand waiter = strand_spawn(scope, wait_for_one, signals);
+        strand_sleep(STRAND_MS);
+        strand_cancel(waiter, NULL);
+    }
+    CHECK_LOG("");
+    come(SIGUSR1);
+    CHECK_EQ(strand_signal(signals), SIGUSR1);
+}
+
+static _Atomic int handled;
+
+static void handle(int signal)
+{
+    handled = signal;
+}
+
+TEST_INSIDE(a_handler_of_the_program_is_called_as_well_and_is_there_again_afterwards)
+{
+    struct sigaction mine = {.sa_handler = handle}, now;
+    CHECK_EQ(sigaction(SIGUSR1, &mine, NULL), 0);
+    {
+        STRAND_SIGNALS(signals, SIGUSR1);
+        handled = 0;
+        come(SIGUSR1);
+        CHECK_EQ(strand_signal(signals), SIGUSR1);
+        CHECK_EQ(handled, SIGUSR1);
+    }
+    CHECK_EQ(sigaction(SIGUSR1, NULL, &now), 0);
+    CHECK(now.sa_handler == handle);
+    handled = 0;
+    come(SIGUSR1);
+    CHECK_EQ(handled, SIGUSR1);
+}
+
+TEST_INSIDE(after_the_block_a_signal_does_what_it_did_before)
+{
+    struct sigaction now;
+    {
+        STRAND_SIGNALS(signals, SIGTERM);
+        come(SIGTERM);
+        CHECK_EQ(strand_signal(signals), SIGTERM);
+    }
+    CHECK_EQ(sigaction(SIGTERM, NULL, &now), 0);
+    CHECK(now.sa_handler == SIG_DFL);
+}
+
+static void over_ours(int signal)
+{
+    handled = signal;
+}
+
+/* What was installed over ours stays for good: once in a process. */
+TEST_REAL_INSIDE(a_handler_that_was_installed_meanwhile_stays_and_a_later_block_says_so)
+{
+    struct sigaction mine = {.sa_handler = over_ours}, now;
+    {
+        STRAND_SIGNALS(signals, SIGUSR2);
+        CHECK_EQ(sigaction(SIGUSR2, &mine, NULL), 0);
+        (void)signals;
+    }
+    CHECK_EQ(sigaction(SIGUSR2, NULL, &now), 0);
+    CHECK(now.sa_handler == over_ours);
+    STRAND_TRY {
+        STRAND_SIGNALS(signals, SIGUSR2);
+        CHECK_FAIL("the block was entered");
+        (void)signals;
+    }
+    STRAND_CATCH(&STRAND_SYSTEM, e) {
+        CHECK_EQ(strand_exception_code(e), -EBUSY);
+    }
+    STRAND_END
+}
+
+static void *send_many(void *count)
+{
+    for (int i = 0; i < *(int *)count; i++) {
+        come(SIGUSR1);
+        strand_yield();
+    }
+    return count;
+}
+
+/* Blocks come and go while the signal comes: the handler must not touch the descriptor of a block that is over. */
+TEST_REAL_INSIDE(blocks_may_come_and_go_while_signals_come)
+{
+    struct sigaction mine = {.sa_handler = handle};
+    CHECK_EQ(sigaction(SIGUSR1, &mine, NULL), 0);
+    int count = (int)test_scale(2000);
+    STRAND_SCOPE(scope);
+    strand sender = strand_spawn(scope, send_many, &count);
+    while (!strand_ended(sender)) {
+        STRAND_SIGNALS(signals, SIGUSR1);
+        strand_yield();
+        (void)signals;
+    }
+    strand_join(sender);
+}

@@ -1,0 +1,276 @@
+/*
+ * Sockets: listening, dialling, accepting, and what becomes of a connection.
+ */
+#define SUITE socket
+#include "test.h"
+
+#include "strand/io.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int listener, port;
+
+static void listen_here(void)
+{
+    listener = strand_listen_tcp("127.0.0.1", 0);
+    CHECK(listener >= 0);
+    port = strand_port(listener);
+    CHECK(port > 0);
+}
+
+static void close_fd(const int *fd)
+{
+    CHECK_EQ(strand_close(*fd), 0);
+}
+#define CLOSED __attribute__((cleanup(close_fd))) const int
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+static void *echo_once(void *arg)
+{
+    char buffer[16];
+    CLOSED peer = strand_accept(listener);
+    CHECK(peer >= 0);
+    int64_t got = strand_read(peer, buffer, sizeof buffer);
+    CHECK(got > 0);
+    CHECK_EQ(strand_write_all(peer, buffer, (size_t)got), got);
+    return arg;
+}
+
+static void say_hello(int fd)
+{
+    char buffer[16] = "";
+    CHECK(fd >= 0);
+    CHECK_EQ(strand_write_all(fd, "hello", 5), 5);
+    CHECK_EQ(strand_read_all(fd, buffer, 5), 5);
+    CHECK_STR(buffer, "hello");
+    CHECK_EQ(strand_read(fd, buffer, 1), 0);
+}
+
+TEST_INSIDE(a_connection_carries_bytes_both_ways)
+{
+    listen_here();
+    STRAND_SCOPE(scope);
+    strand server = strand_spawn(scope, echo_once, NULL);
+    CLOSED fd = strand_dial_tcp("127.0.0.1", port);
+    say_hello(fd);
+    strand_join(server);
+    CHECK_EQ(strand_close(listener), 0);
+}
+
+TEST_INSIDE(version_six_of_the_protocol_works_as_well)
+{
+    listener = strand_listen_tcp("::1", 0);
+    if (listener == -EADDRNOTAVAIL || listener == -EAFNOSUPPORT)
+        return; /* a machine without it */
+    CHECK(listener >= 0);
+    STRAND_SCOPE(scope);
+    strand server = strand_spawn(scope, echo_once, NULL);
+    CLOSED fd = strand_dial_tcp("::1", strand_port(listener));
+    say_hello(fd);
+    strand_join(server);
+    CHECK_EQ(strand_close(listener), 0);
+}
+
+TEST_INSIDE(a_unix_socket_works_as_well)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/strand-test-%d", (int)getpid());
+    unlink(path);
+    listener = strand_listen_unix(path);
+    CHECK(listener >= 0);
+    {
+        STRAND_SCOPE(scope);
+        strand server = strand_spawn(scope, echo_once, NULL);
+        CLOSED fd = strand_dial_unix(path);
+        say_hello(fd);
+        strand_join(server);
+    }
+    CHECK_EQ(strand_close(listener), 0);
+    CHECK_EQ(strand_listen_unix(path), -EADDRINUSE);
+    unlink(path);
+    CHECK_EQ(strand_dial_unix(path), -ENOENT);
+}
+
+TEST_INSIDE(nobody_listening_is_an_error_code)
+{
+    listen_here();
+    CHECK_EQ(strand_close(listener), 0);
+    CHECK_EQ(strand_dial_tcp("127.0.0.1", port), -ECONNREFUSED);
+}
+
+TEST_INSIDE(a_port_can_be_listened_on_once)
+{
+    listen_here();
+    CHECK_EQ(strand_listen_tcp("127.0.0.1", port), -EADDRINUSE);
+    CHECK_EQ(strand_close(listener), 0);
+}
+
+TEST_INSIDE(an_address_that_makes_no_sense_is_an_error_code)
+{
+    char path[200];
+    memset(path, 'x', sizeof path);
+    path[199] = '\0';
+    CHECK_EQ(strand_listen_unix(path), -ENAMETOOLONG);
+    CHECK(strand_dial_tcp("127.0.0.1", 700000) < 0);
+    CHECK(strand_listen_tcp("no.such.host.invalid", 0) < 0);
+}
+
+/* ---- how connections end -------------------------------------------------------------------- */
+
+static void *reset_the_peer(void *arg)
+{
+    const struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    char byte;
+    int peer = strand_accept(listener);
+    CHECK(peer >= 0);
+    CHECK_EQ(strand_read(peer, &byte, 1), 1); /* the other side is connected */
+    CHECK_EQ(setsockopt(peer, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+    CHECK_EQ(strand_close(peer), 0);
+    return arg;
+}
+
+TEST_INSIDE(a_peer_that_resets_is_an_error_code)
+{
+    char byte;
+    listen_here();
+    STRAND_SCOPE(scope);
+    strand server = strand_spawn(scope, reset_the_peer, NULL);
+    CLOSED fd = strand_dial_tcp("127.0.0.1", port);
+    CHECK(fd >= 0);
+    CHECK_EQ(strand_write(fd, "x", 1), 1);
+    CHECK_EQ(strand_read(fd, &byte, 1), -ECONNRESET);
+    strand_join(server);
+    CHECK_EQ(strand_close(listener), 0);
+}
+
+static void *answer_after_the_end(void *arg)
+{
+    char byte;
+    CLOSED peer = strand_accept(listener);
+    CHECK_EQ(strand_read(peer, &byte, 1), 1);
+    CHECK_EQ(strand_read(peer, &byte, 1), 0);
+    CHECK_EQ(strand_write_all(peer, "late", 4), 4);
+    return arg;
+}
+
+TEST_INSIDE(a_half_closed_connection_still_carries_the_other_half)
+{
+    char buffer[8] = "";
+    listen_here();
+    STRAND_SCOPE(scope);
+    strand server = strand_spawn(scope, answer_after_the_end, NULL);
+    CLOSED fd = strand_dial_tcp("127.0.0.1", port);
+    CHECK_EQ(strand_write_all(fd, "x", 1), 1);
+    CHECK_EQ(strand_shutdown(fd, SHUT_WR), 0);
+    CHECK_EQ(strand_read_all(fd, buffer, sizeof buffer), 4);
+    CHECK_STR(buffer, "late");
+    strand_join(server);
+    CHECK_EQ(strand_close(listener), 0);
+}
+
+/* ---- accepting ------------------------------------------------------------------------------ */
+
+static void *accept_one(void *arg)
+{
+    int fd = strand_accept(listener);
+    if (fd >= 0)
+        CHECK_EQ(strand_close(fd), 0);
+    (void)arg;
+    return TEST_PTR(fd);
+}
+
+TEST_INSIDE(an_accept_that_waits_is_interrupted)
+{
+    listen_here();
+    {
+        STRAND_SCOPE(scope);
+        strand server = strand_spawn(scope, accept_one, NULL);
+        strand_sleep(STRAND_MS);
+        strand_cancel(server, NULL);
+    }
+    CHECK_EQ(strand_close(listener), 0);
+}
+
+TEST_INSIDE(closing_a_listener_wakes_those_who_accept)
+{
+    listen_here();
+    STRAND_SCOPE(scope);
+    strand one = strand_spawn(scope, accept_one, NULL), two = strand_spawn(scope, accept_one, NULL);
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(strand_close(listener), 0);
+    CHECK_EQ((intptr_t)strand_join(one), -EBADF);
+    CHECK_EQ((intptr_t)strand_join(two), -EBADF);
+}
+
+TEST_REAL_INSIDE(without_descriptors_accept_says_so_and_loses_no_connection)
+{
+    struct rlimit limit, less;
+    listen_here();
+    int fd = strand_dial_tcp("127.0.0.1", port);
+    CHECK(fd >= 0);
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    less = limit;
+    less.rlim_cur = (rlim_t)fd + 1;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &less), 0);
+    CHECK_EQ(strand_accept(listener), -EMFILE);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    int peer = strand_accept(listener);
+    CHECK(peer >= 0);
+    CHECK_EQ(strand_close(peer), 0);
+    CHECK_EQ(strand_close(fd), 0);
+    CHECK_EQ(strand_close(listener), 0);
+}
+
+/* ---- many ----------------------------------------------------------------------------------- */
+
+enum { CLIENTS = 200 };
+
+static void *echo_all(void *arg)
+{
+    char buffer[64];
+    CLOSED peer = (int)(intptr_t)arg;
+    for (int64_t got; (got = strand_read(peer, buffer, sizeof buffer)) > 0;)
+        CHECK_EQ(strand_write_all(peer, buffer, (size_t)got), got);
+    return NULL;
+}
+
+static void *serve_all(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < CLIENTS; i++) {
+        int peer = strand_accept(listener);
+        CHECK(peer >= 0);
+        strand_spawn(scope, echo_all, TEST_PTR(peer));
+    }
+    strand_scope_join(scope);
+    return arg;
+}
+
+static void *talk(void *arg)
+{
+    char text[32], back[32];
+    CLOSED fd = strand_dial_tcp("127.0.0.1", port);
+    CHECK(fd >= 0);
+    for (long i = 0; i < test_scale(50); i++) {
+        int length = snprintf(text, sizeof text, "%ld of %ld", i, (long)(intptr_t)arg);
+        CHECK_EQ(strand_write_all(fd, text, (size_t)length), length);
+        CHECK_EQ(strand_read_all(fd, back, (size_t)length), length);
+        CHECK_EQ(memcmp(text, back, (size_t)length), 0);
+    }
+    return NULL;
+}
+
+TEST_REAL_INSIDE(many_clients_get_their_own_answers)
+{
+    listen_here();
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, serve_all, NULL);
+    for (int i = 0; i < CLIENTS; i++)
+        strand_spawn(scope, talk, TEST_PTR(i));
+    strand_scope_join(scope);
+    CHECK_EQ(strand_close(listener), 0);
+}
