@@ -32,8 +32,12 @@ static void *write_in_strands(void *arg)
     return arg;
 }
 
+static _Atomic bool both_known;
+
 static void *wait_for(void *other)
 {
+    while (!both_known)
+        strand_yield();
     strand_wait(*(strand *)other);
     return other;
 }
@@ -44,6 +48,7 @@ static void *wait_for_each_other(void *arg)
     STRAND_SCOPE(scope);
     first = strand_spawn(scope, wait_for, &second);
     second = strand_spawn(scope, wait_for, &first);
+    both_known = true;
     strand_scope_join(scope);
     return arg;
 }
