@@ -161,6 +161,7 @@ int arch_poller_remove(struct arch_poller *poller, int fd);
 enum arch_fd_kind {
     ARCH_FD_FREE,    /* its calls don't block */
     ARCH_FD_SOCKET,  /* may block, but each call can be told not to */
+    ARCH_FD_TCP,     /* the same; and who reads less than there was room for has read all that there is */
     ARCH_FD_BLOCKING /* blocks when it is not ready: shared with others, whom a change of that would surprise */
 };
 /* An arch_fd_kind, or a negated errno code. */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -15,15 +16,27 @@
 /* A write to a pipe that is called ready takes so much at once. */
 enum { PIPE_AT_ONCE = 4096 };
 
+static bool is_tcp(int fd)
+{
+    int protocol = 0;
+    socklen_t length = sizeof protocol;
+    return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) == 0 && protocol == IPPROTO_TCP;
+}
+
 int arch_fd_kind(int fd)
 {
     struct stat status;
     int flags = fcntl(fd, F_GETFL);
     if (flags < 0 || fstat(fd, &status) < 0)
         return -errno;
-    if (flags & O_NONBLOCK)
-        return S_ISSOCK(status.st_mode) ? ARCH_FD_SOCKET : ARCH_FD_FREE;
-    return S_ISSOCK(status.st_mode) ? ARCH_FD_SOCKET : S_ISREG(status.st_mode) ? ARCH_FD_FREE : ARCH_FD_BLOCKING;
+    if (S_ISSOCK(status.st_mode))
+        return is_tcp(fd) ? ARCH_FD_TCP : ARCH_FD_SOCKET;
+    return flags & O_NONBLOCK || S_ISREG(status.st_mode) ? ARCH_FD_FREE : ARCH_FD_BLOCKING;
+}
+
+static bool is_socket(enum arch_fd_kind kind)
+{
+    return kind == ARCH_FD_SOCKET || kind == ARCH_FD_TCP;
 }
 
 int arch_fd_ready(int fd)
@@ -48,7 +61,7 @@ int64_t arch_fd_read(int fd, enum arch_fd_kind kind, void *buffer, size_t size)
             if (ready < 0 || !(ready & ARCH_IN))
                 return ready < 0 ? ready : -EAGAIN;
         }
-        ssize_t got = kind == ARCH_FD_SOCKET ? recv(fd, buffer, size, MSG_DONTWAIT) : read(fd, buffer, size);
+        ssize_t got = is_socket(kind) ? recv(fd, buffer, size, MSG_DONTWAIT) : read(fd, buffer, size);
         if (got >= 0)
             return got;
         if (errno != EINTR)
@@ -85,7 +98,7 @@ int64_t arch_fd_write(int fd, enum arch_fd_kind kind, const void *buffer, size_t
             size = size < PIPE_AT_ONCE ? size : PIPE_AT_ONCE;
         }
         int64_t put;
-        if (kind == ARCH_FD_SOCKET)
+        if (is_socket(kind))
             put = (put = send(fd, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 ? -errno : put;
         else
             put = write_to_pipe(fd, buffer, size);

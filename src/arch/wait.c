@@ -97,13 +97,13 @@ void arch_ticks_start(void)
 
 int arch_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
 {
-    int64_t most = ARCH_NOTES_SLEEP_NS == INT64_MAX ? INT64_MAX : arch_clock_ns() + ARCH_NOTES_SLEEP_NS;
+    bool whole = ARCH_NOTES_SLEEP_NS == INT64_MAX || !atomic_load_explicit(&arch_state.watches, memory_order_relaxed);
+    int64_t most = whole ? INT64_MAX : arch_clock_ns() + ARCH_NOTES_SLEEP_NS;
     struct timespec until = timespec_of(deadline_ns < most ? deadline_ns : most);
-    long result =
-        syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
-                deadline_ns == ARCH_FOREVER && most == INT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+    long result = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
+                          deadline_ns == ARCH_FOREVER && whole ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
     bool in_time = result < 0 && errno == ETIMEDOUT;
-    if (most != INT64_MAX)
+    if (!whole)
         (void)usleep(1); /* TSan runs handlers of signals in calls that it knows to block, of which a futex is none */
     return in_time && deadline_ns < most ? -ETIMEDOUT : 0;
 }

@@ -270,10 +270,11 @@ void operation_drained(struct operation *op)
     clear_ready(op, false);
 }
 
-/* Before the descriptor is watched nobody would report the end. */
+/* Messages, lines and credentials make short reads of other kinds. Before the descriptor is watched nobody would report
+ * the end. */
 void operation_short(struct operation *op)
 {
-    if (atomic_load_explicit(&op->d->watched, memory_order_relaxed))
+    if (op->d->kind == ARCH_FD_TCP && atomic_load_explicit(&op->d->watched, memory_order_relaxed))
         clear_ready(op, true);
 }
 

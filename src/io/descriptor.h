@@ -67,7 +67,7 @@ int operation_enter(struct operation *op, int fd, enum side_name side, const cha
 int operation_ready(struct operation *op);
 /* After a call that has found nothing. */
 void operation_drained(struct operation *op);
-/* After a call that has found less than there was room for: nothing is left but, maybe, the end. */
+/* After a read that found less than there was room for: nothing is left of some streams but, maybe, the end. */
 void operation_short(struct operation *op);
 void operation_leave(struct operation *op);
 

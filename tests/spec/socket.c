@@ -119,6 +119,33 @@ TEST_INSIDE(an_address_that_makes_no_sense_is_an_error_code)
     CHECK(strand_listen_tcp("no.such.host.invalid", 0) < 0);
 }
 
+static void *read_three_messages(void *arg)
+{
+    const int *fds = arg;
+    char message[8];
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(strand_read(fds[0], message, sizeof message), i + 1);
+    return arg;
+}
+
+/* A message that is shorter than the buffer is not all that there is. */
+TEST_INSIDE(messages_that_come_together_are_all_read)
+{
+    static const int types[] = {SOCK_DGRAM, SOCK_SEQPACKET};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        int fds[2];
+        CHECK_EQ(socketpair(AF_UNIX, types[i] | SOCK_CLOEXEC, 0, fds), 0);
+        STRAND_SCOPE(scope);
+        strand reader = strand_spawn(scope, read_three_messages, fds);
+        strand_sleep(STRAND_MS); /* the reader waits, so the descriptor is watched */
+        for (int n = 1; n <= 3; n++)
+            CHECK_EQ(send(fds[1], "abc", (size_t)n, 0), n);
+        strand_join(reader);
+        CHECK_EQ(strand_close(fds[0]), 0);
+        CHECK_EQ(strand_close(fds[1]), 0);
+    }
+}
+
 /* ---- how connections end -------------------------------------------------------------------- */
 
 static void *reset_the_peer(void *arg)
