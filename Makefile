@@ -53,12 +53,13 @@ parallel = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 again = +@$(MAKE) --no-print-directory $(parallel)
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo test test-install test-matrix check models bench valgrind man install uninstall setup format \
+.PHONY: help all lib demo crawl test test-install test-matrix check models bench valgrind man install uninstall setup format \
 	clean FORCE
 
 help:
 	@echo "make             build/libstrand.a, build/libstrand.so and the examples"
-	@echo "make demo        build and run examples/crawl on this folder"
+	@echo "make demo        a server (examples/httpd) over docs/, driven by real requests (examples/demo.c)"
+	@echo "make crawl       count the words of this folder's files, a strand for each (examples/crawl.c)"
 	@echo "make test        build and run all tests (4 minutes at most)"
 	@echo "make check       warnings as errors, format, layers, exports and the other rules of the house"
 	@echo "make models      check the protocols' models by spin"
@@ -90,17 +91,26 @@ help:
 	@echo "JOBS=$(JOBS)           how many compilers or tests run at a time"
 	@echo "V=1              print the commands"
 
-all lib:
+lib:
 	$(call setup)
 	$(again) do-$@
 
+all:
+	$(call setup,examples)
+	$(again) do-$@
+
 demo:
+	$(call setup,examples)
+	$(again) do-$@
+	$(OUT)/examples/demo $(OUT)/examples/httpd docs
+
+crawl:
 	$(call setup)
 	$(again) do-$@
 	$(OUT)/examples/crawl .
 
 test:
-	$(call setup,test $(if $(sanitize),,man))
+	$(call setup,test examples $(if $(sanitize),,man))
 	$(again) do-$@
 
 test-install:
@@ -108,7 +118,7 @@ test-install:
 	$(again) do-$@
 
 check:
-	@tools/setup.sh build test check >&2
+	@tools/setup.sh build examples test check >&2
 	$(again) -k --output-sync=target MODE=release QUIET=1 do-$@
 
 models:
@@ -167,7 +177,7 @@ soname := libstrand.so.$(firstword $(subst ., ,$(version)))
 layers := base arch sched strand sync io actor sim debug
 lib-sources := $(sort $(foreach l,$(layers),$(wildcard src/$(l)/*.c src/$(l)/*.S)))
 headers := $(wildcard include/*.h include/strand/*.h)
-formatted := $(headers) $(wildcard src/*/*.[ch] tests/*/*.[ch] tests/*/*.cc bench/*.[ch] bench/*.cc examples/*.[ch])
+formatted := $(headers) $(wildcard src/*/*.[ch] tests/*/*.[ch] tests/*/*.cc bench/*.[ch] bench/*.cc examples/*.[ch] examples/*/*.[ch])
 
 flags-release := -O2 -g -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 flags-debug := -O0 -g3 -DSTRAND_DEBUG_BUILD
@@ -295,7 +305,8 @@ stress := $(patsubst %,$(test-programs)/stress/%,$(call chosen,$(call sources-of
 unit := $(patsubst %,$(test-programs)/unit/%,$(call chosen,$(call sources-of,unit)))
 planted := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/planted/$(MODE)_*.c))
 programs := $(patsubst %,$(OUT)/programs/%,$(call sources-of,programs))
-examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c))
+example-sources := $(wildcard examples/*.c examples/*/*.c)
+examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd
 benches := $(patsubst bench/%,$(OUT)/bench/%,$(basename $(wildcard bench/*.c bench/*.cc)))
 
 # compile FLAGS: a source to an object
@@ -334,6 +345,10 @@ $(OUT)/programs/%: $(test-objects)/programs/%.o $(library)
 	$(call link,$(if $(wildcard tests/programs/$*.cc),$(CXX),$(CC)))
 $(OUT)/planted/%: $(test-objects)/planted/%.o $(library)
 	$(call link,$(CC))
+$(OUT)/examples/httpd: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/httpd/*.c)) $(library)
+	$(call link,$(CC),-lhttp_parser)
+$(OUT)/examples/demo: $(OUT)/obj/examples/demo.o $(library)
+	$(call link,$(CC),-lhttp_parser)
 $(OUT)/examples/%: $(OUT)/obj/examples/%.o $(library)
 	$(call link,$(CC))
 $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
@@ -341,11 +356,12 @@ $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
 $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 	$(call link,$(CC))
 
-.PHONY: do-lib do-all do-demo do-bench do-test do-test-install do-valgrind do-objects
+.PHONY: do-lib do-all do-demo do-crawl do-bench do-test do-test-install do-valgrind do-objects
 .SECONDARY:
 do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so
 do-all: do-lib $(examples)
-do-demo: $(OUT)/examples/crawl
+do-demo: $(OUT)/examples/demo $(OUT)/examples/httpd
+do-crawl: $(OUT)/examples/crawl
 do-bench: $(benches)
 
 do-test: do-lib $(if $(sanitize)$(TESTS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs)
@@ -367,7 +383,7 @@ do-valgrind: $(spec) $(programs)
 
 all-sources := $(foreach d,harness spec stress unit programs planted,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
 do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
-	$(patsubst %,$(OUT)/obj/%.o,$(basename $(wildcard examples/*.c bench/*.c bench/*.cc)))
+	$(patsubst %,$(OUT)/obj/%.o,$(basename $(example-sources) $(wildcard bench/*.c bench/*.cc)))
 
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
@@ -400,7 +416,7 @@ check-globals: $(lib-objects)
 	tools/check-globals.sh $(lib-objects)
 # Blocks of the setjmp form, as clang and other processors have it, over locals that are not volatile.
 check-clobbered:
-	for file in $(wildcard examples/*.c); do \
+	for file in $(example-sources); do \
 		gcc -std=gnu11 -O2 -fexceptions -Iinclude -DSTRAND_SETJMP -Wclobbered -Werror=clobbered -c $$file -o /dev/null || \
 			exit 1; \
 	done; echo "clobbered: ok"

@@ -2,13 +2,14 @@
 # usage: tools/setup.sh GROUP...
 #
 # Installs the Debian packages that the groups need and that are missing; does nothing if all are there. The groups:
-# build, test, check, man, tsan, models, valgrind, bench; all is every one of them.
+# build, examples, test, check, man, tsan, models, valgrind, bench; all is every one of them.
 set -eu
 
 packages_of()
 {
     case $1 in
     build) echo gcc libc6-dev binutils libboost-context-dev libunwind-dev ;;
+    examples) echo libhttp-parser-dev ;;
     test) echo g++ libcriterion-dev pkgconf ;;
     check) echo g++ clang-19 clang-format-14 ;;
     man) echo doxygen python3 ;;
@@ -16,7 +17,7 @@ packages_of()
     models) echo spin ;;
     valgrind) echo valgrind ;;
     bench) echo g++ ;;
-    all) packages_of build && for group in test check man tsan models valgrind bench; do packages_of "$group"; done ;;
+    all) packages_of build && for group in examples test check man tsan models valgrind bench; do packages_of "$group"; done ;;
     *) echo "setup: there is no group '$1'" >&2 && return 1 ;;
     esac
 }

@@ -1,0 +1,527 @@
+/*
+ * A connection: requests come in, one after the other or many at once, and are answered in their order. What can be
+ * answered at once is gathered and sent by one call. Nothing is allocated for a request.
+ */
+#include "httpd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+enum { HEAD_MOST = 4096 + 512, DISCARD_MOST = 256 * 1024 };
+
+/* ---- the parser's callbacks: they only take notes, and must not block (see parse) --------------- */
+
+static struct connection *connection_of(http_parser *parser)
+{
+    return parser->data;
+}
+
+/* What comes in parts comes without gaps. */
+static void extend(struct connection *c, struct span *span, const char *at, size_t length)
+{
+    if (!span->length)
+        span->at = (uint32_t)(at - c->in);
+    span->length += (uint32_t)length;
+}
+
+static int on_url(http_parser *parser, const char *at, size_t length)
+{
+    struct connection *c = connection_of(parser);
+    extend(c, &c->request.url, at, length);
+    return 0;
+}
+
+static enum header header_named(const char *name, size_t length)
+{
+    static const char *const names[HEADERS] = {
+        [HOST] = "host",
+        [RANGE] = "range",
+        [IF_RANGE] = "if-range",
+        [IF_NONE_MATCH] = "if-none-match",
+        [IF_MODIFIED_SINCE] = "if-modified-since",
+        [EXPECT] = "expect",
+        [REFERER] = "referer",
+        [USER_AGENT] = "user-agent",
+    };
+    for (int i = 0; i < HEADERS; i++)
+        if (strlen(names[i]) == length && strncasecmp(names[i], name, length) == 0)
+            return (enum header)i;
+    return NO_HEADER;
+}
+
+static int on_header_field(http_parser *parser, const char *at, size_t length)
+{
+    struct request *request = &connection_of(parser)->request;
+    if (request->header != NO_HEADER || !request->name.length)
+        request->name.length = 0;
+    extend(connection_of(parser), &request->name, at, length);
+    request->header = NO_HEADER;
+    return 0;
+}
+
+static int on_header_value(http_parser *parser, const char *at, size_t length)
+{
+    struct connection *c = connection_of(parser);
+    struct request *request = &c->request;
+    if (request->name.length) {
+        request->header = header_named(c->in + request->name.at, request->name.length);
+        request->name.length = 0;
+        if (request->header == HOST && request->headers[HOST].length)
+            request->status = 400; /* two of them */
+        if (request->header != NO_HEADER)
+            request->headers[request->header] = (struct span){0};
+    }
+    if (request->header != NO_HEADER)
+        extend(c, &request->headers[request->header], at, length);
+    return 0;
+}
+
+static int on_headers_complete(http_parser *parser)
+{
+    struct request *request = &connection_of(parser)->request;
+    bool is_1_1 = parser->http_major == 1 && parser->http_minor == 1;
+    if (parser->http_major != 1)
+        request->status = 505;
+    else if (is_1_1 && !request->headers[HOST].length)
+        request->status = 400;
+    else if (parser->method != HTTP_GET && parser->method != HTTP_HEAD)
+        request->status = 405;
+    else if (parser->content_length != UINT64_MAX && parser->content_length > BODY_MOST)
+        request->status = 413;
+    else if (request->headers[EXPECT].length)
+        request->status = 417;
+    return request->status ? 2 : 0; /* 2: nothing more of this connection is understood */
+}
+
+static int on_body(http_parser *parser, const char *at, size_t length)
+{
+    struct connection *c = connection_of(parser);
+    struct request *request = &c->request;
+    if (!request->body)
+        request->head = (size_t)(at - c->in) - c->begin;
+    request->body += length;
+    if (request->body > BODY_MOST)
+        request->status = 413;
+    return request->status;
+}
+
+static int on_message_complete(http_parser *parser)
+{
+    connection_of(parser)->request.complete = true;
+    http_parser_pause(parser, 1);
+    return 0;
+}
+
+/* ---- input ----------------------------------------------------------------------------------- */
+
+enum parsed { MORE_NEEDED, COMPLETE, BROKEN };
+
+static enum parsed parse(struct connection *c)
+{
+    static const http_parser_settings settings = {
+        .on_url = on_url,
+        .on_header_field = on_header_field,
+        .on_header_value = on_header_value,
+        .on_headers_complete = on_headers_complete,
+        .on_body = on_body,
+        .on_message_complete = on_message_complete,
+    };
+    {
+        STRAND_NO_SUSPEND; /* an exception that passed through the parser would leave it in disorder */
+        c->parsed += http_parser_execute(&c->parser, &settings, c->in + c->parsed, c->end - c->parsed);
+    }
+    if (c->request.complete)
+        http_parser_pause(&c->parser, 0);
+    if (c->request.status)
+        return BROKEN;
+    if (c->request.complete)
+        return COMPLETE;
+    return HTTP_PARSER_ERRNO(&c->parser) != HPE_OK ? BROKEN : MORE_NEEDED;
+}
+
+static void next_request(struct connection *c)
+{
+    c->begin = c->parsed;
+    c->request = (struct request){.header = NO_HEADER};
+    c->started = false;
+    if (c->begin == c->end)
+        c->begin = c->parsed = c->end = 0;
+    else
+        c->deadline = strand_in(c->server->timeout); /* a part of the next one is here */
+}
+
+static void move(struct span *span, size_t by)
+{
+    span->at -= span->length ? (uint32_t)by : 0;
+}
+
+/* Makes room behind what has come of the current request; false: it is too long. */
+static bool make_room(struct connection *c)
+{
+    size_t by = c->begin;
+    if (c->request.body)
+        c->end = c->parsed = c->begin + c->request.head; /* nobody reads bodies */
+    if (!by || c->end < IN_MOST)
+        return c->end < IN_MOST;
+    memmove(c->in, c->in + by, c->end - by);
+    c->begin = 0;
+    c->parsed -= by;
+    c->end -= by;
+    move(&c->request.url, by);
+    move(&c->request.name, by);
+    for (int i = 0; i < HEADERS; i++)
+        move(&c->request.headers[i], by);
+    return true;
+}
+
+static int64_t read_before(struct connection *c, strand_time deadline)
+{
+    STRAND_DEADLINE(deadline);
+    return strand_read(c->fd, c->in + c->end, IN_MOST - c->end);
+}
+
+/* False: the connection is over, or nothing has come and the server drains. */
+static bool read_more(struct connection *c)
+{
+    bool fresh = c->begin == c->end;
+    c->phase = fresh ? IDLE : READING;
+    c->idle = fresh;
+    if (fresh && c->server->draining)
+        return false;
+    int64_t got = read_before(c, fresh ? strand_in(c->server->patience) : c->deadline);
+    c->idle = false;
+    if (got <= 0)
+        return false;
+    if (fresh)
+        c->deadline = strand_in(c->server->timeout);
+    c->end += (size_t)got;
+    return true;
+}
+
+const char *header_of(struct connection *c, enum header header)
+{
+    struct span span = c->request.headers[header];
+    if (!span.length)
+        return "";
+    c->in[span.at + span.length] = '\0'; /* was the end of the line; or blanks before it */
+    return c->in + span.at;
+}
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
+static void write_out(struct connection *c, const char *bytes, size_t length)
+{
+    c->phase = WRITING;
+    STRAND_DEADLINE(strand_in(c->server->timeout));
+    if (strand_write_all(c->fd, bytes, length) < 0)
+        strand_throw(&CLIENT_GONE, "%s went away", c->peer);
+}
+
+/* Answers are done when the system has them. */
+static void count_served(struct connection *c)
+{
+    c->server->served += c->answered;
+    c->owed -= c->answered;
+    c->answered = 0;
+}
+
+void flush(struct connection *c)
+{
+    if (c->used) {
+        size_t used = c->used;
+        c->used = 0;
+        write_out(c, c->out, used);
+    }
+    if (c->answered)
+        count_served(c);
+}
+
+static const char *date(struct connection *c)
+{
+    time_t now = time(NULL);
+    struct tm tm;
+    if (now != c->second) {
+        c->second = now;
+        strftime(c->date, sizeof c->date, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&now, &tm));
+    }
+    return c->date;
+}
+
+static void put_head(struct connection *c, const struct answer *answer)
+{
+    if (OUT_MOST - c->used < HEAD_MOST)
+        flush(c);
+    bool keep = !c->close && !c->server->draining;
+    c->close = !keep;
+    bool has_length = answer->status != 304;
+    int length = snprintf(
+        c->out + c->used, OUT_MOST - c->used, "HTTP/1.1 %d %s\r\nServer: strand\r\nDate: %s\r\n%s%s%s%s",
+        answer->status, http_status_str((enum http_status)answer->status), date(c), has_length ? "Content-Type: " : "",
+        !has_length    ? ""
+        : answer->type ? answer->type
+                       : "text/plain; charset=utf-8",
+        has_length ? "\r\n" : "", answer->extra ? answer->extra : "");
+    c->used += (size_t)length;
+    if (has_length)
+        c->used += (size_t)snprintf(c->out + c->used, OUT_MOST - c->used, "Content-Length: %zu\r\n", answer->length);
+    c->used += (size_t)snprintf(c->out + c->used, OUT_MOST - c->used, "%s\r\n",
+                                !keep                       ? "Connection: close\r\n"
+                                : c->parser.http_minor == 0 ? "Connection: keep-alive\r\n"
+                                                            : "");
+    c->started = true;
+}
+
+void answer_sent(struct connection *c, int status, uint64_t length)
+{
+    c->answered++;
+    log_request(c, status, length);
+}
+
+void answer(struct connection *c, const struct answer *answer)
+{
+    size_t length = c->parser.method == HTTP_HEAD && c->request.url.length ? 0 : answer->length;
+    put_head(c, answer);
+    if (length <= OUT_MOST - c->used) {
+        memcpy(c->out + c->used, answer->body, length);
+        c->used += length;
+    } else {
+        flush(c);
+        write_out(c, answer->body, length);
+    }
+    answer_sent(c, answer->status, length);
+}
+
+void answer_status(struct connection *c, int status, const char *extra)
+{
+    char text[64];
+    int length = snprintf(text, sizeof text, "%d %s\n", status, http_status_str((enum http_status)status));
+    answer(c, &(struct answer){.status = status, .extra = extra, .body = text, .length = (size_t)length});
+}
+
+void send_head(struct connection *c, const struct answer *answer)
+{
+    put_head(c, answer);
+    flush(c);
+}
+
+/* ---- a request ------------------------------------------------------------------------------- */
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* In place. False: what is no encoding, or a zero byte. */
+static bool decode(char *path)
+{
+    char *to = path;
+    for (const char *from = path; *from; from++) {
+        if (*from != '%') {
+            *to++ = *from;
+            continue;
+        }
+        int high = digit(from[1]), low = high < 0 ? -1 : digit(from[2]);
+        if (low < 0 || !(high | low))
+            return false;
+        *to++ = (char)(high << 4 | low);
+        from += 2;
+    }
+    *to = '\0';
+    return true;
+}
+
+/* The path, decoded, into `path`; returns the query, NULL for none. False: it makes no sense. */
+static bool split_url(struct connection *c, char *path, const char **query)
+{
+    const struct span url = c->request.url;
+    const char *text = c->in + url.at, *end = text + url.length;
+    if (url.length > 7 && strncasecmp(text, "http://", 7) == 0) { /* as a proxy gets it */
+        text = memchr(text + 7, '/', url.length - 7);
+        if (!text)
+            return false;
+    }
+    memcpy(path, text, (size_t)(end - text));
+    path[end - text] = '\0';
+    path[strcspn(path, "#")] = '\0';
+    size_t length = strcspn(path, "?");
+    *query = path[length] ? path + length + 1 : NULL;
+    path[length] = '\0';
+    return path[0] == '/' && decode(path);
+}
+
+enum { URL_MOST = 4096 };
+
+static void work(struct connection *c)
+{
+    char path[URL_MOST + 1];
+    const char *query;
+    c->phase = WORKING;
+    if (!http_should_keep_alive(&c->parser))
+        c->close = true;
+    if (c->request.url.length > URL_MOST)
+        answer_status(c, 414, NULL);
+    else if (!split_url(c, path, &query))
+        answer_status(c, 400, NULL);
+    else if (!answer_page(c, path, query))
+        answer_file(c, path);
+}
+
+static void begin_answer(struct connection *c)
+{
+    c->server->begun++;
+    c->owed++;
+}
+
+static int status_of_broken(const struct connection *c)
+{
+    enum http_errno error = HTTP_PARSER_ERRNO(&c->parser);
+    char first = c->in[c->begin];
+    if (c->request.status)
+        return c->request.status;
+    return error == HPE_INVALID_VERSION                                  ? 505
+           : error == HPE_INVALID_METHOD && first >= 'A' && first <= 'Z' ? 501
+           : error == HPE_HEADER_OVERFLOW                                ? 431
+                                                                         : 400;
+}
+
+static void discard(struct connection *c)
+{
+    STRAND_DEADLINE(strand_in(STRAND_S));
+    int64_t got, all = 0;
+    while (all < DISCARD_MOST && (got = strand_read(c->fd, c->in, sizeof c->in)) > 0)
+        all += got;
+}
+
+/* The client may still be sending what nobody wants. It is told that this is the end, and listened to for a moment:
+ * closing at once would reset the connection, and take the answer back. */
+static void linger(struct connection *c)
+{
+    strand_shutdown(c->fd, 1);
+    STRAND_TRY {
+        discard(c);
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+    }
+    STRAND_END
+}
+
+static void refuse(struct connection *c, int status)
+{
+    begin_answer(c);
+    c->close = true;
+    c->server->refused++;
+    answer_status(c, status, status == 405 ? "Allow: GET, HEAD\r\n" : NULL);
+    flush(c);
+    linger(c);
+}
+
+static void talk(struct connection *c)
+{
+    while (!c->close) {
+        switch (parse(c)) {
+        case COMPLETE:
+            begin_answer(c);
+            work(c);
+            next_request(c);
+            break;
+        case BROKEN:
+            refuse(c, status_of_broken(c));
+            return;
+        case MORE_NEEDED:
+            flush(c);
+            if (!make_room(c)) {
+                refuse(c, c->request.url.length > URL_MOST ? 414 : 431);
+                return;
+            }
+            if (!read_more(c))
+                return;
+        }
+    }
+    flush(c);
+}
+
+/* Too slow: to send its request, to take its answer, or we are too slow to find one. */
+static void time_out(struct connection *c)
+{
+    if (c->phase == READING) {
+        refuse(c, 408);
+    } else if (c->phase == WORKING && !c->started) {
+        c->close = true;
+        answer_status(c, 503, NULL);
+        c->answered--; /* it is cut all the same */
+        flush(c);
+    }
+}
+
+static void talk_in_time(struct connection *c)
+{
+    STRAND_TRY {
+        talk(c);
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        time_out(c);
+    }
+    STRAND_END
+}
+
+/* ---- the strand ------------------------------------------------------------------------------ */
+
+static void enlist(struct connection *c)
+{
+    struct server *server = c->server;
+    pthread_mutex_lock(&server->lock);
+    c->next = server->first;
+    c->at = &server->first;
+    if (c->next)
+        c->next->at = &c->next;
+    server->first = c;
+    pthread_mutex_unlock(&server->lock);
+}
+
+/* On whatever way the strand ends. */
+static void end_connection(struct connection **at)
+{
+    struct connection *c = *at;
+    struct server *server = c->server;
+    server->cut += c->owed;
+    pthread_mutex_lock(&server->lock);
+    *c->at = c->next;
+    if (c->next)
+        c->next->at = c->at;
+    pthread_mutex_unlock(&server->lock);
+    strand_close(c->fd);
+    free(c);
+}
+
+void *serve_connection(void *arg)
+{
+    struct connection *c __attribute__((cleanup(end_connection))) = arg;
+    http_parser_init(&c->parser, HTTP_REQUEST);
+    c->parser.data = c;
+    next_request(c);
+    enlist(c);
+    STRAND_TRY {
+        talk_in_time(c);
+    }
+    STRAND_CATCH(&CLIENT_GONE, e) {
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+    }
+    STRAND_END
+    return NULL;
+}
+
+void end_idle_connections(struct server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    for (struct connection *c = server->first; c; c = c->next)
+        if (c->idle)
+            strand_shutdown(c->fd, 0);
+    pthread_mutex_unlock(&server->lock);
+}

@@ -1,0 +1,264 @@
+/*
+ * The files of a directory: whole and in part, with conditions. The system itself keeps paths inside of the directory
+ * (openat2, RESOLVE_BENEATH): "..", absolute paths and links that lead out of it are refused.
+ */
+#include "httpd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATH_MOST = 4096, SMALL = 8 * 1024, AT_ONCE = 1 << 20 };
+
+struct file {
+    int fd;
+    struct stat status;
+    char tag[64], modified[40];
+    uint64_t first, length; /* of what is sent */
+};
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* A status of HTTP; 0: it is open. Pipes and devices don't block the open, and are refused after it. */
+static int open_beneath(int root, const char *path, struct file *file)
+{
+    const struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+                                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+    file->fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    if (file->fd < 0 || fstat(file->fd, &file->status) < 0)
+        return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? 503
+               : errno == EACCES || errno == EPERM                   ? 403
+                                                                     : 404;
+    return 0;
+}
+
+static void close_file(const struct file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd); /* no strand has waited for it */
+}
+
+/* Relative to the root, which is "."; a directory means its index.html. */
+static int open_path(int root, const char *path, struct file *file)
+{
+    char index[PATH_MOST + 16];
+    while (*path == '/')
+        path++;
+    int status = open_beneath(root, *path ? path : ".", file);
+    if (status || !S_ISDIR(file->status.st_mode))
+        return status ? status : S_ISREG(file->status.st_mode) ? 0 : 404;
+    if (*path && path[strlen(path) - 1] != '/')
+        return 301;
+    close_file(file);
+    snprintf(index, sizeof index, "%sindex.html", path);
+    status = open_beneath(root, index, file);
+    return status ? status : S_ISREG(file->status.st_mode) ? 0 : 404;
+}
+
+/* ---- conditions and ranges --------------------------------------------------------------------- */
+
+static const char http_date[] = "%a, %d %b %Y %H:%M:%S GMT";
+
+static void describe(struct file *file)
+{
+    struct tm tm;
+    snprintf(file->tag, sizeof file->tag, "\"%llx-%llx-%llx\"", (unsigned long long)file->status.st_mtim.tv_sec,
+             (unsigned long long)file->status.st_mtim.tv_nsec, (unsigned long long)file->status.st_size);
+    strftime(file->modified, sizeof file->modified, http_date, gmtime_r(&file->status.st_mtim.tv_sec, &tm));
+    file->first = 0;
+    file->length = (uint64_t)file->status.st_size;
+}
+
+/* Whether the list of tags names the file's, or all. */
+static bool names_tag(const char *list, const char *tag)
+{
+    for (const char *at = list; *at;) {
+        at += strspn(at, " \t,");
+        if (*at == '*')
+            return true;
+        if (strncmp(at, "W/", 2) == 0)
+            at += 2;
+        size_t length = strcspn(at, ",");
+        while (length && (at[length - 1] == ' ' || at[length - 1] == '\t'))
+            length--;
+        if (length == strlen(tag) && strncmp(at, tag, length) == 0)
+            return true;
+        at += strcspn(at, ",");
+    }
+    return false;
+}
+
+static bool is_unmodified(struct connection *c, const struct file *file)
+{
+    const char *tags = header_of(c, IF_NONE_MATCH), *since = header_of(c, IF_MODIFIED_SINCE);
+    struct tm tm = {0};
+    if (*tags)
+        return names_tag(tags, file->tag);
+    const char *end = *since ? strptime(since, http_date, &tm) : NULL;
+    return end && !*end && file->status.st_mtim.tv_sec <= timegm(&tm);
+}
+
+static bool digits(const char **at, uint64_t *number)
+{
+    if (**at < '0' || **at > '9')
+        return false;
+    char *end;
+    errno = 0;
+    *number = strtoull(*at, &end, 10);
+    *at = end;
+    return errno == 0;
+}
+
+/* Sets what is to be sent. 206, 416, or 200: there is no range, or not one that is understood, such as several. */
+static int choose_range(struct connection *c, struct file *file)
+{
+    const char *range = header_of(c, RANGE), *only_if = header_of(c, IF_RANGE);
+    uint64_t size = file->length, first = 0, last = 0;
+    if (!*range || (*only_if && strcmp(only_if, file->tag) != 0 && strcmp(only_if, file->modified) != 0))
+        return 200;
+    if (strncmp(range, "bytes=", 6) != 0)
+        return 200;
+    range += 6;
+    bool from = digits(&range, &first);
+    if (*range++ != '-')
+        return 200;
+    bool to = digits(&range, &last);
+    if (*range || (!from && !to) || (from && to && last < first))
+        return 200;
+    if (!from) { /* the last so many */
+        first = last < size ? size - last : 0;
+        if (!last)
+            return 416;
+    }
+    if (first >= size)
+        return 416;
+    if (!from || !to || last >= size)
+        last = size - 1;
+    file->first = first;
+    file->length = last - first + 1;
+    return 206;
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static const char *type_of(const char *path)
+{
+    static const char *const types[][2] = {
+        {"html", "text/html; charset=utf-8"},
+        {"htm", "text/html; charset=utf-8"},
+        {"css", "text/css"},
+        {"js", "text/javascript"},
+        {"json", "application/json"},
+        {"txt", "text/plain; charset=utf-8"},
+        {"md", "text/markdown; charset=utf-8"},
+        {"svg", "image/svg+xml"},
+        {"png", "image/png"},
+        {"jpg", "image/jpeg"},
+        {"gif", "image/gif"},
+        {"ico", "image/x-icon"},
+        {"pdf", "application/pdf"},
+        {"wasm", "application/wasm"},
+        {"xml", "application/xml"},
+    };
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && !strchr(dot, '/') && i < sizeof types / sizeof *types; i++)
+        if (strcmp(dot + 1, types[i][0]) == 0)
+            return types[i][1];
+    return "application/octet-stream";
+}
+
+/* errno is read here, where no switch can come in between. */
+__attribute__((noinline)) static ssize_t send_some(int to, int from, uint64_t first, uint64_t length)
+{
+    off_t offset = (off_t)first;
+    ssize_t sent = sendfile(to, from, &offset, length < AT_ONCE ? (size_t)length : AT_ONCE);
+    return sent < 0 ? -errno : sent;
+}
+
+/* The head has gone. A file that has shrunk meanwhile, and a client that is gone, end the connection. */
+static void send_body(struct connection *c, const struct file *file)
+{
+    STRAND_DEADLINE(strand_in(c->server->timeout));
+    uint64_t at = file->first, left = file->length;
+    while (left) {
+        ssize_t sent = send_some(c->fd, file->fd, at, left);
+        if (sent == -EAGAIN)
+            sent = strand_ready(c->fd, STRAND_WRITABLE);
+        else if (sent == 0)
+            strand_throw(&STRAND_ERROR, "a file has shrunk while it was sent");
+        if (sent < 0 && sent != -EINTR)
+            strand_throw(&CLIENT_GONE, "%s went away", c->peer);
+        at += sent > 0 ? (uint64_t)sent : 0;
+        left -= sent > 0 ? (uint64_t)sent : 0;
+        strand_checkpoint(); /* a socket that always takes more would not see the deadline */
+    }
+}
+
+static void send_file(struct connection *c, const struct file *file, struct answer *head)
+{
+    char bytes[SMALL];
+    head->length = file->length;
+    if (c->parser.method != HTTP_HEAD && file->length > sizeof bytes) {
+        send_head(c, head);
+        send_body(c, file);
+        answer_sent(c, head->status, file->length);
+        return;
+    }
+    if (c->parser.method == HTTP_HEAD || !file->length)
+        head->body = "";
+    else if (pread(file->fd, bytes, file->length, (off_t)file->first) == (ssize_t)file->length)
+        head->body = bytes;
+    if (head->body)
+        answer(c, head);
+    else
+        answer_status(c, 500, NULL);
+}
+
+static void answer_with(struct connection *c, const char *path, struct file *file)
+{
+    char extra[256];
+    describe(file);
+    int length = snprintf(extra, sizeof extra, "ETag: %s\r\nLast-Modified: %s\r\nAccept-Ranges: bytes\r\n", file->tag,
+                          file->modified);
+    if (is_unmodified(c, file)) {
+        answer(c, &(struct answer){.status = 304, .extra = extra, .body = ""});
+        return;
+    }
+    int status = choose_range(c, file);
+    char *more = extra + length;
+    size_t room = sizeof extra - (size_t)length;
+    if (status == 416) {
+        snprintf(more, room, "Content-Range: bytes */%llu\r\n", (unsigned long long)file->length);
+        answer_status(c, 416, extra);
+        return;
+    }
+    if (status == 206)
+        snprintf(more, room, "Content-Range: bytes %llu-%llu/%llu\r\n", (unsigned long long)file->first,
+                 (unsigned long long)(file->first + file->length - 1), (unsigned long long)file->status.st_size);
+    send_file(c, file, &(struct answer){.status = status, .type = type_of(path), .extra = extra});
+}
+
+void answer_file(struct connection *c, const char *path)
+{
+    struct file file __attribute__((cleanup(close_file))) = {.fd = -1};
+    char extra[PATH_MOST + 64];
+    int status = strlen(path) < PATH_MOST ? open_path(c->server->root, path, &file) : 414;
+    if (status == 0) {
+        answer_with(c, path, &file);
+    } else if (status == 301) {
+        const struct span url = c->request.url; /* as it came: it is encoded already */
+        size_t length = strcspn(c->in + url.at, "?");
+        length = length < url.length ? length : url.length;
+        snprintf(extra, sizeof extra, "Location: %.*s/\r\n", (int)length, c->in + url.at);
+        answer_status(c, 301, extra);
+    } else {
+        answer_status(c, status, NULL);
+    }
+}
