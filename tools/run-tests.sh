@@ -155,7 +155,8 @@ if [ -n "${SCHED-}${THREADS-}" ]; then
     spec=$stress
 fi
 seeds=${SEEDS:-$seeds}
-export STRAND_TEST_SCALE="${SCALE:-$scale}" LIMIT="${LIMIT:-300}"
+case ${MODE:-release} in asan | tsan) limit=300 ;; *) limit=120 ;; esac
+export STRAND_TEST_SCALE="${SCALE:-$scale}" LIMIT="${LIMIT:-$limit}"
 export ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS-}" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS-}"
 # Without its usual second of sleep at each exit.
 TSAN_OPTIONS="halt_on_error=1:atexit_sleep_ms=0:external_symbolizer_path=$(command -v addr2line):${TSAN_OPTIONS-}"

@@ -11,6 +11,13 @@
 extern "C" {
 #endif
 
+/* The address of a record that lives to the end of the enclosing full expression, or block. */
+#ifdef __cplusplus
+#define STRAND_SIZED_(type, ...) (&static_cast<const type &>(type{.size = sizeof(type), __VA_ARGS__}))
+#else
+#define STRAND_SIZED_(type, ...) (&(const type){.size = sizeof(type), __VA_ARGS__})
+#endif
+
 /* ---- the options of strand_run --------------------------------------------------------------------------- */
 
 /** What a strand does where its stack can have no guard page. */
@@ -59,8 +66,9 @@ struct strand_options {
 };
 #define STRAND_THREADS_ALLOWED (-1)
 
-/** Options in the place of an argument, in C. For example: strand_run(STRAND_OPTIONS(.threads = 4), root, NULL). */
-#define STRAND_OPTIONS(...) (&(const strand_options){.size = sizeof(strand_options), __VA_ARGS__})
+/** Options in the place of an argument; in C++ in the order of the fields. For example:
+ * strand_run(STRAND_OPTIONS(.threads = 4), root, NULL). */
+#define STRAND_OPTIONS(...) STRAND_SIZED_(strand_options, __VA_ARGS__)
 
 /** How many CPUs the calling thread may use (its affinity, limited by STRAND_THREADS in the environment); 3 if that
  * can't be known. Any thread. */
@@ -85,8 +93,9 @@ struct strand_attr {
     strand_pool *pool; /* where it runs; NULL: where its spawner does. One of another run is misuse. */
 };
 
-/** Attributes in the place of an argument, in C. For example: STRAND_ATTR(.name = "reader"). */
-#define STRAND_ATTR(...) (&(const strand_attr){.size = sizeof(strand_attr), __VA_ARGS__})
+/** Attributes in the place of an argument; in C++ in the order of the fields. For example: STRAND_ATTR(.name =
+ * "reader"). */
+#define STRAND_ATTR(...) STRAND_SIZED_(strand_attr, __VA_ARGS__)
 
 #ifdef __cplusplus
 }

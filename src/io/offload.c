@@ -218,6 +218,8 @@ void *strand_offload(strand_fn *fn, void *arg)
     struct thread *thread = must_be_strand("strand_offload");
     struct cb *me = current_of(thread);
     may_block(thread, me, "strand_offload");
+    if (!fn)
+        MISUSE("strand_offload", "", "the function is NULL");
     if (thread->driver)
         return call_as_step(thread, fn, arg);
     struct crew *crew = crew_of(thread);

@@ -4,6 +4,7 @@
 #include "print.h"
 
 #include "exception.h"
+#include "misuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,6 +80,8 @@ static void print(int fd, int indent, const char *what, const strand_exception *
 
 void strand_exception_print(const strand_exception *e, int fd)
 {
+    if (!e)
+        MISUSE("strand_exception_print", "", "the exception is NULL");
     print(fd, 0, "", e, 0);
 }
 

@@ -12,6 +12,7 @@
 #include "../sched/stack.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,11 +81,26 @@ static int thread_count(const struct runtime *runtime)
     return threads ? threads : 1;
 }
 
-static bool seed_of(struct runtime *runtime, uint64_t *seed)
+/* The environment's seed; NULL if there is none. */
+static const char *seed_text(void)
 {
     const char *text = arch_env("STRAND_SEED");
+    return text && *text ? text : NULL;
+}
+
+static bool seed_of(struct runtime *runtime, uint64_t *seed)
+{
+    const char *text = seed_text();
     *seed = text ? strtoull(text, NULL, 0) : runtime->options.seed;
     return text || runtime->options.has_seed;
+}
+
+/* Decimal, hexadecimal or octal, and nothing else. */
+static bool is_seed(const char *text)
+{
+    char *end;
+    unsigned long long seed = strtoull(text, &end, 0);
+    return *text >= '0' && *text <= '9' && !*end && (seed != ULLONG_MAX || strlen(text) < 21);
 }
 
 /* Returns 0, or a negated errno code with what could not be had. */
@@ -98,6 +114,9 @@ static int check_options(struct runtime *runtime, const char **what)
                  runtime->options.scheduler);
     } else if (!stack_round(runtime->options.stack_size)) {
         snprintf(runtime->text, sizeof runtime->text, "options.stack_size is %zu", runtime->options.stack_size);
+    } else if (seed_text() && !is_seed(seed_text())) {
+        snprintf(runtime->text, sizeof runtime->text, "STRAND_SEED is '%.40s' in the environment, which is no number",
+                 seed_text());
     } else {
         return 0;
     }
@@ -226,6 +245,8 @@ static void uncaught(const strand_options *options, strand_exception *e)
 void *strand_run(const strand_options *options, strand_fn *fn, void *arg)
 {
     struct thread *thread = thread_self();
+    if (!fn)
+        MISUSE("strand_run", "", "the function is NULL");
     struct runtime *runtime = calloc(1, sizeof *runtime);
     const char *what = "memory for a run";
     int error = runtime ? 0 : -ENOMEM;

@@ -13,10 +13,19 @@
 
 #include <errno.h>
 
+/* At most one of the policies. */
+static bool flags_are_good(unsigned flags)
+{
+    const unsigned policies = STRAND_TOGETHER | STRAND_COLLECT | STRAND_FIRST_WINS;
+    return !(flags & ~(policies | STRAND_OPEN)) && !(flags & policies & ((flags & policies) - 1));
+}
+
 strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
 {
     struct thread *thread = must_be_strand("STRAND_SCOPE");
     struct cb *me = current_of(thread);
+    if (UNLIKELY(!flags_are_good(flags)))
+        MISUSE("STRAND_SCOPE_WITH", "", "the flags %#x are none, or more than one policy", flags);
     union any_block *any = block_new(thread);
     if (UNLIKELY(!any))
         throw_no_memory(me, "a scope");

@@ -23,6 +23,8 @@ bool strand_exception_is(const strand_exception *e, const strand_kind *kind)
 
 static strand_exception *make(const char *function, const strand_kind *kind, const char *format, va_list args)
 {
+    if (!kind)
+        MISUSE(function, "", "the kind is NULL");
     if (below(kind, &STRAND_INTERRUPTED))
         MISUSE(function, "", "the kind '%s' is thrown by sources of interruption only", kind->name);
     return exception_new_va(kind, format, args);
@@ -73,7 +75,10 @@ NOINLINE void strand_throw_with(const strand_kind *kind, const struct strand_thr
 
 NOINLINE void strand_rethrow(strand_exception *e)
 {
-    exception_throw(current_of(must_be_strand("strand_rethrow")), e);
+    struct cb *me = current_of(must_be_strand("strand_rethrow"));
+    if (!e)
+        MISUSE("strand_rethrow", "", "the exception is NULL");
+    exception_throw(me, e);
 }
 
 void strand_suppress(strand_exception *e)

@@ -94,6 +94,8 @@ static NOINLINE void *call(strand_fn *fn, void *arg, strand_exception *volatile 
 strand_exception *strand_try(strand_fn *fn, void *arg, void **result)
 {
     strand_exception *volatile caught = NULL;
+    if (!fn)
+        MISUSE("strand_try", "", "the function is NULL");
     void *value = call(fn, arg, &caught);
     if (!caught && result)
         *result = value;

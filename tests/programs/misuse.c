@@ -324,6 +324,69 @@ static void *take_the_first_of_no_children(void *arg)
     return arg;
 }
 
+/* ---- NULL ------------------------------------------------------------------------------------ */
+
+static void *spawn_nothing(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, NULL, arg);
+    return arg;
+}
+
+static void *spawn_nothing_with(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn_with(scope, STRAND_ATTR(.name = "nothing"), NULL, arg, 0);
+    return arg;
+}
+
+static void *try_nothing(void *arg)
+{
+    strand_try(NULL, arg, NULL);
+    return arg;
+}
+
+static void *offload_nothing(void *arg)
+{
+    return strand_offload(NULL, arg);
+}
+
+static void *throw_no_kind(void *arg)
+{
+    const strand_kind *volatile none = NULL;
+    (void)arg;
+    strand_throw(none, "of no kind");
+}
+
+static void *rethrow_nothing(void *arg)
+{
+    strand_exception *volatile none = NULL;
+    (void)arg;
+    strand_rethrow(none);
+}
+
+static void *print_nothing(void *arg)
+{
+    strand_exception_print(NULL, 2);
+    return arg;
+}
+
+/* ---- scopes with flags ------------------------------------------------------------------------ */
+
+static void *open_a_scope_with_unknown_flags(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, 0x7f0);
+    strand_spawn(scope, return_arg, arg);
+    return arg;
+}
+
+static void *open_a_scope_with_two_policies(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_TOGETHER | STRAND_COLLECT);
+    strand_spawn(scope, return_arg, arg);
+    return arg;
+}
+
 static void *spawn_with_attributes_of_no_size(void *arg)
 {
     strand_attr attr = {.name = "sizeless"};
@@ -358,6 +421,15 @@ static const struct {
     {"throw_interrupted_by_hand", throw_interrupted_by_hand},
     {"throw_below_interrupted_by_hand", throw_below_interrupted_by_hand},
     {"take_the_first_of_no_children", take_the_first_of_no_children},
+    {"spawn_nothing", spawn_nothing},
+    {"spawn_nothing_with", spawn_nothing_with},
+    {"try_nothing", try_nothing},
+    {"offload_nothing", offload_nothing},
+    {"throw_no_kind", throw_no_kind},
+    {"rethrow_nothing", rethrow_nothing},
+    {"print_nothing", print_nothing},
+    {"open_a_scope_with_unknown_flags", open_a_scope_with_unknown_flags},
+    {"open_a_scope_with_two_policies", open_a_scope_with_two_policies},
     {"spawn_with_attributes_of_no_size", spawn_with_attributes_of_no_size},
 };
 
@@ -370,7 +442,9 @@ static void tell(const struct strand_misuse *misuse, void *arg)
 static void run_outside(const char *name, const strand_options *options)
 {
     strand_options sizeless = {.threads = 1};
-    if (strcmp(name, "yield_on_a_plain_thread") == 0)
+    if (strcmp(name, "run_nothing") == 0)
+        strand_run(options, NULL, NULL);
+    else if (strcmp(name, "yield_on_a_plain_thread") == 0)
         strand_yield();
     else if (strcmp(name, "throw_on_a_plain_thread") == 0)
         strand_throw(&STRAND_ERROR, "from outside");

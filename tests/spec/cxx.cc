@@ -429,6 +429,30 @@ void die_of(const char *what)
     CHECK(std::string(o.out).find("still alive") == std::string::npos);
 }
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
+#pragma GCC diagnostic ignored "-Wc++20-extensions"
+void *spawn_with_a_name(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn_with(
+        scope, STRAND_ATTR(.name = "named", .stack_size = 256 * 1024),
+        [](void *) -> void * {
+            test_log("%s", strand_name());
+            return nullptr;
+        },
+        arg, 0);
+    strand_join(child);
+    return arg;
+}
+
+TEST_REAL(options_and_attributes_can_be_written_in_the_place_of_an_argument_in_cxx_too)
+{
+    strand_run(STRAND_OPTIONS(.threads = 2), spawn_with_a_name, nullptr);
+    CHECK_LOG("named");
+}
+#pragma GCC diagnostic pop
+
 TEST_REAL(a_cxx_exception_that_leaves_the_function_of_a_strand_ends_the_program)
 {
     die_of("foreign");

@@ -47,3 +47,21 @@ TEST_REAL(the_environment_does_not_limit_the_threads_of_a_program_that_runs_with
     if (runs("secure"))
         CHECK_CONTAINS(o.out, text);
 }
+
+/* An empty one is none; a run with what is no number is not made. */
+TEST_REAL(a_seed_of_the_environment_that_is_no_number_is_refused)
+{
+    setenv("STRAND_SEED", "", 1);
+    CHECK(runs(NULL));
+    CHECK_CONTAINS(o.out, "no seed");
+    static const char *const wrong[] = {"abc", "1x", "-1", " 1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv("STRAND_SEED", wrong[i], 1);
+        test_program(&o, "environment", NULL);
+        CHECK_EQ(o.status, 1);
+        CHECK_CONTAINS(o.err, "STRAND_SEED");
+    }
+    setenv("STRAND_SEED", "0x10", 1);
+    CHECK(runs(NULL));
+    CHECK_CONTAINS(o.err, "libstrand: seed 16,");
+}

@@ -266,6 +266,27 @@ TEST_REAL(spawning_into_a_pool_of_another_run_is_misuse)
     CHECK_CONTAINS(o.err, "attr.pool");
 }
 
+TEST_REAL(null_where_a_function_a_kind_or_an_exception_is_needed_is_misuse)
+{
+    static const char *const cases[][2] = {
+        {"spawn_nothing", "strand_spawn"}, {"spawn_nothing_with", "strand_spawn_with"},
+        {"try_nothing", "strand_try"},     {"offload_nothing", "strand_offload"},
+        {"throw_no_kind", "strand_throw"}, {"rethrow_nothing", "strand_rethrow"},
+        {"run_nothing", "strand_run"},     {"print_nothing", "strand_exception_print"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        misuse(cases[i][0], cases[i][1]);
+        CHECK_CONTAINS(o.err, "is NULL");
+    }
+}
+
+TEST_REAL(a_scope_with_unknown_flags_or_with_two_policies_is_misuse)
+{
+    misuse("open_a_scope_with_unknown_flags", "STRAND_SCOPE_WITH");
+    CHECK_CONTAINS(o.err, "0x7f0");
+    misuse("open_a_scope_with_two_policies", "STRAND_SCOPE_WITH");
+}
+
 TEST_REAL(attributes_without_their_size_are_misuse)
 {
     misuse("spawn_with_attributes_of_no_size", "strand_spawn");
