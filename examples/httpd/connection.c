@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <time.h>
 
-enum { HEAD_MOST = 4096 + 512, DISCARD_MOST = 256 * 1024 };
+enum { HEAD_MOST = 4096 + 512 /* with a Location */, DISCARD_MOST = 256 * 1024 };
 
 /* ---- the parser's callbacks: they only take notes, and must not block (see parse) --------------- */
 
@@ -250,27 +250,45 @@ static const char *date(struct connection *c)
     return c->date;
 }
 
+/* There is room: HEAD_MOST. printf would take as long as all the rest of a small answer. */
+static void put(struct connection *c, const char *text)
+{
+    size_t length = strlen(text);
+    memcpy(c->out + c->used, text, length);
+    c->used += length;
+}
+
+static void put_number(struct connection *c, uint64_t number)
+{
+    char digits[24], *at = digits + sizeof digits - 1;
+    *at = '\0';
+    do
+        *--at = (char)('0' + number % 10);
+    while (number /= 10);
+    put(c, at);
+}
+
 static void put_head(struct connection *c, const struct answer *answer)
 {
     if (OUT_MOST - c->used < HEAD_MOST)
         flush(c);
     bool keep = !c->close && !c->server->draining;
     c->close = !keep;
-    bool has_length = answer->status != 304;
-    int length = snprintf(
-        c->out + c->used, OUT_MOST - c->used, "HTTP/1.1 %d %s\r\nServer: strand\r\nDate: %s\r\n%s%s%s%s",
-        answer->status, http_status_str((enum http_status)answer->status), date(c), has_length ? "Content-Type: " : "",
-        !has_length    ? ""
-        : answer->type ? answer->type
-                       : "text/plain; charset=utf-8",
-        has_length ? "\r\n" : "", answer->extra ? answer->extra : "");
-    c->used += (size_t)length;
-    if (has_length)
-        c->used += (size_t)snprintf(c->out + c->used, OUT_MOST - c->used, "Content-Length: %zu\r\n", answer->length);
-    c->used += (size_t)snprintf(c->out + c->used, OUT_MOST - c->used, "%s\r\n",
-                                !keep                       ? "Connection: close\r\n"
-                                : c->parser.http_minor == 0 ? "Connection: keep-alive\r\n"
-                                                            : "");
+    put(c, "HTTP/1.1 ");
+    put_number(c, (uint64_t)answer->status);
+    put(c, " ");
+    put(c, http_status_str((enum http_status)answer->status));
+    put(c, "\r\nServer: strand\r\nDate: ");
+    put(c, date(c));
+    if (answer->status != 304) {
+        put(c, "\r\nContent-Type: ");
+        put(c, answer->type ? answer->type : "text/plain; charset=utf-8");
+        put(c, "\r\nContent-Length: ");
+        put_number(c, answer->length);
+    }
+    put(c, "\r\n");
+    put(c, answer->extra ? answer->extra : "");
+    put(c, !keep ? "Connection: close\r\n\r\n" : c->parser.http_minor == 0 ? "Connection: keep-alive\r\n\r\n" : "\r\n");
     c->started = true;
 }
 
