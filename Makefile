@@ -352,7 +352,7 @@ $(OUT)/examples/demo: $(OUT)/obj/examples/demo.o $(library)
 $(OUT)/examples/%: $(OUT)/obj/examples/%.o $(library)
 	$(call link,$(CC))
 $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
-	$(call link,$(CXX),-l:libboost_context.a)
+	$(call link,$(CXX),-Xlinker --as-needed -l:libboost_context.a)
 $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 	$(call link,$(CC))
 

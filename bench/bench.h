@@ -65,6 +65,19 @@ BENCH_API void bench_check(bool ok, const char *format, ...)
     exit(1);
 }
 
+/* What the measurement needs is not there: say so and end, by an exit status that bench/run knows. */
+BENCH_API void bench_leave_out(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+BENCH_API void bench_leave_out(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("left out: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    exit(77);
+}
+
 /* The first argument of the program as a positive number, or `otherwise` without one. */
 BENCH_API long bench_argument(int argc, char **argv, long otherwise)
 {
