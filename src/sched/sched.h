@@ -144,12 +144,12 @@ struct thread {
     struct fibre *late;     /* to be run as soon as the switch away from it is complete */
     struct fibre *refused;  /* could not start: no stack */
     int refusal;
-    uint32_t looks;          /* operations since the last look */
-    uint32_t awaits;         /* in all spin loops so far */
-    uint64_t looked, ticked; /* driver_ticks of the last look, of the last tick */
-    uint64_t gave_way;       /* the look after which thread_share gave way */
-    uint64_t young_served;   /* when the oldest that had not started was last given its turn out of order */
-    int64_t now;             /* the clock at the last look: good for "since when", not for waiting */
+    uint64_t looked_switches; /* `switches` then */
+    uint32_t awaits;          /* in all spin loops so far */
+    uint64_t looked, ticked;  /* driver_ticks of the last look, of the last tick */
+    uint64_t gave_way;        /* the look after which thread_share gave way */
+    uint64_t young_served;    /* when the oldest that had not started was last given its turn out of order */
+    int64_t now;              /* the clock at the last look: good for "since when", not for waiting */
     struct rng rng;
     struct runq runq;
 

@@ -154,7 +154,6 @@ COLD void thread_tick_(struct thread *thread)
 {
     uint64_t now = driver_ticks(thread), elapsed = now - thread->ticked, ms = driver_ticks_per_ms(thread);
     thread->ticked = now;
-    thread->looks += (uint32_t)thread->period;
     if (thread->driver || elapsed < ms / 4)
         thread->period = PERIOD_MOST;
     else if (elapsed > ms / 2)
@@ -162,9 +161,9 @@ COLD void thread_tick_(struct thread *thread)
     thread->ticks = thread->period;
     if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_relaxed)))
         pool_stand_still(thread);
-    if (thread->looks < LOOK_EVERY && now - thread->looked < ms)
+    if (thread->switches - thread->looked_switches < LOOK_EVERY && now - thread->looked < ms)
         return;
-    thread->looks = 0;
+    thread->looked_switches = thread->switches;
     thread->looked = now;
     thread->fair = true;
     pool_look(thread);
