@@ -89,7 +89,29 @@ static int find(struct thread *thread, int fd, struct descriptor **out)
     return 0;
 }
 
+/* A pool of one thread has nobody to lock out, and needs no atomic operations. */
+static void lock(struct thread *thread, struct descriptor *d)
+{
+    if (thread->shared)
+        spin_lock(&d->lock, thread);
+}
+
+static void unlock(struct thread *thread, struct descriptor *d)
+{
+    if (thread->shared)
+        spin_unlock(&d->lock);
+}
+
 /* ---- who is inside --------------------------------------------------------------------------------------- */
+
+static bool swap_users(struct thread *thread, struct descriptor *d, uint32_t *old, uint32_t new)
+{
+    if (!thread->shared) {
+        atomic_store_explicit(&d->users, new, memory_order_relaxed);
+        return true;
+    }
+    return atomic_compare_exchange_weak_explicit(&d->users, old, new, memory_order_acq_rel, memory_order_relaxed);
+}
 
 static int enter(struct thread *thread, struct descriptor *d)
 {
@@ -100,17 +122,19 @@ static int enter(struct thread *thread, struct descriptor *d)
             users = atomic_load_explicit(&d->users, memory_order_relaxed);
         } else if (users & CLOSING) {
             return -EBADF;
-        } else if (atomic_compare_exchange_weak_explicit(&d->users, &users, users + 1, memory_order_acq_rel,
-                                                         memory_order_relaxed)) {
+        } else if (swap_users(thread, d, &users, users + 1)) {
             return 0;
         }
     }
 }
 
 /* The last one of a descriptor that is closing gives the number back [D1]. */
-static int leave(struct descriptor *d)
+static int leave(struct thread *thread, struct descriptor *d)
 {
-    if (LIKELY(atomic_fetch_sub_explicit(&d->users, 1, memory_order_acq_rel) != (CLOSING | 1)))
+    uint32_t users = atomic_load_explicit(&d->users, memory_order_relaxed);
+    while (!swap_users(thread, d, &users, users - 1))
+        ;
+    if (LIKELY(users != (CLOSING | 1)))
         return 0;
     if (atomic_load_explicit(&d->watched, memory_order_relaxed))
         pool_unwatch(d->pool, d->fd);
@@ -130,7 +154,7 @@ static int get_to_know(struct thread *thread, struct descriptor *d)
     int kind = arch_fd_kind(d->fd);
     if (kind < 0)
         return kind;
-    spin_lock(&d->lock, thread);
+    lock(thread, d);
     if (!atomic_load_explicit(&d->known, memory_order_relaxed)) {
         d->kind = (enum arch_fd_kind)kind;
         d->ended = false;
@@ -138,7 +162,7 @@ static int get_to_know(struct thread *thread, struct descriptor *d)
             atomic_store_explicit(&d->sides[i].ready, true, memory_order_relaxed);
         atomic_store_explicit(&d->known, true, memory_order_release);
     }
-    spin_unlock(&d->lock);
+    unlock(thread, d);
     return 0;
 }
 
@@ -203,18 +227,19 @@ static void fire(struct thread *thread, struct polled *polled, uint32_t events)
 {
     struct descriptor *d = CONTAINER(polled, struct descriptor, polled);
     struct fibre *woken[2] = {NULL, NULL};
-    spin_lock(&d->lock, thread);
+    lock(thread, d);
     if (events & ARCH_END)
         d->ended = true;
     for (int i = 0; i < 2; i++) {
         struct side *side = &d->sides[i];
         if (!(events & (i == SIDE_IN ? ARCH_IN : ARCH_OUT)))
             continue;
-        atomic_fetch_add_explicit(&side->events, 1, memory_order_release); /* [D2] */
+        uint32_t count = atomic_load_explicit(&side->events, memory_order_relaxed);
+        atomic_store_explicit(&side->events, count + 1, memory_order_release); /* [D2] */
         atomic_store_explicit(&side->ready, true, memory_order_relaxed);
         woken[i] = pass_on(thread, side);
     }
-    spin_unlock(&d->lock);
+    unlock(thread, d);
     for (int i = 0; i < 2; i++)
         if (woken[i])
             pool_deliver(thread, woken[i]);
@@ -243,14 +268,14 @@ int operation_enter(struct operation *op, int fd, enum side_name side, const cha
 void operation_leave(struct operation *op)
 {
     if (UNLIKELY(op->turn)) {
-        spin_lock(&op->d->lock, op->thread);
+        lock(op->thread, op->d);
         op->side->turn = op->turn = false;
         struct fibre *next = pass_on(op->thread, op->side); /* [D3] */
-        spin_unlock(&op->d->lock);
+        unlock(op->thread, op->d);
         if (next)
             thread_ready(op->thread, next);
     }
-    leave(op->d);
+    leave(op->thread, op->d);
 }
 
 static void clear_ready(struct operation *op, bool unless_ended)
@@ -259,10 +284,10 @@ static void clear_ready(struct operation *op, bool unless_ended)
     struct side *side = op->side;
     if (atomic_load_explicit(&d->waitless, memory_order_relaxed))
         return;
-    spin_lock(&d->lock, op->thread);
+    lock(op->thread, d);
     if (atomic_load_explicit(&side->events, memory_order_relaxed) == op->seen && !(unless_ended && d->ended))
         atomic_store_explicit(&side->ready, false, memory_order_relaxed);
-    spin_unlock(&d->lock);
+    unlock(op->thread, d);
 }
 
 void operation_drained(struct operation *op)
@@ -310,10 +335,10 @@ static bool wait_armed(struct operation *op)
         if (LIKELY(wait_over(me) == WAIT_WON))
             return true;
     }
-    spin_lock(&op->d->lock, op->thread);
+    lock(op->thread, op->d);
     cut_out(op->side, node);
     mirror(op->side);
-    spin_unlock(&op->d->lock);
+    unlock(op->thread, op->d);
     return false;
 }
 
@@ -350,11 +375,11 @@ static int wait_for_side(struct operation *op)
         if (error || atomic_load_explicit(&d->waitless, memory_order_relaxed))
             return error;
     }
-    spin_lock(&d->lock, op->thread);
+    lock(op->thread, d);
     bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
     bool mine = op->turn || !(side->turn || side->first);
     if (closing || (mine && atomic_load_explicit(&side->ready, memory_order_relaxed))) {
-        spin_unlock(&d->lock);
+        unlock(op->thread, d);
         return closing ? -EBADF : 0;
     }
     wait_because(op->thread, me, BLOCKED_DESCRIPTOR, (uint64_t)d->fd);
@@ -363,7 +388,7 @@ static int wait_for_side(struct operation *op)
     if (op->turn)
         side->turn = op->turn = false;
     mirror(side);
-    spin_unlock(&d->lock);
+    unlock(op->thread, d);
     if (!wait_armed(op))
         throw_interrupted(op);
     op->turn = true; /* of one that is closing it means nothing */
@@ -401,7 +426,7 @@ int descriptor_close(struct thread *thread, int fd)
         error = enter(thread, d);
     if (error)
         return error;
-    spin_lock(&d->lock, thread);
+    lock(thread, d);
     bool first = !(atomic_fetch_or_explicit(&d->users, CLOSING, memory_order_acq_rel) & CLOSING);
     for (int i = 0; i < 2; i++) {
         struct fibre *fibre;
@@ -410,9 +435,9 @@ int descriptor_close(struct thread *thread, int fd)
         d->sides[i].turn = false;
         mirror(&d->sides[i]);
     }
-    spin_unlock(&d->lock);
+    unlock(thread, d);
     while ((link = list_pop_front(&woken)))
         thread_ready(thread, CONTAINER(link, struct fibre, queued));
-    int result = leave(d);
+    int result = leave(thread, d);
     return first ? result : -EBADF;
 }
