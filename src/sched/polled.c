@@ -25,6 +25,11 @@ void pool_unwatch(struct pool *pool, int fd)
 static void dispatch(struct thread *thread, const struct arch_event *events, int count)
 {
     for (int i = 0; i < count; i++) {
+        const char *soon = (const char *)(uintptr_t)events[i].data;
+        __builtin_prefetch(soon, 1);
+        __builtin_prefetch(soon + 64, 1);
+    }
+    for (int i = 0; i < count; i++) {
         struct polled *polled = (struct polled *)(uintptr_t)events[i].data;
         polled->fire(thread, polled, events[i].events);
     }

@@ -263,6 +263,9 @@ void pool_stop(struct thread *thread, struct pool *pool)
 void pool_deliver(struct thread *thread, struct fibre *fibre)
 {
     struct thread *home = fibre->home;
+    const char *context = atomic_load_explicit(&fibre->context, memory_order_relaxed);
+    for (int i = 0; i < 6; i++)
+        __builtin_prefetch(context + i * 64, 1);
     /* Weak affinity; a racy look at the state is enough, since work is found in any inbox. */
     bool elsewhere = home && home != thread && home->pool == thread->pool && thread->stealing &&
                      __atomic_load_n(&home->state, __ATOMIC_RELAXED) == THREAD_BUSY;
