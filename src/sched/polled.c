@@ -24,7 +24,7 @@ void pool_unwatch(struct pool *pool, int fd)
 
 static void dispatch(struct thread *thread, const struct arch_event *events, int count)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++) { /* by now they are out of cache */
         const char *soon = (const char *)(uintptr_t)events[i].data;
         __builtin_prefetch(soon, 1);
         __builtin_prefetch(soon + 64, 1);
@@ -35,16 +35,14 @@ static void dispatch(struct thread *thread, const struct arch_event *events, int
     }
 }
 
+/* No more than can be run while its memory is still in cache; what is left waits its turn in the kernel, in order. */
 void pool_take_polled(struct thread *thread, struct pool *pool)
 {
     struct arch_event events[EVENTS];
     if (thread->driver || !atomic_load_explicit(&pool->watched, memory_order_relaxed))
         return;
-    int count;
-    do {
-        count = arch_poller_wait(&pool->poller, events, EVENTS, 0);
-        dispatch(thread, events, count);
-    } while (count == EVENTS);
+    int count = arch_poller_wait(&pool->poller, events, EVENTS, 0);
+    dispatch(thread, events, count);
 }
 
 void pool_wait_polled(struct thread *thread, struct pool *pool, int64_t deadline)
