@@ -16,7 +16,7 @@ packages_of()
     tsan) echo clang-19 libclang-rt-19-dev ;;
     models) echo spin ;;
     valgrind) echo valgrind ;;
-    bench) echo g++ ;;
+    bench) echo g++ libhttp-parser-dev wrk ;;
     all) packages_of build && for group in examples test check man tsan models valgrind bench; do packages_of "$group"; done ;;
     *) echo "setup: there is no group '$1'" >&2 && return 1 ;;
     esac
