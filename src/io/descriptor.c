@@ -58,7 +58,10 @@ static void fire(struct thread *thread, struct polled *polled, uint32_t events);
 
 static struct descriptor *make_chunk(struct thread *thread, _Atomic(struct descriptor *) *at, int first)
 {
-    struct descriptor *chunk = calloc(CHUNK, sizeof *chunk), *none = NULL;
+    struct descriptor *there = atomic_load_explicit(at, memory_order_acquire);
+    if (there)
+        return there;
+    struct descriptor *chunk = calloc(CHUNK, sizeof *chunk);
     if (!chunk)
         return NULL;
     for (int i = 0; i < CHUNK; i++) {
@@ -66,13 +69,14 @@ static struct descriptor *make_chunk(struct thread *thread, _Atomic(struct descr
         chunk[i].fd = first + i;
         chunk[i].pool = &thread->sub->pool;
     }
-    if (atomic_compare_exchange_strong_explicit(at, &none, chunk, memory_order_acq_rel, memory_order_acquire))
+    if (atomic_compare_exchange_strong_explicit(at, &there, chunk, memory_order_acq_rel, memory_order_acquire))
         return chunk;
     free(chunk);
-    return none;
+    return there;
 }
 
-static int find(struct thread *thread, int fd, struct descriptor **out)
+/* The first use of a number among CHUNK neighbours, or of any; or a bad number. */
+static COLD int find_first(struct thread *thread, int fd, struct descriptor **out)
 {
     if (fd < 0)
         return -EBADF;
@@ -81,11 +85,23 @@ static int find(struct thread *thread, int fd, struct descriptor **out)
     struct table *table = get_table(runtime_of(thread));
     if (!table)
         return -ENOMEM;
-    _Atomic(struct descriptor *) *at = &table->chunks[fd / CHUNK];
-    struct descriptor *chunk = atomic_load_explicit(at, memory_order_acquire);
-    if (UNLIKELY(!chunk) && !(chunk = make_chunk(thread, at, fd / CHUNK * CHUNK)))
+    struct descriptor *chunk = make_chunk(thread, &table->chunks[fd / CHUNK], fd / CHUNK * CHUNK);
+    if (!chunk)
         return -ENOMEM;
     *out = &chunk[fd % CHUNK];
+    return 0;
+}
+
+static inline int find(struct thread *thread, int fd, struct descriptor **out)
+{
+    struct descriptors *there = atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire);
+    uint32_t number = (uint32_t)fd;
+    if (UNLIKELY(!there || number >= CHUNK * CHUNKS))
+        return find_first(thread, fd, out);
+    struct descriptor *chunk = atomic_load_explicit(&table_of(there)->chunks[number / CHUNK], memory_order_acquire);
+    if (UNLIKELY(!chunk))
+        return find_first(thread, fd, out);
+    *out = &chunk[number % CHUNK];
     return 0;
 }
 
