@@ -11,6 +11,8 @@
  *           still ready. Whoever finds less than it asked for clears `ready`, unless an event came meanwhile [D2], or
  *           the end was reported with it.
  * OWNERSHIP queues, `ready`, `turn`: under the lock. `events` is raised under it and read without.
+ *           In a run of one thread there is no lock, and `users` changes by plain stores: a table belongs to one run,
+ *           and nobody comes to it but strands and the poller.
  * INVARIANTS [D1] a number is given back to the system when the last operation has left, so nobody's call goes to a
  *           descriptor that was opened in its place. [D2] an event is never forgotten: who waits has seen `events`
  *           unchanged since before its call, under the lock. [D3] a waiter that was woken and is gone has passed its
