@@ -43,6 +43,8 @@ void pool_take_polled(struct thread *thread, struct pool *pool)
         return;
     int count = arch_poller_wait(&pool->poller, events, EVENTS, 0);
     dispatch(thread, events, count);
+    if (count > 0)
+        thread->fed = true;
 }
 
 void pool_wait_polled(struct thread *thread, struct pool *pool, int64_t deadline)

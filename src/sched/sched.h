@@ -148,6 +148,8 @@ struct thread {
     uint32_t awaits;          /* in all spin loops so far */
     uint64_t looked, ticked;  /* driver_ticks of the last look, of the last tick */
     uint64_t gave_way;        /* the look after which thread_share gave way */
+    bool fed;                 /* since the last look there were events of descriptors */
+    bool young_reached;       /* since the last look there was a moment when nobody woken was left to go on */
     uint64_t young_served;    /* when the oldest that had not started was last given its turn out of order */
     int64_t now;              /* the clock at the last look: good for "since when", not for waiting */
     struct rng rng;

@@ -7,7 +7,7 @@
 
 #include "thread.h"
 
-enum { STEAL_MOST = 32, YOUNG_MS = 10 };
+enum { STEAL_MOST = 32, YOUNG_MS = 10, START_MOST = 61 };
 /* How long the newest is left to its owner. */
 #define SLOT_REST_NS INT64_C(50000)
 
@@ -36,11 +36,23 @@ static struct fibre *take_oldest_young(struct runq *queue)
     return fibre;
 }
 
+/* Those that are woken come first, so under a load of events alone the ones that have not started would never start:
+ * then the oldest join the queue of the woken. Not without events: fork-join stays depth-first. */
+static void let_old_ones_start(struct thread *thread, struct runq *queue)
+{
+    bool starved = thread->fed && !thread->young_reached && !list_empty(&queue->woken);
+    struct fibre *fibre;
+    for (int i = 0; starved && i < START_MOST && (fibre = take_oldest_young(queue)); i++)
+        runq_append(queue, &queue->woken, fibre);
+    thread->fed = thread->young_reached = false;
+}
+
 /* [F1] every 61 switches the longest waiting of those that gave way comes first, or of those that were woken, in turns;
  * every so many milliseconds, the oldest of those that have not started. Not more often: starting old ones early undoes
  * the depth-first order that keeps fork-join small. */
 static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
 {
+    let_old_ones_start(thread, queue);
     if (thread->looked - thread->young_served > YOUNG_MS * driver_ticks_per_ms(thread)) {
         thread->young_served = thread->looked;
         struct fibre *fibre = take_oldest_young(queue);

@@ -52,8 +52,10 @@ OWN_INLINE_ALWAYS struct fibre *stealing_pick(struct thread *thread)
     if (fibre) {
         queue->slot = NULL;
         atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
-    } else if (!(fibre = runq_first(queue, &queue->woken)) && !(fibre = runq_first(queue, &queue->young))) {
-        fibre = runq_first(queue, &queue->ready);
+    } else if (!(fibre = runq_first(queue, &queue->woken))) {
+        thread->young_reached = true;
+        if (!(fibre = runq_first(queue, &queue->young)))
+            fibre = runq_first(queue, &queue->ready);
     }
     runq_leave(thread, queue);
     return LIKELY(fibre != NULL) || !runq_has_mail(queue) ? fibre : stealing_pick_slow_(thread);
