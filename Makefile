@@ -362,7 +362,7 @@ do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so
 do-all: do-lib $(examples)
 do-demo: $(OUT)/examples/demo $(OUT)/examples/httpd
 do-crawl: $(OUT)/examples/crawl
-do-bench: $(benches)
+do-bench: $(benches) $(OUT)/examples/httpd
 
 do-test: do-lib $(if $(sanitize)$(TESTS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs)
 	status=0; \
