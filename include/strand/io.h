@@ -15,10 +15,13 @@ extern "C" {
 /*
  * Calls that wait for a descriptor without holding up their thread. Any descriptor of the process will do: sockets,
  * pipes, terminals, what other libraries have opened. Those that are made here do not block and are closed on exec; of
- * others nothing is changed. A descriptor that strands have used is closed by strand_close and by nothing else. Several
- * strands may use one at the same time; on each side they are served first come, first served. Buffers may lie on the
- * caller's stack. Results are bytes, or negated errno codes: -EBADF also when it was closed meanwhile. SIGPIPE is never
- * raised. In a seeded run the outside stays as it is, and a run with descriptors is not the same every time.
+ * others nothing is changed, unless it is said below. A descriptor that strands have used is closed by strand_close, in
+ * the run that has used it, and by nothing else. Several strands may use one at the same time; on each side they are
+ * served first come, first served. Buffers may lie on the caller's stack. Results are bytes, or negated errno codes:
+ * -EBADF also when it was closed meanwhile. SIGPIPE is never raised. After a fork the child must not go on with
+ * strands: what they wait with is shared with the parent. In a seeded run the outside stays as it is: a run with
+ * descriptors that others use is not the same every time, and while all strands wait time passes as fast as it does
+ * outside.
  */
 
 /** At least one byte, at most size, into buffer; 0 at the end. With size 0: nothing happens. */
@@ -52,19 +55,22 @@ int strand_pipe(int fds[2]);
  *  -EMFILE leaves the connection where it is. The listener is made non-blocking. */
 STRAND_BLOCKS int strand_accept(int listener);
 /** Connect a socket; the address is as of the system. Returns 0, or a negated errno code (-ECONNREFUSED, ...). If it is
- *  interrupted the socket is of no further use. */
+ *  interrupted the socket is of no further use. The socket is made non-blocking. While the queue of a Unix listener is
+ *  full it is tried again and again, at growing intervals of up to 20 ms. */
 STRAND_BLOCKS int strand_connect(int fd, const void *address, uint32_t length);
 /** shutdown(2). Returns 0 or a negated errno code. Any thread. */
 int strand_shutdown(int fd, int how);
 
-/** A listening socket for TCP: host is a number or a name, "" for all addresses of this machine; port 0: any free one
+/** A listening socket for TCP: host is a number or a name, "" for all addresses of this machine, of both
+ *  versions of the protocol; port 0: any free one
  *  (strand_port). A name is looked up in the crew of strand_offload. Returns a descriptor, or a negated errno code:
  * -ENOENT: there is no such host. */
 STRAND_BLOCKS int strand_listen_tcp(const char *host, int port);
 /** Connect by TCP to the first of the host's addresses that answers; "": this machine. Returns a descriptor or a
  * negated errno code. */
 STRAND_BLOCKS int strand_dial_tcp(const char *host, int port);
-/** The same for a Unix socket of this path. The listener makes the file; removing it is the caller's. */
+/** The same for a Unix socket of this path. The listener makes the file; removing it is the caller's. After an
+ *  @ comes an abstract name, for which there is no file. */
 int strand_listen_unix(const char *path);
 STRAND_BLOCKS int strand_dial_unix(const char *path);
 /** The port that a TCP socket is bound to, or a negated errno code. Any thread. */
@@ -72,7 +78,9 @@ int strand_port(int fd);
 
 /* ---- signals --------------------------------------------------------------------------------------------- */
 
-typedef struct strand_signals_ *strand_signals;
+typedef struct {
+    uint64_t bits[2];
+} strand_signals;
 
 /**
  * Here to the end of the enclosing block these signals come to strands: STRAND_SIGNALS(ends, SIGINT, SIGTERM). They do

@@ -123,6 +123,7 @@ void arch_guards_unmapped(size_t count);
 #define ARCH_FOREVER INT64_MAX
 
 int64_t arch_clock_ns(void); /* CLOCK_MONOTONIC */
+void arch_nap(int64_t ns);   /* of the whole thread */
 uint64_t arch_ticks(void);   /* a cheap counter of constant rate (the time-stamp counter, else the clock) */
 uint64_t arch_ticks_per_ms(void);
 
@@ -159,13 +160,15 @@ int arch_poller_remove(struct arch_poller *poller, int fd);
 /* ---- fd.c: descriptors. None of these calls waits on a descriptor that does not block --------------------- */
 
 enum arch_fd_kind {
-    ARCH_FD_FREE,    /* its calls don't block */
-    ARCH_FD_SOCKET,  /* may block, but each call can be told not to */
-    ARCH_FD_TCP,     /* the same; and who reads less than there was room for has read all that there is */
-    ARCH_FD_BLOCKING /* blocks when it is not ready: shared with others, whom a change of that would surprise */
+    ARCH_FD_SOCKET, /* may block, but each call can be told not to */
+    ARCH_FD_TCP,    /* the same; and who reads less than there was room for has read all that there is */
+    ARCH_FD_OTHER,  /* as a socket, as far as the system knows how; else it is asked first, and then called */
+    ARCH_FD_FILE    /* always ready, however long it takes */
 };
-/* An arch_fd_kind, or a negated errno code. */
-int arch_fd_kind(int fd);
+/* An arch_fd_kind, or a negated errno code. Whether a descriptor blocks is shared with others, whom a change of that
+ * would surprise, and who may change it at any time. A terminal that blocks is opened once more for our calls: *own is
+ * that descriptor, or -1. */
+int arch_fd_kind(int fd, int *own);
 /* Bytes moved (reading: 0 at the end), or a negated errno code: -EAGAIN: not ready. EINTR is tried again, SIGPIPE never
  * raised. */
 int64_t arch_fd_read(int fd, enum arch_fd_kind kind, void *buffer, size_t size);
@@ -187,16 +190,18 @@ int arch_fd_unblock(int fd);
 
 struct arch_address {
     uint32_t length, family;
+    bool both;          /* a listener: the fourth version of the protocol too (arch_fd_both) */
     uint64_t bytes[16]; /* a struct sockaddr_storage */
 };
 /* The addresses of a TCP host ("": all of this machine, or loopback to connect to) and port. look_up: also by name,
  * which may block the thread for long. Returns how many, up to most, or a negated errno code: -ENOENT: there is no such
- * host, -EHOSTUNREACH: nobody knows at the moment. */
+ * host, -EHOSTUNREACH: nobody knows at the moment, -EINVAL: there is no such port. */
 int arch_address_tcp(const char *host, int port, bool passive, bool look_up, struct arch_address *out, int most);
-/* -ENAMETOOLONG: the path does not fit. */
+/* -ENAMETOOLONG: the path does not fit; -EINVAL: it is empty. After an @ comes an abstract name. */
 int arch_address_unix(const char *path, struct arch_address *out);
 /* The port that a socket is bound to, or a negated errno code. */
 int arch_fd_port(int fd);
+int arch_fd_both(int fd);
 /* Before a TCP listener is bound: its port can be taken again at once after its end. */
 int arch_fd_reuse(int fd);
 /* A TCP stream sends what it has at once. */
@@ -210,7 +215,8 @@ struct arch_watch;
 bool arch_watch_can(int signal); /* false: it is no signal, or belongs to faults, or can't be had */
 int arch_watch_open(uint64_t signals, struct arch_watch **out);
 int arch_watch_fd(const struct arch_watch *watch);
-int arch_watch_take(struct arch_watch *watch); /* the number of one that has come, and is taken; 0: none */
+uint64_t arch_watch_serial(const struct arch_watch *watch); /* another one after each closing; records stay */
+int arch_watch_take(struct arch_watch *watch);              /* the number of one that has come, and is taken; 0: none */
 void arch_watch_close(struct arch_watch *watch);
 
 /* How many CPUs this thread may use; 3 if that can't be known. */

@@ -1,6 +1,6 @@
 /*
- * Calls on descriptors, with errno turned into results. What can be told not to block and not to raise SIGPIPE is told
- * so; of pipes, which can't, the signal is taken back by the thread that raised it.
+ * Calls on descriptors, with errno turned into results. They are told, each of them, not to block and not to raise
+ * SIGPIPE, where that can be told.
  */
 #include "arch.h"
 
@@ -9,12 +9,15 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-/* A write to a pipe that is called ready takes so much at once. */
-enum { PIPE_AT_ONCE = 4096 };
+/* The system moves less than 2 GiB at a time; who got less than it asked for could think that there is no more. */
+enum { MOST_AT_ONCE = 1 << 30 };
 
 static bool is_tcp(int fd)
 {
@@ -23,20 +26,39 @@ static bool is_tcp(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) == 0 && protocol == IPPROTO_TCP;
 }
 
-int arch_fd_kind(int fd)
+static bool is_socket(enum arch_fd_kind kind)
+{
+    return kind == ARCH_FD_SOCKET || kind == ARCH_FD_TCP;
+}
+
+/* Not the master of a pseudo-terminal: opening that once more makes another. */
+static bool is_terminal(int fd)
+{
+    unsigned number;
+    return isatty(fd) && ioctl(fd, TIOCGPTN, &number) < 0;
+}
+
+static int open_once_more(int fd, int flags)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, (flags & O_ACCMODE) | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+}
+
+int arch_fd_kind(int fd, int *own)
 {
     struct stat status;
     int flags = fcntl(fd, F_GETFL);
+    *own = -1;
     if (flags < 0 || fstat(fd, &status) < 0)
         return -errno;
     if (S_ISSOCK(status.st_mode))
         return is_tcp(fd) ? ARCH_FD_TCP : ARCH_FD_SOCKET;
-    return flags & O_NONBLOCK || S_ISREG(status.st_mode) ? ARCH_FD_FREE : ARCH_FD_BLOCKING;
-}
-
-static bool is_socket(enum arch_fd_kind kind)
-{
-    return kind == ARCH_FD_SOCKET || kind == ARCH_FD_TCP;
+    if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode))
+        return ARCH_FD_FILE;
+    if (S_ISCHR(status.st_mode) && !(flags & O_NONBLOCK) && is_terminal(fd))
+        *own = open_once_more(fd, flags);
+    return ARCH_FD_OTHER;
 }
 
 int arch_fd_ready(int fd)
@@ -53,32 +75,77 @@ int arch_fd_ready(int fd)
     return both | (wait.revents & (POLLIN | POLLRDHUP) ? ARCH_IN : 0) | (wait.revents & POLLOUT ? ARCH_OUT : 0);
 }
 
-int64_t arch_fd_read(int fd, enum arch_fd_kind kind, void *buffer, size_t size)
+/* Where the system can't be told not to wait: whether a call would, unless the descriptor is one that never does. */
+static int would_wait(int fd, uint32_t direction, size_t *size)
 {
-    for (;;) {
-        if (kind == ARCH_FD_BLOCKING) {
-            int ready = arch_fd_ready(fd);
-            if (ready < 0 || !(ready & ARCH_IN))
-                return ready < 0 ? ready : -EAGAIN;
-        }
-        ssize_t got = is_socket(kind) ? recv(fd, buffer, size, MSG_DONTWAIT) : read(fd, buffer, size);
-        if (got >= 0)
-            return got;
-        if (errno != EINTR)
-            return -errno;
-    }
+    int flags = fcntl(fd, F_GETFL), ready;
+    if (flags < 0)
+        return -errno;
+    if (flags & O_NONBLOCK)
+        return 0;
+    if ((ready = arch_fd_ready(fd)) < 0)
+        return ready;
+    if (direction == ARCH_OUT)
+        *size = 1; /* so much there is room for */
+    return (uint32_t)ready & direction ? 0 : -EAGAIN;
 }
 
-/* write() without a SIGPIPE: it is blocked meanwhile, and taken out if this call has raised it. */
-static int64_t write_to_pipe(int fd, const void *buffer, size_t size)
+static bool cannot_tell(int64_t result)
+{
+    return result == -EOPNOTSUPP || result == -ENOSYS || result == -EINVAL;
+}
+
+static int64_t read_other(int fd, void *buffer, size_t size)
+{
+    struct iovec part = {buffer, size};
+    ssize_t got = preadv2(fd, &part, 1, -1, RWF_NOWAIT);
+    if (got >= 0 || !cannot_tell(-errno))
+        return got < 0 ? -errno : got;
+    int error = would_wait(fd, ARCH_IN, &size);
+    if (error)
+        return error;
+    got = read(fd, buffer, size);
+    return got < 0 ? -errno : got;
+}
+
+int64_t arch_fd_read(int fd, enum arch_fd_kind kind, void *buffer, size_t size)
+{
+    int64_t got;
+    size = size < MOST_AT_ONCE ? size : MOST_AT_ONCE;
+    do {
+        if (kind == ARCH_FD_OTHER) {
+            got = read_other(fd, buffer, size);
+        } else {
+            got = is_socket(kind) ? recv(fd, buffer, size, MSG_DONTWAIT) : read(fd, buffer, size);
+            got = got < 0 ? -errno : got;
+        }
+    } while (got == -EINTR);
+    return got;
+}
+
+static int64_t write_plainly(int fd, enum arch_fd_kind kind, const void *buffer, size_t size)
+{
+    struct iovec part = {(void *)(uintptr_t)buffer, size};
+    ssize_t put = kind == ARCH_FD_OTHER ? pwritev2(fd, &part, 1, -1, RWF_NOWAIT) : write(fd, buffer, size);
+    if (put >= 0 || kind != ARCH_FD_OTHER || !cannot_tell(-errno))
+        return put < 0 ? -errno : put;
+    int error = would_wait(fd, ARCH_OUT, &size);
+    if (error)
+        return error;
+    put = write(fd, buffer, size);
+    return put < 0 ? -errno : put;
+}
+
+/* Of what is no socket the signal can't be told not to come: it is blocked meanwhile, and taken out if this call has
+ * raised it. */
+static int64_t write_quietly(int fd, enum arch_fd_kind kind, const void *buffer, size_t size)
 {
     sigset_t pipe, before, pending;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     bool was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
     pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    ssize_t put = write(fd, buffer, size);
-    int64_t result = put < 0 ? -errno : put;
+    int64_t result = write_plainly(fd, kind, buffer, size);
     if (result == -EPIPE && !was_pending) {
         const struct timespec now = {0};
         while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)
@@ -90,21 +157,15 @@ static int64_t write_to_pipe(int fd, const void *buffer, size_t size)
 
 int64_t arch_fd_write(int fd, enum arch_fd_kind kind, const void *buffer, size_t size)
 {
-    for (;;) {
-        if (kind == ARCH_FD_BLOCKING) {
-            int ready = arch_fd_ready(fd);
-            if (ready < 0 || !(ready & ARCH_OUT))
-                return ready < 0 ? ready : -EAGAIN;
-            size = size < PIPE_AT_ONCE ? size : PIPE_AT_ONCE;
-        }
-        int64_t put;
+    int64_t put;
+    size = size < MOST_AT_ONCE ? size : MOST_AT_ONCE;
+    do {
         if (is_socket(kind))
             put = (put = send(fd, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 ? -errno : put;
         else
-            put = write_to_pipe(fd, buffer, size);
-        if (put != -EINTR)
-            return put;
-    }
+            put = write_quietly(fd, kind, buffer, size);
+    } while (put == -EINTR);
+    return put;
 }
 
 static int result_of(int result)

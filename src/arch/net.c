@@ -29,13 +29,30 @@ static int code_of(int error)
     }
 }
 
+/* Of both versions of the protocol, by one socket; where there is no sixth, of the fourth. */
+static int all_addresses(int port, struct arch_address *out)
+{
+    const struct sockaddr_in6 v6 = {
+        .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT, .sin6_port = htons((uint16_t)port)};
+    const struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    out[0] = (struct arch_address){.length = sizeof v6, .family = AF_INET6, .both = true};
+    memcpy(out[0].bytes, &v6, sizeof v6);
+    out[1] = (struct arch_address){.length = sizeof v4, .family = AF_INET};
+    memcpy(out[1].bytes, &v4, sizeof v4);
+    return 2;
+}
+
 int arch_address_tcp(const char *host, int port, bool passive, bool look_up, struct arch_address *out, int most)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *found;
     char service[16];
     int count = 0;
+    if (port < 0 || port > 65535)
+        return -EINVAL;
     hints.ai_flags |= (passive ? AI_PASSIVE : 0) | (look_up ? 0 : AI_NUMERICHOST);
     snprintf(service, sizeof service, "%d", port);
+    if (passive && !host[0])
+        return all_addresses(port, out);
     int error = getaddrinfo(host[0] ? host : NULL, service, &hints, &found);
     if (error)
         return code_of(error);
@@ -50,11 +67,16 @@ int arch_address_tcp(const char *host, int port, bool passive, bool look_up, str
 int arch_address_unix(const char *path, struct arch_address *out)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t length = strlen(path);
+    size_t length = strlen(path), header = offsetof(struct sockaddr_un, sun_path);
+    if (!length)
+        return -EINVAL;
     if (length >= sizeof address.sun_path)
         return -ENAMETOOLONG;
     memcpy(address.sun_path, path, length);
-    *out = (struct arch_address){.length = sizeof address, .family = AF_UNIX};
+    bool is_abstract = path[0] == '@';
+    if (is_abstract)
+        address.sun_path[0] = '\0';
+    *out = (struct arch_address){.length = (uint32_t)(header + length + !is_abstract), .family = AF_UNIX};
     memcpy(out->bytes, &address, sizeof address);
     return 0;
 }
@@ -75,20 +97,24 @@ int arch_fd_port(int fd)
     return name.any.sa_family == AF_INET6 ? ntohs(name.v6.sin6_port) : -EAFNOSUPPORT;
 }
 
-static int set(int fd, int level, int option)
+static int set(int fd, int level, int option, int value)
 {
-    int on = 1;
-    return setsockopt(fd, level, option, &on, sizeof on) < 0 ? -errno : 0;
+    return setsockopt(fd, level, option, &value, sizeof value) < 0 ? -errno : 0;
+}
+
+int arch_fd_both(int fd)
+{
+    return set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 }
 
 int arch_fd_reuse(int fd)
 {
-    return set(fd, SOL_SOCKET, SO_REUSEADDR);
+    return set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 }
 
 int arch_fd_no_delay(int fd)
 {
-    return set(fd, IPPROTO_TCP, TCP_NODELAY);
+    return set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
 int arch_fd_unblock(int fd)

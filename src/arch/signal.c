@@ -20,6 +20,7 @@
 struct arch_watch {
     _Atomic uint64_t wanted, pending; /* signal n: bit n - 1 */
     _Atomic uint32_t inside;
+    _Atomic uint64_t serial;
     int fd;
     bool taken; /* under the process's lock */
     struct arch_watch *next;
@@ -75,7 +76,7 @@ static int install(int signal)
         return -EBUSY; /* a second time could make a ring of handlers */
     watched->previous = now;
     struct sigaction ours = {.sa_sigaction = on_watched, .sa_mask = now.sa_mask};
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | (now.sa_flags & (SA_NOCLDSTOP | SA_NOCLDWAIT));
     return sigaction(signal, &ours, NULL) < 0 ? -errno : 0;
 }
 
@@ -132,6 +133,7 @@ static struct arch_watch *take_record(void)
 static void give_record(struct arch_watch *watch)
 {
     atomic_store_explicit(&watch->wanted, 0, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&watch->serial, 1, memory_order_relaxed);
     while (atomic_load_explicit(&watch->inside, memory_order_seq_cst))
         arch_pause();
     watch->taken = false;
@@ -174,6 +176,11 @@ int arch_watch_fd(const struct arch_watch *watch)
     return watch->fd;
 }
 
+uint64_t arch_watch_serial(const struct arch_watch *watch)
+{
+    return atomic_load_explicit(&watch->serial, memory_order_relaxed);
+}
+
 int arch_watch_take(struct arch_watch *watch)
 {
     uint64_t pending = atomic_load_explicit(&watch->pending, memory_order_acquire);
@@ -197,6 +204,8 @@ void arch_watch_close(struct arch_watch *watch)
 void arch_watches_after_fork(void)
 {
     struct arch_watch *watch = atomic_load_explicit(&arch_state.watches, memory_order_relaxed);
-    for (; watch; watch = watch->next)
-        atomic_store_explicit(&watch->inside, 0, memory_order_relaxed); /* those threads are not in the child */
+    for (; watch; watch = watch->next) { /* nobody waits in the child, and no other thread is in it */
+        atomic_store_explicit(&watch->wanted, 0, memory_order_relaxed);
+        atomic_store_explicit(&watch->inside, 0, memory_order_relaxed);
+    }
 }

@@ -95,6 +95,12 @@ void arch_ticks_start(void)
 
 /* ---- futex ----------------------------------------------------------------------------------------------- */
 
+void arch_nap(int64_t ns)
+{
+    const struct timespec nap = timespec_of(ns);
+    (void)nanosleep(&nap, NULL);
+}
+
 int arch_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
 {
     bool whole = ARCH_NOTES_SLEEP_NS == INT64_MAX || !atomic_load_explicit(&arch_state.watches, memory_order_relaxed);
@@ -164,7 +170,7 @@ static void poller_arm(struct arch_poller *poller, int64_t deadline_ns)
 
 int arch_poller_add(struct arch_poller *poller, int fd, uint64_t data)
 {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.u64 = data};
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET, .data.u64 = data};
     return epoll_ctl(poller->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
@@ -178,7 +184,7 @@ static uint32_t readiness(uint32_t events)
 {
     uint32_t in = events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI);
     uint32_t out = events & (EPOLLOUT | EPOLLHUP | EPOLLERR);
-    uint32_t end = events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
+    uint32_t end = events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI); /* urgent bytes make short reads, too */
     return (in ? ARCH_IN : 0) | (out ? ARCH_OUT : 0) | (end ? ARCH_END : 0);
 }
 

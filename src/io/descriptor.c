@@ -15,7 +15,7 @@
 enum { CHUNK = 1024, CHUNKS = 2048 };
 #define CLOSING (UINT32_C(1) << 31)
 /* Between two looks at a descriptor in a seeded run, in virtual time. */
-#define SEEDED_LOOK_NS INT64_C(20000)
+#define SEEDED_LOOK_NS INT64_C(50000)
 
 struct table {
     struct descriptors base;
@@ -144,6 +144,24 @@ static int enter(struct thread *thread, struct descriptor *d)
     }
 }
 
+/* Of whom nobody is inside. */
+static void forget(struct descriptor *d)
+{
+    if (atomic_load_explicit(&d->known, memory_order_relaxed) && d->call != d->fd)
+        (void)arch_fd_close(d->call);
+    atomic_store_explicit(&d->watched, false, memory_order_relaxed);
+    atomic_store_explicit(&d->waitless, false, memory_order_relaxed);
+    atomic_store_explicit(&d->known, false, memory_order_relaxed);
+}
+
+void descriptor_made(int fd)
+{
+    struct thread *thread = thread_self();
+    struct descriptor *d;
+    if (thread && find(thread, fd, &d) == 0 && !atomic_load_explicit(&d->users, memory_order_acquire))
+        forget(d);
+}
+
 /* The last one of a descriptor that is closing gives the number back [D1]. */
 static int leave(struct thread *thread, struct descriptor *d)
 {
@@ -153,10 +171,8 @@ static int leave(struct thread *thread, struct descriptor *d)
     if (LIKELY(users != (CLOSING | 1)))
         return 0;
     if (atomic_load_explicit(&d->watched, memory_order_relaxed))
-        pool_unwatch(d->pool, d->fd);
-    atomic_store_explicit(&d->watched, false, memory_order_relaxed);
-    atomic_store_explicit(&d->waitless, false, memory_order_relaxed);
-    atomic_store_explicit(&d->known, false, memory_order_relaxed);
+        pool_unwatch(d->pool, d->call);
+    forget(d);
     int result = arch_fd_close(d->fd);
     atomic_store_explicit(&d->users, 0, memory_order_release);
     return result;
@@ -167,18 +183,22 @@ static int get_to_know(struct thread *thread, struct descriptor *d)
 {
     if (LIKELY(atomic_load_explicit(&d->known, memory_order_acquire)))
         return 0;
-    int kind = arch_fd_kind(d->fd);
+    int own, kind = arch_fd_kind(d->fd, &own);
     if (kind < 0)
         return kind;
     lock(thread, d);
     if (!atomic_load_explicit(&d->known, memory_order_relaxed)) {
         d->kind = (enum arch_fd_kind)kind;
+        d->call = own < 0 ? d->fd : own;
+        own = -1;
         d->ended = false;
         for (int i = 0; i < 2; i++)
             atomic_store_explicit(&d->sides[i].ready, true, memory_order_relaxed);
         atomic_store_explicit(&d->known, true, memory_order_release);
     }
     unlock(thread, d);
+    if (own >= 0)
+        (void)arch_fd_close(own); /* somebody else was faster */
     return 0;
 }
 
@@ -286,7 +306,8 @@ void operation_leave(struct operation *op)
     if (UNLIKELY(op->turn)) {
         lock(op->thread, op->d);
         op->side->turn = op->turn = false;
-        struct fibre *next = pass_on(op->thread, op->side); /* [D3] */
+        struct fibre *next = op->thread->driver ? NULL : pass_on(op->thread, op->side); /* [D3] */
+        mirror(op->side);
         unlock(op->thread, op->d);
         if (next)
             thread_ready(op->thread, next);
@@ -321,7 +342,7 @@ void operation_short(struct operation *op)
 
 static int watch(struct descriptor *d)
 {
-    int error = pool_watch(d->pool, d->fd, &d->polled);
+    int error = pool_watch(d->pool, d->call, &d->polled);
     if (error == -EPERM) {
         atomic_store_explicit(&d->waitless, true, memory_order_relaxed);
         return 0;
@@ -358,26 +379,54 @@ static bool wait_armed(struct operation *op)
     return false;
 }
 
-/* In a seeded run the system's poller is not asked: time is virtual. */
+/* Once: whether it is this operation's turn, and there is something for it. Or a negated errno code. */
+static int look_seeded(struct operation *op, uint32_t wanted)
+{
+    struct side *side = op->side;
+    if (atomic_load_explicit(&op->d->users, memory_order_acquire) & CLOSING)
+        return -EBADF;
+    lock(op->thread, op->d);
+    bool mine = op->turn || (!side->turn && side->first == &op->me->wait.node);
+    unlock(op->thread, op->d);
+    if (!mine)
+        return 0;
+    int ready = arch_fd_ready(op->d->call);
+    return ready < 0 ? ready : ((uint32_t)ready & wanted) != 0;
+}
+
+/* In a seeded run nobody passes events on: those who wait stand in the queue as ever, and the first one looks now and
+ * then. Time is virtual, but goes no faster than the real one while all others sleep (src/sim). */
 static int wait_seeded(struct operation *op)
 {
     uint32_t wanted = op->side == &op->d->sides[SIDE_IN] ? ARCH_IN : ARCH_OUT;
-    for (;;) {
-        int ready = arch_fd_ready(op->d->fd);
-        if (ready < 0)
-            return ready;
-        if (atomic_load_explicit(&op->d->users, memory_order_acquire) & CLOSING)
-            return -EBADF;
-        if ((uint32_t)ready & wanted) {
-            atomic_store_explicit(&op->side->ready, true, memory_order_relaxed);
-            return 0;
-        }
-        int how = wait_until(&op->thread, op->me, driver_now(op->thread->sub) + SEEDED_LOOK_NS, op->me->floor);
-        if (how < 0)
-            return how;
-        if (how == WAIT_INTERRUPTED && interrupted(op->me))
-            throw_interrupted(op);
+    struct side *side = op->side;
+    struct wait_node *node = &op->me->wait.node;
+    int result, how = 0;
+    lock(op->thread, op->d);
+    if (!op->turn)
+        append(side, node, false);
+    mirror(side);
+    unlock(op->thread, op->d);
+    while ((result = look_seeded(op, wanted)) == 0) {
+        op->thread->sub->outside++;
+        wait_because(op->thread, op->me, BLOCKED_DESCRIPTOR, (uint64_t)op->d->fd);
+        how = wait_until(&op->thread, op->me, driver_now(op->thread->sub) + SEEDED_LOOK_NS, op->me->floor);
+        op->thread->sub->outside--;
+        if (how < 0 || (how == WAIT_INTERRUPTED && interrupted(op->me)))
+            break;
     }
+    lock(op->thread, op->d);
+    if (!op->turn)
+        cut_out(side, node);
+    if (result > 0) {
+        side->turn = op->turn = true;
+        atomic_store_explicit(&side->ready, true, memory_order_relaxed);
+    }
+    mirror(side);
+    unlock(op->thread, op->d);
+    if (result == 0 && how >= 0)
+        throw_interrupted(op);
+    return result > 0 ? 0 : result ? result : how;
 }
 
 /* Until it may be worth a call. */
@@ -420,6 +469,8 @@ int operation_ready(struct operation *op)
             throw_interrupted(op);
         op->seen = atomic_load_explicit(&side->events, memory_order_acquire);
         bool free = op->turn || !atomic_load_explicit(&side->waited, memory_order_relaxed);
+        if (UNLIKELY(atomic_load_explicit(&op->d->users, memory_order_relaxed) & CLOSING))
+            return -EBADF;
         if (free && atomic_load_explicit(&side->ready, memory_order_relaxed))
             return 0;
         if (atomic_load_explicit(&op->d->waitless, memory_order_relaxed))
@@ -446,7 +497,7 @@ int descriptor_close(struct thread *thread, int fd)
     bool first = !(atomic_fetch_or_explicit(&d->users, CLOSING, memory_order_acq_rel) & CLOSING);
     for (int i = 0; i < 2; i++) {
         struct fibre *fibre;
-        while ((fibre = claim_first(thread, &d->sides[i])))
+        while (!thread->driver && (fibre = claim_first(thread, &d->sides[i]))) /* else they look for themselves */
             list_push_back(&woken, &fibre->queued);
         d->sides[i].turn = false;
         mirror(&d->sides[i]);

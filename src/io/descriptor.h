@@ -46,6 +46,7 @@ struct descriptor {
     _Atomic bool waitless; /* nothing to wait for: always ready */
     bool ended;            /* the end was reported together with the last bytes: it is no event of its own any more */
     enum arch_fd_kind kind;
+    int call; /* what calls are made on, and the poller watches: fd, or a terminal opened once more (arch_fd_kind) */
     struct pool *pool;
     struct side sides[2];
 };
@@ -73,6 +74,9 @@ void operation_drained(struct operation *op);
 void operation_short(struct operation *op);
 void operation_leave(struct operation *op);
 
+/* Somebody has made this descriptor just now: nothing is known of its number. It may have been used here before, and
+ * closed elsewhere. Any thread. */
+void descriptor_made(int fd);
 /* The number is given back when the operations under way have left; they return -EBADF if they wait. */
 int descriptor_close(struct thread *thread, int fd);
 

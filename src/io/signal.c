@@ -11,10 +11,9 @@
 #include <errno.h>
 #include <stdarg.h>
 
-/* A block's watch is its handle. */
 static struct arch_watch *watch_of(strand_signals signals)
 {
-    return (struct arch_watch *)(void *)signals;
+    return (struct arch_watch *)(uintptr_t)signals.bits[0];
 }
 
 strand_signals strand_signals_enter_(int first, ...)
@@ -35,7 +34,8 @@ strand_signals strand_signals_enter_(int first, ...)
         throw_system(me, error,
                      error == -EBUSY ? "STRAND_SIGNALS: a handler was installed over that of an earlier block"
                                      : "STRAND_SIGNALS");
-    return (strand_signals)(void *)watch;
+    descriptor_made(arch_watch_fd(watch));
+    return (strand_signals){{(uint64_t)(uintptr_t)watch, arch_watch_serial(watch)}};
 }
 
 void strand_signals_leave_(strand_signals *signals)
@@ -50,6 +50,8 @@ int strand_signal(strand_signals signals)
 {
     struct arch_watch *watch = watch_of(signals);
     struct thread *thread = must_be_strand("strand_signal");
+    if (!watch || arch_watch_serial(watch) != signals.bits[1])
+        MISUSE("strand_signal", "", "the block of STRAND_SIGNALS has been left, or never was");
     may_block(thread, current_of(thread), "strand_signal");
     for (;;) {
         uint64_t count;

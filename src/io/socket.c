@@ -8,8 +8,12 @@
 #include "../strand/misuse.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { ADDRESSES = 16, BACKLOG = 4096 };
+#define PAUSE_LEAST (100 * STRAND_US)
+#define PAUSE_MOST (20 * STRAND_MS)
 
 int strand_accept(int fd)
 {
@@ -27,12 +31,14 @@ int strand_accept(int fd)
         got = 0; /* the next one */
     }
     operation_leave(&op);
-    if (got >= 0)
+    if (got >= 0) {
+        descriptor_made(got);
         (void)arch_fd_no_delay(got);
+    }
     return got;
 }
 
-int strand_connect(int fd, const void *address, uint32_t length)
+static int connect_once(int fd, const void *address, uint32_t length)
 {
     struct operation op;
     int result = operation_enter(&op, fd, SIDE_OUT, "strand_connect");
@@ -57,6 +63,18 @@ int strand_connect(int fd, const void *address, uint32_t length)
     return result;
 }
 
+/* A Unix listener whose queue is full says so at once, and can't be waited for. */
+int strand_connect(int fd, const void *address, uint32_t length)
+{
+    int64_t pause = PAUSE_LEAST;
+    int result;
+    while ((result = connect_once(fd, address, length)) == -EAGAIN) {
+        strand_sleep(pause);
+        pause = pause < PAUSE_MOST ? pause * 2 : PAUSE_MOST;
+    }
+    return result;
+}
+
 int strand_shutdown(int fd, int how)
 {
     return arch_fd_shutdown(fd, how);
@@ -64,31 +82,47 @@ int strand_shutdown(int fd, int how)
 
 /* ---- addresses ------------------------------------------------------------------------------------------- */
 
+/* Not on the strand's stack: another thread works on it. */
 struct question {
-    const char *host;
-    int port;
+    int port, count;
     bool passive;
-    struct arch_address *out;
-    int count;
+    struct arch_address answer[ADDRESSES];
+    char host[];
 };
 
 static void *look_up(void *arg)
 {
     struct question *question = arg;
     question->count =
-        arch_address_tcp(question->host, question->port, question->passive, true, question->out, ADDRESSES);
+        arch_address_tcp(question->host, question->port, question->passive, true, question->answer, ADDRESSES);
     return NULL;
+}
+
+static void question_free(struct question **question)
+{
+    free(*question);
+}
+
+static int ask(const char *host, int port, bool passive, struct arch_address *out)
+{
+    size_t size = strlen(host) + 1;
+    struct question *question __attribute__((cleanup(question_free))) = malloc(sizeof *question + size);
+    if (!question)
+        return -ENOMEM;
+    question->port = port;
+    question->passive = passive;
+    memcpy(question->host, host, size);
+    strand_offload(look_up, question);
+    if (question->count > 0)
+        memcpy(out, question->answer, (size_t)question->count * sizeof *out);
+    return question->count;
 }
 
 /* A number is understood at once, a name is looked up by a thread that may block. */
 static int addresses_of(const char *host, int port, bool passive, struct arch_address *out)
 {
     int count = arch_address_tcp(host, port, passive, false, out, ADDRESSES);
-    if (count != -ENOENT)
-        return count;
-    struct question question = {host, port, passive, out, -ENOENT};
-    strand_offload(look_up, &question);
-    return question.count;
+    return count == -ENOENT ? ask(host, port, passive, out) : count;
 }
 
 /* A new socket for the address, given to `use`; closed again if that fails or throws. */
@@ -98,9 +132,19 @@ static void close_unless_kept(int *fd)
         strand_close(*fd);
 }
 
+static int make_socket(const struct arch_address *address)
+{
+    int fd = arch_fd_socket((int)address->family);
+    if (fd >= 0)
+        descriptor_made(fd);
+    return fd;
+}
+
 static int listen_at(const struct arch_address *address, bool tcp)
 {
-    int fd = arch_fd_socket((int)address->family), error = fd < 0 ? fd : 0;
+    int fd = make_socket(address), error = fd < 0 ? fd : 0;
+    if (!error && address->both)
+        error = arch_fd_both(fd);
     if (!error && tcp)
         error = arch_fd_reuse(fd);
     if (!error)
@@ -114,7 +158,7 @@ static int listen_at(const struct arch_address *address, bool tcp)
 
 static int dial_at(const struct arch_address *address, bool tcp)
 {
-    int fd __attribute__((cleanup(close_unless_kept))) = arch_fd_socket((int)address->family);
+    int fd __attribute__((cleanup(close_unless_kept))) = make_socket(address);
     if (fd < 0)
         return fd;
     int error = strand_connect(fd, address->bytes, address->length);

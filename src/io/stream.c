@@ -16,7 +16,7 @@ static int64_t read_some(struct operation *op, void *buffer, size_t size)
         int64_t got = operation_ready(op);
         if (got < 0)
             return got;
-        got = arch_fd_read(op->d->fd, op->d->kind, buffer, size);
+        got = arch_fd_read(op->d->call, op->d->kind, buffer, size);
         if (got > 0 && (size_t)got < size)
             operation_short(op);
         if (got != -EAGAIN)
@@ -31,7 +31,7 @@ static int64_t write_some(struct operation *op, const void *buffer, size_t size)
         int64_t put = operation_ready(op);
         if (put < 0)
             return put;
-        put = arch_fd_write(op->d->fd, op->d->kind, buffer, size);
+        put = arch_fd_write(op->d->call, op->d->kind, buffer, size);
         if (put == -EAGAIN)
             operation_drained(op);
         else
@@ -101,7 +101,7 @@ int strand_ready(int fd, int directions)
         return error;
     for (;;) {
         error = operation_ready(&op);
-        int now = error ? error : arch_fd_ready(fd);
+        int now = error ? error : arch_fd_ready(op.d->call);
         if (now < 0 || (now & (side == SIDE_IN ? ARCH_IN : ARCH_OUT))) {
             operation_leave(&op);
             return now < 0 ? now : 0;
@@ -117,5 +117,8 @@ int strand_close(int fd)
 
 int strand_pipe(int fds[2])
 {
-    return arch_fd_pipe(fds);
+    int error = arch_fd_pipe(fds);
+    for (int i = 0; !error && i < 2; i++)
+        descriptor_made(fds[i]);
+    return error;
 }

@@ -257,6 +257,7 @@ struct subprocess {
     struct stacks stacks;
     struct pool pool; /* the default one */
     _Atomic uint32_t stop;
+    _Atomic uint32_t outside; /* of a seeded run: strands that wait for what is outside of it */
     uint64_t seed;
 };
 

@@ -174,8 +174,11 @@ static struct played *jump_ahead(struct sim *sim)
         if (p->state == SLEEPING && p->deadline != ARCH_FOREVER && (!first || p->deadline < first->deadline))
             first = p;
     }
-    if (first && first->deadline > sim->now)
+    if (first && first->deadline > sim->now) {
+        if (sim->sub->outside) /* which is not made to wait for longer than it is waited for */
+            arch_nap(first->deadline - sim->now);
         sim->now = first->deadline;
+    }
     return first;
 }
 

@@ -6,6 +6,7 @@
 #include "strand/io.h"
 #include "strand/pool.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -371,6 +372,29 @@ static void *print_nothing(void *arg)
     return arg;
 }
 
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static void *wait_for_signals_of_a_block_that_was_left(void *arg)
+{
+    strand_signals left;
+    {
+        STRAND_SIGNALS(signals, SIGUSR1);
+        left = signals;
+    }
+    STRAND_SIGNALS(signals, SIGUSR1);
+    raise(SIGUSR1);
+    strand_signal(left);
+    (void)signals;
+    return arg;
+}
+
+static void *wait_for_a_fault(void *arg)
+{
+    STRAND_SIGNALS(signals, SIGSEGV);
+    (void)signals;
+    return arg;
+}
+
 /* ---- scopes with flags ------------------------------------------------------------------------ */
 
 static void *open_a_scope_with_unknown_flags(void *arg)
@@ -421,6 +445,8 @@ static const struct {
     {"throw_interrupted_by_hand", throw_interrupted_by_hand},
     {"throw_below_interrupted_by_hand", throw_below_interrupted_by_hand},
     {"take_the_first_of_no_children", take_the_first_of_no_children},
+    {"wait_for_signals_of_a_block_that_was_left", wait_for_signals_of_a_block_that_was_left},
+    {"wait_for_a_fault", wait_for_a_fault},
     {"spawn_nothing", spawn_nothing},
     {"spawn_nothing_with", spawn_nothing_with},
     {"try_nothing", try_nothing},

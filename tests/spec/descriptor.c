@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pty.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -124,13 +125,13 @@ static void *read_nothing(void *arg)
 
 /* ---- several strands ------------------------------------------------------------------------ */
 
-static void *read_one(void *arg)
+/* Logs who has read. */
+static void *read_one(void *name)
 {
-    char byte = 0, text[2] = "";
+    char byte = 0;
     CHECK_EQ(strand_read(ends[0], &byte, 1), 1);
-    text[0] = byte;
-    test_log("%s", text);
-    return arg;
+    test_log("%s%c", (const char *)name, byte);
+    return name;
 }
 
 static void *read_into(void *byte)
@@ -141,10 +142,11 @@ static void *read_into(void *byte)
 
 TEST_INSIDE(readers_of_one_descriptor_are_served_first_come_first_served)
 {
+    static char names[][2] = {"1", "2", "3"};
     open_pipe();
     STRAND_SCOPE(scope);
     for (int i = 0; i < 3; i++) {
-        strand_spawn(scope, read_one, NULL);
+        strand_spawn(scope, read_one, names[i]);
         strand_sleep(STRAND_MS);
     }
     for (const char *byte = "abc"; *byte; byte++) {
@@ -152,7 +154,7 @@ TEST_INSIDE(readers_of_one_descriptor_are_served_first_come_first_served)
         strand_sleep(STRAND_MS);
     }
     strand_scope_join(scope);
-    CHECK_LOG("a b c");
+    CHECK_LOG("1a 2b 3c");
     close_both();
 }
 
@@ -377,6 +379,95 @@ TEST_INSIDE(a_descriptor_that_blocks_is_left_as_it_is)
     CHECK_EQ(fcntl(ends[0], F_GETFL) & O_NONBLOCK, 0);
     CHECK_EQ(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0);
     close_both();
+}
+
+static void *read_pipe(void *arg)
+{
+    char byte;
+    strand_read(ends[0], &byte, 1);
+    return arg;
+}
+
+/* Of two who see the same byte one gets it, and the other must not be stuck in a call that blocks its thread. */
+TEST_REAL_INSIDE(readers_of_a_pipe_that_blocks_can_be_cancelled_although_another_was_faster)
+{
+    for (long i = 0; i < test_scale(200); i++) {
+        CHECK_EQ(pipe(ends), 0);
+        {
+            STRAND_SCOPE(scope);
+            for (int n = 0; n < 2; n++)
+                strand_spawn(scope, read_pipe, NULL);
+            CHECK_EQ(strand_write(ends[1], "x", 1), 1);
+            strand_yield();
+            strand_scope_cancel(scope, NULL);
+        }
+        close_both();
+    }
+}
+
+TEST_REAL_INSIDE(whether_it_blocks_may_be_changed_by_others)
+{
+    open_pipe();
+    char byte;
+    CHECK_EQ(strand_write(ends[1], "x", 1), 1);
+    CHECK_EQ(strand_read(ends[0], &byte, 1), 1);
+    CHECK_EQ(fcntl(ends[0], F_SETFL, 0), 0);
+    {
+        STRAND_SCOPE(scope);
+        strand reader = strand_spawn(scope, read_pipe, NULL);
+        strand_sleep(STRAND_MS);
+        strand_cancel(reader, NULL);
+    }
+    close_both();
+}
+
+static void *write_for_ever(void *end)
+{
+    char line[1000];
+    memset(line, 'x', sizeof line);
+    while (strand_write_all(*(int *)end, line, sizeof line) > 0)
+        ;
+    return end;
+}
+
+/* Also one that nobody reads holds up nobody but its writer. Lines are read one by one, however many there are. */
+TEST_REAL_INSIDE(terminals_are_descriptors_as_well)
+{
+    char line[16] = "";
+    CHECK_EQ(openpty(&ends[0], &ends[1], NULL, NULL, NULL), 0);
+    CHECK_EQ(strand_write_all(ends[0], "one\ntwo\n", 8), 8);
+    CHECK_EQ(strand_read(ends[1], line, sizeof line), 4);
+    CHECK_EQ(strand_read(ends[1], line, sizeof line), 4);
+    CHECK_STR(line, "two\n");
+    CHECK_EQ(fcntl(ends[1], F_GETFL) & O_NONBLOCK, 0);
+    {
+        STRAND_SCOPE(scope);
+        strand writer = strand_spawn(scope, write_for_ever, &ends[1]);
+        strand_sleep(5 * STRAND_MS);
+        CHECK(!strand_ended(writer));
+        strand_cancel(writer, NULL);
+    }
+    close_both();
+}
+
+static void *close_soon(void *arg)
+{
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(strand_close(ends[0]), 0);
+    return arg;
+}
+
+TEST_REAL_INSIDE(closing_ends_a_composite_operation_that_never_has_to_wait)
+{
+    static char much[1 << 20];
+    ends[0] = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    STRAND_SCOPE(scope);
+    strand closer = strand_spawn(scope, close_soon, NULL);
+    int64_t got;
+    while ((got = strand_read_all(ends[0], much, sizeof much)) == (int64_t)sizeof much)
+        ;
+    CHECK(got == -EBADF || (got >= 0 && got < (int64_t)sizeof much));
+    strand_join(closer);
 }
 
 /* ---- under load ----------------------------------------------------------------------------- */

@@ -280,6 +280,12 @@ TEST_REAL(null_where_a_function_a_kind_or_an_exception_is_needed_is_misuse)
     }
 }
 
+TEST_REAL(waiting_for_signals_of_a_block_that_was_left_or_for_those_of_faults_is_misuse)
+{
+    misuse("wait_for_signals_of_a_block_that_was_left", "strand_signal");
+    misuse("wait_for_a_fault", "STRAND_SIGNALS");
+}
+
 TEST_REAL(a_scope_with_unknown_flags_or_with_two_policies_is_misuse)
 {
     misuse("open_a_scope_with_unknown_flags", "STRAND_SCOPE_WITH");

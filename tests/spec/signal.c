@@ -17,7 +17,7 @@ static void come(int signal)
 
 static void *wait_for_one(void *signals)
 {
-    test_log("%d", strand_signal(signals));
+    test_log("%d", strand_signal(*(strand_signals *)signals));
     return signals;
 }
 
@@ -25,7 +25,7 @@ TEST_INSIDE(a_signal_ends_the_wait_for_it)
 {
     STRAND_SIGNALS(signals, SIGUSR1, SIGTERM);
     STRAND_SCOPE(scope);
-    strand waiter = strand_spawn(scope, wait_for_one, signals);
+    strand waiter = strand_spawn(scope, wait_for_one, &signals);
     strand_sleep(STRAND_MS);
     CHECK(!strand_ended(waiter));
     come(SIGTERM);
@@ -55,8 +55,8 @@ TEST_INSIDE(all_who_wait_get_theirs_if_different_signals_come)
 {
     STRAND_SIGNALS(signals, SIGUSR1, SIGUSR2);
     STRAND_SCOPE(scope);
-    strand_spawn(scope, wait_for_one, signals);
-    strand_spawn(scope, wait_for_one, signals);
+    strand_spawn(scope, wait_for_one, &signals);
+    strand_spawn(scope, wait_for_one, &signals);
     strand_sleep(STRAND_MS);
     come(SIGUSR1);
     come(SIGUSR2);
@@ -81,7 +81,7 @@ TEST_INSIDE(a_wait_for_a_signal_is_interrupted_and_takes_none)
     STRAND_SIGNALS(signals, SIGUSR1);
     {
         STRAND_SCOPE(scope);
-        strand waiter = strand_spawn(scope, wait_for_one, signals);
+        strand waiter = strand_spawn(scope, wait_for_one, &signals);
         strand_sleep(STRAND_MS);
         strand_cancel(waiter, NULL);
     }

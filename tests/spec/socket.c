@@ -117,6 +117,9 @@ TEST_INSIDE(an_address_that_makes_no_sense_is_an_error_code)
     CHECK_EQ(strand_listen_unix(path), -ENAMETOOLONG);
     CHECK(strand_dial_tcp("127.0.0.1", 700000) < 0);
     CHECK(strand_listen_tcp("no.such.host.invalid", 0) < 0);
+    CHECK_EQ(strand_listen_tcp("127.0.0.1", 65536), -EINVAL);
+    CHECK_EQ(strand_dial_tcp("127.0.0.1", -1), -EINVAL);
+    CHECK_EQ(strand_listen_unix(""), -EINVAL);
 }
 
 static void *read_three_messages(void *arg)
@@ -144,6 +147,88 @@ TEST_INSIDE(messages_that_come_together_are_all_read)
         CHECK_EQ(strand_close(fds[0]), 0);
         CHECK_EQ(strand_close(fds[1]), 0);
     }
+}
+
+static void dial_and_close(const char *host)
+{
+    CLOSED fd = strand_dial_tcp(host, port);
+    CHECK(fd >= 0);
+}
+
+TEST_INSIDE(no_host_means_all_addresses_of_both_versions)
+{
+    listener = strand_listen_tcp("", 0);
+    CHECK(listener >= 0);
+    port = strand_port(listener);
+    dial_and_close("127.0.0.1");
+    dial_and_close("::1");
+    CHECK_EQ(strand_close(listener), 0);
+}
+
+TEST_INSIDE(an_at_sign_begins_an_abstract_name)
+{
+    char name[64];
+    snprintf(name, sizeof name, "@strand-%d", (int)getpid());
+    CLOSED there = strand_listen_unix(name);
+    CHECK(there >= 0);
+    CLOSED here = strand_dial_unix(name);
+    CHECK(here >= 0);
+    CHECK(access(name, F_OK) < 0);
+}
+
+static void *dial_unix(void *name)
+{
+    return TEST_PTR(strand_dial_unix(name));
+}
+
+TEST_REAL_INSIDE(who_dials_waits_while_the_queue_of_a_unix_listener_is_full)
+{
+    char name[64];
+    int peers[4];
+    snprintf(name, sizeof name, "@strand-full-%d", (int)getpid());
+    listener = strand_listen_unix(name);
+    CHECK_EQ(listen(listener, 1), 0);
+    STRAND_SCOPE(scope);
+    strand dialers[4];
+    for (int i = 0; i < 4; i++)
+        dialers[i] = strand_spawn(scope, dial_unix, name);
+    strand_sleep(5 * STRAND_MS);
+    for (int i = 0; i < 4; i++)
+        CHECK((peers[i] = strand_accept(listener)) >= 0);
+    for (int i = 0; i < 4; i++) {
+        int fd = (int)(intptr_t)strand_join(dialers[i]);
+        CHECK(fd >= 0);
+        CHECK_EQ(strand_close(fd), 0);
+        CHECK_EQ(strand_close(peers[i]), 0);
+    }
+    CHECK_EQ(strand_close(listener), 0);
+}
+
+static void *read_with_an_urgent_byte(void *arg)
+{
+    char bytes[16];
+    CLOSED peer = strand_accept(listener);
+    int64_t all = 0, got;
+    while ((got = strand_read(peer, bytes, sizeof bytes)) > 0)
+        all += got;
+    CHECK_EQ(all, 6);
+    return arg;
+}
+
+/* A read ends at an urgent byte, although there is more. */
+TEST_INSIDE(an_urgent_byte_does_not_hide_what_comes_after_it)
+{
+    listen_here();
+    STRAND_SCOPE(scope);
+    strand reader = strand_spawn(scope, read_with_an_urgent_byte, NULL);
+    int fd = strand_dial_tcp("127.0.0.1", port);
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(send(fd, "abc", 3, 0), 3);
+    CHECK_EQ(send(fd, "!", 1, MSG_OOB), 1);
+    CHECK_EQ(send(fd, "def", 3, 0), 3);
+    CHECK_EQ(strand_close(fd), 0);
+    strand_join(reader);
+    CHECK_EQ(strand_close(listener), 0);
 }
 
 /* ---- how connections end -------------------------------------------------------------------- */
