@@ -235,12 +235,14 @@ $(OUT)/obj/src/%.o: src/%.S $(OUT)/flags
 
 # Section groups are dissolved: they go by their names, and a linker that has the same group from a user's object drops
 # this one, together with what is local here. (The pointer to the C personality is such a group.)
-$(OUT)/obj/merged.o: $(lib-objects)
+# Its code gets a section of its own, so that it knows its own frames in a trace.
+$(OUT)/obj/merged.o: $(lib-objects) tools/own-text.sh
 	$(call say,MERGE,$@)
-	$(CC) -r -nostdlib $(if $(LTO),-O2 -flto -flinker-output=nolto-rel) -Wl,--force-group-allocation $^ -o $@
+	$(CC) -r -nostdlib $(if $(LTO),-O2 -flto -flinker-output=nolto-rel) -Wl,--force-group-allocation $(lib-objects) -o $@
+	tools/own-text.sh $@
 
 # One object with the contexts of Boost inside, of which only the interface can be linked to.
-$(OUT)/obj/libstrand.o: $(OUT)/obj/merged.o tools/embed.sh
+$(OUT)/obj/libstrand.o: $(OUT)/obj/merged.o tools/embed.sh tools/own-text.sh
 	KEEP='[sS][tT][rR][aA][nN][dD]_*' tools/embed.sh $@ $<
 
 $(OUT)/libstrand.a: $(OUT)/obj/libstrand.o
@@ -272,7 +274,7 @@ $(OUT)/man/man7/strand.7: $(headers) docs/man/strand.7 tools/man.sh tools/make-m
 built := $(and $(wildcard $(OUT)/libstrand.a),$(wildcard $(OUT)/libstrand.so))
 as-built = $(and $(built),$(if $(findstring $(flags-asked),$(file <$(OUT)/flags)),,yes))
 do-install-as-built:
-	changed=$$(find src include tools/exports.map tools/public.h tools/embed.sh -type f -newer $(OUT)/libstrand.so) && \
+	changed=$$(find src include tools/exports.map tools/public.h tools/embed.sh tools/own-text.sh -type f -newer $(OUT)/libstrand.so) && \
 	if [ -n "$$changed" ]; then \
 		echo "install: $(OUT) was built with other flags, and since then has changed:" $$changed >&2; \
 		echo "install: make it first, with the flags that are wanted" >&2; \

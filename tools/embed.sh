@@ -6,7 +6,7 @@
 # program's own, another copy of what is embedded included. Without it all stay, for tests of the inside.
 #
 # libunwind is not embedded: its packaged static libraries are not position independent, and the shared one is loaded by
-# name (src/arch/trace.c). CC, LD and OBJCOPY name the tools.
+# name (src/arch/trace.c). CC, LD, OBJCOPY and READELF name the tools.
 set -eu
 export LC_ALL=C
 
@@ -29,4 +29,5 @@ fi
 merged=$out.merged
 trap 'rm -f "$merged"' EXIT
 "${LD:-ld}" -r -o "$merged" "$@" "$archive"
+"$(dirname "$0")/own-text.sh" "$merged" # the contexts too
 "${OBJCOPY:-objcopy}" --wildcard --keep-global-symbol="$KEEP" "$merged" "$out"

@@ -83,9 +83,9 @@ struct arch_cxx *arch_cxx_globals(void);
 
 /* ---- trace.c: stack traces, by libunwind ----------------------------------------------------------------- */
 
-/* The return addresses of the caller's frames, innermost first, the innermost `skip` left out; returns how many were
- * stored. A few ns per frame. */
-size_t arch_trace(void **ips, size_t max, size_t skip);
+/* The return addresses of the calling thread's frames, innermost first; returns how many were stored. Of all three:
+ * frames of the library itself are left out, in front and at the end; between others they stay. A few ns per frame. */
+size_t arch_trace(void **ips, size_t max);
 /* The same of a suspended context. If image is not NULL, memory [image_base, image_base + image_size) is read there. */
 size_t arch_trace_context(arch_context context, const void *image, uintptr_t image_base, size_t image_size, void **ips,
                           size_t max);

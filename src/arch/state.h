@@ -66,6 +66,9 @@ void arch_unwind_start(void);
 void arch_terminate_take(bool take);
 void arch_trace_start(void);
 
+/* Where the threads begin that the library makes. */
+void *arch_thread_main(void *start);
+
 /* Call the handler that was there before ours, or do what the system would do. Its mask is in force already: ours was
  * installed with it. */
 void arch_signal_pass_on(int signal, siginfo_t *info, void *ucontext, const struct sigaction *previous);

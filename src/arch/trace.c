@@ -3,7 +3,10 @@
  * exports the _Unwind_* functions, and linked before libgcc_s it would take over all C++ exceptions of the program.
  * (Its static libraries are not position independent, so they can't be put into this one.) Where it can't be loaded, as
  * in a static program, traces are taken by libgcc_s, which is ten times slower, and a suspended context shows one
- * frame.
+ * address.
+ *
+ * The library's own frames are left out at both ends of a trace, by the section that all its code lies in
+ * (tools/own-text.sh). Counting them would not do: the compiler inlines them and makes jumps of calls.
  *
  * libunwind.so walks the caller's own stack. It keeps what it learnt of a return address per thread, and looks at that
  * only within one call, so a fibre may change threads between two calls. It does not notice that a library was unloaded
@@ -20,8 +23,13 @@
 #include <unwind.h>
 
 /* Frames of one fast trace at most, those left out included: they are gathered on the caller's stack. A cold trace
- * needs 5 KiB of it besides. */
-enum { TRACE_MOST = 256 };
+ * needs 5 KiB of it besides. Of the library's own frames in front so many are gathered without taking room from the
+ * others. */
+enum { TRACE_MOST = 256, TRACE_OWN = 16 };
+
+/* The ends of the section, which the linker defines. */
+extern const char own_start[] __asm__("__start_strand_text") HIDDEN;
+extern const char own_stop[] __asm__("__stop_strand_text") HIDDEN;
 
 struct arch_tracer {
     __typeof__(&unw_backtrace) backtrace;
@@ -40,45 +48,67 @@ struct arch_tracer {
     } remote;
 };
 
-/* ---- without libunwind ----------------------------------------------------------------------------------- */
+/* ---- which frames are shown ------------------------------------------------------------------------------ */
 
-struct gathered {
+/* A return address may be the end of its function, whose last instruction is a call that does not return. */
+static bool is_own(void *ip)
+{
+    return (uintptr_t)ip - 1 - (uintptr_t)own_start < (uintptr_t)own_stop - (uintptr_t)own_start;
+}
+
+/* Frame by frame, from the inside. */
+struct taken {
     void **ips;
-    size_t max, count, skip;
+    size_t max, count;
 };
+
+static bool take(struct taken *taken, void *ip)
+{
+    if (!ip || taken->count == taken->max)
+        return false;
+    if (taken->count > 0 || !is_own(ip))
+        taken->ips[taken->count++] = ip;
+    return true;
+}
+
+/* How many of the frames remain without those that have led to the user's first one. On a thread that the library has
+ * made some of the C library lie below its own. */
+static size_t without_entry(void **ips, size_t count)
+{
+    size_t own = count;
+    while (own > 0 && !is_own(ips[own - 1]))
+        own--;
+    bool ours = own > 0 &&
+                (own == count || (uintptr_t)_Unwind_FindEnclosingFunction(ips[own - 1]) == (uintptr_t)arch_thread_main);
+    if (ours)
+        for (count = own; count > 0 && is_own(ips[count - 1]);)
+            count--;
+    return count;
+}
+
+/* ---- without libunwind ----------------------------------------------------------------------------------- */
 
 static _Unwind_Reason_Code gather(struct _Unwind_Context *context, void *arg)
 {
-    struct gathered *gathered = arg;
-    void *ip = (void *)_Unwind_GetIP(context);
-    if (!ip || gathered->count == gathered->max)
-        return _URC_END_OF_STACK;
-    if (gathered->skip > 0)
-        gathered->skip--;
-    else
-        gathered->ips[gathered->count++] = ip;
-    return _URC_NO_REASON;
+    return take(arg, (void *)_Unwind_GetIP(context)) ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
 /* ---- the calling thread's stack -------------------------------------------------------------------------- */
 
-NOINLINE size_t arch_trace(void **ips, size_t max, size_t skip)
+size_t arch_trace(void **ips, size_t max)
 {
     const struct arch_tracer *tracer = arch_state.tracer;
-    size_t drop = skip + 1; /* the first is in this function */
+    struct taken taken = {.ips = ips, .max = max};
     if (UNLIKELY(!tracer)) {
-        struct gathered gathered = {.ips = ips, .max = max, .skip = drop};
-        (void)_Unwind_Backtrace(gather, &gathered);
-        return gathered.count;
+        (void)_Unwind_Backtrace(gather, &taken);
+        return without_entry(ips, taken.count);
     }
-    if (drop >= TRACE_MOST)
-        return 0;
-    size_t most = max < TRACE_MOST - drop ? max + drop : TRACE_MOST;
+    size_t most = max < TRACE_MOST - TRACE_OWN ? max + TRACE_OWN : TRACE_MOST;
     void *all[most];
     int got = tracer->backtrace(all, (int)most);
-    size_t count = got > 0 && (size_t)got > drop ? (size_t)got - drop : 0;
-    memcpy(ips, all + drop, count * sizeof *ips);
-    return count;
+    for (int i = 0; i < got && take(&taken, all[i]);)
+        i++;
+    return without_entry(ips, taken.count);
 }
 
 /* The first address is not a return address but that of the instruction which was interrupted. One is added, so that
@@ -87,16 +117,15 @@ size_t arch_trace_signal(void *ucontext, void **ips, size_t max)
 {
     const struct arch_tracer *tracer = arch_state.tracer;
     const ucontext_t *interrupted = ucontext;
-    size_t count = 0;
-    if (max > 0)
-        ips[count++] = (char *)interrupted->uc_mcontext.gregs[REG_RIP] + 1;
+    struct taken taken = {.ips = ips, .max = max};
+    take(&taken, (char *)interrupted->uc_mcontext.gregs[REG_RIP] + 1);
     unw_cursor_t cursor;
-    if (!tracer || tracer->local.init(&cursor, ucontext, UNW_INIT_SIGNAL_FRAME) < 0)
-        return count;
     unw_word_t ip;
-    while (count < max && tracer->local.step(&cursor) > 0 && tracer->local.reg(&cursor, UNW_REG_IP, &ip) == 0 && ip)
-        ips[count++] = (void *)ip;
-    return count;
+    if (tracer && tracer->local.init(&cursor, ucontext, UNW_INIT_SIGNAL_FRAME) >= 0)
+        while (tracer->local.step(&cursor) > 0 && tracer->local.reg(&cursor, UNW_REG_IP, &ip) == 0 &&
+               take(&taken, (void *)ip))
+            continue;
+    return without_entry(ips, taken.count);
 }
 
 /* ---- a suspended context --------------------------------------------------------------------------------- */
@@ -175,16 +204,16 @@ size_t arch_trace_context(arch_context context, const void *image, uintptr_t ima
 {
     const struct arch_tracer *tracer = arch_state.tracer;
     struct remains remains = {(uintptr_t)context, image, image_base, image_size};
+    struct taken taken = {.ips = ips, .max = max};
     unw_word_t ip = 0;
-    size_t count = 0;
-    if (remains_register(NULL, UNW_X86_64_RIP, &ip, 0, &remains) == 0 && max > 0)
-        ips[count++] = (void *)ip;
+    if (remains_register(NULL, UNW_X86_64_RIP, &ip, 0, &remains) == 0)
+        take(&taken, (void *)ip);
     unw_cursor_t cursor;
-    if (!tracer || tracer->remote.init(&cursor, tracer->remote.space, &remains) < 0)
-        return count;
-    while (count < max && tracer->remote.step(&cursor) > 0 && tracer->remote.reg(&cursor, UNW_REG_IP, &ip) == 0 && ip)
-        ips[count++] = (void *)ip;
-    return count;
+    if (tracer && tracer->remote.init(&cursor, tracer->remote.space, &remains) >= 0)
+        while (tracer->remote.step(&cursor) > 0 && tracer->remote.reg(&cursor, UNW_REG_IP, &ip) == 0 &&
+               take(&taken, (void *)ip))
+            continue;
+    return without_entry(ips, taken.count);
 }
 
 /* ---- names ----------------------------------------------------------------------------------------------- */

@@ -244,13 +244,15 @@ struct start {
     char name[16];
 };
 
-static void *thread_main(void *arg)
+void *arch_thread_main(void *arg)
 {
     struct start start = *(struct start *)arg;
     free(arg);
     (void)pthread_setname_np(pthread_self(), start.name);
     (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* timed futex waits end on time */
-    return start.fn(start.arg);
+    void *result = start.fn(start.arg);
+    __asm__ volatile(""); /* no jump: traces end at this frame */
+    return result;
 }
 
 int arch_thread_start(arch_thread *thread, void *(*fn)(void *), void *arg, const char *name)
@@ -261,7 +263,7 @@ int arch_thread_start(arch_thread *thread, void *(*fn)(void *), void *arg, const
     *start = (struct start){.fn = fn, .arg = arg};
     strncpy(start->name, name, sizeof start->name - 1);
     pthread_t id;
-    int error = pthread_create(&id, NULL, thread_main, start);
+    int error = pthread_create(&id, NULL, arch_thread_main, start);
     if (error) {
         free(start);
         return -error;

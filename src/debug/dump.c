@@ -157,7 +157,7 @@ static void print_stack(struct dump *dump, struct cb *c, struct thread *runner, 
     struct fibre *fibre = c->member.fibre;
     arch_context context = atomic_load_explicit(&fibre->context, memory_order_acquire);
     if (runner == dump->thread)
-        print_frames_of(dump, ips, arch_trace(ips, FRAMES_MOST, 0), indent);
+        print_frames_of(dump, ips, arch_trace(ips, FRAMES_MOST), indent);
     else if (runner && atomic_load_explicit(&runner->held, memory_order_acquire))
         print_frames_of(dump, runner->held_ips, runner->held_count, indent);
     else if (!runner && c->started && fibre->stack && context) {

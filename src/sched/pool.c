@@ -169,7 +169,7 @@ void pool_stand_still(struct thread *thread)
 {
     thread->held_count = 0;
     if (thread->current)
-        thread->held_count = arch_trace(thread->held_ips, sizeof thread->held_ips / sizeof *thread->held_ips, 0);
+        thread->held_count = arch_trace(thread->held_ips, sizeof thread->held_ips / sizeof *thread->held_ips);
     arch_note_release(thread->sub);
     while (atomic_load_explicit(&thread->hold, memory_order_seq_cst)) {
         atomic_store_explicit(&thread->held, 1, memory_order_seq_cst);

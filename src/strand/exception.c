@@ -240,12 +240,12 @@ static void add_segment(strand_exception *e, enum segment_kind kind, struct cb *
     segment->name[sizeof segment->name - 1] = '\0';
 }
 
-NOINLINE void exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c, size_t skip)
+NOINLINE void exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c)
 {
     exception_lock(e);
     size_t first = e->ips_count, room = room_for_frames(e, TRACE_FIRST), count = 0;
     if (room)
-        count = arch_trace(e->ips + first, room, skip + 1);
+        count = arch_trace(e->ips + first, room);
     e->ips_count = (uint16_t)(first + count);
     add_segment(e, kind, c, first, count);
     exception_unlock(e);

@@ -59,8 +59,8 @@ strand_exception *exception_new_va(const strand_kind *kind, const char *format, 
 /* An errno code (of either sign) in words. */
 const char *error_words(int code);
 void exception_text(strand_exception *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Append the caller's frames. */
-void exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c, size_t skip);
+/* Append the calling strand's frames. */
+void exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c);
 /* Append "left strand so-and-so, spawned there". */
 void exception_left(strand_exception *e, struct cb *c);
 

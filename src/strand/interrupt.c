@@ -121,6 +121,6 @@ void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
     struct block *source = interrupt_source(me);
     strand_exception *e = source ? by_block(thread, source) : by_cancel(me);
     e->progress = progress;
-    exception_trace(e, SEGMENT_THROWN, me, 2);
+    exception_trace(e, SEGMENT_THROWN, me);
     exception_throw(me, e);
 }

@@ -43,7 +43,7 @@ __attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread
     strand_exception *e = c->exception;
     c->exception = NULL;
     end_consume(thread, c->anchor, c);
-    exception_trace(e, SEGMENT_JOINED, me, 2);
+    exception_trace(e, SEGMENT_JOINED, me);
     exception_throw(me, e);
 }
 

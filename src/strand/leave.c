@@ -108,7 +108,7 @@ static strand_exception *live_strands(struct cb *me, struct scope *scope, struct
         &STRAND_LIVE_STRANDS,
         "the scope of %s:%d was left with %zu strand%s neither joined nor cancelled (first: '%s')", scope->block.file,
         scope->block.line, remains->live, remains->live == 1 ? "" : "s", remains->name);
-    exception_trace(e, SEGMENT_THROWN, me, 2);
+    exception_trace(e, SEGMENT_THROWN, me);
     return e;
 }
 
@@ -121,7 +121,7 @@ static void leave_by(struct cb *me, struct scope *scope, strand_exception *in_fl
         if (!with && in_flight->cause) /* a clean-up has seen it since; it is what leaves the scope all the same */
             with = strand_exception_keep(in_flight->cause);
         if (with) {
-            exception_trace(with, SEGMENT_JOINED, me, 2);
+            exception_trace(with, SEGMENT_JOINED, me);
             exception_inherit(with, in_flight);
             strand_exception_release(exception_swap(me, with));
             in_flight = with;
@@ -140,7 +140,7 @@ static void leave_normally(struct thread *thread, struct cb *me, strand_exceptio
         return;
     }
     if (e != live) {
-        exception_trace(e, SEGMENT_JOINED, me, 2);
+        exception_trace(e, SEGMENT_JOINED, me);
         exception_suppress(e, live);
     }
     exception_suppress(e, remains->errors);
@@ -260,7 +260,7 @@ void strand_scope_join(strand_scope handle)
     }
     me->blocked = BLOCKED_NOT;
     if (first) {
-        exception_trace(first, SEGMENT_JOINED, me, 1);
+        exception_trace(first, SEGMENT_JOINED, me);
         exception_throw(me, first);
     }
     if (interrupted(me))

@@ -21,7 +21,7 @@ const char *made_stale(strand handle, char *buffer, size_t size);
 
 /* Blocking in a no-suspend section. */
 void section_misuse_(struct cb *me, const char *function);
-/* STRAND_SYSTEM, with the negated errno code; the trace begins at the caller's caller. */
+/* STRAND_SYSTEM, with the negated errno code. */
 __attribute__((noreturn)) void throw_system(struct cb *me, int error, const char *what);
 __attribute__((noreturn)) void throw_no_memory(struct cb *me, const char *what);
 

@@ -85,10 +85,10 @@ void strand_exception_print(const strand_exception *e, int fd)
     print(fd, 0, "", e, 0);
 }
 
-NOINLINE void print_here(int fd, struct cb *me)
+void print_here(int fd, struct cb *me)
 {
     void *ips[64];
-    size_t count = arch_trace(ips, 64, 1);
+    size_t count = arch_trace(ips, 64);
     say(fd, "  in strand '%s' #%llu\n", cb_name(me), (unsigned long long)cb_id(me));
     print_frames(fd, ips, count);
 }
@@ -109,7 +109,7 @@ COLD void overflow_report(struct thread *thread, void *address, void *ucontext)
     void *ips[64];
     struct cb *c = current_of(thread);
     struct stack *stack = thread->current->stack;
-    size_t count = ucontext ? arch_trace_signal(ucontext, ips, 64) : arch_trace(ips, 64, 0);
+    size_t count = ucontext ? arch_trace_signal(ucontext, ips, 64) : arch_trace(ips, 64);
     say(2, "libstrand: stack overflow in strand '%s' #%llu: its stack of %zu bytes is full%s\n", cb_name(c),
         (unsigned long long)cb_id(c), stack->size, ucontext ? "" : " (found at a switch: there is no guard page)");
     print_frames(2, ips, count);

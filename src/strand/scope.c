@@ -337,7 +337,7 @@ static void *first_result(struct thread *thread, struct cb *me, struct scope *sc
     }
     if (!failure)
         failure = exception_new(&STRAND_CHILD_CANCELLED, "all children of the scope were cancelled");
-    exception_trace(failure, SEGMENT_JOINED, me, 2);
+    exception_trace(failure, SEGMENT_JOINED, me);
     exception_throw(me, failure);
 }
 

@@ -79,7 +79,7 @@ NOINLINE void throw_system(struct cb *me, int error, const char *what)
 {
     strand_exception *e = exception_new(&STRAND_SYSTEM, "%s: %s", what, error_words(error));
     e->code = error;
-    exception_trace(e, SEGMENT_THROWN, me, 2);
+    exception_trace(e, SEGMENT_THROWN, me);
     exception_throw(me, e);
 }
 

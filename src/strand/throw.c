@@ -34,7 +34,7 @@ static NOINLINE struct strand_flight_ *start(const strand_kind *kind, const char
 {
     struct cb *me = current_of(must_be_strand("strand_throw"));
     strand_exception *e = make("strand_throw", kind, format, args);
-    exception_trace(e, SEGMENT_THROWN, me, 2);
+    exception_trace(e, SEGMENT_THROWN, me);
     return (struct strand_flight_ *)exception_start(me, e);
 }
 
@@ -69,7 +69,7 @@ NOINLINE void strand_throw_with(const strand_kind *kind, const struct strand_thr
         e->payload_free = info->payload_free;
         e->cause = info->cause;
     }
-    exception_trace(e, SEGMENT_THROWN, me, 1);
+    exception_trace(e, SEGMENT_THROWN, me);
     exception_throw(me, e);
 }
 
@@ -106,7 +106,7 @@ NOINLINE int64_t strand_must(int64_t result)
     struct cb *me = current_of(must_be_strand("strand_must"));
     strand_exception *e = exception_new(&STRAND_SYSTEM, "%s", error_words((int)result));
     e->code = (int)result;
-    exception_trace(e, SEGMENT_THROWN, me, 1);
+    exception_trace(e, SEGMENT_THROWN, me);
     exception_throw(me, e);
 }
 

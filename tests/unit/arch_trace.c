@@ -25,9 +25,9 @@ static size_t run_of(void *const *from, size_t most, const char *function)
 
 #define NOT_A_TAIL_CALL() __asm__ volatile("")
 
-NOINLINE void take_trace(size_t max, size_t skip)
+NOINLINE void take_trace(size_t max)
 {
-    count = arch_trace(ips, max, skip);
+    count = arch_trace(ips, max);
     NOT_A_TAIL_CALL();
 }
 
@@ -42,30 +42,49 @@ NOINLINE void step_down(int depth, void (*bottom)(void *), void *arg)
 
 NOINLINE void bottom_traces(void *arg)
 {
-    size_t *words = arg;
-    take_trace(words[0], words[1]);
+    size_t *max = arg;
+    take_trace(*max);
     NOT_A_TAIL_CALL();
 }
 
 static void a_trace_starts_with_the_caller(void)
 {
-    size_t words[2] = {MOST, 0};
-    step_down(9, bottom_traces, words);
+    size_t max = MOST;
+    step_down(9, bottom_traces, &max);
     CHECK(count > 13 && count < MOST);
     CHECK_EQUAL(run_of(ips, count, "take_trace"), 1);
     CHECK_EQUAL(run_of(ips + 1, count - 1, "bottom_traces"), 1);
     CHECK_EQUAL(run_of(ips + 2, count - 2, "step_down"), 10);
 }
 
-static void a_trace_leaves_out_and_is_cut_off(void)
+static void a_trace_is_cut_off(void)
 {
-    size_t words[2] = {4, 2};
-    step_down(9, bottom_traces, words);
+    size_t max = 4;
+    step_down(9, bottom_traces, &max);
     CHECK_EQUAL(count, 4);
-    CHECK_EQUAL(run_of(ips, count, "step_down"), 4);
-    words[1] = 1000;
-    step_down(9, bottom_traces, words);
+    CHECK_EQUAL(run_of(ips, 1, "take_trace"), 1);
+    CHECK_EQUAL(run_of(ips + 2, count - 2, "step_down"), 2);
+    max = 0;
+    step_down(9, bottom_traces, &max);
     CHECK_EQUAL(count, 0);
+}
+
+static void *trace_on_a_thread(void *arg)
+{
+    step_down(9, bottom_traces, arg);
+    NOT_A_TAIL_CALL();
+    return NULL;
+}
+
+/* Below lie a frame of the library and those of the C library. */
+static void a_trace_ends_where_a_thread_of_the_library_begins(void)
+{
+    size_t max = MOST;
+    arch_thread thread;
+    CHECK_EQUAL(arch_thread_start(&thread, trace_on_a_thread, &max, "traced"), 0);
+    arch_thread_join(thread);
+    CHECK_EQUAL(count, 13);
+    CHECK_EQUAL(run_of(ips + 12, 1, "trace_on_a_thread"), 1);
 }
 
 /* The stack of a coroutine ends at its entry. */
@@ -86,7 +105,7 @@ NOINLINE void bottom_traces_twice(void *arg)
 {
     struct co *co = arg;
     for (int i = 0; i < 2; i++) {
-        take_trace(MOST, 1);
+        take_trace(MOST);
         check_coroutine(ips, count, 100);
         co_yield (co); /* and goes on on another thread */
     }
@@ -202,7 +221,7 @@ static void a_signal_handler_sees_what_it_interrupted(void)
 
 static NOINLINE void named_function(void)
 {
-    take_trace(1, 1);
+    take_trace(2);
     NOT_A_TAIL_CALL();
 }
 
@@ -211,11 +230,11 @@ static void names_are_found_and_shortened(void)
     char name[64], small[6];
     uintptr_t offset = 0;
     named_function();
-    CHECK_EQUAL(count, 1);
-    CHECK(arch_symbol(ips[0], name, sizeof name, &offset));
+    CHECK_EQUAL(count, 2);
+    CHECK(arch_symbol(ips[1], name, sizeof name, &offset));
     CHECK(strcmp(name, "named_function") == 0);
-    CHECK((char *)ips[0] - offset == (char *)(uintptr_t)named_function);
-    CHECK(arch_symbol(ips[0], small, sizeof small, &offset));
+    CHECK((char *)ips[1] - offset == (char *)(uintptr_t)named_function);
+    CHECK(arch_symbol(ips[1], small, sizeof small, &offset));
     CHECK(strcmp(small, "named") == 0);
     CHECK(!arch_symbol((void *)(uintptr_t)16, name, sizeof name, &offset));
     CHECK(strcmp(name, "?") == 0 && offset == 16);
@@ -223,11 +242,12 @@ static void names_are_found_and_shortened(void)
 
 int main(void)
 {
-    count = arch_trace(ips, MOST, 0); /* by libgcc_s, before the start */
+    count = arch_trace(ips, MOST); /* by libgcc_s, before the start */
     CHECK_EQUAL(arch_process_start(), 0);
     CHECK_EQUAL(run_of(ips, count, "main"), 1);
     a_trace_starts_with_the_caller();
-    a_trace_leaves_out_and_is_cut_off();
+    a_trace_is_cut_off();
+    a_trace_ends_where_a_thread_of_the_library_begins();
     a_coroutine_s_trace_ends_at_its_entry_on_every_thread();
     a_suspended_context_has_a_trace();
     so_has_one_whose_stack_is_elsewhere();
