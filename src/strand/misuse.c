@@ -59,8 +59,8 @@ COLD void misuse(const char *function, const char *made, const char *format, ...
     int length =
         snprintf(text, sizeof text, "libstrand: misuse of %s: %s%s%s\n", function, what, made[0] ? "\n  " : "", made);
     arch_write(2, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
-    if (thread && thread->current)
-        print_here(2, current_of(thread));
+    (void)arch_process_start(); /* a misuse may be all that there ever was: without this, traces have fewer names */
+    print_here(2, thread && thread->current ? current_of(thread) : NULL);
     abort();
 }
 

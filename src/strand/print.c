@@ -89,7 +89,10 @@ void print_here(int fd, struct cb *me)
 {
     void *ips[64];
     size_t count = arch_trace(ips, 64);
-    say(fd, "  in strand '%s' #%llu\n", cb_name(me), (unsigned long long)cb_id(me));
+    if (me)
+        say(fd, "  in strand '%s' #%llu\n", cb_name(me), (unsigned long long)cb_id(me));
+    else
+        say(fd, "  outside of strands\n");
     print_frames(fd, ips, count);
 }
 

@@ -6,7 +6,7 @@
 
 #include "core.h"
 
-/* Where the calling strand is. */
+/* Where the calling strand is; me is NULL outside of strands. */
 void print_here(int fd, struct cb *me);
 /* One line per frame: "    at function+0x12". */
 void print_frames(int fd, void **ips, size_t count);

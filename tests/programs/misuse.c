@@ -301,6 +301,26 @@ static void *run_inside_a_strand(void *arg)
     return strand_run(NULL, return_arg, arg);
 }
 
+/* ---- outside of strands --------------------------------------------------------------------- */
+
+static NOINLINE void yields_outside(void)
+{
+    strand_yield();
+    __asm__ volatile("");
+}
+
+static NOINLINE void *yields_when_offloaded(void *arg)
+{
+    yields_outside();
+    __asm__ volatile("");
+    return arg;
+}
+
+static void *yield_in_an_offloaded_function(void *arg)
+{
+    return strand_offload(yields_when_offloaded, arg);
+}
+
 /* ---- throwing ------------------------------------------------------------------------------- */
 
 static void *throw_interrupted_by_hand(void *arg)
@@ -442,6 +462,7 @@ static const struct {
     {"block_after_an_inner_section", block_after_an_inner_section},
     {"wait_for_itself", wait_for_itself},
     {"run_inside_a_strand", run_inside_a_strand},
+    {"yield_in_an_offloaded_function", yield_in_an_offloaded_function},
     {"throw_interrupted_by_hand", throw_interrupted_by_hand},
     {"throw_below_interrupted_by_hand", throw_below_interrupted_by_hand},
     {"take_the_first_of_no_children", take_the_first_of_no_children},
@@ -471,7 +492,7 @@ static void run_outside(const char *name, const strand_options *options)
     if (strcmp(name, "run_nothing") == 0)
         strand_run(options, NULL, NULL);
     else if (strcmp(name, "yield_on_a_plain_thread") == 0)
-        strand_yield();
+        yields_outside();
     else if (strcmp(name, "throw_on_a_plain_thread") == 0)
         strand_throw(&STRAND_ERROR, "from outside");
     else if (strcmp(name, "offload_on_a_plain_thread") == 0)
