@@ -343,6 +343,8 @@ $(test-programs)/unit/%: $(test-objects)/unit/%.o $(OUT)/libstrand-internal.a
 	$(call link,$(CC),-l:libboost_context.a)
 $(test-programs)/%: $(test-objects)/%.o $(harness) $(library)
 	$(call link,$(if $(wildcard tests/$*.cc),$(CXX),$(CC)),$(run-library))
+# As a program is installed: without symbols.
+$(OUT)/programs/stripped: private link-flags += -s
 $(OUT)/programs/%: $(test-objects)/programs/%.o $(library)
 	$(call link,$(if $(wildcard tests/programs/$*.cc),$(CXX),$(CC)))
 $(OUT)/planted/%: $(test-objects)/planted/%.o $(library)

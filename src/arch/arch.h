@@ -93,7 +93,8 @@ size_t arch_trace_context(arch_context context, const void *image, uintptr_t ima
  * libunwind is. */
 size_t arch_trace_signal(void *ucontext, void **ips, size_t max);
 /* The name of the function around ip into buf (NUL-terminated, shortened to fit; static functions too where the symbol
- * table has them), *offset its distance from the function's start. False if unknown: then buf has the object's name. */
+ * table has them), *offset its distance from the function's start. False if unknown: then buf has the name of the
+ * object, and *offset is what addr2line takes for it; or buf is "?", and *offset is ip. */
 bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset);
 
 /* ---- memory.c: mappings, guards -------------------------------------------------------------------------- */

@@ -230,6 +230,9 @@ static bool symbol_of(const struct arch_tracer *tracer, void *ip, char *buf, siz
     int error = tracer->local.name(&cursor, buf, size, &distance);
     if (error != 0 && error != -UNW_ENOMEM)
         return false; /* the second means: shortened */
+    uintptr_t start = (uintptr_t)_Unwind_FindEnclosingFunction(ip);
+    if (start && start > (uintptr_t)ip - distance)
+        return false; /* it took the next symbol below, and that of this function has been stripped */
     *offset = distance;
     return true;
 }
@@ -245,15 +248,16 @@ bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset)
 {
     const struct arch_tracer *tracer = arch_state.tracer;
     Dl_info info;
+    struct link_map *object = NULL;
     ASSERT(size > 0);
     if (tracer && symbol_of(tracer, ip, buf, size, offset))
         return true;
-    bool known = dladdr((char *)ip - 1, &info) != 0;
+    bool known = dladdr1((char *)ip - 1, &info, (void **)&object, RTLD_DL_LINKMAP) != 0;
     bool named = known && info.dli_sname;
-    const char *object = known && info.dli_fname ? info.dli_fname : "?";
-    const char *slash = strrchr(object, '/');
-    copy_text(buf, size, named ? info.dli_sname : slash ? slash + 1 : object);
-    *offset = (uintptr_t)ip - (named ? (uintptr_t)info.dli_saddr : known ? (uintptr_t)info.dli_fbase : 0);
+    const char *file = known && info.dli_fname ? info.dli_fname : "?";
+    const char *slash = strrchr(file, '/');
+    copy_text(buf, size, named ? info.dli_sname : slash ? slash + 1 : file);
+    *offset = (uintptr_t)ip - (named ? (uintptr_t)info.dli_saddr : known && object ? (uintptr_t)object->l_addr : 0);
     return named;
 }
 

@@ -144,10 +144,10 @@ static void print_why(struct dump *dump, struct cb *c, size_t indent)
 static void print_frames_of(struct dump *dump, void **ips, size_t frames, size_t indent)
 {
     for (size_t i = 0; i < frames; i++) {
-        char name[160] = "?";
-        uintptr_t offset = 0;
-        bool known = arch_symbol(ips[i], name, sizeof name, &offset);
-        say(dump, indent, known ? "at %s+0x%zx\n" : "at %s\n", name, (size_t)offset);
+        char name[160];
+        uintptr_t offset;
+        (void)arch_symbol(ips[i], name, sizeof name, &offset);
+        say(dump, indent, "at %s+0x%zx\n", name, (size_t)offset);
     }
 }
 

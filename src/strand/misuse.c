@@ -19,14 +19,15 @@ const char *made_scope(struct scope *scope, char *buffer, size_t size)
 
 const char *made_strand(struct cb *c, char *buffer, size_t size)
 {
-    char where[160] = "unknown";
-    uintptr_t offset = 0;
-    if (c->site && arch_symbol(c->site, where, sizeof where, &offset))
-        snprintf(buffer, size, "strand '%s' #%llu was spawned in %s+0x%zx", cb_name(c), (unsigned long long)cb_id(c),
-                 where, (size_t)offset);
-    else
-        snprintf(buffer, size, "strand '%s' #%llu was spawned at %p", cb_name(c), (unsigned long long)cb_id(c),
-                 c->site);
+    char where[160];
+    uintptr_t offset;
+    if (!c->site) {
+        snprintf(buffer, size, "strand #%llu is the root strand", (unsigned long long)cb_id(c));
+        return buffer;
+    }
+    (void)arch_symbol(c->site, where, sizeof where, &offset);
+    snprintf(buffer, size, "strand '%s' #%llu was spawned in %s+0x%zx", cb_name(c), (unsigned long long)cb_id(c), where,
+             (size_t)offset);
     return buffer;
 }
 

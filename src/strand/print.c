@@ -25,12 +25,10 @@ __attribute__((format(printf, 2, 3))) static void say(int fd, const char *format
 
 static void frame(int fd, int indent, const char *at, void *ip)
 {
-    char name[160] = "?";
-    uintptr_t offset = 0;
-    if (arch_symbol(ip, name, sizeof name, &offset))
-        say(fd, "%*s%s %s+0x%zx\n", indent, "", at, name, (size_t)offset);
-    else
-        say(fd, "%*s%s %p (%s)\n", indent, "", at, ip, name);
+    char name[160];
+    uintptr_t offset;
+    (void)arch_symbol(ip, name, sizeof name, &offset);
+    say(fd, "%*s%s %s+0x%zx\n", indent, "", at, name, (size_t)offset);
 }
 
 void print_frames(int fd, void **ips, size_t count)

@@ -222,6 +222,7 @@ TEST(an_exception_ends_the_no_suspend_sections_that_it_leaves)
 TEST_REAL(waiting_for_itself_is_misuse)
 {
     misuse("wait_for_itself", "strand_wait");
+    CHECK_CONTAINS(o.err, "is the root strand");
 }
 
 TEST_REAL(a_run_inside_a_strand_without_threads_of_its_own_is_misuse)
