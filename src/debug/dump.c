@@ -26,8 +26,8 @@ struct dump {
     int fd, error;
     struct thread *thread;
     struct entry *entries;
-    size_t count, room;
-    size_t *path; /* of the walk: the next entry to print at each depth */
+    size_t count, room, over; /* over: of them have ended, and nobody has consumed them */
+    size_t *path;             /* of the walk: the next entry to print at each depth */
     size_t used;
     char buffer[4096];
 };
@@ -68,6 +68,7 @@ static void collect(void *object, void *arg)
     if (!word_serial(word) || (word & (WORD_DEAD | WORD_FREE)) || dump->count == dump->room)
         return;
     struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
+    dump->over += (atomic_load_explicit(&c->ends, memory_order_relaxed) & ENDS_OVER) != 0;
     dump->entries[dump->count++] = (struct entry){c, word_serial(word), anchor ? cb_id(anchor->block.owner) : 0};
 }
 
@@ -116,6 +117,7 @@ static void print_why(struct dump *dump, struct cb *c, size_t indent)
     static const char *const words[] = {
         [BLOCKED_NOT] = "runnable",
         [BLOCKED_JOIN] = "blocked: joins strand",
+        [BLOCKED_JOIN_SCOPE] = "blocked: joins its scope, waits for strand",
         [BLOCKED_WAIT] = "blocked: waits for the end of strand",
         [BLOCKED_LEAVE] = "blocked: leaves a scope, waits for strand",
         [BLOCKED_SLEEP] = "blocked: sleeps",
@@ -235,7 +237,8 @@ static void dump_held(struct dump *dump, struct runtime *runtime)
     arch_note_acquire(&runtime->sub); /* what strands did before they were left, or held */
     slab_each(&runtime->cbs, collect, dump);
     qsort(dump->entries, dump->count, sizeof *dump->entries, by_owner);
-    say(dump, 0, "strands: %zu, threads: %d (%s)\n", dump->count, pool->count, pool->scheduler->name);
+    say(dump, 0, "strands: %zu, besides %zu ended, not joined; threads: %d (%s)\n", dump->count - dump->over,
+        dump->over, pool->count, pool->scheduler->name);
     if (loose)
         say(dump, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
     walk(dump);

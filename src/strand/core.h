@@ -63,6 +63,7 @@ struct wait {
 enum blocked {
     BLOCKED_NOT,
     BLOCKED_JOIN,
+    BLOCKED_JOIN_SCOPE,
     BLOCKED_WAIT,
     BLOCKED_LEAVE,
     BLOCKED_SLEEP,

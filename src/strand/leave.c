@@ -255,7 +255,7 @@ void strand_scope_join(strand_scope handle)
         struct fibre *fibre = child->member.fibre, *next = NULL;
         if (!thread->driver && thread_take(thread, fibre))
             next = fibre;
-        wait_because(thread, me, BLOCKED_JOIN, cb_id(child));
+        wait_because(thread, me, BLOCKED_JOIN_SCOPE, cb_id(child));
         end_wait(&thread, me, child, handle_of(child), me->floor, next, false);
     }
     me->blocked = BLOCKED_NOT;

@@ -143,6 +143,39 @@ TEST_INSIDE(a_strand_that_was_joined_is_not_in_the_dump)
     CHECK(strstr(dump(), "short-lived") == NULL);
 }
 
+TEST_INSIDE(a_dump_counts_those_that_have_ended_and_were_not_joined_apart)
+{
+    STRAND_SCOPE(scope);
+    strand sleeping = strand_spawn(scope, sleeper, NULL);
+    strand ended = strand_spawn(scope, test_return, NULL);
+    strand_wait(ended);
+    CHECK_CONTAINS(dump(), "strands: 2, besides 1 ended, not joined;");
+    strand_join(ended);
+    CHECK_CONTAINS(dump(), "strands: 2, besides 0 ended, not joined;");
+    strand_cancel(sleeping, NULL);
+}
+
+static void *join_a_scope(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, sleeper, arg);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL_INSIDE(a_dump_tells_joining_a_scope_from_joining_a_strand)
+{
+    const char *text = "";
+    STRAND_SCOPE(scope);
+    strand joining = strand_spawn(scope, join_a_scope, NULL);
+    for (int i = 0; i < 1000 && count_words(text, "blocked") < 2; i++) {
+        strand_sleep(STRAND_MS);
+        text = dump();
+    }
+    CHECK_CONTAINS(text, "blocked: joins its scope, waits for strand #");
+    strand_cancel(joining, NULL);
+}
+
 TEST_INSIDE(a_dump_to_a_bad_descriptor_returns_an_error_code)
 {
     CHECK_EQ(strand_dump(-1), -EBADF);
