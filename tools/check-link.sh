@@ -3,7 +3,7 @@
 #
 # Links a C and a C++ program with FOLDER's libstrand.a and with its libstrand.so, by -lstrand alone, and runs them. All
 # that is called _Unwind_* has to be served by libgcc_s, whoever asks for it: the library, the program or the C++ library.
-# CC and CXX name the compilers.
+# Traces are looked at too, by every linker that there is. CC and CXX name the compilers.
 set -u
 export LC_ALL=C
 
@@ -56,6 +56,24 @@ for how in static shared; do
     try "$how" tests/programs/link_c.c ${CC:-gcc} -std=gnu11
     expected='_Unwind_RaiseException _Unwind_Resume'
     try "$how" tests/programs/link_cxx.cc ${CXX:-g++} -std=c++17
+done
+# A trace begins with the program's function, also if the library's code lies elsewhere, whoever links it.
+# traced HOW LINKER
+traced()
+{
+    program=$work/$1/traced
+    if ! ${CC:-gcc} -std=gnu11 -O2 -fexceptions -Iinclude "-fuse-ld=$2" -Wl,--gc-sections tests/programs/uncaught.c \
+        -o "$program" "-L$work/$1" "-Wl,-rpath,$work/$1" -lstrand; then
+        complain "tests/programs/uncaught.c does not link ($1, $2)"
+        return
+    fi
+    frames=$(timeout 60 "$program" live 2>&1 | sed -n '/thrown in/,/left strand/p' | grep -c '^ *at')
+    [ "$frames" -eq 1 ] || complain "a trace has $frames frames ($1, $2), of which the program's are 1"
+}
+for linker in bfd gold lld; do
+    command -v "ld.$linker" >/dev/null || continue
+    traced static "$linker"
+    traced shared "$linker"
 done
 [ $status -ne 0 ] || echo "link: a C and a C++ program, static and shared: ok"
 exit $status

@@ -1,0 +1,403 @@
+/*
+ * Traces begin and end with functions of the user's, whatever made them; the library's own frames are seen only between
+ * two of the user's.
+ */
+#define _GNU_SOURCE
+#define SUITE trace
+#include "test.h"
+
+#include "strand/debug.h"
+#include "strand/io.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline))
+#define KEEP_FRAME __asm__ volatile("") /* after a call: keeps it from becoming a jump */
+#define FOREVER (3600 * STRAND_S)
+
+/* Whether the first frames after `header`, up to a line that is none, are in these functions; "..." is any one. */
+static void check_frames(const char *text, const char *header, const char *const *names)
+{
+    const char *at = strstr(text, header);
+    if (!at)
+        CHECK_FAIL("no \"%s\" in \"%s\"", header, text);
+    for (at = strchr(at, '\n'); *names; names++) {
+        char name[160] = "", rest = 0;
+        size_t length = strlen(*names);
+        if (!at || sscanf(at, " at %159[^+\n]%c", name, &rest) != 2 || rest != '+')
+            CHECK_FAIL("no frame in %s after \"%s\" in \"%s\"", *names, header, text);
+        /* The compiler may have split it: name.cold */
+        if (strcmp(*names, "...") != 0 && (strncmp(name, *names, length) != 0 || (name[length] && name[length] != '.')))
+            CHECK_FAIL("a frame in %s, not in %s, after \"%s\" in \"%s\"", name, *names, header, text);
+        at = strchr(at + 1, '\n');
+    }
+    if (at && strspn(at, "\n ") == strcspn(at, "a") && strncmp(at + strspn(at, "\n "), "at ", 3) == 0)
+        CHECK_FAIL("more frames than those wanted after \"%s\" in \"%s\"", header, text);
+}
+#define CHECK_FRAMES(text, header, ...) check_frames((text), (header), (const char *const[]){__VA_ARGS__, NULL})
+
+static const char *printed(const strand_exception *e)
+{
+    static char text[1 << 16];
+    int fd = memfd_create("trace", MFD_CLOEXEC);
+    CHECK(fd >= 0);
+    strand_exception_print(e, fd);
+    ssize_t length = pread(fd, text, sizeof text - 1, 0);
+    CHECK(length > 0);
+    text[length] = 0;
+    close(fd);
+    return text;
+}
+
+/* The exception by which a root strand of fn ends, printed. */
+static const char *printed_of(strand_fn *fn)
+{
+    strand_exception *e = test_run_catching(fn, NULL, NULL);
+    CHECK(e != NULL);
+    const char *text = printed(e);
+    strand_exception_release(e);
+    return text;
+}
+
+/* ---- thrown --------------------------------------------------------------------------------- */
+
+static NOINLINE void throws(void)
+{
+    strand_throw(&STRAND_ERROR, "thrown");
+}
+
+static NOINLINE void *calls_throws(void *arg)
+{
+    throws();
+    KEEP_FRAME;
+    return arg;
+}
+
+TEST(the_trace_of_a_throw_has_the_frames_of_the_user_and_no_others)
+{
+    CHECK_FRAMES(printed_of(calls_throws), "thrown in", "throws", "calls_throws");
+}
+
+static NOINLINE void *throws_with(void *arg)
+{
+    strand_throw_with(&STRAND_ERROR, NULL, "thrown");
+    return arg;
+}
+
+TEST(so_has_that_of_throw_with)
+{
+    CHECK_FRAMES(printed_of(throws_with), "thrown in", "throws_with");
+}
+
+static NOINLINE void *must(void *arg)
+{
+    strand_must(-ENOENT);
+    KEEP_FRAME;
+    return arg;
+}
+
+TEST(so_has_that_of_must)
+{
+    CHECK_FRAMES(printed_of(must), "thrown in", "must");
+}
+
+static NOINLINE void *tries(void *arg)
+{
+    strand_exception *e = strand_try(calls_throws, arg, NULL);
+    strand_rethrow(e);
+}
+
+TEST(frames_of_the_library_between_two_of_the_user_are_shown)
+{
+    const char *text = printed_of(tries);
+    const char *inner = strstr(text, "at calls_throws"), *within = strstr(text, "at strand_try");
+    const char *outer = strstr(text, "at tries");
+    CHECK(inner && within && outer && inner < within && within < outer);
+    CHECK(strstr(outer + 1, "at ") == NULL);
+}
+
+static NOINLINE void *sleeps(void *arg)
+{
+    strand_sleep(FOREVER);
+    KEEP_FRAME;
+    return arg;
+}
+
+static NOINLINE void *runs_into_a_deadline(void *arg)
+{
+    STRAND_DEADLINE(strand_in(STRAND_MS));
+    sleeps(arg);
+    KEEP_FRAME;
+    return arg;
+}
+
+TEST(the_trace_of_a_deadline_begins_where_it_struck)
+{
+    CHECK_FRAMES(printed_of(runs_into_a_deadline), "thrown in", "sleeps", "runs_into_a_deadline");
+}
+
+static strand_exception *kept;
+
+static void release(strand_exception **e)
+{
+    strand_exception_release(*e);
+}
+
+/* The interruption is kept by somebody, so that the deadline makes an exception of its own at its end. */
+static NOINLINE void *leaves_a_deadline(void *arg)
+{
+    STRAND_DEADLINE(strand_in(STRAND_MS));
+    kept = strand_try(sleeps, arg, NULL);
+    strand_rethrow(strand_exception_keep(kept));
+}
+
+TEST(the_trace_of_a_deadline_s_own_exception_begins_with_the_function_that_had_opened_it)
+{
+    const char *text = printed_of(leaves_a_deadline);
+    release(&kept);
+    CHECK_CONTAINS(text, "timed-out");
+    CHECK_FRAMES(text, "thrown in", "leaves_a_deadline");
+}
+
+/* ---- joined, left --------------------------------------------------------------------------- */
+
+static NOINLINE void *joins(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, calls_throws, arg));
+    KEEP_FRAME;
+    return arg;
+}
+
+TEST(the_trace_of_a_join_begins_with_the_joiner)
+{
+    const char *text = printed_of(joins);
+    CHECK_FRAMES(text, "thrown in", "throws", "calls_throws");
+    CHECK_FRAMES(text, "thrown on in", "joins");
+}
+
+static NOINLINE void *joins_the_scope(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, calls_throws, arg);
+    strand_scope_join(scope);
+    KEEP_FRAME;
+    return arg;
+}
+
+TEST(the_trace_of_joining_a_scope_begins_with_the_joiner)
+{
+    CHECK_FRAMES(printed_of(joins_the_scope), "thrown on in", "joins_the_scope");
+}
+
+static NOINLINE void *takes_the_first(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_FIRST_WINS);
+    strand_spawn(scope, calls_throws, arg);
+    strand_scope_first(scope, NULL);
+    KEEP_FRAME;
+    return arg;
+}
+
+TEST(the_trace_of_taking_the_first_begins_with_its_caller)
+{
+    CHECK_FRAMES(printed_of(takes_the_first), "thrown on in", "takes_the_first");
+}
+
+static NOINLINE void leaves_a_live_strand(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, sleeps, arg);
+}
+
+static NOINLINE void *calls_leaves(void *arg)
+{
+    leaves_a_live_strand(arg);
+    KEEP_FRAME;
+    return arg;
+}
+
+TEST(the_trace_of_live_strands_begins_with_the_function_that_had_opened_the_scope)
+{
+    CHECK_FRAMES(printed_of(calls_leaves), "thrown in", "leaves_a_live_strand", "calls_leaves");
+}
+
+static NOINLINE void *leaves_a_failure(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, calls_throws, arg);
+    STRAND_SHIELD;
+    strand_wait(child);
+    return arg;
+}
+
+TEST(the_trace_of_a_failure_that_leaving_throws_goes_on_with_the_function_that_had_opened_the_scope)
+{
+    const char *text = printed_of(leaves_a_failure);
+    CHECK_FRAMES(text, "thrown in", "throws", "calls_throws");
+    CHECK_FRAMES(text, "thrown on in", "leaves_a_failure");
+}
+
+static NOINLINE void *is_interrupted_by_a_failure(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, calls_throws, arg);
+    sleeps(arg);
+    KEEP_FRAME;
+    return arg;
+}
+
+TEST(the_trace_of_a_failure_that_leaving_swaps_in_goes_on_with_the_function_that_had_opened_the_scope)
+{
+    const char *text = printed_of(is_interrupted_by_a_failure);
+    CHECK_FRAMES(text, "thrown in", "throws", "calls_throws");
+    CHECK_FRAMES(text, "thrown on in", "is_interrupted_by_a_failure");
+}
+
+/* ---- in a dump ------------------------------------------------------------------------------ */
+
+static const char *dumped(void)
+{
+    static char text[1 << 16];
+    int fd = memfd_create("dump", MFD_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK_EQ(strand_dump(fd), 0);
+    ssize_t length = pread(fd, text, sizeof text - 1, 0);
+    CHECK(length > 0);
+    text[length] = 0;
+    close(fd);
+    return text;
+}
+
+static NOINLINE void *leaves_while_a_child_resists(void *child)
+{
+    STRAND_SCOPE(scope);
+    strand_cancel(strand_spawn(scope, test_child_resists, child), NULL);
+    return NULL;
+}
+
+/* Dumps until a strand named "blocked" of fn is; lets a test_child go then. */
+static const char *dumped_when_blocked(strand_fn *fn, struct test_child *child)
+{
+    STRAND_SCOPE(scope);
+    strand blocked = strand_spawn_with(scope, STRAND_ATTR(.name = "blocked"), fn, child, 0);
+    const char *of_it = NULL;
+    for (int i = 0; i < 1000 && !of_it; i++) {
+        strand_sleep(STRAND_MS);
+        of_it = strstr(dumped(), "strand 'blocked'");
+        of_it = of_it ? strstr(of_it, "blocked: ") : NULL;
+    }
+    CHECK(of_it != NULL);
+    child->release = 1;
+    strand_cancel(blocked, NULL);
+    return of_it;
+}
+
+TEST_REAL_INSIDE(the_trace_of_a_strand_that_sleeps_begins_with_the_user_s_function)
+{
+    struct test_child child = {0};
+    CHECK_FRAMES(dumped_when_blocked(sleeps, &child), "blocked: sleeps", "sleeps");
+}
+
+static NOINLINE void *joins_a_sleeper(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, sleeps, arg));
+    KEEP_FRAME;
+    return arg;
+}
+
+TEST_REAL_INSIDE(the_trace_of_a_strand_that_joins_begins_with_the_user_s_function)
+{
+    struct test_child child = {0};
+    CHECK_FRAMES(dumped_when_blocked(joins_a_sleeper, &child), "blocked: joins strand", "joins_a_sleeper");
+}
+
+static NOINLINE void *joins_a_scope_with_a_sleeper(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, sleeps, arg);
+    strand_scope_join(scope);
+    KEEP_FRAME;
+    return arg;
+}
+
+TEST_REAL_INSIDE(the_trace_of_a_strand_that_joins_its_scope_begins_with_the_user_s_function)
+{
+    struct test_child child = {0};
+    CHECK_FRAMES(dumped_when_blocked(joins_a_scope_with_a_sleeper, &child), "blocked: joins its scope",
+                 "joins_a_scope_with_a_sleeper");
+}
+
+TEST_REAL_INSIDE(the_trace_of_a_strand_that_leaves_a_scope_begins_with_the_function_that_had_opened_it)
+{
+    struct test_child child = {0};
+    CHECK_FRAMES(dumped_when_blocked(leaves_while_a_child_resists, &child), "blocked: leaves a scope",
+                 "leaves_while_a_child_resists");
+}
+
+static NOINLINE void *dumps(void *text)
+{
+    *(const char **)text = dumped();
+    return text;
+}
+
+TEST_INSIDE(the_trace_of_the_strand_that_dumps_begins_with_the_user_s_function)
+{
+    const char *text = NULL;
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "dumper"), dumps, &text, 0));
+    text = strstr(text, "strand 'dumper'");
+    CHECK(text != NULL);
+    CHECK_FRAMES(text, "running", "dumped", "dumps");
+}
+
+/* ---- programs that end ---------------------------------------------------------------------- */
+
+static struct test_output o;
+
+TEST_REAL(the_trace_of_an_uncaught_exception_has_the_frames_of_the_user_and_no_others)
+{
+    test_program(&o, "uncaught", "root");
+    CHECK_FRAMES(o.err, "thrown in", "pour", "root_throws");
+    test_program(&o, "uncaught", "live");
+    CHECK_FRAMES(o.err, "thrown in", "leaves_a_child");
+}
+
+TEST_REAL(the_trace_of_misuse_has_the_frames_of_the_user_and_no_others)
+{
+    test_program(&o, "misuse", "join_twice");
+    CHECK_FRAMES(o.err, "in strand 'root'", "join_twice");
+    test_program(&o, "misuse", "block_in_no_suspend");
+    CHECK_FRAMES(o.err, "in strand 'root'", "block_in_the_section", "block_in_no_suspend");
+}
+
+TEST_REAL(misuse_on_a_plain_thread_is_reported_with_its_trace)
+{
+    test_program(&o, "misuse", "yield_on_a_plain_thread");
+    const char *trace = strstr(o.err, "outside of strands\n    at yields_outside+");
+    CHECK(trace != NULL);
+    CHECK_CONTAINS(trace, "at main+");
+}
+
+TEST_REAL(misuse_in_an_offloaded_function_is_reported_with_its_trace)
+{
+    test_program(&o, "misuse", "yield_in_an_offloaded_function");
+    CHECK_FRAMES(o.err, "outside of strands", "yields_outside", "yields_when_offloaded");
+}
+
+/* A program without its symbols: what stands in their place is what addr2line takes. */
+TEST_REAL(in_a_stripped_program_a_frame_is_the_program_s_name_and_an_offset_in_it)
+{
+    unsigned long thrower = 0, caller = 0, at[2] = {0};
+    test_program(&o, "stripped", NULL);
+    CHECK_EQ(o.status, 1);
+    CHECK_EQ(sscanf(o.out, "%lx %lx", &thrower, &caller), 2);
+    const char *first = strstr(o.err, "at stripped+");
+    CHECK(first != NULL);
+    CHECK_EQ(sscanf(first, "at stripped+%lx at stripped+%lx", &at[0], &at[1]), 2);
+    CHECK(at[0] > thrower && at[0] < thrower + 1024);
+    CHECK(at[1] > caller && at[1] < caller + 1024);
+}
