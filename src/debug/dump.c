@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FRAMES_MOST = 48, INDENT_MOST = 60 };
+enum { FRAMES_MOST = 48, INDENT_MOST = 60, TEXT_FIRST = 64 * 1024 };
 #define HOLD_NS INT64_C(100000000)
 
 struct entry {
@@ -23,22 +23,31 @@ struct entry {
 };
 
 struct dump {
-    int fd, error;
+    int error;
     struct thread *thread;
     struct entry *entries;
     size_t count, room, over; /* over: of them have ended, and nobody has consumed them */
     size_t *path;             /* of the walk: the next entry to print at each depth */
-    size_t used;
-    char buffer[4096];
+    char *text;
+    size_t used, text_room;
 };
 
 /* ---- output ---------------------------------------------------------------------------------------------- */
 
-static void flush(struct dump *dump)
+/* What is printed is kept: to write it while the others are held would let a slow reader hold them. */
+static bool make_room(struct dump *dump, size_t size)
 {
-    if (!dump->error && dump->used)
-        dump->error = (int)arch_write(dump->fd, dump->buffer, dump->used);
-    dump->used = 0;
+    size_t room = dump->text_room ? dump->text_room : TEXT_FIRST;
+    while (room - dump->used < size)
+        room *= 2;
+    char *more = room == dump->text_room ? dump->text : realloc(dump->text, room);
+    if (!more) {
+        dump->error = -ENOMEM;
+        return false;
+    }
+    dump->text = more;
+    dump->text_room = room;
+    return true;
 }
 
 __attribute__((format(printf, 3, 4))) static void say(struct dump *dump, size_t indent, const char *format, ...)
@@ -52,9 +61,9 @@ __attribute__((format(printf, 3, 4))) static void say(struct dump *dump, size_t 
     va_end(args);
     size_t size = indent + (length > 0 ? (size_t)length : 0);
     size = size < sizeof text ? size : sizeof text - 1;
-    if (dump->used + size > sizeof dump->buffer)
-        flush(dump);
-    memcpy(dump->buffer + dump->used, text, size);
+    if (dump->error || !make_room(dump, size))
+        return;
+    memcpy(dump->text + dump->used, text, size);
     dump->used += size;
 }
 
@@ -245,7 +254,6 @@ static void dump_held(struct dump *dump, struct runtime *runtime)
     arch_note_release(&runtime->sub.pool);
     if (dump->thread->shared && !dump->thread->driver)
         pool_release(dump->thread, pool);
-    flush(dump);
 }
 
 static void begin(struct thread *thread, struct runtime *runtime)
@@ -265,7 +273,7 @@ int strand_dump(int fd)
     size_t strands = 0;
     if (!dump)
         return -ENOMEM;
-    *dump = (struct dump){.fd = fd, .thread = thread};
+    *dump = (struct dump){.thread = thread};
     begin(thread, runtime);
     slab_each(&runtime->cbs, count, &strands);
     dump->room = strands + 4096; /* those that are made until everybody is held */
@@ -277,8 +285,11 @@ int strand_dump(int fd)
         error = dump->error;
     }
     atomic_store_explicit(&runtime->dumping, false, memory_order_release);
+    if (!error)
+        error = (int)arch_write(fd, dump->text, dump->used);
     free(dump->entries);
     free(dump->path);
+    free(dump->text);
     free(dump);
     return error;
 }

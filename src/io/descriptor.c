@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { CHUNK = 1024, CHUNKS = 2048 };
+enum { CHUNK = 1024, CHUNKS = 2048, AWAITS = 64 };
 #define CLOSING (UINT32_C(1) << 31)
 /* Between two looks at a descriptor in a seeded run, in virtual time. */
 #define SEEDED_LOOK_NS INT64_C(50000)
@@ -129,16 +129,23 @@ static bool swap_users(struct thread *thread, struct descriptor *d, uint32_t *ol
     return atomic_compare_exchange_weak_explicit(&d->users, old, new, memory_order_acq_rel, memory_order_relaxed);
 }
 
-static int enter(struct thread *thread, struct descriptor *d)
+/* Closing may take as long as the other side likes (SO_LINGER), and the system may have given the number to somebody
+ * new before it returns. */
+static int enter(struct thread **thread, struct descriptor *d)
 {
     uint32_t users = atomic_load_explicit(&d->users, memory_order_relaxed);
-    for (;;) {
-        if (users == CLOSING) { /* the number is being given back at this moment, or was already, to somebody new */
-            driver_await(thread);
+    for (int rounds = 1;; rounds++) {
+        if (users == CLOSING) {
+            if (rounds % AWAITS == 0) {
+                thread_tick(*thread);
+                *thread = thread_yield(*thread);
+            } else {
+                driver_await(*thread);
+            }
             users = atomic_load_explicit(&d->users, memory_order_relaxed);
         } else if (users & CLOSING) {
             return -EBADF;
-        } else if (swap_users(thread, d, &users, users + 1)) {
+        } else if (swap_users(*thread, d, &users, users + 1)) {
             return 0;
         }
     }
@@ -291,9 +298,10 @@ int operation_enter(struct operation *op, int fd, enum side_name side, const cha
     may_block(thread, op->me, function);
     int error = find(thread, fd, &d);
     if (!error)
-        error = enter(thread, d);
+        error = enter(&op->thread, d);
     if (error)
         return error;
+    thread = op->thread;
     op->d = d;
     op->side = &d->sides[side];
     if ((error = get_to_know(thread, d)))
@@ -490,7 +498,7 @@ int descriptor_close(struct thread *thread, int fd)
     list_init(&woken);
     int error = find(thread, fd, &d);
     if (!error)
-        error = enter(thread, d);
+        error = enter(&thread, d);
     if (error)
         return error;
     lock(thread, d);

@@ -35,10 +35,19 @@ void pool_stand_still(struct thread *thread);
 
 void pool_kick_(struct thread *thread, struct pool *pool);
 
+/* Before a look at `kick`: what was made for others to find has to be seen by whoever sets it. With membarrier that one
+ * pays [K1]. */
+OWN_INLINE void pool_fence(const struct thread *thread)
+{
+    if (UNLIKELY(!arch_membarrier_works) && thread->shared)
+        atomic_thread_fence(memory_order_seq_cst);
+}
+
 /* There is one more fibre in a queue that others can take from. */
 OWN_INLINE void pool_notify(struct thread *thread)
 {
     struct pool *pool = thread->pool;
+    pool_fence(thread);
     if (UNLIKELY(atomic_load_explicit(&pool->kick, memory_order_relaxed) & (KICK_PUSH | KICK_SLEEPER)))
         pool_kick_(thread, pool);
 }

@@ -235,6 +235,7 @@ void pool_post(struct pool *pool, struct post *post)
 
 void pool_retime(struct thread *thread, struct pool *pool)
 {
+    pool_fence(thread);
     if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
         pool_kick_(thread, pool);
 }

@@ -78,6 +78,10 @@ static int region_for(struct stacks *stacks, size_t size, struct stack_region **
         return -ENOMEM;
     void *base;
     int error = arch_map(bytes, &base);
+    while (error && bytes / 2 >= size) { /* there may be room for less */
+        bytes /= 2;
+        error = arch_map(bytes, &base);
+    }
     if (error) {
         free(region);
         return error;

@@ -194,6 +194,7 @@ struct scope {
     struct note *note;        /* cancelled, and why */
     unsigned flags;
     bool cancelled, owned, by_policy; /* owned: by the owner */
+    bool closed;                      /* an open scope that nobody can spawn into any more */
     uint32_t failures;                /* failed children among `ended` that nobody has seen */
     uint32_t expected;                /* hand-offs that are under way */
     atomic_flag lock;

@@ -3,6 +3,8 @@
  */
 #include "handle.h"
 
+#include "misuse.h"
+
 #include "exception.h"
 
 #include <stdlib.h>
@@ -52,7 +54,11 @@ struct cb *pin_cb(struct thread *thread, strand handle)
     struct cb *c = (struct cb *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(c) || !handle.bits[1])
         return NULL;
-    return pin(thread, &c->word, handle.bits[1]) ? c : NULL;
+    if (!pin(thread, &c->word, handle.bits[1]))
+        return NULL;
+    if (UNLIKELY(c->own.pool != &thread->sub->pool))
+        MISUSE_STRAND("a handle", c, "the strand is of another run");
+    return c;
 }
 
 COLD void cb_clear(struct cb *c)
@@ -75,7 +81,11 @@ struct scope *pin_scope(struct thread *thread, strand_scope handle)
     struct scope *scope = (struct scope *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(scope) || handle.bits[1] < 2)
         return NULL;
-    return pin(thread, &scope->block.word, handle.bits[1] >> 1) ? scope : NULL;
+    if (!pin(thread, &scope->block.word, handle.bits[1] >> 1))
+        return NULL;
+    if (UNLIKELY(scope->block.owner->own.pool != &thread->sub->pool))
+        MISUSE_SCOPE("a handle", scope, "the scope is of another run");
+    return scope;
 }
 
 void unpin_scope(struct thread *thread, struct scope *scope)

@@ -9,7 +9,8 @@
 
 struct fibre *interrupt_raise(struct cb *c, uint32_t index, bool shared)
 {
-    uint32_t due = atomic_load_explicit(&c->due, memory_order_relaxed);
+    /* Not before the source's flag is set: a value seen high from before would not be looked at again [I1]. */
+    uint32_t due = atomic_load_explicit(&c->due, memory_order_seq_cst);
     while (due <= index) {
         if (!shared) {
             atomic_store_explicit(&c->due, index + 1, memory_order_relaxed);

@@ -164,7 +164,7 @@ static bool close_scope(struct thread *thread, struct scope *scope)
     scope_lock(thread, scope);
     bool empty = list_empty(&scope->children) && !scope->expected;
     if (empty)
-        scope->flags |= SCOPE_CLOSED;
+        scope->closed = true;
     scope_unlock(thread, scope);
     return empty;
 }

@@ -99,7 +99,7 @@ void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *ch
 bool scope_expect(struct thread *thread, struct scope *scope)
 {
     scope_lock(thread, scope);
-    bool open = !(scope->flags & SCOPE_CLOSED);
+    bool open = !scope->closed;
     scope->expected += open;
     scope_unlock(thread, scope);
     return open;
@@ -181,7 +181,7 @@ void strand_scope_cancel(strand_scope handle, const char *why)
     scope_lock_children(thread, scope);
     scope->cancelled = true;
     scope->owned |= owned;
-    if (!scope->note && !(scope->flags & SCOPE_CLOSED))
+    if (!scope->note && !scope->closed)
         scope->note = note_keep(note);
     for (struct link *link = scope->children.next; link != &scope->children; link = link->next)
         scope_cancel_child(thread, CONTAINER(link, struct cb, sibling), note, owned, &batch);
@@ -275,7 +275,8 @@ static struct cb *first_ended(struct thread *thread, struct scope *scope)
     scope_lock(thread, scope);
     struct cb *child = list_empty(&scope->ended) ? NULL : CONTAINER(scope->ended.next, struct cb, order);
     scope_unlock(thread, scope);
-    end_await(thread, child);
+    if (child)
+        end_await(thread, child);
     return child;
 }
 
@@ -295,12 +296,12 @@ strand strand_scope_next(strand_scope handle)
     return handle_of(first_ended(thread, scope));
 }
 
-/* All children have ended: consume them. Returns the first failure (or cancelled one), the others suppressed. */
+/* All children have ended: consume them. Strangers may spawn into an open scope meanwhile; those are left to who leaves
+ * it. Returns the first failure (or cancelled one), the others suppressed. */
 static strand_exception *consume_all(struct thread *thread, struct scope *scope)
 {
     strand_exception *failure = NULL;
-    while (scope->count) {
-        struct cb *child = first_ended(thread, scope);
+    for (struct cb *child; (child = first_ended(thread, scope));) {
         strand_exception *e = child->exception;
         if (e && child->outcome == OUTCOME_INTERRUPTED && !e->suppressed)
             e = NULL;

@@ -73,9 +73,6 @@ static inline void scope_anchor(struct scope *scope, struct cb *child)
     scope->count++;
 }
 
-/* Beside the public flags: an open scope that nobody can spawn into any more. */
-enum { SCOPE_CLOSED = 1 << 16 };
-
 static inline bool scope_notifies(const struct scope *scope)
 {
     return scope->flags & (STRAND_COLLECT | STRAND_FIRST_WINS);

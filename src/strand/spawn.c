@@ -170,7 +170,7 @@ static void unmake(struct thread *thread, struct cb *c)
 static int anchor_shared(struct thread *thread, struct scope *scope, struct cb *c)
 {
     scope_lock(thread, scope);
-    bool open = !(scope->flags & SCOPE_CLOSED);
+    bool open = !scope->closed;
     if (open) {
         scope_anchor(scope, c);
         if (scope_notifies(scope))
