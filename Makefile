@@ -293,7 +293,8 @@ do-uninstall:
 library := $(OUT)/libstrand.a
 run-macro := $(if $(filter plain,$(RUNNER)),-DTEST_PLAIN,-DTEST_CRITERION)
 run-library := $(if $(filter plain,$(RUNNER)),,-lcriterion)
-test-defines := -Iinclude -Itests/harness $(run-macro) -DTEST_PROGRAMS='"$(abspath $(OUT)/programs)"'
+test-defines := -Iinclude -Itests/harness $(run-macro) -DTEST_PROGRAMS='"$(abspath $(OUT)/programs)"' \
+	-DTEST_EXAMPLES='"$(abspath $(OUT)/examples)"'
 test-objects := $(OUT)/obj/$(RUNNER)/tests
 test-programs := $(OUT)/tests/$(RUNNER)
 # The plain runner has a main, and Criterion too.
@@ -305,6 +306,9 @@ chosen = $(if $(TESTS),$(filter $(TESTS),$(1)),$(1))
 spec := $(patsubst %,$(test-programs)/spec/%,$(call chosen,$(call sources-of,spec)))
 stress := $(patsubst %,$(test-programs)/stress/%,$(call chosen,$(call sources-of,stress)))
 unit := $(patsubst %,$(test-programs)/unit/%,$(call chosen,$(call sources-of,unit)))
+# TESTS=httpd is all of them.
+httpd := $(filter-out client,$(call sources-of,httpd))
+httpd := $(patsubst %,$(test-programs)/httpd/%,$(if $(filter httpd,$(TESTS)),$(httpd),$(call chosen,$(httpd))))
 planted := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/planted/$(MODE)_*.c))
 programs := $(patsubst %,$(OUT)/programs/%,$(call sources-of,programs))
 example-sources := $(wildcard examples/*.c examples/*/*.c)
@@ -341,6 +345,8 @@ $(OUT)/obj/examples/%.o: examples/%.c $(OUT)/flags
 
 $(test-programs)/unit/%: $(test-objects)/unit/%.o $(OUT)/libstrand-internal.a
 	$(call link,$(CC),-l:libboost_context.a)
+$(test-programs)/httpd/%: $(test-objects)/httpd/%.o $(test-objects)/httpd/client.o $(harness) $(library)
+	$(call link,$(CC),$(run-library))
 $(test-programs)/%: $(test-objects)/%.o $(harness) $(library)
 	$(call link,$(if $(wildcard tests/$*.cc),$(CXX),$(CC)),$(run-library))
 # As a program is installed: without symbols.
@@ -368,10 +374,10 @@ do-demo: $(OUT)/examples/demo $(OUT)/examples/httpd
 do-crawl: $(OUT)/examples/crawl
 do-bench: $(benches) $(OUT)/examples/httpd
 
-do-test: do-lib $(if $(sanitize)$(TESTS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs)
+do-test: do-lib $(if $(sanitize)$(TESTS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd
 	status=0; \
 	MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
-		tools/run-tests.sh $(unit) $(stress) $(spec) || status=1; \
+		tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
 	$(if $(planted),tools/check-planted.sh $(planted) || status=1;) \
 	$(if $(sanitize)$(TESTS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c) || status=1;) \
 	$(if $(sanitize)$(TESTS),,tools/check-link.sh $(OUT) || status=1;) \
@@ -385,7 +391,7 @@ do-test-install: do-lib do-man
 do-valgrind: $(spec) $(programs)
 	JOBS=$(JOBS) tools/run-valgrind.sh $(spec)
 
-all-sources := $(foreach d,harness spec stress unit programs planted,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
+all-sources := $(foreach d,harness spec stress unit programs planted httpd,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
 do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
 	$(patsubst %,$(OUT)/obj/%.o,$(basename $(example-sources) $(wildcard bench/*.c bench/*.cc)))
 

@@ -7,6 +7,7 @@
 #   unit     runs once
 #   stress   on schedulers and numbers of threads
 #   spec     the same, and once more on each scheduler under seeds
+#   httpd    against a server on one thread and on two
 #
 # The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it.
 set -u
@@ -112,12 +113,13 @@ cross()
 # All runs, a line each. Long ones come first, so that the end is not a wait for a single one.
 runs()
 {
-    for kind in seeds stress spec unit; do
+    for kind in seeds httpd stress spec unit; do
         for program; do
             case $kind:$program in
             seeds:*/spec/*) seeded "$program" ;;
             stress:*/stress/*) with "$program" "$stress" ;;
             spec:*/spec/*) with "$program" "$spec" ;;
+            httpd:*/httpd/*) with "$program" "$httpd" ;;
             unit:*/unit/*) echo "$program|||" ;;
             esac
         done
@@ -154,6 +156,7 @@ if [ -n "${SCHED-}${THREADS-}" ]; then
     stress="$(cross "${SCHED:-$all_scheds}" "${THREADS:-$all_threads}")"
     spec=$stress
 fi
+httpd="$(cross stealing "${THREADS:-1 2}")"
 seeds=${SEEDS:-$seeds}
 case ${MODE:-release} in asan | tsan) limit=300 ;; *) limit=120 ;; esac
 export STRAND_TEST_SCALE="${SCALE:-$scale}" LIMIT="${LIMIT:-$limit}"

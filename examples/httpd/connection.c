@@ -10,7 +10,9 @@
 #include <strings.h>
 #include <time.h>
 
-enum { HEAD_MOST = 4096 + 512 /* with a Location */, DISCARD_MOST = 256 * 1024 };
+enum { HEAD_MOST = 4096 + 512 /* with a Location */, NO_STATUS = 499 };
+
+static const int64_t rest_least = 100 * STRAND_MS;
 
 /* ---- the parser's callbacks: they only take notes, and must not block (see parse) --------------- */
 
@@ -69,8 +71,8 @@ static int on_header_value(http_parser *parser, const char *at, size_t length)
     if (request->name.length) {
         request->header = header_named(c->in + request->name.at, request->name.length);
         request->name.length = 0;
-        if (request->header == HOST && request->headers[HOST].length)
-            request->status = 400; /* two of them */
+        if (request->header == HOST && request->hosts++)
+            request->status = 400;
         if (request->header != NO_HEADER)
             request->headers[request->header] = (struct span){0};
     }
@@ -188,11 +190,12 @@ static bool read_more(struct connection *c)
 {
     bool fresh = c->begin == c->end;
     c->phase = fresh ? IDLE : READING;
-    c->idle = fresh;
+    strand_time deadline = fresh ? strand_in(c->server->patience) : c->deadline;
+    c->rests_until = fresh ? deadline.ns : 0;
     if (fresh && c->server->draining)
         return false;
-    int64_t got = read_before(c, fresh ? strand_in(c->server->patience) : c->deadline);
-    c->idle = false;
+    int64_t got = read_before(c, deadline);
+    c->rests_until = 0;
     if (got <= 0)
         return false;
     if (fresh)
@@ -295,6 +298,7 @@ static void put_head(struct connection *c, const struct answer *answer)
 void answer_sent(struct connection *c, int status, uint64_t length)
 {
     c->answered++;
+    c->logged = true;
     log_request(c, status, length);
 }
 
@@ -354,22 +358,35 @@ static bool decode(char *path)
     return true;
 }
 
-/* The path, decoded, into `path`; returns the query, NULL for none. False: it makes no sense. */
+struct span path_span(const struct connection *c)
+{
+    struct span path = c->request.url;
+    const char *text = c->in + path.at;
+    size_t skipped = 0;
+    if (path.length > 7 && strncasecmp(text, "http://", 7) == 0) /* as a proxy gets it */
+        for (skipped = 7; skipped < path.length && !strchr("/?#", text[skipped]);)
+            skipped++;
+    path.at += (uint32_t)skipped;
+    path.length -= (uint32_t)skipped;
+    for (uint32_t i = 0; i < path.length; i++)
+        if (text[skipped + i] == '?' || text[skipped + i] == '#')
+            path.length = i;
+    return path;
+}
+
+/* The path, decoded, and the query, NULL for none, into `path`, which has room for the URL and for two marks of ends.
+ * False: it makes no sense. */
 static bool split_url(struct connection *c, char *path, const char **query)
 {
-    const struct span url = c->request.url;
-    const char *text = c->in + url.at, *end = text + url.length;
-    if (url.length > 7 && strncasecmp(text, "http://", 7) == 0) { /* as a proxy gets it */
-        text = memchr(text + 7, '/', url.length - 7);
-        if (!text)
-            return false;
-    }
-    memcpy(path, text, (size_t)(end - text));
-    path[end - text] = '\0';
-    path[strcspn(path, "#")] = '\0';
-    size_t length = strcspn(path, "?");
-    *query = path[length] ? path + length + 1 : NULL;
-    path[length] = '\0';
+    const struct span url = c->request.url, span = path_span(c);
+    size_t length = span.length, rest = url.at + url.length - (span.at + span.length);
+    memcpy(path, c->in + span.at, length);
+    memcpy(path + length + 1, c->in + span.at + length, rest);
+    path[length] = path[length + 1 + rest] = '\0';
+    *query = rest && path[length + 1] == '?' ? path + length + 2 : NULL;
+    path[length + 1 + strcspn(path + length + 1, "#")] = '\0';
+    if (!length && span.at > url.at) /* nothing but a host */
+        return path[0] = '/', path[1] = '\0', true;
     return path[0] == '/' && decode(path);
 }
 
@@ -377,7 +394,7 @@ enum { URL_MOST = 4096 };
 
 static void work(struct connection *c)
 {
-    char path[URL_MOST + 1];
+    char path[URL_MOST + 2];
     const char *query;
     c->phase = WORKING;
     if (!http_should_keep_alive(&c->parser))
@@ -394,30 +411,42 @@ static void begin_answer(struct connection *c)
 {
     c->server->begun++;
     c->owed++;
+    c->logged = false;
+}
+
+/* Whether what has come begins as a request does, be it with a method that nobody knows. */
+static bool begins_with_method(const struct connection *c)
+{
+    size_t at = c->begin;
+    while (at < c->end && c->in[at] >= 'A' && c->in[at] <= 'Z')
+        at++;
+    return at > c->begin && (at == c->end || c->in[at] == ' ');
 }
 
 static int status_of_broken(const struct connection *c)
 {
     enum http_errno error = HTTP_PARSER_ERRNO(&c->parser);
-    char first = c->in[c->begin];
     if (c->request.status)
         return c->request.status;
-    return error == HPE_INVALID_VERSION                                  ? 505
-           : error == HPE_INVALID_METHOD && first >= 'A' && first <= 'Z' ? 501
-           : error == HPE_HEADER_OVERFLOW                                ? 431
-                                                                         : 400;
+    return error == HPE_INVALID_VERSION                           ? 505
+           : error == HPE_INVALID_METHOD && begins_with_method(c) ? 501
+           : error == HPE_HEADER_OVERFLOW                         ? 431
+                                                                  : 400;
 }
 
+/* Until the client ends, or sends nothing for a moment. */
 static void discard(struct connection *c)
 {
-    STRAND_DEADLINE(strand_in(STRAND_S));
-    int64_t got, all = 0;
-    while (all < DISCARD_MOST && (got = strand_read(c->fd, c->in, sizeof c->in)) > 0)
-        all += got;
+    STRAND_DEADLINE(strand_in(c->server->timeout));
+    int64_t got = 1;
+    while (got > 0) {
+        STRAND_DEADLINE(strand_in(STRAND_S));
+        got = strand_read(c->fd, c->in, sizeof c->in);
+    }
 }
 
-/* The client may still be sending what nobody wants. It is told that this is the end, and listened to for a moment:
- * closing at once would reset the connection, and take the answer back. */
+/* The client may still be sending what nobody wants. It is told that this is the end, and listened to: closing at once
+ * would reset the connection, and take the answer back. */
 static void linger(struct connection *c)
 {
     strand_shutdown(c->fd, 1);
@@ -508,6 +537,8 @@ static void end_connection(struct connection **at)
     struct connection *c = *at;
     struct server *server = c->server;
     server->cut += c->owed;
+    if (c->owed && !c->logged)
+        log_request(c, NO_STATUS, 0);
     pthread_mutex_lock(&server->lock);
     *c->at = c->next;
     if (c->next)
@@ -539,7 +570,22 @@ void end_idle_connections(struct server *server)
 {
     pthread_mutex_lock(&server->lock);
     for (struct connection *c = server->first; c; c = c->next)
-        if (c->idle)
+        if (c->rests_until)
             strand_shutdown(c->fd, 0);
+    pthread_mutex_unlock(&server->lock);
+}
+
+void end_oldest_rest(struct server *server)
+{
+    int64_t earliest = strand_in(server->patience - rest_least).ns;
+    struct connection *oldest = NULL;
+    pthread_mutex_lock(&server->lock);
+    for (struct connection *c = server->first; c; c = c->next)
+        if (c->rests_until && c->rests_until < earliest) {
+            earliest = c->rests_until;
+            oldest = c;
+        }
+    if (oldest)
+        strand_shutdown(oldest->fd, 0);
     pthread_mutex_unlock(&server->lock);
 }

@@ -105,15 +105,15 @@ static bool is_unmodified(struct connection *c, const struct file *file)
     return end && !*end && file->status.st_mtim.tv_sec <= timegm(&tm);
 }
 
+/* A number that is too large is the largest. */
 static bool digits(const char **at, uint64_t *number)
 {
     if (**at < '0' || **at > '9')
         return false;
     char *end;
-    errno = 0;
     *number = strtoull(*at, &end, 10);
     *at = end;
-    return errno == 0;
+    return true;
 }
 
 /* Sets what is to be sent. 206, 416, or 200: there is no range, or not one that is understood, such as several. */
@@ -148,6 +148,7 @@ static int choose_range(struct connection *c, struct file *file)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
+/* A directory has the type of its index. */
 static const char *type_of(const char *path)
 {
     static const char *const types[][2] = {
@@ -167,7 +168,7 @@ static const char *type_of(const char *path)
         {"wasm", "application/wasm"},
         {"xml", "application/xml"},
     };
-    const char *dot = strrchr(path, '.');
+    const char *dot = strrchr(path[strlen(path) - 1] == '/' ? "index.html" : path, '.');
     for (size_t i = 0; dot && !strchr(dot, '/') && i < sizeof types / sizeof *types; i++)
         if (strcmp(dot + 1, types[i][0]) == 0)
             return types[i][1];
@@ -253,10 +254,10 @@ void answer_file(struct connection *c, const char *path)
     if (status == 0) {
         answer_with(c, path, &file);
     } else if (status == 301) {
-        const struct span url = c->request.url; /* as it came: it is encoded already */
-        size_t length = strcspn(c->in + url.at, "?");
-        length = length < url.length ? length : url.length;
-        snprintf(extra, sizeof extra, "Location: %.*s/\r\n", (int)length, c->in + url.at);
+        struct span span = path_span(c); /* it is encoded already */
+        for (; span.length > 1 && c->in[span.at + 1] == '/'; span.at++, span.length--)
+            continue; /* two slashes would begin the name of another host */
+        snprintf(extra, sizeof extra, "Location: %.*s/\r\n", (int)span.length, c->in + span.at);
         answer_status(c, 301, extra);
     } else {
         answer_status(c, status, NULL);

@@ -45,8 +45,8 @@ void log_free(struct log *log);
 /* ---- the server ------------------------------------------------------------------------------ */
 
 struct server {
-    const char *host, *directory, *log_path, *port_text;
-    int threads;
+    const char *host, *directory, *log_path;
+    int port, threads;
     int64_t timeout;  /* for a request: to come, to be worked on, to be taken off */
     int64_t patience; /* with a connection between requests */
     int64_t drain;
@@ -86,7 +86,8 @@ struct request {
     enum header header; /* whose value comes now */
     uint64_t body;
     size_t head; /* how long it is, once it is complete */
-    int status;  /* what the parser's callbacks have against it */
+    int hosts;
+    int status; /* what the parser's callbacks have against it */
     bool complete;
 };
 
@@ -97,9 +98,10 @@ struct connection {
     struct connection *next, **at;
     int fd;
     char peer[48];
-    _Atomic bool idle;
+    _Atomic int64_t rests_until; /* waits for the next request so long; 0: it does not */
     enum phase phase;
     bool close;
+    bool logged;          /* the current request */
     bool started;         /* a part of the answer to the current request may have been sent */
     strand_time deadline; /* by when the request has to be here whole */
     uint32_t owed;        /* requests that are not answered as yet */
@@ -119,9 +121,14 @@ extern const strand_kind CLIENT_GONE;
 void *serve_connection(void *connection);
 /* Those between two requests are told that no more is read. */
 void end_idle_connections(struct server *server);
+/* The same for the one that has rested longest, if that is for long enough that its client may not be about to ask. */
+void end_oldest_rest(struct server *server);
 
 /* The text of a header of the current request, "" if there was none; its end is marked. */
 const char *header_of(struct connection *c, enum header header);
+
+/* The path in the current request's URL, as it came: without host, query and fragment. */
+struct span path_span(const struct connection *c);
 
 struct answer {
     int status;

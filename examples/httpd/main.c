@@ -68,7 +68,8 @@ struct acceptor {
     strand_scope connections;
 };
 
-/* Until the listener is closed. Without descriptors connections wait in the system's queue until there are some. */
+/* Until the listener is closed. Without descriptors those who rest make room, and connections wait in the system's
+ * queue meanwhile. */
 static void *accept_connections(void *arg)
 {
     const struct acceptor *acceptor = arg;
@@ -79,6 +80,7 @@ static void *accept_connections(void *arg)
             server->connections++;
             spawn_connection(acceptor->connections, server, fd);
         } else if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM) {
+            end_oldest_rest(server);
             strand_sleep(no_descriptor_pause);
         } else if (server->draining) {
             return NULL;
@@ -132,7 +134,9 @@ static void *serve(void *arg)
 {
     struct server *server = arg;
     STRAND_SIGNALS(ends, SIGTERM, SIGINT);
-    server->listener = (int)strand_must(strand_listen_tcp(server->host, atoi(server->port_text)));
+    server->listener = strand_listen_tcp(server->host, server->port);
+    if (server->listener < 0)
+        return NULL;
     printf("httpd: listening on %s:%d\n", server->host, strand_port(server->listener));
     fflush(stdout);
     STRAND_SCOPE(scope);
@@ -181,6 +185,13 @@ static double number(const char *name, const char *text, double least, double mo
     return value;
 }
 
+static int whole(const char *name, const char *text, int least, int most)
+{
+    if (!*text || text[strspn(text, "0123456789")])
+        refuse_option(name, text);
+    return (int)number(name, text, least, most);
+}
+
 static int64_t seconds(const char *name, const char *text)
 {
     return (int64_t)(number(name, text, 0.001, 1e6) * (double)STRAND_S);
@@ -198,8 +209,7 @@ static void read_options(struct server *server, int argc, char **argv)
     for (int option; (option = getopt_long(argc, argv, "p:H:r:t:T:k:d:l:h", options, NULL)) != -1;) {
         switch (option) {
         case 'p':
-            (void)number("--port", optarg, 0, 65535);
-            server->port_text = optarg;
+            server->port = whole("--port", optarg, 0, 65535);
             break;
         case 'H':
             server->host = optarg;
@@ -208,7 +218,7 @@ static void read_options(struct server *server, int argc, char **argv)
             server->directory = optarg;
             break;
         case 't':
-            server->threads = (int)number("--threads", optarg, 1, 1024);
+            server->threads = whole("--threads", optarg, 1, 1024);
             break;
         case 'T':
             server->timeout = seconds("--timeout", optarg);
@@ -257,7 +267,6 @@ int main(int argc, char **argv)
     static struct server server = {
         .host = "127.0.0.1",
         .directory = ".",
-        .port_text = "0",
         .threads = STRAND_THREADS_ALLOWED,
         .timeout = 10 * STRAND_S,
         .patience = 60 * STRAND_S,
@@ -274,6 +283,8 @@ int main(int argc, char **argv)
         fail(server.log_path, -error);
     strand_run(STRAND_OPTIONS(.threads = server.threads), serve, &server);
     log_free(&server.log);
+    if (server.listener < 0)
+        fail(server.host, -server.listener);
     uint64_t lost = server.begun - server.served - server.cut;
     if (server.log.lost)
         fprintf(stderr, "httpd: %s: %s: %llu lines lost\n", server.log_path, strerror(server.log.error),

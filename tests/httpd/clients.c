@@ -1,0 +1,238 @@
+/*
+ * Clients that are slow, silent, gone or many. None of them holds up the others, and nothing of them stays.
+ */
+#define SUITE httpd
+#include "client.h"
+
+#include <signal.h>
+
+static void check_that_others_are_served(void)
+{
+    long begun = now_ms();
+    CHECK_EQ(ask_once(GET("/hello")), 200);
+    CHECK(now_ms() - begun < 1000);
+}
+
+/* Of the server, once it has seen that those before are gone. */
+static int descriptors_at_rest(void)
+{
+    int before;
+    check_that_others_are_served();
+    do {
+        before = server_descriptors();
+        rest_ms(50);
+    } while (server_descriptors() != before);
+    return before;
+}
+
+/* ---- slow, and silent -------------------------------------------------------------------------- */
+
+TEST_REAL(a_request_that_comes_too_slowly_is_told_so)
+{
+    const char *request = REQUEST("GET", "/hello", "User-Agent: slow-loris/1.0 (as slow as can be)\r\n");
+    long begun = now_ms();
+    SERVER("--timeout=0.4");
+    int fd = dial(), body = dial();
+    say(body, REQUEST("GET", "/hello", "Content-Length: 5\r\n") "a");
+    for (int i = 0; recv(fd, got.head, 1, MSG_PEEK | MSG_DONTWAIT) < 0; i++) {
+        CHECK(request[i] && errno == EAGAIN);
+        (void)try_say(fd, request + i, 1);
+        check_that_others_are_served();
+        rest_ms(20);
+    }
+    CHECK(now_ms() - begun >= 400);
+    CHECK_EQ(receive(fd), 408);
+    CHECK_STR(header("Connection"), "close");
+    CHECK_EQ(receive(body), 408);
+    check_end(body);
+    close(fd);
+    close(body);
+    server_stop(SIGTERM);
+}
+
+TEST_REAL(a_connection_without_requests_ends_in_silence)
+{
+    SERVER("--keep-alive=0.2");
+    int fresh = dial(), fd = dial();
+    CHECK_EQ(ask(fd, GET("/hello")), 200);
+    check_end(fd);
+    check_end(fresh);
+    close(fd);
+    close(fresh);
+    CHECK_EQ(server_stop(SIGTERM).served, 1);
+}
+
+TEST_REAL(a_request_that_takes_too_long_to_work_on_is_given_up)
+{
+    SERVER("--timeout=0.2");
+    int fd = dial();
+    CHECK_EQ(ask(fd, GET("/slow?ms=60000&strands=3")), 503);
+    check_end(fd);
+    close(fd);
+    CHECK_EQ(strands_named("strand 'nap'"), 0);
+    CHECK_EQ(server_stop(SIGTERM).cut, 1);
+}
+
+TEST_REAL(a_client_that_closes_its_half_gets_its_answers)
+{
+    enum { SIZE = 3 << 20 };
+    make_big("root/large", SIZE);
+    SERVER();
+    int fd = dial();
+    say(fd, GET("/hello") GET("/large") GET("/hello"));
+    shutdown(fd, SHUT_WR);
+    CHECK_EQ(receive(fd), 200);
+    CHECK_EQ(receive(fd), 200);
+    check_body(bytes_of(SIZE), SIZE);
+    CHECK_EQ(receive(fd), 200);
+    check_end(fd);
+    close(fd);
+    fd = dial();
+    say(fd, "GET /hello HTT"); /* that is all there will be of it */
+    shutdown(fd, SHUT_WR);
+    check_end(fd);
+    close(fd);
+    struct account a = server_stop(SIGTERM);
+    CHECK_EQ(a.served, 3);
+    CHECK_EQ(a.cut, 0);
+}
+
+TEST_REAL(a_client_that_does_not_read_is_cut_off)
+{
+    enum { REQUESTS = 1000 };
+    static const char request[] = GET("/hello");
+    static char requests[REQUESTS * sizeof request];
+    make_file("root/large", "");
+    CHECK_EQ(truncate(path_of("root/large"), 256 << 20), 0);
+    SERVER("--timeout=0.5");
+    int before = descriptors_at_rest(), fd = dial_small(4096), many = dial_small(4096);
+    struct timeval soon = {0, 100 * 1000};
+    long begun = now_ms();
+    say(fd, GET("/large"));
+    setsockopt(many, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof soon);
+    for (int i = 0; i < REQUESTS; i++)
+        strcat(requests + i * (sizeof request - 1), request);
+    while (try_say(many, requests, strlen(requests))) /* until nobody listens any more */
+        continue;
+    for (int i = 0; i < 10; i++)
+        check_that_others_are_served();
+    CHECK(server_descriptors() >= before + 2);
+    UNTIL(server_descriptors() <= before);
+    CHECK(now_ms() - begun >= 400 && now_ms() - begun < 5000);
+    close(fd);
+    close(many);
+    CHECK(server_stop(SIGTERM).cut >= 2);
+}
+
+/* ---- gone ------------------------------------------------------------------------------------- */
+
+TEST_REAL(what_works_for_a_client_ends_when_it_goes_away)
+{
+    SERVER("--timeout=100");
+    for (int by_reset = 0; by_reset < 2; by_reset++) {
+        int fd = dial();
+        say(fd, GET("/slow?ms=60000&strands=7"));
+        UNTIL(strands_named("strand 'nap'") == 7);
+        CHECK_EQ(strands_named("strand 'watch client'"), 1);
+        if (by_reset)
+            reset(fd);
+        else
+            close(fd);
+        UNTIL(strands_named("strand 'nap'") == 0);
+        CHECK_EQ(strands_named("strand 'watch client'"), 0);
+    }
+    CHECK_EQ(server_stop(SIGTERM).cut, 2);
+}
+
+TEST_REAL(connections_that_are_reset_leave_nothing)
+{
+    enum { SIZE = 64 << 20, CLIENTS = 20 };
+    make_file("root/large", "");
+    CHECK_EQ(truncate(path_of("root/large"), SIZE), 0);
+    SERVER();
+    int before = descriptors_at_rest();
+    for (int i = 0; i < CLIENTS; i++) {
+        int fd[5];
+        for (int k = 0; k < 5; k++)
+            fd[k] = dial_small(4096);
+        say(fd[1], "GET /hello HT");
+        say(fd[2], GET("/large"));
+        say(fd[3], GET("/slow?ms=60000"));
+        say(fd[4], GET("/large") GET("/hello") GET("/slow?ms=0"));
+        CHECK_EQ(receive_head(fd[2]), 200);
+        if (i % 2)
+            CHECK_EQ(receive_head(fd[4]), 200);
+        for (int k = 0; k < 5; k++)
+            reset(fd[k]);
+    }
+    UNTIL(server_descriptors() <= before);
+    UNTIL(strands_named("strand 'nap'") == 0);
+    check_that_others_are_served();
+    CHECK(server_stop(SIGTERM).cut >= CLIENTS);
+}
+
+/* ---- many ------------------------------------------------------------------------------------- */
+
+TEST_REAL(with_few_descriptors_all_are_served_in_the_end)
+{
+    enum { CLIENTS = 200, FEW = 64 };
+    int fd[CLIENTS];
+    SERVER_OF(FEW, "--timeout=20");
+    for (int i = 0; i < CLIENTS; i++) {
+        fd[i] = dial();
+        say(fd[i], REQUEST("GET", "/slow?ms=300", "Connection: close\r\n"));
+    }
+    UNTIL(server_descriptors() >= FEW - 1);
+    long cpu = server_cpu_ms();
+    rest_ms(200);
+    CHECK(server_cpu_ms() - cpu < 100);
+    for (int i = 0; i < CLIENTS; i++) {
+        CHECK_EQ(receive(fd[i]), 200);
+        check_end(fd[i]);
+        close(fd[i]);
+    }
+    struct account a = server_stop(SIGTERM);
+    CHECK_EQ(a.served, CLIENTS);
+    CHECK_EQ(a.connections, CLIENTS);
+}
+
+TEST_REAL(connections_that_rest_make_room_for_others_where_descriptors_are_few)
+{
+    enum { CLIENTS = 200 };
+    int fd[CLIENTS];
+    SERVER_OF(64);
+    for (int i = 0; i < CLIENTS; i++) {
+        fd[i] = dial();
+        CHECK_EQ(ask(fd[i], GET("/hello")), 200);
+    }
+    for (int i = 0; i < CLIENTS; i++)
+        close(fd[i]);
+    CHECK_EQ(server_stop(SIGTERM).served, CLIENTS);
+}
+
+#if defined(__SANITIZE_THREAD__)
+#define THREADS_POLL
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREADS_POLL /* for signals, which TSan would hold back otherwise */
+#endif
+#endif
+#ifndef THREADS_POLL
+TEST_REAL(a_server_with_nothing_to_do_sleeps)
+{
+    enum { CLIENTS = 100 };
+    int fd[CLIENTS];
+    SERVER("--log=/dev/null");
+    for (int i = 0; i < CLIENTS; i++) {
+        fd[i] = dial();
+        CHECK_EQ(ask(fd[i], GET("/hello")), 200);
+    }
+    rest_ms(200); /* a thread that looks for work soon gives up */
+    long before = server_switches();
+    rest_ms(1000);
+    CHECK_EQ(server_switches() - before, 0);
+    for (int i = 0; i < CLIENTS; i++)
+        close(fd[i]);
+    server_stop(SIGTERM);
+}
+#endif

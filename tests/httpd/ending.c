@@ -1,0 +1,257 @@
+/*
+ * Draining, the access log, and the command line.
+ */
+#define SUITE httpd
+#include "client.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+
+/* ---- draining --------------------------------------------------------------------------------- */
+
+static bool refuses_connections(void)
+{
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)server_port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool refused = connect(fd, (struct sockaddr *)&address, sizeof address) != 0 && errno == ECONNREFUSED;
+    close(fd);
+    return refused;
+}
+
+TEST_REAL(a_server_without_requests_ends_at_once)
+{
+    long begun = now_ms();
+    SERVER();
+    int fresh = dial(), fd = dial();
+    CHECK_EQ(ask(fd, GET("/hello")), 200);
+    CHECK_EQ(server_stop(SIGINT).served, 1);
+    CHECK(now_ms() - begun < 4000);
+    check_end(fd);
+    check_end(fresh);
+    close(fd);
+    close(fresh);
+}
+
+TEST_REAL(requests_under_way_are_finished_as_far_as_the_time_to_drain_allows)
+{
+    enum { SIZE = 32 << 20 };
+    make_big("root/large", SIZE);
+    SERVER("--drain=1", "--timeout=20");
+    int idle = dial(), half = dial(), soon = dial(), never = dial(), large = dial(), silent = dial_small(4096);
+    CHECK_EQ(ask(idle, GET("/hello")), 200);
+    say(never, GET("/slow?ms=60000"));
+    say(soon, GET("/slow?ms=300"));
+    say(half, "GET /hello HTTP/1.1\r\n");
+    say(large, GET("/large"));
+    CHECK_EQ(recv(large, got.head, 1, MSG_PEEK), 1);
+    say(silent, GET("/large"));
+    CHECK_EQ(recv(silent, got.head, 1, MSG_PEEK), 1);
+    UNTIL(strands_named("strand 'nap'") == 2);
+    long begun = now_ms();
+    CHECK_EQ(kill(server_pid, SIGTERM), 0);
+    check_end(idle);
+    CHECK(now_ms() - begun < 500);
+    UNTIL(refuses_connections());
+    say(half, "Host: test\r\n\r\n");
+    CHECK_EQ(receive(half), 200);
+    CHECK_STR(header("Connection"), "close");
+    check_end(half);
+    CHECK_EQ(receive(large), 200);
+    check_body(bytes_of(SIZE), SIZE);
+    check_end(large);
+    CHECK_EQ(receive(soon), 200);
+    CHECK_STR(header("Connection"), "close");
+    CHECK(now_ms() - begun < 1000);
+    check_end(never);
+    CHECK(now_ms() - begun >= 900);
+    struct account a = server_wait();
+    CHECK(now_ms() - begun < 3000);
+    CHECK_EQ(a.cut, 2);
+    for (int i = 0; i < 6; i++)
+        close((int[]){idle, half, soon, never, large, silent}[i]);
+}
+
+TEST_REAL(requests_that_came_together_are_all_answered_before_the_end)
+{
+    SERVER();
+    int fd = dial();
+    say(fd, GET("/slow?ms=200") GET("/hello") GET("/hello"));
+    UNTIL(strands_named("strand 'nap'") == 1);
+    CHECK_EQ(kill(server_pid, SIGTERM), 0);
+    CHECK_EQ(receive(fd), 200);
+    while (!*header("Connection"))
+        CHECK_EQ(receive(fd), 200);
+    check_end(fd);
+    close(fd);
+    CHECK_EQ(server_wait().cut, 0);
+}
+
+/* ---- the access log ----------------------------------------------------------------------------- */
+
+static char *text_of(const char *path)
+{
+    static char text[1 << 20];
+    FILE *file = fopen(path, "r");
+    CHECK(file != NULL);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static int lines_of(const char *text)
+{
+    int n = 0;
+    for (; (text = strchr(text, '\n')); text++)
+        n++;
+    return n;
+}
+
+static const char *log_option(void)
+{
+    static char option[128];
+    snprintf(option, sizeof option, "--log=%s", path_of("log"));
+    return option;
+}
+
+TEST_REAL(every_request_has_a_line_in_the_log)
+{
+    SERVER(log_option(), "--timeout=0.3");
+    int fd = dial();
+    CHECK_EQ(ask(fd, REQUEST("GET", "/hello?a", "User-Agent: test/1\r\nReferer: here\r\n")), 200);
+    CHECK_EQ(ask(fd, GET("/nothing")), 404);
+    CHECK_EQ(ask(fd, REQUEST("HEAD", "/hello", "")), 200);
+    CHECK_EQ(ask(fd, "garbage\r\n\r\n"), 400);
+    close(fd);
+    CHECK_EQ(ask_once(GET("/slow?ms=5000")), 503);
+    fd = dial();
+    say(fd, "GET /late");
+    CHECK_EQ(receive(fd), 408);
+    close(fd);
+    UNTIL(lines_of(text_of(path_of("log"))) == 6);
+    char *log = text_of(path_of("log"));
+    CHECK(strncmp(log, "127.0.0.1 - - [", 15) == 0);
+    CHECK_CONTAINS(log, "] \"GET /hello?a HTTP/1.1\" 200 14 \"here\" \"test/1\"\n");
+    CHECK_CONTAINS(log, "] \"GET /nothing HTTP/1.1\" 404 14 \"-\" \"-\"\n");
+    CHECK_CONTAINS(log, "] \"HEAD /hello HTTP/1.1\" 200 0 ");
+    CHECK_CONTAINS(log, " 400 ");
+    CHECK_CONTAINS(log, "\"GET /slow?ms=5000 HTTP/1.1\" 503 ");
+    CHECK_CONTAINS(log, " 408 ");
+    server_stop(SIGTERM);
+}
+
+/* 499, as nginx has it: there is no status for a client that went away. */
+TEST_REAL(a_request_that_is_cut_has_its_line_too)
+{
+    make_file("root/large", "");
+    CHECK_EQ(truncate(path_of("root/large"), 64 << 20), 0);
+    SERVER(log_option(), "--drain=0.1");
+    int fd = dial(), slow = dial(), end = dial();
+    say(fd, GET("/large"));
+    CHECK_EQ(receive_head(fd), 200);
+    reset(fd);
+    say(slow, GET("/slow?ms=5000"));
+    say(end, GET("/slow?ms=6000"));
+    UNTIL(strands_named("strand 'nap'") == 2);
+    close(slow);
+    UNTIL(strstr(text_of(path_of("log")), "\"GET /large HTTP/1.1\" 499 0 "));
+    UNTIL(strstr(text_of(path_of("log")), "\"GET /slow?ms=5000 HTTP/1.1\" 499 0 "));
+    kill(server_pid, SIGTERM);
+    check_end(end);
+    UNTIL(strstr(text_of(path_of("log")), "\"GET /slow?ms=6000 HTTP/1.1\" 499 0 "));
+    close(end);
+    struct account a = server_wait();
+    CHECK_EQ(a.cut, 3);
+}
+
+TEST_REAL(nobody_forges_a_line_of_the_log)
+{
+    SERVER(log_option());
+    CHECK_EQ(ask_once(REQUEST("GET", "/a\"b\\c", "User-Agent: x\" 200 1 \"\t\377\\\r\n")), 404);
+    UNTIL(lines_of(text_of(path_of("log"))) == 1);
+    char *log = text_of(path_of("log"));
+    CHECK_CONTAINS(log, "\"GET /a\\x22b\\x5cc HTTP/1.1\" 404 ");
+    CHECK_CONTAINS(log, "\"x\\x22 200 1 \\x22\\x09\\xff\\x5c\"\n");
+    server_stop(SIGTERM);
+}
+
+/* Two megabytes fit into the server; the rest waits, and so do the requests. */
+TEST_REAL(a_log_that_is_slow_loses_no_line)
+{
+    enum { REQUESTS = 3000, LONG = 1500 };
+    char request[LONG + 200];
+    int length =
+        sprintf(request, "GET /hello HTTP/1.1\r\nHost: test\r\nUser-Agent: forged-served=%0*d\r\n\r\n", LONG, 0);
+    SERVER("--log=-");
+    int fd = dial(), n = 0;
+    struct pollfd answer = {.fd = fd, .events = POLLIN};
+    do {
+        say_bytes(fd, request, (size_t)length);
+        n++;
+    } while (poll(&answer, 1, 300) == 1 && receive(fd) == 200 && n < REQUESTS);
+    CHECK(n < REQUESTS); /* or nothing has waited */
+    static char text[8 << 20];
+    size_t used = 0;
+    int lines = 0;
+    while (lines < n) {
+        ssize_t got_some = read(server_output, text + used, sizeof text - 1 - used);
+        CHECK(got_some > 0);
+        text[used + (size_t)got_some] = '\0';
+        lines += lines_of(text + used);
+        used += (size_t)got_some;
+    }
+    CHECK_EQ(lines, n);
+    CHECK_EQ(receive(fd), 200);
+    close(fd);
+    CHECK_EQ(server_stop(SIGTERM).served, n);
+}
+
+/* ---- the command line --------------------------------------------------------------------------- */
+
+TEST_REAL(the_command_line_explains_itself)
+{
+    const char *said;
+    CHECK_EQ(server_says("--help", &said), 0);
+    CHECK_CONTAINS(said, "usage: httpd");
+    CHECK_CONTAINS(said, "--keep-alive=S");
+}
+
+TEST_REAL(an_option_that_makes_no_sense_is_refused)
+{
+    static const char *const bad[] = {
+        "--unknown",     "-x",           "file",         "--port",        "--port=x",
+        "--port=-1",     "--port=65536", "--port=1e3",   "--port=80.5",   "--port=0x50",
+        "--port=",       "--port= 80",   "--threads=0",  "--threads=1.5", "--threads=99999",
+        "--timeout=0",   "--timeout=-1", "--timeout=1s", "--timeout=nan", "--drain=inf",
+        "--keep-alive=",
+    };
+    const char *said;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (server_says(bad[i], &said) != 2)
+            CHECK_FAIL("%s is taken", bad[i]);
+        CHECK_CONTAINS(said, "httpd");
+    }
+}
+
+TEST_REAL(what_keeps_the_server_from_beginning_is_said)
+{
+    const char *said;
+    char port[32];
+    CHECK_EQ(server_says("--root=/nowhere", &said), 1);
+    CHECK_STR(said, "httpd: /nowhere: No such file or directory\n");
+    CHECK_EQ(server_says("--log=/nowhere/log", &said), 1);
+    CHECK_STR(said, "httpd: /nowhere/log: No such file or directory\n");
+    CHECK_EQ(server_says("--host=192.0.2.1", &said), 1);
+    CHECK_STR(said, "httpd: 192.0.2.1: Cannot assign requested address\n");
+    SERVER();
+    pid_t pid = server_pid;
+    int output = server_output;
+    snprintf(port, sizeof port, "--port=%d", server_port);
+    CHECK_EQ(server_says(port, &said), 1);
+    CHECK_STR(said, "httpd: 127.0.0.1: Address already in use\n");
+    server_pid = pid;
+    server_output = output;
+    server_stop(SIGTERM);
+}
