@@ -20,9 +20,9 @@
 /* ---- the server, one for a test --------------------------------------------------------------- */
 
 /* Start it with these options, on test_threads() threads, and wait until it listens. */
-#define SERVER(...) server_start(0, (const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+#define SERVER(...) SERVER_OF(0, __VA_ARGS__)
 /* The same with so many descriptors. */
-#define SERVER_OF(descriptors, ...) server_start(descriptors, (const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+#define SERVER_OF(descriptors, ...) server_start(descriptors, (const char *const[]){__VA_ARGS__, NULL})
 void server_start(int descriptors, const char *const *options);
 
 struct account {

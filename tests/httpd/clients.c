@@ -77,7 +77,7 @@ TEST_REAL(a_client_that_closes_its_half_gets_its_answers)
 {
     enum { SIZE = 3 << 20 };
     make_big("root/large", SIZE);
-    SERVER();
+    SERVER(NULL);
     int fd = dial();
     say(fd, GET("/hello") GET("/large") GET("/hello"));
     shutdown(fd, SHUT_WR);
@@ -149,7 +149,7 @@ TEST_REAL(connections_that_are_reset_leave_nothing)
     enum { SIZE = 64 << 20, CLIENTS = 20 };
     make_file("root/large", "");
     CHECK_EQ(truncate(path_of("root/large"), SIZE), 0);
-    SERVER();
+    SERVER(NULL);
     int before = descriptors_at_rest();
     for (int i = 0; i < CLIENTS; i++) {
         int fd[5];
@@ -200,7 +200,7 @@ TEST_REAL(connections_that_rest_make_room_for_others_where_descriptors_are_few)
 {
     enum { CLIENTS = 200 };
     int fd[CLIENTS];
-    SERVER_OF(64);
+    SERVER_OF(64, NULL);
     for (int i = 0; i < CLIENTS; i++) {
         fd[i] = dial();
         CHECK_EQ(ask(fd[i], GET("/hello")), 200);

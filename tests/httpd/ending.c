@@ -24,7 +24,7 @@ static bool refuses_connections(void)
 TEST_REAL(a_server_without_requests_ends_at_once)
 {
     long begun = now_ms();
-    SERVER();
+    SERVER(NULL);
     int fresh = dial(), fd = dial();
     CHECK_EQ(ask(fd, GET("/hello")), 200);
     CHECK_EQ(server_stop(SIGINT).served, 1);
@@ -76,7 +76,7 @@ TEST_REAL(requests_under_way_are_finished_as_far_as_the_time_to_drain_allows)
 
 TEST_REAL(requests_that_came_together_are_all_answered_before_the_end)
 {
-    SERVER();
+    SERVER(NULL);
     int fd = dial();
     say(fd, GET("/slow?ms=200") GET("/hello") GET("/hello"));
     UNTIL(strands_named("strand 'nap'") == 1);
@@ -245,7 +245,7 @@ TEST_REAL(what_keeps_the_server_from_beginning_is_said)
     CHECK_STR(said, "httpd: /nowhere/log: No such file or directory\n");
     CHECK_EQ(server_says("--host=192.0.2.1", &said), 1);
     CHECK_STR(said, "httpd: 192.0.2.1: Cannot assign requested address\n");
-    SERVER();
+    SERVER(NULL);
     pid_t pid = server_pid;
     int output = server_output;
     snprintf(port, sizeof port, "--port=%d", server_port);

@@ -18,7 +18,7 @@ TEST_REAL(files_come_byte_for_byte)
         sprintf(name, "root/%zu", sizes[i]);
         make_big(name, sizes[i]);
     }
-    SERVER();
+    SERVER(NULL);
     int fd = dial();
     for (int again = 0; again < 2; again++)
         for (int i = 0; i < SIZES; i++) {
@@ -37,7 +37,7 @@ TEST_REAL(the_type_goes_by_the_end_of_the_name)
     make_file("root/none", "");
     make_directory("root/d.html");
     make_file("root/d.html/none", "");
-    SERVER();
+    SERVER(NULL);
     CHECK_EQ(ask_once(GET("/a.html")), 200);
     CHECK_STR(header("Content-Type"), "text/html; charset=utf-8");
     CHECK_EQ(ask_once(GET("/b.tar.css")), 200);
@@ -55,7 +55,7 @@ TEST_REAL(a_directory_is_its_index)
     make_directory("root/sub");
     make_directory("root/empty");
     make_file("root/sub/index.html", "the index");
-    SERVER();
+    SERVER(NULL);
     CHECK_EQ(ask_once(GET("/sub/")), 200);
     CHECK_STR(got.body, "the index");
     CHECK_STR(header("Content-Type"), "text/html; charset=utf-8");
@@ -73,7 +73,7 @@ TEST_REAL(a_directory_is_its_index)
 TEST_REAL(no_redirection_leads_to_another_host)
 {
     make_directory("root/sub");
-    SERVER();
+    SERVER(NULL);
     CHECK_EQ(ask_once(GET("//sub")), 301);
     CHECK_STR(header("Location"), "/sub/");
     CHECK_EQ(ask_once(GET("///sub")), 301);
@@ -126,7 +126,7 @@ TEST_REAL(a_range_is_a_part_of_the_file)
         {"-99999999999999999999", 206, 0, SIZE},
     };
     make_big("root/file", SIZE);
-    SERVER();
+    SERVER(NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char range[64];
         if (ask_with("Range: bytes=%s", cases[i].range) != cases[i].status)
@@ -156,7 +156,7 @@ TEST_REAL(what_the_client_has_already_is_not_sent)
 {
     char tag[100], modified[100];
     make_file("root/file", "text");
-    SERVER();
+    SERVER(NULL);
     learn(tag, modified);
     CHECK_EQ(ask_with("If-None-Match: %s", tag), 304);
     CHECK_STR(header("ETag"), tag);
@@ -180,7 +180,7 @@ TEST_REAL(a_range_of_another_version_is_the_whole_file)
 {
     char tag[100], modified[100];
     make_file("root/file", "text");
-    SERVER();
+    SERVER(NULL);
     learn(tag, modified);
     CHECK_EQ(ask_with("Range: bytes=1-2\r\nIf-Range: %s", tag), 206);
     CHECK_EQ(ask_with("Range: bytes=1-2\r\nIf-Range: %s", modified), 206);
@@ -195,7 +195,7 @@ TEST_REAL(a_file_that_changes_has_another_tag)
 {
     char tag[100], modified[100], other[100];
     make_file("root/file", "text");
-    SERVER();
+    SERVER(NULL);
     learn(tag, modified);
     rest_ms(20); /* a tick of the file system's clock */
     make_file("root/file", "tex2");
@@ -261,7 +261,7 @@ TEST_REAL(no_path_leads_out_of_the_directory)
     CHECK_EQ(symlink("../file", path_of("root/sub/up")), 0);
     CHECK_EQ(symlink("/proc", path_of("root/proc")), 0);
     CHECK_EQ(mkfifo(path_of("root/fifo"), 0644), 0);
-    SERVER();
+    SERVER(NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char request[256];
         sprintf(request, "GET %s HTTP/1.1\r\nHost: test\r\n\r\n", cases[i].path);

@@ -26,7 +26,7 @@ static int refused(const char *bytes, size_t length)
 
 TEST_REAL(what_is_no_request_is_a_bad_one)
 {
-    SERVER();
+    SERVER(NULL);
     REFUSED("garbage\r\n\r\n", 400);
     REFUSED("\0\1\2\3", 400);
     REFUSED("\377\377\377\377", 400);
@@ -47,7 +47,7 @@ TEST_REAL(what_is_no_request_is_a_bad_one)
 
 TEST_REAL(a_method_is_unknown_or_not_allowed)
 {
-    SERVER();
+    SERVER(NULL);
     REFUSED("BREW /hello HTTP/1.1\r\nHost: test\r\n\r\n", 501);
     REFUSED("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 501);
     REFUSED(REQUEST("POST", "/hello", "Content-Length: 0\r\n"), 405);
@@ -61,7 +61,7 @@ TEST_REAL(a_method_is_unknown_or_not_allowed)
 
 TEST_REAL(other_versions_are_not_spoken)
 {
-    SERVER();
+    SERVER(NULL);
     REFUSED("GET /hello HTTP/2.0\r\nHost: test\r\n\r\n", 505);
     REFUSED("GET /hello HTTP/3.0\r\nHost: test\r\n\r\n", 505);
     REFUSED("GET /hello HTTP/0.9\r\nHost: test\r\n\r\n", 505);
@@ -71,7 +71,7 @@ TEST_REAL(other_versions_are_not_spoken)
 
 TEST_REAL(there_is_one_host)
 {
-    SERVER();
+    SERVER(NULL);
     REFUSED("GET /hello HTTP/1.1\r\n\r\n", 400);
     REFUSED("GET /hello HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400);
     REFUSED("GET /hello HTTP/1.1\r\nHost: a\r\nX: y\r\nHost: a\r\n\r\n", 400);
@@ -84,7 +84,7 @@ TEST_REAL(there_is_one_host)
 /* What two readers may see differently smuggles requests. */
 TEST_REAL(there_is_one_length)
 {
-    SERVER();
+    SERVER(NULL);
     REFUSED(REQUEST("GET", "/hello", "Content-Length: 1\r\nContent-Length: 2\r\n") "ab", 400);
     REFUSED(REQUEST("GET", "/hello", "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n") "0\r\n\r\n", 400);
     REFUSED(REQUEST("GET", "/hello", "Transfer-Encoding: chunked\r\nContent-Length: 1\r\n") "0\r\n\r\n", 400);
@@ -101,7 +101,7 @@ TEST_REAL(a_head_and_a_url_have_their_limits)
     enum { LARGE = 20 * 1000 };
     static char text[2 * LARGE];
     int length;
-    SERVER();
+    SERVER(NULL);
     length = sprintf(text, "GET /hello HTTP/1.1\r\nHost: test\r\nX: %0*d\r\n\r\n", LARGE, 0);
     CHECK_EQ(refused(text, (size_t)length), 431);
     length = sprintf(text, "GET /hello HTTP/1.1\r\nHost: test\r\n");
@@ -130,7 +130,7 @@ static void say_zeros(int fd, size_t length)
 
 TEST_REAL(the_answer_to_a_body_that_is_too_large_can_be_read_by_a_client_that_sends_it_all)
 {
-    SERVER();
+    SERVER(NULL);
     int fd = dial();
     say(fd, REQUEST("GET", "/hello", "Content-Length: 16777216\r\n"));
     say_zeros(fd, 16 << 20);
@@ -154,14 +154,14 @@ TEST_REAL(the_answer_to_a_body_that_is_too_large_can_be_read_by_a_client_that_se
 
 TEST_REAL(a_client_that_expects_something_is_told_to_go_on_without)
 {
-    SERVER();
+    SERVER(NULL);
     REFUSED(REQUEST("GET", "/hello", "Expect: 100-continue\r\nContent-Length: 5\r\n"), 417);
     server_stop(SIGTERM);
 }
 
 TEST_REAL(requests_before_a_bad_one_are_answered)
 {
-    SERVER();
+    SERVER(NULL);
     int fd = dial();
     say(fd, GET("/hello") GET("/hello") "garbage\r\n\r\n" GET("/hello"));
     CHECK_EQ(receive(fd), 200);

@@ -8,7 +8,7 @@
 
 TEST_REAL(a_connection_takes_one_request_after_the_other)
 {
-    SERVER();
+    SERVER(NULL);
     int fd = dial();
     for (int i = 0; i < 3; i++) {
         CHECK_EQ(ask(fd, GET("/hello")), 200);
@@ -22,7 +22,7 @@ TEST_REAL(a_connection_takes_one_request_after_the_other)
 
 TEST_REAL(the_client_says_whether_the_connection_stays)
 {
-    SERVER();
+    SERVER(NULL);
     int fd = dial();
     CHECK_EQ(ask(fd, REQUEST("GET", "/hello", "Connection: close\r\n")), 200);
     CHECK_STR(header("Connection"), "close");
@@ -44,7 +44,7 @@ TEST_REAL(a_thousand_requests_in_one_write_are_answered_in_their_order)
     static char requests[MANY * 100];
     size_t length = 0;
     make_big("root/file", MANY);
-    SERVER();
+    SERVER(NULL);
     for (int i = 0; i < MANY; i++)
         length +=
             (size_t)sprintf(requests + length, "GET /file HTTP/1.1\r\nHost: test\r\nRange: bytes=%d-%d\r\n\r\n", i, i);
@@ -67,7 +67,7 @@ TEST_REAL(a_request_may_come_in_any_pieces)
         "GET /file?a=b HTTP/1.1\r\nRange: bytes=1-2\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n"
         "5\r\n12345\r\n0\r\nTrailer: 1\r\nUser-Agent: 2\r\n\r\n";
     make_file("root/file", "0123");
-    SERVER();
+    SERVER(NULL);
     int fd = dial();
     for (int again = 0; again < 2; again++) {
         for (const char *at = request; *at; at++) {
@@ -88,7 +88,7 @@ TEST_REAL(the_body_of_a_get_is_read_and_dropped)
 {
     enum { LENGTH = 1000 * 1000 };
     static char body[LENGTH + 2];
-    SERVER();
+    SERVER(NULL);
     int fd = dial();
     CHECK_EQ(ask(fd, REQUEST("GET", "/hello", "Content-Length: 5\r\n") "GET x" GET("/nothing")), 200);
     CHECK_EQ(receive(fd), 404);
@@ -124,7 +124,7 @@ TEST_REAL(a_head_has_the_headers_of_a_get_and_no_body)
     make_file("root/small", "small");
     make_big("root/large", 100 * 1000);
     make_directory("root/sub");
-    SERVER();
+    SERVER(NULL);
     int fd = dial();
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         head_of(fd, paths[i][0], a);
@@ -138,7 +138,7 @@ TEST_REAL(a_head_has_the_headers_of_a_get_and_no_body)
 
 TEST_REAL(a_slow_page_takes_its_time_and_holds_up_nobody)
 {
-    SERVER();
+    SERVER(NULL);
     int slow = dial();
     long begun = now_ms();
     say(slow, GET("/slow?ms=300&strands=3"));
@@ -159,7 +159,7 @@ TEST_REAL(a_slow_page_takes_its_time_and_holds_up_nobody)
 
 TEST_REAL(the_tree_of_strands_shows_the_connections)
 {
-    SERVER();
+    SERVER(NULL);
     int fd = dial();
     CHECK_EQ(ask(fd, GET("/strands")), 200);
     CHECK_CONTAINS(got.body, "accept");
