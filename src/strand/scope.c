@@ -236,10 +236,10 @@ strand_exception *strand_scope_failure(strand_scope handle, strand *which)
     return e;
 }
 
-/* Wait until more than `seen` children stand in `ended`. Owner; throws when interrupted. */
-static struct thread *await_more(struct thread *thread, struct cb *me, struct scope *scope, size_t seen)
+/* Wait until more than `seen` children, of so many, stand in `ended`. Owner; throws when interrupted. */
+static struct thread *await_more(struct thread *thread, struct cb *me, struct scope *scope, size_t seen, size_t count)
 {
-    wait_because(thread, me, BLOCKED_SCOPE, scope->count);
+    wait_because(thread, me, BLOCKED_SCOPE, count);
     struct wait_node *node = &me->wait.node;
     node->epoch = wait_arm(thread, me, me->floor);
     scope_lock(thread, scope);
@@ -261,10 +261,12 @@ static struct thread *await_more(struct thread *thread, struct cb *me, struct sc
     return thread;
 }
 
-static size_t ends_of(struct thread *thread, struct scope *scope)
+/* How many children have ended, of *count: into an open scope others spawn meanwhile. */
+static size_t ends_of(struct thread *thread, struct scope *scope, size_t *count)
 {
     scope_lock(thread, scope);
     size_t ends = scope->ends;
+    *count = scope->count;
     scope_unlock(thread, scope);
     return ends;
 }
@@ -288,10 +290,10 @@ strand strand_scope_next(strand_scope handle)
     if (!scope_notifies(scope))
         MISUSE_SCOPE("strand_scope_next", scope, "the scope was opened without STRAND_COLLECT or STRAND_FIRST_WINS");
     may_block(thread, me, "strand_scope_next");
-    while (!ends_of(thread, scope)) {
-        if (!scope->count)
+    for (size_t count; !ends_of(thread, scope, &count);) {
+        if (!count)
             return (strand){{0, 0}};
-        thread = await_more(thread, me, scope, 0);
+        thread = await_more(thread, me, scope, 0, count);
     }
     return handle_of(first_ended(thread, scope));
 }
@@ -319,8 +321,8 @@ static strand_exception *consume_all(struct thread *thread, struct scope *scope)
 
 static void *first_result(struct thread *thread, struct cb *me, struct scope *scope, strand *which)
 {
-    for (size_t ends; (ends = ends_of(thread, scope)) < scope->count;)
-        thread = await_more(thread, me, scope, ends);
+    for (size_t count, ends; (ends = ends_of(thread, scope, &count)) < count;)
+        thread = await_more(thread, me, scope, ends, count);
     struct cb *winner = scope->winner;
     void *value = NULL;
     if (winner) {
@@ -349,7 +351,9 @@ void *strand_scope_first(strand_scope handle, strand *which)
     struct scope *scope = scope_of_owner(me, handle, "strand_scope_first");
     if (!(scope->flags & STRAND_FIRST_WINS))
         MISUSE_SCOPE("strand_scope_first", scope, "the scope was not opened with STRAND_FIRST_WINS");
-    if (!scope->count)
+    size_t count;
+    (void)ends_of(thread, scope, &count);
+    if (!count)
         MISUSE_SCOPE("strand_scope_first", scope, "the scope has no children");
     may_block(thread, me, "strand_scope_first");
     return first_result(thread, me, scope, which);
