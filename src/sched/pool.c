@@ -99,8 +99,10 @@ static void live(struct thread *thread)
     thread_adopt(before);
 }
 
+/* What the C library has made for the thread, such as its errno, was there before any strand came here. */
 static void *thread_main(void *arg)
 {
+    arch_note_release(&((struct thread *)arg)->sub->pool);
     live(arg);
     return NULL;
 }

@@ -62,6 +62,7 @@ void thread_entry_(struct arch_transfer transfer)
     ARCH_STACK_ENDS_HERE();
     struct thread *thread = transfer.data;
     arch_note_arrive(&thread->current->note);
+    arch_note_acquire(&thread->sub->pool);
     switch_arrive(thread, transfer.from);
     thread->sub->ops->serve(thread);
     UNREACHABLE();

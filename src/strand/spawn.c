@@ -204,9 +204,10 @@ static int strangers_scope(struct thread *thread, struct cb *me, strand_scope ha
 
 static inline __attribute__((always_inline)) void launch(struct thread *thread, struct cb *c)
 {
+    bool here = c->own.pool == thread->pool;
     count_spawned(thread);
-    arch_note_release(c);
-    if (LIKELY(c->own.pool == thread->pool))
+    arch_note_release(c); /* whoever takes it may end and reuse it */
+    if (LIKELY(here))
         thread_push(thread, &c->own, PUSH_NEW);
     else
         pool_deliver(thread, &c->own);
