@@ -274,6 +274,7 @@ int main(int argc, char **argv)
         .lock = PTHREAD_MUTEX_INITIALIZER,
     };
     read_options(&server, argc, argv);
+    signal(SIGPIPE, SIG_IGN); /* sendfile has no flag for that */
     raise_limit();
     server.root = open(server.directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (server.root < 0)

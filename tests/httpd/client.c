@@ -112,7 +112,7 @@ static void spawn(int descriptors, const char *const *options, bool both)
     int n = 5, out[2];
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    sigset_t none;
+    sigset_t none, pipe_only;
     script[0] = '\0';
     if (descriptors)
         snprintf(script, sizeof script, "ulimit -n %d; ", descriptors);
@@ -133,7 +133,10 @@ static void spawn(int descriptors, const char *const *options, bool both)
     sigemptyset(&none);
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    sigemptyset(&pipe_only);
+    sigaddset(&pipe_only, SIGPIPE); /* ignored here, and not there */
+    posix_spawnattr_setsigdefault(&attributes, &pipe_only);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     CHECK_EQ(posix_spawn(&server_pid, "/bin/sh", &actions, &attributes, (char **)(uintptr_t)argv, environ), 0);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
