@@ -43,7 +43,7 @@ dd if="$work/root/large" of="$work/part" bs=1000 skip=1 count=2000 2>/dev/null
 
 "$folder/examples/httpd" --root="$work/root" --log="$work/log" >"$work/out" 2>&1 &
 server=$!
-until grep -q '^httpd: listening' "$work/out"; do
+until grep -qs '^httpd: listening' "$work/out"; do
     kill -0 $server 2>/dev/null || { cat "$work/out" && exit 1; }
     sleep 0.05
 done
