@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #ifndef TEST_EXAMPLES
@@ -197,6 +196,12 @@ struct account server_wait(void)
     return a;
 }
 
+struct account server_stop(int signal)
+{
+    CHECK_EQ(kill(server_pid, signal), 0);
+    return server_wait();
+}
+
 /* fn of each name in a folder of /proc, summed. */
 static long sum(const char *of, long (*fn)(const char *name))
 {
@@ -228,26 +233,6 @@ static long switches(const char *thread)
     if (file)
         fclose(file);
     return n;
-}
-
-static int signal_sent;
-
-static long send_to(const char *thread)
-{
-    char path[320], where[64] = "";
-    snprintf(path, sizeof path, "/proc/%d/task/%s/wchan", (int)server_pid, thread);
-    FILE *file = fopen(path, "r");
-    bool polls = file && fgets(where, sizeof where, file) && strstr(where, "poll");
-    if (file)
-        fclose(file);
-    return polls && syscall(SYS_tgkill, server_pid, atoi(thread), signal_sent) == 0;
-}
-
-void server_signal(int signal)
-{
-    signal_sent = signal;
-    if (!TSAN || sum("task", send_to) == 0)
-        CHECK_EQ(kill(server_pid, signal), 0);
 }
 
 int server_descriptors(void)
@@ -419,10 +404,4 @@ int strands_named(const char *text)
     for (const char *at = got.body; (at = strstr(at, text)); at++)
         n++;
     return n;
-}
-
-struct account server_stop(int signal)
-{
-    server_signal(signal);
-    return server_wait();
 }

@@ -17,17 +17,6 @@
 
 #define LIMIT_S 20
 
-#if defined(__SANITIZE_THREAD__)
-#define TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TSAN 1
-#endif
-#endif
-#ifndef TSAN
-#define TSAN 0
-#endif
-
 /* ---- the server, one for a test --------------------------------------------------------------- */
 
 /* Start it with these options, on test_threads() threads, and wait until it listens. */
@@ -39,9 +28,6 @@ void server_start(int descriptors, const char *const *options);
 struct account {
     unsigned long long served, cut, lost, connections, live;
 };
-/* Under TSan to the thread that polls: one that has slept since before signals were waited for would keep it to itself.
- */
-void server_signal(int signal);
 /* Send the signal; wait for the end. It exits with 0, has lost nothing, and no strand is left. */
 struct account server_stop(int signal);
 struct account server_wait(void); /* the same, with the signal sent already */

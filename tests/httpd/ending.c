@@ -51,7 +51,7 @@ TEST_REAL(requests_under_way_are_finished_as_far_as_the_time_to_drain_allows)
     CHECK_EQ(recv(silent, got.head, 1, MSG_PEEK), 1);
     UNTIL(strands_named("strand 'nap'") == 2);
     long begun = now_ms();
-    server_signal(SIGTERM);
+    CHECK_EQ(kill(server_pid, SIGTERM), 0);
     check_end(idle);
     CHECK(now_ms() - begun < 500);
     UNTIL(refuses_connections());
@@ -80,7 +80,7 @@ TEST_REAL(requests_that_came_together_are_all_answered_before_the_end)
     int fd = dial();
     say(fd, GET("/slow?ms=200") GET("/hello") GET("/hello"));
     UNTIL(strands_named("strand 'nap'") == 1);
-    server_signal(SIGTERM);
+    CHECK_EQ(kill(server_pid, SIGTERM), 0);
     CHECK_EQ(receive(fd), 200);
     while (!*header("Connection"))
         CHECK_EQ(receive(fd), 200);
@@ -158,7 +158,7 @@ TEST_REAL(a_request_that_is_cut_has_its_line_too)
     close(slow);
     UNTIL(strstr(text_of(path_of("log")), "\"GET /large HTTP/1.1\" 499 0 "));
     UNTIL(strstr(text_of(path_of("log")), "\"GET /slow?ms=5000 HTTP/1.1\" 499 0 "));
-    server_signal(SIGTERM);
+    kill(server_pid, SIGTERM);
     check_end(end);
     UNTIL(strstr(text_of(path_of("log")), "\"GET /slow?ms=6000 HTTP/1.1\" 499 0 "));
     close(end);
