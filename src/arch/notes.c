@@ -6,6 +6,7 @@
 const char ARCH_NOTES_KIND;
 
 #if ARCH_NOTES_SEPARATE
+#include <dlfcn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -84,5 +85,24 @@ ARCH_NOT_INSTRUMENTED void arch_note_make(struct arch_note *n, char *low, size_t
     n->fiber = __tsan_create_fiber(0);
     __tsan_switch_to_fiber(self, __tsan_switch_to_fiber_no_sync);
     unlock_fibers();
+}
+
+/* TSan keeps a signal back until the strand that it interrupted makes a call which TSan knows, and that may be never.
+ * So it is not told of the handler: the C library is asked behind its back. */
+int arch_note_sigaction(int signal, const struct sigaction *new, struct sigaction *old)
+{
+    int (*behind)(int, const struct sigaction *, struct sigaction *) = NULL;
+    void *library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    if (library) {
+        *(void **)&behind = dlsym(library, "sigaction");
+        (void)dlclose(library); /* it stays: others use it */
+    }
+    ASSERT(behind);
+    return behind(signal, new, old);
+}
+#else
+int arch_note_sigaction(int signal, const struct sigaction *new, struct sigaction *old)
+{
+    return sigaction(signal, new, old);
 }
 #endif

@@ -143,19 +143,20 @@ static struct {
 static __thread bool in_fault __attribute__((tls_model("initial-exec")));
 
 /* Whether the instruction runs into the same fault again when the handler returns. */
-static bool fault_repeats(int signal, const siginfo_t *info)
+ARCH_NOT_INSTRUMENTED static bool fault_repeats(int signal, const siginfo_t *info)
 {
     return (signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0 &&
            !(signal == SIGBUS && info->si_code == BUS_MCEERR_AO);
 }
 
-static void set_default(int signal)
+ARCH_NOT_INSTRUMENTED static void set_default(int signal)
 {
     struct sigaction action = {.sa_handler = SIG_DFL};
     (void)sigaction(signal, &action, NULL);
 }
 
-void arch_signal_pass_on(int signal, siginfo_t *info, void *ucontext, const struct sigaction *previous)
+ARCH_NOT_INSTRUMENTED void arch_signal_pass_on(int signal, siginfo_t *info, void *ucontext,
+                                               const struct sigaction *previous)
 {
     bool repeats = fault_repeats(signal, info);
     if (!(previous->sa_flags & SA_SIGINFO) && previous->sa_handler == SIG_IGN && !repeats)

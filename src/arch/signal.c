@@ -26,13 +26,13 @@ struct arch_watch {
     struct arch_watch *next;
 };
 
-static uint64_t bit_of(int signal)
+ARCH_NOT_INSTRUMENTED static uint64_t bit_of(int signal)
 {
     return UINT64_C(1) << (signal - 1);
 }
 
 /* True if somebody waits for it. */
-static bool note(int signal)
+ARCH_NOT_INSTRUMENTED static bool note(int signal)
 {
     bool wanted = false;
     struct arch_watch *watch = atomic_load_explicit(&arch_state.watches, memory_order_acquire);
@@ -51,7 +51,7 @@ static bool note(int signal)
     return wanted;
 }
 
-static void on_watched(int signal, siginfo_t *info, void *ucontext)
+ARCH_NOT_INSTRUMENTED static void on_watched(int signal, siginfo_t *info, void *ucontext)
 {
     int saved_errno = errno;
     const struct sigaction *previous = &arch_state.watched[signal - 1].previous;
@@ -68,7 +68,7 @@ static int install(int signal)
 {
     struct arch_watched *watched = &arch_state.watched[signal - 1];
     struct sigaction now;
-    if (sigaction(signal, NULL, &now) < 0)
+    if (arch_note_sigaction(signal, NULL, &now) < 0)
         return -errno;
     if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_watched)
         return 0; /* whoever was over ours has put it back */
@@ -77,7 +77,7 @@ static int install(int signal)
     watched->previous = now;
     struct sigaction ours = {.sa_sigaction = on_watched, .sa_mask = now.sa_mask};
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | (now.sa_flags & (SA_NOCLDSTOP | SA_NOCLDWAIT));
-    return sigaction(signal, &ours, NULL) < 0 ? -errno : 0;
+    return arch_note_sigaction(signal, &ours, NULL) < 0 ? -errno : 0;
 }
 
 static void restore(int signal)
@@ -85,8 +85,8 @@ static void restore(int signal)
     struct arch_watched *watched = &arch_state.watched[signal - 1];
     struct sigaction now;
     watched->buried = true;
-    if (sigaction(signal, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_watched)
-        watched->buried = sigaction(signal, &watched->previous, NULL) < 0;
+    if (arch_note_sigaction(signal, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_watched)
+        watched->buried = arch_note_sigaction(signal, &watched->previous, NULL) < 0;
 }
 
 static void release_signals(uint64_t signals)

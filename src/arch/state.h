@@ -72,6 +72,8 @@ void *arch_thread_main(void *start);
 /* Call the handler that was there before ours, or do what the system would do. Its mask is in force already: ours was
  * installed with it. */
 void arch_signal_pass_on(int signal, siginfo_t *info, void *ucontext, const struct sigaction *previous);
+/* sigaction for a handler that is not instrumented: TSan does not keep its signals back. */
+int arch_note_sigaction(int signal, const struct sigaction *new, struct sigaction *old);
 /* The one lock; held across a fork. */
 void arch_process_lock(void);
 void arch_process_unlock(void);

@@ -101,28 +101,12 @@ void arch_nap(int64_t ns)
     (void)nanosleep(&nap, NULL);
 }
 
-/* Under TSan handlers of signals run in calls that it knows to block, and a futex is none. So a wait that a signal has
- * interrupted makes such a call; one without an end would be restarted by the system, so it gets one; and while signals
- * are waited for it ends soon, for the signal that came just before it began. Elsewhere: for ever. */
-static int64_t sleep_most(void)
-{
-    if (ARCH_NOTES_SLEEP_NS == INT64_MAX)
-        return ARCH_FOREVER;
-    bool watched = atomic_load_explicit(&arch_state.watches, memory_order_relaxed) != NULL;
-    return arch_clock_ns() + (watched ? ARCH_NOTES_SLEEP_NS : ARCH_NOTES_SLEEP_NS * 100000);
-}
-
 int arch_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns)
 {
-    int64_t most = sleep_most();
-    struct timespec until = timespec_of(deadline_ns < most ? deadline_ns : most);
-    bool endless = deadline_ns == ARCH_FOREVER && most == ARCH_FOREVER;
-    long result = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected, endless ? NULL : &until,
-                          NULL, FUTEX_BITSET_MATCH_ANY);
-    int error = result < 0 ? errno : 0;
-    if ((error == EINTR || error == ETIMEDOUT) && most != ARCH_FOREVER)
-        (void)usleep(1);
-    return error == ETIMEDOUT && deadline_ns <= most ? -ETIMEDOUT : 0;
+    struct timespec until = timespec_of(deadline_ns);
+    long result = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, expected,
+                          deadline_ns == ARCH_FOREVER ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY);
+    return result < 0 && errno == ETIMEDOUT ? -ETIMEDOUT : 0;
 }
 
 int arch_futex_wake(_Atomic uint32_t *word, int threads)
