@@ -314,27 +314,23 @@ void reset(int fd)
     close(fd);
 }
 
-/* Into got.head, and not a byte more. */
+/* Into got.head, and not a byte more. What was looked at is taken at once: a few bytes that are left of a big segment
+ * keep all its memory, and the window closed for what should follow them. */
 static void receive_until_empty_line(int fd)
 {
-    size_t before = 0;
-    for (long limit = now_ms() + LIMIT_S * 1000L;;) {
-        ssize_t n = recv(fd, got.head, sizeof got.head - 1, MSG_PEEK);
+    size_t had = 0;
+    for (char *end = NULL; !end;) {
+        CHECK(had < sizeof got.head - 1);
+        ssize_t n = recv(fd, got.head + had, sizeof got.head - 1 - had, MSG_PEEK);
         if (n <= 0)
             CHECK_FAIL("no answer: %s", n ? strerror(errno) : "the connection has ended");
-        got.head[n] = '\0';
-        char *end = strstr(got.head, "\r\n\r\n");
-        if (end) {
-            size_t length = (size_t)(end + 4 - got.head);
-            CHECK_EQ(recv(fd, got.head, length, MSG_WAITALL), length);
-            got.head[length] = '\0';
-            return;
-        }
-        CHECK(now_ms() < limit && (size_t)n < sizeof got.head - 1);
-        if ((size_t)n == before)
-            rest_ms(1);
-        before = (size_t)n;
+        got.head[had + (size_t)n] = '\0';
+        end = strstr(got.head, "\r\n\r\n");
+        size_t take = end ? (size_t)(end + 4 - got.head) - had : (size_t)n;
+        CHECK_EQ(recv(fd, got.head + had, take, MSG_WAITALL), take);
+        had += take;
     }
+    got.head[had] = '\0';
 }
 
 int receive_head(int fd)
