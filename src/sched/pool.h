@@ -20,7 +20,8 @@ void pool_stop(struct thread *thread, struct pool *pool);
 bool pool_find_work(struct thread *thread);
 /* A busy thread takes the role, if free, for one look at timers and posts. */
 void pool_look(struct thread *thread);
-/* Make a fibre runnable that was woken from outside of any strand, on the thread that ran it last if that is busy. */
+/* Make a fibre runnable that was woken from outside of any strand, on the thread that ran it last if that is busy. The
+ * caller has the role of the seeker. */
 void pool_deliver(struct thread *thread, struct fibre *fibre);
 /* Have post->run called on a thread of the pool, soon. Any thread of the process. Full barrier. */
 void pool_post(struct pool *pool, struct post *post);

@@ -274,9 +274,7 @@ void pool_deliver(struct thread *thread, struct fibre *fibre)
         thread_push(thread, fibre, PUSH_OUTSIDE);
         return;
     }
-    runq_post(&home->runq, fibre);
-    if (atomic_load_explicit(&thread->pool->kick, memory_order_seq_cst) & KICK_SLEEPER)
-        pool_kick_(thread, thread->pool);
+    runq_post(&home->runq, fibre); /* whoever delivers has the role, and sees to it what is left when giving that up */
 }
 
 static bool take_posts(struct thread *thread, struct pool *pool)
@@ -330,16 +328,11 @@ void pool_look(struct thread *thread)
     if (!mine)
         return;
     take_events(thread, pool);
-    struct thread *heir = NULL;
-    bool left = pool->scheduler->work(pool);
     lock(thread, pool);
     atomic_store_explicit(&pool->seeker, NULL, memory_order_relaxed);
-    if (left)
-        heir = give_role(pool);
     show_kick(pool);
     bool exposed = atomic_load_explicit(&pool->kick, memory_order_relaxed) & KICK_SLEEPER;
     unlock(pool);
-    wake(thread, heir);
     if (exposed)
         look_again(thread, pool);
 }

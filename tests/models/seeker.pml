@@ -255,20 +255,13 @@ inline look()
     if
     :: atomic { seeker == NONE -> flush(me); seeker = me; looking = 1; show_kick() }
         take_events();
-        see_what_is_left();
         atomic {
             flush(me);
             assert(seeker == me); /* [K2] */
             seeker = NONE;
             looking = 0;
-            if
-            :: left -> give_role()
-            :: else
-            fi;
-            left = 0;
             unlock_exposed()
         }
-        wake_heir();
         look_again()
     :: seeker != NONE /* it looks */
     fi

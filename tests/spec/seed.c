@@ -306,3 +306,40 @@ TEST_REAL(virtual_time_goes_on_while_nobody_sleeps)
 {
     run_in_no_time(yield_and_look, NULL);
 }
+
+/* Whoever looks for work waits for the next timer, so it has to be told of an earlier one. */
+static void *sleep_shortly(void *lateness)
+{
+    for (int i = 1; i <= 20; i++) {
+        strand_time until = strand_in(i * 10 * STRAND_US);
+        strand_sleep_until(until);
+        int64_t late = strand_now().ns - until.ns;
+        if (late > *(int64_t *)lateness)
+            *(int64_t *)lateness = late;
+    }
+    return lateness;
+}
+
+static void *sleep_beside_long_sleepers(void *lateness)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 4; i++)
+        strand_spawn(scope, sleep_an_hour, NULL);
+    strand_sleep(STRAND_S);
+    sleep_shortly(lateness);
+    strand_scope_cancel(scope, NULL);
+    return lateness;
+}
+
+TEST_REAL(a_timer_that_is_set_while_all_wait_for_a_later_one_is_not_late)
+{
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        for (int i = 0; i < SCHEDULERS; i++) {
+            int64_t lateness = 0;
+            strand_options options = seeded(seed);
+            options.scheduler = schedulers[i];
+            strand_run(&options, sleep_beside_long_sleepers, &lateness);
+            CHECK(lateness < STRAND_MS);
+        }
+    }
+}
