@@ -100,6 +100,52 @@ static void *join_a_strand_of_an_ended_run(void *arg)
     return strand_join(*(strand *)arg);
 }
 
+/* A run within a run: its strands are others, and on other threads. */
+static void *in_another_run(strand_fn *fn, void *arg)
+{
+    strand_options options = {.size = sizeof options, .threads = 1, .own_threads = true};
+    return strand_run(&options, fn, arg);
+}
+
+static void *cancel_it(void *target)
+{
+    strand_cancel(*(strand *)target, "from another run");
+    return NULL;
+}
+
+static void *wait_for_it(void *target)
+{
+    strand_wait(*(strand *)target);
+    return NULL;
+}
+
+static void *spawn_there(void *scope)
+{
+    strand_spawn(*(strand_scope *)scope, return_arg, NULL);
+    return NULL;
+}
+
+static void *cancel_a_strand_of_another_run(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand target = strand_spawn(scope, sleep_forever, arg);
+    return in_another_run(cancel_it, &target);
+}
+
+static void *wait_for_a_strand_of_another_run(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand target = strand_spawn(scope, sleep_forever, arg);
+    return in_another_run(wait_for_it, &target);
+}
+
+static void *spawn_into_a_scope_of_another_run(void *arg)
+{
+    STRAND_SCOPE_OPEN(scope);
+    (void)arg;
+    return in_another_run(spawn_there, &scope);
+}
+
 /* ---- ownership ------------------------------------------------------------------------------ */
 
 static void *spawn_into(void *scope)
@@ -448,6 +494,9 @@ static const struct {
     {"spawn_into_a_stale_scope", spawn_into_a_stale_scope},
     {"join_a_stale_scope", join_a_stale_scope},
     {"spawn_into_a_foreign_pool", spawn_into_a_foreign_pool},
+    {"cancel_a_strand_of_another_run", cancel_a_strand_of_another_run},
+    {"wait_for_a_strand_of_another_run", wait_for_a_strand_of_another_run},
+    {"spawn_into_a_scope_of_another_run", spawn_into_a_scope_of_another_run},
     {"spawn_into_a_foreign_scope", spawn_into_a_foreign_scope},
     {"cancel_a_foreign_scope", cancel_a_foreign_scope},
     {"join_a_strand_of_another_owner", join_a_strand_of_another_owner},

@@ -6,6 +6,7 @@
 #include "test.h"
 
 #include "strand/debug.h"
+#include "strand/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -174,6 +175,44 @@ TEST_REAL_INSIDE(a_dump_tells_joining_a_scope_from_joining_a_strand)
     }
     CHECK_CONTAINS(text, "blocked: joins its scope, waits for strand #");
     strand_cancel(joining, NULL);
+}
+
+static void *count_what_comes(void *fd)
+{
+    char bytes[4096];
+    int64_t all = 0;
+    for (int64_t got; (got = strand_read(*(int *)fd, bytes, sizeof bytes)) > 0;)
+        all += got;
+    CHECK_EQ(all > 65536, true); /* more than a pipe holds */
+    return NULL;
+}
+
+static void *dump_to_a_reader(void *arg)
+{
+    int fds[2];
+    CHECK_EQ(strand_pipe(fds), 0);
+    STRAND_SCOPE(scope);
+    strand reader = strand_spawn(scope, count_what_comes, &fds[0]);
+    {
+        STRAND_SCOPE(sleepers);
+        for (int i = 0; i < 2000; i++)
+            strand_spawn(sleepers, sleeper, arg);
+        test_yield_until(&started, 2000);
+        CHECK_EQ(strand_dump(fds[1]), 0);
+        strand_scope_cancel(sleepers, NULL);
+    }
+    strand_close(fds[1]);
+    strand_join(reader);
+    strand_close(fds[0]);
+    return arg;
+}
+
+/* Nobody stands still while it is written. */
+TEST_REAL(a_dump_may_go_through_a_pipe_that_a_strand_reads)
+{
+    strand_options options = test_options();
+    options.threads = 2;
+    strand_run(&options, dump_to_a_reader, NULL);
 }
 
 TEST_INSIDE(a_dump_to_a_bad_descriptor_returns_an_error_code)

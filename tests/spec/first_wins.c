@@ -211,3 +211,57 @@ TEST_RACE(winning_races_with_a_cancel_of_the_owner)
         STRAND_END
     }
 }
+
+/* ---- open to strangers ---------------------------------------------------------------------- */
+
+enum { ROUNDS = 5000 };
+
+struct rounds {
+    _Atomic long now; /* which round it is, from 1; -1 in the end */
+    _Atomic bool over[ROUNDS + 1];
+    strand_scope scopes[ROUNDS + 1];
+};
+
+static void *spawn_losers(void *arg)
+{
+    struct rounds *rounds = arg;
+    for (long now; (now = rounds->now) >= 0; strand_yield()) {
+        STRAND_TRY {
+            if (now && !rounds->over[now])
+                strand_spawn(rounds->scopes[now], test_return, TEST_PTR(2));
+        }
+        STRAND_CATCH(&STRAND_SYSTEM, e) {
+            /* it was left meanwhile */
+        }
+        STRAND_END
+    }
+    return arg;
+}
+
+static void take_the_first(struct rounds *rounds, long round)
+{
+    STRAND_SCOPE_WITH(s, STRAND_OPEN | STRAND_FIRST_WINS);
+    for (int n = 0; n < 3; n++)
+        strand_spawn(s, test_return, TEST_PTR(2));
+    rounds->scopes[round] = s;
+    rounds->now = round;
+    CHECK_PTR(strand_scope_first(s, NULL), TEST_PTR(2));
+    rounds->over[round] = true;
+    while (strand_scope_count(s))
+        strand_scope_join(s);
+    strand_scope_cancel(s, NULL); /* so that whoever comes later still is no surprise */
+}
+
+/* The owner takes the losers away while a stranger puts new ones in; those that came too late are left to the join. */
+TEST_RACE(the_first_is_taken_while_a_stranger_spawns_into_the_scope)
+{
+    static struct rounds rounds;
+    memset(&rounds, 0, sizeof rounds);
+    STRAND_SCOPE(strangers);
+    strand_spawn(strangers, spawn_losers, &rounds);
+    long most = test_scale(ROUNDS);
+    for (long round = 1; round <= most; round++)
+        take_the_first(&rounds, round);
+    rounds.now = -1;
+    strand_scope_join(strangers);
+}

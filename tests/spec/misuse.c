@@ -77,6 +77,13 @@ TEST_REAL(joining_a_strand_of_a_run_that_has_ended_is_misuse)
     misuse("join_a_strand_of_an_ended_run", "strand_join");
 }
 
+TEST_REAL(a_handle_of_another_run_is_misuse)
+{
+    misuse("cancel_a_strand_of_another_run", "another run");
+    misuse("wait_for_a_strand_of_another_run", "another run");
+    misuse("spawn_into_a_scope_of_another_run", "another run");
+}
+
 /* ---- ownership ------------------------------------------------------------------------------ */
 
 TEST_REAL(spawning_into_the_plain_scope_of_another_strand_is_misuse)
