@@ -35,8 +35,7 @@ void strand_cancel(strand child, const char *why)
     /* Only an owner's cancel makes a child of its scope one that may be left, also after its end. The anchor is changed
      * by its owner only. */
     struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
-    bool owned = anchor && __atomic_load_n(&anchor->block.owner, __ATOMIC_RELAXED) == me &&
-                 __atomic_load_n(&c->anchor, __ATOMIC_RELAXED) == anchor;
+    bool owned = anchor && block_owner(&anchor->block) == me && __atomic_load_n(&c->anchor, __ATOMIC_RELAXED) == anchor;
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
     struct note *note = over ? NULL : note_new(me, why);
     struct fibre *fibre = owned || !over ? cancel_strand(thread, c, note, owned) : NULL;

@@ -34,6 +34,13 @@ static inline struct scope *handle_scope(strand_scope handle)
     return LIKELY(word_serial(word) == handle.bits[1] >> 1) ? scope : NULL;
 }
 
+/* Of a block that may have been left meanwhile and belong to somebody else; it is the caller's only if that is still
+ * so. */
+static inline struct cb *block_owner(const struct block *block)
+{
+    return __atomic_load_n(&block->owner, __ATOMIC_RELAXED);
+}
+
 static inline bool handle_is_open(strand_scope handle)
 {
     return handle.bits[1] & 1;

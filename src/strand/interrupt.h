@@ -77,7 +77,7 @@ static inline void block_free(struct thread *thread, struct block *block)
 static inline void block_enter(struct thread *thread, struct cb *me, struct block *block, enum block_kind kind,
                                const char *file, int line)
 {
-    __atomic_store_n(&block->owner, me, __ATOMIC_RELAXED); /* strangers look at it: cancel.c */
+    __atomic_store_n(&block->owner, me, __ATOMIC_RELAXED); /* strangers look at it: block_owner */
     block->outer = me->blocks;
     block->index = ++me->depth;
     block->kind = (uint8_t)kind;

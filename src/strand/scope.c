@@ -43,7 +43,7 @@ struct scope *scope_of_owner(struct cb *me, strand_scope handle, const char *fun
     struct scope *scope = handle_scope(handle);
     if (UNLIKELY(!scope))
         MISUSE(function, "", "the scope has been left, or never was");
-    if (UNLIKELY(scope->block.owner != me))
+    if (UNLIKELY(block_owner(&scope->block) != me))
         MISUSE_SCOPE(function, scope, "only the strand that opened a scope may do that");
     return scope;
 }
@@ -172,7 +172,7 @@ void strand_scope_cancel(strand_scope handle, const char *why)
         return; /* it has been left: all its children have ended */
     if (!scope)
         MISUSE("strand_scope_cancel", "", "the scope has been left, or never was");
-    bool owned = scope->block.owner == me;
+    bool owned = block_owner(&scope->block) == me;
     if (!owned && !handle_is_open(handle))
         MISUSE_SCOPE("strand_scope_cancel", scope, "only the owner may cancel a scope that is not open");
     struct note *note = note_new(me, why);

@@ -218,7 +218,7 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
                  const struct plan *plan, strand *out)
 {
     struct scope *scope = handle_scope(handle);
-    bool mine = scope && scope->block.owner == me;
+    bool mine = scope && block_owner(&scope->block) == me;
     if (!plan->fn)
         MISUSE(function, "", "the function is NULL");
     int error = mine ? 0 : strangers_scope(thread, me, handle, function, &scope);
@@ -256,7 +256,7 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
     struct thread *thread = must_be_strand("strand_spawn");
     struct cb *me = current_of(thread);
     struct scope *scope = handle_scope(handle);
-    bool plain = fn && scope && scope->block.owner == me && !scope->flags && !scope->cancelled && !me->locals &&
+    bool plain = fn && scope && block_owner(&scope->block) == me && !scope->flags && !scope->cancelled && !me->locals &&
                  !runtime_of(thread)->options.max_strands;
     struct cb *c = LIKELY(plain) ? cb_new(thread) : NULL;
     if (UNLIKELY(!c))
