@@ -178,3 +178,15 @@ TEST_REAL_INSIDE(blocks_may_come_and_go_while_signals_come)
     }
     strand_join(sender);
 }
+
+/* ---- after a fork --------------------------------------------------------------------------- */
+
+TEST_REAL(what_comes_to_a_forked_child_does_what_it_did_before_and_stays_there)
+{
+    static struct test_output o;
+    char text[64];
+    test_program(&o, "fork", NULL);
+    snprintf(text, sizeof text, "child: signal %d\nparent: none\nparent: signal %d\n", SIGUSR1, SIGUSR1);
+    CHECK_STR(o.out, text);
+    CHECK_EQ(o.status, 0);
+}
