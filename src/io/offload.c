@@ -32,14 +32,21 @@ struct job {
     enum job_state state;
 };
 
+struct place {
+    arch_thread thread;
+    bool taken;
+};
+
 struct crew {
     struct pool *pool;
     atomic_flag lock;
     bool closing;
     struct link queue;
-    int count, idle, most, queued;
+    int running, idle;
+    int queued;             /* jobs in the queue, or about to be put there */
+    int taken, most;        /* places: of those that run or are about to be hired; all */
     _Atomic uint32_t calls; /* futex: changes with every job */
-    arch_thread threads[];
+    struct place places[];
 };
 
 static void lock(struct crew *crew)
@@ -115,9 +122,10 @@ static void crew_close(struct crew *crew)
     crew->closing = true;
     unlock(crew);
     atomic_fetch_add_explicit(&crew->calls, 1, memory_order_release);
-    arch_futex_wake(&crew->calls, crew->count);
-    for (int i = 0; i < crew->count; i++)
-        arch_thread_join(crew->threads[i]);
+    arch_futex_wake(&crew->calls, crew->running);
+    for (int i = 0; i < crew->most; i++)
+        if (crew->places[i].taken)
+            arch_thread_join(crew->places[i].thread);
     free(crew);
 }
 
@@ -132,7 +140,7 @@ static struct crew *crew_of(struct thread *thread)
         return crew;
     int most = runtime->options.offload_threads > 0 ? runtime->options.offload_threads : CREW_USUAL;
     most = most < CREW_MOST ? most : CREW_MOST;
-    crew = calloc(1, sizeof *crew + (size_t)most * sizeof *crew->threads);
+    crew = calloc(1, sizeof *crew + (size_t)most * sizeof *crew->places);
     if (!crew)
         return NULL;
     crew->pool = thread->pool;
@@ -147,27 +155,56 @@ static struct crew *crew_of(struct thread *thread)
     return none;
 }
 
-/* Under the lock: queue the job; one more thread if all are busy. Returns a negated errno code if nobody could ever run
- * it. */
-static int enqueue(struct crew *crew, struct job *job)
+/* Under the lock. NULL: all are taken. */
+static struct place *take_place(struct crew *crew)
 {
-    int error = 0;
+    if (crew->taken == crew->most)
+        return NULL;
+    struct place *place = crew->places;
+    while (place->taken)
+        place++;
+    place->taken = true;
+    crew->taken++;
+    return place;
+}
+
+/* For a job that is about to be queued: one more thread if all are busy, and another may be had; that is made outside
+ * of the lock, for it may take long. Returns a negated errno code if there is none at all. */
+static int hire(struct thread *thread, struct crew *crew)
+{
+    struct place *place = NULL;
+    for (bool some = false; !some;) {
+        lock(crew);
+        if (crew->queued >= crew->idle) /* an idle one may be on its way to a job already */
+            place = take_place(crew);
+        some = place || crew->running;
+        crew->queued += some;
+        unlock(crew);
+        if (!some)
+            driver_await(thread); /* the first are being hired */
+    }
+    if (!place)
+        return 0;
+    int error = arch_thread_start(&place->thread, crew_main, crew, "strand-crew");
     lock(crew);
-    if (crew->queued >= crew->idle && crew->count < crew->most) { /* an idle one may be on its way to a job already */
-        error = arch_thread_start(&crew->threads[crew->count], crew_main, crew, "strand-crew");
-        crew->count += !error;
+    if (error) {
+        place->taken = false;
+        crew->taken--;
     }
-    if (crew->count) {
-        error = 0;
-        list_push_back(&crew->queue, &job->link);
-        crew->queued++;
-    }
+    crew->running += !error;
+    bool some = crew->running > 0;
+    crew->queued -= !some;
     unlock(crew);
-    if (error)
-        return error;
+    return some ? 0 : error;
+}
+
+static void enqueue(struct crew *crew, struct job *job)
+{
+    lock(crew);
+    list_push_back(&crew->queue, &job->link);
+    unlock(crew);
     atomic_fetch_add_explicit(&crew->calls, 1, memory_order_release);
     arch_futex_wake(&crew->calls, 1);
-    return 0;
 }
 
 /* The strand was interrupted: true if the job had not been taken up, and now never will be. */
@@ -197,12 +234,6 @@ static void see_it_through(struct thread *thread, struct cb *me, struct crew *cr
     wait_over(me);
 }
 
-__attribute__((noreturn)) static void refuse(struct cb *me, struct job *job, int error)
-{
-    free(job);
-    throw_system(me, error, "strand_offload: no thread can be had");
-}
-
 /* Under a seed the call is one step of the strand; the function is outside of strands all the same. */
 static void *call_as_step(struct thread *thread, strand_fn *fn, void *arg)
 {
@@ -226,13 +257,16 @@ void *strand_offload(strand_fn *fn, void *arg)
     struct job *job = crew ? malloc(sizeof *job) : NULL;
     if (!job)
         throw_no_memory(me, "strand_offload");
+    int error = hire(thread, crew);
+    if (error) {
+        free(job);
+        throw_system(me, error, "strand_offload: no thread can be had");
+    }
     *job = (struct job){.crew = crew, .fn = fn, .arg = arg, .waiter = me, .state = JOB_QUEUED};
     wait_because(thread, me, BLOCKED_OFFLOAD, 0);
     job->epoch = wait_arm(thread, me, me->floor);
-    int error = enqueue(crew, job);
-    if (error && wait_retract(thread, me))
-        refuse(me, job, error);
-    if (!error && interrupted(me) && take_back(crew, job)) { /* [W4] nobody but an interruption can have claimed it */
+    enqueue(crew, job);
+    if (interrupted(me) && take_back(crew, job)) { /* [W4] nobody but an interruption can have claimed it */
         if (!wait_retract(thread, me)) {
             thread = thread_park(thread);
             wait_over(me);
@@ -242,8 +276,6 @@ void *strand_offload(strand_fn *fn, void *arg)
     }
     thread = thread_park(thread);
     if (wait_over(me) != WAIT_WON) {
-        if (error)
-            refuse(me, job, error);
         if (take_back(crew, job)) {
             free(job);
             interrupt_throw(thread, me, 0);
