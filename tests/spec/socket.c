@@ -116,7 +116,7 @@ TEST_INSIDE(an_address_that_makes_no_sense_is_an_error_code)
     path[199] = '\0';
     CHECK_EQ(strand_listen_unix(path), -ENAMETOOLONG);
     CHECK(strand_dial_tcp("127.0.0.1", 700000) < 0);
-    CHECK(strand_listen_tcp("no.such.host.invalid", 0) < 0);
+    CHECK(strand_listen_tcp("no..host", 0) < 0); /* no name at all, so nobody is asked for it */
     CHECK_EQ(strand_listen_tcp("127.0.0.1", 65536), -EINVAL);
     CHECK_EQ(strand_dial_tcp("127.0.0.1", -1), -EINVAL);
     CHECK_EQ(strand_listen_unix(""), -EINVAL);
