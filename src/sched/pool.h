@@ -16,8 +16,8 @@ void pool_close(struct pool *pool);
 /* Let everybody see subprocess.stop. */
 void pool_stop(struct thread *thread, struct pool *pool);
 
-/* A thread without anything to run: find something for its queue, or sleep. False: the pool is to stop. */
-bool pool_find_work(struct thread *thread);
+/* A thread without anything to run: find something, or sleep. NULL: the pool is to stop. */
+struct fibre *pool_find_work(struct thread *thread);
 /* A busy thread takes the role, if free, for one look at timers and posts. */
 void pool_look(struct thread *thread);
 /* Make a fibre runnable that was woken from outside of any strand, on the thread that ran it last if that is busy. The

@@ -12,14 +12,18 @@
  *
  * INVARIANTS [K1] work in a queue, and a thread that is not busy: then somebody awake is going to look, or a wake-up
  *           is on its way. [K2] at most one seeker. [K3] the newest of a queue (its slot) is not counted as work
- *           until it is stale; while anybody is busy, a waiting seeker looks again after a while by itself.
+ *           until it is stale; while anybody is busy, a waiting seeker looks again after a while by itself. [K4] who
+ *           sleeps without an end leaves timers, descriptors and slots to a seeker that waits, or to a sleeper that
+ *           wakes by itself soon.
  * ORDERING  who is about to wait sets kick, then passes a barrier that all running threads pass too (membarrier; a
  *           fence where there is none), then looks once more. A producer pushes, then reads kick, without a fence.
  *           Either the look sees the push or the producer sees the kick [K1]. Posts are a full barrier themselves,
  *           and so is kick's store.
  * PROGRESS  the lock is held for a few instructions; system calls are made outside of it.
  * NOT DONE  a wake-up for every push: it costs the pusher a system call and mostly finds nothing. Passing the role to a
- *           sleeper at every step to busy: one wake-up per event of a half-loaded server.
+ *           sleeper at every step to busy: one wake-up per event of a half-loaded server. So the
+ *           seeker takes what it will run out of the queue before it gives the role up: it does not count as left, and
+ *           nobody steals it meanwhile.
  */
 #include "polled.h"
 #include "thread.h"
@@ -72,12 +76,6 @@ static void barrier(struct pool *pool)
 static bool stopping(struct pool *pool)
 {
     return atomic_load_explicit(&pool->sub->stop, memory_order_acquire);
-}
-
-/* Whether a seeker has something to wait for beside work. */
-static bool watching(struct pool *pool)
-{
-    return timers_next(&pool->timers) != ARCH_FOREVER || atomic_load_explicit(&pool->watched, memory_order_relaxed);
 }
 
 /* ---- transitions ----------------------------------------------------------------------------------------- */
@@ -161,7 +159,7 @@ static void thread_to_busy(struct thread *thread)
     thread->state = THREAD_BUSY; /* S-54: busy is announced before the role is free */
     pool->busy++;
     atomic_store_explicit(&pool->seeker, NULL, memory_order_relaxed);
-    if (left || (watching(pool) && !sleeper_is_timed(pool)))
+    if (left || !sleeper_is_timed(pool)) /* [K4] */
         heir = give_role(pool);
     show_kick(pool);
     bool exposed = atomic_load_explicit(&pool->kick, memory_order_relaxed) & KICK_SLEEPER;
@@ -236,7 +234,7 @@ void pool_post(struct pool *pool, struct post *post)
 void pool_retime(struct thread *thread, struct pool *pool)
 {
     pool_fence(thread);
-    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
+    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst) & KICK_SEEKER) /* or [K4] somebody looks soon */
         pool_kick_(thread, pool);
 }
 
@@ -376,27 +374,21 @@ static bool park(struct thread *thread, struct pool *pool, bool eager, int round
     return kicked;
 }
 
-static bool found_work(struct thread *thread, struct pool *pool)
-{
-    take_events(thread, pool);
-    return pool->scheduler->steal(thread);
-}
-
-static bool own_work(struct thread *thread)
-{
-    struct runq *queue = &thread->runq;
-    return queue->slot || atomic_load_explicit(&queue->count, memory_order_relaxed) || runq_has_mail(queue);
-}
-
-/* The role is this thread's: look everywhere, until there is something to run or the pool is to stop. */
-static void seek(struct thread *thread, struct pool *pool)
+/* The role is this thread's: look everywhere, until there is something to run, which is returned, or the pool is to
+ * stop.
+ */
+static struct fibre *seek(struct thread *thread, struct pool *pool)
 {
     int64_t since = driver_now(thread->sub);
     bool eager = true, kicked = false;
     for (int rounds = 0; !stopping(pool);) {
-        if (found_work(thread, pool) || own_work(thread)) {
+        take_events(thread, pool);
+        struct fibre *fibre = thread_pick(thread);
+        if (!fibre && pool->scheduler->steal(thread))
+            fibre = thread_pick(thread);
+        if (fibre) {
             pool->futile = 0;
-            return;
+            return fibre;
         }
         if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_relaxed)))
             pool_stand_still(thread);
@@ -412,6 +404,7 @@ static void seek(struct thread *thread, struct pool *pool)
         if (kicked)
             since = driver_now(thread->sub);
     }
+    return NULL;
 }
 
 /* Others may spin on the role for a while, in the hope that the seeker finds more than it can do. */
@@ -439,20 +432,18 @@ static void sleep_a_while(struct thread *thread, struct pool *pool)
     }
 }
 
-bool pool_find_work(struct thread *thread)
+struct fibre *pool_find_work(struct thread *thread)
 {
     struct pool *pool = thread->pool;
     thread_to_idle(thread);
     while (!stopping(pool)) {
         if (thread_to_polling(thread)) {
-            seek(thread, pool);
+            struct fibre *fibre = seek(thread, pool);
             thread_to_busy(thread);
-            if (!stopping(pool))
-                return true;
-            return false;
+            return fibre;
         }
         if (!spin_for_role(thread, pool))
             sleep_a_while(thread, pool);
     }
-    return false;
+    return NULL;
 }

@@ -142,11 +142,13 @@ void thread_loop(struct thread *thread)
         arch_note_thread(&thread->loop_note);
     thread->looked = thread->ticked = thread->young_served = driver_ticks(thread);
     thread->now = driver_now(thread->sub);
-    do {
-        struct fibre *fibre;
-        while ((driver_point(thread), fibre = thread_pick(thread)))
-            run(thread, fibre);
-    } while (pool_find_work(thread));
+    for (;;) {
+        driver_point(thread);
+        struct fibre *fibre = thread_pick(thread);
+        if (!fibre && !(fibre = pool_find_work(thread)))
+            return;
+        run(thread, fibre);
+    }
 }
 
 /* Called every `period` operations, which is so few that they take less than a millisecond together if the last ones

@@ -3,8 +3,8 @@
  *
  * Models src/sched/seek.c and pool.h: the transitions thread_to_idle, thread_to_polling, thread_to_busy,
  * thread_to_asleep, thread_from_asleep; pool_find_work, seek, park, look_again, pool_look, pool_notify, pool_kick_,
- * pool_post, pool_retime, pool_stop; and of stealing.c steal and work. Invariants [K1] [K2], and of [K3] that a seeker
- * waits without a limit only while nobody is busy.
+ * pool_post, pool_retime, pool_stop; and of stealing.c steal and work. Invariants [K1] [K2] [K4], and of [K3] that a
+ * seeker waits without a limit only while nobody is busy.
  *
  * MEMORY    a producer's stores (one more fibre in its queue, an earlier timer) lie in a store buffer until `memory` or
  *           a locked instruction of that thread empties it; a membarrier empties all of them. Its load of kick may come
@@ -18,13 +18,15 @@
  * MACROS    LOOK           a busy thread takes a look
  *           POST           a post comes from outside; and a look
  *           TIMER          a strand starts a timer; and a look
+ *           WATCH          a strand starts a timer; and the times of two sleepers are over
  *           FENCE          no membarrier, but producers pay for a fence
  *           NORECHECK      the seeker parks without a look after it has shown kick
  *           NOBARRIER      it looks, but no barrier comes before that, here or in look_again
  *           NOSHOW         kick does not say that a seeker is parked
  *           NOAGAIN        who leaves sleepers without a seeker does not look again
  *           WORKONLY       it does, but for work only
- *           DUEONLY        it does, but timers that are not due yet do not count
+ *           NOWATCH        who becomes busy leaves sleepers to themselves, though none of them looks around soon
+ *           NORETIME       a seeker that is parked is not told of an earlier timer
  *           ROLEFIRST      the role is free before busy is announced
  *           UNTILEARLY     the time of the next timer is read before the barrier only
  */
@@ -33,13 +35,15 @@
 /* must hold: -DFENCE */
 /* must hold: -DPOST */
 /* must hold: -DTIMER */
+/* must hold: -DWATCH */
 /* must fail: -DNORECHECK */
 /* must fail: -DNOBARRIER */
 /* must fail: -DNOSHOW */
 /* must fail: -DNOAGAIN */
 /* must fail: -DLOOK -DNOAGAIN */
 /* must fail: -DPOST -DWORKONLY */
-/* must fail: -DTIMER -DDUEONLY */
+/* must fail: -DWATCH -DNOWATCH */
+/* must fail: -DTIMER -DNORETIME */
 /* must fail: -DROLEFIRST */
 /* must fail: -DTIMER -DUNTILEARLY */
 /* cc: -O2 -DSAFETY -DCOLLAPSE */
@@ -57,6 +61,8 @@
 byte pushes, looks = 1, starts, posters = 1;
 #elif defined(TIMER)
 byte pushes, looks = 1, starts = 1, posters;
+#elif defined(WATCH)
+byte pushes = 1, looks, starts = 1, posters;
 #elif defined(LOOK)
 byte pushes = 1, looks = 1, starts, posters;
 #else
@@ -72,9 +78,10 @@ bit post;
 #ifdef FRESH
 byte kick, busy = THREADS, sleepers;
 #else
-byte kick = KICK_SLEEPER, busy = 2, sleepers = 4; /* it sleeps, without an end, and nobody seeks */
+byte kick = KICK_SLEEPER, busy = 2, sleepers = 4; /* it sleeps, for a while, and nobody seeks */
 #endif
-byte timed; /* of the sleepers: who looks around by himself soon */
+byte timed = 4; /* of the sleepers: who looks around by himself soon */
+byte expiries; /* how often a sleeper's time is over although nothing is due: so often, or less */
 byte seeker = NONE;
 bit parked, eager, limited;
 bit looking; /* the seeker is busy */
@@ -89,7 +96,6 @@ byte ended;
 #define ALL_WORK (WORK || buffered[0] || buffered[1] || buffered[2])
 #define OWN (queue[me] + buffered[me])
 /* Somebody has to see to the timers, and nobody is going to by himself. */
-#define WATCHING (timer && !(sleepers & timed))
 
 inline flush(t)
 {
@@ -189,10 +195,8 @@ inline look_again()
         if
 #if defined(WORKONLY)
         :: WORK || OWN -> kick_somebody()
-#elif defined(DUEONLY)
-        :: WORK || OWN || post || (timer && due) -> kick_somebody()
 #else
-        :: WORK || OWN || post || WATCHING -> kick_somebody()
+        :: WORK || OWN || post || (timer && due) -> kick_somebody()
 #endif
         :: else
         fi
@@ -230,7 +234,9 @@ inline start_timer()
 {
     atomic { starts > 0 -> starts--; timer_buffered[me] = 1 }
     if
-    :: kick -> d_step { flush(me) } kick_somebody()
+#ifndef NORETIME
+    :: kick & KICK_SEEKER -> d_step { flush(me) } kick_somebody()
+#endif
     :: else
     fi
 }
@@ -346,8 +352,9 @@ inline seek()
     :: else ->
         find_some();
         if
-        :: OWN -> break
-        :: else -> park()
+        :: atomic { queue[me] -> queue[me]--; found = 1 } break
+        :: atomic { !queue[me] && buffered[me] -> buffered[me]--; found = 1 } break
+        :: !OWN -> park()
         fi
     od;
     kicked = 0
@@ -364,11 +371,17 @@ inline thread_to_busy()
         busy++;
 #endif
         if
-        :: left || WATCHING -> give_role()
+        :: left -> give_role()
+#ifndef NOWATCH
+        :: !left && !(sleepers & timed) -> give_role()
+#endif
         :: else
         fi;
         left = 0;
-        unlock_exposed()
+        unlock_exposed();
+#ifndef NOWATCH
+        assert(seeker != NONE || !sleepers || (sleepers & timed)) /* [K4] */
+#endif
     }
 #ifdef ROLEFIRST
     busy++;
@@ -393,6 +406,7 @@ inline sleep_a_while()
         if
         :: wake[me]
         :: limit && due
+        :: atomic { limit && expiries > 0 -> expiries-- }
         fi;
         atomic {
             sleepers = sleepers & ~(1 << me);
@@ -410,6 +424,7 @@ inline sleep_a_while()
 
 inline find_work()
 {
+    found = 0;
     do
     :: stop -> break
     :: else ->
@@ -428,12 +443,18 @@ inline find_work()
 proctype thread(byte me)
 {
     byte heir = NONE, some;
-    bit was_parked, left, kicked, until, exposed, limit, mine;
+    bit was_parked, left, kicked, until, exposed, limit, mine, found;
     if
     :: me != 2 -> goto strand /* two of them start with a strand */
     :: else
 #ifndef FRESH
-        -> wake[me]; atomic { sleepers = sleepers & ~(1 << me); show_kick() } goto idle
+        ->
+        if
+        :: wake[me]
+        :: due
+        :: atomic { expiries > 0 -> expiries-- }
+        fi;
+        atomic { sleepers = sleepers & ~(1 << me); show_kick() } goto idle
 #endif
     fi;
 pick:
@@ -445,7 +466,10 @@ pick:
     fi;
 idle:
     find_work();
-    goto pick;
+    if
+    :: found -> found = 0
+    :: else -> goto pick
+    fi;
 strand:
     if
     :: push(); goto strand
@@ -496,6 +520,11 @@ init
 {
     byte heir = NONE;
     atomic {
+#ifdef WATCH
+        expiries = 2;
+#else
+        select(expiries : 0 .. 1);
+#endif
         run thread(0);
         run thread(1);
         run thread(2)

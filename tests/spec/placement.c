@@ -302,6 +302,31 @@ TEST_REAL(a_strand_that_spawns_and_joins_one_child_at_a_time_wakes_no_thread)
     CHECK(quietest.wakes <= 1);
 }
 
+enum { EVENTS = 20, WAKES_MOST = 5 };
+
+/* A thread that has gone to sleep looks around by itself a little later; until then no other has to be told. */
+static void *sleep_again_and_again(void *arg)
+{
+    struct quietness *quietest = arg;
+    *quietest = (struct quietness){.wakes = UINT64_MAX};
+    for (int i = 0; i < 100 && quietest->wakes > WAKES_MOST; i++) {
+        struct strand_stats before = stats();
+        for (int n = 0; n < EVENTS; n++)
+            strand_sleep(100 * STRAND_US);
+        struct strand_stats after = stats();
+        if (after.wakes - before.wakes < quietest->wakes)
+            quietest->wakes = after.wakes - before.wakes;
+    }
+    return arg;
+}
+
+TEST_REAL(what_a_thread_runs_itself_does_not_wake_another_at_each_event)
+{
+    struct quietness quietest;
+    run_on(several_threads(), sleep_again_and_again, &quietest);
+    CHECK(quietest.wakes <= WAKES_MOST);
+}
+
 static void *store_thread(void *id)
 {
     *(pid_t *)id = gettid();
