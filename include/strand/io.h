@@ -35,15 +35,17 @@ STRAND_BLOCKS int64_t strand_write(int fd, const void *bytes, size_t size);
  *  (strand_exception_progress). */
 STRAND_BLOCKS int64_t strand_write_all(int fd, const void *bytes, size_t size);
 
-enum { STRAND_READABLE = 1, STRAND_WRITABLE = 2 };
-/** Wait until a read (STRAND_READABLE) or a write (STRAND_WRITABLE) would not block: for calls of other libraries.
- *  Returns 0, or a negated errno code. */
-STRAND_BLOCKS int strand_ready(int fd, int direction);
+enum { STRAND_READABLE = 1, STRAND_WRITABLE = 2, STRAND_GONE = 4 };
+/** Wait until a read (STRAND_READABLE) or a write (STRAND_WRITABLE) would not block, for calls of other libraries; or
+ *  until the other side has closed its sending half, or the connection has broken, whatever there is to be read
+ *  (STRAND_GONE). Returns 0, or a negated errno code. */
+STRAND_BLOCKS int strand_ready(int fd, int what);
 
 /**
- * Close. Whoever waits for the descriptor gets -EBADF; calls that are being made at this moment are let finish, and
- * only then is the number given back to the system, so none of them goes to a descriptor that is opened in its place.
- * Returns 0, or a negated errno code. Never interrupted.
+ * Close a descriptor. What is behind the number is closed at once, also while others wait or make calls: they get
+ * -EBADF. Only when they have is the number given back to the system, so none of their calls goes to a descriptor that
+ * is opened in its place. (If there is no descriptor left at that moment, both happen then.) Returns 0, or a negated
+ * errno code. Never interrupted, and refused only for a number that is not open.
  */
 int strand_close(int fd);
 /** A pipe: fds[0] is to be read, fds[1] to be written. Returns 0 or a negated errno code. Any thread. */

@@ -174,9 +174,11 @@ int arch_fd_kind(int fd, int *own);
  * raised. */
 int64_t arch_fd_read(int fd, enum arch_fd_kind kind, void *buffer, size_t size);
 int64_t arch_fd_write(int fd, enum arch_fd_kind kind, const void *buffer, size_t size);
-/* Readiness at this moment: ARCH_IN, ARCH_OUT, or a negated errno code. */
+/* Readiness at this moment: ARCH_IN, ARCH_OUT, ARCH_END, or a negated errno code. */
 int arch_fd_ready(int fd);
 int arch_fd_close(int fd);
+/* Close what is behind the number, and keep the number: until arch_fd_close all calls on it fail with EBADF. */
+int arch_fd_blank(int fd);
 int arch_fd_shutdown(int fd, int how);
 /* Descriptors that don't block and are closed on exec; address as of the system. */
 int arch_fd_accept(int fd, void *address, uint32_t *length);

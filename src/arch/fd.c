@@ -71,8 +71,9 @@ int arch_fd_ready(int fd)
         return -errno;
     if (wait.revents & POLLNVAL)
         return -EBADF;
-    int both = wait.revents & (POLLERR | POLLHUP) ? ARCH_IN | ARCH_OUT : 0;
-    return both | (wait.revents & (POLLIN | POLLRDHUP) ? ARCH_IN : 0) | (wait.revents & POLLOUT ? ARCH_OUT : 0);
+    int all = wait.revents & (POLLERR | POLLHUP) ? ARCH_IN | ARCH_OUT | ARCH_END : 0;
+    int in = wait.revents & POLLIN ? ARCH_IN : 0, end = wait.revents & POLLRDHUP ? ARCH_IN | ARCH_END : 0;
+    return all | in | end | (wait.revents & POLLOUT ? ARCH_OUT : 0);
 }
 
 /* Where the system can't be told not to wait: whether a call would, unless the descriptor is one that never does. */
@@ -85,14 +86,14 @@ static int would_wait(int fd, uint32_t direction, size_t *size)
         return 0;
     if ((ready = arch_fd_ready(fd)) < 0)
         return ready;
-    if (direction == ARCH_OUT)
+    if (direction == ARCH_OUT && *size > 1)
         *size = 1; /* so much there is room for */
     return (uint32_t)ready & direction ? 0 : -EAGAIN;
 }
 
 static bool cannot_tell(int64_t result)
 {
-    return result == -EOPNOTSUPP || result == -ENOSYS || result == -EINVAL;
+    return result == -EOPNOTSUPP || result == -ENOSYS;
 }
 
 static int64_t read_other(int fd, void *buffer, size_t size)
@@ -129,10 +130,13 @@ static int64_t write_plainly(int fd, enum arch_fd_kind kind, const void *buffer,
     ssize_t put = kind == ARCH_FD_OTHER ? pwritev2(fd, &part, 1, -1, RWF_NOWAIT) : write(fd, buffer, size);
     if (put >= 0 || kind != ARCH_FD_OTHER || !cannot_tell(-errno))
         return put < 0 ? -errno : put;
-    int error = would_wait(fd, ARCH_OUT, &size);
+    size_t sure = size;
+    int error = would_wait(fd, ARCH_OUT, &sure);
     if (error)
         return error;
-    put = write(fd, buffer, size);
+    put = write(fd, buffer, sure);
+    if (put < 0 && errno == EINVAL && sure < size) /* it takes whole records only */
+        put = write(fd, buffer, size);
     return put < 0 ? -errno : put;
 }
 
@@ -177,6 +181,17 @@ int arch_fd_close(int fd)
 {
     int result = result_of(close(fd));
     return result == -EINTR ? 0 : result; /* on Linux it is closed all the same */
+}
+
+/* A descriptor on which every call fails with EBADF. */
+int arch_fd_blank(int fd)
+{
+    int blank = open("/", O_PATH | O_CLOEXEC);
+    if (blank < 0)
+        return -errno;
+    int result = result_of(dup3(blank, fd, O_CLOEXEC));
+    (void)close(blank);
+    return result < 0 ? result : 0;
 }
 
 int arch_fd_shutdown(int fd, int how)

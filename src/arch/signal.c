@@ -51,15 +51,18 @@ ARCH_NOT_INSTRUMENTED static bool note(int signal)
     return wanted;
 }
 
+ARCH_NOT_INSTRUMENTED static bool is_function(const struct sigaction *action)
+{
+    return action->sa_flags & SA_SIGINFO || (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
 ARCH_NOT_INSTRUMENTED static void on_watched(int signal, siginfo_t *info, void *ucontext)
 {
     int saved_errno = errno;
     const struct sigaction *previous = &arch_state.watched[signal - 1].previous;
-    bool is_function =
-        previous->sa_flags & SA_SIGINFO || (previous->sa_handler != SIG_DFL && previous->sa_handler != SIG_IGN);
-    if (is_function)
+    if (is_function(previous))
         arch_signal_pass_on(signal, info, ucontext, previous);
-    if (!note(signal) && !is_function)
+    if (!note(signal) && !is_function(previous))
         arch_signal_pass_on(signal, info, ucontext, previous);
     errno = saved_errno;
 }
@@ -76,7 +79,8 @@ static int install(int signal)
         return -EBUSY; /* a second time could make a ring of handlers */
     watched->previous = now;
     struct sigaction ours = {.sa_sigaction = on_watched, .sa_mask = now.sa_mask};
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | (now.sa_flags & (SA_NOCLDSTOP | SA_NOCLDWAIT));
+    int restart = is_function(&now) ? now.sa_flags & SA_RESTART : SA_RESTART; /* the program may count on EINTR */
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | restart | (now.sa_flags & (SA_NOCLDSTOP | SA_NOCLDWAIT));
     return arch_note_sigaction(signal, &ours, NULL) < 0 ? -errno : 0;
 }
 

@@ -17,6 +17,8 @@ enum { CHUNK = 1024, CHUNKS = 2048, AWAITS = 64 };
 /* Between two looks at a descriptor in a seeded run, in virtual time. */
 #define SEEDED_LOOK_NS INT64_C(50000)
 
+static const uint32_t event_of[SIDES] = {[SIDE_IN] = ARCH_IN, [SIDE_OUT] = ARCH_OUT, [SIDE_END] = ARCH_END};
+
 struct table {
     struct descriptors base;
     _Atomic(struct descriptor *) chunks[CHUNKS];
@@ -81,7 +83,7 @@ static COLD int find_first(struct thread *thread, int fd, struct descriptor **ou
     if (fd < 0)
         return -EBADF;
     if (fd >= CHUNK * CHUNKS)
-        return -EMFILE;
+        return arch_fd_ready(fd) == -EBADF ? -EBADF : -EMFILE;
     struct table *table = get_table(runtime_of(thread));
     if (!table)
         return -ENOMEM;
@@ -169,6 +171,13 @@ void descriptor_made(int fd)
         forget(d);
 }
 
+/* Of one that is closing. */
+static void unwatch(struct descriptor *d)
+{
+    if (atomic_exchange_explicit(&d->watched, false, memory_order_relaxed))
+        pool_unwatch(d->pool, d->call);
+}
+
 /* The last one of a descriptor that is closing gives the number back [D1]. */
 static int leave(struct thread *thread, struct descriptor *d)
 {
@@ -177,8 +186,7 @@ static int leave(struct thread *thread, struct descriptor *d)
         ;
     if (LIKELY(users != (CLOSING | 1)))
         return 0;
-    if (atomic_load_explicit(&d->watched, memory_order_relaxed))
-        pool_unwatch(d->pool, d->call);
+    unwatch(d);
     forget(d);
     int result = arch_fd_close(d->fd);
     atomic_store_explicit(&d->users, 0, memory_order_release);
@@ -199,7 +207,7 @@ static int get_to_know(struct thread *thread, struct descriptor *d)
         d->call = own < 0 ? d->fd : own;
         own = -1;
         d->ended = false;
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < SIDES; i++)
             atomic_store_explicit(&d->sides[i].ready, true, memory_order_relaxed);
         atomic_store_explicit(&d->known, true, memory_order_release);
     }
@@ -269,13 +277,13 @@ static struct fibre *pass_on(struct thread *thread, struct side *side)
 static void fire(struct thread *thread, struct polled *polled, uint32_t events)
 {
     struct descriptor *d = CONTAINER(polled, struct descriptor, polled);
-    struct fibre *woken[2] = {NULL, NULL};
+    struct fibre *woken[SIDES] = {NULL};
     lock(thread, d);
     if (events & ARCH_END)
         d->ended = true;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < SIDES; i++) {
         struct side *side = &d->sides[i];
-        if (!(events & (i == SIDE_IN ? ARCH_IN : ARCH_OUT)))
+        if (!(events & event_of[i]))
             continue;
         uint32_t count = atomic_load_explicit(&side->events, memory_order_relaxed);
         atomic_store_explicit(&side->events, count + 1, memory_order_release); /* [D2] */
@@ -283,7 +291,7 @@ static void fire(struct thread *thread, struct polled *polled, uint32_t events)
         woken[i] = pass_on(thread, side);
     }
     unlock(thread, d);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < SIDES; i++)
         if (woken[i])
             pool_deliver(thread, woken[i]);
 }
@@ -348,17 +356,21 @@ void operation_short(struct operation *op)
         clear_ready(op, true);
 }
 
-static int watch(struct descriptor *d)
+/* Not of one that is closing: what is behind its number has changed. */
+static int watch(struct thread *thread, struct descriptor *d)
 {
-    int error = pool_watch(d->pool, d->call, &d->polled);
+    lock(thread, d);
+    bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
+    int error = closing ? -EBADF : pool_watch(d->pool, d->call, &d->polled);
+    bool known = error == -EEXIST;
+    if (!error || known)
+        atomic_store_explicit(&d->watched, true, memory_order_relaxed);
+    unlock(thread, d);
     if (error == -EPERM) {
         atomic_store_explicit(&d->waitless, true, memory_order_relaxed);
         return 0;
     }
-    if (error && error != -EEXIST)
-        return error;
-    atomic_store_explicit(&d->watched, true, memory_order_relaxed);
-    return 0;
+    return known ? 0 : error;
 }
 
 static void throw_interrupted(struct operation *op)
@@ -406,7 +418,7 @@ static int look_seeded(struct operation *op, uint32_t wanted)
  * then. Time is virtual, but goes no faster than the real one while all others sleep (src/sim). */
 static int wait_seeded(struct operation *op)
 {
-    uint32_t wanted = op->side == &op->d->sides[SIDE_IN] ? ARCH_IN : ARCH_OUT;
+    uint32_t wanted = event_of[op->side - op->d->sides];
     struct side *side = op->side;
     struct wait_node *node = &op->me->wait.node;
     int result, how = 0;
@@ -444,7 +456,7 @@ static int wait_for_side(struct operation *op)
     struct side *side = op->side;
     struct cb *me = op->me;
     if (!atomic_load_explicit(&d->watched, memory_order_relaxed)) {
-        int error = watch(d);
+        int error = watch(op->thread, d);
         if (error || atomic_load_explicit(&d->waitless, memory_order_relaxed))
             return error;
     }
@@ -497,13 +509,15 @@ int descriptor_close(struct thread *thread, int fd)
     struct link woken, *link;
     list_init(&woken);
     int error = find(thread, fd, &d);
+    if (error == -EMFILE || error == -ENOMEM)
+        return arch_fd_close(fd); /* nobody can be inside of what has no entry */
     if (!error)
         error = enter(&thread, d);
     if (error)
         return error;
     lock(thread, d);
     bool first = !(atomic_fetch_or_explicit(&d->users, CLOSING, memory_order_acq_rel) & CLOSING);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < SIDES; i++) {
         struct fibre *fibre;
         while (!thread->driver && (fibre = claim_first(thread, &d->sides[i]))) /* else they look for themselves */
             list_push_back(&woken, &fibre->queued);
@@ -511,6 +525,11 @@ int descriptor_close(struct thread *thread, int fd)
         mirror(&d->sides[i]);
     }
     unlock(thread, d);
+    if (first && (atomic_load_explicit(&d->users, memory_order_relaxed) & ~CLOSING) > 1) {
+        unwatch(d);
+        if (d->call == d->fd) /* of a terminal that was opened once more the number is a second way in */
+            (void)arch_fd_blank(fd);
+    }
     while ((link = list_pop_front(&woken)))
         thread_ready(thread, CONTAINER(link, struct fibre, queued));
     int result = leave(thread, d);

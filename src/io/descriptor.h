@@ -2,17 +2,16 @@
  * Waiting for descriptors. Page: docs/protocols/descriptors.md.
  *
  * PARTIES   strands that read, write or wait; whoever passes on the poller's events (fire); who closes.
- * STATE     per descriptor, in a table by its number: `users` = operations under way | CLOSING; per side (in, out):
- *           `events` counts what the poller has reported, `ready` says that a call may find something, `turn` that a
- *           waiter was woken and has not said yet what it found, `first` is the queue of waiters.
- * PROTOCOL  an operation enters (counts itself in), makes its call if the side is ready and nobody waits, and waits if
- *           there was nothing. Readiness comes first, the call is the strand's own: no buffer is ever in the hands of
- *           somebody else. An event wakes the first waiter only; when that one leaves, the next is woken if the side is
- *           still ready. Whoever finds less than it asked for clears `ready`, unless an event came meanwhile [D2], or
- *           the end was reported with it.
- * OWNERSHIP queues, `ready`, `turn`: under the lock. `events` is raised under it and read without.
- *           In a run of one thread there is no lock, and `users` changes by plain stores: a table belongs to one run,
- *           and nobody comes to it but strands and the poller.
+ * STATE     per descriptor, in a table by its number: `users` = operations under way | CLOSING; per side (in, out,
+ * end): `events` counts what the poller has reported, `ready` says that a call may find something, `turn` that a waiter
+ * was woken and has not said yet what it found, `first` is the queue of waiters. PROTOCOL  an operation enters (counts
+ * itself in), makes its call if the side is ready and nobody waits, and waits if there was nothing. Readiness comes
+ * first, the call is the strand's own: no buffer is ever in the hands of somebody else. An event wakes the first waiter
+ * only; when that one leaves, the next is woken if the side is still ready. Whoever finds less than it asked for clears
+ * `ready`, unless an event came meanwhile [D2], or the end was reported with it. OWNERSHIP queues, `ready`, `turn`:
+ * under the lock. `events` is raised under it and read without. In a run of one thread there is no lock, and `users`
+ * changes by plain stores: a table belongs to one run, and nobody comes to it but strands and the poller. Who closes
+ * while others are inside takes away what is behind the number at once, and leaves a blank: their calls fail.
  * INVARIANTS [D1] a number is given back to the system when the last operation has left, so nobody's call goes to a
  *           descriptor that was opened in its place. [D2] an event is never forgotten: who waits has seen `events`
  *           unchanged since before its call, under the lock. [D3] a waiter that was woken and is gone has passed its
@@ -26,7 +25,7 @@
 #include "../sched/polled.h"
 #include "../strand/core.h"
 
-enum side_name { SIDE_IN, SIDE_OUT };
+enum side_name { SIDE_IN, SIDE_OUT, SIDE_END, SIDES }; /* SIDE_END: for its end or breaking, nothing else */
 
 struct side {
     _Atomic uint32_t events;
@@ -48,7 +47,7 @@ struct descriptor {
     enum arch_fd_kind kind;
     int call; /* what calls are made on, and the poller watches: fd, or a terminal opened once more (arch_fd_kind) */
     struct pool *pool;
-    struct side sides[2];
+    struct side sides[SIDES];
 };
 
 /* One operation on one side of a descriptor, on its strand's stack; nobody else sees it. */
@@ -77,7 +76,8 @@ void operation_leave(struct operation *op);
 /* Somebody has made this descriptor just now: nothing is known of its number. It may have been used here before, and
  * closed elsewhere. Any thread. */
 void descriptor_made(int fd);
-/* The number is given back when the operations under way have left; they return -EBADF if they wait. */
+/* What is behind the number is closed at once (or, if there is no descriptor to be had for a blank, with the number).
+ * The number is given back when the operations under way have left; they return -EBADF. */
 int descriptor_close(struct thread *thread, int fd);
 
 #endif

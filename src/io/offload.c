@@ -7,18 +7,23 @@
  * PROTOCOL  the strand arms its wait, queues the job, parks. A crew thread runs it and posts; the post, on a thread
  *           of the pool, sets `over` and claims the wait of the epoch that it finds. An interrupted strand takes a
  *           queued job back; a running one it waits for again, uninterruptibly, under a new epoch, which it sets
- *           under the lock: so either the post finds the new epoch or the strand finds `over`.
- * OWNERSHIP the job is the strand's to free: after the post has claimed, or (seen under the lock) set `over`.
+ *           under the lock: so either the post finds the new epoch or the strand finds `over`. Of a job that may be
+ *           left, it says `left` under the lock and goes; the crew thread sees that before it would post.
+ * OWNERSHIP the job is the strand's to free: after the post has claimed, or (seen under the lock) set `over`. One that
+ *           was left is the crew thread's.
  */
 #include "../../include/strand/io.h"
+
+#include "offload.h"
 
 #include "../strand/exception.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
-enum job_state { JOB_QUEUED, JOB_RUNNING, JOB_OVER };
+enum job_state { JOB_QUEUED, JOB_RUNNING, JOB_LEFT, JOB_POSTED, JOB_OVER };
 enum { CREW_USUAL = 8, CREW_MOST = 1024 };
 
 struct job {
@@ -27,6 +32,7 @@ struct job {
     struct crew *crew;
     strand_fn *fn;
     void *arg, *result;
+    void (*left)(void *arg); /* NULL: it is waited for */
     struct cb *waiter;
     uint32_t epoch;
     enum job_state state;
@@ -109,6 +115,15 @@ static void *crew_main(void *arg)
     struct job *job;
     while ((job = next_job(crew))) {
         job->result = job->fn(job->arg);
+        lock(crew);
+        bool left = job->state == JOB_LEFT;
+        job->state = JOB_POSTED;
+        unlock(crew);
+        if (left) {
+            job->left(job->arg);
+            free(job);
+            continue;
+        }
         job->post.run = job_over;
         arch_note_release(&job->post);
         pool_post(crew->pool, &job->post);
@@ -220,6 +235,17 @@ static bool take_back(struct crew *crew, struct job *job)
     return queued;
 }
 
+/* The same: true if it runs, and may be left to the crew. */
+static bool leave(struct crew *crew, struct job *job)
+{
+    lock(crew);
+    bool may = job->left && job->state == JOB_RUNNING;
+    if (may)
+        job->state = JOB_LEFT;
+    unlock(crew);
+    return may;
+}
+
 /* Wait on, uninterruptibly. */
 static void see_it_through(struct thread *thread, struct cb *me, struct crew *crew, struct job *job)
 {
@@ -244,45 +270,76 @@ static void *call_as_step(struct thread *thread, strand_fn *fn, void *arg)
     return result;
 }
 
-void *strand_offload(strand_fn *fn, void *arg)
+/* Nothing runs, or ever will. */
+static void take_away(struct job *job)
 {
-    struct thread *thread = must_be_strand("strand_offload");
+    if (job->left)
+        job->left(job->arg);
+    free(job);
+}
+
+/* Until it is over: true. False: interrupted, and the job is nothing to this strand any more. */
+static bool do_job(struct thread **thread, struct cb *me, struct crew *crew, struct job *job)
+{
+    wait_because(*thread, me, BLOCKED_OFFLOAD, 0);
+    job->epoch = wait_arm(*thread, me, me->floor);
+    enqueue(crew, job);
+    if (interrupted(me) && take_back(crew, job)) { /* [W4] nobody but an interruption can have claimed it */
+        if (!wait_retract(*thread, me)) {
+            *thread = thread_park(*thread);
+            wait_over(me);
+        }
+        take_away(job);
+        return false;
+    }
+    *thread = thread_park(*thread);
+    if (wait_over(me) == WAIT_WON)
+        return true;
+    if (take_back(crew, job)) {
+        take_away(job);
+        return false;
+    }
+    if (leave(crew, job))
+        return false;
+    see_it_through(*thread, me, crew, job);
+    return true;
+}
+
+/* left: NULL, or as for offload_or_leave. */
+static void *offload(struct thread *thread, strand_fn *fn, void *arg, void (*left)(void *), const char *function)
+{
     struct cb *me = current_of(thread);
-    may_block(thread, me, "strand_offload");
-    if (!fn)
-        MISUSE("strand_offload", "", "the function is NULL");
     if (thread->driver)
         return call_as_step(thread, fn, arg);
     struct crew *crew = crew_of(thread);
     struct job *job = crew ? malloc(sizeof *job) : NULL;
-    if (!job)
-        throw_no_memory(me, "strand_offload");
-    int error = hire(thread, crew);
+    int error = job ? hire(thread, crew) : -ENOMEM;
     if (error) {
         free(job);
-        throw_system(me, error, "strand_offload: no thread can be had");
+        if (left)
+            left(arg);
+        if (error == -ENOMEM)
+            throw_no_memory(me, function);
+        throw_system(me, error, left ? "no thread can be had to call for it" : "strand_offload: no thread can be had");
     }
-    *job = (struct job){.crew = crew, .fn = fn, .arg = arg, .waiter = me, .state = JOB_QUEUED};
-    wait_because(thread, me, BLOCKED_OFFLOAD, 0);
-    job->epoch = wait_arm(thread, me, me->floor);
-    enqueue(crew, job);
-    if (interrupted(me) && take_back(crew, job)) { /* [W4] nobody but an interruption can have claimed it */
-        if (!wait_retract(thread, me)) {
-            thread = thread_park(thread);
-            wait_over(me);
-        }
-        free(job);
+    *job = (struct job){.crew = crew, .fn = fn, .arg = arg, .left = left, .waiter = me, .state = JOB_QUEUED};
+    if (!do_job(&thread, me, crew, job))
         interrupt_throw(thread, me, 0);
-    }
-    thread = thread_park(thread);
-    if (wait_over(me) != WAIT_WON) {
-        if (take_back(crew, job)) {
-            free(job);
-            interrupt_throw(thread, me, 0);
-        }
-        see_it_through(thread, me, crew, job);
-    }
     void *result = job->result;
     free(job);
     return result;
+}
+
+void *offload_or_leave(struct thread *thread, strand_fn *fn, void *arg, void (*left)(void *), const char *function)
+{
+    return offload(thread, fn, arg, left, function);
+}
+
+void *strand_offload(strand_fn *fn, void *arg)
+{
+    struct thread *thread = must_be_strand("strand_offload");
+    may_block(thread, current_of(thread), "strand_offload");
+    if (!fn)
+        MISUSE("strand_offload", "", "the function is NULL");
+    return offload(thread, fn, arg, NULL, "strand_offload");
 }

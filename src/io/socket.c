@@ -4,7 +4,9 @@
 #include "../../include/strand/io.h"
 
 #include "descriptor.h"
+#include "offload.h"
 
+#include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
 #include <errno.h>
@@ -98,24 +100,25 @@ static void *look_up(void *arg)
     return NULL;
 }
 
-static void question_free(struct question **question)
-{
-    free(*question);
-}
-
+/* Nobody can stop the C library: if the strand is interrupted the question is left to the crew. */
 static int ask(const char *host, int port, bool passive, struct arch_address *out)
 {
+    const char *function = passive ? "strand_listen_tcp" : "strand_dial_tcp";
+    struct thread *thread = must_be_strand(function);
+    may_block(thread, current_of(thread), function);
     size_t size = strlen(host) + 1;
-    struct question *question __attribute__((cleanup(question_free))) = malloc(sizeof *question + size);
+    struct question *question = malloc(sizeof *question + size);
     if (!question)
         return -ENOMEM;
     question->port = port;
     question->passive = passive;
     memcpy(question->host, host, size);
-    strand_offload(look_up, question);
-    if (question->count > 0)
-        memcpy(out, question->answer, (size_t)question->count * sizeof *out);
-    return question->count;
+    offload_or_leave(thread, look_up, question, free, function);
+    int count = question->count;
+    if (count > 0)
+        memcpy(out, question->answer, (size_t)count * sizeof *out);
+    free(question);
+    return count;
 }
 
 /* A number is understood at once, a name is looked up by a thread that may block. */

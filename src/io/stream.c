@@ -90,19 +90,20 @@ int64_t strand_write_all(int fd, const void *bytes, size_t size)
     return put < 0 ? put : (int64_t)op.progress;
 }
 
-int strand_ready(int fd, int directions)
+int strand_ready(int fd, int what)
 {
     struct operation op;
-    if (directions != STRAND_READABLE && directions != STRAND_WRITABLE)
-        MISUSE("strand_ready", "", "directions is %d, neither STRAND_READABLE nor STRAND_WRITABLE", directions);
-    enum side_name side = directions == STRAND_READABLE ? SIDE_IN : SIDE_OUT;
+    if (what != STRAND_READABLE && what != STRAND_WRITABLE && what != STRAND_GONE)
+        MISUSE("strand_ready", "", "it is not one of STRAND_READABLE, STRAND_WRITABLE and STRAND_GONE: %d", what);
+    enum side_name side = what == STRAND_READABLE ? SIDE_IN : what == STRAND_WRITABLE ? SIDE_OUT : SIDE_END;
+    int wanted = what == STRAND_READABLE ? ARCH_IN : what == STRAND_WRITABLE ? ARCH_OUT : ARCH_END;
     int error = operation_enter(&op, fd, side, "strand_ready");
     if (error)
         return error;
     for (;;) {
         error = operation_ready(&op);
         int now = error ? error : arch_fd_ready(op.d->call);
-        if (now < 0 || (now & (side == SIDE_IN ? ARCH_IN : ARCH_OUT))) {
+        if (now < 0 || (now & wanted)) {
             operation_leave(&op);
             return now < 0 ? now : 0;
         }

@@ -8,7 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pty.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -313,6 +316,21 @@ TEST_INSIDE(closing_wakes_whoever_waits)
     CHECK_EQ(strand_close(ends[1]), 0);
 }
 
+/* The reader has not run yet when the other end is looked at. */
+TEST_INSIDE(the_other_end_sees_the_closing_although_somebody_waits)
+{
+    char byte;
+    open_pair();
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, read_nothing, NULL);
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(strand_close(ends[0]), 0);
+    CHECK_EQ(recv(ends[1], &byte, 1, MSG_DONTWAIT), 0);
+    strand_scope_join(scope);
+    CHECK_EQ(fcntl(ends[0], F_GETFD), -1);
+    CHECK_EQ(strand_close(ends[1]), 0);
+}
+
 TEST_INSIDE(a_number_that_is_used_again_is_a_new_descriptor)
 {
     open_pipe();
@@ -340,7 +358,22 @@ TEST_INSIDE(what_is_no_descriptor_is_an_error)
     CHECK_EQ(strand_close(-1), -EBADF);
     CHECK_EQ(strand_read(1000000, &byte, 1), -EBADF);
     CHECK_EQ(strand_close(1000000), -EBADF);
-    CHECK_EQ(strand_read(1 << 30, &byte, 1), -EMFILE);
+    CHECK_EQ(strand_read(1 << 30, &byte, 1), -EBADF);
+    CHECK_EQ(strand_close(INT_MAX), -EBADF);
+}
+
+TEST_INSIDE(records_go_whole_also_where_the_system_can_not_be_told_not_to_wait)
+{
+    uint64_t value = 7, got = 0;
+    int fd = eventfd(0, EFD_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK_EQ(strand_write(fd, &value, sizeof value), sizeof value);
+    CHECK_EQ(strand_read(fd, &got, sizeof got), sizeof got);
+    CHECK_EQ(got, value);
+    CHECK_EQ(strand_close(fd), 0);
+    CHECK((fd = epoll_create1(EPOLL_CLOEXEC)) >= 0);
+    CHECK_EQ(strand_read(fd, &got, sizeof got), -EINVAL);
+    CHECK_EQ(strand_close(fd), 0);
 }
 
 /* ---- readiness ------------------------------------------------------------------------------ */
@@ -366,6 +399,48 @@ TEST_INSIDE(readiness_can_be_waited_for_and_takes_nothing)
     CHECK_LOG("readable");
     CHECK_EQ(strand_read(ends[0], &byte, 1), 1);
     close_both();
+}
+
+static void *wait_until_gone(void *arg)
+{
+    CHECK_EQ(strand_ready(ends[0], STRAND_GONE), 0);
+    test_log("gone");
+    return arg;
+}
+
+/* Whether it goes by closing, by closing one half, or breaks. */
+static void check_going(int (*go)(void), bool with_bytes)
+{
+    open_pair();
+    STRAND_SCOPE(scope);
+    strand waiter = strand_spawn(scope, wait_until_gone, NULL);
+    if (with_bytes)
+        CHECK_EQ(strand_write_all(ends[1], "abc", 3), 3);
+    strand_sleep(STRAND_MS);
+    CHECK(!strand_ended(waiter));
+    CHECK_EQ(go(), 0);
+    strand_join(waiter);
+    CHECK_EQ(strand_ready(ends[0], STRAND_GONE), 0);
+    CHECK_EQ(strand_close(ends[0]), 0);
+}
+
+static int close_other(void)
+{
+    return strand_close(ends[1]);
+}
+
+static int close_half_of_other(void)
+{
+    return strand_shutdown(ends[1], SHUT_WR);
+}
+
+TEST_INSIDE(the_going_of_the_other_side_can_be_waited_for_whatever_there_is_to_read)
+{
+    check_going(close_other, false);
+    check_going(close_other, true);
+    check_going(close_half_of_other, true);
+    CHECK_EQ(strand_close(ends[1]), 0);
+    CHECK_LOG("gone gone gone");
 }
 
 TEST_INSIDE(a_descriptor_that_blocks_is_left_as_it_is)

@@ -7,7 +7,9 @@
 #include "strand/io.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 /* To this thread: so it has come when this returns. */
 static void come(int signal)
@@ -177,6 +179,49 @@ TEST_REAL_INSIDE(blocks_may_come_and_go_while_signals_come)
         (void)signals;
     }
     strand_join(sender);
+}
+
+/* ---- a plain thread of the program ------------------------------------------------------------ */
+
+static _Atomic int handled, reads;
+
+static void count_it(int signal)
+{
+    (void)signal;
+    handled++;
+}
+
+static void *read_until_interrupted(void *fd)
+{
+    char byte;
+    reads = 1;
+    ssize_t got = read(*(int *)fd, &byte, 1);
+    reads = got < 0 && errno == EINTR ? 2 : 3;
+    return NULL;
+}
+
+/* Its handler was installed without SA_RESTART, so it counts on EINTR. */
+TEST_REAL_INSIDE(calls_of_the_program_are_interrupted_by_its_handlers_as_before)
+{
+    int fds[2];
+    pthread_t reader;
+    const struct sigaction action = {.sa_handler = count_it};
+    CHECK_EQ(pipe(fds), 0);
+    CHECK_EQ(sigaction(SIGUSR2, &action, NULL), 0);
+    {
+        STRAND_SIGNALS(signals, SIGUSR2);
+        CHECK_EQ(pthread_create(&reader, NULL, read_until_interrupted, &fds[0]), 0);
+        while (reads < 2) { /* the first may come before it reads */
+            CHECK_EQ(pthread_kill(reader, SIGUSR2), 0);
+            strand_sleep(STRAND_MS);
+        }
+        CHECK_EQ(pthread_join(reader, NULL), 0);
+        CHECK_EQ(strand_signal(signals), SIGUSR2);
+    }
+    CHECK_EQ(reads, 2);
+    CHECK(handled > 0);
+    close(fds[0]);
+    close(fds[1]);
 }
 
 /* ---- after a fork --------------------------------------------------------------------------- */

@@ -318,6 +318,31 @@ TEST_INSIDE(closing_a_listener_wakes_those_who_accept)
     CHECK_EQ((intptr_t)strand_join(two), -EBADF);
 }
 
+/* Whoever accepts there has not run yet. */
+TEST_INSIDE(a_port_is_free_at_once_when_its_listener_is_closed)
+{
+    listen_here();
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, accept_one, NULL);
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(strand_close(listener), 0);
+    listener = strand_listen_tcp("127.0.0.1", port);
+    CHECK(listener >= 0);
+    strand_scope_join(scope);
+    CHECK_EQ(strand_close(listener), 0);
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+/* A program whose names take a second to be looked up. */
+TEST_REAL(looking_up_a_name_can_be_interrupted_and_has_a_deadline)
+{
+    static struct test_output o;
+    test_program(&o, "slow_names", NULL);
+    CHECK_STR(o.out, "answered\ntimed out in time\nnot asked\nended\n");
+    CHECK_EQ(o.status, 0);
+}
+
 TEST_REAL_INSIDE(without_descriptors_accept_says_so_and_loses_no_connection)
 {
     struct rlimit limit, less;

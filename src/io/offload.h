@@ -1,0 +1,14 @@
+/*
+ * Calls that block their thread, for the layer's own use. Page: docs/protocols/offload.md.
+ */
+#ifndef IO_OFFLOAD_H
+#define IO_OFFLOAD_H
+
+#include "../strand/core.h"
+
+/* As strand_offload, but an interruption does not wait for fn: the strand leaves it to the crew. If this throws, for
+ * whatever reason, arg is left: `left` is called for it, on any thread, when fn has returned or never will be called.
+ * The caller has seen to may_block. */
+void *offload_or_leave(struct thread *thread, strand_fn *fn, void *arg, void (*left)(void *arg), const char *function);
+
+#endif
