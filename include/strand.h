@@ -8,7 +8,9 @@
  *  1. Results     What a caller expects is a value: >= 0, or a negated errno code.
  *                 What it does not expect is an exception. errno is never used.
  *  2. Blocking    Functions marked STRAND_BLOCKS may suspend the caller. Each is a
- *                 cancellation point: when interrupted it throws and does nothing.
+ *                 cancellation point: when interrupted it throws, and has done
+ *                 nothing unless its description says otherwise. A composite
+ *                 operation (strand_write_all) says in the exception how far it came.
  *  3. Ownership   Everything belongs to a scope and is gone when the scope is left.
  *                 Handles are values; a stale one is detected, never followed.
  *  4. Memory      A child may use its parent's locals that outlive the scope it is
@@ -47,8 +49,9 @@ const char *strand_version(void);
 /** Marks a function that does not return. */
 #define STRAND_NORETURN __attribute__((noreturn))
 
-/** Marks a function that may suspend its caller and is a cancellation point: when interrupted it throws and does
- *  nothing. Under clang -Wthread-safety a blocking call inside STRAND_NO_SUSPEND is a compile-time warning. */
+/** Marks a function that may suspend its caller and is a cancellation point: when interrupted it throws, and has done
+ *  nothing unless its description says otherwise. Under clang -Wthread-safety a blocking call inside STRAND_NO_SUSPEND
+ *  is a compile-time warning. */
 #if defined(__clang__)
 struct __attribute__((capability("no-suspend section"))) strand_section_ {
     char unused;

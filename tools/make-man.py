@@ -310,7 +310,11 @@ def write_page(page, known, folder, version, date):
     source = pathlib.Path(page.file).read_text(encoding="utf-8").splitlines()
     shown = [item for item in page.items if PUBLIC.match(item.name) or item.constants]
     written = [declaration(item, source) for item in shown]
-    blocking = any("STRAND_BLOCKS" in line for lines in written for line in lines if shown[0].kind == "function")
+    blocking = [
+        item.name
+        for item, lines in zip(shown, written)
+        if item.kind == "function" and any("STRAND_BLOCKS" in line for line in lines)
+    ]
 
     out = [
         f'.\\" Made from {page.file} by tools/make-man.py.',
@@ -331,8 +335,9 @@ def write_page(page, known, folder, version, date):
     out = [line if line else ".sp" for line in out]
     out += [".fi", ".SH DESCRIPTION", *blocks(page.comment)]
     if blocking:
-        out += [".PP", "It may suspend the caller, and is a cancellation point:"]
-        out.append("when interrupted, it throws and does nothing.")
+        who = "It" if len(blocking) == len(shown) else " or ".join(f"\\fB{name}\\fP" for name in blocking)
+        out += [".PP", f"{who} may suspend the caller, and is a cancellation point:"]
+        out.append("when interrupted, it throws, and has done nothing unless it is said above.")
     others = related(page, [plain(page.comment), *[line for lines in written for line in lines]], known)
     out += [".SH SEE ALSO"]
     out += [f".BR {name} (3)," for name in others if name not in ("STRAND_BLOCKS", "STRAND_NORETURN")]

@@ -24,15 +24,19 @@ extern "C" {
  * outside.
  */
 
-/** At least one byte, at most size, into buffer; 0 at the end. With size 0: nothing happens. */
+/** Read at least one byte, and at most size, into buffer. Returns how many, 0 at the end, or a negated errno code. With
+ *  size 0 nothing is read. */
 STRAND_BLOCKS int64_t strand_read(int fd, void *buffer, size_t size);
-/** Bytes until there are `size` of them, or the end: fewer mean that it has ended, or an error, which the next call
- *  returns. An exception of an interruption tells how many there are (strand_exception_progress). */
+/** Read until there are `size` bytes, or the end, or an error. Returns how many there are: fewer mean that it has
+ *  ended, or that an error came after them, which the next call need not return again. An error before the first byte
+ *  is returned as a negated errno code. An interruption can come between the parts too; its exception tells how many
+ *  bytes are in the buffer (strand_exception_progress). */
 STRAND_BLOCKS int64_t strand_read_all(int fd, void *buffer, size_t size);
-/** At least one byte, at most size. */
+/** Write at least one of the bytes, and at most size. Returns how many, or a negated errno code. */
 STRAND_BLOCKS int64_t strand_write(int fd, const void *bytes, size_t size);
-/** All of them: returns size, or a negated errno code. The exception of an interruption tells how many had gone
- *  (strand_exception_progress). */
+/** Write all of the bytes. Returns size, or a negated errno code: then nothing tells how many had gone, and who has to
+ *  know calls strand_write in a loop. An interruption can come between the parts too; its exception tells how many had
+ *  gone (strand_exception_progress). */
 STRAND_BLOCKS int64_t strand_write_all(int fd, const void *bytes, size_t size);
 
 enum { STRAND_READABLE = 1, STRAND_WRITABLE = 2, STRAND_GONE = 4 };
@@ -48,34 +52,45 @@ STRAND_BLOCKS int strand_ready(int fd, int what);
  * errno code. Never interrupted, and refused only for a number that is not open.
  */
 int strand_close(int fd);
-/** A pipe: fds[0] is to be read, fds[1] to be written. Returns 0 or a negated errno code. Any thread. */
+/** Make a pipe: fds[0] is to be read, fds[1] to be written. Returns 0 or a negated errno code. Any thread. */
 int strand_pipe(int fds[2]);
 
 /* ---- sockets --------------------------------------------------------------------------------------------- */
 
-/** Accept a connection: returns its descriptor (which does not block and is closed on exec), or a negated errno code:
+/** Accept a connection. Returns its descriptor, which does not block and is closed on exec, or a negated errno code:
  *  -EMFILE leaves the connection where it is. The listener is made non-blocking. */
 STRAND_BLOCKS int strand_accept(int listener);
-/** Connect a socket; the address is as of the system. Returns 0, or a negated errno code (-ECONNREFUSED, ...). If it is
- *  interrupted the socket is of no further use. The socket is made non-blocking. While the queue of a Unix listener is
- *  full it is tried again and again, at growing intervals of up to 20 ms. */
+/** Connect a socket to an address, which is as of the system. Returns 0, or a negated errno code (-ECONNREFUSED, ...).
+ *  Interrupted before it begins, it has done nothing; interrupted while it waits, it may have called the other side:
+ *  the socket is of no further use, and is to be closed. The socket is made non-blocking. While the queue of a Unix
+ *  listener is full it is tried again and again, at growing intervals of up to 20 ms. */
 STRAND_BLOCKS int strand_connect(int fd, const void *address, uint32_t length);
-/** shutdown(2). Returns 0 or a negated errno code. Any thread. */
+/** Shut down one direction of a connection, or both, as shutdown(2) does. Returns 0 or a negated errno code. Any
+ *  thread. */
 int strand_shutdown(int fd, int how);
 
-/** A listening socket for TCP: host is a number or a name, "" for all addresses of this machine, of both
- *  versions of the protocol; port 0: any free one
- *  (strand_port). A name is looked up in the crew of strand_offload. Returns a descriptor, or a negated errno code:
- * -ENOENT: there is no such host. */
+/**
+ * Make a listening socket for TCP. host is a number or a name, "" for all addresses of this machine, of both versions
+ * of the protocol; port 0 is any free one (strand_port). Returns a descriptor, or a negated errno code; -EINVAL: there
+ * is no such port. Of several addresses of a host it is the first that can be had; if none can, the code is that of
+ * the last. Interrupted, it leaves no socket behind.
+ *
+ * A name is looked up in the crew of strand_offload. If that is interrupted the caller goes on at once and leaves the
+ * question to the crew; the end of the run waits for its answer. Codes of names are -ENOENT: there is no such host, or
+ * its name servers refuse; -EHOSTUNREACH: no answer can be had at present, later there may be one; -ENOMEM; or that of
+ * a system call that has failed. Throws STRAND_SYSTEM if no thread can be had.
+ */
 STRAND_BLOCKS int strand_listen_tcp(const char *host, int port);
-/** Connect by TCP to the first of the host's addresses that answers; "": this machine. Returns a descriptor or a
- * negated errno code. */
+/** Connect by TCP to the first of the host's addresses that answers; "" is this machine. Returns a descriptor, or a
+ *  negated errno code: that of the last address, or of the name, as strand_listen_tcp has them and looks it up.
+ *  Interrupted, it closes its socket. */
 STRAND_BLOCKS int strand_dial_tcp(const char *host, int port);
-/** The same for a Unix socket of this path. The listener makes the file; removing it is the caller's. After an
- *  @ comes an abstract name, for which there is no file. */
+/** Make a listening Unix socket of this path, or connect to one. Returns a descriptor, or a negated errno code. The
+ *  listener makes the file; removing it is the caller's. After an @ comes an abstract name, for which there is no file.
+ *  Dialling that is interrupted closes its socket. */
 int strand_listen_unix(const char *path);
 STRAND_BLOCKS int strand_dial_unix(const char *path);
-/** The port that a TCP socket is bound to, or a negated errno code. Any thread. */
+/** Tell the port that a TCP socket is bound to. Returns it, or a negated errno code. Any thread. */
 int strand_port(int fd);
 
 /* ---- signals --------------------------------------------------------------------------------------------- */
@@ -85,17 +100,17 @@ typedef struct {
 } strand_signals;
 
 /**
- * Here to the end of the enclosing block these signals come to strands: STRAND_SIGNALS(ends, SIGINT, SIGTERM). They do
- * nothing else meanwhile, but that handlers which the program had installed are called as well; at the end everything
- * is as before. Blocks may overlap, also in different runs: each gets every signal. Signals of faults (SIGSEGV, ...)
- * can't be had: misuse. Throws STRAND_SYSTEM if there is no descriptor, or no memory, or if the program has installed a
- * handler after an earlier block and before its end. Does not block.
+ * Have signals come to strands, from here to the end of the enclosing block: STRAND_SIGNALS(ends, SIGINT, SIGTERM).
+ * They do nothing else meanwhile, but that handlers which the program had installed are called as well; at the end
+ * everything is as before. Blocks may overlap, also in different runs: each gets every signal. Signals of faults
+ * (SIGSEGV, ...) can't be had: misuse. Throws STRAND_SYSTEM if there is no descriptor, or no memory, or if the program
+ * has installed a handler after an earlier block and before its end. Does not block.
  */
 #define STRAND_SIGNALS(name, ...)                                                                                      \
     strand_signals name __attribute__((cleanup(strand_signals_leave_))) = strand_signals_enter_(__VA_ARGS__, 0)
 
-/** Wait for the next of the block's signals; returns its number. Those that come while nobody waits are kept; the same
- *  one several times counts once. */
+/** Wait for the next signal of a block of STRAND_SIGNALS. Returns its number. Those that come while nobody waits are
+ *  kept; the same one several times counts once. Interrupted, it has taken none. */
 STRAND_BLOCKS int strand_signal(strand_signals signals);
 
 strand_signals strand_signals_enter_(int first, ... /* 0 */);
