@@ -28,9 +28,9 @@ extern "C" {
  *  size 0 nothing is read. */
 STRAND_BLOCKS int64_t strand_read(int fd, void *buffer, size_t size);
 /** Read until there are `size` bytes, or the end, or an error. Returns how many there are: fewer mean that it has
- *  ended, or that an error came after them, which the next call need not return again. An error before the first byte
- *  is returned as a negated errno code. An interruption can come between the parts too; its exception tells how many
- *  bytes are in the buffer (strand_exception_progress). */
+ *  ended, or that an error came after them, which the next read of the descriptor returns. An error before the first
+ *  byte is returned as a negated errno code. An interruption can come between the parts too; its exception tells how
+ * many bytes are in the buffer (strand_exception_progress). */
 STRAND_BLOCKS int64_t strand_read_all(int fd, void *buffer, size_t size);
 /** Write at least one of the bytes, and at most size. Returns how many, or a negated errno code. */
 STRAND_BLOCKS int64_t strand_write(int fd, const void *bytes, size_t size);

@@ -31,11 +31,26 @@ static struct table *table_of(struct descriptors *descriptors)
     return CONTAINER(descriptors, struct table, base);
 }
 
+/* Of whom nobody is inside. */
+static void forget(struct descriptor *d)
+{
+    if (atomic_load_explicit(&d->known, memory_order_relaxed) && d->call != d->fd)
+        (void)arch_fd_close(d->call);
+    atomic_store_explicit(&d->watched, false, memory_order_relaxed);
+    atomic_store_explicit(&d->waitless, false, memory_order_relaxed);
+    atomic_store_explicit(&d->known, false, memory_order_relaxed);
+    atomic_store_explicit(&d->late, 0, memory_order_relaxed);
+}
+
 static void close_table(struct descriptors *descriptors)
 {
     struct table *table = table_of(descriptors);
-    for (int i = 0; i < CHUNKS; i++)
-        free(atomic_load_explicit(&table->chunks[i], memory_order_relaxed));
+    for (int i = 0; i < CHUNKS; i++) {
+        struct descriptor *chunk = atomic_load_explicit(&table->chunks[i], memory_order_relaxed);
+        for (int n = 0; chunk && n < CHUNK; n++)
+            forget(&chunk[n]); /* it may have been closed elsewhere, or never */
+        free(chunk);
+    }
     free(table);
 }
 
@@ -151,16 +166,6 @@ static int enter(struct thread **thread, struct descriptor *d)
             return 0;
         }
     }
-}
-
-/* Of whom nobody is inside. */
-static void forget(struct descriptor *d)
-{
-    if (atomic_load_explicit(&d->known, memory_order_relaxed) && d->call != d->fd)
-        (void)arch_fd_close(d->call);
-    atomic_store_explicit(&d->watched, false, memory_order_relaxed);
-    atomic_store_explicit(&d->waitless, false, memory_order_relaxed);
-    atomic_store_explicit(&d->known, false, memory_order_relaxed);
 }
 
 void descriptor_made(int fd)

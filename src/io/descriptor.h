@@ -3,15 +3,17 @@
  *
  * PARTIES   strands that read, write or wait; whoever passes on the poller's events (fire); who closes.
  * STATE     per descriptor, in a table by its number: `users` = operations under way | CLOSING; per side (in, out,
- * end): `events` counts what the poller has reported, `ready` says that a call may find something, `turn` that a waiter
- * was woken and has not said yet what it found, `first` is the queue of waiters. PROTOCOL  an operation enters (counts
- * itself in), makes its call if the side is ready and nobody waits, and waits if there was nothing. Readiness comes
- * first, the call is the strand's own: no buffer is ever in the hands of somebody else. An event wakes the first waiter
- * only; when that one leaves, the next is woken if the side is still ready. Whoever finds less than it asked for clears
- * `ready`, unless an event came meanwhile [D2], or the end was reported with it. OWNERSHIP queues, `ready`, `turn`:
- * under the lock. `events` is raised under it and read without. In a run of one thread there is no lock, and `users`
- * changes by plain stores: a table belongs to one run, and nobody comes to it but strands and the poller. Who closes
- * while others are inside takes away what is behind the number at once, and leaves a blank: their calls fail.
+ *           end): `events` counts what the poller has reported, `ready` says that a call may find something, `turn`
+ *           that a waiter was woken and has not said yet what it found, `first` is the queue of waiters.
+ * PROTOCOL  an operation enters (counts itself in), makes its call if the side is ready and nobody waits, and waits if
+ *           there was nothing. Readiness comes first, the call is the strand's own: no buffer is ever in the hands of
+ *           somebody else. An event wakes the first waiter only; when that one leaves, the next is woken if the side is
+ *           still ready. Whoever finds less than it asked for clears `ready`, unless an event came meanwhile [D2], or
+ *           the end was reported with it. Who closes while others are inside takes away what is behind the number at
+ *           once, and leaves a blank: their calls fail.
+ * OWNERSHIP queues, `ready`, `turn`: under the lock. `events` is raised under it and read without.
+ *           In a run of one thread there is no lock, and `users` changes by plain stores: a table belongs to one run,
+ *           and nobody comes to it but strands and the poller.
  * INVARIANTS [D1] a number is given back to the system when the last operation has left, so nobody's call goes to a
  *           descriptor that was opened in its place. [D2] an event is never forgotten: who waits has seen `events`
  *           unchanged since before its call, under the lock. [D3] a waiter that was woken and is gone has passed its
@@ -45,6 +47,7 @@ struct descriptor {
     _Atomic bool waitless; /* nothing to wait for: always ready */
     bool ended;            /* the end was reported together with the last bytes: it is no event of its own any more */
     enum arch_fd_kind kind;
+    _Atomic int late; /* an error that came after bytes which strand_read_all has returned: of the next read */
     int call; /* what calls are made on, and the poller watches: fd, or a terminal opened once more (arch_fd_kind) */
     struct pool *pool;
     struct side sides[SIDES];

@@ -105,7 +105,6 @@ static int ask(const char *host, int port, bool passive, struct arch_address *ou
 {
     const char *function = passive ? "strand_listen_tcp" : "strand_dial_tcp";
     struct thread *thread = must_be_strand(function);
-    may_block(thread, current_of(thread), function);
     size_t size = strlen(host) + 1;
     struct question *question = malloc(sizeof *question + size);
     if (!question)
@@ -177,6 +176,8 @@ static int dial_at(const struct arch_address *address, bool tcp)
 int strand_listen_tcp(const char *host, int port)
 {
     struct arch_address addresses[ADDRESSES];
+    struct thread *thread = must_be_strand("strand_listen_tcp");
+    may_block(thread, current_of(thread), "strand_listen_tcp");
     int count = addresses_of(host, port, true, addresses), fd = count;
     for (int i = 0; i < count; i++)
         if ((fd = listen_at(&addresses[i], true)) >= 0)
@@ -187,6 +188,8 @@ int strand_listen_tcp(const char *host, int port)
 int strand_dial_tcp(const char *host, int port)
 {
     struct arch_address addresses[ADDRESSES];
+    struct thread *thread = must_be_strand("strand_dial_tcp");
+    may_block(thread, current_of(thread), "strand_dial_tcp");
     int count = addresses_of(host, port, false, addresses), fd = count;
     for (int i = 0; i < count; i++)
         if ((fd = dial_at(&addresses[i], true)) >= 0)

@@ -12,6 +12,11 @@
 /* Some bytes into the buffer; 0 at the end. Inside an operation. */
 static int64_t read_some(struct operation *op, void *buffer, size_t size)
 {
+    if (UNLIKELY(atomic_load_explicit(&op->d->late, memory_order_relaxed))) {
+        int late = atomic_exchange_explicit(&op->d->late, 0, memory_order_relaxed);
+        if (late)
+            return late;
+    }
     for (;;) {
         int64_t got = operation_ready(op);
         if (got < 0)
@@ -70,6 +75,8 @@ int64_t strand_read_all(int fd, void *buffer, size_t size)
         return got;
     while (op.progress < size && (got = read_some(&op, (char *)buffer + op.progress, size - op.progress)) > 0)
         op.progress += (uint64_t)got;
+    if (got < 0 && op.progress)
+        atomic_store_explicit(&op.d->late, (int)got, memory_order_relaxed);
     operation_leave(&op);
     return got < 0 && !op.progress ? got : (int64_t)op.progress;
 }

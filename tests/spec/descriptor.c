@@ -282,6 +282,39 @@ static void *write_too_much(void *arg)
     return arg;
 }
 
+static _Atomic int stop;
+
+static void *yield_until_stopped(void *arg)
+{
+    while (!stop)
+        strand_yield();
+    return arg;
+}
+
+static void *read_and_stop(void *arg)
+{
+    char byte;
+    CHECK_EQ(strand_read(ends[0], &byte, 1), 1);
+    stop = 1;
+    return arg;
+}
+
+TEST_REAL_INSIDE(what_comes_while_all_threads_are_busy_is_read)
+{
+    open_pipe();
+    STRAND_SCOPE(scope);
+    stop = 0;
+    strand_spawn(scope, read_and_stop, NULL);
+    strand_sleep(STRAND_MS); /* it waits */
+    for (int i = 0; i < 16; i++)
+        strand_spawn(scope, yield_until_stopped, NULL);
+    for (int i = 0; i < 100; i++)
+        strand_yield();
+    CHECK_EQ(write(ends[1], "x", 1), 1);
+    strand_scope_join(scope);
+    close_both();
+}
+
 TEST_INSIDE(an_interrupted_write_all_tells_how_many_bytes_had_gone)
 {
     uint64_t gone = 0, there = 0;
@@ -314,6 +347,35 @@ TEST_INSIDE(closing_wakes_whoever_waits)
     CHECK_EQ((intptr_t)strand_join(one), -EBADF);
     CHECK_EQ((intptr_t)strand_join(two), -EBADF);
     CHECK_EQ(strand_close(ends[1]), 0);
+}
+
+static void *close_although_cancelled(void *arg)
+{
+    char byte;
+    strand_cancel(strand_self(), NULL);
+    STRAND_TRY {
+        strand_read(ends[0], &byte, 1);
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        test_log("interrupted");
+    }
+    STRAND_END
+    CHECK_EQ(recv(ends[0], &byte, 1, MSG_PEEK | MSG_DONTWAIT), 1);
+    close_both();
+    test_log("closed");
+    return arg;
+}
+
+TEST_INSIDE(a_strand_that_is_interrupted_takes_nothing_and_can_close)
+{
+    open_pair();
+    CHECK_EQ(strand_write(ends[1], "x", 1), 1);
+    {
+        STRAND_SCOPE(scope);
+        strand_wait(strand_spawn(scope, close_although_cancelled, NULL));
+        strand_scope_cancel(scope, NULL);
+    }
+    CHECK_LOG("interrupted closed");
 }
 
 /* The reader has not run yet when the other end is looked at. */
@@ -523,6 +585,33 @@ TEST_REAL_INSIDE(terminals_are_descriptors_as_well)
         strand_cancel(writer, NULL);
     }
     close_both();
+}
+
+static int open_descriptors(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 1000; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static void *write_a_line(void *arg)
+{
+    CHECK_EQ(strand_write_all(ends[1], "x\n", 2), 2);
+    return arg;
+}
+
+/* It was opened once more, for its run. */
+TEST_REAL(a_terminal_that_is_left_open_costs_nothing_after_the_run)
+{
+    strand_options options = test_options();
+    CHECK_EQ(openpty(&ends[0], &ends[1], NULL, NULL, NULL), 0);
+    strand_run(&options, test_return, NULL); /* the first run of a process opens some for good */
+    int before = open_descriptors();
+    strand_run(&options, write_a_line, NULL);
+    CHECK_EQ(open_descriptors(), before);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 static void *close_soon(void *arg)
