@@ -185,7 +185,8 @@ static int64_t read_before(struct connection *c, strand_time deadline)
     return strand_read(c->fd, c->in + c->end, IN_MOST - c->end);
 }
 
-/* False: the connection is over, or nothing has come and the server drains. */
+/* False: the connection is over, or nothing has come and the server drains: what has come already can still be read
+ * from a side that is shut down. */
 static bool read_more(struct connection *c)
 {
     bool fresh = c->begin == c->end;
@@ -193,7 +194,7 @@ static bool read_more(struct connection *c)
     strand_time deadline = fresh ? strand_in(c->server->patience) : c->deadline;
     c->rests_until = fresh ? deadline.ns : 0;
     if (fresh && c->server->draining)
-        return false;
+        strand_shutdown(c->fd, 0);
     int64_t got = read_before(c, deadline);
     c->rests_until = 0;
     if (got <= 0)

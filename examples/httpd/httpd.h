@@ -52,8 +52,9 @@ struct server {
     int64_t drain;
     int listener, root;
     struct log log;
-    _Atomic bool draining;
-    pthread_mutex_t lock; /* of the list; never held across a suspension */
+    _Atomic bool draining, cancelled; /* the time to drain is over as well */
+    pthread_mutex_t lock;             /* of the next two; never held across a suspension */
+    strand acceptor;
     struct connection *first;
     _Atomic uint64_t begun, served, cut, connections, refused;
     struct strand_stats stats; /* at the end */

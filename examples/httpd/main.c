@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,26 +69,67 @@ struct acceptor {
     strand_scope connections;
 };
 
-/* Until the listener is closed. Without descriptors those who rest make room, and connections wait in the system's
- * queue meanwhile. */
+/* Without descriptors those who rest make room, and connections wait in the system's queue meanwhile. */
+static void accept_one(const struct acceptor *acceptor)
+{
+    struct server *server = acceptor->server;
+    int fd = strand_accept(server->listener);
+    if (fd >= 0) {
+        server->connections++;
+        spawn_connection(acceptor->connections, server, fd);
+    } else if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM) {
+        end_oldest_rest(server);
+        strand_sleep(no_descriptor_pause);
+    } else {
+        strand_must(fd);
+    }
+}
+
+static bool is_somebody_waiting(const struct server *server)
+{
+    struct pollfd listener = {.fd = server->listener, .events = POLLIN};
+    return poll(&listener, 1, 0) > 0;
+}
+
+/* Those in the queue have come before the end, and perhaps with their whole request: a listener that is closed would
+ * reset them. */
+static void accept_rest(const struct acceptor *acceptor)
+{
+    struct server *server = acceptor->server;
+    STRAND_SHIELD;
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(server->drain));
+        while (!server->cancelled && is_somebody_waiting(server))
+            accept_one(acceptor);
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+    }
+    STRAND_END
+    strand_close(server->listener);
+}
+
+/* Until the server drains: then drain() cancels it. */
 static void *accept_connections(void *arg)
 {
     const struct acceptor *acceptor = arg;
-    struct server *server = acceptor->server;
-    for (;;) {
-        int fd = strand_accept(server->listener);
-        if (fd >= 0) {
-            server->connections++;
-            spawn_connection(acceptor->connections, server, fd);
-        } else if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM) {
-            end_oldest_rest(server);
-            strand_sleep(no_descriptor_pause);
-        } else if (server->draining) {
-            return NULL;
-        } else {
-            strand_must(fd);
-        }
+    STRAND_TRY {
+        while (!acceptor->server->draining)
+            accept_one(acceptor);
     }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+    }
+    STRAND_END
+    accept_rest(acceptor);
+    return NULL;
+}
+
+static void spawn_acceptor(struct acceptor *acceptor)
+{
+    strand accept =
+        strand_spawn_with(acceptor->connections, STRAND_ATTR(.name = "accept"), accept_connections, acceptor, 0);
+    pthread_mutex_lock(&acceptor->server->lock);
+    acceptor->server->acceptor = accept;
+    pthread_mutex_unlock(&acceptor->server->lock);
 }
 
 static void *join_it(void *ended)
@@ -101,7 +143,7 @@ static void *keep_connections(void *arg)
     struct acceptor acceptor = {.server = arg};
     STRAND_SCOPE_WITH(connections, STRAND_OPEN | STRAND_COLLECT);
     acceptor.connections = connections;
-    strand_spawn_with(connections, STRAND_ATTR(.name = "accept"), accept_connections, &acceptor, 0);
+    spawn_acceptor(&acceptor);
     for (strand ended; (ended = strand_scope_next(connections)).bits[0];) {
         strand_exception *e = strand_try(join_it, &ended, NULL);
         if (e && strand_exception_is(e, &STRAND_INTERRUPTED))
@@ -115,16 +157,27 @@ static void *keep_connections(void *arg)
 
 /* ---- serving and draining -------------------------------------------------------------------- */
 
+/* The acceptor takes what is in the queue, and closes the listener. One that has not been spawned as yet sees that the
+ * server drains. */
+static void end_accepting(struct server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    strand acceptor = server->acceptor;
+    pthread_mutex_unlock(&server->lock);
+    strand_cancel(acceptor, "the server drains");
+}
+
 static void drain(struct server *server, strand connections)
 {
     server->draining = true;
-    strand_close(server->listener);
+    end_accepting(server);
     end_idle_connections(server);
     STRAND_TRY {
         STRAND_DEADLINE(strand_in(server->drain));
         strand_wait(connections);
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        server->cancelled = true;
         strand_cancel(connections, "the time to drain is over");
     }
     STRAND_END

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/wait.h>
 
 /* ---- draining --------------------------------------------------------------------------------- */
 
@@ -87,6 +88,39 @@ TEST_REAL(requests_that_came_together_are_all_answered_before_the_end)
     check_end(fd);
     close(fd);
     CHECK_EQ(server_wait().cut, 0);
+}
+
+static void signal_while_stopped(int signal)
+{
+    int status;
+    CHECK_EQ(kill(server_pid, signal), 0);
+    CHECK_EQ(kill(server_pid, SIGCONT), 0);
+    CHECK_EQ(waitpid(server_pid, &status, WCONTINUED), server_pid);
+}
+
+/* Nobody accepts, nor reads, before the signal is there: some wait in the queue, and some with what they have sent. */
+TEST_REAL(requests_that_came_before_the_end_are_answered)
+{
+    enum { CLIENTS = 20 };
+    int fd[CLIENTS], status;
+    SERVER(NULL);
+    for (int i = 0; i < CLIENTS / 2; i++)
+        fd[i] = dial();
+    CHECK_EQ(ask_once(GET("/hello")), 200);
+    CHECK_EQ(kill(server_pid, SIGSTOP), 0);
+    CHECK_EQ(waitpid(server_pid, &status, WUNTRACED), server_pid);
+    for (int i = 0; i < CLIENTS; i++) {
+        if (i >= CLIENTS / 2)
+            fd[i] = dial();
+        say(fd[i], GET("/hello"));
+    }
+    signal_while_stopped(SIGTERM);
+    for (int i = 0; i < CLIENTS; i++) {
+        CHECK_EQ(receive(fd[i]), 200);
+        check_end(fd[i]);
+        close(fd[i]);
+    }
+    CHECK_EQ(server_wait().served, CLIENTS + 1);
 }
 
 /* ---- the access log ----------------------------------------------------------------------------- */
