@@ -12,7 +12,7 @@
 
 enum { HEAD_MOST = 4096 + 512 /* with a Location */, NO_STATUS = 499 };
 
-static const int64_t rest_least = 100 * STRAND_MS;
+static const int64_t linger_most = STRAND_S;
 
 /* ---- the parser's callbacks: they only take notes, and must not block (see parse) --------------- */
 
@@ -179,6 +179,14 @@ static bool make_room(struct connection *c)
     return true;
 }
 
+/* For those who end connections (room.c), and who read it in the other order: they never take a phase that has just
+ * begun for one that has lasted. */
+static void wait_in(struct connection *c, enum phase phase, int64_t since)
+{
+    c->since = since;
+    c->phase = phase;
+}
+
 static int64_t read_before(struct connection *c, strand_time deadline)
 {
     STRAND_DEADLINE(deadline);
@@ -190,17 +198,17 @@ static int64_t read_before(struct connection *c, strand_time deadline)
 static bool read_more(struct connection *c)
 {
     bool fresh = c->begin == c->end;
-    c->phase = fresh ? IDLE : READING;
     strand_time deadline = fresh ? strand_in(c->server->patience) : c->deadline;
-    c->rests_until = fresh ? deadline.ns : 0;
+    wait_in(c, fresh ? IDLE : READING, deadline.ns - (fresh ? c->server->patience : c->server->timeout));
     if (fresh && c->server->draining)
         strand_shutdown(c->fd, 0);
     int64_t got = read_before(c, deadline);
-    c->rests_until = 0;
     if (got <= 0)
         return false;
-    if (fresh)
+    if (fresh) {
         c->deadline = strand_in(c->server->timeout);
+        wait_in(c, READING, c->deadline.ns - c->server->timeout);
+    }
     c->end += (size_t)got;
     return true;
 }
@@ -435,15 +443,14 @@ static int status_of_broken(const struct connection *c)
                                                                   : 400;
 }
 
-/* Until the client ends, or sends nothing for a moment. */
+/* Until the client ends, or the time is over: one that goes on sending does not get more of it. */
 static void discard(struct connection *c)
 {
-    STRAND_DEADLINE(strand_in(c->server->timeout));
-    int64_t got = 1;
-    while (got > 0) {
-        STRAND_DEADLINE(strand_in(STRAND_S));
-        got = strand_read(c->fd, c->in, sizeof c->in);
-    }
+    strand_time end = strand_in(linger_most);
+    STRAND_DEADLINE(end);
+    wait_in(c, LINGERING, end.ns - linger_most);
+    while (strand_read(c->fd, c->in, sizeof c->in) > 0)
+        continue;
 }
 
 /* The client may still be sending what nobody wants. It is told that this is the end, and listened to: closing at once
@@ -520,18 +527,6 @@ static void talk_in_time(struct connection *c)
 
 /* ---- the strand ------------------------------------------------------------------------------ */
 
-static void enlist(struct connection *c)
-{
-    struct server *server = c->server;
-    pthread_mutex_lock(&server->lock);
-    c->next = server->first;
-    c->at = &server->first;
-    if (c->next)
-        c->next->at = &c->next;
-    server->first = c;
-    pthread_mutex_unlock(&server->lock);
-}
-
 /* On whatever way the strand ends. */
 static void end_connection(struct connection **at)
 {
@@ -540,11 +535,7 @@ static void end_connection(struct connection **at)
     server->cut += c->owed;
     if (c->owed && !c->logged)
         log_request(c, NO_STATUS, 0);
-    pthread_mutex_lock(&server->lock);
-    *c->at = c->next;
-    if (c->next)
-        c->next->at = c->at;
-    pthread_mutex_unlock(&server->lock);
+    delist(c);
     strand_close(c->fd);
     free(c);
 }
@@ -554,6 +545,7 @@ void *serve_connection(void *arg)
     struct connection *c __attribute__((cleanup(end_connection))) = arg;
     http_parser_init(&c->parser, HTTP_REQUEST);
     c->parser.data = c;
+    c->phase = WORKING;
     next_request(c);
     enlist(c);
     STRAND_TRY {
@@ -565,28 +557,4 @@ void *serve_connection(void *arg)
     }
     STRAND_END
     return NULL;
-}
-
-void end_idle_connections(struct server *server)
-{
-    pthread_mutex_lock(&server->lock);
-    for (struct connection *c = server->first; c; c = c->next)
-        if (c->rests_until)
-            strand_shutdown(c->fd, 0);
-    pthread_mutex_unlock(&server->lock);
-}
-
-void end_oldest_rest(struct server *server)
-{
-    int64_t earliest = strand_in(server->patience - rest_least).ns;
-    struct connection *oldest = NULL;
-    pthread_mutex_lock(&server->lock);
-    for (struct connection *c = server->first; c; c = c->next)
-        if (c->rests_until && c->rests_until < earliest) {
-            earliest = c->rests_until;
-            oldest = c;
-        }
-    if (oldest)
-        strand_shutdown(oldest->fd, 0);
-    pthread_mutex_unlock(&server->lock);
 }

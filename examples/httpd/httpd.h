@@ -3,6 +3,7 @@
  *
  *   main.c        the command line, listening, draining
  *   connection.c  a connection's strand: reading and parsing requests, writing what was answered
+ *   room.c        the list of connections, and which of them are told to end
  *   pages.c       what is generated: /hello, /slow, /strands
  *   files.c       the files of a directory
  *   log.c         the access log
@@ -92,16 +93,17 @@ struct request {
     bool complete;
 };
 
-enum phase { IDLE, READING, WORKING, WRITING };
+enum phase { LINGERING, IDLE, READING, WORKING, WRITING };
 
 struct connection {
     struct server *server;
     struct connection *next, **at;
     int fd;
     char peer[48];
-    _Atomic int64_t rests_until; /* waits for the next request so long; 0: it does not */
-    enum phase phase;
+    _Atomic enum phase phase;
+    _Atomic int64_t since; /* when a phase that waits for the client has begun: the first three */
     bool close;
+    bool leaving;         /* was told to make room; under the server's lock */
     bool logged;          /* the current request */
     bool started;         /* a part of the answer to the current request may have been sent */
     strand_time deadline; /* by when the request has to be here whole */
@@ -120,10 +122,14 @@ extern const strand_kind CLIENT_GONE;
 
 /* A child of the listener's scope; takes the connection over. */
 void *serve_connection(void *connection);
+void enlist(struct connection *c);
+void delist(struct connection *c);
 /* Those between two requests are told that no more is read. */
 void end_idle_connections(struct server *server);
-/* The same for the one that has rested longest, if that is for long enough that its client may not be about to ask. */
-void end_oldest_rest(struct server *server);
+/* Descriptors are wanted, so many: as many connections are told to end, unless they are about to already. Those that
+ * linger come first, then those that have rested longest, then those that have been sending a request for longest;
+ * those that may be about to ask, or to have asked, are left alone. False: there is nobody to wait for. */
+bool end_some_connections(struct server *server, int wanted);
 
 /* The text of a header of the current request, "" if there was none; its end is marked. */
 const char *header_of(struct connection *c, enum header header);

@@ -26,9 +26,14 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
-static const int64_t no_descriptor_pause = 10 * STRAND_MS;
+/* Until a connection that was ended has given its descriptor back; or until one ends by itself. */
+static const int64_t room_pause = STRAND_MS, no_room_pause = 10 * STRAND_MS;
+/* After an error of accept that passes, for all we know. */
+static const int64_t error_pause = 100 * STRAND_MS;
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
@@ -69,7 +74,17 @@ struct acceptor {
     strand_scope connections;
 };
 
-/* Without descriptors those who rest make room, and connections wait in the system's queue meanwhile. */
+/* How many wait in the listener's queue; 1 where the system does not say. */
+static int queue_length(int listener)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    if (getsockopt(listener, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || !info.tcpi_unacked)
+        return 1;
+    return (int)info.tcpi_unacked;
+}
+
+/* Without descriptors others make room, and connections wait in the system's queue meanwhile. */
 static void accept_one(const struct acceptor *acceptor)
 {
     struct server *server = acceptor->server;
@@ -77,11 +92,14 @@ static void accept_one(const struct acceptor *acceptor)
     if (fd >= 0) {
         server->connections++;
         spawn_connection(acceptor->connections, server, fd);
-    } else if (fd == -EMFILE || fd == -ENFILE || fd == -ENOBUFS || fd == -ENOMEM) {
-        end_oldest_rest(server);
-        strand_sleep(no_descriptor_pause);
+    } else if (fd == -EMFILE || fd == -ENFILE) {
+        bool room = end_some_connections(server, queue_length(server->listener));
+        strand_sleep(room ? room_pause : no_room_pause);
+    } else if (fd == -EBADF || fd == -ENOTSOCK || fd == -EINVAL || fd == -EOPNOTSUPP) {
+        strand_must(fd); /* the listener is none: there is nothing to hope for */
     } else {
-        strand_must(fd);
+        fprintf(stderr, "httpd: accept: %s\n", strerror(-fd));
+        strand_sleep(error_pause);
     }
 }
 

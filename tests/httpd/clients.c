@@ -210,6 +210,63 @@ TEST_REAL(connections_that_rest_make_room_for_others_where_descriptors_are_few)
     CHECK_EQ(server_stop(SIGTERM).served, CLIENTS);
 }
 
+/* They wait in the queue, so that many descriptors are wanted at once. */
+TEST_REAL(the_end_of_a_long_queue_is_soon_reached_where_descriptors_are_few)
+{
+    enum { CLIENTS = 700 };
+    int fd[CLIENTS];
+    SERVER_OF(240, NULL);
+    for (int i = 0; i < CLIENTS; i++)
+        fd[i] = dial();
+    long begun = now_ms();
+    CHECK_EQ(ask_once(GET("/hello")), 200);
+    CHECK(now_ms() - begun < 2000);
+    for (int i = 0; i < CLIENTS; i++)
+        close(fd[i]);
+    server_stop(SIGTERM);
+}
+
+/* They never end their requests, and go on after they were told that this is too slow. */
+TEST_REAL(clients_that_trickle_make_room_for_others_where_descriptors_are_few)
+{
+    enum { CLIENTS = 140 };
+    int fd[CLIENTS], good = -1;
+    SERVER_OF(100, "--timeout=5");
+    for (int i = 0; i < CLIENTS; i++) {
+        fd[i] = dial();
+        say(fd[i], "GET /hello HTTP/1.1\r\n");
+    }
+    long begun = now_ms();
+    good = dial();
+    say(good, GET("/hello"));
+    while (recv(good, got.head, 1, MSG_PEEK | MSG_DONTWAIT) < 0) {
+        CHECK(errno == EAGAIN && now_ms() - begun < 3000);
+        for (int i = 0; i < CLIENTS; i++)
+            (void)try_say(fd[i], "X: y\r\n", 6);
+        rest_ms(100);
+    }
+    CHECK_EQ(receive(good), 200);
+    close(good);
+    for (int i = 0; i < CLIENTS; i++)
+        close(fd[i]);
+    server_stop(SIGTERM);
+}
+
+TEST_REAL(a_client_that_goes_on_after_a_refusal_is_not_listened_to_for_long)
+{
+    long begun = now_ms();
+    SERVER(NULL);
+    int fd = dial();
+    CHECK_EQ(ask(fd, "garbage\r\n\r\n"), 400);
+    while (try_say(fd, "X: y\r\n", 6)) {
+        CHECK(now_ms() - begun < 4000);
+        rest_ms(50);
+    }
+    CHECK(now_ms() - begun >= 900);
+    close(fd);
+    server_stop(SIGTERM);
+}
+
 #if defined(__SANITIZE_THREAD__)
 #define THREADS_POLL
 #elif defined(__has_feature)
