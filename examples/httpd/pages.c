@@ -24,8 +24,9 @@ __attribute__((noinline)) static ssize_t peek(int fd)
     return got < 0 ? -errno : got;
 }
 
-/* Fails when the client goes away, and so interrupts whoever works on its request. A client that has sent the next
- * request already can't be watched, as its going away would come after that. */
+/* Fails when the client goes away, and so interrupts whoever works on its request. One that has only closed its sending
+ * side looks the same from here, and counts as gone: no browser does that, and nginx takes it so as well. A client that
+ * has sent the next request already can't be watched, as its going away would come after that. */
 static void *watch_client(void *arg)
 {
     const struct connection *c = arg;

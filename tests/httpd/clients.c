@@ -144,6 +144,20 @@ TEST_REAL(what_works_for_a_client_ends_when_it_goes_away)
     CHECK_EQ(server_stop(SIGTERM).cut, 2);
 }
 
+/* It can't be told from one that went away. */
+TEST_REAL(a_client_that_closes_its_half_while_it_is_worked_for_counts_as_gone)
+{
+    SERVER("--timeout=100");
+    int fd = dial();
+    say(fd, GET("/slow?ms=60000"));
+    UNTIL(strands_named("strand 'nap'") == 1);
+    shutdown(fd, SHUT_WR);
+    check_end(fd);
+    close(fd);
+    CHECK_EQ(strands_named("strand 'nap'"), 0);
+    CHECK_EQ(server_stop(SIGTERM).cut, 1);
+}
+
 TEST_REAL(connections_that_are_reset_leave_nothing)
 {
     enum { SIZE = 64 << 20, CLIENTS = 20 };
