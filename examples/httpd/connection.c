@@ -453,8 +453,9 @@ static void discard(struct connection *c)
         continue;
 }
 
-/* The client may still be sending what nobody wants. It is told that this is the end, and listened to: closing at once
- * would reset the connection, and take the answer back. */
+/* The client may still be sending what nobody wants: the rest of a request that was refused, or more requests than are
+ * answered. It is told that this is the end, and listened to: closing at once would reset the connection, and take the
+ * answer back. */
 static void linger(struct connection *c)
 {
     strand_shutdown(c->fd, 1);
@@ -466,14 +467,20 @@ static void linger(struct connection *c)
     STRAND_END
 }
 
+/* The last answer. */
+static void finish(struct connection *c)
+{
+    flush(c);
+    linger(c);
+}
+
 static void refuse(struct connection *c, int status)
 {
     begin_answer(c);
     c->close = true;
     c->server->refused++;
     answer_status(c, status, status == 405 ? "Allow: GET, HEAD\r\n" : NULL);
-    flush(c);
-    linger(c);
+    finish(c);
 }
 
 static void talk(struct connection *c)
@@ -498,7 +505,7 @@ static void talk(struct connection *c)
                 return;
         }
     }
-    flush(c);
+    finish(c);
 }
 
 /* Too slow: to send its request, to take its answer, or we are too slow to find one. */
@@ -510,7 +517,7 @@ static void time_out(struct connection *c)
         c->close = true;
         answer_status(c, 503, NULL);
         c->answered--; /* it is cut all the same */
-        flush(c);
+        finish(c);
     }
 }
 

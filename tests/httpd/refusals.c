@@ -152,6 +152,28 @@ TEST_REAL(the_answer_to_a_body_that_is_too_large_can_be_read_by_a_client_that_se
     server_stop(SIGTERM);
 }
 
+TEST_REAL(the_last_answer_can_be_read_by_a_client_that_goes_on_sending)
+{
+    enum { SOME = 20 };
+    static const char request[] = REQUEST("GET", "/hello", "Connection: close\r\n");
+    SERVER(NULL);
+    int fd = dial();
+    say(fd, request);
+    say_zeros(fd, 4 << 20);
+    CHECK_EQ(receive(fd), 200);
+    check_end(fd);
+    close(fd);
+    fd = dial();
+    for (int i = 0; i < SOME; i++) { /* and what comes later */
+        say(fd, request);
+        rest_ms(10);
+    }
+    CHECK_EQ(receive(fd), 200);
+    check_end(fd);
+    close(fd);
+    server_stop(SIGTERM);
+}
+
 TEST_REAL(a_client_that_expects_something_is_told_to_go_on_without)
 {
     SERVER(NULL);
