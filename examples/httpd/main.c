@@ -30,6 +30,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+enum { NAME_MOST = 300 };
+
 /* Until a connection that was ended has given its descriptor back; or until one ends by itself. */
 static const int64_t room_pause = STRAND_MS, no_room_pause = 10 * STRAND_MS;
 /* After an error of accept that passes, for all we know. */
@@ -185,8 +187,32 @@ static void end_accepting(struct server *server)
     strand_cancel(acceptor, "the server drains");
 }
 
-static void drain(struct server *server, strand connections)
+struct hurry {
+    struct server *server;
+    strand_signals signals;
+    strand connections;
+};
+
+static void cancel_connections(const struct hurry *hurry, const char *why)
 {
+    hurry->server->cancelled = true;
+    strand_cancel(hurry->connections, why);
+}
+
+/* Who sends a second signal does not want to wait. */
+static void *await_second_signal(void *arg)
+{
+    const struct hurry *hurry = arg;
+    strand_signal(hurry->signals);
+    cancel_connections(hurry, "a second signal came");
+    return NULL;
+}
+
+static void drain(struct server *server, strand_signals signals, strand connections)
+{
+    struct hurry hurry = {server, signals, connections};
+    STRAND_SCOPE(scope);
+    strand second = strand_spawn_with(scope, STRAND_ATTR(.name = "hurry"), await_second_signal, &hurry, 0);
     server->draining = true;
     end_accepting(server);
     end_idle_connections(server);
@@ -195,26 +221,36 @@ static void drain(struct server *server, strand connections)
         strand_wait(connections);
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
-        server->cancelled = true;
-        strand_cancel(connections, "the time to drain is over");
+        cancel_connections(&hurry, "the time to drain is over");
     }
     STRAND_END
+    strand_wait(connections); /* a second signal counts until then */
+    strand_cancel(second, "all have ended");
+}
+
+/* HOST:PORT as in a URL; * for all addresses. */
+static void name_listener(const struct server *server, int port, char *name, size_t size)
+{
+    const char *host = *server->host ? server->host : "*";
+    snprintf(name, size, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
 }
 
 static void *serve(void *arg)
 {
     struct server *server = arg;
+    char name[NAME_MOST];
     STRAND_SIGNALS(ends, SIGTERM, SIGINT);
     server->listener = strand_listen_tcp(server->host, server->port);
     if (server->listener < 0)
         return NULL;
-    printf("httpd: listening on %s:%d\n", server->host, strand_port(server->listener));
+    name_listener(server, strand_port(server->listener), name, sizeof name);
+    printf("httpd: listening on %s\n", name);
     fflush(stdout);
     STRAND_SCOPE(scope);
     strand log = strand_spawn_with(scope, STRAND_ATTR(.name = "log"), log_write, &server->log, 0);
     strand connections = strand_spawn_with(scope, STRAND_ATTR(.name = "connections"), keep_connections, server, 0);
     strand_signal(ends);
-    drain(server, connections);
+    drain(server, ends, connections);
     strand_exception_release(strand_try(join_it, &connections, NULL));
     log_close(&server->log);
     strand_join(log);
@@ -229,10 +265,14 @@ static const char usage[] =
     "usage: httpd [option...]\n"
     "\n"
     "Serves the files of a directory by HTTP/1.1, and: /hello, /slow?ms=N&strands=K, /strands (the tree of its own\n"
-    "strands). SIGTERM and SIGINT end it: requests under way are finished, as far as the time to drain allows.\n"
+    "strands). SIGTERM and SIGINT end it: requests under way are finished, as far as the time to drain allows; a "
+    "second\n"
+    "signal ends them at once. A client that closes its side of the connection, be it only for sending, while it "
+    "waits\n"
+    "for /slow counts as gone: the work for it is given up.\n"
     "\n"
     "  -p, --port=N        the port; 0 (the default): any free one, which is printed\n"
-    "  -H, --host=NAME     the address to listen on (default 127.0.0.1)\n"
+    "  -H, --host=NAME     the address to listen on (default 127.0.0.1); '': all of this machine\n"
     "  -r, --root=DIR      the directory (default .)\n"
     "  -t, --threads=N     threads (default: one per processor that may be used)\n"
     "  -T, --timeout=S     seconds that a request may take to come, to be worked on, to be taken off (default 10)\n"
@@ -323,6 +363,15 @@ __attribute__((noreturn)) static void fail(const char *what, int error)
     exit(1);
 }
 
+__attribute__((noreturn)) static void fail_to_listen(const struct server *server)
+{
+    char name[NAME_MOST];
+    name_listener(server, server->port, name, sizeof name);
+    const char *why = server->listener == -ENOENT ? "there is no such host" : strerror(-server->listener);
+    fprintf(stderr, "httpd: listen on %s: %s\n", name, why);
+    exit(1);
+}
+
 /* As many connections as the system lets us have. */
 static void raise_limit(void)
 {
@@ -356,7 +405,7 @@ int main(int argc, char **argv)
     strand_run(STRAND_OPTIONS(.threads = server.threads), serve, &server);
     log_free(&server.log);
     if (server.listener < 0)
-        fail(server.host, -server.listener);
+        fail_to_listen(&server);
     uint64_t lost = server.begun - server.served - server.cut;
     if (server.log.lost)
         fprintf(stderr, "httpd: %s: %s: %llu lines lost\n", server.log_path, strerror(server.log.error),

@@ -22,6 +22,7 @@ extern char **environ;
 
 pid_t server_pid;
 int server_port, server_output = -1;
+char server_name[100];
 struct answer got;
 
 static char folder[64];
@@ -153,8 +154,9 @@ void server_start(int descriptors, const char *const *options)
     while (used < sizeof line - 1 && read(server_output, line + used, 1) == 1 && line[used++] != '\n')
         continue;
     line[used] = '\0';
-    if (sscanf(line, "httpd: listening on 127.0.0.1:%d", &server_port) != 1)
+    if (sscanf(line, "httpd: listening on %99s", server_name) != 1 || !strrchr(server_name, ':'))
         CHECK_FAIL("the server said: %s", line);
+    server_port = atoi(strrchr(server_name, ':') + 1);
 }
 
 /* All that it says until its end. */

@@ -37,7 +37,8 @@ int server_says(const char *option, const char **said);
 
 extern pid_t server_pid;
 extern int server_port;
-extern int server_output; /* what it has written since it listened; is read by the end */
+extern char server_name[100]; /* where it says that it listens */
+extern int server_output;     /* what it has written since it listened; is read by the end */
 int server_descriptors(void);
 long server_cpu_ms(void);
 long server_switches(void); /* of all its threads, made by themselves */

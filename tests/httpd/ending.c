@@ -123,6 +123,21 @@ TEST_REAL(requests_that_came_before_the_end_are_answered)
     CHECK_EQ(server_wait().served, CLIENTS + 1);
 }
 
+TEST_REAL(a_second_signal_ends_what_is_under_way)
+{
+    SERVER("--drain=100", "--timeout=100");
+    int fd = dial();
+    say(fd, GET("/slow?ms=60000"));
+    UNTIL(strands_named("strand 'nap'") == 1);
+    long begun = now_ms();
+    CHECK_EQ(kill(server_pid, SIGTERM), 0);
+    UNTIL(refuses_connections());
+    CHECK_EQ(server_stop(SIGINT).cut, 1);
+    CHECK(now_ms() - begun < 5000);
+    check_end(fd);
+    close(fd);
+}
+
 /* ---- the access log ----------------------------------------------------------------------------- */
 
 static char *text_of(const char *path)
@@ -269,22 +284,50 @@ TEST_REAL(an_option_that_makes_no_sense_is_refused)
     }
 }
 
+static void check_name(const char *host)
+{
+    char wanted[100];
+    sprintf(wanted, "%s:%d", host, server_port);
+    CHECK_STR(server_name, wanted);
+}
+
+TEST_REAL(the_server_says_where_it_listens)
+{
+    SERVER(NULL);
+    check_name("127.0.0.1");
+    server_stop(SIGTERM);
+    SERVER("--host=");
+    check_name("*");
+    CHECK_EQ(ask_once(GET("/hello")), 200);
+    server_stop(SIGTERM);
+    if (access("/proc/net/if_inet6", F_OK) != 0)
+        return;
+    SERVER("--host=::1");
+    check_name("[::1]");
+    server_stop(SIGTERM);
+}
+
 TEST_REAL(what_keeps_the_server_from_beginning_is_said)
 {
     const char *said;
-    char port[32];
+    char port[32], text[128];
     CHECK_EQ(server_says("--root=/nowhere", &said), 1);
     CHECK_STR(said, "httpd: /nowhere: No such file or directory\n");
     CHECK_EQ(server_says("--log=/nowhere/log", &said), 1);
     CHECK_STR(said, "httpd: /nowhere/log: No such file or directory\n");
     CHECK_EQ(server_says("--host=192.0.2.1", &said), 1);
-    CHECK_STR(said, "httpd: 192.0.2.1: Cannot assign requested address\n");
+    CHECK_STR(said, "httpd: listen on 192.0.2.1:0: Cannot assign requested address\n");
+    CHECK_EQ(server_says("--host=no..host", &said), 1);
+    CHECK_STR(said, "httpd: listen on no..host:0: there is no such host\n");
+    CHECK_EQ(server_says("--host=2001:db8::1", &said), 1);
+    CHECK_CONTAINS(said, "httpd: listen on [2001:db8::1]:0: ");
     SERVER(NULL);
     pid_t pid = server_pid;
     int output = server_output;
     snprintf(port, sizeof port, "--port=%d", server_port);
     CHECK_EQ(server_says(port, &said), 1);
-    CHECK_STR(said, "httpd: 127.0.0.1: Address already in use\n");
+    sprintf(text, "httpd: listen on 127.0.0.1:%d: Address already in use\n", server_port);
+    CHECK_STR(said, text);
     server_pid = pid;
     server_output = output;
     server_stop(SIGTERM);
