@@ -4,6 +4,7 @@
  */
 #include "httpd.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +43,10 @@ static enum header header_named(const char *name, size_t length)
         [HOST] = "host",
         [RANGE] = "range",
         [IF_RANGE] = "if-range",
+        [IF_MATCH] = "if-match",
         [IF_NONE_MATCH] = "if-none-match",
         [IF_MODIFIED_SINCE] = "if-modified-since",
+        [IF_UNMODIFIED_SINCE] = "if-unmodified-since",
         [EXPECT] = "expect",
         [REFERER] = "referer",
         [USER_AGENT] = "user-agent",
@@ -54,9 +57,12 @@ static enum header header_named(const char *name, size_t length)
     return NO_HEADER;
 }
 
+/* The parser takes blanks in names, also before the colon, where others see another header, or none. */
 static int on_header_field(http_parser *parser, const char *at, size_t length)
 {
     struct request *request = &connection_of(parser)->request;
+    if (memchr(at, ' ', length))
+        request->status = 400;
     if (request->header != NO_HEADER || !request->name.length)
         request->name.length = 0;
     extend(connection_of(parser), &request->name, at, length);
@@ -81,13 +87,33 @@ static int on_header_value(http_parser *parser, const char *at, size_t length)
     return 0;
 }
 
+static void trim(const struct connection *c, struct span *span)
+{
+    while (span->length && strchr(" \t", c->in[span->at + span->length - 1]))
+        span->length--;
+}
+
+/* Only of what names, addresses and ports are written with; an empty one is legal. */
+static bool is_host(const char *host, size_t length)
+{
+    static const char marks[] = "-._~%!$&'()*+,;=:[]";
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)host[i]) && !memchr(marks, host[i], sizeof marks - 1))
+            return false;
+    return true;
+}
+
 static int on_headers_complete(http_parser *parser)
 {
-    struct request *request = &connection_of(parser)->request;
+    struct connection *c = connection_of(parser);
+    struct request *request = &c->request;
+    for (int i = 0; i < HEADERS; i++)
+        trim(c, &request->headers[i]);
+    const struct span host = request->headers[HOST];
     bool is_1_1 = parser->http_major == 1 && parser->http_minor == 1;
     if (parser->http_major != 1)
         request->status = 505;
-    else if (is_1_1 && !request->headers[HOST].length)
+    else if (request->status || (is_1_1 && !request->hosts) || !is_host(c->in + host.at, host.length))
         request->status = 400;
     else if (parser->method != HTTP_GET && parser->method != HTTP_HEAD)
         request->status = 405;
@@ -218,7 +244,7 @@ const char *header_of(struct connection *c, enum header header)
     struct span span = c->request.headers[header];
     if (!span.length)
         return "";
-    c->in[span.at + span.length] = '\0'; /* was the end of the line; or blanks before it */
+    c->in[span.at + span.length] = '\0'; /* was the end of the line, or a blank before it */
     return c->in + span.at;
 }
 
@@ -413,7 +439,7 @@ static void work(struct connection *c)
     else if (!split_url(c, path, &query))
         answer_status(c, 400, NULL);
     else if (!answer_page(c, path, query))
-        answer_file(c, path);
+        answer_file(c, path, query);
 }
 
 static void begin_answer(struct connection *c)

@@ -76,33 +76,59 @@ static void describe(struct file *file)
     file->length = (uint64_t)file->status.st_size;
 }
 
-/* Whether the list of tags names the file's, or all. */
-static bool names_tag(const char *list, const char *tag)
+/* One of the three forms that a date may have; what is none of them is as if it was not there. Years of two digits are
+ * those from 1969 to 2068. */
+static bool read_date(const char *text, time_t *date)
 {
-    for (const char *at = list; *at;) {
-        at += strspn(at, " \t,");
-        if (*at == '*')
+    static const char *const forms[] = {http_date, "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        struct tm tm = {0};
+        const char *end = strptime(text, forms[i], &tm);
+        if (end && !*end) {
+            *date = timegm(&tm);
             return true;
-        if (strncmp(at, "W/", 2) == 0)
-            at += 2;
-        size_t length = strcspn(at, ",");
-        while (length && (at[length - 1] == ' ' || at[length - 1] == '\t'))
-            length--;
-        if (length == strlen(tag) && strncmp(at, tag, length) == 0)
-            return true;
-        at += strcspn(at, ",");
+        }
     }
     return false;
 }
 
-static bool is_unmodified(struct connection *c, const struct file *file)
+/* Whether the list of tags names the file's, or all. The file's is a strong one; by strong comparison weak ones are
+ * others. */
+static bool names_tag(const char *list, const char *tag, bool strongly)
 {
-    const char *tags = header_of(c, IF_NONE_MATCH), *since = header_of(c, IF_MODIFIED_SINCE);
-    struct tm tm = {0};
-    if (*tags)
-        return names_tag(tags, file->tag);
-    const char *end = *since ? strptime(since, http_date, &tm) : NULL;
-    return end && !*end && file->status.st_mtim.tv_sec <= timegm(&tm);
+    size_t length = strlen(tag);
+    if (strcmp(list, "*") == 0)
+        return true;
+    for (const char *at = list;;) {
+        at += strspn(at, " \t,");
+        bool weak = strncmp(at, "W/", 2) == 0;
+        at += weak ? 2 : 0;
+        const char *end = *at == '"' ? strchr(at + 1, '"') : NULL;
+        if (!end)
+            return false;
+        if (!(weak && strongly) && (size_t)(end + 1 - at) == length && strncmp(at, tag, length) == 0)
+            return true;
+        at = end + 1;
+    }
+}
+
+/* The conditions in the order of RFC 9110, 13.2.2: 412, 304, or 200: none is against it. If-Range comes later. */
+static int check_conditions(struct connection *c, const struct file *file)
+{
+    const char *match = header_of(c, IF_MATCH), *unmodified = header_of(c, IF_UNMODIFIED_SINCE);
+    const char *none_match = header_of(c, IF_NONE_MATCH), *modified = header_of(c, IF_MODIFIED_SINCE);
+    time_t changed = file->status.st_mtim.tv_sec, date;
+    if (*match ? !names_tag(match, file->tag, true) : read_date(unmodified, &date) && changed > date)
+        return 412;
+    if (*none_match ? names_tag(none_match, file->tag, false) : read_date(modified, &date) && changed <= date)
+        return 304;
+    return 200;
+}
+
+static bool is_same_version(const char *only_if, const struct file *file)
+{
+    time_t date;
+    return strcmp(only_if, file->tag) == 0 || (read_date(only_if, &date) && date == file->status.st_mtim.tv_sec);
 }
 
 /* A number that is too large is the largest. */
@@ -121,7 +147,7 @@ static int choose_range(struct connection *c, struct file *file)
 {
     const char *range = header_of(c, RANGE), *only_if = header_of(c, IF_RANGE);
     uint64_t size = file->length, first = 0, last = 0;
-    if (!*range || (*only_if && strcmp(only_if, file->tag) != 0 && strcmp(only_if, file->modified) != 0))
+    if (c->parser.method != HTTP_GET || !*range || (*only_if && !is_same_version(only_if, file)))
         return 200;
     if (strncmp(range, "bytes=", 6) != 0)
         return 200;
@@ -222,44 +248,61 @@ static void send_file(struct connection *c, const struct file *file, struct answ
         answer_status(c, 500, NULL);
 }
 
+/* The head says nothing of the file but its size: what is sent is another text. */
+static void answer_no_range(struct connection *c, const struct file *file)
+{
+    char extra[64];
+    snprintf(extra, sizeof extra, "Content-Range: bytes */%llu\r\n", (unsigned long long)file->status.st_size);
+    answer_status(c, 416, extra);
+}
+
 static void answer_with(struct connection *c, const char *path, struct file *file)
 {
     char extra[256];
     describe(file);
     int length = snprintf(extra, sizeof extra, "ETag: %s\r\nLast-Modified: %s\r\nAccept-Ranges: bytes\r\n", file->tag,
                           file->modified);
-    if (is_unmodified(c, file)) {
+    int status = check_conditions(c, file);
+    if (status == 412) {
+        answer_status(c, 412, NULL);
+        return;
+    }
+    if (status == 304) {
         answer(c, &(struct answer){.status = 304, .extra = extra, .body = ""});
         return;
     }
-    int status = choose_range(c, file);
-    char *more = extra + length;
-    size_t room = sizeof extra - (size_t)length;
+    status = choose_range(c, file);
     if (status == 416) {
-        snprintf(more, room, "Content-Range: bytes */%llu\r\n", (unsigned long long)file->length);
-        answer_status(c, 416, extra);
+        answer_no_range(c, file);
         return;
     }
     if (status == 206)
-        snprintf(more, room, "Content-Range: bytes %llu-%llu/%llu\r\n", (unsigned long long)file->first,
-                 (unsigned long long)(file->first + file->length - 1), (unsigned long long)file->status.st_size);
+        snprintf(extra + length, sizeof extra - (size_t)length, "Content-Range: bytes %llu-%llu/%llu\r\n",
+                 (unsigned long long)file->first, (unsigned long long)(file->first + file->length - 1),
+                 (unsigned long long)file->status.st_size);
     send_file(c, file, &(struct answer){.status = status, .type = type_of(path), .extra = extra});
 }
 
-void answer_file(struct connection *c, const char *path)
+/* To the same path with a slash. */
+static void redirect(struct connection *c, const char *query)
+{
+    char extra[PATH_MOST + 64];
+    struct span span = path_span(c); /* it is encoded already */
+    for (; span.length > 1 && c->in[span.at + 1] == '/'; span.at++, span.length--)
+        continue; /* two slashes would begin the name of another host */
+    snprintf(extra, sizeof extra, "Location: %.*s/%s%s\r\n", (int)span.length, c->in + span.at, query ? "?" : "",
+             query ? query : "");
+    answer_status(c, 301, extra);
+}
+
+void answer_file(struct connection *c, const char *path, const char *query)
 {
     struct file file __attribute__((cleanup(close_file))) = {.fd = -1};
-    char extra[PATH_MOST + 64];
     int status = strlen(path) < PATH_MOST ? open_path(c->server->root, path, &file) : 414;
-    if (status == 0) {
+    if (status == 0)
         answer_with(c, path, &file);
-    } else if (status == 301) {
-        struct span span = path_span(c); /* it is encoded already */
-        for (; span.length > 1 && c->in[span.at + 1] == '/'; span.at++, span.length--)
-            continue; /* two slashes would begin the name of another host */
-        snprintf(extra, sizeof extra, "Location: %.*s/\r\n", (int)span.length, c->in + span.at);
-        answer_status(c, 301, extra);
-    } else {
+    else if (status == 301)
+        redirect(c, query);
+    else
         answer_status(c, status, NULL);
-    }
 }

@@ -74,8 +74,10 @@ enum header {
     HOST,
     RANGE,
     IF_RANGE,
+    IF_MATCH,
     IF_NONE_MATCH,
     IF_MODIFIED_SINCE,
+    IF_UNMODIFIED_SINCE,
     EXPECT,
     REFERER,
     USER_AGENT,
@@ -157,7 +159,8 @@ void flush(struct connection *c);
 
 /* True if the path was one of the generated pages. */
 bool answer_page(struct connection *c, const char *path, const char *query);
-void answer_file(struct connection *c, const char *path);
+/* query: as it came, NULL for none; a redirection keeps it. */
+void answer_file(struct connection *c, const char *path, const char *query);
 
 void log_request(struct connection *c, int status, uint64_t length);
 

@@ -4,6 +4,7 @@
 #define SUITE httpd
 #include "client.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -62,7 +63,11 @@ TEST_REAL(a_directory_is_its_index)
     CHECK_EQ(ask_once(GET("/sub")), 301);
     CHECK_STR(header("Location"), "/sub/");
     CHECK_EQ(ask_once(GET("/s%75b?a=/b")), 301);
-    CHECK_STR(header("Location"), "/s%75b/");
+    CHECK_STR(header("Location"), "/s%75b/?a=/b");
+    CHECK_EQ(ask_once(GET("/sub?#c")), 301);
+    CHECK_STR(header("Location"), "/sub/?");
+    CHECK_EQ(ask_once(GET("/sub?%25a?b#c")), 301);
+    CHECK_STR(header("Location"), "/sub/?%25a?b");
     CHECK_EQ(ask_once(GET("/empty/")), 404);
     CHECK_EQ(ask_once(GET("/")), 404);
     CHECK_EQ(ask_once(GET("/sub/index.html/")), 404);
@@ -133,6 +138,8 @@ TEST_REAL(a_range_is_a_part_of_the_file)
             CHECK_FAIL("%s: %d", cases[i].range, got.status);
         if (got.status == 416) {
             CHECK_STR(header("Content-Range"), "bytes */50000");
+            CHECK_STR(header("ETag"), "");
+            CHECK_STR(header("Last-Modified"), "");
             continue;
         }
         sprintf(range, "bytes %zu-%zu/%d", cases[i].first, cases[i].first + cases[i].length - 1, SIZE);
@@ -173,6 +180,58 @@ TEST_REAL(what_the_client_has_already_is_not_sent)
     CHECK_EQ(ask_with("If-Modified-Since: yesterday"), 200);
     CHECK_EQ(ask_with("If-None-Match: \"a\"\r\nIf-Modified-Since: %s", modified), 200);
     CHECK_EQ(ask_with("If-None-Match: %s\r\nRange: bytes=0-0", tag), 304);
+    server_stop(SIGTERM);
+}
+
+TEST_REAL(what_is_wanted_of_one_version_is_not_sent_of_another)
+{
+    char tag[100], modified[100];
+    make_file("root/file", "text");
+    SERVER(NULL);
+    learn(tag, modified);
+    CHECK_EQ(ask_with("If-Match: %s", tag), 200);
+    CHECK_EQ(ask_with("If-Match: *"), 200);
+    CHECK_EQ(ask_with("If-Match: \"a\", %s ", tag), 200);
+    CHECK_EQ(ask_with("If-Match: \"a\", \"*\""), 412);
+    CHECK_EQ(ask_with("If-Match: W/%s", tag), 412);
+    CHECK_EQ(ask_with("If-Match: \"a, *\""), 412);
+    CHECK_EQ(ask_with("If-Unmodified-Since: %s", modified), 200);
+    CHECK_EQ(ask_with("If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT"), 412);
+    CHECK_EQ(ask_with("If-Unmodified-Since: yesterday"), 200);
+    CHECK_EQ(ask_with("If-Match: %s\r\nIf-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT", tag), 200);
+    CHECK_EQ(ask_with("If-Match: \"a\"\r\nIf-None-Match: %s", tag), 412);
+    CHECK_EQ(ask_with("If-Match: %s\r\nIf-None-Match: %s", tag, tag), 304);
+    CHECK_EQ(ask_with("If-Match: \"a\"\r\nRange: bytes=9-"), 412);
+    CHECK_EQ(ask_with("If-Match: %s\r\nRange: bytes=1-2", tag), 206);
+    server_stop(SIGTERM);
+}
+
+TEST_REAL(a_date_has_one_of_three_forms)
+{
+    static const struct {
+        const char *date;
+        int status; /* of what has changed in 1994, on November 6th at 8:49:37 */
+    } cases[] = {
+        {"Sun, 06 Nov 1994 08:49:37 GMT", 304},
+        {"Sun, 06 Nov 1994 08:49:36 GMT", 200},
+        {"Sunday, 06-Nov-94 08:49:37 GMT", 304},
+        {"Sunday, 06-Nov-94 08:49:36 GMT", 200},
+        {"Sun Nov  6 08:49:37 1994", 304},
+        {"Sun Nov  6 08:49:36 1994", 200},
+        {"Thursday, 01-Jan-70 00:00:00 GMT", 200},
+        {"Sun, 06 Nov 1994 08:49:37 CET", 200},
+        {"1994-11-06 08:49:37", 200},
+        {"Sun, 06 Nov 1994 08:49:37 GMT \t", 304},
+    };
+    const struct timespec times[2] = {{784111777, 0}, {784111777, 0}};
+    make_file("root/file", "text");
+    CHECK_EQ(utimensat(AT_FDCWD, path_of("root/file"), times, 0), 0);
+    SERVER(NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (ask_with("If-Modified-Since: %s", cases[i].date) != cases[i].status)
+            CHECK_FAIL("%s: %d", cases[i].date, got.status);
+    CHECK_EQ(ask_with("If-Unmodified-Since: Sun Nov  6 08:49:36 1994"), 412);
+    CHECK_EQ(ask_with("Range: bytes=0-0\r\nIf-Range: Sunday, 06-Nov-94 08:49:37 GMT"), 206);
     server_stop(SIGTERM);
 }
 

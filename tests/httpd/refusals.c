@@ -81,6 +81,39 @@ TEST_REAL(there_is_one_host)
     server_stop(SIGTERM);
 }
 
+TEST_REAL(a_host_is_written_as_one)
+{
+    static const char *const good[] = {"", " ", " test:80", " [::1]:80 ", " 127.0.0.1", " a_b.c-d", "\ttest"};
+    static const char *const bad[] = {"a b", "a/b", "/", "a\tb", "a\001b", "a\\b", "a@b", "a?b", "a\177", "a\r\n b"};
+    char request[128];
+    SERVER(NULL);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        sprintf(request, "GET /hello HTTP/1.1\r\nHost:%s\r\n\r\n", good[i]);
+        if (ask_once(request) != 200)
+            CHECK_FAIL("%s: %d", good[i], got.status);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int length = sprintf(request, "GET /hello HTTP/1.1\r\nHost: %s\r\n\r\n", bad[i]);
+        if (refused(request, (size_t)length) != 400)
+            CHECK_FAIL("%s: %d", bad[i], got.status);
+    }
+    server_stop(SIGTERM);
+}
+
+TEST_REAL(the_name_of_a_header_has_no_blanks)
+{
+    SERVER(NULL);
+    REFUSED(REQUEST("GET", "/hello", "X : y\r\n"), 400);
+    REFUSED(REQUEST("GET", "/hello", "X\t: y\r\n"), 400);
+    REFUSED(REQUEST("GET", "/hello", "X Y: z\r\n"), 400);
+    REFUSED(REQUEST("GET", "/hello", "Range : bytes=0-0\r\n"), 400);
+    REFUSED(REQUEST("GET", "/hello", "Connection : close\r\n"), 400);
+    REFUSED(REQUEST("GET", "/hello", "Content-Length : 5\r\n") "abcde", 400);
+    REFUSED(REQUEST("GET", "/hello", "Transfer-Encoding : chunked\r\n") "0\r\n\r\n", 400);
+    REFUSED(REQUEST("GET", "/hello", "Transfer-Encoding: chunked\r\n") "0\r\nX : y\r\n\r\n", 400);
+    server_stop(SIGTERM);
+}
+
 /* What two readers may see differently smuggles requests. */
 TEST_REAL(there_is_one_length)
 {
