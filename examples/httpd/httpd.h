@@ -105,7 +105,7 @@ struct connection {
     _Atomic enum phase phase;
     _Atomic int64_t since; /* when a phase that waits for the client has begun: the first three */
     bool close;
-    bool leaving;         /* was told to make room; under the server's lock */
+    _Atomic bool leaving; /* was told to make room; changed under the server's lock */
     bool logged;          /* the current request */
     bool started;         /* a part of the answer to the current request may have been sent */
     strand_time deadline; /* by when the request has to be here whole */

@@ -4,11 +4,9 @@
  */
 #include "httpd.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 const strand_kind CLIENT_GONE = {"client gone", &STRAND_ERROR};
@@ -16,29 +14,16 @@ const strand_kind CLIENT_GONE = {"client gone", &STRAND_ERROR};
 enum { NAPS_MOST = 100 };
 static const int64_t nap_most_ms = 3600 * 1000;
 
-/* errno is read here, where no switch can come in between. */
-__attribute__((noinline)) static ssize_t peek(int fd)
-{
-    char byte;
-    ssize_t got = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return got < 0 ? -errno : got;
-}
-
 /* Fails when the client goes away, and so interrupts whoever works on its request. One that has only closed its sending
- * side looks the same from here, and counts as gone: no browser does that, and nginx takes it so as well. A client that
- * has sent the next request already can't be watched, as its going away would come after that. */
+ * side looks the same from here, and counts as gone: no browser does that, and nginx takes it so as well. A connection
+ * that drains or makes room has been shut down for reading by the server itself. */
 static void *watch_client(void *arg)
 {
     const struct connection *c = arg;
-    for (;;) {
-        int error = strand_ready(c->fd, STRAND_READABLE);
-        ssize_t got = error ? error : peek(c->fd);
-        if (got == -EAGAIN)
-            continue;
-        if (got <= 0 && !c->server->draining)
-            strand_throw(&CLIENT_GONE, "%s went away", c->peer);
-        return NULL;
-    }
+    (void)strand_ready(c->fd, STRAND_GONE);
+    if (!c->server->draining && !c->leaving)
+        strand_throw(&CLIENT_GONE, "%s went away", c->peer);
+    return NULL;
 }
 
 static void *nap(void *ns)
