@@ -133,11 +133,18 @@ void end_idle_connections(struct server *server);
  * those that may be about to ask, or to have asked, are left alone. False: there is nobody to wait for. */
 bool end_some_connections(struct server *server, int wanted);
 
+enum parsed { MORE_NEEDED, COMPLETE, BROKEN };
+/* Goes on with what has come. BROKEN: the request's status says why, or the parser's error. */
+enum parsed parse_request(struct connection *c);
+
 /* The text of a header of the current request, "" if there was none; its end is marked. */
 const char *header_of(struct connection *c, enum header header);
 
 /* The path in the current request's URL, as it came: without host, query and fragment. */
 struct span path_span(const struct connection *c);
+/* The path, decoded, and the query, NULL for none, into `path`, which has room for the URL and for two marks of ends.
+ * False: it makes no sense. */
+bool split_url(struct connection *c, char *path, const char **query);
 
 struct answer {
     int status;
