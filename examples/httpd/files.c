@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 enum { PATH_MOST = 4096, SMALL = 8 * 1024, AT_ONCE = 1 << 20 };
+/* A stack keeps the pages that were ever touched, and all of a frame is: so only those have a big one who need it. */
+#define BIG_FRAME __attribute__((noinline))
 
 struct file {
     int fd;
@@ -45,10 +47,17 @@ static void close_file(const struct file *file)
         close(file->fd); /* no strand has waited for it */
 }
 
+BIG_FRAME static int open_index(int root, const char *path, struct file *file)
+{
+    char index[PATH_MOST + 16];
+    snprintf(index, sizeof index, "%sindex.html", path);
+    int status = open_beneath(root, index, file);
+    return status ? status : S_ISREG(file->status.st_mode) ? 0 : 404;
+}
+
 /* Relative to the root, which is "."; a directory means its index.html. */
 static int open_path(int root, const char *path, struct file *file)
 {
-    char index[PATH_MOST + 16];
     while (*path == '/')
         path++;
     int status = open_beneath(root, *path ? path : ".", file);
@@ -57,9 +66,7 @@ static int open_path(int root, const char *path, struct file *file)
     if (*path && path[strlen(path) - 1] != '/')
         return 301;
     close_file(file);
-    snprintf(index, sizeof index, "%sindex.html", path);
-    status = open_beneath(root, index, file);
-    return status ? status : S_ISREG(file->status.st_mode) ? 0 : 404;
+    return open_index(root, path, file);
 }
 
 /* ---- conditions and ranges --------------------------------------------------------------------- */
@@ -228,16 +235,9 @@ static void send_body(struct connection *c, const struct file *file)
     }
 }
 
-static void send_file(struct connection *c, const struct file *file, struct answer *head)
+BIG_FRAME static void send_small(struct connection *c, const struct file *file, struct answer *head)
 {
     char bytes[SMALL];
-    head->length = file->length;
-    if (c->parser.method != HTTP_HEAD && file->length > sizeof bytes) {
-        send_head(c, head);
-        send_body(c, file);
-        answer_sent(c, head->status, file->length);
-        return;
-    }
     if (c->parser.method == HTTP_HEAD || !file->length)
         head->body = "";
     else if (pread(file->fd, bytes, file->length, (off_t)file->first) == (ssize_t)file->length)
@@ -246,6 +246,18 @@ static void send_file(struct connection *c, const struct file *file, struct answ
         answer(c, head);
     else
         answer_status(c, 500, NULL);
+}
+
+static void send_file(struct connection *c, const struct file *file, struct answer *head)
+{
+    head->length = file->length;
+    if (c->parser.method == HTTP_HEAD || file->length <= SMALL) {
+        send_small(c, file, head);
+        return;
+    }
+    send_head(c, head);
+    send_body(c, file);
+    answer_sent(c, head->status, file->length);
 }
 
 /* The head says nothing of the file but its size: what is sent is another text. */
@@ -284,7 +296,7 @@ static void answer_with(struct connection *c, const char *path, struct file *fil
 }
 
 /* To the same path with a slash. */
-static void redirect(struct connection *c, const char *query)
+BIG_FRAME static void redirect(struct connection *c, const char *query)
 {
     char extra[PATH_MOST + 64];
     struct span span = path_span(c); /* it is encoded already */
