@@ -24,6 +24,7 @@
 #ifndef IO_DESCRIPTOR_H
 #define IO_DESCRIPTOR_H
 
+#include "../sched/driver.h"
 #include "../sched/polled.h"
 #include "../strand/core.h"
 
@@ -53,6 +54,26 @@ struct descriptor {
     struct side sides[SIDES];
 };
 
+#define CLOSING (UINT32_C(1) << 31)
+
+/* A pool of one thread has nobody to lock out, and needs no atomic operations. */
+static inline void descriptor_lock(struct thread *thread, struct descriptor *d)
+{
+    if (thread->shared)
+        spin_lock(&d->lock, thread);
+}
+
+static inline void descriptor_unlock(struct thread *thread, struct descriptor *d)
+{
+    if (thread->shared)
+        spin_unlock(&d->lock);
+}
+
+/* Count oneself in, and get to know what it is; may give way. Returns 0, or a negated errno code: then one is not
+ * inside. Leaving returns what closing did, if this was the last one of a descriptor that is closing. */
+int descriptor_enter(struct thread **thread, int fd, struct descriptor **out);
+int descriptor_leave(struct thread *thread, struct descriptor *d);
+
 /* One operation on one side of a descriptor, on its strand's stack; nobody else sees it. */
 struct operation {
     struct thread *thread;
@@ -75,6 +96,11 @@ void operation_drained(struct operation *op);
 /* After a read that found less than there was room for: nothing is left of some streams but, maybe, the end. */
 void operation_short(struct operation *op);
 void operation_leave(struct operation *op);
+
+/* What the poller says of a descriptor: polled->fire. */
+void descriptor_fire(struct thread *thread, struct polled *polled, uint32_t events);
+/* Under the lock, of one that is closing: claims all who wait, and links their fibres into woken. */
+void operations_claim(struct thread *thread, struct descriptor *d, struct link *woken);
 
 /* Somebody has made this descriptor just now: nothing is known of its number. It may have been used here before, and
  * closed elsewhere. Any thread. */
