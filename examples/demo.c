@@ -205,15 +205,20 @@ static void *go_away(void *arg)
     return arg;
 }
 
+static void ask_for_too_much(struct demo *demo, struct reply *reply)
+{
+    int fd __attribute__((cleanup(close_fd))) = dial(demo);
+    ask(demo, fd, "/slow?ms=" NEVER_MS);
+    demo->cut++;
+    read_reply(fd, reply);
+}
+
 /* Waits for an answer that never comes, and is cancelled. */
 static void *wait_for_ever(void *arg)
 {
     struct demo *demo = arg;
     struct reply reply __attribute__((cleanup(reply_free))) = {0};
-    int fd __attribute__((cleanup(close_fd))) = dial(demo);
-    ask(demo, fd, "/slow?ms=" NEVER_MS);
-    demo->cut++;
-    read_reply(fd, &reply);
+    ask_for_too_much(demo, &reply);
     expect(demo, false, "a request that takes for ever was answered");
     return arg;
 }
@@ -222,10 +227,7 @@ static void *meet_the_deadline(void *arg)
 {
     struct demo *demo = arg;
     struct reply reply __attribute__((cleanup(reply_free))) = {0};
-    int fd __attribute__((cleanup(close_fd))) = dial(demo);
-    ask(demo, fd, "/slow?ms=" NEVER_MS);
-    demo->cut++;
-    read_reply(fd, &reply);
+    ask_for_too_much(demo, &reply);
     expect(demo, reply.complete && reply.status == 503, "the server's deadline did not end a request");
     return arg;
 }

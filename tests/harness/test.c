@@ -3,11 +3,15 @@
  * helper programs in program.c, the plain runner in plain.c. Nothing here blocks a thread for longer than a copy takes,
  * and nothing needs more stack than a formatted line, because strands call it.
  */
+#define _GNU_SOURCE
 #define TEST_HARNESS
 #include "test.h"
 
+#include "strand/debug.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define LOG_SIZE 65536
@@ -173,6 +177,21 @@ void test_check_log(const char *words, const char *file, int line)
 void test_log_leaving_(const char *const *text)
 {
     test_log("%s", *text);
+}
+
+/* ---- dumps ----------------------------------------------------------------------------------- */
+
+const char *test_dump(void)
+{
+    static char text[1 << 20];
+    int fd = memfd_create("dump", MFD_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK_EQ(strand_dump(fd), 0);
+    ssize_t length = pread(fd, text, sizeof text - 1, 0);
+    CHECK(length > 0);
+    text[length] = 0;
+    close(fd);
+    return text;
 }
 
 /* ---- the environment ------------------------------------------------------------------------- */

@@ -119,6 +119,9 @@ void test_spawn_failed(strand_scope scope, strand *children, int n);
 /** How many exceptions of this very kind there are in e, in what is suppressed in it, and so on. */
 int test_count_kind(const strand_exception *e, const strand_kind *kind);
 
+/** What strand_dump writes now: text, which the next call overwrites. */
+const char *test_dump(void);
+
 /** Returns its argument at once. */
 void *test_return(void *arg);
 /** Throws TEST_ERROR, or TEST_ERROR2, with the argument as its text (NULL: "failed"). */

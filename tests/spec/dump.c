@@ -10,27 +10,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline))
 #define FOREVER (3600 * STRAND_S)
 
 static _Atomic int started;
-
-/* What strand_dump writes now. */
-static const char *dump(void)
-{
-    static char text[1 << 20];
-    int fd = memfd_create("dump", MFD_CLOEXEC);
-    CHECK(fd >= 0);
-    CHECK_EQ(strand_dump(fd), 0);
-    ssize_t length = pread(fd, text, sizeof text - 1, 0);
-    CHECK(length > 0);
-    text[length] = 0;
-    close(fd);
-    return text;
-}
 
 static size_t count_words(const char *text, const char *word)
 {
@@ -77,7 +62,7 @@ static const char *dump_a_tree(void)
     test_yield_until(&started, 2);
     for (int i = 0; i < 100 && count_words(text, "blocked") < 3; i++) {
         strand_sleep(STRAND_MS);
-        text = dump();
+        text = test_dump();
     }
     strand_scope_cancel(scope, NULL);
     return text;
@@ -103,7 +88,7 @@ TEST_REAL_INSIDE(a_dump_says_who_is_blocked_and_on_what)
 
 TEST_INSIDE(a_dump_says_that_its_caller_runs)
 {
-    CHECK_CONTAINS(dump(), "runn");
+    CHECK_CONTAINS(test_dump(), "runn");
 }
 
 TEST_REAL_INSIDE(a_dump_shows_the_functions_in_which_strands_are_blocked)
@@ -129,7 +114,7 @@ TEST_INSIDE(a_dump_says_who_is_cancelled_and_by_whom)
     strand child = strand_spawn_with(scope, STRAND_ATTR(.name = "stubborn"), sleep_under_a_shield, NULL, 0);
     test_yield_until(&started, 1);
     strand_cancel(child, "enough-of-it");
-    const char *text = strstr(dump(), "stubborn");
+    const char *text = strstr(test_dump(), "stubborn");
     started = 2;
     CHECK(text != NULL);
     CHECK_CONTAINS(text, "cancel");
@@ -141,7 +126,7 @@ TEST_INSIDE(a_strand_that_was_joined_is_not_in_the_dump)
 {
     STRAND_SCOPE(scope);
     strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "short-lived"), test_return, NULL, 0));
-    CHECK(strstr(dump(), "short-lived") == NULL);
+    CHECK(strstr(test_dump(), "short-lived") == NULL);
 }
 
 TEST_INSIDE(a_dump_counts_those_that_have_ended_and_were_not_joined_apart)
@@ -150,9 +135,9 @@ TEST_INSIDE(a_dump_counts_those_that_have_ended_and_were_not_joined_apart)
     strand sleeping = strand_spawn(scope, sleeper, NULL);
     strand ended = strand_spawn(scope, test_return, NULL);
     strand_wait(ended);
-    CHECK_CONTAINS(dump(), "strands: 2, besides 1 ended, not joined;");
+    CHECK_CONTAINS(test_dump(), "strands: 2, besides 1 ended, not joined;");
     strand_join(ended);
-    CHECK_CONTAINS(dump(), "strands: 2, besides 0 ended, not joined;");
+    CHECK_CONTAINS(test_dump(), "strands: 2, besides 0 ended, not joined;");
     strand_cancel(sleeping, NULL);
 }
 
@@ -171,7 +156,7 @@ TEST_REAL_INSIDE(a_dump_tells_joining_a_scope_from_joining_a_strand)
     strand joining = strand_spawn(scope, join_a_scope, NULL);
     for (int i = 0; i < 1000 && count_words(text, "blocked") < 2; i++) {
         strand_sleep(STRAND_MS);
-        text = dump();
+        text = test_dump();
     }
     CHECK_CONTAINS(text, "blocked: joins its scope, waits for strand #");
     strand_cancel(joining, NULL);
@@ -254,7 +239,7 @@ static void *dump_under_load(void *arg)
         strand_spawn_with(scope, STRAND_ATTR(.name = "busy-one"), yield_until_cancelled, NULL, 0);
     test_yield_until(&started, 8);
     for (long i = 0; i < test_scale(20); i++) {
-        CHECK_EQ(count_words(dump(), "busy-one"), 8);
+        CHECK_EQ(count_words(test_dump(), "busy-one"), 8);
         strand_yield();
     }
     strand_scope_cancel(scope, NULL);
@@ -282,7 +267,7 @@ static void *dump_beside_a_spinner(void *arg)
     STRAND_SCOPE(scope);
     strand_spawn_with(scope, STRAND_ATTR(.name = "spinner"), spin_until_told, NULL, 0);
     test_yield_until(&started, 1);
-    const char *text = strstr(dump(), "spinner");
+    const char *text = strstr(test_dump(), "spinner");
     started = 2;
     CHECK(text != NULL);
     CHECK_CONTAINS(text, "running");

@@ -258,19 +258,6 @@ TEST(the_trace_of_a_failure_that_leaving_swaps_in_goes_on_with_the_function_that
 
 /* ---- in a dump ------------------------------------------------------------------------------ */
 
-static const char *dumped(void)
-{
-    static char text[1 << 16];
-    int fd = memfd_create("dump", MFD_CLOEXEC);
-    CHECK(fd >= 0);
-    CHECK_EQ(strand_dump(fd), 0);
-    ssize_t length = pread(fd, text, sizeof text - 1, 0);
-    CHECK(length > 0);
-    text[length] = 0;
-    close(fd);
-    return text;
-}
-
 static NOINLINE void *leaves_while_a_child_resists(void *child)
 {
     STRAND_SCOPE(scope);
@@ -286,7 +273,7 @@ static const char *dumped_when_blocked(strand_fn *fn, struct test_child *child)
     const char *of_it = NULL;
     for (int i = 0; i < 1000 && !of_it; i++) {
         strand_sleep(STRAND_MS);
-        of_it = strstr(dumped(), "strand 'blocked'");
+        of_it = strstr(test_dump(), "strand 'blocked'");
         of_it = of_it ? strstr(of_it, "blocked: ") : NULL;
     }
     CHECK(of_it != NULL);
@@ -340,7 +327,7 @@ TEST_REAL_INSIDE(the_trace_of_a_strand_that_leaves_a_scope_begins_with_the_funct
 
 static NOINLINE void *dumps(void *text)
 {
-    *(const char **)text = dumped();
+    *(const char **)text = test_dump();
     return text;
 }
 
@@ -351,7 +338,7 @@ TEST_INSIDE(the_trace_of_the_strand_that_dumps_begins_with_the_user_s_function)
     strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "dumper"), dumps, &text, 0));
     text = strstr(text, "strand 'dumper'");
     CHECK(text != NULL);
-    CHECK_FRAMES(text, "running", "dumped", "dumps");
+    CHECK_FRAMES(text, "running", "test_dump", "dumps");
 }
 
 /* ---- programs that end ---------------------------------------------------------------------- */
