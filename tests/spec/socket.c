@@ -262,7 +262,9 @@ TEST_INSIDE(a_peer_that_resets_is_an_error_code)
 static void *send_and_reset(void *arg)
 {
     const struct linger at_once = {1, 0};
+    char byte;
     CLOSED peer = strand_accept(listener);
+    CHECK_EQ(strand_read(peer, &byte, 1), 1); /* the other side is connected */
     CHECK_EQ(strand_write_all(peer, "abc", 3), 3);
     CHECK_EQ(setsockopt(peer, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
     return arg;
@@ -277,6 +279,7 @@ TEST_INSIDE(an_error_that_comes_after_bytes_is_the_next_calls)
     strand server = strand_spawn(scope, send_and_reset, NULL);
     CLOSED fd = strand_dial_tcp("127.0.0.1", port);
     CHECK(fd >= 0);
+    CHECK_EQ(strand_write(fd, "x", 1), 1);
     strand_join(server);
     CHECK_EQ(strand_read_all(fd, bytes, sizeof bytes), 3);
     CHECK_EQ(strand_read(fd, bytes, sizeof bytes), -ECONNRESET);
