@@ -133,6 +133,18 @@ static void print_why(struct dump *dump, struct cb *c, size_t indent)
         [BLOCKED_SCOPE] = "blocked: waits for the end of any child",
         [BLOCKED_OFFLOAD] = "blocked: waits for an offloaded call",
         [BLOCKED_DESCRIPTOR] = "blocked: waits for descriptor",
+        [BLOCKED_SEND] = "blocked: sends to channel",
+        [BLOCKED_RECEIVE] = "blocked: receives from channel",
+        [BLOCKED_SELECT] = "blocked: waits for one of",
+        [BLOCKED_MUTEX] = "blocked: waits for mutex",
+        [BLOCKED_CONDITION] = "blocked: waits for condition",
+        [BLOCKED_READ_LOCK] = "blocked: waits to read under lock",
+        [BLOCKED_WRITE_LOCK] = "blocked: waits to write under lock",
+        [BLOCKED_SEMAPHORE] = "blocked: waits for semaphore",
+        [BLOCKED_EVENT] = "blocked: waits for event",
+        [BLOCKED_BARRIER] = "blocked: waits at barrier",
+        [BLOCKED_ONCE] = "blocked: waits for the one run of",
+        [BLOCKED_GROUP] = "blocked: waits for group",
     };
     int64_t now = driver_now(dump->thread->sub);
     unsigned blocked = c->blocked < sizeof words / sizeof *words ? c->blocked : BLOCKED_NOT;
@@ -148,6 +160,10 @@ static void print_why(struct dump *dump, struct cb *c, size_t indent)
         say(dump, indent, "%s, since %.1f ms\n", words[blocked], since);
     else if (blocked == BLOCKED_DESCRIPTOR)
         say(dump, indent, "%s %d, since %.1f ms\n", words[blocked], (int)c->blocked_on, since);
+    else if (blocked == BLOCKED_SELECT)
+        say(dump, indent, "%s %d cases, since %.1f ms\n", words[blocked], (int)c->blocked_on, since);
+    else if (blocked > BLOCKED_DESCRIPTOR)
+        say(dump, indent, "%s at %p, since %.1f ms\n", words[blocked], (void *)(uintptr_t)c->blocked_on, since);
     else
         say(dump, indent, "%s #%llu, since %.1f ms\n", words[blocked], (unsigned long long)c->blocked_on, since);
 }

@@ -33,8 +33,7 @@ struct job {
     strand_fn *fn;
     void *arg, *result;
     void (*left)(void *arg); /* NULL: it is waited for */
-    struct cb *waiter;
-    uint32_t epoch;
+    struct wait_node node;   /* of its waiter; never linked */
     enum job_state state;
 };
 
@@ -72,12 +71,12 @@ static struct fibre *job_over(struct post *post)
 {
     struct job *job = CONTAINER(post, struct job, post);
     arch_note_acquire(post);
-    struct cb *waiter = job->waiter;
+    struct cb *waiter = job->node.waiter;
     struct crew *crew = job->crew;
     lock(crew);
     job->state = JOB_OVER;
     arch_note_release(waiter->member.fibre);
-    bool claimed = wait_claim(waiter, job->epoch, WAIT_WON, true);
+    bool claimed = wait_claim(&job->node, true);
     unlock(crew);
     return claimed ? waiter->member.fibre : NULL;
 }
@@ -251,7 +250,7 @@ static void see_it_through(struct thread *thread, struct cb *me, struct crew *cr
 {
     uint32_t epoch = wait_arm(thread, me, WAIT_FLOOR_MOST);
     lock(crew);
-    job->epoch = epoch;
+    job->node.epoch = epoch;
     bool over = job->state == JOB_OVER;
     unlock(crew);
     if (over && wait_retract(thread, me))
@@ -282,7 +281,7 @@ static void take_away(struct job *job)
 static bool do_job(struct thread **thread, struct cb *me, struct crew *crew, struct job *job)
 {
     wait_because(*thread, me, BLOCKED_OFFLOAD, 0);
-    job->epoch = wait_arm(*thread, me, me->floor);
+    job->node.epoch = wait_arm(*thread, me, me->floor);
     enqueue(crew, job);
     if (interrupted(me) && take_back(crew, job)) { /* [W4] nobody but an interruption can have claimed it */
         if (!wait_retract(*thread, me)) {
@@ -322,7 +321,7 @@ static void *offload(struct thread *thread, strand_fn *fn, void *arg, void (*lef
             throw_no_memory(me, function);
         throw_system(me, error, left ? "no thread can be had to call for it" : "strand_offload: no thread can be had");
     }
-    *job = (struct job){.crew = crew, .fn = fn, .arg = arg, .left = left, .waiter = me, .state = JOB_QUEUED};
+    *job = (struct job){.crew = crew, .fn = fn, .arg = arg, .left = left, .node.waiter = me, .state = JOB_QUEUED};
     if (!do_job(&thread, me, crew, job))
         interrupt_throw(thread, me, 0);
     void *result = job->result;

@@ -51,7 +51,7 @@ static struct fibre *claim_first(struct thread *thread, struct side *side)
         struct wait_node *node = side->first;
         side->first = node->next;
         atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
-        if (wait_claim(node->waiter, node->epoch, WAIT_WON, thread->shared))
+        if (wait_claim(node, thread->shared))
             fibre = node->waiter->member.fibre;
     }
     return fibre;

@@ -76,8 +76,20 @@ int pool_open(struct subprocess *sub, struct pool *pool, const struct scheduler 
     return -ENOMEM;
 }
 
+/* What was posted when nobody took it any more. */
+static void run_late_posts(struct pool *pool)
+{
+    struct post *post = atomic_exchange_explicit(&pool->posts, NULL, memory_order_acquire);
+    while (post) {
+        struct post *next = post->next;
+        (void)post->run(post);
+        post = next;
+    }
+}
+
 void pool_close(struct pool *pool)
 {
+    run_late_posts(pool);
     if (pool->threads)
         unmake_threads(pool);
     timers_close(&pool->timers);

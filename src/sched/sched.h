@@ -150,6 +150,7 @@ struct thread {
     uint64_t gave_way;        /* the look after which thread_share gave way */
     bool fed;                 /* since the last look there were events of descriptors */
     bool young_reached;       /* since the last look there was a moment when nobody woken was left to go on */
+    int64_t robbed;           /* when it last stole something and went to run it; 0: judged */
     uint64_t young_served;    /* when the oldest that had not started was last given its turn out of order */
     int64_t now;              /* the clock at the last look: good for "since when", not for waiting */
     struct rng rng;
@@ -177,7 +178,7 @@ struct thread {
 /* Something to be done on a thread of the pool, given in from any thread. */
 struct post {
     struct post *next;
-    struct fibre *(*run)(struct post *post); /* as timer.fire */
+    struct fibre *(*run)(struct post *post); /* as timer.fire; or by no thread of the pool, after its end */
 };
 
 struct pool {

@@ -35,6 +35,8 @@
 /* After a wake-up that found nothing, pushes don't wake for this long, doubled each time. */
 #define FUTILE_NS INT64_C(50000)
 enum { FUTILE_MOST = 5 };
+/* What is stolen costs both sides some cache misses, and a wake-up: work of less than this is left to its owner. */
+#define LOOT_WORTH_NS INT64_C(10000)
 /* A timer so near is waited for without a system call, which takes as long. */
 #define NEAR_NS INT64_C(5000)
 
@@ -135,10 +137,15 @@ static bool sleeper_is_timed(struct pool *pool)
     return !list_empty(&pool->sleepers) && CONTAINER(pool->sleepers.next, struct thread, sleeping)->timed;
 }
 
+static bool any_event(struct thread *thread, struct pool *pool)
+{
+    return atomic_load_explicit(&pool->posts, memory_order_relaxed) || stopping(pool) ||
+           (timers_next(&pool->timers) != ARCH_FOREVER && timers_next(&pool->timers) <= driver_now(thread->sub));
+}
+
 static bool any_work(struct thread *thread, struct pool *pool)
 {
-    return pool->scheduler->work(pool) || atomic_load_explicit(&pool->posts, memory_order_relaxed) || stopping(pool) ||
-           (timers_next(&pool->timers) != ARCH_FOREVER && timers_next(&pool->timers) <= driver_now(thread->sub));
+    return pool->scheduler->work(pool) || any_event(thread, pool);
 }
 
 /* The role is free and somebody sleeps: what came while nobody was told to announce it. */
@@ -360,7 +367,7 @@ static bool park(struct thread *thread, struct pool *pool, bool eager, int round
     show_kick(pool);
     unlock(pool);
     barrier(pool);
-    if (!any_work(thread, pool)) {
+    if (!(eager ? any_work(thread, pool) : any_event(thread, pool))) { /* else it looks by itself, soon [K1] */
         until = timers_next(&pool->timers) < until ? timers_next(&pool->timers)
                                                    : until; /* started before the kick showed */
         thread->sleeps++;
@@ -374,32 +381,49 @@ static bool park(struct thread *thread, struct pool *pool, bool eager, int round
     return kicked;
 }
 
+/* Whether what this thread stole last was worth no theft: it has run dry at once. Then the others do better without it
+ * for a while. */
+static bool judge_loot(struct thread *thread, struct pool *pool)
+{
+    if (!thread->robbed)
+        return false;
+    bool poor = driver_now(thread->sub) - thread->robbed < LOOT_WORTH_NS;
+    thread->robbed = 0;
+    if (!poor)
+        pool->futile = 0;
+    else if (pool->futile < FUTILE_MOST)
+        pool->futile++;
+    return poor;
+}
+
 /* The role is this thread's: look everywhere, until there is something to run, which is returned, or the pool is to
  * stop.
  */
 static struct fibre *seek(struct thread *thread, struct pool *pool)
 {
     int64_t since = driver_now(thread->sub);
-    bool eager = true, kicked = false;
+    bool eager = true, kicked = false, poor = judge_loot(thread, pool);
     for (int rounds = 0; !stopping(pool);) {
         take_events(thread, pool);
         struct fibre *fibre = thread_pick(thread);
-        if (!fibre && pool->scheduler->steal(thread))
-            fibre = thread_pick(thread);
-        if (fibre) {
-            pool->futile = 0;
+        if (fibre)
             return fibre;
+        if (pool->scheduler->steal(thread)) {
+            thread->robbed = driver_now(thread->sub);
+            if ((fibre = thread_pick(thread)))
+                return fibre;
         }
         if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_relaxed)))
             pool_stand_still(thread);
         int64_t now = driver_now(thread->sub);
-        if ((thread->shared && now - since < pool->spin_ns) || timers_next(&pool->timers) - now < NEAR_NS) {
+        if ((thread->shared && !poor && now - since < pool->spin_ns) || timers_next(&pool->timers) - now < NEAR_NS) {
             driver_relax(thread);
             continue;
         }
         if (kicked && pool->futile < FUTILE_MOST)
             pool->futile++;
-        eager = !kicked;
+        eager = !kicked && !poor;
+        poor = false;
         kicked = park(thread, pool, eager, rounds++) && eager;
         if (kicked)
             since = driver_now(thread->sub);

@@ -97,13 +97,16 @@ struct thread *thread_yield(struct thread *thread)
     return switch_leave(thread, to, AFTER_YIELD);
 }
 
+struct thread *thread_give_way_(struct thread *thread)
+{
+    thread->gave_way = thread->looked;
+    return thread_yield(thread);
+}
+
 struct thread *thread_share(struct thread *thread)
 {
     thread_tick(thread);
-    if (LIKELY(thread->looked == thread->gave_way))
-        return thread;
-    thread->gave_way = thread->looked;
-    return thread_yield(thread);
+    return thread_is_asked_for(thread) ? thread_give_way_(thread) : thread;
 }
 
 /* ---- the thread's life ----------------------------------------------------------------------------------- */

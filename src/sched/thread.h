@@ -43,6 +43,7 @@ struct thread *thread_park(struct thread *thread);
 struct thread *thread_yield(struct thread *thread);
 /* Before an operation that may find what it wants again and again: a yield, if the thread has looked around since. */
 struct thread *thread_share(struct thread *thread);
+struct thread *thread_give_way_(struct thread *thread);
 void thread_detach_oddly_(struct thread *thread);
 
 /* The current fibre's strand is about to end and to let go of its control block; its stack is in use until the switch,
@@ -69,6 +70,12 @@ OWN_INLINE void thread_tick(struct thread *thread)
 {
     if (UNLIKELY(--thread->ticks <= 0))
         thread_tick_(thread);
+}
+
+/* Whether the thread has looked around, and nobody has given way since. */
+OWN_INLINE bool thread_is_asked_for(const struct thread *thread)
+{
+    return UNLIKELY(thread->looked != thread->gave_way);
 }
 
 OWN_INLINE_ALWAYS void thread_push(struct thread *thread, struct fibre *fibre, enum push how)

@@ -39,24 +39,32 @@ static inline bool word_was(uint64_t word, uint64_t serial)
 
 /* ---- waiting: one way to block --------------------------------------------------------------------------- */
 
-/* wait state: epoch << 32 | floor << 8 | tag. See wait.h. */
-enum { WAIT_IDLE = 0, WAIT_ARMED = 1, WAIT_INTERRUPTED = 2, WAIT_WON = 3 };
+/* wait state: epoch << 32 | floor << 8 | tag; of one that was won: epoch << 32 | index << 8 | tag. See wait.h. */
+enum { WAIT_IDLE = 0, WAIT_ARMED = 1, WAIT_INTERRUPTED = 2, WAIT_WON = 3, WAIT_TRYING = 4 };
 #define WAIT_FLOOR_MOST 0xffffffu
 
 struct cb;
 
-/* One strand's interest in one source of events. In the control block, never on a stack. */
+/* One strand's interest in one source of events. In the control block, or in a record of a select, never on a stack. */
 struct wait_node {
-    struct wait_node *next;
+    union {
+        struct wait_node *next; /* of those who wait for an end, or a descriptor */
+        struct link link;       /* in the queue of a channel, a lock, ... */
+    };
     struct cb *waiter;
     uint32_t epoch;
     _Atomic uint32_t linked; /* 1 from the linking until the source has let go of it */
+    uint32_t index : 24;     /* which of a select's cases; else 0 */
+    bool drops : 1;          /* a case that drops out when its channel is closed */
+    int result;              /* of a wait that was won: written by who has claimed it, before it makes it runnable */
+    void *value;             /* what is handed over comes from here, or goes here */
 };
 
 struct wait {
     _Atomic uint64_t state;
     struct wait_node node;
     struct timer timer;
+    uint32_t instant; /* the case that the timer of a select stands for */
 };
 
 /* What a blocked strand waits for: for people, not for the protocol. */
@@ -69,7 +77,19 @@ enum blocked {
     BLOCKED_SLEEP,
     BLOCKED_SCOPE,
     BLOCKED_OFFLOAD,
-    BLOCKED_DESCRIPTOR
+    BLOCKED_DESCRIPTOR,
+    BLOCKED_SEND,
+    BLOCKED_RECEIVE,
+    BLOCKED_SELECT,
+    BLOCKED_MUTEX,
+    BLOCKED_CONDITION,
+    BLOCKED_READ_LOCK,
+    BLOCKED_WRITE_LOCK,
+    BLOCKED_SEMAPHORE,
+    BLOCKED_EVENT,
+    BLOCKED_BARRIER,
+    BLOCKED_ONCE,
+    BLOCKED_GROUP
 };
 
 /* ---- strands --------------------------------------------------------------------------------------------- */
@@ -182,13 +202,20 @@ struct block {
     int line;
 };
 
+/* Something of the layers above that ends with a scope: a channel, a ticker. */
+struct owned {
+    struct owned *next;
+    void (*release)(struct thread *thread, struct owned *owned);
+};
+
 struct scope {
     struct block block;
     /* The owner alone in a plain scope; under the lock in one with flags. */
     struct link children;
     size_t count;
-    struct link ended; /* COLLECT, FIRST_WINS: all that have, in order; else the failed ones */
-    size_t ends;       /* how many are in it */
+    struct owned *belongings; /* end with it; the newest first */
+    struct link ended;   /* COLLECT, FIRST_WINS: all that have, in order; else the failed ones */
+    size_t ends;         /* how many are in it */
     struct cb *winner;
     struct wait_node *waiter; /* the owner, in strand_scope_next or _first */
     struct note *note;        /* cancelled, and why */
@@ -214,9 +241,15 @@ union any_block {
 
 /* ---- threads and runs ------------------------------------------------------------------------------------ */
 
+/* Memory that a worker keeps for the next use, and frees at its end. */
+struct kept {
+    struct kept *next;
+};
+
 struct worker {
     struct thread thread;
-    struct slab_cache cbs, blocks;
+    struct slab_cache cbs, blocks, objects;
+    struct kept *offers;      /* for the next selects: src/sync/select.c */
     uint64_t serial, serials; /* the next, and how many are left */
     uint64_t spawned, ended;
     strand_exception *exceptions; /* kept for the next throws: reserve.c */
@@ -227,6 +260,8 @@ enum { SERIAL_BATCH = 1 << 16 };
 
 struct crew;
 
+enum { OBJECT_SIZE = 256 };
+
 /* The table of src/io/descriptor.c. */
 struct descriptors {
     void (*close)(struct descriptors *descriptors);
@@ -236,6 +271,7 @@ struct runtime {
     struct subprocess sub;
     strand_options options;
     struct slab cbs, blocks;
+    struct slab objects; /* of OBJECT_SIZE bytes: what else has handles */
     struct cb *root;
     char text[128]; /* what is wrong with the options */
     void *result;

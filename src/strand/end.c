@@ -131,7 +131,7 @@ static void wake_waiters(struct thread *thread, uintptr_t ends, struct batch *ba
     while (ordered) {
         struct wait_node *next = ordered->next;
         struct cb *waiter = ordered->waiter;
-        if (wait_claim(waiter, ordered->epoch, WAIT_WON, thread->shared))
+        if (wait_claim(ordered, thread->shared))
             batch_add(batch, waiter->member.fibre);
         atomic_store_explicit(&ordered->linked, 0, memory_order_release); /* [E2] */
         ordered = next;

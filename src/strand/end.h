@@ -66,7 +66,7 @@ static inline void end_wake(struct thread *thread, uintptr_t ends)
         return;
     }
     struct cb *waiter = node->waiter;
-    bool claimed = wait_claim(waiter, node->epoch, WAIT_WON, thread->shared);
+    bool claimed = wait_claim(node, thread->shared);
     atomic_store_explicit(&node->linked, 0, memory_order_release); /* [E2] */
     if (LIKELY(claimed))
         thread_go_on_with(thread, waiter->member.fibre);

@@ -33,6 +33,19 @@ static inline void may_block(struct thread *thread, struct cb *me, const char *f
         interrupt_throw(thread, me, 0);
 }
 
+/* The same for an operation that may find what it wants again and again: now and then it gives way first. Returns the
+ * thread that it goes on on. */
+static inline struct thread *may_block_often(struct thread *thread, struct cb *me, const char *function)
+{
+    may_block(thread, me, function);
+    if (LIKELY(!thread_is_asked_for(thread)))
+        return thread;
+    thread = thread_give_way_(thread);
+    if (interrupted(me))
+        interrupt_throw(thread, me, 0);
+    return thread;
+}
+
 /* Source number `index` of this strand holds now. Any thread that keeps the strand from ending. Returns its fibre if
  * the caller has to make it runnable. */
 struct fibre *interrupt_raise(struct cb *c, uint32_t index, bool shared);

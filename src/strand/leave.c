@@ -169,6 +169,16 @@ static bool close_scope(struct thread *thread, struct scope *scope)
     return empty;
 }
 
+/* What was made in the scope ends with it, after its strands; the newest first. */
+static void release_owned(struct thread *thread, struct scope *scope)
+{
+    struct owned *owned;
+    while ((owned = scope->belongings)) {
+        scope->belongings = owned->next;
+        owned->release(thread, owned);
+    }
+}
+
 static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct scope *scope)
 {
     struct remains remains = {0};
@@ -178,6 +188,7 @@ static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct s
     while ((thread = drain(thread, me, scope, &remains), !close_scope(thread, scope)))
         driver_await(thread);
     me->blocked = BLOCKED_NOT;
+    release_owned(thread, scope);
     strand_exception *live = remains.live && !in_flight && !foreign ? live_strands(me, scope, &remains) : NULL;
     if (in_flight)
         leave_by(me, scope, in_flight, &remains);
@@ -195,7 +206,7 @@ void strand_scope_leave_(strand_scope *handle)
     struct thread *thread = thread_self();
     struct cb *me = current_of(thread);
     struct scope *scope = (struct scope *)(uintptr_t)handle->bits[0];
-    if (LIKELY(!scope->flags && !scope->count && me->flight == scope->block.in_flight)) {
+    if (LIKELY(!scope->flags && !scope->count && !scope->belongings && me->flight == scope->block.in_flight)) {
         block_leave(thread, me, &scope->block);
         if (UNLIKELY(scope->note != NULL))
             note_release(scope->note);

@@ -35,6 +35,7 @@ static int thread_open(struct thread *thread)
     struct runtime *runtime = runtime_of(thread);
     worker->cbs.slab = &runtime->cbs;
     worker->blocks.slab = &runtime->blocks;
+    worker->objects.slab = &runtime->objects;
     if (exception_reserve_open(worker) == 0)
         return 0;
     exception_reserve_close(worker);
@@ -43,7 +44,13 @@ static int thread_open(struct thread *thread)
 
 static void thread_close(struct thread *thread)
 {
-    exception_reserve_close(worker_of(thread));
+    struct worker *worker = worker_of(thread);
+    exception_reserve_close(worker);
+    while (worker->offers) {
+        struct kept *next = worker->offers->next;
+        free(worker->offers);
+        worker->offers = next;
+    }
 }
 
 static void overflow(struct thread *thread, void *address, void *ucontext)
@@ -206,6 +213,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     stacks_open(&sub->stacks, stack_round(usual), runtime->options.guards == STRAND_GUARDS_REQUIRED);
     slab_init(&runtime->cbs, &chunks, (sizeof(struct cb) + 63) & ~(size_t)63, cb_construct);
     slab_init(&runtime->blocks, &chunks, (sizeof(union any_block) + 63) & ~(size_t)63, NULL);
+    slab_init(&runtime->objects, &chunks, OBJECT_SIZE, NULL);
     if ((error = open_driver(runtime, what)))
         return error;
     if (!(error = make_pool(runtime, what))) {
@@ -224,6 +232,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     stacks_close(&sub->stacks);
     slab_close(&runtime->cbs);
     slab_close(&runtime->blocks);
+    slab_close(&runtime->objects);
     return error;
 }
 

@@ -48,6 +48,32 @@ struct scope *scope_of_owner(struct cb *me, strand_scope handle, const char *fun
     return scope;
 }
 
+static bool take_over(struct thread *thread, struct scope *scope, struct owned *owned)
+{
+    scope_lock_children(thread, scope);
+    bool open = !scope->closed;
+    if (open) {
+        owned->next = scope->belongings;
+        scope->belongings = owned;
+    }
+    scope_unlock_children(thread, scope);
+    return open;
+}
+
+int scope_own(struct thread *thread, struct cb *me, strand_scope handle, struct owned *owned, const char *function)
+{
+    if (!handle_is_open(handle)) {
+        (void)take_over(thread, scope_of_owner(me, handle, function), owned);
+        return 0;
+    }
+    struct scope *scope = pin_scope(thread, handle);
+    if (!scope)
+        return -ECANCELED;
+    bool open = take_over(thread, scope, owned);
+    unpin_scope(thread, scope);
+    return open ? 0 : -ECANCELED;
+}
+
 /* ---- children end ---------------------------------------------------------------------------------------- */
 
 static void cancel_others(struct thread *thread, struct scope *scope, struct cb *but, struct batch *batch)
@@ -85,7 +111,7 @@ static void note_end(struct thread *thread, struct scope *scope, struct cb *chil
     }
     struct wait_node *waiter = scope->waiter;
     scope->waiter = NULL;
-    if (waiter && wait_claim(waiter->waiter, waiter->epoch, WAIT_WON, thread->shared))
+    if (waiter && wait_claim(waiter, thread->shared))
         batch_add(batch, waiter->waiter->member.fibre);
 }
 

@@ -90,6 +90,8 @@ strand_exception *scope_first_failure(struct thread *thread, struct scope *scope
 void scope_forget(struct thread *thread, struct scope *scope, struct cb *child);
 /* Cancel one child of the scope: by its owner (note says who), or by a policy. Under the lock of the children. */
 void scope_cancel_child(struct thread *thread, struct cb *child, struct note *note, bool owned, struct batch *batch);
+/* Something is to end with the scope. Returns 0, or -ECANCELED: it was open, and has been left. */
+int scope_own(struct thread *thread, struct cb *me, strand_scope handle, struct owned *owned, const char *function);
 /* The scope, checked for a call that only its owner may make. */
 struct scope *scope_of_owner(struct cb *me, strand_scope handle, const char *function);
 

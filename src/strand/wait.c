@@ -10,7 +10,7 @@
 static struct fibre *fire(struct timer *timer)
 {
     struct cb *c = CONTAINER(timer, struct cb, wait.timer);
-    return wait_claim(c, c->wait.node.epoch, WAIT_WON, c->own.pool->sub->shared) ? c->member.fibre : NULL;
+    return wait_claim(&c->wait.node, c->own.pool->sub->shared) ? c->member.fibre : NULL;
 }
 
 int wait_until(struct thread **thread, struct cb *me, int64_t when, uint32_t floor)

@@ -6,12 +6,16 @@
  * STATE     wait.state = epoch << 32 | floor << 8 | tag:
  *             IDLE --wait_arm--> ARMED --claim--> WON / INTERRUPTED --wait_over--> IDLE
  *                                ARMED --wait_retract (the strand itself)--> IDLE
+ *                                ARMED --wait_try (itself)--> TRYING --wait_tried--> ARMED / IDLE
+ *           A select stands with several sources while it tries to claim the partner of another: TRYING keeps its own
+ *           wait from being claimed meanwhile, so that either both happen or neither (docs/protocols/select.md).
  * OWNERSHIP whoever claims an armed wait owns the strand's fibre and has to make it runnable, once. From wait_arm on
  *           the strand is claimable, although it has not left its stack yet: so it parks unless it retracts
  *           (switch.md).
  * INVARIANTS [W1] one claim for each arming. [W2] nobody holds a node or timer of a wait when its operation returns:
  *           sources that did not win are told, or have let go. [W3] an interrupter with an index below the floor
- *           leaves the wait alone, so a shielded waiter keeps its place.
+ *           leaves the wait alone, so a shielded waiter keeps its place. [W5] of strands that try each other's waits,
+ *           the one with the highest address gives way.
  * ORDERING  interruption, by seq_cst: the strand stores ARMED, then reads due; an interrupter raises due, then reads
  *           the state. One of them sees the other [W4]. Claims are acquire-release: what the source did is seen by
  *           the strand.
@@ -51,14 +55,60 @@ static inline uint32_t wait_arm(struct thread *thread, struct cb *me, uint32_t f
     return (uint32_t)(new >> 32);
 }
 
-/* A source's claim. True: the caller has to make the waiter's fibre runnable. */
-static inline bool wait_claim(struct cb *waiter, uint32_t epoch, uint32_t tag, bool shared)
+/* What a claim finds: it is the claimer's; somebody else has had it; the claimer, who is trying as well, has to let
+ * itself be claimed for a moment. */
+enum claim { CLAIM_WON, CLAIM_OVER, CLAIM_GIVE_WAY };
+
+/* A claim of the wait that the node stands for, which `index` wins. `trying`: the claimer, if it is itself in
+ * WAIT_TRYING; else NULL. */
+static inline enum claim wait_claim_as(struct cb *trying, struct wait_node *node, uint32_t index, bool shared)
 {
+    struct cb *waiter = node->waiter;
+    uint64_t won = (uint64_t)node->epoch << 32 | (uint64_t)index << 8 | WAIT_WON;
     uint64_t state = atomic_load_explicit(&waiter->wait.state, memory_order_acquire);
-    while (wait_epoch(state) == epoch && wait_tag(state) == WAIT_ARMED)
-        if (swap_word(&waiter->wait.state, &state, (state & ~UINT64_C(0xff)) | tag, shared))
+    while (wait_epoch(state) == node->epoch) {
+        if (LIKELY(wait_tag(state) == WAIT_ARMED)) {
+            if (LIKELY(swap_word(&waiter->wait.state, &state, won, shared)))
+                return CLAIM_WON;
+            continue;
+        }
+        if (wait_tag(state) != WAIT_TRYING)
+            break;
+        if (trying > waiter)
+            return CLAIM_GIVE_WAY; /* [W5] */
+        driver_await(thread_self());
+        state = atomic_load_explicit(&waiter->wait.state, memory_order_acquire);
+    }
+    return CLAIM_OVER;
+}
+
+/* A source's claim. True: the caller has to make the waiter's fibre runnable. */
+static inline bool wait_claim(struct wait_node *node, bool shared)
+{
+    return wait_claim_as(NULL, node, node->index, shared) == CLAIM_WON;
+}
+
+/* Armed, the strand goes to claim somebody else's wait: whoever would claim its own waits for what comes of that.
+ * False: somebody has claimed it, so the strand has to park. */
+static inline bool wait_try(struct thread *thread, struct cb *me)
+{
+    uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
+    while (wait_tag(state) == WAIT_ARMED)
+        if (swap_word(&me->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_TRYING, thread->shared))
             return true;
     return false;
+}
+
+/* It came to nothing: armed again. Or to something: idle. */
+static inline void wait_tried(struct thread *thread, struct cb *me, uint32_t tag)
+{
+    uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
+    ASSERT_SLOW(wait_tag(state) == WAIT_TRYING);
+    state = (state & ~UINT64_C(0xff)) | tag;
+    if (thread->shared)
+        atomic_store_explicit(&me->wait.state, state, memory_order_seq_cst); /* [W4] */
+    else
+        atomic_store_explicit(&me->wait.state, state, memory_order_relaxed);
 }
 
 /* Back to idle without having waited. False: somebody has claimed it, so the strand has to park. */
@@ -80,6 +130,12 @@ static inline uint32_t wait_over(struct cb *me)
     arch_note_acquire(me->member.fibre);
     me->blocked = BLOCKED_NOT;
     return wait_tag(state);
+}
+
+/* After wait_over of a wait that was won: which node won it. */
+static inline uint32_t wait_winner(struct cb *me)
+{
+    return wait_floor(atomic_load_explicit(&me->wait.state, memory_order_relaxed));
 }
 
 static inline void wait_because(struct thread *thread, struct cb *me, enum blocked why, uint64_t on)

@@ -1,0 +1,113 @@
+/*
+ * Channels: strands hand values to each other.
+ *
+ *     typedef STRAND_CHAN(struct line) lines;
+ *
+ *     lines ch = STRAND_CHAN_OPEN(lines, scope, 16);
+ *     ...
+ *     STRAND_SEND(ch, &line);            a value of another type does not compile
+ *     while (STRAND_RECEIVE(ch, &line) == 0)
+ *         ...
+ *     strand_chan_close(ch.untyped);
+ *
+ * A channel has any number of senders and receivers, who are served first come, first served on both sides. With room
+ * for 0 values it is a rendezvous: a send ends when a receiver has the value. It belongs to a scope, and ends when that
+ * has been left. After the close, receivers get what is in it and what queued senders have, and only then -EPIPE.
+ */
+#ifndef STRAND_CHAN_H
+#define STRAND_CHAN_H
+
+#include "select.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The handle of a channel, a value. */
+typedef struct {
+    uint64_t bits[2];
+} strand_chan; /* {0}: none; goes stale when its scope has been left */
+
+/** The type of a handle of a channel of values of one type. */
+#define STRAND_CHAN(type)                                                                                              \
+    union {                                                                                                            \
+        strand_chan untyped;                                                                                           \
+        type *element;                                                                                                 \
+    }
+
+/** What a channel may be told at its making. Zero is the default of each. */
+typedef struct strand_chan_attr {
+    size_t size;                 /* sizeof(strand_chan_attr); required */
+    const char *name;            /* for people; kept as a pointer; NULL: "channel" */
+    void (*drop)(void *element); /* gets each value that is left in the channel at its end; may not block, nor throw */
+} strand_chan_attr;
+
+/**
+ * Make a channel in a scope: for values of `size` bytes (0 is allowed), with room for `capacity` of them. attr may be
+ * NULL. Throws STRAND_SYSTEM if memory is refused. Owner of the scope only, unless it is open. The channel ends when
+ * its scope has been left and all strands of it have ended: who waits there then gets -EPIPE; values that are left in
+ * it go to the drop function.
+ */
+strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, const strand_chan_attr *attr);
+
+/** Send a copy of *value, which may be NULL only if values have no size. Waits until a receiver takes it, or there is
+ * room. Returns 0, or -EPIPE: it is closed, and nothing was sent. Interrupted, it has sent nothing. */
+STRAND_BLOCKS int strand_chan_send(strand_chan chan, const void *value);
+/** Receive into *value. Waits for a value. Returns 0, or -EPIPE: it is closed, and nothing is left in it. Interrupted,
+ *  it has received nothing. */
+STRAND_BLOCKS int strand_chan_receive(strand_chan chan, void *value);
+/** The same without waiting: -EAGAIN if that would have been needed. Not cancellation points. */
+int strand_chan_try_send(strand_chan chan, const void *value);
+int strand_chan_try_receive(strand_chan chan, void *value);
+/**
+ * Put a copy of *value into a channel from any thread, a plain one too. Never waits: a value for which there is no room
+ * stands in the queue, as that of a sender does. Those of one thread keep their order. Returns 0: it is received, or
+ * goes to the drop function; -EPIPE: the channel is closed, or gone; -ENOMEM. The run has to last until the call has
+ * returned.
+ */
+int strand_chan_post(strand_chan chan, const void *value);
+/** Close a channel: no more can be sent. Closing it again changes nothing. Never interrupted. */
+void strand_chan_close(strand_chan chan);
+/** How many values can be received at once, and how many are there room for; queued senders are not counted. */
+size_t strand_chan_length(strand_chan chan);
+size_t strand_chan_capacity(strand_chan chan);
+
+/** A send, or a receive, as a case of a select. The value has to stay until the select returns. */
+strand_case strand_on_send(strand_chan chan, const void *value);
+strand_case strand_on_receive(strand_chan chan, void *value);
+
+/** The same for a channel of one type; `type` is that of its handle, `value` a pointer to an element. */
+#define STRAND_CHAN_OPEN(type, scope, capacity) STRAND_CHAN_OPEN_WITH(type, scope, capacity, NULL)
+#define STRAND_SEND(chan, value) strand_chan_send((chan).untyped, STRAND_SENT_(chan, value))
+#define STRAND_RECEIVE(chan, value) strand_chan_receive((chan).untyped, STRAND_RECEIVED_(chan, value))
+#define STRAND_TRY_SEND(chan, value) strand_chan_try_send((chan).untyped, STRAND_SENT_(chan, value))
+#define STRAND_TRY_RECEIVE(chan, value) strand_chan_try_receive((chan).untyped, STRAND_RECEIVED_(chan, value))
+#define STRAND_POST(chan, value) strand_chan_post((chan).untyped, STRAND_SENT_(chan, value))
+#define STRAND_ON_SEND(chan, value) strand_on_send((chan).untyped, STRAND_SENT_(chan, value))
+#define STRAND_ON_RECEIVE(chan, value) strand_on_receive((chan).untyped, STRAND_RECEIVED_(chan, value))
+
+/* ---- behind the macros ----------------------------------------------------------------------------------- */
+
+#ifdef __cplusplus
+}
+template <class element> inline const element *strand_sent_(element *, const element *value)
+{
+    return value;
+}
+template <class element> inline element *strand_received_(element *, element *value)
+{
+    return value;
+}
+#define STRAND_SENT_(chan, value) strand_sent_((chan).element, (value))
+#define STRAND_RECEIVED_(chan, value) strand_received_((chan).element, (value))
+#define STRAND_CHAN_OPEN_WITH(type, scope, capacity, attr)                                                             \
+    (type{strand_chan_open((scope), sizeof(*type{}.element), (capacity), (attr))})
+#else
+#define STRAND_SENT_(chan, value)                                                                                      \
+    _Generic((value), __typeof__((chan).element) : (value), const __typeof__(*(chan).element) * : (value))
+#define STRAND_RECEIVED_(chan, value) _Generic((value), __typeof__((chan).element) : (value))
+#define STRAND_CHAN_OPEN_WITH(type, scope, capacity, attr)                                                             \
+    ((type){strand_chan_open((scope), sizeof(*((type *)0)->element), (capacity), (attr))})
+#endif
+
+#endif

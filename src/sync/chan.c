@@ -1,0 +1,204 @@
+/*
+ * A channel's life: made in a scope, closed, ended with the scope; and what plain threads post. The protocol block is
+ * in chan.h, sending and receiving in transfer.c.
+ */
+#include "chan.h"
+
+#include "../strand/exception.h"
+#include "../strand/handle.h"
+#include "../strand/misuse.h"
+#include "../strand/scope.h"
+#include "../strand/wait.h"
+#include "source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+COLD struct chan *chan_misused_(struct thread *thread, struct chan *chan, strand_chan handle, const char *function)
+{
+    if (chan) {
+        chan_unlock(thread, chan);
+        misuse(function, "", "there is no memory for a value of %zu bytes: it is NULL", chan->size);
+    }
+    misuse(function, "",
+           handle.bits[1] ? "the channel is gone: its scope has been left, or it is of another run"
+                          : "there is no channel behind {0}");
+}
+
+/* ---- waking ----------------------------------------------------------------------------------------------- */
+
+/* Under the lock: end the wait of everybody in the queue, with -EPIPE, but let selects that want it drop out. What was
+ * posted stays. */
+static void wake_all(struct thread *thread, struct link *queue, bool ends, struct link *woken)
+{
+    struct link *next = queue->next;
+    while (next != queue) {
+        struct wait_node *node = CONTAINER(next, struct wait_node, link);
+        struct fibre *fibre = NULL;
+        next = next->next;
+        if (!node->waiter)
+            continue;
+        if (node->drops) {
+            chan_unlink(node);
+            fibre = select_drop_out(thread, node);
+        } else if (ends) {
+            chan_unlink(node);
+            node->result = -EPIPE;
+            if (wait_claim(node, thread->shared))
+                fibre = node->waiter->member.fibre;
+        }
+        if (fibre)
+            list_push_back(woken, &fibre->queued);
+    }
+}
+
+static void deliver(struct thread *thread, struct link *woken)
+{
+    struct link *link;
+    while ((link = list_pop_front(woken)))
+        thread_ready(thread, CONTAINER(link, struct fibre, queued));
+}
+
+void chan_wake_receivers(struct thread *thread, struct chan *chan, struct link *woken)
+{
+    wake_all(thread, &chan->receivers, true, woken);
+}
+
+void strand_chan_close(strand_chan handle)
+{
+    struct thread *thread = must_be_strand("strand_chan_close");
+    struct link woken;
+    list_init(&woken);
+    struct chan *chan = chan_find(thread, handle);
+    if (!chan)
+        (void)chan_misused_(thread, NULL, handle, "strand_chan_close");
+    chan->closed = true;
+    atomic_fetch_or_explicit(&chan->posts, POSTS_CLOSED, memory_order_acq_rel);
+    wake_all(thread, &chan->senders, false, &woken); /* who has queued is a sender still [H3] */
+    if (chan_is_over(chan))
+        chan_wake_receivers(thread, chan, &woken);
+    chan_unlock(thread, chan);
+    deliver(thread, &woken);
+}
+
+/* ---- the end ---------------------------------------------------------------------------------------------- */
+
+/* Nobody can find it any more. */
+static void drop_all(struct chan *chan)
+{
+    while (chan->count) {
+        void *value = chan_take(chan);
+        if (chan->drop)
+            chan->drop(value);
+    }
+    struct link *link;
+    while ((link = list_pop_front(&chan->senders))) {
+        struct posted *posted = CONTAINER(link, struct posted, node.link);
+        if (chan->drop)
+            chan->drop(posted->value);
+        free(posted);
+    }
+    free(chan->ring);
+}
+
+static void chan_end(struct thread *thread, struct owned *owned)
+{
+    struct chan *chan = CONTAINER(owned, struct chan, owned);
+    struct link woken;
+    list_init(&woken);
+    chan_lock(thread, chan);
+    chan->closed = true;
+    atomic_fetch_or_explicit(&chan->posts, POSTS_CLOSED, memory_order_acq_rel);
+    wake_all(thread, &chan->senders, true, &woken);
+    wake_all(thread, &chan->receivers, true, &woken);
+    uint64_t word = atomic_load_explicit(&chan->word, memory_order_relaxed);
+    do {
+        while (word & WORD_PINS) { /* somebody posts, and is about to see that it is closed */
+            driver_await(thread);
+            word = atomic_load_explicit(&chan->word, memory_order_relaxed);
+        }
+    } while (!atomic_compare_exchange_strong_explicit(&chan->word, &word, word_freed(word), memory_order_acq_rel,
+                                                      memory_order_relaxed));
+    chan_unlock(thread, chan);
+    deliver(thread, &woken);
+    drop_all(chan);
+    arch_note_release(chan);
+    slab_put(&worker_of(thread)->objects, chan);
+}
+
+/* ---- making ----------------------------------------------------------------------------------------------- */
+
+static void init(struct thread *thread, struct chan *chan, size_t size, size_t capacity, const strand_chan_attr *attr)
+{
+    memset((char *)chan + offsetof(struct chan, closed), 0, sizeof *chan - offsetof(struct chan, closed));
+    chan->size = size;
+    chan->capacity = capacity;
+    list_init(&chan->senders);
+    list_init(&chan->receivers);
+    chan->runtime = runtime_of(thread);
+    chan->drop = attr ? attr->drop : NULL;
+    chan->name = attr && attr->name ? attr->name : "channel";
+    chan->owned.release = chan_end;
+}
+
+/* Memory for it, and for its values; -ENOMEM, or what they take could not be counted: -EOVERFLOW. */
+static int make(struct thread *thread, size_t size, size_t capacity, const strand_chan_attr *attr, struct chan **out)
+{
+    size_t room;
+    if (__builtin_mul_overflow(size, capacity, &room) || room > PTRDIFF_MAX)
+        return -EOVERFLOW;
+    char *ring = room ? malloc(room) : NULL;
+    if (room && !ring)
+        return -ENOMEM;
+    struct chan *chan = slab_get(&worker_of(thread)->objects);
+    if (!chan) {
+        free(ring);
+        return -ENOMEM;
+    }
+    arch_note_acquire(chan);
+    init(thread, chan, size, capacity, attr);
+    chan->ring = ring;
+    atomic_store_explicit(&chan->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release);
+    *out = chan;
+    return 0;
+}
+
+strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, const strand_chan_attr *attr)
+{
+    struct thread *thread = must_be_strand("strand_chan_open");
+    struct cb *me = current_of(thread);
+    struct chan *chan;
+    if (attr && attr->size != sizeof *attr)
+        misuse("strand_chan_open", "", "strand_chan_attr.size is %zu, not sizeof(strand_chan_attr)", attr->size);
+    int error = make(thread, size, capacity, attr, &chan);
+    if (!error && (error = scope_own(thread, me, scope, &chan->owned, "strand_chan_open")))
+        chan_end(thread, &chan->owned);
+    if (error)
+        throw_system(me, error, error == -ECANCELED ? "a channel of an open scope that has been left" : "a channel");
+    return (strand_chan){{(uint64_t)(uintptr_t)chan, word_serial(atomic_load(&chan->word))}};
+}
+
+static struct chan *look(struct thread *thread, strand_chan handle, const char *function)
+{
+    struct chan *chan = chan_find(thread, handle);
+    return chan ? chan : chan_misused_(thread, NULL, handle, function);
+}
+
+size_t strand_chan_length(strand_chan handle)
+{
+    struct thread *thread = must_be_strand("strand_chan_length");
+    struct chan *chan = look(thread, handle, "strand_chan_length");
+    size_t count = chan->count;
+    chan_unlock(thread, chan);
+    return count;
+}
+
+size_t strand_chan_capacity(strand_chan handle)
+{
+    struct thread *thread = must_be_strand("strand_chan_capacity");
+    struct chan *chan = look(thread, handle, "strand_chan_capacity");
+    size_t capacity = chan->capacity;
+    chan_unlock(thread, chan);
+    return capacity;
+}

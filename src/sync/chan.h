@@ -1,0 +1,139 @@
+/*
+ * Channels. Page: docs/protocols/chan.md.
+ *
+ * PARTIES   senders, receivers, selects with both; plain threads that post; who closes; the scope that it ends with.
+ * STATE     under the lock: `closed`; a ring of `count` values; two queues of wait nodes. A node without a waiter is a
+ *           value that was posted while there was no room: it lies in a record of its own.
+ *           Without it: `word` (serial and pins: is the handle stale), `posts` (closed, and how many values were
+ *           accepted from plain threads and are not in the channel yet).
+ * PROTOCOL  whoever finds a partner in the other queue claims its wait, takes its node out, lets the lock go, moves
+ *           the value straight between the two, and makes the partner runnable. Else it uses the ring; else it arms its
+ *           wait, links its node, and parks. A claim that fails was for somebody who is gone: its node is taken out.
+ * OWNERSHIP of a claimed partner its node and what node->value points to are the claimer's until it is runnable.
+ * INVARIANTS [H1] nobody waits to receive while there is a value; nobody waits to send while there is room.
+ *           [H2] a value is in one place: its sender's, the ring, a record, its receiver's. [H3] a closed channel says
+ *           so to receivers only when nothing is left, nor on its way (posts).
+ * ORDERING  the lock. In a run of one thread there is none: nothing here suspends.
+ * NOT DONE  all channels of a select locked at once (in the order of addresses): its wait decides instead, see
+ *           select.md. Separate locks for ring and queues: one exchange more where it counts.
+ */
+#ifndef SYNC_CHAN_H
+#define SYNC_CHAN_H
+
+#include "../../include/strand/chan.h"
+#include "../sched/driver.h"
+#include "../strand/core.h"
+
+#include <string.h>
+
+struct chan {
+    _Atomic uint64_t word; /* serial << WORD_SERIAL | pins of plain threads; always changed by atomic operations */
+    void *link_[2];        /* the slab's */
+    atomic_flag lock;
+    bool closed;
+    size_t size, capacity, head, count;
+    char *ring;
+    struct link senders, receivers;
+    _Atomic uint64_t posts; /* count << 1 | closed */
+    struct runtime *runtime;
+    void (*drop)(void *element);
+    const char *name;
+    void *site; /* where it was made */
+    struct owned owned;
+};
+_Static_assert(sizeof(struct chan) <= OBJECT_SIZE, "a channel is one of the run's objects");
+
+enum { POSTS_CLOSED = 1, POSTS_ONE = 2 };
+
+/* A value that a plain thread has posted. */
+struct posted {
+    struct post post;
+    struct wait_node node; /* waiter: NULL */
+    strand_chan chan;
+    struct runtime *runtime;
+    void (*drop)(void *element);
+    _Alignas(16) char value[];
+};
+
+static inline void chan_lock(struct thread *thread, struct chan *chan)
+{
+    if (thread->shared)
+        spin_lock(&chan->lock, thread);
+}
+
+static inline void chan_unlock(struct thread *thread, struct chan *chan)
+{
+    if (thread->shared)
+        spin_unlock(&chan->lock);
+}
+
+/* The channel behind a handle, locked; NULL: it is gone. */
+static inline struct chan *chan_find(struct thread *thread, strand_chan handle)
+{
+    struct chan *chan = (struct chan *)(uintptr_t)handle.bits[0];
+    if (UNLIKELY(!arch_in_handles(chan)))
+        return NULL;
+    if (UNLIKELY(word_serial(atomic_load_explicit(&chan->word, memory_order_relaxed)) != handle.bits[1] ||
+                 __atomic_load_n(&chan->runtime, __ATOMIC_RELAXED) != runtime_of(thread)))
+        return NULL;
+    chan_lock(thread, chan);
+    if (LIKELY(word_serial(atomic_load_explicit(&chan->word, memory_order_relaxed)) == handle.bits[1]))
+        return chan;
+    chan_unlock(thread, chan);
+    return NULL;
+}
+
+/* The same, for an operation with *value; misuse if it is gone, or value is NULL and should not be. */
+struct chan *chan_misused_(struct thread *thread, struct chan *chan, strand_chan handle, const char *function);
+static inline struct chan *chan_of(struct thread *thread, strand_chan handle, const void *value, const char *function)
+{
+    struct chan *chan = chan_find(thread, handle);
+    return LIKELY(chan && (value || !chan->size)) ? chan : chan_misused_(thread, chan, handle, function);
+}
+
+static inline void chan_move(const struct chan *chan, void *to, const void *from)
+{
+    if (chan->size == sizeof(uint64_t))
+        memcpy(to, from, sizeof(uint64_t));
+    else if (chan->size)
+        memcpy(to, from, chan->size);
+}
+
+/* Under the lock; there is room. */
+static inline void chan_put(struct chan *chan, const void *value)
+{
+    size_t at = chan->head + chan->count++;
+    chan_move(chan, chan->ring + (at < chan->capacity ? at : at - chan->capacity) * chan->size, value);
+}
+
+/* Under the lock; there is one. */
+static inline void *chan_take(struct chan *chan)
+{
+    void *value = chan->ring + chan->head * chan->size;
+    chan->head = chan->head + 1 < chan->capacity ? chan->head + 1 : 0;
+    chan->count--;
+    return value;
+}
+
+static inline void chan_link(struct link *queue, struct wait_node *node)
+{
+    list_push_back(queue, &node->link);
+    atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
+}
+
+static inline void chan_unlink(struct wait_node *node)
+{
+    list_remove(&node->link);
+    atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
+}
+
+/* Under the lock: closed, and nothing is on its way into it; if it is empty, nothing will ever be received [H3]. */
+static inline bool chan_is_over(struct chan *chan)
+{
+    return chan->closed && atomic_load_explicit(&chan->posts, memory_order_acquire) == POSTS_CLOSED;
+}
+
+/* Under the lock, when it is over and empty: ends the waits of all receivers, with -EPIPE. */
+void chan_wake_receivers(struct thread *thread, struct chan *chan, struct link *woken);
+
+#endif

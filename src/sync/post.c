@@ -1,0 +1,121 @@
+/*
+ * Values from plain threads. A posted value travels in a record of its own through the posts of the pool to one of its
+ * threads, which puts it into the channel as a sender would; where there is no room, the record stands in the queue.
+ * Between the two, `posts` counts it, so that a closed channel does not say that nothing is left.
+ */
+#include "chan.h"
+
+#include "../sched/pool.h"
+#include "../strand/wait.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static void give_up(struct posted *posted)
+{
+    if (posted->drop)
+        posted->drop(posted->value);
+    free(posted);
+}
+
+/* Under the lock. The receiver that gets it, with the value; or NULL: it is in the ring, or the queue. */
+static struct wait_node *place(struct thread *thread, struct chan *chan, struct posted *posted)
+{
+    struct link *link;
+    while ((link = chan->receivers.next) != &chan->receivers) {
+        struct wait_node *node = CONTAINER(link, struct wait_node, link);
+        chan_unlink(node);
+        if (!wait_claim(node, thread->shared))
+            continue;
+        chan_move(chan, node->value, posted->value);
+        node->result = 0;
+        free(posted);
+        return node;
+    }
+    if (chan->count < chan->capacity) {
+        chan_put(chan, posted->value);
+        free(posted);
+    } else {
+        chan_link(&chan->senders, &posted->node);
+    }
+    return NULL;
+}
+
+/* On a thread of the pool; or, of a run that has ended, on any. */
+static struct fibre *arrive(struct post *post)
+{
+    struct posted *posted = CONTAINER(post, struct posted, post);
+    struct thread *thread = thread_self();
+    arch_note_acquire(post);
+    struct chan *chan = thread && runtime_of(thread) == posted->runtime ? chan_find(thread, posted->chan) : NULL;
+    if (!chan) {
+        give_up(posted);
+        return NULL;
+    }
+    struct link woken, *link;
+    list_init(&woken);
+    struct wait_node *receiver = place(thread, chan, posted);
+    atomic_fetch_sub_explicit(&chan->posts, POSTS_ONE, memory_order_acq_rel);
+    if (chan_is_over(chan) && !chan->count && list_empty(&chan->senders))
+        chan_wake_receivers(thread, chan, &woken);
+    chan_unlock(thread, chan);
+    while ((link = list_pop_front(&woken)))
+        pool_deliver(thread, CONTAINER(link, struct fibre, queued));
+    if (!receiver)
+        return NULL;
+    arch_note_release(receiver->waiter->member.fibre);
+    return receiver->waiter->member.fibre;
+}
+
+/* Keep the channel from ending; false: it is gone. Any thread. */
+static bool pin_chan(struct chan *chan, uint64_t serial)
+{
+    uint64_t word = atomic_load_explicit(&chan->word, memory_order_acquire);
+    while (word_serial(word) == serial)
+        if ((word & WORD_PINS) == WORD_PINS)
+            word = atomic_load_explicit(&chan->word, memory_order_acquire);
+        else if (atomic_compare_exchange_weak_explicit(&chan->word, &word, word + WORD_PIN, memory_order_acq_rel,
+                                                       memory_order_acquire))
+            return true;
+    return false;
+}
+
+/* Count one in, unless it is closed. */
+static bool accept(struct chan *chan)
+{
+    uint64_t posts = atomic_load_explicit(&chan->posts, memory_order_relaxed);
+    do {
+        if (posts & POSTS_CLOSED)
+            return false;
+    } while (!atomic_compare_exchange_weak_explicit(&chan->posts, &posts, posts + POSTS_ONE, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+/* The channel is pinned. */
+static int post(struct chan *chan, strand_chan handle, const void *value)
+{
+    struct posted *posted = malloc(sizeof *posted + chan->size);
+    if (!posted)
+        return -ENOMEM;
+    if (!accept(chan)) {
+        free(posted);
+        return -EPIPE;
+    }
+    *posted = (struct posted){
+        .post.run = arrive, .node.value = posted->value, .chan = handle, .runtime = chan->runtime, .drop = chan->drop};
+    chan_move(chan, posted->value, value);
+    arch_note_release(&posted->post);
+    pool_post(&chan->runtime->sub.pool, &posted->post);
+    return 0;
+}
+
+int strand_chan_post(strand_chan handle, const void *value)
+{
+    struct chan *chan = (struct chan *)(uintptr_t)handle.bits[0];
+    if (!arch_in_handles(chan) || !pin_chan(chan, handle.bits[1]))
+        return -EPIPE;
+    int error = value || !chan->size ? post(chan, handle, value) : -EINVAL;
+    atomic_fetch_sub_explicit(&chan->word, WORD_PIN, memory_order_acq_rel);
+    return error;
+}

@@ -1,0 +1,283 @@
+/*
+ * Waiting for one of many. Page: docs/protocols/select.md; what can be waited for is behind source.h.
+ *
+ * PARTIES   the strand that selects; its sources, one for each case; interrupters.
+ * PROTOCOL  first every case is tried once, each by itself, as a plain operation (unless the order counts: then that
+ *           would not be one moment). Then the strand arms its wait and stands with one case after the other: from the
+ *           first node on a source may claim the wait for it. A case that finds what it needs takes the wait back, and
+ *           happens; one that needs the wait of somebody else goes over WAIT_TRYING. So whichever comes first, the
+ *           others do not happen. At the end all nodes are taken out again.
+ * STATE     the nodes lie in a record of the thread's, one for each case, all of one epoch. `live` counts the cases
+ * that have not dropped out, and while the select stands with its cases one more. INVARIANTS [X1] the wait is claimed,
+ * or taken back, once for each arming: exactly one case happens. [X2] at each moment between arming and the end, every
+ * case that was stood with either is linked or has found the wait claimed: no event is missed. [X3] ordered: when the
+ * wait is taken back for a case, no earlier one could happen, since that would have claimed it. NOT DONE  holding the
+ * locks of all channels at once, in an order: then events, ends, times and descriptors would need places in it too, and
+ * a long select would hold up everybody.
+ */
+#include "source.h"
+
+#include "../sched/timers.h"
+#include "../strand/exception.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+#include "../strand/wait.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OFFERS_USUAL = 8, CASES_MOST = 1 << 20 };
+
+struct offers {
+    struct kept kept;
+    _Atomic uint32_t live;
+    struct wait_node nodes[];
+};
+
+struct select {
+    struct cb *me;
+    strand_case *cases;
+    uint32_t count, stood; /* stood: with how many, while armed */
+    unsigned flags;
+    struct offers *offers;
+    int64_t when;        /* the earliest of the instants among those, or INT64_MAX */
+    uint32_t when_index; /* whose it is */
+};
+
+/* ---- records ----------------------------------------------------------------------------------------------- */
+
+OWN_INLINE struct offers *offers_get(struct thread *thread, uint32_t count)
+{
+    struct worker *worker = worker_of(thread);
+    struct kept *kept = worker->offers;
+    if (LIKELY(kept && count <= OFFERS_USUAL)) {
+        worker->offers = kept->next;
+        arch_note_acquire(kept);
+        return CONTAINER(kept, struct offers, kept);
+    }
+    uint32_t room = count > OFFERS_USUAL ? count : OFFERS_USUAL;
+    return malloc(sizeof(struct offers) + room * sizeof(struct wait_node));
+}
+
+OWN_INLINE void offers_put(struct thread *thread, struct offers *offers, uint32_t count)
+{
+    if (UNLIKELY(count > OFFERS_USUAL)) {
+        free(offers);
+        return;
+    }
+    arch_note_release(offers);
+    offers->kept.next = worker_of(thread)->offers;
+    worker_of(thread)->offers = &offers->kept;
+}
+
+struct fibre *select_drop_out(struct thread *thread, struct wait_node *node)
+{
+    struct offers *offers = CONTAINER(node - node->index, struct offers, nodes);
+    if (atomic_fetch_sub_explicit(&offers->live, 1, memory_order_acq_rel) > 1)
+        return NULL;
+    bool last = wait_claim_as(NULL, node, SELECT_NONE, thread->shared) == CLAIM_WON;
+    return last ? node->waiter->member.fibre : NULL;
+}
+
+/* ---- trying each case by itself ------------------------------------------------------------------------------ */
+
+static inline enum answer attempt(struct thread *thread, struct select *s, uint32_t i)
+{
+    strand_case *c = &s->cases[i];
+    return c->source ? c->source->stand(thread, s->me, c, NULL) : SOURCE_DROPPED;
+}
+
+/* In any order that chance draws: each step draws one of those that are left. */
+static int attempt_at_random(struct thread *thread, struct select *s, bool *live)
+{
+    uint8_t order[OFFERS_USUAL] = {0, 1, 2, 3, 4, 5, 6, 7};
+    for (uint32_t left = s->count; left; left--) {
+        uint32_t at = left > 1 ? driver_choose(thread, left) : 0, i = order[at];
+        order[at] = order[left - 1];
+        enum answer answer = attempt(thread, s, i);
+        if (answer == SOURCE_DONE)
+            return (int)i;
+        *live |= answer == SOURCE_NOT;
+    }
+    return -1;
+}
+
+static int attempt_in_order(struct thread *thread, struct select *s, uint32_t first, bool *live)
+{
+    for (uint32_t n = 0; n < s->count; n++) {
+        uint32_t i = first + n < s->count ? first + n : first + n - s->count;
+        enum answer answer = attempt(thread, s, i);
+        if (answer == SOURCE_DONE)
+            return (int)i;
+        *live |= answer == SOURCE_NOT;
+    }
+    return -1;
+}
+
+/* The index of the one that has happened, or -1. live: of the others some still may. */
+static int attempt_all(struct thread *thread, struct select *s, bool *live)
+{
+    if (s->flags & STRAND_SELECT_ORDERED)
+        return attempt_in_order(thread, s, 0, live);
+    if (LIKELY(s->count <= OFFERS_USUAL))
+        return attempt_at_random(thread, s, live);
+    return attempt_in_order(thread, s, driver_choose(thread, s->count), live);
+}
+
+/* ---- standing with all of them ------------------------------------------------------------------------------- */
+
+static enum answer stand_with(struct thread *thread, struct select *s, uint32_t i, uint32_t epoch)
+{
+    strand_case *c = &s->cases[i];
+    struct wait_node *node = &s->offers->nodes[i];
+    *node = (struct wait_node){.waiter = s->me, .epoch = epoch, .index = i, .drops = c->flags & CASE_DROPS};
+    if (!c->source)
+        return SOURCE_DROPPED;
+    enum answer answer = c->source->stand(thread, s->me, c, node);
+    if (answer == SOURCE_NOT && c->source->when && c->source->when(c) < s->when) {
+        s->when = c->source->when(c);
+        s->when_index = i;
+    }
+    return answer;
+}
+
+/* Armed: DONE with the index in *happened (and idle), LOST, NOT: linked everywhere, or DROPPED: idle, and nothing is
+ * left. */
+static enum answer stand_with_all(struct thread *thread, struct select *s, uint32_t *happened)
+{
+    struct offers *offers = s->offers;
+    uint32_t epoch = wait_arm(thread, s->me, s->me->floor);
+    atomic_store_explicit(&offers->live, s->count + 1, memory_order_relaxed);
+    for (s->stood = 0; s->stood < s->count; s->stood++) {
+        enum answer answer = stand_with(thread, s, s->stood, epoch);
+        if (answer == SOURCE_DROPPED) {
+            atomic_fetch_sub_explicit(&offers->live, 1, memory_order_acq_rel);
+        } else if (answer != SOURCE_NOT) {
+            *happened = s->stood;
+            return answer;
+        }
+    }
+    if (atomic_fetch_sub_explicit(&offers->live, 1, memory_order_acq_rel) > 1)
+        return SOURCE_NOT;
+    return wait_retract(thread, s->me) ? SOURCE_DROPPED : SOURCE_LOST;
+}
+
+/* Not armed any more: nobody holds a node afterwards. Returns what the winner says. */
+static enum answer leave_all(struct thread *thread, struct select *s, uint32_t winner)
+{
+    enum answer answer = SOURCE_DONE;
+    for (uint32_t i = 0; i < s->stood; i++) {
+        strand_case *c = &s->cases[i];
+        struct wait_node *node = &s->offers->nodes[i];
+        if (!c->source || !c->source->over)
+            continue;
+        if (i == winner)
+            answer = c->source->over(thread, s->me, c, node, true);
+        else if (c->source->when == NULL)
+            (void)c->source->over(thread, s->me, c, node, false);
+    }
+    offers_put(thread, s->offers, s->count);
+    return answer;
+}
+
+/* The wait's own node stands for the earliest instant. */
+static struct fibre *instant_comes(struct timer *timer)
+{
+    struct cb *c = CONTAINER(timer, struct cb, wait.timer);
+    return wait_claim_as(NULL, &c->wait.node, c->wait.instant, c->own.pool->sub->shared) == CLAIM_WON ? c->member.fibre
+                                                                                                      : NULL;
+}
+
+/* 0 or a negated errno code. */
+static int start_timer(struct thread *thread, struct select *s)
+{
+    struct cb *me = s->me;
+    if (s->when == INT64_MAX)
+        return 0;
+    timer_init(&me->wait.timer, instant_comes);
+    me->wait.instant = s->when_index;
+    me->wait.node.epoch = wait_epoch(atomic_load_explicit(&me->wait.state, memory_order_relaxed));
+    return timer_start(thread, thread->pool, &me->wait.timer, s->when);
+}
+
+/* Armed and linked: park, unless something has come up. Returns the tag that ended it; WAIT_IDLE: the strand itself has
+ * taken it back. */
+static uint32_t park(struct thread **thread, struct select *s, int error)
+{
+    struct cb *me = s->me;
+    struct pool *pool = (*thread)->pool;
+    uint32_t tag = WAIT_IDLE;
+    bool stay = error || (s->flags & STRAND_SELECT_NOW) || interrupted(me); /* [W4] */
+    if (!stay || !wait_retract(*thread, me)) {
+        *thread = thread_park(*thread);
+        tag = wait_over(me);
+    }
+    if (s->when != INT64_MAX && error == 0 && !(tag == WAIT_WON && wait_winner(me) == s->when_index))
+        timer_stop(*thread, pool, &me->wait.timer);
+    me->blocked = BLOCKED_NOT;
+    return tag;
+}
+
+/* The index of the case that has happened, a negated errno code, or AGAIN. */
+enum { AGAIN = -4096 };
+
+static int wait_for_one(struct thread **thread, struct select *s)
+{
+    struct cb *me = s->me;
+    uint32_t happened = SELECT_NONE;
+    s->offers = offers_get(*thread, s->count);
+    if (!s->offers)
+        throw_no_memory(me, "a select");
+    s->when = INT64_MAX;
+    wait_because(*thread, me, BLOCKED_SELECT, s->count);
+    enum answer answer = stand_with_all(*thread, s, &happened);
+    uint32_t tag = WAIT_IDLE;
+    int error = 0;
+    if (answer == SOURCE_NOT)
+        error = start_timer(*thread, s);
+    else
+        me->blocked = BLOCKED_NOT;
+    if (answer == SOURCE_NOT || answer == SOURCE_LOST)
+        tag = park(thread, s, error);
+    bool won = tag == WAIT_WON;
+    if (won)
+        happened = wait_winner(me);
+    answer = leave_all(*thread, s, won ? happened : SELECT_NONE) == SOURCE_AGAIN ? SOURCE_AGAIN : answer;
+    if (won || answer == SOURCE_DONE || answer == SOURCE_DROPPED)
+        return answer == SOURCE_AGAIN ? AGAIN : happened == SELECT_NONE ? -EPIPE : (int)happened;
+    if (error)
+        throw_no_memory(me, "a timer");
+    if (interrupted(me))
+        interrupt_throw(*thread, me, 0);
+    return s->flags & STRAND_SELECT_NOW ? -EAGAIN : AGAIN;
+}
+
+int strand_select(strand_case *cases, size_t count, unsigned flags)
+{
+    struct thread *thread = must_be_strand("strand_select");
+    struct select s = {.me = current_of(thread), .cases = cases, .count = (uint32_t)count, .flags = flags};
+    if (UNLIKELY(count > CASES_MOST || (flags & ~(unsigned)(STRAND_SELECT_ORDERED | STRAND_SELECT_NOW))))
+        misuse("strand_select", "", "%zu cases are too many, or the flags %#x are none", count, flags);
+    thread = may_block_often(thread, s.me, "strand_select");
+    bool by_wait = (flags & STRAND_SELECT_ORDERED) && count > 1 && thread->shared; /* [X3] */
+    for (;;) {
+        bool live = by_wait;
+        int result = by_wait ? -1 : attempt_all(thread, &s, &live);
+        if (LIKELY(result >= 0))
+            return result;
+        if (!live)
+            return -EPIPE;
+        if ((flags & STRAND_SELECT_NOW) && !by_wait)
+            return -EAGAIN;
+        result = wait_for_one(&thread, &s);
+        if (LIKELY(result != AGAIN))
+            return result;
+    }
+}
+
+strand_case strand_case_drop(strand_case c)
+{
+    c.flags |= CASE_DROPS;
+    return c;
+}

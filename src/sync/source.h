@@ -1,0 +1,40 @@
+/*
+ * What a strand can wait for as one of many: the interface between select.c and those who have something to wait for
+ * (channels, semaphores, the ends of strands, descriptors, ...). Page: docs/protocols/select.md.
+ */
+#ifndef SYNC_SOURCE_H
+#define SYNC_SOURCE_H
+
+#include "../../include/strand/select.h"
+#include "../strand/core.h"
+
+enum answer {
+    SOURCE_NOT,     /* not now; with a node: that is linked, and may win the wait from now on */
+    SOURCE_DONE,    /* it has happened: case->result says how. With a node: the wait was taken back first */
+    SOURCE_LOST,    /* another case has won the wait meanwhile: nothing has happened here */
+    SOURCE_DROPPED, /* it never will */
+    SOURCE_AGAIN    /* of `over`: it was nothing after all */
+};
+
+struct strand_source_ {
+    /* Do it, if that can be done without waiting. node NULL: the strand is not armed. Else it is, and if it is to wait
+     * for this the node is linked; it carries waiter, epoch and index, linked and result are 0. */
+    enum answer (*stand)(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node);
+    /* The strand is not armed any more: from the return on nobody holds the node. won: the node has won; DONE or AGAIN.
+     * NULL: there is nothing to be done. */
+    enum answer (*over)(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won);
+    /* It is an instant, which the select waits for by its own timer: no node is ever linked. NULL: it is not. */
+    int64_t (*when)(const strand_case *c);
+};
+
+/* For a source, with an armed strand: it drops out after it was linked; under the lock that the node was linked under.
+ * Returns the fibre if it was the last of the select, which then returns -EPIPE. */
+struct fibre *select_drop_out(struct thread *thread, struct wait_node *node);
+
+/* In case->flags. */
+enum { CASE_DROPS = 1 };
+
+/* The case that select_drop_out wins for: none. */
+#define SELECT_NONE WAIT_FLOOR_MOST
+
+#endif

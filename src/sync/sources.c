@@ -1,0 +1,148 @@
+/*
+ * What a select can wait for of the core: the ends of strands, and time. The protocol block is in source.h.
+ */
+#include "source.h"
+
+#include "../strand/end.h"
+#include "../strand/handle.h"
+#include "../strand/misuse.h"
+#include "../strand/wait.h"
+
+/* Of an armed strand: the case can happen at once. */
+static enum answer settle(struct thread *thread, struct cb *me, strand_case *c, const struct wait_node *node)
+{
+    if (node && !wait_retract(thread, me))
+        return SOURCE_LOST;
+    c->result = 0;
+    return SOURCE_DONE;
+}
+
+/* ---- the end of a strand ----------------------------------------------------------------------------------- */
+
+static strand other_in(const strand_case *c)
+{
+    return (strand){{c->object[0], c->object[1]}};
+}
+
+static enum answer end_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
+{
+    struct cb *other = pin_cb(thread, other_in(c));
+    if (!other)
+        return settle(thread, me, c, node);
+    if (UNLIKELY(other == me))
+        MISUSE_STRAND("strand_select", me, "a strand can't wait for its own end");
+    bool waits = node ? ends_link(thread, other, node) : !ended(other);
+    unpin_cb(thread, other);
+    if (waits)
+        return SOURCE_NOT;
+    if (node)
+        atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
+    return settle(thread, me, c, node);
+}
+
+static enum answer end_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
+{
+    (void)me;
+    if (!won && atomic_load_explicit(&node->linked, memory_order_acquire))
+        ends_unlink(thread, other_in(c), node);
+    c->result = 0;
+    return SOURCE_DONE;
+}
+
+static const struct strand_source_ source_end = {end_stand, end_over, NULL};
+
+strand_case strand_on_end(strand other)
+{
+    if (!other.bits[1])
+        MISUSE("strand_on_end", "", "there is no strand behind {0}");
+    return (strand_case){.source = &source_end, .object = {other.bits[0], other.bits[1]}};
+}
+
+/* ---- instants ------------------------------------------------------------------------------------------------ */
+
+static enum answer time_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
+{
+    if (c->detail > driver_now(thread->sub))
+        return SOURCE_NOT;
+    return settle(thread, me, c, node);
+}
+
+static int64_t time_when(const strand_case *c)
+{
+    return c->detail;
+}
+
+static enum answer time_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
+{
+    (void)thread, (void)me, (void)node, (void)won;
+    c->result = 0;
+    return SOURCE_DONE;
+}
+
+static const struct strand_source_ source_time = {time_stand, time_over, time_when};
+
+strand_case strand_on_time(strand_time when)
+{
+    return (strand_case){.source = &source_time, .detail = when.ns ? when.ns : INT64_MAX};
+}
+
+/* ---- tickers ------------------------------------------------------------------------------------------------- */
+
+strand_ticker strand_ticker_every(int64_t period)
+{
+    if (period < 1)
+        MISUSE("strand_ticker_every", "", "the period is %lld ns", (long long)period);
+    return (strand_ticker){strand_in(period).ns, period, 0};
+}
+
+/* It has come: the next one is the first that has not passed. */
+static void take_tick(struct thread *thread, strand_ticker *ticker)
+{
+    int64_t late = driver_now(thread->sub) - ticker->next;
+    uint64_t missed = late > 0 ? (uint64_t)(late / ticker->period) : 0;
+    ticker->missed = missed;
+    ticker->next += (int64_t)(missed + 1) * ticker->period;
+}
+
+static strand_ticker *ticker_in(const strand_case *c)
+{
+    return c->value;
+}
+
+static enum answer tick_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
+{
+    if (ticker_in(c)->next > driver_now(thread->sub))
+        return SOURCE_NOT;
+    enum answer answer = settle(thread, me, c, node);
+    if (answer == SOURCE_DONE)
+        take_tick(thread, ticker_in(c));
+    return answer;
+}
+
+static int64_t tick_when(const strand_case *c)
+{
+    return ticker_in(c)->next;
+}
+
+static enum answer tick_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
+{
+    (void)me, (void)node;
+    if (won)
+        take_tick(thread, ticker_in(c));
+    c->result = 0;
+    return SOURCE_DONE;
+}
+
+static const struct strand_source_ source_tick = {tick_stand, tick_over, tick_when};
+
+strand_case strand_on_tick(strand_ticker *ticker)
+{
+    return (strand_case){.source = &source_tick, .value = ticker};
+}
+
+uint64_t strand_tick(strand_ticker *ticker)
+{
+    strand_sleep_until((strand_time){ticker->next});
+    take_tick(must_be_strand("strand_tick"), ticker);
+    return ticker->missed;
+}
