@@ -68,7 +68,7 @@ static inline void chan_unlock(struct thread *thread, struct chan *chan)
 }
 
 /* The channel behind a handle, locked; NULL: it is gone. */
-static inline struct chan *chan_find(struct thread *thread, strand_chan handle)
+static inline __attribute__((always_inline)) struct chan *chan_find(struct thread *thread, strand_chan handle)
 {
     struct chan *chan = (struct chan *)(uintptr_t)handle.bits[0];
     if (UNLIKELY(!arch_in_handles(chan)))
@@ -76,16 +76,18 @@ static inline struct chan *chan_find(struct thread *thread, strand_chan handle)
     if (UNLIKELY(word_serial(atomic_load_explicit(&chan->word, memory_order_relaxed)) != handle.bits[1] ||
                  __atomic_load_n(&chan->runtime, __ATOMIC_RELAXED) != runtime_of(thread)))
         return NULL;
-    chan_lock(thread, chan);
+    if (!thread->shared)
+        return chan;
+    spin_lock(&chan->lock, thread);
     if (LIKELY(word_serial(atomic_load_explicit(&chan->word, memory_order_relaxed)) == handle.bits[1]))
         return chan;
-    chan_unlock(thread, chan);
+    spin_unlock(&chan->lock);
     return NULL;
 }
 
 /* The same, for an operation with *value; misuse if it is gone, or value is NULL and should not be. */
 struct chan *chan_misused_(struct thread *thread, struct chan *chan, strand_chan handle, const char *function);
-static inline struct chan *chan_of(struct thread *thread, strand_chan handle, const void *value, const char *function)
+static inline __attribute__((always_inline)) struct chan *chan_of(struct thread *thread, strand_chan handle, const void *value, const char *function)
 {
     struct chan *chan = chan_find(thread, handle);
     return LIKELY(chan && (value || !chan->size)) ? chan : chan_misused_(thread, chan, handle, function);

@@ -143,62 +143,143 @@ static inline void finish(struct thread *thread, struct transfer *t, bool send)
 
 /* ---- waiting alone ---------------------------------------------------------------------------------------- */
 
-/* Under the lock, which it gives back: stand in the queue until somebody comes. False: it was interrupted, but is not
- * any more: to be begun anew. */
-static NOINLINE bool wait_in(struct thread **thread, struct transfer *t, struct link *queue, enum blocked why)
+static int send_slowly(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle, const void *value);
+static int receive_slowly(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle, void *value);
+
+/* The wait was interrupted: out of the queue. Throws, unless the interruption is over by now. */
+static COLD void leave_queue(struct thread *thread, struct cb *me, struct chan *chan)
 {
-    struct cb *me = t->me;
-    struct chan *chan = t->chan;
     struct wait_node *node = &me->wait.node;
-    node->value = t->value;
-    wait_because(*thread, me, why, (uint64_t)(uintptr_t)chan);
-    node->epoch = wait_arm(*thread, me, me->floor);
-    chan_link(queue, node);
-    chan_unlock(*thread, chan);
-    if (UNLIKELY(interrupted(me)) && wait_retract(*thread, me)) { /* [W4] */
-        me->blocked = BLOCKED_NOT;
-    } else {
-        *thread = thread_park(*thread);
-        if (LIKELY(wait_over(me) == WAIT_WON)) {
-            t->result = node->result;
-            return true;
-        }
-    }
     /* Also of a channel that has ended meanwhile: its lock stays one, and then the node is not linked. */
-    chan_lock(*thread, chan);
+    chan_lock(thread, chan);
     if (atomic_load_explicit(&node->linked, memory_order_relaxed))
         chan_unlink(node);
-    chan_unlock(*thread, chan);
+    chan_unlock(thread, chan);
     if (interrupted(me))
-        interrupt_throw(*thread, me, 0);
+        interrupt_throw(thread, me, 0);
+}
+
+/* Under the lock, which it gives back: stand in the queue until somebody comes. Returns whether somebody has; else it
+ * was interrupted, but is not any more. */
+static inline __attribute__((always_inline)) bool wait_in(struct thread *thread, struct cb *me, struct chan *chan,
+                                                          struct link *queue, void *value, enum blocked why)
+{
+    struct wait_node *node = &me->wait.node;
+    node->value = value;
+    wait_because(thread, me, why, (uint64_t)(uintptr_t)chan);
+    node->epoch = wait_arm(thread, me, me->floor);
+    chan_link(queue, node);
+    chan_unlock(thread, chan);
+    if (UNLIKELY(interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
+        me->blocked = BLOCKED_NOT;
+    } else {
+        thread = thread_park(thread);
+        if (LIKELY(wait_over(me) == WAIT_WON))
+            return true;
+    }
+    leave_queue(thread, me, chan);
     return false;
 }
 
-static inline int send_or_receive(strand_chan handle, void *value, bool send, const char *function)
+/* Under the lock, which they give back. */
+static NOINLINE int wait_to_send(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle,
+                                 const void *value)
 {
-    struct thread *thread = must_be_strand(function);
-    struct transfer t = {.me = current_of(thread), .value = value};
-    thread = may_block_often(thread, t.me, function);
-    do {
-        t.chan = chan_of(thread, handle, value, function);
-        if (LIKELY((send ? send_locked(thread, &t) : receive_locked(thread, &t)) == SOURCE_DONE)) {
-            chan_unlock(thread, t.chan);
-            finish(thread, &t, send);
-            return t.result;
-        }
-    } while (
-        !wait_in(&thread, &t, send ? &t.chan->senders : &t.chan->receivers, send ? BLOCKED_SEND : BLOCKED_RECEIVE));
+    if (LIKELY(wait_in(thread, me, chan, &chan->senders, (void *)(uintptr_t)value, BLOCKED_SEND)))
+        return me->wait.node.result;
+    thread = thread_self();
+    return send_slowly(thread, me, chan_of(thread, handle, value, "strand_chan_send"), handle, value);
+}
+
+static NOINLINE int wait_to_receive(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle,
+                                    void *value)
+{
+    if (LIKELY(wait_in(thread, me, chan, &chan->receivers, value, BLOCKED_RECEIVE)))
+        return me->wait.node.result;
+    thread = thread_self();
+    return receive_slowly(thread, me, chan_of(thread, handle, value, "strand_chan_receive"), handle, value);
+}
+
+/* Under the lock, which they give back: whatever the channel is like. */
+static NOINLINE int send_slowly(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle,
+                                const void *value)
+{
+    struct transfer t = {.me = me, .chan = chan, .value = (void *)(uintptr_t)value};
+    if (send_locked(thread, &t) != SOURCE_DONE)
+        return wait_to_send(thread, me, chan, handle, value);
+    chan_unlock(thread, chan);
+    finish(thread, &t, true);
     return t.result;
 }
 
-int strand_chan_send(strand_chan chan, const void *value)
+static NOINLINE int receive_slowly(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle,
+                                   void *value)
 {
-    return send_or_receive(chan, (void *)(uintptr_t)value, true, "strand_chan_send");
+    struct transfer t = {.me = me, .chan = chan, .value = value};
+    if (receive_locked(thread, &t) != SOURCE_DONE)
+        return wait_to_receive(thread, me, chan, handle, value);
+    chan_unlock(thread, chan);
+    finish(thread, &t, false);
+    return t.result;
 }
 
-int strand_chan_receive(strand_chan chan, void *value)
+/* What happens nearly always: the first in the queue can be had. NULL: to be looked at more closely. */
+static inline struct wait_node *claim_first(struct thread *thread, struct link *queue)
 {
-    return send_or_receive(chan, value, false, "strand_chan_receive");
+    struct wait_node *node = CONTAINER(queue->next, struct wait_node, link);
+    if (UNLIKELY(!node->waiter || !wait_claim(node, thread->shared)))
+        return NULL;
+    chan_unlink(node);
+    return node;
+}
+
+int strand_chan_send(strand_chan handle, const void *value)
+{
+    struct thread *thread = must_be_strand("strand_chan_send");
+    struct cb *me = current_of(thread);
+    thread = may_block_often(thread, me, "strand_chan_send");
+    struct chan *chan = chan_of(thread, handle, value, "strand_chan_send");
+    if (UNLIKELY(chan->closed))
+        return send_slowly(thread, me, chan, handle, value);
+    if (!list_empty(&chan->receivers)) {
+        struct wait_node *partner = claim_first(thread, &chan->receivers);
+        if (UNLIKELY(!partner))
+            return send_slowly(thread, me, chan, handle, value);
+        chan_unlock(thread, chan);
+        chan_move(chan, partner->value, value);
+        partner->result = 0;
+        thread_ready(thread, partner->waiter->member.fibre);
+        return 0;
+    }
+    if (chan->count == chan->capacity)
+        return wait_to_send(thread, me, chan, handle, value);
+    chan_put(chan, value);
+    chan_unlock(thread, chan);
+    return 0;
+}
+
+int strand_chan_receive(strand_chan handle, void *value)
+{
+    struct thread *thread = must_be_strand("strand_chan_receive");
+    struct cb *me = current_of(thread);
+    thread = may_block_often(thread, me, "strand_chan_receive");
+    struct chan *chan = chan_of(thread, handle, value, "strand_chan_receive");
+    if (list_empty(&chan->senders)) {
+        if (UNLIKELY(!chan->count))
+            return LIKELY(!chan->closed) ? wait_to_receive(thread, me, chan, handle, value)
+                                         : receive_slowly(thread, me, chan, handle, value);
+        chan_move(chan, value, chan_take(chan));
+        chan_unlock(thread, chan);
+        return 0;
+    }
+    struct wait_node *partner = chan->count ? NULL : claim_first(thread, &chan->senders);
+    if (UNLIKELY(!partner))
+        return receive_slowly(thread, me, chan, handle, value);
+    chan_unlock(thread, chan);
+    chan_move(chan, value, partner->value);
+    partner->result = 0;
+    thread_ready(thread, partner->waiter->member.fibre);
+    return 0;
 }
 
 /* ---- not waiting, and as a case of a select ---------------------------------------------------------------- */
