@@ -87,7 +87,8 @@ static inline __attribute__((always_inline)) struct chan *chan_find(struct threa
 
 /* The same, for an operation with *value; misuse if it is gone, or value is NULL and should not be. */
 struct chan *chan_misused_(struct thread *thread, struct chan *chan, strand_chan handle, const char *function);
-static inline __attribute__((always_inline)) struct chan *chan_of(struct thread *thread, strand_chan handle, const void *value, const char *function)
+static inline __attribute__((always_inline)) struct chan *chan_of(struct thread *thread, strand_chan handle,
+                                                                  const void *value, const char *function)
 {
     struct chan *chan = chan_find(thread, handle);
     return LIKELY(chan && (value || !chan->size)) ? chan : chan_misused_(thread, chan, handle, function);

@@ -40,6 +40,7 @@ struct select {
     strand_case *cases;
     uint32_t count, stood; /* stood: with how many, while armed */
     unsigned flags;
+    bool tried; /* each has just been tried in vain, and nothing has changed since */
     struct offers *offers;
     int64_t when;        /* the earliest of the instants among those, or INT64_MAX */
     uint32_t when_index; /* whose it is */
@@ -71,10 +72,20 @@ OWN_INLINE void offers_put(struct thread *thread, struct offers *offers, uint32_
     worker_of(thread)->offers = &offers->kept;
 }
 
+/* One less. Returns how many are left. */
+static inline uint32_t count_out(struct thread *thread, struct offers *offers)
+{
+    if (thread->shared)
+        return atomic_fetch_sub_explicit(&offers->live, 1, memory_order_acq_rel) - 1;
+    uint32_t left = atomic_load_explicit(&offers->live, memory_order_relaxed) - 1;
+    atomic_store_explicit(&offers->live, left, memory_order_relaxed);
+    return left;
+}
+
 struct fibre *select_drop_out(struct thread *thread, struct wait_node *node)
 {
     struct offers *offers = CONTAINER(node - node->index, struct offers, nodes);
-    if (atomic_fetch_sub_explicit(&offers->live, 1, memory_order_acq_rel) > 1)
+    if (count_out(thread, offers))
         return NULL;
     bool last = wait_claim_as(NULL, node, SELECT_NONE, thread->shared) == CLAIM_WON;
     return last ? node->waiter->member.fibre : NULL;
@@ -88,35 +99,39 @@ static inline enum answer attempt(struct thread *thread, struct select *s, uint3
     return c->source ? c->source->stand(thread, s->me, c, NULL) : SOURCE_DROPPED;
 }
 
-/* In any order that chance draws: each step draws one of those that are left. */
-static int attempt_at_random(struct thread *thread, struct select *s, bool *live)
+/* In any order that chance draws: each step draws one of those that are left, by the next digit of one random number.
+ */
+static inline int attempt_at_random(struct thread *thread, struct select *s, uint32_t *live)
 {
     uint8_t order[OFFERS_USUAL] = {0, 1, 2, 3, 4, 5, 6, 7};
+    uint64_t chance = driver_choose(thread, UINT32_MAX);
     for (uint32_t left = s->count; left; left--) {
-        uint32_t at = left > 1 ? driver_choose(thread, left) : 0, i = order[at];
+        uint64_t digit = chance * left;
+        uint32_t at = (uint32_t)(digit >> 32), i = order[at];
+        chance = (uint32_t)digit;
         order[at] = order[left - 1];
         enum answer answer = attempt(thread, s, i);
         if (answer == SOURCE_DONE)
             return (int)i;
-        *live |= answer == SOURCE_NOT;
+        *live += answer == SOURCE_NOT;
     }
     return -1;
 }
 
-static int attempt_in_order(struct thread *thread, struct select *s, uint32_t first, bool *live)
+static int attempt_in_order(struct thread *thread, struct select *s, uint32_t first, uint32_t *live)
 {
     for (uint32_t n = 0; n < s->count; n++) {
         uint32_t i = first + n < s->count ? first + n : first + n - s->count;
         enum answer answer = attempt(thread, s, i);
         if (answer == SOURCE_DONE)
             return (int)i;
-        *live |= answer == SOURCE_NOT;
+        *live += answer == SOURCE_NOT;
     }
     return -1;
 }
 
-/* The index of the one that has happened, or -1. live: of the others some still may. */
-static int attempt_all(struct thread *thread, struct select *s, bool *live)
+/* The index of the one that has happened, or -1; *live: how many may happen later. */
+static int attempt_all(struct thread *thread, struct select *s, uint32_t *live)
 {
     if (s->flags & STRAND_SELECT_ORDERED)
         return attempt_in_order(thread, s, 0, live);
@@ -127,11 +142,22 @@ static int attempt_all(struct thread *thread, struct select *s, bool *live)
 
 /* ---- standing with all of them ------------------------------------------------------------------------------- */
 
-static enum answer stand_with(struct thread *thread, struct select *s, uint32_t i, uint32_t epoch)
+static inline enum answer stand_with(struct thread *thread, struct select *s, uint32_t i, uint32_t epoch)
 {
     strand_case *c = &s->cases[i];
     struct wait_node *node = &s->offers->nodes[i];
-    *node = (struct wait_node){.waiter = s->me, .epoch = epoch, .index = i, .drops = c->flags & CASE_DROPS};
+    node->waiter = s->me;
+    node->epoch = epoch;
+    node->index = i;
+    node->drops = c->flags & CASE_DROPS;
+    if (LIKELY(s->tried && c->source->queue)) {
+        node->value = c->value;
+        list_push_back((struct link *)(uintptr_t)(c->object[0] + c->source->queue), &node->link);
+        atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
+        return SOURCE_NOT;
+    }
+    node->result = 0;
+    atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
     if (!c->source)
         return SOURCE_DROPPED;
     enum answer answer = c->source->stand(thread, s->me, c, node);
@@ -147,34 +173,47 @@ static enum answer stand_with(struct thread *thread, struct select *s, uint32_t 
 static enum answer stand_with_all(struct thread *thread, struct select *s, uint32_t *happened)
 {
     struct offers *offers = s->offers;
-    uint32_t epoch = wait_arm(thread, s->me, s->me->floor);
-    atomic_store_explicit(&offers->live, s->count + 1, memory_order_relaxed);
-    for (s->stood = 0; s->stood < s->count; s->stood++) {
-        enum answer answer = stand_with(thread, s, s->stood, epoch);
+    uint32_t epoch = wait_arm(thread, s->me, s->me->floor), count = s->count;
+    atomic_store_explicit(&offers->live, count + 1, memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++) {
+        enum answer answer = stand_with(thread, s, i, epoch);
+        if (LIKELY(answer == SOURCE_NOT))
+            continue;
         if (answer == SOURCE_DROPPED) {
-            atomic_fetch_sub_explicit(&offers->live, 1, memory_order_acq_rel);
-        } else if (answer != SOURCE_NOT) {
-            *happened = s->stood;
+            (void)count_out(thread, offers);
+        } else {
+            *happened = s->stood = i;
             return answer;
         }
     }
-    if (atomic_fetch_sub_explicit(&offers->live, 1, memory_order_acq_rel) > 1)
+    s->stood = count;
+    if (count_out(thread, offers))
         return SOURCE_NOT;
     return wait_retract(thread, s->me) ? SOURCE_DROPPED : SOURCE_LOST;
+}
+
+static inline void unlink_node(struct wait_node *node)
+{
+    if (!atomic_load_explicit(&node->linked, memory_order_relaxed))
+        return;
+    list_remove(&node->link);
+    atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
 }
 
 /* Not armed any more: nobody holds a node afterwards. Returns what the winner says. */
 static enum answer leave_all(struct thread *thread, struct select *s, uint32_t winner)
 {
     enum answer answer = SOURCE_DONE;
-    for (uint32_t i = 0; i < s->stood; i++) {
-        strand_case *c = &s->cases[i];
-        struct wait_node *node = &s->offers->nodes[i];
-        if (!c->source || !c->source->over)
+    struct wait_node *node = s->offers->nodes;
+    strand_case *c = s->cases;
+    for (uint32_t i = 0, stood = s->stood; i < stood; i++, c++, node++) {
+        if (!c->source)
             continue;
         if (i == winner)
-            answer = c->source->over(thread, s->me, c, node, true);
-        else if (c->source->when == NULL)
+            answer = c->source->over ? c->source->over(thread, s->me, c, node, true) : SOURCE_DONE;
+        else if (LIKELY(c->source->queue && !thread->shared))
+            unlink_node(node);
+        else if (c->source->over && !c->source->when)
             (void)c->source->over(thread, s->me, c, node, false);
     }
     offers_put(thread, s->offers, s->count);
@@ -262,7 +301,7 @@ int strand_select(strand_case *cases, size_t count, unsigned flags)
     thread = may_block_often(thread, s.me, "strand_select");
     bool by_wait = (flags & STRAND_SELECT_ORDERED) && count > 1 && thread->shared; /* [X3] */
     for (;;) {
-        bool live = by_wait;
+        uint32_t live = by_wait;
         int result = by_wait ? -1 : attempt_all(thread, &s, &live);
         if (LIKELY(result >= 0))
             return result;
@@ -270,6 +309,7 @@ int strand_select(strand_case *cases, size_t count, unsigned flags)
             return -EPIPE;
         if ((flags & STRAND_SELECT_NOW) && !by_wait)
             return -EAGAIN;
+        s.tried = !thread->shared && live == s.count;
         result = wait_for_one(&thread, &s);
         if (LIKELY(result != AGAIN))
             return result;

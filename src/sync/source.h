@@ -23,6 +23,10 @@ struct strand_source_ {
     /* The strand is not armed any more: from the return on nobody holds the node. won: the node has won; DONE or AGAIN.
      * NULL: there is nothing to be done. */
     enum answer (*over)(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won);
+    /* 0, or where in the object (at object[0]) the queue is that nodes are linked into by node->link, and taken out of,
+     * without anything else to be done. Then in a run of one thread, where nothing changes in between, the select links
+     * a case that was just tried in vain, and takes it out, by itself. */
+    size_t queue;
     /* It is an instant, which the select waits for by its own timer: no node is ever linked. NULL: it is not. */
     int64_t (*when)(const strand_case *c);
 };

@@ -49,7 +49,7 @@ static enum answer end_over(struct thread *thread, struct cb *me, strand_case *c
     return SOURCE_DONE;
 }
 
-static const struct strand_source_ source_end = {end_stand, end_over, NULL};
+static const struct strand_source_ source_end = {.stand = end_stand, .over = end_over};
 
 strand_case strand_on_end(strand other)
 {
@@ -79,7 +79,7 @@ static enum answer time_over(struct thread *thread, struct cb *me, strand_case *
     return SOURCE_DONE;
 }
 
-static const struct strand_source_ source_time = {time_stand, time_over, time_when};
+static const struct strand_source_ source_time = {.stand = time_stand, .over = time_over, .when = time_when};
 
 strand_case strand_on_time(strand_time when)
 {
@@ -133,7 +133,7 @@ static enum answer tick_over(struct thread *thread, struct cb *me, strand_case *
     return SOURCE_DONE;
 }
 
-static const struct strand_source_ source_tick = {tick_stand, tick_over, tick_when};
+static const struct strand_source_ source_tick = {.stand = tick_stand, .over = tick_over, .when = tick_when};
 
 strand_case strand_on_tick(strand_ticker *ticker)
 {

@@ -233,6 +233,29 @@ static inline struct wait_node *claim_first(struct thread *thread, struct link *
     return node;
 }
 
+/* Under the lock, which they give back: of a partner that was claimed; of a ring for which no sender waits. */
+static inline void give_to(struct thread *thread, struct chan *chan, struct wait_node *partner, const void *value)
+{
+    chan_unlock(thread, chan);
+    chan_move(chan, partner->value, value);
+    partner->result = 0;
+    thread_ready(thread, partner->waiter->member.fibre);
+}
+
+static inline void take_from(struct thread *thread, struct chan *chan, struct wait_node *partner, void *value)
+{
+    chan_unlock(thread, chan);
+    chan_move(chan, value, partner->value);
+    partner->result = 0;
+    thread_ready(thread, partner->waiter->member.fibre);
+}
+
+static inline void take_from_ring(struct thread *thread, struct chan *chan, void *value)
+{
+    chan_move(chan, value, chan_take(chan));
+    chan_unlock(thread, chan);
+}
+
 int strand_chan_send(strand_chan handle, const void *value)
 {
     struct thread *thread = must_be_strand("strand_chan_send");
@@ -245,10 +268,7 @@ int strand_chan_send(strand_chan handle, const void *value)
         struct wait_node *partner = claim_first(thread, &chan->receivers);
         if (UNLIKELY(!partner))
             return send_slowly(thread, me, chan, handle, value);
-        chan_unlock(thread, chan);
-        chan_move(chan, partner->value, value);
-        partner->result = 0;
-        thread_ready(thread, partner->waiter->member.fibre);
+        give_to(thread, chan, partner, value);
         return 0;
     }
     if (chan->count == chan->capacity)
@@ -268,17 +288,13 @@ int strand_chan_receive(strand_chan handle, void *value)
         if (UNLIKELY(!chan->count))
             return LIKELY(!chan->closed) ? wait_to_receive(thread, me, chan, handle, value)
                                          : receive_slowly(thread, me, chan, handle, value);
-        chan_move(chan, value, chan_take(chan));
-        chan_unlock(thread, chan);
+        take_from_ring(thread, chan, value);
         return 0;
     }
     struct wait_node *partner = chan->count ? NULL : claim_first(thread, &chan->senders);
     if (UNLIKELY(!partner))
         return receive_slowly(thread, me, chan, handle, value);
-    chan_unlock(thread, chan);
-    chan_move(chan, value, partner->value);
-    partner->result = 0;
-    thread_ready(thread, partner->waiter->member.fibre);
+    take_from(thread, chan, partner, value);
     return 0;
 }
 
@@ -320,15 +336,74 @@ static strand_chan chan_in(const strand_case *c)
     return (strand_chan){{c->object[0], c->object[1]}};
 }
 
-static inline enum answer stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool send)
+/* Whatever the channel is like, under its lock. */
+static NOINLINE enum answer stand_slowly(struct thread *thread, struct cb *me, struct chan *chan, strand_case *c,
+                                         struct wait_node *node, bool send)
 {
-    struct transfer t = {.me = me, .value = c->value, .armed = node != NULL, .drops = c->flags & CASE_DROPS};
-    t.chan = chan_of(thread, chan_in(c), c->value, "strand_select");
-    if (node)
-        node->value = c->value;
+    struct transfer t = {
+        .me = me, .chan = chan, .value = c->value, .armed = node != NULL, .drops = c->flags & CASE_DROPS};
     enum answer answer = do_or_link(thread, &t, send, node);
     c->result = t.result;
     return answer;
+}
+
+/* Nothing can happen now. Under the lock, which it gives back. */
+static inline enum answer stand_in(struct thread *thread, struct chan *chan, struct link *queue, struct wait_node *node)
+{
+    if (node)
+        chan_link(queue, node);
+    chan_unlock(thread, chan);
+    return SOURCE_NOT;
+}
+
+/* A case that was tried, and not linked: what happens nearly always. Under the lock, which it gives back. */
+static inline enum answer try_to_receive(struct thread *thread, struct cb *me, struct chan *chan, strand_case *c)
+{
+    struct wait_node *partner;
+    if (list_empty(&chan->senders)) {
+        if (!chan->count)
+            return chan->closed ? stand_slowly(thread, me, chan, c, NULL, false) : stand_in(thread, chan, NULL, NULL);
+        take_from_ring(thread, chan, c->value);
+    } else {
+        if (chan->count || !(partner = claim_first(thread, &chan->senders)))
+            return stand_slowly(thread, me, chan, c, NULL, false);
+        take_from(thread, chan, partner, c->value);
+    }
+    c->result = 0;
+    return SOURCE_DONE;
+}
+
+static inline enum answer try_to_send(struct thread *thread, struct cb *me, struct chan *chan, strand_case *c)
+{
+    struct wait_node *partner;
+    if (chan->closed)
+        return stand_slowly(thread, me, chan, c, NULL, true);
+    if (!list_empty(&chan->receivers)) {
+        if (!(partner = claim_first(thread, &chan->receivers)))
+            return stand_slowly(thread, me, chan, c, NULL, true);
+        give_to(thread, chan, partner, c->value);
+    } else {
+        if (chan->count == chan->capacity)
+            return stand_in(thread, chan, NULL, NULL);
+        chan_put(chan, c->value);
+        chan_unlock(thread, chan);
+    }
+    c->result = 0;
+    return SOURCE_DONE;
+}
+
+static inline __attribute__((always_inline)) enum answer stand(struct thread *thread, struct cb *me, strand_case *c,
+                                                               struct wait_node *node, bool send)
+{
+    struct chan *chan = chan_of(thread, chan_in(c), c->value, "strand_select");
+    if (!node)
+        return send ? try_to_send(thread, me, chan, c) : try_to_receive(thread, me, chan, c);
+    node->value = c->value;
+    bool idle = send ? list_empty(&chan->receivers) && chan->count == chan->capacity
+                     : list_empty(&chan->senders) && !chan->count;
+    if (idle && !chan->closed)
+        return stand_in(thread, chan, send ? &chan->senders : &chan->receivers, node);
+    return stand_slowly(thread, me, chan, c, node, send);
 }
 
 static enum answer stand_to_send(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
@@ -356,8 +431,12 @@ static enum answer over(struct thread *thread, struct cb *me, strand_case *c, st
     return SOURCE_DONE;
 }
 
-static const struct strand_source_ source_send = {stand_to_send, over, NULL},
-                                   source_receive = {stand_to_receive, over, NULL};
+static const struct strand_source_ source_send = {.stand = stand_to_send,
+                                                  .over = over,
+                                                  .queue = offsetof(struct chan, senders)},
+                                   source_receive = {.stand = stand_to_receive,
+                                                     .over = over,
+                                                     .queue = offsetof(struct chan, receivers)};
 
 strand_case strand_on_send(strand_chan chan, const void *value)
 {
