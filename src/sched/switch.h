@@ -97,6 +97,17 @@ OWN_INLINE struct thread *switch_to(struct thread *thread, struct fibre *to)
     return switch_leave(thread, to, AFTER_PARK);
 }
 
+/* thread_park. Inline where it counts: each return after a switch is one that the processor has foretold for the strand
+ * that was left. */
+OWN_INLINE_ALWAYS struct thread *switch_park(struct thread *thread)
+{
+    driver_point(thread);
+    struct fibre *to = thread_pick(thread);
+    if (UNLIKELY(to == thread->current))
+        return thread; /* [S3] it was claimed and queued here already */
+    return switch_leave(thread, to, AFTER_PARK);
+}
+
 /* The strand of `next`, which has not started, runs on this very stack. */
 OWN_INLINE void switch_reuse(struct thread *thread, struct fibre *next, struct stack *stack)
 {

@@ -78,11 +78,7 @@ NOINLINE struct fibre *thread_pick_after_end_(struct thread *thread)
 
 struct thread *thread_park(struct thread *thread)
 {
-    driver_point(thread);
-    struct fibre *to = thread_pick(thread);
-    if (UNLIKELY(to == thread->current))
-        return thread; /* [S3] it was claimed and queued here already */
-    return switch_leave(thread, to, AFTER_PARK);
+    return switch_park(thread);
 }
 
 struct thread *thread_yield(struct thread *thread)

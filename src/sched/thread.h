@@ -86,7 +86,7 @@ OWN_INLINE_ALWAYS void thread_push(struct thread *thread, struct fibre *fibre, e
         thread->pool->scheduler->push(thread, fibre, how);
 }
 
-OWN_INLINE struct fibre *thread_pick(struct thread *thread)
+OWN_INLINE_ALWAYS struct fibre *thread_pick(struct thread *thread)
 {
     return LIKELY(thread->stealing) ? stealing_pick(thread) : thread->pool->scheduler->pick(thread);
 }

@@ -19,6 +19,7 @@
 
 #include "../sched/timers.h"
 #include "../strand/exception.h"
+#include "../sched/switch.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 #include "../strand/wait.h"
@@ -249,7 +250,7 @@ static uint32_t park(struct thread **thread, struct select *s, int error)
     uint32_t tag = WAIT_IDLE;
     bool stay = error || (s->flags & STRAND_SELECT_NOW) || interrupted(me); /* [W4] */
     if (!stay || !wait_retract(*thread, me)) {
-        *thread = thread_park(*thread);
+        *thread = switch_park(*thread);
         tag = wait_over(me);
     }
     if (s->when != INT64_MAX && error == 0 && !(tag == WAIT_WON && wait_winner(me) == s->when_index))

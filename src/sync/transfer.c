@@ -4,6 +4,7 @@
 #include "chan.h"
 #include "source.h"
 
+#include "../sched/switch.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 #include "../strand/wait.h"
@@ -173,7 +174,7 @@ static inline __attribute__((always_inline)) bool wait_in(struct thread *thread,
     if (UNLIKELY(interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
         me->blocked = BLOCKED_NOT;
     } else {
-        thread = thread_park(thread);
+        thread = switch_park(thread);
         if (LIKELY(wait_over(me) == WAIT_WON))
             return true;
     }
