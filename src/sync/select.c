@@ -17,9 +17,9 @@
  */
 #include "source.h"
 
+#include "../sched/switch.h"
 #include "../sched/timers.h"
 #include "../strand/exception.h"
-#include "../sched/switch.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 #include "../strand/wait.h"
@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OFFERS_USUAL = 8, CASES_MOST = 1 << 20 };
+enum { OFFERS_USUAL = 8, READY_MOST = 32, CASES_MOST = 1 << 20 };
 
 struct offers {
     struct kept kept;
@@ -131,9 +131,37 @@ static int attempt_in_order(struct thread *thread, struct select *s, uint32_t fi
     return -1;
 }
 
+/* In a run of one thread: first who is worth a try, then one of those. So what chance decides is no branch. */
+static inline int attempt_ready(struct thread *thread, struct select *s, uint32_t *live)
+{
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        const strand_case *c = &s->cases[i];
+        bool worth = c->source && (!c->source->ready || c->source->ready(thread, c));
+        ready |= (uint32_t)worth << i;
+        *live += c->source != NULL;
+    }
+    while (ready) {
+        uint32_t rest = ready, skip = 0;
+        if (UNLIKELY(ready & (ready - 1)) && !(s->flags & STRAND_SELECT_ORDERED))
+            skip = driver_choose(thread, (uint32_t)__builtin_popcount(ready));
+        while (skip--)
+            rest &= rest - 1;
+        uint32_t i = (uint32_t)__builtin_ctz(rest);
+        enum answer answer = attempt(thread, s, i);
+        if (LIKELY(answer == SOURCE_DONE))
+            return (int)i;
+        *live -= answer == SOURCE_DROPPED;
+        ready &= ~(UINT32_C(1) << i);
+    }
+    return -1;
+}
+
 /* The index of the one that has happened, or -1; *live: how many may happen later. */
 static int attempt_all(struct thread *thread, struct select *s, uint32_t *live)
 {
+    if (LIKELY(!thread->shared && s->count <= READY_MOST))
+        return attempt_ready(thread, s, live);
     if (s->flags & STRAND_SELECT_ORDERED)
         return attempt_in_order(thread, s, 0, live);
     if (LIKELY(s->count <= OFFERS_USUAL))

@@ -20,6 +20,8 @@ struct strand_source_ {
     /* Do it, if that can be done without waiting. node NULL: the strand is not armed. Else it is, and if it is to wait
      * for this the node is linked; it carries waiter, epoch and index, linked and result are 0. */
     enum answer (*stand)(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node);
+    /* NULL, or: in a run of one thread, whether a try is worth while. False: it is sure to be in vain, now. */
+    bool (*ready)(struct thread *thread, const strand_case *c);
     /* The strand is not armed any more: from the return on nobody holds the node. won: the node has won; DONE or AGAIN.
      * NULL: there is nothing to be done. */
     enum answer (*over)(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won);

@@ -417,6 +417,18 @@ static enum answer stand_to_receive(struct thread *thread, struct cb *me, strand
     return stand(thread, me, c, node, false);
 }
 
+static bool send_is_ready(struct thread *thread, const strand_case *c)
+{
+    const struct chan *chan = chan_of(thread, chan_in(c), c->value, "strand_select");
+    return !list_empty(&chan->receivers) | (chan->count < chan->capacity) | chan->closed;
+}
+
+static bool receive_is_ready(struct thread *thread, const strand_case *c)
+{
+    const struct chan *chan = chan_of(thread, chan_in(c), c->value, "strand_select");
+    return !list_empty(&chan->senders) | (chan->count > 0) | chan->closed;
+}
+
 static enum answer over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
 {
     struct chan *chan = (struct chan *)(uintptr_t)c->object[0];
@@ -432,12 +444,10 @@ static enum answer over(struct thread *thread, struct cb *me, strand_case *c, st
     return SOURCE_DONE;
 }
 
-static const struct strand_source_ source_send = {.stand = stand_to_send,
-                                                  .over = over,
-                                                  .queue = offsetof(struct chan, senders)},
-                                   source_receive = {.stand = stand_to_receive,
-                                                     .over = over,
-                                                     .queue = offsetof(struct chan, receivers)};
+static const struct strand_source_ source_send = {
+    .stand = stand_to_send, .ready = send_is_ready, .over = over, .queue = offsetof(struct chan, senders)};
+static const struct strand_source_ source_receive = {
+    .stand = stand_to_receive, .ready = receive_is_ready, .over = over, .queue = offsetof(struct chan, receivers)};
 
 strand_case strand_on_send(strand_chan chan, const void *value)
 {
