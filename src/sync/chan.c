@@ -172,11 +172,12 @@ strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, c
     if (attr && attr->size != sizeof *attr)
         misuse("strand_chan_open", "", "strand_chan_attr.size is %zu, not sizeof(strand_chan_attr)", attr->size);
     int error = make(thread, size, capacity, attr, &chan);
+    uint64_t serial = error ? 0 : word_serial(atomic_load_explicit(&chan->word, memory_order_relaxed));
     if (!error && (error = scope_own(thread, me, scope, &chan->owned, "strand_chan_open")))
         chan_end(thread, &chan->owned);
     if (error)
         throw_system(me, error, error == -ECANCELED ? "a channel of an open scope that has been left" : "a channel");
-    return (strand_chan){{(uint64_t)(uintptr_t)chan, word_serial(atomic_load(&chan->word))}};
+    return (strand_chan){{(uint64_t)(uintptr_t)chan, serial}}; /* of an open scope it may have ended by now */
 }
 
 static struct chan *look(struct thread *thread, strand_chan handle, const char *function)

@@ -9,7 +9,8 @@
  * PROTOCOL  whoever finds a partner in the other queue claims its wait, takes its node out, lets the lock go, moves
  *           the value straight between the two, and makes the partner runnable. Else it uses the ring; else it arms its
  *           wait, links its node, and parks. A claim that fails was for somebody who is gone: its node is taken out.
- * OWNERSHIP of a claimed partner its node and what node->value points to are the claimer's until it is runnable.
+ * OWNERSHIP of a claimed partner its node and what node->value points to are the claimer's until it is runnable. The
+ *           channel is nobody's without the lock: it may end while a value is on its way between two strands.
  * INVARIANTS [H1] nobody waits to receive while there is a value; nobody waits to send while there is room.
  *           [H2] a value is in one place: its sender's, the ring, a record, its receiver's. [H3] a closed channel says
  *           so to receivers only when nothing is left, nor on its way (posts).
@@ -94,19 +95,19 @@ static inline __attribute__((always_inline)) struct chan *chan_of(struct thread 
     return LIKELY(chan && (value || !chan->size)) ? chan : chan_misused_(thread, chan, handle, function);
 }
 
-static inline void chan_move(const struct chan *chan, void *to, const void *from)
+static inline void value_move(size_t size, void *to, const void *from)
 {
-    if (chan->size == sizeof(uint64_t))
+    if (size == sizeof(uint64_t))
         memcpy(to, from, sizeof(uint64_t));
-    else if (chan->size)
-        memcpy(to, from, chan->size);
+    else if (size)
+        memcpy(to, from, size);
 }
 
 /* Under the lock; there is room. */
 static inline void chan_put(struct chan *chan, const void *value)
 {
     size_t at = chan->head + chan->count++;
-    chan_move(chan, chan->ring + (at < chan->capacity ? at : at - chan->capacity) * chan->size, value);
+    value_move(chan->size, chan->ring + (at < chan->capacity ? at : at - chan->capacity) * chan->size, value);
 }
 
 /* Under the lock; there is one. */

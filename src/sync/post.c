@@ -27,7 +27,7 @@ static struct wait_node *place(struct thread *thread, struct chan *chan, struct 
         chan_unlink(node);
         if (!wait_claim(node, thread->shared))
             continue;
-        chan_move(chan, node->value, posted->value);
+        value_move(chan->size, node->value, posted->value);
         node->result = 0;
         free(posted);
         return node;
@@ -104,7 +104,7 @@ static int post(struct chan *chan, strand_chan handle, const void *value)
     }
     *posted = (struct posted){
         .post.run = arrive, .node.value = posted->value, .chan = handle, .runtime = chan->runtime, .drop = chan->drop};
-    chan_move(chan, posted->value, value);
+    value_move(chan->size, posted->value, value);
     arch_note_release(&posted->post);
     pool_post(&chan->runtime->sub.pool, &posted->post);
     return 0;

@@ -17,6 +17,7 @@ struct transfer {
     struct cb *me;
     struct chan *chan;
     void *value;
+    size_t size; /* the channel's: it may have ended when the value is moved */
     bool armed, drops, from_ring;
     int result;
     struct wait_node *partner; /* claimed, or posted: its value is moved after the lock */
@@ -96,7 +97,7 @@ static inline enum answer receive_from_ring(struct thread *thread, struct transf
     enum answer answer = settle(thread, t, 0);
     if (answer != SOURCE_DONE)
         return answer;
-    chan_move(chan, t->value, chan_take(chan));
+    value_move(chan->size, t->value, chan_take(chan));
     t->from_ring = true;
     if (!list_empty(&chan->senders) && match(thread, t, &chan->senders, false) == SOURCE_DONE)
         chan_put(chan, t->partner->value); /* what the first queued sender has takes the room [H1] */
@@ -136,9 +137,9 @@ static inline void finish(struct thread *thread, struct transfer *t, bool send)
     if (!partner)
         return;
     if (send)
-        chan_move(t->chan, partner->value, t->value);
+        value_move(t->size, partner->value, t->value);
     else if (!t->from_ring)
-        chan_move(t->chan, t->value, partner->value);
+        value_move(t->size, t->value, partner->value);
     dismiss(thread, partner);
 }
 
@@ -205,7 +206,7 @@ static NOINLINE int wait_to_receive(struct thread *thread, struct cb *me, struct
 static NOINLINE int send_slowly(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle,
                                 const void *value)
 {
-    struct transfer t = {.me = me, .chan = chan, .value = (void *)(uintptr_t)value};
+    struct transfer t = {.me = me, .chan = chan, .size = chan->size, .value = (void *)(uintptr_t)value};
     if (send_locked(thread, &t) != SOURCE_DONE)
         return wait_to_send(thread, me, chan, handle, value);
     chan_unlock(thread, chan);
@@ -216,7 +217,7 @@ static NOINLINE int send_slowly(struct thread *thread, struct cb *me, struct cha
 static NOINLINE int receive_slowly(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle,
                                    void *value)
 {
-    struct transfer t = {.me = me, .chan = chan, .value = value};
+    struct transfer t = {.me = me, .chan = chan, .size = chan->size, .value = value};
     if (receive_locked(thread, &t) != SOURCE_DONE)
         return wait_to_receive(thread, me, chan, handle, value);
     chan_unlock(thread, chan);
@@ -237,23 +238,25 @@ static inline struct wait_node *claim_first(struct thread *thread, struct link *
 /* Under the lock, which they give back: of a partner that was claimed; of a ring for which no sender waits. */
 static inline void give_to(struct thread *thread, struct chan *chan, struct wait_node *partner, const void *value)
 {
+    size_t size = chan->size;
     chan_unlock(thread, chan);
-    chan_move(chan, partner->value, value);
+    value_move(size, partner->value, value);
     partner->result = 0;
     thread_ready(thread, partner->waiter->member.fibre);
 }
 
 static inline void take_from(struct thread *thread, struct chan *chan, struct wait_node *partner, void *value)
 {
+    size_t size = chan->size;
     chan_unlock(thread, chan);
-    chan_move(chan, value, partner->value);
+    value_move(size, value, partner->value);
     partner->result = 0;
     thread_ready(thread, partner->waiter->member.fibre);
 }
 
 static inline void take_from_ring(struct thread *thread, struct chan *chan, void *value)
 {
-    chan_move(chan, value, chan_take(chan));
+    value_move(chan->size, value, chan_take(chan));
     chan_unlock(thread, chan);
 }
 
@@ -319,6 +322,7 @@ static int try(strand_chan handle, void *value, bool send, const char *function)
     struct thread *thread = must_be_strand(function);
     struct transfer t = {.me = current_of(thread), .value = value};
     t.chan = chan_of(thread, handle, value, function);
+    t.size = t.chan->size;
     return do_or_link(thread, &t, send, NULL) == SOURCE_DONE ? t.result : -EAGAIN;
 }
 
@@ -342,7 +346,13 @@ static NOINLINE enum answer stand_slowly(struct thread *thread, struct cb *me, s
                                          struct wait_node *node, bool send)
 {
     struct transfer t = {
-        .me = me, .chan = chan, .value = c->value, .armed = node != NULL, .drops = c->flags & CASE_DROPS};
+
+        .me = me,
+        .chan = chan,
+        .size = chan->size,
+        .value = c->value,
+        .armed = node != NULL,
+        .drops = c->flags & CASE_DROPS};
     enum answer answer = do_or_link(thread, &t, send, node);
     c->result = t.result;
     return answer;
