@@ -4,7 +4,7 @@
 #ifndef STRAND_IO_H
 #define STRAND_IO_H
 
-#include "../strand.h"
+#include "select.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,6 +44,10 @@ enum { STRAND_READABLE = 1, STRAND_WRITABLE = 2, STRAND_GONE = 4 };
  *  until the other side has closed its sending half, or the connection has broken, whatever there is to be read
  *  (STRAND_GONE). Returns 0, or a negated errno code. */
 STRAND_BLOCKS int strand_ready(int fd, int what);
+
+/** strand_ready as a case of a select; its `result` is that of strand_ready. It stands in line with those who read or
+ *  write: when it has happened nobody else was told so, and it is the caller's turn. */
+strand_case strand_on_ready(int fd, int what);
 
 /**
  * Close a descriptor. What is behind the number is closed at once, also while others wait or make calls: they get
@@ -112,6 +116,8 @@ typedef struct {
 /** Wait for the next signal of a block of STRAND_SIGNALS. Returns its number. Those that come while nobody waits are
  *  kept; the same one several times counts once. Interrupted, it has taken none. */
 STRAND_BLOCKS int strand_signal(strand_signals signals);
+/** The same as a case of a select: *number (may be NULL) is the signal's. */
+strand_case strand_on_signal(strand_signals signals, int *number);
 
 strand_signals strand_signals_enter_(int first, ... /* 0 */);
 void strand_signals_leave_(strand_signals *signals);

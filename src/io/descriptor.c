@@ -199,16 +199,33 @@ static int get_to_know(struct thread *thread, struct descriptor *d)
     return 0;
 }
 
+static int arrive(struct thread *thread, struct descriptor *d)
+{
+    int error = get_to_know(thread, d);
+    if (error)
+        (void)descriptor_leave(thread, d);
+    return error;
+}
+
 int descriptor_enter(struct thread **thread, int fd, struct descriptor **out)
 {
     int error = find(*thread, fd, out);
     if (!error)
         error = enter(thread, *out);
+    return error ? error : arrive(*thread, *out);
+}
+
+int descriptor_enter_at_once(struct thread *thread, int fd, struct descriptor **out)
+{
+    int error = find(thread, fd, out);
     if (error)
         return error;
-    if ((error = get_to_know(*thread, *out)))
-        (void)descriptor_leave(*thread, *out);
-    return error;
+    uint32_t users = atomic_load_explicit(&(*out)->users, memory_order_relaxed);
+    do {
+        if (users & CLOSING)
+            return -EBADF;
+    } while (!swap_users(thread, *out, &users, users + 1));
+    return arrive(thread, *out);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */

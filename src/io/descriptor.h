@@ -72,6 +72,8 @@ static inline void descriptor_unlock(struct thread *thread, struct descriptor *d
 /* Count oneself in, and get to know what it is; may give way. Returns 0, or a negated errno code: then one is not
  * inside. Leaving returns what closing did, if this was the last one of a descriptor that is closing. */
 int descriptor_enter(struct thread **thread, int fd, struct descriptor **out);
+/* The same without ever giving way: one that is being closed is -EBADF. */
+int descriptor_enter_at_once(struct thread *thread, int fd, struct descriptor **out);
 int descriptor_leave(struct thread *thread, struct descriptor *d);
 
 /* One operation on one side of a descriptor, on its strand's stack; nobody else sees it. */
@@ -96,6 +98,21 @@ void operation_drained(struct operation *op);
 /* After a read that found less than there was room for: nothing is left of some streams but, maybe, the end. */
 void operation_short(struct operation *op);
 void operation_leave(struct operation *op);
+
+/* ---- of the queue of a side, for operations and for selects; under the lock ---- */
+
+static inline void side_mirror(struct side *side)
+{
+    atomic_store_explicit(&side->waited, side->turn || side->first, memory_order_relaxed);
+}
+
+/* Link a node, in front of all or behind them; take it out again, if it is there. */
+void side_append(struct side *side, struct wait_node *node, bool in_front);
+bool side_cut_out(struct side *side, struct wait_node *node);
+/* Give the turn to the next one who can still be woken, if there is something for him. Returns his fibre, or NULL. */
+struct fibre *side_pass_on(struct thread *thread, struct side *side);
+/* Have the poller report of it, from now on. Without the lock. Returns 0 or a negated errno code. */
+int descriptor_watch(struct thread *thread, struct descriptor *d);
 
 /* What the poller says of a descriptor: polled->fire. */
 void descriptor_fire(struct thread *thread, struct polled *polled, uint32_t events);

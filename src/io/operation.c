@@ -16,12 +16,7 @@ static const uint32_t event_of[SIDES] = {[SIDE_IN] = ARCH_IN, [SIDE_OUT] = ARCH_
 
 /* ---- the queue of a side, under the lock ------------------------------------------------------------------ */
 
-static void mirror(struct side *side)
-{
-    atomic_store_explicit(&side->waited, side->turn || side->first, memory_order_relaxed);
-}
-
-static void append(struct side *side, struct wait_node *node, bool in_front)
+void side_append(struct side *side, struct wait_node *node, bool in_front)
 {
     struct wait_node **at = &side->first;
     while (*at && !in_front)
@@ -31,7 +26,7 @@ static void append(struct side *side, struct wait_node *node, bool in_front)
     atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
 }
 
-static bool cut_out(struct side *side, struct wait_node *node)
+bool side_cut_out(struct side *side, struct wait_node *node)
 {
     struct wait_node **at = &side->first;
     while (*at && *at != node)
@@ -57,15 +52,14 @@ static struct fibre *claim_first(struct thread *thread, struct side *side)
     return fibre;
 }
 
-/* Under the lock: give the turn to the next one, if there is something for him. */
-static struct fibre *pass_on(struct thread *thread, struct side *side)
+struct fibre *side_pass_on(struct thread *thread, struct side *side)
 {
     struct fibre *fibre = NULL;
     if (!side->turn && atomic_load_explicit(&side->ready, memory_order_relaxed))
         fibre = claim_first(thread, side);
     if (fibre)
         side->turn = true;
-    mirror(side);
+    side_mirror(side);
     return fibre;
 }
 
@@ -85,7 +79,7 @@ void descriptor_fire(struct thread *thread, struct polled *polled, uint32_t even
         uint32_t count = atomic_load_explicit(&side->events, memory_order_relaxed);
         atomic_store_explicit(&side->events, count + 1, memory_order_release); /* [D2] */
         atomic_store_explicit(&side->ready, true, memory_order_relaxed);
-        woken[i] = pass_on(thread, side);
+        woken[i] = side_pass_on(thread, side);
     }
     descriptor_unlock(thread, d);
     for (int i = 0; i < SIDES; i++)
@@ -111,8 +105,8 @@ void operation_leave(struct operation *op)
     if (UNLIKELY(op->turn)) {
         descriptor_lock(op->thread, op->d);
         op->side->turn = op->turn = false;
-        struct fibre *next = op->thread->driver ? NULL : pass_on(op->thread, op->side); /* [D3] */
-        mirror(op->side);
+        struct fibre *next = op->thread->driver ? NULL : side_pass_on(op->thread, op->side); /* [D3] */
+        side_mirror(op->side);
         descriptor_unlock(op->thread, op->d);
         if (next)
             thread_ready(op->thread, next);
@@ -146,7 +140,7 @@ void operation_short(struct operation *op)
 }
 
 /* Not of one that is closing: what is behind its number has changed. */
-static int watch(struct thread *thread, struct descriptor *d)
+int descriptor_watch(struct thread *thread, struct descriptor *d)
 {
     descriptor_lock(thread, d);
     bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
@@ -182,8 +176,8 @@ static bool wait_armed(struct operation *op)
             return true;
     }
     descriptor_lock(op->thread, op->d);
-    cut_out(op->side, node);
-    mirror(op->side);
+    side_cut_out(op->side, node);
+    side_mirror(op->side);
     descriptor_unlock(op->thread, op->d);
     return false;
 }
@@ -213,8 +207,8 @@ static int wait_seeded(struct operation *op)
     int result, how = 0;
     descriptor_lock(op->thread, op->d);
     if (!op->turn)
-        append(side, node, false);
-    mirror(side);
+        side_append(side, node, false);
+    side_mirror(side);
     descriptor_unlock(op->thread, op->d);
     while ((result = look_seeded(op, wanted)) == 0) {
         op->thread->sub->outside++;
@@ -226,12 +220,12 @@ static int wait_seeded(struct operation *op)
     }
     descriptor_lock(op->thread, op->d);
     if (!op->turn)
-        cut_out(side, node);
+        side_cut_out(side, node);
     if (result > 0) {
         side->turn = op->turn = true;
         atomic_store_explicit(&side->ready, true, memory_order_relaxed);
     }
-    mirror(side);
+    side_mirror(side);
     descriptor_unlock(op->thread, op->d);
     if (result == 0 && how >= 0)
         throw_interrupted(op);
@@ -245,7 +239,7 @@ static int wait_for_side(struct operation *op)
     struct side *side = op->side;
     struct cb *me = op->me;
     if (!atomic_load_explicit(&d->watched, memory_order_relaxed)) {
-        int error = watch(op->thread, d);
+        int error = descriptor_watch(op->thread, d);
         if (error || atomic_load_explicit(&d->waitless, memory_order_relaxed))
             return error;
     }
@@ -258,10 +252,10 @@ static int wait_for_side(struct operation *op)
     }
     wait_because(op->thread, me, BLOCKED_DESCRIPTOR, (uint64_t)d->fd);
     me->wait.node.epoch = wait_arm(op->thread, me, me->floor);
-    append(side, &me->wait.node, op->turn);
+    side_append(side, &me->wait.node, op->turn);
     if (op->turn)
         side->turn = op->turn = false;
-    mirror(side);
+    side_mirror(side);
     descriptor_unlock(op->thread, d);
     if (!wait_armed(op))
         throw_interrupted(op);
@@ -299,6 +293,6 @@ void operations_claim(struct thread *thread, struct descriptor *d, struct link *
         while (!thread->driver && (fibre = claim_first(thread, &d->sides[i]))) /* else they look for themselves */
             list_push_back(woken, &fibre->queued);
         d->sides[i].turn = false;
-        mirror(&d->sides[i]);
+        side_mirror(&d->sides[i]);
     }
 }

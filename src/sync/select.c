@@ -190,9 +190,14 @@ static inline enum answer stand_with(struct thread *thread, struct select *s, ui
     if (!c->source)
         return SOURCE_DROPPED;
     enum answer answer = c->source->stand(thread, s->me, c, node);
-    if (answer == SOURCE_NOT && c->source->when && c->source->when(c) < s->when) {
-        s->when = c->source->when(c);
-        s->when_index = i;
+    if (answer == SOURCE_NOT) {
+        int64_t when = c->source->when                     ? c->source->when(c)
+                       : thread->driver && c->source->look ? driver_now(thread->sub) + c->source->look
+                                                           : INT64_MAX;
+        if (when < s->when) {
+            s->when = when;
+            s->when_index = i;
+        }
     }
     return answer;
 }

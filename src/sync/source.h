@@ -13,7 +13,7 @@ enum answer {
     SOURCE_DONE,    /* it has happened: case->result says how. With a node: the wait was taken back first */
     SOURCE_LOST,    /* another case has won the wait meanwhile: nothing has happened here */
     SOURCE_DROPPED, /* it never will */
-    SOURCE_AGAIN    /* of `over`: it was nothing after all */
+    SOURCE_AGAIN    /* the wait was taken back, or won, but it was nothing after all: the select begins anew */
 };
 
 struct strand_source_ {
@@ -29,6 +29,8 @@ struct strand_source_ {
      * without anything else to be done. Then in a run of one thread, where nothing changes in between, the select links
      * a case that was just tried in vain, and takes it out, by itself. */
     size_t queue;
+    /* 0, or: in a seeded run nobody reports of it, and the select looks by itself so often; ns. */
+    int64_t look;
     /* It is an instant, which the select waits for by its own timer: no node is ever linked. NULL: it is not. */
     int64_t (*when)(const strand_case *c);
 };

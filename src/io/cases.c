@@ -1,0 +1,240 @@
+/*
+ * Descriptors and signals as cases of a select. A case stands in the queue of its side as an operation does, and counts
+ * as one while it stands. If it wins it has the turn: it looks whether there is something indeed, and passes the turn
+ * on. The protocol blocks are in descriptor.h and src/sync/source.h.
+ */
+#include "../../include/strand/io.h"
+
+#include "descriptor.h"
+
+#include "../sched/thread.h"
+#include "../strand/misuse.h"
+#include "../strand/wait.h"
+#include "../sync/source.h"
+
+#include <errno.h>
+
+/* As of the operations: src/io/operation.c. */
+#define SEEDED_LOOK_NS INT64_C(50000)
+
+/* One side of a descriptor, in a case: the number, the side, and while the case stands the descriptor. */
+struct place {
+    int fd;
+    enum side_name side;
+    uint32_t wanted;
+};
+
+static struct place place_of(int fd, int what)
+{
+    switch (what) {
+    case STRAND_READABLE:
+        return (struct place){fd, SIDE_IN, ARCH_IN};
+    case STRAND_WRITABLE:
+        return (struct place){fd, SIDE_OUT, ARCH_OUT};
+    default:
+        return (struct place){fd, SIDE_END, ARCH_END};
+    }
+}
+
+static struct descriptor *standing(const strand_case *c)
+{
+    return (struct descriptor *)(uintptr_t)c->detail;
+}
+
+/* Whether there is something now, by the system; or a negated errno code. What was reported and is not there any more
+ * is forgotten, unless more was reported meanwhile [D2]. Without the lock. */
+static int look(struct thread *thread, struct descriptor *d, struct place place)
+{
+    struct side *side = &d->sides[place.side];
+    uint32_t seen = atomic_load_explicit(&side->events, memory_order_acquire);
+    int now = arch_fd_ready(d->call);
+    if (now < 0 || ((uint32_t)now & place.wanted))
+        return now < 0 ? now : 1;
+    if (atomic_load_explicit(&d->waitless, memory_order_relaxed))
+        return 1;
+    descriptor_lock(thread, d);
+    if (atomic_load_explicit(&side->events, memory_order_relaxed) == seen)
+        atomic_store_explicit(&side->ready, false, memory_order_relaxed);
+    descriptor_unlock(thread, d);
+    return 0;
+}
+
+static bool closing(struct descriptor *d)
+{
+    return atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
+}
+
+/* Not standing: 1, 0, or a negated errno code. Who came earlier comes first. */
+static int ready_now(struct thread *thread, struct place place)
+{
+    struct descriptor *d;
+    int result = descriptor_enter_at_once(thread, place.fd, &d);
+    if (result)
+        return result;
+    if (!atomic_load_explicit(&d->sides[place.side].waited, memory_order_relaxed))
+        result = look(thread, d, place);
+    (void)descriptor_leave(thread, d);
+    return result;
+}
+
+/* Of an armed strand: links the node, and is inside of the descriptor from then on: 0. Or it need not wait: 1, or a
+ * negated errno code. */
+static int stand_at(struct thread *thread, strand_case *c, struct wait_node *node, struct place place)
+{
+    struct descriptor *d;
+    int result = descriptor_enter_at_once(thread, place.fd, &d);
+    if (result)
+        return result;
+    struct side *side = &d->sides[place.side];
+    if (!thread->driver && !atomic_load_explicit(&d->watched, memory_order_relaxed))
+        result = descriptor_watch(thread, d);
+    if (!result && !atomic_load_explicit(&side->waited, memory_order_relaxed))
+        result = look(thread, d, place); /* what the poller has not reported yet counts too */
+    while (!result) {
+        descriptor_lock(thread, d);
+        bool may_be = !(side->turn || side->first) && atomic_load_explicit(&side->ready, memory_order_relaxed);
+        result = closing(d) ? -EBADF : 0;
+        if (!result && !may_be) {
+            side_append(side, node, false);
+            side_mirror(side);
+            descriptor_unlock(thread, d);
+            c->detail = (int64_t)(uintptr_t)d;
+            thread->sub->outside += thread->driver != NULL;
+            return 0;
+        }
+        descriptor_unlock(thread, d);
+        if (!result)
+            result = look(thread, d, place);
+    }
+    (void)descriptor_leave(thread, d);
+    return result;
+}
+
+/* Out of the queue and of the descriptor. won: the node has won. Returns 1: there is something; 0; or a negated errno
+ * code. */
+static int leave(struct thread *thread, strand_case *c, struct wait_node *node, struct place place, bool won)
+{
+    struct descriptor *d = standing(c);
+    struct side *side = &d->sides[place.side];
+    int result = won && !closing(d) ? look(thread, d, place) : 0;
+    thread->sub->outside -= thread->driver != NULL;
+    descriptor_lock(thread, d);
+    if (won && closing(d))
+        result = -EBADF;
+    struct fibre *next = NULL;
+    if (won && !thread->driver) {
+        side->turn = false; /* of one that is closing it means nothing */
+        next = side_pass_on(thread, side);
+    } else {
+        side_cut_out(side, node);
+    }
+    side_mirror(side);
+    descriptor_unlock(thread, d);
+    if (next)
+        thread_ready(thread, next);
+    (void)descriptor_leave(thread, d);
+    c->detail = 0;
+    return result;
+}
+
+/* What came of a look, for a case that is not linked. */
+static enum answer answer_to(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, int result)
+{
+    if (!result)
+        return SOURCE_NOT;
+    if (node && !wait_retract(thread, me))
+        return SOURCE_LOST;
+    c->result = result < 0 ? result : 0;
+    return SOURCE_DONE;
+}
+
+/* ---- descriptors ------------------------------------------------------------------------------------------- */
+
+static struct place ready_place(const strand_case *c)
+{
+    return place_of((int)c->object[0], (int)c->object[1]);
+}
+
+static enum answer ready_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
+{
+    struct place place = ready_place(c);
+    return answer_to(thread, me, c, node, node ? stand_at(thread, c, node, place) : ready_now(thread, place));
+}
+
+static enum answer ready_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
+{
+    (void)me;
+    if (!standing(c))
+        return SOURCE_DONE;
+    int result = leave(thread, c, node, ready_place(c), won);
+    c->result = result < 0 ? result : 0;
+    return won && !result ? SOURCE_AGAIN : SOURCE_DONE;
+}
+
+static const struct strand_source_ source_ready = {.stand = ready_stand, .over = ready_over, .look = SEEDED_LOOK_NS};
+
+strand_case strand_on_ready(int fd, int what)
+{
+    if (what != STRAND_READABLE && what != STRAND_WRITABLE && what != STRAND_GONE)
+        MISUSE("strand_on_ready", "", "it is not one of STRAND_READABLE, STRAND_WRITABLE and STRAND_GONE: %d", what);
+    return (strand_case){.source = &source_ready, .object = {(uint64_t)(unsigned)fd, (uint64_t)(unsigned)what}};
+}
+
+/* ---- signals ----------------------------------------------------------------------------------------------- */
+
+static struct arch_watch *watch_in(const strand_case *c)
+{
+    struct arch_watch *watch = (struct arch_watch *)(uintptr_t)c->object[0];
+    if (!watch || arch_watch_serial(watch) != c->object[1])
+        MISUSE("strand_select", "", "the block of STRAND_SIGNALS has been left, or never was");
+    return watch;
+}
+
+static struct place signal_place(const strand_case *c)
+{
+    return place_of(arch_watch_fd(watch_in(c)), STRAND_READABLE);
+}
+
+/* The signal, or 0: somebody else has had it. */
+static int take_signal(strand_case *c)
+{
+    struct arch_watch *watch = watch_in(c);
+    int signal = arch_watch_take(watch);
+    if (!signal) {
+        uint64_t count;
+        (void)arch_fd_read(arch_watch_fd(watch), ARCH_FD_OTHER, &count, sizeof count);
+        signal = arch_watch_take(watch); /* one that came after the first look, and before the read */
+    }
+    if (signal && c->value)
+        *(int *)c->value = signal;
+    return signal;
+}
+
+static enum answer signal_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
+{
+    if (!node) {
+        int signal = arch_watch_take(watch_in(c));
+        if (signal && c->value)
+            *(int *)c->value = signal;
+        return answer_to(thread, me, c, NULL, signal);
+    }
+    enum answer answer = answer_to(thread, me, c, node, stand_at(thread, c, node, signal_place(c)));
+    return answer == SOURCE_DONE && !c->result && !take_signal(c) ? SOURCE_AGAIN : answer;
+}
+
+static enum answer signal_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
+{
+    (void)me;
+    if (!standing(c))
+        return SOURCE_DONE;
+    int result = leave(thread, c, node, signal_place(c), won);
+    c->result = result < 0 ? result : 0;
+    return won && !(result > 0 && take_signal(c)) && result >= 0 ? SOURCE_AGAIN : SOURCE_DONE;
+}
+
+static const struct strand_source_ source_signal = {.stand = signal_stand, .over = signal_over, .look = SEEDED_LOOK_NS};
+
+strand_case strand_on_signal(strand_signals signals, int *number)
+{
+    return (strand_case){.source = &source_signal, .object = {signals.bits[0], signals.bits[1]}, .value = number};
+}

@@ -1,0 +1,204 @@
+/*
+ * Descriptors and signals as cases of a select.
+ */
+#define SUITE select_io
+#include "test.h"
+
+#include "strand/chan.h"
+#include "strand/io.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+typedef STRAND_CHAN(int) numbers;
+
+static int fds[2];
+
+static void *write_later(void *arg)
+{
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(strand_write_all(fds[1], "x", 1), 1);
+    return arg;
+}
+
+TEST_INSIDE(a_descriptor_that_becomes_readable_ends_a_select)
+{
+    char byte;
+    CHECK_EQ(strand_pipe(fds), 0);
+    STRAND_SCOPE(scope);
+    numbers ch = STRAND_CHAN_OPEN(numbers, scope, 0);
+    int n;
+    strand_case cases[] = {STRAND_ON_RECEIVE(ch, &n), strand_on_ready(fds[0], STRAND_READABLE),
+                           strand_on_time(strand_in(10 * STRAND_S))};
+    for (int i = 0; i < 3; i++) {
+        strand writer = strand_spawn(scope, write_later, NULL);
+        CHECK_EQ(strand_select(cases, 3, 0), 1);
+        CHECK_EQ(cases[1].result, 0);
+        CHECK_EQ(strand_read(fds[0], &byte, 1), 1);
+        strand_join(writer);
+    }
+    CHECK_EQ(strand_close(fds[0]), 0);
+    CHECK_EQ(strand_close(fds[1]), 0);
+}
+
+TEST_INSIDE(a_descriptor_that_is_ready_already_is_chosen_at_once)
+{
+    CHECK_EQ(strand_pipe(fds), 0);
+    strand_case cases[] = {strand_on_ready(fds[0], STRAND_READABLE), strand_on_ready(fds[1], STRAND_WRITABLE)};
+    CHECK_EQ(strand_select(cases, 2, STRAND_SELECT_NOW), 1);
+    CHECK_EQ(strand_write_all(fds[1], "x", 1), 1);
+    CHECK_EQ(strand_select(cases, 2, STRAND_SELECT_ORDERED), 0);
+    CHECK_EQ(strand_select(cases, 1, STRAND_SELECT_NOW), 0);
+    char byte;
+    CHECK_EQ(strand_read(fds[0], &byte, 1), 1);
+    CHECK_EQ(strand_select(cases, 1, STRAND_SELECT_NOW), -EAGAIN);
+    CHECK_EQ(strand_select(cases, 1, STRAND_SELECT_NOW), -EAGAIN);
+    CHECK_EQ(strand_close(fds[0]), 0);
+    CHECK_EQ(strand_close(fds[1]), 0);
+}
+
+static void *close_later(void *arg)
+{
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(strand_close(fds[0]), 0);
+    return arg;
+}
+
+TEST_INSIDE(closing_a_descriptor_ends_a_select_that_waits_for_it)
+{
+    CHECK_EQ(strand_pipe(fds), 0);
+    STRAND_SCOPE(scope);
+    strand closer = strand_spawn(scope, close_later, NULL);
+    strand_case cases[] = {strand_on_ready(fds[0], STRAND_READABLE)};
+    CHECK_EQ(strand_select(cases, 1, 0), 0);
+    CHECK_EQ(cases[0].result, -EBADF);
+    strand_join(closer);
+    CHECK_EQ(strand_close(fds[1]), 0);
+    CHECK_EQ(strand_select(cases, 1, 0), 0); /* a number that is not open */
+    CHECK_EQ(cases[0].result, -EBADF);
+}
+
+static void *read_one(void *arg)
+{
+    char byte;
+    CHECK_EQ(strand_read(fds[0], &byte, 1), 1);
+    test_log("read%d", (int)(intptr_t)arg);
+    return arg;
+}
+
+/* A select that goes away has to pass on what it may have been woken for. */
+TEST_INSIDE(a_select_that_another_case_has_won_leaves_the_descriptor_to_others)
+{
+    CHECK_EQ(strand_pipe(fds), 0);
+    STRAND_SCOPE(scope);
+    for (int round = 0; round < test_scale(50); round++) {
+        numbers ch;
+        STRAND_SCOPE(inner);
+        ch = STRAND_CHAN_OPEN(numbers, inner, 1);
+        int n = 0;
+        strand_case cases[] = {strand_on_ready(fds[0], STRAND_READABLE), STRAND_ON_RECEIVE(ch, &n),
+                               strand_on_time(strand_in(round % 3 * STRAND_US))};
+        strand reader = strand_spawn(scope, read_one, TEST_PTR(1));
+        (void)strand_select(cases, 3, 0);
+        CHECK_EQ(strand_write_all(fds[1], "x", 1), 1);
+        strand_join(reader);
+    }
+    CHECK_EQ(strand_close(fds[0]), 0);
+    CHECK_EQ(strand_close(fds[1]), 0);
+}
+
+static void *select_reader(void *arg)
+{
+    numbers *ch = arg;
+    char byte;
+    for (;;) {
+        int n;
+        strand_case cases[] = {strand_on_ready(fds[0], STRAND_READABLE), STRAND_ON_RECEIVE(*ch, &n)};
+        if (strand_select(cases, 2, 0) == 1)
+            return NULL;
+        CHECK_EQ(cases[0].result, 0);
+        CHECK_EQ(strand_read(fds[0], &byte, 1), 1);
+        test_log("x");
+    }
+}
+
+TEST_INSIDE(bytes_and_values_come_in_any_mix)
+{
+    CHECK_EQ(strand_pipe(fds), 0);
+    STRAND_SCOPE(scope);
+    numbers ch = STRAND_CHAN_OPEN(numbers, scope, 0);
+    strand reader = strand_spawn(scope, select_reader, &ch);
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(strand_write_all(fds[1], "x", 1), 1);
+        strand_sleep(STRAND_MS);
+    }
+    CHECK_EQ(STRAND_SEND(ch, &(int){1}), 0);
+    strand_join(reader);
+    CHECK_LOG("x x x");
+    CHECK_EQ(strand_close(fds[0]), 0);
+    CHECK_EQ(strand_close(fds[1]), 0);
+}
+
+static void *wait_for_byte_or_cancel(void *arg)
+{
+    strand_case cases[] = {strand_on_ready(fds[0], STRAND_READABLE)};
+    TEST_LEAVING("left");
+    (void)strand_select(cases, 1, 0);
+    return arg;
+}
+
+TEST_INSIDE(a_select_on_a_descriptor_is_interrupted_and_leaves_no_trace)
+{
+    CHECK_EQ(strand_pipe(fds), 0);
+    STRAND_SCOPE(scope);
+    strand waiter = strand_spawn(scope, wait_for_byte_or_cancel, NULL);
+    strand_sleep(STRAND_MS);
+    strand_cancel(waiter, NULL);
+    strand_wait(waiter);
+    CHECK_LOG("left");
+    strand reader = strand_spawn(scope, read_one, TEST_PTR(2));
+    CHECK_EQ(strand_write_all(fds[1], "x", 1), 1);
+    strand_join(reader);
+    CHECK_LOG("left read2");
+    CHECK_EQ(strand_close(fds[0]), 0);
+    CHECK_EQ(strand_close(fds[1]), 0);
+}
+
+TEST_INSIDE(a_signal_ends_a_select)
+{
+    STRAND_SIGNALS(signals, SIGUSR1, SIGUSR2);
+    int number = 0;
+    strand_case cases[] = {strand_on_signal(signals, &number), strand_on_time(strand_in(STRAND_MS))};
+    CHECK_EQ(strand_select(cases, 2, 0), 1);
+    kill(getpid(), SIGUSR1);
+    CHECK_EQ(strand_select(cases, 1, 0), 0);
+    CHECK_EQ(number, SIGUSR1);
+    CHECK_EQ(strand_select(cases, 1, STRAND_SELECT_NOW), -EAGAIN);
+    kill(getpid(), SIGUSR2);
+    CHECK_EQ(strand_signal(signals), SIGUSR2);
+    CHECK_EQ(strand_select(cases, 1, STRAND_SELECT_NOW), -EAGAIN);
+}
+
+static void *raise_later(void *arg)
+{
+    strand_sleep(STRAND_MS);
+    kill(getpid(), SIGUSR1);
+    return arg;
+}
+
+TEST_INSIDE(a_select_waits_for_a_signal_again_and_again)
+{
+    STRAND_SIGNALS(signals, SIGUSR1);
+    STRAND_SCOPE(scope);
+    numbers ch = STRAND_CHAN_OPEN(numbers, scope, 0);
+    int number, n;
+    strand_case cases[] = {STRAND_ON_RECEIVE(ch, &n), strand_on_signal(signals, &number)};
+    for (int i = 0; i < 5; i++) {
+        number = 0;
+        strand raiser = strand_spawn(scope, raise_later, NULL);
+        CHECK_EQ(strand_select(cases, 2, 0), 1);
+        CHECK_EQ(number, SIGUSR1);
+        strand_join(raiser);
+    }
+}
