@@ -104,8 +104,8 @@ template <class element> inline element *strand_received_(element *, element *va
     (type{strand_chan_open((scope), sizeof(*type{}.element), (capacity), (attr))})
 #else
 #define STRAND_SENT_(chan, value)                                                                                      \
-    _Generic((value), __typeof__((chan).element) : (value), const __typeof__(*(chan).element) * : (value))
-#define STRAND_RECEIVED_(chan, value) _Generic((value), __typeof__((chan).element) : (value))
+    _Generic((value), __typeof__(&*(chan).element) : (value), const __typeof__(*(chan).element) * : (value))
+#define STRAND_RECEIVED_(chan, value) _Generic((value), __typeof__(&*(chan).element) : (value))
 #define STRAND_CHAN_OPEN_WITH(type, scope, capacity, attr)                                                             \
     ((type){strand_chan_open((scope), sizeof(*((type *)0)->element), (capacity), (attr))})
 #endif

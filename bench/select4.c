@@ -1,6 +1,6 @@
 /*
- * select4: one strand receives from four channels by one select, kept from item to item; a producer sends to each. Per
- * item. select4_buf: the channels have room for 128.
+ * select4: one strand receives from four unbuffered channels by one select, kept from item to item; a producer sends to
+ * each. Per item. select4_buf: the channels have room for 128.
  */
 #include "bench.h"
 
@@ -41,25 +41,21 @@ static double measure(size_t room)
     return (double)taken / ((double)CHANNELS * ITEMS);
 }
 
-struct question {
-    const char *row;
-    size_t room;
-    int threads;
-};
-
 static void *root(void *arg)
 {
-    struct question *question = arg;
-    measure(question->room);
-    for (int i = 0; i < BENCH_SAMPLES; i++)
-        bench_sample(question->row, "strand", question->threads, "ns", measure(question->room));
+    const int *threads = arg;
+    measure(0);
+    measure(ROOM);
+    for (int i = 0; i < BENCH_SAMPLES; i++) {
+        bench_sample("select4", "strand", *threads, "ns", measure(0));
+        bench_sample("select4_buf", "strand", *threads, "ns", measure(ROOM));
+    }
     return NULL;
 }
 
 int main(int argc, char **argv)
 {
-    struct question question = {argc > 1 ? argv[1] : "select4", 0, argc > 2 ? atoi(argv[2]) : 1};
-    question.room = strcmp(question.row, "select4_buf") == 0 ? ROOM : 0;
-    strand_run(STRAND_OPTIONS(.threads = question.threads), root, &question);
+    int threads = (int)bench_argument(argc, argv, 1);
+    strand_run(STRAND_OPTIONS(.threads = threads), root, &threads);
     return 0;
 }
