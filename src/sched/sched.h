@@ -204,7 +204,7 @@ struct pool {
     int busy;
     bool parked; /* the seeker waits in the poller */
     bool eager;  /* and a push is to wake it */
-    int futile;  /* wake-ups in a row that found nothing */
+    int futile;  /* wake-ups and thefts in a row that were not worth it */
 };
 /* The seeker waits: wake it for timers and posts. It wants pushes as well. Nobody seeks, and somebody sleeps. */
 enum { KICK_SEEKER = 1, KICK_PUSH = 2, KICK_SLEEPER = 4 };

@@ -19,6 +19,7 @@
  *           POST           a post comes from outside; and a look
  *           TIMER          a strand starts a timer; and a look
  *           WATCH          a strand starts a timer; and the times of two sleepers are over
+ *           POOR           what a thread stole last may not have been worth it: it first waits without minding work
  *           FENCE          no membarrier, but producers pay for a fence
  *           NORECHECK      the seeker parks without a look after it has shown kick
  *           NOBARRIER      it looks, but no barrier comes before that, here or in look_again
@@ -33,6 +34,7 @@
 /* must hold */
 /* must hold: -DLOOK */
 /* must hold: -DFENCE */
+/* must hold: -DPOOR */
 /* must hold: -DPOST */
 /* must hold: -DTIMER */
 /* must hold: -DWATCH */
@@ -324,7 +326,7 @@ inline park()
 #endif
     if
 #ifndef NORECHECK
-    :: WORK || post || stop || (timer && due)
+    :: (eager && WORK) || post || stop || (timer && due)
 #endif
     :: else ->
         if
@@ -346,7 +348,14 @@ inline park()
 
 inline seek()
 {
+#ifdef POOR
+    if
+    :: kicked = 0
+    :: kicked = 1 /* what it stole last was not worth it */
+    fi;
+#else
     kicked = 0;
+#endif
     do
     :: stop -> break
     :: else ->
