@@ -1,7 +1,7 @@
 /*
  * One side of a descriptor: readers, events, and turns that are passed on.
  *
- * Models src/io/operation.c (operation_ready, operation_drained, operation_short, operation_leave, descriptor_fire, pass_on).
+ * Models src/io/operation.c (operation_ready, operation_drained, operation_short, operation_leave, descriptor_fire, side_pass_on).
  * Labels [D2], [D3].
  *
  * ABSTRACTS the socket to a number of messages, each of which one read takes; the poller's edge to a bit; parking to a
