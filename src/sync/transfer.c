@@ -235,7 +235,7 @@ static inline struct wait_node *claim_first(struct thread *thread, struct link *
     return node;
 }
 
-/* Under the lock, which they give back: of a partner that was claimed; of a ring for which no sender waits. */
+/* Under the lock, which they give back: to and from a partner that was claimed. */
 static inline void give_to(struct thread *thread, struct chan *chan, struct wait_node *partner, const void *value)
 {
     size_t size = chan->size;
@@ -254,10 +254,43 @@ static inline void take_from(struct thread *thread, struct chan *chan, struct wa
     thread_ready(thread, partner->waiter->member.fibre);
 }
 
-static inline void take_from_ring(struct thread *thread, struct chan *chan, void *value)
+/* What happens nearly always, for a strand that is not armed. DONE: the lock is given back. LOOK: look more closely. */
+enum quick { QUICK_DONE, QUICK_NOT, QUICK_LOOK };
+
+static inline __attribute__((always_inline)) enum quick quick_send(struct thread *thread, struct chan *chan,
+                                                                   const void *value)
 {
-    value_move(chan->size, value, chan_take(chan));
+    if (UNLIKELY(chan->closed))
+        return QUICK_LOOK;
+    if (!list_empty(&chan->receivers)) {
+        struct wait_node *partner = claim_first(thread, &chan->receivers);
+        if (UNLIKELY(!partner))
+            return QUICK_LOOK;
+        give_to(thread, chan, partner, value);
+        return QUICK_DONE;
+    }
+    if (chan->count == chan->capacity)
+        return QUICK_NOT;
+    chan_put(chan, value);
     chan_unlock(thread, chan);
+    return QUICK_DONE;
+}
+
+static inline __attribute__((always_inline)) enum quick quick_receive(struct thread *thread, struct chan *chan,
+                                                                      void *value)
+{
+    if (list_empty(&chan->senders)) {
+        if (!chan->count)
+            return LIKELY(!chan->closed) ? QUICK_NOT : QUICK_LOOK;
+        value_move(chan->size, value, chan_take(chan));
+        chan_unlock(thread, chan);
+        return QUICK_DONE;
+    }
+    struct wait_node *partner = chan->count ? NULL : claim_first(thread, &chan->senders);
+    if (UNLIKELY(!partner))
+        return QUICK_LOOK;
+    take_from(thread, chan, partner, value);
+    return QUICK_DONE;
 }
 
 int strand_chan_send(strand_chan handle, const void *value)
@@ -266,20 +299,11 @@ int strand_chan_send(strand_chan handle, const void *value)
     struct cb *me = current_of(thread);
     thread = may_block_often(thread, me, "strand_chan_send");
     struct chan *chan = chan_of(thread, handle, value, "strand_chan_send");
-    if (UNLIKELY(chan->closed))
-        return send_slowly(thread, me, chan, handle, value);
-    if (!list_empty(&chan->receivers)) {
-        struct wait_node *partner = claim_first(thread, &chan->receivers);
-        if (UNLIKELY(!partner))
-            return send_slowly(thread, me, chan, handle, value);
-        give_to(thread, chan, partner, value);
+    enum quick quick = quick_send(thread, chan, value);
+    if (quick == QUICK_DONE)
         return 0;
-    }
-    if (chan->count == chan->capacity)
-        return wait_to_send(thread, me, chan, handle, value);
-    chan_put(chan, value);
-    chan_unlock(thread, chan);
-    return 0;
+    return quick == QUICK_NOT ? wait_to_send(thread, me, chan, handle, value)
+                              : send_slowly(thread, me, chan, handle, value);
 }
 
 int strand_chan_receive(strand_chan handle, void *value)
@@ -288,18 +312,11 @@ int strand_chan_receive(strand_chan handle, void *value)
     struct cb *me = current_of(thread);
     thread = may_block_often(thread, me, "strand_chan_receive");
     struct chan *chan = chan_of(thread, handle, value, "strand_chan_receive");
-    if (list_empty(&chan->senders)) {
-        if (UNLIKELY(!chan->count))
-            return LIKELY(!chan->closed) ? wait_to_receive(thread, me, chan, handle, value)
-                                         : receive_slowly(thread, me, chan, handle, value);
-        take_from_ring(thread, chan, value);
+    enum quick quick = quick_receive(thread, chan, value);
+    if (quick == QUICK_DONE)
         return 0;
-    }
-    struct wait_node *partner = chan->count ? NULL : claim_first(thread, &chan->senders);
-    if (UNLIKELY(!partner))
-        return receive_slowly(thread, me, chan, handle, value);
-    take_from(thread, chan, partner, value);
-    return 0;
+    return quick == QUICK_NOT ? wait_to_receive(thread, me, chan, handle, value)
+                              : receive_slowly(thread, me, chan, handle, value);
 }
 
 /* ---- not waiting, and as a case of a select ---------------------------------------------------------------- */
@@ -317,104 +334,35 @@ static inline enum answer do_or_link(struct thread *thread, struct transfer *t, 
     return answer;
 }
 
-static int try(strand_chan handle, void *value, bool send, const char *function)
-{
-    struct thread *thread = must_be_strand(function);
-    struct transfer t = {.me = current_of(thread), .value = value};
-    t.chan = chan_of(thread, handle, value, function);
-    t.size = t.chan->size;
-    return do_or_link(thread, &t, send, NULL) == SOURCE_DONE ? t.result : -EAGAIN;
-}
-
-int strand_chan_try_send(strand_chan chan, const void *value)
-{
-    return try(chan, (void *)(uintptr_t)value, true, "strand_chan_try_send");
-}
-
-int strand_chan_try_receive(strand_chan chan, void *value)
-{
-    return try(chan, value, false, "strand_chan_try_receive");
-}
-
-static strand_chan chan_in(const strand_case *c)
-{
-    return (strand_chan){{c->object[0], c->object[1]}};
-}
-
-/* Whatever the channel is like, under its lock. */
+/* Whatever the channel is like; under its lock, which it gives back. */
 static NOINLINE enum answer stand_slowly(struct thread *thread, struct cb *me, struct chan *chan, strand_case *c,
                                          struct wait_node *node, bool send)
 {
-    struct transfer t = {
-
-        .me = me,
-        .chan = chan,
-        .size = chan->size,
-        .value = c->value,
-        .armed = node != NULL,
-        .drops = c->flags & CASE_DROPS};
+    struct transfer t = {.me = me, .chan = chan, .value = c->value, .size = chan->size};
+    t.armed = node != NULL;
+    t.drops = c->flags & CASE_DROPS;
     enum answer answer = do_or_link(thread, &t, send, node);
     c->result = t.result;
     return answer;
 }
 
-/* Nothing can happen now. Under the lock, which it gives back. */
-static inline enum answer stand_in(struct thread *thread, struct chan *chan, struct link *queue, struct wait_node *node)
-{
-    if (node)
-        chan_link(queue, node);
-    chan_unlock(thread, chan);
-    return SOURCE_NOT;
-}
-
-/* A case that was tried, and not linked: what happens nearly always. Under the lock, which it gives back. */
-static inline enum answer try_to_receive(struct thread *thread, struct cb *me, struct chan *chan, strand_case *c)
-{
-    struct wait_node *partner;
-    if (list_empty(&chan->senders)) {
-        if (!chan->count)
-            return chan->closed ? stand_slowly(thread, me, chan, c, NULL, false) : stand_in(thread, chan, NULL, NULL);
-        take_from_ring(thread, chan, c->value);
-    } else {
-        if (chan->count || !(partner = claim_first(thread, &chan->senders)))
-            return stand_slowly(thread, me, chan, c, NULL, false);
-        take_from(thread, chan, partner, c->value);
-    }
-    c->result = 0;
-    return SOURCE_DONE;
-}
-
-static inline enum answer try_to_send(struct thread *thread, struct cb *me, struct chan *chan, strand_case *c)
-{
-    struct wait_node *partner;
-    if (chan->closed)
-        return stand_slowly(thread, me, chan, c, NULL, true);
-    if (!list_empty(&chan->receivers)) {
-        if (!(partner = claim_first(thread, &chan->receivers)))
-            return stand_slowly(thread, me, chan, c, NULL, true);
-        give_to(thread, chan, partner, c->value);
-    } else {
-        if (chan->count == chan->capacity)
-            return stand_in(thread, chan, NULL, NULL);
-        chan_put(chan, c->value);
-        chan_unlock(thread, chan);
-    }
-    c->result = 0;
-    return SOURCE_DONE;
-}
-
 static inline __attribute__((always_inline)) enum answer stand(struct thread *thread, struct cb *me, strand_case *c,
                                                                struct wait_node *node, bool send)
 {
-    struct chan *chan = chan_of(thread, chan_in(c), c->value, "strand_select");
-    if (!node)
-        return send ? try_to_send(thread, me, chan, c) : try_to_receive(thread, me, chan, c);
-    node->value = c->value;
-    bool idle = send ? list_empty(&chan->receivers) && chan->count == chan->capacity
-                     : list_empty(&chan->senders) && !chan->count;
-    if (idle && !chan->closed)
-        return stand_in(thread, chan, send ? &chan->senders : &chan->receivers, node);
-    return stand_slowly(thread, me, chan, c, node, send);
+    struct chan *chan = chan_of(thread, (strand_chan){{c->object[0], c->object[1]}}, c->value, "strand_select");
+    if (node) {
+        node->value = c->value;
+        return stand_slowly(thread, me, chan, c, node, send);
+    }
+    enum quick quick = send ? quick_send(thread, chan, c->value) : quick_receive(thread, chan, c->value);
+    if (quick == QUICK_LOOK)
+        return stand_slowly(thread, me, chan, c, NULL, send);
+    if (quick == QUICK_NOT) {
+        chan_unlock(thread, chan);
+        return SOURCE_NOT;
+    }
+    c->result = 0;
+    return SOURCE_DONE;
 }
 
 static enum answer stand_to_send(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
@@ -427,15 +375,32 @@ static enum answer stand_to_receive(struct thread *thread, struct cb *me, strand
     return stand(thread, me, c, node, false);
 }
 
+/* A case that is tried by itself, outside of a select. */
+static int try(strand_case c, const char *function)
+{
+    struct thread *thread = must_be_strand(function);
+    return c.source->stand(thread, current_of(thread), &c, NULL) == SOURCE_DONE ? c.result : -EAGAIN;
+}
+
+int strand_chan_try_send(strand_chan chan, const void *value)
+{
+    return try(strand_on_send(chan, value), "strand_chan_try_send");
+}
+
+int strand_chan_try_receive(strand_chan chan, void *value)
+{
+    return try(strand_on_receive(chan, value), "strand_chan_try_receive");
+}
+
 static bool send_is_ready(struct thread *thread, const strand_case *c)
 {
-    const struct chan *chan = chan_of(thread, chan_in(c), c->value, "strand_select");
+    const struct chan *chan = chan_of(thread, (strand_chan){{c->object[0], c->object[1]}}, c->value, "strand_select");
     return !list_empty(&chan->receivers) | (chan->count < chan->capacity) | chan->closed;
 }
 
 static bool receive_is_ready(struct thread *thread, const strand_case *c)
 {
-    const struct chan *chan = chan_of(thread, chan_in(c), c->value, "strand_select");
+    const struct chan *chan = chan_of(thread, (strand_chan){{c->object[0], c->object[1]}}, c->value, "strand_select");
     return !list_empty(&chan->senders) | (chan->count > 0) | chan->closed;
 }
 
