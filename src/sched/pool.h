@@ -25,8 +25,9 @@ void pool_look(struct thread *thread);
 void pool_deliver(struct thread *thread, struct fibre *fibre);
 /* Have post->run called on a thread of the pool, soon. Any thread of the process. Full barrier. */
 void pool_post(struct pool *pool, struct post *post);
-/* The earliest timer is earlier than it was. */
-void pool_retime(struct thread *thread, struct pool *pool);
+/* The earliest timer is earlier than it was. Wakes a seeker that would sleep longer; one that was told of a timer which
+ * was stopped since does not sleep so long. */
+void pool_retime(struct thread *thread, struct pool *pool, int64_t when);
 
 /* Hold all other threads of the pool still at their next tick, at most until the deadline; returns how many could not
  * be held. pool_release lets them go on. One at a time: the caller excludes others. */

@@ -238,10 +238,11 @@ void pool_post(struct pool *pool, struct post *post)
         pool_kick_(NULL, pool);
 }
 
-void pool_retime(struct thread *thread, struct pool *pool)
+void pool_retime(struct thread *thread, struct pool *pool, int64_t when)
 {
     pool_fence(thread);
-    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst) & KICK_SEEKER) /* or [K4] somebody looks soon */
+    if ((atomic_load_explicit(&pool->kick, memory_order_seq_cst) & KICK_SEEKER) && /* or [K4] somebody looks soon */
+        when < atomic_load_explicit(&pool->until, memory_order_seq_cst))
         pool_kick_(thread, pool);
 }
 
@@ -364,12 +365,14 @@ static bool park(struct thread *thread, struct pool *pool, bool eager, int round
     pool->parked = true;
     pool->eager = eager;
     int64_t until = waiting_time(thread, pool, eager, rounds);
+    atomic_store_explicit(&pool->until, until, memory_order_seq_cst);
     show_kick(pool);
     unlock(pool);
     barrier(pool);
     if (!(eager ? any_work(thread, pool) : any_event(thread, pool))) { /* else it looks by itself, soon [K1] */
-        until = timers_next(&pool->timers) < until ? timers_next(&pool->timers)
-                                                   : until; /* started before the kick showed */
+        int64_t next = timers_next(&pool->timers); /* it may have been started before the kick showed */
+        until = next < until ? next : until;
+        atomic_store_explicit(&pool->until, until, memory_order_seq_cst);
         thread->sleeps++;
         pool_wait_polled(thread, pool, until);
     }

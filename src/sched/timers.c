@@ -50,7 +50,7 @@ int timer_start(struct thread *thread, struct pool *pool, struct timer *timer, i
     int error = heap_add(&timers->heap, when, &timer->node);
     unlock(thread, timers);
     if (!error && when < before)
-        pool_retime(thread, pool);
+        pool_retime(thread, pool, when);
     return error;
 }
 

@@ -189,7 +189,7 @@ static inline enum answer stand_with(struct thread *thread, struct select *s, ui
     atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
     if (!c->source)
         return SOURCE_DROPPED;
-    enum answer answer = c->source->stand(thread, s->me, c, node);
+    enum answer answer = s->tried && c->source->when ? SOURCE_NOT : c->source->stand(thread, s->me, c, node);
     if (answer == SOURCE_NOT) {
         int64_t when = c->source->when                     ? c->source->when(c)
                        : thread->driver && c->source->look ? driver_now(thread->sub) + c->source->look

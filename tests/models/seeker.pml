@@ -237,7 +237,11 @@ inline start_timer()
     atomic { starts > 0 -> starts--; timer_buffered[me] = 1 }
     if
 #ifndef NORETIME
-    :: kick & KICK_SEEKER -> d_step { flush(me) } kick_somebody()
+    :: kick & KICK_SEEKER ->
+        if
+        :: !until -> d_step { flush(me) } kick_somebody()
+        :: else /* it wakes in time */
+        fi
 #endif
     :: else
     fi
