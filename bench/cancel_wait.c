@@ -73,7 +73,7 @@ static void *root(void *arg)
     for (int i = 0; i < BENCH_SAMPLES; i++)
         bench_sample(*waiters == 100000 ? "cancel_wait100k" : "cancel_wait100", "strand", 1, "ns",
                      measure(scope, &chan));
-    strand_chan_close(chan.untyped);
+    STRAND_CHAN_CLOSE(chan);
     strand_scope_join(scope);
     return NULL;
 }

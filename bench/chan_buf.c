@@ -33,7 +33,7 @@ static double measure(void)
     int64_t start = bench_now();
     for (uint64_t i = 0; i < ITEMS; i++)
         STRAND_SEND(line.chan, &i);
-    strand_chan_close(line.chan.untyped);
+    STRAND_CHAN_CLOSE(line.chan);
     strand_scope_join(scope);
     int64_t taken = bench_now() - start;
     bench_check(line.sum == (uint64_t)ITEMS * (ITEMS - 1) / 2, "the sum of the items is %" PRIu64, line.sum);

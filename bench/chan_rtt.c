@@ -39,7 +39,7 @@ static double measure(void)
         sum += answer;
     }
     int64_t taken = bench_now() - start;
-    strand_chan_close(pair.there.untyped);
+    STRAND_CHAN_CLOSE(pair.there);
     strand_scope_join(scope);
     bench_check(sum == (uint64_t)ROUND_TRIPS * (ROUND_TRIPS - 1) / 2, "the sum of the answers is %" PRIu64, sum);
     return (double)taken / ROUND_TRIPS;

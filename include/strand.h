@@ -366,6 +366,13 @@ STRAND_BLOCKS void strand_sleep_until(strand_time when);
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */
 
+/* The address of a record that lives to the end of the enclosing full expression, or block. */
+#ifdef __cplusplus
+#define STRAND_SIZED_(type, ...) (&static_cast<const type &>(type{.size = sizeof(type), __VA_ARGS__}))
+#else
+#define STRAND_SIZED_(type, ...) (&(const type){.size = sizeof(type), __VA_ARGS__})
+#endif
+
 /* strand_throw without a frame of its own, which would be one more to unwind. */
 struct strand_flight_;
 struct strand_flight_ *strand_throwing_(const strand_kind *kind, const char *format, ...)

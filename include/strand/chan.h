@@ -8,7 +8,7 @@
  *     STRAND_SEND(ch, &line);            a value of another type does not compile
  *     while (STRAND_RECEIVE(ch, &line) == 0)
  *         ...
- *     strand_chan_close(ch.untyped);
+ *     STRAND_CHAN_CLOSE(ch);
  *
  * A channel has any number of senders and receivers, who are served first come, first served on both sides. With room
  * for 0 values it is a rendezvous: a send ends when a receiver has the value. It belongs to a scope, and ends when that
@@ -39,8 +39,13 @@ typedef struct {
 typedef struct strand_chan_attr {
     size_t size;                 /* sizeof(strand_chan_attr); required */
     const char *name;            /* for people; kept as a pointer; NULL: "channel" */
-    void (*drop)(void *element); /* gets each value that is left in the channel at its end; may not block, nor throw */
+    /* Gets each value that is left in the channel at its end, by its address, as a cleanup attribute's function does;
+     * may not block, nor throw. */
+    void (*drop)(void *element);
 } strand_chan_attr;
+
+/** Attributes in the place of an argument, as STRAND_ATTR makes them of strands. */
+#define STRAND_CHAN_ATTR(...) STRAND_SIZED_(strand_chan_attr, __VA_ARGS__)
 
 /**
  * Make a channel in a scope: for values of `size` bytes (0 is allowed), with room for `capacity` of them. attr may be
@@ -83,6 +88,8 @@ strand_case strand_on_receive(strand_chan chan, void *value);
 #define STRAND_TRY_SEND(chan, value) strand_chan_try_send((chan).untyped, STRAND_SENT_(chan, value))
 #define STRAND_TRY_RECEIVE(chan, value) strand_chan_try_receive((chan).untyped, STRAND_RECEIVED_(chan, value))
 #define STRAND_POST(chan, value) strand_chan_post((chan).untyped, STRAND_SENT_(chan, value))
+#define STRAND_CHAN_CLOSE(chan) strand_chan_close((chan).untyped)
+#define STRAND_CHAN_LENGTH(chan) strand_chan_length((chan).untyped)
 #define STRAND_ON_SEND(chan, value) strand_on_send((chan).untyped, STRAND_SENT_(chan, value))
 #define STRAND_ON_RECEIVE(chan, value) strand_on_receive((chan).untyped, STRAND_RECEIVED_(chan, value))
 

@@ -11,13 +11,6 @@
 extern "C" {
 #endif
 
-/* The address of a record that lives to the end of the enclosing full expression, or block. */
-#ifdef __cplusplus
-#define STRAND_SIZED_(type, ...) (&static_cast<const type &>(type{.size = sizeof(type), __VA_ARGS__}))
-#else
-#define STRAND_SIZED_(type, ...) (&(const type){.size = sizeof(type), __VA_ARGS__})
-#endif
-
 /* ---- the options of strand_run --------------------------------------------------------------------------- */
 
 /** What a strand does where its stack can have no guard page. */
