@@ -318,7 +318,7 @@ httpd := $(patsubst %,$(test-programs)/httpd/%,$(if $(filter httpd,$(TESTS)),$(h
 planted := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/planted/$(MODE)_*.c))
 programs := $(patsubst %,$(OUT)/programs/%,$(call sources-of,programs))
 example-sources := $(wildcard examples/*.c examples/*/*.c)
-examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd
+examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd $(OUT)/examples/pipeline
 benches := $(patsubst bench/%,$(OUT)/bench/%,$(basename $(wildcard bench/*.c bench/*.cc)))
 
 # compile FLAGS: a source to an object
@@ -363,6 +363,8 @@ $(OUT)/planted/%: $(test-objects)/planted/%.o $(library)
 	$(call link,$(CC))
 $(OUT)/examples/httpd: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/httpd/*.c)) $(library)
 	$(call link,$(CC),-lhttp_parser)
+$(OUT)/examples/pipeline: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/pipeline/*.c)) $(library)
+	$(call link,$(CC))
 $(OUT)/examples/demo: $(OUT)/obj/examples/demo.o $(library)
 	$(call link,$(CC),-lhttp_parser)
 $(OUT)/examples/%: $(OUT)/obj/examples/%.o $(library)
