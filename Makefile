@@ -53,13 +53,14 @@ parallel = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 again = +@$(MAKE) --no-print-directory $(parallel)
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl soak test test-install test-matrix check models bench valgrind man install uninstall setup format \
+.PHONY: help all lib demo crawl pipeline soak test test-install test-matrix check models bench valgrind man install uninstall setup format \
 	clean FORCE
 
 help:
 	@echo "make             build/libstrand.a, build/libstrand.so and the examples"
 	@echo "make demo        a server (examples/httpd) over docs/, driven by real requests (examples/demo.c)"
 	@echo "make crawl       count the words of this folder's files, a strand for each (examples/crawl.c)"
+	@echo "make pipeline    the server's log through stages joined by channels (examples/pipeline), and through awk"
 	@echo "make soak        the server under wrk for a minute, a tenth of the clients cut in the middle"
 	@echo "make test        build and run all tests (4 minutes at most)"
 	@echo "make check       warnings as errors, format, layers, exports and the other rules of the house"
@@ -109,6 +110,11 @@ crawl:
 	$(call setup)
 	$(again) do-$@
 	$(OUT)/examples/crawl .
+
+pipeline:
+	$(call setup,examples soak)
+	$(again) do-$@
+	tools/run-pipeline.sh $(OUT)
 
 soak:
 	$(call setup,examples soak)
@@ -374,16 +380,18 @@ $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
 $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 	$(call link,$(CC))
 
-.PHONY: do-lib do-all do-demo do-crawl do-soak do-bench do-test do-test-install do-valgrind do-objects
+.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-soak do-bench do-test do-test-install do-valgrind do-objects
 .SECONDARY:
 do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so
 do-all: do-lib $(examples)
 do-demo: $(OUT)/examples/demo $(OUT)/examples/httpd
 do-crawl: $(OUT)/examples/crawl
+do-pipeline: $(OUT)/examples/pipeline $(OUT)/examples/httpd
 do-soak: $(OUT)/programs/cut_clients $(OUT)/examples/httpd
 do-bench: $(benches) $(OUT)/examples/httpd
 
-do-test: do-lib $(if $(sanitize)$(TESTS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd
+do-test: do-lib $(if $(sanitize)$(TESTS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
+	$(OUT)/examples/pipeline
 	status=0; \
 	MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
 		tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
@@ -391,6 +399,7 @@ do-test: do-lib $(if $(sanitize)$(TESTS),,do-man) $(unit) $(spec) $(stress) $(pl
 	$(if $(sanitize)$(TESTS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c) || status=1;) \
 	$(if $(sanitize)$(TESTS),,tools/check-link.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS),,tools/check-httpd.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS),,tools/check-pipeline.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS),,$(check-install) || status=1;) \
 	exit $$status
 

@@ -197,7 +197,8 @@ exec 3<>"$work/in" 4<>"$work/report"
 slow()
 {
     count=$((count + 1))
-    : >"$work/out" >"$work/err"
+    : >"$work/out"
+    : >"$work/err"
     "$pipeline" "$@" <"$work/in" 3>&- 4>&- >"$work/out" 2>"$work/err" &
     pid=$!
     running=$pid
