@@ -189,14 +189,19 @@ run --help
 
 # ---- ends from outside ----
 
-# Descriptor 3 is both ends of a pipe, so the pipe never ends by itself; the one of 4 is never read unless here.
 mkfifo "$work/in" "$work/report"
-exec 3<>"$work/in" 4<>"$work/report"
+# Descriptors 3 and 4 are both ends of a pipe each: the first never ends, the second is read here only. They begin empty.
+fresh_pipes()
+{
+    exec 3>&- 4>&-
+    exec 3<>"$work/in" 4<>"$work/report"
+}
 
 # slow ARGUMENT...: start it on that pipe, with 500 lines in it and the beginning of another
 slow()
 {
     count=$((count + 1))
+    fresh_pipes
     : >"$work/out"
     : >"$work/err"
     "$pipeline" "$@" <"$work/in" 3>&- 4>&- >"$work/out" 2>"$work/err" &
@@ -219,21 +224,22 @@ for threads in 1 4; do
     slow --threads=$threads --deadline=0.3
     until_end $pid
     running=
-    ends 124 "the deadline of 0.3 s has passed after 500 lines (0.1 MB)" "a deadline on $threads threads"
+    ends 124 "the deadline of 0.3 s has passed after * lines (*)" "a deadline on $threads threads"
     [ ! -s "$work/out" ] || complain "a deadline: it wrote a report of a part"
 
     # In the middle of the report: it says how much of it has gone.
     count=$((count + 1))
+    fresh_pipes
     "$pipeline" --threads=$threads "$work/many" 3>&- 4>&- >"$work/report" 2>"$work/err" &
     pid=$!
     running=$pid
-    head -c 1 <&4 >"$work/out"
+    timeout -s KILL 60 head -c 1 <&4 >"$work/out"
     kill -INT $pid
     until_end $pid
     running=
     ends 130 "interrupted after 60000 lines (*); of the report's * bytes * are written" "Ctrl-C in the report"
     written=$(sed 's/.* bytes \([0-9]*\) are written/\1/' "$work/err")
-    head -c $((written - 1)) <&4 >>"$work/out"
+    timeout -s KILL 60 head -c $((written - 1)) <&4 >>"$work/out"
     head -c "$written" "$work/want-many" >"$work/want-part"
     reports "$work/want-part" "a part of the report"
 
@@ -249,7 +255,7 @@ ends 1 "standard output: No space left on device; of the report's * bytes 0 are 
 
 # A log that is longer than the memory it may take.
 slow --threads=4 --progress=10 --skip-bad
-for _ in 1 2 3 4 5 6 7 8 9 10; do cat "$work/long"; done >&3
+for _ in 1 2 3 4 5 6 7 8 9 10; do timeout -s KILL 60 cat "$work/long"; done >&3
 until_file "$work/err" '^pipeline: 601500 lines'
 memory=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' /proc/$pid/status)
 kill -INT $pid
