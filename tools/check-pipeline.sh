@@ -30,7 +30,7 @@ by_awk()
 run()
 {
     count=$((count + 1))
-    timeout -s KILL 60 "$pipeline" "$@" >"$work/out" 2>"$work/err"
+    timeout -s KILL 60 "$pipeline" --progress=0 "$@" >"$work/out" 2>"$work/err"
     got=$?
 }
 
@@ -123,7 +123,7 @@ for threads in 1 4; do
         ends 0 "" "$options on $threads threads"
         reports "$work/want-many" "$options on $threads threads"
     done
-    cat "$work/many" | timeout -s KILL 60 "$pipeline" --threads=$threads >"$work/out" 2>"$work/err"
+    cat "$work/many" | timeout -s KILL 60 "$pipeline" --progress=0 --threads=$threads >"$work/out" 2>"$work/err"
     got=$? count=$((count + 1))
     ends 0 "" "a pipe on $threads threads"
     reports "$work/want-many" "a pipe on $threads threads"
@@ -204,7 +204,7 @@ slow()
     fresh_pipes
     : >"$work/out"
     : >"$work/err"
-    "$pipeline" "$@" <"$work/in" 3>&- 4>&- >"$work/out" 2>"$work/err" &
+    "$pipeline" --progress=0 "$@" <"$work/in" 3>&- 4>&- >"$work/out" 2>"$work/err" &
     pid=$!
     running=$pid
     sed -n 1,500p "$work/log" >&3
@@ -230,7 +230,7 @@ for threads in 1 4; do
     # In the middle of the report: it says how much of it has gone.
     count=$((count + 1))
     fresh_pipes
-    "$pipeline" --threads=$threads "$work/many" 3>&- 4>&- >"$work/report" 2>"$work/err" &
+    "$pipeline" --progress=0 --threads=$threads "$work/many" 3>&- 4>&- >"$work/report" 2>"$work/err" &
     pid=$!
     running=$pid
     timeout -s KILL 60 head -c 1 <&4 >"$work/out"
@@ -244,12 +244,12 @@ for threads in 1 4; do
     reports "$work/want-part" "a part of the report"
 
     # Who reads the report goes away: no signal, but an error.
-    { { timeout -s KILL 60 "$pipeline" --threads=$threads "$work/many" 2>"$work/err"; echo $? >"$work/status"; } |
+    { { timeout -s KILL 60 "$pipeline" --progress=0 --threads=$threads "$work/many" 2>"$work/err"; echo $? >"$work/status"; } |
         head -n 1 >"$work/out"; } 3>&- 4>&-
     got=$(cat "$work/status") count=$((count + 1))
     ends 1 "standard output: Broken pipe; of the report's * bytes * are written" "a reader that goes away"
 done
-timeout -s KILL 60 "$pipeline" "$work/log" >/dev/full 2>"$work/err"
+timeout -s KILL 60 "$pipeline" --progress=0 "$work/log" >/dev/full 2>"$work/err"
 got=$? count=$((count + 1))
 ends 1 "standard output: No space left on device; of the report's * bytes 0 are written" "a full disk"
 
