@@ -227,6 +227,13 @@ for threads in 1 4; do
     ends 124 "the deadline of 0.3 s has passed after * lines (*)" "a deadline on $threads threads"
     [ ! -s "$work/out" ] || complain "a deadline: it wrote a report of a part"
 
+    # The others wait for a pipe that never ends, and are cancelled.
+    slow --threads=$threads
+    echo bad >&3
+    until_end $pid
+    running=
+    ends 1 "standard input:501: the date is not like*" "a bad record from a slow pipe on $threads threads"
+
     # In the middle of the report: it says how much of it has gone.
     count=$((count + 1))
     fresh_pipes
