@@ -111,6 +111,6 @@ void *group_stage(void *arg)
         strand_spawn_with(groupers, STRAND_ATTR(.name = "grouper"), group_batches, &grouper, sizeof grouper);
     }
     strand_scope_join(groupers);
-    strand_chan_close(p->results.untyped);
+    STRAND_CHAN_CLOSE(p->results);
     return NULL;
 }

@@ -308,6 +308,6 @@ void *parse_stage(void *arg)
         strand_spawn_with(parsers, STRAND_ATTR(.name = "parser"), parse_blocks, p, 0);
     strand_scope_join(parsers);
     for (int i = 0; i < p->groupers; i++)
-        strand_chan_close(p->batches[i].untyped);
+        STRAND_CHAN_CLOSE(p->batches[i]);
     return NULL;
 }

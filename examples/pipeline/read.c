@@ -81,6 +81,6 @@ void *read_blocks(void *arg)
         strand_throw(&STRAND_SYSTEM, "%s: %s", p->name, strerror((int)-got));
     if (block->size)
         send_block(p, &block);
-    strand_chan_close(p->blocks.untyped);
+    STRAND_CHAN_CLOSE(p->blocks);
     return NULL;
 }

@@ -86,11 +86,11 @@ static void tell_progress(struct pipeline *p)
     char text[160];
     size_t batches = 0;
     for (int i = 0; i < p->groupers; i++)
-        batches += strand_chan_length(p->batches[i].untyped);
+        batches += STRAND_CHAN_LENGTH(p->batches[i]);
     int length =
         snprintf(text, sizeof text, "pipeline: %llu lines, %.1f MB, %llu bad; %zu blocks and %zu batches wait\n",
                  (unsigned long long)p->lines, (double)p->bytes_read / 1e6, (unsigned long long)p->bad,
-                 strand_chan_length(p->blocks.untyped), batches);
+                 STRAND_CHAN_LENGTH(p->blocks), batches);
     (void)strand_write_all(STDERR_FILENO, text, (size_t)length);
 }
 
