@@ -95,6 +95,13 @@ strand_ticker strand_ticker_every(int64_t period)
     return (strand_ticker){strand_in(period).ns, period, 0};
 }
 
+/* One that strand_ticker_every has made. */
+static void must_be_ticker(const strand_ticker *ticker, const char *function)
+{
+    if (UNLIKELY(!ticker || ticker->period < 1))
+        misuse(function, "", "there is no ticker: strand_ticker_every makes one");
+}
+
 /* It has come: the next one is the first that has not passed. */
 static void take_tick(struct thread *thread, strand_ticker *ticker)
 {
@@ -137,11 +144,13 @@ static const struct strand_source_ source_tick = {.stand = tick_stand, .over = t
 
 strand_case strand_on_tick(strand_ticker *ticker)
 {
+    must_be_ticker(ticker, "strand_on_tick");
     return (strand_case){.source = &source_tick, .value = ticker};
 }
 
 uint64_t strand_tick(strand_ticker *ticker)
 {
+    must_be_ticker(ticker, "strand_tick");
     strand_sleep_until((strand_time){ticker->next});
     take_tick(must_be_strand("strand_tick"), ticker);
     return ticker->missed;
