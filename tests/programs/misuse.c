@@ -3,6 +3,7 @@
  * standard error; then the program has to end by abort().
  */
 #include "strand.h"
+#include "strand/chan.h"
 #include "strand/io.h"
 #include "strand/pool.h"
 
@@ -144,6 +145,165 @@ static void *spawn_into_a_scope_of_another_run(void *arg)
     STRAND_SCOPE_OPEN(scope);
     (void)arg;
     return in_another_run(spawn_there, &scope);
+}
+
+/* ---- channels and selects -------------------------------------------------------------------- */
+
+static long value = 1;
+
+static strand_chan gone_channel(void)
+{
+    STRAND_SCOPE(scope);
+    return strand_chan_open(scope, sizeof value, 1, NULL);
+}
+
+static void *send_to_no_channel(void *arg)
+{
+    strand_chan_send((strand_chan){{0, 0}}, &value);
+    return arg;
+}
+
+static void *send_to_a_channel_that_is_gone(void *arg)
+{
+    strand_chan_send(gone_channel(), &value);
+    return arg;
+}
+
+static void *receive_from_a_channel_that_is_gone(void *arg)
+{
+    strand_chan_receive(gone_channel(), &value);
+    return arg;
+}
+
+static void *try_a_channel_that_is_gone(void *arg)
+{
+    strand_chan gone = gone_channel();
+    STRAND_SCOPE(scope);
+    strand_chan_open(scope, sizeof value, 1, NULL); /* in its place */
+    strand_chan_try_send(gone, &value);
+    return arg;
+}
+
+static void *close_a_channel_that_is_gone(void *arg)
+{
+    strand_chan_close(gone_channel());
+    return arg;
+}
+
+static void *measure_a_channel_that_is_gone(void *arg)
+{
+    strand_chan_length(gone_channel());
+    return arg;
+}
+
+static void *select_on_a_channel_that_is_gone(void *arg)
+{
+    strand_case c = strand_on_receive(gone_channel(), &value);
+    strand_select(&c, 1, 0);
+    return arg;
+}
+
+static void *send_nothing(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_chan_send(strand_chan_open(scope, sizeof value, 1, NULL), NULL);
+    return arg;
+}
+
+static void *receive_into_nothing(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_chan_receive(strand_chan_open(scope, sizeof value, 1, NULL), NULL);
+    return arg;
+}
+
+static void *send_there(void *chan)
+{
+    strand_chan_send(*(strand_chan *)chan, &value);
+    return NULL;
+}
+
+static void *send_to_a_channel_of_another_run(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_chan chan = strand_chan_open(scope, sizeof value, 1, NULL);
+    (void)arg;
+    return in_another_run(send_there, &chan);
+}
+
+static void *open_it_there(void *scope)
+{
+    strand_chan_open(*(strand_scope *)scope, sizeof value, 1, NULL);
+    return NULL;
+}
+
+static void *make_a_channel_in_a_scope_of_another_strand(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, open_it_there, &scope));
+    return arg;
+}
+
+static void *make_a_channel_with_attributes_of_no_size(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_chan_open(scope, 1, 1, &(strand_chan_attr){.name = "sizeless"});
+    return arg;
+}
+
+static void *select_on_its_own_end(void *arg)
+{
+    strand_case c = strand_on_end(strand_self());
+    strand_select(&c, 1, 0);
+    return arg;
+}
+
+static void *select_on_the_end_of_nobody(void *arg)
+{
+    strand_on_end((strand){{0, 0}});
+    return arg;
+}
+
+static void *select_with_unknown_flags(void *arg)
+{
+    strand_select(NULL, 0, 4);
+    return arg;
+}
+
+static ON_PURPOSE void *receive_in_no_suspend(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_chan chan = strand_chan_open(scope, sizeof value, 1, NULL);
+    strand_chan_try_send(chan, &value);
+    STRAND_NO_SUSPEND;
+    strand_chan_receive(chan, &value);
+    return arg;
+}
+
+static ON_PURPOSE void *select_in_no_suspend(void *arg)
+{
+    strand_case c = strand_on_time(strand_now());
+    STRAND_NO_SUSPEND;
+    strand_select(&c, 1, 0);
+    return arg;
+}
+
+static void *tick_without_a_period(void *arg)
+{
+    strand_ticker_every(0);
+    return arg;
+}
+
+static void *tick_with_no_ticker(void *arg)
+{
+    strand_tick(&(strand_ticker){0});
+    return arg;
+}
+
+static void *select_on_no_ticker(void *arg)
+{
+    strand_on_tick(&(strand_ticker){0});
+    return arg;
 }
 
 /* ---- ownership ------------------------------------------------------------------------------ */
@@ -527,6 +687,26 @@ static const struct {
     {"open_a_scope_with_unknown_flags", open_a_scope_with_unknown_flags},
     {"open_a_scope_with_two_policies", open_a_scope_with_two_policies},
     {"spawn_with_attributes_of_no_size", spawn_with_attributes_of_no_size},
+    {"send_to_no_channel", send_to_no_channel},
+    {"send_to_a_channel_that_is_gone", send_to_a_channel_that_is_gone},
+    {"receive_from_a_channel_that_is_gone", receive_from_a_channel_that_is_gone},
+    {"try_a_channel_that_is_gone", try_a_channel_that_is_gone},
+    {"close_a_channel_that_is_gone", close_a_channel_that_is_gone},
+    {"measure_a_channel_that_is_gone", measure_a_channel_that_is_gone},
+    {"select_on_a_channel_that_is_gone", select_on_a_channel_that_is_gone},
+    {"send_nothing", send_nothing},
+    {"receive_into_nothing", receive_into_nothing},
+    {"send_to_a_channel_of_another_run", send_to_a_channel_of_another_run},
+    {"make_a_channel_in_a_scope_of_another_strand", make_a_channel_in_a_scope_of_another_strand},
+    {"make_a_channel_with_attributes_of_no_size", make_a_channel_with_attributes_of_no_size},
+    {"select_on_its_own_end", select_on_its_own_end},
+    {"select_on_the_end_of_nobody", select_on_the_end_of_nobody},
+    {"select_with_unknown_flags", select_with_unknown_flags},
+    {"receive_in_no_suspend", receive_in_no_suspend},
+    {"select_in_no_suspend", select_in_no_suspend},
+    {"tick_without_a_period", tick_without_a_period},
+    {"tick_with_no_ticker", tick_with_no_ticker},
+    {"select_on_no_ticker", select_on_no_ticker},
 };
 
 static void tell(const struct strand_misuse *misuse, void *arg)
@@ -544,6 +724,8 @@ static void run_outside(const char *name, const strand_options *options)
         yields_outside();
     else if (strcmp(name, "throw_on_a_plain_thread") == 0)
         strand_throw(&STRAND_ERROR, "from outside");
+    else if (strcmp(name, "send_on_a_plain_thread") == 0)
+        strand_chan_send((strand_chan){{0, 0}}, &value);
     else if (strcmp(name, "offload_on_a_plain_thread") == 0)
         strand_offload(return_arg, NULL);
     else if (strcmp(name, "run_with_options_of_no_size") == 0)

@@ -3,6 +3,7 @@
  */
 #define SUITE cxx
 
+#include <cerrno>
 #include <exception>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,7 @@
 extern "C" {
 #include "test.h"
 }
+#include "strand/chan.h"
 #undef _Atomic
 
 namespace {
@@ -472,5 +474,52 @@ TEST_REAL(a_cxx_program_catches_its_own_exceptions_outside_of_strands_as_ever)
     CHECK_EQ(o.status, 0);
     CHECK_CONTAINS(o.out, "caught outside; caught inside; caught outside");
 }
+
+/* ---- channels -------------------------------------------------------------------------------- */
+
+struct Line {
+    int number;
+    char text[28];
+};
+typedef STRAND_CHAN(Line) lines;
+
+void *send_lines(void *arg)
+{
+    lines chan = *static_cast<lines *>(arg);
+    for (int i = 0; i < 3; i++) {
+        const Line line = {i, "from C++"};
+        CHECK_EQ(STRAND_SEND(chan, &line), 0);
+    }
+    strand_chan_close(chan.untyped);
+    return nullptr;
+}
+
+TEST_INSIDE(channels_of_a_type_can_be_used_in_cxx_too)
+{
+    STRAND_SCOPE(scope);
+    lines chan = STRAND_CHAN_OPEN(lines, scope, 1);
+    strand child = strand_spawn(scope, send_lines, &chan);
+    Line line = {-1, ""};
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(STRAND_RECEIVE(chan, &line), 0);
+        CHECK_EQ(line.number, i);
+        CHECK_STR(line.text, "from C++");
+    }
+    strand_case cases[] = {strand_case(), STRAND_ON_RECEIVE(chan, &line)};
+    CHECK_EQ(strand_select(cases, 2, 0), 1);
+    CHECK_EQ(line.number, 2);
+    CHECK_EQ(STRAND_RECEIVE(chan, &line), -EPIPE);
+    CHECK_EQ(STRAND_TRY_SEND(chan, &line), -EPIPE);
+    strand_join(child);
+}
+
+template <class chan, class value, class = void> struct takes {
+    static const bool it = false;
+};
+template <class chan, class value> struct takes<chan, value, decltype(void(strand_sent_(chan().element, value())))> {
+    static const bool it = true;
+};
+static_assert(takes<lines, Line *>::it && takes<lines, const Line *>::it, "values of its type can be sent");
+static_assert(!takes<lines, int *>::it && !takes<lines, void *>::it, "values of another type cannot");
 
 } // namespace

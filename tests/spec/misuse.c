@@ -306,3 +306,50 @@ TEST_REAL(attributes_without_their_size_are_misuse)
     misuse("spawn_with_attributes_of_no_size", "strand_spawn");
     CHECK_CONTAINS(o.err, "size");
 }
+
+/* ---- channels and selects -------------------------------------------------------------------- */
+
+TEST_REAL(using_a_channel_that_is_gone_or_none_is_misuse)
+{
+    misuse("send_to_no_channel", "strand_chan_send");
+    misuse("send_to_a_channel_that_is_gone", "strand_chan_send");
+    misuse("receive_from_a_channel_that_is_gone", "strand_chan_receive");
+    misuse("try_a_channel_that_is_gone", "strand_chan_try_send");
+    misuse("close_a_channel_that_is_gone", "strand_chan_close");
+    misuse("measure_a_channel_that_is_gone", "strand_chan_length");
+    misuse("select_on_a_channel_that_is_gone", "strand_select");
+    misuse("send_to_a_channel_of_another_run", "strand_chan_send");
+}
+
+TEST_REAL(a_channel_is_used_by_strands_and_made_by_the_owner_of_its_scope)
+{
+    misuse("send_on_a_plain_thread", "strand_chan_send");
+    misuse("make_a_channel_in_a_scope_of_another_strand", "strand_chan_open");
+    misuse("make_a_channel_with_attributes_of_no_size", "strand_chan_open");
+}
+
+TEST_REAL(sending_from_nowhere_and_receiving_to_nowhere_is_misuse)
+{
+    misuse("send_nothing", "strand_chan_send");
+    misuse("receive_into_nothing", "strand_chan_receive");
+}
+
+TEST_REAL(selecting_on_the_own_end_or_on_nobodys_or_with_unknown_flags_is_misuse)
+{
+    misuse("select_on_its_own_end", "strand_select");
+    misuse("select_on_the_end_of_nobody", "strand_on_end");
+    misuse("select_with_unknown_flags", "strand_select");
+}
+
+TEST_REAL(receiving_and_selecting_in_a_no_suspend_section_is_misuse_even_if_it_would_not_wait)
+{
+    misuse("receive_in_no_suspend", "strand_chan_receive");
+    misuse("select_in_no_suspend", "strand_select");
+}
+
+TEST_REAL(a_ticker_has_to_be_made_with_a_period)
+{
+    misuse("tick_without_a_period", "strand_ticker_every");
+    misuse("tick_with_no_ticker", "strand_tick");
+    misuse("select_on_no_ticker", "strand_on_tick");
+}

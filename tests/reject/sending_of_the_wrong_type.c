@@ -1,0 +1,14 @@
+/* expect: not compatible with any */
+/* flags: -fexceptions */
+/* compiler: both */
+#include "strand/chan.h"
+
+typedef STRAND_CHAN(int) numbers;
+
+void use_the_wrong_type(numbers chan);
+
+void use_the_wrong_type(numbers chan)
+{
+    long line = 1;
+    STRAND_SEND(chan, &line);
+}
