@@ -11,7 +11,7 @@ struct rng {
     uint64_t state;
 };
 
-static inline uint64_t rng_next(struct rng *rng)
+OWN_INLINE uint64_t rng_next(struct rng *rng)
 {
     uint64_t z = rng->state += UINT64_C(0x9E3779B97F4A7C15);
     z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -20,7 +20,7 @@ static inline uint64_t rng_next(struct rng *rng)
 }
 
 /* Uniform enough in [0, n) for scheduling; n > 0. */
-static inline uint32_t rng_below(struct rng *rng, uint32_t n)
+OWN_INLINE uint32_t rng_below(struct rng *rng, uint32_t n)
 {
     return (uint32_t)(((rng_next(rng) >> 32) * n) >> 32);
 }
