@@ -836,12 +836,14 @@ TEST_RACE(what_was_done_before_a_send_is_seen_after_its_receive)
 
 /* ---- the end of the scope ----------------------------------------------------------------------- */
 
-static long dropped[64];
-static int drops;
+static _Atomic long dropped[64];
+static _Atomic int drops;
 
 static void note_drop(void *element)
 {
-    dropped[drops++] = *(long *)element;
+    int n = drops;
+    dropped[n] = *(long *)element; /* before it is counted */
+    drops = n + 1;
 }
 
 static const strand_chan_attr dropping = {.size = sizeof dropping, .drop = note_drop};
@@ -993,7 +995,7 @@ static void *make_huge(void *arg)
 
 TEST_INSIDE(a_channel_that_memory_does_not_suffice_for_is_not_made)
 {
-    size_t capacities[] = {(size_t)1 << 22, (size_t)1 << 30, SIZE_MAX};
+    size_t capacities[] = {(size_t)1 << 23, (size_t)1 << 30, SIZE_MAX};
     for (int i = 0; i < 3; i++) {
         strand_exception *e = strand_try(make_huge, &capacities[i], NULL);
         CHECK_KIND(e, &STRAND_SYSTEM);
