@@ -107,6 +107,13 @@ struct note {
     char why[129];
 };
 
+/* What a strand has to give back before it ends: mutexes, write locks. Linked by the strand alone. */
+struct held {
+    struct held *next;
+    void *site;       /* where it was locked */
+    const char *noun; /* what it is, for people */
+};
+
 /* What only a strand with attributes or copied arguments has. */
 struct extra {
     void (*drop)(void *result);
@@ -138,7 +145,7 @@ struct cb {
     uint8_t outcome; /* written before ENDS_OVER, read after it */
     uint8_t blocked; /* enum blocked */
     bool started;
-    bool odd : 1;     /* the root, or counted, or with extra, locals or an exception: its end has more to do */
+    bool odd : 1;     /* the root, or counted, or with extra, locals, an exception, or once with locks: its end has more */
     bool counted : 1; /* against options.max_strands */
     strand_fn *fn;
     void *arg;
@@ -165,6 +172,7 @@ struct cb {
     int section_line;
     const char *section_file; /* the innermost no-suspend section, or NULL */
     struct local *locals;
+    struct held *held; /* the newest first; the cb is odd if it ever held anything */
     struct extra *extra;
     struct wait wait;
     struct link order; /* in anchor->ended: as `sibling` */

@@ -7,6 +7,7 @@
  *             IDLE --wait_arm--> ARMED --claim--> WON / INTERRUPTED --wait_over--> IDLE
  *                                ARMED --wait_retract (the strand itself)--> IDLE
  *                                ARMED --wait_try (itself)--> TRYING --wait_tried--> ARMED / IDLE
+ *                                ARMED --wait_hold (who may claim it)--> TRYING --wait_held_*--> WON / ARMED
  *           A select stands with several sources while it tries to claim the partner of another: TRYING keeps its own
  *           wait from being claimed meanwhile, so that either both happen or neither (docs/protocols/select.md).
  * OWNERSHIP whoever claims an armed wait owns the strand's fibre and has to make it runnable, once. From wait_arm on
@@ -109,6 +110,41 @@ static inline void wait_tried(struct thread *thread, struct cb *me, uint32_t tag
         atomic_store_explicit(&me->wait.state, state, memory_order_seq_cst); /* [W4] */
     else
         atomic_store_explicit(&me->wait.state, state, memory_order_relaxed);
+}
+
+/* Of somebody else's wait, by who keeps its node's queue locked and may need several waits at once, or none (a barrier):
+ * nobody claims it until one of the next two. False: it is over. Never the wait of a select, which tries others' itself.
+ */
+static inline bool wait_hold(struct wait_node *node, bool shared)
+{
+    _Atomic uint64_t *word = &node->waiter->wait.state;
+    uint64_t state = atomic_load_explicit(word, memory_order_acquire);
+    while (wait_epoch(state) == node->epoch && wait_tag(state) == WAIT_ARMED)
+        if (swap_word(word, &state, (state & ~UINT64_C(0xff)) | WAIT_TRYING, shared))
+            return true;
+    return false;
+}
+
+/* It is claimed: the caller has to make the waiter's fibre runnable. */
+static inline void wait_held_claim(struct wait_node *node)
+{
+    uint64_t won = (uint64_t)node->epoch << 32 | (uint64_t)node->index << 8 | WAIT_WON;
+    atomic_store_explicit(&node->waiter->wait.state, won, memory_order_release);
+}
+
+/* Armed again. If it was interrupted meanwhile, that is made good here: returns the fibre that the caller has to make
+ * runnable, or NULL. */
+static inline struct fibre *wait_held_release(struct wait_node *node, bool shared)
+{
+    struct wait *wait = &node->waiter->wait;
+    uint64_t state = atomic_load_explicit(&wait->state, memory_order_relaxed);
+    ASSERT_SLOW(wait_tag(state) == WAIT_TRYING);
+    state = (state & ~UINT64_C(0xff)) | WAIT_ARMED;
+    atomic_store_explicit(&wait->state, state, memory_order_seq_cst);
+    if (atomic_load_explicit(&node->waiter->due, memory_order_seq_cst) <= wait_floor(state)) /* [W4] */
+        return NULL;
+    bool mine = swap_word(&wait->state, &state, (state & ~UINT64_C(0xff)) | WAIT_INTERRUPTED, shared);
+    return mine ? node->waiter->member.fibre : NULL;
 }
 
 /* Back to idle without having waited. False: somebody has claimed it, so the strand has to park. */

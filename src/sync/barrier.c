@@ -1,0 +1,93 @@
+/*
+ * Barriers. Page: docs/protocols/locks.md; the protocol block is in gate.h.
+ *
+ * STATE     the gate's value: how many have come and stand in the queue. `parties`: how many open it.
+ * PROTOCOL  who comes last needs the waits of all others, or of none: an interrupted one has not come. So it first keeps
+ *           each from being claimed (wait_hold). If one is over already, it lets the others be again, and waits too;
+ *           else it claims them all.
+ */
+#include "gate.h"
+
+#include "../../include/strand/sync.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+
+struct barrier {
+    struct gate gate;
+    uint64_t parties;
+};
+_Static_assert(sizeof(struct barrier) == sizeof(strand_barrier), "its initialiser sets the last word");
+
+static const struct gate_rules rules = {NULL, GATE_ONE};
+
+/* Under the lock: keep all waits. False: not all are to be had; those that are over are out of the queue. */
+static bool hold_all(struct thread *thread, struct gate *gate, uint64_t *value)
+{
+    bool all = true;
+    for (struct link *link = gate->waiters.next, *next; link != &gate->waiters; link = next) {
+        struct wait_node *node = CONTAINER(link, struct wait_node, link);
+        next = link->next;
+        if (wait_hold(node, thread->shared))
+            continue;
+        gate_unlink(node);
+        *value -= GATE_ONE;
+        all = false;
+    }
+    return all;
+}
+
+static void claim_all(struct gate *gate, struct batch *batch)
+{
+    while (gate_is_waited_for(gate)) {
+        struct wait_node *node = gate_first(gate);
+        gate_unlink(node);
+        wait_held_claim(node);
+        batch_add(batch, node->waiter->member.fibre);
+    }
+}
+
+/* Who was interrupted meanwhile leaves the queue itself. */
+static void release_all(struct thread *thread, struct gate *gate, struct batch *batch)
+{
+    for (struct link *link = gate->waiters.next; link != &gate->waiters; link = link->next)
+        batch_add(batch, wait_held_release(CONTAINER(link, struct wait_node, link), thread->shared));
+}
+
+/* True: the caller is the last, and the others go on. Else it stands in the queue. */
+static bool come(struct thread *thread, struct cb *me, struct barrier *barrier)
+{
+    struct gate *gate = &barrier->gate;
+    struct batch batch;
+    batch_init(&batch);
+    uint64_t value = gate_lock(thread, gate);
+    bool last = value / GATE_ONE + 1 >= barrier->parties;
+    if (last && !hold_all(thread, gate, &value)) {
+        release_all(thread, gate, &batch);
+        last = false;
+    }
+    if (last) {
+        claim_all(gate, &batch);
+        gate_unlock(gate, 0);
+    } else {
+        gate_stand(thread, me, gate, value + GATE_ONE, BLOCKED_BARRIER, 0, me->floor);
+    }
+    batch_deliver(thread, &batch);
+    return last;
+}
+
+bool strand_barrier_wait(strand_barrier *handle)
+{
+    struct barrier *barrier = (struct barrier *)handle;
+    struct thread *thread = must_be_strand("strand_barrier_wait");
+    struct cb *me = current_of(thread);
+    if (UNLIKELY(!barrier->parties))
+        misuse("strand_barrier_wait", "", "the barrier is for 0 strands");
+    thread = may_block_often(thread, me, "strand_barrier_wait");
+    while (!come(thread, me, barrier)) {
+        if (LIKELY(gate_park(&thread, me, &barrier->gate, me->floor, &rules)))
+            return false;
+        if (interrupted(me))
+            interrupt_throw(thread, me, 0);
+    }
+    return true;
+}

@@ -1,0 +1,70 @@
+/*
+ * Conditions. Page: docs/protocols/locks.md; the protocol block is in gate.h.
+ *
+ * PROTOCOL  a waiter stands at the condition's gate before it unlocks the mutex: so who signals after having changed
+ *           something under the mutex finds it. It locks the mutex again whatever woke it, and only then throws.
+ * STATE     the gate's value is unused.
+ * NOT DONE  moving who is signalled straight into the queue of the mutex, which would have to be the same for all.
+ */
+#include "mutex.h"
+
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+
+_Static_assert(sizeof(struct gate) <= sizeof(strand_condition), "a condition is the user's object");
+
+static struct gate *gate_of(strand_condition *condition)
+{
+    return (struct gate *)(void *)condition;
+}
+
+void strand_condition_wait(strand_condition *condition, strand_mutex *handle)
+{
+    struct gate *gate = gate_of(condition);
+    struct mutex *mutex = mutex_of(handle);
+    struct thread *thread = must_be_strand("strand_condition_wait");
+    struct cb *me = current_of(thread);
+    if (UNLIKELY(!mutex_is_held_by(mutex, me)))
+        mutex_not_held(thread, mutex, "strand_condition_wait");
+    may_block(thread, me, "strand_condition_wait");
+    uint64_t value = gate_lock(thread, gate);
+    gate_stand(thread, me, gate, value, BLOCKED_CONDITION, 0, me->floor);
+    mutex_release(thread, me, mutex);
+    bool signalled = gate_park(&thread, me, gate, me->floor, NULL);
+    mutex_lock_again(&thread, me, mutex, __builtin_return_address(0));
+    if (!signalled && interrupted(me))
+        interrupt_throw(thread, me, 0);
+}
+
+/* Whether it is worth to take the lock. */
+static bool is_waited_for(struct gate *gate)
+{
+    return atomic_load_explicit(&gate->word, memory_order_seq_cst) & (GATE_WAITERS | GATE_LOCK);
+}
+
+void strand_condition_signal(strand_condition *condition)
+{
+    struct gate *gate = gate_of(condition);
+    struct thread *thread = must_be_strand("strand_condition_signal");
+    if (!is_waited_for(gate))
+        return;
+    uint64_t value = gate_lock(thread, gate);
+    struct wait_node *first = gate_claim_next(thread, gate);
+    gate_unlock(gate, value);
+    if (first)
+        thread_ready(thread, first->waiter->member.fibre);
+}
+
+void strand_condition_broadcast(strand_condition *condition)
+{
+    struct gate *gate = gate_of(condition);
+    struct thread *thread = must_be_strand("strand_condition_broadcast");
+    struct batch batch;
+    if (!is_waited_for(gate))
+        return;
+    batch_init(&batch);
+    uint64_t value = gate_lock(thread, gate);
+    gate_claim_all(thread, gate, &batch);
+    gate_unlock(gate, value);
+    batch_deliver(thread, &batch);
+}

@@ -1,0 +1,193 @@
+/*
+ * Events, wait groups and latches: what opens for all who wait. Page: docs/protocols/locks.md; the protocol block is in
+ * gate.h.
+ *
+ * STATE     the gate's value. An event: SET or 0, open when it is set. Groups and latches: how many are still to come,
+ *           open at 0; the latch's initialiser knows that.
+ */
+#include "gate.h"
+
+#include "../../include/strand/sync.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+
+#define COUNT_MOST (UINT64_C(1) << 60)
+enum { SET = GATE_ONE };
+
+_Static_assert(sizeof(struct gate) == sizeof(strand_event), "an event is the user's object");
+_Static_assert(sizeof(struct gate) == sizeof(strand_group), "a group is the user's object");
+_Static_assert(sizeof(struct gate) == sizeof(strand_latch), "a latch is the user's object");
+
+static struct gate *gate_of(const void *object)
+{
+    return (struct gate *)(uintptr_t)object;
+}
+
+static bool is_set(uint64_t *value, uintptr_t want)
+{
+    (void)want;
+    return *value == SET;
+}
+
+static bool is_over(uint64_t *value, uintptr_t want)
+{
+    (void)want;
+    return *value == 0;
+}
+
+static const struct gate_rules event_rules = {is_set, 0}, count_rules = {is_over, 0};
+
+static inline void wait_for(struct gate *gate, enum blocked why, const struct gate_rules *rules, const char *function)
+{
+    struct thread *thread = must_be_strand(function);
+    struct cb *me = current_of(thread);
+    thread = may_block_often(thread, me, function);
+    uint64_t value = gate_value(gate_look(gate));
+    if (!rules->admit(&value, 0))
+        gate_enter(thread, me, gate, why, 0, rules);
+}
+
+/* ---- events ---------------------------------------------------------------------------------------------- */
+
+void strand_event_wait(strand_event *event)
+{
+    wait_for(gate_of(event), BLOCKED_EVENT, &event_rules, "strand_event_wait");
+}
+
+static void set_to(struct gate *gate, uint64_t value, const char *function)
+{
+    struct thread *thread = must_be_strand(function);
+    struct batch batch;
+    batch_init(&batch);
+    (void)gate_lock(thread, gate);
+    gate_unlock(gate, gate_settle(thread, gate, value, &event_rules, &batch));
+    batch_deliver(thread, &batch);
+}
+
+void strand_event_set(strand_event *event)
+{
+    set_to(gate_of(event), SET, "strand_event_set");
+}
+
+void strand_event_clear(strand_event *event)
+{
+    set_to(gate_of(event), 0, "strand_event_clear");
+}
+
+bool strand_event_is_set(const strand_event *event)
+{
+    (void)must_be_strand("strand_event_is_set");
+    return gate_value(gate_look(gate_of(event))) == SET;
+}
+
+/* ---- what counts down to 0 ------------------------------------------------------------------------------- */
+
+static void check_down(uint64_t word, uint32_t n, const char *function)
+{
+    if (UNLIKELY(word / GATE_ONE < n))
+        misuse(function, "", "%u less than %llu would be below 0", n, (unsigned long long)(word / GATE_ONE));
+}
+
+static NOINLINE void down_slowly(struct thread *thread, struct gate *gate, uint32_t n, const char *function)
+{
+    struct batch batch;
+    batch_init(&batch);
+    uint64_t value = gate_lock(thread, gate);
+    check_down(value, n, function);
+    value -= (uint64_t)n * GATE_ONE;
+    gate_unlock(gate, gate_settle(thread, gate, value, &count_rules, &batch));
+    batch_deliver(thread, &batch);
+}
+
+static inline void down(struct gate *gate, uint32_t n, const char *function)
+{
+    struct thread *thread = must_be_strand(function);
+    uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed);
+    while (!(word & GATE_BITS)) {
+        check_down(word, n, function);
+        if (LIKELY(gate_give(thread, gate, &word, word - (uint64_t)n * GATE_ONE)))
+            return;
+    }
+    down_slowly(thread, gate, n, function);
+}
+
+void strand_group_add(strand_group *group, uint32_t n)
+{
+    struct gate *gate = gate_of(group);
+    struct thread *thread = must_be_strand("strand_group_add");
+    uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed);
+    if (UNLIKELY(word / GATE_ONE > COUNT_MOST))
+        misuse("strand_group_add", "", "%llu are under way, and %u more", (unsigned long long)(word / GATE_ONE), n);
+    while (!(word & GATE_BITS))
+        if (LIKELY(gate_give(thread, gate, &word, word + (uint64_t)n * GATE_ONE)))
+            return;
+    gate_change(thread, gate, (uint64_t)n * GATE_ONE, &count_rules);
+}
+
+void strand_group_done(strand_group *group)
+{
+    down(gate_of(group), 1, "strand_group_done");
+}
+
+void strand_group_wait(strand_group *group)
+{
+    wait_for(gate_of(group), BLOCKED_GROUP, &count_rules, "strand_group_wait");
+}
+
+uint64_t strand_group_count(const strand_group *group)
+{
+    (void)must_be_strand("strand_group_count");
+    return gate_look(gate_of(group)) / GATE_ONE;
+}
+
+void strand_latch_count_down(strand_latch *latch, uint32_t n)
+{
+    down(gate_of(latch), n, "strand_latch_count_down");
+}
+
+void strand_latch_wait(strand_latch *latch)
+{
+    wait_for(gate_of(latch), BLOCKED_GROUP, &count_rules, "strand_latch_wait");
+}
+
+/* ---- as cases of a select -------------------------------------------------------------------------------- */
+
+static enum answer event_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
+{
+    return gate_stand_case(thread, me, c, node, 0, &event_rules);
+}
+
+static enum answer event_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
+{
+    (void)me;
+    return gate_over_case(thread, c, node, won, &event_rules);
+}
+
+static enum answer count_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
+{
+    return gate_stand_case(thread, me, c, node, 0, &count_rules);
+}
+
+static enum answer count_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
+{
+    (void)me;
+    return gate_over_case(thread, c, node, won, &count_rules);
+}
+
+static const struct strand_source_ source_event = {event_stand, event_over, NULL},
+                                   source_count = {count_stand, count_over, NULL};
+
+strand_case strand_on_event(strand_event *event)
+{
+    return (strand_case){.source = &source_event, .object = {(uint64_t)(uintptr_t)event}};
+}
+
+strand_case strand_on_group(strand_group *group)
+{
+    return (strand_case){.source = &source_count, .object = {(uint64_t)(uintptr_t)group}};
+}
+
+strand_case strand_on_latch(strand_latch *latch)
+{
+    return (strand_case){.source = &source_count, .object = {(uint64_t)(uintptr_t)latch}};
+}

@@ -1,0 +1,184 @@
+/*
+ * Waiting at a gate, and leaving it. The protocol block is in gate.h.
+ */
+#include "gate.h"
+
+#include "../strand/exception.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+
+#include <stdio.h>
+
+/* ---- letting pass ---------------------------------------------------------------------------------------- */
+
+uint64_t gate_settle(struct thread *thread, struct gate *gate, uint64_t value, const struct gate_rules *rules,
+                     struct batch *batch)
+{
+    while (gate_is_waited_for(gate)) {
+        struct wait_node *node = gate_first(gate);
+        uint64_t after = value;
+        if (!rules->admit(&after, (uintptr_t)node->value)) {
+            if (!gate_is_gone(node))
+                break;
+            gate_unlink(node);
+        } else if (gate_claim_first(thread, gate)) {
+            value = after;
+            batch_add(batch, node->waiter->member.fibre);
+        }
+    }
+    return value;
+}
+
+void gate_change(struct thread *thread, struct gate *gate, uint64_t by, const struct gate_rules *rules)
+{
+    struct batch batch;
+    batch_init(&batch);
+    uint64_t value = gate_lock(thread, gate) + by;
+    gate_unlock(gate, gate_settle(thread, gate, value, rules, &batch));
+    batch_deliver(thread, &batch);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------------- */
+
+void gate_stand(struct thread *thread, struct cb *me, struct gate *gate, uint64_t value, enum blocked why,
+                uintptr_t want, uint32_t floor)
+{
+    struct wait_node *node = &me->wait.node;
+    node->value = (void *)want;
+    node->result = 0;
+    wait_because(thread, me, why, (uint64_t)(uintptr_t)gate);
+    node->epoch = wait_arm(thread, me, floor);
+    gate_link(gate, node);
+    gate_unlock(gate, value);
+}
+
+void gate_leave(struct thread *thread, struct gate *gate, struct wait_node *node, const struct gate_rules *rules)
+{
+    struct batch batch;
+    batch_init(&batch);
+    uint64_t value = gate_lock(thread, gate);
+    if (atomic_load_explicit(&node->linked, memory_order_relaxed)) {
+        gate_unlink(node);
+        if (rules)
+            value -= rules->each;
+        if (rules && rules->admit)
+            value = gate_settle(thread, gate, value, rules, &batch);
+    }
+    gate_unlock(gate, value);
+    batch_deliver(thread, &batch);
+}
+
+bool gate_park(struct thread **thread, struct cb *me, struct gate *gate, uint32_t floor,
+               const struct gate_rules *rules)
+{
+    bool stay = atomic_load_explicit(&me->due, memory_order_seq_cst) > floor; /* [W4] */
+    if (UNLIKELY(stay) && wait_retract(*thread, me)) {
+        me->blocked = BLOCKED_NOT;
+    } else {
+        *thread = thread_park(*thread);
+        if (LIKELY(wait_over(me) == WAIT_WON))
+            return true;
+    }
+    gate_leave(*thread, gate, &me->wait.node, rules); /* [W2] */
+    return false;
+}
+
+bool gate_wait(struct thread **thread, struct cb *me, struct gate *gate, uint64_t value, enum blocked why,
+               uintptr_t want, const struct gate_rules *rules)
+{
+    gate_stand(*thread, me, gate, value, why, want, me->floor);
+    if (LIKELY(gate_park(thread, me, gate, me->floor, rules)))
+        return true;
+    if (interrupted(me))
+        interrupt_throw(*thread, me, 0);
+    return false;
+}
+
+/* ---- by rules alone -------------------------------------------------------------------------------------- */
+
+void gate_enter(struct thread *thread, struct cb *me, struct gate *gate, enum blocked why, uintptr_t want,
+                const struct gate_rules *rules)
+{
+    bool passed = false;
+    while (!passed) {
+        struct batch batch;
+        batch_init(&batch);
+        uint64_t value = gate_lock(thread, gate);
+        value = gate_settle(thread, gate, value, rules, &batch); /* some may be gone */
+        passed = !gate_is_waited_for(gate) && rules->admit(&value, want);
+        if (passed)
+            gate_unlock(gate, value);
+        else
+            gate_stand(thread, me, gate, value, why, want, me->floor);
+        batch_deliver(thread, &batch);
+        if (passed)
+            return;
+        passed = gate_park(&thread, me, gate, me->floor, rules);
+        if (!passed && interrupted(me))
+            interrupt_throw(thread, me, 0);
+    }
+}
+
+bool gate_try(struct thread *thread, struct gate *gate, uintptr_t want, const struct gate_rules *rules)
+{
+    struct batch batch;
+    batch_init(&batch);
+    uint64_t value = gate_lock(thread, gate);
+    value = gate_settle(thread, gate, value, rules, &batch);
+    bool passed = !gate_is_waited_for(gate) && rules->admit(&value, want);
+    gate_unlock(gate, value);
+    batch_deliver(thread, &batch);
+    return passed;
+}
+
+/* ---- as a case of a select ------------------------------------------------------------------------------- */
+
+/* Of an armed strand. */
+static enum answer pass_or_link(struct thread *thread, struct cb *me, struct gate *gate, struct wait_node *node,
+                                const struct gate_rules *rules)
+{
+    struct batch batch;
+    enum answer answer = SOURCE_NOT;
+    batch_init(&batch);
+    uint64_t value = gate_lock(thread, gate);
+    value = gate_settle(thread, gate, value, rules, &batch);
+    uint64_t after = value;
+    if (!gate_is_waited_for(gate) && rules->admit(&after, (uintptr_t)node->value))
+        answer = wait_retract(thread, me) ? SOURCE_DONE : SOURCE_LOST;
+    if (answer == SOURCE_NOT)
+        gate_link(gate, node);
+    gate_unlock(gate, answer == SOURCE_DONE ? after : value);
+    batch_deliver(thread, &batch);
+    return answer;
+}
+
+enum answer gate_stand_case(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node,
+                            uintptr_t want, const struct gate_rules *rules)
+{
+    c->result = 0;
+    if (!node)
+        return gate_try(thread, gate_in(c), want, rules) ? SOURCE_DONE : SOURCE_NOT;
+    node->value = (void *)want;
+    return pass_or_link(thread, me, gate_in(c), node, rules);
+}
+
+enum answer gate_over_case(struct thread *thread, strand_case *c, struct wait_node *node, bool won,
+                           const struct gate_rules *rules)
+{
+    if (!won)
+        gate_leave(thread, gate_in(c), node, rules);
+    c->result = 0;
+    return SOURCE_DONE;
+}
+
+/* ---- for reports ----------------------------------------------------------------------------------------- */
+
+COLD const char *held_made(struct cb *owner, struct held *held, char *buffer, size_t size)
+{
+    char where[160];
+    uintptr_t offset;
+    (void)arch_symbol(held->site, where, sizeof where, &offset);
+    snprintf(buffer, size, "the %s was locked by strand '%s' #%llu in %s+0x%zx", held->noun, cb_name(owner),
+             (unsigned long long)cb_id(owner), where, (size_t)offset);
+    return buffer;
+}

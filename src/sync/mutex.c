@@ -1,0 +1,166 @@
+/*
+ * Mutexes. The protocol block is in gate.h, what is a mutex's own in mutex.h.
+ *
+ * Who finds a mutex held by a strand that runs on another thread right now looks again for a moment before it queues:
+ * it is likely to be unlocked sooner than the two switches of a wait take. That is not waiting yet, so it may pass
+ * before others who do the same, but never before those who wait [G2].
+ */
+#include "mutex.h"
+
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+
+#include <errno.h>
+
+/* Looks at a mutex that is held, and pauses between two of them. */
+enum { LOOKS = 64, PAUSES = 16 };
+
+/* ---- locking --------------------------------------------------------------------------------------------- */
+
+static inline bool take_free(struct thread *thread, struct cb *me, struct mutex *mutex)
+{
+    uint64_t none = 0;
+    return LIKELY(gate_pass(thread, &mutex->gate, &none, (uintptr_t)me));
+}
+
+/* Whether the strand runs right now. It may have ended meanwhile: then the answer means nothing, but control blocks are
+ * never unmapped. */
+OWN_INLINE bool runs(uint64_t owner)
+{
+    struct fibre *fibre = __atomic_load_n(&((struct cb *)(uintptr_t)owner)->member.fibre, __ATOMIC_RELAXED);
+    return fibre && atomic_load_explicit(&fibre->context, memory_order_relaxed) == NULL;
+}
+
+/* It is held: look for a moment whether it is given back. True: it is the caller's. */
+static bool take_soon(struct thread *thread, struct cb *me, struct mutex *mutex)
+{
+    for (int look = 0; look < LOOKS; look++) {
+        uint64_t word = atomic_load_explicit(&mutex->gate.word, memory_order_relaxed);
+        if (word & GATE_WAITERS)
+            return false;
+        if (!word && take_free(thread, me, mutex))
+            return true;
+        if (gate_value(word) && !runs(gate_value(word)))
+            return false;
+        for (int pause = 0; pause < PAUSES; pause++)
+            driver_relax(thread);
+    }
+    return false;
+}
+
+static COLD __attribute__((noreturn)) void own_mutex(struct cb *me, struct mutex *mutex)
+{
+    misuse("strand_mutex_lock", held_made(me, &mutex->held, (char[256]){0}, 256),
+           "the caller holds the mutex already, and would wait for itself");
+}
+
+/* It could not be had at once. False: the caller, not to be interrupted below `floor`, was interrupted. */
+static NOINLINE bool take_slowly(struct thread **thread, struct cb *me, struct mutex *mutex, uint32_t floor)
+{
+    if (UNLIKELY(mutex_is_held_by(mutex, me)))
+        own_mutex(me, mutex);
+    if ((*thread)->shared && take_soon(*thread, me, mutex))
+        return true;
+    uint64_t owner = gate_lock(*thread, &mutex->gate);
+    if (!owner) { /* and nobody waits [M1] */
+        gate_unlock(&mutex->gate, (uintptr_t)me);
+        return true;
+    }
+    gate_stand(*thread, me, &mutex->gate, owner, BLOCKED_MUTEX, 0, floor);
+    return gate_park(thread, me, &mutex->gate, floor, NULL);
+}
+
+static inline void lock(struct mutex *mutex, void *site, const char *function)
+{
+    struct thread *thread = must_be_strand(function);
+    struct cb *me = current_of(thread);
+    thread = may_block_often(thread, me, function);
+    while (UNLIKELY(!take_free(thread, me, mutex) && !take_slowly(&thread, me, mutex, me->floor)))
+        if (interrupted(me))
+            interrupt_throw(thread, me, 0);
+    held_add(me, &mutex->held, "mutex", site);
+}
+
+void strand_mutex_lock(strand_mutex *mutex)
+{
+    lock(mutex_of(mutex), __builtin_return_address(0), "strand_mutex_lock");
+}
+
+int strand_mutex_try_lock(strand_mutex *handle)
+{
+    struct mutex *mutex = mutex_of(handle);
+    struct thread *thread = must_be_strand("strand_mutex_try_lock");
+    struct cb *me = current_of(thread);
+    if (!take_free(thread, me, mutex))
+        return -EAGAIN;
+    held_add(me, &mutex->held, "mutex", __builtin_return_address(0));
+    return 0;
+}
+
+void mutex_lock_again(struct thread **thread, struct cb *me, struct mutex *mutex, void *site)
+{
+    while (!take_free(*thread, me, mutex) && !take_slowly(thread, me, mutex, WAIT_FLOOR_MOST))
+        continue;
+    held_add(me, &mutex->held, "mutex", site);
+}
+
+/* ---- unlocking ------------------------------------------------------------------------------------------- */
+
+/* To the first who waits. */
+static NOINLINE void hand_over(struct thread *thread, struct mutex *mutex)
+{
+    (void)gate_lock(thread, &mutex->gate);
+    struct wait_node *next = gate_claim_next(thread, &mutex->gate);
+    gate_unlock(&mutex->gate, next ? (uintptr_t)next->waiter : 0);
+    if (next)
+        thread_ready(thread, next->waiter->member.fibre);
+}
+
+void mutex_release(struct thread *thread, struct cb *me, struct mutex *mutex)
+{
+    uint64_t word = (uintptr_t)me;
+    held_remove(me, &mutex->held);
+    if (UNLIKELY(!gate_give(thread, &mutex->gate, &word, 0)))
+        hand_over(thread, mutex);
+}
+
+COLD void mutex_not_held(struct thread *thread, struct mutex *mutex, const char *function)
+{
+    uint64_t owner = gate_lock(thread, &mutex->gate); /* it stays held by whom it is */
+    if (!owner)
+        misuse(function, "", "nobody holds the mutex");
+    misuse(function, held_made((struct cb *)(uintptr_t)owner, &mutex->held, (char[256]){0}, 256),
+           "the caller does not hold the mutex");
+}
+
+static inline void unlock(struct mutex *mutex, const char *function)
+{
+    struct thread *thread = must_be_strand(function);
+    struct cb *me = current_of(thread);
+    if (UNLIKELY(!mutex_is_held_by(mutex, me)))
+        mutex_not_held(thread, mutex, function);
+    mutex_release(thread, me, mutex);
+}
+
+void strand_mutex_unlock(strand_mutex *mutex)
+{
+    unlock(mutex_of(mutex), "strand_mutex_unlock");
+}
+
+bool strand_mutex_held(const strand_mutex *mutex)
+{
+    return mutex_is_held_by(mutex_of(mutex), current_of(must_be_strand("strand_mutex_held")));
+}
+
+/* ---- until the end of a block ------------------------------------------------------------------------------ */
+
+static void leave(struct strand_guard_ *guard)
+{
+    unlock((struct mutex *)(uintptr_t)guard->bits[0], "STRAND_LOCKED");
+}
+
+struct strand_guard_ strand_mutex_enter_(strand_mutex *mutex)
+{
+    lock(mutex_of(mutex), __builtin_return_address(0), "STRAND_LOCKED");
+    return (struct strand_guard_){{(uint64_t)(uintptr_t)mutex, 0, 0}, leave};
+}

@@ -1,0 +1,101 @@
+/*
+ * Once. Page: docs/protocols/locks.md; the protocol block is in gate.h.
+ *
+ * STATE     the gate's value: 0, the control block of the strand whose turn it is, or DONE; then `result` is there.
+ * PROTOCOL  a turn ends with its run, however that is left: by returning, and then all who wait go on; or by an
+ *           exception, and then the first who waits has the turn, which node->result tells it.
+ */
+#include "gate.h"
+
+#include "../../include/strand/sync.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+
+enum { DONE = GATE_ONE, YOUR_TURN = 1 };
+
+struct once {
+    struct gate gate;
+    void *result;
+};
+_Static_assert(sizeof(struct once) <= sizeof(strand_once), "a once is the user's object");
+
+struct turn {
+    struct once *once;
+    void *result;
+    bool done;
+};
+
+static void done(struct thread *thread, struct turn *turn)
+{
+    struct gate *gate = &turn->once->gate;
+    struct batch batch;
+    batch_init(&batch);
+    (void)gate_lock(thread, gate);
+    turn->once->result = turn->result;
+    gate_claim_all(thread, gate, &batch);
+    gate_unlock(gate, DONE);
+    batch_deliver(thread, &batch);
+}
+
+static void failed(struct thread *thread, struct turn *turn)
+{
+    struct gate *gate = &turn->once->gate;
+    (void)gate_lock(thread, gate);
+    struct wait_node *next = gate_claim_next(thread, gate);
+    if (next)
+        next->result = YOUR_TURN;
+    gate_unlock(gate, next ? (uintptr_t)next->waiter : 0);
+    if (next)
+        thread_ready(thread, next->waiter->member.fibre);
+}
+
+static void turn_over(struct turn *turn)
+{
+    if (turn->done)
+        done(thread_self(), turn);
+    else
+        failed(thread_self(), turn);
+}
+
+static void *run(struct once *once, strand_fn *fn, void *arg)
+{
+    struct turn turn __attribute__((cleanup(turn_over))) = {.once = once};
+    turn.result = fn(arg);
+    turn.done = true;
+    return turn.result;
+}
+
+/* True: it is the caller's turn. False: it is done. */
+static bool wait_for_turn(struct thread *thread, struct cb *me, struct once *once)
+{
+    for (;;) {
+        uint64_t value = gate_lock(thread, &once->gate);
+        if (UNLIKELY(value == (uintptr_t)me))
+            misuse("strand_once_run", "", "it is called from the run itself, and would wait for that");
+        if (value == 0 || value == DONE) {
+            gate_unlock(&once->gate, value ? value : (uintptr_t)me);
+            return !value;
+        }
+        if (gate_wait(&thread, me, &once->gate, value, BLOCKED_ONCE, 0, NULL))
+            return me->wait.node.result == YOUR_TURN;
+    }
+}
+
+void *strand_once_run(strand_once *handle, strand_fn *fn, void *arg)
+{
+    struct once *once = (struct once *)handle;
+    struct thread *thread = must_be_strand("strand_once_run");
+    struct cb *me = current_of(thread);
+    if (UNLIKELY(!fn))
+        misuse("strand_once_run", "", "the function is NULL");
+    thread = may_block_often(thread, me, "strand_once_run");
+    if (UNLIKELY(gate_value(gate_look(&once->gate)) != DONE) && wait_for_turn(thread, me, once))
+        return run(once, fn, arg);
+    return once->result;
+}
+
+bool strand_once_done(const strand_once *handle)
+{
+    (void)must_be_strand("strand_once_done");
+    return gate_value(gate_look(&((struct once *)(uintptr_t)handle)->gate)) == DONE;
+}

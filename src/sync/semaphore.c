@@ -1,0 +1,170 @@
+/*
+ * Semaphores. Page: docs/protocols/locks.md; the protocol block is in gate.h.
+ *
+ * STATE     the gate's value: how many permits there are. The public initialisers know that. `most`: 0, or the bound.
+ * INVARIANTS [P1] permits that are there and those that strands have make what was there first and what was released:
+ *           a claim takes exactly what its waiter wants, a claim that fails takes nothing.
+ */
+#include "gate.h"
+
+#include "../../include/strand/sync.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+
+#include <errno.h>
+
+#define PERMITS_MOST (UINT64_C(1) << 60)
+
+struct semaphore {
+    struct gate gate;
+    uint64_t most;
+};
+_Static_assert(sizeof(struct semaphore) == sizeof(strand_semaphore), "its initialisers set the last word");
+_Static_assert(GATE_ONE == 4, "as the initialisers have it");
+
+static struct semaphore *semaphore_of(const strand_semaphore *semaphore)
+{
+    return (struct semaphore *)(uintptr_t)semaphore;
+}
+
+/* want: permits times GATE_ONE. */
+static bool admit(uint64_t *value, uintptr_t want)
+{
+    if (*value < want)
+        return false;
+    *value -= want;
+    return true;
+}
+
+static const struct gate_rules rules = {admit, 0};
+
+static inline bool take_free(struct thread *thread, struct semaphore *semaphore, uint64_t want)
+{
+    uint64_t word = atomic_load_explicit(&semaphore->gate.word, memory_order_relaxed);
+    while (!(word & GATE_BITS) && word >= want)
+        if (LIKELY(gate_pass(thread, &semaphore->gate, &word, word - want)))
+            return true;
+    return false;
+}
+
+static inline uint64_t wanted(struct semaphore *semaphore, uint32_t n, const char *function)
+{
+    if (UNLIKELY(semaphore->most && n > semaphore->most))
+        misuse(function, "", "%u permits are more than the semaphore can ever have: %llu", n,
+               (unsigned long long)semaphore->most);
+    return (uint64_t)n * GATE_ONE;
+}
+
+/* ---- taking ---------------------------------------------------------------------------------------------- */
+
+static inline void acquire(strand_semaphore *handle, uint32_t n, const char *function)
+{
+    struct semaphore *semaphore = semaphore_of(handle);
+    struct thread *thread = must_be_strand(function);
+    struct cb *me = current_of(thread);
+    uint64_t want = wanted(semaphore, n, function);
+    thread = may_block_often(thread, me, function);
+    if (UNLIKELY(n && !take_free(thread, semaphore, want)))
+        gate_enter(thread, me, &semaphore->gate, BLOCKED_SEMAPHORE, want, &rules);
+}
+
+void strand_semaphore_acquire(strand_semaphore *semaphore)
+{
+    acquire(semaphore, 1, "strand_semaphore_acquire");
+}
+
+void strand_semaphore_acquire_many(strand_semaphore *semaphore, uint32_t n)
+{
+    acquire(semaphore, n, "strand_semaphore_acquire_many");
+}
+
+static inline int try(strand_semaphore *handle, uint32_t n, const char *function)
+{
+    struct semaphore *semaphore = semaphore_of(handle);
+    struct thread *thread = must_be_strand(function);
+    uint64_t want = wanted(semaphore, n, function);
+    if (!n || take_free(thread, semaphore, want) || gate_try(thread, &semaphore->gate, want, &rules))
+        return 0;
+    return -EAGAIN;
+}
+
+int strand_semaphore_try_acquire(strand_semaphore *semaphore)
+{
+    return try(semaphore, 1, "strand_semaphore_try_acquire");
+}
+
+int strand_semaphore_try_acquire_many(strand_semaphore *semaphore, uint32_t n)
+{
+    return try(semaphore, n, "strand_semaphore_try_acquire_many");
+}
+
+/* ---- giving ---------------------------------------------------------------------------------------------- */
+
+static void check_release(const struct semaphore *semaphore, uint64_t word, uint32_t n, const char *function)
+{
+    uint64_t permits = word / GATE_ONE, most = semaphore->most ? semaphore->most : PERMITS_MOST;
+    if (UNLIKELY(n > most || permits > most - n))
+        misuse(function, "", "with %u more the semaphore would have more permits than %llu: %llu are there", n,
+               (unsigned long long)most, (unsigned long long)permits);
+}
+
+static NOINLINE void release_slowly(struct thread *thread, struct semaphore *semaphore, uint32_t n,
+                                    const char *function)
+{
+    struct batch batch;
+    batch_init(&batch);
+    uint64_t value = gate_lock(thread, &semaphore->gate);
+    check_release(semaphore, value, n, function);
+    value += (uint64_t)n * GATE_ONE;
+    gate_unlock(&semaphore->gate, gate_settle(thread, &semaphore->gate, value, &rules, &batch));
+    batch_deliver(thread, &batch);
+}
+
+static inline void release(strand_semaphore *handle, uint32_t n, const char *function)
+{
+    struct semaphore *semaphore = semaphore_of(handle);
+    struct thread *thread = must_be_strand(function);
+    uint64_t word = atomic_load_explicit(&semaphore->gate.word, memory_order_relaxed);
+    while (!(word & GATE_BITS)) {
+        check_release(semaphore, word, n, function);
+        if (LIKELY(gate_give(thread, &semaphore->gate, &word, word + (uint64_t)n * GATE_ONE)))
+            return;
+    }
+    release_slowly(thread, semaphore, n, function);
+}
+
+void strand_semaphore_release(strand_semaphore *semaphore)
+{
+    release(semaphore, 1, "strand_semaphore_release");
+}
+
+void strand_semaphore_release_many(strand_semaphore *semaphore, uint32_t n)
+{
+    release(semaphore, n, "strand_semaphore_release_many");
+}
+
+uint64_t strand_semaphore_permits(const strand_semaphore *semaphore)
+{
+    (void)must_be_strand("strand_semaphore_permits");
+    return gate_look(&semaphore_of(semaphore)->gate) / GATE_ONE;
+}
+
+/* ---- as a case of a select ------------------------------------------------------------------------------- */
+
+static enum answer permit_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
+{
+    return gate_stand_case(thread, me, c, node, GATE_ONE, &rules);
+}
+
+static enum answer permit_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
+{
+    (void)me;
+    return gate_over_case(thread, c, node, won, &rules);
+}
+
+static const struct strand_source_ source_permit = {permit_stand, permit_over, NULL};
+
+strand_case strand_on_permit(strand_semaphore *semaphore)
+{
+    return (strand_case){.source = &source_permit, .object = {(uint64_t)(uintptr_t)semaphore}};
+}
