@@ -13,7 +13,7 @@
 #include <errno.h>
 
 /* Looks at a mutex that is held, and pauses between two of them. */
-enum { LOOKS = 64, PAUSES = 16 };
+enum { LOOKS = 8, PAUSES = 16 };
 
 /* ---- locking --------------------------------------------------------------------------------------------- */
 

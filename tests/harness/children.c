@@ -16,6 +16,39 @@ void test_yield_until(const _Atomic int *flag, int value)
             strand_yield();
 }
 
+static int count_words(const char *text, const char *words)
+{
+    int count = 0;
+    while ((text = strstr(text, words)) != NULL) {
+        text += strlen(words);
+        count++;
+    }
+    return count;
+}
+
+void test_await_blocked(const char *words, int count)
+{
+    for (int i = 1; count_words(test_dump(), words) != count; i++)
+        if (i % 32 == 0)
+            strand_sleep(20 * STRAND_US);
+        else
+            strand_yield();
+}
+
+static void *join_it(void *child)
+{
+    return strand_join(*(strand *)child);
+}
+
+bool test_join_interrupted(strand child)
+{
+    strand_exception *e = strand_try(join_it, &child, NULL);
+    if (e)
+        CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+    strand_exception_release(e);
+    return e != NULL;
+}
+
 struct cancelled {
     strand_fn *fn;
     void *arg;

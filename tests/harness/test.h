@@ -86,6 +86,11 @@ void test_log_clear(void);
  *  strand; blocks no thread. */
 STRAND_BLOCKS void test_yield_until(const _Atomic int *flag, int value);
 
+/** Let others run until so many strands are blocked as strand_dump says it, in these words. From a strand. */
+STRAND_BLOCKS void test_await_blocked(const char *words, int count);
+/** Join a child that was cancelled; returns whether it ended by that. Any other exception ends the test. */
+STRAND_BLOCKS bool test_join_interrupted(strand child);
+
 /** Run fn(arg) in a strand that is cancelled before its first operation, by the caller and with the reason "because";
  *  waits for its end. From a strand. */
 STRAND_BLOCKS void test_run_cancelled(strand_fn *fn, void *arg);
