@@ -38,7 +38,8 @@ typedef struct strand_mutex {
 /** Lock a mutex; waits until it can be had. Locking one that the caller holds is misuse, and so is ending while one is
  *  held. Interrupted, the caller does not hold it. */
 STRAND_BLOCKS void strand_mutex_lock(strand_mutex *mutex);
-/** Lock a mutex without waiting. Returns 0, or -EAGAIN: somebody holds it, perhaps the caller. No cancellation point. */
+/** Lock a mutex without waiting. Returns 0, or -EAGAIN: somebody holds it, perhaps the caller. No cancellation point.
+ */
 int strand_mutex_try_lock(strand_mutex *mutex);
 /** Unlock a mutex: who has waited longest for it holds it then. By a strand that does not hold it: misuse. */
 void strand_mutex_unlock(strand_mutex *mutex);
@@ -69,8 +70,8 @@ void strand_condition_broadcast(strand_condition *condition);
 
 /**
  * A read-write lock: held by any number of readers, or by one writer. {0}: free. Who comes while others wait queues
- * behind them, readers too: so neither side starves. For that reason a strand may not lock it twice: it would wait for a
- * writer that waits for it.
+ * behind them, readers too: so neither side starves. For that reason a strand may not lock it twice: it would wait for
+ * a writer that waits for it.
  */
 typedef struct strand_rwlock {
     uint64_t bits[6];
@@ -105,7 +106,7 @@ typedef struct strand_semaphore {
 #define STRAND_SEMAPHORE_BOUNDED(n, most)                                                                              \
     {                                                                                                                  \
         {                                                                                                              \
-            (uint64_t)(n)*4, 0, 0, (uint64_t)(most)                                                                    \
+            (uint64_t)(n) * 4, 0, 0, (uint64_t)(most)                                                                  \
         }                                                                                                              \
     }
 
@@ -205,11 +206,12 @@ typedef struct strand_latch {
 #define STRAND_LATCH(n)                                                                                                \
     {                                                                                                                  \
         {                                                                                                              \
-            (uint64_t)(n)*4, 0, 0                                                                                      \
+            (uint64_t)(n) * 4, 0, 0                                                                                    \
         }                                                                                                              \
     }
 
-/** Count down by n; at 0 all who wait go on, and later ones don't have to. Below 0 is misuse. O(those who wait) then. */
+/** Count down by n; at 0 all who wait go on, and later ones don't have to. Below 0 is misuse. O(those who wait) then.
+ */
 void strand_latch_count_down(strand_latch *latch, uint32_t n);
 /** Wait until it is at 0. */
 STRAND_BLOCKS void strand_latch_wait(strand_latch *latch);

@@ -145,7 +145,7 @@ struct cb {
     uint8_t outcome; /* written before ENDS_OVER, read after it */
     uint8_t blocked; /* enum blocked */
     bool started;
-    bool odd : 1;     /* the root, or counted, or with extra, locals, an exception, or once with locks: its end has more */
+    bool odd : 1; /* the root, or counted, or with extra, locals, an exception, or once with locks: its end has more */
     bool counted : 1; /* against options.max_strands */
     strand_fn *fn;
     void *arg;
@@ -222,8 +222,8 @@ struct scope {
     struct link children;
     size_t count;
     struct owned *belongings; /* end with it; the newest first */
-    struct link ended;   /* COLLECT, FIRST_WINS: all that have, in order; else the failed ones */
-    size_t ends;         /* how many are in it */
+    struct link ended;        /* COLLECT, FIRST_WINS: all that have, in order; else the failed ones */
+    size_t ends;              /* how many are in it */
     struct cb *winner;
     struct wait_node *waiter; /* the owner, in strand_scope_next or _first */
     struct note *note;        /* cancelled, and why */

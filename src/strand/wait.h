@@ -112,8 +112,9 @@ static inline void wait_tried(struct thread *thread, struct cb *me, uint32_t tag
         atomic_store_explicit(&me->wait.state, state, memory_order_relaxed);
 }
 
-/* Of somebody else's wait, by who keeps its node's queue locked and may need several waits at once, or none (a barrier):
- * nobody claims it until one of the next two. False: it is over. Never the wait of a select, which tries others' itself.
+/* Of somebody else's wait, by who keeps its node's queue locked and may need several waits at once, or none (a
+ * barrier): nobody claims it until one of the next two. False: it is over. Never the wait of a select, which tries
+ * others' itself.
  */
 static inline bool wait_hold(struct wait_node *node, bool shared)
 {

@@ -68,8 +68,7 @@ void gate_leave(struct thread *thread, struct gate *gate, struct wait_node *node
     batch_deliver(thread, &batch);
 }
 
-bool gate_park(struct thread **thread, struct cb *me, struct gate *gate, uint32_t floor,
-               const struct gate_rules *rules)
+bool gate_park(struct thread **thread, struct cb *me, struct gate *gate, uint32_t floor, const struct gate_rules *rules)
 {
     bool stay = atomic_load_explicit(&me->due, memory_order_seq_cst) > floor; /* [W4] */
     if (UNLIKELY(stay) && wait_retract(*thread, me)) {

@@ -3,8 +3,8 @@
  *
  * STATE     the gate's value: WRITER, or so many times READER. `writer`, for reports of misuse only: set by the writer
  *           when it runs with the lock, cleared by it before it gives the lock back.
- * PROTOCOL  one queue for both sides, in order of coming: a reader behind a writer that waits, waits too, so neither side
- *           starves. Who gives back lets the first pass; if that is a reader, all readers up to the next writer.
+ * PROTOCOL  one queue for both sides, in order of coming: a reader behind a writer that waits, waits too, so neither
+ * side starves. Who gives back lets the first pass; if that is a reader, all readers up to the next writer.
  */
 #include "gate.h"
 

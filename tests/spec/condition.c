@@ -146,12 +146,10 @@ TEST_RACE(a_signal_for_each_item_is_enough)
 static void *wait_and_see_the_mutex(void *arg)
 {
     STRAND_LOCKED(&m);
-    STRAND_TRY
-    {
+    STRAND_TRY {
         strand_condition_wait(&c, &m);
     }
-    STRAND_CATCH(&STRAND_INTERRUPTED, e)
-    {
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
         CHECK(strand_mutex_held(&m));
         test_log("interrupted");
         strand_rethrow(strand_exception_keep(e));

@@ -34,7 +34,6 @@ static strand spawn_taker(strand_scope s, const struct taker *taker, int waiters
     return child;
 }
 
-
 /* ---- permits --------------------------------------------------------------------------------------------- */
 
 TEST_INSIDE(permits_are_taken_and_given_back)
