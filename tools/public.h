@@ -5,7 +5,10 @@
 #define STRAND_OUT_OF_LINE_ /* what user code has inline is defined there */
 #pragma GCC visibility push(default)
 #include "../include/strand.h"
+#include "../include/strand/chan.h"
 #include "../include/strand/debug.h"
 #include "../include/strand/io.h"
 #include "../include/strand/pool.h"
+#include "../include/strand/select.h"
+#include "../include/strand/sync.h"
 #pragma GCC visibility pop
