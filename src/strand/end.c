@@ -232,21 +232,21 @@ static void end_root(struct thread *thread, struct cb *c)
     c->exception = NULL;
 }
 
-static COLD void ends_with_locks(struct cb *c)
+static COLD void ends_with_locks(struct thread *thread, struct cb *c)
 {
     char where[160], made[256];
     uintptr_t offset;
     (void)arch_symbol(c->held->site, where, sizeof where, &offset);
     snprintf(made, sizeof made, "the %s was locked in %s+0x%zx", c->held->noun, where, (size_t)offset);
-    misuse("strand_spawn", made, "strand '%s' #%llu ends, and holds a %s still", cb_name(c),
-           (unsigned long long)cb_id(c), c->held->noun);
+    misuse(is_root(thread, c) ? "strand_run" : "strand_spawn", made, "strand '%s' #%llu ends, and holds a %s still",
+           cb_name(c), (unsigned long long)cb_id(c), c->held->noun);
 }
 
 COLD void end_slowly(struct thread *thread, struct cb *c)
 {
     struct batch batch;
     if (UNLIKELY(c->held != NULL))
-        ends_with_locks(c);
+        ends_with_locks(thread, c);
     batch_init(&batch);
     judge(c);
     locals_release(c->locals);
