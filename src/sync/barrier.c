@@ -3,8 +3,8 @@
  *
  * STATE     the gate's value: how many have come and stand in the queue. `parties`: how many open it.
  * PROTOCOL  who comes last needs the waits of all others, or of none: an interrupted one has not come. So it first
- * keeps each from being claimed (wait_hold). If one is over already, it lets the others be again, and waits too; else
- * it claims them all.
+ *           keeps each from being claimed (wait_hold). If one is over already, it lets the others be again, and
+ *           waits too; else it claims them all.
  */
 #include "gate.h"
 

@@ -3,23 +3,27 @@
  * docs/protocols/locks.md.
  *
  * PARTIES   strands that pass, wait, or let others pass; selects among them; interrupters of those who wait.
- * STATE     word = value | GATE_WAITERS | GATE_LOCK. The value is the object's: an owner, permits, a count. WAITERS:
- * the queue is not empty. LOCK: somebody is at the queue, and only he changes the word. PROTOCOL  who finds neither bit
- * may change the value by one compare-and-swap. Else under the lock: who has to wait arms, links its node, gives the
- * lock back and parks; who has something to give pops nodes and claims their waits, gives the lock back with the new
- * value, and makes the claimed ones runnable. A claim that fails was of somebody who is gone, and took nothing. An
- * interrupted one takes the lock, and its node out if it is still linked; then those behind it pass who now can
- * (gate_settle). OWNERSHIP the word, by LOCK; the nodes in the queue, by LOCK; a popped and claimed node is the
- * claimer's until its strand is runnable. INVARIANTS [G1] when the lock is given back nobody waits at the front of the
- * queue who could pass. [G2] nobody passes while others wait, who have come before. [G3] who gives back touches the
- * object last with the store (or swap) that others see it by: afterwards they may free it. ORDERING  the word: LOCK is
- * taken by acquire and given back by release, which pair; passing pairs with giving. TSan is told so at the gate's
- * address. In a run of one thread nothing here is atomic, and LOCK is never set. PROGRESS  the lock is held for a
- * claim, or for those of all who wait: nothing suspends under it. A claim may wait for a select's attempt
- * (WAIT_TRYING), which needs no gate. NOT DONE  a spin lock beside the word: its giving back would come after what [G3]
- * is about. Unlocking by subtraction, which is faster than compare-and-swap: the word would show nobody while who
- * unlocks still has to hand over, against [G3]. TESTED BY tests/spec/mutex.c, semaphore.c, and those of the other
- * objects.
+ * STATE     word = value | GATE_WAITERS | GATE_LOCK. The value is the object's: an owner, permits, a count.
+ *           WAITERS: the queue is not empty. LOCK: somebody is at the queue, and only he changes the word.
+ * PROTOCOL  who finds neither bit may change the value by one compare-and-swap. Else under the lock: who has to
+ *           wait arms, links its node, gives the lock back and parks; who has something to give takes nodes out and
+ *           claims their waits, gives the lock back with the new value, and makes the claimed ones runnable. A
+ *           claim that fails was of somebody who is gone, and took nothing. An interrupted one takes the lock, and
+ *           its node out if it is still linked; then those behind it pass who now can (gate_settle).
+ * OWNERSHIP the word, by LOCK; the nodes in the queue, by LOCK; a claimed node is the claimer's until its strand is
+ *           runnable.
+ * INVARIANTS [G1] when the lock is given back nobody waits at the front of the queue who could pass. [G2] nobody
+ *           passes while others wait, who have come before. [G3] who gives back touches the object last with the
+ *           store, or swap, by which others see it: afterwards they may free it.
+ * ORDERING  the word: LOCK is taken by acquire and given back by release, which pair; passing pairs with giving.
+ *           TSan is told so at the gate's address. In a run of one thread nothing here is atomic, and LOCK is never
+ *           set.
+ * PROGRESS  the lock is held for a claim, or for those of all who wait: nothing suspends under it. A claim may wait
+ *           for a select's attempt (WAIT_TRYING), which needs no gate.
+ * NOT DONE  a spin lock beside the word: its giving back would come after what [G3] is about. Unlocking by a
+ *           subtraction, which is faster than compare-and-swap: the word would show nobody while who unlocks still
+ *           has to hand over, against [G3].
+ * TESTED BY tests/spec/mutex.c, semaphore.c, and those of the other objects.
  */
 #ifndef SYNC_GATE_H
 #define SYNC_GATE_H

@@ -1,10 +1,9 @@
 /*
  * Read-write locks. Page: docs/protocols/locks.md; the protocol block is in gate.h.
  *
- * STATE     the gate's value: WRITER, or so many times READER. `writer`, for reports of misuse only: set by the writer
- *           when it runs with the lock, cleared by it before it gives the lock back.
+ * STATE     the gate's value: WRITER, or so many times READER. Who the writer is, its own list of what it holds says.
  * PROTOCOL  one queue for both sides, in order of coming: a reader behind a writer that waits, waits too, so neither
- * side starves. Who gives back lets the first pass; if that is a reader, all readers up to the next writer.
+ *           side starves. Who gives back lets the first pass; if that is a reader, all up to the next writer.
  */
 #include "gate.h"
 
@@ -18,7 +17,7 @@ enum { WRITER = GATE_ONE, READER = 2 * GATE_ONE };
 
 struct rwlock {
     struct gate gate;
-    struct held held; /* the writer's: its place here tells who that is */
+    struct held held; /* the writer's */
 };
 _Static_assert(sizeof(struct rwlock) <= sizeof(strand_rwlock), "a read-write lock is the user's object");
 
@@ -46,7 +45,7 @@ static inline bool take_free(struct thread *thread, struct rwlock *lock, uint64_
     return false;
 }
 
-/* Only the caller itself makes itself the writer, so this is no race. */
+/* By the caller's own list, so this is no race. */
 static bool is_writer(struct cb *me, struct rwlock *lock)
 {
     for (struct held *held = me->held; held; held = held->next)
