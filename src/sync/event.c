@@ -174,8 +174,8 @@ static enum answer count_over(struct thread *thread, struct cb *me, strand_case 
     return gate_over_case(thread, c, node, won, &count_rules);
 }
 
-static const struct strand_source_ source_event = {event_stand, event_over, NULL},
-                                   source_count = {count_stand, count_over, NULL};
+static const struct strand_source_ source_event = {.stand = event_stand, .over = event_over},
+                                   source_count = {.stand = count_stand, .over = count_over};
 
 strand_case strand_on_event(strand_event *event)
 {

@@ -162,7 +162,7 @@ static enum answer permit_over(struct thread *thread, struct cb *me, strand_case
     return gate_over_case(thread, c, node, won, &rules);
 }
 
-static const struct strand_source_ source_permit = {permit_stand, permit_over, NULL};
+static const struct strand_source_ source_permit = {.stand = permit_stand, .over = permit_over};
 
 strand_case strand_on_permit(strand_semaphore *semaphore)
 {
