@@ -106,6 +106,7 @@ typedef struct strand_kind { /* make your own: static const, with a parent below
  *       STRAND_ERROR                what "catch all errors" means
  *         STRAND_TIMED_OUT          a deadline block was left by its deadline
  *         STRAND_CHILD_CANCELLED    joined a child that ended interrupted
+ *           STRAND_PRUNED           the same; a priority semaphore had pruned it (strand/limit.h)
  *         STRAND_LIVE_STRANDS       a scope was left with strands still anchored to it
  *         STRAND_SYSTEM             the system refused; carries an errno code
  */
@@ -114,6 +115,7 @@ extern const strand_kind STRAND_INTERRUPTED;
 extern const strand_kind STRAND_ERROR;
 extern const strand_kind STRAND_TIMED_OUT;
 extern const strand_kind STRAND_CHILD_CANCELLED;
+extern const strand_kind STRAND_PRUNED;
 extern const strand_kind STRAND_LIVE_STRANDS;
 extern const strand_kind STRAND_SYSTEM;
 
@@ -241,7 +243,8 @@ enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WI
 /**
  * Wait for all children, also after one has failed, and consume them; results go to the drop functions. The first
  * failure is thrown, further ones suppressed in it. Children cancelled by the owner or by a policy are expected to end
- * interrupted; one cancelled by anybody else throws STRAND_CHILD_CANCELLED. Owner only. O(children).
+ * interrupted; one cancelled by anybody else throws STRAND_CHILD_CANCELLED, one that was pruned STRAND_PRUNED, unless
+ * there is something else to throw. Owner only. O(children).
  */
 STRAND_BLOCKS void strand_scope_join(strand_scope scope);
 /**

@@ -98,11 +98,13 @@ struct scope;
 struct block;
 struct local;
 struct flight;
+struct checked;
 
 /* Who cancelled, and why. Counted. */
 struct note {
     _Atomic uint32_t refs;
     uint64_t who_id;
+    bool pruned; /* it is a pruning: src/sync/prio.c */
     char who[32];
     char why[129];
 };
@@ -147,6 +149,7 @@ struct cb {
     bool started;
     bool odd : 1; /* the root, or counted, or with extra, locals, an exception, or once with locks: its end has more */
     bool counted : 1; /* against options.max_strands */
+    bool section_by_mutex : 1; /* section.h */
     strand_fn *fn;
     void *arg;
     void *result;
@@ -176,6 +179,7 @@ struct cb {
     struct extra *extra;
     struct wait wait;
     struct link order; /* in anchor->ended: as `sibling` */
+    struct checked *checked; /* mutexes that it holds, the newest first: section.h */
 
     /* For people. */
     uint64_t blocked_on; /* an id, a time, ... */
@@ -258,6 +262,8 @@ struct worker {
     struct thread thread;
     struct slab_cache cbs, blocks, objects;
     struct kept *offers;      /* for the next selects: src/sync/select.c */
+    struct kept *tickets;     /* for the next who wait for permits: src/sync/prio.c */
+    uint32_t tickets_count;
     uint64_t serial, serials; /* the next, and how many are left */
     uint64_t spawned, ended;
     strand_exception *exceptions; /* kept for the next throws: reserve.c */

@@ -8,6 +8,7 @@
 #include "local.h"
 #include "misuse.h"
 #include "scope.h"
+#include "section.h"
 
 #include "../sched/switch.h"
 
@@ -144,14 +145,16 @@ static void wake_waiters(struct thread *thread, uintptr_t ends, struct batch *ba
 static strand_exception *to_others(struct cb *c, strand_exception *e)
 {
     struct note *note = e->note;
+    bool pruned = note && note->pruned;
+    const strand_kind *kind = pruned ? &STRAND_PRUNED : &STRAND_CHILD_CANCELLED;
     if (atomic_load_explicit(&e->refs, memory_order_acquire) > 1) {
-        strand_exception *other = exception_new(&STRAND_CHILD_CANCELLED, "%s", "");
+        strand_exception *other = exception_new(kind, "%s", "");
         other->note = note_keep(note);
         other->cause = e;
         e = other;
     }
-    e->kind = &STRAND_CHILD_CANCELLED;
-    exception_text(e, "strand '%s' was cancelled%s%s%s%s", cb_name(c), note ? " by " : "", note ? note->who : "",
+    e->kind = kind;
+    exception_text(e, "strand '%s' was %s%s%s%s%s", cb_name(c), pruned ? "pruned" : "cancelled", note ? " by " : "", note ? note->who : "",
                    note && note->why[0] ? ": " : "", note ? note->why : "");
     return e;
 }
@@ -248,6 +251,8 @@ COLD void end_slowly(struct thread *thread, struct cb *c)
     if (UNLIKELY(c->held != NULL))
         ends_with_locks(thread, c);
     batch_init(&batch);
+    if (UNLIKELY(c->checked != NULL))
+        check_at_end_(c);
     judge(c);
     locals_release(c->locals);
     c->locals = NULL;

@@ -17,6 +17,7 @@ const strand_kind STRAND_INTERRUPTED = {"interrupted", &STRAND_ANY};
 const strand_kind STRAND_ERROR = {"error", &STRAND_ANY};
 const strand_kind STRAND_TIMED_OUT = {"timed-out", &STRAND_ERROR};
 const strand_kind STRAND_CHILD_CANCELLED = {"child-cancelled", &STRAND_ERROR};
+const strand_kind STRAND_PRUNED = {"pruned", &STRAND_CHILD_CANCELLED};
 const strand_kind STRAND_LIVE_STRANDS = {"live-strands", &STRAND_ERROR};
 const strand_kind STRAND_SYSTEM = {"system", &STRAND_ERROR};
 
@@ -36,6 +37,7 @@ struct note *note_new(struct cb *who, const char *why)
         return NULL; /* the cancel goes on without its provenance */
     atomic_init(&note->refs, 1);
     note->who_id = cb_id(who);
+    note->pruned = false;
     snprintf(note->who, sizeof note->who, "%s", cb_name(who));
     snprintf(note->why, sizeof note->why, "%s", why ? why : "");
     return note;

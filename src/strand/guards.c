@@ -7,6 +7,7 @@
 #include "interrupt.h"
 #include "local.h"
 #include "misuse.h"
+#include "section.h"
 
 #include "../sched/timers.h"
 
@@ -98,29 +99,16 @@ struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, 
     return (struct strand_guard_){{(uint64_t)(uintptr_t)deadline, 0, 0}, deadline_leave};
 }
 
-#if defined(__clang__)
-#define NO_ANALYSIS __attribute__((no_thread_safety_analysis)) /* what callers are told is no lock in here */
-#else
-#define NO_ANALYSIS
-#endif
-
 /* ---- no-suspend sections --------------------------------------------------------------------------------- */
 
 NO_ANALYSIS void strand_section_leave_(struct strand_guard_ *guard)
 {
-    struct cb *me = current_of(thread_self());
-    me->section_file = (const char *)(uintptr_t)guard->bits[0];
-    me->section_line = (int)guard->bits[1];
+    section_leave(current_of(thread_self()), guard);
 }
 
 NO_ANALYSIS struct strand_guard_ strand_section_enter_(const char *file, int line)
 {
-    struct cb *me = current_of(must_be_strand("STRAND_NO_SUSPEND"));
-    struct strand_guard_ guard = {{(uint64_t)(uintptr_t)me->section_file, (uint64_t)(unsigned)me->section_line, 0},
-                                  strand_section_leave_};
-    me->section_file = file;
-    me->section_line = line;
-    return guard;
+    return section_enter(current_of(must_be_strand("STRAND_NO_SUSPEND")), file, line, strand_section_leave_);
 }
 
 /* ---- strand-local values --------------------------------------------------------------------------------- */

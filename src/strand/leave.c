@@ -224,7 +224,9 @@ static bool expected(struct scope *scope, struct cb *child)
     return (atomic_load_explicit(&child->word, memory_order_relaxed) & WORD_OWNED) || scope->by_policy;
 }
 
-static void join_one(struct thread *thread, struct scope *scope, struct cb *child, strand_exception **first)
+/* *first: what is thrown; *pruned: of children that were pruned, which is thrown only if there is nothing else. */
+static void join_one(struct thread *thread, struct scope *scope, struct cb *child, strand_exception **first,
+                     strand_exception **pruned)
 {
     strand_exception *e = child->exception;
     child->exception = NULL;
@@ -234,7 +236,7 @@ static void join_one(struct thread *thread, struct scope *scope, struct cb *chil
     }
     end_consume(thread, scope, child);
     if (e)
-        add(first, e);
+        add(e->kind == &STRAND_PRUNED && !e->suppressed ? pruned : first, e);
 }
 
 /* What interrupts the owner now is nothing but a failure in this very scope, which the join is going to throw. */
@@ -251,7 +253,7 @@ void strand_scope_join(strand_scope handle)
     if (UNLIKELY(me->section_file != NULL))
         section_misuse_(me, "strand_scope_join");
     thread_tick(thread);
-    strand_exception *first = NULL;
+    strand_exception *first = NULL, *pruned = NULL;
     for (;;) {
         if (interrupted(me) && !only_by_scope(me, scope))
             break;
@@ -260,7 +262,7 @@ void strand_scope_join(strand_scope handle)
             break;
         if (ended(child)) {
             arch_note_acquire(child);
-            join_one(thread, scope, child, &first);
+            join_one(thread, scope, child, &first, &pruned);
             continue;
         }
         struct fibre *fibre = child->member.fibre, *next = NULL;
@@ -270,6 +272,8 @@ void strand_scope_join(strand_scope handle)
         end_wait(&thread, me, child, handle_of(child), me->floor, next, false);
     }
     me->blocked = BLOCKED_NOT;
+    if (pruned)
+        add(&first, pruned);
     if (first) {
         exception_trace(first, SEGMENT_JOINED, me);
         exception_throw(me, first);

@@ -42,15 +42,20 @@ static int thread_open(struct thread *thread)
     return -ENOMEM;
 }
 
+static void free_kept(struct kept **list)
+{
+    for (struct kept *kept; (kept = *list);) {
+        *list = kept->next;
+        free(kept);
+    }
+}
+
 static void thread_close(struct thread *thread)
 {
     struct worker *worker = worker_of(thread);
     exception_reserve_close(worker);
-    while (worker->offers) {
-        struct kept *next = worker->offers->next;
-        free(worker->offers);
-        worker->offers = next;
-    }
+    free_kept(&worker->offers);
+    free_kept(&worker->tickets);
 }
 
 static void overflow(struct thread *thread, void *address, void *ucontext)

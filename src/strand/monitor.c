@@ -1,0 +1,45 @@
+/*
+ * Monitors (strand/monitor.h): a no-suspend section and a lock. Since nothing suspends under it, the lock is always free
+ * on one thread (rule N-02), and others wait for it as long as a few instructions take.
+ */
+#include "misuse.h"
+#include "section.h"
+
+#include "../../include/strand/monitor.h"
+
+struct monitor {
+    atomic_flag lock;
+    _Atomic uint64_t owner; /* the id of the strand that is inside, or 0 */
+};
+_Static_assert(sizeof(struct monitor) <= sizeof(struct strand_monitor_), "the user gives it its memory");
+
+static inline struct monitor *monitor_of(struct strand_monitor_ *monitor)
+{
+    return (struct monitor *)(void *)monitor;
+}
+
+NO_ANALYSIS struct strand_guard_ strand_monitor_enter_(struct strand_monitor_ *handle, const char *file, int line)
+{
+    struct thread *thread = must_be_strand("STRAND_MONITOR_ENTER");
+    struct cb *me = current_of(thread);
+    struct monitor *monitor = monitor_of(handle);
+    uint64_t owner = atomic_load_explicit(&monitor->owner, memory_order_relaxed);
+    if (UNLIKELY(owner == cb_id(me)))
+        misuse("STRAND_MONITOR_ENTER", "", "at %s:%d the strand is in this monitor already", file, line);
+    if (thread->shared)
+        spin_lock(&monitor->lock, thread);
+    atomic_store_explicit(&monitor->owner, cb_id(me), memory_order_relaxed);
+    struct strand_guard_ guard = section_enter(me, file, line, NULL);
+    guard.bits[2] = (uint64_t)(uintptr_t)monitor;
+    return guard;
+}
+
+NO_ANALYSIS void strand_monitor_leave_(struct strand_guard_ *guard)
+{
+    struct thread *thread = thread_self();
+    struct monitor *monitor = (struct monitor *)(uintptr_t)guard->bits[2];
+    atomic_store_explicit(&monitor->owner, 0, memory_order_relaxed);
+    if (thread->shared)
+        spin_unlock(&monitor->lock);
+    section_leave(current_of(thread), guard);
+}

@@ -1,0 +1,172 @@
+/*
+ * Limits, and the stack of them that a strand carries in its context (src/strand/local.h): a request of a client takes a
+ * permit of each, in the order of their making, so that no circle of strands can wait for each other. The waiting is
+ * that of prio.h.
+ */
+#include "prio.h"
+
+#include "../strand/interrupt.h"
+#include "../strand/local.h"
+#include "../strand/misuse.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+const strand_key strand_limits_ = {"limits"};
+
+void strand_limit_init(strand_limit *limit, size_t permits, const char *name)
+{
+    struct thread *thread = must_be_strand("strand_limit_init");
+    if (!permits)
+        misuse("strand_limit_init", "", "the limit is 0");
+    strand_prio_options options = {.limit = permits, .name = name ? name : "limit"};
+    prio_make(thread, &limit->inside, &options, __builtin_return_address(0));
+}
+
+/* 0 or -ENOMEM; -EINTR. */
+static int take(struct thread **thread, struct cb *me, struct prio *limit)
+{
+    return prio_take(thread, me, limit, NULL);
+}
+
+__attribute__((noreturn)) static NOINLINE void not_taken(struct thread *thread, struct cb *me, int error)
+{
+    if (error == -EINTR)
+        interrupt_throw(thread, me, 0);
+    throw_no_memory(me, "a place in a queue");
+}
+
+void strand_limit_acquire(strand_limit *limit)
+{
+    struct thread *thread = must_be_strand("strand_limit_acquire");
+    struct cb *me = current_of(thread);
+    struct prio *sem = prio_of(thread, &limit->inside, "strand_limit_acquire");
+    thread = may_block_often(thread, me, "strand_limit_acquire");
+    int error = take(&thread, me, sem);
+    if (UNLIKELY(error))
+        not_taken(thread, me, error);
+}
+
+int strand_limit_try_acquire(strand_limit *limit)
+{
+    struct thread *thread = must_be_strand("strand_limit_try_acquire");
+    return prio_try(thread, prio_of(thread, &limit->inside, "strand_limit_try_acquire"), NULL) ? 0 : -EAGAIN;
+}
+
+void strand_limit_release(strand_limit *limit)
+{
+    struct thread *thread = must_be_strand("strand_limit_release");
+    prio_give(thread, prio_of(thread, &limit->inside, "strand_limit_release"), "strand_limit_release");
+}
+
+size_t strand_limit_in_flight(const strand_limit *limit)
+{
+    return strand_prio_in_flight(&limit->inside);
+}
+
+strand_case strand_on_limit(strand_limit *limit)
+{
+    return strand_on_prio_permit(&limit->inside, NULL);
+}
+
+/* ---- all that hold here -------------------------------------------------------------------------------------- */
+
+enum { HELD_FEW = 7 };
+
+/* What a strand_held is: the limits, in the order of their making. */
+struct held {
+    uint64_t count;
+    union {
+        struct prio *few[HELD_FEW];
+        struct prio **many;
+    };
+};
+_Static_assert(sizeof(struct held) <= sizeof(strand_held), "the user gives it its memory");
+
+static struct prio **limits_in(struct held *held)
+{
+    return held->count > HELD_FEW ? held->many : held->few;
+}
+
+static size_t count_bindings(const struct cb *me)
+{
+    size_t count = 0;
+    for (struct local *local = me->locals; local; local = local->outer)
+        count += local->key == &strand_limits_;
+    return count;
+}
+
+/* Into its place, unless it is there already. Returns how many there are. */
+static size_t insert(struct prio **limits, size_t count, struct prio *limit)
+{
+    size_t at = count;
+    while (at > 0 && limits[at - 1]->serial > limit->serial)
+        at--;
+    if (at > 0 && limits[at - 1] == limit)
+        return count;
+    memmove(limits + at + 1, limits + at, (count - at) * sizeof *limits);
+    limits[at] = limit;
+    return count + 1;
+}
+
+/* Returns 0 or -ENOMEM. */
+static int collect(struct thread *thread, struct cb *me, struct held *held)
+{
+    size_t room = count_bindings(me), count = 0;
+    struct prio **many = room > HELD_FEW ? malloc(room * sizeof *many) : NULL;
+    if (room > HELD_FEW && !many)
+        return -ENOMEM;
+    struct prio **limits = many ? many : held->few;
+    for (struct local *local = me->locals; local; local = local->outer)
+        if (local->key == &strand_limits_)
+            count = insert(limits, count, prio_of(thread, local->value, "strand_limits_acquire"));
+    held->count = count;
+    if (many && count > HELD_FEW) {
+        held->many = many;
+    } else if (many) {
+        memcpy(held->few, many, count * sizeof *many);
+        free(many);
+    }
+    return 0;
+}
+
+static void give_back(struct thread *thread, struct held *held, size_t count)
+{
+    struct prio **limits = limits_in(held);
+    while (count-- > 0)
+        prio_give(thread, limits[count], "strand_limits_release");
+    if (held->count > HELD_FEW)
+        free(held->many);
+    held->count = 0;
+}
+
+void strand_limits_acquire(strand_held *handle)
+{
+    struct thread *thread = must_be_strand("strand_limits_acquire");
+    struct cb *me = current_of(thread);
+    struct held *held = (struct held *)(void *)handle;
+    thread = may_block_often(thread, me, "strand_limits_acquire");
+    if (collect(thread, me, held))
+        throw_no_memory(me, "a list of limits");
+    for (size_t i = 0; i < held->count; i++) {
+        int error = take(&thread, me, limits_in(held)[i]);
+        if (UNLIKELY(error)) {
+            give_back(thread, held, i);
+            not_taken(thread, me, error);
+        }
+    }
+}
+
+void strand_limits_release(strand_held *handle)
+{
+    struct thread *thread = must_be_strand("strand_limits_release");
+    struct held *held = (struct held *)(void *)handle;
+    give_back(thread, held, held->count);
+}
+
+strand_held strand_limits_enter_(void)
+{
+    strand_held held;
+    strand_limits_acquire(&held);
+    return held;
+}

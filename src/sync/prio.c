@@ -1,0 +1,422 @@
+/*
+ * Priority semaphores: taking a permit, giving it back. Pruning is in prune.c. The protocol block is in prio.h.
+ */
+#include "prio.h"
+
+#include "../strand/cancel.h"
+#include "../strand/exception.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+#include "../strand/scope.h"
+#include "../strand/wait.h"
+#include "source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- making ------------------------------------------------------------------------------------------------ */
+
+enum { SCRAMBLE = 0x5e3a };
+
+static const char *made(const struct prio *sem, char *buffer, size_t size)
+{
+    char where[160];
+    uintptr_t offset;
+    (void)arch_symbol(sem->site, where, sizeof where, &offset);
+    snprintf(buffer, size, "%s #%llu was made in %s+0x%zx", sem->name, (unsigned long long)sem->serial, where,
+             (size_t)offset);
+    return buffer;
+}
+
+static COLD struct prio *not_one(struct thread *thread, const struct prio *sem, const char *function)
+{
+    if (sem && sem->self == ((uintptr_t)sem ^ SCRAMBLE) && sem->runtime != runtime_of(thread))
+        misuse(function, made(sem, (char[256]){0}, 256), "it is of another run");
+    misuse(function, "", sem ? "it was never initialised, or has been copied" : "it is NULL");
+}
+
+struct prio *prio_of(struct thread *thread, const strand_prio_semaphore *handle, const char *function)
+{
+    struct prio *sem = (struct prio *)(uintptr_t)handle;
+    if (UNLIKELY(!sem || sem->self != ((uintptr_t)sem ^ SCRAMBLE) || sem->runtime != runtime_of(thread)))
+        return not_one(thread, sem, function);
+    return sem;
+}
+
+void prio_make(struct thread *thread, strand_prio_semaphore *handle, const strand_prio_options *options, void *site)
+{
+    struct prio *sem = (struct prio *)(uintptr_t)handle;
+    memset(handle, 0, sizeof *handle);
+    sem->self = (uintptr_t)sem ^ SCRAMBLE;
+    sem->serial = next_serial(worker_of(thread));
+    sem->runtime = runtime_of(thread);
+    sem->limit = options->limit;
+    sem->max_waiters = options->max_waiters;
+    sem->on_full = (uint8_t)options->on_full;
+    sem->compare = options->compare;
+    sem->priority = options->priority;
+    sem->arg = options->arg;
+    sem->name = options->name ? options->name : "semaphore";
+    sem->site = site;
+}
+
+void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *options)
+{
+    struct thread *thread = must_be_strand("strand_prio_init");
+    if (!options || options->size != sizeof *options)
+        misuse("strand_prio_init", "", "strand_prio_options.size is %zu, not sizeof(strand_prio_options)",
+               options ? options->size : 0);
+    if (!options->limit || (options->compare && options->priority))
+        misuse("strand_prio_init", "", "%s",
+               options->limit ? "an order is by `compare` or by `priority`, not by both" : "the limit is 0");
+    if (options->on_full != STRAND_FULL_PRUNES && options->on_full != STRAND_FULL_REFUSES)
+        misuse("strand_prio_init", "", "on_full is %d", options->on_full);
+    prio_make(thread, sem, options, __builtin_return_address(0));
+}
+
+/* ---- tickets ----------------------------------------------------------------------------------------------- */
+
+enum { TICKETS_KEPT = 1024 };
+
+/* One that was kept, or NULL. */
+OWN_INLINE struct ticket *ticket_kept(struct thread *thread)
+{
+    struct worker *worker = worker_of(thread);
+    struct kept *kept = worker->tickets;
+    if (!kept)
+        return NULL;
+    worker->tickets = kept->next;
+    worker->tickets_count--;
+    arch_note_acquire(kept);
+    return CONTAINER(kept, struct ticket, kept);
+}
+
+/* Who waits on one thread may go on on another: so no thread keeps them all. */
+OWN_INLINE void ticket_put(struct thread *thread, struct ticket *ticket)
+{
+    struct worker *worker = worker_of(thread);
+    if (UNLIKELY(worker->tickets_count == TICKETS_KEPT)) {
+        free(ticket);
+        return;
+    }
+    arch_note_release(ticket);
+    ticket->kept.next = worker->tickets;
+    worker->tickets = &ticket->kept;
+    worker->tickets_count++;
+}
+
+static inline struct ticket *ticket_get(struct thread *thread)
+{
+    struct ticket *ticket = ticket_kept(thread);
+    return LIKELY(ticket != NULL) ? ticket : malloc(sizeof *ticket);
+}
+
+/* ---- permits, under the lock --------------------------------------------------------------------------------- */
+
+static inline bool is_free_for(struct prio *sem, const void *key)
+{
+    return sem->in_flight < sem->limit && (!sem->priority || sem->priority(key, sem->arg) != STRAND_NOT_NOW);
+}
+
+/* The free permit goes to the best one that still waits; its fibre, or NULL: nobody takes it. */
+static inline struct fibre *hand_over(struct thread *thread, struct prio *sem)
+{
+    struct ticket *ticket;
+    while ((ticket = queue_best(sem))) {
+        struct wait_node *node = ticket->node;
+        queue_remove(sem, ticket);
+        if (LIKELY(wait_claim(node, thread->shared))) { /* [Q4] */
+            node->result = 0;
+            return node->waiter->member.fibre;
+        }
+    }
+    return NULL;
+}
+
+/* Under the lock, which it gives back: hand over what is free [Q1] [Q2]. */
+static inline void serve(struct thread *thread, struct prio *sem)
+{
+    struct fibre *fibre = NULL;
+    struct batch more;
+    batch_init(&more);
+    while (sem->in_flight < sem->limit && sem->waiting) {
+        struct fibre *next = hand_over(thread, sem);
+        if (!next)
+            break;
+        sem->in_flight++;
+        batch_add(&more, fibre);
+        fibre = next;
+    }
+    prio_unlock(thread, sem);
+    batch_deliver(thread, &more);
+    if (fibre)
+        thread_ready(thread, fibre);
+}
+
+bool prio_try(struct thread *thread, struct prio *sem, const void *key)
+{
+    prio_lock(thread, sem);
+    bool taken = is_free_for(sem, key);
+    sem->in_flight += taken;
+    prio_unlock(thread, sem);
+    return taken;
+}
+
+void prio_give(struct thread *thread, struct prio *sem, const char *function)
+{
+    prio_lock(thread, sem);
+    if (UNLIKELY(!sem->in_flight)) {
+        prio_unlock(thread, sem);
+        misuse(function, made(sem, (char[256]){0}, 256), "more permits are given back than were taken");
+    }
+    sem->in_flight--;
+    serve(thread, sem);
+}
+
+/* ---- waiting alone -------------------------------------------------------------------------------------------- */
+
+/* What it takes to wait: got before the lock is taken again. */
+struct means {
+    struct ticket *ticket;
+    struct note *note; /* of a pruning, if the queue is full */
+    bool noted;
+};
+
+static inline bool is_full(const struct prio *sem)
+{
+    return UNLIKELY(sem->max_waiters && sem->waiting >= sem->max_waiters);
+}
+
+/* Under the lock: 0: there is a place in the queue; -ENOBUFS: none; -EINTR: who comes was the worst, and is to go;
+ * -EAGAIN: a note is needed first. */
+static int make_room(struct thread *thread, struct prio *sem, struct cb *me, const void *key, struct means *means,
+                     struct batch *batch)
+{
+    while (is_full(sem)) {
+        if (sem->on_full == STRAND_FULL_REFUSES)
+            return -ENOBUFS;
+        if (!means->noted)
+            return -EAGAIN;
+        if (!means->note)
+            return -ENOMEM;
+        switch (prio_prune_one(thread, sem, means->note, true, key, batch)) {
+        case PRUNED_NOBODY:
+            return -ENOBUFS;
+        case PRUNED_WHO_COMES:
+            return me->floor == 0 && me->anchor ? -EINTR : -ENOBUFS;
+        default:
+            break;
+        }
+    }
+    return 0;
+}
+
+static void make_note(struct cb *me, struct prio *sem, struct means *means)
+{
+    char why[129];
+    snprintf(why, sizeof why, "the queue of %s is full", sem->name);
+    means->note = prio_note(me, why);
+    means->noted = true;
+}
+
+/* Under the lock, which it gives back: stand in the queue until a permit comes. 0; -EINTR; -EAGAIN: it was interrupted,
+ * but is not any more. Those that were pruned for it go on. */
+static NOINLINE int wait_in_queue(struct thread **thread, struct cb *me, struct prio *sem, struct ticket *ticket,
+                                  struct batch *pruned)
+{
+    struct wait_node *node = ticket->node = &me->wait.node;
+    wait_because(*thread, me, BLOCKED_SEMAPHORE, (uint64_t)(uintptr_t)sem);
+    node->epoch = wait_arm(*thread, me, me->floor);
+    queue_add(sem, ticket);
+    prio_unlock(*thread, sem);
+    batch_deliver(*thread, pruned);
+    if (UNLIKELY(interrupted(me)) && wait_retract(*thread, me)) { /* [W4] */
+        me->blocked = BLOCKED_NOT;
+    } else {
+        *thread = thread_park(*thread);
+        if (LIKELY(wait_over(me) == WAIT_WON))
+            return 0;
+    }
+    prio_lock(*thread, sem);
+    if (atomic_load_explicit(&node->linked, memory_order_relaxed))
+        queue_remove(sem, ticket);
+    prio_unlock(*thread, sem);
+    return interrupted(me) ? -EINTR : -EAGAIN;
+}
+
+/* There is no permit: wait, if there is room. -EAGAIN: to be begun anew. */
+static inline int take_or_wait(struct thread **thread, struct cb *me, struct prio *sem, const void *key,
+                               struct means *means)
+{
+    struct batch batch;
+    prio_lock(*thread, sem);
+    if (LIKELY(is_free_for(sem, key))) {
+        sem->in_flight++;
+        prio_unlock(*thread, sem);
+        return 0;
+    }
+    if (UNLIKELY(!means->ticket)) {
+        prio_unlock(*thread, sem);
+        means->ticket = ticket_get(*thread);
+        return means->ticket ? -EAGAIN : -ENOMEM;
+    }
+    batch_init(&batch);
+    int error = make_room(*thread, sem, me, key, means, &batch);
+    means->ticket->key = key;
+    if (LIKELY(!error))
+        return wait_in_queue(thread, me, sem, means->ticket, &batch);
+    prio_unlock(*thread, sem);
+    batch_deliver(*thread, &batch);
+    if (error == -EAGAIN)
+        make_note(me, sem, means);
+    else if (error == -EINTR)
+        (void)cancel_strand(*thread, me, means->note, false); /* it is not armed: nobody has to wake it */
+    return error;
+}
+
+int prio_take(struct thread **thread, struct cb *me, struct prio *sem, const void *key)
+{
+    struct means means = {0};
+    int error;
+    while ((error = take_or_wait(thread, me, sem, key, &means)) == -EAGAIN)
+        ;
+    if (means.ticket)
+        ticket_put(*thread, means.ticket);
+    note_release(means.note);
+    return error;
+}
+
+/* ---- for users --------------------------------------------------------------------------------------------------- */
+
+int strand_prio_acquire(strand_prio_semaphore *handle, const void *key)
+{
+    struct thread *thread = must_be_strand("strand_prio_acquire");
+    struct cb *me = current_of(thread);
+    struct prio *sem = prio_of(thread, handle, "strand_prio_acquire");
+    thread = may_block_often(thread, me, "strand_prio_acquire");
+    int error = prio_take(&thread, me, sem, key);
+    if (UNLIKELY(error == -EINTR))
+        interrupt_throw(thread, me, 0);
+    if (UNLIKELY(error == -ENOMEM))
+        throw_no_memory(me, "a place in a queue");
+    return error;
+}
+
+int strand_prio_try_acquire(strand_prio_semaphore *handle, const void *key)
+{
+    struct thread *thread = must_be_strand("strand_prio_try_acquire");
+    return prio_try(thread, prio_of(thread, handle, "strand_prio_try_acquire"), key) ? 0 : -EAGAIN;
+}
+
+void strand_prio_release(strand_prio_semaphore *handle)
+{
+    struct thread *thread = must_be_strand("strand_prio_release");
+    prio_give(thread, prio_of(thread, handle, "strand_prio_release"), "strand_prio_release");
+}
+
+void strand_prio_reconsider(strand_prio_semaphore *handle)
+{
+    struct thread *thread = must_be_strand("strand_prio_reconsider");
+    struct prio *sem = prio_of(thread, handle, "strand_prio_reconsider");
+    prio_lock(thread, sem);
+    serve(thread, sem);
+}
+
+static size_t look(const strand_prio_semaphore *handle, size_t offset, const char *function)
+{
+    struct thread *thread = must_be_strand(function);
+    struct prio *sem = prio_of(thread, handle, function);
+    prio_lock(thread, sem);
+    size_t value = *(size_t *)(void *)((char *)sem + offset);
+    prio_unlock(thread, sem);
+    return value;
+}
+
+size_t strand_prio_waiting(const strand_prio_semaphore *sem)
+{
+    return look(sem, offsetof(struct prio, waiting), "strand_prio_waiting");
+}
+
+size_t strand_prio_in_flight(const strand_prio_semaphore *sem)
+{
+    return look(sem, offsetof(struct prio, in_flight), "strand_prio_in_flight");
+}
+
+/* ---- as a case of a select ----------------------------------------------------------------------------------------- */
+
+/* Of an armed strand: it happens at once, by this result. */
+static enum answer settle(struct thread *thread, struct cb *me, strand_case *c, const struct wait_node *node, int result)
+{
+    if (node && !wait_retract(thread, me))
+        return SOURCE_LOST;
+    c->result = result;
+    return SOURCE_DONE;
+}
+
+/* Under the lock. There is no permit, and the strand is armed: it adds its ticket. */
+static enum answer stand_in_queue(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node,
+                                  struct prio *sem, struct means *means, struct batch *batch)
+{
+    int error = means->ticket ? make_room(thread, sem, me, c->value, means, batch) : -ENOMEM;
+    if (error)
+        return settle(thread, me, c, node, error == -EINTR ? -ENOBUFS : error);
+    means->ticket->key = c->value;
+    means->ticket->node = node;
+    node->value = means->ticket;
+    means->ticket = NULL;
+    queue_add(sem, node->value);
+    return SOURCE_NOT;
+}
+
+static enum answer permit_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
+{
+    struct prio *sem = prio_of(thread, (strand_prio_semaphore *)(uintptr_t)c->object[0], "strand_select");
+    struct means means = {0};
+    struct batch batch;
+    batch_init(&batch);
+    if (node) {
+        means.ticket = ticket_get(thread);
+        if (sem->max_waiters && sem->on_full == STRAND_FULL_PRUNES)
+            make_note(me, sem, &means);
+    }
+    prio_lock(thread, sem);
+    enum answer answer = SOURCE_NOT;
+    if (is_free_for(sem, c->value)) {
+        answer = settle(thread, me, c, node, 0);
+        sem->in_flight += answer == SOURCE_DONE;
+    } else if (node) {
+        answer = stand_in_queue(thread, me, c, node, sem, &means, &batch);
+    }
+    prio_unlock(thread, sem);
+    batch_deliver(thread, &batch);
+    if (means.ticket)
+        ticket_put(thread, means.ticket);
+    note_release(means.note);
+    return answer;
+}
+
+static enum answer permit_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
+{
+    struct ticket *ticket = node->value;
+    (void)me;
+    if (won) {
+        c->result = node->result;
+    } else {
+        struct prio *sem = (struct prio *)(uintptr_t)c->object[0];
+        prio_lock(thread, sem);
+        if (atomic_load_explicit(&node->linked, memory_order_relaxed))
+            queue_remove(sem, ticket);
+        prio_unlock(thread, sem);
+    }
+    ticket_put(thread, ticket);
+    return SOURCE_DONE;
+}
+
+static const struct strand_source_ source_permit = {permit_stand, permit_over, NULL};
+
+strand_case strand_on_prio_permit(strand_prio_semaphore *sem, const void *key)
+{
+    return (strand_case){
+        .source = &source_permit, .object = {(uint64_t)(uintptr_t)sem, 0}, .value = (void *)(uintptr_t)key};
+}

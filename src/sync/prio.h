@@ -1,0 +1,103 @@
+/*
+ * Priority semaphores, and the limits that are made of them. Page: docs/protocols/prio.md.
+ *
+ * PARTIES   who acquires; selects with a case for it; who releases, reconsiders, prunes; interrupters.
+ * STATE     under the lock: how many permits are taken (in_flight), and a balanced tree of tickets, the best first
+ *           (among equals the first come). A
+ *           ticket is a record of the thread's for one strand that waits; it names the strand's wait node.
+ * PROTOCOL  who finds no permit arms its wait and adds its ticket, under the lock. Who gives one back takes the best
+ *           ticket out, then claims its wait; a claim that fails was for somebody who is gone, and the next best is
+ *           asked. Whoever was not claimed takes its own ticket out. To prune is to take the worst ticket out and to
+ *           cancel its strand, whose own interruption then ends the wait.
+ * OWNERSHIP a ticket in the tree belongs to who holds the lock; one that was taken out (node->linked = 0), to its
+ *           strand. Whoever waits does not return without the lock unless its wait was claimed by a permit: so a strand
+ *           whose ticket was in the tree under the lock still lives.
+ * INVARIANTS [Q1] in_flight <= limit. [Q2] with `compare`, or neither, nobody waits while a permit is free; with
+ *           `priority`, nobody who was asked since something was released, or reconsidered, and might go. [Q3] who is
+ *           pruned is cancelled, and who is not cancelled keeps its place. [Q4] a permit is handed to one claimed wait.
+ * ORDERING  the lock. In a run of one thread there is none: nothing here suspends. The user's functions run under it.
+ * NOT DONE  a pairing heap: its first removal after n additions takes n steps, and it has one end only, where pruning
+ *           needs the other. The tree has both, and no step is longer than the logarithm. Tickets in the control block:
+ *           64 bytes for every strand, and a select may need several.
+ */
+#ifndef SYNC_PRIO_H
+#define SYNC_PRIO_H
+
+#include "../../include/strand/limit.h"
+#include "../base/tree.h"
+#include "../sched/driver.h"
+#include "../strand/core.h"
+
+struct prio {
+    uintptr_t self; /* the address, scrambled: it was initialised, and not copied */
+    uint64_t serial;
+    struct runtime *runtime;
+    atomic_flag lock;
+    uint8_t on_full;
+    size_t limit, in_flight, max_waiters, waiting;
+    struct tree tickets;
+    int (*compare)(const void *a, const void *b, void *arg);
+    int64_t (*priority)(const void *key, void *arg);
+    void *arg;
+    const char *name;
+    void *site; /* where it was made */
+};
+_Static_assert(sizeof(struct prio) <= sizeof(strand_prio_semaphore), "the user gives it its memory");
+
+/* A strand that waits. In one cache line, as far as malloc goes. */
+struct ticket {
+    union {
+        struct tree_node place;
+        struct kept kept;
+    };
+    const void *key;
+    struct wait_node *node; /* its strand's: in the control block, or in the record of a select */
+};
+
+static inline void prio_lock(struct thread *thread, struct prio *sem)
+{
+    if (thread->shared)
+        spin_lock(&sem->lock, thread);
+}
+
+static inline void prio_unlock(struct thread *thread, struct prio *sem)
+{
+    if (thread->shared)
+        spin_unlock(&sem->lock);
+}
+
+static inline struct ticket *ticket_of(struct tree_node *place)
+{
+    return place ? CONTAINER(place, struct ticket, place) : NULL;
+}
+
+/* Checked: misuse if it was not initialised, or is of another run. */
+struct prio *prio_of(struct thread *thread, const strand_prio_semaphore *sem, const char *function);
+void prio_make(struct thread *thread, strand_prio_semaphore *sem, const strand_prio_options *options, void *site);
+
+/* Take a permit, waiting for it: 0; -ENOBUFS; -ENOMEM; -EINTR: an interruption holds, and none was taken. */
+int prio_take(struct thread **thread, struct cb *me, struct prio *sem, const void *key);
+bool prio_try(struct thread *thread, struct prio *sem, const void *key);
+void prio_give(struct thread *thread, struct prio *sem, const char *function);
+
+/* ---- under the lock: the queue, in queue.c ----------------------------------------------------------------- */
+
+void queue_add(struct prio *sem, struct ticket *ticket);
+void queue_remove(struct prio *sem, struct ticket *ticket);
+/* The one that is to go next, or NULL: nobody waits, or none may go. */
+struct ticket *queue_best(struct prio *sem);
+/* The worst for which `may` says so, or NULL. */
+struct ticket *queue_worst(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
+                           struct thread *thread);
+/* Whether somebody who comes now with this key goes before a ticket. */
+bool queue_is_before(struct prio *sem, const void *key, struct ticket *ticket);
+
+/* Under the lock: prune one of those that wait, unless all that can be pruned go before `key` (which is one more that
+ * waits if `comes`). What was done; fibres to be made runnable go to the batch. */
+enum pruned { PRUNED_NOBODY, PRUNED_ONE, PRUNED_GONE, PRUNED_WHO_COMES };
+struct batch;
+enum pruned prio_prune_one(struct thread *thread, struct prio *sem, struct note *note, bool comes, const void *key,
+                           struct batch *batch);
+struct note *prio_note(struct cb *me, const char *why);
+
+#endif
