@@ -1,0 +1,1027 @@
+/*
+ * Priority semaphores: who waits is served in an order of the user's, and the worst can be pruned.
+ */
+#define SUITE prio
+#include "test.h"
+
+#include "strand/limit.h"
+
+#include <errno.h>
+
+static int by_number(const void *a, const void *b, void *arg)
+{
+    (void)arg;
+    intptr_t x = (intptr_t)a, y = (intptr_t)b;
+    return (x > y) - (x < y);
+}
+
+#define MAKE(sem, ...)                                                                                                 \
+    strand_prio_semaphore sem;                                                                                         \
+    strand_prio_init(&sem, &(strand_prio_options){.size = sizeof(strand_prio_options), __VA_ARGS__})
+
+/* One that waits for a permit with a number as its key, logs it, and gives the permit back. */
+struct waiter {
+    strand_prio_semaphore *sem;
+    intptr_t key;
+    int result;
+};
+
+static void *take_and_log(void *arg)
+{
+    struct waiter *waiter = arg;
+    waiter->result = strand_prio_acquire(waiter->sem, TEST_PTR(waiter->key));
+    if (waiter->result == 0) {
+        test_log("%d", (int)waiter->key);
+        strand_prio_release(waiter->sem);
+    }
+    return arg;
+}
+
+static void yield_until_waiting(strand_prio_semaphore *sem, size_t n)
+{
+    while (strand_prio_waiting(sem) != n)
+        strand_sleep(1);
+}
+
+/* Spawns one that waits, and sees it wait. */
+static strand spawn_waiter(strand_scope scope, struct waiter *waiter)
+{
+    size_t before = strand_prio_waiting(waiter->sem);
+    strand child = strand_spawn(scope, take_and_log, waiter);
+    yield_until_waiting(waiter->sem, before + 1);
+    return child;
+}
+
+static strand_exception *join_catching(strand child)
+{
+    strand_exception *volatile caught = NULL;
+    STRAND_TRY {
+        strand_join(child);
+    }
+    STRAND_CATCH(&STRAND_ANY, e) {
+        caught = strand_exception_keep(e);
+    }
+    STRAND_END
+    return caught;
+}
+
+/* ---- permits --------------------------------------------------------------------------------------- */
+
+TEST_INSIDE(free_permits_are_taken_at_once_up_to_the_limit)
+{
+    MAKE(sem, .limit = 3, .compare = by_number);
+    for (int i = 1; i <= 3; i++) {
+        CHECK_EQ(strand_prio_acquire(&sem, TEST_PTR(i)), 0);
+        CHECK_EQ(strand_prio_in_flight(&sem), i);
+    }
+    CHECK_EQ(strand_prio_try_acquire(&sem, TEST_PTR(0)), -EAGAIN);
+    strand_prio_release(&sem);
+    CHECK_EQ(strand_prio_in_flight(&sem), 2);
+    CHECK_EQ(strand_prio_try_acquire(&sem, TEST_PTR(0)), 0);
+    for (int i = 0; i < 3; i++)
+        strand_prio_release(&sem);
+    CHECK_EQ(strand_prio_in_flight(&sem), 0);
+}
+
+TEST_INSIDE(the_best_waiter_gets_the_permit_whenever_it_came)
+{
+    static const int keys[] = {5, 3, 9, 1, 7, 3};
+    struct waiter waiters[6];
+    MAKE(sem, .limit = 1, .compare = by_number);
+    strand_prio_acquire(&sem, TEST_PTR(100));
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 6; i++) {
+        waiters[i] = (struct waiter){&sem, keys[i], 0};
+        spawn_waiter(s, &waiters[i]);
+    }
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("1 3 3 5 7 9");
+}
+
+struct pair {
+    int order, name;
+};
+
+static int by_order(const void *a, const void *b, void *arg)
+{
+    *(int *)arg += 1;
+    return ((const struct pair *)a)->order - ((const struct pair *)b)->order;
+}
+
+struct pair_waiter {
+    strand_prio_semaphore *sem;
+    struct pair pair;
+};
+
+static void *take_pair(void *arg)
+{
+    struct pair_waiter *waiter = arg;
+    strand_prio_acquire(waiter->sem, &waiter->pair);
+    test_log("%d", waiter->pair.name);
+    strand_prio_release(waiter->sem);
+    return NULL;
+}
+
+TEST_INSIDE(among_equals_first_come_is_first_served)
+{
+    struct pair_waiter waiters[20];
+    int compared = 0;
+    struct pair first = {0, 0};
+    MAKE(sem, .limit = 1, .compare = by_order, .arg = &compared);
+    strand_prio_acquire(&sem, &first);
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 20; i++) {
+        waiters[i] = (struct pair_waiter){&sem, {i % 2, i}};
+        strand_spawn(s, take_pair, &waiters[i]);
+        yield_until_waiting(&sem, (size_t)i + 1);
+    }
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("0 2 4 6 8 10 12 14 16 18 1 3 5 7 9 11 13 15 17 19");
+    CHECK(compared > 0);
+}
+
+TEST_INSIDE(without_an_order_first_come_is_first_served)
+{
+    struct waiter waiters[10];
+    MAKE(sem, .limit = 1);
+    strand_prio_acquire(&sem, NULL);
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 10; i++) {
+        waiters[i] = (struct waiter){&sem, 10 - i, 0};
+        spawn_waiter(s, &waiters[i]);
+    }
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("10 9 8 7 6 5 4 3 2 1");
+}
+
+TEST_INSIDE(a_permit_is_handed_over_so_that_nobody_takes_it_between)
+{
+    struct waiter waiter = {NULL, 1, 0};
+    MAKE(sem, .limit = 1, .compare = by_number);
+    waiter.sem = &sem;
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    strand child = spawn_waiter(s, &waiter);
+    strand_prio_release(&sem);
+    if (test_threads() == 1) {
+        CHECK_EQ(strand_prio_in_flight(&sem), 1);
+        CHECK_EQ(strand_prio_try_acquire(&sem, TEST_PTR(0)), -EAGAIN);
+    }
+    strand_join(child);
+    CHECK_EQ(strand_prio_in_flight(&sem), 0);
+}
+
+TEST_INSIDE(who_has_a_permit_keeps_it_when_a_better_one_comes)
+{
+    struct waiter waiter = {NULL, 0, 0};
+    MAKE(sem, .limit = 1, .compare = by_number);
+    waiter.sem = &sem;
+    strand_prio_acquire(&sem, TEST_PTR(50));
+    STRAND_SCOPE(s);
+    strand child = spawn_waiter(s, &waiter);
+    for (int i = 0; i < 20; i++)
+        strand_yield();
+    CHECK(!strand_ended(child));
+    strand_prio_release(&sem);
+    strand_join(child);
+}
+
+static void *release_for(void *sem)
+{
+    strand_prio_release(sem);
+    return NULL;
+}
+
+TEST_INSIDE(a_permit_may_be_given_back_by_another_strand)
+{
+    MAKE(sem, .limit = 1, .compare = by_number);
+    strand_prio_acquire(&sem, TEST_PTR(1));
+    STRAND_SCOPE(s);
+    strand_spawn(s, release_for, &sem);
+    strand_prio_acquire(&sem, TEST_PTR(2));
+    strand_scope_join(s);
+    strand_prio_release(&sem);
+}
+
+/* ---- interruption ---------------------------------------------------------------------------------- */
+
+TEST_INSIDE(an_interrupted_waiter_takes_nothing_and_leaves_no_trace)
+{
+    struct waiter waiters[3];
+    strand children[3];
+    MAKE(sem, .limit = 1, .compare = by_number);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 3; i++) {
+        waiters[i] = (struct waiter){&sem, i + 1, 0};
+        children[i] = spawn_waiter(s, &waiters[i]);
+    }
+    strand_cancel(children[0], "not wanted");
+    strand_exception *e = join_catching(children[0]);
+    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+    CHECK_STR(strand_exception_why(e), "not wanted");
+    strand_exception_release(e);
+    CHECK_EQ(strand_prio_waiting(&sem), 2);
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("2 3");
+    CHECK_EQ(strand_prio_in_flight(&sem), 0);
+}
+
+TEST_INSIDE(a_deadline_ends_the_wait)
+{
+    MAKE(sem, .limit = 1, .compare = by_number);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    volatile bool timed_out = false;
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(STRAND_MS));
+        strand_prio_acquire(&sem, TEST_PTR(1));
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        timed_out = true;
+    }
+    STRAND_END
+    CHECK(timed_out);
+    CHECK_EQ(strand_prio_waiting(&sem), 0);
+    CHECK_EQ(strand_prio_in_flight(&sem), 1);
+    strand_prio_release(&sem);
+}
+
+static void *acquire_interrupted(void *arg)
+{
+    strand_prio_acquire(arg, TEST_PTR(1));
+    CHECK_FAIL("it was interrupted before");
+    return NULL;
+}
+
+TEST_INSIDE(an_interrupted_strand_does_not_take_a_free_permit)
+{
+    MAKE(sem, .limit = 1, .compare = by_number);
+    test_run_cancelled(acquire_interrupted, &sem);
+    CHECK_EQ(strand_prio_in_flight(&sem), 0);
+}
+
+static void *try_and_release(void *arg)
+{
+    CHECK_EQ(strand_prio_try_acquire(arg, TEST_PTR(1)), 0);
+    strand_prio_release(arg);
+    test_log("done");
+    strand_checkpoint();
+    return NULL;
+}
+
+TEST_INSIDE(trying_and_giving_back_are_never_interrupted)
+{
+    MAKE(sem, .limit = 1, .compare = by_number);
+    test_run_cancelled(try_and_release, &sem);
+    CHECK_LOG("done");
+}
+
+/* ---- the hook: priorities that change --------------------------------------------------------------- */
+
+static int64_t first_number[16];
+
+static int64_t asked(const void *key, void *arg)
+{
+    ++*(int *)arg;
+    return first_number[(intptr_t)key];
+}
+
+TEST_INSIDE(the_hook_is_asked_when_a_permit_comes_free)
+{
+    struct waiter waiters[3];
+    int count = 0;
+    MAKE(sem, .limit = 1, .priority = asked, .arg = &count);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 3; i++) {
+        waiters[i] = (struct waiter){&sem, i + 1, 0};
+        first_number[i + 1] = i;
+        spawn_waiter(s, &waiters[i]);
+    }
+    first_number[1] = 7;
+    first_number[2] = 9;
+    first_number[3] = 8;
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("2 3 1");
+    CHECK(count >= 3);
+}
+
+TEST_INSIDE(a_permit_stays_free_while_nobody_may_go)
+{
+    struct waiter waiters[2];
+    int count = 0;
+    MAKE(sem, .limit = 1, .priority = asked, .arg = &count);
+    first_number[0] = 0;
+    first_number[1] = first_number[2] = STRAND_NOT_NOW;
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 2; i++) {
+        waiters[i] = (struct waiter){&sem, i + 1, 0};
+        spawn_waiter(s, &waiters[i]);
+    }
+    strand_prio_release(&sem);
+    CHECK_EQ(strand_prio_in_flight(&sem), 0);
+    CHECK_EQ(strand_prio_try_acquire(&sem, TEST_PTR(1)), -EAGAIN);
+    strand_prio_reconsider(&sem);
+    CHECK_EQ(strand_prio_waiting(&sem), 2);
+    first_number[2] = 1;
+    strand_prio_reconsider(&sem);
+    yield_until_waiting(&sem, 1);
+    first_number[1] = 1;
+    strand_prio_reconsider(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("2 1");
+}
+
+TEST_INSIDE(who_may_go_takes_a_permit_that_others_may_not_take_yet)
+{
+    struct waiter waiter = {NULL, 1, 0};
+    int count = 0;
+    MAKE(sem, .limit = 1, .priority = asked, .arg = &count);
+    waiter.sem = &sem;
+    first_number[1] = STRAND_NOT_NOW;
+    first_number[2] = 0;
+    STRAND_SCOPE(s);
+    spawn_waiter(s, &waiter);
+    CHECK_EQ(strand_prio_acquire(&sem, TEST_PTR(2)), 0);
+    first_number[1] = 0;
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("1");
+}
+
+TEST_INSIDE(a_reconsideration_hands_out_all_free_permits)
+{
+    struct waiter waiters[5];
+    int count = 0;
+    MAKE(sem, .limit = 3, .priority = asked, .arg = &count);
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 5; i++) {
+        waiters[i] = (struct waiter){&sem, i + 1, 0};
+        first_number[i + 1] = STRAND_NOT_NOW;
+        spawn_waiter(s, &waiters[i]);
+    }
+    for (int i = 0; i < 5; i++)
+        first_number[i + 1] = i;
+    strand_prio_reconsider(&sem);
+    if (test_threads() == 1)
+        CHECK_EQ(strand_prio_in_flight(&sem), 3);
+    strand_scope_join(s);
+    CHECK_EQ(strand_prio_in_flight(&sem), 0);
+}
+
+/* ---- pruning ---------------------------------------------------------------------------------------- */
+
+TEST_INSIDE(the_worst_waiters_are_pruned_until_so_many_are_left)
+{
+    static const int keys[] = {5, 3, 9, 1, 7};
+    struct waiter waiters[5];
+    strand children[5];
+    MAKE(sem, .limit = 1, .compare = by_number);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 5; i++) {
+        waiters[i] = (struct waiter){&sem, keys[i], 0};
+        children[i] = spawn_waiter(s, &waiters[i]);
+    }
+    CHECK_EQ(strand_prio_prune(&sem, 5, NULL), 0);
+    CHECK_EQ(strand_prio_prune(&sem, 3, "too many"), 2);
+    CHECK_EQ(strand_prio_waiting(&sem), 3);
+    for (int i = 0; i < 5; i++) {
+        if (keys[i] < 7)
+            continue;
+        strand_exception *e = join_catching(children[i]);
+        CHECK_KIND(e, &STRAND_PRUNED);
+        CHECK(strand_exception_is(e, &STRAND_CHILD_CANCELLED));
+        CHECK_STR(strand_exception_why(e), "too many");
+        CHECK_STR(strand_exception_who(e), "root");
+        CHECK_CONTAINS(strand_exception_text(e), "pruned");
+        strand_exception_release(e);
+    }
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("1 3 5");
+}
+
+TEST_INSIDE(of_equals_the_latest_is_pruned_first)
+{
+    struct pair_waiter waiters[4];
+    strand children[4];
+    int compared = 0;
+    struct pair first = {0, 0};
+    MAKE(sem, .limit = 1, .compare = by_order, .arg = &compared);
+    strand_prio_acquire(&sem, &first);
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 4; i++) {
+        waiters[i] = (struct pair_waiter){&sem, {1, i}};
+        children[i] = strand_spawn(s, take_pair, &waiters[i]);
+        yield_until_waiting(&sem, (size_t)i + 1);
+    }
+    CHECK_EQ(strand_prio_prune(&sem, 2, NULL), 2);
+    for (int i = 2; i < 4; i++) {
+        strand_exception *e = join_catching(children[i]);
+        CHECK_KIND(e, &STRAND_PRUNED);
+        strand_exception_release(e);
+    }
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("0 1");
+}
+
+TEST_INSIDE(with_a_hook_those_are_pruned_first_that_may_not_go_and_then_the_lowest)
+{
+    struct waiter waiters[4];
+    strand children[4];
+    int count = 0;
+    MAKE(sem, .limit = 1, .priority = asked, .arg = &count);
+    first_number[0] = 0;
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 4; i++) {
+        waiters[i] = (struct waiter){&sem, i + 1, 0};
+        first_number[i + 1] = i == 2 ? STRAND_NOT_NOW : 10 - i;
+        children[i] = spawn_waiter(s, &waiters[i]);
+    }
+    CHECK_EQ(strand_prio_prune(&sem, 2, NULL), 2);
+    for (int i = 2; i < 4; i++) {
+        strand_exception *e = join_catching(children[i]);
+        CHECK_KIND(e, &STRAND_PRUNED);
+        strand_exception_release(e);
+    }
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("1 2");
+}
+
+TEST_INSIDE(the_parent_tells_a_pruned_child_from_one_that_it_cancelled)
+{
+    struct waiter waiters[2];
+    strand children[2];
+    MAKE(sem, .limit = 1, .compare = by_number);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 2; i++) {
+        waiters[i] = (struct waiter){&sem, i + 1, 0};
+        children[i] = spawn_waiter(s, &waiters[i]);
+    }
+    strand_cancel(children[0], "by me");
+    CHECK_EQ(strand_prio_prune(&sem, 0, "by the queue"), 1);
+    strand_exception *own = join_catching(children[0]), *pruned = join_catching(children[1]);
+    CHECK_KIND(own, &STRAND_CHILD_CANCELLED);
+    CHECK_KIND(pruned, &STRAND_PRUNED);
+    strand_exception_release(own);
+    strand_exception_release(pruned);
+    strand_prio_release(&sem);
+}
+
+TEST_INSIDE(the_first_cancel_of_a_strand_counts_also_if_its_owner_cancels_it_later)
+{
+    struct waiter waiter = {NULL, 1, 0};
+    MAKE(sem, .limit = 1, .compare = by_number);
+    waiter.sem = &sem;
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    strand child = spawn_waiter(s, &waiter);
+    CHECK_EQ(strand_prio_prune(&sem, 0, "first"), 1);
+    strand_cancel(child, "second");
+    strand_exception *e = join_catching(child);
+    CHECK_KIND(e, &STRAND_PRUNED);
+    CHECK_STR(strand_exception_why(e), "first");
+    strand_exception_release(e);
+    strand_prio_release(&sem);
+}
+
+TEST_INSIDE(pruning_a_child_interrupts_neither_its_owner_nor_its_siblings)
+{
+    static const unsigned flags[] = {0, STRAND_TOGETHER, STRAND_COLLECT};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        struct waiter waiters[2];
+        MAKE(sem, .limit = 1, .compare = by_number);
+        strand_prio_acquire(&sem, TEST_PTR(0));
+        STRAND_SCOPE_WITH(s, flags[i]);
+        for (int k = 0; k < 2; k++)
+            waiters[k] = (struct waiter){&sem, k + 1, 0};
+        strand good = spawn_waiter(s, &waiters[0]), bad = spawn_waiter(s, &waiters[1]);
+        CHECK_EQ(strand_prio_prune(&sem, 1, NULL), 1);
+        while (!strand_ended(bad))
+            strand_yield();
+        strand_checkpoint();
+        if (flags[i] == STRAND_COLLECT)
+            CHECK(strand_scope_failure(s, NULL) == NULL);
+        strand_prio_release(&sem);
+        CHECK_PTR(strand_join(good), &waiters[0]);
+        strand_exception *e = join_catching(bad);
+        CHECK_KIND(e, &STRAND_PRUNED);
+        strand_exception_release(e);
+    }
+}
+
+static void *join_all_pruned(void *arg)
+{
+    strand_exception *(*more)(strand_scope scope) = (strand_exception * (*)(strand_scope))(uintptr_t)arg;
+    struct waiter waiters[3];
+    MAKE(sem, .limit = 1, .compare = by_number);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 3; i++) {
+        waiters[i] = (struct waiter){&sem, i + 1, 0};
+        spawn_waiter(s, &waiters[i]);
+    }
+    CHECK_EQ(strand_prio_prune(&sem, 1, NULL), 2);
+    strand_prio_release(&sem);
+    if (more)
+        more(s);
+    strand_scope_join(s);
+    return NULL;
+}
+
+TEST_INSIDE(joining_the_scope_throws_that_children_were_pruned_after_all_have_ended)
+{
+    strand_exception *e = strand_try(join_all_pruned, NULL, NULL);
+    CHECK_KIND(e, &STRAND_PRUNED);
+    CHECK_EQ(test_count_kind(e, &STRAND_PRUNED), 2);
+    strand_exception_release(e);
+    CHECK_LOG("1");
+}
+
+static strand_exception *spawn_a_failure(strand_scope scope)
+{
+    STRAND_SHIELD;
+    strand failed = strand_spawn(scope, test_throw, NULL);
+    while (!strand_ended(failed))
+        strand_yield();
+    return NULL;
+}
+
+TEST_INSIDE(a_failure_comes_before_the_pruned_ones_which_stand_suppressed_in_it)
+{
+    strand_exception *e = strand_try(join_all_pruned, (void *)(uintptr_t)spawn_a_failure, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    CHECK_EQ(test_count_kind(e, &STRAND_PRUNED), 2);
+    strand_exception_release(e);
+}
+
+static void *leave_a_pruned_one(void *arg)
+{
+    struct waiter waiter = {NULL, 1, 0};
+    MAKE(sem, .limit = 1, .compare = by_number);
+    waiter.sem = &sem;
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    spawn_waiter(s, &waiter);
+    CHECK_EQ(strand_prio_prune(&sem, 0, NULL), 1);
+    return arg;
+}
+
+TEST_INSIDE(a_scope_left_with_a_pruned_child_not_joined_has_live_strands)
+{
+    strand_exception *e = strand_try(leave_a_pruned_one, NULL, NULL);
+    CHECK_KIND(e, &STRAND_LIVE_STRANDS);
+    strand_exception_release(e);
+}
+
+static void *wait_in_a_shield(void *arg)
+{
+    STRAND_SHIELD;
+    return take_and_log(arg);
+}
+
+TEST_INSIDE(a_shielded_waiter_is_not_pruned_the_next_worst_is)
+{
+    struct waiter waiters[2];
+    MAKE(sem, .limit = 1, .compare = by_number);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    waiters[0] = (struct waiter){&sem, 1, 0};
+    waiters[1] = (struct waiter){&sem, 2, 0};
+    strand plain = spawn_waiter(s, &waiters[0]);
+    strand shielded = strand_spawn(s, wait_in_a_shield, &waiters[1]);
+    yield_until_waiting(&sem, 2);
+    CHECK_EQ(strand_prio_prune(&sem, 0, NULL), 1);
+    CHECK_EQ(strand_prio_waiting(&sem), 1);
+    strand_exception *e = join_catching(plain);
+    CHECK_KIND(e, &STRAND_PRUNED);
+    strand_exception_release(e);
+    strand_prio_release(&sem);
+    strand_join(shielded);
+    CHECK_LOG("2");
+}
+
+/* ---- a queue with a bound --------------------------------------------------------------------------- */
+
+TEST_INSIDE(a_full_queue_prunes_the_worst_when_a_better_one_comes)
+{
+    struct waiter waiters[3];
+    strand children[3];
+    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 2, .name = "pages");
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 2; i++) {
+        waiters[i] = (struct waiter){&sem, 5 + i, 0};
+        children[i] = spawn_waiter(s, &waiters[i]);
+    }
+    waiters[2] = (struct waiter){&sem, 1, 0};
+    children[2] = strand_spawn(s, take_and_log, &waiters[2]);
+    strand_exception *e = join_catching(children[1]);
+    CHECK_KIND(e, &STRAND_PRUNED);
+    CHECK_CONTAINS(strand_exception_why(e), "pages");
+    strand_exception_release(e);
+    CHECK_EQ(strand_prio_waiting(&sem), 2);
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("1 5");
+}
+
+TEST_INSIDE(who_comes_to_a_full_queue_as_the_worst_is_pruned_itself)
+{
+    struct waiter waiters[2];
+    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 1);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    waiters[0] = (struct waiter){&sem, 1, 0};
+    waiters[1] = (struct waiter){&sem, 1, 0}; /* of equals the latest */
+    spawn_waiter(s, &waiters[0]);
+    strand_exception *e = join_catching(strand_spawn(s, take_and_log, &waiters[1]));
+    CHECK_KIND(e, &STRAND_PRUNED);
+    strand_exception_release(e);
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("1");
+}
+
+TEST_INSIDE(a_queue_that_refuses_returns_no_room)
+{
+    struct waiter waiters[2];
+    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 1, .on_full = STRAND_FULL_REFUSES);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    waiters[0] = (struct waiter){&sem, 5, 0};
+    waiters[1] = (struct waiter){&sem, 1, 0};
+    spawn_waiter(s, &waiters[0]);
+    strand_join(strand_spawn(s, take_and_log, &waiters[1]));
+    CHECK_EQ(waiters[1].result, -ENOBUFS);
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("5");
+}
+
+TEST_INSIDE(a_root_strand_is_refused_instead_of_pruned)
+{
+    struct waiter waiter = {NULL, 1, 0};
+    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 1);
+    waiter.sem = &sem;
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    spawn_waiter(s, &waiter);
+    CHECK_EQ(strand_prio_acquire(&sem, TEST_PTR(2)), -ENOBUFS);
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+}
+
+/* ---- select ------------------------------------------------------------------------------------------ */
+
+TEST_INSIDE(a_select_takes_a_free_permit)
+{
+    MAKE(sem, .limit = 1, .compare = by_number);
+    strand_case cases[] = {strand_on_time((strand_time){0}), strand_on_prio_permit(&sem, TEST_PTR(1))};
+    CHECK_EQ(strand_select(cases, 2, 0), 1);
+    CHECK_EQ(cases[1].result, 0);
+    CHECK_EQ(strand_select(cases, 2, STRAND_SELECT_NOW), -EAGAIN);
+    strand_prio_release(&sem);
+}
+
+static void *select_permit(void *arg)
+{
+    struct waiter *waiter = arg;
+    strand_case cases[] = {strand_on_prio_permit(waiter->sem, TEST_PTR(waiter->key)), strand_on_time(strand_in(STRAND_S))};
+    CHECK_EQ(strand_select(cases, 2, 0), 0);
+    waiter->result = cases[0].result;
+    if (waiter->result == 0) {
+        test_log("%d", (int)waiter->key);
+        strand_prio_release(waiter->sem);
+    }
+    return NULL;
+}
+
+TEST_INSIDE(a_select_waits_for_a_permit_in_its_place_of_the_order)
+{
+    struct waiter waiters[3];
+    MAKE(sem, .limit = 1, .compare = by_number);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 3; i++) {
+        waiters[i] = (struct waiter){&sem, 3 - i, 0};
+        strand_spawn(s, i == 1 ? select_permit : take_and_log, &waiters[i]);
+        yield_until_waiting(&sem, (size_t)i + 1);
+    }
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("1 2 3");
+}
+
+TEST_INSIDE(a_select_that_something_else_ends_leaves_the_queue)
+{
+    MAKE(sem, .limit = 1, .compare = by_number);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    strand_case cases[] = {strand_on_prio_permit(&sem, TEST_PTR(1)), strand_on_time(strand_in(STRAND_MS))};
+    CHECK_EQ(strand_select(cases, 2, 0), 1);
+    CHECK_EQ(strand_prio_waiting(&sem), 0);
+    strand_prio_release(&sem);
+    CHECK_EQ(strand_prio_in_flight(&sem), 0);
+}
+
+TEST_INSIDE(a_select_of_several_semaphores_takes_one_permit)
+{
+    MAKE(a, .limit = 1, .compare = by_number);
+    MAKE(b, .limit = 1, .compare = by_number);
+    for (int i = 0; i < 20; i++) {
+        strand_case cases[] = {strand_on_prio_permit(&a, TEST_PTR(1)), strand_on_prio_permit(&b, TEST_PTR(1))};
+        int which = strand_select(cases, 2, 0);
+        CHECK_EQ(strand_prio_in_flight(&a) + strand_prio_in_flight(&b), 1);
+        strand_prio_release(which == 0 ? &a : &b);
+    }
+}
+
+TEST_INSIDE(a_select_is_pruned_as_any_waiter_but_refused_where_there_is_no_room)
+{
+    struct waiter waiters[2];
+    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 1);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    waiters[0] = (struct waiter){&sem, 5, 0};
+    waiters[1] = (struct waiter){&sem, 6, 0};
+    strand first = strand_spawn(s, select_permit, &waiters[0]);
+    yield_until_waiting(&sem, 1);
+    strand_join(strand_spawn(s, select_permit, &waiters[1]));
+    CHECK_EQ(waiters[1].result, -ENOBUFS);
+    CHECK_EQ(strand_prio_prune(&sem, 0, NULL), 1);
+    strand_exception *e = join_catching(first);
+    CHECK_KIND(e, &STRAND_PRUNED);
+    strand_exception_release(e);
+    strand_prio_release(&sem);
+}
+
+/* ---- a tree of files, Q-09 ----------------------------------------------------------- */
+
+/*
+ * A folder has FILES files and FOLDERS folders, down to DEPTH. The order of the traversal: by path, a folder's files
+ * before its folders. Getting the next child of a folder needs a permit, as does processing a file; entering a folder
+ * needs none. A strand works through one folder: for each child it spawns a strand; the queue is short, so that children
+ * are pruned, which the folder's strand notices, and makes again.
+ */
+enum { FILES = 3, FOLDERS = 2, DEPTH = 4, PATH = 64 };
+enum action { PROCESS_FILE, NEXT_CHILD };
+
+struct place {
+    char path[PATH];
+    enum action action;
+};
+
+struct walk {
+    strand_prio_semaphore sem;
+    _Atomic int visited, pruned, at_once, most;
+    int seen[1000];
+};
+
+struct node {
+    struct walk *walk;
+    struct place place;
+    int depth, number;
+};
+
+static int by_path(const void *a, const void *b, void *arg)
+{
+    const struct place *x = a, *y = b;
+    (void)arg;
+    int order = strcmp(x->path, y->path);
+    return order ? order : (int)x->action - (int)y->action;
+}
+
+static void end_processing(struct walk **walk)
+{
+    atomic_fetch_sub(&(*walk)->at_once, 1);
+    strand_prio_release(&(*walk)->sem);
+}
+
+static void *process_file(void *arg)
+{
+    struct node *file = arg;
+    strand_prio_acquire(&file->walk->sem, &file->place);
+    struct walk *walk __attribute__((cleanup(end_processing))) = file->walk;
+    int now = atomic_fetch_add(&walk->at_once, 1) + 1;
+    for (int most = walk->most; now > most && !atomic_compare_exchange_weak(&walk->most, &most, now);)
+        ;
+    strand_yield();
+    walk->seen[file->number]++;
+    walk->visited++;
+    return NULL;
+}
+
+static void *walk_folder(void *arg);
+
+static void child_of(const struct node *folder, int i, struct node *child)
+{
+    bool is_file = i < FILES;
+    *child = (struct node){folder->walk, {"", is_file ? PROCESS_FILE : NEXT_CHILD}, folder->depth + 1, 0};
+    child->number = folder->number * (FILES + FOLDERS) + i + 1;
+    snprintf(child->place.path, PATH, "%.40s/%c%d", folder->place.path, is_file ? 'f' : 'g', i);
+}
+
+/* The next child is got under a permit. What was pruned is made again. A folder whose own strand is pruned, while it
+ * wants its next child, is that: all that was below it folded into one task, which its parent makes again; files that
+ * were done stay done. */
+static void *walk_folder(void *arg)
+{
+    struct node *folder = arg;
+    struct walk *walk = folder->walk;
+    struct node children[FILES + FOLDERS];
+    bool done[FILES + FOLDERS] = {0};
+    int left = folder->depth < DEPTH ? FILES + FOLDERS : FILES;
+    int count = left;
+    STRAND_SCOPE(s);
+    while (left) {
+        strand strands[FILES + FOLDERS] = {{{0}}};
+        for (int i = 0; i < count; i++) {
+            if (done[i])
+                continue;
+            child_of(folder, i, &children[i]);
+            strand_prio_acquire(&walk->sem, &folder->place);
+            strand_prio_release(&walk->sem);
+            if (i < FILES && walk->seen[children[i].number])
+                done[i] = true, left--;
+            else
+                strands[i] = strand_spawn(s, i < FILES ? process_file : walk_folder, &children[i]);
+        }
+        for (int i = 0; i < count; i++) {
+            if (!strands[i].bits[1])
+                continue;
+            strand_exception *e = join_catching(strands[i]);
+            if (!e) {
+                done[i] = true, left--;
+            } else if (strand_exception_kind(e) == &STRAND_PRUNED) {
+                walk->pruned++;
+                strand_exception_release(e);
+            } else {
+                strand_rethrow(e);
+            }
+        }
+    }
+    return NULL;
+}
+
+static int files_below(int depth)
+{
+    return depth == DEPTH ? FILES : FILES + FOLDERS * files_below(depth + 1);
+}
+
+/* Returns how many were pruned. */
+static int walk_all(size_t limit, size_t max_waiters)
+{
+    struct walk *walk = calloc(1, sizeof *walk);
+    struct node top = {walk, {"", NEXT_CHILD}, 1, 0};
+    strand_prio_init(&walk->sem, &(strand_prio_options){.size = sizeof(strand_prio_options),
+                                                        .limit = limit,
+                                                        .compare = by_path,
+                                                        .max_waiters = max_waiters});
+    {
+        STRAND_SCOPE(s);
+        strand_spawn(s, walk_folder, &top);
+        strand_scope_join(s);
+    }
+    CHECK_EQ(walk->visited, files_below(1));
+    for (int i = 0; i < 1000; i++)
+        CHECK(walk->seen[i] <= 1);
+    CHECK(walk->most <= (int)limit);
+    CHECK_EQ(strand_prio_in_flight(&walk->sem), 0);
+    CHECK_EQ(strand_prio_waiting(&walk->sem), 0);
+    int pruned = walk->pruned;
+    free(walk);
+    return pruned;
+}
+
+TEST_INSIDE(a_tree_deeper_than_there_are_permits_is_walked_to_its_end)
+{
+    CHECK_EQ(walk_all(1, 0), 0);
+}
+
+TEST_INSIDE(a_tree_is_walked_with_few_tasks_in_flight)
+{
+    CHECK_EQ(walk_all(2, 0), 0);
+    CHECK_EQ(walk_all(5, 0), 0);
+}
+
+TEST_INSIDE(a_tree_is_walked_although_its_queue_is_short_and_tasks_are_pruned_and_made_again)
+{
+    CHECK(walk_all(1, 4) > 0);
+    walk_all(3, 6);
+}
+
+/* ---- races ------------------------------------------------------------------------------------------- */
+
+struct crowd {
+    strand_prio_semaphore sem;
+    _Atomic int inside, rounds;
+    int limit;
+};
+
+static void go_out(struct crowd **crowd)
+{
+    atomic_fetch_sub(&(*crowd)->inside, 1);
+}
+
+static void be_inside(struct crowd *crowd)
+{
+    struct crowd *in __attribute__((cleanup(go_out))) = crowd;
+    int now = atomic_fetch_add(&in->inside, 1) + 1;
+    CHECK(now <= crowd->limit);
+    strand_yield();
+    crowd->rounds++;
+}
+
+static void *come_and_go(void *arg)
+{
+    struct crowd *crowd = arg;
+    for (int i = 0; i < 10; i++) {
+        strand_prio_acquire(&crowd->sem, TEST_PTR((strand_id(strand_self()) * 31 + (uint64_t)i) % 7));
+        be_inside(crowd);
+        strand_prio_release(&crowd->sem);
+    }
+    return NULL;
+}
+
+TEST_RACE(never_more_are_in_flight_than_the_limit)
+{
+    for (long round = 0; round < test_scale(50); round++) {
+        struct crowd crowd = {.limit = 1 + (int)(round % 3)};
+        strand_prio_init(&crowd.sem, &(strand_prio_options){.size = sizeof(strand_prio_options),
+                                                            .limit = (size_t)crowd.limit,
+                                                            .compare = by_number});
+        STRAND_SCOPE(s);
+        for (int i = 0; i < 20; i++)
+            strand_spawn(s, come_and_go, &crowd);
+        strand_scope_join(s);
+        CHECK_EQ(crowd.rounds, 200);
+        CHECK_EQ(strand_prio_in_flight(&crowd.sem), 0);
+    }
+}
+
+/* Takes a permit, and gives it back however it ends. */
+static void give_back(strand_prio_semaphore **sem)
+{
+    strand_prio_release(*sem);
+}
+
+static void *come_once(void *arg)
+{
+    struct crowd *crowd = arg;
+    strand_prio_acquire(&crowd->sem, TEST_PTR(strand_id(strand_self()) % 5));
+    strand_prio_semaphore *sem __attribute__((cleanup(give_back), unused)) = &crowd->sem;
+    be_inside(crowd);
+    return NULL;
+}
+
+static void *select_once(void *arg)
+{
+    struct crowd *crowd = arg;
+    strand_case cases[] = {strand_on_prio_permit(&crowd->sem, TEST_PTR(3)), strand_on_time(strand_in(20 * STRAND_US))};
+    if (strand_select(cases, 2, 0) == 0 && cases[0].result == 0) {
+        strand_prio_semaphore *sem __attribute__((cleanup(give_back), unused)) = &crowd->sem;
+        be_inside(crowd);
+    }
+    return NULL;
+}
+
+TEST_RACE(permits_are_neither_lost_nor_doubled_by_cancels_prunings_and_selects)
+{
+    for (long round = 0; round < test_scale(200); round++) {
+        struct crowd crowd = {.limit = 2};
+        strand children[16];
+        strand_prio_init(&crowd.sem, &(strand_prio_options){.size = sizeof(strand_prio_options),
+                                                            .limit = 2,
+                                                            .compare = by_number,
+                                                            .max_waiters = round % 2 ? 8 : 0});
+        {
+            STRAND_SCOPE(s);
+            for (int i = 0; i < 16; i++)
+                children[i] = strand_spawn(s, i % 3 == 2 ? select_once : come_once, &crowd);
+            strand_yield();
+            for (int i = 0; i < 16; i += 5)
+                strand_cancel(children[i], NULL);
+            strand_prio_prune(&crowd.sem, 4, NULL);
+            strand_yield();
+            strand_prio_prune(&crowd.sem, 1, NULL);
+            for (int i = 0; i < 16; i++) {
+                strand_exception *e = join_catching(children[i]);
+                CHECK(!e || strand_exception_is(e, &STRAND_CHILD_CANCELLED));
+                strand_exception_release(e);
+            }
+        }
+        CHECK_EQ(strand_prio_in_flight(&crowd.sem), 0);
+        CHECK_EQ(strand_prio_waiting(&crowd.sem), 0);
+    }
+}
