@@ -78,6 +78,7 @@ void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *opt
 /* ---- tickets ----------------------------------------------------------------------------------------------- */
 
 enum { TICKETS_KEPT = 1024 };
+_Static_assert(sizeof(struct ticket) <= CACHE_LINE, "a step down the tree is one line");
 
 /* One that was kept, or NULL. */
 OWN_INLINE struct ticket *ticket_kept(struct thread *thread)
@@ -109,7 +110,7 @@ OWN_INLINE void ticket_put(struct thread *thread, struct ticket *ticket)
 static inline struct ticket *ticket_get(struct thread *thread)
 {
     struct ticket *ticket = ticket_kept(thread);
-    return LIKELY(ticket != NULL) ? ticket : malloc(sizeof *ticket);
+    return LIKELY(ticket != NULL) ? ticket : aligned_alloc(CACHE_LINE, CACHE_LINE);
 }
 
 /* ---- permits, under the lock --------------------------------------------------------------------------------- */

@@ -44,7 +44,7 @@ struct prio {
 };
 _Static_assert(sizeof(struct prio) <= sizeof(strand_prio_semaphore), "the user gives it its memory");
 
-/* A strand that waits. In one cache line, as far as malloc goes. */
+/* A strand that waits. A cache line. */
 struct ticket {
     union {
         struct tree_node place;

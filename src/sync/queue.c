@@ -22,6 +22,8 @@ void queue_add(struct prio *sem, struct ticket *ticket)
         if (!goes_before(sem, ticket->key, ticket_of(parent)->key)) {
             for (struct tree_node *at = sem->tickets.root; at; at = at->child[side]) {
                 parent = at;
+                __builtin_prefetch(at->child[0]); /* the next step waits for memory, and the comparison too */
+                __builtin_prefetch(at->child[1]);
                 side = !goes_before(sem, ticket->key, ticket_of(at)->key);
             }
         }

@@ -1,0 +1,99 @@
+/*
+ * sem_prio: 100 000 strands wait for the one permit of a priority semaphore; whoever gets it gives it back, and waits
+ * again behind a random part of the others. Per acquire and release, the switch to the next strand included.
+ * sem_prio_1k: the same with 1000, which shows how it grows. sem_prio_push: 100 000 wait for ever, behind two that hand
+ * a permit to each other: what the semaphore itself takes, without the memory of a hundred thousand stacks.
+ */
+#include "bench.h"
+
+#include <strand.h>
+#include <strand/limit.h>
+#include <strand/pool.h>
+
+enum { MOST = 100000, OPERATIONS = 1000000 };
+
+struct crowd {
+    strand_prio_semaphore sem;
+    long waiters, left;
+    uint64_t now, chance; /* now: the key of the last one that went */
+    strand_limit done;    /* has a permit when no operation is left */
+    bool over, behind;
+};
+
+static struct crowd crowd;
+
+static int by_time(const void *a, const void *b, void *arg)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    (void)arg;
+    return (x > y) - (x < y);
+}
+
+/* On one thread, and each in turn: whoever runs has the permit. */
+static void *come_again(void *arg)
+{
+    uint64_t *key = arg;
+    for (;;) {
+        strand_prio_acquire(&crowd.sem, key);
+        bench_check(strand_prio_in_flight(&crowd.sem) == 1, "%zu are in flight", strand_prio_in_flight(&crowd.sem));
+        crowd.now = *key;
+        if (!crowd.over && --crowd.left == 0) {
+            strand_limit_release(&crowd.done);
+            return NULL; /* with the permit, so that nobody else goes on */
+        }
+        strand_prio_release(&crowd.sem);
+        if (crowd.over)
+            return NULL;
+        *key = crowd.now + 1 + (crowd.behind ? 0 : bench_random(&crowd.chance) % (2 * (uint64_t)crowd.waiters));
+    }
+}
+
+static void *wait_behind(void *key)
+{
+    strand_prio_acquire(&crowd.sem, key);
+    strand_prio_release(&crowd.sem);
+    return NULL;
+}
+
+static double measure(long waiters, bool behind)
+{
+    static uint64_t keys[MOST + 2];
+    crowd = (struct crowd){.waiters = waiters, .left = OPERATIONS, .behind = behind};
+    strand_prio_options options = {.size = sizeof options, .limit = 1, .compare = by_time};
+    strand_prio_init(&crowd.sem, &options);
+    strand_prio_acquire(&crowd.sem, &crowd.now);
+    strand_limit_init(&crowd.done, 1, NULL);
+    strand_limit_acquire(&crowd.done);
+    STRAND_SCOPE(scope);
+    for (long i = 0; i < waiters; i++) {
+        keys[i] = bench_random(&crowd.chance) % (2 * (uint64_t)waiters) + (behind ? UINT64_C(1) << 62 : 0);
+        strand_spawn(scope, behind ? wait_behind : come_again, &keys[i]);
+    }
+    for (long i = waiters; behind && i < waiters + 2; i++)
+        strand_spawn(scope, come_again, &keys[i]);
+    while (strand_prio_waiting(&crowd.sem) < (size_t)waiters + (behind ? 2 : 0))
+        strand_yield();
+    int64_t start = bench_now();
+    strand_prio_release(&crowd.sem);
+    strand_limit_acquire(&crowd.done);
+    int64_t taken = bench_now() - start;
+    crowd.over = true;
+    strand_prio_release(&crowd.sem);
+    strand_scope_join(scope);
+    return (double)taken / OPERATIONS;
+}
+
+static void *root(void *arg)
+{
+    const char *row = arg;
+    long waiters = strcmp(row, "sem_prio_1k") == 0 ? 1000 : bench_strands_that_fit(row, MOST, BENCH_BYTES_PARKED);
+    for (int i = 0; i < BENCH_SAMPLES; i++)
+        bench_sample(row, "strand", 1, "ns", measure(waiters, strcmp(row, "sem_prio_push") == 0));
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    strand_run(STRAND_OPTIONS(.threads = 1), root, argc > 1 ? argv[1] : "sem_prio");
+    return 0;
+}
