@@ -1,0 +1,250 @@
+/*
+ * What does not suspend is atomic for the other strands of its thread; that it is meant so is said, and checked: by
+ * no-suspend sections (see misuse.c for those), and by mutexes of the system's that are asked to be checked. Cases that
+ * end the program are runs of tests/programs/limit_misuse.c.
+ */
+#define SUITE no_suspend
+#include "test.h"
+
+#include "strand/limit.h"
+
+#include <signal.h>
+
+#include "strand/check.h"
+
+static struct test_output o;
+
+static void misuse(const char *name, const char *function, const char *what)
+{
+    test_program(&o, "limit_misuse", name);
+    CHECK(strstr(o.out, "still alive") == NULL);
+    CHECK(o.signalled);
+    CHECK_EQ(o.status, SIGABRT);
+    CHECK_CONTAINS(o.err, function);
+    CHECK_CONTAINS(o.err, what);
+}
+
+/* ---- atomic without a lock ----------------------------------------------------------------------- */
+
+struct shared {
+    int value, copies[4];
+};
+
+static void *change_all(void *arg)
+{
+    struct shared *shared = arg;
+    for (int round = 0; round < 100; round++) {
+        {
+            STRAND_NO_SUSPEND;
+            shared->value++;
+            for (int i = 0; i < 4; i++) {
+                CHECK_EQ(shared->copies[i], shared->value - 1);
+                shared->copies[i] = shared->value;
+            }
+        }
+        strand_yield();
+    }
+    return NULL;
+}
+
+static void *change_on_one_thread(void *arg)
+{
+    struct shared shared = {0};
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 10; i++)
+        strand_spawn(s, change_all, &shared);
+    strand_scope_join(s);
+    CHECK_EQ(shared.value, 1000);
+    return arg;
+}
+
+TEST(on_one_thread_code_that_does_not_suspend_is_atomic_for_other_strands)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    strand_run(&options, change_on_one_thread, NULL);
+}
+
+/* A lock that is always free, if nobody suspends under it: to try is enough. */
+static void *use_a_lock_that_is_always_free(void *arg)
+{
+    strand_limit *lock = arg;
+    for (int i = 0; i < 100; i++) {
+        {
+            STRAND_NO_SUSPEND;
+            CHECK_EQ(strand_limit_try_acquire(lock), 0);
+            strand_limit_release(lock);
+        }
+        strand_yield();
+    }
+    return NULL;
+}
+
+static void *use_a_lock_on_one_thread(void *arg)
+{
+    strand_limit lock;
+    strand_limit_init(&lock, 1, NULL);
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 10; i++)
+        strand_spawn(s, use_a_lock_that_is_always_free, &lock);
+    strand_scope_join(s);
+    return arg;
+}
+
+TEST(on_one_thread_a_lock_under_which_nobody_suspends_is_always_free)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    strand_run(&options, use_a_lock_on_one_thread, NULL);
+}
+
+/* The other use of a lock: to suspend under it, and to exclude others all the same. */
+static void *suspend_under_a_lock(void *arg)
+{
+    static _Atomic int inside;
+    for (int i = 0; i < 20; i++) {
+        strand_limit_acquire(arg);
+        CHECK_EQ(atomic_fetch_add(&inside, 1), 0);
+        strand_yield();
+        atomic_fetch_sub(&inside, 1);
+        strand_limit_release(arg);
+    }
+    return NULL;
+}
+
+TEST_RACE(a_lock_excludes_others_across_suspensions)
+{
+    strand_limit lock;
+    strand_limit_init(&lock, 1, NULL);
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 10; i++)
+        strand_spawn(s, suspend_under_a_lock, &lock);
+    strand_scope_join(s);
+}
+
+/* ---- sections ------------------------------------------------------------------------------------- */
+
+TEST_REAL(taking_a_permit_in_a_section_is_misuse_even_if_one_is_free)
+{
+    misuse("acquire_in_a_section", "strand_prio_acquire", "limit_misuse.c:");
+    misuse("request_in_a_section", "strand_limits_acquire", "limit_misuse.c:");
+}
+
+TEST_INSIDE(trying_and_giving_back_are_allowed_in_a_section)
+{
+    strand_limit limit;
+    strand_limit_init(&limit, 1, NULL);
+    STRAND_NO_SUSPEND;
+    CHECK_EQ(strand_limit_try_acquire(&limit), 0);
+    strand_limit_release(&limit);
+}
+
+/* ---- misuse of semaphores --------------------------------------------------------------------------- */
+
+TEST_REAL(giving_back_more_permits_than_were_taken_is_misuse_that_names_the_semaphore)
+{
+    misuse("release_too_much", "strand_prio_release", "pages");
+    CHECK_CONTAINS(o.err, "make_it_here");
+    misuse("release_a_limit_too_much", "strand_limit_release", "users");
+}
+
+TEST_REAL(a_semaphore_that_was_copied_or_never_initialised_is_misuse)
+{
+    misuse("use_a_copy", "strand_prio_acquire", "copied");
+    misuse("use_zeros", "strand_prio_acquire", "never initialised");
+    misuse("make_without_permits", "strand_prio_init", "the limit is 0");
+}
+
+/* ---- mutexes of the system's -------------------------------------------------------------------------- */
+
+TEST_REAL(suspending_with_a_checked_mutex_is_misuse_that_names_the_place_of_the_lock)
+{
+    misuse("sleep_with_a_mutex", "strand_sleep", "limit_misuse.c:");
+    misuse("sleep_with_a_tried_mutex", "strand_yield", "limit_misuse.c:");
+}
+
+TEST_REAL(mutexes_may_be_released_in_any_order_and_the_ones_that_are_left_count)
+{
+    misuse("sleep_with_the_older_of_two", "strand_yield", "limit_misuse.c:");
+    misuse("sleep_with_the_newer_of_two", "strand_yield", "limit_misuse.c:");
+}
+
+TEST_REAL(a_mutex_outlasts_the_section_that_it_was_locked_in)
+{
+    misuse("lock_in_a_section_and_sleep_behind_it", "strand_yield", "limit_misuse.c:");
+}
+
+TEST_REAL(a_strand_that_ends_with_a_checked_mutex_is_misuse)
+{
+    misuse("end_with_a_mutex", "pthread_mutex_lock", "has ended");
+    misuse("let_a_child_end_with_a_mutex", "pthread_mutex_lock", "has ended");
+}
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
+
+TEST_INSIDE(a_checked_mutex_that_is_released_before_disturbs_nothing)
+{
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    CHECK_EQ(pthread_mutex_lock(&other), 0);
+    CHECK_EQ(pthread_mutex_trylock(&mutex) != 0, true);
+    CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+    CHECK_EQ(pthread_mutex_unlock(&other), 0);
+    strand_yield();
+}
+
+TEST_INSIDE(a_mutex_released_in_a_section_disturbs_nothing_behind_it)
+{
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    {
+        STRAND_NO_SUSPEND;
+        CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+    }
+    strand_yield();
+}
+
+static void unlock(pthread_mutex_t **held)
+{
+    pthread_mutex_unlock(*held);
+}
+
+static void *throw_with_a_mutex(void *arg)
+{
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_t *held __attribute__((cleanup(unlock), unused)) = &mutex;
+    return test_throw(arg);
+}
+
+TEST_INSIDE(an_exception_that_unlocks_on_its_way_leaves_nothing_behind)
+{
+    strand_exception *e = strand_try(throw_with_a_mutex, NULL, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    strand_exception_release(e);
+    strand_yield();
+}
+
+static void *count_under_the_mutex(void *count)
+{
+    for (int i = 0; i < 50; i++) {
+        pthread_mutex_lock(&mutex);
+        ++*(int *)count;
+        pthread_mutex_unlock(&mutex);
+        strand_yield();
+    }
+    return NULL;
+}
+
+TEST_RACE(strands_on_several_threads_share_a_checked_mutex)
+{
+    int count = 0;
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 20; i++)
+        strand_spawn(s, count_under_the_mutex, &count);
+    strand_scope_join(s);
+    CHECK_EQ(count, 1000);
+}
+
+TEST(a_plain_thread_may_use_a_checked_mutex)
+{
+    CHECK_EQ(pthread_mutex_lock(&mutex), 0);
+    CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
+}
