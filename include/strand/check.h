@@ -1,12 +1,13 @@
 /*
- * A check, to be asked for: no mutex of the system's is held while a strand suspends. Such a mutex belongs to the thread
- * that locked it, which then runs other strands, that may want it: a deadlock; and the strand may go on on another
- * thread, which may not unlock it.
+ * A check, to be asked for: no mutex of the system's is held while a strand suspends. Such a mutex belongs to the
+ * thread that locked it, which then runs other strands, that may want it: a deadlock; and the strand may go on on
+ * another thread, which may not unlock it.
  *
  * A file that includes this header after all others has its calls of pthread_mutex_lock, _trylock, _timedlock and
- * _unlock checked: while a strand holds a mutex, blocking is misuse, as inside of STRAND_NO_SUSPEND, and the report names
- * the place of the lock. So is the end of the strand. Files that do not include it, and strands that hold nothing, pay
- * nothing; calls from plain threads are passed on. With STRAND_CHECK_NOTHING defined the header does nothing.
+ * _unlock checked: while a strand holds a mutex, blocking is misuse, as inside of STRAND_NO_SUSPEND, and the report
+ * names the place of the lock. So is the end of the strand. Files that do not include it, and strands that hold
+ * nothing, pay nothing; calls from plain threads are passed on. With STRAND_CHECK_NOTHING defined the header does
+ * nothing.
  *
  *     cc -include strand/check.h ...          checks all files of a program
  */
@@ -51,8 +52,7 @@ static inline pthread_mutex_t *strand_check_unlock_(pthread_mutex_t *mutex)
 #if !defined(STRAND_CHECK_NOTHING) && !defined(STRAND_OUT_OF_LINE_)
 #define pthread_mutex_lock(mutex)                                                                                      \
     strand_check_lock_((pthread_mutex_lock)(mutex), (mutex), __FILE__, __LINE__) /* the mutex is named twice */
-#define pthread_mutex_trylock(mutex)                                                                                   \
-    strand_check_lock_((pthread_mutex_trylock)(mutex), (mutex), __FILE__, __LINE__)
+#define pthread_mutex_trylock(mutex) strand_check_lock_((pthread_mutex_trylock)(mutex), (mutex), __FILE__, __LINE__)
 #define pthread_mutex_timedlock(mutex, until)                                                                          \
     strand_check_lock_((pthread_mutex_timedlock)((mutex), (until)), (mutex), __FILE__, __LINE__)
 #define pthread_mutex_unlock(mutex) (pthread_mutex_unlock)(strand_check_unlock_(mutex))

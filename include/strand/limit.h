@@ -43,42 +43,44 @@ enum {
  * The order is one of: `compare`, for keys that do not change while they wait; `priority`, which is asked of each that
  * waits, every time that a permit is free; or neither: first come, first served. Among equals that holds too. Both
  * functions are called in any strand that uses the semaphore, one call at a time, and may not block, throw, or use the
- * semaphore. They are given keys, which are the user's: a pointer to what describes the waiter, or a number cast to one.
+ * semaphore. They are given keys, which are the user's: a pointer to what describes the waiter, or a number cast to
+ * one.
  */
 typedef struct strand_prio_options {
-    size_t size;                                              /* sizeof(strand_prio_options) */
-    size_t limit;                                             /* how many permits there are; at least 1 */
-    int (*compare)(const void *a, const void *b, void *arg);  /* < 0: a goes before b; 0: they are equal */
-    int64_t (*priority)(const void *key, void *arg);          /* the greatest goes first; STRAND_NOT_NOW: not yet */
-    void *arg;                                                /* for both */
-    size_t max_waiters;                                       /* 0: any number */
-    int on_full;                                              /* STRAND_FULL_PRUNES, STRAND_FULL_REFUSES */
-    const char *name;                                         /* for people; kept as a pointer */
+    size_t size;                                             /* sizeof(strand_prio_options) */
+    size_t limit;                                            /* how many permits there are; at least 1 */
+    int (*compare)(const void *a, const void *b, void *arg); /* < 0: a goes before b; 0: they are equal */
+    int64_t (*priority)(const void *key, void *arg);         /* the greatest goes first; STRAND_NOT_NOW: not yet */
+    void *arg;                                               /* for both */
+    size_t max_waiters;                                      /* 0: any number */
+    int on_full;                                             /* STRAND_FULL_PRUNES, STRAND_FULL_REFUSES */
+    const char *name;                                        /* for people; kept as a pointer */
 } strand_prio_options;
 
 /** Make a semaphore of *sem. Takes no memory. Any strand, before others use it. */
 void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *options);
 
 /**
- * Take a permit; wait for one if none is free, or this key may not go yet. Whoever gets a free permit is decided when it
- * becomes free: a late better one goes before those that wait; who has a permit keeps it. *key has to stay, and must not
- * change its place in the order, until the call returns; it must not lie on the stack of an opened fibre. Returns 0, or
- * -ENOBUFS: max_waiters wait, and this one is refused. Interrupted (or pruned, see strand_prio_prune) it has taken none.
- * Throws STRAND_SYSTEM if memory is refused. O(log waiters); a semaphore with a `priority` asks for it once.
+ * Take a permit; wait for one if none is free, or this key may not go yet. Whoever gets a free permit is decided when
+ * it becomes free: a late better one goes before those that wait; who has a permit keeps it. *key has to stay, and must
+ * not change its place in the order, until the call returns; it must not lie on the stack of an opened fibre. Returns
+ * 0, or -ENOBUFS: max_waiters wait, and this one is refused. Interrupted (or pruned, see strand_prio_prune) it has
+ * taken none. Throws STRAND_SYSTEM if memory is refused. O(log waiters); a semaphore with a `priority` asks for it
+ * once.
  */
 STRAND_BLOCKS int strand_prio_acquire(strand_prio_semaphore *sem, const void *key);
 /** The same without waiting: 0, or -EAGAIN. Not a cancellation point. */
 int strand_prio_try_acquire(strand_prio_semaphore *sem, const void *key);
 /**
- * Give a permit back: it is handed to the best one that waits. More than were taken is misuse. Any strand, also one that
- * has not taken it. Never interrupted. O(log waiters), with a `priority` O(waiters).
+ * Give a permit back: it is handed to the best one that waits. More than were taken is misuse. Any strand, also one
+ * that has not taken it. Never interrupted. O(log waiters), with a `priority` O(waiters).
  */
 void strand_prio_release(strand_prio_semaphore *sem);
 /** Something has changed that priorities depend on: all that wait are asked again, as long as there are free permits.
  *  Never interrupted. O(waiters). */
 void strand_prio_reconsider(strand_prio_semaphore *sem);
-/** Taking a permit, as a case of a select; *key has to stay until that returns. Its result is 0; -ENOBUFS: it would have
- *  had to wait where max_waiters wait, and none of those could be pruned, or all are better; -ENOMEM. */
+/** Taking a permit, as a case of a select; *key has to stay until that returns. Its result is 0; -ENOBUFS: it would
+ * have had to wait where max_waiters wait, and none of those could be pruned, or all are better; -ENOMEM. */
 strand_case strand_on_prio_permit(strand_prio_semaphore *sem, const void *key);
 
 /**
@@ -121,8 +123,8 @@ size_t strand_limit_in_flight(const strand_limit *limit);
 
 /**
  * The limit holds until the end of the block, for requests that are made here and in the strands that are spawned here
- * (and in theirs): it is put on the stack of limits that a strand inherits. It has to live as long as all those. A limit
- * that is on the stack twice counts once. Takes no permit.
+ * (and in theirs): it is put on the stack of limits that a strand inherits. It has to live as long as all those. A
+ * limit that is on the stack twice counts once. Takes no permit.
  */
 #define STRAND_LIMIT(limit)                                                                                            \
     STRAND_GUARD_(strand_limit_bound_, strand_local_enter_(&strand_limits_, strand_limit_of_(limit)))
@@ -133,10 +135,10 @@ typedef struct strand_held {
 } strand_held;
 
 /**
- * Take one permit of each limit that holds here, for one request of a client. All or nothing: interrupted, it gives back
- * what it had. Limits are taken in the order of their making, whatever the order of the stack, so strands whose limits
- * overlap do not wait for each other for ever; but a strand that takes them again before it has given them back may wait
- * for itself. Throws STRAND_SYSTEM if memory is refused, and has taken none. O(limits^2).
+ * Take one permit of each limit that holds here, for one request of a client. All or nothing: interrupted, it gives
+ * back what it had. Limits are taken in the order of their making, whatever the order of the stack, so strands whose
+ * limits overlap do not wait for each other for ever; but a strand that takes them again before it has given them back
+ * may wait for itself. Throws STRAND_SYSTEM if memory is refused, and has taken none. O(limits^2).
  */
 STRAND_BLOCKS void strand_limits_acquire(strand_held *held);
 /** Give back what strand_limits_acquire has taken, also if other limits hold by now. Never interrupted. */
@@ -192,7 +194,7 @@ void strand_limits_release(strand_held *held);
         return wrapper;                                                                                                \
     }                                                                                                                  \
     operations(STRAND_DELEGATE_VALUE_, STRAND_DELEGATE_NOTHING_)                                                       \
-    __attribute__((unused)) static inline struct type##_ops type##_delegated(void)                                     \
+        __attribute__((unused)) static inline struct type##_ops type##_delegated(void)                                 \
     {                                                                                                                  \
         struct type##_ops ops;                                                                                         \
         memset(&ops, 0, sizeof ops);                                                                                   \
@@ -200,7 +202,7 @@ void strand_limits_release(strand_held *held);
     }
 #define STRAND_DELEGATE_LIMITED(type, operations)                                                                      \
     operations(STRAND_LIMIT_VALUE_, STRAND_LIMIT_NOTHING_)                                                             \
-    __attribute__((unused)) static inline struct type##_ops type##_limited(void)                                       \
+        __attribute__((unused)) static inline struct type##_ops type##_limited(void)                                   \
     {                                                                                                                  \
         struct type##_ops ops;                                                                                         \
         memset(&ops, 0, sizeof ops);                                                                                   \

@@ -30,8 +30,8 @@
 extern "C" {
 #endif
 
-/** Define struct `type` with the members in braces, which only STRAND_MONITOR_ENTER reaches. A monitor is zero at first,
- *  as its members are; it owns no memory; it must not lie on the stack of an opened fibre. */
+/** Define struct `type` with the members in braces, which only STRAND_MONITOR_ENTER reaches. A monitor is zero at
+ * first, as its members are; it owns no memory; it must not lie on the stack of an opened fibre. */
 #define STRAND_MONITOR(type, ...)                                                                                      \
     struct type##_inside_ __VA_ARGS__;                                                                                 \
     struct type {                                                                                                      \

@@ -178,7 +178,7 @@ struct cb {
     struct held *held; /* the newest first; the cb is odd if it ever held anything */
     struct extra *extra;
     struct wait wait;
-    struct link order; /* in anchor->ended: as `sibling` */
+    struct link order;       /* in anchor->ended: as `sibling` */
     struct checked *checked; /* mutexes that it holds, the newest first: section.h */
 
     /* For people. */
@@ -261,8 +261,8 @@ struct kept {
 struct worker {
     struct thread thread;
     struct slab_cache cbs, blocks, objects;
-    struct kept *offers;      /* for the next selects: src/sync/select.c */
-    struct kept *tickets;     /* for the next who wait for permits: src/sync/prio.c */
+    struct kept *offers;  /* for the next selects: src/sync/select.c */
+    struct kept *tickets; /* for the next who wait for permits: src/sync/prio.c */
     uint32_t tickets_count;
     uint64_t serial, serials; /* the next, and how many are left */
     uint64_t spawned, ended;

@@ -154,8 +154,8 @@ static strand_exception *to_others(struct cb *c, strand_exception *e)
         e = other;
     }
     e->kind = kind;
-    exception_text(e, "strand '%s' was %s%s%s%s%s", cb_name(c), pruned ? "pruned" : "cancelled", note ? " by " : "", note ? note->who : "",
-                   note && note->why[0] ? ": " : "", note ? note->why : "");
+    exception_text(e, "strand '%s' was %s%s%s%s%s", cb_name(c), pruned ? "pruned" : "cancelled", note ? " by " : "",
+                   note ? note->who : "", note && note->why[0] ? ": " : "", note ? note->why : "");
     return e;
 }
 

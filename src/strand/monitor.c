@@ -1,6 +1,6 @@
 /*
- * Monitors (strand/monitor.h): a no-suspend section and a lock. Since nothing suspends under it, the lock is always free
- * on one thread (rule N-02), and others wait for it as long as a few instructions take.
+ * Monitors (strand/monitor.h): a no-suspend section and a lock. Since nothing suspends under it, the lock is always
+ * free on one thread (rule N-02), and others wait for it as long as a few instructions take.
  */
 #include "misuse.h"
 #include "section.h"

@@ -1,6 +1,6 @@
 /*
- * Limits, and the stack of them that a strand carries in its context (src/strand/local.h): a request of a client takes a
- * permit of each, in the order of their making, so that no circle of strands can wait for each other. The waiting is
+ * Limits, and the stack of them that a strand carries in its context (src/strand/local.h): a request of a client takes
+ * a permit of each, in the order of their making, so that no circle of strands can wait for each other. The waiting is
  * that of prio.h.
  */
 #include "prio.h"

@@ -344,10 +344,12 @@ size_t strand_prio_in_flight(const strand_prio_semaphore *sem)
     return look(sem, offsetof(struct prio, in_flight), "strand_prio_in_flight");
 }
 
-/* ---- as a case of a select ----------------------------------------------------------------------------------------- */
+/* ---- as a case of a select -----------------------------------------------------------------------------------------
+ */
 
 /* Of an armed strand: it happens at once, by this result. */
-static enum answer settle(struct thread *thread, struct cb *me, strand_case *c, const struct wait_node *node, int result)
+static enum answer settle(struct thread *thread, struct cb *me, strand_case *c, const struct wait_node *node,
+                          int result)
 {
     if (node && !wait_retract(thread, me))
         return SOURCE_LOST;

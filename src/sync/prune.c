@@ -25,7 +25,8 @@ static bool still_waits(struct ticket *ticket, uint64_t state)
     return wait_epoch(state) == ticket->node->epoch && (tag == WAIT_ARMED || tag == WAIT_TRYING);
 }
 
-/* A root strand has nobody who would see that it was pruned; a shield keeps its strand waiting [Q3]. Who is gone may go.
+/* A root strand has nobody who would see that it was pruned; a shield keeps its strand waiting [Q3]. Who is gone may
+ * go.
  */
 static bool may_go(struct thread *thread, struct ticket *ticket)
 {

@@ -1,6 +1,6 @@
 /*
- * One misuse of semaphores, limits, monitors or no-suspend sections per argument; the report goes to standard error, and
- * the program has to end by abort().
+ * One misuse of semaphores, limits, monitors or no-suspend sections per argument; the report goes to standard error,
+ * and the program has to end by abort().
  */
 #include "strand.h"
 #include "strand/limit.h"

@@ -355,8 +355,8 @@ static void *count_up(void *client)
 
 #define KV_OPERATIONS(value, nothing)                                                                                  \
     value(kv, int, get, (struct kv * self, int key), (inner, key))                                                     \
-    value(kv, int, put, (struct kv * self, int key, int number), (inner, key, number))                                 \
-    nothing(kv, flush, (struct kv * self), (inner))
+        value(kv, int, put, (struct kv * self, int key, int number), (inner, key, number))                             \
+            nothing(kv, flush, (struct kv * self), (inner))
 STRAND_DELEGATE(kv, KV_OPERATIONS)
 STRAND_DELEGATE_LIMITED(kv, KV_OPERATIONS)
 

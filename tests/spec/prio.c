@@ -698,7 +698,8 @@ TEST_INSIDE(a_select_takes_a_free_permit)
 static void *select_permit(void *arg)
 {
     struct waiter *waiter = arg;
-    strand_case cases[] = {strand_on_prio_permit(waiter->sem, TEST_PTR(waiter->key)), strand_on_time(strand_in(STRAND_S))};
+    strand_case cases[] = {strand_on_prio_permit(waiter->sem, TEST_PTR(waiter->key)),
+                           strand_on_time(strand_in(STRAND_S))};
     CHECK_EQ(strand_select(cases, 2, 0), 0);
     waiter->result = cases[0].result;
     if (waiter->result == 0) {
@@ -771,8 +772,8 @@ TEST_INSIDE(a_select_is_pruned_as_any_waiter_but_refused_where_there_is_no_room)
 /*
  * A folder has FILES files and FOLDERS folders, down to DEPTH. The order of the traversal: by path, a folder's files
  * before its folders. Getting the next child of a folder needs a permit, as does processing a file; entering a folder
- * needs none. A strand works through one folder: for each child it spawns a strand; the queue is short, so that children
- * are pruned, which the folder's strand notices, and makes again.
+ * needs none. A strand works through one folder: for each child it spawns a strand; the queue is short, so that
+ * children are pruned, which the folder's strand notices, and makes again.
  */
 enum { FILES = 3, FOLDERS = 2, DEPTH = 4, PATH = 64 };
 enum action { PROCESS_FILE, NEXT_CHILD };
@@ -1024,4 +1025,92 @@ TEST_RACE(permits_are_neither_lost_nor_doubled_by_cancels_prunings_and_selects)
         CHECK_EQ(strand_prio_in_flight(&crowd.sem), 0);
         CHECK_EQ(strand_prio_waiting(&crowd.sem), 0);
     }
+}
+
+/* ---- what a permit may stand for ------------------------------------------------------------------------- */
+
+struct bounded {
+    strand_prio_semaphore sem;
+    _Atomic int alive, most, done;
+    int limit;
+};
+
+/* The permit was taken by the spawner; the task gives it back at its end. */
+static void *bounded_task(void *arg)
+{
+    struct bounded *bounded = arg;
+    strand_yield();
+    bounded->done++;
+    bounded->alive--;
+    strand_prio_release(&bounded->sem);
+    return NULL;
+}
+
+TEST_RACE(a_permit_taken_before_each_spawn_limits_how_many_tasks_there_are)
+{
+    struct bounded bounded = {.limit = 4};
+    strand_prio_init(&bounded.sem,
+                     &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 4, .compare = by_number});
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 100; i++) {
+        strand_prio_acquire(&bounded.sem, TEST_PTR(i));
+        CHECK(++bounded.alive <= 4);
+        strand_spawn(s, bounded_task, &bounded);
+    }
+    strand_scope_join(s);
+    CHECK_EQ(bounded.done, 100);
+}
+
+/* A task may go only if it is near the first one that is not finished: what is done out of order stays bounded. */
+enum { TASKS = 40, WINDOW = 3 };
+
+struct progress {
+    strand_prio_semaphore sem;
+    _Atomic int first; /* of those that are not finished */
+    _Atomic bool finished[TASKS];
+};
+
+struct step {
+    struct progress *progress;
+    int number;
+};
+
+static int64_t near_the_first(const void *key, void *arg)
+{
+    struct progress *progress = arg;
+    int number = ((const struct step *)key)->number;
+    return number < atomic_load(&progress->first) + WINDOW ? -number : STRAND_NOT_NOW;
+}
+
+static void *do_step(void *arg)
+{
+    struct step *step = arg;
+    struct progress *progress = step->progress;
+    strand_prio_acquire(&progress->sem, step);
+    CHECK(step->number < atomic_load(&progress->first) + WINDOW);
+    for (int i = 0; i < step->number % 4; i++)
+        strand_yield();
+    atomic_store(&progress->finished[step->number], true);
+    for (int first; (first = atomic_load(&progress->first)) < TASKS && atomic_load(&progress->finished[first]);)
+        atomic_compare_exchange_strong(&progress->first, &first, first + 1);
+    strand_prio_release(&progress->sem);
+    return NULL;
+}
+
+TEST_RACE(a_hook_lets_tasks_go_only_as_far_as_the_unfinished_ones_allow)
+{
+    struct progress progress = {.first = 0};
+    struct step steps[TASKS];
+    strand_prio_init(&progress.sem, &(strand_prio_options){.size = sizeof(strand_prio_options),
+                                                           .limit = 5,
+                                                           .priority = near_the_first,
+                                                           .arg = &progress});
+    STRAND_SCOPE(s);
+    for (int i = 0; i < TASKS; i++) {
+        steps[i] = (struct step){&progress, TASKS - 1 - i};
+        strand_spawn(s, do_step, &steps[i]);
+    }
+    strand_scope_join(s);
+    CHECK_EQ(progress.first, TASKS);
+    CHECK_EQ(strand_prio_in_flight(&progress.sem), 0);
 }
