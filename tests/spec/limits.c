@@ -312,13 +312,14 @@ struct kv {
 
 struct store {
     struct kv base;
-    int values[10], inside, most, flushed;
+    _Atomic int values[10], inside, most, flushed;
 };
 
 static void visit(struct store *store)
 {
-    if (++store->inside > store->most)
-        store->most = store->inside;
+    int now = ++store->inside;
+    if (now > store->most)
+        store->most = now;
     strand_yield();
     store->inside--;
 }
