@@ -66,6 +66,24 @@ TEST_RACE(what_is_done_in_a_monitor_is_one_step_on_several_threads_too)
     }
 }
 
+static void *move_without_a_break(void *account)
+{
+    for (long i = 0; i < test_scale(200000); i++)
+        account_move(account, 1);
+    return NULL;
+}
+
+TEST_RACE(strands_on_several_threads_wait_for_each_other_at_a_monitor)
+{
+    struct account account = {0};
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 8; i++)
+        strand_spawn(s, move_without_a_break, &account);
+    strand_scope_join(s);
+    CHECK_EQ(account_movements(&account), 8 * test_scale(200000));
+    CHECK_EQ(account_move(&account, 0), 8 * test_scale(200000));
+}
+
 /* Without an interruption point there is nothing to interrupt. */
 static void *move_interrupted(void *account)
 {

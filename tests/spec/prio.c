@@ -566,6 +566,27 @@ TEST_INSIDE(a_failure_comes_before_the_pruned_ones_which_stand_suppressed_in_it)
     strand_exception_release(e);
 }
 
+static void *throw_later(void *arg)
+{
+    STRAND_SHIELD;
+    strand_sleep(STRAND_MS);
+    return test_throw(arg);
+}
+
+static strand_exception *spawn_a_later_failure(strand_scope scope)
+{
+    strand_spawn(scope, throw_later, NULL);
+    return NULL;
+}
+
+TEST_INSIDE(so_does_a_failure_that_comes_while_the_scope_is_joined)
+{
+    strand_exception *e = strand_try(join_all_pruned, (void *)(uintptr_t)spawn_a_later_failure, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    CHECK_EQ(test_count_kind(e, &STRAND_PRUNED), 2);
+    strand_exception_release(e);
+}
+
 static void *leave_a_pruned_one(void *arg)
 {
     struct waiter waiter = {NULL, 1, 0};
