@@ -260,10 +260,8 @@ struct kept {
 
 struct worker {
     struct thread thread;
-    struct slab_cache cbs, blocks, objects;
-    struct kept *offers;  /* for the next selects: src/sync/select.c */
-    struct kept *tickets; /* for the next who wait for permits: src/sync/prio.c */
-    uint32_t tickets_count;
+    struct slab_cache cbs, blocks, objects, tickets;
+    struct kept *offers;      /* for the next selects: src/sync/select.c */
     uint64_t serial, serials; /* the next, and how many are left */
     uint64_t spawned, ended;
     strand_exception *exceptions; /* kept for the next throws: reserve.c */
@@ -274,7 +272,7 @@ enum { SERIAL_BATCH = 1 << 16 };
 
 struct crew;
 
-enum { OBJECT_SIZE = 256 };
+enum { OBJECT_SIZE = 256, TICKET_SIZE = CACHE_LINE };
 
 /* The table of src/io/descriptor.c. */
 struct descriptors {
@@ -286,6 +284,7 @@ struct runtime {
     strand_options options;
     struct slab cbs, blocks;
     struct slab objects; /* of OBJECT_SIZE bytes: what else has handles */
+    struct slab tickets; /* of TICKET_SIZE bytes: who waits for a permit, src/sync/prio.h */
     struct cb *root;
     char text[128]; /* what is wrong with the options */
     void *result;

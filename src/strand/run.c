@@ -36,26 +36,22 @@ static int thread_open(struct thread *thread)
     worker->cbs.slab = &runtime->cbs;
     worker->blocks.slab = &runtime->blocks;
     worker->objects.slab = &runtime->objects;
+    worker->tickets.slab = &runtime->tickets;
     if (exception_reserve_open(worker) == 0)
         return 0;
     exception_reserve_close(worker);
     return -ENOMEM;
 }
 
-static void free_kept(struct kept **list)
-{
-    for (struct kept *kept; (kept = *list);) {
-        *list = kept->next;
-        free(kept);
-    }
-}
-
 static void thread_close(struct thread *thread)
 {
     struct worker *worker = worker_of(thread);
     exception_reserve_close(worker);
-    free_kept(&worker->offers);
-    free_kept(&worker->tickets);
+    while (worker->offers) {
+        struct kept *next = worker->offers->next;
+        free(worker->offers);
+        worker->offers = next;
+    }
 }
 
 static void overflow(struct thread *thread, void *address, void *ucontext)
@@ -219,6 +215,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     slab_init(&runtime->cbs, &chunks, (sizeof(struct cb) + 63) & ~(size_t)63, cb_construct);
     slab_init(&runtime->blocks, &chunks, (sizeof(union any_block) + 63) & ~(size_t)63, NULL);
     slab_init(&runtime->objects, &chunks, OBJECT_SIZE, NULL);
+    slab_init(&runtime->tickets, &chunks, TICKET_SIZE, NULL);
     if ((error = open_driver(runtime, what)))
         return error;
     if (!(error = make_pool(runtime, what))) {
@@ -238,6 +235,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     slab_close(&runtime->cbs);
     slab_close(&runtime->blocks);
     slab_close(&runtime->objects);
+    slab_close(&runtime->tickets);
     return error;
 }
 

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* ---- making ------------------------------------------------------------------------------------------------ */
 
@@ -77,40 +76,18 @@ void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *opt
 
 /* ---- tickets ----------------------------------------------------------------------------------------------- */
 
-enum { TICKETS_KEPT = 1024 };
-_Static_assert(sizeof(struct ticket) <= CACHE_LINE, "a step down the tree is one line");
-
-/* One that was kept, or NULL. */
-OWN_INLINE struct ticket *ticket_kept(struct thread *thread)
+OWN_INLINE struct ticket *ticket_get(struct thread *thread)
 {
-    struct worker *worker = worker_of(thread);
-    struct kept *kept = worker->tickets;
-    if (!kept)
-        return NULL;
-    worker->tickets = kept->next;
-    worker->tickets_count--;
-    arch_note_acquire(kept);
-    return CONTAINER(kept, struct ticket, kept);
+    struct ticket *ticket = slab_get(&worker_of(thread)->tickets);
+    if (ticket)
+        arch_note_acquire(ticket);
+    return ticket;
 }
 
-/* Who waits on one thread may go on on another: so no thread keeps them all. */
 OWN_INLINE void ticket_put(struct thread *thread, struct ticket *ticket)
 {
-    struct worker *worker = worker_of(thread);
-    if (UNLIKELY(worker->tickets_count == TICKETS_KEPT)) {
-        free(ticket);
-        return;
-    }
     arch_note_release(ticket);
-    ticket->kept.next = worker->tickets;
-    worker->tickets = &ticket->kept;
-    worker->tickets_count++;
-}
-
-static inline struct ticket *ticket_get(struct thread *thread)
-{
-    struct ticket *ticket = ticket_kept(thread);
-    return LIKELY(ticket != NULL) ? ticket : aligned_alloc(CACHE_LINE, CACHE_LINE);
+    slab_put(&worker_of(thread)->tickets, ticket);
 }
 
 /* ---- permits, under the lock --------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  * PARTIES   who acquires; selects with a case for it; who releases, reconsiders, prunes; interrupters.
  * STATE     under the lock: how many permits are taken (in_flight), and a balanced tree of tickets, the best first
  *           (among equals the first come). A
- *           ticket is a record of the thread's for one strand that waits; it names the strand's wait node.
+ *           ticket is a record of the run's for one strand that waits; it names the strand's wait node.
  * PROTOCOL  who finds no permit arms its wait and adds its ticket, under the lock. Who gives one back takes the best
  *           ticket out, then claims its wait; a claim that fails was for somebody who is gone, and the next best is
  *           asked. Whoever was not claimed takes its own ticket out. To prune is to take the worst ticket out and to
@@ -44,15 +44,14 @@ struct prio {
 };
 _Static_assert(sizeof(struct prio) <= sizeof(strand_prio_semaphore), "the user gives it its memory");
 
-/* A strand that waits. A cache line. */
+/* A strand that waits. In a cache line, so that a step down the tree is one. */
 struct ticket {
-    union {
-        struct tree_node place;
-        struct kept kept;
-    };
+    uint64_t word; /* always 0: no handle's, whatever was in its memory before */
+    struct tree_node place;
     const void *key;
     struct wait_node *node; /* its strand's: in the control block, or in the record of a select */
 };
+_Static_assert(sizeof(struct ticket) <= TICKET_SIZE, "tickets come from a slab");
 
 static inline void prio_lock(struct thread *thread, struct prio *sem)
 {
