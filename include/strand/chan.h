@@ -37,8 +37,8 @@ typedef struct {
 
 /** What a channel may be told at its making. Zero is the default of each. */
 typedef struct strand_chan_attr {
-    size_t size;                 /* sizeof(strand_chan_attr); required */
-    const char *name;            /* for people; kept as a pointer; NULL: "channel" */
+    size_t size;      /* sizeof(strand_chan_attr); required */
+    const char *name; /* for people; kept as a pointer; NULL: "channel" */
     /* Gets each value that is left in the channel at its end, by its address, as a cleanup attribute's function does;
      * may not block, nor throw. */
     void (*drop)(void *element);

@@ -148,7 +148,7 @@ struct cb {
     uint8_t blocked; /* enum blocked */
     bool started;
     bool odd : 1; /* the root, or counted, or with extra, locals, an exception, or once with locks: its end has more */
-    bool counted : 1; /* against options.max_strands */
+    bool counted : 1;          /* against options.max_strands */
     bool section_by_mutex : 1; /* section.h */
     strand_fn *fn;
     void *arg;
@@ -253,15 +253,9 @@ union any_block {
 
 /* ---- threads and runs ------------------------------------------------------------------------------------ */
 
-/* Memory that a worker keeps for the next use, and frees at its end. */
-struct kept {
-    struct kept *next;
-};
-
 struct worker {
     struct thread thread;
-    struct slab_cache cbs, blocks, objects, tickets;
-    struct kept *offers;      /* for the next selects: src/sync/select.c */
+    struct slab_cache cbs, blocks, objects, tickets, offers;
     uint64_t serial, serials; /* the next, and how many are left */
     uint64_t spawned, ended;
     strand_exception *exceptions; /* kept for the next throws: reserve.c */
@@ -272,7 +266,7 @@ enum { SERIAL_BATCH = 1 << 16 };
 
 struct crew;
 
-enum { OBJECT_SIZE = 256, TICKET_SIZE = CACHE_LINE };
+enum { OBJECT_SIZE = 256, OFFERS_SIZE = 448, TICKET_SIZE = CACHE_LINE };
 
 /* The table of src/io/descriptor.c. */
 struct descriptors {
@@ -284,6 +278,7 @@ struct runtime {
     strand_options options;
     struct slab cbs, blocks;
     struct slab objects; /* of OBJECT_SIZE bytes: what else has handles */
+    struct slab offers;  /* of OFFERS_SIZE bytes: what selects wait with, src/sync/select.c */
     struct slab tickets; /* of TICKET_SIZE bytes: who waits for a permit, src/sync/prio.h */
     struct cb *root;
     char text[128]; /* what is wrong with the options */

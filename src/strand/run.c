@@ -37,6 +37,7 @@ static int thread_open(struct thread *thread)
     worker->blocks.slab = &runtime->blocks;
     worker->objects.slab = &runtime->objects;
     worker->tickets.slab = &runtime->tickets;
+    worker->offers.slab = &runtime->offers;
     if (exception_reserve_open(worker) == 0)
         return 0;
     exception_reserve_close(worker);
@@ -45,13 +46,7 @@ static int thread_open(struct thread *thread)
 
 static void thread_close(struct thread *thread)
 {
-    struct worker *worker = worker_of(thread);
-    exception_reserve_close(worker);
-    while (worker->offers) {
-        struct kept *next = worker->offers->next;
-        free(worker->offers);
-        worker->offers = next;
-    }
+    exception_reserve_close(worker_of(thread));
 }
 
 static void overflow(struct thread *thread, void *address, void *ucontext)
@@ -216,6 +211,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     slab_init(&runtime->blocks, &chunks, (sizeof(union any_block) + 63) & ~(size_t)63, NULL);
     slab_init(&runtime->objects, &chunks, OBJECT_SIZE, NULL);
     slab_init(&runtime->tickets, &chunks, TICKET_SIZE, NULL);
+    slab_init(&runtime->offers, &chunks, OFFERS_SIZE, NULL);
     if ((error = open_driver(runtime, what)))
         return error;
     if (!(error = make_pool(runtime, what))) {
@@ -236,6 +232,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     slab_close(&runtime->blocks);
     slab_close(&runtime->objects);
     slab_close(&runtime->tickets);
+    slab_close(&runtime->offers);
     return error;
 }
 

@@ -74,16 +74,16 @@ strand_case strand_on_limit(strand_limit *limit)
 enum { HELD_FEW = 7 };
 
 /* What a strand_held is: the limits, in the order of their making. */
-struct held {
+struct taken {
     uint64_t count;
     union {
         struct prio *few[HELD_FEW];
         struct prio **many;
     };
 };
-_Static_assert(sizeof(struct held) <= sizeof(strand_held), "the user gives it its memory");
+_Static_assert(sizeof(struct taken) <= sizeof(strand_held), "the user gives it its memory");
 
-static struct prio **limits_in(struct held *held)
+static struct prio **limits_in(struct taken *held)
 {
     return held->count > HELD_FEW ? held->many : held->few;
 }
@@ -110,7 +110,7 @@ static size_t insert(struct prio **limits, size_t count, struct prio *limit)
 }
 
 /* Returns 0 or -ENOMEM. */
-static int collect(struct thread *thread, struct cb *me, struct held *held)
+static int collect(struct thread *thread, struct cb *me, struct taken *held)
 {
     size_t room = count_bindings(me), count = 0;
     struct prio **many = room > HELD_FEW ? malloc(room * sizeof *many) : NULL;
@@ -130,7 +130,7 @@ static int collect(struct thread *thread, struct cb *me, struct held *held)
     return 0;
 }
 
-static void give_back(struct thread *thread, struct held *held, size_t count)
+static void give_back(struct thread *thread, struct taken *held, size_t count)
 {
     struct prio **limits = limits_in(held);
     while (count-- > 0)
@@ -144,7 +144,7 @@ void strand_limits_acquire(strand_held *handle)
 {
     struct thread *thread = must_be_strand("strand_limits_acquire");
     struct cb *me = current_of(thread);
-    struct held *held = (struct held *)(void *)handle;
+    struct taken *held = (struct taken *)(void *)handle;
     thread = may_block_often(thread, me, "strand_limits_acquire");
     if (collect(thread, me, held))
         throw_no_memory(me, "a list of limits");
@@ -160,7 +160,7 @@ void strand_limits_acquire(strand_held *handle)
 void strand_limits_release(strand_held *handle)
 {
     struct thread *thread = must_be_strand("strand_limits_release");
-    struct held *held = (struct held *)(void *)handle;
+    struct taken *held = (struct taken *)(void *)handle;
     give_back(thread, held, held->count);
 }
 

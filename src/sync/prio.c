@@ -393,7 +393,7 @@ static enum answer permit_over(struct thread *thread, struct cb *me, strand_case
     return SOURCE_DONE;
 }
 
-static const struct strand_source_ source_permit = {permit_stand, permit_over, NULL};
+static const struct strand_source_ source_permit = {.stand = permit_stand, .over = permit_over};
 
 strand_case strand_on_prio_permit(strand_prio_semaphore *sem, const void *key)
 {

@@ -30,11 +30,11 @@
 
 enum { OFFERS_USUAL = 8, READY_MOST = 32, CASES_MOST = 1 << 20 };
 
-struct offers {
-    struct kept kept;
+struct offers { /* its beginning is the slab's while it is free */
     _Atomic uint32_t live;
     struct wait_node nodes[];
 };
+_Static_assert(sizeof(struct offers) + OFFERS_USUAL * sizeof(struct wait_node) <= OFFERS_SIZE, "most selects' cases");
 
 struct select {
     struct cb *me;
@@ -49,28 +49,24 @@ struct select {
 
 /* ---- records ----------------------------------------------------------------------------------------------- */
 
-OWN_INLINE struct offers *offers_get(struct thread *thread, uint32_t count)
+static inline struct offers *offers_get(struct thread *thread, uint32_t count)
 {
-    struct worker *worker = worker_of(thread);
-    struct kept *kept = worker->offers;
-    if (LIKELY(kept && count <= OFFERS_USUAL)) {
-        worker->offers = kept->next;
-        arch_note_acquire(kept);
-        return CONTAINER(kept, struct offers, kept);
-    }
-    uint32_t room = count > OFFERS_USUAL ? count : OFFERS_USUAL;
-    return malloc(sizeof(struct offers) + room * sizeof(struct wait_node));
+    if (UNLIKELY(count > OFFERS_USUAL))
+        return malloc(sizeof(struct offers) + count * sizeof(struct wait_node));
+    struct offers *offers = slab_get(&worker_of(thread)->offers);
+    if (LIKELY(offers != NULL))
+        arch_note_acquire(offers);
+    return offers;
 }
 
-OWN_INLINE void offers_put(struct thread *thread, struct offers *offers, uint32_t count)
+static inline void offers_put(struct thread *thread, struct offers *offers, uint32_t count)
 {
     if (UNLIKELY(count > OFFERS_USUAL)) {
         free(offers);
         return;
     }
     arch_note_release(offers);
-    offers->kept.next = worker_of(thread)->offers;
-    worker_of(thread)->offers = &offers->kept;
+    slab_put(&worker_of(thread)->offers, offers);
 }
 
 /* One less. Returns how many are left. */
