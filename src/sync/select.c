@@ -8,12 +8,14 @@
  *           happens; one that needs the wait of somebody else goes over WAIT_TRYING. So whichever comes first, the
  *           others do not happen. At the end all nodes are taken out again.
  * STATE     the nodes lie in a record of the thread's, one for each case, all of one epoch. `live` counts the cases
- * that have not dropped out, and while the select stands with its cases one more. INVARIANTS [X1] the wait is claimed,
- * or taken back, once for each arming: exactly one case happens. [X2] at each moment between arming and the end, every
- * case that was stood with either is linked or has found the wait claimed: no event is missed. [X3] ordered: when the
- * wait is taken back for a case, no earlier one could happen, since that would have claimed it. NOT DONE  holding the
- * locks of all channels at once, in an order: then events, ends, times and descriptors would need places in it too, and
- * a long select would hold up everybody.
+ *           that have not dropped out, and while the select stands with its cases one more.
+ * INVARIANTS [X1] the wait is claimed, or taken back, once for each arming: exactly one case happens. [X2] at each
+ *           moment between arming and the end, every case that was stood with either is linked or has found the wait
+ *           claimed: no event is missed. [X3] ordered: when the wait is taken back for a case, no earlier one could
+ *           happen, since that would have claimed it.
+ * NOT DONE  holding the locks of all channels at once, in an order: then events, ends, times and descriptors would need
+ *           places in it too, and a long select would hold up everybody.
+ * TESTED BY tests/models/select.pml, tests/spec/select.c, tests/stress/select.c.
  */
 #include "source.h"
 
