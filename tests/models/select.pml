@@ -36,9 +36,9 @@
 /* must fail: -DNOTRYING */
 /* must fail: -DNOGIVEWAY */
 /* must fail: -DTHIRD -DNOSKIP */
-/* must fail: -DNORECHECK */
-/* must fail: -DNOUNLINK */
-/* must fail: -DLINKLATE */
+/* must fail: -DALONE -DNORECHECK */
+/* must fail: -DALONE -DNOUNLINK */
+/* must fail: -DALONE -DLINKLATE */
 /* must fail: -DTWOCLAIMS */
 /* must fail: -DBUFFERED -DALONE -DNORETRACT */
 /* must fail: -DBUFFERED -DALONE -DNOREFILL */
@@ -273,7 +273,9 @@ end_parked:
 
 inline let_go(leaver, there, sort)
 {
-#ifndef NOUNLINK
+#ifdef NOUNLINK
+    skip
+#else
     lock(there);
     linked[NODE(leaver, there, sort)] = 0;
     unlock(there)
