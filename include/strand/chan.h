@@ -38,7 +38,7 @@ typedef struct {
 /** What a channel may be told at its making. Zero is the default of each. */
 typedef struct strand_chan_attr {
     size_t size;      /* sizeof(strand_chan_attr); required */
-    const char *name; /* for people; kept as a pointer; NULL: "channel" */
+    const char *name; /* for people; copied, up to 31 bytes; NULL: "channel" */
     /* Gets each value that is left in the channel at its end, by its address, as a cleanup attribute's function does;
      * may not block, nor throw. */
     void (*drop)(void *element);
@@ -67,8 +67,8 @@ int strand_chan_try_receive(strand_chan chan, void *value);
 /**
  * Put a copy of *value into a channel from any thread, a plain one too. Never waits: a value for which there is no room
  * stands in the queue, as that of a sender does. Those of one thread keep their order. Returns 0: it is received, or
- * goes to the drop function; -EPIPE: the channel is closed, or gone; -ENOMEM. The run has to last until the call has
- * returned.
+ * goes to the drop function; -EPIPE: the channel is closed, or gone; -ENOMEM; -EINVAL: value is NULL, and should not
+ * be. The run has to last until the call has returned.
  */
 int strand_chan_post(strand_chan chan, const void *value);
 /** Close a channel: no more can be sent. Closing it again changes nothing. Never interrupted. */

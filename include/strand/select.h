@@ -27,7 +27,7 @@ typedef struct strand_case {
 /** How a select chooses and waits. */
 enum {
     STRAND_SELECT_ORDERED = 1, /* of those that can happen now, the first in the array; else any, at random */
-    STRAND_SELECT_NOW = 2      /* do not wait: -EAGAIN if none can happen now */
+    STRAND_SELECT_NOW = 2      /* do not wait: -EAGAIN if none can happen now. No cancellation point */
 };
 
 /**

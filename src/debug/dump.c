@@ -8,6 +8,7 @@
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
+#include "../sync/chan.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -162,6 +163,9 @@ static void print_why(struct dump *dump, struct cb *c, size_t indent)
         say(dump, indent, "%s %d, since %.1f ms\n", words[blocked], (int)c->blocked_on, since);
     else if (blocked == BLOCKED_SELECT)
         say(dump, indent, "%s %d cases, since %.1f ms\n", words[blocked], (int)c->blocked_on, since);
+    else if (blocked == BLOCKED_SEND || blocked == BLOCKED_RECEIVE)
+        say(dump, indent, "%s '%s' at %p, since %.1f ms\n", words[blocked],
+            ((struct chan *)(uintptr_t)c->blocked_on)->name, (void *)(uintptr_t)c->blocked_on, since);
     else if (blocked > BLOCKED_DESCRIPTOR)
         say(dump, indent, "%s at %p, since %.1f ms\n", words[blocked], (void *)(uintptr_t)c->blocked_on, since);
     else

@@ -42,11 +42,11 @@ void strand_checkpoint(void)
     may_block(thread, current_of(thread), "strand_checkpoint");
 }
 
-void strand_sleep_until(strand_time when)
+void wait_sleep(strand_time when, const char *function)
 {
-    struct thread *thread = must_be_strand("strand_sleep");
+    struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
-    may_block(thread, me, "strand_sleep");
+    may_block(thread, me, function);
     if (when.ns <= driver_now(thread->sub)) {
         thread_yield(thread);
         return;
@@ -59,9 +59,14 @@ void strand_sleep_until(strand_time when)
         interrupt_throw(thread, me, 0);
 }
 
+void strand_sleep_until(strand_time when)
+{
+    wait_sleep(when, "strand_sleep_until");
+}
+
 void strand_sleep(int64_t ns)
 {
-    strand_sleep_until(ns > 0 ? strand_in(ns) : (strand_time){0});
+    wait_sleep(ns > 0 ? strand_in(ns) : (strand_time){0}, "strand_sleep");
 }
 
 strand strand_self(void)

@@ -95,8 +95,10 @@ static inline bool wait_try(struct thread *thread, struct cb *me)
 {
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
     while (wait_tag(state) == WAIT_ARMED)
-        if (swap_word(&me->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_TRYING, thread->shared))
+        if (swap_word(&me->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_TRYING, thread->shared)) {
+            driver_point(thread);
             return true;
+        }
     return false;
 }
 
@@ -182,6 +184,8 @@ static inline void wait_because(struct thread *thread, struct cb *me, enum block
     me->since = thread->now;
 }
 
+/* strand_sleep_until, for `function`. */
+void wait_sleep(strand_time when, const char *function);
 /* Sleep until an instant, or until an interruption: WAIT_WON or WAIT_INTERRUPTED, or a negated errno code. */
 int wait_until(struct thread **thread, struct cb *me, int64_t when, uint32_t floor);
 

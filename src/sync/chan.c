@@ -15,11 +15,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static const char *made(const struct chan *chan, char *buffer, size_t size)
+{
+    char where[160];
+    uintptr_t offset;
+    (void)arch_symbol(chan->site, where, sizeof where, &offset);
+    snprintf(buffer, size, "the channel '%s' was opened in %s+0x%zx", chan->name, where, (size_t)offset);
+    return buffer;
+}
+
 COLD struct chan *chan_misused_(struct thread *thread, struct chan *chan, strand_chan handle, const char *function)
 {
+    char text[256];
     if (chan) {
+        size_t size = chan->size;
+        made(chan, text, sizeof text);
         chan_unlock(thread, chan);
-        misuse(function, "", "there is no memory for a value of %zu bytes: it is NULL", chan->size);
+        misuse(function, text, "there is no memory for a value of %zu bytes: it is NULL", size);
     }
     misuse(function, "",
            handle.bits[1] ? "the channel is gone: its scope has been left, or it is of another run"
@@ -138,7 +150,7 @@ static void init(struct thread *thread, struct chan *chan, size_t size, size_t c
     list_init(&chan->receivers);
     chan->runtime = runtime_of(thread);
     chan->drop = attr ? attr->drop : NULL;
-    chan->name = attr && attr->name ? attr->name : "channel";
+    snprintf(chan->name, sizeof chan->name, "%s", attr && attr->name ? attr->name : "channel");
     chan->owned.release = chan_end;
 }
 
@@ -172,6 +184,8 @@ strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, c
     if (attr && attr->size != sizeof *attr)
         misuse("strand_chan_open", "", "strand_chan_attr.size is %zu, not sizeof(strand_chan_attr)", attr->size);
     int error = make(thread, size, capacity, attr, &chan);
+    if (!error)
+        chan->site = __builtin_return_address(0);
     uint64_t serial = error ? 0 : word_serial(atomic_load_explicit(&chan->word, memory_order_relaxed));
     if (!error && (error = scope_own(thread, me, scope, &chan->owned, "strand_chan_open")))
         chan_end(thread, &chan->owned);

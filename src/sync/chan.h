@@ -39,7 +39,7 @@ struct chan {
     _Atomic uint64_t posts; /* count << 1 | closed */
     struct runtime *runtime;
     void (*drop)(void *element);
-    const char *name;
+    char name[32];
     void *site; /* where it was made */
     struct owned owned;
 };

@@ -43,6 +43,7 @@ struct select {
     strand_case *cases;
     uint32_t count, stood; /* stood: with how many, while armed */
     unsigned flags;
+    bool now;   /* without waiting */
     bool tried; /* each has just been tried in vain, and nothing has changed since */
     struct offers *offers;
     int64_t when;        /* the earliest of the instants among those, or INT64_MAX */
@@ -205,7 +206,8 @@ static inline enum answer stand_with(struct thread *thread, struct select *s, ui
 static enum answer stand_with_all(struct thread *thread, struct select *s, uint32_t *happened)
 {
     struct offers *offers = s->offers;
-    uint32_t epoch = wait_arm(thread, s->me, s->me->floor), count = s->count;
+    uint32_t floor = s->now ? WAIT_FLOOR_MOST : s->me->floor;
+    uint32_t epoch = wait_arm(thread, s->me, floor), count = s->count;
     atomic_store_explicit(&offers->live, count + 1, memory_order_relaxed);
     for (uint32_t i = 0; i < count; i++) {
         enum answer answer = stand_with(thread, s, i, epoch);
@@ -279,12 +281,12 @@ static uint32_t park(struct thread **thread, struct select *s, int error)
     struct cb *me = s->me;
     struct pool *pool = (*thread)->pool;
     uint32_t tag = WAIT_IDLE;
-    bool stay = error || (s->flags & STRAND_SELECT_NOW) || interrupted(me); /* [W4] */
+    bool stay = error || s->now || interrupted(me); /* [W4] */
     if (!stay || !wait_retract(*thread, me)) {
         *thread = switch_park(*thread);
         tag = wait_over(me);
     }
-    if (s->when != INT64_MAX && error == 0 && !(tag == WAIT_WON && wait_winner(me) == s->when_index))
+    if (s->when != INT64_MAX && !s->now && error == 0 && !(tag == WAIT_WON && wait_winner(me) == s->when_index))
         timer_stop(*thread, pool, &me->wait.timer);
     me->blocked = BLOCKED_NOT;
     return tag;
@@ -306,7 +308,7 @@ static int wait_for_one(struct thread **thread, struct select *s)
     uint32_t tag = WAIT_IDLE;
     int error = 0;
     if (answer == SOURCE_NOT)
-        error = start_timer(*thread, s);
+        error = s->now ? 0 : start_timer(*thread, s);
     else
         me->blocked = BLOCKED_NOT;
     if (answer == SOURCE_NOT || answer == SOURCE_LOST)
@@ -319,9 +321,11 @@ static int wait_for_one(struct thread **thread, struct select *s)
         return answer == SOURCE_AGAIN ? AGAIN : happened == SELECT_NONE ? -EPIPE : (int)happened;
     if (error)
         throw_no_memory(me, "a timer");
+    if (s->now)
+        return -EAGAIN;
     if (interrupted(me))
         interrupt_throw(*thread, me, 0);
-    return s->flags & STRAND_SELECT_NOW ? -EAGAIN : AGAIN;
+    return AGAIN;
 }
 
 int strand_select(strand_case *cases, size_t count, unsigned flags)
@@ -330,7 +334,9 @@ int strand_select(strand_case *cases, size_t count, unsigned flags)
     struct select s = {.me = current_of(thread), .cases = cases, .count = (uint32_t)count, .flags = flags};
     if (UNLIKELY(count > CASES_MOST || (flags & ~(unsigned)(STRAND_SELECT_ORDERED | STRAND_SELECT_NOW))))
         misuse("strand_select", "", "%zu cases are too many, or the flags %#x are none", count, flags);
-    thread = may_block_often(thread, s.me, "strand_select");
+    s.now = flags & STRAND_SELECT_NOW;
+    if (LIKELY(!s.now))
+        thread = may_block_often(thread, s.me, "strand_select");
     bool by_wait = (flags & STRAND_SELECT_ORDERED) && count > 1 && thread->shared; /* [X3] */
     for (;;) {
         uint32_t live = by_wait;
@@ -339,7 +345,7 @@ int strand_select(strand_case *cases, size_t count, unsigned flags)
             return result;
         if (!live)
             return -EPIPE;
-        if ((flags & STRAND_SELECT_NOW) && !by_wait)
+        if (s.now && !by_wait)
             return -EAGAIN;
         s.tried = !thread->shared && live == s.count;
         result = wait_for_one(&thread, &s);

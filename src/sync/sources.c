@@ -151,7 +151,7 @@ strand_case strand_on_tick(strand_ticker *ticker)
 uint64_t strand_tick(strand_ticker *ticker)
 {
     must_be_ticker(ticker, "strand_tick");
-    strand_sleep_until((strand_time){ticker->next});
-    take_tick(must_be_strand("strand_tick"), ticker);
+    wait_sleep((strand_time){ticker->next}, "strand_tick");
+    take_tick(thread_self(), ticker);
     return ticker->missed;
 }

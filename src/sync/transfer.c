@@ -136,6 +136,7 @@ static inline void finish(struct thread *thread, struct transfer *t, bool send)
     struct wait_node *partner = t->partner;
     if (!partner)
         return;
+    driver_point(thread); /* the channel may end here */
     if (send)
         value_move(t->size, partner->value, t->value);
     else if (!t->from_ring)
@@ -240,6 +241,7 @@ static inline void give_to(struct thread *thread, struct chan *chan, struct wait
 {
     size_t size = chan->size;
     chan_unlock(thread, chan);
+    driver_point(thread); /* the channel may end here */
     value_move(size, partner->value, value);
     partner->result = 0;
     thread_ready(thread, partner->waiter->member.fibre);
@@ -249,6 +251,7 @@ static inline void take_from(struct thread *thread, struct chan *chan, struct wa
 {
     size_t size = chan->size;
     chan_unlock(thread, chan);
+    driver_point(thread); /* as in give_to */
     value_move(size, value, partner->value);
     partner->result = 0;
     thread_ready(thread, partner->waiter->member.fibre);
