@@ -14,7 +14,7 @@ memcpy memmove memset memcmp memchr
 strlen strnlen strcmp strncmp strchr strrchr strstr strcpy strncpy strtol strtoul strtoll strtoull
 snprintf vsnprintf strerror_r strerrorname_np strerrordesc_np qsort
 __memcpy_chk __memmove_chk __memset_chk __strcpy_chk __strncpy_chk __snprintf_chk __vsnprintf_chk
-__stack_chk_fail __gcc_personality_v0 _Unwind_Resume _GLOBAL_OFFSET_TABLE_
+__popcountdi2 __stack_chk_fail __gcc_personality_v0 _Unwind_Resume _GLOBAL_OFFSET_TABLE_
 make_fcontext jump_fcontext"
 headers='sys/|linux/|asm/|unistd\.h|pthread\.h|fcntl\.h|signal\.h|poll\.h|sched\.h|time\.h|dlfcn\.h|threads\.h|netdb\.h|'
 headers=$headers'spawn\.h|semaphore\.h|ucontext\.h|netinet/|arpa/|libunwind|unwind\.h|x86intrin\.h|immintrin\.h'

@@ -83,6 +83,8 @@ strand_case strand_on_receive(strand_chan chan, void *value);
 
 /** The same for a channel of one type; `type` is that of its handle, `value` a pointer to an element. */
 #define STRAND_CHAN_OPEN(type, scope, capacity) STRAND_CHAN_OPEN_WITH(type, scope, capacity, NULL)
+#define STRAND_CHAN_OPEN_WITH(type, scope, capacity, attr)                                                             \
+    STRAND_CHAN_TYPED_(type, strand_chan_open((scope), STRAND_CHAN_SIZE_(type), (capacity), (attr)))
 #define STRAND_SEND(chan, value) strand_chan_send((chan).untyped, STRAND_SENT_(chan, value))
 #define STRAND_RECEIVE(chan, value) strand_chan_receive((chan).untyped, STRAND_RECEIVED_(chan, value))
 #define STRAND_TRY_SEND(chan, value) strand_chan_try_send((chan).untyped, STRAND_SENT_(chan, value))
@@ -107,14 +109,14 @@ template <class element> inline element *strand_received_(element *, element *va
 }
 #define STRAND_SENT_(chan, value) strand_sent_((chan).element, (value))
 #define STRAND_RECEIVED_(chan, value) strand_received_((chan).element, (value))
-#define STRAND_CHAN_OPEN_WITH(type, scope, capacity, attr)                                                             \
-    (type{strand_chan_open((scope), sizeof(*type{}.element), (capacity), (attr))})
+#define STRAND_CHAN_SIZE_(type) sizeof(*type{}.element)
+#define STRAND_CHAN_TYPED_(type, chan) (type{chan})
 #else
 #define STRAND_SENT_(chan, value)                                                                                      \
     _Generic((value), __typeof__(&*(chan).element) : (value), const __typeof__(*(chan).element) * : (value))
 #define STRAND_RECEIVED_(chan, value) _Generic((value), __typeof__(&*(chan).element) : (value))
-#define STRAND_CHAN_OPEN_WITH(type, scope, capacity, attr)                                                             \
-    ((type){strand_chan_open((scope), sizeof(*((type *)0)->element), (capacity), (attr))})
+#define STRAND_CHAN_SIZE_(type) sizeof(*((type *)0)->element)
+#define STRAND_CHAN_TYPED_(type, chan) ((type){chan})
 #endif
 
 #endif

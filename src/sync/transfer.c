@@ -378,21 +378,25 @@ static enum answer stand_to_receive(struct thread *thread, struct cb *me, strand
     return stand(thread, me, c, node, false);
 }
 
-/* A case that is tried by itself, outside of a select. */
-static int try(strand_case c, const char *function)
+static inline int try(strand_chan handle, void *value, bool send, const char *function)
 {
     struct thread *thread = must_be_strand(function);
-    return c.source->stand(thread, current_of(thread), &c, NULL) == SOURCE_DONE ? c.result : -EAGAIN;
+    struct chan *chan = chan_of(thread, handle, value, function);
+    enum quick quick = send ? quick_send(thread, chan, value) : quick_receive(thread, chan, value);
+    if (quick == QUICK_DONE)
+        return 0;
+    struct transfer t = {.me = current_of(thread), .chan = chan, .size = chan->size, .value = value};
+    return do_or_link(thread, &t, send, NULL) == SOURCE_DONE ? t.result : -EAGAIN;
 }
 
 int strand_chan_try_send(strand_chan chan, const void *value)
 {
-    return try(strand_on_send(chan, value), "strand_chan_try_send");
+    return try(chan, (void *)(uintptr_t)value, true, "strand_chan_try_send");
 }
 
 int strand_chan_try_receive(strand_chan chan, void *value)
 {
-    return try(strand_on_receive(chan, value), "strand_chan_try_receive");
+    return try(chan, value, false, "strand_chan_try_receive");
 }
 
 static bool send_is_ready(struct thread *thread, const strand_case *c)
