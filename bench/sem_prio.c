@@ -1,8 +1,8 @@
 /*
- * sem_prio: 100 000 strands wait for the one permit of a priority semaphore; whoever gets it gives it back, and waits
- * again behind a random part of the others. Per acquire and release, the switch to the next strand included.
- * sem_prio_1k: the same with 1000, which shows how it grows. sem_prio_push: 100 000 wait for ever, behind two that hand
- * a permit to each other: what the semaphore itself takes, without the memory of a hundred thousand stacks.
+ * sem_prio, sem_prio_1k: 100 000 strands, or 1000, wait at a priority semaphore, behind a few that hand its one permit
+ * to each other: per acquire and release, the switch to the next one included. So it is what the semaphore takes with
+ * so long a queue. sem_prio_turns, sem_prio_turns_1k: all of them take turns; whoever gets the permit gives it back,
+ * and waits again behind a random part of the others. That is the same and the cache misses of so many stacks and keys.
  */
 #include "bench.h"
 
@@ -10,11 +10,11 @@
 #include <strand/limit.h>
 #include <strand/pool.h>
 
-enum { MOST = 100000, OPERATIONS = 1000000 };
+enum { MOST = 100000, OPERATIONS = 1000000, FRONT = 4 };
 
 struct crowd {
     strand_prio_semaphore sem;
-    long waiters, left;
+    long waiters, left, strays;
     uint64_t now, chance; /* now: the key of the last one that went */
     strand_limit done;    /* has a permit when no operation is left */
     bool over, behind;
@@ -48,16 +48,20 @@ static void *come_again(void *arg)
     }
 }
 
+/* Its turn comes now and then, when of those in front none is there yet; it gives way to them again. */
 static void *wait_behind(void *key)
 {
-    strand_prio_acquire(&crowd.sem, key);
-    strand_prio_release(&crowd.sem);
+    while (!crowd.over) {
+        strand_prio_acquire(&crowd.sem, key);
+        crowd.strays += !crowd.over;
+        strand_prio_release(&crowd.sem);
+    }
     return NULL;
 }
 
 static double measure(long waiters, bool behind)
 {
-    static uint64_t keys[MOST + 2];
+    static uint64_t keys[MOST + FRONT];
     crowd = (struct crowd){.waiters = waiters, .left = OPERATIONS, .behind = behind};
     strand_prio_options options = {.size = sizeof options, .limit = 1, .compare = by_time};
     strand_prio_init(&crowd.sem, &options);
@@ -69,15 +73,16 @@ static double measure(long waiters, bool behind)
         keys[i] = bench_random(&crowd.chance) % (2 * (uint64_t)waiters) + (behind ? UINT64_C(1) << 62 : 0);
         strand_spawn(scope, behind ? wait_behind : come_again, &keys[i]);
     }
-    for (long i = waiters; behind && i < waiters + 2; i++)
+    for (long i = waiters; behind && i < waiters + FRONT; i++)
         strand_spawn(scope, come_again, &keys[i]);
-    while (strand_prio_waiting(&crowd.sem) < (size_t)waiters + (behind ? 2 : 0))
+    while (strand_prio_waiting(&crowd.sem) < (size_t)waiters + (behind ? FRONT : 0))
         strand_yield();
     int64_t start = bench_now();
     strand_prio_release(&crowd.sem);
     strand_limit_acquire(&crowd.done);
     int64_t taken = bench_now() - start;
     crowd.over = true;
+    bench_check(crowd.strays < OPERATIONS / 20, "%ld strays", crowd.strays);
     strand_prio_release(&crowd.sem);
     strand_scope_join(scope);
     return (double)taken / OPERATIONS;
@@ -86,9 +91,9 @@ static double measure(long waiters, bool behind)
 static void *root(void *arg)
 {
     const char *row = arg;
-    long waiters = strcmp(row, "sem_prio_1k") == 0 ? 1000 : bench_strands_that_fit(row, MOST, BENCH_BYTES_PARKED);
+    long waiters = strstr(row, "_1k") ? 1000 : bench_strands_that_fit(row, MOST, BENCH_BYTES_PARKED);
     for (int i = 0; i < BENCH_SAMPLES; i++)
-        bench_sample(row, "strand", 1, "ns", measure(waiters, strcmp(row, "sem_prio_push") == 0));
+        bench_sample(row, "strand", 1, "ns", measure(waiters, !strstr(row, "_turns")));
     return NULL;
 }
 
