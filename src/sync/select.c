@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OFFERS_USUAL = 8, READY_MOST = 32, CASES_MOST = 1 << 20 };
+enum { OFFERS_USUAL = 8, READY_MOST = 32, SHUFFLED_MOST = 64, CASES_MOST = 1 << 20 };
 
 struct offers { /* its beginning is the slab's while it is free */
     _Atomic uint32_t live;
@@ -118,10 +118,36 @@ static inline int attempt_at_random(struct thread *thread, struct select *s, uin
     return -1;
 }
 
-static int attempt_in_order(struct thread *thread, struct select *s, uint32_t first, uint32_t *live)
+/* The same for any number. */
+static int attempt_shuffled(struct thread *thread, struct select *s, uint32_t *order, uint32_t *live)
 {
-    for (uint32_t n = 0; n < s->count; n++) {
-        uint32_t i = first + n < s->count ? first + n : first + n - s->count;
+    for (uint32_t i = 0; i < s->count; i++)
+        order[i] = i;
+    for (uint32_t left = s->count; left; left--) {
+        uint32_t at = driver_choose(thread, left), i = order[at];
+        order[at] = order[left - 1];
+        enum answer answer = attempt(thread, s, i);
+        if (answer == SOURCE_DONE)
+            return (int)i;
+        *live += answer == SOURCE_NOT;
+    }
+    return -1;
+}
+
+static NOINLINE int attempt_many(struct thread *thread, struct select *s, uint32_t *live)
+{
+    uint32_t few[SHUFFLED_MOST], *order = s->count <= SHUFFLED_MOST ? few : malloc(s->count * sizeof *order);
+    if (!order)
+        throw_no_memory(s->me, "a select");
+    int result = attempt_shuffled(thread, s, order, live);
+    if (order != few)
+        free(order);
+    return result;
+}
+
+static int attempt_in_order(struct thread *thread, struct select *s, uint32_t *live)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
         enum answer answer = attempt(thread, s, i);
         if (answer == SOURCE_DONE)
             return (int)i;
@@ -162,10 +188,8 @@ static int attempt_all(struct thread *thread, struct select *s, uint32_t *live)
     if (LIKELY(!thread->shared && s->count <= READY_MOST))
         return attempt_ready(thread, s, live);
     if (s->flags & STRAND_SELECT_ORDERED)
-        return attempt_in_order(thread, s, 0, live);
-    if (LIKELY(s->count <= OFFERS_USUAL))
-        return attempt_at_random(thread, s, live);
-    return attempt_in_order(thread, s, driver_choose(thread, s->count), live);
+        return attempt_in_order(thread, s, live);
+    return LIKELY(s->count <= OFFERS_USUAL) ? attempt_at_random(thread, s, live) : attempt_many(thread, s, live);
 }
 
 /* ---- standing with all of them ------------------------------------------------------------------------------- */
