@@ -1,7 +1,9 @@
 /*
  * libstrand: structured concurrency for C. This header is the core: running, strands,
  * scopes, cancelling, exceptions, time. Further headers: strand/pool.h (options and
- * attributes), strand/io.h (waiting for the outside), strand/debug.h (looking inside).
+ * attributes); strand/chan.h, strand/select.h, strand/sync.h, strand/limit.h (waiting for
+ * each other); strand/io.h (waiting for the outside); strand/monitor.h, strand/check.h
+ * (code that may not wait); strand/debug.h (looking inside).
  *
  * Five rules hold for every function of every header:
  *
@@ -11,7 +13,8 @@
  *                 cancellation point: when interrupted it throws, and has done
  *                 nothing unless its description says otherwise. A composite
  *                 operation (strand_write_all) says in the exception how far it came.
- *  3. Ownership   Everything belongs to a scope and is gone when the scope is left.
+ *  3. Ownership   What the library makes belongs to a scope and is gone when the scope
+ *                 is left; what the caller embeds (locks, limits) is the caller's memory.
  *                 Handles are values; a stale one is detected, never followed.
  *  4. Memory      A child may use its parent's locals that outlive the scope it is
  *                 anchored to, unless the parent runs on an opened fibre. Arguments
@@ -50,8 +53,8 @@ const char *strand_version(void);
 #define STRAND_NORETURN __attribute__((noreturn))
 
 /** Marks a function that may suspend its caller and is a cancellation point: when interrupted it throws, and has done
- *  nothing unless its description says otherwise. Under clang -Wthread-safety a blocking call inside STRAND_NO_SUSPEND
- *  is a compile-time warning. */
+ *  nothing unless its description says otherwise. Under clang (18 or later) -Wthread-safety a blocking call inside
+ *  STRAND_NO_SUSPEND is a compile-time warning. */
 #if defined(__clang__)
 struct __attribute__((capability("no-suspend section"))) strand_section_ {
     char unused;

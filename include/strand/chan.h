@@ -13,6 +13,8 @@
  * A channel has any number of senders and receivers, who are served first come, first served on both sides. With room
  * for 0 values it is a rendezvous: a send ends when a receiver has the value. It belongs to a scope, and ends when that
  * has been left. After the close, receivers get what is in it and what queued senders have, and only then -EPIPE.
+ * Who waits at a channel when its scope is left gets -EPIPE; to use its handle after that is misuse, as with every
+ * handle that has gone stale. So a strand that is not below the scope stops using the channel when it is told -EPIPE.
  */
 #ifndef STRAND_CHAN_H
 #define STRAND_CHAN_H
