@@ -195,10 +195,12 @@ static struct place signal_place(const strand_case *c)
     return place_of(arch_watch_fd(watch_in(c)), STRAND_READABLE);
 }
 
-/* The signal, or 0: somebody else has had it. */
+/* The signal; 0: somebody else has had it; or -EBADF: the block was left while the case stood. */
 static int take_signal(strand_case *c)
 {
-    struct arch_watch *watch = watch_in(c);
+    struct arch_watch *watch = (struct arch_watch *)(uintptr_t)c->object[0];
+    if (arch_watch_serial(watch) != c->object[1])
+        return -EBADF;
     int signal = arch_watch_take(watch);
     if (!signal) {
         uint64_t count;
@@ -210,6 +212,14 @@ static int take_signal(strand_case *c)
     return signal;
 }
 
+/* It has happened, and there may be a signal. */
+static enum answer settle_signal(strand_case *c)
+{
+    int signal = take_signal(c);
+    c->result = signal < 0 ? signal : 0;
+    return signal ? SOURCE_DONE : SOURCE_AGAIN;
+}
+
 static enum answer signal_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
     if (!node) {
@@ -219,7 +229,7 @@ static enum answer signal_stand(struct thread *thread, struct cb *me, strand_cas
         return answer_to(thread, me, c, NULL, signal);
     }
     enum answer answer = answer_to(thread, me, c, node, stand_at(thread, c, node, signal_place(c)));
-    return answer == SOURCE_DONE && !c->result && !take_signal(c) ? SOURCE_AGAIN : answer;
+    return answer == SOURCE_DONE && !c->result ? settle_signal(c) : answer;
 }
 
 static enum answer signal_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
@@ -227,9 +237,11 @@ static enum answer signal_over(struct thread *thread, struct cb *me, strand_case
     (void)me;
     if (!standing(c))
         return SOURCE_DONE;
-    int result = leave(thread, c, node, signal_place(c), won);
+    int result = leave(thread, c, node, place_of(-1, STRAND_READABLE), won); /* the block may have been left by now */
     c->result = result < 0 ? result : 0;
-    return won && !(result > 0 && take_signal(c)) && result >= 0 ? SOURCE_AGAIN : SOURCE_DONE;
+    if (!won || result < 0)
+        return SOURCE_DONE;
+    return result ? settle_signal(c) : SOURCE_AGAIN;
 }
 
 static const struct strand_source_ source_signal = {.stand = signal_stand, .over = signal_over, .look = SEEDED_LOOK_NS};

@@ -248,7 +248,8 @@ int descriptor_close(struct thread *thread, int fd)
     descriptor_unlock(thread, d);
     if (first && (atomic_load_explicit(&d->users, memory_order_relaxed) & ~CLOSING) > 1) {
         unwatch(d);
-        if (d->call == d->fd) /* of a terminal that was opened once more the number is a second way in */
+        bool known = atomic_load_explicit(&d->known, memory_order_acquire); /* else who is inside has just come */
+        if (!known || d->call == d->fd) /* of a terminal that was opened once more the number is a second way in */
             (void)arch_fd_blank(fd);
     }
     while ((link = list_pop_front(&woken)))

@@ -55,6 +55,7 @@ struct wait_node {
     uint32_t epoch;
     _Atomic uint16_t linked; /* 1 from the linking until the source has let go of it */
     bool drops;              /* a case that drops out when its channel is closed */
+    bool looks;              /* of a select that does not wait: nobody is to be sent away for it */
     uint32_t index;          /* which of a select's cases; else 0 */
     int result;              /* of a wait that was won: written by who has claimed it, before it makes it runnable */
     void *value;             /* what is handed over comes from here, or goes here */
@@ -150,6 +151,7 @@ struct cb {
     bool odd : 1; /* the root, or counted, or with extra, locals, an exception, or once with locks: its end has more */
     bool counted : 1;          /* against options.max_strands */
     bool section_by_mutex : 1; /* section.h */
+    bool anew : 1;             /* it waits again: a channel that is gone by now was there when it began */
     strand_fn *fn;
     void *arg;
     void *result;

@@ -338,6 +338,10 @@ static enum answer settle(struct thread *thread, struct cb *me, strand_case *c, 
 static enum answer stand_in_queue(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node,
                                   struct prio *sem, struct means *means, struct batch *batch)
 {
+    if (node->looks && is_full(sem)) {
+        node->value = NULL; /* it would not wait: neither a prune nor a refusal */
+        return SOURCE_NOT;
+    }
     int error = means->ticket ? make_room(thread, sem, me, c->value, means, batch) : -ENOMEM;
     if (error)
         return settle(thread, me, c, node, error == -EINTR ? -ENOBUFS : error);
@@ -389,7 +393,8 @@ static enum answer permit_over(struct thread *thread, struct cb *me, strand_case
             queue_remove(sem, ticket);
         prio_unlock(thread, sem);
     }
-    ticket_put(thread, ticket);
+    if (LIKELY(ticket != NULL))
+        ticket_put(thread, ticket);
     return SOURCE_DONE;
 }
 

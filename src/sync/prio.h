@@ -98,5 +98,7 @@ struct batch;
 enum pruned prio_prune_one(struct thread *thread, struct prio *sem, struct note *note, bool comes, const void *key,
                            struct batch *batch);
 struct note *prio_note(struct cb *me, const char *why);
+/* Under the lock: whose wait is over, but who has not run yet, stands in nobody's place. O(waiters). */
+void prio_forget_gone(struct prio *sem);
 
 #endif

@@ -25,6 +25,16 @@ static bool still_waits(struct ticket *ticket, uint64_t state)
     return wait_epoch(state) == ticket->node->epoch && (tag == WAIT_ARMED || tag == WAIT_TRYING);
 }
 
+void prio_forget_gone(struct prio *sem)
+{
+    for (struct tree_node *at = sem->tickets.end[1], *next; at; at = next) {
+        struct ticket *ticket = CONTAINER(at, struct ticket, place);
+        next = tree_step(at, 0);
+        if (!still_waits(ticket, atomic_load_explicit(&ticket->node->waiter->wait.state, memory_order_acquire)))
+            queue_remove(sem, ticket);
+    }
+}
+
 /* A root strand has nobody who would see that it was pruned; a shield keeps its strand waiting [Q3]. Who is gone may
  * go.
  */
@@ -63,6 +73,8 @@ size_t strand_prio_prune(strand_prio_semaphore *handle, size_t keep, const char 
     enum pruned pruned = note ? PRUNED_GONE : PRUNED_NOBODY;
     batch_init(&batch);
     prio_lock(thread, sem);
+    if (sem->waiting > keep)
+        prio_forget_gone(sem);
     while (pruned != PRUNED_NOBODY && sem->waiting > keep) {
         pruned = prio_prune_one(thread, sem, note, false, NULL, &batch);
         count += pruned == PRUNED_ONE;

@@ -202,6 +202,7 @@ static inline enum answer stand_with(struct thread *thread, struct select *s, ui
     node->epoch = epoch;
     node->index = i;
     node->drops = c->flags & CASE_DROPS;
+    node->looks = s->now;
     if (LIKELY(s->tried && c->source->queue)) {
         node->value = c->value;
         list_push_back((struct link *)(uintptr_t)(c->object[0] + c->source->queue), &node->link);
@@ -361,6 +362,8 @@ int strand_select(strand_case *cases, size_t count, unsigned flags)
     s.now = flags & STRAND_SELECT_NOW;
     if (LIKELY(!s.now))
         thread = may_block_often(thread, s.me, "strand_select");
+    if (UNLIKELY(s.me->anew))
+        s.me->anew = false;                                                        /* of an earlier one */
     bool by_wait = (flags & STRAND_SELECT_ORDERED) && count > 1 && thread->shared; /* [X3] */
     for (;;) {
         uint32_t live = by_wait;
@@ -375,6 +378,7 @@ int strand_select(strand_case *cases, size_t count, unsigned flags)
         result = wait_for_one(&thread, &s);
         if (LIKELY(result != AGAIN))
             return result;
+        s.me->anew = true;
     }
 }
 

@@ -191,7 +191,8 @@ static NOINLINE int wait_to_send(struct thread *thread, struct cb *me, struct ch
     if (LIKELY(wait_in(thread, me, chan, &chan->senders, (void *)(uintptr_t)value, BLOCKED_SEND)))
         return me->wait.node.result;
     thread = thread_self();
-    return send_slowly(thread, me, chan_of(thread, handle, value, "strand_chan_send"), handle, value);
+    chan = chan_find(thread, handle);
+    return chan ? send_slowly(thread, me, chan, handle, value) : -EPIPE; /* it has ended meanwhile */
 }
 
 static NOINLINE int wait_to_receive(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle,
@@ -200,7 +201,8 @@ static NOINLINE int wait_to_receive(struct thread *thread, struct cb *me, struct
     if (LIKELY(wait_in(thread, me, chan, &chan->receivers, value, BLOCKED_RECEIVE)))
         return me->wait.node.result;
     thread = thread_self();
-    return receive_slowly(thread, me, chan_of(thread, handle, value, "strand_chan_receive"), handle, value);
+    chan = chan_find(thread, handle);
+    return chan ? receive_slowly(thread, me, chan, handle, value) : -EPIPE; /* it has ended meanwhile */
 }
 
 /* Under the lock, which they give back: whatever the channel is like. */
@@ -349,10 +351,31 @@ static NOINLINE enum answer stand_slowly(struct thread *thread, struct cb *me, s
     return answer;
 }
 
+/* The channel of a case, locked. NULL: it has ended since the select began. */
+static inline __attribute__((always_inline)) struct chan *chan_in(struct thread *thread, struct cb *me,
+                                                                  const strand_case *c)
+{
+    strand_chan handle = {{c->object[0], c->object[1]}};
+    struct chan *chan = chan_find(thread, handle);
+    if (LIKELY(chan && (c->value || !chan->size)))
+        return chan;
+    return !chan && me->anew ? NULL : chan_misused_(thread, chan, handle, "strand_select");
+}
+
+static COLD enum answer stand_with_none(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
+{
+    struct transfer t = {.me = me, .armed = node != NULL, .drops = c->flags & CASE_DROPS};
+    enum answer answer = settle(thread, &t, -EPIPE);
+    c->result = t.result;
+    return answer;
+}
+
 static inline __attribute__((always_inline)) enum answer stand(struct thread *thread, struct cb *me, strand_case *c,
                                                                struct wait_node *node, bool send)
 {
-    struct chan *chan = chan_of(thread, (strand_chan){{c->object[0], c->object[1]}}, c->value, "strand_select");
+    struct chan *chan = chan_in(thread, me, c);
+    if (UNLIKELY(!chan))
+        return stand_with_none(thread, me, c, node);
     if (node) {
         node->value = c->value;
         return stand_slowly(thread, me, chan, c, node, send);
@@ -401,14 +424,14 @@ int strand_chan_try_receive(strand_chan chan, void *value)
 
 static bool send_is_ready(struct thread *thread, const strand_case *c)
 {
-    const struct chan *chan = chan_of(thread, (strand_chan){{c->object[0], c->object[1]}}, c->value, "strand_select");
-    return !list_empty(&chan->receivers) | (chan->count < chan->capacity) | chan->closed;
+    const struct chan *chan = chan_in(thread, current_of(thread), c);
+    return !chan || !list_empty(&chan->receivers) | (chan->count < chan->capacity) | chan->closed;
 }
 
 static bool receive_is_ready(struct thread *thread, const strand_case *c)
 {
-    const struct chan *chan = chan_of(thread, (strand_chan){{c->object[0], c->object[1]}}, c->value, "strand_select");
-    return !list_empty(&chan->senders) | (chan->count > 0) | chan->closed;
+    const struct chan *chan = chan_in(thread, current_of(thread), c);
+    return !chan || !list_empty(&chan->senders) | (chan->count > 0) | chan->closed;
 }
 
 static enum answer over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
