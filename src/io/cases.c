@@ -92,7 +92,7 @@ static int stand_at(struct thread *thread, strand_case *c, struct wait_node *nod
         result = look(thread, d, place); /* what the poller has not reported yet counts too */
     while (!result) {
         descriptor_lock(thread, d);
-        bool may_be = !(side->turn || side->first) && atomic_load_explicit(&side->ready, memory_order_relaxed);
+        bool may_be = !side_is_taken(side) && atomic_load_explicit(&side->ready, memory_order_relaxed);
         result = closing(d) ? -EBADF : 0;
         if (!result && !may_be) {
             side_append(side, node, false);
@@ -126,7 +126,7 @@ static int leave(struct thread *thread, strand_case *c, struct wait_node *node, 
         side->turn = false; /* of one that is closing it means nothing */
         next = side_pass_on(thread, side);
     } else {
-        side_cut_out(side, node);
+        side_cut_out(node);
     }
     side_mirror(side);
     descriptor_unlock(thread, d);

@@ -75,6 +75,8 @@ static struct descriptor *make_chunk(struct thread *thread, _Atomic(struct descr
         chunk[i].polled.fire = descriptor_fire;
         chunk[i].fd = first + i;
         chunk[i].pool = &thread->sub->pool;
+        for (int side = 0; side < SIDES; side++)
+            list_init(&chunk[i].sides[side].queue);
     }
     if (atomic_compare_exchange_strong_explicit(at, &there, chunk, memory_order_acq_rel, memory_order_acquire))
         return chunk;

@@ -4,7 +4,7 @@
  * PARTIES   strands that read, write or wait; whoever passes on the poller's events (fire); who closes.
  * STATE     per descriptor, in a table by its number: `users` = operations under way | CLOSING; per side (in, out,
  *           end): `events` counts what the poller has reported, `ready` says that a call may find something, `turn`
- *           that a waiter was woken and has not said yet what it found, `first` is the queue of waiters.
+ *           that a waiter was woken and has not said yet what it found, `queue` has those who wait.
  * PROTOCOL  an operation enters (counts itself in), makes its call if the side is ready and nobody waits, and waits if
  *           there was nothing. Readiness comes first, the call is the strand's own: no buffer is ever in the hands of
  *           somebody else. An event wakes the first waiter only; when that one leaves, the next is woken if the side is
@@ -35,7 +35,7 @@ struct side {
     _Atomic bool ready;
     _Atomic bool waited; /* somebody waits, or has the turn: mirrors the two below */
     bool turn;
-    struct wait_node *first;
+    struct link queue; /* of wait nodes */
 };
 
 struct descriptor {
@@ -103,12 +103,18 @@ void operation_leave(struct operation *op);
 
 static inline void side_mirror(struct side *side)
 {
-    atomic_store_explicit(&side->waited, side->turn || side->first, memory_order_relaxed);
+    atomic_store_explicit(&side->waited, side->turn || !list_empty(&side->queue), memory_order_relaxed);
+}
+
+/* Whether who comes now has to wait for others first. */
+static inline bool side_is_taken(const struct side *side)
+{
+    return side->turn || !list_empty(&side->queue);
 }
 
 /* Link a node, in front of all or behind them; take it out again, if it is there. */
 void side_append(struct side *side, struct wait_node *node, bool in_front);
-bool side_cut_out(struct side *side, struct wait_node *node);
+void side_cut_out(struct wait_node *node);
 /* Give the turn to the next one who can still be woken, if there is something for him. Returns his fibre, or NULL. */
 struct fibre *side_pass_on(struct thread *thread, struct side *side);
 /* Have the poller report of it, from now on. Without the lock. Returns 0 or a negated errno code. */

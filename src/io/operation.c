@@ -18,33 +18,28 @@ static const uint32_t event_of[SIDES] = {[SIDE_IN] = ARCH_IN, [SIDE_OUT] = ARCH_
 
 void side_append(struct side *side, struct wait_node *node, bool in_front)
 {
-    struct wait_node **at = &side->first;
-    while (*at && !in_front)
-        at = &(*at)->next;
-    node->next = *at;
-    *at = node;
+    if (in_front)
+        list_push_front(&side->queue, &node->link);
+    else
+        list_push_back(&side->queue, &node->link);
     atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
 }
 
-bool side_cut_out(struct side *side, struct wait_node *node)
+void side_cut_out(struct wait_node *node)
 {
-    struct wait_node **at = &side->first;
-    while (*at && *at != node)
-        at = &(*at)->next;
-    bool found = *at != NULL;
-    if (found)
-        *at = node->next;
+    if (!atomic_load_explicit(&node->linked, memory_order_relaxed))
+        return;
+    list_remove(&node->link);
     atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
-    return found;
 }
 
 /* The first who can still be woken; NULL: nobody. */
 static struct fibre *claim_first(struct thread *thread, struct side *side)
 {
     struct fibre *fibre = NULL;
-    while (!fibre && side->first) {
-        struct wait_node *node = side->first;
-        side->first = node->next;
+    struct link *link;
+    while (!fibre && (link = list_pop_front(&side->queue))) {
+        struct wait_node *node = CONTAINER(link, struct wait_node, link);
         atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
         if (wait_claim(node, thread->shared))
             fibre = node->waiter->member.fibre;
@@ -176,7 +171,7 @@ static bool wait_armed(struct operation *op)
             return true;
     }
     descriptor_lock(op->thread, op->d);
-    side_cut_out(op->side, node);
+    side_cut_out(node);
     side_mirror(op->side);
     descriptor_unlock(op->thread, op->d);
     return false;
@@ -189,7 +184,7 @@ static int look_seeded(struct operation *op, uint32_t wanted)
     if (atomic_load_explicit(&op->d->users, memory_order_acquire) & CLOSING)
         return -EBADF;
     descriptor_lock(op->thread, op->d);
-    bool mine = op->turn || (!side->turn && side->first == &op->me->wait.node);
+    bool mine = op->turn || (!side->turn && side->queue.next == &op->me->wait.node.link);
     descriptor_unlock(op->thread, op->d);
     if (!mine)
         return 0;
@@ -220,7 +215,7 @@ static int wait_seeded(struct operation *op)
     }
     descriptor_lock(op->thread, op->d);
     if (!op->turn)
-        side_cut_out(side, node);
+        side_cut_out(node);
     if (result > 0) {
         side->turn = op->turn = true;
         atomic_store_explicit(&side->ready, true, memory_order_relaxed);
@@ -245,7 +240,7 @@ static int wait_for_side(struct operation *op)
     }
     descriptor_lock(op->thread, d);
     bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
-    bool mine = op->turn || !(side->turn || side->first);
+    bool mine = op->turn || !side_is_taken(side);
     if (closing || (mine && atomic_load_explicit(&side->ready, memory_order_relaxed))) {
         descriptor_unlock(op->thread, d);
         return closing ? -EBADF : 0;

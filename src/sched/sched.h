@@ -151,6 +151,8 @@ struct thread {
     bool fed;                 /* since the last look there were events of descriptors */
     bool young_reached;       /* since the last look there was a moment when nobody woken was left to go on */
     int64_t robbed;           /* when it last stole something and went to run it; 0: judged */
+    bool saw_slot;            /* its last round of looking found a slot that may go stale */
+    bool looked_twice;        /* it waited for that before it waited last */
     uint64_t young_served;    /* when the oldest that had not started was last given its turn out of order */
     int64_t now;              /* the clock at the last look: good for "since when", not for waiting */
     struct rng rng;

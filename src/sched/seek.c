@@ -349,7 +349,12 @@ void pool_look(struct thread *thread)
 static int64_t waiting_time(struct thread *thread, struct pool *pool, bool eager, int rounds)
 {
     int64_t until = timers_next(&pool->timers), now = driver_now(thread->sub), watch = ARCH_FOREVER;
-    if (!eager) {
+    bool again = thread->saw_slot && !thread->looked_twice; /* once: to see whether it goes stale */
+    thread->looked_twice = again;
+    thread->saw_slot = false;
+    if (again && pool->busy > 0) {
+        watch = FUTILE_NS;
+    } else if (!eager) {
         watch = FUTILE_NS << pool->futile;
     } else if (pool->busy > 0) {
         watch = WATCH_FIRST_NS << (rounds < 3 ? rounds : 3);

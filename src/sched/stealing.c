@@ -135,6 +135,7 @@ static bool slot_is_stale(struct thread *thief, struct runq *queue, int64_t now)
 {
     struct fibre *slot = __atomic_load_n(&queue->slot, __ATOMIC_RELAXED);
     if (!slot || slot != queue->stale) {
+        thief->saw_slot |= slot != NULL;
         queue->stale = slot;
         queue->stale_since = now;
         return false;
