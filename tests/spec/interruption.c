@@ -526,3 +526,39 @@ TEST_INSIDE(a_source_ends_with_its_block)
     try_operation(checkpoint, NULL);
     CHECK_LOG("cut timed-out ok");
 }
+
+/* ---- who goes on all the same ------------------------------------------------------------------------------- */
+
+static _Atomic int enough;
+
+static void *say_enough(void *arg)
+{
+    enough = 1;
+    return arg;
+}
+
+static void *try_with_no_time(void *arg)
+{
+    while (!enough) {
+        STRAND_TRY {
+            STRAND_DEADLINE(strand_in(-1));
+            strand_checkpoint();
+        }
+        STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        }
+        STRAND_END
+    }
+    return arg;
+}
+
+TEST_REAL_INSIDE(who_catches_interruptions_and_tries_again_keeps_nobody_from_running)
+{
+    STRAND_SCOPE(scope);
+    enough = 0;
+    int threads = test_threads();
+    for (int i = 0; i < threads; i++)
+        strand_spawn(scope, try_with_no_time, NULL);
+    strand_spawn(scope, say_enough, NULL);
+    strand_scope_join(scope);
+    CHECK_EQ(enough, 1);
+}

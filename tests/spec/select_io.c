@@ -202,3 +202,94 @@ TEST_INSIDE(a_select_waits_for_a_signal_again_and_again)
         strand_join(raiser);
     }
 }
+
+/* ---- what ends while a select waits for it ------------------------------------------------------------------ */
+
+static strand_signals borrowed;
+static _Atomic int stands;
+
+static void *select_on_a_borrowed_block(void *arg)
+{
+    int number = 0;
+    strand_case cases[] = {strand_on_signal(borrowed, &number)};
+    stands = 1;
+    CHECK_EQ(strand_select(cases, 1, 0), 0);
+    CHECK_EQ(cases[0].result, -EBADF);
+    return arg;
+}
+
+static strand signals_for_a_while(strand_scope scope)
+{
+    STRAND_SIGNALS(signals, SIGUSR1);
+    borrowed = signals;
+    stands = 0;
+    strand waiter = strand_spawn(scope, select_on_a_borrowed_block, NULL);
+    test_yield_until(&stands, 1);
+    strand_sleep(5 * STRAND_MS);
+    return waiter;
+}
+
+TEST_INSIDE(leaving_a_block_of_signals_ends_a_select_that_waits_for_them)
+{
+    STRAND_SCOPE(scope);
+    strand_join(signals_for_a_while(scope));
+}
+
+static numbers passing;
+
+static void *select_on_what_passes(void *drops)
+{
+    int n;
+    strand_case receive = STRAND_ON_RECEIVE(passing, &n);
+    strand_case cases[] = {drops ? strand_case_drop(receive) : receive, strand_on_ready(fds[0], STRAND_READABLE)};
+    stands = 2;
+    int which = strand_select(cases, 2, 0);
+    CHECK(which == 1 || !drops); /* else either may come first */
+    CHECK_EQ(cases[which].result, which == 0 ? -EPIPE : 0);
+    return NULL;
+}
+
+static strand channel_for_a_while(strand_scope scope, bool drops)
+{
+    STRAND_SCOPE(inner);
+    passing = STRAND_CHAN_OPEN(numbers, inner, 0);
+    strand waiter = strand_spawn(scope, select_on_what_passes, TEST_PTR(drops));
+    test_yield_until(&stands, 2);
+    strand_sleep(STRAND_MS);
+    return waiter;
+}
+
+static void *read_first(void *arg)
+{
+    stands = 1;
+    return read_one(arg);
+}
+
+/* The descriptor becomes readable, and somebody else has read it by the time that the select looks: it begins anew. */
+static void end_while_it_begins_anew(bool drops)
+{
+    CHECK_EQ(strand_pipe(fds), 0);
+    STRAND_SCOPE(scope);
+    stands = 0;
+    strand reader = strand_spawn(scope, read_first, TEST_PTR(1));
+    test_yield_until(&stands, 1);
+    strand_sleep(STRAND_MS);
+    strand waiter = channel_for_a_while(scope, drops);
+    CHECK_EQ(strand_write_all(fds[1], "x", 1), 1);
+    strand_join(reader);
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(strand_write_all(fds[1], "x", 1), 1);
+    strand_join(waiter);
+    CHECK_EQ(strand_close(fds[0]), 0);
+    CHECK_EQ(strand_close(fds[1]), 0);
+}
+
+TEST_INSIDE(a_channel_that_ends_while_a_select_begins_anew_is_closed)
+{
+    end_while_it_begins_anew(false);
+}
+
+TEST_INSIDE(a_case_that_drops_out_stays_out_while_its_select_begins_anew)
+{
+    end_while_it_begins_anew(true);
+}
