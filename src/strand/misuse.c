@@ -70,6 +70,11 @@ COLD struct thread *must_thread_(const char *function)
     misuse(function, "", "it was called from a plain thread, not from a strand");
 }
 
+COLD void misuse_null_(const char *function, const char *noun)
+{
+    misuse(function, "", "the %s is NULL", noun);
+}
+
 COLD void section_misuse_(struct cb *me, const char *function)
 {
     char where[256];

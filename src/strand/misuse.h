@@ -19,6 +19,14 @@ const char *made_stale(strand handle, char *buffer, size_t size);
 #define MISUSE_STALE(function, handle, ...) misuse(function, made_stale(handle, (char[256]){0}, 256), __VA_ARGS__)
 #define MISUSE_STRAND(function, c, ...) misuse(function, made_strand(c, (char[256]){0}, 256), __VA_ARGS__)
 
+/* Misuse where what a function is about is NULL. */
+__attribute__((noreturn)) void misuse_null_(const char *function, const char *noun);
+static inline void must_be_there(const void *object, const char *noun, const char *function)
+{
+    if (UNLIKELY(!object))
+        misuse_null_(function, noun);
+}
+
 /* Blocking in a no-suspend section. */
 void section_misuse_(struct cb *me, const char *function);
 /* STRAND_SYSTEM, with the negated errno code. */

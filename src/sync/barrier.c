@@ -80,6 +80,7 @@ bool strand_barrier_wait(strand_barrier *handle)
     struct barrier *barrier = (struct barrier *)handle;
     struct thread *thread = must_be_strand("strand_barrier_wait");
     struct cb *me = current_of(thread);
+    must_be_there(barrier, "barrier", "strand_barrier_wait");
     if (UNLIKELY(!barrier->parties))
         misuse("strand_barrier_wait", "", "the barrier is for 0 strands");
     thread = may_block_often(thread, me, "strand_barrier_wait");

@@ -24,6 +24,8 @@ void strand_condition_wait(strand_condition *condition, strand_mutex *handle)
     struct mutex *mutex = mutex_of(handle);
     struct thread *thread = must_be_strand("strand_condition_wait");
     struct cb *me = current_of(thread);
+    must_be_there(gate, "condition", "strand_condition_wait");
+    must_be_there(mutex, "mutex", "strand_condition_wait");
     if (UNLIKELY(!mutex_is_held_by(mutex, me)))
         mutex_not_held(thread, mutex, "strand_condition_wait");
     may_block(thread, me, "strand_condition_wait");
@@ -46,6 +48,7 @@ void strand_condition_signal(strand_condition *condition)
 {
     struct gate *gate = gate_of(condition);
     struct thread *thread = must_be_strand("strand_condition_signal");
+    must_be_there(gate, "condition", "strand_condition_signal");
     if (!is_waited_for(gate))
         return;
     uint64_t value = gate_lock(thread, gate);
@@ -60,6 +63,7 @@ void strand_condition_broadcast(strand_condition *condition)
     struct gate *gate = gate_of(condition);
     struct thread *thread = must_be_strand("strand_condition_broadcast");
     struct batch batch;
+    must_be_there(gate, "condition", "strand_condition_broadcast");
     if (!is_waited_for(gate))
         return;
     batch_init(&batch);

@@ -37,10 +37,12 @@ static bool is_over(uint64_t *value, uintptr_t want)
 
 static const struct gate_rules event_rules = {is_set, 0}, count_rules = {is_over, 0};
 
-static inline void wait_for(struct gate *gate, enum blocked why, const struct gate_rules *rules, const char *function)
+static inline void wait_for(struct gate *gate, const char *noun, enum blocked why, const struct gate_rules *rules,
+                            const char *function)
 {
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
+    must_be_there(gate, noun, function);
     thread = may_block_often(thread, me, function);
     uint64_t value = gate_value(gate_look(gate));
     if (!rules->admit(&value, 0))
@@ -51,13 +53,14 @@ static inline void wait_for(struct gate *gate, enum blocked why, const struct ga
 
 void strand_event_wait(strand_event *event)
 {
-    wait_for(gate_of(event), BLOCKED_EVENT, &event_rules, "strand_event_wait");
+    wait_for(gate_of(event), "event", BLOCKED_EVENT, &event_rules, "strand_event_wait");
 }
 
 static void set_to(struct gate *gate, uint64_t value, const char *function)
 {
     struct thread *thread = must_be_strand(function);
     struct batch batch;
+    must_be_there(gate, "event", function);
     batch_init(&batch);
     (void)gate_lock(thread, gate);
     gate_unlock(gate, gate_settle(thread, gate, value, &event_rules, &batch));
@@ -77,6 +80,7 @@ void strand_event_clear(strand_event *event)
 bool strand_event_is_set(const strand_event *event)
 {
     (void)must_be_strand("strand_event_is_set");
+    must_be_there(event, "event", "strand_event_is_set");
     return gate_value(gate_look(gate_of(event))) == SET;
 }
 
@@ -99,9 +103,10 @@ static NOINLINE void down_slowly(struct thread *thread, struct gate *gate, uint3
     batch_deliver(thread, &batch);
 }
 
-static inline void down(struct gate *gate, uint32_t n, const char *function)
+static inline void down(struct gate *gate, const char *noun, uint32_t n, const char *function)
 {
     struct thread *thread = must_be_strand(function);
+    must_be_there(gate, noun, function);
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed);
     while (!(word & GATE_BITS)) {
         check_down(word, n, function);
@@ -115,6 +120,7 @@ void strand_group_add(strand_group *group, uint32_t n)
 {
     struct gate *gate = gate_of(group);
     struct thread *thread = must_be_strand("strand_group_add");
+    must_be_there(group, "group", "strand_group_add");
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed);
     if (UNLIKELY(word / GATE_ONE > COUNT_MOST))
         misuse("strand_group_add", "", "%llu are under way, and %u more", (unsigned long long)(word / GATE_ONE), n);
@@ -126,28 +132,29 @@ void strand_group_add(strand_group *group, uint32_t n)
 
 void strand_group_done(strand_group *group)
 {
-    down(gate_of(group), 1, "strand_group_done");
+    down(gate_of(group), "group", 1, "strand_group_done");
 }
 
 void strand_group_wait(strand_group *group)
 {
-    wait_for(gate_of(group), BLOCKED_GROUP, &count_rules, "strand_group_wait");
+    wait_for(gate_of(group), "group", BLOCKED_GROUP, &count_rules, "strand_group_wait");
 }
 
 uint64_t strand_group_count(const strand_group *group)
 {
     (void)must_be_strand("strand_group_count");
+    must_be_there(group, "group", "strand_group_count");
     return gate_look(gate_of(group)) / GATE_ONE;
 }
 
 void strand_latch_count_down(strand_latch *latch, uint32_t n)
 {
-    down(gate_of(latch), n, "strand_latch_count_down");
+    down(gate_of(latch), "latch", n, "strand_latch_count_down");
 }
 
 void strand_latch_wait(strand_latch *latch)
 {
-    wait_for(gate_of(latch), BLOCKED_GROUP, &count_rules, "strand_latch_wait");
+    wait_for(gate_of(latch), "latch", BLOCKED_GROUP, &count_rules, "strand_latch_wait");
 }
 
 /* ---- as cases of a select -------------------------------------------------------------------------------- */
@@ -179,15 +186,18 @@ static const struct strand_source_ source_event = {.stand = event_stand, .over =
 
 strand_case strand_on_event(strand_event *event)
 {
+    must_be_there(event, "event", "strand_on_event");
     return (strand_case){.source = &source_event, .object = {(uint64_t)(uintptr_t)event}};
 }
 
 strand_case strand_on_group(strand_group *group)
 {
+    must_be_there(group, "group", "strand_on_group");
     return (strand_case){.source = &source_count, .object = {(uint64_t)(uintptr_t)group}};
 }
 
 strand_case strand_on_latch(strand_latch *latch)
 {
+    must_be_there(latch, "latch", "strand_on_latch");
     return (strand_case){.source = &source_count, .object = {(uint64_t)(uintptr_t)latch}};
 }

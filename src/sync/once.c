@@ -86,8 +86,8 @@ void *strand_once_run(strand_once *handle, strand_fn *fn, void *arg)
     struct once *once = (struct once *)handle;
     struct thread *thread = must_be_strand("strand_once_run");
     struct cb *me = current_of(thread);
-    if (UNLIKELY(!fn))
-        misuse("strand_once_run", "", "the function is NULL");
+    must_be_there(once, "once", "strand_once_run");
+    must_be_there((const void *)(uintptr_t)fn, "function", "strand_once_run");
     thread = may_block_often(thread, me, "strand_once_run");
     if (UNLIKELY(gate_value(gate_look(&once->gate)) != DONE) && wait_for_turn(thread, me, once))
         return run(once, fn, arg);
@@ -97,5 +97,6 @@ void *strand_once_run(strand_once *handle, strand_fn *fn, void *arg)
 bool strand_once_done(const strand_once *handle)
 {
     (void)must_be_strand("strand_once_done");
+    must_be_there(handle, "once", "strand_once_done");
     return gate_value(gate_look(&((struct once *)(uintptr_t)handle)->gate)) == DONE;
 }
