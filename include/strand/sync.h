@@ -13,11 +13,18 @@
  * needs no destroying; it may not be moved or copied while somebody uses it. Who has seen the last of it (got the lock,
  * the permit, the event that others give) may free it at once. Each serves strands of one run at a time. Whoever waits
  * is served first come, first served, and nobody overtakes those who wait; what an object gives is handed straight to
- * the one who waits. Who is interrupted while it waits leaves no trace and takes nothing with it.
+ * the one who waits. (Who wants a mutex that is held waits from when it is queued: strand_mutex_lock.) Who is
+ * interrupted while it waits leaves no trace and takes nothing with it.
  *
  * What a strand did before it gave something back (unlock, release, set, count down) is seen by the one that gets it.
  * Giving back never waits and is never interrupted. A deadline is a block: STRAND_DEADLINE. Unless it says otherwise a
- * function takes a few ns where nobody has to wait, and may be called by any strand, not by plain threads.
+ * function takes a few ns where nobody has to wait, and may be called by any strand, not by plain threads. NULL for an
+ * object is misuse.
+ *
+ * What a strand holds of mutexes and read-write locks is noted with the strand. That takes memory with its first one,
+ * and when it holds many: if it is refused, locking throws STRAND_SYSTEM, trying too, and nothing is held. Ending while
+ * one is held is misuse, also if the object itself is gone by then. Handing one from strand to strand is not possible;
+ * permits of a semaphore can be.
  */
 #ifndef STRAND_SYNC_H
 #define STRAND_SYNC_H
@@ -36,12 +43,14 @@ typedef struct strand_mutex {
 } strand_mutex;
 
 /** Lock a mutex; waits until it can be had. Locking one that the caller holds is misuse, and so is ending while one is
- *  held. Interrupted, the caller does not hold it. */
+ *  held. Interrupted, the caller does not hold it. If its holder runs on another thread at this moment, the caller
+ *  looks for some microseconds whether it comes free, and only then queues. Who looks passes nobody in the queue; but
+ *  its place in the order is not yet kept: one that came later may get the mutex, or a place in the queue, before it. */
 STRAND_BLOCKS void strand_mutex_lock(strand_mutex *mutex);
 /** Lock a mutex without waiting. Returns 0, or -EAGAIN: somebody holds it, perhaps the caller. No cancellation point.
  */
 int strand_mutex_try_lock(strand_mutex *mutex);
-/** Unlock a mutex: who has waited longest for it holds it then. By a strand that does not hold it: misuse. */
+/** Unlock a mutex: who has waited longest in its queue holds it then. By a strand that does not hold it: misuse. */
 void strand_mutex_unlock(strand_mutex *mutex);
 /** Whether the calling strand holds the mutex. */
 bool strand_mutex_held(const strand_mutex *mutex);
@@ -71,22 +80,22 @@ void strand_condition_broadcast(strand_condition *condition);
 /**
  * A read-write lock: held by any number of readers, or by one writer. {0}: free. Who comes while others wait queues
  * behind them, readers too: so neither side starves. For that reason a strand may not lock it twice: it would wait for
- * a writer that waits for it.
+ * a writer that waits for it. Who has locked it, reader or writer, gives it back itself.
  */
 typedef struct strand_rwlock {
     uint64_t bits[6];
 } strand_rwlock;
 
-/** Lock to read; waits for writers that hold it or have come before. By its writer: misuse. Interrupted, the caller
- *  does not hold it. */
+/** Lock to read; waits for writers that hold it or have come before. By its writer: misuse, and so is ending as a
+ *  reader. Interrupted, the caller does not hold it. */
 STRAND_BLOCKS void strand_rwlock_read(strand_rwlock *lock);
-/** Lock to write; waits for all that hold it or have come before. By its writer: misuse, and so is ending as the
- *  writer. Interrupted, the caller does not hold it. */
+/** Lock to write; waits for all that hold it or have come before. By its writer, or one of its readers: misuse, and so
+ *  is ending as the writer. Interrupted, the caller does not hold it. */
 STRAND_BLOCKS void strand_rwlock_write(strand_rwlock *lock);
 /** The same without waiting: 0, or -EAGAIN if that would have been needed. Not cancellation points. */
 int strand_rwlock_try_read(strand_rwlock *lock);
 int strand_rwlock_try_write(strand_rwlock *lock);
-/** Give a read lock back. With no reader at all: misuse. */
+/** Give a read lock back. By a strand that holds none of it: misuse. */
 void strand_rwlock_read_done(strand_rwlock *lock);
 /** Give the write lock back. By another than its writer: misuse. */
 void strand_rwlock_write_done(strand_rwlock *lock);

@@ -100,6 +100,7 @@ struct block;
 struct local;
 struct flight;
 struct checked;
+struct held;
 
 /* Who cancelled, and why. Counted. */
 struct note {
@@ -108,13 +109,6 @@ struct note {
     bool pruned; /* it is a pruning: src/sync/prio.c */
     char who[32];
     char why[129];
-};
-
-/* What a strand has to give back before it ends: mutexes, write locks. Linked by the strand alone. */
-struct held {
-    struct held *next;
-    void *site;       /* where it was locked */
-    const char *noun; /* what it is, for people */
 };
 
 /* What only a strand with attributes or copied arguments has. */
@@ -177,7 +171,7 @@ struct cb {
     int section_line;
     const char *section_file; /* the innermost no-suspend section, or NULL */
     struct local *locals;
-    struct held *held; /* the newest first; the cb is odd if it ever held anything */
+    struct held *held; /* what it has to give back: held.h; NULL if it never held anything, else the cb is odd */
     struct extra *extra;
     struct wait wait;
     struct link order;       /* in anchor->ended: as `sibling` */
@@ -281,7 +275,7 @@ struct runtime {
     struct slab cbs, blocks;
     struct slab objects; /* of OBJECT_SIZE bytes: what else has handles */
     struct slab offers;  /* of OFFERS_SIZE bytes: what selects wait with, src/sync/select.c */
-    struct slab tickets; /* of TICKET_SIZE bytes: who waits for a permit, src/sync/prio.h */
+    struct slab tickets; /* of TICKET_SIZE bytes: who waits for a permit, src/sync/prio.h; what a strand holds */
     struct cb *root;
     char text[128]; /* what is wrong with the options */
     void *result;

@@ -5,6 +5,7 @@
 
 #include "exception.h"
 #include "handle.h"
+#include "held.h"
 #include "local.h"
 #include "misuse.h"
 #include "scope.h"
@@ -235,21 +236,11 @@ static void end_root(struct thread *thread, struct cb *c)
     c->exception = NULL;
 }
 
-static COLD void ends_with_locks(struct thread *thread, struct cb *c)
-{
-    char where[160], made[256];
-    uintptr_t offset;
-    (void)arch_symbol(c->held->site, where, sizeof where, &offset);
-    snprintf(made, sizeof made, "the %s was locked in %s+0x%zx", c->held->noun, where, (size_t)offset);
-    misuse(is_root(thread, c) ? "strand_run" : "strand_spawn", made, "strand '%s' #%llu ends, and holds a %s still",
-           cb_name(c), (unsigned long long)cb_id(c), c->held->noun);
-}
-
 COLD void end_slowly(struct thread *thread, struct cb *c)
 {
     struct batch batch;
     if (UNLIKELY(c->held != NULL))
-        ends_with_locks(thread, c);
+        held_at_end(thread, c, is_root(thread, c) ? "strand_run" : "strand_spawn");
     batch_init(&batch);
     if (UNLIKELY(c->checked != NULL))
         check_at_end_(c);

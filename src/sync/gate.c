@@ -5,9 +5,6 @@
 
 #include "../strand/exception.h"
 #include "../strand/interrupt.h"
-#include "../strand/misuse.h"
-
-#include <stdio.h>
 
 /* ---- letting pass ---------------------------------------------------------------------------------------- */
 
@@ -168,16 +165,4 @@ enum answer gate_over_case(struct thread *thread, strand_case *c, struct wait_no
         gate_leave(thread, gate_in(c), node, rules);
     c->result = 0;
     return SOURCE_DONE;
-}
-
-/* ---- for reports ----------------------------------------------------------------------------------------- */
-
-COLD const char *held_made(struct cb *owner, struct held *held, char *buffer, size_t size)
-{
-    char where[160];
-    uintptr_t offset;
-    (void)arch_symbol(held->site, where, sizeof where, &offset);
-    snprintf(buffer, size, "the %s was locked by strand '%s' #%llu in %s+0x%zx", held->noun, cb_name(owner),
-             (unsigned long long)cb_id(owner), where, (size_t)offset);
-    return buffer;
 }

@@ -199,26 +199,4 @@ static inline struct gate *gate_in(const strand_case *c)
     return (struct gate *)(uintptr_t)c->object[0];
 }
 
-/* ---- what a strand holds until it gives it back ------------------------------------------------------------ */
-
-OWN_INLINE void held_add(struct cb *me, struct held *held, const char *noun, void *site)
-{
-    held->noun = noun;
-    held->site = site;
-    held->next = me->held;
-    me->held = held;
-    me->odd = true; /* its end looks at what it holds */
-}
-
-OWN_INLINE void held_remove(struct cb *me, struct held *held)
-{
-    struct held **at = &me->held;
-    while (UNLIKELY(*at != held))
-        at = &(*at)->next;
-    *at = held->next;
-}
-
-/* For reports, under the lock: who holds it, and where that began. */
-const char *held_made(struct cb *owner, struct held *held, char *buffer, size_t size);
-
 #endif

@@ -48,9 +48,14 @@ static bool take_soon(struct thread *thread, struct cb *me, struct mutex *mutex)
     return false;
 }
 
+static const char *made(struct cb *owner, struct mutex *mutex, char *buffer, size_t size)
+{
+    return held_made(owner, HELD_MUTEX, __atomic_load_n(&mutex->site, __ATOMIC_RELAXED), buffer, size);
+}
+
 static COLD __attribute__((noreturn)) void own_mutex(struct cb *me, struct mutex *mutex)
 {
-    misuse("strand_mutex_lock", held_made(me, &mutex->held, (char[256]){0}, 256),
+    misuse("strand_mutex_lock", made(me, mutex, (char[256]){0}, 256),
            "the caller holds the mutex already, and would wait for itself");
 }
 
@@ -74,11 +79,13 @@ static inline void lock(struct mutex *mutex, void *site, const char *function)
 {
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
+    must_be_there(mutex, "mutex", function);
     thread = may_block_often(thread, me, function);
+    held_reserve(thread, me, "a mutex");
     while (UNLIKELY(!take_free(thread, me, mutex) && !take_slowly(&thread, me, mutex, me->floor)))
         if (interrupted(me))
             interrupt_throw(thread, me, 0);
-    held_add(me, &mutex->held, "mutex", site);
+    mutex_note(me, mutex, site);
 }
 
 void strand_mutex_lock(strand_mutex *mutex)
@@ -91,9 +98,11 @@ int strand_mutex_try_lock(strand_mutex *handle)
     struct mutex *mutex = mutex_of(handle);
     struct thread *thread = must_be_strand("strand_mutex_try_lock");
     struct cb *me = current_of(thread);
+    must_be_there(mutex, "mutex", "strand_mutex_try_lock");
+    held_reserve(thread, me, "a mutex");
     if (!take_free(thread, me, mutex))
         return -EAGAIN;
-    held_add(me, &mutex->held, "mutex", __builtin_return_address(0));
+    mutex_note(me, mutex, __builtin_return_address(0));
     return 0;
 }
 
@@ -101,7 +110,7 @@ void mutex_lock_again(struct thread **thread, struct cb *me, struct mutex *mutex
 {
     while (!take_free(*thread, me, mutex) && !take_slowly(thread, me, mutex, WAIT_FLOOR_MOST))
         continue;
-    held_add(me, &mutex->held, "mutex", site);
+    mutex_note(me, mutex, site);
 }
 
 /* ---- unlocking ------------------------------------------------------------------------------------------- */
@@ -116,10 +125,17 @@ static NOINLINE void hand_over(struct thread *thread, struct mutex *mutex)
         thread_ready(thread, next->waiter->member.fibre);
 }
 
+/* Its word says that the strand holds it, but it has no record of that. */
+static COLD __attribute__((noreturn)) void copied(struct cb *me, struct mutex *mutex)
+{
+    misuse("strand_mutex_unlock", made(me, mutex, (char[256]){0}, 256), "it was moved or copied while it was held");
+}
+
 void mutex_release(struct thread *thread, struct cb *me, struct mutex *mutex)
 {
     uint64_t word = (uintptr_t)me;
-    held_remove(me, &mutex->held);
+    if (UNLIKELY(!held_remove(me, mutex, HELD_MUTEX)))
+        copied(me, mutex);
     if (UNLIKELY(!gate_give(thread, &mutex->gate, &word, 0)))
         hand_over(thread, mutex);
 }
@@ -129,7 +145,7 @@ COLD void mutex_not_held(struct thread *thread, struct mutex *mutex, const char 
     uint64_t owner = gate_lock(thread, &mutex->gate); /* it stays held by whom it is */
     if (!owner)
         misuse(function, "", "nobody holds the mutex");
-    misuse(function, held_made((struct cb *)(uintptr_t)owner, &mutex->held, (char[256]){0}, 256),
+    misuse(function, made((struct cb *)(uintptr_t)owner, mutex, (char[256]){0}, 256),
            "the caller does not hold the mutex");
 }
 
@@ -137,6 +153,7 @@ static inline void unlock(struct mutex *mutex, const char *function)
 {
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
+    must_be_there(mutex, "mutex", function);
     if (UNLIKELY(!mutex_is_held_by(mutex, me)))
         mutex_not_held(thread, mutex, function);
     mutex_release(thread, me, mutex);
@@ -149,7 +166,9 @@ void strand_mutex_unlock(strand_mutex *mutex)
 
 bool strand_mutex_held(const strand_mutex *mutex)
 {
-    return mutex_is_held_by(mutex_of(mutex), current_of(must_be_strand("strand_mutex_held")));
+    struct thread *thread = must_be_strand("strand_mutex_held");
+    must_be_there(mutex, "mutex", "strand_mutex_held");
+    return mutex_is_held_by(mutex_of(mutex), current_of(thread));
 }
 
 /* ---- until the end of a block ------------------------------------------------------------------------------ */

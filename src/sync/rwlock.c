@@ -1,13 +1,15 @@
 /*
  * Read-write locks. Page: docs/protocols/locks.md; the protocol block is in gate.h.
  *
- * STATE     the gate's value: WRITER, or so many times READER. Who the writer is, its own list of what it holds says.
- * PROTOCOL  one queue for both sides, in order of coming: a reader behind a writer that waits, waits too, so neither
- *           side starves. Who gives back lets the first pass; if that is a reader, all up to the next writer.
+ * STATE     the gate's value: WRITER, or so many times READER. Who the writer is, and who the readers are, the strands'
+ * own records of what they hold say (held.h): to look there is no race. PROTOCOL  one queue for both sides, in order of
+ * coming: a reader behind a writer that waits, waits too, so neither side starves. Who gives back lets the first pass;
+ * if that is a reader, all up to the next writer.
  */
 #include "gate.h"
 
 #include "../../include/strand/sync.h"
+#include "../strand/held.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
@@ -17,7 +19,6 @@ enum { WRITER = GATE_ONE, READER = 2 * GATE_ONE };
 
 struct rwlock {
     struct gate gate;
-    struct held held; /* the writer's */
 };
 _Static_assert(sizeof(struct rwlock) <= sizeof(strand_rwlock), "a read-write lock is the user's object");
 
@@ -36,6 +37,11 @@ static bool admit(uint64_t *value, uintptr_t want)
 
 static const struct gate_rules rules = {admit, 0};
 
+static inline enum held_kind kind_of(uint64_t want)
+{
+    return want == WRITER ? HELD_WRITE_LOCK : HELD_READ_LOCK;
+}
+
 static inline bool take_free(struct thread *thread, struct rwlock *lock, uint64_t want)
 {
     uint64_t word = atomic_load_explicit(&lock->gate.word, memory_order_relaxed);
@@ -45,23 +51,22 @@ static inline bool take_free(struct thread *thread, struct rwlock *lock, uint64_
     return false;
 }
 
-/* By the caller's own list, so this is no race. */
-static bool is_writer(struct cb *me, struct rwlock *lock)
-{
-    for (struct held *held = me->held; held; held = held->next)
-        if (held == &lock->held)
-            return true;
-    return false;
-}
-
 /* ---- locking --------------------------------------------------------------------------------------------- */
+
+static void refuse_own(struct cb *me, struct rwlock *lock, enum held_kind kind, const char *as, const char *function)
+{
+    struct hold *hold = held_find(me, lock, kind);
+    if (UNLIKELY(hold != NULL))
+        misuse(function, held_made(me, kind, hold->site, (char[256]){0}, 256),
+               "the caller holds the lock as %s, and would wait for itself", as);
+}
 
 static NOINLINE void take_slowly(struct thread *thread, struct cb *me, struct rwlock *lock, uint64_t want,
                                  const char *function)
 {
-    if (UNLIKELY(is_writer(me, lock)))
-        misuse(function, held_made(me, &lock->held, (char[256]){0}, 256),
-               "the caller holds the lock as its writer, and would wait for itself");
+    refuse_own(me, lock, HELD_WRITE_LOCK, "its writer", function);
+    if (want == WRITER)
+        refuse_own(me, lock, HELD_READ_LOCK, "a reader", function);
     gate_enter(thread, me, &lock->gate, want == READER ? BLOCKED_READ_LOCK : BLOCKED_WRITE_LOCK, want, &rules);
 }
 
@@ -69,16 +74,17 @@ static inline void lock(struct rwlock *lock, uint64_t want, void *site, const ch
 {
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
+    must_be_there(lock, "lock", function);
     thread = may_block_often(thread, me, function);
+    held_reserve(thread, me, "a read-write lock");
     if (UNLIKELY(!take_free(thread, lock, want)))
         take_slowly(thread, me, lock, want, function);
-    if (want == WRITER)
-        held_add(me, &lock->held, "read-write lock", site);
+    held_add(me, lock, kind_of(want), site);
 }
 
 void strand_rwlock_read(strand_rwlock *handle)
 {
-    lock(rwlock_of(handle), READER, NULL, "strand_rwlock_read");
+    lock(rwlock_of(handle), READER, __builtin_return_address(0), "strand_rwlock_read");
 }
 
 void strand_rwlock_write(strand_rwlock *handle)
@@ -90,16 +96,18 @@ static inline int try(strand_rwlock *handle, uint64_t want, void *site, const ch
 {
     struct rwlock *lock = rwlock_of(handle);
     struct thread *thread = must_be_strand(function);
+    struct cb *me = current_of(thread);
+    must_be_there(lock, "lock", function);
+    held_reserve(thread, me, "a read-write lock");
     if (!take_free(thread, lock, want) && !gate_try(thread, &lock->gate, want, &rules))
         return -EAGAIN;
-    if (want == WRITER)
-        held_add(current_of(thread), &lock->held, "read-write lock", site);
+    held_add(me, lock, kind_of(want), site);
     return 0;
 }
 
 int strand_rwlock_try_read(strand_rwlock *lock)
 {
-    return try(lock, READER, NULL, "strand_rwlock_try_read");
+    return try(lock, READER, __builtin_return_address(0), "strand_rwlock_try_read");
 }
 
 int strand_rwlock_try_write(strand_rwlock *lock)
@@ -112,9 +120,10 @@ int strand_rwlock_try_write(strand_rwlock *lock)
 static inline void read_done(struct rwlock *lock, const char *function)
 {
     struct thread *thread = must_be_strand(function);
+    must_be_there(lock, "lock", function);
+    if (UNLIKELY(!held_remove(current_of(thread), lock, HELD_READ_LOCK)))
+        misuse(function, "", "the caller does not hold the lock as a reader");
     uint64_t word = atomic_load_explicit(&lock->gate.word, memory_order_relaxed);
-    if (UNLIKELY(gate_value(word) < READER))
-        misuse(function, "", "nobody holds the lock as a reader");
     while (!(word & GATE_BITS) && word >= READER)
         if (LIKELY(gate_give(thread, &lock->gate, &word, word - READER)))
             return;
@@ -124,11 +133,10 @@ static inline void read_done(struct rwlock *lock, const char *function)
 static inline void write_done(struct rwlock *lock, const char *function)
 {
     struct thread *thread = must_be_strand(function);
-    struct cb *me = current_of(thread);
     uint64_t word = WRITER;
-    if (UNLIKELY(!is_writer(me, lock)))
+    must_be_there(lock, "lock", function);
+    if (UNLIKELY(!held_remove(current_of(thread), lock, HELD_WRITE_LOCK)))
         misuse(function, "", "the caller does not hold the lock as its writer");
-    held_remove(me, &lock->held);
     if (UNLIKELY(!gate_give(thread, &lock->gate, &word, 0)))
         gate_change(thread, &lock->gate, -(uint64_t)WRITER, &rules);
 }
@@ -157,7 +165,7 @@ static void leave_write(struct strand_guard_ *guard)
 
 struct strand_guard_ strand_rwlock_read_enter_(strand_rwlock *handle)
 {
-    lock(rwlock_of(handle), READER, NULL, "STRAND_READ_LOCKED");
+    lock(rwlock_of(handle), READER, __builtin_return_address(0), "STRAND_READ_LOCKED");
     return (struct strand_guard_){{(uint64_t)(uintptr_t)handle, 0, 0}, leave_read};
 }
 

@@ -1,0 +1,73 @@
+/*
+ * What a strand holds and has to give back before it ends: mutexes, read-write locks. The records are the strand's own,
+ * off the memory of what they are about: that is the user's, and may be gone, with the block it was in, while the lock
+ * was never given back. So an address in a record is compared and printed, never followed.
+ *
+ * Who may call: the strand itself; the end of it.
+ */
+#ifndef STRAND_HELD_H
+#define STRAND_HELD_H
+
+#include "core.h"
+
+/* In the low bits of the address, which is a multiple of 8. */
+enum held_kind { HELD_MUTEX, HELD_WRITE_LOCK, HELD_READ_LOCK, HELD_KINDS };
+
+struct hold {
+    uintptr_t what; /* the address | enum held_kind */
+    void *site;     /* where it was locked */
+};
+
+/* The smallest is of the slab of tickets; one with more room is of malloc's. It never shrinks before the end, so what
+ * was given back can be taken again without memory (a condition's mutex). */
+struct held {
+    struct hold one; /* `what` 0: free. Taken first: most strands hold no more, and so it needs no counting */
+    uint32_t count, room;
+    struct hold more[]; /* in the order of taking */
+};
+
+#define HELD_FEW ((TICKET_SIZE - sizeof(struct held)) / sizeof(struct hold))
+
+/* Slow: room for one more; throws STRAND_SYSTEM if there is no memory. */
+void held_reserve_(struct thread *thread, struct cb *me, const char *what);
+/* Before something is taken: room for its record. */
+OWN_INLINE void held_reserve(struct thread *thread, struct cb *me, const char *what)
+{
+    if (UNLIKELY(!me->held || me->held->one.what))
+        held_reserve_(thread, me, what);
+}
+
+/* Slow: beside another. */
+void held_add_(struct held *held, uintptr_t what, void *site);
+/* Room was reserved. */
+OWN_INLINE void held_add(struct cb *me, const void *object, enum held_kind kind, void *site)
+{
+    struct held *held = me->held;
+    if (LIKELY(!held->one.what))
+        held->one = (struct hold){(uintptr_t)object | kind, site};
+    else
+        held_add_(held, (uintptr_t)object | kind, site);
+}
+
+/* A record of it, or NULL. */
+struct hold *held_find(struct cb *me, const void *object, enum held_kind kind);
+
+/* Slow: among several. */
+bool held_remove_(struct held *held, uintptr_t what);
+/* False: there is no record of it. */
+OWN_INLINE bool held_remove(struct cb *me, const void *object, enum held_kind kind)
+{
+    struct held *held = me->held;
+    if (UNLIKELY(!held || held->one.what != ((uintptr_t)object | kind)))
+        return held_remove_(held, (uintptr_t)object | kind);
+    held->one.what = 0;
+    return true;
+}
+
+/* The strand ends: misuse if it holds something; else the records go. */
+void held_at_end(struct thread *thread, struct cb *c, const char *function);
+
+/* For reports: that `owner` locked it, and where. */
+const char *held_made(struct cb *owner, enum held_kind kind, void *site, char *buffer, size_t size);
+
+#endif
