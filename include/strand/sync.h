@@ -110,7 +110,8 @@ typedef struct strand_semaphore {
     uint64_t bits[4];
 } strand_semaphore;
 
-/** The initialiser of a semaphore of n permits; of one that never has more than `most`. */
+/** The initialiser of a semaphore of n permits; of one that never has more than `most`, where n is no more than that:
+ *  else its first use is misuse. `most` 0: no bound. */
 #define STRAND_SEMAPHORE(n) STRAND_SEMAPHORE_BOUNDED(n, 0)
 #define STRAND_SEMAPHORE_BOUNDED(n, most)                                                                              \
     {                                                                                                                  \
@@ -132,6 +133,9 @@ void strand_semaphore_release(strand_semaphore *semaphore);
 void strand_semaphore_release_many(strand_semaphore *semaphore, uint32_t n);
 /** How many permits there are now. */
 uint64_t strand_semaphore_permits(const strand_semaphore *semaphore);
+/** Have one permit until the end of the enclosing block: acquires it here, and releases it there by whatever way the
+ *  block is left. */
+#define STRAND_PERMIT(semaphore) STRAND_GUARD_(strand_permit_, strand_semaphore_enter_(semaphore))
 /** As a case of a select: takes one permit when it happens. */
 strand_case strand_on_permit(strand_semaphore *semaphore);
 
@@ -232,6 +236,7 @@ strand_case strand_on_latch(strand_latch *latch);
 STRAND_BLOCKS struct strand_guard_ strand_mutex_enter_(strand_mutex *mutex);
 STRAND_BLOCKS struct strand_guard_ strand_rwlock_read_enter_(strand_rwlock *lock);
 STRAND_BLOCKS struct strand_guard_ strand_rwlock_write_enter_(strand_rwlock *lock);
+STRAND_BLOCKS struct strand_guard_ strand_semaphore_enter_(strand_semaphore *semaphore);
 
 #ifdef __cplusplus
 }

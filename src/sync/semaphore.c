@@ -47,12 +47,24 @@ static inline bool take_free(struct thread *thread, struct semaphore *semaphore,
     return false;
 }
 
-static inline uint64_t wanted(struct semaphore *semaphore, uint32_t n, const char *function)
+/* A semaphore never has more than its bound, unless it was made so. */
+static NOINLINE void check_bound(struct semaphore *semaphore, uint32_t n, const char *function)
 {
-    if (UNLIKELY(semaphore->most && n > semaphore->most))
+    uint64_t permits = atomic_load_explicit(&semaphore->gate.word, memory_order_relaxed) / GATE_ONE;
+    if (UNLIKELY(permits > semaphore->most))
+        misuse(function, "", "the semaphore was made with more permits than its bound: %llu, and not above %llu",
+               (unsigned long long)permits, (unsigned long long)semaphore->most);
+    if (UNLIKELY(n > semaphore->most))
         misuse(function, "", "%u permits are more than the semaphore can ever have: %llu", n,
                (unsigned long long)semaphore->most);
-    return (uint64_t)n * GATE_ONE;
+}
+
+/* What is fit to be used, for who takes n permits. */
+static inline void check(struct semaphore *semaphore, uint32_t n, const char *function)
+{
+    must_be_there(semaphore, "semaphore", function);
+    if (UNLIKELY(semaphore->most))
+        check_bound(semaphore, n, function);
 }
 
 /* ---- taking ---------------------------------------------------------------------------------------------- */
@@ -62,7 +74,8 @@ static inline void acquire(strand_semaphore *handle, uint32_t n, const char *fun
     struct semaphore *semaphore = semaphore_of(handle);
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
-    uint64_t want = wanted(semaphore, n, function);
+    uint64_t want = (uint64_t)n * GATE_ONE;
+    check(semaphore, n, function);
     thread = may_block_often(thread, me, function);
     if (UNLIKELY(n && !take_free(thread, semaphore, want)))
         gate_enter(thread, me, &semaphore->gate, BLOCKED_SEMAPHORE, want, &rules);
@@ -82,7 +95,8 @@ static inline int try(strand_semaphore *handle, uint32_t n, const char *function
 {
     struct semaphore *semaphore = semaphore_of(handle);
     struct thread *thread = must_be_strand(function);
-    uint64_t want = wanted(semaphore, n, function);
+    uint64_t want = (uint64_t)n * GATE_ONE;
+    check(semaphore, n, function);
     if (!n || take_free(thread, semaphore, want) || gate_try(thread, &semaphore->gate, want, &rules))
         return 0;
     return -EAGAIN;
@@ -124,6 +138,7 @@ static inline void release(strand_semaphore *handle, uint32_t n, const char *fun
 {
     struct semaphore *semaphore = semaphore_of(handle);
     struct thread *thread = must_be_strand(function);
+    check(semaphore, 0, function);
     uint64_t word = atomic_load_explicit(&semaphore->gate.word, memory_order_relaxed);
     while (!(word & GATE_BITS)) {
         check_release(semaphore, word, n, function);
@@ -146,6 +161,7 @@ void strand_semaphore_release_many(strand_semaphore *semaphore, uint32_t n)
 uint64_t strand_semaphore_permits(const strand_semaphore *semaphore)
 {
     (void)must_be_strand("strand_semaphore_permits");
+    check(semaphore_of(semaphore), 0, "strand_semaphore_permits");
     return gate_look(&semaphore_of(semaphore)->gate) / GATE_ONE;
 }
 
@@ -166,5 +182,19 @@ static const struct strand_source_ source_permit = {.stand = permit_stand, .over
 
 strand_case strand_on_permit(strand_semaphore *semaphore)
 {
+    check(semaphore_of(semaphore), 1, "strand_on_permit");
     return (strand_case){.source = &source_permit, .object = {(uint64_t)(uintptr_t)semaphore}};
+}
+
+/* ---- until the end of a block ------------------------------------------------------------------------------ */
+
+static void leave(struct strand_guard_ *guard)
+{
+    release((strand_semaphore *)(uintptr_t)guard->bits[0], 1, "STRAND_PERMIT");
+}
+
+struct strand_guard_ strand_semaphore_enter_(strand_semaphore *semaphore)
+{
+    acquire(semaphore, 1, "STRAND_PERMIT");
+    return (struct strand_guard_){{(uint64_t)(uintptr_t)semaphore, 0, 0}, leave};
 }
