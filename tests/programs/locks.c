@@ -1,6 +1,6 @@
 /*
- * One misuse of strand/sync.h per argument. The hook writes what it is told to standard output; then the program has to
- * end by abort().
+ * One misuse of strand/sync.h per argument; null:f calls f with NULL. The hook writes what it is told to standard
+ * output; then the program has to end by abort().
  */
 #include "strand.h"
 #include "strand/pool.h"
@@ -130,6 +130,102 @@ static void *end_as_the_writer(void *arg)
     return arg;
 }
 
+static NOINLINE void read_here(void)
+{
+    strand_rwlock_read(&rwlock);
+    __asm__ volatile("");
+}
+
+static void *end_as_a_reader(void *arg)
+{
+    read_here();
+    return arg;
+}
+
+static void *write_as_a_reader(void *arg)
+{
+    read_here();
+    strand_rwlock_write(&rwlock);
+    return arg;
+}
+
+static void *read_done_by_another(void *arg)
+{
+    STRAND_SCOPE(scope);
+    read_here();
+    return strand_join(strand_spawn(scope, read_done_by_nobody, arg));
+}
+
+/* Locks that die while they are held. */
+
+static NOINLINE void lose_mutexes(int count)
+{
+    strand_mutex mutexes[count];
+    memset(mutexes, 0, sizeof mutexes);
+    for (int i = 0; i < count; i++)
+        strand_mutex_lock(&mutexes[i]);
+    __asm__ volatile("" : : "r"(mutexes) : "memory");
+}
+
+static NOINLINE void lose_rwlocks(void)
+{
+    strand_rwlock locks[2] = {{{0}}};
+    strand_rwlock_write(&locks[0]);
+    strand_rwlock_read(&locks[1]);
+    __asm__ volatile("" : : "r"(locks) : "memory");
+}
+
+static NOINLINE void overwrite_the_stack(void)
+{
+    volatile char bytes[4096];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = 0x41;
+}
+
+static void *end_with_a_lost_mutex(void *arg)
+{
+    lose_mutexes(1);
+    overwrite_the_stack();
+    return arg;
+}
+
+static void *end_with_many_lost_mutexes(void *arg)
+{
+    lose_mutexes(40);
+    overwrite_the_stack();
+    return arg;
+}
+
+static void *end_with_lost_rwlocks(void *arg)
+{
+    lose_rwlocks();
+    overwrite_the_stack();
+    write_here(); /* looks through what is held */
+    strand_rwlock_write_done(&rwlock);
+    return arg;
+}
+
+static void *begin_above_the_bound(void *arg)
+{
+    strand_semaphore semaphore = STRAND_SEMAPHORE_BOUNDED(5, 2);
+    strand_semaphore_acquire(&semaphore);
+    return arg;
+}
+
+static void *select_above_the_bound(void *arg)
+{
+    strand_semaphore semaphore = STRAND_SEMAPHORE_BOUNDED(5, 2);
+    (void)strand_on_permit(&semaphore);
+    return arg;
+}
+
+static void *release_above_the_bound(void *arg)
+{
+    strand_semaphore semaphore = STRAND_SEMAPHORE_BOUNDED(5, 2);
+    strand_semaphore_release(&semaphore);
+    return arg;
+}
+
 static void *release_too_many(void *arg)
 {
     strand_semaphore semaphore = STRAND_SEMAPHORE_BOUNDED(2, 3);
@@ -173,6 +269,73 @@ static void *count_down_too_far(void *arg)
     return arg;
 }
 
+/* ---- NULL ------------------------------------------------------------------------------------------------ */
+
+static void *volatile none; /* what compilers do not know to be NULL */
+
+#define NULL_CASE(name, ...)                                                                                           \
+    static void *null_##name(void *arg)                                                                                \
+    {                                                                                                                  \
+        __VA_ARGS__;                                                                                                   \
+        return arg;                                                                                                    \
+    }
+#define NULL_CASES(X)                                                                                                  \
+    X(strand_mutex_lock, strand_mutex_lock(none))                                                                      \
+    X(strand_mutex_try_lock, strand_mutex_try_lock(none))                                                              \
+    X(strand_mutex_unlock, strand_mutex_unlock(none))                                                                  \
+    X(strand_mutex_held, (void)strand_mutex_held(none))                                                                \
+    X(STRAND_LOCKED, STRAND_LOCKED((strand_mutex *)none))                                                              \
+    X(strand_condition_wait, strand_condition_wait(none, &mutex))                                                      \
+    X(strand_condition_signal, strand_condition_signal(none))                                                          \
+    X(strand_condition_broadcast, strand_condition_broadcast(none))                                                    \
+    X(strand_rwlock_read, strand_rwlock_read(none))                                                                    \
+    X(strand_rwlock_write, strand_rwlock_write(none))                                                                  \
+    X(strand_rwlock_try_read, strand_rwlock_try_read(none))                                                            \
+    X(strand_rwlock_try_write, strand_rwlock_try_write(none))                                                          \
+    X(strand_rwlock_read_done, strand_rwlock_read_done(none))                                                          \
+    X(strand_rwlock_write_done, strand_rwlock_write_done(none))                                                        \
+    X(STRAND_READ_LOCKED, STRAND_READ_LOCKED((strand_rwlock *)none))                                                   \
+    X(STRAND_WRITE_LOCKED, STRAND_WRITE_LOCKED((strand_rwlock *)none))                                                 \
+    X(strand_semaphore_acquire, strand_semaphore_acquire(none))                                                        \
+    X(strand_semaphore_acquire_many, strand_semaphore_acquire_many(none, 0))                                           \
+    X(strand_semaphore_try_acquire, strand_semaphore_try_acquire(none))                                                \
+    X(strand_semaphore_try_acquire_many, strand_semaphore_try_acquire_many(none, 0))                                   \
+    X(strand_semaphore_release, strand_semaphore_release(none))                                                        \
+    X(strand_semaphore_release_many, strand_semaphore_release_many(none, 0))                                           \
+    X(strand_semaphore_permits, (void)strand_semaphore_permits(none))                                                  \
+    X(strand_on_permit, (void)strand_on_permit(none))                                                                  \
+    X(STRAND_PERMIT, STRAND_PERMIT((strand_semaphore *)none))                                                          \
+    X(strand_barrier_wait, strand_barrier_wait(none))                                                                  \
+    X(strand_once_run, strand_once_run(none, unlock, NULL))                                                            \
+    X(strand_once_done, (void)strand_once_done(none))                                                                  \
+    X(strand_event_wait, strand_event_wait(none))                                                                      \
+    X(strand_event_set, strand_event_set(none))                                                                        \
+    X(strand_event_clear, strand_event_clear(none))                                                                    \
+    X(strand_event_is_set, (void)strand_event_is_set(none))                                                            \
+    X(strand_on_event, (void)strand_on_event(none))                                                                    \
+    X(strand_group_add, strand_group_add(none, 0))                                                                     \
+    X(strand_group_done, strand_group_done(none))                                                                      \
+    X(strand_group_wait, strand_group_wait(none))                                                                      \
+    X(strand_group_count, (void)strand_group_count(none))                                                              \
+    X(strand_on_group, (void)strand_on_group(none))                                                                    \
+    X(strand_latch_count_down, strand_latch_count_down(none, 0))                                                       \
+    X(strand_latch_wait, strand_latch_wait(none))                                                                      \
+    X(strand_on_latch, (void)strand_on_latch(none))
+
+NULL_CASES(NULL_CASE)
+
+static void *condition_wait_with_no_mutex(void *arg)
+{
+    strand_condition_wait(&condition, none);
+    return arg;
+}
+
+#define NULL_ROW(name, ...) {#name, null_##name},
+static const struct {
+    const char *name;
+    strand_fn *root;
+} with_null[] = {NULL_CASES(NULL_ROW)};
+
 static const struct {
     const char *name;
     strand_fn *root;
@@ -190,12 +353,22 @@ static const struct {
     {"read_done_by_nobody", read_done_by_nobody},
     {"write_done_by_another", write_done_by_another},
     {"end_as_the_writer", end_as_the_writer},
+    {"end_as_a_reader", end_as_a_reader},
+    {"write_as_a_reader", write_as_a_reader},
+    {"read_done_by_another", read_done_by_another},
+    {"end_with_a_lost_mutex", end_with_a_lost_mutex},
+    {"end_with_many_lost_mutexes", end_with_many_lost_mutexes},
+    {"end_with_lost_rwlocks", end_with_lost_rwlocks},
+    {"begin_above_the_bound", begin_above_the_bound},
+    {"select_above_the_bound", select_above_the_bound},
+    {"release_above_the_bound", release_above_the_bound},
     {"release_too_many", release_too_many},
     {"acquire_too_many", acquire_too_many},
     {"wait_at_a_zeroed_barrier", wait_at_a_zeroed_barrier},
     {"once_within_once", once_within_once},
     {"done_too_often", done_too_often},
     {"count_down_too_far", count_down_too_far},
+    {"condition_wait_with_no_mutex", condition_wait_with_no_mutex},
 };
 
 static void tell(const struct strand_misuse *misuse, void *arg)
@@ -212,6 +385,12 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
         if (strcmp(name, inside[i].name) == 0)
             strand_run(&options, inside[i].root, NULL);
+    for (size_t i = 0; i < sizeof with_null / sizeof *with_null; i++) {
+        if (strcmp(name, "names_with_null") == 0)
+            puts(with_null[i].name);
+        if (strncmp(name, "null:", 5) == 0 && strcmp(name + 5, with_null[i].name) == 0)
+            strand_run(&options, with_null[i].root, NULL);
+    }
     if (strcmp(name, "lock_on_a_plain_thread") == 0)
         lock_here();
     puts("still alive");

@@ -62,6 +62,20 @@ TEST_INSIDE(several_mutexes_are_unlocked_in_any_order)
     strand_mutex_unlock(&many[2]);
 }
 
+TEST_INSIDE(a_strand_may_hold_very_many_mutexes_and_unlock_them_in_any_order)
+{
+    enum { MANY = 200 };
+    strand_mutex many[MANY] = {{{0}}};
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < MANY; i++)
+            strand_mutex_lock(&many[i]);
+        for (int i = 0; i < MANY; i++) /* 7 has no divisor in common with MANY */
+            strand_mutex_unlock(&many[i * 7 % MANY]);
+    }
+    for (int i = 0; i < MANY; i++)
+        CHECK(!strand_mutex_held(&many[i]));
+}
+
 /* ---- order ----------------------------------------------------------------------------------------------- */
 
 static void *lock_and_log(void *name)
@@ -338,6 +352,32 @@ TEST_REAL(ending_with_a_mutex_is_misuse_and_tells_where_it_was_locked)
     misuse("end_with_a_mutex", "ends, and holds a mutex", "lock_here");
     misuse("throw_with_a_mutex", "ends, and holds a mutex", "lock_here");
     misuse("end_the_root_with_a_mutex", "ends, and holds a mutex", "lock_here");
+}
+
+TEST_REAL(ending_with_a_mutex_whose_memory_is_gone_is_misuse_and_tells_where_it_was_locked)
+{
+    misuse("end_with_a_lost_mutex", "ends, and holds a mutex still", "was locked in lose_mutexes+");
+    CHECK_CONTAINS(o.out, "the mutex at 0x");
+    CHECK(strstr(o.out, "it holds") == NULL);
+    misuse("end_with_many_lost_mutexes", "ends, and holds a mutex still", "was locked in lose_mutexes+");
+    CHECK_CONTAINS(o.out, ", and it holds 39 more");
+}
+
+/* Of every function and case of strand/sync.h: the program's own table. */
+TEST_REAL(null_for_an_object_is_misuse_of_the_function)
+{
+    struct test_output names;
+    int count = 0;
+    test_program(&names, "locks", "names_with_null");
+    for (char *name = names.out, *end; (end = strchr(name, '\n')) && strncmp(name, "still", 5) != 0; name = end + 1) {
+        char argument[64], told[80];
+        snprintf(argument, sizeof argument, "null:%.*s", (int)(end - name), name);
+        snprintf(told, sizeof told, "function=%.*s; what=the ", (int)(end - name), name);
+        misuse(argument, told, " is NULL; ");
+        count++;
+    }
+    CHECK_EQ(count, 41);
+    misuse("condition_wait_with_no_mutex", "function=strand_condition_wait", "the mutex is NULL");
 }
 
 TEST_REAL(locking_in_a_no_suspend_section_is_misuse)

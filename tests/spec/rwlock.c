@@ -209,14 +209,18 @@ static void *write_for_a_moment(void *arg)
 
 TEST_INSIDE(a_deadline_ends_the_waiting)
 {
+    STRAND_SCOPE(s);
     start();
-    strand_rwlock_read(&l);
+    strand_spawn(s, read_and_log, "r");
+    while (!test_log_is("r"))
+        strand_yield();
     strand_exception *e = strand_try(write_for_a_moment, NULL, NULL);
     CHECK_KIND(e, &STRAND_TIMED_OUT);
     strand_exception_release(e);
     CHECK_EQ(strand_rwlock_try_read(&l), 0);
     strand_rwlock_read_done(&l);
-    strand_rwlock_read_done(&l);
+    go_on = 1;
+    strand_scope_join(s);
 }
 
 static void *throw_as(void *writer)
@@ -259,13 +263,30 @@ TEST_REAL(locking_it_again_as_its_writer_is_misuse_and_tells_where_it_was_locked
     misuse("read_as_the_writer", "function=strand_rwlock_read", "write_here");
 }
 
+TEST_REAL(writing_as_its_reader_is_misuse_and_tells_where_it_was_locked)
+{
+    misuse("write_as_a_reader", "function=strand_rwlock_write", "read_here");
+}
+
 TEST_REAL(giving_back_what_one_does_not_hold_is_misuse)
 {
     misuse("read_done_by_nobody", "function=strand_rwlock_read_done", "");
+    misuse("read_done_by_another", "function=strand_rwlock_read_done", "the caller does not hold");
     misuse("write_done_by_another", "function=strand_rwlock_write_done", "");
 }
 
 TEST_REAL(ending_as_the_writer_is_misuse)
 {
     misuse("end_as_the_writer", "ends, and holds a read-write lock", "write_here");
+}
+
+TEST_REAL(ending_as_a_reader_is_misuse)
+{
+    misuse("end_as_a_reader", "ends, and holds a read lock", "read_here");
+}
+
+TEST_REAL(ending_with_locks_whose_memory_is_gone_is_misuse_and_tells_where_they_were_locked)
+{
+    misuse("end_with_lost_rwlocks", "ends, and holds a read", "lose_rwlocks");
+    CHECK_CONTAINS(o.out, ", and it holds 1 more");
 }

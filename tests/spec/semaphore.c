@@ -366,6 +366,64 @@ TEST_RACE(a_select_between_a_permit_and_a_channel_gets_one_of_them)
     }
 }
 
+/* ---- blocks ---------------------------------------------------------------------------------------------- */
+
+static void *throw_with_a_permit(void *semaphore)
+{
+    STRAND_PERMIT((strand_semaphore *)semaphore);
+    CHECK_EQ(strand_semaphore_permits(semaphore), 1);
+    strand_throw(&TEST_ERROR, "failed");
+}
+
+static uint64_t return_with_a_permit(strand_semaphore *semaphore)
+{
+    STRAND_PERMIT(semaphore);
+    return strand_semaphore_permits(semaphore);
+}
+
+TEST_INSIDE(a_block_has_a_permit_until_it_is_left_by_whatever_way)
+{
+    strand_semaphore mine = STRAND_SEMAPHORE_BOUNDED(2, 2);
+    strand_exception *e = strand_try(throw_with_a_permit, &mine, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    strand_exception_release(e);
+    CHECK_EQ(strand_semaphore_permits(&mine), 2);
+    CHECK_EQ(return_with_a_permit(&mine), 1);
+    CHECK_EQ(strand_semaphore_permits(&mine), 2);
+    for (int i = 0; i < 2; i++) {
+        STRAND_PERMIT(&mine);
+        STRAND_PERMIT(&mine);
+        CHECK_EQ(strand_semaphore_permits(&mine), 0);
+        if (i == 0)
+            continue;
+        break;
+    }
+    CHECK_EQ(strand_semaphore_permits(&mine), 2);
+}
+
+static void *work_in_a_permit(void *arg)
+{
+    STRAND_PERMIT(&sem);
+    test_log("%s", (const char *)arg);
+    return NULL;
+}
+
+TEST_INSIDE(a_block_waits_for_its_permit_and_has_none_if_it_is_interrupted)
+{
+    STRAND_SCOPE(s);
+    sem = (strand_semaphore)STRAND_SEMAPHORE(0);
+    strand first = strand_spawn(s, work_in_a_permit, "a");
+    test_await_blocked(BLOCKED, 1);
+    strand_spawn(s, work_in_a_permit, "b");
+    test_await_blocked(BLOCKED, 2);
+    strand_cancel(first, "not needed");
+    CHECK(test_join_interrupted(first));
+    strand_semaphore_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("b");
+    CHECK_EQ(strand_semaphore_permits(&sem), 1);
+}
+
 /* ---- misuse ---------------------------------------------------------------------------------------------- */
 
 static struct test_output o;
@@ -383,4 +441,17 @@ TEST_REAL(acquiring_more_than_the_bound_is_misuse)
     test_program(&o, "locks", "acquire_too_many");
     CHECK(o.signalled);
     CHECK_CONTAINS(o.out, "function=strand_semaphore_acquire_many");
+}
+
+TEST_REAL(using_one_that_was_made_with_more_permits_than_its_bound_is_misuse)
+{
+    static const char *const names[][2] = {{"begin_above_the_bound", "function=strand_semaphore_acquire;"},
+                                           {"select_above_the_bound", "function=strand_on_permit;"},
+                                           {"release_above_the_bound", "function=strand_semaphore_release;"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        test_program(&o, "locks", names[i][0]);
+        CHECK(o.signalled);
+        CHECK_CONTAINS(o.out, names[i][1]);
+        CHECK_CONTAINS(o.out, "made with more permits than its bound: 5, and not above 2");
+    }
 }
