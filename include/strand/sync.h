@@ -45,7 +45,7 @@ typedef struct strand_mutex {
 /** Lock a mutex; waits until it can be had. Locking one that the caller holds is misuse, and so is ending while one is
  *  held. Interrupted, the caller does not hold it. If its holder runs on another thread at this moment, the caller
  *  looks for some microseconds whether it comes free, and only then queues. Who looks passes nobody in the queue; but
- *  its place in the order is not yet kept: one that came later may get the mutex, or a place in the queue, before it. */
+ *  no place is kept for it: one that came later may get the mutex, or queue, before it. */
 STRAND_BLOCKS void strand_mutex_lock(strand_mutex *mutex);
 /** Lock a mutex without waiting. Returns 0, or -EAGAIN: somebody holds it, perhaps the caller. No cancellation point.
  */

@@ -17,10 +17,12 @@ static const char *const nouns[HELD_KINDS] = {
 
 static void give_back(struct thread *thread, struct held *held)
 {
-    if (LIKELY(held->room == HELD_FEW))
+    if (LIKELY(held->room == HELD_FEW)) {
+        arch_note_release(held);
         slab_put(&worker_of(thread)->tickets, held);
-    else
+    } else {
         free(held);
+    }
 }
 
 static COLD void start(struct thread *thread, struct cb *me, const char *what)
@@ -28,6 +30,7 @@ static COLD void start(struct thread *thread, struct cb *me, const char *what)
     struct held *held = slab_get(&worker_of(thread)->tickets);
     if (!held)
         throw_no_memory(me, what);
+    arch_note_acquire(held);
     held->one.what = 0;
     held->count = 0;
     held->room = HELD_FEW;
