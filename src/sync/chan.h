@@ -17,7 +17,7 @@
  * ORDERING  the lock. In a run of one thread there is none: nothing here suspends.
  * NOT DONE  all channels of a select locked at once (in the order of addresses): its wait decides instead, see
  *           select.md. Separate locks for ring and queues: one exchange more where it counts.
- * TESTED BY tests/spec/chan.c, tests/models/select.pml.
+ * TESTED BY tests/spec/chan.c, tests/spec/chan_close.c, tests/spec/chan_post.c, tests/models/select.pml.
  */
 #ifndef SYNC_CHAN_H
 #define SYNC_CHAN_H
