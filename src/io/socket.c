@@ -207,6 +207,8 @@ int strand_listen_unix(const char *path)
 int strand_dial_unix(const char *path)
 {
     struct arch_address address;
+    struct thread *thread = must_be_strand("strand_dial_unix");
+    may_block(thread, current_of(thread), "strand_dial_unix");
     int error = arch_address_unix(path, &address);
     return error ? error : dial_at(&address, false);
 }
