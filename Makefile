@@ -417,7 +417,7 @@ do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(a
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 # Each says what it is and whether it holds; one that fails does not keep the others from running.
-checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject docs shell conformance
+checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject docs shell conformance blocking
 .PHONY: do-check $(checks:%=check-%)
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
@@ -430,6 +430,8 @@ check-warnings-clang:
 	$(call warned,clang,CC=$(CLANG) CXX=$(CLANGXX))
 check-conformance:
 	tools/check-conformance.sh
+check-blocking:
+	tools/check-blocking.sh
 
 check-format:
 	FORMAT=$(FORMAT) tools/check-format.sh $(formatted)

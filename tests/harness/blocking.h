@@ -1,0 +1,230 @@
+/*
+ * All that may block: a row for each function that is marked STRAND_BLOCKS (tools/check-blocking.sh proves that none is
+ * missing), and what they need to be called with, so that none of them would have to wait. Used by
+ * tests/spec/blocking.c and by tests/programs/blocking.c.
+ */
+#ifndef TEST_BLOCKING_H
+#define TEST_BLOCKING_H
+
+#include "strand.h"
+#include "strand/chan.h"
+#include "strand/io.h"
+#include "strand/limit.h"
+#include "strand/select.h"
+#include "strand/sync.h"
+
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+struct things {
+    strand_scope children, first, collecting; /* one child each */
+    strand child;
+    strand_mutex mutex, held; /* held: by the caller */
+    strand_condition condition;
+    strand_rwlock rwlock;
+    strand_semaphore semaphore;
+    strand_barrier barrier;
+    strand_once once;
+    strand_event event;
+    strand_group group;
+    strand_latch latch;
+    strand_prio_semaphore prio;
+    strand_limit limit, bound; /* bound: holds for the caller */
+    strand_held permits;
+    strand_chan full, empty;
+    long value;
+    strand_ticker ticker;
+    strand_signals signals;
+    int in[2], out[2]; /* pipes: one with a byte to be read, one to be written */
+    int listener, caller, socket, port_owner, port;
+    struct sockaddr_un address;
+    socklen_t address_length;
+    char byte, path[64];
+    bool ran; /* `run` did */
+};
+
+static inline void *run(void *things)
+{
+    ((struct things *)things)->ran = true;
+    return things;
+}
+
+static inline int64_t select_one(struct things *t)
+{
+    strand_case c = strand_on_receive(t->full, &t->value);
+    return strand_select(&c, 1, 0);
+}
+
+static inline int64_t locked(struct things *t)
+{
+    STRAND_LOCKED(&t->mutex);
+    return 0;
+}
+
+static inline int64_t read_locked(struct things *t)
+{
+    STRAND_READ_LOCKED(&t->rwlock);
+    return 0;
+}
+
+static inline int64_t write_locked(struct things *t)
+{
+    STRAND_WRITE_LOCKED(&t->rwlock);
+    return 0;
+}
+
+static inline int64_t within_limits(struct things *t)
+{
+    STRAND_WITHIN_LIMITS;
+    return t->byte;
+}
+
+static inline int64_t closed(int fd)
+{
+    return fd < 0 ? fd : strand_close(fd);
+}
+
+/* ROW(marked function, who is said to have been misused, a call: negative if it has failed) */
+#define BLOCKING(ROW)                                                                                                  \
+    ROW(strand_scope_join, "strand_scope_join", (strand_scope_join(t->children), 0))                                   \
+    ROW(strand_scope_first, "strand_scope_first", (strand_scope_first(t->first, NULL), 0))                             \
+    ROW(strand_scope_next, "strand_scope_next", (strand_scope_next(t->collecting), 0))                                 \
+    ROW(strand_join, "strand_join", (strand_join(t->child), 0))                                                        \
+    ROW(strand_wait, "strand_wait", (strand_wait(t->child), 0))                                                        \
+    ROW(strand_yield, "strand_yield", (strand_yield(), 0))                                                             \
+    ROW(strand_checkpoint, "strand_checkpoint", (strand_checkpoint(), 0))                                              \
+    ROW(strand_sleep, "strand_sleep", (strand_sleep(1), 0))                                                            \
+    ROW(strand_sleep_until, "strand_sleep_until", (strand_sleep_until((strand_time){1}), 0))                           \
+    ROW(strand_chan_send, "strand_chan_send", strand_chan_send(t->empty, &t->value))                                   \
+    ROW(strand_chan_receive, "strand_chan_receive", strand_chan_receive(t->full, &t->value))                           \
+    ROW(strand_select, "strand_select", select_one(t))                                                                 \
+    ROW(strand_tick, "strand_tick", (strand_tick(&t->ticker), 0))                                                      \
+    ROW(strand_mutex_lock, "strand_mutex_lock", (strand_mutex_lock(&t->mutex), strand_mutex_unlock(&t->mutex), 0))     \
+    ROW(strand_mutex_enter_, "STRAND_LOCKED", locked(t))                                                               \
+    ROW(strand_condition_wait, "strand_condition_wait", (strand_condition_wait(&t->condition, &t->held), 0))           \
+    ROW(strand_rwlock_read, "strand_rwlock_read", (strand_rwlock_read(&t->rwlock), 0))                                 \
+    ROW(strand_rwlock_read_enter_, "STRAND_READ_LOCKED", read_locked(t))                                               \
+    ROW(strand_rwlock_write, "strand_rwlock_write",                                                                    \
+        (strand_rwlock_write(&t->rwlock), strand_rwlock_write_done(&t->rwlock), 0))                                    \
+    ROW(strand_rwlock_write_enter_, "STRAND_WRITE_LOCKED", write_locked(t))                                            \
+    ROW(strand_semaphore_acquire, "strand_semaphore_acquire", (strand_semaphore_acquire(&t->semaphore), 0))            \
+    ROW(strand_semaphore_acquire_many, "strand_semaphore_acquire_many",                                                \
+        (strand_semaphore_acquire_many(&t->semaphore, 2), 0))                                                          \
+    ROW(strand_barrier_wait, "strand_barrier_wait", strand_barrier_wait(&t->barrier))                                  \
+    ROW(strand_once_run, "strand_once_run", (strand_once_run(&t->once, run, t), 0))                                    \
+    ROW(strand_event_wait, "strand_event_wait", (strand_event_wait(&t->event), 0))                                     \
+    ROW(strand_group_wait, "strand_group_wait", (strand_group_wait(&t->group), 0))                                     \
+    ROW(strand_latch_wait, "strand_latch_wait", (strand_latch_wait(&t->latch), 0))                                     \
+    ROW(strand_prio_acquire, "strand_prio_acquire", strand_prio_acquire(&t->prio, NULL))                               \
+    ROW(strand_limit_acquire, "strand_limit_acquire", (strand_limit_acquire(&t->limit), 0))                            \
+    ROW(strand_limits_acquire, "strand_limits_acquire",                                                                \
+        (strand_limits_acquire(&t->permits), strand_limits_release(&t->permits), 0))                                   \
+    ROW(strand_limits_enter_, "strand_limits_acquire", within_limits(t))                                               \
+    ROW(strand_read, "strand_read", strand_read(t->in[0], &t->byte, 1))                                                \
+    ROW(strand_read_all, "strand_read_all", strand_read_all(t->in[0], &t->byte, 1))                                    \
+    ROW(strand_write, "strand_write", strand_write(t->out[1], "w", 1))                                                 \
+    ROW(strand_write_all, "strand_write_all", strand_write_all(t->out[1], "w", 1))                                     \
+    ROW(strand_ready, "strand_ready", strand_ready(t->in[0], STRAND_READABLE))                                         \
+    ROW(strand_accept, "strand_accept", closed(strand_accept(t->listener)))                                            \
+    ROW(strand_connect, "strand_connect", strand_connect(t->socket, &t->address, t->address_length))                   \
+    ROW(strand_listen_tcp, "strand_listen_tcp", closed(strand_listen_tcp("127.0.0.1", 0)))                             \
+    ROW(strand_dial_tcp, "strand_dial_tcp", closed(strand_dial_tcp("127.0.0.1", t->port)))                             \
+    ROW(strand_dial_unix, "strand_dial_unix", closed(strand_dial_unix(t->path)))                                       \
+    ROW(strand_signal, "strand_signal", strand_signal(t->signals))                                                     \
+    ROW(strand_offload, "strand_offload", (strand_offload(run, t), 0))
+
+struct blocking {
+    const char *name, *reported;
+    int64_t (*call)(struct things *t);
+};
+
+#define BLOCKING_CALL_(function, reported, call)                                                                       \
+    static inline int64_t block_in_##function(struct things *t)                                                        \
+    {                                                                                                                  \
+        (void)t;                                                                                                       \
+        return call;                                                                                                   \
+    }
+BLOCKING(BLOCKING_CALL_)
+#define BLOCKING_ROW_(function, reported, call) {#function, reported, block_in_##function},
+static const struct blocking blocking[] = {BLOCKING(BLOCKING_ROW_)};
+enum { BLOCKING_COUNT = sizeof blocking / sizeof *blocking };
+
+/* ---- what they are called with --------------------------------------------------------------------------- */
+
+/* Returns whether all is there. None of this is a cancellation point. */
+static inline bool things_open(struct things *t)
+{
+    struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    t->semaphore = (strand_semaphore)STRAND_SEMAPHORE(2);
+    t->barrier = (strand_barrier)STRAND_BARRIER(1);
+    strand_event_set(&t->event);
+    strand_limit_init(&t->limit, 1, "limit");
+    strand_limit_init(&t->bound, 1, "bound");
+    strand_prio_init(&t->prio, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1});
+    t->full = strand_chan_open(t->children, sizeof t->value, 1, NULL);
+    t->empty = strand_chan_open(t->children, sizeof t->value, 1, NULL);
+    t->ticker = strand_ticker_every(STRAND_MS);
+    snprintf(t->path, sizeof t->path, "@libstrand-%d", (int)getpid());
+    t->address.sun_family = AF_UNIX;
+    memcpy(t->address.sun_path + 1, t->path + 1, strlen(t->path) - 1);
+    t->address_length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(t->path));
+    t->listener = strand_listen_unix(t->path);
+    t->caller = socket(AF_UNIX, SOCK_STREAM, 0);
+    t->socket = socket(AF_UNIX, SOCK_STREAM, 0);
+    t->port_owner = socket(AF_INET, SOCK_STREAM, 0);
+    bool made = bind(t->port_owner, (const struct sockaddr *)&local, sizeof local) == 0 &&
+                listen(t->port_owner, 4) == 0 && strand_pipe(t->in) == 0 && strand_pipe(t->out) == 0 &&
+                connect(t->caller, (const struct sockaddr *)&t->address, t->address_length) == 0;
+    t->port = strand_port(t->port_owner);
+    return made && strand_mutex_try_lock(&t->held) == 0 && strand_chan_try_send(t->full, &t->value) == 0 &&
+           write(t->in[1], "r", 1) == 1 && raise(SIGUSR1) == 0;
+}
+
+static inline void things_close(struct things *t)
+{
+    const int fds[] = {t->in[0], t->in[1], t->out[0], t->out[1], t->listener, t->caller, t->socket, t->port_owner};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        strand_close(fds[i]);
+    strand_mutex_unlock(&t->held);
+    strand_scope_cancel(t->children, NULL);
+    strand_scope_cancel(t->first, NULL);
+    strand_scope_cancel(t->collecting, NULL);
+}
+
+static inline void *return_it(void *arg)
+{
+    return arg;
+}
+
+/* Call use with the row and new things, which lie on no strand's stack. Returns whether they could be had. */
+static inline bool with_things(const struct blocking *row, void (*use)(const struct blocking *row, struct things *t))
+{
+    static struct things t;
+    memset(&t, 0, sizeof t);
+    STRAND_SIGNALS(signals, SIGUSR1);
+    STRAND_SCOPE(children);
+    STRAND_SCOPE_WITH(first, STRAND_FIRST_WINS);
+    STRAND_SCOPE_WITH(collecting, STRAND_COLLECT);
+    t.signals = signals;
+    t.children = children;
+    t.first = first;
+    t.collecting = collecting;
+    t.child = strand_spawn(children, return_it, NULL);
+    strand_spawn(first, return_it, NULL);
+    strand_spawn(collecting, return_it, NULL);
+    if (!things_open(&t))
+        return false;
+    {
+        STRAND_LIMIT(&t.bound);
+        use(row, &t);
+    }
+    things_close(&t);
+    return true;
+}
+
+#endif
