@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 struct things {
-    strand_scope children, first, collecting; /* one child each */
+    strand_scope children, first, collecting; /* one child each, which has ended */
     strand child;
     strand_mutex mutex, held; /* held: by the caller */
     strand_condition condition;
@@ -201,6 +201,15 @@ static inline void *return_it(void *arg)
     return arg;
 }
 
+static inline strand spawn_ended(strand_scope scope)
+{
+    strand child = strand_spawn(scope, return_it, NULL);
+    STRAND_SHIELD;
+    while (!strand_ended(child))
+        strand_yield();
+    return child;
+}
+
 /* Call use with the row and new things, which lie on no strand's stack. Returns whether they could be had. */
 static inline bool with_things(const struct blocking *row, void (*use)(const struct blocking *row, struct things *t))
 {
@@ -214,9 +223,9 @@ static inline bool with_things(const struct blocking *row, void (*use)(const str
     t.children = children;
     t.first = first;
     t.collecting = collecting;
-    t.child = strand_spawn(children, return_it, NULL);
-    strand_spawn(first, return_it, NULL);
-    strand_spawn(collecting, return_it, NULL);
+    t.child = spawn_ended(children);
+    spawn_ended(first);
+    spawn_ended(collecting);
     if (!things_open(&t))
         return false;
     {
