@@ -147,6 +147,42 @@ TEST_INSIDE(whatever_may_block_throws_in_a_cancelled_strand_before_it_has_done_a
     CHECK_LOG("all");
 }
 
+static void *dial_no_path(void *arg)
+{
+    strand_dial_unix("");
+    return arg;
+}
+
+static void *dial_no_port(void *arg)
+{
+    strand_dial_tcp("127.0.0.1", -1);
+    return arg;
+}
+
+static void *listen_at_no_port(void *arg)
+{
+    strand_listen_tcp("127.0.0.1", -1);
+    return arg;
+}
+
+static void *use_no_addresses(void *arg)
+{
+    strand_fn *const fns[] = {dial_no_path, dial_no_port, listen_at_no_port};
+    for (int i = 0; i < 3; i++) {
+        strand_exception *e = strand_try(fns[i], NULL, NULL);
+        CHECK_KIND(e, &STRAND_INTERRUPTED);
+        strand_exception_release(e);
+    }
+    test_log("all");
+    return arg;
+}
+
+TEST_INSIDE(a_cancelled_strand_is_not_told_what_is_wrong_with_an_address)
+{
+    test_run_cancelled(use_no_addresses, NULL);
+    CHECK_LOG("all");
+}
+
 static void *broadcast(void *condition)
 {
     for (;;) {

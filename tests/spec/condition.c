@@ -182,6 +182,46 @@ TEST_INSIDE(an_interrupted_strand_does_not_let_go_of_the_mutex)
     strand_mutex_unlock(&m);
 }
 
+static void *wait_for_the_condition(void *arg)
+{
+    strand_condition_wait(&c, &m);
+    return arg;
+}
+
+static void *lock_and_log(void *arg)
+{
+    STRAND_LOCKED(&m);
+    test_log("locked");
+    return arg;
+}
+
+/* Cancelled, with a mutex that somebody else waits for. */
+static void *wait_with_the_mutex(void *arg)
+{
+    CHECK_EQ(strand_mutex_try_lock(&m), 0);
+    STRAND_SCOPE(s);
+    strand other = strand_spawn(s, lock_and_log, arg);
+    {
+        STRAND_SHIELD;
+        test_await_blocked("waits for mutex", 1);
+    }
+    strand_exception *e = strand_try(wait_for_the_condition, arg, NULL);
+    CHECK_KIND(e, &STRAND_INTERRUPTED);
+    strand_exception_release(e);
+    CHECK(strand_mutex_held(&m));
+    CHECK_LOG("");
+    strand_mutex_unlock(&m);
+    STRAND_SHIELD;
+    return strand_join(other);
+}
+
+TEST_INSIDE(a_cancelled_strand_does_not_let_go_of_the_mutex_to_wait)
+{
+    start();
+    test_run_cancelled(wait_with_the_mutex, NULL);
+    CHECK_LOG("locked");
+}
+
 TEST_INSIDE(a_cancelled_waiter_takes_no_signal_with_it)
 {
     STRAND_SCOPE(s);
