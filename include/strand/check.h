@@ -3,10 +3,10 @@
  * thread that locked it, which then runs other strands, that may want it: a deadlock; and the strand may go on on
  * another thread, which may not unlock it.
  *
- * A file that includes this header after all others has its calls of pthread_mutex_lock, _trylock, _timedlock and
- * _unlock checked: while a strand holds a mutex, blocking is misuse, as inside of STRAND_NO_SUSPEND, and the report
- * names the place of the lock. So is the end of the strand. Files that do not include it, and strands that hold
- * nothing, pay nothing; calls from plain threads are passed on. With STRAND_CHECK_NOTHING defined the header does
+ * A file that includes this header after all others has its calls of pthread_mutex_lock, _trylock, _timedlock,
+ * _clocklock and _unlock checked: while a strand holds a mutex, blocking is misuse, as inside of STRAND_NO_SUSPEND, and
+ * the report names the place of the lock. So is the end of the strand. Files that do not include it, and strands that
+ * hold nothing, pay nothing; calls from plain threads are passed on. With STRAND_CHECK_NOTHING defined the header does
  * nothing.
  *
  *     cc -include strand/check.h ...          checks all files of a program
@@ -32,17 +32,33 @@ void strand_check_unlocked(const void *mutex);
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */
 
-static inline int strand_check_lock_(int result, const void *mutex, const char *file, int line)
+/* The functions of the system's are arguments: not all of them are declared in every mode of a compiler. */
+static inline int strand_check_result_(int result, const void *mutex, const char *file, int line)
 {
     if (result == 0 || result == EOWNERDEAD)
         strand_check_locked(mutex, file, line);
     return result;
 }
-
-static inline pthread_mutex_t *strand_check_unlock_(pthread_mutex_t *mutex)
+static inline int strand_check_lock_(int (*lock)(pthread_mutex_t *), pthread_mutex_t *mutex, const char *file, int line)
+{
+    return strand_check_result_(lock(mutex), mutex, file, line);
+}
+static inline int strand_check_timedlock_(int (*lock)(pthread_mutex_t *, const struct timespec *),
+                                          pthread_mutex_t *mutex, const struct timespec *until, const char *file,
+                                          int line)
+{
+    return strand_check_result_(lock(mutex, until), mutex, file, line);
+}
+static inline int strand_check_clocklock_(int (*lock)(pthread_mutex_t *, clockid_t, const struct timespec *),
+                                          pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until,
+                                          const char *file, int line)
+{
+    return strand_check_result_(lock(mutex, clock, until), mutex, file, line);
+}
+static inline int strand_check_unlock_(int (*unlock)(pthread_mutex_t *), pthread_mutex_t *mutex)
 {
     strand_check_unlocked(mutex);
-    return mutex;
+    return unlock(mutex);
 }
 
 #ifdef __cplusplus
@@ -50,12 +66,13 @@ static inline pthread_mutex_t *strand_check_unlock_(pthread_mutex_t *mutex)
 #endif
 
 #if !defined(STRAND_CHECK_NOTHING) && !defined(STRAND_OUT_OF_LINE_)
-#define pthread_mutex_lock(mutex)                                                                                      \
-    strand_check_lock_((pthread_mutex_lock)(mutex), (mutex), __FILE__, __LINE__) /* the mutex is named twice */
-#define pthread_mutex_trylock(mutex) strand_check_lock_((pthread_mutex_trylock)(mutex), (mutex), __FILE__, __LINE__)
+#define pthread_mutex_lock(mutex) strand_check_lock_(pthread_mutex_lock, (mutex), __FILE__, __LINE__)
+#define pthread_mutex_trylock(mutex) strand_check_lock_(pthread_mutex_trylock, (mutex), __FILE__, __LINE__)
 #define pthread_mutex_timedlock(mutex, until)                                                                          \
-    strand_check_lock_((pthread_mutex_timedlock)((mutex), (until)), (mutex), __FILE__, __LINE__)
-#define pthread_mutex_unlock(mutex) (pthread_mutex_unlock)(strand_check_unlock_(mutex))
+    strand_check_timedlock_(pthread_mutex_timedlock, (mutex), (until), __FILE__, __LINE__)
+#define pthread_mutex_clocklock(mutex, clock, until)                                                                   \
+    strand_check_clocklock_(pthread_mutex_clocklock, (mutex), (clock), (until), __FILE__, __LINE__)
+#define pthread_mutex_unlock(mutex) strand_check_unlock_(pthread_mutex_unlock, (mutex))
 #endif
 
 #endif

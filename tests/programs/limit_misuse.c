@@ -137,6 +137,14 @@ static void *sleep_with_a_tried_mutex(void *arg)
     return arg;
 }
 
+static void *sleep_with_a_mutex_of_a_clock(void *arg)
+{
+    const struct timespec past = {0, 0};
+    if (pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &past) == 0)
+        strand_yield();
+    return arg;
+}
+
 static void *sleep_with_the_older_of_two(void *arg)
 {
     pthread_mutex_lock(&mutex);
@@ -198,6 +206,7 @@ static const struct {
     CASE(enter_a_monitor_twice),
     CASE(sleep_with_a_mutex),
     CASE(sleep_with_a_tried_mutex),
+    CASE(sleep_with_a_mutex_of_a_clock),
     CASE(sleep_with_the_older_of_two),
     CASE(sleep_with_the_newer_of_two),
     CASE(lock_in_a_section_and_sleep_behind_it),

@@ -164,6 +164,7 @@ TEST_REAL(suspending_with_a_checked_mutex_is_misuse_that_names_the_place_of_the_
 {
     misuse("sleep_with_a_mutex", "strand_sleep", "limit_misuse.c:");
     misuse("sleep_with_a_tried_mutex", "strand_yield", "limit_misuse.c:");
+    misuse("sleep_with_a_mutex_of_a_clock", "strand_yield", "limit_misuse.c:");
 }
 
 TEST_REAL(mutexes_may_be_released_in_any_order_and_the_ones_that_are_left_count)
@@ -192,6 +193,31 @@ TEST_INSIDE(a_checked_mutex_that_is_released_before_disturbs_nothing)
     CHECK_EQ(pthread_mutex_trylock(&mutex) != 0, true);
     CHECK_EQ(pthread_mutex_unlock(&mutex), 0);
     CHECK_EQ(pthread_mutex_unlock(&other), 0);
+    strand_yield();
+}
+
+/* Each of the macros names each of its arguments once. */
+TEST_INSIDE(the_arguments_of_a_checked_call_are_evaluated_once)
+{
+    pthread_mutex_t *mutexes[] = {&mutex, &other}, **next = mutexes;
+    const struct timespec past[] = {{0, 0}, {0, 0}}, *until = past;
+    const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_REALTIME}, *clock = clocks;
+    CHECK_EQ(pthread_mutex_lock(*next++), 0);
+    CHECK_PTR(next, mutexes + 1);
+    CHECK_EQ(pthread_mutex_trylock(*next++), 0);
+    CHECK_PTR(next, mutexes + 2);
+    CHECK_EQ(pthread_mutex_unlock(*--next), 0);
+    CHECK_PTR(next, mutexes + 1);
+    CHECK_EQ(pthread_mutex_timedlock(*next++, until++), 0);
+    CHECK_PTR(next, mutexes + 2);
+    CHECK_PTR(until, past + 1);
+    CHECK_EQ(pthread_mutex_unlock(*--next), 0);
+    CHECK_EQ(pthread_mutex_clocklock(*next++, *clock++, until++), 0);
+    CHECK_PTR(next, mutexes + 2);
+    CHECK_PTR(until, past + 2);
+    CHECK_PTR(clock, clocks + 1);
+    CHECK_EQ(pthread_mutex_unlock(*--next), 0);
+    CHECK_EQ(pthread_mutex_unlock(*--next), 0);
     strand_yield();
 }
 
