@@ -396,7 +396,7 @@ do-test: do-lib $(if $(sanitize)$(TESTS),,do-man) $(unit) $(spec) $(stress) $(pl
 	MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
 		tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
 	$(if $(planted),tools/check-planted.sh $(planted) || status=1;) \
-	$(if $(sanitize)$(TESTS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c) || status=1;) \
+	$(if $(sanitize)$(TESTS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc) || status=1;) \
 	$(if $(sanitize)$(TESTS),,tools/check-link.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS),,tools/check-httpd.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS),,tools/check-pipeline.sh $(OUT) || status=1;) \
@@ -452,8 +452,8 @@ check-clobbered:
 			exit 1; \
 	done; echo "clobbered: ok"
 check-reject:
-	tools/reject.sh gcc gcc $(wildcard tests/reject/*.c)
-	tools/reject.sh clang $(CLANG) $(wildcard tests/reject/*.c)
+	tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc)
+	tools/reject.sh clang $(CLANG) $(wildcard tests/reject/*.c tests/reject/*.cc)
 check-docs:
 	tools/check-docs.sh
 check-shell:

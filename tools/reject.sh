@@ -27,9 +27,13 @@ for file; do
     both | "$kind") ;;
     *) continue ;;
     esac
+    case $file in
+    *.cc) standard=gnu++11 ;;
+    *) standard=gnu11 ;;
+    esac
     # The flags are words.
     # shellcheck disable=SC2086
-    if "$compiler" -std=gnu11 -Iinclude ${flags:--fexceptions -Werror} -fsyntax-only "$file" >"$output" 2>&1; then
+    if "$compiler" -std=$standard -Iinclude ${flags:--fexceptions -Werror} -fsyntax-only "$file" >"$output" 2>&1; then
         echo "reject: $file compiles with $compiler"
         status=1
     elif [ -z "$expected" ] || ! grep -Eq -- "$expected" "$output"; then

@@ -10,6 +10,9 @@
  *         ...
  *     STRAND_CHAN_CLOSE(ch);
  *
+ * Values are copied as bytes, which C++ checks: only a trivially copyable type may be an element. What is not is sent
+ * by its address, which is then the receiver's to free.
+ *
  * A channel has any number of senders and receivers, who are served first come, first served on both sides. With room
  * for 0 values it is a rendezvous: a send ends when a receiver has the value. It belongs to a scope, and ends when that
  * has been left. After the close, receivers get what is in it and what queued senders have, and only then -EPIPE.
@@ -94,6 +97,7 @@ strand_case strand_on_receive(strand_chan chan, void *value);
 #define STRAND_POST(chan, value) strand_chan_post((chan).untyped, STRAND_SENT_(chan, value))
 #define STRAND_CHAN_CLOSE(chan) strand_chan_close((chan).untyped)
 #define STRAND_CHAN_LENGTH(chan) strand_chan_length((chan).untyped)
+#define STRAND_CHAN_CAPACITY(chan) strand_chan_capacity((chan).untyped)
 #define STRAND_ON_SEND(chan, value) strand_on_send((chan).untyped, STRAND_SENT_(chan, value))
 #define STRAND_ON_RECEIVE(chan, value) strand_on_receive((chan).untyped, STRAND_RECEIVED_(chan, value))
 
@@ -109,9 +113,14 @@ template <class element> inline element *strand_received_(element *, element *va
 {
     return value;
 }
+template <class element> constexpr size_t strand_element_size_(element *)
+{
+    static_assert(__is_trivially_copyable(element), "the values of a channel are copied as bytes");
+    return sizeof(element);
+}
 #define STRAND_SENT_(chan, value) strand_sent_((chan).element, (value))
 #define STRAND_RECEIVED_(chan, value) strand_received_((chan).element, (value))
-#define STRAND_CHAN_SIZE_(type) sizeof(*type{}.element)
+#define STRAND_CHAN_SIZE_(type) strand_element_size_(type{}.element)
 #define STRAND_CHAN_TYPED_(type, chan) (type{chan})
 #else
 #define STRAND_SENT_(chan, value)                                                                                      \

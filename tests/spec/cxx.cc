@@ -498,6 +498,7 @@ TEST_INSIDE(channels_of_a_type_can_be_used_in_cxx_too)
 {
     STRAND_SCOPE(scope);
     lines chan = STRAND_CHAN_OPEN(lines, scope, 1);
+    CHECK_EQ(STRAND_CHAN_CAPACITY(chan), 1);
     strand child = strand_spawn(scope, send_lines, &chan);
     Line line = {-1, ""};
     for (int i = 0; i < 2; i++) {
