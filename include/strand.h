@@ -109,7 +109,7 @@ typedef struct strand_kind { /* make your own: static const, with a parent below
  *       STRAND_ERROR                what "catch all errors" means
  *         STRAND_TIMED_OUT          a deadline block was left by its deadline
  *         STRAND_CHILD_CANCELLED    joined a child that ended interrupted
- *           STRAND_PRUNED           the same; a priority semaphore had pruned it (strand/limit.h)
+ *           STRAND_PRUNED           the same; a priority semaphore had pruned this very child (strand/limit.h)
  *         STRAND_LIVE_STRANDS       a scope was left with strands still anchored to it
  *         STRAND_SYSTEM             the system refused; carries an errno code
  */

@@ -94,6 +94,9 @@ strand_case strand_on_prio_permit(strand_prio_semaphore *sem, const void *key);
  * fetch it. strand_join throws STRAND_PRUNED: who expects it joins one by one, and spawns again later what was pruned.
  * strand_scope_join joins all and throws STRAND_PRUNED only if there is nothing worse to throw, in which it stands
  * suppressed otherwise. A scope that is left with a pruned child not joined is left with live strands.
+ *
+ * STRAND_PRUNED is about the joined child itself, always. A child that was not pruned, and lets the STRAND_PRUNED of a
+ * child of its own through, has failed: to its owner that is STRAND_CHILD_CANCELLED, with the other as its cause.
  */
 size_t strand_prio_prune(strand_prio_semaphore *sem, size_t keep, const char *why);
 

@@ -160,7 +160,25 @@ static strand_exception *to_others(struct cb *c, strand_exception *e)
     return e;
 }
 
-/* An interruption never crosses strands: to others it is an error, child-cancelled. */
+static bool was_pruned(struct cb *c, bool cancelled)
+{
+    struct note *note = atomic_load_explicit(&c->note, memory_order_acquire);
+    return cancelled && note && note->pruned;
+}
+
+/* It was another strand that was pruned, and this one lets it through: to its own owner that is a child-cancelled as
+ * any other, with the pruning as its cause. */
+static strand_exception *pruned_below(struct cb *c, strand_exception *e)
+{
+    strand_exception *other =
+        exception_new(&STRAND_CHILD_CANCELLED, "strand '%s' ended, because %s", cb_name(c), strand_exception_text(e));
+    other->note = note_keep(e->note);
+    other->cause = e;
+    return other;
+}
+
+/* An interruption never crosses strands: to others it is an error, child-cancelled. That a strand was pruned, its own
+ * owner is told, and nobody else. */
 static void judge(struct cb *c)
 {
     strand_exception *e = c->exception;
@@ -174,6 +192,8 @@ static void judge(struct cb *c)
         if (cancelled)
             c->outcome = OUTCOME_INTERRUPTED;
         e = c->exception = to_others(c, e);
+    } else if (e->kind == &STRAND_PRUNED && !was_pruned(c, cancelled)) {
+        e = c->exception = pruned_below(c, e);
     }
     exception_left(e, c);
 }

@@ -496,6 +496,115 @@ TEST_INSIDE(the_first_cancel_of_a_strand_counts_also_if_its_owner_cancels_it_lat
     strand_prio_release(&sem);
 }
 
+/* Lets through what its child ends by. */
+static void *let_through(void *arg)
+{
+    STRAND_SCOPE(s);
+    return strand_join(strand_spawn(s, take_and_log, arg));
+}
+
+static void *let_through_twice(void *arg)
+{
+    STRAND_SCOPE(s);
+    return strand_join(strand_spawn(s, let_through, arg));
+}
+
+/* The owner of `fn`, of which a descendant waits and is pruned. */
+static strand_exception *join_above_a_pruned_one(strand_fn *fn)
+{
+    struct waiter waiter = {NULL, 1, 0};
+    MAKE(sem, .limit = 1, .compare = by_number);
+    waiter.sem = &sem;
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    strand child = strand_spawn(s, fn, &waiter);
+    yield_until_waiting(&sem, 1);
+    CHECK_EQ(strand_prio_prune(&sem, 0, "full"), 1);
+    strand_prio_release(&sem);
+    return join_catching(child);
+}
+
+TEST_INSIDE(a_child_that_lets_a_pruning_of_its_own_child_through_was_not_pruned_itself)
+{
+    strand_fn *const fns[] = {let_through, let_through_twice};
+    for (int i = 0; i < 2; i++) {
+        strand_exception *e = join_above_a_pruned_one(fns[i]);
+        CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+        CHECK_KIND(strand_exception_cause(e), &STRAND_PRUNED);
+        CHECK_STR(strand_exception_why(e), "full");
+        CHECK_CONTAINS(strand_exception_text(e), "ended, because");
+        CHECK_CONTAINS(strand_exception_text(e), "pruned by root: full");
+        strand_exception_release(e);
+    }
+}
+
+TEST_INSIDE(joining_a_scope_tells_the_two_apart_too)
+{
+    struct waiter waiters[2];
+    MAKE(sem, .limit = 1, .compare = by_number);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE_WITH(s, STRAND_COLLECT);
+    for (int i = 0; i < 2; i++) {
+        waiters[i] = (struct waiter){&sem, i, 0};
+        strand_spawn(s, i ? let_through : take_and_log, &waiters[i]);
+    }
+    yield_until_waiting(&sem, 2);
+    CHECK_EQ(strand_prio_prune(&sem, 0, NULL), 2);
+    strand_exception *volatile e = NULL;
+    STRAND_TRY {
+        strand_scope_join(s);
+    }
+    STRAND_CATCH(&STRAND_ANY, caught) {
+        e = strand_exception_keep(caught);
+    }
+    STRAND_END
+    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+    CHECK_KIND(strand_exception_cause(e), &STRAND_PRUNED);
+    CHECK_EQ(test_count_kind(e, &STRAND_PRUNED), 1); /* the suppressed one: the child that was pruned itself */
+    strand_exception_release(e);
+    strand_prio_release(&sem);
+}
+
+/* Its child is pruned, then it is pruned itself; it ends by what its child ended by. */
+static void *let_through_and_be_pruned(void *arg)
+{
+    struct waiter *waiter = arg;
+    STRAND_SCOPE(s);
+    strand_exception *e = join_catching(strand_spawn(s, take_and_log, waiter));
+    CHECK_KIND(e, &STRAND_PRUNED);
+    strand_case permit = strand_on_prio_permit(waiter->sem, TEST_PTR(2));
+    strand_exception *volatile interrupted = NULL;
+    STRAND_TRY {
+        strand_select(&permit, 1, 0);
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, caught) {
+        interrupted = strand_exception_keep(caught);
+    }
+    STRAND_END
+    CHECK(interrupted != NULL);
+    strand_exception_release(interrupted);
+    strand_rethrow(e);
+}
+
+TEST_INSIDE(a_pruned_child_that_lets_another_pruning_through_is_a_pruned_one_still)
+{
+    struct waiter waiter = {NULL, 1, 0};
+    MAKE(sem, .limit = 1, .compare = by_number);
+    waiter.sem = &sem;
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    strand child = strand_spawn(s, let_through_and_be_pruned, &waiter);
+    for (int i = 0; i < 2; i++) {
+        yield_until_waiting(&sem, 1);
+        CHECK_EQ(strand_prio_prune(&sem, 0, NULL), 1);
+        yield_until_waiting(&sem, 0);
+    }
+    strand_exception *e = join_catching(child);
+    CHECK_KIND(e, &STRAND_PRUNED);
+    strand_exception_release(e);
+    strand_prio_release(&sem);
+}
+
 TEST_INSIDE(pruning_a_child_interrupts_neither_its_owner_nor_its_siblings)
 {
     static const unsigned flags[] = {0, STRAND_TOGETHER, STRAND_COLLECT};
