@@ -167,12 +167,16 @@ void strand_limits_release(strand_held *held);
  *     STRAND_DELEGATE_LIMITED(kv, KV_OPERATIONS)
  *
  * (an operation that returns a `value`, one that returns `nothing`; the first parameter is called self, and the first
- * argument inner) the first line makes
+ * argument inner; the list names every member of the table, which has no others than operations: one that is forgotten
+ * does not compile) the first line makes
  *
  *     struct kv_wrapper { struct kv base; struct kv *inner; };
  *     struct kv_ops kv_delegated(void);                         a table that delegates everything, to be changed
  *     struct kv_wrapper kv_wrap(struct kv *inner, const struct kv_ops *ops);   &wrapper.base is the client
  *     struct kv *kv_inner(struct kv *self);                     for operations of one's own: the wrapped one
+ *
+ * Operations work on the wrapped one. The wrapper's own fields of struct kv, but ops, are copies of those that it had
+ * when it was wrapped, for who reads them there; what one of the two changes later the other does not see.
  *
  * and the second a table whose operations all run within the limits that hold where they are called:
  *
@@ -190,16 +194,15 @@ void strand_limits_release(strand_held *held);
     __attribute__((unused)) static inline struct type##_wrapper type##_wrap(struct type *inner,                        \
                                                                             const struct type##_ops *ops)              \
     {                                                                                                                  \
-        struct type##_wrapper wrapper;                                                                                 \
-        memset(&wrapper, 0, sizeof wrapper);                                                                           \
+        struct type##_wrapper wrapper = {*inner, inner};                                                               \
         wrapper.base.ops = ops;                                                                                        \
-        wrapper.inner = inner;                                                                                         \
         return wrapper;                                                                                                \
     }                                                                                                                  \
     operations(STRAND_DELEGATE_VALUE_, STRAND_DELEGATE_NOTHING_)                                                       \
         __attribute__((unused)) static inline struct type##_ops type##_delegated(void)                                 \
     {                                                                                                                  \
         struct type##_ops ops;                                                                                         \
+        STRAND_DELEGATE_CHECK_(type, operations);                                                                      \
         memset(&ops, 0, sizeof ops);                                                                                   \
         operations(STRAND_DELEGATED_VALUE_, STRAND_DELEGATED_NOTHING_) return ops;                                     \
     }
@@ -208,12 +211,22 @@ void strand_limits_release(strand_held *held);
         __attribute__((unused)) static inline struct type##_ops type##_limited(void)                                   \
     {                                                                                                                  \
         struct type##_ops ops;                                                                                         \
+        STRAND_DELEGATE_CHECK_(type, operations);                                                                      \
         memset(&ops, 0, sizeof ops);                                                                                   \
         operations(STRAND_LIMITED_VALUE_, STRAND_LIMITED_NOTHING_) return ops;                                         \
     }
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */
 
+#ifdef __cplusplus
+#define STRAND_STATIC_ASSERT_ static_assert
+#else
+#define STRAND_STATIC_ASSERT_ _Static_assert
+#endif
+#define STRAND_DELEGATE_CHECK_(type, operations)                                                                       \
+    STRAND_STATIC_ASSERT_(sizeof(struct type##_ops) == 0 operations(STRAND_DELEGATE_SIZE_, STRAND_DELEGATE_SIZE_),     \
+                          "the list names every operation of the table")
+#define STRAND_DELEGATE_SIZE_(...) +sizeof(void (*)(void))
 #define STRAND_DELEGATE_VALUE_(type, result, name, parameters, arguments)                                              \
     __attribute__((unused)) static result type##_delegate_##name parameters                                            \
     {                                                                                                                  \

@@ -308,6 +308,7 @@ struct kv_ops {
 };
 struct kv {
     const struct kv_ops *ops;
+    const char *name; /* clients read it */
 };
 
 struct store {
@@ -363,13 +364,23 @@ STRAND_DELEGATE_LIMITED(kv, KV_OPERATIONS)
 
 TEST_INSIDE(a_wrapper_delegates_what_it_does_not_override)
 {
-    struct store store = {.base = {&store_ops}};
+    struct store store = {.base = {&store_ops, "store"}};
     struct kv_ops ops = kv_delegated();
     struct kv_wrapper wrapper = kv_wrap(&store.base, &ops);
     count_up(&wrapper.base);
     count_up(&wrapper.base);
     CHECK_EQ(store.values[1], 2);
     CHECK_EQ(store.flushed, 2);
+}
+
+TEST_INSIDE(a_wrapper_starts_with_the_fields_of_the_wrapped_one)
+{
+    struct store store = {.base = {&store_ops, "store"}};
+    struct kv_ops ops = kv_delegated();
+    struct kv_wrapper wrapper = kv_wrap(&store.base, &ops);
+    CHECK_STR(wrapper.base.name, "store");
+    CHECK(wrapper.base.ops == &ops);
+    CHECK_PTR(kv_inner(&wrapper.base), &store.base);
 }
 
 static int put_tenfold(struct kv *self, int key, int value)
@@ -380,7 +391,7 @@ static int put_tenfold(struct kv *self, int key, int value)
 
 TEST_INSIDE(an_operation_that_is_overridden_reaches_the_wrapped_one_and_the_others_do_not_notice)
 {
-    struct store store = {.base = {&store_ops}};
+    struct store store = {.base = {&store_ops, "store"}};
     struct kv_ops ops = kv_delegated();
     ops.put = put_tenfold;
     struct kv_wrapper wrapper = kv_wrap(&store.base, &ops);
@@ -404,7 +415,7 @@ static void *limit_a_client(void *arg)
 {
     strand_limit limit;
     strand_limit_init(&limit, 3, NULL);
-    struct store store = {.base = {&store_ops}};
+    struct store store = {.base = {&store_ops, "store"}};
     struct kv_ops ops = kv_limited();
     struct kv_wrapper wrapper = kv_wrap(&store.base, &ops);
     count_up_many_times(&store.base);
@@ -436,7 +447,7 @@ static void *use_the_client(void *arg)
 
 TEST_INSIDE(a_wrapped_client_can_be_put_into_the_context)
 {
-    struct store store = {.base = {&store_ops}};
+    struct store store = {.base = {&store_ops, "store"}};
     struct kv_ops ops = kv_limited();
     struct kv_wrapper wrapper = kv_wrap(&store.base, &ops);
     strand_limit limit;
