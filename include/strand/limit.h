@@ -3,6 +3,7 @@
  *
  *   strand_prio_semaphore   who waits for a permit is served in an order of the user's; the worst can be pruned
  *   strand_limit            a plain number of permits; first come, first served
+ *   STRAND_PRIO_PERMIT, STRAND_LIMIT_PERMIT   one permit of either, until the end of a block
  *   STRAND_LIMIT            a limit that holds for all requests of a block and of the strands spawned in it
  *   STRAND_WITHIN_LIMITS    one request of a client library: a permit of each limit that holds here
  *   STRAND_DELEGATE         a client that is wrapped, so that its requests are limited without its knowing
@@ -69,6 +70,9 @@ void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *opt
  * once.
  */
 STRAND_BLOCKS int strand_prio_acquire(strand_prio_semaphore *sem, const void *key);
+/** A permit until the end of the block, however it is left. Blocks, as strand_prio_acquire does; where that returns
+ *  -ENOBUFS, this throws STRAND_SYSTEM. */
+#define STRAND_PRIO_PERMIT(sem, key) STRAND_GUARD_(strand_prio_permit_, strand_prio_permit_enter_((sem), (key)))
 /** The same without waiting: 0, or -EAGAIN. Not a cancellation point. */
 int strand_prio_try_acquire(strand_prio_semaphore *sem, const void *key);
 /**
@@ -87,8 +91,8 @@ strand_case strand_on_prio_permit(strand_prio_semaphore *sem, const void *key);
  * Prune those that wait, the worst first (of equals the latest), until `keep` are left. To prune a strand is to cancel
  * it, with a note that says so: it ends interrupted, and its owner's join throws STRAND_PRUNED instead of
  * STRAND_CHILD_CANCELLED. The first cancel of a strand counts. Strands in a shield and root strands are not pruned.
- * `why` (may be NULL) is copied, up to 128 bytes. Does not wait. Returns how many it has pruned. With a `priority`
- * O(waiters) for each, else O(log waiters). Never interrupted.
+ * `why` (may be NULL) is copied, up to 128 bytes. Does not wait. Returns how many it has pruned; none, whatever `keep`
+ * is, if memory for the note is refused. With a `priority` O(waiters) for each, else O(log waiters). Never interrupted.
  *
  * What an owner sees of a pruned child: no failure, so neither it nor siblings are interrupted, and COLLECT does not
  * fetch it. strand_join throws STRAND_PRUNED: who expects it joins one by one, and spawns again later what was pruned.
@@ -115,6 +119,8 @@ typedef struct strand_limit {
 void strand_limit_init(strand_limit *limit, size_t permits, const char *name);
 /** Take a permit, as soon as there is one. Interrupted it has taken none. */
 STRAND_BLOCKS void strand_limit_acquire(strand_limit *limit);
+/** A permit until the end of the block, however it is left. Blocks. */
+#define STRAND_LIMIT_PERMIT(limit) STRAND_GUARD_(strand_limit_permit_, strand_limit_permit_enter_(limit))
 /** The same without waiting: 0, or -EAGAIN. Not a cancellation point. */
 int strand_limit_try_acquire(strand_limit *limit);
 /** Give a permit back, to the one that has waited longest. More than were taken is misuse. Never interrupted. */
@@ -129,8 +135,7 @@ size_t strand_limit_in_flight(const strand_limit *limit);
  * (and in theirs): it is put on the stack of limits that a strand inherits. It has to live as long as all those. A
  * limit that is on the stack twice counts once. Takes no permit.
  */
-#define STRAND_LIMIT(limit)                                                                                            \
-    STRAND_GUARD_(strand_limit_bound_, strand_local_enter_(&strand_limits_, strand_limit_of_(limit)))
+#define STRAND_LIMIT(limit) STRAND_GUARD_(strand_limit_bound_, strand_limit_enter_(limit))
 
 /** Permits that were taken together. */
 typedef struct strand_held {
@@ -139,11 +144,14 @@ typedef struct strand_held {
 
 /**
  * Take one permit of each limit that holds here, for one request of a client. All or nothing: interrupted, it gives
- * back what it had. Limits are taken in the order of their making, whatever the order of the stack, so strands whose
- * limits overlap do not wait for each other for ever; but a strand that takes them again before it has given them back
+ * back what it had. Limits are taken in one total order, whatever the order of the stack, so strands whose limits
+ * overlap do not wait for each other for ever; but a strand that takes them again before it has given them back
  * may wait for itself. Throws STRAND_SYSTEM if memory is refused, and has taken none. O(limits^2).
  */
 STRAND_BLOCKS void strand_limits_acquire(strand_held *held);
+/** The same without waiting: 0; -EAGAIN: of one of them there is no permit; -ENOMEM. Holds nothing then, and may be
+ *  released all the same. Not a cancellation point. */
+int strand_limits_try_acquire(strand_held *held);
 /** Give back what strand_limits_acquire has taken, also if other limits hold by now. Never interrupted. */
 void strand_limits_release(strand_held *held);
 /** A permit of each limit that holds here, until the end of the block. Blocks. */
@@ -258,11 +266,9 @@ void strand_limits_release(strand_held *held);
 #define STRAND_LIMITED_VALUE_(type, result, name, parameters, arguments) ops.name = type##_limit_##name;
 #define STRAND_LIMITED_NOTHING_(type, name, parameters, arguments) ops.name = type##_limit_##name;
 
-extern const strand_key strand_limits_; /* the stack of limits: all that are bound to it */
-static inline void *strand_limit_of_(strand_limit *limit)
-{
-    return limit;
-}
+struct strand_guard_ strand_limit_enter_(strand_limit *limit);
+STRAND_BLOCKS struct strand_guard_ strand_limit_permit_enter_(strand_limit *limit);
+STRAND_BLOCKS struct strand_guard_ strand_prio_permit_enter_(strand_prio_semaphore *sem, const void *key);
 STRAND_BLOCKS strand_held strand_limits_enter_(void);
 
 #ifdef __cplusplus

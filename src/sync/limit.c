@@ -1,7 +1,7 @@
 /*
  * Limits, and the stack of them that a strand carries in its context (src/strand/local.h): a request of a client takes
- * a permit of each, in the order of their making, so that no circle of strands can wait for each other. The waiting is
- * that of prio.h.
+ * a permit of each, in one total order, that of their serials, so that no circle of strands can wait for each other.
+ * The waiting is that of prio.h.
  */
 #include "prio.h"
 
@@ -12,16 +12,23 @@
 #include <errno.h>
 #include <stdlib.h>
 
-const strand_key strand_limits_ = {"limits"};
+static const strand_key LIMITS = {"limits"};
 
 void strand_limit_init(strand_limit *limit, size_t permits, const char *name)
 {
     struct thread *thread = must_be_strand("strand_limit_init");
-    if (!permits)
-        misuse("strand_limit_init", "", "the limit is 0");
+    if (!limit || !permits)
+        misuse("strand_limit_init", "", "%s", limit ? "the limit is 0" : "it is NULL");
     strand_prio_options options = {.limit = permits, .name = name ? name : "limit"};
     prio_make(thread, &limit->inside, &options, __builtin_return_address(0));
 }
+
+/* NULL stays NULL: prio_of tells it, by the name of the function that was called. */
+static inline strand_prio_semaphore *inside_of(const strand_limit *limit)
+{
+    return (strand_prio_semaphore *)(uintptr_t)limit;
+}
+_Static_assert(offsetof(strand_limit, inside) == 0, "a limit is a semaphore");
 
 /* 0 or -ENOMEM; -EINTR. */
 static int take(struct thread **thread, struct cb *me, struct prio *limit)
@@ -36,44 +43,70 @@ __attribute__((noreturn)) static NOINLINE void not_taken(struct thread *thread, 
     throw_no_memory(me, "a place in a queue");
 }
 
-void strand_limit_acquire(strand_limit *limit)
+static inline void acquire(strand_limit *limit, const char *function)
 {
-    struct thread *thread = must_be_strand("strand_limit_acquire");
+    struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
-    struct prio *sem = prio_of(thread, &limit->inside, "strand_limit_acquire");
-    thread = may_block_often(thread, me, "strand_limit_acquire");
+    struct prio *sem = prio_of(thread, inside_of(limit), function);
+    thread = may_block_often(thread, me, function);
     int error = take(&thread, me, sem);
     if (UNLIKELY(error))
         not_taken(thread, me, error);
 }
 
+void strand_limit_acquire(strand_limit *limit)
+{
+    acquire(limit, "strand_limit_acquire");
+}
+
+static void permit_leave(struct strand_guard_ *guard)
+{
+    struct thread *thread = thread_self();
+    strand_limit *limit = (strand_limit *)(uintptr_t)guard->bits[0];
+    prio_give(thread, prio_of(thread, inside_of(limit), "STRAND_LIMIT_PERMIT"), "STRAND_LIMIT_PERMIT");
+}
+
+struct strand_guard_ strand_limit_permit_enter_(strand_limit *limit)
+{
+    acquire(limit, "STRAND_LIMIT_PERMIT");
+    return (struct strand_guard_){{(uint64_t)(uintptr_t)limit, 0, 0}, permit_leave};
+}
+
 int strand_limit_try_acquire(strand_limit *limit)
 {
     struct thread *thread = must_be_strand("strand_limit_try_acquire");
-    return prio_try(thread, prio_of(thread, &limit->inside, "strand_limit_try_acquire"), NULL) ? 0 : -EAGAIN;
+    return prio_try(thread, prio_of(thread, inside_of(limit), "strand_limit_try_acquire"), NULL) ? 0 : -EAGAIN;
 }
 
 void strand_limit_release(strand_limit *limit)
 {
     struct thread *thread = must_be_strand("strand_limit_release");
-    prio_give(thread, prio_of(thread, &limit->inside, "strand_limit_release"), "strand_limit_release");
+    prio_give(thread, prio_of(thread, inside_of(limit), "strand_limit_release"), "strand_limit_release");
 }
 
 size_t strand_limit_in_flight(const strand_limit *limit)
 {
-    return strand_prio_in_flight(&limit->inside);
+    return prio_look(inside_of(limit), offsetof(struct prio, in_flight), "strand_limit_in_flight");
 }
 
 strand_case strand_on_limit(strand_limit *limit)
 {
-    return strand_on_prio_permit(&limit->inside, NULL);
+    if (!limit)
+        misuse("strand_on_limit", "", "it is NULL");
+    return strand_on_prio_permit(inside_of(limit), NULL);
 }
 
 /* ---- all that hold here -------------------------------------------------------------------------------------- */
 
+struct strand_guard_ strand_limit_enter_(strand_limit *limit)
+{
+    (void)prio_of(must_be_strand("STRAND_LIMIT"), inside_of(limit), "STRAND_LIMIT");
+    return strand_local_enter_(&LIMITS, limit);
+}
+
 enum { HELD_FEW = 7 };
 
-/* What a strand_held is: the limits, in the order of their making. */
+/* What a strand_held is: the limits, in the order of their serials. */
 struct taken {
     uint64_t count;
     union {
@@ -92,7 +125,7 @@ static size_t count_bindings(const struct cb *me)
 {
     size_t count = 0;
     for (struct local *local = me->locals; local; local = local->outer)
-        count += local->key == &strand_limits_;
+        count += local->key == &LIMITS;
     return count;
 }
 
@@ -110,16 +143,17 @@ static size_t insert(struct prio **limits, size_t count, struct prio *limit)
 }
 
 /* Returns 0 or -ENOMEM. */
-static int collect(struct thread *thread, struct cb *me, struct taken *held)
+static int collect(struct thread *thread, struct cb *me, struct taken *held, const char *function)
 {
+    held->count = 0;
     size_t room = count_bindings(me), count = 0;
     struct prio **many = room > HELD_FEW ? malloc(room * sizeof *many) : NULL;
     if (room > HELD_FEW && !many)
         return -ENOMEM;
     struct prio **limits = many ? many : held->few;
     for (struct local *local = me->locals; local; local = local->outer)
-        if (local->key == &strand_limits_)
-            count = insert(limits, count, prio_of(thread, local->value, "strand_limits_acquire"));
+        if (local->key == &LIMITS)
+            count = insert(limits, count, prio_of(thread, local->value, function));
     held->count = count;
     if (many && count > HELD_FEW) {
         held->many = many;
@@ -140,13 +174,20 @@ static void give_back(struct thread *thread, struct taken *held, size_t count)
     held->count = 0;
 }
 
+static inline struct taken *taken_of(strand_held *handle, const char *function)
+{
+    if (UNLIKELY(!handle))
+        misuse(function, "", "it is NULL");
+    return (struct taken *)(void *)handle;
+}
+
 void strand_limits_acquire(strand_held *handle)
 {
     struct thread *thread = must_be_strand("strand_limits_acquire");
     struct cb *me = current_of(thread);
-    struct taken *held = (struct taken *)(void *)handle;
+    struct taken *held = taken_of(handle, "strand_limits_acquire");
     thread = may_block_often(thread, me, "strand_limits_acquire");
-    if (collect(thread, me, held))
+    if (collect(thread, me, held, "strand_limits_acquire"))
         throw_no_memory(me, "a list of limits");
     for (size_t i = 0; i < held->count; i++) {
         int error = take(&thread, me, limits_in(held)[i]);
@@ -157,10 +198,25 @@ void strand_limits_acquire(strand_held *handle)
     }
 }
 
+int strand_limits_try_acquire(strand_held *handle)
+{
+    struct thread *thread = must_be_strand("strand_limits_try_acquire");
+    struct taken *held = taken_of(handle, "strand_limits_try_acquire");
+    if (collect(thread, current_of(thread), held, "strand_limits_try_acquire"))
+        return -ENOMEM;
+    for (size_t i = 0; i < held->count; i++) {
+        if (!prio_try(thread, limits_in(held)[i], NULL)) {
+            give_back(thread, held, i);
+            return -EAGAIN;
+        }
+    }
+    return 0;
+}
+
 void strand_limits_release(strand_held *handle)
 {
     struct thread *thread = must_be_strand("strand_limits_release");
-    struct taken *held = (struct taken *)(void *)handle;
+    struct taken *held = taken_of(handle, "strand_limits_release");
     give_back(thread, held, held->count);
 }
 

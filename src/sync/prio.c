@@ -63,6 +63,8 @@ void prio_make(struct thread *thread, strand_prio_semaphore *handle, const stran
 void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *options)
 {
     struct thread *thread = must_be_strand("strand_prio_init");
+    if (!sem)
+        misuse("strand_prio_init", "", "it is NULL");
     if (!options || options->size != sizeof *options)
         misuse("strand_prio_init", "", "strand_prio_options.size is %zu, not sizeof(strand_prio_options)",
                options ? options->size : 0);
@@ -267,18 +269,38 @@ int prio_take(struct thread **thread, struct cb *me, struct prio *sem, const voi
 
 /* ---- for users --------------------------------------------------------------------------------------------------- */
 
-int strand_prio_acquire(strand_prio_semaphore *handle, const void *key)
+static inline int acquire(strand_prio_semaphore *handle, const void *key, const char *function)
 {
-    struct thread *thread = must_be_strand("strand_prio_acquire");
+    struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
-    struct prio *sem = prio_of(thread, handle, "strand_prio_acquire");
-    thread = may_block_often(thread, me, "strand_prio_acquire");
+    struct prio *sem = prio_of(thread, handle, function);
+    thread = may_block_often(thread, me, function);
     int error = prio_take(&thread, me, sem, key);
     if (UNLIKELY(error == -EINTR))
         interrupt_throw(thread, me, 0);
     if (UNLIKELY(error == -ENOMEM))
         throw_no_memory(me, "a place in a queue");
     return error;
+}
+
+int strand_prio_acquire(strand_prio_semaphore *sem, const void *key)
+{
+    return acquire(sem, key, "strand_prio_acquire");
+}
+
+static void permit_leave(struct strand_guard_ *guard)
+{
+    struct thread *thread = thread_self();
+    strand_prio_semaphore *sem = (strand_prio_semaphore *)(uintptr_t)guard->bits[0];
+    prio_give(thread, prio_of(thread, sem, "STRAND_PRIO_PERMIT"), "STRAND_PRIO_PERMIT");
+}
+
+struct strand_guard_ strand_prio_permit_enter_(strand_prio_semaphore *sem, const void *key)
+{
+    int error = acquire(sem, key, "STRAND_PRIO_PERMIT");
+    if (UNLIKELY(error))
+        throw_system(current_of(thread_self()), error, "a place in a queue");
+    return (struct strand_guard_){{(uint64_t)(uintptr_t)sem, 0, 0}, permit_leave};
 }
 
 int strand_prio_try_acquire(strand_prio_semaphore *handle, const void *key)
@@ -301,7 +323,7 @@ void strand_prio_reconsider(strand_prio_semaphore *handle)
     serve(thread, sem);
 }
 
-static size_t look(const strand_prio_semaphore *handle, size_t offset, const char *function)
+size_t prio_look(const strand_prio_semaphore *handle, size_t offset, const char *function)
 {
     struct thread *thread = must_be_strand(function);
     struct prio *sem = prio_of(thread, handle, function);
@@ -313,12 +335,12 @@ static size_t look(const strand_prio_semaphore *handle, size_t offset, const cha
 
 size_t strand_prio_waiting(const strand_prio_semaphore *sem)
 {
-    return look(sem, offsetof(struct prio, waiting), "strand_prio_waiting");
+    return prio_look(sem, offsetof(struct prio, waiting), "strand_prio_waiting");
 }
 
 size_t strand_prio_in_flight(const strand_prio_semaphore *sem)
 {
-    return look(sem, offsetof(struct prio, in_flight), "strand_prio_in_flight");
+    return prio_look(sem, offsetof(struct prio, in_flight), "strand_prio_in_flight");
 }
 
 /* ---- as a case of a select -----------------------------------------------------------------------------------------
@@ -402,6 +424,8 @@ static const struct strand_source_ source_permit = {.stand = permit_stand, .over
 
 strand_case strand_on_prio_permit(strand_prio_semaphore *sem, const void *key)
 {
+    if (!sem)
+        misuse("strand_on_prio_permit", "", "it is NULL");
     return (strand_case){
         .source = &source_permit, .object = {(uint64_t)(uintptr_t)sem, 0}, .value = (void *)(uintptr_t)key};
 }

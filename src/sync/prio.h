@@ -78,6 +78,8 @@ void prio_make(struct thread *thread, strand_prio_semaphore *sem, const strand_p
 int prio_take(struct thread **thread, struct cb *me, struct prio *sem, const void *key);
 bool prio_try(struct thread *thread, struct prio *sem, const void *key);
 void prio_give(struct thread *thread, struct prio *sem, const char *function);
+/* A member that is a number. */
+size_t prio_look(const strand_prio_semaphore *sem, size_t offset, const char *function);
 
 /* ---- under the lock: the queue, in queue.c ----------------------------------------------------------------- */
 

@@ -23,6 +23,30 @@ TEST_INSIDE(a_limit_gives_out_so_many_permits)
     CHECK_EQ(strand_limit_in_flight(&limit), 0);
 }
 
+static void *throw_with_a_permit(void *limit)
+{
+    STRAND_LIMIT_PERMIT(limit);
+    CHECK_EQ(strand_limit_in_flight(limit), 1);
+    return test_throw(NULL);
+}
+
+TEST_INSIDE(a_permit_can_be_bound_to_a_block_and_goes_back_however_that_is_left)
+{
+    strand_limit limit;
+    strand_limit_init(&limit, 1, NULL);
+    for (int i = 0; i < 3; i++) {
+        STRAND_LIMIT_PERMIT(&limit);
+        CHECK_EQ(strand_limit_try_acquire(&limit), -EAGAIN);
+        if (i == 1)
+            continue;
+    }
+    CHECK_EQ(strand_limit_in_flight(&limit), 0);
+    strand_exception *e = strand_try(throw_with_a_permit, &limit, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    strand_exception_release(e);
+    CHECK_EQ(strand_limit_in_flight(&limit), 0);
+}
+
 struct turn {
     strand_limit *limit;
     int number;
@@ -98,6 +122,24 @@ TEST_INSIDE(a_request_takes_a_permit_of_each_limit_of_the_stack)
     strand_limits_release(&held);
     CHECK_EQ(strand_limit_in_flight(&process), 0);
     CHECK_EQ(strand_limit_in_flight(&user), 0);
+}
+
+TEST_INSIDE(trying_takes_a_permit_of_each_limit_or_none)
+{
+    strand_limit a, b;
+    strand_held held, more;
+    strand_limit_init(&a, 2, NULL);
+    strand_limit_init(&b, 1, NULL);
+    STRAND_LIMIT(&b);
+    STRAND_LIMIT(&a);
+    CHECK_EQ(strand_limits_try_acquire(&held), 0);
+    CHECK_EQ(strand_limits_try_acquire(&more), -EAGAIN);
+    CHECK_EQ(strand_limit_in_flight(&a), 1);
+    CHECK_EQ(strand_limit_in_flight(&b), 1);
+    strand_limits_release(&more); /* of nothing */
+    CHECK_EQ(strand_limit_in_flight(&a), 1);
+    strand_limits_release(&held);
+    CHECK_EQ(strand_limit_in_flight(&a) + strand_limit_in_flight(&b), 0);
 }
 
 TEST_INSIDE(a_limit_that_is_bound_twice_counts_once)
@@ -296,6 +338,74 @@ TEST_RACE(deadlines_in_the_middle_of_requests_lose_no_permits)
         strand_scope_join(s);
         CHECK_EQ(strand_limit_in_flight(&a) + strand_limit_in_flight(&b), 0);
     }
+}
+
+/* ---- beside a priority semaphore: R-05 ----------------------------------------------------------------------- */
+
+/* One thread: what is counted is nobody's who shares. */
+struct service {
+    strand_prio_semaphore tasks;
+    int requests, most_requests, now, most_tasks;
+};
+
+static void *request(void *arg)
+{
+    struct service *service = arg;
+    STRAND_WITHIN_LIMITS;
+    if (++service->requests > service->most_requests)
+        service->most_requests = service->requests;
+    strand_yield();
+    service->requests--;
+    return NULL;
+}
+
+/* One task, one permit, and several requests at a time. */
+static void *task_of_several_requests(void *arg)
+{
+    struct service *service = arg;
+    STRAND_PRIO_PERMIT(&service->tasks, NULL);
+    if (++service->now > service->most_tasks)
+        service->most_tasks = service->now;
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 5; i++)
+        strand_spawn(s, request, service);
+    strand_scope_join(s);
+    service->now--;
+    return NULL;
+}
+
+static struct service run_tasks(void)
+{
+    struct service service = {.most_tasks = 0};
+    strand_prio_init(&service.tasks, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 2});
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 8; i++)
+        strand_spawn(s, task_of_several_requests, &service);
+    strand_scope_join(s);
+    CHECK_EQ(strand_prio_in_flight(&service.tasks), 0);
+    return service;
+}
+
+static void *limit_the_requests_of_tasks(void *arg)
+{
+    strand_limit limit;
+    strand_limit_init(&limit, 3, "requests");
+    struct service service = run_tasks();
+    CHECK_EQ(service.most_tasks, 2);
+    CHECK(service.most_requests > 3); /* the semaphore of tasks alone does not limit these */
+    STRAND_LIMIT(&limit);
+    service = run_tasks();
+    CHECK_EQ(service.most_tasks, 2);
+    CHECK_EQ(service.most_requests, 3);
+    CHECK_EQ(strand_limit_in_flight(&limit), 0);
+    return arg;
+}
+
+TEST(a_limit_holds_where_tasks_with_a_permit_each_have_several_requests_at_a_time)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    strand_run(&options, limit_the_requests_of_tasks, NULL);
 }
 
 /* ---- wrapping a client: somebody else's, which knows nothing of limits --------------------------------------- */

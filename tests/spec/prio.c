@@ -189,6 +189,52 @@ TEST_INSIDE(who_has_a_permit_keeps_it_when_a_better_one_comes)
     strand_join(child);
 }
 
+static void *throw_with_a_permit(void *sem)
+{
+    STRAND_PRIO_PERMIT(sem, TEST_PTR(1));
+    CHECK_EQ(strand_prio_in_flight(sem), 1);
+    return test_throw(NULL);
+}
+
+TEST_INSIDE(a_permit_can_be_bound_to_a_block_and_goes_back_however_that_is_left)
+{
+    MAKE(sem, .limit = 1, .compare = by_number);
+    {
+        STRAND_PRIO_PERMIT(&sem, TEST_PTR(1));
+        CHECK_EQ(strand_prio_in_flight(&sem), 1);
+    }
+    CHECK_EQ(strand_prio_in_flight(&sem), 0);
+    strand_exception *e = strand_try(throw_with_a_permit, &sem, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    strand_exception_release(e);
+    CHECK_EQ(strand_prio_in_flight(&sem), 0);
+}
+
+static void *bind_a_permit(void *sem)
+{
+    STRAND_PRIO_PERMIT(sem, TEST_PTR(2));
+    test_log("inside");
+    return NULL;
+}
+
+TEST_INSIDE(a_block_whose_permit_is_refused_is_not_entered)
+{
+    struct waiter waiter = {NULL, 1, 0};
+    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 1, .on_full = STRAND_FULL_REFUSES);
+    waiter.sem = &sem;
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    spawn_waiter(s, &waiter);
+    strand_exception *e = strand_try(bind_a_permit, &sem, NULL);
+    CHECK_KIND(e, &STRAND_SYSTEM);
+    CHECK_EQ(strand_exception_code(e), -ENOBUFS);
+    strand_exception_release(e);
+    CHECK_EQ(strand_prio_in_flight(&sem), 1);
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("1");
+}
+
 static void *release_for(void *sem)
 {
     strand_prio_release(sem);
