@@ -47,7 +47,7 @@ extern "C" {
 #define STRAND_MONITOR_ENTER(type, in, monitor)                                                                        \
     struct type *const STRAND_PASTE_(strand_entered_, in) = (monitor);                                                 \
     struct strand_guard_ STRAND_PASTE_(strand_within_, in) __attribute__((cleanup(strand_monitor_leave_), unused)) =   \
-        strand_monitor_enter_(&STRAND_PASTE_(strand_entered_, in)->strand_monitor_, __FILE__, __LINE__);               \
+        strand_monitor_enter_(strand_monitor_of_(STRAND_PASTE_(strand_entered_, in)), __FILE__, __LINE__);             \
     struct type##_inside_ *const in = &STRAND_PASTE_(strand_entered_, in)->strand_inside_
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */
@@ -55,6 +55,10 @@ extern "C" {
 struct strand_monitor_ {
     uint64_t bits[2];
 };
+static inline struct strand_monitor_ *strand_monitor_of_(void *monitor)
+{
+    return (struct strand_monitor_ *)monitor; /* its first member */
+}
 struct strand_guard_ strand_monitor_enter_(struct strand_monitor_ *monitor, const char *file,
                                            int line) STRAND_SECTION_ENTERS_;
 void strand_monitor_leave_(struct strand_guard_ *guard) STRAND_SECTION_LEAVES_;

@@ -23,6 +23,8 @@ NO_ANALYSIS struct strand_guard_ strand_monitor_enter_(struct strand_monitor_ *h
     struct thread *thread = must_be_strand("STRAND_MONITOR_ENTER");
     struct cb *me = current_of(thread);
     struct monitor *monitor = monitor_of(handle);
+    if (UNLIKELY(!monitor))
+        misuse("STRAND_MONITOR_ENTER", "", "at %s:%d the monitor is NULL", file, line);
     uint64_t owner = atomic_load_explicit(&monitor->owner, memory_order_relaxed);
     if (UNLIKELY(owner == cb_id(me)))
         misuse("STRAND_MONITOR_ENTER", "", "at %s:%d the strand is in this monitor already", file, line);

@@ -187,15 +187,58 @@ static void *let_a_child_end_with_a_mutex(void *arg)
     return arg;
 }
 
+/* ---- NULL in the place of an object: the function, and a call of it ------------------------------------- */
+
+static strand_prio_semaphore *volatile no_sem;
+static strand_limit *volatile no_limit;
+static strand_held *volatile no_held;
+static struct account *volatile no_account;
+
+#define NULLS(null)                                                                                                    \
+    null(strand_prio_init,                                                                                             \
+         strand_prio_init(no_sem, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1}))            \
+        null(strand_prio_acquire, strand_prio_acquire(no_sem, NULL)) null(STRAND_PRIO_PERMIT,                          \
+                                                                          STRAND_PRIO_PERMIT(no_sem, NULL))            \
+            null(strand_prio_try_acquire, strand_prio_try_acquire(no_sem, NULL)) null(strand_prio_release,             \
+                                                                                      strand_prio_release(no_sem))     \
+                null(strand_prio_reconsider, strand_prio_reconsider(no_sem)) null(strand_on_prio_permit,               \
+                                                                                  strand_on_prio_permit(no_sem, NULL)) \
+                    null(strand_prio_prune, strand_prio_prune(no_sem, 0, NULL))                                        \
+                        null(strand_prio_waiting, strand_prio_waiting(no_sem)) null(strand_prio_in_flight,             \
+                                                                                    strand_prio_in_flight(no_sem))     \
+                            null(strand_limit_init, strand_limit_init(no_limit, 1, NULL))                              \
+                                null(strand_limit_acquire, strand_limit_acquire(no_limit))                             \
+                                    null(STRAND_LIMIT_PERMIT, STRAND_LIMIT_PERMIT(no_limit))                           \
+                                        null(strand_limit_try_acquire, strand_limit_try_acquire(no_limit))             \
+                                            null(strand_limit_release, strand_limit_release(no_limit)) null(           \
+                                                strand_on_limit, strand_on_limit(no_limit))                            \
+                                                null(strand_limit_in_flight, strand_limit_in_flight(no_limit)) null(   \
+                                                    STRAND_LIMIT, STRAND_LIMIT(no_limit))                              \
+                                                    null(strand_limits_acquire, strand_limits_acquire(no_held)) null(  \
+                                                        strand_limits_try_acquire, strand_limits_try_acquire(no_held)) \
+                                                        null(strand_limits_release, strand_limits_release(no_held))    \
+                                                            null(STRAND_MONITOR_ENTER,                                 \
+                                                                 STRAND_MONITOR_ENTER(account, in, no_account);        \
+                                                                 in->balance++)
+#define NULL_FUNCTION(name, ...)                                                                                       \
+    static ON_PURPOSE void *null_for_##name(void *arg)                                                                 \
+    {                                                                                                                  \
+        __VA_ARGS__;                                                                                                   \
+        return arg;                                                                                                    \
+    }
+NULLS(NULL_FUNCTION)
+
 static const struct {
     const char *name;
     strand_fn *fn;
 } cases[] = {
+#define NULL_CASE(name, ...) {"null for " #name, null_for_##name},
+    NULLS(NULL_CASE)
 #define CASE(name)                                                                                                     \
     {                                                                                                                  \
 #name, name                                                                                                    \
     }
-    CASE(release_too_much),
+        CASE(release_too_much),
     CASE(release_a_limit_too_much),
     CASE(use_a_copy),
     CASE(use_zeros),

@@ -158,6 +158,26 @@ TEST_REAL(a_semaphore_that_was_copied_or_never_initialised_is_misuse)
     misuse("make_without_permits", "strand_prio_init", "the limit is 0");
 }
 
+TEST_REAL(null_in_the_place_of_an_object_is_misuse_of_the_function_that_was_given_it)
+{
+    static const char *const functions[] = {
+        "strand_prio_init",        "strand_prio_acquire",       "STRAND_PRIO_PERMIT",
+        "strand_prio_try_acquire", "strand_prio_release",       "strand_prio_reconsider",
+        "strand_on_prio_permit",   "strand_prio_prune",         "strand_prio_waiting",
+        "strand_prio_in_flight",   "strand_limit_init",         "strand_limit_acquire",
+        "STRAND_LIMIT_PERMIT",     "strand_limit_try_acquire",  "strand_limit_release",
+        "strand_on_limit",         "strand_limit_in_flight",    "STRAND_LIMIT",
+        "strand_limits_acquire",   "strand_limits_try_acquire", "strand_limits_release",
+        "STRAND_MONITOR_ENTER",
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        char name[64], told[64];
+        snprintf(name, sizeof name, "null for %s", functions[i]);
+        snprintf(told, sizeof told, "misuse of %s: ", functions[i]);
+        misuse(name, told, "NULL");
+    }
+}
+
 /* ---- mutexes of the system's -------------------------------------------------------------------------- */
 
 TEST_REAL(suspending_with_a_checked_mutex_is_misuse_that_names_the_place_of_the_lock)
