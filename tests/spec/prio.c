@@ -945,24 +945,254 @@ TEST_INSIDE(a_select_is_pruned_as_any_waiter_but_refused_where_there_is_no_room)
 
 /* ---- a tree of files, Q-09 ----------------------------------------------------------- */
 
-/*
- * A folder has FILES files and FOLDERS folders, down to DEPTH. The order of the traversal: by path, a folder's files
- * before its folders. Getting the next child of a folder needs a permit, as does processing a file; entering a folder
- * needs none. A strand works through one folder: for each child it spawns a strand; the queue is short, so that
- * children are pruned, which the folder's strand notices, and makes again.
- */
 enum { FILES = 3, FOLDERS = 2, DEPTH = 4, PATH = 64 };
-enum action { PROCESS_FILE, NEXT_CHILD };
+enum action { NEXT_CHILD, PROCESS_FILE, PROCESS_FOLDER };
 
 struct place {
-    char path[PATH];
+    char path[PATH]; /* "", "/file", "/folder/file" */
     enum action action;
 };
 
+/* Whether the path's component at `from` is the last one, and a file. */
+static bool is_file_at(const struct place *place, size_t from)
+{
+    return place->action == PROCESS_FILE && !strchr(place->path + from, '/');
+}
+
+/* The order of the traversal, which is not that of (path, action): a folder is processed, then its children are got,
+ * its files before its folders; then the folders, each with all that is below it. */
+static int by_traversal(const void *a, const void *b, void *arg)
+{
+    static const int rank[] = {[PROCESS_FOLDER] = 0, [NEXT_CHILD] = 1, [PROCESS_FILE] = 2};
+    const struct place *x = a, *y = b;
+    size_t at = 0, component = 0;
+    (void)arg;
+    for (; x->path[at] && x->path[at] == y->path[at]; at++)
+        if (x->path[at] == '/')
+            component = at + 1;
+    char p = x->path[at], q = y->path[at];
+    if (p == q)
+        return rank[x->action] - rank[y->action];
+    if ((!p && q == '/') || (!q && p == '/')) /* one is a folder above the other */
+        return p ? 1 : -1;
+    bool x_is_file = is_file_at(x, component), y_is_file = is_file_at(y, component);
+    if (x_is_file != y_is_file)
+        return x_is_file ? -1 : 1;
+    return (p == '/' ? 0 : p) - (q == '/' ? 0 : q);
+}
+
+struct place_waiter {
+    strand_prio_semaphore *sem;
+    struct place place;
+};
+
+static void *wait_at_a_place(void *arg)
+{
+    struct place_waiter *waiter = arg;
+    STRAND_PRIO_PERMIT(waiter->sem, &waiter->place);
+    test_log("%c%s", "nfd"[waiter->place.action], waiter -> place.path);
+    return NULL;
+}
+
+TEST_INSIDE(the_order_of_a_traversal_is_the_users_and_need_not_be_that_of_its_tuples)
+{
+    static const struct place places[] = {
+        {"/b/a", PROCESS_FILE},     {"/a", NEXT_CHILD},   {"/b.d", PROCESS_FOLDER}, {"", PROCESS_FOLDER},
+        {"/b/c", PROCESS_FOLDER},   {"/z", PROCESS_FILE}, {"/b", NEXT_CHILD},       {"/a/y", PROCESS_FILE},
+        {"/a", PROCESS_FOLDER},     {"", NEXT_CHILD},     {"/b", PROCESS_FOLDER},   {"/b/x", PROCESS_FILE},
+        {"/b.d/e", PROCESS_FOLDER}, {"/m", PROCESS_FILE}, {"/b/c", NEXT_CHILD},     {"/b/c/d", PROCESS_FILE},
+    };
+    enum { PLACES = sizeof places / sizeof *places };
+    struct place_waiter waiters[PLACES];
+    MAKE(sem, .limit = 1, .compare = by_traversal);
+    struct place first = {"", PROCESS_FOLDER};
+    strand_prio_acquire(&sem, &first);
+    STRAND_SCOPE(s);
+    for (int i = 0; i < PLACES; i++) {
+        waiters[i] = (struct place_waiter){&sem, places[i]};
+        strand_spawn(s, wait_at_a_place, &waiters[i]);
+        yield_until_waiting(&sem, (size_t)i + 1);
+    }
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("d n f/m f/z d/a n/a f/a/y d/b n/b f/b/a f/b/x d/b/c n/b/c f/b/c/d d/b.d d/b.d/e");
+}
+
+/* A task that runs, and creates a subtask: the permit is the subtask's, which gives it back. */
+static void *end_of_subtask(void *sem)
+{
+    test_log("subtask");
+    strand_prio_release(sem);
+    return NULL;
+}
+
+static void *create_a_subtask(void *sem)
+{
+    STRAND_SCOPE(s);
+    test_log("runs");
+    strand_prio_acquire(sem, TEST_PTR(5));
+    test_log("creates");
+    return strand_join(strand_spawn(s, end_of_subtask, sem));
+}
+
+TEST_INSIDE(a_running_task_blocks_where_its_subtask_lacks_priority)
+{
+    static const int keys[] = {9, 4, 1};
+    struct waiter waiters[3];
+    MAKE(sem, .limit = 1, .compare = by_number);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    strand task = strand_spawn(s, create_a_subtask, &sem);
+    yield_until_waiting(&sem, 1);
+    CHECK_LOG("runs"); /* for that it needs no permit */
+    for (int i = 0; i < 3; i++) {
+        waiters[i] = (struct waiter){&sem, keys[i], 0};
+        spawn_waiter(s, &waiters[i]);
+    }
+    CHECK(!strand_ended(task));
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("runs 1 4 creates subtask 9");
+}
+
+/* A folder in a folder in a folder: each is entered without a permit, and stays entered until all below it is done. */
+struct deep {
+    strand_prio_semaphore sem;
+    int depth, entered, processed, under_way, most;
+};
+
+static void *process_folder_at(void *arg)
+{
+    struct deep *deep = arg;
+    STRAND_PRIO_PERMIT(&deep->sem, TEST_PTR(deep->entered));
+    int now = ++deep->under_way;
+    deep->most = now > deep->most ? now : deep->most;
+    strand_yield(); /* a leaf: it takes no further permit */
+    deep->under_way--;
+    deep->processed++;
+    return NULL;
+}
+
+static void *enter_folder(void *arg)
+{
+    struct deep *deep = arg;
+    STRAND_SCOPE(s);
+    strand_spawn(s, process_folder_at, deep);
+    if (++deep->entered < deep->depth) {
+        {
+            STRAND_PRIO_PERMIT(&deep->sem, TEST_PTR(deep->entered)); /* to get the next child */
+        }
+        strand_spawn(s, enter_folder, deep);
+    }
+    strand_scope_join(s);
+    return NULL;
+}
+
+/* One thread: what is counted is nobody's who shares. */
+static void *walk_deep(void *arg)
+{
+    struct deep deep = {.depth = 60};
+    strand_prio_init(&deep.sem,
+                     &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 2, .compare = by_number});
+    enter_folder(&deep);
+    CHECK_EQ(deep.entered, 60);
+    CHECK_EQ(deep.processed, 60);
+    CHECK(deep.most <= 2);
+    CHECK_EQ(strand_prio_in_flight(&deep.sem), 0);
+    return arg;
+}
+
+TEST(entering_folders_needs_no_permit_so_a_deep_tree_is_walked_with_few)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    strand_run(&options, walk_deep, NULL);
+}
+
+/* Several tasks of one folder that were pruned become one, "get the next child"; when its priority suffices, it gets
+ * them again. */
+struct fold {
+    strand_prio_semaphore sem;
+    struct place_waiter files[FILES], next;
+    int pruned, processed;
+};
+
+static void *process_at_a_place(void *arg)
+{
+    struct place_waiter *waiter = arg;
+    STRAND_PRIO_PERMIT(waiter->sem, &waiter->place);
+    return NULL;
+}
+
+static void *work_on_a_folder(void *arg)
+{
+    struct fold *fold = arg;
+    bool done[FILES] = {0};
+    STRAND_SCOPE(s);
+    for (int left = FILES; left;) {
+        strand tasks[FILES];
+        for (int i = 0; i < FILES; i++)
+            if (!done[i])
+                tasks[i] = strand_spawn(s, process_at_a_place, &fold->files[i]);
+        for (int i = 0; i < FILES; i++) {
+            if (done[i])
+                continue;
+            strand_exception *e = join_catching(tasks[i]);
+            CHECK(!e || strand_exception_kind(e) == &STRAND_PRUNED);
+            done[i] = !e;
+            left -= !e;
+            fold->processed += !e;
+            fold->pruned += e != NULL;
+            strand_exception_release(e);
+        }
+        if (left)
+            strand_join(strand_spawn(s, wait_at_a_place, &fold->next));
+    }
+    return NULL;
+}
+
+TEST_INSIDE(several_pruned_tasks_of_a_folder_are_folded_into_one)
+{
+    struct fold fold = {.next = {NULL, {"/g", NEXT_CHILD}}};
+    struct place_waiter better = {&fold.sem, {"/f", PROCESS_FILE}};
+    struct place first = {"", PROCESS_FOLDER};
+    strand_prio_init(&fold.sem,
+                     &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1, .compare = by_traversal});
+    fold.next.sem = &fold.sem;
+    for (int i = 0; i < FILES; i++) {
+        fold.files[i] = (struct place_waiter){&fold.sem, {"", PROCESS_FILE}};
+        snprintf(fold.files[i].place.path, PATH, "/g/f%d", i);
+    }
+    strand_prio_acquire(&fold.sem, &first);
+    STRAND_SCOPE(s);
+    strand_spawn(s, work_on_a_folder, &fold);
+    yield_until_waiting(&fold.sem, FILES);
+    CHECK_EQ(strand_prio_prune(&fold.sem, 0, "too many"), FILES);
+    yield_until_waiting(&fold.sem, 1); /* three tasks have become one */
+    for (int i = 0; i < 20; i++)
+        strand_sleep(1);
+    CHECK_EQ(strand_prio_waiting(&fold.sem), 1);
+    CHECK_EQ(fold.pruned, FILES);
+    strand_spawn(s, wait_at_a_place, &better);
+    yield_until_waiting(&fold.sem, 2);
+    strand_prio_release(&fold.sem);
+    strand_scope_join(s);
+    CHECK_LOG("f/f n/g");
+    CHECK_EQ(fold.processed, FILES);
+    CHECK_EQ(fold.pruned, FILES);
+    CHECK_EQ(strand_prio_in_flight(&fold.sem), 0);
+}
+
+/*
+ * A whole walk. A folder has FILES files and FOLDERS folders, down to DEPTH. Processing a folder or a file needs a
+ * permit, as does getting the next child of a folder; entering a folder needs none. A strand works through one folder:
+ * for each child it spawns a strand; the queue is short, so that children are pruned, which the folder's strand
+ * notices, and makes again.
+ */
 struct walk {
     strand_prio_semaphore sem;
     _Atomic int visited, pruned, at_once, most;
-    int seen[1000];
+    int seen[1000]; /* files and folders that were processed */
 };
 
 struct node {
@@ -971,32 +1201,37 @@ struct node {
     int depth, number;
 };
 
-static int by_path(const void *a, const void *b, void *arg)
-{
-    const struct place *x = a, *y = b;
-    (void)arg;
-    int order = strcmp(x->path, y->path);
-    return order ? order : (int)x->action - (int)y->action;
-}
-
 static void end_processing(struct walk **walk)
 {
     atomic_fetch_sub(&(*walk)->at_once, 1);
-    strand_prio_release(&(*walk)->sem);
 }
 
-static void *process_file(void *arg)
+/* A leaf: one permit, until it has been done. */
+static void process(const struct node *node, const struct place *place)
 {
-    struct node *file = arg;
-    strand_prio_acquire(&file->walk->sem, &file->place);
-    struct walk *walk __attribute__((cleanup(end_processing))) = file->walk;
+    STRAND_PRIO_PERMIT(&node->walk->sem, place);
+    struct walk *walk __attribute__((cleanup(end_processing))) = node->walk;
     int now = atomic_fetch_add(&walk->at_once, 1) + 1;
     for (int most = walk->most; now > most && !atomic_compare_exchange_weak(&walk->most, &most, now);)
         ;
     strand_yield();
-    walk->seen[file->number]++;
+    walk->seen[node->number]++;
     walk->visited++;
+}
+
+static void *process_file(void *arg)
+{
+    const struct node *file = arg;
+    process(file, &file->place);
     return NULL;
+}
+
+static void process_folder(const struct node *folder)
+{
+    struct place place = folder->place;
+    place.action = PROCESS_FOLDER;
+    if (!folder->walk->seen[folder->number]) /* it was made again */
+        process(folder, &place);
 }
 
 static void *walk_folder(void *arg);
@@ -1020,6 +1255,7 @@ static void *walk_folder(void *arg)
     bool done[FILES + FOLDERS] = {0};
     int left = folder->depth < DEPTH ? FILES + FOLDERS : FILES;
     int count = left;
+    process_folder(folder);
     STRAND_SCOPE(s);
     while (left) {
         strand strands[FILES + FOLDERS] = {{{0}}};
@@ -1027,8 +1263,7 @@ static void *walk_folder(void *arg)
             if (done[i])
                 continue;
             child_of(folder, i, &children[i]);
-            strand_prio_acquire(&walk->sem, &folder->place);
-            strand_prio_release(&walk->sem);
+            STRAND_PRIO_PERMIT(&walk->sem, &folder->place);
             if (i < FILES && walk->seen[children[i].number])
                 done[i] = true, left--;
             else
@@ -1051,9 +1286,10 @@ static void *walk_folder(void *arg)
     return NULL;
 }
 
-static int files_below(int depth)
+/* A folder, and the files and folders below it. */
+static int nodes_from(int depth)
 {
-    return depth == DEPTH ? FILES : FILES + FOLDERS * files_below(depth + 1);
+    return 1 + FILES + (depth == DEPTH ? 0 : FOLDERS * nodes_from(depth + 1));
 }
 
 /* Returns how many were pruned. */
@@ -1063,14 +1299,14 @@ static int walk_all(size_t limit, size_t max_waiters)
     struct node top = {walk, {"", NEXT_CHILD}, 1, 0};
     strand_prio_init(&walk->sem, &(strand_prio_options){.size = sizeof(strand_prio_options),
                                                         .limit = limit,
-                                                        .compare = by_path,
+                                                        .compare = by_traversal,
                                                         .max_waiters = max_waiters});
     {
         STRAND_SCOPE(s);
         strand_spawn(s, walk_folder, &top);
         strand_scope_join(s);
     }
-    CHECK_EQ(walk->visited, files_below(1));
+    CHECK_EQ(walk->visited, nodes_from(1));
     for (int i = 0; i < 1000; i++)
         CHECK(walk->seen[i] <= 1);
     CHECK(walk->most <= (int)limit);
