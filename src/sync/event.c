@@ -86,10 +86,9 @@ bool strand_event_is_set(const strand_event *event)
 
 /* ---- what counts down to 0 ------------------------------------------------------------------------------- */
 
-static void check_down(uint64_t word, uint32_t n, const char *function)
+static COLD void too_low(uint64_t word, uint32_t n, const char *function)
 {
-    if (UNLIKELY(word / GATE_ONE < n))
-        misuse(function, "", "%u less than %llu would be below 0", n, (unsigned long long)(word / GATE_ONE));
+    misuse(function, "", "%u less than %llu would be below 0", n, (unsigned long long)(word / GATE_ONE));
 }
 
 static NOINLINE void down_slowly(struct thread *thread, struct gate *gate, uint32_t n, const char *function)
@@ -97,7 +96,10 @@ static NOINLINE void down_slowly(struct thread *thread, struct gate *gate, uint3
     struct batch batch;
     batch_init(&batch);
     uint64_t value = gate_lock(thread, gate);
-    check_down(value, n, function);
+    if (UNLIKELY(value / GATE_ONE < n)) {
+        gate_unlock(gate, value); /* a hook may look at it */
+        too_low(value, n, function);
+    }
     value -= (uint64_t)n * GATE_ONE;
     gate_unlock(gate, gate_settle(thread, gate, value, &count_rules, &batch));
     batch_deliver(thread, &batch);
@@ -109,7 +111,8 @@ static inline void down(struct gate *gate, const char *noun, uint32_t n, const c
     must_be_there(gate, noun, function);
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed);
     while (!(word & GATE_BITS)) {
-        check_down(word, n, function);
+        if (UNLIKELY(word / GATE_ONE < n))
+            too_low(word, n, function);
         if (LIKELY(gate_give(thread, gate, &word, word - (uint64_t)n * GATE_ONE)))
             return;
     }

@@ -142,11 +142,12 @@ void mutex_release(struct thread *thread, struct cb *me, struct mutex *mutex)
 
 COLD void mutex_not_held(struct thread *thread, struct mutex *mutex, const char *function)
 {
-    uint64_t owner = gate_lock(thread, &mutex->gate); /* it stays held by whom it is */
-    if (!owner)
-        misuse(function, "", "nobody holds the mutex");
-    misuse(function, made((struct cb *)(uintptr_t)owner, mutex, (char[256]){0}, 256),
-           "the caller does not hold the mutex");
+    char text[256] = "";
+    uint64_t owner = gate_lock(thread, &mutex->gate); /* it stays held by whom it is, so far */
+    if (owner)
+        made((struct cb *)(uintptr_t)owner, mutex, text, sizeof text);
+    gate_unlock(&mutex->gate, owner); /* a hook may look at it */
+    misuse(function, text, owner ? "the caller does not hold the mutex" : "nobody holds the mutex");
 }
 
 static inline void unlock(struct mutex *mutex, const char *function)

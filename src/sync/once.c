@@ -70,8 +70,10 @@ static bool wait_for_turn(struct thread *thread, struct cb *me, struct once *onc
 {
     for (;;) {
         uint64_t value = gate_lock(thread, &once->gate);
-        if (UNLIKELY(value == (uintptr_t)me))
+        if (UNLIKELY(value == (uintptr_t)me)) {
+            gate_unlock(&once->gate, value); /* a hook may look at it */
             misuse("strand_once_run", "", "it is called from the run itself, and would wait for that");
+        }
         if (value == 0 || value == DONE) {
             gate_unlock(&once->gate, value ? value : (uintptr_t)me);
             return !value;

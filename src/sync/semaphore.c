@@ -114,12 +114,20 @@ int strand_semaphore_try_acquire_many(strand_semaphore *semaphore, uint32_t n)
 
 /* ---- giving ---------------------------------------------------------------------------------------------- */
 
-static void check_release(const struct semaphore *semaphore, uint64_t word, uint32_t n, const char *function)
+static uint64_t most_of(const struct semaphore *semaphore)
 {
-    uint64_t permits = word / GATE_ONE, most = semaphore->most ? semaphore->most : PERMITS_MOST;
-    if (UNLIKELY(n > most || permits > most - n))
-        misuse(function, "", "with %u more the semaphore would have more permits than %llu: %llu are there", n,
-               (unsigned long long)most, (unsigned long long)permits);
+    return semaphore->most ? semaphore->most : PERMITS_MOST;
+}
+
+static inline bool is_too_many(const struct semaphore *semaphore, uint64_t word, uint32_t n)
+{
+    return UNLIKELY(n > most_of(semaphore) || word / GATE_ONE > most_of(semaphore) - n);
+}
+
+static COLD void too_many(const struct semaphore *semaphore, uint64_t word, uint32_t n, const char *function)
+{
+    misuse(function, "", "with %u more the semaphore would have more permits than %llu: %llu are there", n,
+           (unsigned long long)most_of(semaphore), (unsigned long long)(word / GATE_ONE));
 }
 
 static NOINLINE void release_slowly(struct thread *thread, struct semaphore *semaphore, uint32_t n,
@@ -128,7 +136,10 @@ static NOINLINE void release_slowly(struct thread *thread, struct semaphore *sem
     struct batch batch;
     batch_init(&batch);
     uint64_t value = gate_lock(thread, &semaphore->gate);
-    check_release(semaphore, value, n, function);
+    if (is_too_many(semaphore, value, n)) {
+        gate_unlock(&semaphore->gate, value); /* a hook may look at it */
+        too_many(semaphore, value, n, function);
+    }
     value += (uint64_t)n * GATE_ONE;
     gate_unlock(&semaphore->gate, gate_settle(thread, &semaphore->gate, value, &rules, &batch));
     batch_deliver(thread, &batch);
@@ -141,7 +152,8 @@ static inline void release(strand_semaphore *handle, uint32_t n, const char *fun
     check(semaphore, 0, function);
     uint64_t word = atomic_load_explicit(&semaphore->gate.word, memory_order_relaxed);
     while (!(word & GATE_BITS)) {
-        check_release(semaphore, word, n, function);
+        if (is_too_many(semaphore, word, n))
+            too_many(semaphore, word, n, function);
         if (LIKELY(gate_give(thread, &semaphore->gate, &word, word + (uint64_t)n * GATE_ONE)))
             return;
     }
