@@ -119,11 +119,16 @@ static strand_exception *by_block(struct thread *thread, struct block *block)
 
 void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
 {
-    if (thread_is_asked_for(thread)) /* who catches it and tries again keeps nobody from running */
-        thread = thread_give_way_(thread);
     struct block *source = interrupt_source(me);
     strand_exception *e = source ? by_block(thread, source) : by_cancel(me);
     e->progress = progress;
     exception_trace(e, SEGMENT_THROWN, me);
     exception_throw(me, e);
+}
+
+void interrupt_refuse(struct thread *thread, struct cb *me)
+{
+    if (thread_is_asked_for(thread)) /* who catches it and tries again keeps nobody from running */
+        thread = thread_give_way_(thread);
+    interrupt_throw(thread, me, 0);
 }

@@ -22,6 +22,9 @@ static inline bool interrupted(struct cb *me)
 /* Throws for the outermost source that holds and is not put off. */
 __attribute__((noreturn)) void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress);
 
+/* The same at the start of an operation, which has not waited yet: now and then it gives way first. */
+__attribute__((noreturn)) void interrupt_refuse(struct thread *thread, struct cb *me);
+
 /* The start of every operation that may block. */
 static inline void may_block(struct thread *thread, struct cb *me, const char *function)
 {
@@ -30,7 +33,7 @@ static inline void may_block(struct thread *thread, struct cb *me, const char *f
         section_misuse_(me, function);
     thread_tick(thread);
     if (interrupted(me))
-        interrupt_throw(thread, me, 0);
+        interrupt_refuse(thread, me);
 }
 
 /* The same for an operation that may find what it wants again and again: now and then it gives way first. Returns the

@@ -107,7 +107,8 @@ static inline int64_t closed(int fd)
     ROW(strand_mutex_lock, "strand_mutex_lock", (strand_mutex_lock(&t->mutex), strand_mutex_unlock(&t->mutex), 0))     \
     ROW(strand_mutex_enter_, "STRAND_LOCKED", locked(t))                                                               \
     ROW(strand_condition_wait, "strand_condition_wait", (strand_condition_wait(&t->condition, &t->held), 0))           \
-    ROW(strand_rwlock_read, "strand_rwlock_read", (strand_rwlock_read(&t->rwlock), 0))                                 \
+    ROW(strand_rwlock_read, "strand_rwlock_read",                                                                      \
+        (strand_rwlock_read(&t->rwlock), strand_rwlock_read_done(&t->rwlock), 0))                                      \
     ROW(strand_rwlock_read_enter_, "STRAND_READ_LOCKED", read_locked(t))                                               \
     ROW(strand_rwlock_write, "strand_rwlock_write",                                                                    \
         (strand_rwlock_write(&t->rwlock), strand_rwlock_write_done(&t->rwlock), 0))                                    \
