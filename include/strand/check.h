@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <time.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -49,8 +50,8 @@ static inline int strand_check_timedlock_(int (*lock)(pthread_mutex_t *, const s
 {
     return strand_check_result_(lock(mutex, until), mutex, file, line);
 }
-static inline int strand_check_clocklock_(int (*lock)(pthread_mutex_t *, clockid_t, const struct timespec *),
-                                          pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until,
+static inline int strand_check_clocklock_(int (*lock)(pthread_mutex_t *, int, const struct timespec *),
+                                          pthread_mutex_t *mutex, int clock, const struct timespec *until,
                                           const char *file, int line)
 {
     return strand_check_result_(lock(mutex, clock, until), mutex, file, line);
