@@ -1058,7 +1058,8 @@ TEST_INSIDE(a_running_task_blocks_where_its_subtask_lacks_priority)
 /* A folder in a folder in a folder: each is entered without a permit, and stays entered until all below it is done. */
 struct deep {
     strand_prio_semaphore sem;
-    int depth, entered, processed, under_way, most;
+    _Atomic int entered, processed, under_way, most;
+    int depth;
 };
 
 static void *process_folder_at(void *arg)
@@ -1088,7 +1089,7 @@ static void *enter_folder(void *arg)
     return NULL;
 }
 
-/* One thread: what is counted is nobody's who shares. */
+/* One thread: what is counted is nobody's who shares. (It is atomic for TSan, to which a switch orders nothing.) */
 static void *walk_deep(void *arg)
 {
     struct deep deep = {.depth = 60};
@@ -1114,7 +1115,7 @@ TEST(entering_folders_needs_no_permit_so_a_deep_tree_is_walked_with_few)
 struct fold {
     strand_prio_semaphore sem;
     struct place_waiter files[FILES], next;
-    int pruned, processed;
+    _Atomic int pruned, processed;
 };
 
 static void *process_at_a_place(void *arg)
