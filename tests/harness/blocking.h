@@ -78,6 +78,24 @@ static inline int64_t write_locked(struct things *t)
     return 0;
 }
 
+static inline int64_t with_permit(struct things *t)
+{
+    STRAND_PERMIT(&t->semaphore);
+    return 0;
+}
+
+static inline int64_t with_prio_permit(struct things *t)
+{
+    STRAND_PRIO_PERMIT(&t->prio, NULL);
+    return 0;
+}
+
+static inline int64_t with_limit_permit(struct things *t)
+{
+    STRAND_LIMIT_PERMIT(&t->limit);
+    return 0;
+}
+
 static inline int64_t within_limits(struct things *t)
 {
     STRAND_WITHIN_LIMITS;
@@ -116,6 +134,7 @@ static inline int64_t closed(int fd)
     ROW(strand_semaphore_acquire, "strand_semaphore_acquire", (strand_semaphore_acquire(&t->semaphore), 0))            \
     ROW(strand_semaphore_acquire_many, "strand_semaphore_acquire_many",                                                \
         (strand_semaphore_acquire_many(&t->semaphore, 2), 0))                                                          \
+    ROW(strand_semaphore_enter_, "STRAND_PERMIT", with_permit(t))                                                      \
     ROW(strand_barrier_wait, "strand_barrier_wait", strand_barrier_wait(&t->barrier))                                  \
     ROW(strand_once_run, "strand_once_run", (strand_once_run(&t->once, run, t), 0))                                    \
     ROW(strand_event_wait, "strand_event_wait", (strand_event_wait(&t->event), 0))                                     \
@@ -123,6 +142,8 @@ static inline int64_t closed(int fd)
     ROW(strand_latch_wait, "strand_latch_wait", (strand_latch_wait(&t->latch), 0))                                     \
     ROW(strand_prio_acquire, "strand_prio_acquire", strand_prio_acquire(&t->prio, NULL))                               \
     ROW(strand_limit_acquire, "strand_limit_acquire", (strand_limit_acquire(&t->limit), 0))                            \
+    ROW(strand_prio_permit_enter_, "STRAND_PRIO_PERMIT", with_prio_permit(t))                                          \
+    ROW(strand_limit_permit_enter_, "STRAND_LIMIT_PERMIT", with_limit_permit(t))                                       \
     ROW(strand_limits_acquire, "strand_limits_acquire",                                                                \
         (strand_limits_acquire(&t->permits), strand_limits_release(&t->permits), 0))                                   \
     ROW(strand_limits_enter_, "strand_limits_acquire", within_limits(t))                                               \
