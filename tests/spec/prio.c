@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include "strand/limit.h"
+#include "strand/sync.h"
 
 #include <errno.h>
 
@@ -811,6 +812,31 @@ TEST_INSIDE(a_full_queue_prunes_the_worst_when_a_better_one_comes)
     strand_prio_release(&sem);
     strand_scope_join(s);
     CHECK_LOG("1 5");
+}
+
+static void look_at_a_full_queue(int on_full)
+{
+    struct waiter waiter;
+    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 1, .on_full = on_full);
+    strand_prio_acquire(&sem, TEST_PTR(0));
+    STRAND_SCOPE(s);
+    waiter = (struct waiter){&sem, 5, 0};
+    spawn_waiter(s, &waiter);
+    strand_event never = {{0}};
+    strand_case cases[] = {strand_on_event(&never), strand_on_prio_permit(&sem, TEST_PTR(1))};
+    CHECK_EQ(strand_select(cases, 2, STRAND_SELECT_NOW), -EAGAIN);
+    CHECK_EQ(strand_select(cases, 2, STRAND_SELECT_NOW | STRAND_SELECT_ORDERED), -EAGAIN);
+    CHECK_EQ(strand_prio_waiting(&sem), 1);
+    strand_prio_release(&sem);
+    strand_scope_join(s);
+    CHECK_LOG("5");
+    test_log_clear();
+}
+
+TEST_INSIDE(a_select_that_does_not_wait_sends_nobody_out_of_a_full_queue)
+{
+    look_at_a_full_queue(STRAND_FULL_PRUNES);
+    look_at_a_full_queue(STRAND_FULL_REFUSES);
 }
 
 TEST_INSIDE(who_comes_to_a_full_queue_as_the_worst_is_pruned_itself)
