@@ -353,12 +353,22 @@ static int wait_for_one(struct thread **thread, struct select *s)
     return AGAIN;
 }
 
+static COLD void bad_select(const strand_case *cases, size_t count, unsigned flags)
+{
+    if (count > CASES_MOST)
+        misuse("strand_select", "", "%zu cases are more than %d", count, CASES_MOST);
+    if (!cases)
+        misuse("strand_select", "", "the %zu cases are NULL", count);
+    misuse("strand_select", "", "the flags %#x are none of a select's", flags);
+}
+
 int strand_select(strand_case *cases, size_t count, unsigned flags)
 {
     struct thread *thread = must_be_strand("strand_select");
     struct select s = {.me = current_of(thread), .cases = cases, .count = (uint32_t)count, .flags = flags};
-    if (UNLIKELY(count > CASES_MOST || (flags & ~(unsigned)(STRAND_SELECT_ORDERED | STRAND_SELECT_NOW))))
-        misuse("strand_select", "", "%zu cases are too many, or the flags %#x are none", count, flags);
+    if (UNLIKELY(count > CASES_MOST || (count && !cases) ||
+                 (flags & ~(unsigned)(STRAND_SELECT_ORDERED | STRAND_SELECT_NOW))))
+        bad_select(cases, count, flags);
     s.now = flags & STRAND_SELECT_NOW;
     if (LIKELY(!s.now))
         thread = may_block_often(thread, s.me, "strand_select");

@@ -270,6 +270,12 @@ static void *select_with_unknown_flags(void *arg)
     return arg;
 }
 
+static void *select_of_nothing(void *arg)
+{
+    strand_select(NULL, 3, 0);
+    return arg;
+}
+
 static ON_PURPOSE void *receive_in_no_suspend(void *arg)
 {
     STRAND_SCOPE(scope);
@@ -702,6 +708,7 @@ static const struct {
     {"select_on_its_own_end", select_on_its_own_end},
     {"select_on_the_end_of_nobody", select_on_the_end_of_nobody},
     {"select_with_unknown_flags", select_with_unknown_flags},
+    {"select_of_nothing", select_of_nothing},
     {"receive_in_no_suspend", receive_in_no_suspend},
     {"select_in_no_suspend", select_in_no_suspend},
     {"tick_without_a_period", tick_without_a_period},

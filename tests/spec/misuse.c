@@ -339,6 +339,9 @@ TEST_REAL(selecting_on_the_own_end_or_on_nobodys_or_with_unknown_flags_is_misuse
     misuse("select_on_its_own_end", "strand_select");
     misuse("select_on_the_end_of_nobody", "strand_on_end");
     misuse("select_with_unknown_flags", "strand_select");
+    CHECK_CONTAINS(o.err, "0x4");
+    misuse("select_of_nothing", "strand_select");
+    CHECK_CONTAINS(o.err, "NULL");
 }
 
 TEST_REAL(receiving_and_selecting_in_a_no_suspend_section_is_misuse_even_if_it_would_not_wait)
