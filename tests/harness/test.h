@@ -14,7 +14,7 @@
  *   TEST_RACE         the same, with four threads at least
  *   TEST_REAL         as TEST, but left out when seeds are run: for tests of the real clock, of real
  *                     threads, of plain threads, or of helper programs
- *   TEST_REAL_INSIDE  both
+ *   TEST_REAL_INSIDE, TEST_REAL_RACE  both
  *
  * With -DTEST_CRITERION each is a Criterion test; with -DTEST_PLAIN the program has a main of its own (plain.c). Both
  * run each test in a process of its own and end it after 120 s.
@@ -188,6 +188,7 @@ void test_register(struct test_case *test);
 #define TEST_RACE(name) TEST_CASE_(name, false, 4)
 #define TEST_REAL(name) TEST_CASE_(name, true, 0)
 #define TEST_REAL_INSIDE(name) TEST_CASE_(name, true, 1)
+#define TEST_REAL_RACE(name) TEST_CASE_(name, true, 4)
 
 #if defined(TEST_CRITERION)
 #include <criterion/criterion.h>

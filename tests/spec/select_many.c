@@ -221,32 +221,32 @@ static void *choose(void *arg)
 
 static int few = 4, some = 16, lots = MOST;
 
-TEST(on_one_thread_chance_is_fair_to_two_of_four_cases)
+TEST_REAL(on_one_thread_chance_is_fair_to_two_of_four_cases)
 {
     run_on_one_thread(choose, &few);
 }
 
-TEST(on_one_thread_chance_is_fair_to_two_of_sixteen_cases)
+TEST_REAL(on_one_thread_chance_is_fair_to_two_of_sixteen_cases)
 {
     run_on_one_thread(choose, &some);
 }
 
-TEST(on_one_thread_chance_is_fair_to_two_of_forty_cases)
+TEST_REAL(on_one_thread_chance_is_fair_to_two_of_forty_cases)
 {
     run_on_one_thread(choose, &lots);
 }
 
-TEST_RACE(chance_is_fair_to_two_of_four_cases)
+TEST_REAL_RACE(chance_is_fair_to_two_of_four_cases)
 {
     choose(&few);
 }
 
-TEST_RACE(chance_is_fair_to_two_of_sixteen_cases)
+TEST_REAL_RACE(chance_is_fair_to_two_of_sixteen_cases)
 {
     choose(&some);
 }
 
-TEST_RACE(chance_is_fair_to_two_of_forty_cases)
+TEST_REAL_RACE(chance_is_fair_to_two_of_forty_cases)
 {
     choose(&lots);
 }
