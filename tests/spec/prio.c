@@ -1271,9 +1271,10 @@ static void child_of(const struct node *folder, int i, struct node *child)
     snprintf(child->place.path, PATH, "%.40s/%c%d", folder->place.path, is_file ? 'f' : 'g', i);
 }
 
-/* The next child is got under a permit. What was pruned is made again. A folder whose own strand is pruned, while it
- * wants its next child, is that: all that was below it folded into one task, which its parent makes again; files that
- * were done stay done. */
+/* The next child is got under a permit. What was pruned is made again, when its own priority suffices: with that of the
+ * folder, two folders could hand a permit to and fro for ever, before what is below them. A folder whose own strand is
+ * pruned, while it wants its next child, is that: all that was below it folded into one task, which its parent makes
+ * again; files that were done stay done. */
 static void *walk_folder(void *arg)
 {
     struct node *folder = arg;
@@ -1282,6 +1283,7 @@ static void *walk_folder(void *arg)
     bool done[FILES + FOLDERS] = {0};
     int left = folder->depth < DEPTH ? FILES + FOLDERS : FILES;
     int count = left;
+    bool again = false;
     process_folder(folder);
     STRAND_SCOPE(s);
     while (left) {
@@ -1290,7 +1292,7 @@ static void *walk_folder(void *arg)
             if (done[i])
                 continue;
             child_of(folder, i, &children[i]);
-            STRAND_PRIO_PERMIT(&walk->sem, &folder->place);
+            STRAND_PRIO_PERMIT(&walk->sem, again ? &children[i].place : &folder->place);
             if (i < FILES && walk->seen[children[i].number])
                 done[i] = true, left--;
             else
@@ -1304,6 +1306,7 @@ static void *walk_folder(void *arg)
                 done[i] = true, left--;
             } else if (strand_exception_kind(e) == &STRAND_PRUNED) {
                 walk->pruned++;
+                again = true;
                 strand_exception_release(e);
             } else {
                 strand_rethrow(e);
@@ -1330,8 +1333,11 @@ static int walk_all(size_t limit, size_t max_waiters)
                                                         .max_waiters = max_waiters});
     {
         STRAND_SCOPE(s);
-        strand_spawn(s, walk_folder, &top);
-        strand_scope_join(s);
+        for (strand_exception *e; (e = join_catching(strand_spawn(s, walk_folder, &top)));) {
+            CHECK_KIND(e, &STRAND_PRUNED);
+            strand_exception_release(e);
+            walk->pruned++;
+        }
     }
     CHECK_EQ(walk->visited, nodes_from(1));
     for (int i = 0; i < 1000; i++)
