@@ -357,7 +357,7 @@ static COLD void bad_select(const strand_case *cases, size_t count, unsigned fla
 {
     if (count > CASES_MOST)
         misuse("strand_select", "", "%zu cases are more than %d", count, CASES_MOST);
-    if (!cases)
+    if (count && !cases)
         misuse("strand_select", "", "the %zu cases are NULL", count);
     misuse("strand_select", "", "the flags %#x are none of a select's", flags);
 }
