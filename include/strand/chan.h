@@ -45,7 +45,7 @@ typedef struct strand_chan_attr {
     size_t size;      /* sizeof(strand_chan_attr); required */
     const char *name; /* for people; copied, up to 31 bytes; NULL: "channel" */
     /* Gets each value that is left in the channel at its end, by its address, as a cleanup attribute's function does;
-     * may not block, nor throw. */
+     * may not block, nor throw; on any thread of the run. */
     void (*drop)(void *element);
 } strand_chan_attr;
 
