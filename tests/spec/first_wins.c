@@ -147,7 +147,7 @@ TEST_INSIDE(taking_the_first_is_interruptible_and_loses_nobody)
     STRAND_SCOPE(s);
     strand owner = strand_spawn(s, first_until_interrupted, &child);
     test_yield_until(&child.started, 1);
-    strand_yield();
+    test_await_blocked("blocked: waits for the end of any child", 1);
     strand_cancel(owner, NULL);
     CHECK_PTR(strand_join(owner), &child);
     CHECK_LOG("interrupted");
