@@ -7,7 +7,7 @@
  *           first node on a source may claim the wait for it. A case that finds what it needs takes the wait back, and
  *           happens; one that needs the wait of somebody else goes over WAIT_TRYING. So whichever comes first, the
  *           others do not happen. At the end all nodes are taken out again.
- * STATE     the nodes lie in a record of the thread's, one for each case, all of one epoch. `live` counts the cases
+ * STATE     the nodes lie in a record of a slab's, one for each case, all of one epoch. `live` counts the cases
  *           that have not dropped out, and while the select stands with its cases one more.
  * INVARIANTS [X1] the wait is claimed, or taken back, once for each arming: exactly one case happens. [X2] at each
  *           moment between arming and the end, every case that was stood with either is linked or has found the wait
