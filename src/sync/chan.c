@@ -77,14 +77,19 @@ void chan_wake_receivers(struct thread *thread, struct chan *chan, struct link *
     wake_all(thread, &chan->receivers, true, woken);
 }
 
+/* Locked; misuse if it is gone. */
+static struct chan *look(struct thread *thread, strand_chan handle, const char *function)
+{
+    struct chan *chan = chan_find(thread, handle);
+    return chan ? chan : chan_misused_(thread, NULL, handle, function);
+}
+
 void strand_chan_close(strand_chan handle)
 {
     struct thread *thread = must_be_strand("strand_chan_close");
     struct link woken;
     list_init(&woken);
-    struct chan *chan = chan_find(thread, handle);
-    if (!chan)
-        (void)chan_misused_(thread, NULL, handle, "strand_chan_close");
+    struct chan *chan = look(thread, handle, "strand_chan_close");
     chan->closed = true;
     atomic_fetch_or_explicit(&chan->posts, POSTS_CLOSED, memory_order_acq_rel);
     wake_all(thread, &chan->senders, false, &woken); /* who has queued is a sender still [H3] */
@@ -192,12 +197,6 @@ strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, c
     if (error)
         throw_system(me, error, error == -ECANCELED ? "a channel of an open scope that has been left" : "a channel");
     return (strand_chan){{(uint64_t)(uintptr_t)chan, serial}}; /* of an open scope it may have ended by now */
-}
-
-static struct chan *look(struct thread *thread, strand_chan handle, const char *function)
-{
-    struct chan *chan = chan_find(thread, handle);
-    return chan ? chan : chan_misused_(thread, NULL, handle, function);
 }
 
 size_t strand_chan_length(strand_chan handle)
