@@ -9,11 +9,13 @@ JOBS ?= $(shell nproc)
 CLANG ?= clang-19
 CLANGXX ?= clang++-19
 FORMAT ?= clang-format-14
-MODES := release debug asan tsan
+MODES := release debug asan tsan coverage
 
 ifeq ($(filter $(MODE),$(MODES)),)
 $(error MODE is one of: $(MODES))
 endif
+# The modes of a matrix choose for themselves, unless somebody has.
+unchosen := $(and $(filter default,$(origin CC)),$(filter default,$(origin CXX)))
 ifeq ($(origin CC),default)
 CC := $(if $(filter tsan,$(MODE)),$(CLANG),gcc)
 endif
@@ -22,16 +24,21 @@ CXX := $(if $(filter tsan,$(MODE)),$(CLANGXX),g++)
 endif
 export CC CXX
 
-OUT ?= build$(if $(filter-out release,$(MODE)),/$(MODE))
+OUT ?= build$(if $(filter-out release,$(MODE)),/$(MODE))$(if $(STEPS),/steps)
 # Criterion's own processes do not bear the sanitizers and valgrind; the plain runner of tests/harness does.
-RUNNER ?= $(if $(filter asan tsan,$(MODE)),plain,criterion)
+RUNNER ?= $(if $(filter asan tsan coverage,$(MODE)),plain,criterion)
 
 # What the tests run with; empty means the default of tools/run-tests.sh for this mode.
 SCHED ?=
+STACKS ?=
 THREADS ?=
 SEEDS ?=
 SCALE ?=
 BENCH ?=
+SIM ?=
+MUTANTS ?=
+SHORT ?=
+ALL ?=
 
 # Where make install puts things; DESTDIR is put in front of all of it, for packages.
 PREFIX ?= /usr/local
@@ -42,29 +49,46 @@ DOCDIR ?= $(PREFIX)/share/doc/strand
 DESTDIR ?=
 MAN ?= yes
 
+# How many seconds make fuzz looks for inputs.
+FUZZ_S ?= 600
+
 # ---- the first part: what a person calls ----------------------------------------------------------------------------
 
 # Every switch and every throw looks alike to valgrind, and each test takes a second.
-valgrind-part := try cleanup exception scope spawn stacks wait
+valgrind-part := try cleanup exception scope spawn stacks wait fibre fibre_wait census
+
+# Each test once, and a few seeds.
+short-coverage = SCHED="$(or $(SCHED),stealing)" THREADS="$(or $(THREADS),2)" SEEDS="$(or $(SEEDS),3)"
 
 setup-mode := $(if $(filter tsan,$(MODE)),tsan)
 setup = @tools/setup.sh build $(setup-mode) $(1) >&2
 parallel = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 again = +@$(MAKE) --no-print-directory $(parallel)
 
+define newline
+
+
+endef
+
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline soak test test-install test-matrix check models bench valgrind man install uninstall setup format \
-	clean FORCE
+.PHONY: help all lib demo crawl pipeline crowd soak test test-install test-matrix sim sim-hash mutants fault check models fuzz bench valgrind coverage man \
+	install uninstall setup format clean FORCE
 
 help:
 	@echo "make             build/libstrand.a, build/libstrand.so and the examples"
 	@echo "make demo        a server (examples/httpd) over docs/, driven by real requests (examples/demo.c)"
 	@echo "make crawl       count the words of this folder's files, a strand for each (examples/crawl.c)"
 	@echo "make pipeline    the server's log through stages joined by channels (examples/pipeline), and through awk"
+	@echo "make crowd       a million strands (examples/crowd) on stacks of their own and on shared ones: memory, times (3 minutes, 8 GB)"
 	@echo "make soak        the server under wrk for a minute, a tenth of the clients cut in the middle"
 	@echo "make test        build and run all tests (4 minutes at most)"
+	@echo "make sim         workloads under many seeds, each with a law that has to hold"
+	@echo "make sim-hash    the same seeds give the same schedules with gcc and clang, optimised and not"
+	@echo "make mutants     bugs planted in the library, each of which the tests have to find (10 minutes)"
 	@echo "make check       warnings as errors, format, layers, exports and the other rules of the house"
-	@echo "make models      check the protocols' models by spin"
+	@echo "make fault       make each call of the library fail wherever the workloads of tests/fault reach it"
+	@echo "make models      check the protocols' models by spin, for safety and progress (2 minutes)"
+	@echo "make fuzz        random programs against a model of the tree of strands, for 10 minutes"
 	@echo "make bench       measure; with -s nothing but the results is on standard output"
 	@echo "make install     install the library, its headers and its manual below PREFIX"
 	@echo "make uninstall   remove what was installed, with the same variables"
@@ -72,20 +96,28 @@ help:
 	@echo "make test-install"
 	@echo "                 install into empty folders, and build programs outside with that; make test does it too"
 	@echo "make test-matrix the tests in all modes, schedulers and numbers of threads (an hour)"
-	@echo "make valgrind    a part of the specification's tests under valgrind; with TESTS any of them"
+	@echo "make valgrind    a part of the specification's tests under valgrind, which also has to find planted bugs; with TESTS any of them"
+	@echo "make coverage    how much of the library the tests run, file by file, and whether that is enough; SHORT=1: in less time"
 	@echo "make setup       install the packages of all targets; the targets do it for themselves too"
 	@echo "make format      format the sources in place"
 	@echo "make clean       remove build/"
 	@echo
 	@echo "MODE=release     or debug, asan, tsan: how the library and the tests are built; all but release go to build/MODE"
 	@echo "CC=gcc CXX=g++   the compilers ($(CLANG) and $(CLANGXX) for tsan)"
+	@echo "STEPS=1          a seeded run's steps end at every atomic operation of the runtime; goes to build/steps"
 	@echo "LTO=1            optimise the library as a whole"
 	@echo "WERROR=1         warnings are errors"
 	@echo "SCHED=stealing   or global: the tests run on this scheduler only"
 	@echo "THREADS=\"1 4\"    the tests run on so many threads only"
-	@echo "SEEDS=500        seeds that the specification's tests run under; 0: none"
+	@echo "STACKS=shared    the specification's tests, and the workloads of make sim, run on shared stacks, copied out at each suspension"
+	@echo "SEEDS=500        seeds that the specification's tests, or each workload of make sim, run under; 0: none"
 	@echo "SCALE=100        per cent of the usual repetitions of the tests"
 	@echo "TESTS=\"scope\"    only the tests in files of these names"
+	@echo "MUTANTS=\"names\"  only these of tests/mutants"
+	@echo "SIM=\"trees\"      only these workloads of make sim"
+	@echo "SHORT=1          a part of make fault and make fuzz, a dozen of the mutants"
+	@echo "ALL=1            make fault fails every call of long counts too, which are sampled otherwise"
+	@echo "FUZZ_S=600       seconds that make fuzz looks for inputs"
 	@echo "BENCH=\"fib30\"    only these rows"
 	@echo "PREFIX=folder    where to install to, $(PREFIX) now; also LIBDIR, INCLUDEDIR, MANDIR, DOCDIR"
 	@echo "DESTDIR=folder   install below this folder, for a package"
@@ -116,6 +148,11 @@ pipeline:
 	$(again) do-$@
 	tools/run-pipeline.sh $(OUT)
 
+crowd:
+	$(call setup)
+	$(again) do-$@
+	$(OUT)/examples/crowd
+
 soak:
 	$(call setup,examples soak)
 	$(again) do-$@
@@ -133,9 +170,43 @@ check:
 	@tools/setup.sh build examples test check >&2
 	$(again) -k --output-sync=target MODE=release QUIET=1 do-$@
 
+# Workloads with seeds that have failed at atomic steps.
+sim-marked = $(shell awk '/^[^\#]/ && $$2 ~ /^s/ { print $$1 }' tests/sim/cases | sort -u)
+sim:
+	$(call setup)
+	$(again) do-$@
+	$(if $(STEPS),,$(foreach name,$(if $(SIM),$(filter $(SIM),$(sim-marked)),$(sim-marked)), \
+		$(again) STEPS=1 OUT=$(OUT)/steps SIM=$(name) do-sim-marked $(newline)))
+
+# A folder for each compiler and level; their names have what they are made with.
+sim-hash-ways := gcc-O2 gcc-O0 clang-O2 clang-O0
+sim-hash:
+	$(call setup,check)
+	$(foreach way,$(sim-hash-ways),$(again) do-sim-programs OUT=build/hash/$(way) CFLAGS="$(CFLAGS) -$(lastword $(subst -, ,$(way)))" \
+		CC=$(if $(filter clang%,$(way)),$(CLANG),gcc) $(newline))
+	tools/check-hash.sh $(or $(SEEDS),500) $(sim-hash-ways:%=build/hash/%)
+
+fault:
+	$(call setup)
+	$(again) do-$@
+
+# Made once; each mutant then starts from copies of their objects.
+mutants:
+	$(call setup)
+	$(again) STEPS= OUT=$(OUT) do-sim-programs
+	$(again) STEPS=1 OUT=$(OUT)/steps do-sim-programs
+	@MODE=$(MODE) SEEDS="$(SEEDS)" SHORT="$(SHORT)" JOBS=$(JOBS) tools/run-mutants.sh $(OUT) \
+		$(if $(MUTANTS),$(MUTANTS:%=tests/mutants/%.patch),$(sort $(wildcard tests/mutants/*.patch)))
+
 models:
 	@tools/setup.sh models >&2
-	@tools/run-models.sh build/models $(wildcard tests/models/*.pml)
+	@JOBS=$(JOBS) tools/run-models.sh build/models $(wildcard tests/models/*.pml)
+
+# The library is built once more, in a way that tells the fuzzer which of its branches were taken.
+fuzz:
+	@tools/setup.sh build fuzz >&2
+	$(again) MODE=asan FUZZ=1 CC=$(CLANG) OUT=build/fuzz do-$@
+	@JOBS=$(JOBS) FUZZ_S=$(FUZZ_S) SHORT=$(SHORT) tools/run-fuzz.sh build/fuzz
 
 bench:
 	$(call setup,bench)
@@ -143,13 +214,18 @@ bench:
 	@STRAND_BENCH_BIN=$(abspath $(OUT)/bench) bench/run $(BENCH)
 
 test-matrix:
-	+@status=0; for mode in $(MODES); do \
-		$(MAKE) --no-print-directory test MODE=$$mode SCHED="stealing global" THREADS="1 2 4 8" || status=1; \
+	+@status=0; for mode in $(filter-out coverage,$(MODES)); do \
+		$(if $(unchosen),env -u CC -u CXX )$(MAKE) --no-print-directory test MODE=$$mode SCHED="stealing global" THREADS="1 2 4 8" || status=1; \
 	done; exit $$status
 
 valgrind:
 	@tools/setup.sh build valgrind >&2
 	$(again) MODE=debug RUNNER=plain VALGRIND=1 OUT=build/valgrind TESTS="$(or $(TESTS),$(valgrind-part))" do-$@
+
+coverage:
+	$(if $(is-clang),$(error the counters are those of gcc))
+	@tools/setup.sh build examples test coverage >&2
+	$(again) MODE=coverage $(if $(SHORT),$(short-coverage)) do-$@
 
 man:
 	@tools/setup.sh man >&2
@@ -157,7 +233,7 @@ man:
 
 # The manual's tools are needed only where it has not been made yet.
 install:
-	$(if $(sanitize),$(error a library for $(MODE) is not for installing))
+	$(if $(sanitize)$(counters),$(error a library for $(MODE) is not for installing))
 	$(call setup)
 	+@[ "$(MAN)" = no ] || $(MAKE) -q do-man >/dev/null 2>&1 || tools/setup.sh man >&2 || \
 		{ echo "install: MAN=no installs without the manual, which these packages are for" >&2; exit 1; }
@@ -194,10 +270,17 @@ formatted := $(headers) $(wildcard src/*/*.[ch] tests/*/*.[ch] tests/*/*.cc benc
 flags-release := -O2 -g -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 flags-debug := -O0 -g3 -DSTRAND_DEBUG_BUILD
 flags-asan := -O1 -g -DSTRAND_DEBUG_BUILD -fno-omit-frame-pointer
+flags-coverage := -O0 -g
 flags-tsan := -O1 -g -fno-omit-frame-pointer
 sanitize-asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 sanitize-tsan := -fsanitize=thread
-sanitize := $(sanitize-$(MODE))
+# The fuzzer's own record of how deep a stack is knows one stack only.
+guided := $(if $(FUZZ),-fsanitize=fuzzer-no-link -fno-sanitize-coverage=stack-depth)
+sanitize := $(strip $(sanitize-$(MODE)) $(guided))
+
+# Counters of lines and branches, in the library, and in the unit tests for what they inline of it. Without optimisation, as a function that is inlined would count as
+# many times as it is called.
+counters := $(if $(filter coverage,$(MODE)),--coverage -fprofile-update=atomic)
 
 # Files without TSan's instrumentation still need its notes; valgrind has notes of its own.
 notes := $(if $(filter tsan,$(MODE)),-DSTRAND_TSAN)$(if $(VALGRIND),-DSTRAND_VALGRIND)
@@ -211,20 +294,27 @@ c-flags := -std=gnu11 $(base-flags)
 # clang sees blocking calls in no-suspend sections. Tests make them on purpose.
 thread-safety := $(if $(is-clang),-Wthread-safety)
 cxx-flags := -std=c++17 $(filter-out -D_GNU_SOURCE=,$(base-flags))
-link-flags := -Wl,-z,relro,-z,now,-z,noexecstack $(sanitize)
+link-flags := -Wl,-z,relro,-z,now,-z,noexecstack $(sanitize) $(if $(counters),--coverage)
 # Initial-exec thread-locals: the library's few words fit into what the loader keeps free, and need no call.
 # Pairs of words are stored faster one by one than through a vector register.
 lib-flags := $(c-flags) -fno-tree-slp-vectorize $(thread-safety) $(notes) -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec \
-	$(if $(LTO),-flto -ffat-lto-objects)
+	$(counters) $(if $(LTO),-flto -ffat-lto-objects)
 
 # Public functions are defined from the structure's layer on; all else is hidden.
 public-layers := strand sync io actor sim debug
 lib-public = $(if $(filter $(public-layers:%=$(OUT)/obj/src/%/%),$@),-include tools/public.h)
 
+# Every atomic operation is a step of a seeded run: not those of the machine, and of who plays.
+steps = $(if $(STEPS),-DSTRAND_STEPS $(if $(filter $(OUT)/obj/src/sim/% $(OUT)/obj/src/arch/%,$@),,-include src/base/steps.h))
+
 lib-objects := $(patsubst %,$(OUT)/obj/%.o,$(basename $(lib-sources)))
-# The order of what sim, sched, arch and base do is announced to TSan by hand, at their protocols' edges.
-unsanitized := $(if $(filter tsan,$(MODE)),$(patsubst %,$(OUT)/obj/src/%/%,sim sched base arch))
-lib-sanitize = $(if $(filter $(unsanitized),$@),,$(sanitize))
+# The order of what sim, sched, arch and base do is announced to TSan by hand, at their protocols' edges. What debug reads
+# may be changed by threads that can't be held still, and it says so.
+unsanitized := $(if $(filter tsan,$(MODE)),$(patsubst %,$(OUT)/obj/src/%/%,sim sched base arch debug))
+# Where ASan keeps locals outside of the stack (detect_stack_use_after_return), the library's own frames stay in it: it
+# goes by their addresses.
+own-frames := $(if $(filter asan,$(MODE)),$(if $(is-clang),-fsanitize-address-use-after-return=never,--param asan-use-after-return=0))
+lib-sanitize = $(if $(filter $(unsanitized),$@),,$(sanitize) $(own-frames))
 
 # All objects are made anew when this file or the command line's flags have changed.
 flags-asked = $(strip flags: $(CC) $(CXX) $(lib-flags) $(sanitize) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) Makefile:)
@@ -236,12 +326,14 @@ $(OUT)/flags: FORCE
 $(OUT)/obj/src/%.o: src/%.c $(OUT)/flags
 	mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(CC) $(lib-flags) $(lib-public) $(lib-sanitize) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(CC) $(lib-flags) $(steps) $(lib-public) $(lib-sanitize) $(CFLAGS) -MMD -MP -c $< -o $@
 
 $(OUT)/obj/src/%.o: src/%.S $(OUT)/flags
 	mkdir -p $(@D)
 	$(call say,AS,$<)
 	$(CC) $(lib-flags) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(OUT)/obj/src/arch/gdb.o: tools/gdb/strand.py
 
 # ---- the library ----------------------------------------------------------------------------------------------------
 
@@ -302,7 +394,9 @@ do-uninstall:
 
 # ---- programs: tests, helper programs, examples, benchmarks -----------------------------------------------------------
 
-library := $(OUT)/libstrand.a
+# A program that ends by a signal takes its counters with it unless it is told how to write them.
+write-counters := $(if $(counters),$(OUT)/obj/$(RUNNER)/tests/harness/coverage.o)
+library := $(OUT)/libstrand.a $(write-counters)
 run-macro := $(if $(filter plain,$(RUNNER)),-DTEST_PLAIN,-DTEST_CRITERION)
 run-library := $(if $(filter plain,$(RUNNER)),,-lcriterion)
 test-defines := -Iinclude -Itests/harness $(run-macro) -DTEST_PROGRAMS='"$(abspath $(OUT)/programs)"' \
@@ -311,6 +405,7 @@ test-objects := $(OUT)/obj/$(RUNNER)/tests
 test-programs := $(OUT)/tests/$(RUNNER)
 # The plain runner has a main, and Criterion too.
 harness := $(patsubst tests/%.c,$(test-objects)/%.o,$(wildcard tests/harness/*.c))
+harness := $(filter-out %/coverage.o,$(harness))
 harness := $(if $(filter plain,$(RUNNER)),$(harness),$(filter-out %/plain.o,$(harness)))
 
 sources-of = $(basename $(notdir $(wildcard tests/$(1)/*.c tests/$(1)/*.cc)))
@@ -321,10 +416,14 @@ unit := $(patsubst %,$(test-programs)/unit/%,$(call chosen,$(call sources-of,uni
 # TESTS=httpd is all of them.
 httpd := $(filter-out client,$(call sources-of,httpd))
 httpd := $(patsubst %,$(test-programs)/httpd/%,$(if $(filter httpd,$(TESTS)),$(httpd),$(call chosen,$(httpd))))
-planted := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/planted/$(MODE)_*.c))
+planted := $(patsubst tests/%.c,$(OUT)/%,$(wildcard tests/planted/$(if $(VALGRIND),memcheck,$(MODE))_*.c))
+sim := $(filter-out sim,$(call sources-of,sim))
+sim := $(patsubst %,$(OUT)/sim/%,$(if $(SIM),$(filter $(SIM),$(sim)),$(sim)))
+fault := $(OUT)/tests/fault
 programs := $(patsubst %,$(OUT)/programs/%,$(call sources-of,programs))
 example-sources := $(wildcard examples/*.c examples/*/*.c)
-examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd $(OUT)/examples/pipeline
+examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd $(OUT)/examples/pipeline $(OUT)/examples/crowd
+fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/*.c))
 benches := $(patsubst bench/%,$(OUT)/bench/%,$(basename $(wildcard bench/*.c bench/*.cc)))
 
 # compile FLAGS: a source to an object
@@ -342,11 +441,13 @@ $(1) $(flags-$(MODE)) $(link-flags) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^)
 endef
 
 $(test-objects)/unit/%.o: tests/unit/%.c $(OUT)/flags
-	$(call compile,$(test-defines) -Isrc)
+	$(call compile,$(test-defines) -Isrc $(counters))
 $(test-objects)/%.o: tests/%.c $(OUT)/flags
 	$(call compile,$(test-defines))
 $(test-objects)/%.o: tests/%.cc $(OUT)/flags
 	$(call compile,$(test-defines))
+$(OUT)/obj/fuzz/%.o: tests/fuzz/%.c $(OUT)/flags
+	$(call compile,-Iinclude)
 $(OUT)/obj/bench/%.o: bench/%.c $(OUT)/flags
 	$(call compile,-Iinclude)
 $(OUT)/obj/bench/%.o: bench/%.cc $(OUT)/flags
@@ -355,7 +456,7 @@ $(OUT)/obj/bench/%.o: bench/%.cc $(OUT)/flags
 $(OUT)/obj/examples/%.o: examples/%.c $(OUT)/flags
 	$(call compile,-U_GNU_SOURCE -Iinclude $(thread-safety))
 
-$(test-programs)/unit/%: $(test-objects)/unit/%.o $(OUT)/libstrand-internal.a
+$(test-programs)/unit/%: $(test-objects)/unit/%.o $(OUT)/libstrand-internal.a $(write-counters)
 	$(call link,$(CC),-l:libboost_context.a)
 $(test-programs)/httpd/%: $(test-objects)/httpd/%.o $(test-objects)/httpd/client.o $(harness) $(library)
 	$(call link,$(CC),$(run-library))
@@ -365,12 +466,26 @@ $(test-programs)/%: $(test-objects)/%.o $(harness) $(library)
 $(OUT)/programs/stripped: private link-flags += -s
 $(OUT)/programs/%: $(test-objects)/programs/%.o $(library)
 	$(call link,$(if $(wildcard tests/programs/$*.cc),$(CXX),$(CC)))
+$(OUT)/sim/%: $(test-objects)/sim/%.o $(test-objects)/sim/sim.o $(library)
+	$(call link,$(CC))
 $(OUT)/planted/%: $(test-objects)/planted/%.o $(library)
 	$(call link,$(CC))
+# The library with other names for what it calls: those of tests/fault/calls.c.
+$(OUT)/obj/fault/libstrand.o: $(OUT)/obj/libstrand.o tests/fault/calls.def
+	mkdir -p $(@D)
+	$(call say,RENAME,$@)
+	sed -n 's/^\(FAILS\|WATCHED\|SAME\)(\([A-Za-z0-9_]*\),.*/\2 fault_\2/p' tests/fault/calls.def | sort -u >$(@D)/names
+	objcopy --redefine-syms=$(@D)/names $< $@
+$(fault): $(patsubst tests/%.c,$(test-objects)/%.o,$(wildcard tests/fault/*.c)) $(OUT)/obj/fault/libstrand.o
+	$(call link,$(CC))
+$(OUT)/tree: $(fuzzer) $(library)
+	$(call link,$(CC),-fsanitize=fuzzer)
 $(OUT)/examples/httpd: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/httpd/*.c)) $(library)
 	$(call link,$(CC),-lhttp_parser)
 $(OUT)/examples/pipeline: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/pipeline/*.c)) $(library)
 	$(call link,$(CC))
+$(OUT)/examples/crowd: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/crowd/*.c)) $(library)
+	$(call link,$(CC),-lm)
 $(OUT)/examples/demo: $(OUT)/obj/examples/demo.o $(library)
 	$(call link,$(CC),-lhttp_parser)
 $(OUT)/examples/%: $(OUT)/obj/examples/%.o $(library)
@@ -380,44 +495,75 @@ $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
 $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 	$(call link,$(CC))
 
-.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-soak do-bench do-test do-test-install do-valgrind do-objects
+.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-soak do-bench do-test do-test-install do-sim do-sim-programs do-sim-marked do-valgrind \
+	do-fault do-fuzz do-coverage do-objects
 .SECONDARY:
 do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so
 do-all: do-lib $(examples)
 do-demo: $(OUT)/examples/demo $(OUT)/examples/httpd
 do-crawl: $(OUT)/examples/crawl
 do-pipeline: $(OUT)/examples/pipeline $(OUT)/examples/httpd
+do-crowd: $(OUT)/examples/crowd
 do-soak: $(OUT)/programs/cut_clients $(OUT)/examples/httpd
+do-fuzz: $(OUT)/tree
 do-bench: $(benches) $(OUT)/examples/httpd
 
-do-test: do-lib $(if $(sanitize)$(TESTS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
-	$(OUT)/examples/pipeline
+do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
+	$(OUT)/examples/pipeline $(OUT)/examples/crowd $(OUT)/examples/seeds
 	status=0; \
-	MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
-		tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
+	$(if $(STEPS),STRAND_TEST_STEPS=1) MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
+		STACKS="$(STACKS)" tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
 	$(if $(planted),tools/check-planted.sh $(planted) || status=1;) \
-	$(if $(sanitize)$(TESTS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc) || status=1;) \
-	$(if $(sanitize)$(TESTS),,tools/check-link.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS),,tools/check-httpd.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS),,tools/check-pipeline.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS),,$(check-install) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-link.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-httpd.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-pipeline.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-crowd.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-seeds.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-gdb.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,$(check-install) || status=1;) \
 	exit $$status
 
 check-install = MODE=$(MODE) tools/check-install.sh $(OUT)
 do-test-install: do-lib do-man
 	$(check-install)
 
-do-valgrind: $(spec) $(programs)
-	JOBS=$(JOBS) tools/run-valgrind.sh $(spec)
+do-sim-programs: $(sim)
+do-sim: $(sim)
+	MODE=$(MODE) SEEDS="$(SEEDS)" STACKS="$(STACKS)" JOBS=$(JOBS) tools/run-sim.sh $(sim)
+do-sim-marked: $(sim)
+	MODE=$(MODE) STACKS="$(STACKS)" tools/run-sim.sh --marked $(sim)
 
-all-sources := $(foreach d,harness spec stress unit programs planted httpd,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
+memcheck := valgrind -q --error-exitcode=99 --suppressions=tools/valgrind.supp --leak-check=full \
+	--show-leak-kinds=definite --errors-for-leak-kinds=definite
+do-valgrind: $(spec) $(programs) $(planted)
+	status=0; \
+	JOBS=$(JOBS) UNDER="$(memcheck)" tools/run-valgrind.sh $(spec) || status=1; \
+	UNDER="$(memcheck)" tools/check-planted.sh $(planted) || status=1; \
+	exit $$status
+
+# The counters of all processes are added up in the files beside the objects.
+do-coverage: $(unit) $(spec) $(stress) $(programs) $(httpd) $(sim) $(OUT)/examples/httpd
+	find $(OUT)/obj -name '*.gcda' -delete
+	status=0; \
+	MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
+		tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
+	MODE=debug SEEDS=$(if $(SEEDS),$(SEEDS),100) JOBS=$(JOBS) tools/run-sim.sh $(sim) || status=1; \
+	GCOV=$(subst gcc,gcov,$(CC)) tools/coverage.sh $(OUT) $(if $(SHORT)$(TESTS),,--all) || status=1; \
+	exit $$status
+
+do-fault: do-lib $(fault)
+	$(if $(filter release,$(MODE)),tools/check-fault.sh $(OUT))
+	JOBS=$(JOBS) $(fault) $(if $(SHORT),--short) $(if $(ALL),--all) $(TESTS)
+
+all-sources := $(foreach d,harness spec stress unit sim programs planted httpd fault fuzz,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
 do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
 	$(patsubst %,$(OUT)/obj/%.o,$(basename $(example-sources) $(wildcard bench/*.c bench/*.cc)))
 
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 # Each says what it is and whether it holds; one that fails does not keep the others from running.
-checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject docs shell conformance blocking
+checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject docs shell conformance blocking models fault
 .PHONY: do-check $(checks:%=check-%)
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
@@ -432,6 +578,10 @@ check-conformance:
 	tools/check-conformance.sh
 check-blocking:
 	tools/check-blocking.sh
+check-models:
+	tools/check-models.sh
+check-fault: do-lib
+	tools/check-fault.sh $(OUT)
 
 check-format:
 	FORMAT=$(FORMAT) tools/check-format.sh $(formatted)

@@ -253,7 +253,7 @@ static void print_tree(void)
 {
     printf("%lld strands are alive:\n\n", count_living());
     fflush(stdout);
-    strand_must(strand_dump(STDOUT_FILENO));
+    strand_must(strand_dump(STDOUT_FILENO, NULL));
 }
 
 /* Join a child, and say so if it ended by an exception. */

@@ -60,10 +60,11 @@ struct __attribute__((capability("no-suspend section"))) strand_section_ {
     char unused;
 };
 extern struct strand_section_ strand_no_suspend_; /* stands in attributes only */
-#define STRAND_BLOCKS __attribute__((locks_excluded(strand_no_suspend_)))
+#define STRAND_SECTION_EXCLUDES_ __attribute__((locks_excluded(strand_no_suspend_)))
 #else
-#define STRAND_BLOCKS
+#define STRAND_SECTION_EXCLUDES_
 #endif
+#define STRAND_BLOCKS STRAND_SECTION_EXCLUDES_
 #if defined(__clang__) && __clang_major__ >= 18 /* earlier ones don't see what a cleanup attribute releases */
 #define STRAND_SECTION_ENTERS_ __attribute__((acquire_capability(strand_no_suspend_)))
 #define STRAND_SECTION_LEAVES_ __attribute__((release_capability(strand_no_suspend_)))
@@ -163,7 +164,7 @@ STRAND_NORETURN void strand_throw(const strand_kind *kind, const char *format, .
 /** What strand_throw_with adds to an exception. */
 struct strand_throw_info {
     int code;                     /* negated errno code, or 0 */
-    void *payload;                /* for the catcher; or NULL */
+    void *payload;                /* for the catcher, not in the stack of an opened fibre; or NULL */
     void (*payload_free)(void *); /* called with payload when the exception is gone; or NULL */
     strand_exception *cause;      /* a reference that the new exception takes over; or NULL */
 };
@@ -236,6 +237,8 @@ strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
  * Leaving a scope cancels what is still anchored to it and waits, uninterruptibly, for its end. If children
  * were left that the owner had neither joined nor cancelled, STRAND_LIVE_STRANDS is thrown, unless another
  * exception is already on its way. A failure of a child that nobody has seen is thrown here at the latest.
+ * Where nothing may suspend (STRAND_NO_SUSPEND, a monitor) a scope can be left that nobody is anchored to; else that is
+ * misuse. clang, which does not know who is anchored, warns of every scope there.
  */
 enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WINS = 8 };
 #define STRAND_SCOPE(name) STRAND_SCOPE_WITH(name, 0)
@@ -247,7 +250,8 @@ enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WI
  * Wait for all children, also after one has failed, and consume them; results go to the drop functions. The first
  * failure is thrown, further ones suppressed in it. Children cancelled by the owner or by a policy are expected to end
  * interrupted; one cancelled by anybody else throws STRAND_CHILD_CANCELLED, one that was pruned STRAND_PRUNED, unless
- * there is something else to throw. Owner only. O(children).
+ * there is something else to throw. Interrupted, it has consumed some of them: strand_scope_count tells how many are
+ * left. Owner only. O(children).
  */
 STRAND_BLOCKS void strand_scope_join(strand_scope scope);
 /**
@@ -304,6 +308,9 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg);
  * there are more threads. attr may be NULL. Does not block. Throws STRAND_SYSTEM if memory is refused or
  * options.max_strands is reached, and then nothing was started. A stack is taken when the child first runs: if none can
  * be had, the child ends by STRAND_SYSTEM without having run. Owner only, unless the scope is open. O(1).
+ * The environment of floating point (rounding, masks; fesetenv) that a strand sets is its own, across suspensions too.
+ * A strand may begin with that of one which has ended before on the same stack: who changes it sets it back before it
+ * ends, and who needs a certain one sets it.
  */
 strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg);
 /** Start a child as strand_spawn does, with attributes. size bytes of `args` are copied, and fn gets the address of the
@@ -410,7 +417,7 @@ void strand_try_leave_(struct strand_try_ *frame);
 bool strand_catches_(struct strand_try_ *frame, const strand_kind *kind);
 strand_exception *strand_caught_(struct strand_try_ *frame);
 strand_scope strand_scope_enter_(unsigned flags, const char *file, int line);
-void strand_scope_leave_(strand_scope *scope);
+void strand_scope_leave_(strand_scope *scope) STRAND_SECTION_EXCLUDES_;
 struct strand_guard_ strand_shield_enter_(void);
 struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, int line);
 struct strand_guard_ strand_section_enter_(const char *file, int line) STRAND_SECTION_ENTERS_;

@@ -2,10 +2,10 @@
 # usage: tools/check-install.sh FOLDER
 #
 # Installs what was built in FOLDER into empty roots, by make install and DESTDIR, and is a user of that: the programs
-# of tests/outside are built by pkg-config and by CMake (where there is one), shared, static and wholly static, and run;
-# the example of strand(7) is built as that page says; every header compiles; everything exported has a page, and groff
-# and mandoc (where they are) find no fault with the pages. Removing leaves a root as it was before. MODE, CC and CXX
-# say how FOLDER was built.
+# of tests/outside are built by pkg-config and by CMake (where there is one), shared, static and wholly static, and run,
+# one of them with strand/check.h put before it; the example of strand(7) is built as that page says; every header
+# compiles; everything exported has a page, and groff and mandoc (where they are) find no fault with the pages. Removing
+# leaves a root as it was before. MODE, CC and CXX say how FOLDER was built.
 set -u
 export LC_ALL=C
 unset MAKEFLAGS MFLAGS MAKELEVEL GNUMAKEFLAGS PREFIX LIBDIR INCLUDEDIR MANDIR DOCDIR DESTDIR MAN
@@ -137,7 +137,20 @@ outside()
         done
     done
 }
+# checked STANDARD: as strand/check.h says, for files that ask for the system's extensions by themselves
+checked()
+{
+    program=$work/checked-$1
+    eval "try 'checked.c, $1' $CC -std=$1 -O2 -Wall -Wextra -Werror -D_GNU_SOURCE= -include strand/check.h $cflags \
+        tests/outside/checked.c -o \"\$program\" $static" || return
+    timeout 60 "$program" >"$work/out" 2>"$work/err" || complain "$program has failed with exit status $?"
+    [ "$(cat "$work/out")" = "strand_sleep: locked in checked.c" ] || complain "$program prints: $(cat "$work/out")"
+}
+
 outside "$root" /usr/local/lib
+for standard in c11 gnu11; do
+    checked $standard
+done
 outside "$packaged" /usr/lib/multi
 
 # moved as a whole

@@ -145,6 +145,11 @@ run "$work/no-newline"
 ends 0 "" "a last line without a newline"
 reports "$work/want" "a last line without a newline"
 
+for threads in 1 4; do
+    run --threads=$threads - <&-
+    ends 1 "standard input: Bad file descriptor" "no standard input on $threads threads"
+done
+
 # ---- bad records ----
 
 good='127.0.0.1 - - [03/Oct/2025:12:41:59 +0000] "GET /x HTTP/1.1" 200 5 "-" "-"'

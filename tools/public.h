@@ -13,5 +13,6 @@
 #include "../include/strand/monitor.h"
 #include "../include/strand/pool.h"
 #include "../include/strand/select.h"
+#include "../include/strand/sim.h"
 #include "../include/strand/sync.h"
 #pragma GCC visibility pop

@@ -10,6 +10,7 @@
 #   httpd    against a server on one thread and on two
 #
 # The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it.
+# STACKS=shared: spec alone, with all strands but roots on shared stacks, each copied out where it suspends.
 set -u
 export LC_ALL=C
 
@@ -34,8 +35,8 @@ END
     report "$name" "$how" "$status" "$ms" $counts
 }
 
-# What Criterion (which does not say how many it skipped) and the plain runner say at their ends, as "passed failed
-# skipped"; a unit test counts as one.
+# What Criterion and the plain runner say at their ends, as "passed failed skipped"; a unit test counts as one. Criterion
+# does not say how many it skipped: the harness writes a line for each.
 counts_of()
 {
     awk -v unit="${2%%/*}" -v status="$3" '
@@ -47,6 +48,7 @@ counts_of()
             }
             failed = tested - passed
         }
+        /^skipped: / { skipped++ }
         /^plain: / {
             for (i = 2; i <= NF; i++) {
                 split($i, field, "=")
@@ -96,6 +98,7 @@ usual()
     debug) stress=$some spec=$some seeds=100 scale=50 ;;
     asan) stress=$some spec=$some seeds=20 scale=10 ;;
     tsan) stress=$some spec=$some seeds=5 scale=10 ;;
+    coverage) stress=$some spec=$some seeds=20 scale=10 ;;
     *) echo "run-tests: there is no mode '$1'" >&2 && exit 2 ;;
     esac
 }
@@ -113,7 +116,9 @@ cross()
 # All runs, a line each. Long ones come first, so that the end is not a wait for a single one.
 runs()
 {
-    for kind in seeds httpd stress spec unit; do
+    kinds="seeds httpd stress spec unit"
+    [ -z "${STACKS-}" ] || kinds="seeds spec"
+    for kind in $kinds; do
         for program; do
             case $kind:$program in
             seeds:*/spec/*) seeded "$program" ;;
@@ -159,10 +164,11 @@ fi
 httpd="$(cross stealing "${THREADS:-1 2}")"
 seeds=${SEEDS:-$seeds}
 case ${MODE:-release} in asan | tsan) limit=300 ;; *) limit=120 ;; esac
+[ -z "${STACKS-}" ] || export STRAND_STACKS="$STACKS"
 export STRAND_TEST_SCALE="${SCALE:-$scale}" LIMIT="${LIMIT:-$limit}"
 export ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS-}" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS-}"
-# Without its usual second of sleep at each exit.
-TSAN_OPTIONS="halt_on_error=1:atexit_sleep_ms=0:external_symbolizer_path=$(command -v addr2line):${TSAN_OPTIONS-}"
+# Without its usual second of sleep at each exit. A seeded run that is aborted says what it can, from the handler.
+TSAN_OPTIONS="halt_on_error=1:atexit_sleep_ms=0:report_signal_unsafe=0:external_symbolizer_path=$(command -v addr2line):${TSAN_OPTIONS-}"
 export TSAN_OPTIONS
 SCRATCH=$(mktemp -d) || exit 1
 export SCRATCH

@@ -2,7 +2,7 @@
 # usage: tools/setup.sh GROUP...
 #
 # Installs the Debian packages that the groups need and that are missing; does nothing if all are there. The groups:
-# build, examples, test, check, man, tsan, models, valgrind, bench, soak; all is every one of them.
+# build, examples, test, check, man, tsan, models, fuzz, valgrind, coverage, bench, soak; all is every one of them.
 set -eu
 
 packages_of()
@@ -10,15 +10,17 @@ packages_of()
     case $1 in
     build) echo gcc libc6-dev binutils libboost-context-dev libunwind-dev ;;
     examples) echo libhttp-parser-dev ;;
-    test) echo g++ libcriterion-dev pkgconf curl ;;
+    test) echo g++ libcriterion-dev pkgconf curl gdb ;;
     check) echo g++ clang-19 clang-format-14 ;;
     man) echo doxygen python3 ;;
     tsan) echo clang-19 libclang-rt-19-dev ;;
     models) echo spin ;;
+    fuzz) echo g++ clang-19 libclang-rt-19-dev ;;
     valgrind) echo valgrind ;;
+    coverage) echo gcovr ;;
     bench) echo g++ libhttp-parser-dev wrk ;;
     soak) echo wrk ;;
-    all) packages_of build && for group in examples test check man tsan models valgrind bench soak; do packages_of "$group"; done ;;
+    all) packages_of build && for group in examples test check man tsan models fuzz valgrind coverage bench soak; do packages_of "$group"; done ;;
     *) echo "setup: there is no group '$1'" >&2 && return 1 ;;
     esac
 }

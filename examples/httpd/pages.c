@@ -87,7 +87,7 @@ static void free_text(char **text)
 static void answer_tree(struct connection *c)
 {
     int file __attribute__((cleanup(close_fd))) = memfd_create("strands", MFD_CLOEXEC);
-    off_t length = file >= 0 && strand_dump(file) == 0 ? lseek(file, 0, SEEK_CUR) : -1;
+    off_t length = file >= 0 && strand_dump(file, NULL) == 0 ? lseek(file, 0, SEEK_CUR) : -1;
     char *text __attribute__((cleanup(free_text))) = length < 0 ? NULL : malloc((size_t)length + 1);
     if (text && pread(file, text, (size_t)length, 0) == length)
         answer(c, &(struct answer){

@@ -17,7 +17,9 @@
  * for 0 values it is a rendezvous: a send ends when a receiver has the value. It belongs to a scope, and ends when that
  * has been left. After the close, receivers get what is in it and what queued senders have, and only then -EPIPE.
  * Who waits at a channel when its scope is left gets -EPIPE; to use its handle after that is misuse, as with every
- * handle that has gone stale. So a strand that is not below the scope stops using the channel when it is told -EPIPE.
+ * handle that has gone stale. Strands of the scope itself have ended by then. Others may be between two operations, and
+ * would not be told: so who has handed the channel to such strands closes it, and waits until they are done with it,
+ * before the scope is left.
  */
 #ifndef STRAND_CHAN_H
 #define STRAND_CHAN_H
@@ -33,11 +35,12 @@ typedef struct {
     uint64_t bits[2];
 } strand_chan; /* {0}: none; goes stale when its scope has been left */
 
-/** The type of a handle of a channel of values of one type. */
+/** The type of a handle of a channel of values of one type, arrays and addresses of functions too. A const type is
+ *  refused where the channel is opened: who receives writes to it. */
 #define STRAND_CHAN(type)                                                                                              \
     union {                                                                                                            \
         strand_chan untyped;                                                                                           \
-        type *element;                                                                                                 \
+        __typeof__(type) *element;                                                                                     \
     }
 
 /** What a channel may be told at its making. Zero is the default of each. */
@@ -45,7 +48,7 @@ typedef struct strand_chan_attr {
     size_t size;      /* sizeof(strand_chan_attr); required */
     const char *name; /* for people; copied, up to 31 bytes; NULL: "channel" */
     /* Gets each value that is left in the channel at its end, by its address, as a cleanup attribute's function does;
-     * may not block, nor throw; on any thread of the run. */
+     * may not block, nor throw: that is misuse; on any thread of the run. */
     void (*drop)(void *element);
 } strand_chan_attr;
 
@@ -61,7 +64,8 @@ typedef struct strand_chan_attr {
 strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, const strand_chan_attr *attr);
 
 /** Send a copy of *value, which may be NULL only if values have no size. Waits until a receiver takes it, or there is
- * room. Returns 0, or -EPIPE: it is closed, and nothing was sent. Interrupted, it has sent nothing. */
+ * room. Returns 0, or -EPIPE: it is closed, and nothing was sent. Interrupted, it has sent nothing. Here and in receive
+ * a value on the stack of an opened fibre takes memory while the caller waits: STRAND_SYSTEM if that is refused. */
 STRAND_BLOCKS int strand_chan_send(strand_chan chan, const void *value);
 /** Receive into *value. Waits for a value. Returns 0, or -EPIPE: it is closed, and nothing is left in it. Interrupted,
  *  it has received nothing. */
@@ -86,7 +90,8 @@ size_t strand_chan_capacity(strand_chan chan);
 strand_case strand_on_send(strand_chan chan, const void *value);
 strand_case strand_on_receive(strand_chan chan, void *value);
 
-/** The same for a channel of one type; `type` is that of its handle, `value` a pointer to an element. */
+/** The same for a channel of one type; `type` is that of its handle, `value` a pointer to an element. Channel and value
+ *  are evaluated once, in C++ too. */
 #define STRAND_CHAN_OPEN(type, scope, capacity) STRAND_CHAN_OPEN_WITH(type, scope, capacity, NULL)
 #define STRAND_CHAN_OPEN_WITH(type, scope, capacity, attr)                                                             \
     STRAND_CHAN_TYPED_(type, strand_chan_open((scope), STRAND_CHAN_SIZE_(type), (capacity), (attr)))
@@ -105,28 +110,52 @@ strand_case strand_on_receive(strand_chan chan, void *value);
 
 #ifdef __cplusplus
 }
-template <class element> inline const element *strand_sent_(element *, const element *value)
+template <class a, class b, class result> struct strand_if_same_ {
+};
+template <class a, class result> struct strand_if_same_<a, a, result> {
+    typedef result is;
+};
+template <class type> struct strand_plain_ {
+    typedef type is;
+    static constexpr bool already = true;
+};
+template <class type> struct strand_plain_<const type> {
+    typedef type is;
+    static constexpr bool already = false;
+};
+/* `pointer` is that of a channel's type to its elements, and only named: the channel is evaluated elsewhere, once. */
+template <class pointer, class element>
+inline typename strand_if_same_<pointer, typename strand_plain_<element>::is *, const element *>::is
+strand_sent_(element *value)
 {
     return value;
 }
-template <class element> inline element *strand_received_(element *, element *value)
+template <class pointer, class element>
+inline typename strand_if_same_<pointer, element *, element *>::is strand_received_(element *value)
 {
     return value;
 }
-template <class element> constexpr size_t strand_element_size_(element *)
-{
+template <class pointer> struct strand_element_;
+template <class element> struct strand_element_<element *> {
     static_assert(__is_trivially_copyable(element), "the values of a channel are copied as bytes");
-    return sizeof(element);
-}
-#define STRAND_SENT_(chan, value) strand_sent_((chan).element, (value))
-#define STRAND_RECEIVED_(chan, value) strand_received_((chan).element, (value))
-#define STRAND_CHAN_SIZE_(type) strand_element_size_(type{}.element)
+    static_assert(strand_plain_<element>::already, "the values of a channel are received into, so they are not const");
+    static constexpr size_t size = sizeof(element);
+};
+#define STRAND_SENT_(chan, value) strand_sent_<decltype((chan).element)>(value)
+#define STRAND_RECEIVED_(chan, value) strand_received_<decltype((chan).element)>(value)
+#define STRAND_CHAN_SIZE_(type) strand_element_<decltype(type::element)>::size
 #define STRAND_CHAN_TYPED_(type, chan) (type{chan})
 #else
 #define STRAND_SENT_(chan, value)                                                                                      \
     _Generic((value), __typeof__(&*(chan).element) : (value), const __typeof__(*(chan).element) * : (value))
 #define STRAND_RECEIVED_(chan, value) _Generic((value), __typeof__(&*(chan).element) : (value))
-#define STRAND_CHAN_SIZE_(type) sizeof(*((type *)0)->element)
+#define STRAND_CHAN_SIZE_(type)                                                                                        \
+    (sizeof(*((type *)0)->element) +                                                                                   \
+     0 * sizeof(struct {                                                                                               \
+         _Static_assert(_Generic(((type *)0)->element, const __typeof__(*((type *)0)->element) * : 0, default : 1),    \
+                        "the values of a channel are received into, so they are not const");                           \
+         char unused;                                                                                                  \
+     }))
 #define STRAND_CHAN_TYPED_(type, chan) ((type){chan})
 #endif
 

@@ -10,6 +10,12 @@
  * nothing.
  *
  *     cc -include strand/check.h ...          checks all files of a program
+ *     cc -D_GNU_SOURCE= -include strand/check.h ...
+ *
+ * The second is for C files that define _GNU_SOURCE (as nothing) by themselves: a header of the system's that comes
+ * before such a line, and this one includes <pthread.h>, decides for the whole file, so the line comes too late. What
+ * other such macros files define (_POSIX_C_SOURCE, _FILE_OFFSET_BITS) belongs there too, with the same value. C++
+ * compilers define _GNU_SOURCE anyway.
  */
 #ifndef STRAND_CHECK_H
 #define STRAND_CHECK_H

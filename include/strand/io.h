@@ -19,9 +19,9 @@ extern "C" {
  * the run that has used it, and by nothing else. Several strands may use one at the same time; on each side they are
  * served first come, first served. Buffers may lie on the caller's stack. Results are bytes, or negated errno codes:
  * -EBADF also when it was closed meanwhile. SIGPIPE is never raised. After a fork the child must not go on with
- * strands: what they wait with is shared with the parent. In a seeded run the outside stays as it is: a run with
- * descriptors that others use is not the same every time, and while all strands wait time passes as fast as it does
- * outside.
+ * strands: what they wait with is shared with the parent. In a seeded run pipes and sockets that are made here lie in
+ * memory (strand/sim.h). Those that come from elsewhere stay the system's: such a run is not the same every time, and
+ * while all strands wait time passes as fast as it does outside.
  */
 
 /** Read at least one byte, and at most size, into buffer. Returns how many, 0 at the end, or a negated errno code. With
@@ -128,8 +128,8 @@ void strand_signals_leave_(strand_signals *signals);
  * Run fn(arg) on a thread of the run's crew, where it may block as long as it likes, and wait for it. Returns what fn
  * returned. Interruptible until a crew thread has taken it up; from then on it is waited for, uninterruptibly, because
  * fn works on the caller's memory. fn runs outside of strands: it may call only functions marked "any thread", and may
- * not throw. Throws STRAND_SYSTEM if no thread can be had. In a seeded run there is no crew: fn runs on the caller's
- * stack (64 KiB unless told otherwise) as one step of the run, and everybody waits for it.
+ * not throw. Throws STRAND_SYSTEM if no thread can be had. In a seeded run the crew is simulated: fn runs on a stack of
+ * 8 MiB, from its beginning to its end in one step of the run unless it calls the library.
  */
 STRAND_BLOCKS void *strand_offload(strand_fn *fn, void *arg);
 

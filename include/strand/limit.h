@@ -44,8 +44,8 @@ enum {
  * The order is one of: `compare`, for keys that do not change while they wait; `priority`, which is asked of each that
  * waits, every time that a permit is free; or neither: first come, first served. Among equals that holds too. Both
  * functions are called in any strand that uses the semaphore, one call at a time, and may not block, throw, or use the
- * semaphore. They are given keys, which are the user's: a pointer to what describes the waiter, or a number cast to
- * one.
+ * semaphore: all three are misuse. They are given keys, which are the user's: a pointer to what describes the waiter,
+ * or a number cast to one.
  */
 typedef struct strand_prio_options {
     size_t size;                                             /* sizeof(strand_prio_options) */
@@ -58,7 +58,8 @@ typedef struct strand_prio_options {
     const char *name;                                        /* for people; kept as a pointer */
 } strand_prio_options;
 
-/** Make a semaphore of *sem. Takes no memory. Any strand, before others use it. */
+/** Make a semaphore of *sem. Takes no memory. Any strand, before others use it, or when nobody uses it any more: while
+ *  strands wait for it that is misuse. */
 void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *options);
 
 /**

@@ -19,6 +19,7 @@
  *
  * In a header that others see, `struct account;` and the functions are enough. What blocks inside of them is misuse,
  * reported with the place of the STRAND_MONITOR_ENTER; clang (18 or later, -Wthread-safety) reports it at compile time.
+ * So is leaving a scope to which strands are anchored.
  * To wait for a state of the monitor is the business of who calls it, outside: by an event, or a channel.
  */
 #ifndef STRAND_MONITOR_H

@@ -42,7 +42,8 @@ struct strand_options {
 
     int offload_threads; /* the most threads that strand_offload uses; 0: 8 */
 
-    /* STRAND_SEED=n in the environment, or has_seed here: a deterministic run on one thread (docs/testing.md) */
+    /* STRAND_SEED=n in the environment, or has_seed here: a run that can be repeated (strand/sim.h, docs/simulation.md)
+     */
     bool has_seed;
     uint64_t seed;
 
@@ -56,6 +57,20 @@ struct strand_options {
      */
     void (*on_log)(const char *message, void *arg);
     void *hook_arg;
+
+    const struct strand_sim *sim; /* how a run with a seed is played, and what it tells of itself (strand/sim.h) */
+
+    /* SIGQUIT prints a dump of this run's strands to standard error (strand/debug.h), whatever they do, instead of
+     * ending the program. A handler that the program had before the run is called as well. Each run of the process that
+     * has asked prints; STRAND_DUMP_ON_QUIT=1 in the environment asks for all. The run has one more thread then, and a
+     * run of one thread the atomic operations of several. Ignored in a run with a seed. */
+    bool dump_on_quit;
+
+    /* At its end the run prints to standard error how much of their stacks strands have used at most, for each place
+     * where strands are spawned: to choose stack sizes, and what to put on shared stacks (docs/stacks.md).
+     * STRAND_CENSUS=1 in the environment asks for all runs. Costs a microsecond or two at each end of a strand, and at
+     * each suspension on an opened fibre. */
+    bool census;
 };
 #define STRAND_THREADS_ALLOWED (-1)
 
@@ -74,16 +89,108 @@ typedef struct strand_pool strand_pool;
 /** The pool that the calling strand runs on. It lives as long as its run. */
 strand_pool *strand_pool_self(void);
 
+/* ---- opened fibres ----------------------------------------------------------------------------------------- */
+
+/**
+ * A fibre is a stack for strands. As a rule a strand has one of its own. An opened fibre is shared by many strands, one
+ * of which is active at a time: its frames lie in the stack, those of the others are kept elsewhere and are copied
+ * back, to the same addresses, before it goes on. So an inactive strand costs as many bytes as it uses of the stack,
+ * and a switch between two strands of a fibre costs a copy of both. For very many strands that wait with shallow
+ * stacks, any of which may go deep now and then (docs/stacks.md).
+ *
+ * While a strand is inactive its locals are somebody else's memory. What is handed to others must lie elsewhere: an
+ * address in the stack of the opened fibre that the caller runs on is refused where it is handed over, from the first
+ * strand on. What is copied, arguments and values of channels, may lie there, but should not hold such addresses
+ * itself: debug builds of the library look at each word of it.
+ */
+typedef struct strand_fibre {
+    uint64_t bits[2];
+} strand_fibre; /* {0}: none; goes stale when its scope has been left */
+
+/** What a fibre may be told at its opening. Zero is the default of each. */
+typedef struct strand_fibre_attr {
+    size_t size;       /* sizeof(strand_fibre_attr); required */
+    size_t stack_size; /* address space in bytes; 0: as the options say; rounded up as there */
+    int count;         /* so many fibres, over which strands are spread by load; 0: one; 65536 at most */
+    const char *name;  /* for people; copied, up to 31 bytes; NULL: "fibre" */
+} strand_fibre_attr;
+
+/** Attributes in the place of an argument: strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = 8)). */
+#define STRAND_FIBRE_ATTR(...) STRAND_SIZED_(strand_fibre_attr, __VA_ARGS__)
+
+/**
+ * Open a fibre, or a group of them, in a scope: strands are spawned into it by strand_attr.fibre until the scope has
+ * been left; the stacks are given back when their last strands have ended. attr may be NULL. Owner of the scope only,
+ * unless it is open. Throws STRAND_SYSTEM if memory is refused. Does not suspend.
+ */
+strand_fibre strand_fibre_open(strand_scope scope, const strand_fibre_attr *attr);
+/** How many fibres a handle stands for. */
+int strand_fibre_count(strand_fibre fibre);
+
+/** Figures of an opened fibre. */
+struct strand_fibre_info {
+    size_t size;       /* sizeof(struct strand_fibre_info); required */
+    uint64_t strands;  /* that live on it, those included that have not started */
+    bool overloaded;   /* it has more than one */
+    uint64_t active;   /* the id of the strand whose frames lie in the stack: it runs, or ran last; 0: none */
+    size_t stack_size; /* address space */
+    /* Bytes that a strand used of it when it suspended, at most, since it was trimmed on request. */
+    size_t stack_deepest;
+    /* Bytes of memory that it takes: what was ever used of it and not trimmed since, on request or because it rested.
+     */
+    size_t stack_resident;
+    size_t image_bytes; /* of the saved stacks of its inactive strands, as rounded up */
+    uint64_t copies;    /* how often a stack was saved */
+    /* Bytes of the stack in use now: the frames of the active strand, as they were when it suspended last unless it is
+     * the caller, and those that the fibre has of its own. */
+    size_t stack_used;
+    /* Bytes of the stack in use at most since it was opened, in whole pages of what was touched, whether trimmed or not
+     * since; or, where that is more, as strands suspended. */
+    size_t stack_most;
+};
+/** Fill in those figures of fibre number `index` that the struct has room for. Those of a fibre that runs on another
+ * thread may lag. Does not suspend. */
+void strand_fibre_info_get(strand_fibre fibre, int index, struct strand_fibre_info *info);
+/** Give memory back to the system that the fibre's stack, and saved stacks, have used and need no more: at once, or of
+ * a fibre that is in use as soon as its strand suspends; stack_deepest is counted anew. Returns how many bytes of saved
+ * stacks that were. Does not suspend; a few system calls. A fibre that nobody has run on for half of a second has been
+ * trimmed without that. */
+size_t strand_fibre_trim(strand_fibre fibre);
+/** Whether an address lies in the stack of the opened fibre that the calling strand runs on: for assertions. Any
+ * thread. */
+bool strand_on_shared_stack(const void *address);
+
 /* ---- the attributes of a strand -------------------------------------------------------------------------- */
 
-/** The attributes of a strand, for strand_spawn_with. Zero is the default of each. */
+/**
+ * The attributes of a strand, for strand_spawn_with. Zero is the default of each.
+ *
+ * A strand with a fibre lives on that for life, with others: one of them runs at a time, the others are saved, and what
+ * it hands to others may not lie on its stack (strand_fibre). Of a group it gets one of those with the fewest strands.
+ * The stack and the pool are the fibre's, so to choose those too is misuse; a fibre whose scope has been left, or one
+ * of another run, is misuse as well. The strand's scope may be another than the fibre's, and be left later. Where
+ * memory to save somebody else for its start is refused it ends by STRAND_SYSTEM without having run.
+ *
+ * A strand that wipes leaves nothing of its frames in memory that others get: the stack is overwritten, down to its low
+ * end, when another strand of the fibre goes on, and soon after its own end; the place where it was saved when it comes
+ * back. Its own variables are there as long as it lives, and while it is inactive they are where it was saved: a core
+ * file has them. What it has put elsewhere, such as results, values that others have taken, or memory of malloc, is its
+ * own business. On a fibre of its own it is misuse: nobody else gets the stack while it lives, and it can overwrite
+ * what it knows.
+ */
 struct strand_attr {
     size_t size;       /* sizeof(strand_attr); required */
     const char *name;  /* copied, up to 31 bytes; NULL: "strand" */
     size_t stack_size; /* address space in bytes; 0: as the options say; rounded up as there */
     /* Gets a result that nobody takes: of a child that was joined by its scope, or never. */
     void (*drop)(void *result);
-    strand_pool *pool; /* where it runs; NULL: where its spawner does. One of another run is misuse. */
+    strand_pool *pool;  /* where it runs; NULL: where its spawner does. One of another run is misuse. */
+    strand_fibre fibre; /* an opened one, on which it lives with others; {0}: one of its own */
+    /* Secrets: what its frames leave behind, in the fibre's stack and where they were saved, in registers, and in
+     * values that the library kept for it while it waited, is overwritten, soon after its end at the latest; its copied
+     * arguments when it has been joined. Of strands with a fibre only. A system call for each time that another strand
+     * of the fibre goes on. */
+    bool wipe;
 };
 
 /** Attributes in the place of an argument; in C++ in the order of the fields. For example: STRAND_ATTR(.name =

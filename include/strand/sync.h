@@ -10,8 +10,12 @@
  *     }
  *
  * They are objects of the user's: where he puts them, they are. A zeroed one is ready for use, takes no memory and
- * needs no destroying; it may not be moved or copied while somebody uses it. Who has seen the last of it (got the lock,
- * the permit, the event that others give) may free it at once. Each serves strands of one run at a time. Whoever waits
+ * needs no destroying; it may not be moved or copied while somebody uses it. It may not lie on the stack of an opened
+ * fibre (strand/pool.h): a strand of that fibre that does more with it than to take what is free and to give it back
+ * while nobody waits is told so, by misuse. Who has seen the last of it (got the lock,
+ * the permit, the event that others give) may free it at once. Each serves strands of one run at a time: a static one
+ * of a library is wrong as soon as a process has two runs, which share nothing but the system's own locks; it belongs
+ * to what the library makes for each run. Where strands of two runs meet at one, waiting, that is misuse. Whoever waits
  * is served first come, first served, and nobody overtakes those who wait; what an object gives is handed straight to
  * the one who waits. (Who wants a mutex that is held waits from when it is queued: strand_mutex_lock.) Who is
  * interrupted while it waits leaves no trace and takes nothing with it.
@@ -79,8 +83,9 @@ void strand_condition_broadcast(strand_condition *condition);
 
 /**
  * A read-write lock: held by any number of readers, or by one writer. {0}: free. Who comes while others wait queues
- * behind them, readers too: so neither side starves. For that reason a strand may not lock it twice: it would wait for
- * a writer that waits for it. Who has locked it, reader or writer, gives it back itself.
+ * behind them, readers too: so neither side starves. For that reason a strand may not lock it twice: where a writer
+ * waits it would wait for that, which waits for it, and that is misuse. Who has locked it, reader or writer, gives it
+ * back itself.
  */
 typedef struct strand_rwlock {
     uint64_t bits[6];

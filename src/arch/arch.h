@@ -89,22 +89,45 @@ size_t arch_trace(void **ips, size_t max);
 /* The same of a suspended context. If image is not NULL, memory [image_base, image_base + image_size) is read there. */
 size_t arch_trace_context(arch_context context, const void *image, uintptr_t image_base, size_t image_size, void **ips,
                           size_t max);
+/* The same, of many contexts: most of them stand where another one stood, with their return addresses at the same
+ * distances. What was found out of one is kept, and compared with the next, word by word: some ns per frame. Its stack
+ * ends at `top`. Starts as zeros. */
+struct arch_patterns;
+size_t arch_patterns_size(void);
+size_t arch_trace_alike(struct arch_patterns *patterns, arch_context context, const void *image, size_t image_size,
+                        const char *top, void **ips, size_t max);
 /* The same of what a signal interrupted; ucontext as a SA_SIGINFO handler gets it. Async-signal-safe as far as
  * libunwind is. */
 size_t arch_trace_signal(void *ucontext, void **ips, size_t max);
+/* The same of what arch_ask has found. */
+struct arch_asked;
+size_t arch_trace_asked(const struct arch_asked *asked, void **ips, size_t max);
 /* The name of the function around ip into buf (NUL-terminated, shortened to fit; static functions too where the symbol
  * table has them), *offset its distance from the function's start. False if unknown: then buf has the name of the
  * object, and *offset is what addr2line takes for it; or buf is "?", and *offset is ip. */
 bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset);
+/* A name of C++, as arch_symbol gives it, is written as the program does, if the C++ runtime is there; others stay.
+ * Asks malloc. */
+void arch_demangle(char *name, size_t size);
 
 /* ---- memory.c: mappings, guards -------------------------------------------------------------------------- */
 
 size_t arch_page_size(void);
+/* No vector register holds anything that was in it. */
+void arch_vectors_clear(void);
 /* Zeroed private memory, not reserved, never in huge pages. *out is page aligned. */
 int arch_map(size_t bytes, void **out);
+/* A process that has all the mappings it may have keeps the addresses; the pages are given back all the same. */
 void arch_unmap(void *at, size_t bytes);
 /* Give the pages back to the system; the range stays mapped and reads zero. Guards survive. */
 void arch_discard(void *at, size_t bytes);
+
+/* How many bytes of this range are backed by pages. */
+size_t arch_resident(char *begin, const char *end);
+/* On a stack whose lowest address is `low`: how many bytes below `top` have been written since it was zero, or the last
+ * call. Zeroes that cost nothing to tell from fresh memory count as unwritten. What lies below the caller's frame is
+ * zero then. */
+size_t arch_stack_used(char *low, const char *top);
 
 enum arch_guard { ARCH_GUARD_PAGE = 1, ARCH_GUARD_MAPPING = 2 };
 /* Make the page at `page` fault: by guard-install, else by mprotect as long as all guards of the process together take
@@ -160,11 +183,16 @@ int arch_poller_remove(struct arch_poller *poller, int fd);
 
 /* ---- fd.c: descriptors. None of these calls waits on a descriptor that does not block --------------------- */
 
+/* What the library has opened for itself, or -1 and errno: never one of the first three, which a program that was
+ * started without them takes for the standard ones. Closes on exec. Returns it, or a negated errno code. */
+int arch_fd_own(int fd);
+
 enum arch_fd_kind {
     ARCH_FD_SOCKET, /* may block, but each call can be told not to */
     ARCH_FD_TCP,    /* the same; and who reads less than there was room for has read all that there is */
     ARCH_FD_OTHER,  /* as a socket, as far as the system knows how; else it is asked first, and then called */
-    ARCH_FD_FILE    /* always ready, however long it takes */
+    ARCH_FD_FILE,   /* always ready, however long it takes */
+    ARCH_FD_PLAYED  /* not the system's: a seeded run's (sched/fds.h) */
 };
 /* An arch_fd_kind, or a negated errno code. Whether a descriptor blocks is shared with others, whom a change of that
  * would surprise, and who may change it at any time. A terminal that blocks is opened once more for our calls: *own is
@@ -177,6 +205,8 @@ int64_t arch_fd_write(int fd, enum arch_fd_kind kind, const void *buffer, size_t
 /* Readiness at this moment: ARCH_IN, ARCH_OUT, ARCH_END, or a negated errno code. */
 int arch_fd_ready(int fd);
 int arch_fd_close(int fd);
+/* A new number that is closed on exec, and on which every call but closing fails with EBADF. */
+int arch_fd_number(void);
 /* Close what is behind the number, and keep the number: until arch_fd_close all calls on it fail with EBADF. */
 int arch_fd_blank(int fd);
 int arch_fd_shutdown(int fd, int how);
@@ -202,6 +232,8 @@ struct arch_address {
 int arch_address_tcp(const char *host, int port, bool passive, bool look_up, struct arch_address *out, int most);
 /* -ENAMETOOLONG: the path does not fit; -EINVAL: it is empty. After an @ comes an abstract name. */
 int arch_address_unix(const char *path, struct arch_address *out);
+/* The port in an address of TCP, or -EAFNOSUPPORT. */
+int arch_address_port(const void *address, uint32_t length);
 /* The port that a socket is bound to, or a negated errno code. */
 int arch_fd_port(int fd);
 int arch_fd_both(int fd);
@@ -221,6 +253,10 @@ int arch_watch_fd(const struct arch_watch *watch);
 uint64_t arch_watch_serial(const struct arch_watch *watch); /* another one after each closing; records stay */
 int arch_watch_take(struct arch_watch *watch);              /* the number of one that has come, and is taken; 0: none */
 void arch_watch_close(struct arch_watch *watch);
+/* For a thread that does nothing else: wait until something has come, or arch_watch_wake was called since the last
+ * return. */
+void arch_watch_wait(struct arch_watch *watch);
+void arch_watch_wake(struct arch_watch *watch);
 
 /* How many CPUs this thread may use; 3 if that can't be known. */
 int arch_cpus_allowed(void);
@@ -247,14 +283,56 @@ uint32_t arch_thread_id(void); /* gettid */
 /* secure_getenv; NULL if unset. */
 const char *arch_env(const char *name);
 uint64_t arch_entropy(void); /* for seeds that nobody chose */
-/* All of it, EINTR and EAGAIN retried; 0 or a negated errno code. */
+/* All of it, EINTR retried, EAGAIN for a second in which nothing could be written; 0 or a negated errno code. */
 int64_t arch_write(int fd, const void *bytes, size_t size);
+
+/* ---- child.c: child processes ---------------------------------------------------------------------------- */
+
+/* fn(arg) in a child, which then ends with success. Returns 0 and its number, or a negated errno code. */
+int arch_child_start(void (*fn)(void *), void *arg, int *pid);
+int arch_child_wait(int pid, int *status); /* as waitpid */
+/* Zeroed memory that children have in common with their parent. */
+int arch_map_shared(size_t bytes, void **out);
+
+/* ---- ask.c: where another thread stands ------------------------------------------------------------------ */
+
+/* What a thread tells of itself in the handler of a signal. */
+struct arch_asked {
+    /* Asked by the handler: of the stack pointer, whether it lies in a stack of interest, and where that ends; 0: no.
+     * Async-signal-safe; self: arch_self. */
+    uintptr_t (*top)(void *self, uintptr_t sp, struct arch_asked *asked);
+    uint64_t tag; /* for `top` */
+    char *copy;   /* gets the stack from sp on, up to its end or `room` bytes */
+    size_t room;
+    uintptr_t sp;
+    uintptr_t end; /* of the stack; 0: it stood elsewhere, and nothing is copied */
+    size_t size;
+    uint64_t registers[17]; /* by the numbers of libunwind */
+};
+/* Returns 0, or a negated errno code: -ETIMEDOUT: no answer; -EAGAIN: no signal is to be had, or another thread asks.
+ * One thread of the process asks at a time. The signal is the highest real-time signal that nobody uses; its handler
+ * stays. A system call of that thread which waits is interrupted, and begun again where the system does that. */
+int arch_ask(uint32_t thread_id, struct arch_asked *asked, int64_t wait_ns);
 
 /* ---- process.c: the state that is the process's ---------------------------------------------------------- */
 
 /* Reserve the handle range, register membarrier, measure MXCSR. Idempotent, any thread. Returns 0 or a negated errno
  * code. */
 int arch_process_start(void);
+
+/* What is running, so that a debugger finds it, and whoever looks from outside: a list in arch_state. */
+struct arch_run {
+    struct arch_run *next;
+    uint64_t number;        /* the newest has the highest */
+    _Atomic uint32_t users; /* who look at it */
+};
+void arch_run_enter(struct arch_run *run);
+/* Waits until nobody looks at it. */
+void arch_run_leave(struct arch_run *run);
+/* The newest of those with a number below that. It stays until arch_run_unuse. Returns 0, -ESRCH: there is none, or
+ * -EBUSY: the calling thread may be the one that keeps others from looking, in a handler. */
+int arch_run_use(uint64_t below, struct arch_run **run);
+void arch_run_unuse(struct arch_run *run);
 
 /* The handle range: address space for the control blocks of all sub-processes (contract §9). Chunks of ARCH_CHUNK
  * bytes, aligned to their size; never unmapped. */
@@ -263,14 +341,34 @@ extern HIDDEN char *arch_handles;       /* its base */
 extern HIDDEN size_t arch_handles_size; /* 1 TiB, less where the system refuses that; 0 before the start */
 #define ARCH_HANDLES arch_handles_size
 int arch_chunk_take(void **chunk); /* readable, writable, zero; -ENOMEM at the limit */
-void arch_chunk_give(void *chunk); /* its pages go back to the system and read zero from now on */
+/* It reads zero from now on. Nothing was written behind its first `used` bytes: a few are wiped and stay with the
+ * process, more go back to the system. */
+void arch_chunk_give(void *chunk, size_t used);
 static inline bool arch_in_handles(const void *p)
 {
     return (uintptr_t)p - (uintptr_t)arch_handles < ARCH_HANDLES;
 }
 
+/* Who plays threads on the calling thread, or NULL (src/sim). A spin loop that knows of no thread relaxes through it. A
+ * build with STEPS=1 calls `step` before each atomic operation of the runtime (arch_step). */
+struct arch_player {
+    void *run; /* the scheduler's */
+    void (*relax)(struct arch_player *player);
+    void (*step)(struct arch_player *player);
+    void (*ending)(struct arch_player *player); /* the process ends: by abort, or by exit */
+};
+struct arch_player *arch_player(void);
+void arch_player_set(struct arch_player *player);
+/* What one played run leaves to the next, for that to begin faster: whoever takes it owns it. give returns what was
+ * there already, which is the caller's then; or NULL. */
+enum arch_stage { ARCH_STAGE_PLAYERS, ARCH_STAGE_STACKS, ARCH_STAGES };
+void *arch_stage_take(enum arch_stage which);
+void *arch_stage_give(enum arch_stage which, void *stage);
+
 /* A block of numbers that nobody else in this process has or had: [*first, *first + count). Never 0. */
 uint64_t arch_serials(uint64_t count);
+/* They begin once more at `first`: for a process whose runs stand each for one of a process of its own. */
+void arch_serials_again(uint64_t first);
 
 /* Faults: between enter and leave (nested per process by counting) SIGSEGV and SIGBUS go first to on_fault, on a signal
  * stack of each thread that called arch_signals_thread_enter. on_fault(address, ucontext) returns true when it has

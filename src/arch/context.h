@@ -52,6 +52,18 @@ ARCH_NOT_INSTRUMENTED static inline struct arch_transfer arch_context_jump(arch_
     return arch_jump_(to, data);
 }
 
+/* memcpy of somebody's frames, among which sanitizers know places that nobody may read. */
+ARCH_NOT_INSTRUMENTED static inline void arch_copy(void *to, const void *from, size_t bytes)
+{
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+}
+
+/* What nobody is to read any more: by assembler, as it may not be left out, and sanitizers are not concerned. */
+ARCH_NOT_INSTRUMENTED static inline void arch_wipe(void *at, size_t bytes, unsigned char value)
+{
+    __asm__ volatile("rep stosb" : "+D"(at), "+c"(bytes) : "a"(value) : "memory");
+}
+
 extern HIDDEN __thread void *arch_self_ __attribute__((tls_model("initial-exec")));
 
 static inline void *arch_self(void)

@@ -19,6 +19,11 @@
 /* The system moves less than 2 GiB at a time; who got less than it asked for could think that there is no more. */
 enum { MOST_AT_ONCE = 1 << 30 };
 
+static int result_of(int result)
+{
+    return result < 0 ? -errno : result;
+}
+
 static bool is_tcp(int fd)
 {
     int protocol = 0;
@@ -38,11 +43,23 @@ static bool is_terminal(int fd)
     return isatty(fd) && ioctl(fd, TIOCGPTN, &number) < 0;
 }
 
+int arch_fd_own(int fd)
+{
+    if (fd < 0)
+        return -errno;
+    if (fd > STDERR_FILENO)
+        return fd;
+    int own = result_of(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    (void)close(fd);
+    return own;
+}
+
 static int open_once_more(int fd, int flags)
 {
     char path[32];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    return open(path, (flags & O_ACCMODE) | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    int own = arch_fd_own(open(path, (flags & O_ACCMODE) | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+    return own < 0 ? -1 : own;
 }
 
 int arch_fd_kind(int fd, int *own)
@@ -172,23 +189,22 @@ int64_t arch_fd_write(int fd, enum arch_fd_kind kind, const void *buffer, size_t
     return put;
 }
 
-static int result_of(int result)
-{
-    return result < 0 ? -errno : result;
-}
-
 int arch_fd_close(int fd)
 {
     int result = result_of(close(fd));
     return result == -EINTR ? 0 : result; /* on Linux it is closed all the same */
 }
 
-/* A descriptor on which every call fails with EBADF. */
+int arch_fd_number(void)
+{
+    return result_of(open("/", O_PATH | O_CLOEXEC));
+}
+
 int arch_fd_blank(int fd)
 {
-    int blank = open("/", O_PATH | O_CLOEXEC);
+    int blank = arch_fd_number();
     if (blank < 0)
-        return -errno;
+        return blank;
     int result = result_of(dup3(blank, fd, O_CLOEXEC));
     (void)close(blank);
     return result < 0 ? result : 0;

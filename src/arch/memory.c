@@ -39,14 +39,79 @@ int arch_map(size_t bytes, void **out)
 
 void arch_unmap(void *at, size_t bytes)
 {
-    int error = munmap(at, bytes);
-    ASSERT(error == 0);
+    arch_note_unmap(at, bytes);
+    if (munmap(at, bytes) == 0)
+        return;
+    /* The system had joined it to both of its neighbours, and may not have one mapping more. */
+    ASSERT(errno == ENOMEM);
+    arch_discard(at, bytes);
 }
 
 void arch_discard(void *at, size_t bytes)
 {
     if (madvise(at, bytes, MADV_DONTNEED) < 0)
         (void)madvise(at, bytes, ADVICE_DONTNEED_LOCKED);
+}
+
+size_t arch_resident(char *begin, const char *end)
+{
+    unsigned char there[64];
+    size_t page = arch_page_size(), bytes = 0;
+    begin = (char *)((uintptr_t)begin & ~(page - 1));
+    for (size_t pages; begin < end; begin += pages * page) {
+        pages = ((size_t)(end - begin) + page - 1) / page;
+        pages = pages < sizeof there ? pages : sizeof there;
+        if (mincore(begin, pages * page, there) < 0)
+            return bytes;
+        for (size_t i = 0; i < pages; i++)
+            bytes += there[i] & 1 ? page : 0;
+    }
+    return bytes;
+}
+
+/* The lowest page of the range that was ever touched; `end` if none was. */
+static char *lowest_touched(char *begin, char *end)
+{
+    unsigned char there[64];
+    size_t page = arch_page_size();
+    for (size_t pages; begin < end; begin += pages * page) {
+        pages = ((size_t)(end - begin) + page - 1) / page;
+        pages = pages < sizeof there ? pages : sizeof there;
+        if (mincore(begin, pages * page, there) < 0)
+            return begin;
+        for (size_t i = 0; i < pages; i++)
+            if (there[i] & 1)
+                return begin + i * page;
+    }
+    return end;
+}
+
+/* The first of which something may have been written. The page of a canary is touched always. */
+__attribute__((no_sanitize_address)) static uint64_t *lowest_written(char *low, char *end)
+{
+    size_t page = arch_page_size();
+    char *whole = (char *)(((uintptr_t)low + page - 1) & ~(page - 1));
+    for (uint64_t *at = (uint64_t *)(void *)low; (char *)at < whole && (char *)at < end; at++)
+        if (*at)
+            return at;
+    return (uint64_t *)(void *)(whole < end ? lowest_touched(whole, end) : end);
+}
+
+/* The library has no red zone: below the stack pointer nothing is anybody's. */
+__attribute__((no_sanitize_address)) NOINLINE size_t arch_stack_used(char *low, const char *top)
+{
+    char *here;
+    uint64_t *at = lowest_written(low, __builtin_frame_address(0));
+    __asm__ volatile("movq %%rsp, %0" : "=r"(here));
+    if ((char *)at < here)
+        arch_note_look(at, (size_t)(here - (char *)at));
+    while ((char *)at < here && !*at)
+        at++;
+    char *lowest = (char *)at < here ? (char *)at : here;
+    void *from = lowest;
+    size_t count = (size_t)(here - lowest);
+    __asm__ volatile("rep stosb" : "+D"(from), "+c"(count) : "a"(0) : "memory");
+    return (size_t)(top - lowest);
 }
 
 static int64_t mappings_read(void)

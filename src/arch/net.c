@@ -81,20 +81,23 @@ int arch_address_unix(const char *path, struct arch_address *out)
     return 0;
 }
 
+int arch_address_port(const void *address, uint32_t length)
+{
+    const struct sockaddr *any = address;
+    if (length >= sizeof(struct sockaddr_in) && any->sa_family == AF_INET)
+        return ntohs(((const struct sockaddr_in *)address)->sin_port);
+    if (length >= sizeof(struct sockaddr_in6) && any->sa_family == AF_INET6)
+        return ntohs(((const struct sockaddr_in6 *)address)->sin6_port);
+    return -EAFNOSUPPORT;
+}
+
 int arch_fd_port(int fd)
 {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-        struct sockaddr_storage room;
-    } name;
+    struct sockaddr_storage name;
     socklen_t length = sizeof name;
-    if (getsockname(fd, &name.any, &length) < 0)
+    if (getsockname(fd, (struct sockaddr *)&name, &length) < 0)
         return -errno;
-    if (name.any.sa_family == AF_INET)
-        return ntohs(name.v4.sin_port);
-    return name.any.sa_family == AF_INET6 ? ntohs(name.v6.sin6_port) : -EAFNOSUPPORT;
+    return arch_address_port(&name, length);
 }
 
 static int set(int fd, int level, int option, int value)

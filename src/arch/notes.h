@@ -12,6 +12,11 @@
  *   make, end   n is the stack of a new context; that context has ended, and is left already
  *   leave       from `from` to `to`; `ends`: `from` is never gone back to
  *   suspended   n is left for good or for now at `context`; resumed: n is about to be gone on with. Any thread
+ *   look        this memory is read before it is written, on purpose
+ *   unmap       this memory is about to be given back, whatever stacks lie in it
+ *   save        n, suspended at `at`, is copied out: `bytes` from there on go to an image of arch_image_size(bytes), in
+ *               which the caller has stored `beside` bytes more right behind them. load: it is copied in again
+ *   start       the same of an image that stays, for a new context; drop: that image is not used any more
  *   release     what this thread did so far happens before what follows an arch_note_acquire of the same address
  *
  * Besides, a kind says: ARCH_NOTES_SEPARATE, whether every strand needs a context of its own, so that two which run one

@@ -91,4 +91,64 @@ static inline void arch_note_acquire(void *p)
     (void)p;
 }
 
+static inline void arch_note_look(void *p, size_t size)
+{
+    (void)p, (void)size;
+}
+
+/* Not every ASan does this for munmap; the next mapping there may be anybody's. */
+static inline void arch_note_unmap(void *p, size_t size)
+{
+    __asan_unpoison_memory_region(p, size);
+}
+
+/* A byte of ASan's says which of 8 bytes may be used. Those of the frames are copied with them, after what the caller
+ * stores behind these: else the frames would come back without their red zones. */
+static inline size_t arch_image_size(size_t bytes)
+{
+    return bytes + bytes / 8 + 1;
+}
+
+static inline char *arch_note_shadow_(const void *at)
+{
+    size_t scale, offset;
+    __asan_get_shadow_mapping(&scale, &offset);
+    return (char *)(((uintptr_t)at >> scale) + offset);
+}
+
+static inline void arch_note_copy_(void *to, const void *from, size_t bytes)
+{
+    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+}
+
+static inline void arch_image_save(struct arch_note *n, void *image, const char *at, size_t bytes, size_t beside)
+{
+    arch_note_resumed(n);
+    arch_note_copy_(image, at, bytes);
+    arch_note_copy_((char *)image + bytes + beside, arch_note_shadow_(at), bytes / 8);
+    __asan_unpoison_memory_region(at, bytes);
+    __lsan_register_root_region(image, bytes);
+}
+
+static inline void arch_image_load(struct arch_note *n, const void *image, char *at, size_t bytes, size_t beside)
+{
+    __lsan_unregister_root_region(image, bytes);
+    arch_note_copy_(at, image, bytes);
+    arch_note_copy_(arch_note_shadow_(at), (const char *)image + bytes + beside, bytes / 8);
+    arch_note_suspended(n, at);
+}
+
+static inline void arch_image_start(struct arch_note *n, const void *image, char *at, size_t bytes)
+{
+    (void)n;
+    arch_note_copy_(at, image, bytes);
+    arch_note_copy_(arch_note_shadow_(at), (const char *)image + bytes, bytes / 8);
+}
+
+static inline void arch_image_drop(struct arch_note *n, void *image, size_t bytes)
+{
+    (void)n;
+    __lsan_unregister_root_region(image, bytes);
+}
+
 #endif

@@ -61,4 +61,26 @@ static inline void arch_note_acquire(void *p)
     (void)p;
 }
 
+static inline void arch_note_look(void *p, size_t size)
+{
+    (void)p, (void)size;
+}
+
+static inline void arch_note_unmap(void *p, size_t size)
+{
+    (void)p, (void)size;
+}
+
+static inline void arch_note_refill_(struct arch_note *n, char *at, size_t size)
+{
+    (void)n, (void)at, (void)size;
+}
+
+static inline void arch_note_copied_(const void *image, size_t size)
+{
+    (void)image, (void)size;
+}
+
+#include "notes_image.h"
+
 #endif

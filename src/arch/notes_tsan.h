@@ -71,4 +71,45 @@ ARCH_NOT_INSTRUMENTED static inline void arch_note_acquire(void *p)
     __tsan_acquire(p);
 }
 
+ARCH_NOT_INSTRUMENTED static inline void arch_note_look(void *p, size_t size)
+{
+    (void)p, (void)size;
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_note_unmap(void *p, size_t size)
+{
+    (void)p, (void)size;
+}
+
+ARCH_NOT_INSTRUMENTED static inline size_t arch_image_size(size_t bytes)
+{
+    return bytes;
+}
+
+/* memcpy would count as an access of whoever switches. */
+ARCH_NOT_INSTRUMENTED static inline void arch_image_save(struct arch_note *n, void *image, const char *at, size_t bytes,
+                                                         size_t beside)
+{
+    (void)n, (void)beside;
+    __asm__ volatile("rep movsb" : "+D"(image), "+S"(at), "+c"(bytes) : : "memory");
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_image_load(struct arch_note *n, const void *image, char *at, size_t bytes,
+                                                         size_t beside)
+{
+    (void)n, (void)beside;
+    __asm__ volatile("rep movsb" : "+D"(at), "+S"(image), "+c"(bytes) : : "memory");
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_image_start(struct arch_note *n, const void *image, char *at,
+                                                          size_t bytes)
+{
+    arch_image_load(n, image, at, bytes, 0);
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_image_drop(struct arch_note *n, void *image, size_t bytes)
+{
+    (void)n, (void)image, (void)bytes;
+}
+
 #endif

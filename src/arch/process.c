@@ -1,6 +1,7 @@
 /*
- * The state that is the process's, and what starts it: the handle range, the numbers of strands, the fault handlers,
- * the measurements of the processor. All mutable file-scope state of the library is in this file.
+ * The state that is the process's, and what starts it: the numbers of strands, the fault handlers, the measurements of
+ * the processor, the lock that the handle range is under too (handles.c). All mutable file-scope state of the library
+ * is in this file.
  *
  * One lock guards the start, the chunks of the handle range and the installing of handlers; fork handlers hold it
  * across a fork, so a child finds all of it whole. The fault handler itself takes no lock.
@@ -13,7 +14,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,83 +48,58 @@ uint64_t arch_serials(uint64_t count)
     return atomic_fetch_add_explicit(&arch_state.serials, count, memory_order_relaxed);
 }
 
-/* ---- the handle range ------------------------------------------------------------------------------------ */
-
-#define HANDLES_LEAST ((size_t)64 << 20)
-
-/* Chunks [0, open) are readable, those from fresh on were never taken. What was given back stands in a list of its own,
- * as the bookkeeping may not lie in the pages that are given back. */
-static struct {
-    uint32_t *given;
-    uint32_t given_count, fresh, open, most;
-} chunks;
-
-/* By the system call itself: sanitizers prepare their shadow memory for every mapping that they see. */
-static char *reserve(size_t bytes)
+void arch_serials_again(uint64_t first)
 {
-    long at = syscall(SYS_mmap, NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
-    return at == -1 ? NULL : (char *)at;
+    atomic_store_explicit(&arch_state.serials, first, memory_order_relaxed);
 }
 
-static int range_reserve(void)
+/* ---- who looks at runs --------------------------------------------------------------------------------------- */
+
+#define RUN_NAP_NS INT64_C(100000)
+enum { RUN_TRIES = 1000 };
+
+void arch_run_enter(struct arch_run *run)
 {
-    for (size_t bytes = ARCH_NOTES_HANDLES; bytes >= HANDLES_LEAST; bytes /= 2) {
-        char *raw = reserve(bytes + ARCH_CHUNK);
-        if (!raw)
-            continue;
-        void *list;
-        int error = arch_map(bytes / ARCH_CHUNK * sizeof *chunks.given, &list);
-        if (error) {
-            (void)munmap(raw, bytes + ARCH_CHUNK);
-            return error;
-        }
-        chunks.given = list;
-        chunks.most = (uint32_t)(bytes / ARCH_CHUNK);
-        arch_handles = (char *)(((uintptr_t)raw + ARCH_CHUNK - 1) & ~(uintptr_t)(ARCH_CHUNK - 1));
-        arch_handles_size = bytes;
-        return 0;
+    pthread_mutex_lock(&lock);
+    run->next = arch_state.runs;
+    run->number = ++arch_state.runs_so_far;
+    arch_state.runs = run;
+    pthread_mutex_unlock(&lock);
+}
+
+void arch_run_leave(struct arch_run *run)
+{
+    pthread_mutex_lock(&lock);
+    struct arch_run **at = &arch_state.runs;
+    while (*at != run)
+        at = &(*at)->next;
+    *at = run->next;
+    pthread_mutex_unlock(&lock);
+    while (atomic_load_explicit(&run->users, memory_order_acquire))
+        arch_nap(RUN_NAP_NS);
+}
+
+int arch_run_use(uint64_t below, struct arch_run **run)
+{
+    int tries = RUN_TRIES;
+    while (pthread_mutex_trylock(&lock) != 0) {
+        if (tries-- == 0)
+            return -EBUSY;
+        arch_nap(RUN_NAP_NS);
     }
-    return -ENOMEM;
-}
-
-/* Small programs need few chunks; large ones open eight with one call, and so may get huge pages where the system wants
- * that. */
-static int chunks_open(void)
-{
-    enum { STEP = 8 };
-    uint32_t count = chunks.open < STEP ? 1 : STEP;
-    if (chunks.open + count > chunks.most)
-        return -ENOMEM;
-    if (mprotect(arch_handles + chunks.open * ARCH_CHUNK, count * ARCH_CHUNK, PROT_READ | PROT_WRITE) < 0)
-        return -ENOMEM;
-    chunks.open += count;
-    return 0;
-}
-
-int arch_chunk_take(void **chunk)
-{
-    int error = 0;
-    uint32_t index = 0;
-    pthread_mutex_lock(&lock);
-    if (chunks.given_count > 0)
-        index = chunks.given[--chunks.given_count];
-    else if (chunks.fresh < chunks.open || (error = chunks_open()) == 0)
-        index = chunks.fresh++;
+    struct arch_run *found = arch_state.runs;
+    while (found && found->number >= below)
+        found = found->next;
+    if (found)
+        atomic_fetch_add_explicit(&found->users, 1, memory_order_acquire);
     pthread_mutex_unlock(&lock);
-    if (!error)
-        *chunk = arch_handles + index * ARCH_CHUNK;
-    return error;
+    *run = found;
+    return found ? 0 : -ESRCH;
 }
 
-void arch_chunk_give(void *chunk)
+void arch_run_unuse(struct arch_run *run)
 {
-    size_t offset = (size_t)((char *)chunk - arch_handles);
-    ASSERT(offset < arch_handles_size && offset % ARCH_CHUNK == 0);
-    if (madvise(chunk, ARCH_CHUNK, MADV_DONTNEED) < 0)
-        memset(chunk, 0, ARCH_CHUNK); /* locked memory */
-    pthread_mutex_lock(&lock);
-    chunks.given[chunks.given_count++] = (uint32_t)(offset / ARCH_CHUNK);
-    pthread_mutex_unlock(&lock);
+    atomic_fetch_sub_explicit(&run->users, 1, memory_order_release);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------------------- */
@@ -136,11 +111,22 @@ static struct {
     int users;
     /* What to pass signals on to. Written before our handler is installed, and not again while it may run. */
     struct sigaction previous[FAULT_KINDS];
-    /* Somebody has installed a handler over ours and may pass signals on to it. */
-    bool buried[FAULT_KINDS];
+    /* Our handler was installed, and not taken back since. If it is not the present one, somebody has put another over
+     * it and may pass signals on to it. */
+    bool ours[FAULT_KINDS];
 } faults;
 
 static __thread bool in_fault __attribute__((tls_model("initial-exec")));
+static __thread struct arch_player *player __attribute__((tls_model("initial-exec")));
+
+/* The program ends in the middle of a run that the calling thread plays. */
+static void player_ends(void)
+{
+    struct arch_player *failed = player;
+    player = NULL;
+    if (failed)
+        failed->ending(failed);
+}
 
 /* Whether the instruction runs into the same fault again when the handler returns. */
 ARCH_NOT_INSTRUMENTED static bool fault_repeats(int signal, const siginfo_t *info)
@@ -183,6 +169,7 @@ static void on_signal(int signal, siginfo_t *info, void *ucontext)
     if (on_fault && !in_fault && fault_repeats(signal, info)) {
         in_fault = true;
         (void)on_fault(info->si_addr, ucontext);
+        player_ends();
         in_fault = false;
     }
     errno = saved_errno;
@@ -194,24 +181,25 @@ static int fault_install(int kind)
     struct sigaction now;
     if (sigaction(fault_signals[kind], NULL, &now) < 0)
         return -errno;
-    if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_signal)
-        faults.buried[kind] = false; /* whoever was over ours has put it back */
-    else if (!faults.buried[kind])
-        faults.previous[kind] = now;
-    else
+    bool present = now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_signal;
+    if (faults.ours[kind] && !present)
         return 0; /* a second time would make a ring of handlers */
+    if (!present)
+        faults.previous[kind] = now;
     struct sigaction ours = {.sa_sigaction = on_signal, .sa_mask = faults.previous[kind].sa_mask};
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (faults.previous[kind].sa_flags & (SA_NODEFER | SA_RESTART));
-    return sigaction(fault_signals[kind], &ours, NULL) < 0 ? -errno : 0;
+    if (sigaction(fault_signals[kind], &ours, NULL) < 0)
+        return -errno;
+    faults.ours[kind] = true;
+    return 0;
 }
 
 static void fault_restore(int kind)
 {
     struct sigaction now;
-    faults.buried[kind] = true;
-    if (sigaction(fault_signals[kind], NULL, &now) < 0 || !(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != on_signal)
-        return;
-    faults.buried[kind] = sigaction(fault_signals[kind], &faults.previous[kind], NULL) < 0;
+    if (faults.ours[kind] && sigaction(fault_signals[kind], NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+        now.sa_sigaction == on_signal)
+        faults.ours[kind] = sigaction(fault_signals[kind], &faults.previous[kind], NULL) < 0;
 }
 
 int arch_signals_enter(bool (*on_fault)(void *address, void *ucontext))
@@ -243,20 +231,45 @@ void arch_signals_leave(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* The memory of a thread's signal stack: a guard page, the stack, and at the high end what was there before. */
+/* The memory of a thread's signal stack: a guard page, the stack, and at the high end what was there before. One stays
+ * with the process, for the next run. */
+static _Atomic(void *) spare_signal_stack;
+
+static int signal_stack_take(void **out)
+{
+    size_t page = arch_page_size();
+    *out = atomic_exchange_explicit(&spare_signal_stack, NULL, memory_order_acquire);
+    if (*out) {
+        arch_note_acquire(&spare_signal_stack);
+        return 0;
+    }
+    int error = arch_map(page + SIGNAL_STACK + page, out);
+    if (!error)
+        (void)mprotect(*out, page, PROT_NONE);
+    return error;
+}
+
+static void signal_stack_give(void *memory)
+{
+    void *none = NULL;
+    arch_note_release(&spare_signal_stack);
+    if (!atomic_compare_exchange_strong_explicit(&spare_signal_stack, &none, memory, memory_order_release,
+                                                 memory_order_relaxed))
+        arch_unmap(memory, arch_page_size() * 2 + SIGNAL_STACK);
+}
+
 int arch_signals_thread_enter(void **memory)
 {
     size_t page = arch_page_size();
     void *base;
-    int error = arch_map(page + SIGNAL_STACK + page, &base);
+    int error = signal_stack_take(&base);
     if (error)
         return error;
-    (void)mprotect(base, page, PROT_NONE);
     stack_t *before = (stack_t *)(void *)((char *)base + page + SIGNAL_STACK);
     stack_t stack = {.ss_sp = (char *)base + page, .ss_size = SIGNAL_STACK};
     if (sigaltstack(&stack, before) < 0) {
         error = -errno;
-        arch_unmap(base, page + SIGNAL_STACK + page);
+        signal_stack_give(base);
         return error;
     }
     *memory = base;
@@ -269,7 +282,77 @@ void arch_signals_thread_leave(void *memory)
     stack_t *before = (stack_t *)(void *)((char *)memory + page + SIGNAL_STACK);
     /* Refused on the signal stack itself, which then has to stay. */
     if (sigaltstack(before, NULL) == 0)
-        arch_unmap(memory, page + SIGNAL_STACK + page);
+        signal_stack_give(memory);
+}
+
+/* ---- played runs ----------------------------------------------------------------------------------------- */
+
+static _Atomic(void *) stages[ARCH_STAGES];
+
+struct arch_player *arch_player(void)
+{
+    return player;
+}
+
+/* While somebody plays, SIGABRT comes here first; whoever had it before gets it then. */
+static struct {
+    int users;
+    struct sigaction previous;
+} aborts;
+
+static void on_abort(int signal, siginfo_t *info, void *ucontext)
+{
+    player_ends();
+    arch_signal_pass_on(signal, info, ucontext, &aborts.previous);
+}
+
+static void aborts_watch(bool watch)
+{
+    struct sigaction now, ours = {.sa_sigaction = on_abort, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    arch_process_lock();
+    if (watch && aborts.users++ == 0) {
+        (void)sigaction(SIGABRT, &ours, &aborts.previous);
+    } else if (!watch && --aborts.users == 0) {
+        (void)sigaction(SIGABRT, NULL, &now);
+        if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_abort)
+            (void)sigaction(SIGABRT, &aborts.previous, NULL);
+    }
+    arch_process_unlock();
+}
+
+static void watch_exits(void)
+{
+    (void)atexit(player_ends);
+}
+
+void arch_player_set(struct arch_player *new)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (new)
+        (void)pthread_once(&once, watch_exits);
+    if (!new != !player)
+        aborts_watch(new != NULL);
+    player = new;
+}
+
+void arch_step(void);
+void arch_step(void)
+{
+    if (player)
+        player->step(player);
+}
+
+void *arch_stage_take(enum arch_stage which)
+{
+    return atomic_exchange_explicit(&stages[which], NULL, memory_order_acquire);
+}
+
+void *arch_stage_give(enum arch_stage which, void *stage)
+{
+    void *none = NULL;
+    bool given = atomic_compare_exchange_strong_explicit(&stages[which], &none, stage, memory_order_release,
+                                                         memory_order_relaxed);
+    return given ? NULL : stage;
 }
 
 /* ---- the start ------------------------------------------------------------------------------------------- */
@@ -324,7 +407,7 @@ static void unlock_in_child(void)
 
 static int start(void)
 {
-    int error = arch_handles ? 0 : range_reserve();
+    int error = arch_handles ? 0 : arch_handles_start();
     if (!error)
         error = -pthread_atfork(arch_process_lock, arch_process_unlock, unlock_in_child);
     if (error)

@@ -9,6 +9,7 @@
 #include "state.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -154,9 +155,9 @@ bool arch_watch_can(int signal)
 
 int arch_watch_open(uint64_t signals, struct arch_watch **out)
 {
-    int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE);
+    int fd = arch_fd_own(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE));
     if (fd < 0)
-        return -errno;
+        return fd;
     arch_process_lock();
     struct arch_watch *watch = take_record();
     int error = watch ? 0 : -ENOMEM;
@@ -195,6 +196,20 @@ int arch_watch_take(struct arch_watch *watch)
             return __builtin_ctzll(lowest) + 1;
     }
     return 0;
+}
+
+void arch_watch_wait(struct arch_watch *watch)
+{
+    uint64_t one;
+    struct pollfd waited = {.fd = watch->fd, .events = POLLIN};
+    while (read(watch->fd, &one, sizeof one) < 0)
+        (void)poll(&waited, 1, -1);
+}
+
+void arch_watch_wake(struct arch_watch *watch)
+{
+    const uint64_t one = 1;
+    (void)syscall(SYS_write, watch->fd, &one, sizeof one); /* refused if it has more than enough to wake up for */
 }
 
 void arch_watch_close(struct arch_watch *watch)

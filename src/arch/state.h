@@ -25,6 +25,13 @@ struct arch_watched {
     struct sigaction previous;
 };
 
+/* Chunks of the handle range: [0, open) are readable, those from fresh on were never taken. What was given back stands
+ * in a list of its own, as the bookkeeping may not lie in the pages that are given back. */
+struct arch_chunks {
+    uint32_t *given;
+    uint32_t given_count, fresh, open, most;
+};
+
 struct arch_state {
     /* memory.c */
     _Atomic int guards;            /* enum arch_guards: what is left to be tried */
@@ -52,14 +59,26 @@ struct arch_state {
     _Atomic(struct arch_watch *) watches;
     struct arch_watched watched[ARCH_SIGNALS]; /* signal n: n - 1 */
 
+    /* ask.c */
+    _Atomic bool asking;
+    _Atomic uint64_t ask; /* thread id << 32 | ASK_* */
+    struct arch_asked *asked;
+    int ask_signal; /* 0: none yet */
+
+    /* handles.c: under the process's lock */
+    struct arch_chunks chunks;
+
     /* process.c */
     _Atomic uint64_t serials;
     _Atomic(bool (*)(void *, void *)) on_fault;
+    struct arch_run *runs; /* under the lock; a debugger reads it too: tools/gdb/strand.py */
+    uint64_t runs_so_far;
 };
 
 extern struct arch_state arch_state;
 
-/* Each is called once, by arch_process_start. */
+/* Each is called once, by arch_process_start; the range of handles under the process's lock, and again if it failed. */
+int arch_handles_start(void);
 void arch_ticks_start(void);
 void arch_unwind_start(void);
 /* Under process.c's lock: take, or give back, the C++ runtime's terminate handler. */

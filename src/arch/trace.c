@@ -12,14 +12,17 @@
  * only within one call, so a fibre may change threads between two calls. It does not notice that a library was unloaded
  * and another one was loaded at its place. libunwind-x86_64.so walks any stack, through the accessors below.
  */
-#include "state.h"
+#include "trace.h"
 
 #include <dlfcn.h>
-#include <libunwind.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <unwind.h>
 
 /* Frames of one fast trace at most, those left out included: they are gathered on the caller's stack. A cold trace
@@ -31,23 +34,6 @@ enum { TRACE_MOST = 256, TRACE_OWN = 16 };
 extern const char own_start[] __asm__("__start_strand_text") HIDDEN;
 extern const char own_stop[] __asm__("__stop_strand_text") HIDDEN;
 
-struct arch_tracer {
-    __typeof__(&unw_backtrace) backtrace;
-    struct {
-        __typeof__(&unw_init_local2) init;
-        __typeof__(&unw_step) step;
-        __typeof__(&unw_get_reg) reg;
-        __typeof__(&unw_get_proc_name) name;
-    } local;
-    struct {
-        __typeof__(&unw_init_remote) init;
-        __typeof__(&unw_step) step;
-        __typeof__(&unw_get_reg) reg;
-        unw_accessors_t *process; /* those of this process's own space */
-        unw_addr_space_t process_space, space;
-    } remote;
-};
-
 /* ---- which frames are shown ------------------------------------------------------------------------------ */
 
 /* A return address may be the end of its function, whose last instruction is a call that does not return. */
@@ -56,13 +42,7 @@ static bool is_own(void *ip)
     return (uintptr_t)ip - 1 - (uintptr_t)own_start < (uintptr_t)own_stop - (uintptr_t)own_start;
 }
 
-/* Frame by frame, from the inside. */
-struct taken {
-    void **ips;
-    size_t max, count;
-};
-
-static bool take(struct taken *taken, void *ip)
+bool trace_take(struct taken *taken, void *ip)
 {
     if (!ip || taken->count == taken->max)
         return false;
@@ -71,9 +51,9 @@ static bool take(struct taken *taken, void *ip)
     return true;
 }
 
-/* How many of the frames remain without those that have led to the user's first one. On a thread that the library has
+/* On a thread that the library has
  * made some of the C library lie below its own. */
-static size_t without_entry(void **ips, size_t count)
+size_t trace_without_entry(void **ips, size_t count)
 {
     size_t own = count;
     while (own > 0 && !is_own(ips[own - 1]))
@@ -90,7 +70,7 @@ static size_t without_entry(void **ips, size_t count)
 
 static _Unwind_Reason_Code gather(struct _Unwind_Context *context, void *arg)
 {
-    return take(arg, (void *)_Unwind_GetIP(context)) ? _URC_NO_REASON : _URC_END_OF_STACK;
+    return trace_take(arg, (void *)_Unwind_GetIP(context)) ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
 /* ---- the calling thread's stack -------------------------------------------------------------------------- */
@@ -101,14 +81,14 @@ size_t arch_trace(void **ips, size_t max)
     struct taken taken = {.ips = ips, .max = max};
     if (UNLIKELY(!tracer)) {
         (void)_Unwind_Backtrace(gather, &taken);
-        return without_entry(ips, taken.count);
+        return trace_without_entry(ips, taken.count);
     }
     size_t most = max < TRACE_MOST - TRACE_OWN ? max + TRACE_OWN : TRACE_MOST;
     void *all[most];
     int got = tracer->backtrace(all, (int)most);
-    for (int i = 0; i < got && take(&taken, all[i]);)
+    for (int i = 0; i < got && trace_take(&taken, all[i]);)
         i++;
-    return without_entry(ips, taken.count);
+    return trace_without_entry(ips, taken.count);
 }
 
 /* The first address is not a return address but that of the instruction which was interrupted. One is added, so that
@@ -118,24 +98,30 @@ size_t arch_trace_signal(void *ucontext, void **ips, size_t max)
     const struct arch_tracer *tracer = arch_state.tracer;
     const ucontext_t *interrupted = ucontext;
     struct taken taken = {.ips = ips, .max = max};
-    take(&taken, (char *)interrupted->uc_mcontext.gregs[REG_RIP] + 1);
+    trace_take(&taken, (char *)interrupted->uc_mcontext.gregs[REG_RIP] + 1);
     unw_cursor_t cursor;
     unw_word_t ip;
     if (tracer && tracer->local.init(&cursor, ucontext, UNW_INIT_SIGNAL_FRAME) >= 0)
         while (tracer->local.step(&cursor) > 0 && tracer->local.reg(&cursor, UNW_REG_IP, &ip) == 0 &&
-               take(&taken, (void *)ip))
+               trace_take(&taken, (void *)ip))
             continue;
-    return without_entry(ips, taken.count);
+    return trace_without_entry(ips, taken.count);
 }
 
 /* ---- a suspended context --------------------------------------------------------------------------------- */
 
-struct remains {
-    uintptr_t frame; /* where the context was saved */
-    const char *image;
-    uintptr_t image_base;
-    size_t image_size;
-};
+/* A thread may have been interrupted where nothing says how its frames are to be found, and then libunwind guesses. The
+ * system looks at the mask before it refuses to do what it was asked for. */
+static bool is_readable(struct remains *remains, uintptr_t address)
+{
+    uintptr_t page = address & ~(uintptr_t)(arch_page_size() - 1);
+    if (page && page == remains->readable)
+        return true;
+    if (syscall(SYS_rt_sigprocmask, ~0, page, NULL, sizeof(uint64_t)) == 0 || errno != EINVAL)
+        return false;
+    remains->readable = page;
+    return true;
+}
 
 static int remains_find(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t *info, int need, void *arg)
 {
@@ -158,16 +144,21 @@ static int remains_dynamic(unw_addr_space_t space, unw_word_t *list, void *arg)
 }
 
 /* Words of a stack, among them those that ASan guards. */
-__attribute__((no_sanitize_address, no_sanitize_thread)) static int
-remains_memory(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write, void *arg)
+__attribute__((no_sanitize_address, no_sanitize_thread)) int trace_memory(unw_addr_space_t space, unw_word_t address,
+                                                                          unw_word_t *value, int write, void *arg)
 {
     (void)space;
-    const struct remains *remains = arg;
+    struct remains *remains = arg;
     size_t offset = address - remains->image_base;
     if (write)
         return -UNW_EINVAL;
     if (remains->image && offset < remains->image_size && remains->image_size - offset >= sizeof *value)
         address = (uintptr_t)remains->image + offset;
+    else if (address + sizeof *value > remains->image_base && address < remains->hidden)
+        return -UNW_EINVAL;
+    else if (remains->registers &&
+             !(is_readable(remains, address) && is_readable(remains, address + sizeof *value - 1)))
+        return -UNW_EINVAL;
     *value = *(const unw_word_t *)address;
     return 0;
 }
@@ -178,13 +169,19 @@ static int remains_register(unw_addr_space_t space, unw_regnum_t number, unw_wor
     static const unsigned char offsets[] = {
         [UNW_X86_64_R12] = 0x08, [UNW_X86_64_R13] = 0x10, [UNW_X86_64_R14] = 0x18, [UNW_X86_64_R15] = 0x20,
         [UNW_X86_64_RBX] = 0x28, [UNW_X86_64_RBP] = 0x30, [UNW_X86_64_RIP] = 0x38};
-    const struct remains *remains = arg;
+    struct remains *remains = arg;
+    if (remains->registers) {
+        if (write || number < 0 || number > UNW_X86_64_RIP)
+            return -UNW_EBADREG;
+        *value = remains->registers[number];
+        return 0;
+    }
     if (number == UNW_X86_64_RSP) {
         *value = remains->frame + 0x40;
         return 0;
     }
     unsigned at = number >= 0 && (size_t)number < sizeof offsets ? offsets[number] : 0;
-    return at && !write ? remains_memory(space, remains->frame + at, value, 0, arg) : -UNW_EBADREG;
+    return at && !write ? trace_memory(space, remains->frame + at, value, 0, arg) : -UNW_EBADREG;
 }
 
 static int remains_float(unw_addr_space_t space, unw_regnum_t number, unw_fpreg_t *value, int write, void *arg)
@@ -199,21 +196,42 @@ static int remains_resume(unw_addr_space_t space, unw_cursor_t *cursor, void *ar
     return -UNW_EINVAL;
 }
 
+static size_t walk(const struct remains *remains, void **ips, size_t max)
+{
+    const struct arch_tracer *tracer = arch_state.tracer;
+    struct taken taken = {.ips = ips, .max = max};
+    void *arg = (void *)(uintptr_t)remains;
+    unw_word_t ip = 0;
+    if (remains_register(NULL, UNW_X86_64_RIP, &ip, 0, arg) == 0)
+        trace_take(&taken, (void *)ip);
+    unw_cursor_t cursor;
+    if (tracer && tracer->remote.init(&cursor, tracer->remote.space, arg) >= 0)
+        while (tracer->remote.step(&cursor) > 0 && tracer->remote.reg(&cursor, UNW_REG_IP, &ip) == 0 &&
+               trace_take(&taken, (void *)ip))
+            continue;
+    return trace_without_entry(ips, taken.count);
+}
+
 size_t arch_trace_context(arch_context context, const void *image, uintptr_t image_base, size_t image_size, void **ips,
                           size_t max)
 {
-    const struct arch_tracer *tracer = arch_state.tracer;
-    struct remains remains = {(uintptr_t)context, image, image_base, image_size};
-    struct taken taken = {.ips = ips, .max = max};
-    unw_word_t ip = 0;
-    if (remains_register(NULL, UNW_X86_64_RIP, &ip, 0, &remains) == 0)
-        take(&taken, (void *)ip);
-    unw_cursor_t cursor;
-    if (tracer && tracer->remote.init(&cursor, tracer->remote.space, &remains) >= 0)
-        while (tracer->remote.step(&cursor) > 0 && tracer->remote.reg(&cursor, UNW_REG_IP, &ip) == 0 &&
-               take(&taken, (void *)ip))
-            continue;
-    return without_entry(ips, taken.count);
+    struct remains remains = {
+        .frame = (uintptr_t)context, .image = image, .image_base = image_base, .image_size = image_size};
+    return walk(&remains, ips, max);
+}
+
+/* The first address is read as those of arch_trace_signal are. */
+size_t arch_trace_asked(const struct arch_asked *asked, void **ips, size_t max)
+{
+    uint64_t registers[sizeof asked->registers / sizeof *asked->registers];
+    memcpy(registers, asked->registers, sizeof registers);
+    registers[UNW_X86_64_RIP]++;
+    struct remains remains = {.image = asked->copy,
+                              .image_base = registers[UNW_X86_64_RSP],
+                              .image_size = asked->size,
+                              .hidden = asked->end,
+                              .registers = registers};
+    return walk(&remains, ips, max);
 }
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
@@ -261,6 +279,19 @@ bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset)
     return named;
 }
 
+extern char *__cxa_demangle(const char *name, char *out, size_t *size, int *status) __attribute__((weak));
+
+void arch_demangle(char *name, size_t size)
+{
+    __typeof__(&__cxa_demangle) demangle = __cxa_demangle;
+    if (!demangle)
+        *(void **)&demangle = dlsym(RTLD_DEFAULT, "__cxa_demangle");
+    char *words = demangle && name[0] == '_' && name[1] == 'Z' ? demangle(name, NULL, NULL, NULL) : NULL;
+    if (words)
+        copy_text(name, size, words);
+    free(words);
+}
+
 /* ---- the start ------------------------------------------------------------------------------------------- */
 
 static bool bind(void *library, const char *name, void *function)
@@ -272,7 +303,7 @@ static bool bind(void *library, const char *name, void *function)
 
 static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
 {
-    unw_accessors_t accessors = {remains_find,     remains_put,   remains_dynamic, remains_memory,
+    unw_accessors_t accessors = {remains_find,     remains_put,   remains_dynamic, trace_memory,
                                  remains_register, remains_float, remains_resume,  NULL};
     __typeof__(&unw_create_addr_space) create_space;
     __typeof__(&unw_get_accessors) accessors_of;
@@ -285,6 +316,7 @@ static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
         !bind(remote, "_Ux86_64_init_remote", &tracer->remote.init) ||
         !bind(remote, "_Ux86_64_step", &tracer->remote.step) ||
         !bind(remote, "_Ux86_64_get_reg", &tracer->remote.reg) ||
+        !bind(remote, "_Ux86_64_get_save_loc", &tracer->remote.saved) ||
         !bind(remote, "_Ux86_64_local_addr_space", &process_space) ||
         !bind(remote, "_Ux86_64_create_addr_space", &create_space) ||
         !bind(remote, "_Ux86_64_get_accessors", &accessors_of) ||
@@ -297,6 +329,19 @@ static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
     tracer->remote.process_space = *process_space;
     tracer->remote.process = accessors_of(*process_space);
     return true;
+}
+
+enum { STANDARD = 3 };
+
+/* Take those of the standard descriptors that are free. Returns how many there are now in `taken`. */
+static int take_standard(int taken[STANDARD])
+{
+    int count = 0, fd = 0;
+    while (count < STANDARD && (fd = open("/", O_PATH | O_CLOEXEC)) >= 0 && fd < STANDARD)
+        taken[count++] = fd;
+    if (fd >= STANDARD)
+        (void)close(fd);
+    return count;
 }
 
 /* libunwind opens a pipe per library on its first use and keeps it; that is done here, not in a fault handler or in the
@@ -323,7 +368,7 @@ static bool has_loader(void)
 }
 
 /* All that is bound is bound now: a lazy binding would take much of a small stack. */
-void arch_trace_start(void)
+static void load(void)
 {
     void *local = has_loader() ? dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL) : NULL;
     void *remote = local ? dlopen("libunwind-x86_64.so.8", RTLD_NOW | RTLD_LOCAL) : NULL;
@@ -334,4 +379,13 @@ void arch_trace_start(void)
     }
     warm_up(tracer);
     arch_state.tracer = tracer;
+}
+
+/* libunwind's pipes do not become standard descriptors of a program that was started without those. */
+void arch_trace_start(void)
+{
+    int taken[STANDARD], count = take_standard(taken);
+    load();
+    while (count > 0)
+        (void)close(taken[--count]);
 }

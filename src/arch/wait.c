@@ -130,10 +130,10 @@ int arch_poller_open(struct arch_poller *poller)
 {
     *poller = (struct arch_poller){.epoll = -1, .kick = -1, .timer = -1, .armed = ARCH_FOREVER};
     int error = 0;
-    if ((poller->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0 ||
-        (poller->kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0 ||
-        (poller->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) < 0)
-        error = -errno;
+    if ((error = poller->epoll = arch_fd_own(epoll_create1(EPOLL_CLOEXEC))) >= 0 &&
+        (error = poller->kick = arch_fd_own(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) >= 0 &&
+        (error = poller->timer = arch_fd_own(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK))) >= 0)
+        error = 0;
     if (!error)
         error = poller_watch(poller, poller->kick, ARCH_POLLER_KICK);
     if (!error)
@@ -229,8 +229,11 @@ int arch_cpus_allowed(void)
 
 void arch_membarrier(void)
 {
-    long error = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
-    ASSERT(error == 0);
+    /* The kernel may want memory for it, and has none at the moment. The others count on the barrier. */
+    while (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) < 0) {
+        ASSERT(errno == ENOMEM);
+        sched_yield();
+    }
 }
 
 struct start {
@@ -299,17 +302,25 @@ uint64_t arch_entropy(void)
     return ((uint64_t)arch_clock_ns() * UINT64_C(0x9E3779B97F4A7C15)) ^ ((uint64_t)getpid() << 32) ^ (uintptr_t)&bits;
 }
 
+/* Whoever is to read it may be a strand of the thread that waits here. */
+#define WRITE_NS INT64_C(1000000000)
+enum { WRITE_POLL_MS = 100 };
+
 int64_t arch_write(int fd, const void *bytes, size_t size)
 {
     const char *at = bytes;
+    int64_t since = arch_clock_ns(); /* when something was written last */
     while (size > 0) {
         ssize_t written = write(fd, at, size);
         if (written >= 0) {
             at += written;
             size -= (size_t)written;
+            since = arch_clock_ns();
         } else if (errno == EAGAIN) {
             struct pollfd wait = {.fd = fd, .events = POLLOUT};
-            (void)poll(&wait, 1, -1);
+            if (arch_clock_ns() - since > WRITE_NS)
+                return -EAGAIN;
+            (void)poll(&wait, 1, WRITE_POLL_MS);
         } else if (errno != EINTR) {
             return -errno;
         }

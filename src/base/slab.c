@@ -8,7 +8,8 @@
 
 void slab_init(struct slab *slab, const struct slab_source *source, size_t size, void (*construct)(void *object))
 {
-    *slab = (struct slab){.source = source, .size = size, .construct = construct, .lock = ATOMIC_FLAG_INIT};
+    *slab = (struct slab){
+        .source = source, .size = size, .construct = construct, .next_count = SLAB_FIRST, .lock = ATOMIC_FLAG_INIT};
 }
 
 static size_t first_offset(const struct slab *slab)
@@ -21,10 +22,12 @@ void slab_close(struct slab *slab)
 {
     while (slab->chunks) {
         struct slab_chunk *chunk = slab->chunks;
+        size_t used = slab->bump ? (size_t)(slab->bump - (char *)chunk) : slab->source->chunk; /* the newest is first */
+        slab->bump = NULL;
         slab->chunks = chunk->next;
-        slab->source->give(chunk);
+        slab->source->give(chunk, used);
     }
-    slab->bump = slab->end = NULL;
+    slab->end = NULL;
     slab->batches = NULL;
 }
 
@@ -47,7 +50,7 @@ static int more(struct slab *slab)
         return error;
     struct slab_chunk *chunk = memory;
     chunk->next = slab->chunks;
-    slab->chunks = chunk;
+    __atomic_store_n(&slab->chunks, chunk, __ATOMIC_RELEASE);
     slab->bump = (char *)memory + first_offset(slab);
     slab->end = (char *)memory + slab->source->chunk;
     return 0;
@@ -59,9 +62,9 @@ static struct slab_object *cut(struct slab *slab)
     if ((size_t)(slab->end - slab->bump) < slab->size && more(slab) < 0)
         return NULL;
     struct slab_object *object = (struct slab_object *)(void *)slab->bump;
-    slab->bump += slab->size;
     if (slab->construct)
         slab->construct(object);
+    __atomic_store_n(&slab->bump, slab->bump + slab->size, __ATOMIC_RELEASE);
     return object;
 }
 
@@ -74,10 +77,12 @@ static uint32_t take(struct slab *slab, struct slab_object **out)
     struct slab_object *batch = slab->batches;
     if (batch)
         slab->batches = batch->next_batch;
-    for (struct slab_object *object; !batch && count < SLAB_BATCH && (object = cut(slab)); count++) {
+    for (struct slab_object *object; !batch && count < slab->next_count && (object = cut(slab)); count++) {
         *tail = object;
         tail = &object->next;
     }
+    if (!batch && slab->next_count < SLAB_BATCH)
+        slab->next_count *= 2;
     unlock(slab);
     if (batch) {
         *out = batch;
@@ -114,13 +119,18 @@ void slab_set_aside_(struct slab_cache *cache)
     cache->count = 0;
 }
 
+/* A chunk is published before the first object is cut from it, and `bump` moves on after an object was made. So one
+ * that is read here and lies outside of the newest chunk is older than this: nothing has been cut from it yet, or all.
+ */
 void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *arg)
 {
-    lock(slab);
-    for (struct slab_chunk *chunk = slab->chunks; chunk; chunk = chunk->next) {
-        char *end = chunk == slab->chunks ? slab->bump : (char *)chunk + slab->source->chunk;
-        for (char *at = (char *)chunk + first_offset(slab); (size_t)(end - at) >= slab->size; at += slab->size)
-            visit(at, arg);
+    struct slab_chunk *chunk = __atomic_load_n(&slab->chunks, __ATOMIC_ACQUIRE);
+    uintptr_t bump = (uintptr_t)__atomic_load_n(&slab->bump, __ATOMIC_ACQUIRE);
+    for (; chunk; chunk = chunk->next) {
+        uintptr_t begin = (uintptr_t)chunk, end = begin + slab->source->chunk;
+        if (bump >= begin && bump <= end)
+            end = bump;
+        for (uintptr_t at = begin + first_offset(slab); end - at >= slab->size && at < end; at += slab->size)
+            visit((void *)at, arg);
     }
-    unlock(slab);
 }

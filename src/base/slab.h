@@ -23,8 +23,8 @@ struct slab_object {
 struct slab_source {
     size_t chunk; /* bytes of a chunk, aligned to itself */
     int (*take)(void **chunk);
-    void (*give)(void *chunk);
-    void (*pause)(void); /* in the spin loop of the slab's lock */
+    void (*give)(void *chunk, size_t used); /* nothing was written behind its first `used` bytes */
+    void (*pause)(void);                    /* in the spin loop of the slab's lock */
 };
 
 struct slab_chunk {
@@ -37,6 +37,7 @@ struct slab {
     void (*construct)(void *object); /* once per object and chunk, on zeroed memory */
     struct slab_chunk *chunks;       /* all of them */
     char *bump, *end;                /* the part of the newest that was never handed out */
+    uint32_t next_count;             /* how many new ones are cut at once: few at first, a batch in the end */
     struct slab_object *batches;     /* what the caches gave back */
     atomic_flag lock;
 };
@@ -53,10 +54,11 @@ void slab_init(struct slab *slab, const struct slab_source *source, size_t size,
 void slab_close(struct slab *slab);
 int slab_refill_(struct slab_cache *cache);
 void slab_set_aside_(struct slab_cache *cache);
-/* Calls visit for every object that was ever cut, in use or free, under the lock. */
+/* Calls visit for every object that was cut before, in use or free; some that are cut meanwhile, or bytes that will be
+ * one, which are zero. Without a lock; any thread. */
 void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *arg);
 
-enum { SLAB_BATCH = 128 };
+enum { SLAB_BATCH = 128, SLAB_FIRST = 8 };
 
 /* NULL: no memory. */
 OWN_INLINE void *slab_get(struct slab_cache *cache)

@@ -1,21 +1,24 @@
 /*
- * The tree of strands in words. The other threads are held at their next tick, so that what they run stands still; the
- * strands are found through the slab of control blocks, not through lists that somebody may be changing, and pinned
- * while they are printed; memory is taken before anybody is held. Page: docs/protocols/dump.md.
+ * All strands of a run in words. The other threads are held at their next tick, so that what they run stands still; the
+ * strands are found through the slabs of control blocks, not through lists that somebody may be changing, and pinned
+ * while they are printed; memory is taken by the system's calls, not malloc's, and most of it before anybody is held.
+ * Page: docs/protocols/dump.md.
  */
 #include "../../include/strand/debug.h"
+
+#include "group.h"
+#include "look.h"
+#include "out.h"
 
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
-#include "../sync/chan.h"
+#include "../strand/print.h"
+#include "../strand/run.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { FRAMES_MOST = 48, INDENT_MOST = 60, TEXT_FIRST = 64 * 1024 };
+enum { SINGLE_MOST = 100, MADE_MEANWHILE = 4096, PLAIN_ROOM = 2048, PLAIN_STRAND = 1024 };
 #define HOLD_NS INT64_C(100000000)
 
 struct entry {
@@ -24,76 +27,122 @@ struct entry {
 };
 
 struct dump {
-    int error;
-    struct thread *thread;
+    struct look look;
+    struct out out;
+    struct runtime *runtime;
+    bool signals;
+    size_t count, over; /* over: of them have ended, and nobody has consumed them */
+    size_t left_out;    /* of them came when there was no room any more */
+    void *memory;
+    size_t memory_size;
+    /* One by one. */
     struct entry *entries;
-    size_t count, room, over; /* over: of them have ended, and nobody has consumed them */
-    size_t *path;             /* of the walk: the next entry to print at each depth */
-    char *text;
-    size_t used, text_room;
+    size_t room, entries_size;
+    size_t *path; /* of the walk: the next entry to print at each depth */
+    /* Or grouped. */
+    struct groups *groups;
 };
 
-/* ---- output ---------------------------------------------------------------------------------------------- */
+/* ---- finding the strands --------------------------------------------------------------------------------- */
 
-/* What is printed is kept: to write it while the others are held would let a slow reader hold them. */
-static bool make_room(struct dump *dump, size_t size)
+/* Whether it is a strand; its id. */
+static bool is_live(struct cb *c, uint64_t *id)
 {
-    size_t room = dump->text_room ? dump->text_room : TEXT_FIRST;
-    while (room - dump->used < size)
-        room *= 2;
-    char *more = room == dump->text_room ? dump->text : realloc(dump->text, room);
-    if (!more) {
-        dump->error = -ENOMEM;
-        return false;
-    }
-    dump->text = more;
-    dump->text_room = room;
-    return true;
+    uint64_t word = atomic_load_explicit(&c->word, memory_order_acquire); /* with cb_publish_ */
+    *id = word_serial(word);
+    return *id && !(word & (WORD_DEAD | WORD_FREE));
 }
 
-__attribute__((format(printf, 3, 4))) static void say(struct dump *dump, size_t indent, const char *format, ...)
+struct visit {
+    void (*visit)(struct cb *c, uint64_t id, void *arg);
+    void *arg;
+};
+
+static void visit(struct cb *c, const struct visit *visit)
 {
-    char text[400];
-    indent = indent < INDENT_MOST ? indent : INDENT_MOST;
-    memset(text, ' ', indent);
-    va_list args;
-    va_start(args, format);
-    int length = vsnprintf(text + indent, sizeof text - indent, format, args);
-    va_end(args);
-    size_t size = indent + (length > 0 ? (size_t)length : 0);
-    size = size < sizeof text ? size : sizeof text - 1;
-    if (dump->error || !make_room(dump, size))
-        return;
-    memcpy(dump->text + dump->used, text, size);
-    dump->used += size;
+    uint64_t id;
+    if (is_live(c, &id))
+        visit->visit(c, id, visit->arg);
 }
 
-/* ---- collecting ------------------------------------------------------------------------------------------ */
+static void visit_own(void *object, void *arg)
+{
+    visit(cb_in(object), arg);
+}
 
-static void collect(void *object, void *arg)
+static void visit_guest(void *object, void *arg)
+{
+    visit(guest_in(object), arg);
+}
+
+/* Calls it for all strands that live at some moment meanwhile. */
+static void each_strand(struct runtime *runtime, void (*fn)(struct cb *c, uint64_t id, void *arg), void *arg)
+{
+    struct visit visit = {fn, arg};
+    slab_each(&runtime->cbs, visit_own, &visit);
+    slab_each(&runtime->guests, visit_guest, &visit);
+}
+
+static void count(struct cb *c, uint64_t id, void *arg)
 {
     struct dump *dump = arg;
-    struct cb *c = object;
-    uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
-    if (!word_serial(word) || (word & (WORD_DEAD | WORD_FREE)) || dump->count == dump->room)
-        return;
-    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
+    (void)id;
+    dump->count++;
     dump->over += (atomic_load_explicit(&c->ends, memory_order_relaxed) & ENDS_OVER) != 0;
-    dump->entries[dump->count++] = (struct entry){c, word_serial(word), anchor ? cb_id(anchor->block.owner) : 0};
 }
 
-static void count(void *object, void *arg)
+/* Nothing of it is read: nobody is held yet. */
+static void estimate(struct cb *c, uint64_t id, void *arg)
 {
-    (void)object;
-    ++*(size_t *)arg;
+    struct dump *dump = arg;
+    (void)c, (void)id;
+    dump->count++;
 }
 
-static int by_owner(const void *a, const void *b)
+static void collect(struct cb *c, uint64_t id, void *arg)
 {
-    const struct entry *x = a, *y = b;
-    if (x->owner != y->owner)
-        return x->owner < y->owner ? -1 : 1;
-    return x->id < y->id ? -1 : x->id > y->id;
+    struct dump *dump = arg;
+    if (dump->count == dump->room) {
+        dump->left_out++;
+        return;
+    }
+    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
+    dump->entries[dump->count] = (struct entry){c, id, anchor ? cb_id(anchor->block.owner) : 0};
+    count(c, id, dump);
+}
+
+/* ---- one by one, as a tree ------------------------------------------------------------------------------- */
+
+static bool is_before(const struct entry *a, const struct entry *b)
+{
+    return a->owner != b->owner ? a->owner < b->owner : a->id < b->id;
+}
+
+/* The entry at `at` goes down to its place in the heap of `count`, in which the last one stands on top. */
+static void sift(struct entry *entries, size_t at, size_t count)
+{
+    struct entry moved = entries[at];
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && is_before(&entries[child], &entries[child + 1]))
+            child++;
+        if (!is_before(&moved, &entries[child]))
+            break;
+        entries[at] = entries[child];
+    }
+    entries[at] = moved;
+}
+
+/* By owner, then by id. In place: qsort asks malloc. */
+static void sort(struct entry *entries, size_t count)
+{
+    for (size_t at = count / 2; at-- > 0;)
+        sift(entries, at, count);
+    while (count-- > 1) {
+        struct entry last = entries[0];
+        entries[0] = entries[count];
+        entries[count] = last;
+        sift(entries, 0, count);
+    }
 }
 
 /* The first entry with this owner. */
@@ -110,131 +159,14 @@ static size_t first_of(const struct dump *dump, uint64_t owner)
     return low;
 }
 
-/* ---- one strand ------------------------------------------------------------------------------------------ */
-
-/* The thread that runs it, or NULL. */
-static struct thread *runner_of(struct dump *dump, struct cb *c)
+static void say_strand(struct dump *dump, const struct entry *entry, size_t depth)
 {
-    struct pool *pool = dump->thread->pool;
-    for (int i = 0; i < pool->count; i++)
-        if (__atomic_load_n(&pool->threads[i]->current, __ATOMIC_RELAXED) == c->member.fibre)
-            return pool->threads[i];
-    return NULL;
-}
-
-static void print_why(struct dump *dump, struct cb *c, size_t indent)
-{
-    static const char *const words[] = {
-        [BLOCKED_NOT] = "runnable",
-        [BLOCKED_JOIN] = "blocked: joins strand",
-        [BLOCKED_JOIN_SCOPE] = "blocked: joins its scope, waits for strand",
-        [BLOCKED_WAIT] = "blocked: waits for the end of strand",
-        [BLOCKED_LEAVE] = "blocked: leaves a scope, waits for strand",
-        [BLOCKED_SLEEP] = "blocked: sleeps",
-        [BLOCKED_SCOPE] = "blocked: waits for the end of any child",
-        [BLOCKED_OFFLOAD] = "blocked: waits for an offloaded call",
-        [BLOCKED_DESCRIPTOR] = "blocked: waits for descriptor",
-        [BLOCKED_SEND] = "blocked: sends to channel",
-        [BLOCKED_RECEIVE] = "blocked: receives from channel",
-        [BLOCKED_SELECT] = "blocked: waits for one of",
-        [BLOCKED_MUTEX] = "blocked: waits for mutex",
-        [BLOCKED_CONDITION] = "blocked: waits for condition",
-        [BLOCKED_READ_LOCK] = "blocked: waits to read under lock",
-        [BLOCKED_WRITE_LOCK] = "blocked: waits to write under lock",
-        [BLOCKED_SEMAPHORE] = "blocked: waits for semaphore",
-        [BLOCKED_EVENT] = "blocked: waits for event",
-        [BLOCKED_BARRIER] = "blocked: waits at barrier",
-        [BLOCKED_ONCE] = "blocked: waits for the one run of",
-        [BLOCKED_GROUP] = "blocked: waits for group",
-    };
-    int64_t now = driver_now(dump->thread->sub);
-    unsigned blocked = c->blocked < sizeof words / sizeof *words ? c->blocked : BLOCKED_NOT;
-    double since = (double)(now - c->since) / 1e6;
-    if (!c->started)
-        say(dump, indent, "runnable: has not started\n");
-    else if (blocked == BLOCKED_NOT)
-        say(dump, indent, "runnable\n");
-    else if (blocked == BLOCKED_SLEEP)
-        say(dump, indent, "%s for %.1f ms more, since %.1f ms\n", words[blocked],
-            (double)((int64_t)c->blocked_on - now) / 1e6, since);
-    else if (blocked == BLOCKED_SCOPE || blocked == BLOCKED_OFFLOAD)
-        say(dump, indent, "%s, since %.1f ms\n", words[blocked], since);
-    else if (blocked == BLOCKED_DESCRIPTOR)
-        say(dump, indent, "%s %d, since %.1f ms\n", words[blocked], (int)c->blocked_on, since);
-    else if (blocked == BLOCKED_SELECT)
-        say(dump, indent, "%s %d cases, since %.1f ms\n", words[blocked], (int)c->blocked_on, since);
-    else if (blocked == BLOCKED_SEND || blocked == BLOCKED_RECEIVE)
-        say(dump, indent, "%s '%s' at %p, since %.1f ms\n", words[blocked],
-            ((struct chan *)(uintptr_t)c->blocked_on)->name, (void *)(uintptr_t)c->blocked_on, since);
-    else if (blocked > BLOCKED_DESCRIPTOR)
-        say(dump, indent, "%s at %p, since %.1f ms\n", words[blocked], (void *)(uintptr_t)c->blocked_on, since);
-    else
-        say(dump, indent, "%s #%llu, since %.1f ms\n", words[blocked], (unsigned long long)c->blocked_on, since);
-}
-
-static void print_frames_of(struct dump *dump, void **ips, size_t frames, size_t indent)
-{
-    for (size_t i = 0; i < frames; i++) {
-        char name[160];
-        uintptr_t offset;
-        (void)arch_symbol(ips[i], name, sizeof name, &offset);
-        say(dump, indent, "at %s+0x%zx\n", name, (size_t)offset);
-    }
-}
-
-static void print_stack(struct dump *dump, struct cb *c, struct thread *runner, size_t indent)
-{
-    void *ips[FRAMES_MOST];
-    struct fibre *fibre = c->member.fibre;
-    arch_context context = atomic_load_explicit(&fibre->context, memory_order_acquire);
-    if (runner == dump->thread)
-        print_frames_of(dump, ips, arch_trace(ips, FRAMES_MOST), indent);
-    else if (runner && atomic_load_explicit(&runner->held, memory_order_acquire))
-        print_frames_of(dump, runner->held_ips, runner->held_count, indent);
-    else if (!runner && c->started && fibre->stack && context) {
-        size_t frames = arch_trace_context(context, NULL, 0, 0, ips, FRAMES_MOST);
-        /* A thread that could not be held may have gone on with it. */
-        if (atomic_load_explicit(&fibre->context, memory_order_acquire) == context)
-            print_frames_of(dump, ips, frames, indent);
-    }
-}
-
-static void print_pinned(struct dump *dump, const struct entry *entry, size_t depth)
-{
-    struct cb *c = entry->c;
-    size_t indent = depth * 2;
-    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
-    uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
-    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
-    say(dump, indent, "strand '%s' #%llu%s%s\n", cb_name(c), (unsigned long long)entry->id,
-        word & WORD_CANCELLED ? ", cancelled" : "", over ? ", ended, not joined" : "");
-    struct note *note = atomic_load_explicit(&c->note, memory_order_acquire);
-    if (note)
-        say(dump, indent + 4, "cancelled by '%s' #%llu%s%s\n", note->who, (unsigned long long)note->who_id,
-            note->why[0] ? ": " : "", note->why);
-    if (anchor)
-        say(dump, indent + 4, "in the scope of %s:%d\n", anchor->block.file, anchor->block.line);
-    if (over)
-        return;
-    struct thread *runner = runner_of(dump, c);
-    if (runner)
-        say(dump, indent + 4, "running on thread %d (%u)%s\n", runner->index, runner->os_id,
-            runner == dump->thread || atomic_load(&runner->held) ? "" : ", could not be held");
-    else
-        print_why(dump, c, indent + 4);
-    print_stack(dump, c, runner, indent + 6);
-}
-
-static void print_strand(struct dump *dump, const struct entry *entry, size_t depth)
-{
-    struct thread *thread = dump->thread;
+    struct thread *thread = dump->look.thread;
     if (!pin(thread, &entry->c->word, entry->id))
         return; /* it is gone: somebody could not be held */
-    print_pinned(dump, entry, depth);
+    look_say(&dump->look, entry->c, entry->id, depth * 2);
     unpin_cb(thread, entry->c);
 }
-
-/* ---- the tree -------------------------------------------------------------------------------------------- */
 
 /* Depth first, without recursion: the tree may be deeper than the caller's stack. */
 static void walk(struct dump *dump)
@@ -245,7 +177,7 @@ static void walk(struct dump *dump)
     for (;;) {
         size_t at = dump->path[depth];
         if (at < dump->count && dump->entries[at].owner == owner) {
-            print_strand(dump, &dump->entries[at], depth);
+            say_strand(dump, &dump->entries[at], depth);
             owner = dump->entries[at].id;
             dump->path[++depth] = first_of(dump, owner);
         } else {
@@ -257,59 +189,270 @@ static void walk(struct dump *dump)
     }
 }
 
-static void dump_held(struct dump *dump, struct runtime *runtime)
+/* ---- grouped --------------------------------------------------------------------------------------------- */
+
+static void add_to_group(struct cb *c, uint64_t id, void *arg)
 {
-    struct pool *pool = dump->thread->pool;
-    int loose = 0;
-    if (dump->thread->shared && !dump->thread->driver)
-        loose = pool_hold(dump->thread, pool, driver_now(&runtime->sub) + HOLD_NS);
-    arch_note_acquire(&runtime->sub); /* what strands did before they were left, or held */
-    slab_each(&runtime->cbs, collect, dump);
-    qsort(dump->entries, dump->count, sizeof *dump->entries, by_owner);
-    say(dump, 0, "strands: %zu, besides %zu ended, not joined; threads: %d (%s)\n", dump->count - dump->over,
-        dump->over, pool->count, pool->scheduler->name);
-    if (loose)
-        say(dump, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
-    walk(dump);
-    arch_note_release(&runtime->sub.pool);
-    if (dump->thread->shared && !dump->thread->driver)
-        pool_release(dump->thread, pool);
+    struct dump *dump = arg;
+    if (!pin(dump->look.thread, &c->word, id))
+        return;
+    count(c, id, dump);
+    groups_add(dump->groups, &dump->look, c, id);
+    unpin_cb(dump->look.thread, c);
 }
 
-static void begin(struct thread *thread, struct runtime *runtime)
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+/* Room for all that were counted, and for some more. What there was stays if there is no memory for that. */
+static int take_list(struct dump *dump)
 {
-    while (atomic_exchange_explicit(&runtime->dumping, true, memory_order_acquire)) {
+    size_t room = dump->count + MADE_MEANWHILE, size = room * sizeof *dump->entries + (room + 1) * sizeof *dump->path;
+    void *memory;
+    int error = arch_map(size, &memory);
+    if (error)
+        return error;
+    if (dump->entries)
+        arch_unmap(dump->entries, dump->entries_size);
+    dump->entries = memory;
+    dump->path = (size_t *)(void *)(dump->entries + room);
+    dump->room = room;
+    dump->entries_size = size;
+    return 0;
+}
+
+static void give_memory(struct dump *dump)
+{
+    out_close(&dump->out);
+    if (dump->memory)
+        arch_unmap(dump->memory, dump->memory_size);
+    if (dump->entries)
+        arch_unmap(dump->entries, dump->entries_size);
+}
+
+static int take_memory(struct dump *dump, bool grouped)
+{
+    size_t looker = (looker_size() + 63) & ~(size_t)63;
+    dump->memory_size = looker + (grouped ? groups_size() : 0);
+    int error = out_open(&dump->out, dump->out.fd);
+    if (!error)
+        error = arch_map(dump->memory_size, &dump->memory);
+    if (!error && !grouped)
+        error = take_list(dump);
+    if (error) {
+        give_memory(dump);
+        return error;
+    }
+    dump->look.looker = dump->memory;
+    dump->look.out = &dump->out;
+    looker_init(dump->look.looker);
+    if (grouped)
+        dump->groups = (struct groups *)(void *)((char *)dump->memory + looker);
+    return 0;
+}
+
+/* ---- holding everybody, and looking ---------------------------------------------------------------------- */
+
+/* False: the strands can't be looked at. The only thread of a run writes what others pin without an atomic operation,
+ * unless SIGQUIT was asked for. */
+static bool hold(struct dump *dump)
+{
+    struct thread *thread = dump->look.thread;
+    struct pool *pool = thread->pool;
+    if (!thread->shared || thread->driver)
+        return true;
+    int loose = pool_hold(thread, pool, driver_now(thread->sub) + HOLD_NS);
+    dump->look.loose = loose != 0;
+    for (int i = 0; loose && dump->signals && i < pool->count; i++)
+        if (pool->threads[i] != thread && !atomic_load_explicit(&pool->threads[i]->held, memory_order_acquire))
+            look_ask(&dump->look, pool->threads[i]);
+    if (loose)
+        out_say(&dump->out, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
+    return !loose || thread->sub->shared;
+}
+
+static void let_go(struct dump *dump)
+{
+    struct thread *thread = dump->look.thread;
+    if (thread->shared && !thread->driver)
+        pool_release(thread, thread->pool);
+}
+
+/* Strands may have been made by the thousand until the others were held. */
+static void list_all(struct dump *dump)
+{
+    dump->count = 0;
+    each_strand(dump->runtime, estimate, dump);
+    if (dump->count > dump->room)
+        (void)take_list(dump);
+    dump->count = 0;
+    each_strand(dump->runtime, collect, dump);
+}
+
+static void look(struct dump *dump)
+{
+    struct runtime *runtime = dump->runtime;
+    const struct pool *pool = dump->look.thread->pool;
+    if (!hold(dump)) {
+        out_say(&dump->out, 0, "this run has one thread only: its strands can't be looked at before that is held\n");
+        let_go(dump);
+        return;
+    }
+    arch_note_acquire(&runtime->sub); /* what strands did before they were left, or held */
+    dump->count = dump->over = 0;
+    if (dump->groups)
+        each_strand(runtime, add_to_group, dump);
+    else
+        list_all(dump);
+    out_say(&dump->out, 0, "strands: %zu, besides %zu ended, not joined; threads: %d (%s)\n",
+            dump->count + dump->left_out - dump->over, dump->over, pool->count, pool->scheduler->name);
+    if (dump->left_out)
+        out_say(&dump->out, 0, "%zu of them are left out: there was no room for them\n", dump->left_out);
+    if (dump->groups) {
+        groups_say(dump->groups, &dump->look);
+    } else {
+        sort(dump->entries, dump->count);
+        walk(dump);
+    }
+    arch_note_release(&runtime->sub.pool);
+    let_go(dump);
+}
+
+/* ---- without memory -------------------------------------------------------------------------------------- */
+
+struct plain_list {
+    struct out out;
+    struct thread *thread;
+};
+
+static void say_plainly(struct cb *c, uint64_t id, void *arg)
+{
+    struct plain_list *list = arg;
+    if (list->out.error || !pin(list->thread, &c->word, id))
+        return;
+    look_say_plainly(&list->out, list->thread, c, id);
+    unpin_cb(list->thread, c);
+    if (list->out.room - list->out.used < PLAIN_STRAND) /* not while it is pinned */
+        out_flush(&list->out);
+}
+
+/* Nobody is held, since a slow reader would hold them then. */
+static NOINLINE int list_plainly(struct thread *thread, struct runtime *runtime, int fd)
+{
+    if (thread->shared && !runtime->sub.shared)
+        return -ENOMEM; /* from outside: see hold */
+    char room[PLAIN_ROOM];
+    struct plain_list list = {.thread = thread};
+    out_open_streaming(&list.out, fd, room, sizeof room);
+    out_say(&list.out, 0, "no memory for a dump: a plain list of the strands, while they run\n");
+    each_strand(runtime, say_plainly, &list);
+    out_flush(&list.out);
+    return list.out.error;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------- */
+
+/* Played threads are one of the system's. */
+static uintptr_t name_of(const struct thread *thread)
+{
+    return thread->driver ? (uintptr_t)thread : arch_thread_id();
+}
+
+/* -EBUSY: a dump of this thread's is under way, and a handler has interrupted it. */
+static int begin(struct thread *thread, struct runtime *runtime)
+{
+    uintptr_t me = name_of(thread), other = 0;
+    while (!atomic_compare_exchange_strong_explicit(&runtime->dumping, &other, me, memory_order_acquire,
+                                                    memory_order_relaxed)) {
+        if (other == me)
+            return -EBUSY;
+        other = 0;
         if (atomic_load_explicit(&thread->hold, memory_order_relaxed))
             pool_stand_still(thread); /* for the dump that is under way */
         driver_await(thread);
     }
+    opened_look_begin(&runtime->sub);
+    return 0;
 }
 
-int strand_dump(int fd)
+static void end(struct thread *thread, struct runtime *runtime)
 {
-    struct thread *thread = must_be_strand("strand_dump");
+    opened_look_end(thread);
+    atomic_store_explicit(&runtime->dumping, 0, memory_order_release);
+}
+
+static bool is_grouped(const struct dump *dump, const strand_dump_options *options)
+{
+    if (options->grouping == STRAND_DUMP_AUTO)
+        return dump->count > SINGLE_MOST;
+    return options->grouping == STRAND_DUMP_GROUPED;
+}
+
+/* title: said before all else. Of a run that the caller's thread is none of, there may be no more than that. */
+static int dump_with(struct thread *thread, int fd, const strand_dump_options *options, const char *title)
+{
     struct runtime *runtime = runtime_of(thread);
-    struct dump *dump = malloc(sizeof *dump);
-    size_t strands = 0;
-    if (!dump)
-        return -ENOMEM;
-    *dump = (struct dump){.thread = thread};
-    begin(thread, runtime);
-    slab_each(&runtime->cbs, count, &strands);
-    dump->room = strands + 4096; /* those that are made until everybody is held */
-    dump->entries = malloc(dump->room * sizeof *dump->entries);
-    dump->path = malloc((dump->room + 1) * sizeof *dump->path);
-    int error = -ENOMEM;
-    if (dump->entries && dump->path) {
-        dump_held(dump, runtime);
-        error = dump->error;
+    struct dump dump = {.look.thread = thread, .out.fd = fd, .runtime = runtime, .signals = !options->no_signals};
+    int error = begin(thread, runtime);
+    if (error)
+        return error;
+    each_strand(runtime, estimate, &dump);
+    error = take_memory(&dump, is_grouped(&dump, options));
+    if (!error) {
+        if (*title)
+            out_say(&dump.out, 0, "%s\n", title);
+        look(&dump);
     }
-    atomic_store_explicit(&runtime->dumping, false, memory_order_release);
+    end(thread, runtime);
+    if (error)
+        return list_plainly(thread, runtime, fd);
+    error = dump.out.error;
+    out_flush(&dump.out);
     if (!error)
-        error = (int)arch_write(fd, dump->text, dump->used);
-    free(dump->entries);
-    free(dump->path);
-    free(dump->text);
-    free(dump);
-    return error;
+        error = dump.out.error;
+    give_memory(&dump);
+    return error == -ENOMEM ? list_plainly(thread, runtime, fd) : error;
+}
+
+int dump_from(struct thread *thread, int fd)
+{
+    const strand_dump_options none = {.size = sizeof none};
+    return dump_with(thread, fd, &none, "");
+}
+
+void dump_on_quit(struct thread *thread, int fd)
+{
+    const strand_dump_options none = {.size = sizeof none};
+    (void)dump_with(thread, fd, &none, "libstrand: SIGQUIT");
+}
+
+/* From a thread that is none of any run's: all runs, the newest first. */
+static int dump_runs(int fd, const strand_dump_options *options)
+{
+    struct arch_run *run;
+    uint64_t number = UINT64_MAX;
+    int error, result = -ESRCH;
+    while ((error = arch_run_use(number, &run)) == 0) {
+        struct runtime *runtime = CONTAINER(run, struct runtime, listed);
+        struct worker worker = {0};
+        number = run->number;
+        worker_open_outside(&worker, runtime);
+        error = runtime->sub.driver ? -EOPNOTSUPP : dump_with(&worker.thread, fd, options, "");
+        arch_run_unuse(run);
+        if (result == -ESRCH || !result)
+            result = error;
+    }
+    return error == -EBUSY ? error : result;
+}
+
+int strand_dump(int fd, const strand_dump_options *asked)
+{
+    struct thread *thread = thread_self();
+    strand_dump_options options = {.size = sizeof options};
+    if (asked && (asked->size < sizeof asked->size || asked->size > 4096))
+        MISUSE("strand_dump", "", "strand_dump_options.size is %zu, not sizeof(strand_dump_options)", asked->size);
+    if (asked)
+        memcpy(&options, asked, asked->size < sizeof options ? asked->size : sizeof options);
+    if ((unsigned)options.grouping > STRAND_DUMP_GROUPED)
+        MISUSE("strand_dump", "", "strand_dump_options.grouping is %d", (int)options.grouping);
+    return thread ? dump_with(thread, fd, &options, "") : dump_runs(fd, &options);
 }

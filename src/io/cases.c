@@ -47,7 +47,7 @@ static int look(struct thread *thread, struct descriptor *d, struct place place)
 {
     struct side *side = &d->sides[place.side];
     uint32_t seen = atomic_load_explicit(&side->events, memory_order_acquire);
-    int now = arch_fd_ready(d->call);
+    int now = fd_ready(thread, d->call);
     if (now < 0 || ((uint32_t)now & place.wanted))
         return now < 0 ? now : 1;
     if (atomic_load_explicit(&d->waitless, memory_order_relaxed))
@@ -86,7 +86,7 @@ static int stand_at(struct thread *thread, strand_case *c, struct wait_node *nod
     if (result)
         return result;
     struct side *side = &d->sides[place.side];
-    if (!thread->driver && !atomic_load_explicit(&d->watched, memory_order_relaxed))
+    if (!descriptor_is_looked_at(thread, d) && !atomic_load_explicit(&d->watched, memory_order_relaxed))
         result = descriptor_watch(thread, d);
     if (!result && !atomic_load_explicit(&side->waited, memory_order_relaxed))
         result = look(thread, d, place); /* what the poller has not reported yet counts too */
@@ -99,7 +99,7 @@ static int stand_at(struct thread *thread, strand_case *c, struct wait_node *nod
             side_mirror(side);
             descriptor_unlock(thread, d);
             c->detail = (int64_t)(uintptr_t)d;
-            thread->sub->outside += thread->driver != NULL;
+            thread->sub->outside += descriptor_is_looked_at(thread, d);
             return 0;
         }
         descriptor_unlock(thread, d);
@@ -117,12 +117,12 @@ static int leave(struct thread *thread, strand_case *c, struct wait_node *node, 
     struct descriptor *d = standing(c);
     struct side *side = &d->sides[place.side];
     int result = won && !closing(d) ? look(thread, d, place) : 0;
-    thread->sub->outside -= thread->driver != NULL;
+    thread->sub->outside -= descriptor_is_looked_at(thread, d);
     descriptor_lock(thread, d);
     if (won && closing(d))
         result = -EBADF;
-    struct fibre *next = NULL;
-    if (won && !thread->driver) {
+    struct member *next = NULL;
+    if (won && !descriptor_is_looked_at(thread, d)) {
         side->turn = false; /* of one that is closing it means nothing */
         next = side_pass_on(thread, side);
     } else {

@@ -47,12 +47,13 @@ static void close_table(struct descriptors *descriptors)
 }
 
 /* Made by the first who needs it. NULL: no memory. */
-static struct table *get_table(struct runtime *runtime)
+static struct table *get_table(struct thread *thread)
 {
+    struct runtime *runtime = runtime_of(thread);
     struct descriptors *there = atomic_load_explicit(&runtime->descriptors, memory_order_acquire);
     if (LIKELY(there != NULL))
         return table_of(there);
-    struct table *table = calloc(1, sizeof *table);
+    struct table *table = driver_calloc(thread, 1, sizeof *table);
     if (!table)
         return NULL;
     table->base.close = close_table;
@@ -68,7 +69,7 @@ static struct descriptor *make_chunk(struct thread *thread, _Atomic(struct descr
     struct descriptor *there = atomic_load_explicit(at, memory_order_acquire);
     if (there)
         return there;
-    struct descriptor *chunk = calloc(CHUNK, sizeof *chunk);
+    struct descriptor *chunk = driver_calloc(thread, CHUNK, sizeof *chunk);
     if (!chunk)
         return NULL;
     for (int i = 0; i < CHUNK; i++) {
@@ -91,7 +92,7 @@ static COLD int find_first(struct thread *thread, int fd, struct descriptor **ou
         return -EBADF;
     if (fd >= CHUNK * CHUNKS)
         return arch_fd_ready(fd) == -EBADF ? -EBADF : -EMFILE;
-    struct table *table = get_table(runtime_of(thread));
+    struct table *table = get_table(thread);
     if (!table)
         return -ENOMEM;
     struct descriptor *chunk = make_chunk(thread, &table->chunks[fd / CHUNK], fd / CHUNK * CHUNK);
@@ -172,7 +173,7 @@ int descriptor_leave(struct thread *thread, struct descriptor *d)
         return 0;
     unwatch(d);
     forget(d);
-    int result = arch_fd_close(d->fd);
+    int result = fd_close(thread, d->fd);
     atomic_store_explicit(&d->users, 0, memory_order_release);
     return result;
 }
@@ -182,9 +183,11 @@ static int get_to_know(struct thread *thread, struct descriptor *d)
 {
     if (LIKELY(atomic_load_explicit(&d->known, memory_order_acquire)))
         return 0;
-    int own, kind = arch_fd_kind(d->fd, &own);
+    int own, kind = fd_kind(thread, d->fd, &own);
     if (kind < 0)
         return kind;
+    if (UNLIKELY(thread->driver != NULL) && kind != ARCH_FD_PLAYED)
+        thread->driver->meet(thread->sub, d->fd);
     descriptor_lock(thread, d);
     if (!atomic_load_explicit(&d->known, memory_order_relaxed)) {
         d->kind = (enum arch_fd_kind)kind;
@@ -235,11 +238,11 @@ int descriptor_enter_at_once(struct thread *thread, int fd, struct descriptor **
 int descriptor_close(struct thread *thread, int fd)
 {
     struct descriptor *d;
-    struct link woken, *link;
-    list_init(&woken);
+    struct batch woken;
+    batch_init(&woken);
     int error = find(thread, fd, &d);
     if (error == -EMFILE || error == -ENOMEM)
-        return arch_fd_close(fd); /* nobody can be inside of what has no entry */
+        return fd_close(thread, fd); /* nobody can be inside of what has no entry */
     if (!error)
         error = enter(&thread, d);
     if (error)
@@ -252,10 +255,9 @@ int descriptor_close(struct thread *thread, int fd)
         unwatch(d);
         bool known = atomic_load_explicit(&d->known, memory_order_acquire); /* else who is inside has just come */
         if (!known || d->call == d->fd) /* of a terminal that was opened once more the number is a second way in */
-            (void)arch_fd_blank(fd);
+            (void)fd_blank(thread, fd);
     }
-    while ((link = list_pop_front(&woken)))
-        thread_ready(thread, CONTAINER(link, struct fibre, queued));
+    batch_deliver(thread, &woken);
     int result = descriptor_leave(thread, d);
     return first ? result : -EBADF;
 }

@@ -25,6 +25,7 @@
 #define IO_DESCRIPTOR_H
 
 #include "../sched/driver.h"
+#include "../sched/fds.h"
 #include "../sched/polled.h"
 #include "../strand/core.h"
 
@@ -67,6 +68,12 @@ static inline void descriptor_unlock(struct thread *thread, struct descriptor *d
 {
     if (thread->shared)
         spin_unlock(&d->lock);
+}
+
+/* The system's in a seeded run: nobody reports of it, who waits looks now and then. */
+static inline bool descriptor_is_looked_at(const struct thread *thread, const struct descriptor *d)
+{
+    return UNLIKELY(thread->driver != NULL) && d->kind != ARCH_FD_PLAYED;
 }
 
 /* Count oneself in, and get to know what it is; may give way. Returns 0, or a negated errno code: then one is not
@@ -115,15 +122,15 @@ static inline bool side_is_taken(const struct side *side)
 /* Link a node, in front of all or behind them; take it out again, if it is there. */
 void side_append(struct side *side, struct wait_node *node, bool in_front);
 void side_cut_out(struct wait_node *node);
-/* Give the turn to the next one who can still be woken, if there is something for him. Returns his fibre, or NULL. */
-struct fibre *side_pass_on(struct thread *thread, struct side *side);
+/* Give the turn to the next one who can still be woken, if there is something for him. Returns him, or NULL. */
+struct member *side_pass_on(struct thread *thread, struct side *side);
 /* Have the poller report of it, from now on. Without the lock. Returns 0 or a negated errno code. */
 int descriptor_watch(struct thread *thread, struct descriptor *d);
 
 /* What the poller says of a descriptor: polled->fire. */
 void descriptor_fire(struct thread *thread, struct polled *polled, uint32_t events);
-/* Under the lock, of one that is closing: claims all who wait, and links their fibres into woken. */
-void operations_claim(struct thread *thread, struct descriptor *d, struct link *woken);
+/* Under the lock, of one that is closing: claims all who wait, and adds them to woken. */
+void operations_claim(struct thread *thread, struct descriptor *d, struct batch *woken);
 
 /* Somebody has made this descriptor just now: nothing is known of its number. It may have been used here before, and
  * closed elsewhere. Any thread. */

@@ -17,6 +17,7 @@
 #include "offload.h"
 
 #include "../strand/exception.h"
+#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
@@ -38,7 +39,7 @@ struct job {
 };
 
 struct place {
-    arch_thread thread;
+    struct driver_thread thread;
     bool taken;
 };
 
@@ -67,7 +68,7 @@ static void unlock(struct crew *crew)
 /* ---- the crew's side ------------------------------------------------------------------------------------- */
 
 /* On a thread of the pool. */
-static struct fibre *job_over(struct post *post)
+static struct member *job_over(struct post *post)
 {
     struct job *job = CONTAINER(post, struct job, post);
     arch_note_acquire(post);
@@ -75,10 +76,10 @@ static struct fibre *job_over(struct post *post)
     struct crew *crew = job->crew;
     lock(crew);
     job->state = JOB_OVER;
-    arch_note_release(waiter->member.fibre);
+    arch_note_release(&waiter->member);
     bool claimed = wait_claim(&job->node, true);
     unlock(crew);
-    return claimed ? waiter->member.fibre : NULL;
+    return claimed ? &waiter->member : NULL;
 }
 
 /* The next job, or NULL: the crew is closing. Sleeps when there is none. */
@@ -99,7 +100,7 @@ static struct job *next_job(struct crew *crew)
         if (link)
             return CONTAINER(link, struct job, link);
         if (!closing)
-            arch_futex_wait(&crew->calls, calls, ARCH_FOREVER);
+            driver_word_wait(crew->pool->sub, &crew->calls, calls);
         lock(crew);
         crew->idle--;
         unlock(crew);
@@ -136,10 +137,10 @@ static void crew_close(struct crew *crew)
     crew->closing = true;
     unlock(crew);
     atomic_fetch_add_explicit(&crew->calls, 1, memory_order_release);
-    arch_futex_wake(&crew->calls, crew->running);
+    driver_word_wake(crew->pool->sub, &crew->calls, crew->running);
     for (int i = 0; i < crew->most; i++)
         if (crew->places[i].taken)
-            arch_thread_join(crew->places[i].thread);
+            driver_thread_join(crew->pool->sub, &crew->places[i].thread);
     free(crew);
 }
 
@@ -154,7 +155,7 @@ static struct crew *crew_of(struct thread *thread)
         return crew;
     int most = runtime->options.offload_threads > 0 ? runtime->options.offload_threads : CREW_USUAL;
     most = most < CREW_MOST ? most : CREW_MOST;
-    crew = calloc(1, sizeof *crew + (size_t)most * sizeof *crew->places);
+    crew = driver_calloc(thread, 1, sizeof *crew + (size_t)most * sizeof *crew->places);
     if (!crew)
         return NULL;
     crew->pool = thread->pool;
@@ -199,7 +200,7 @@ static int hire(struct thread *thread, struct crew *crew)
     }
     if (!place)
         return 0;
-    int error = arch_thread_start(&place->thread, crew_main, crew, "strand-crew");
+    int error = driver_thread_start(crew->pool->sub, &place->thread, crew_main, crew, "strand-crew");
     lock(crew);
     if (error) {
         place->taken = false;
@@ -218,7 +219,7 @@ static void enqueue(struct crew *crew, struct job *job)
     list_push_back(&crew->queue, &job->link);
     unlock(crew);
     atomic_fetch_add_explicit(&crew->calls, 1, memory_order_release);
-    arch_futex_wake(&crew->calls, 1);
+    driver_word_wake(crew->pool->sub, &crew->calls, 1);
 }
 
 /* The strand was interrupted: true if the job had not been taken up, and now never will be. */
@@ -259,16 +260,6 @@ static void see_it_through(struct thread *thread, struct cb *me, struct crew *cr
     wait_over(me);
 }
 
-/* Under a seed the call is one step of the strand; the function is outside of strands all the same. */
-static void *call_as_step(struct thread *thread, strand_fn *fn, void *arg)
-{
-    driver_point(thread);
-    thread_adopt(NULL);
-    void *result = fn(arg);
-    thread_adopt(thread);
-    return result;
-}
-
 /* Nothing runs, or ever will. */
 static void take_away(struct job *job)
 {
@@ -281,7 +272,7 @@ static void take_away(struct job *job)
 static bool do_job(struct thread **thread, struct cb *me, struct crew *crew, struct job *job)
 {
     wait_because(*thread, me, BLOCKED_OFFLOAD, 0);
-    job->node.epoch = wait_arm(*thread, me, me->floor);
+    job->node.epoch = wait_arm(*thread, me, own_of(me)->floor);
     enqueue(crew, job);
     if (interrupted(me) && take_back(crew, job)) { /* [W4] nobody but an interruption can have claimed it */
         if (!wait_retract(*thread, me)) {
@@ -308,10 +299,8 @@ static bool do_job(struct thread **thread, struct cb *me, struct crew *crew, str
 static void *offload(struct thread *thread, strand_fn *fn, void *arg, void (*left)(void *), const char *function)
 {
     struct cb *me = current_of(thread);
-    if (thread->driver)
-        return call_as_step(thread, fn, arg);
     struct crew *crew = crew_of(thread);
-    struct job *job = crew ? malloc(sizeof *job) : NULL;
+    struct job *job = crew ? driver_malloc(thread, sizeof *job) : NULL;
     int error = job ? hire(thread, crew) : -ENOMEM;
     if (error) {
         free(job);
@@ -340,5 +329,6 @@ void *strand_offload(strand_fn *fn, void *arg)
     may_block(thread, current_of(thread), "strand_offload");
     if (!fn)
         MISUSE("strand_offload", "", "the function is NULL");
+    must_not_escape(thread, arg, "the argument", "strand_offload");
     return offload(thread, fn, arg, NULL, "strand_offload");
 }

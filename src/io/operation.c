@@ -34,28 +34,28 @@ void side_cut_out(struct wait_node *node)
 }
 
 /* The first who can still be woken; NULL: nobody. */
-static struct fibre *claim_first(struct thread *thread, struct side *side)
+static struct member *claim_first(struct thread *thread, struct side *side)
 {
-    struct fibre *fibre = NULL;
+    struct member *member = NULL;
     struct link *link;
-    while (!fibre && (link = list_pop_front(&side->queue))) {
+    while (!member && (link = list_pop_front(&side->queue))) {
         struct wait_node *node = CONTAINER(link, struct wait_node, link);
         atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
         if (wait_claim(node, thread->shared))
-            fibre = node->waiter->member.fibre;
+            member = &node->waiter->member;
     }
-    return fibre;
+    return member;
 }
 
-struct fibre *side_pass_on(struct thread *thread, struct side *side)
+struct member *side_pass_on(struct thread *thread, struct side *side)
 {
-    struct fibre *fibre = NULL;
+    struct member *member = NULL;
     if (!side->turn && atomic_load_explicit(&side->ready, memory_order_relaxed))
-        fibre = claim_first(thread, side);
-    if (fibre)
+        member = claim_first(thread, side);
+    if (member)
         side->turn = true;
     side_mirror(side);
-    return fibre;
+    return member;
 }
 
 /* ---- events ---------------------------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ struct fibre *side_pass_on(struct thread *thread, struct side *side)
 void descriptor_fire(struct thread *thread, struct polled *polled, uint32_t events)
 {
     struct descriptor *d = CONTAINER(polled, struct descriptor, polled);
-    struct fibre *woken[SIDES] = {NULL};
+    struct member *woken[SIDES] = {NULL};
     descriptor_lock(thread, d);
     if (events & ARCH_END)
         d->ended = true;
@@ -100,7 +100,8 @@ void operation_leave(struct operation *op)
     if (UNLIKELY(op->turn)) {
         descriptor_lock(op->thread, op->d);
         op->side->turn = op->turn = false;
-        struct fibre *next = op->thread->driver ? NULL : side_pass_on(op->thread, op->side); /* [D3] */
+        struct member *next =
+            descriptor_is_looked_at(op->thread, op->d) ? NULL : side_pass_on(op->thread, op->side); /* [D3] */
         side_mirror(op->side);
         descriptor_unlock(op->thread, op->d);
         if (next)
@@ -130,7 +131,8 @@ void operation_drained(struct operation *op)
  * the end. */
 void operation_short(struct operation *op)
 {
-    if (op->d->kind == ARCH_FD_TCP && atomic_load_explicit(&op->d->watched, memory_order_relaxed))
+    bool tells = op->d->kind == ARCH_FD_TCP || op->d->kind == ARCH_FD_PLAYED;
+    if (tells && atomic_load_explicit(&op->d->watched, memory_order_relaxed))
         clear_ready(op, true);
 }
 
@@ -192,8 +194,8 @@ static int look_seeded(struct operation *op, uint32_t wanted)
     return ready < 0 ? ready : ((uint32_t)ready & wanted) != 0;
 }
 
-/* In a seeded run nobody passes events on: those who wait stand in the queue as ever, and the first one looks now and
- * then. Time is virtual, but goes no faster than the real one while all others sleep (src/sim). */
+/* In a seeded run nobody passes events of the system on: those who wait stand in the queue as ever, and the first one
+ * looks now and then. Time is virtual, but goes no faster than the real one while all others sleep (src/sim). */
 static int wait_seeded(struct operation *op)
 {
     uint32_t wanted = event_of[op->side - op->d->sides];
@@ -208,7 +210,8 @@ static int wait_seeded(struct operation *op)
     while ((result = look_seeded(op, wanted)) == 0) {
         op->thread->sub->outside++;
         wait_because(op->thread, op->me, BLOCKED_DESCRIPTOR, (uint64_t)op->d->fd);
-        how = wait_until(&op->thread, op->me, driver_now(op->thread->sub) + SEEDED_LOOK_NS, op->me->floor);
+        how = wait_until(op->thread, op->me, driver_now(op->thread->sub) + SEEDED_LOOK_NS, own_of(op->me)->floor);
+        op->thread = thread_self();
         op->thread->sub->outside--;
         if (how < 0 || (how == WAIT_INTERRUPTED && interrupted(op->me)))
             break;
@@ -246,7 +249,7 @@ static int wait_for_side(struct operation *op)
         return closing ? -EBADF : 0;
     }
     wait_because(op->thread, me, BLOCKED_DESCRIPTOR, (uint64_t)d->fd);
-    me->wait.node.epoch = wait_arm(op->thread, me, me->floor);
+    me->wait.node.epoch = wait_arm(op->thread, me, own_of(me)->floor);
     side_append(side, &me->wait.node, op->turn);
     if (op->turn)
         side->turn = op->turn = false;
@@ -273,7 +276,7 @@ int operation_ready(struct operation *op)
             return 0;
         if (atomic_load_explicit(&op->d->waitless, memory_order_relaxed))
             return 0;
-        int error = op->thread->driver ? wait_seeded(op) : wait_for_side(op);
+        int error = descriptor_is_looked_at(op->thread, op->d) ? wait_seeded(op) : wait_for_side(op);
         if (error)
             return error;
     }
@@ -281,12 +284,12 @@ int operation_ready(struct operation *op)
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
-void operations_claim(struct thread *thread, struct descriptor *d, struct link *woken)
+void operations_claim(struct thread *thread, struct descriptor *d, struct batch *woken)
 {
     for (int i = 0; i < SIDES; i++) {
-        struct fibre *fibre;
-        while (!thread->driver && (fibre = claim_first(thread, &d->sides[i]))) /* else they look for themselves */
-            list_push_back(woken, &fibre->queued);
+        struct member *member;
+        while (!descriptor_is_looked_at(thread, d) && (member = claim_first(thread, &d->sides[i])))
+            batch_add(woken, member);
         d->sides[i].turn = false;
         side_mirror(&d->sides[i]);
     }

@@ -6,6 +6,7 @@
 #include "descriptor.h"
 #include "offload.h"
 
+#include "../sched/thread.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
@@ -23,9 +24,9 @@ int strand_accept(int fd)
     int got = operation_enter(&op, fd, SIDE_IN, "strand_accept");
     if (got < 0)
         return got;
-    got = arch_fd_unblock(fd);
+    got = fd_adjust(op.thread, fd, arch_fd_unblock);
     while (got >= 0 && (got = operation_ready(&op)) == 0) {
-        got = arch_fd_accept(fd, NULL, NULL);
+        got = fd_accept(op.thread, fd);
         if (got == -EAGAIN)
             operation_drained(&op);
         else if (got != -ECONNABORTED)
@@ -35,7 +36,7 @@ int strand_accept(int fd)
     operation_leave(&op);
     if (got >= 0) {
         descriptor_made(got);
-        (void)arch_fd_no_delay(got);
+        (void)fd_adjust(op.thread, got, arch_fd_no_delay);
     }
     return got;
 }
@@ -46,15 +47,15 @@ static int connect_once(int fd, const void *address, uint32_t length)
     int result = operation_enter(&op, fd, SIDE_OUT, "strand_connect");
     if (result < 0)
         return result;
-    result = arch_fd_unblock(fd);
+    result = fd_adjust(op.thread, fd, arch_fd_unblock);
     if (result == 0)
-        result = arch_fd_connect(fd, address, length);
+        result = fd_connect(op.thread, fd, address, length);
     while (result == -EINPROGRESS) {
-        int ready = arch_fd_ready(fd);
+        int ready = fd_ready(op.thread, fd);
         if (ready < 0) {
             result = ready;
         } else if (ready & ARCH_OUT) {
-            result = arch_fd_error(fd);
+            result = fd_error(op.thread, fd);
         } else {
             operation_drained(&op);
             int error = operation_ready(&op);
@@ -79,7 +80,7 @@ int strand_connect(int fd, const void *address, uint32_t length)
 
 int strand_shutdown(int fd, int how)
 {
-    return arch_fd_shutdown(fd, how);
+    return fd_shutdown(thread_self(), fd, how);
 }
 
 /* ---- addresses ------------------------------------------------------------------------------------------- */
@@ -106,7 +107,7 @@ static int ask(const char *host, int port, bool passive, struct arch_address *ou
     const char *function = passive ? "strand_listen_tcp" : "strand_dial_tcp";
     struct thread *thread = must_be_strand(function);
     size_t size = strlen(host) + 1;
-    struct question *question = malloc(sizeof *question + size);
+    struct question *question = driver_malloc(thread, sizeof *question + size);
     if (!question)
         return -ENOMEM;
     question->port = port;
@@ -136,7 +137,7 @@ static void close_unless_kept(int *fd)
 
 static int make_socket(const struct arch_address *address)
 {
-    int fd = arch_fd_socket((int)address->family);
+    int fd = fd_socket(thread_self(), (int)address->family);
     if (fd >= 0)
         descriptor_made(fd);
     return fd;
@@ -144,17 +145,18 @@ static int make_socket(const struct arch_address *address)
 
 static int listen_at(const struct arch_address *address, bool tcp)
 {
+    struct thread *thread = thread_self();
     int fd = make_socket(address), error = fd < 0 ? fd : 0;
     if (!error && address->both)
-        error = arch_fd_both(fd);
+        error = fd_adjust(thread, fd, arch_fd_both);
     if (!error && tcp)
-        error = arch_fd_reuse(fd);
+        error = fd_adjust(thread, fd, arch_fd_reuse);
     if (!error)
-        error = arch_fd_bind(fd, address->bytes, address->length);
+        error = fd_bind(thread, fd, address->bytes, address->length);
     if (!error)
-        error = arch_fd_listen(fd, BACKLOG);
+        error = fd_listen(thread, fd, BACKLOG);
     if (error && fd >= 0)
-        arch_fd_close(fd);
+        fd_close(thread, fd);
     return error ? error : fd;
 }
 
@@ -167,7 +169,7 @@ static int dial_at(const struct arch_address *address, bool tcp)
     if (error)
         return error;
     if (tcp)
-        (void)arch_fd_no_delay(fd);
+        (void)fd_adjust(thread_self(), fd, arch_fd_no_delay);
     int result = fd;
     fd = -1;
     return result;
@@ -215,5 +217,5 @@ int strand_dial_unix(const char *path)
 
 int strand_port(int fd)
 {
-    return arch_fd_port(fd);
+    return fd_port(thread_self(), fd);
 }

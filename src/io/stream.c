@@ -5,6 +5,7 @@
 
 #include "descriptor.h"
 
+#include "../sched/thread.h"
 #include "../strand/misuse.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static int64_t read_some(struct operation *op, void *buffer, size_t size)
         int64_t got = operation_ready(op);
         if (got < 0)
             return got;
-        got = arch_fd_read(op->d->call, op->d->kind, buffer, size);
+        got = fd_read(op->thread, op->d->call, op->d->kind, buffer, size);
         if (got > 0 && (size_t)got < size)
             operation_short(op);
         if (got != -EAGAIN)
@@ -36,7 +37,7 @@ static int64_t write_some(struct operation *op, const void *buffer, size_t size)
         int64_t put = operation_ready(op);
         if (put < 0)
             return put;
-        put = arch_fd_write(op->d->call, op->d->kind, buffer, size);
+        put = fd_write(op->thread, op->d->call, op->d->kind, buffer, size);
         if (put == -EAGAIN)
             operation_drained(op);
         else
@@ -109,7 +110,7 @@ int strand_ready(int fd, int what)
         return error;
     for (;;) {
         error = operation_ready(&op);
-        int now = error ? error : arch_fd_ready(op.d->call);
+        int now = error ? error : fd_ready(op.thread, op.d->call);
         if (now < 0 || (now & wanted)) {
             operation_leave(&op);
             return now < 0 ? now : 0;
@@ -125,7 +126,7 @@ int strand_close(int fd)
 
 int strand_pipe(int fds[2])
 {
-    int error = arch_fd_pipe(fds);
+    int error = fd_pipe(thread_self(), fds);
     for (int i = 0; !error && i < 2; i++)
         descriptor_made(fds[i]);
     return error;

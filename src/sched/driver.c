@@ -5,28 +5,16 @@
 
 #include "pool.h"
 
-static void rest_begins(struct thread *thread)
-{
-    atomic_store_explicit(&thread->held, 1, memory_order_seq_cst);
-}
-
-static void rest_ends(struct thread *thread)
-{
-    atomic_store_explicit(&thread->held, 0, memory_order_seq_cst);
-    if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_seq_cst)))
-        pool_stand_still(thread);
-}
-
 void driver_sleep(struct thread *thread, int64_t deadline)
 {
-    rest_begins(thread);
+    pool_rest(thread);
     if (thread->driver)
         thread->driver->sleep(thread, deadline);
     else
         while (!atomic_load_explicit(&thread->wake, memory_order_acquire) &&
                arch_futex_wait(&thread->wake, 0, deadline) == 0)
             ;
-    rest_ends(thread);
+    pool_move(thread);
 }
 
 void driver_wake(struct thread *thread)
@@ -41,13 +29,13 @@ void driver_wake(struct thread *thread)
 
 int driver_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline)
 {
-    int count = 0;
-    rest_begins(thread);
+    int count;
+    pool_rest(thread);
     if (thread->driver)
-        thread->driver->sleep(thread, deadline);
+        count = thread->driver->poll(thread, events, most, deadline);
     else
         count = arch_poller_wait(&thread->pool->poller, events, most, deadline);
-    rest_ends(thread);
+    pool_move(thread);
     return count;
 }
 
@@ -57,4 +45,47 @@ void driver_unpoll(struct pool *pool, struct thread *seeker)
         pool->sub->driver->wake(seeker);
     else
         arch_poller_kick(&pool->poller);
+}
+
+void driver_relax_unknown(void)
+{
+    struct arch_player *player = arch_player();
+    if (player)
+        player->relax(player);
+    else
+        arch_pause();
+}
+
+/* ---- plain threads --------------------------------------------------------------------------------------- */
+
+int driver_thread_start(struct subprocess *sub, struct driver_thread *thread, void *(*fn)(void *), void *arg,
+                        const char *name)
+{
+    if (sub->driver)
+        return sub->driver->thread_start(sub, fn, arg, &thread->played);
+    return arch_thread_start(&thread->os, fn, arg, name);
+}
+
+void driver_thread_join(struct subprocess *sub, struct driver_thread *thread)
+{
+    if (sub->driver)
+        sub->driver->thread_join(sub, thread->played);
+    else
+        arch_thread_join(thread->os);
+}
+
+void driver_word_wait(struct subprocess *sub, _Atomic uint32_t *word, uint32_t expected)
+{
+    if (sub->driver)
+        sub->driver->word_wait(sub, word, expected);
+    else
+        arch_futex_wait(word, expected, ARCH_FOREVER);
+}
+
+void driver_word_wake(struct subprocess *sub, _Atomic uint32_t *word, int threads)
+{
+    if (sub->driver)
+        sub->driver->word_wake(sub, word, threads);
+    else
+        arch_futex_wake(word, threads);
 }

@@ -5,7 +5,10 @@
 #ifndef SCHED_DRIVER_H
 #define SCHED_DRIVER_H
 
+#include "../base/slab.h"
 #include "sched.h"
+
+#include <stdlib.h>
 
 enum { AWAITS_PER_YIELD = 256 };
 
@@ -25,10 +28,15 @@ OWN_INLINE uint64_t driver_ticks_per_ms(const struct thread *thread)
     return UNLIKELY(thread->driver != NULL) ? UINT64_C(1000000) : arch_ticks_per_ms();
 }
 
+/* From a plain thread, or where it is not known on what thread. */
+COLD void driver_relax_unknown(void);
+
 /* In a spin loop: let whoever is waited for go on. */
 OWN_INLINE void driver_relax(struct thread *thread)
 {
-    if (UNLIKELY(thread && thread->driver))
+    if (UNLIKELY(!thread))
+        driver_relax_unknown();
+    else if (UNLIKELY(thread->driver != NULL))
         thread->driver->relax(thread);
     else
         arch_pause();
@@ -41,10 +49,39 @@ OWN_INLINE void driver_point(struct thread *thread)
         thread->driver->point(thread);
 }
 
-/* A number in [0, n): chance in an ordinary run, the seed's choice in a seeded one. */
+/* A number in [0, n), for a choice that may fall as it likes: chance in an ordinary run; in a seeded one the seed's,
+ * which may prefer one for long. */
 OWN_INLINE uint32_t driver_choose(struct thread *thread, uint32_t n)
 {
     return UNLIKELY(thread->driver != NULL) ? thread->driver->choose(thread, n) : rng_below(&thread->rng, n);
+}
+
+/* The same where each is to be as likely as another. */
+OWN_INLINE uint32_t driver_chance(struct thread *thread, uint32_t n)
+{
+    return UNLIKELY(thread->driver != NULL) ? thread->driver->chance(thread, n) : rng_below(&thread->rng, n);
+}
+
+/* Whether a request for memory has to fail, as if there were none: an option of seeded runs. */
+OWN_INLINE bool driver_refuses(struct thread *thread)
+{
+    return UNLIKELY(thread->driver != NULL) && thread->driver->refuses(thread);
+}
+
+OWN_INLINE void *driver_malloc(struct thread *thread, size_t size)
+{
+    return driver_refuses(thread) ? NULL : malloc(size);
+}
+
+/* The same as zeros. */
+OWN_INLINE void *driver_calloc(struct thread *thread, size_t n, size_t size)
+{
+    return driver_refuses(thread) ? NULL : calloc(n, size);
+}
+
+OWN_INLINE void *driver_slab_get(struct thread *thread, struct slab_cache *cache)
+{
+    return driver_refuses(thread) ? NULL : slab_get(cache);
 }
 
 /* Sleep until somebody calls driver_wake for this thread, or until the instant deadline. Early returns are allowed. */
@@ -80,9 +117,25 @@ OWN_INLINE void spin_unlock(atomic_flag *lock)
 int driver_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline);
 void driver_unpoll(struct pool *pool, struct thread *seeker);
 
-/* The second driver is made by src/sim, which nothing includes. It is put into the sub-process before its pool is made;
- * closing does nothing if there is none. Returns 0 or a negated errno code. */
-int driver_second_open(struct subprocess *sub, uint64_t seed);
-void driver_second_close(struct subprocess *sub);
+/* A plain thread, and what it may sleep on: as of arch. */
+int driver_thread_start(struct subprocess *sub, struct driver_thread *thread, void *(*fn)(void *), void *arg,
+                        const char *name);
+/* At the end of a run. */
+void driver_thread_join(struct subprocess *sub, struct driver_thread *thread);
+void driver_word_wait(struct subprocess *sub, _Atomic uint32_t *word, uint32_t expected);
+void driver_word_wake(struct subprocess *sub, _Atomic uint32_t *word, int threads);
+
+/* The second driver is made by src/sim, which nothing includes. It is put into the sub-process before its pool is made,
+ * if a seed is asked for; closing does nothing if there is none; failure:
+ * what is wrong with the run, NULL: nothing. Returns 0 or a negated errno code; for -EINVAL there
+ * is in text what was wrong. */
+struct strand_sim;
+struct driver_second {
+    bool has_seed;
+    uint64_t seed;
+    const struct strand_sim *sim;
+};
+int driver_second_open(struct subprocess *sub, const struct driver_second *asked, char *text, size_t room);
+void driver_second_close(struct subprocess *sub, const char *failure);
 
 #endif

@@ -10,7 +10,9 @@ enum { EVENTS = 64 };
 
 int pool_watch(struct pool *pool, int fd, struct polled *polled)
 {
-    int error = arch_poller_add(&pool->poller, fd, (uint64_t)(uintptr_t)polled);
+    struct subprocess *sub = pool->sub;
+    uint64_t data = (uint64_t)(uintptr_t)polled;
+    int error = sub->driver ? sub->driver->fds->watch(sub, fd, data) : arch_poller_add(&pool->poller, fd, data);
     if (!error)
         atomic_fetch_add_explicit(&pool->watched, 1, memory_order_relaxed);
     return error;
@@ -18,7 +20,9 @@ int pool_watch(struct pool *pool, int fd, struct polled *polled)
 
 void pool_unwatch(struct pool *pool, int fd)
 {
-    if (arch_poller_remove(&pool->poller, fd) == 0)
+    struct subprocess *sub = pool->sub;
+    int error = sub->driver ? sub->driver->fds->unwatch(sub, fd) : arch_poller_remove(&pool->poller, fd);
+    if (error == 0)
         atomic_fetch_sub_explicit(&pool->watched, 1, memory_order_relaxed);
 }
 
@@ -39,9 +43,10 @@ static void dispatch(struct thread *thread, const struct arch_event *events, int
 void pool_take_polled(struct thread *thread, struct pool *pool)
 {
     struct arch_event events[EVENTS];
-    if (thread->driver || !atomic_load_explicit(&pool->watched, memory_order_relaxed))
+    if (!atomic_load_explicit(&pool->watched, memory_order_relaxed))
         return;
-    int count = arch_poller_wait(&pool->poller, events, EVENTS, 0);
+    int count = thread->driver ? thread->driver->poll(thread, events, EVENTS, 0)
+                               : arch_poller_wait(&pool->poller, events, EVENTS, 0);
     dispatch(thread, events, count);
     if (count > 0)
         thread->fed = true;

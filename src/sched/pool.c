@@ -3,6 +3,7 @@
  */
 #include "pool.h"
 
+#include "rest.h"
 #include "runq.h"
 #include "stack.h"
 #include "thread.h"
@@ -26,12 +27,14 @@ static struct thread *make_thread(struct pool *pool, int index)
     thread->sub = sub;
     thread->index = index;
     thread->shared = sub->shared;
+    thread->census = sub->census;
     thread->stealing = pool->scheduler == &scheduler_stealing;
     thread->driver = sub->driver;
     thread->usual = sub->stacks.usual;
     thread->period = thread->ticks = 1;
     thread->rng.state = sub->seed + (uint64_t)index * UINT64_C(0x9E3779B97F4A7C15);
     thread->state = THREAD_BUSY;
+    atomic_init(&thread->held, 1); /* until it has begun */
     runq_open(&thread->runq);
     if (sub->ops->thread_open(thread) < 0) {
         free(thread);
@@ -56,11 +59,13 @@ int pool_open(struct subprocess *sub, struct pool *pool, const struct scheduler 
     pool->scheduler = scheduler;
     pool->spin_ns = spin_ns;
     pool->busy = count;
-    sub->shared = count > 1 || ARCH_NOTES_SEPARATE; /* what orders strands is to be seen by TSan */
+    if (count > 1 || ARCH_NOTES_SEPARATE) /* what orders strands is to be seen by TSan */
+        sub->shared = true;
     list_init(&pool->sleepers);
     runq_open(&pool->global);
     timers_open(&pool->timers);
-    int error = arch_poller_open(&pool->poller);
+    rest_open(pool);
+    int error = sub->driver ? 0 : arch_poller_open(&pool->poller);
     if (error)
         return error;
     pool->threads = calloc((size_t)count, sizeof *pool->threads);
@@ -93,21 +98,40 @@ void pool_close(struct pool *pool)
     if (pool->threads)
         unmake_threads(pool);
     timers_close(&pool->timers);
-    arch_poller_close(&pool->poller);
+    if (!pool->sub->driver)
+        arch_poller_close(&pool->poller);
 }
 
 /* ---- running --------------------------------------------------------------------------------------------- */
+
+/* fn(arg) on the calling thread of the system, with a stack for its signals. */
+static void with_signal_stack(void (*fn)(void *), void *arg)
+{
+    void *memory;
+    if (arch_signals_thread_enter(&memory) < 0)
+        memory = NULL; /* an overflow then ends the program without a report */
+    fn(arg);
+    if (memory)
+        arch_signals_thread_leave(memory);
+}
+
+static void loop(void *thread)
+{
+    thread_loop(thread);
+}
 
 static void live(struct thread *thread)
 {
     struct thread *before = thread_self();
     thread_adopt(thread);
     thread->os_id = arch_thread_id();
-    if (arch_signals_thread_enter(&thread->signal_memory) < 0)
-        thread->signal_memory = NULL; /* an overflow then ends the program without a report */
-    thread_loop(thread);
-    if (thread->signal_memory)
-        arch_signals_thread_leave(thread->signal_memory);
+    if (thread->driver) {
+        thread_loop(thread);
+    } else {
+        pool_move(thread);
+        with_signal_stack(loop, thread);
+        pool_rest(thread);
+    }
     thread_adopt(before);
 }
 
@@ -147,6 +171,12 @@ static void launch(struct pool *pool, struct fibre *root, bool adopt)
         pool_kick_(NULL, pool);
 }
 
+static void play_threads(void *arg)
+{
+    struct subprocess *sub = arg;
+    sub->driver->play(sub);
+}
+
 static int play(struct pool *pool, struct fibre *root)
 {
     struct subprocess *sub = pool->sub;
@@ -156,7 +186,7 @@ static int play(struct pool *pool, struct fibre *root)
         if (error)
             return error;
     }
-    sub->driver->play(sub, pool->threads[0]);
+    with_signal_stack(play_threads, sub);
     arch_note_acquire(sub);
     return 0;
 }
@@ -181,7 +211,10 @@ int pool_run(struct pool *pool, struct fibre *root, bool adopt)
 
 void pool_stand_still(struct thread *thread)
 {
+    uint32_t before =
+        atomic_load_explicit(&thread->held, memory_order_relaxed); /* in a handler, of a sleeping one: 1 */
     thread->held_count = 0;
+    thread->held_at = __builtin_frame_address(0);
     if (thread->current)
         thread->held_count = arch_trace(thread->held_ips, sizeof thread->held_ips / sizeof *thread->held_ips);
     arch_note_release(thread->sub);
@@ -191,9 +224,21 @@ void pool_stand_still(struct thread *thread)
             thread->driver->relax(thread);
         else
             arch_futex_wait(&thread->hold, 1, ARCH_FOREVER);
-        atomic_store_explicit(&thread->held, 0, memory_order_seq_cst);
+        atomic_store_explicit(&thread->held, before, memory_order_seq_cst);
     }
     arch_note_acquire(&thread->sub->pool);
+}
+
+void pool_rest(struct thread *thread)
+{
+    atomic_store_explicit(&thread->held, 1, memory_order_seq_cst);
+}
+
+void pool_move(struct thread *thread)
+{
+    atomic_store_explicit(&thread->held, 0, memory_order_seq_cst);
+    if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_seq_cst)))
+        pool_stand_still(thread);
 }
 
 static bool is_held(struct thread *thread)

@@ -20,9 +20,10 @@ void pool_stop(struct thread *thread, struct pool *pool);
 struct fibre *pool_find_work(struct thread *thread);
 /* A busy thread takes the role, if free, for one look at timers and posts. */
 void pool_look(struct thread *thread);
-/* Make a fibre runnable that was woken from outside of any strand, on the thread that ran it last if that is busy. The
+/* Make a strand runnable that was woken from outside of any, on the thread that ran it last if that is busy. The
  * caller has the role of the seeker. */
-void pool_deliver(struct thread *thread, struct fibre *fibre);
+void pool_deliver(struct thread *thread, struct member *member);
+void pool_deliver_fibre(struct thread *thread, struct fibre *fibre);
 /* Have post->run called on a thread of the pool, soon. Any thread of the process. Full barrier. */
 void pool_post(struct pool *pool, struct post *post);
 /* The earliest timer is earlier than it was. Wakes a seeker that would sleep longer; one that was told of a timer which
@@ -34,6 +35,9 @@ void pool_retime(struct thread *thread, struct pool *pool, int64_t when);
 int pool_hold(struct thread *thread, struct pool *pool, int64_t deadline);
 void pool_release(struct thread *thread, struct pool *pool);
 void pool_stand_still(struct thread *thread);
+/* On the thread: it sleeps, or ends, and counts as held until it moves again. */
+void pool_rest(struct thread *thread);
+void pool_move(struct thread *thread);
 
 void pool_kick_(struct thread *thread, struct pool *pool);
 

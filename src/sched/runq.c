@@ -1,5 +1,5 @@
 /*
- * The slow sides of runq.h.
+ * The slow sides of a run queue. The protocol block is in runq.h.
  */
 #include "runq.h"
 

@@ -16,6 +16,7 @@
 #include <stdatomic.h>
 
 struct fibre;
+struct opened;
 struct thread;
 struct pool;
 struct subprocess;
@@ -52,14 +53,79 @@ struct stack_cache { /* a thread's, of the usual size */
     uint32_t count;
 };
 
+/* ---- images of stacks (image.c) -------------------------------------------------------------------------- */
+
+enum { IMAGE_CLASSES = 56, IMAGE_KEPT_CLASSES = 64 };
+struct image_region;
+struct image_store { /* a sub-process's */
+    atomic_flag lock;
+    struct image_region *regions;
+    struct link free;  /* chunks */
+    size_t free_count; /* of them have pages */
+    size_t chunks_used;
+    size_t large_bytes, kept_bytes;       /* in mappings that are in use, and in those that are kept */
+    struct link kept[IMAGE_KEPT_CLASSES]; /* of each class */
+    struct link kept_by_age;              /* all of them */
+};
+
+struct images {                      /* an opened fibre's */
+    struct link room[IMAGE_CLASSES]; /* chunks of each class in which there is room */
+    size_t bytes;                    /* in images, as they are rounded up */
+};
+
 /* ---- fibres ---------------------------------------------------------------------------------------------- */
 
 /* A strand's place in its fibre: all that the scheduler knows of a strand. Part of the strand's control block. */
 struct member {
-    struct link link; /* in fibre->members */
     struct fibre *fibre;
+    struct member *next; /* in a batch */
 };
-/* Its hot part first: it follows a strand's in the control block. */
+
+/* Strands that were claimed under a lock and are made runnable after it, in order. */
+struct batch {
+    struct member *first, *last;
+};
+
+OWN_INLINE void batch_init(struct batch *batch)
+{
+    batch->first = batch->last = NULL;
+}
+
+/* NULL: nobody. */
+OWN_INLINE void batch_add(struct batch *batch, struct member *member)
+{
+    if (!member)
+        return;
+    member->next = NULL;
+    if (batch->first)
+        batch->last->next = member;
+    else
+        batch->first = member;
+    batch->last = member;
+}
+
+/* Those from `first` to `last`, which are linked, and nothing comes after the last. */
+OWN_INLINE void batch_append(struct batch *batch, struct member *first, struct member *last)
+{
+    if (batch->first)
+        batch->last->next = first;
+    else
+        batch->first = first;
+    batch->last = last;
+}
+
+OWN_INLINE struct member *batch_take(struct batch *batch)
+{
+    struct member *member = batch->first;
+    if (member)
+        batch->first = member->next;
+    return member;
+}
+
+/* What the strand on a fibre has open, for the layer above: nobody else looks at it, so it lies with the stack. Of an
+ * inactive strand the first OWN_KEPT words lie in its image, unless they are as they were when it began: the first one
+ * as the layer above had it when the fibre was opened, the others zero. The rest is zero when a strand suspends. */
+enum { OWN_SIZE = 72, OWN_KEPT = 7 };
 
 struct fibre {
     struct member *active; /* whose stack lies in this stack */
@@ -72,10 +138,10 @@ struct fibre {
     struct link queued;        /* in the run queue `in` */
     struct pool *pool;
     size_t stack_size;
-    struct link members; /* all strands of the fibre */
-    uint32_t count;      /* how many */
     bool started;        /* cxx means something */
+    bool opened;         /* it is a struct opened's */
     struct arch_cxx cxx; /* the state of C++ exceptions while it does not run */
+    _Alignas(8) char own[OWN_SIZE];
     struct arch_note note;
 };
 
@@ -98,37 +164,70 @@ struct runq {
 
 /* ---- timers (timers.c) ----------------------------------------------------------------------------------- */
 
+/* What the time is waited for with: sched_ops.fire. */
+enum timer_kind { TIMER_WAIT, TIMER_DEADLINE, TIMER_REST, TIMER_KINDS };
+
 struct timer {
     struct heap_node node;
-    /* Called once when the time has come, under the lock of the timers: it may claim, not run. Returns a fibre that has
-     * to be made runnable, or NULL. */
-    struct fibre *(*fire)(struct timer *timer);
+    uint32_t kind : 8, index : 24; /* the index is the layer's above */
 };
 
 struct timers {
     struct heap heap;
-    _Atomic int64_t next; /* the least key: read without the lock */
+    _Atomic int64_t next;   /* the least key: read without the lock */
+    _Atomic uint32_t count; /* how many are pending: the same */
     atomic_flag lock;
+};
+
+/* ---- opened fibres that rest (rest.c) -------------------------------------------------------------------- */
+
+struct rests { /* a pool's */
+    atomic_flag lock;
+    struct link used; /* opened fibres that were in use since they were trimmed last */
+    uint32_t count;   /* of them */
+    uint32_t left;    /* of the round that is under way: how many at the front have not been looked at */
+    bool armed;       /* the timer is started, or has fired and was not seen to yet */
+    /* The seeker's. */
+    bool due;       /* it has fired */
+    bool under_way; /* a round has begun, and goes on with the timer */
+    bool found;     /* and has found one that has rested */
+    size_t chunks;  /* so many of the store's are to be given back by it */
+    struct timer timer;
 };
 
 /* ---- threads --------------------------------------------------------------------------------------------- */
 
 enum thread_state { THREAD_BUSY, THREAD_IDLE, THREAD_POLLING };
 /* What the one that is switched to does for the one that was left. */
-enum after { AFTER_PARK, AFTER_YIELD, AFTER_END, AFTER_LOOP };
+enum after {
+    AFTER_PARK,
+    AFTER_YIELD,
+    AFTER_END,
+    AFTER_LOOP,
+    AFTER_OPENED_PARK, /* of one that runs on an opened fibre */
+    AFTER_OPENED_YIELD,
+    AFTER_OPENED_END
+};
 
 struct thread {
     struct fibre *current; /* NULL: in the loop, or between two fibres */
     struct fibre *from;    /* of a switch that is under way */
     enum after after;
-    int32_t ticks;      /* operations until the next thread_tick */
-    int32_t period;     /* what ticks starts from */
-    bool shared;        /* the sub-process has several threads: atomics are needed */
-    bool stealing;      /* the scheduler is the default one: its hot functions are called directly */
-    bool fair;          /* the next pick takes from the queues' other end */
-    uint8_t fair_turn;  /* which list it tries first */
-    bool canaries;      /* stacks without guard pages exist */
-    bool odd;           /* canaries, or cxx, or driver: the switch has more to do */
+    int32_t ticks;     /* operations until the next thread_tick */
+    int32_t period;    /* what ticks starts from */
+    bool shared;       /* the sub-process has several threads: atomics are needed */
+    bool stealing;     /* the scheduler is the default one: its hot functions are called directly */
+    bool fair;         /* the next pick takes from the queues' other end */
+    uint8_t fair_turn; /* which list it tries first */
+    bool canaries;     /* stacks without guard pages exist */
+    bool census;       /* sub->census */
+    union {
+        struct {
+            bool always; /* canaries, or cxx, or driver, or census */
+            bool opened; /* the current fibre is an opened one */
+        };
+        uint16_t any; /* the switch has more to do */
+    } odd;
     struct fibre *next; /* made runnable by the end of the strand that ran here: goes on at once, in its place */
     struct arch_cxx *cxx;
     struct pool *pool;
@@ -164,13 +263,13 @@ struct thread {
     bool timed;                                 /* sleeps with a time limit */
     _Alignas(CACHE_LINE) _Atomic uint32_t wake; /* futex: 1 = go on */
     _Atomic uint32_t hold;                      /* somebody asks all threads to stand still (pool_hold) */
-    _Atomic uint32_t held;                      /* and this one does, or sleeps */
+    _Atomic uint32_t held;                      /* and this one does, sleeps, has ended or not begun */
     void *held_ips[32];                         /* where it stands, while it does in a strand */
     size_t held_count;
+    char *held_at; /* in its stack */
     int index;
     arch_thread os;
     uint32_t os_id;
-    void *signal_memory;
     void *simulated; /* the second driver's part */
     uint64_t switches, steals, wakes, sleeps;
 };
@@ -180,7 +279,7 @@ struct thread {
 /* Something to be done on a thread of the pool, given in from any thread. */
 struct post {
     struct post *next;
-    struct fibre *(*run)(struct post *post); /* as timer.fire; or by no thread of the pool, after its end */
+    struct member *(*run)(struct post *post); /* as sched_ops.fire; or by no thread of the pool, after its end */
 };
 
 struct pool {
@@ -189,10 +288,14 @@ struct pool {
     struct thread **threads;
     int count;
     int64_t spin_ns;
+    _Atomic uint32_t era; /* counts the rounds of `rests`: read at each visit of an opened fibre */
     struct arch_poller poller;
     _Atomic uint32_t watched; /* how many descriptors it watches: none are not asked for */
     struct timers timers;
-    struct runq global; /* of the scheduler with one queue */
+    int64_t near_credit; /* of who has the role: how long it may wait for near timers without sleeping */
+    int64_t near_seen;   /* up to when that has been reckoned */
+    bool near_spins;     /* since then it has waited so */
+    struct runq global;  /* of the scheduler with one queue */
     atomic_flag global_lock;
 
     /* Read by every producer. KICK_*: somebody has to be woken when there is work. */
@@ -208,6 +311,8 @@ struct pool {
     bool parked; /* the seeker waits in the poller */
     bool eager;  /* and a push is to wake it */
     int futile;  /* wake-ups and thefts in a row that were not worth it */
+
+    _Alignas(CACHE_LINE) struct rests rests;
 };
 /* The seeker waits: wake it for timers and posts. It wants pushes as well. Nobody seeks, and somebody sleeps. */
 enum { KICK_SEEKER = 1, KICK_PUSH = 2, KICK_SLEEPER = 4 };
@@ -239,6 +344,10 @@ const struct scheduler *scheduler_find(const char *name);
 
 /* ---- the sub-process ------------------------------------------------------------------------------------- */
 
+/* What is noted of the bytes of a stack: that it suspends with so many; that it has used so many; that it ends, and has
+ * used so many since it was noted last. */
+enum census_what { CENSUS_SUSPENDS, CENSUS_USED, CENSUS_ENDS };
+
 /* The layer above. */
 struct sched_ops {
     size_t thread_size; /* struct thread is the first member of something bigger */
@@ -247,10 +356,26 @@ struct sched_ops {
     /* On a new stack: run thread->current's strand to its end, call switch_serve_next, again and again. For each:
      * thread_detach before it lets go of the fibre; it may set thread->next. Never returns. */
     void (*serve)(struct thread *thread);
+    /* On a new stack that is an opened fibre's: call opened_wait, then run its active strands, one after the other, by
+     * switch_serve_opened. Never returns. above: so many bytes for its own use. */
+    void (*serve_opened)(struct opened *opened, void *above);
+    size_t above_size;
     /* It can't be started: end it with this error, on the thread's own stack. */
     void (*refuse)(struct member *member, int error);
     void (*overflow)(struct thread *thread, void *address, void *ucontext);
+    /* There is no memory for the frames of this strand, and no way to go on. Does not return. */
+    void (*starved)(struct member *member, size_t bytes);
     void (*warn)(struct subprocess *sub, const char *text);
+    void (*census)(struct thread *thread, struct member *member, size_t used, enum census_what what);
+    /* Called once when the time has come, under the lock of the timers: they may claim, not run. They return a strand
+     * that has to be made runnable, or NULL. */
+    struct member *(*fire[TIMER_KINDS])(struct timer *timer);
+};
+
+/* Memory that a dump may be reading: given back after it. */
+struct put_off {
+    struct put_off *next;
+    size_t bytes; /* of a mapping that begins here; 0: part of a struct opened */
 };
 
 struct subprocess {
@@ -258,26 +383,77 @@ struct subprocess {
     const struct driver *driver;
     void *driver_state;
     bool shared;
+    bool census; /* how much of their stacks strands use is to be noted */
     struct stacks stacks;
+    struct image_store images;
+    bool copies; /* opened fibres: who leaves is copied out at once, and what is left there overwritten. For tests */
     struct pool pool; /* the default one */
     _Atomic uint32_t stop;
     _Atomic uint32_t outside; /* of a seeded run: strands that wait for what is outside of it */
+    _Atomic bool looked_at;   /* by a dump: opened_look */
+    _Atomic(struct put_off *) put_off;
     uint64_t seed;
 };
 
 /* ---- the driver: the door to time, chance and sleep ------------------------------------------------------ */
 
+/* A plain thread, the system's or a played one. */
+struct driver_thread {
+    arch_thread os;
+    void *played;
+};
+
 /* What a second driver does instead of the machine. Everything is called on the thread that it concerns. */
 struct driver {
     int64_t (*now)(struct subprocess *sub);
-    /* The strand gives way: any simulated thread may go on first. */
+    /* The strand gives way: any played thread may go on first. */
     void (*point)(struct thread *thread);
+    /* The same, where an operation begins that may not suspend at all, at this address of the code. Returns whether it
+     * wants to hear of each. */
+    bool (*operation)(struct thread *thread, void *where);
     void (*relax)(struct thread *thread); /* in a spin loop */
     void (*sleep)(struct thread *thread, int64_t deadline);
     void (*wake)(struct thread *thread);
-    uint32_t (*choose)(struct thread *thread, uint32_t n);    /* in [0, n) */
+    /* As arch_poller_wait, of played descriptors. */
+    int (*poll)(struct thread *thread, struct arch_event *events, int most, int64_t deadline);
+    /* In [0, n): a choice of the scheduler's, which may be any, or by chance, where each is as likely as another. */
+    uint32_t (*choose)(struct thread *thread, uint32_t n);
+    uint32_t (*chance)(struct thread *thread, uint32_t n);
+    bool (*refuses)(struct thread *thread);                   /* whether this request for memory is to fail */
     int (*start)(struct thread *thread, void *(*fn)(void *)); /* as arch_thread_start; they are run by `play` */
-    void (*play)(struct subprocess *sub, struct thread *first);
+    void (*play)(struct subprocess *sub);
+    arch_context (*where)(struct thread *thread); /* where it stands; NULL: it runs */
+
+    /* Plain threads, which have no struct thread; and what they sleep on, as arch_futex_wait and wake. */
+    int (*thread_start)(struct subprocess *sub, void *(*fn)(void *), void *arg, void **played);
+    void (*thread_join)(struct subprocess *sub, void *played);
+    void (*word_wait)(struct subprocess *sub, const _Atomic uint32_t *word, uint32_t expected);
+    void (*word_wake)(struct subprocess *sub, const _Atomic uint32_t *word, int threads);
+
+    void (*meet)(struct subprocess *sub, int fd); /* a descriptor of the system's is used for the first time */
+    const struct driver_fds *fds;                 /* NULL: all descriptors are the system's */
+};
+
+/* Played descriptors. They have numbers of the system, behind which there is nothing. Each function is as that of arch
+ * with its name (arch_fd_..., arch_poller_add and remove). */
+struct driver_fds {
+    bool (*has)(struct subprocess *sub, int fd);
+    int (*socket)(struct subprocess *sub, int family);
+    int (*pipe)(struct subprocess *sub, int fds[2]);
+    int (*bind)(struct subprocess *sub, int fd, const void *address, uint32_t length);
+    int (*listen)(struct subprocess *sub, int fd);
+    int (*connect)(struct subprocess *sub, int fd, const void *address, uint32_t length);
+    int (*accept)(struct subprocess *sub, int fd);
+    int (*error)(struct subprocess *sub, int fd);
+    int (*port)(struct subprocess *sub, int fd);
+    int (*ready)(struct subprocess *sub, int fd);
+    int64_t (*read)(struct subprocess *sub, int fd, void *buffer, size_t size);
+    int64_t (*write)(struct subprocess *sub, int fd, const void *bytes, size_t size);
+    int (*shutdown)(struct subprocess *sub, int fd, int how);
+    int (*close)(struct subprocess *sub, int fd);
+    int (*blank)(struct subprocess *sub, int fd);
+    int (*watch)(struct subprocess *sub, int fd, uint64_t data);
+    int (*unwatch)(struct subprocess *sub, int fd);
 };
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * The states of a pool's threads and the role of the seeker. The page docs/protocols/seeker.md has the diagram; the
- * model is tests/models/seeker.pml.
+ * models are tests/models/seeker.pml and, of what lies in slots, tests/models/slot.pml.
  *
  * PARTIES   the threads of a pool; producers (busy threads that push, anybody that posts).
  * STATE     per thread: busy, idle, polling. Per pool, under its lock: who is the seeker, who sleeps, how many are
@@ -26,6 +26,7 @@
  *           nobody steals it meanwhile.
  */
 #include "polled.h"
+#include "rest.h"
 #include "thread.h"
 #include "timers.h"
 
@@ -39,6 +40,12 @@ enum { FUTILE_MOST = 5 };
 #define LOOT_WORTH_NS INT64_C(10000)
 /* A timer so near is waited for without a system call, which takes as long. */
 #define NEAR_NS INT64_C(5000)
+/* Of many timers that come one upon the other, that would be a processor for themselves: an eighth of the time may be
+ * waited for so, beside NEAR_MOST_NS. The rest is slept, by as much as the system's own timers are late, and then all
+ * that are due are fired. */
+#define NEAR_MOST_NS INT64_C(200000)
+#define NEAR_NAP_NS INT64_C(50000)
+enum { NEAR_SHARE = 8, NEAR_MANY = 256 };
 
 static void lock(struct thread *thread, struct pool *pool)
 {
@@ -267,12 +274,18 @@ void pool_stop(struct thread *thread, struct pool *pool)
 
 /* ---- delivery -------------------------------------------------------------------------------------------- */
 
-void pool_deliver(struct thread *thread, struct fibre *fibre)
+void pool_deliver(struct thread *thread, struct member *member)
+{
+    if (LIKELY(!member->fibre->opened) || opened_up(thread, member))
+        pool_deliver_fibre(thread, member->fibre);
+}
+
+void pool_deliver_fibre(struct thread *thread, struct fibre *fibre)
 {
     struct thread *home = fibre->home;
-    const char *context = atomic_load_explicit(&fibre->context, memory_order_relaxed);
-    for (int i = 0; i < 6; i++)
-        __builtin_prefetch(context + i * 64, 1);
+    uintptr_t context = (uintptr_t)atomic_load_explicit(&fibre->context, memory_order_relaxed); /* or 0: not begun */
+    for (uintptr_t i = 0; i < 6; i++)
+        __builtin_prefetch((const void *)(context + i * 64), 1);
     /* Weak affinity; a racy look at the state is enough, since work is found in any inbox. */
     bool elsewhere = home && home != thread && home->pool == thread->pool && thread->stealing &&
                      __atomic_load_n(&home->state, __ATOMIC_RELAXED) == THREAD_BUSY;
@@ -296,9 +309,9 @@ static bool take_posts(struct thread *thread, struct pool *pool)
     }
     while (ordered) {
         struct post *next = ordered->next; /* run may give the post's memory away */
-        struct fibre *fibre = ordered->run(ordered);
-        if (fibre)
-            pool_deliver(thread, fibre);
+        struct member *member = ordered->run(ordered);
+        if (member)
+            pool_deliver(thread, member);
         ordered = next;
     }
     return true;
@@ -313,6 +326,7 @@ static void take_events(struct thread *thread, struct pool *pool)
     thread->now = driver_now(pool->sub);
     if (timers_next(&pool->timers) <= thread->now)
         timers_fire(thread, pool, thread->now);
+    rest_look(thread, pool);
 }
 
 void pool_look(struct thread *thread)
@@ -363,8 +377,23 @@ static int64_t waiting_time(struct thread *thread, struct pool *pool, bool eager
     return watch != ARCH_FOREVER && now + watch < until ? now + watch : until;
 }
 
-/* The seeker waits in the poller. Returns whether it was kicked. */
-static bool park(struct thread *thread, struct pool *pool, bool eager, int rounds)
+/* Whether a near timer is to be waited for without sleeping. */
+static bool spins_for_timer(struct thread *thread, struct pool *pool, int64_t now)
+{
+    if (timers_next(&pool->timers) - now >= NEAR_NS)
+        return false;
+    if (thread->driver || atomic_load_explicit(&pool->timers.count, memory_order_relaxed) < NEAR_MANY)
+        return true;
+    int64_t passed = now - pool->near_seen;
+    int64_t credit = pool->near_credit + (pool->near_spins ? -passed : passed / NEAR_SHARE);
+    pool->near_credit = credit < NEAR_MOST_NS ? credit : NEAR_MOST_NS;
+    pool->near_seen = now;
+    pool->near_spins = pool->near_credit > 0;
+    return pool->near_spins;
+}
+
+/* The seeker waits in the poller, at least for `nap`, unless it is told. Returns whether it was kicked. */
+static bool park(struct thread *thread, struct pool *pool, bool eager, int rounds, int64_t nap)
 {
     lock(thread, pool);
     pool->parked = true;
@@ -379,7 +408,7 @@ static bool park(struct thread *thread, struct pool *pool, bool eager, int round
         until = next < until ? next : until;
         atomic_store_explicit(&pool->until, until, memory_order_seq_cst);
         thread->sleeps++;
-        pool_wait_polled(thread, pool, until);
+        pool_wait_polled(thread, pool, nap > until ? nap : until);
     }
     lock(thread, pool);
     bool kicked = !pool->parked;
@@ -424,15 +453,17 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
         if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_relaxed)))
             pool_stand_still(thread);
         int64_t now = driver_now(thread->sub);
-        if ((thread->shared && !poor && now - since < pool->spin_ns) || timers_next(&pool->timers) - now < NEAR_NS) {
+        bool near = spins_for_timer(thread, pool, now);
+        if (near || (thread->shared && !poor && now - since < pool->spin_ns)) {
             driver_relax(thread);
             continue;
         }
+        int64_t nap = timers_next(&pool->timers) - now < NEAR_NS ? now + NEAR_NAP_NS : 0;
         if (kicked && pool->futile < FUTILE_MOST)
             pool->futile++;
         eager = !kicked && !poor;
         poor = false;
-        kicked = park(thread, pool, eager, rounds++) && eager;
+        kicked = park(thread, pool, eager, rounds++, nap) && eager;
         if (kicked)
             since = driver_now(thread->sub);
     }
@@ -471,6 +502,7 @@ struct fibre *pool_find_work(struct thread *thread)
     while (!stopping(pool)) {
         if (thread_to_polling(thread)) {
             struct fibre *fibre = seek(thread, pool);
+            pool->near_spins = false;
             thread_to_busy(thread);
             return fibre;
         }

@@ -30,15 +30,51 @@ void stacks_open(struct stacks *stacks, size_t usual, bool required)
     *stacks = (struct stacks){.lock = ATOMIC_FLAG_INIT, .usual = usual, .required = required};
 }
 
+static void free_region(struct stack_region *region)
+{
+    arch_unmap(region->base, region->bytes);
+    arch_guards_unmapped(region->guard_mappings);
+    free(region);
+}
+
 void stacks_close(struct stacks *stacks)
 {
     while (stacks->regions) {
         struct stack_region *region = stacks->regions;
         stacks->regions = region->next;
-        arch_unmap(region->base, region->bytes);
-        arch_guards_unmapped(region->guard_mappings);
-        free(region);
+        free_region(region);
     }
+}
+
+void stacks_take_stage(struct stacks *stacks)
+{
+    struct stack_region *region = arch_stage_take(ARCH_STAGE_STACKS);
+    if (region && region->stack == stacks->usual)
+        stacks->regions = region;
+    else if (region)
+        free_region(region);
+}
+
+/* Only a small one, whose guards are not mappings. */
+static bool is_worth_keeping(const struct stacks *stacks, const struct stack_region *region)
+{
+    return region->stack == stacks->usual && region->bytes <= STACK_REGION_FIRST && !region->guard_mappings &&
+           region->guarded >= region->used;
+}
+
+void stacks_give_stage(struct stacks *stacks)
+{
+    struct stack_region **link = &stacks->regions;
+    while (*link && !is_worth_keeping(stacks, *link))
+        link = &(*link)->next;
+    struct stack_region *region = *link;
+    if (!region)
+        return;
+    *link = region->next;
+    region->next = NULL;
+    region->used = 0;
+    if ((region = arch_stage_give(ARCH_STAGE_STACKS, region)))
+        free_region(region);
 }
 
 size_t stack_round(size_t size)
@@ -153,7 +189,7 @@ static void warn_once(struct thread *thread)
         return;
     for (int i = 0; i < pool->count; i++) {
         __atomic_store_n(&pool->threads[i]->canaries, true, __ATOMIC_RELAXED);
-        __atomic_store_n(&pool->threads[i]->odd, true, __ATOMIC_RELAXED);
+        __atomic_store_n(&pool->threads[i]->odd.always, true, __ATOMIC_RELAXED);
     }
     thread->sub->ops->warn(thread->sub, "no more guard pages can be had: further stacks are checked by canaries, "
                                         "at switches only");
@@ -175,7 +211,7 @@ int stack_get_slow_(struct thread *thread, size_t size, struct stack **out)
 {
     struct stacks *stacks = &thread->sub->stacks;
     spin_lock(&stacks->lock, thread);
-    int error = take(thread, size, out);
+    int error = driver_refuses(thread) ? -ENOMEM : take(thread, size, out);
     if (!error && size == stacks->usual) {
         struct stack *more;
         while (thread->stacks.count < STACK_BATCH && stacks->free[class_of(size)] && take(thread, size, &more) == 0) {
@@ -198,6 +234,26 @@ void stack_put_slow_(struct thread *thread, struct stack *stack)
     stack->next = *free_list;
     *free_list = stack;
     spin_unlock(&stacks->lock);
+}
+
+char *stack_floor(const struct stack *stack)
+{
+    return stack->low + (stack->guard ? arch_page_size() : CANARY_WORDS * sizeof(uint64_t));
+}
+
+/* The page of a canary stays, and is overwritten above it. */
+char *stack_discard(const struct stack *stack, char *used)
+{
+    size_t page = arch_page_size();
+    char *floor = stack_floor(stack), *low = stack->low + page;
+    char *from = (char *)((uintptr_t)used & ~(page - 1)), *end = used < low ? used : low;
+    if (from > low)
+        arch_discard(low, (size_t)(from - low));
+    if (end > floor) {
+        arch_note_look(floor, (size_t)(end - floor));
+        arch_wipe(floor, (size_t)(end - floor), 0);
+    }
+    return used < low ? used : from;
 }
 
 bool stack_overrun(const struct stack *stack)

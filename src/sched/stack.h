@@ -10,6 +10,10 @@
 
 void stacks_open(struct stacks *stacks, size_t usual, bool required);
 void stacks_close(struct stacks *stacks);
+/* Between opening and closing, of seeded runs: begin with a region that an earlier one has left, leave one to the next.
+ */
+void stacks_take_stage(struct stacks *stacks);
+void stacks_give_stage(struct stacks *stacks);
 /* The size that a request is rounded up to: a power of two, at least four pages; 0 if it is too large. */
 size_t stack_round(size_t size);
 /* A stack of that (rounded) size into *out, or a negated errno code. */
@@ -41,6 +45,11 @@ OWN_INLINE void stack_put(struct thread *thread, struct stack *stack, size_t usu
     stack_put_slow_(thread, stack);
 }
 
+/* The lowest address that frames may use: above the guard page, or the canary. */
+char *stack_floor(const struct stack *stack);
+/* What lies below `used` is nobody's any more: its pages go back to the system. Returns the lowest address that may
+ * hold something still. */
+char *stack_discard(const struct stack *stack, char *used);
 /* Whether one of the words at the low end of a stack without a guard page was overwritten. */
 bool stack_overrun(const struct stack *stack);
 /* Whether an address lies in the guard page of this stack. */

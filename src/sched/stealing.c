@@ -1,7 +1,8 @@
 /*
  * The default scheduler: a queue per thread, and the seeker steals (rules S-46 to S-61). Only the seeker does, so at
  * most one thread of a pool is a thief at any time. It takes half of what it finds, the oldest first: in a tree of
- * strands those are the biggest.
+ * strands those are the biggest. Models: tests/models/seeker.pml,
+ * tests/models/slot.pml.
  */
 #include "stealing.h"
 
@@ -120,16 +121,6 @@ struct fibre *stealing_pick_slow_(struct thread *thread)
     return fibre;
 }
 
-static struct fibre *pick(struct thread *thread)
-{
-    return stealing_pick(thread);
-}
-
-static bool take(struct thread *thread, struct fibre *fibre)
-{
-    return stealing_take(thread, fibre);
-}
-
 /* Whether the slot has held the same fibre for long enough; the seeker's notes are in the victim's queue. */
 static bool slot_is_stale(struct thread *thief, struct runq *queue, int64_t now)
 {
@@ -215,4 +206,5 @@ static bool work(struct pool *pool)
     return false;
 }
 
-const struct scheduler scheduler_stealing = {"stealing", push, pick, take, steal, work};
+/* Its threads pick and take by themselves: thread_pick, thread_take. */
+const struct scheduler scheduler_stealing = {"stealing", push, NULL, NULL, steal, work};

@@ -27,8 +27,10 @@ OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
         arch_note_end(&thread->dead_note);
         thread->dead->idle = from;
         stack_put(thread, thread->dead, thread->usual);
-    } else {
+    } else if (after == AFTER_LOOP) {
         thread->loop = from;
+    } else {
+        opened_left(thread, opened_of(thread->from), from, after);
     }
 }
 
@@ -70,22 +72,38 @@ OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_
     }
     thread->current = to;
     thread->switches++;
-    if (UNLIKELY(thread->odd))
+    if (UNLIKELY(thread->odd.always))
         thread_arrive_oddly_(thread, to, to ? &to->note : &thread->loop_note);
     arch_note_release(thread->sub); /* to the end of the run, and to a dump */
-    arch_note_leave(from, to ? &to->note : &thread->loop_note, thread->after == AFTER_END);
+    bool ends = thread->after == AFTER_END || thread->after == AFTER_OPENED_END;
+    arch_note_leave(from, to ? &to->note : &thread->loop_note, ends);
     struct arch_transfer transfer = arch_context_jump(context, thread);
-    arch_note_arrive(from);
+    /* On the stack of one that has ended another one begins, on whatever thread: it has a note of its own. */
+    arch_note_arrive(ends ? &((struct thread *)transfer.data)->current->note : from);
     arch_note_acquire(&((struct thread *)transfer.data)->sub->pool); /* of a dump that is over */
+    if (ARCH_NOTES_SEPARATE)
+        arch_note_acquire(from); /* who ran on this stack meanwhile */
     switch_arrive(transfer.data, transfer.from);
     return transfer.data;
+}
+
+/* Returns what the arriving side has to do. */
+OWN_INLINE enum after switch_leave_oddly(struct thread *thread, struct fibre *from, enum after after)
+{
+    if (UNLIKELY(thread->odd.always))
+        thread_leave_oddly_(thread, from);
+    if (!thread->odd.opened)
+        return after;
+    thread->odd.opened = false;
+    arch_note_release(&from->note);
+    return after == AFTER_PARK ? AFTER_OPENED_PARK : AFTER_OPENED_YIELD;
 }
 
 OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibre *to, enum after after)
 {
     struct fibre *from = thread->current;
-    if (UNLIKELY(thread->odd))
-        thread_leave_oddly_(thread, from);
+    if (UNLIKELY(thread->odd.any))
+        after = switch_leave_oddly(thread, from, after);
     thread->from = from;
     thread->after = after;
     return switch_jump(thread, &from->note, to);
@@ -117,7 +135,7 @@ OWN_INLINE void switch_reuse(struct thread *thread, struct fibre *next, struct s
     atomic_store_explicit(&next->context, NULL, memory_order_relaxed);
     thread->current = next;
     thread->switches++;
-    if (UNLIKELY(thread->odd))
+    if (UNLIKELY(thread->odd.always))
         thread_arrive_oddly_(thread, NULL, &next->note);
 }
 
@@ -138,6 +156,27 @@ OWN_INLINE struct thread *switch_serve_next(struct thread *thread)
         return thread;
     }
     thread->after = AFTER_END;
+    return switch_jump(thread, &thread->dead_note, next);
+}
+
+/* The same on an opened fibre: its stack serves only its own strands, and only if nobody else is to run here. */
+OWN_INLINE struct thread *switch_serve_opened(struct thread *thread)
+{
+    struct fibre *fibre = thread->current, *next = thread->next;
+    thread->next = NULL;
+    if (!next)
+        next = thread_pick_after_end_(thread);
+    if (!next && opened_goes_on(thread, opened_of(fibre))) {
+        thread->current = fibre;
+        thread->switches++;
+        if (UNLIKELY(thread->odd.always))
+            thread_arrive_oddly_(thread, NULL, &fibre->note);
+        return thread;
+    }
+    arch_note_release(&fibre->note);
+    thread->from = fibre;
+    thread->after = AFTER_OPENED_END;
+    thread->odd.opened = false;
     return switch_jump(thread, &thread->dead_note, next);
 }
 

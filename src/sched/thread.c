@@ -8,9 +8,6 @@ enum { PERIOD_MOST = 8, LOOK_EVERY = 61 }; /* contract §2: every 61 switches or
 
 void fibre_init(struct fibre *fibre, struct member *member)
 {
-    list_init(&fibre->members);
-    list_push_back(&fibre->members, &member->link);
-    fibre->count = 1;
     fibre->active = member;
     member->fibre = fibre;
 }
@@ -23,10 +20,26 @@ static COLD void check_canary(struct thread *thread)
         thread->sub->ops->overflow(thread, NULL, NULL);
 }
 
-/* The rest of leaving a fibre, in runs that need it: its canary, and the state of C++ exceptions. */
+/* A stack of one strand shows at its end what that has used; one that is shared has to be looked at whenever its strand
+ * leaves it. */
+static COLD void note_stack(struct thread *thread, bool ends)
+{
+    struct fibre *fibre = thread->current;
+    const struct stack *stack = fibre->stack;
+    const struct sched_ops *ops = thread->sub->ops;
+    char *low = stack_floor(stack);
+    if (!ends)
+        ops->census(thread, fibre->active, (size_t)(stack->top - (char *)__builtin_frame_address(0)), CENSUS_SUSPENDS);
+    if (ends || fibre->opened)
+        ops->census(thread, fibre->active, arch_stack_used(low, stack->top), ends ? CENSUS_ENDS : CENSUS_USED);
+}
+
+/* The rest of leaving a fibre, in runs that need it: its canary, the census, and the state of C++ exceptions. */
 COLD void thread_leave_oddly_(struct thread *thread, struct fibre *from)
 {
     check_canary(thread);
+    if (thread->census)
+        note_stack(thread, false);
     from->started = true;
     if (thread->cxx)
         from->cxx = *thread->cxx;
@@ -43,6 +56,8 @@ COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct a
 COLD void thread_detach_oddly_(struct thread *thread)
 {
     check_canary(thread);
+    if (thread->census)
+        note_stack(thread, true);
     thread->here = &thread->dead_note;
 }
 
@@ -86,9 +101,10 @@ struct thread *thread_yield(struct thread *thread)
     driver_point(thread);
     struct fibre *to = thread_pick(thread);
     if (UNLIKELY(!to)) {
-        if (thread->odd)
+        if (UNLIKELY(thread->odd.always))
             check_canary(thread);
-        return thread;
+        if (!thread->odd.opened || !opened_is_wanted(opened_of(thread->current)))
+            return thread;
     }
     return switch_leave(thread, to, AFTER_YIELD);
 }
@@ -114,11 +130,32 @@ static void await_context(struct thread *thread, struct fibre *fibre)
         driver_await(thread);
 }
 
+/* False: the strand that was to be run could not start. */
+static bool enter_opened(struct thread *thread, struct opened *opened)
+{
+    int error = opened_enter(thread, opened);
+    if (LIKELY(!error))
+        return true;
+    struct member *refused = opened->fibre.active;
+    opened->fibre.active = NULL;
+    thread->sub->ops->refuse(refused, error);
+    opened_give_up(thread, opened);
+    opened_release(thread, opened, OPENED_STRAND);
+    return false;
+}
+
 static void run(struct thread *thread, struct fibre *fibre)
 {
     while (fibre) {
-        await_context(thread, fibre);
         thread->late = NULL;
+        if (UNLIKELY(fibre->opened)) {
+            if (!enter_opened(thread, opened_of(fibre))) {
+                fibre = thread->late;
+                continue;
+            }
+        } else {
+            await_context(thread, fibre);
+        }
         thread->from = NULL;
         thread->after = AFTER_LOOP;
         switch_jump(thread, &thread->loop_note, fibre);
@@ -134,8 +171,8 @@ static void run(struct thread *thread, struct fibre *fibre)
 void thread_loop(struct thread *thread)
 {
     thread->cxx = arch_cxx_globals();
-    if (thread->cxx || thread->driver)
-        thread->odd = true;
+    if (thread->cxx || thread->driver || thread->census)
+        thread->odd.always = true;
     thread->here = &thread->loop_note;
     if (!thread->driver)
         arch_note_thread(&thread->loop_note);
@@ -156,7 +193,9 @@ COLD void thread_tick_(struct thread *thread)
 {
     uint64_t now = driver_ticks(thread), elapsed = now - thread->ticked, ms = driver_ticks_per_ms(thread);
     thread->ticked = now;
-    if (thread->driver || elapsed < ms / 4)
+    if (thread->driver)
+        thread->period = thread->driver->operation(thread, __builtin_return_address(0)) ? 1 : PERIOD_MOST;
+    else if (elapsed < ms / 4)
         thread->period = PERIOD_MOST;
     else if (elapsed > ms / 2)
         thread->period = 1;

@@ -15,11 +15,13 @@
  * PROGRESS  the wait at [S4] is as long as a switch; nothing between a claimable state and the jump may block.
  * NOT DONE  a second claimable state that is entered after the switch by compare-and-swap: one atomic more on every
  *           block.
+ * TESTED BY tests/models/switch.pml.
  */
 #ifndef SCHED_THREAD_H
 #define SCHED_THREAD_H
 
 #include "driver.h"
+#include "opened.h"
 #include "stealing.h"
 
 /* The calling thread's record, NULL outside of pools. After whatever may suspend it has to be asked for again. */
@@ -50,17 +52,18 @@ void thread_detach_oddly_(struct thread *thread);
  * and thread->current names the fibre until then, although it may be gone. */
 OWN_INLINE void thread_detach(struct thread *thread)
 {
-    if (UNLIKELY(thread->odd))
+    if (UNLIKELY(thread->odd.always))
         thread_detach_oddly_(thread);
     thread->dead_note = thread->current->note;
     thread->dead = thread->current->stack;
 }
 
-/* After the end of the strand that ran here, this fibre runs next, in its place. */
-OWN_INLINE void thread_go_on_with(struct thread *thread, struct fibre *fibre)
+/* After the end of the strand that ran here, this one's fibre runs next, in its place. */
+OWN_INLINE void thread_go_on_with(struct thread *thread, struct member *member)
 {
-    arch_note_release(fibre);
-    thread->next = fibre;
+    arch_note_release(member);
+    if (LIKELY(!member->fibre->opened) || opened_up(thread, member))
+        thread->next = member->fibre;
 }
 
 void thread_tick_(struct thread *thread);
@@ -96,14 +99,26 @@ OWN_INLINE bool thread_take(struct thread *thread, struct fibre *fibre)
     return LIKELY(thread->stealing) ? stealing_take(thread, fibre) : thread->pool->scheduler->take(thread, fibre);
 }
 
-/* A fibre that was claimed by the strand that runs here. */
-OWN_INLINE void thread_ready(struct thread *thread, struct fibre *fibre)
+/* Somebody who was claimed by the strand that runs here. */
+OWN_INLINE void thread_ready(struct thread *thread, struct member *member)
 {
-    arch_note_release(fibre);
-    if (LIKELY(fibre->pool == thread->pool))
+    struct fibre *fibre = member->fibre;
+    bool opened = fibre->opened;
+    bool here = fibre->pool == thread->pool;
+    arch_note_release(member); /* nothing of it is read from here on: who takes it may end and reuse it */
+    if (UNLIKELY(opened) && !opened_up(thread, member))
+        return;
+    if (LIKELY(here))
         thread_push(thread, fibre, PUSH_WOKEN);
     else
-        pool_deliver(thread, fibre);
+        pool_deliver_fibre(thread, fibre);
+}
+
+OWN_INLINE void batch_deliver(struct thread *thread, struct batch *batch)
+{
+    struct member *member;
+    while ((member = batch_take(batch)))
+        thread_ready(thread, member);
 }
 
 void fibre_init(struct fibre *fibre, struct member *member);

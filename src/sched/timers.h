@@ -9,7 +9,7 @@
 
 void timers_open(struct timers *timers);
 void timers_close(struct timers *timers);
-void timer_init(struct timer *timer, struct fibre *(*fire)(struct timer *));
+void timer_init(struct timer *timer, enum timer_kind kind, uint32_t index);
 /* From a thread of the pool. Returns 0 or -ENOMEM. Wakes the seeker if it would sleep too long. */
 int timer_start(struct thread *thread, struct pool *pool, struct timer *timer, int64_t when);
 /* Whether it was still to come. After it, the timer is not in use by anybody. Any thread of the sub-process. */

@@ -9,7 +9,7 @@
 #include "misuse.h"
 #include "scope.h"
 
-struct fibre *cancel_strand(struct thread *thread, struct cb *c, struct note *note, bool owned)
+struct member *cancel_strand(struct thread *thread, struct cb *c, struct note *note, bool owned)
 {
     uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed),
              flags = WORD_CANCELLED | (owned ? WORD_OWNED : 0);
@@ -37,10 +37,10 @@ void strand_cancel(strand child, const char *why)
     struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
     bool owned = anchor && block_owner(&anchor->block) == me && __atomic_load_n(&c->anchor, __ATOMIC_RELAXED) == anchor;
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
-    struct note *note = over ? NULL : note_new(me, why);
-    struct fibre *fibre = owned || !over ? cancel_strand(thread, c, note, owned) : NULL;
-    if (fibre)
-        thread_ready(thread, fibre);
+    struct note *note = over ? NULL : note_new(thread, me, why);
+    struct member *member = owned || !over ? cancel_strand(thread, c, note, owned) : NULL;
+    if (member)
+        thread_ready(thread, member);
     note_release(note);
     unpin_cb(thread, c);
 }

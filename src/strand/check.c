@@ -20,10 +20,10 @@ void strand_check_locked(const void *mutex, const char *file, int line)
     struct checked *checked = malloc(sizeof *checked);
     if (!checked)
         return;
-    *checked = (struct checked){me->checked, mutex, file, line};
-    me->checked = checked;
+    *checked = (struct checked){own_of(me)->checked, mutex, file, line};
+    own_of(me)->checked = checked;
     me->odd = true; /* its end looks at it */
-    if (!me->section_file || me->section_by_mutex)
+    if (!own_of(me)->section_file || me->section_by_mutex)
         section_by_mutex(me);
 }
 
@@ -33,7 +33,7 @@ void strand_check_unlocked(const void *mutex)
     if (!thread || !thread->current)
         return;
     struct cb *me = current_of(thread);
-    struct checked **at = &me->checked;
+    struct checked **at = &own_of(me)->checked;
     while (*at && (*at)->mutex != mutex)
         at = &(*at)->outer;
     struct checked *checked = *at;
@@ -48,6 +48,6 @@ void strand_check_unlocked(const void *mutex)
 COLD void check_at_end_(struct cb *c)
 {
     char where[256];
-    snprintf(where, sizeof where, "it was locked at %s:%d", c->checked->file, c->checked->line);
+    snprintf(where, sizeof where, "it was locked at %s:%d", own_of(c)->checked->file, own_of(c)->checked->line);
     misuse("pthread_mutex_lock", where, "strand '%s' has ended, and holds the mutex", cb_name(c));
 }

@@ -49,7 +49,7 @@ struct cb;
 struct wait_node {
     union {
         struct wait_node *next; /* of those who wait for an end, or a descriptor */
-        struct link link;       /* in the queue of a channel, a lock, ... */
+        struct link link;       /* in the queue of a channel, a lock, ...; in anchor->ended */
     };
     struct cb *waiter;
     uint32_t epoch;
@@ -64,8 +64,7 @@ struct wait_node {
 struct wait {
     _Atomic uint64_t state;
     struct wait_node node;
-    struct timer timer;
-    uint32_t instant; /* the case that the timer of a select stands for */
+    struct timer timer; /* its index: of a select's case, else 0 */
 };
 
 /* What a blocked strand waits for: for people, not for the protocol. */
@@ -90,7 +89,8 @@ enum blocked {
     BLOCKED_EVENT,
     BLOCKED_BARRIER,
     BLOCKED_ONCE,
-    BLOCKED_GROUP
+    BLOCKED_GROUP,
+    BLOCKED_PERMIT /* of a priority semaphore, or a limit */
 };
 
 /* ---- strands --------------------------------------------------------------------------------------------- */
@@ -114,6 +114,7 @@ struct note {
 /* What only a strand with attributes or copied arguments has. */
 struct extra {
     void (*drop)(void *result);
+    size_t size; /* of args */
     char name[32];
     _Alignas(16) char args[];
 };
@@ -127,13 +128,13 @@ enum outcome {
     OUTCOME_ERROR        /* cancelled, but ended by another exception */
 };
 
-/* In the order of use: a strand that is spawned, runs without blocking and is joined stays in the first four cache
- * lines. A free one is zero from `ends` to `locals` but for what its maker sets, and zero in the words that only an
- * open strand has use for: whoever leaves a block, a section, a try block leaves it so. */
+/* In the order of use: a strand that is spawned, runs without blocking and is joined stays in the first two cache
+ * lines, and the two of its fibre before them. */
 struct cb {
+    struct member member; /* its fibre lies right before it: fibre_of */
+
     /* Anybody, by compare-and-swap. */
     _Atomic uint64_t word;
-    void *link_;            /* the slab's */
     _Atomic uintptr_t ends; /* who waits for its end: nodes | ENDS_*; docs/protocols/end.md */
     _Atomic uint32_t due;   /* 1 + the highest index of a source that holds; 0: none. Raised by anybody, lowered by
                                itself */
@@ -141,50 +142,126 @@ struct cb {
     /* The strand itself. */
     uint8_t outcome; /* written before ENDS_OVER, read after it */
     uint8_t blocked; /* enum blocked */
-    bool started;
+    bool listed;     /* in anchor->ended, by wait.node.link: as `sibling` */
+    bool started : 1;
     bool odd : 1; /* the root, or counted, or with extra, locals, an exception, or once with locks: its end has more */
     bool counted : 1;          /* against options.max_strands */
     bool section_by_mutex : 1; /* section.h */
-    bool anew : 1;             /* it waits again: a channel that is gone by now was there when it began */
+    bool anew : 1;             /* its select has tried all cases: a channel that is gone by now was there */
+    bool guest : 1;            /* it runs on an opened fibre */
     strand_fn *fn;
-    void *arg;
-    void *result;
-    strand_exception *exception; /* that it ended by */
+    union {
+        void *arg;                   /* until it begins */
+        void *result;                /* if its outcome is none of those after OUTCOME_VALUE: when it ends */
+        strand_exception *exception; /* else: that it ended by; NULL: it was taken. cb_exception */
+    };
 
     /* The owner of the scope, or who holds the scope's lock (scope.h). */
     struct scope *anchor; /* changed under ENDS_LOCK; NULL: the root */
     struct link sibling;  /* in anchor->children */
     _Atomic(struct note *) note;
 
-    void *site;      /* where it was spawned */
-    uint64_t parent; /* who spawned it: an id */
-    struct member member;
-    struct fibre own;
+    void *site; /* where it was spawned */
 
     /* The strand itself again. */
+    struct extra *extra;
+    struct wait wait;
+
+    union {
+        uint64_t blocked_on;    /* for people: an id, a time, ... */
+        struct local *inherits; /* until it begins: what own->locals is to be */
+    };
+    int64_t since; /* for people */
+};
+
+/* Of one that has ended, or is about to be judged. */
+static inline strand_exception *cb_exception(const struct cb *c)
+{
+    return UNLIKELY(c->outcome > OUTCOME_VALUE) ? c->exception : NULL;
+}
+
+/* The same, which is the caller's from now on. */
+static inline strand_exception *cb_take_exception(struct cb *c)
+{
+    strand_exception *e = cb_exception(c);
+    if (e)
+        c->exception = NULL;
+    return e;
+}
+
+/* It ends by an exception. */
+static inline void cb_throws(struct cb *c, strand_exception *e)
+{
+    c->exception = e;
+    c->outcome = OUTCOME_FAILED; /* to be judged */
+    c->odd = true;
+}
+
+/* What a strand has open, and nobody else touches. Zero, but for `tries` and `locals`, where none has anything open:
+ * whoever leaves a block, a section, a try block leaves it so. */
+struct own {
     struct strand_try_ *tries; /* the innermost open one */
     struct flight *flight;     /* what is in flight: the newest, linked by outer */
     struct block *blocks;      /* the innermost open one */
     uint32_t depth;            /* how many blocks are open: the index of the innermost; index 0 is its own cancel */
-    uint32_t floor;  /* sources with an index below it are put off: by a shield, or because an exception is in flight */
-    uint32_t shield; /* the same by shields alone */
-    int section_line;
-    const char *section_file; /* the innermost no-suspend section, or NULL */
-    struct local *locals;
+    uint32_t floor; /* sources with an index below it are put off: by a shield, or because an exception is in flight */
     struct held *held; /* what it has to give back: held.h; NULL if it never held anything, else the cb is odd */
-    struct extra *extra;
-    struct wait wait;
-    struct link order;       /* in anchor->ended: as `sibling` */
-    struct checked *checked; /* mutexes that it holds, the newest first: section.h */
-
-    /* For people. */
-    uint64_t blocked_on; /* an id, a time, ... */
-    int64_t since;
+    struct local *locals;
+    uint32_t shield; /* as floor, by shields alone */
+    /* In a section nobody suspends. */
+    int section_line;
+    const char *section_file; /* the innermost no-suspend section, or NULL: section.h */
+    struct checked *checked;  /* mutexes that it holds, the newest first: section.h */
 };
+_Static_assert(sizeof(struct own) == OWN_SIZE && offsetof(struct own, section_file) == OWN_KEPT * sizeof(uint64_t) &&
+                   offsetof(struct own, tries) == 0,
+               "it lies in a fibre");
+
+/* Nothing is open. */
+static inline bool own_is_clean(const struct own *own)
+{
+    return !own->flight && !own->blocks && !own->depth && !own->floor && !own->held && !own->locals && !own->shield &&
+           !own->section_file && !own->checked;
+}
+
+/* Of the strand that runs: on its own thread alone. */
+static inline struct own *own_of(const struct cb *me)
+{
+    return (struct own *)(void *)me->member.fibre->own;
+}
 
 static inline struct cb *cb_of(struct member *member)
 {
     return CONTAINER(member, struct cb, member);
+}
+
+/* An object of the slab of control blocks: a strand's own fibre, then its control block. Of the slab of guests: what an
+ * opened fibre knows of it, then its control block. */
+enum {
+    FIBRE_ROOM = (sizeof(struct fibre) + 63) & ~63u,
+    CB_SIZE = (FIBRE_ROOM + sizeof(struct cb) + 63) & ~63u,
+    GUEST_SIZE = GUEST_ROOM + sizeof(struct cb)
+};
+
+static inline struct fibre *fibre_of(struct cb *c)
+{
+    return (struct fibre *)(void *)((char *)c - FIBRE_ROOM);
+}
+
+static inline struct cb *cb_in(void *object)
+{
+    return (struct cb *)(void *)((char *)object + FIBRE_ROOM);
+}
+
+static inline struct cb *guest_in(void *object)
+{
+    return (struct cb *)(void *)((char *)object + GUEST_ROOM);
+}
+
+/* Whether nothing of it may stay in memory that others get. */
+static inline bool cb_wipes(struct cb *c)
+{
+    return UNLIKELY(c->guest) && guest_of(&c->member)->wipes;
 }
 
 static inline uint64_t cb_id(struct cb *c)
@@ -251,7 +328,7 @@ union any_block {
 
 struct worker {
     struct thread thread;
-    struct slab_cache cbs, blocks, objects, tickets, offers;
+    struct slab_cache cbs, guests, blocks, objects, tickets, offers;
     uint64_t serial, serials; /* the next, and how many are left */
     uint64_t spawned, ended;
     strand_exception *exceptions; /* kept for the next throws: reserve.c */
@@ -261,8 +338,9 @@ struct worker {
 enum { SERIAL_BATCH = 1 << 16 };
 
 struct crew;
+struct plain;
 
-enum { OBJECT_SIZE = 256, OFFERS_SIZE = 448, TICKET_SIZE = CACHE_LINE };
+enum { COMMON_FIBRES = 3, OBJECT_SIZE = 256, OFFERS_SIZE = 448, TICKET_SIZE = CACHE_LINE };
 
 /* The table of src/io/descriptor.c. */
 struct descriptors {
@@ -272,7 +350,7 @@ struct descriptors {
 struct runtime {
     struct subprocess sub;
     strand_options options;
-    struct slab cbs, blocks;
+    struct slab cbs, guests, blocks;
     struct slab objects; /* of OBJECT_SIZE bytes: what else has handles */
     struct slab offers;  /* of OFFERS_SIZE bytes: what selects wait with, src/sync/select.c */
     struct slab tickets; /* of TICKET_SIZE bytes: who waits for a permit, src/sync/prio.h; what a strand holds */
@@ -282,10 +360,19 @@ struct runtime {
     strand_exception *exception;
     _Atomic int64_t live;        /* kept only if max_strands is set */
     _Atomic(struct crew *) crew; /* src/io/offload.c */
-    _Atomic bool dumping;        /* src/debug/dump.c */
-    atomic_flag hand_off;        /* join.c */
+    _Atomic uintptr_t dumping;   /* who dumps it; 0: nobody. src/debug/dump.c */
+    struct arch_run listed;
+    struct census *census; /* src/debug/census.c; NULL: it was not asked for */
+    struct quit *quit;     /* src/debug/quit.c; NULL: it was not asked for */
+    bool shares;           /* strands live on `common` unless they are told otherwise. For tests */
+    struct opened *common[COMMON_FIBRES];
+    uint32_t common_turn;
+    bool spawns_oddly;    /* shares, or max_strands */
+    atomic_flag hand_off; /* join.c */
     void (*crew_close)(struct crew *crew);
     _Atomic(struct descriptors *) descriptors; /* NULL: none was used */
+    _Atomic(struct plain *) plain;             /* threads of src/sim/threads.c */
+    _Atomic(void (*)(struct runtime *runtime)) plain_join;
 };
 
 static inline struct worker *worker_of(struct thread *thread)

@@ -136,7 +136,7 @@ static void wake_waiters(struct thread *thread, uintptr_t ends, struct batch *ba
         struct wait_node *next = ordered->next;
         struct cb *waiter = ordered->waiter;
         if (wait_claim(ordered, thread->shared))
-            batch_add(batch, waiter->member.fibre);
+            batch_add(batch, &waiter->member);
         atomic_store_explicit(&ordered->linked, 0, memory_order_release); /* [E2] */
         ordered = next;
     }
@@ -181,7 +181,7 @@ static strand_exception *pruned_below(struct cb *c, strand_exception *e)
  * owner is told, and nobody else. */
 static void judge(struct cb *c)
 {
-    strand_exception *e = c->exception;
+    strand_exception *e = cb_exception(c);
     bool cancelled = atomic_load_explicit(&c->word, memory_order_relaxed) & WORD_CANCELLED;
     if (!e) {
         c->outcome = OUTCOME_VALUE;
@@ -250,23 +250,22 @@ static void count_out(struct thread *thread, struct cb *c)
 static void end_root(struct thread *thread, struct cb *c)
 {
     struct runtime *runtime = runtime_of(thread);
-    runtime->result = c->result;
-    runtime->exception = c->exception;
+    runtime->exception = cb_take_exception(c);
+    runtime->result = runtime->exception ? NULL : c->result;
     arch_note_release(runtime);
-    c->exception = NULL;
 }
 
 COLD void end_slowly(struct thread *thread, struct cb *c)
 {
     struct batch batch;
-    if (UNLIKELY(c->held != NULL))
+    if (UNLIKELY(own_of(c)->held != NULL))
         held_at_end(thread, c, is_root(thread, c) ? "strand_run" : "strand_spawn");
     batch_init(&batch);
-    if (UNLIKELY(c->checked != NULL))
+    if (UNLIKELY(own_of(c)->checked != NULL))
         check_at_end_(c);
     judge(c);
-    locals_release(c->locals);
-    c->locals = NULL;
+    locals_release(own_of(c)->locals);
+    own_of(c)->locals = NULL;
     bool root = is_root(thread, c);
     if (UNLIKELY(root))
         end_root(thread, c);
@@ -283,15 +282,19 @@ void end_refused(struct member *member, int error)
     struct thread *thread = thread_self();
     struct cb *c = cb_of(member);
     struct batch batch;
+    arch_note_acquire(c); /* as its first step would have */
     batch_init(&batch);
-    c->exception =
-        exception_new(&STRAND_SYSTEM, "no stack of %zu bytes%s can be had for strand '%s': %s", c->own.stack_size,
-                      thread->sub->stacks.required ? " with a guard page" : "", cb_name(c), error_words(error));
-    c->exception->code = error;
-    c->odd = true;
+    strand_exception *e =
+        c->guest ? exception_new(&STRAND_SYSTEM,
+                                 "the frames that strand '%s' would take the place of on its fibre can't be saved: %s",
+                                 cb_name(c), error_words(error))
+                 : exception_new(&STRAND_SYSTEM, "no stack of %zu bytes%s can be had for strand '%s': %s",
+                                 c->member.fibre->stack_size, thread->sub->stacks.required ? " with a guard page" : "",
+                                 cb_name(c), error_words(error));
+    e->code = error;
+    cb_throws(c, e);
     judge(c);
-    locals_release(c->locals);
-    c->locals = NULL;
+    locals_release(c->inherits);
     bool root = is_root(thread, c);
     if (root)
         end_root(thread, c);
@@ -308,10 +311,6 @@ COLD void end_consume_slowly(struct thread *thread, struct scope *scope, struct 
     struct extra *extra = child->extra;
     if (extra && extra->drop && child->outcome == OUTCOME_VALUE)
         extra->drop(child->result);
-    strand_exception_release(child->exception);
-    child->exception = NULL;
-    if (word_retire(thread, &child->word)) {
-        cb_clear(child);
-        cb_put(thread, child);
-    }
+    strand_exception_release(cb_take_exception(child));
+    cb_retire(thread, child);
 }

@@ -14,6 +14,7 @@
  * ORDERING  OVER is stored with release, read with acquire.
  * NOT DONE  a reference count for waiters: the pin is enough for the moment of linking, and nodes know when they are
  *           let go of.
+ * TESTED BY tests/models/end.pml, tests/models/wait.pml (what becomes of a node).
  */
 #ifndef STRAND_END_H
 #define STRAND_END_H
@@ -61,7 +62,8 @@ bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, struct 
 static inline void end_wake(struct thread *thread, uintptr_t ends)
 {
     struct wait_node *node = (struct wait_node *)ends;
-    if (UNLIKELY(node->next != NULL || node->waiter->own.pool != thread->pool || thread->driver || thread->fair)) {
+    if (UNLIKELY(node->next != NULL || node->waiter->member.fibre->pool != thread->pool || thread->driver ||
+                 thread->fair)) {
         end_waited_for_(thread, ends);
         return;
     }
@@ -69,7 +71,7 @@ static inline void end_wake(struct thread *thread, uintptr_t ends)
     bool claimed = wait_claim(node, thread->shared);
     atomic_store_explicit(&node->linked, 0, memory_order_release); /* [E2] */
     if (LIKELY(claimed))
-        thread_go_on_with(thread, waiter->member.fibre);
+        thread_go_on_with(thread, &waiter->member);
 }
 
 static inline void end_strand(struct thread *thread, struct cb *c)

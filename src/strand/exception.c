@@ -25,14 +25,15 @@ const strand_kind STRAND_SYSTEM = {"system", &STRAND_ERROR};
 
 const char *cb_name(struct cb *c)
 {
-    if (c->extra && c->extra->name[0])
-        return c->extra->name;
+    const struct extra *extra = __atomic_load_n(&c->extra, __ATOMIC_ACQUIRE);
+    if (extra && extra->name[0])
+        return extra->name;
     return __atomic_load_n(&c->anchor, __ATOMIC_RELAXED) ? "strand" : "root"; /* it may be handed off meanwhile */
 }
 
-struct note *note_new(struct cb *who, const char *why)
+struct note *note_new(struct thread *thread, struct cb *who, const char *why)
 {
-    struct note *note = malloc(sizeof *note);
+    struct note *note = driver_malloc(thread, sizeof *note);
     if (!note)
         return NULL; /* the cancel goes on without its provenance */
     atomic_init(&note->refs, 1);
@@ -161,11 +162,38 @@ static void append(strand_exception *e, strand_exception *pushed_aside)
     *tail = pushed_aside;
 }
 
-void exception_suppress(strand_exception *e, strand_exception *pushed_aside)
+/* Whether e would be given back by the last reference to `from`. */
+static bool carries(strand_exception *from, const strand_exception *e)
 {
-    if (!pushed_aside)
-        return;
-    if (pushed_aside == e || atomic_exchange_explicit(&pushed_aside->listed, true, memory_order_acq_rel)) {
+    bool found = from == e || (from->cause && carries(from->cause, e));
+    exception_lock(from);
+    for (strand_exception *s = from->suppressed; s && !found; s = s->next)
+        found = carries(s, e);
+    exception_unlock(from);
+    return found;
+}
+
+/* Of the interruptions that e was the cause of: they are about to be e's. One that somebody has kept stays as it is. */
+static void forget_cause(strand_exception *from, strand_exception *e)
+{
+    if (from->cause == e && atomic_load_explicit(&from->refs, memory_order_acquire) == 1) {
+        from->cause = NULL;
+        strand_exception_release(e);
+    }
+    if (from->cause)
+        forget_cause(from->cause, e);
+    exception_lock(from);
+    for (strand_exception *s = from->suppressed; s; s = s->next)
+        forget_cause(s, e);
+    exception_unlock(from);
+}
+
+/* References go one way, or they would never be given back; what carries e is not taken. */
+static void take(strand_exception *e, strand_exception *pushed_aside)
+{
+    forget_cause(pushed_aside, e);
+    if (carries(pushed_aside, e)) {
+        atomic_store_explicit(&pushed_aside->listed, false, memory_order_release);
         strand_exception_release(pushed_aside);
         return;
     }
@@ -174,20 +202,33 @@ void exception_suppress(strand_exception *e, strand_exception *pushed_aside)
     exception_unlock(e);
 }
 
+void exception_suppress(strand_exception *e, strand_exception *pushed_aside)
+{
+    if (!pushed_aside)
+        return;
+    if (pushed_aside == e || atomic_exchange_explicit(&pushed_aside->listed, true, memory_order_acq_rel)) {
+        strand_exception_release(pushed_aside);
+        return;
+    }
+    take(e, pushed_aside);
+}
+
 void exception_inherit(strand_exception *e, strand_exception *from)
 {
     exception_lock(from);
     strand_exception *s = from->suppressed;
     from->suppressed = NULL;
     exception_unlock(from);
-    if (!s)
-        return;
-    exception_lock(e);
-    append(e, s); /* the whole list */
-    exception_unlock(e);
+    for (strand_exception *next; s; s = next) {
+        next = s->next;
+        s->next = NULL;
+        take(e, s);
+    }
 }
 
 /* ---- traces ---------------------------------------------------------------------------------------------- */
+
+/* A seed refuses no memory here: how often it is asked for depends on the frames, which are the compiler's. */
 
 static bool room_for_segment(strand_exception *e)
 {
@@ -267,9 +308,9 @@ void exception_left(strand_exception *e, struct cb *c)
 
 strand_exception *exception_land(struct cb *me)
 {
-    struct flight *flight = me->flight;
+    struct flight *flight = own_of(me)->flight;
     strand_exception *e = flight->exception, *vehicle = flight->vehicle;
-    me->flight = flight->outer;
+    own_of(me)->flight = flight->outer;
     atomic_store_explicit(&CONTAINER(flight, strand_exception, flight)->flying, false, memory_order_release);
     strand_exception_release(vehicle);
     return e;
@@ -280,9 +321,10 @@ static void swallowed(struct arch_flight *arch)
 {
     struct flight *flight = CONTAINER(arch, struct flight, arch);
     struct cb *me = current_of(thread_self());
-    ASSERT(me->flight == flight);
+    struct own *own = own_of(me);
+    ASSERT(own->flight == flight);
     uint32_t floor = flight->floor;
-    me->floor = floor <= me->depth + 1 ? floor : me->depth + 1;
+    own->floor = floor <= own->depth + 1 ? floor : own->depth + 1;
     strand_exception_release(exception_land(me));
 }
 
@@ -290,7 +332,8 @@ static void swallowed(struct arch_flight *arch)
  */
 static bool would_escape(struct cb *me)
 {
-    return me->flight && (!me->tries || me->tries->in_flight != me->flight);
+    struct own *own = own_of(me);
+    return own->flight && (!own->tries || own->tries->in_flight != own->flight);
 }
 
 /* What carries e: itself, unless it is kept by somebody who throws it elsewhere at this moment. */
@@ -306,21 +349,23 @@ static struct flight *vehicle_for(strand_exception *e)
 
 struct arch_flight *exception_start(struct cb *me, strand_exception *e)
 {
+    struct own *own = own_of(me);
     if (UNLIKELY(would_escape(me)))
-        print_and_die("an exception would leave a clean-up that runs because of another one", e, me->flight->exception);
+        print_and_die("an exception would leave a clean-up that runs because of another one", e,
+                      own->flight->exception);
     struct flight *flight = vehicle_for(e);
-    flight->outer = me->flight;
-    flight->floor = me->floor;
+    flight->outer = own->flight;
+    flight->floor = own->floor;
     flight->arch.caught = swallowed;
-    me->flight = flight;
-    if (me->floor < me->depth + 1)
-        me->floor = me->depth + 1; /* clean-ups may block: docs/protocols/interrupt.md */
+    own->flight = flight;
+    if (own->floor < own->depth + 1)
+        own->floor = own->depth + 1; /* clean-ups may block: docs/protocols/interrupt.md */
     return &flight->arch;
 }
 
 strand_exception *exception_swap(struct cb *me, strand_exception *with)
 {
-    struct flight *flight = me->flight;
+    struct flight *flight = own_of(me)->flight;
     strand_exception *old = flight->exception;
     if (!flight->vehicle)
         flight->vehicle = strand_exception_keep(old); /* the unwinder goes on in the old object */

@@ -87,7 +87,8 @@ void exception_free(strand_exception *e);
 int exception_reserve_open(struct worker *worker);
 void exception_reserve_close(struct worker *worker);
 
-struct note *note_new(struct cb *who, const char *why);
+/* NULL: no memory. */
+struct note *note_new(struct thread *thread, struct cb *who, const char *why);
 struct note *note_keep(struct note *note);
 void note_release(struct note *note);
 const char *cb_name(struct cb *c);

@@ -3,6 +3,7 @@
  * stack is the strand's alone; what others touch (a deadline) is a record off the stack.
  */
 #include "exception.h"
+#include "fibre.h"
 #include "handle.h"
 #include "interrupt.h"
 #include "local.h"
@@ -23,24 +24,26 @@ void strand_guard_leave_(struct strand_guard_ *guard)
 static void shield_leave(struct strand_guard_ *guard)
 {
     struct cb *me = current_of(thread_self());
+    struct own *own = own_of(me);
     uint32_t floor = (uint32_t)guard->bits[0];
-    me->shield = (uint32_t)guard->bits[1];
-    if (me->flight == (struct flight *)(uintptr_t)guard->bits[2])
-        me->floor = floor <= me->depth + 1 ? floor : me->depth + 1;
+    own->shield = (uint32_t)guard->bits[1];
+    if (own->flight == (struct flight *)(uintptr_t)guard->bits[2])
+        own->floor = floor <= own->depth + 1 ? floor : own->depth + 1;
 }
 
 struct strand_guard_ strand_shield_enter_(void)
 {
     struct cb *me = current_of(must_be_strand("STRAND_SHIELD"));
-    struct strand_guard_ guard = {{me->floor, me->shield, (uint64_t)(uintptr_t)me->flight}, shield_leave};
-    me->floor = me->shield = me->depth + 1;
+    struct own *own = own_of(me);
+    struct strand_guard_ guard = {{own->floor, own->shield, (uint64_t)(uintptr_t)own->flight}, shield_leave};
+    own->floor = own->shield = own->depth + 1;
     return guard;
 }
 
 /* ---- deadlines ------------------------------------------------------------------------------------------- */
 
 /* Under the timers' lock. */
-static struct fibre *deadline_fires(struct timer *timer)
+struct member *deadline_comes(struct timer *timer)
 {
     struct deadline *deadline = CONTAINER(timer, struct deadline, timer);
     return block_raise(&deadline->block, deadline->pool->sub->shared);
@@ -50,7 +53,7 @@ static struct fibre *deadline_fires(struct timer *timer)
  * one. */
 static void become_timed_out(struct cb *me, struct deadline *deadline)
 {
-    strand_exception *e = me->flight->exception;
+    strand_exception *e = own_of(me)->flight->exception;
     if (atomic_load_explicit(&e->refs, memory_order_acquire) > 1) {
         strand_exception *with = exception_new(&STRAND_TIMED_OUT, "%s", "");
         with->cause = e;
@@ -84,7 +87,7 @@ struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, 
         throw_no_memory(me, "a deadline");
     struct deadline *deadline = &any->deadline;
     block_enter(thread, me, &deadline->block, BLOCK_DEADLINE, file, line);
-    timer_init(&deadline->timer, deadline_fires);
+    timer_init(&deadline->timer, TIMER_DEADLINE, 0);
     deadline->pool = thread->pool;
     deadline->when = when.ns;
     if (!when.ns) { /* no instant: no deadline */
@@ -133,26 +136,29 @@ static void local_leave(struct strand_guard_ *guard)
 {
     struct cb *me = current_of(thread_self());
     struct local *local = (struct local *)(uintptr_t)guard->bits[0];
-    ASSERT(me->locals == local);
-    me->locals = locals_keep(local->outer);
+    ASSERT(own_of(me)->locals == local);
+    own_of(me)->locals = locals_keep(local->outer);
     locals_release(local);
 }
 
 struct strand_guard_ strand_local_enter_(const strand_key *key, void *value)
 {
-    struct cb *me = current_of(must_be_strand("STRAND_LOCAL"));
-    struct local *local = malloc(sizeof *local);
+    struct thread *thread = must_be_strand("STRAND_LOCAL");
+    must_not_escape(thread, key, "the key", "STRAND_LOCAL"); /* children inherit both */
+    must_not_escape(thread, value, "the value", "STRAND_LOCAL");
+    struct cb *me = current_of(thread);
+    struct local *local = driver_malloc(thread, sizeof *local);
     if (!local)
         throw_no_memory(me, "a strand-local value");
-    *local = (struct local){me->locals, key, value, 1}; /* the reference to the outer ones goes along */
-    me->locals = local;
+    *local = (struct local){own_of(me)->locals, key, value, 1}; /* the reference to the outer ones goes along */
+    own_of(me)->locals = local;
     return (struct strand_guard_){{(uint64_t)(uintptr_t)local, 0, 0}, local_leave};
 }
 
 void *strand_local(const strand_key *key)
 {
     struct cb *me = current_of(must_be_strand("strand_local"));
-    for (struct local *local = me->locals; local; local = local->outer)
+    for (struct local *local = own_of(me)->locals; local; local = local->outer)
         if (local->key == key)
             return local->value;
     return NULL;

@@ -28,8 +28,7 @@ bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
     return false;
 }
 
-/* Returns true if the memory was retired meanwhile and this was the last pin. */
-static bool unpin(struct thread *thread, _Atomic uint64_t *word)
+bool unpin(struct thread *thread, _Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed), new;
     do {
@@ -56,16 +55,31 @@ struct cb *pin_cb(struct thread *thread, strand handle)
         return NULL;
     if (!pin(thread, &c->word, handle.bits[1]))
         return NULL;
-    if (UNLIKELY(c->own.pool != &thread->sub->pool))
+    if (UNLIKELY(c->member.fibre->pool != &thread->sub->pool))
         MISUSE_STRAND("a handle", c, "the strand is of another run");
     return c;
 }
 
+COLD void extra_free(struct extra *extra, bool wipes)
+{
+    if (extra && wipes)
+        arch_wipe(extra->args, extra->size, 0);
+    free(extra);
+}
+
 COLD void cb_clear(struct cb *c)
 {
-    free(c->extra);
+    extra_free(c->extra, cb_wipes(c));
     c->extra = NULL;
     note_release(atomic_exchange_explicit(&c->note, NULL, memory_order_acq_rel));
+}
+
+void cb_retire(struct thread *thread, struct cb *c)
+{
+    if (word_retire(thread, &c->word)) {
+        cb_clear(c);
+        cb_put(thread, c);
+    }
 }
 
 void unpin_cb(struct thread *thread, struct cb *c)
@@ -83,7 +97,7 @@ struct scope *pin_scope(struct thread *thread, strand_scope handle)
         return NULL;
     if (!pin(thread, &scope->block.word, handle.bits[1] >> 1))
         return NULL;
-    if (UNLIKELY(scope->block.owner->own.pool != &thread->sub->pool))
+    if (UNLIKELY(scope->block.owner->member.fibre->pool != &thread->sub->pool))
         MISUSE_SCOPE("a handle", scope, "the scope is of another run");
     return scope;
 }
@@ -94,13 +108,39 @@ void unpin_scope(struct thread *thread, struct scope *scope)
         slab_put(&worker_of(thread)->blocks, scope);
 }
 
-/* What holds of every free control block, from its making on, beside zeroes in tries, flight, note and order; whoever
- * ends a strand leaves it so. */
-void cb_construct(void *memory)
+/* What holds of every free control block, from its making on, beside a zero in note; whoever ends a strand leaves it
+ * so. */
+static void construct(struct cb *c)
 {
-    struct cb *c = memory;
-    fibre_init(&c->own, &c->member);
     c->wait.timer.node.place = HEAP_NOWHERE;
     c->wait.node.waiter = c;
     arch_note_release(c);
+}
+
+void cb_construct(void *memory)
+{
+    struct cb *c = cb_in(memory);
+    fibre_init(memory, &c->member);
+    construct(c);
+}
+
+void cb_construct_guest(void *memory)
+{
+    construct(guest_in(memory));
+}
+
+COLD struct cb *cb_new_guest(struct thread *thread, struct opened *opened)
+{
+    struct guest *guest = driver_slab_get(thread, &worker_of(thread)->guests);
+    if (!guest)
+        return NULL;
+    struct cb *c = guest_in(guest);
+    cb_begin_(c);
+    c->guest = true;
+    c->member.fibre = &opened->fibre;
+    guest->depth = 0;
+    guest->wipes = false;
+    opened_keep(opened, OPENED_STRAND | OPENED_KNOWN);
+    cb_publish_(thread, c);
+    return c;
 }

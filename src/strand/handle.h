@@ -1,6 +1,7 @@
 /*
  * Handles: values that go stale. A handle is the address of a control block (or scope record) and its serial; the
- * memory is never unmapped, so a stale handle reads another serial, or none.
+ * memory is never unmapped, so a stale handle reads another serial, or none. Models of pins: tests/models/end.pml,
+ * tests/models/scope.pml.
  */
 #ifndef STRAND_HANDLE_H
 #define STRAND_HANDLE_H
@@ -49,6 +50,8 @@ static inline bool handle_is_open(strand_scope handle)
 /* Keep the memory of a stranger's strand or scope from being given to somebody else; false if the handle is stale. A
  * pin is held across a few instructions, never across a suspension. */
 bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
+/* True if the memory was retired meanwhile and this was the last pin: it is the caller's to give back. */
+bool unpin(struct thread *thread, _Atomic uint64_t *word);
 struct cb *pin_cb(struct thread *thread, strand handle);
 void unpin_cb(struct thread *thread, struct cb *c);
 struct scope *pin_scope(struct thread *thread, strand_scope handle);
@@ -67,38 +70,65 @@ static inline bool word_retire(struct thread *thread, _Atomic uint64_t *word)
 }
 
 void cb_construct(void *memory);
+void cb_construct_guest(void *memory);
+/* NULL: nothing. wipes: its copied arguments may hold secrets. */
+void extra_free(struct extra *extra, bool wipes);
 /* Give back what a pin keeps beside the memory: the note, the name and the copied arguments. */
 void cb_clear(struct cb *c);
+/* The strand is over, or will not be: it is given back now, or by the last who keeps a pin. */
+void cb_retire(struct thread *thread, struct cb *c);
 
 static inline void cb_put(struct thread *thread, struct cb *c)
 {
     if (UNLIKELY(atomic_load_explicit(&c->note, memory_order_relaxed) != NULL))
         cb_clear(c);
+    bool guest = c->guest;
+    if (UNLIKELY(guest))
+        opened_release(thread, opened_of(c->member.fibre), OPENED_KNOWN);
     arch_note_release(c);
-    slab_put(&worker_of(thread)->cbs, c);
+    if (UNLIKELY(guest))
+        slab_put(&worker_of(thread)->guests, guest_of(&c->member));
+    else
+        slab_put(&worker_of(thread)->cbs, fibre_of(c));
 }
 
+/* Of one that has nothing but a note, at most. */
 static inline void cb_free(struct thread *thread, struct cb *c)
 {
     if (LIKELY(word_retire(thread, &c->word)))
         cb_put(thread, c);
 }
 
+static inline void cb_begin_(struct cb *c)
+{
+    arch_note_acquire(c);
+    memset((char *)c + offsetof(struct cb, ends), 0, offsetof(struct cb, fn) - offsetof(struct cb, ends));
+    ASSERT_SLOW(!c->extra);
+}
+
+/* From here on a dump may find it, and pin it: so its fibre is known. Pairs with is_live in src/debug/dump.c. */
+static inline void cb_publish_(struct thread *thread, struct cb *c)
+{
+    atomic_store_explicit(&c->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release);
+}
+
 /* What is not set here is set by the caller, or holds of every free control block (cb_construct). NULL: no memory. */
 static inline struct cb *cb_new(struct thread *thread)
 {
-    struct cb *c = slab_get(&worker_of(thread)->cbs);
-    if (UNLIKELY(!c))
+    struct fibre *fibre = driver_slab_get(thread, &worker_of(thread)->cbs);
+    if (UNLIKELY(!fibre))
         return NULL;
-    arch_note_acquire(c);
-    memset((char *)c + offsetof(struct cb, ends), 0, offsetof(struct cb, fn) - offsetof(struct cb, ends));
-    ASSERT_SLOW(!c->exception && !c->flight && !c->blocks && !c->depth && !c->floor && !c->shield && !c->section_file &&
-                !c->locals && !c->extra);
-    c->own.stack = NULL;
-    c->own.pool = thread->pool;
-    c->own.started = false;
-    atomic_store_explicit(&c->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_relaxed);
+    struct cb *c = cb_in(fibre);
+    cb_begin_(c);
+    fibre->stack = NULL;
+    fibre->pool = thread->pool;
+    fibre->started = false;
+    ASSERT_SLOW(own_is_clean(own_of(c)));
+    cb_publish_(thread, c);
     return c;
 }
+
+/* Of a strand that is to run on an opened fibre, of which it takes the references. */
+struct cb *cb_new_guest(struct thread *thread, struct opened *opened);
 
 #endif

@@ -27,33 +27,35 @@ static void give_back(struct thread *thread, struct held *held)
 
 static COLD void start(struct thread *thread, struct cb *me, const char *what)
 {
-    struct held *held = slab_get(&worker_of(thread)->tickets);
+    struct held *held = driver_slab_get(thread, &worker_of(thread)->tickets);
     if (!held)
         throw_no_memory(me, what);
     arch_note_acquire(held);
     held->one.what = 0;
     held->count = 0;
     held->room = HELD_FEW;
-    me->held = held;
+    own_of(me)->held = held;
     me->odd = true; /* its end looks at it */
 }
 
 static COLD void grow(struct thread *thread, struct cb *me, const char *what)
 {
-    struct held *old = me->held, *new;
-    if (old->room > UINT32_MAX / 2 || !(new = malloc(sizeof *new + (size_t)old->room * 2 * sizeof *new->more)))
+    struct held *old = own_of(me)->held, *new;
+    if (old->room > UINT32_MAX / 2 ||
+        !(new = driver_malloc(thread, sizeof *new + (size_t)old->room * 2 * sizeof *new->more)))
         throw_no_memory(me, what);
     memcpy(new, old, sizeof *old + old->count * sizeof *old->more);
     new->room = old->room * 2;
     give_back(thread, old);
-    me->held = new;
+    own_of(me)->held = new;
 }
 
 NOINLINE void held_reserve_(struct thread *thread, struct cb *me, const char *what)
 {
-    if (!me->held)
+    struct own *own = own_of(me);
+    if (!own->held)
         start(thread, me, what);
-    else if (me->held->count == me->held->room)
+    else if (own->held->count == own->held->room)
         grow(thread, me, what);
 }
 
@@ -63,18 +65,22 @@ NOINLINE void held_add_(struct held *held, uintptr_t what, void *site)
     held->more[held->count++] = (struct hold){what, site};
 }
 
-/* The newest first: it is the likeliest. */
+/* Among those beside the first. The newest comes first: it is the likeliest. */
 static struct hold *find(struct held *held, uintptr_t what)
 {
     for (uint32_t i = held->count; i-- > 0;)
         if (held->more[i].what == what)
             return &held->more[i];
-    return held->one.what == what ? &held->one : NULL;
+    return NULL;
 }
 
 struct hold *held_find(struct cb *me, const void *object, enum held_kind kind)
 {
-    return me->held ? find(me->held, (uintptr_t)object | kind) : NULL;
+    uintptr_t what = (uintptr_t)object | kind;
+    struct held *held = own_of(me)->held;
+    if (!held)
+        return NULL;
+    return held->one.what == what ? &held->one : find(held, what);
 }
 
 NOINLINE bool held_remove_(struct held *held, uintptr_t what)
@@ -82,12 +88,8 @@ NOINLINE bool held_remove_(struct held *held, uintptr_t what)
     struct hold *hold = held ? find(held, what) : NULL;
     if (!hold)
         return false;
-    if (hold == &held->one) {
-        hold->what = 0;
-    } else {
-        memmove(hold, hold + 1, (size_t)(&held->more[held->count] - (hold + 1)) * sizeof *hold);
-        held->count--;
-    }
+    memmove(hold, hold + 1, (size_t)(&held->more[held->count] - (hold + 1)) * sizeof *hold);
+    held->count--;
     return true;
 }
 
@@ -95,7 +97,7 @@ static COLD void ends_with(struct cb *c, const char *function)
 {
     char where[160], made[320];
     uintptr_t offset;
-    const struct held *held = c->held;
+    const struct held *held = own_of(c)->held;
     const struct hold *hold = held->count ? &held->more[held->count - 1] : &held->one;
     uint32_t others = held->count ? held->count - !held->one.what : 0;
     const char *noun = nouns[hold->what & 7];
@@ -110,10 +112,10 @@ static COLD void ends_with(struct cb *c, const char *function)
 
 void held_at_end(struct thread *thread, struct cb *c, const char *function)
 {
-    if (UNLIKELY(c->held->one.what || c->held->count))
+    if (UNLIKELY(own_of(c)->held->one.what || own_of(c)->held->count))
         ends_with(c, function);
-    give_back(thread, c->held);
-    c->held = NULL;
+    give_back(thread, own_of(c)->held);
+    own_of(c)->held = NULL;
 }
 
 COLD const char *held_made(struct cb *owner, enum held_kind kind, void *site, char *buffer, size_t size)

@@ -33,7 +33,7 @@ void held_reserve_(struct thread *thread, struct cb *me, const char *what);
 /* Before something is taken: room for its record. */
 OWN_INLINE void held_reserve(struct thread *thread, struct cb *me, const char *what)
 {
-    if (UNLIKELY(!me->held || me->held->one.what))
+    if (UNLIKELY(!own_of(me)->held || own_of(me)->held->one.what))
         held_reserve_(thread, me, what);
 }
 
@@ -42,7 +42,7 @@ void held_add_(struct held *held, uintptr_t what, void *site);
 /* Room was reserved. */
 OWN_INLINE void held_add(struct cb *me, const void *object, enum held_kind kind, void *site)
 {
-    struct held *held = me->held;
+    struct held *held = own_of(me)->held;
     if (LIKELY(!held->one.what))
         held->one = (struct hold){(uintptr_t)object | kind, site};
     else
@@ -57,7 +57,7 @@ bool held_remove_(struct held *held, uintptr_t what);
 /* False: there is no record of it. */
 OWN_INLINE bool held_remove(struct cb *me, const void *object, enum held_kind kind)
 {
-    struct held *held = me->held;
+    struct held *held = own_of(me)->held;
     if (UNLIKELY(!held || held->one.what != ((uintptr_t)object | kind)))
         return held_remove_(held, (uintptr_t)object | kind);
     held->one.what = 0;

@@ -1,5 +1,6 @@
 /*
- * Raising, lowering and throwing interruptions. The rules are in interrupt.h and docs/protocols/interrupt.md.
+ * Raising, lowering and throwing interruptions. The rules are in interrupt.h and docs/protocols/interrupt.md. Models:
+ * tests/models/interrupt.pml (the flags and `due`), tests/models/wait.pml (the wait that is claimed).
  */
 #include "interrupt.h"
 
@@ -7,7 +8,7 @@
 #include "handle.h"
 #include "scope.h"
 
-struct fibre *interrupt_raise(struct cb *c, uint32_t index, bool shared)
+struct member *interrupt_raise(struct cb *c, uint32_t index, bool shared)
 {
     /* Not before the source's flag is set: a value seen high from before would not be looked at again [I1]. */
     uint32_t due = atomic_load_explicit(&c->due, memory_order_seq_cst);
@@ -24,23 +25,34 @@ struct fibre *interrupt_raise(struct cb *c, uint32_t index, bool shared)
     uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_seq_cst);
     while (wait_tag(state) == WAIT_ARMED && index >= wait_floor(state)) /* [W3] */
         if (swap_word(&c->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_INTERRUPTED, shared))
-            return c->member.fibre;
+            return &c->member;
     return NULL;
 }
 
-struct fibre *block_raise(struct block *block, bool shared)
+struct member *block_raise(struct block *block, bool shared)
 {
     atomic_store_explicit(&block->due, 1, memory_order_seq_cst);
     return interrupt_raise(block->owner, block->index, shared);
 }
 
+/* The timer of a deadline may be late, but not later than that of one inside of it: what has passed by the clock counts
+ * when it is asked who comes first. */
+static bool has_passed(struct cb *me, struct block *block)
+{
+    const struct deadline *deadline = CONTAINER(block, struct deadline, block);
+    if (block->kind != BLOCK_DEADLINE || deadline->when > driver_now(me->member.fibre->pool->sub))
+        return false;
+    block_raise(block, me->member.fibre->pool->sub->shared);
+    return true;
+}
+
 struct block *interrupt_source(struct cb *me)
 {
-    if (me->floor == 0 && (atomic_load_explicit(&me->word, memory_order_relaxed) & WORD_CANCELLED))
+    if (own_of(me)->floor == 0 && (atomic_load_explicit(&me->word, memory_order_relaxed) & WORD_CANCELLED))
         return NULL;
     struct block *source = NULL;
-    for (struct block *block = me->blocks; block && block->index >= me->floor; block = block->outer)
-        if (atomic_load_explicit(&block->due, memory_order_seq_cst))
+    for (struct block *block = own_of(me)->blocks; block && block->index >= own_of(me)->floor; block = block->outer)
+        if (atomic_load_explicit(&block->due, memory_order_seq_cst) || (source && has_passed(me, block)))
             source = block;
     return source;
 }
@@ -48,7 +60,7 @@ struct block *interrupt_source(struct cb *me)
 /* The highest source that holds, as `due` counts them. */
 static uint32_t highest(struct cb *me)
 {
-    for (struct block *block = me->blocks; block; block = block->outer)
+    for (struct block *block = own_of(me)->blocks; block; block = block->outer)
         if (atomic_load_explicit(&block->due, memory_order_seq_cst))
             return block->index + 1;
     return atomic_load_explicit(&me->word, memory_order_seq_cst) & WORD_CANCELLED ? 1 : 0;
@@ -74,7 +86,7 @@ void interrupt_lower(struct thread *thread, struct cb *me)
 
 strand_exception *block_flight(struct cb *me, struct block *block)
 {
-    return me->flight != block->in_flight ? me->flight->exception : NULL;
+    return own_of(me)->flight != block->in_flight ? own_of(me)->flight->exception : NULL;
 }
 
 bool block_is_source(struct block *block, const strand_exception *e)

@@ -6,7 +6,7 @@
  * `due` is 1 + the highest number of those that hold, `floor` the number below which they are put off; so "is anything
  * to interrupt me" is one comparison. Raising: set the source's own flag, raise `due`, then claim the wait if the
  * source's number reaches its floor. Lowering, by the strand alone when it leaves a block that held: recompute from the
- * flags, by compare-and-swap.
+ * flags, by compare-and-swap. Model: tests/models/interrupt.pml.
  */
 #ifndef STRAND_INTERRUPT_H
 #define STRAND_INTERRUPT_H
@@ -16,7 +16,7 @@
 
 static inline bool interrupted(struct cb *me)
 {
-    return UNLIKELY(atomic_load_explicit(&me->due, memory_order_seq_cst) > me->floor);
+    return UNLIKELY(atomic_load_explicit(&me->due, memory_order_seq_cst) > own_of(me)->floor);
 }
 
 /* Throws for the outermost source that holds and is not put off. */
@@ -29,7 +29,7 @@ __attribute__((noreturn)) void interrupt_refuse(struct thread *thread, struct cb
 static inline void may_block(struct thread *thread, struct cb *me, const char *function)
 {
     extern void section_misuse_(struct cb *, const char *);
-    if (UNLIKELY(me->section_file != NULL))
+    if (UNLIKELY(own_of(me)->section_file != NULL))
         section_misuse_(me, function);
     thread_tick(thread);
     if (interrupted(me))
@@ -49,11 +49,11 @@ static inline struct thread *may_block_often(struct thread *thread, struct cb *m
     return thread;
 }
 
-/* Source number `index` of this strand holds now. Any thread that keeps the strand from ending. Returns its fibre if
+/* Source number `index` of this strand holds now. Any thread that keeps the strand from ending. Returns its member if
  * the caller has to make it runnable. */
-struct fibre *interrupt_raise(struct cb *c, uint32_t index, bool shared);
+struct member *interrupt_raise(struct cb *c, uint32_t index, bool shared);
 /* The same for a block, whose flag is set first. */
-struct fibre *block_raise(struct block *block, bool shared);
+struct member *block_raise(struct block *block, bool shared);
 
 /* The outermost source that holds, above the floor: a block, or NULL for the strand's own cancel. Only if
  * interrupted(). */
@@ -73,7 +73,7 @@ bool block_foreign(struct thread *thread, struct block *block);
 /* A record, with a serial of its own; what lies behind the block is zero. NULL: no memory. */
 static inline union any_block *block_new(struct thread *thread)
 {
-    union any_block *any = slab_get(&worker_of(thread)->blocks);
+    union any_block *any = driver_slab_get(thread, &worker_of(thread)->blocks);
     if (UNLIKELY(!any))
         return NULL;
     arch_note_acquire(any);
@@ -93,29 +93,34 @@ static inline void block_free(struct thread *thread, struct block *block)
 static inline void block_enter(struct thread *thread, struct cb *me, struct block *block, enum block_kind kind,
                                const char *file, int line)
 {
+    struct own *own = own_of(me);
     __atomic_store_n(&block->owner, me, __ATOMIC_RELAXED); /* strangers look at it: block_owner */
-    block->outer = me->blocks;
-    block->index = ++me->depth;
+    block->outer = own->blocks;
+    block->index = ++own->depth;
     block->kind = (uint8_t)kind;
     atomic_store_explicit(&block->due, 0, memory_order_relaxed);
-    block->in_flight = me->flight;
+    block->in_flight = own->flight;
     block->file = file;
     block->line = line;
     if (UNLIKELY(thread->cxx != NULL))
         block->uncaught = thread->cxx->uncaught;
-    ASSERT(me->depth < WAIT_FLOOR_MOST - 1);
-    me->blocks = block;
+    ASSERT(own->depth < WAIT_FLOOR_MOST - 1);
+    own->blocks = block;
 }
 
 static inline void block_leave(struct thread *thread, struct cb *me, struct block *block)
 {
-    ASSERT(me->blocks == block);
-    me->blocks = block->outer;
-    me->depth--;
-    if (UNLIKELY(me->floor > me->depth + 1))
-        me->floor = me->depth + 1; /* what a clean-up opens from now on counts */
-    if (UNLIKELY(atomic_load_explicit(&me->due, memory_order_relaxed) > me->depth))
+    struct own *own = own_of(me);
+    ASSERT(own->blocks == block);
+    own->blocks = block->outer;
+    own->depth--;
+    if (UNLIKELY(own->floor > own->depth + 1))
+        own->floor = own->depth + 1; /* what a clean-up opens from now on counts */
+    if (UNLIKELY(atomic_load_explicit(&me->due, memory_order_relaxed) > own->depth))
         interrupt_lower(thread, me);
 }
+
+/* sched_ops.fire. */
+struct member *deadline_comes(struct timer *timer);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Joining, waiting, handing off. The protocol block is in end.h.
+ * Joining, waiting, handing off. The protocol block is in end.h. Models of hand-offs: tests/models/handoff.pml,
+ * tests/models/scope.pml.
  */
 #include "cancel.h"
 #include "end.h"
@@ -31,7 +32,7 @@ static NOINLINE bool interrupted_by_it(struct thread *thread, struct cb *me, str
     if (interrupt_source(me) != &scope->block)
         return false;
     scope_lock(thread, scope);
-    bool failed = c->order.next && c->outcome == OUTCOME_FAILED;
+    bool failed = c->listed && c->outcome == OUTCOME_FAILED;
     scope_unlock(thread, scope);
     if (failed)
         end_await(thread, c); /* its end is about to be seen */
@@ -40,8 +41,7 @@ static NOINLINE bool interrupted_by_it(struct thread *thread, struct cb *me, str
 
 __attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread, struct cb *me, struct cb *c)
 {
-    strand_exception *e = c->exception;
-    c->exception = NULL;
+    strand_exception *e = cb_take_exception(c);
     end_consume(thread, c->anchor, c);
     exception_trace(e, SEGMENT_JOINED, me);
     exception_throw(me, e);
@@ -69,7 +69,7 @@ static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me
     for (;;) {
         strand handle = handle_of(c);
         wait_because(thread, me, BLOCKED_JOIN, handle.bits[1]);
-        if (end_wait(&thread, me, c, handle, me->floor, take_unstarted(thread, c), false))
+        if (end_wait(&thread, me, c, handle, own_of(me)->floor, take_unstarted(thread, c), false))
             return thread;
         struct thread *over = look_again(thread, me, c);
         if (over)
@@ -102,7 +102,7 @@ static inline struct thread *await_child(struct thread *thread, struct cb *me, s
         return await_slowly(thread, me, c);
     struct wait_node *node = &me->wait.node;
     wait_because(thread, me, BLOCKED_JOIN, serial);
-    node->epoch = wait_arm(thread, me, me->floor);
+    node->epoch = wait_arm(thread, me, own_of(me)->floor);
     bool linked = ends_link(thread, c, node);
     if (UNLIKELY(!linked || interrupted(me))) /* [W4] */
         return await_not(thread, me, c, first, linked);
@@ -121,7 +121,7 @@ void *strand_join(strand handle)
     struct thread *thread = must_be_strand("strand_join");
     struct cb *me = current_of(thread);
     struct cb *c = child_of(me, handle, "strand_join");
-    if (UNLIKELY(me->section_file != NULL))
+    if (UNLIKELY(own_of(me)->section_file != NULL))
         section_misuse_(me, "strand_join");
     thread_tick(thread);
     if (interrupted(me))
@@ -129,7 +129,7 @@ void *strand_join(strand handle)
     if (!ended(c))
         thread = await_child(thread, me, c, handle.bits[1]);
     arch_note_acquire(c);
-    if (UNLIKELY(c->exception != NULL))
+    if (UNLIKELY(c->outcome > OUTCOME_VALUE))
         throw_child(thread, me, c);
     void *result = c->result;
     c->outcome = OUTCOME_NONE; /* taken: it is not dropped */
@@ -150,7 +150,7 @@ void strand_wait(strand handle)
     if (!c)
         return;
     wait_because(thread, me, BLOCKED_WAIT, handle.bits[1]);
-    if (!end_wait(&thread, me, c, handle, me->floor, NULL, true) && interrupted(me))
+    if (!end_wait(&thread, me, c, handle, own_of(me)->floor, NULL, true) && interrupted(me))
         interrupt_throw(thread, me, 0);
 }
 

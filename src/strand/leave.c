@@ -32,9 +32,8 @@ static void add(strand_exception **to, strand_exception *e)
 /* Take in an ended child. */
 static void take_in(struct thread *thread, struct scope *scope, struct cb *child, struct remains *remains)
 {
-    strand_exception *e = child->exception;
+    strand_exception *e = cb_take_exception(child);
     uint8_t outcome = child->outcome;
-    child->exception = NULL;
     end_consume(thread, scope, child);
     if (outcome == OUTCOME_FAILED)
         add(&remains->failure, e);
@@ -50,18 +49,28 @@ static struct cb *next_child(struct thread *thread, struct scope *scope)
     struct cb *child = NULL;
     scope_lock(thread, scope);
     if (!list_empty(&scope->ended))
-        child = CONTAINER(scope->ended.next, struct cb, order);
+        child = CONTAINER(scope->ended.next, struct cb, wait.node.link);
     else if (!list_empty(&scope->children))
         child = CONTAINER(scope->children.next, struct cb, sibling);
     scope_unlock(thread, scope);
     return child;
 }
 
+static COLD void leave_in_section(struct cb *me, struct scope *scope)
+{
+    char where[256];
+    const char *what, *made = made_section(me, where, sizeof where, &what);
+    misuse("STRAND_SCOPE", made, "leaving the scope of %s:%d waits for the strands that are anchored to it, inside %s",
+           scope->block.file, scope->block.line, what);
+}
+
 /* Wait for all children, uninterruptibly, and take them in. Children that spawn into the open scope meanwhile are
- * waited for too. */
+ * waited for too. In a section one that has ended is refused as well, so that the answer does not depend on timing. */
 static struct thread *drain(struct thread *thread, struct cb *me, struct scope *scope, struct remains *remains)
 {
     for (struct cb *child; (child = next_child(thread, scope));) {
+        if (UNLIKELY(own_of(me)->section_file != NULL))
+            leave_in_section(me, scope);
         while (!ended(child)) {
             struct fibre *fibre = child->member.fibre, *first = NULL;
             if (!thread->driver && thread_take(thread, fibre))
@@ -79,7 +88,7 @@ static struct thread *drain(struct thread *thread, struct cb *me, struct scope *
  * is thrown as such. Under the scope's lock. */
 static bool left_alone(struct cb *child)
 {
-    bool failed = child->order.next && child->outcome == OUTCOME_FAILED;
+    bool failed = child->listed && child->outcome == OUTCOME_FAILED;
     return !failed && !(atomic_load_explicit(&child->word, memory_order_relaxed) & WORD_OWNED);
 }
 
@@ -90,7 +99,7 @@ static void cancel_rest(struct thread *thread, struct cb *me, struct scope *scop
     batch_init(&batch);
     scope_lock(thread, scope);
     if (!scope->note && !list_empty(&scope->children))
-        scope->note = note_new(me, "its scope was left");
+        scope->note = note_new(thread, me, "its scope was left");
     scope->cancelled = true;
     for (struct link *link = scope->children.next; link != &scope->children; link = link->next) {
         struct cb *child = CONTAINER(link, struct cb, sibling);
@@ -206,7 +215,7 @@ void strand_scope_leave_(strand_scope *handle)
     struct thread *thread = thread_self();
     struct cb *me = current_of(thread);
     struct scope *scope = (struct scope *)(uintptr_t)handle->bits[0];
-    if (LIKELY(!scope->flags && !scope->count && !scope->belongings && me->flight == scope->block.in_flight)) {
+    if (LIKELY(!scope->flags && !scope->count && !scope->belongings && own_of(me)->flight == scope->block.in_flight)) {
         block_leave(thread, me, &scope->block);
         if (UNLIKELY(scope->note != NULL))
             note_release(scope->note);
@@ -228,8 +237,7 @@ static bool expected(struct scope *scope, struct cb *child)
 static void join_one(struct thread *thread, struct scope *scope, struct cb *child, strand_exception **first,
                      strand_exception **pruned)
 {
-    strand_exception *e = child->exception;
-    child->exception = NULL;
+    strand_exception *e = cb_take_exception(child);
     if (e && !e->suppressed && child->outcome == OUTCOME_INTERRUPTED && expected(scope, child)) {
         strand_exception_release(e);
         e = NULL;
@@ -250,7 +258,7 @@ void strand_scope_join(strand_scope handle)
     struct thread *thread = must_be_strand("strand_scope_join");
     struct cb *me = current_of(thread);
     struct scope *scope = scope_of_owner(me, handle, "strand_scope_join");
-    if (UNLIKELY(me->section_file != NULL))
+    if (UNLIKELY(own_of(me)->section_file != NULL))
         section_misuse_(me, "strand_scope_join");
     thread_tick(thread);
     strand_exception *first = NULL, *pruned = NULL;
@@ -269,7 +277,7 @@ void strand_scope_join(strand_scope handle)
         if (!thread->driver && thread_take(thread, fibre))
             next = fibre;
         wait_because(thread, me, BLOCKED_JOIN_SCOPE, cb_id(child));
-        end_wait(&thread, me, child, handle_of(child), me->floor, next, false);
+        end_wait(&thread, me, child, handle_of(child), own_of(me)->floor, next, false);
     }
     me->blocked = BLOCKED_NOT;
     if (pruned)

@@ -4,6 +4,7 @@
 #include "misuse.h"
 
 #include "exception.h"
+#include "hook.h"
 #include "print.h"
 
 #include <stdio.h>
@@ -45,6 +46,12 @@ const char *made_stale(strand handle, char *buffer, size_t size)
     return buffer;
 }
 
+const char *made_at(const char *noun, const void *object, char *buffer, size_t size)
+{
+    snprintf(buffer, size, "the %s is at %p", noun, object);
+    return buffer;
+}
+
 COLD void misuse(const char *function, const char *made, const char *format, ...)
 {
     char what[320], text[768];
@@ -75,9 +82,29 @@ COLD void misuse_null_(const char *function, const char *noun)
     misuse(function, "", "the %s is NULL", noun);
 }
 
+COLD const char *made_section(struct cb *me, char *buffer, size_t size, const char **what)
+{
+    if (own_of(me)->section_line == SECTION_OF_HOOK) {
+        const struct hook *hook = (const struct hook *)own_of(me)->section_file;
+        *what = hook->name;
+        return hook->made(hook, buffer, size);
+    }
+    *what = "a no-suspend section";
+    snprintf(buffer, size, "the section was opened at %s:%d", own_of(me)->section_file, own_of(me)->section_line);
+    return buffer;
+}
+
 COLD void section_misuse_(struct cb *me, const char *function)
 {
     char where[256];
-    snprintf(where, sizeof where, "the section was opened at %s:%d", me->section_file, me->section_line);
-    misuse(function, where, "it may block, inside a no-suspend section");
+    const char *what, *made = made_section(me, where, sizeof where, &what);
+    misuse(function, made, "it may block, inside %s", what);
+}
+
+COLD void hook_thrown_(struct hook *hook)
+{
+    char where[256];
+    const strand_exception *e = hook->me && own_of(hook->me)->flight ? own_of(hook->me)->flight->exception : NULL;
+    misuse(hook->name, hook->made(hook, where, sizeof where), "the function has thrown%s%s%s", e ? " '" : "",
+           e ? e->text : "", e ? "'" : "");
 }

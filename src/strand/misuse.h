@@ -14,8 +14,12 @@ const char *made_strand(struct cb *c, char *buffer, size_t size);
 /* Of a stale handle: as long as its memory serves nobody else, it is known. */
 const char *made_stale(strand handle, char *buffer, size_t size);
 
+/* Of an object of the user's, which says nothing else of itself. */
+const char *made_at(const char *noun, const void *object, char *buffer, size_t size);
+
 #define MISUSE(function, made, ...) misuse(function, made, __VA_ARGS__)
 #define MISUSE_SCOPE(function, scope, ...) misuse(function, made_scope(scope, (char[256]){0}, 256), __VA_ARGS__)
+#define MISUSE_AT(function, noun, object, ...) misuse(function, made_at(noun, object, (char[64]){0}, 64), __VA_ARGS__)
 #define MISUSE_STALE(function, handle, ...) misuse(function, made_stale(handle, (char[256]){0}, 256), __VA_ARGS__)
 #define MISUSE_STRAND(function, c, ...) misuse(function, made_strand(c, (char[256]){0}, 256), __VA_ARGS__)
 
@@ -27,6 +31,8 @@ static inline void must_be_there(const void *object, const char *noun, const cha
         misuse_null_(function, noun);
 }
 
+/* Of the innermost no-suspend section: what it is, and where that was opened. */
+const char *made_section(struct cb *me, char *buffer, size_t size, const char **what);
 /* Blocking in a no-suspend section. */
 void section_misuse_(struct cb *me, const char *function);
 /* STRAND_SYSTEM, with the negated errno code. */

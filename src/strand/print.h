@@ -6,8 +6,13 @@
 
 #include "core.h"
 
+/* Formatted, up to 511 bytes, in one call and without memory. */
+void print_text(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Where the calling strand is; me is NULL outside of strands. */
 void print_here(int fd, struct cb *me);
+/* What a strand does that is blocked so: "waits for mutex", before the name of what it waits for. "" for BLOCKED_NOT.
+ */
+const char *blocked_words(unsigned blocked);
 /* One line per frame: "    at function+0x12". */
 void print_frames(int fd, void **ips, size_t count);
 /* Both exceptions, then abort. */
@@ -18,6 +23,21 @@ void overflow_report(struct thread *thread, void *address, void *ucontext);
 /* A C++ exception is about to leave a strand's function; the C++ runtime ends the program. */
 void print_foreign(void);
 void print_terminating(void);
+/* All strands of the thread's run, as strand_dump writes them: made by src/debug. Returns 0 or a negated errno code. */
+int dump_from(struct thread *thread, int fd);
+/* The same for quit_open's thread. */
+void dump_on_quit(struct thread *thread, int fd);
+/* Of a run whose strands' stacks are to be counted: made by src/debug. Returns 0 or -ENOMEM. */
+int census_open(struct runtime *runtime);
+/* sched_ops.census */
+void census_note(struct thread *thread, struct member *member, size_t used, enum census_what what);
+/* Print it, and forget it. */
+void census_close(struct runtime *runtime);
+/* From now on, until quit_close, SIGQUIT has a thread of its own write such a dump to standard error: made by
+ * src/debug. The run uses atomic operations. Returns 0 or a negated errno code, and then there is nothing to be closed.
+ */
+int quit_open(struct runtime *runtime);
+void quit_close(struct runtime *runtime);
 /* To the log hook, or to standard error. NULL: nothing happens. */
 void log_exception(struct runtime *runtime, const char *what, const strand_exception *e);
 void log_text(struct runtime *runtime, const char *text);

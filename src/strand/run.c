@@ -5,10 +5,14 @@
 
 #include "end.h"
 #include "exception.h"
+#include "fibre.h"
 #include "handle.h"
+#include "interrupt.h"
 #include "misuse.h"
 #include "print.h"
 
+#include "../sched/image.h"
+#include "../sched/rest.h"
 #include "../sched/stack.h"
 
 #include <errno.h>
@@ -17,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPIN_US = 20, THREADS_MOST = 1024, STACK_USUAL = 64 * 1024 };
+enum { SPIN_US = 20, THREADS_MOST = 1024, THREADS_SEEDED = 4, STACK_USUAL = 64 * 1024 };
 
 int strand_threads_allowed(void)
 {
@@ -27,17 +31,38 @@ int strand_threads_allowed(void)
     return wanted > 0 && wanted < allowed ? wanted : allowed;
 }
 
+static bool is_asked_for(const char *variable)
+{
+    const char *value = arch_env(variable);
+    return value && *value && strcmp(value, "0") != 0;
+}
+
 /* ---- what the scheduler asks of this layer --------------------------------------------------------------- */
 
-static int thread_open(struct thread *thread)
+void worker_open(struct worker *worker, struct runtime *runtime)
 {
-    struct worker *worker = worker_of(thread);
-    struct runtime *runtime = runtime_of(thread);
     worker->cbs.slab = &runtime->cbs;
+    worker->guests.slab = &runtime->guests;
     worker->blocks.slab = &runtime->blocks;
     worker->objects.slab = &runtime->objects;
     worker->tickets.slab = &runtime->tickets;
     worker->offers.slab = &runtime->offers;
+}
+
+void worker_open_outside(struct worker *worker, struct runtime *runtime)
+{
+    struct thread *thread = &worker->thread;
+    thread->sub = &runtime->sub;
+    thread->pool = &runtime->sub.pool;
+    thread->shared = true;
+    thread->index = -1;
+    worker_open(worker, runtime);
+}
+
+static int thread_open(struct thread *thread)
+{
+    struct worker *worker = worker_of(thread);
+    worker_open(worker, runtime_of(thread));
     if (exception_reserve_open(worker) == 0)
         return 0;
     exception_reserve_close(worker);
@@ -59,8 +84,20 @@ static void warn(struct subprocess *sub, const char *text)
     log_text((struct runtime *)sub, text);
 }
 
-static const struct sched_ops ops = {sizeof(struct worker), thread_open, thread_close, serve_strands,
-                                     end_refused,           overflow,    warn};
+static const struct sched_ops ops = {
+    .thread_size = sizeof(struct worker),
+    .thread_open = thread_open,
+    .thread_close = thread_close,
+    .serve = serve_strands,
+    .serve_opened = serve_opened,
+    .above_size = sizeof(struct hosting),
+    .refuse = end_refused,
+    .overflow = overflow,
+    .starved = guest_starved,
+    .warn = warn,
+    .fire = {[TIMER_WAIT] = wait_time_comes, [TIMER_DEADLINE] = deadline_comes, [TIMER_REST] = rest_comes},
+    .census = census_note,
+};
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
 
@@ -76,54 +113,24 @@ static void take_options(struct runtime *runtime, const strand_options *options)
            options->size < sizeof runtime->options ? options->size : sizeof runtime->options);
 }
 
-static int thread_count(const struct runtime *runtime)
+static int thread_count(const strand_options *options, bool seeded)
 {
-    int threads = runtime->options.threads;
-    if (threads == STRAND_THREADS_ALLOWED)
-        return strand_threads_allowed();
-    return threads ? threads : 1;
+    if (options->threads == STRAND_THREADS_ALLOWED) /* a seed is the same everywhere */
+        return seeded ? THREADS_SEEDED : strand_threads_allowed();
+    return options->threads ? options->threads : 1;
 }
 
-/* The environment's seed; NULL if there is none. */
-static const char *seed_text(void)
+int run_check(const strand_options *options, bool seeded, char *text, size_t room)
 {
-    const char *text = arch_env("STRAND_SEED");
-    return text && *text ? text : NULL;
-}
-
-static bool seed_of(struct runtime *runtime, uint64_t *seed)
-{
-    const char *text = seed_text();
-    *seed = text ? strtoull(text, NULL, 0) : runtime->options.seed;
-    return text || runtime->options.has_seed;
-}
-
-/* Decimal, hexadecimal or octal, and nothing else. */
-static bool is_seed(const char *text)
-{
-    char *end;
-    unsigned long long seed = strtoull(text, &end, 0);
-    return *text >= '0' && *text <= '9' && !*end && (seed != ULLONG_MAX || strlen(text) < 21);
-}
-
-/* Returns 0, or a negated errno code with what could not be had. */
-static int check_options(struct runtime *runtime, const char **what)
-{
-    int threads = thread_count(runtime);
-    if (threads < 1 || threads > THREADS_MOST) {
-        snprintf(runtime->text, sizeof runtime->text, "options.threads is %d, not 1 to %d", threads, THREADS_MOST);
-    } else if (!scheduler_find(runtime->options.scheduler)) {
-        snprintf(runtime->text, sizeof runtime->text, "options.scheduler is '%s', not 'stealing' or 'global'",
-                 runtime->options.scheduler);
-    } else if (!stack_round(runtime->options.stack_size)) {
-        snprintf(runtime->text, sizeof runtime->text, "options.stack_size is %zu", runtime->options.stack_size);
-    } else if (seed_text() && !is_seed(seed_text())) {
-        snprintf(runtime->text, sizeof runtime->text, "STRAND_SEED is '%.40s' in the environment, which is no number",
-                 seed_text());
-    } else {
+    int threads = thread_count(options, seeded);
+    if (threads < 1 || threads > THREADS_MOST)
+        snprintf(text, room, "options.threads is %d, not 1 to %d", threads, THREADS_MOST);
+    else if (!scheduler_find(options->scheduler))
+        snprintf(text, room, "options.scheduler is '%s', not 'stealing' or 'global'", options->scheduler);
+    else if (!stack_round(options->stack_size))
+        snprintf(text, room, "options.stack_size is %zu", options->stack_size);
+    else
         return 0;
-    }
-    *what = runtime->text;
     return -EINVAL;
 }
 
@@ -132,8 +139,8 @@ static int make_pool(struct runtime *runtime, const char **what)
     struct subprocess *sub = &runtime->sub;
     int64_t spin_us = runtime->options.spin_us ? runtime->options.spin_us : SPIN_US;
     *what = "the threads and the poller of a pool";
-    return pool_open(sub, &sub->pool, scheduler_find(runtime->options.scheduler), thread_count(runtime),
-                     spin_us * STRAND_US);
+    int threads = thread_count(&runtime->options, sub->driver != NULL);
+    return pool_open(sub, &sub->pool, scheduler_find(runtime->options.scheduler), threads, spin_us * STRAND_US);
 }
 
 static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const char **what)
@@ -148,8 +155,8 @@ static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const ch
     root->site = NULL;
     root->anchor = NULL;
     root->odd = true;
-    root->parent = 0;
-    root->own.stack_size = runtime->sub.stacks.usual;
+    root->inherits = NULL;
+    fibre_of(root)->stack_size = runtime->sub.stacks.usual;
     runtime->root = root;
     atomic_init(&runtime->live, 1);
     count_spawned(first);
@@ -157,16 +164,26 @@ static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const ch
     return 0;
 }
 
+/* Whether the run is to be looked at by a thread that is none of its own. */
+static bool choose_quit(struct runtime *runtime)
+{
+    strand_options *options = &runtime->options;
+    options->dump_on_quit |= is_asked_for("STRAND_DUMP_ON_QUIT");
+    options->dump_on_quit &= !runtime->sub.driver;
+    return options->dump_on_quit;
+}
+
 static int open_driver(struct runtime *runtime, const char **what)
 {
-    uint64_t seed;
-    if (!seed_of(runtime, &seed)) {
+    const strand_options *options = &runtime->options;
+    struct driver_second asked = {options->has_seed, options->seed, options->sim};
+    int error = driver_second_open(&runtime->sub, &asked, runtime->text, sizeof runtime->text);
+    *what = error == -EINVAL ? runtime->text : "the seeded driver";
+    if (!error && runtime->sub.driver && !options->census) /* which begins with stacks that are zero */
+        stacks_take_stage(&runtime->sub.stacks);
+    else
         runtime->sub.seed = arch_entropy();
-        return 0;
-    }
-    *what = "the seeded driver";
-    runtime->sub.seed = seed;
-    return driver_second_open(&runtime->sub, seed);
+    return error;
 }
 
 /* ---- running --------------------------------------------------------------------------------------------- */
@@ -180,6 +197,25 @@ static bool on_fault(void *address, void *ucontext)
     return true;
 }
 
+static int run_watched(struct runtime *runtime, bool adopt, const char **what)
+{
+    *what = "the census";
+    int error = runtime->options.census ? census_open(runtime) : 0;
+    if (!error && runtime->options.dump_on_quit) {
+        *what = "the thread that waits for SIGQUIT";
+        error = quit_open(runtime);
+    }
+    if (!error) {
+        *what = "the threads of a pool";
+        error = pool_run(&runtime->sub.pool, fibre_of(runtime->root), adopt);
+    }
+    if (runtime->quit)
+        quit_close(runtime);
+    if (runtime->census)
+        census_close(runtime);
+    return error;
+}
+
 static int run_pool(struct runtime *runtime, const char **what)
 {
     struct thread *before = thread_self();
@@ -191,8 +227,7 @@ static int run_pool(struct runtime *runtime, const char **what)
     if (error)
         return error;
     thread_adopt(NULL);
-    *what = "the threads of a pool";
-    error = pool_run(&runtime->sub.pool, &runtime->root->own, adopt);
+    error = run_watched(runtime, adopt, what);
     thread_adopt(before);
     arch_signals_leave();
     return error;
@@ -201,34 +236,57 @@ static int run_pool(struct runtime *runtime, const char **what)
 static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, const char **what)
 {
     struct subprocess *sub = &runtime->sub;
-    int error = check_options(runtime, what);
+    *what = runtime->text;
+    int error = run_check(&runtime->options, false, runtime->text, sizeof runtime->text);
     if (error)
         return error;
     sub->ops = &ops;
     size_t usual = runtime->options.stack_size ? runtime->options.stack_size : STACK_USUAL;
     stacks_open(&sub->stacks, stack_round(usual), runtime->options.guards == STRAND_GUARDS_REQUIRED);
-    slab_init(&runtime->cbs, &chunks, (sizeof(struct cb) + 63) & ~(size_t)63, cb_construct);
+    image_store_open(&sub->images);
+    const char *stacks = arch_env("STRAND_STACKS");
+    sub->copies = stacks && !strcmp(stacks, "shared");
+    slab_init(&runtime->cbs, &chunks, CB_SIZE, cb_construct);
+    slab_init(&runtime->guests, &chunks, GUEST_SIZE, cb_construct_guest);
     slab_init(&runtime->blocks, &chunks, (sizeof(union any_block) + 63) & ~(size_t)63, NULL);
     slab_init(&runtime->objects, &chunks, OBJECT_SIZE, NULL);
     slab_init(&runtime->tickets, &chunks, TICKET_SIZE, NULL);
     slab_init(&runtime->offers, &chunks, OFFERS_SIZE, NULL);
+    runtime->options.census |= is_asked_for("STRAND_CENSUS");
     if ((error = open_driver(runtime, what)))
         return error;
+    runtime->shares = sub->copies;
+    runtime->spawns_oddly = runtime->shares || runtime->options.max_strands;
+    sub->shared = choose_quit(runtime);
+    sub->census = runtime->options.census;
     if (!(error = make_pool(runtime, what))) {
+        arch_run_enter(&runtime->listed);
         if (!(error = make_root(runtime, fn, arg, what)))
             error = run_pool(runtime, what);
+        arch_run_leave(&runtime->listed);
+        if (atomic_load_explicit(&runtime->plain, memory_order_acquire)) /* of strands, which have all ended */
+            atomic_load_explicit(&runtime->plain_join, memory_order_relaxed)(runtime);
         if (runtime->crew)
             runtime->crew_close(runtime->crew);
         struct descriptors *descriptors = runtime->descriptors;
         if (descriptors)
             descriptors->close(descriptors);
+        for (int i = 0; i < COMMON_FIBRES; i++)
+            if (runtime->common[i])
+                opened_release(sub->pool.threads[0], runtime->common[i], OPENED_KNOWN);
+        opened_look_end(sub->pool.threads[0]); /* what was put off too late for the last dump */
         if (runtime->root)
             note_release(atomic_load_explicit(&runtime->root->note, memory_order_relaxed));
         pool_close(&sub->pool);
     }
-    driver_second_close(sub);
+    if (sub->driver)
+        stacks_give_stage(&sub->stacks);
+    const char *how = "an exception has left the root strand";
+    driver_second_close(sub, runtime->exception && !runtime->options.uncaught ? how : NULL);
     stacks_close(&sub->stacks);
+    image_store_close(&sub->images);
     slab_close(&runtime->cbs);
+    slab_close(&runtime->guests);
     slab_close(&runtime->blocks);
     slab_close(&runtime->objects);
     slab_close(&runtime->tickets);

@@ -6,7 +6,36 @@
 
 #include "core.h"
 
+/* Whether a run can be had with these options: 0, or -EINVAL with what is wrong in text. seeded: one that is played. */
+int run_check(const strand_options *options, bool seeded, char *text, size_t room);
+/* So that it can take and give back the run's memory. */
+void worker_open(struct worker *worker, struct runtime *runtime);
+/* The record of a thread for one that is none of the run's, but looks at it: zeroed before. */
+void worker_open_outside(struct worker *worker, struct runtime *runtime);
+
 /* sched_ops.serve */
 void serve_strands(struct thread *thread);
+/* The same for those of an opened fibre. */
+struct opened;
+void serve_opened(struct opened *opened, void *above);
+
+/* The strands that run on one stack, one after the other, share one try block (try.c), which is set up once: so the end
+ * of the stack is never reached. */
+struct serving {
+    struct strand_try_ try;
+};
+
+/* What this layer keeps in an opened fibre. */
+struct hosting {
+    struct serving serving;
+    /* For people; written before it has strands. */
+    char name[32];
+    uint32_t number; /* in its group */
+};
+
+static inline struct hosting *hosting_of(struct opened *opened)
+{
+    return (struct hosting *)(void *)opened->above;
+}
 
 #endif

@@ -89,16 +89,23 @@ static void cancel_by_policy(struct thread *thread, struct scope *scope, struct 
                              struct batch *batch)
 {
     if (!scope->note)
-        scope->note = note_new(child, why);
+        scope->note = note_new(thread, child, why);
     scope->cancelled = scope->by_policy = true; /* those spawned later too */
     cancel_others(thread, scope, child, batch);
+}
+
+static void list_end(struct scope *scope, struct cb *child)
+{
+    list_push_back(&scope->ended, &child->wait.node.link);
+    child->listed = true;
+    scope->ends++;
 }
 
 /* Under the lock. */
 static void note_end(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch)
 {
     if (failed || scope_notifies(scope))
-        list_push_back(&scope->ended, &child->order), scope->ends++;
+        list_end(scope, child);
     if (failed) {
         scope->failures++;
         if (scope->flags & STRAND_TOGETHER)
@@ -112,7 +119,7 @@ static void note_end(struct thread *thread, struct scope *scope, struct cb *chil
     struct wait_node *waiter = scope->waiter;
     scope->waiter = NULL;
     if (waiter && wait_claim(waiter, thread->shared))
-        batch_add(batch, waiter->waiter->member.fibre);
+        batch_add(batch, &waiter->waiter->member);
 }
 
 void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch)
@@ -152,9 +159,9 @@ strand_exception *scope_first_failure(struct thread *thread, struct scope *scope
     strand_exception *e = NULL;
     scope_lock(thread, scope);
     for (struct link *link = scope->ended.next; link != &scope->ended && !e; link = link->next) {
-        struct cb *child = CONTAINER(link, struct cb, order);
+        struct cb *child = CONTAINER(link, struct cb, wait.node.link);
         if (child->outcome == OUTCOME_FAILED)
-            e = strand_exception_keep(child->exception);
+            e = strand_exception_keep(cb_exception(child));
     }
     scope_unlock(thread, scope);
     return e;
@@ -169,7 +176,8 @@ void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
     list_remove(&child->sibling);
     scope->count--;
     if (UNLIKELY(listed)) {
-        list_remove(&child->order);
+        list_remove(&child->wait.node.link);
+        child->listed = false;
         scope->ends--;
         if (scope->winner == child)
             scope->winner = NULL;
@@ -201,7 +209,7 @@ void strand_scope_cancel(strand_scope handle, const char *why)
     bool owned = block_owner(&scope->block) == me;
     if (!owned && !handle_is_open(handle))
         MISUSE_SCOPE("strand_scope_cancel", scope, "only the owner may cancel a scope that is not open");
-    struct note *note = note_new(me, why);
+    struct note *note = note_new(thread, me, why);
     struct batch batch;
     batch_init(&batch);
     scope_lock_children(thread, scope);
@@ -246,7 +254,7 @@ strand_exception *strand_scope_failure(strand_scope handle, strand *which)
     struct cb *child = NULL;
     scope_lock(thread, scope);
     for (struct link *link = scope->ended.next; link != &scope->ended && !child; link = link->next) {
-        struct cb *ended = CONTAINER(link, struct cb, order);
+        struct cb *ended = CONTAINER(link, struct cb, wait.node.link);
         if (ended->outcome == OUTCOME_FAILED)
             child = ended;
     }
@@ -256,8 +264,7 @@ strand_exception *strand_scope_failure(strand_scope handle, strand *which)
     if (which)
         *which = handle_of(child);
     end_await(thread, child);
-    strand_exception *e = child->exception;
-    child->exception = NULL;
+    strand_exception *e = cb_take_exception(child);
     end_consume(thread, scope, child);
     return e;
 }
@@ -267,7 +274,7 @@ static struct thread *await_more(struct thread *thread, struct cb *me, struct sc
 {
     wait_because(thread, me, BLOCKED_SCOPE, count);
     struct wait_node *node = &me->wait.node;
-    node->epoch = wait_arm(thread, me, me->floor);
+    node->epoch = wait_arm(thread, me, own_of(me)->floor);
     scope_lock(thread, scope);
     bool more = scope->ends > seen;
     if (!more)
@@ -301,7 +308,7 @@ static size_t ends_of(struct thread *thread, struct scope *scope, size_t *count)
 static struct cb *first_ended(struct thread *thread, struct scope *scope)
 {
     scope_lock(thread, scope);
-    struct cb *child = list_empty(&scope->ended) ? NULL : CONTAINER(scope->ended.next, struct cb, order);
+    struct cb *child = list_empty(&scope->ended) ? NULL : CONTAINER(scope->ended.next, struct cb, wait.node.link);
     scope_unlock(thread, scope);
     if (child)
         end_await(thread, child);
@@ -330,7 +337,7 @@ static strand_exception *consume_all(struct thread *thread, struct scope *scope)
 {
     strand_exception *failure = NULL;
     for (struct cb *child; (child = first_ended(thread, scope));) {
-        strand_exception *e = child->exception;
+        strand_exception *e = cb_exception(child);
         if (e && child->outcome == OUTCOME_INTERRUPTED && !e->suppressed)
             e = NULL;
         if (e) {
@@ -345,11 +352,25 @@ static strand_exception *consume_all(struct thread *thread, struct scope *scope)
     return failure;
 }
 
+/* The winner; if it was joined by itself, the first of the others that returned a value all the same. */
+static struct cb *first_that_returned(struct thread *thread, struct scope *scope)
+{
+    scope_lock(thread, scope);
+    struct cb *first = scope->winner;
+    for (struct link *link = scope->ended.next; link != &scope->ended && !first; link = link->next) {
+        struct cb *ended = CONTAINER(link, struct cb, wait.node.link);
+        if (ended->outcome == OUTCOME_VALUE)
+            first = ended;
+    }
+    scope_unlock(thread, scope);
+    return first;
+}
+
 static void *first_result(struct thread *thread, struct cb *me, struct scope *scope, strand *which)
 {
     for (size_t count, ends; (ends = ends_of(thread, scope, &count)) < count;)
         thread = await_more(thread, me, scope, ends, count);
-    struct cb *winner = scope->winner;
+    struct cb *winner = first_that_returned(thread, scope);
     void *value = NULL;
     if (winner) {
         end_await(thread, winner);

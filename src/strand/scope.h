@@ -11,34 +11,13 @@
  *           failures > 0.
  * ORDER OF LOCKS the run's lock of hand-offs (join.c), then ENDS_LOCK of a child, then its scope's lock; never two
  *           scopes' locks at once.
+ * TESTED BY tests/models/scope.pml, tests/models/end.pml (a child's end), tests/models/handoff.pml,
+ *           tests/models/interrupt.pml (the flag of a failed child's scope).
  */
 #ifndef STRAND_SCOPE_H
 #define STRAND_SCOPE_H
 
 #include "interrupt.h"
-
-/* Fibres that were claimed under a lock and are made runnable after it. */
-struct batch {
-    struct link fibres;
-};
-
-OWN_INLINE void batch_init(struct batch *batch)
-{
-    list_init(&batch->fibres);
-}
-
-OWN_INLINE void batch_add(struct batch *batch, struct fibre *fibre)
-{
-    if (fibre)
-        list_push_back(&batch->fibres, &fibre->queued);
-}
-
-OWN_INLINE void batch_deliver(struct thread *thread, struct batch *batch)
-{
-    struct link *link;
-    while ((link = list_pop_front(&batch->fibres)))
-        thread_ready(thread, CONTAINER(link, struct fibre, queued));
-}
 
 static inline void scope_lock(struct thread *thread, struct scope *scope)
 {

@@ -1,9 +1,11 @@
 /*
- * Spawning, and the frame that every strand's function runs in.
+ * Spawning, and the frame that every strand's function runs in. Model of spawning into open scopes:
+ * tests/models/scope.pml.
  */
 #include "cancel.h"
 #include "end.h"
 #include "exception.h"
+#include "fibre.h"
 #include "handle.h"
 #include "local.h"
 #include "misuse.h"
@@ -18,26 +20,26 @@
 
 /* ---- running --------------------------------------------------------------------------------------------- */
 
-/* The strands that run on this stack, one after the other, share one try block (try.c), which is set up once: so the
- * end of the stack is never reached. */
-struct serving {
-    struct strand_try_ try;
-};
-
 ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving, struct cb *c)
 {
-    c->exception = exception_land(c);
-    c->odd = true;
-    ASSERT(!c->flight && !c->depth);
-    c->floor = 0;
+    cb_throws(c, exception_land(c));
+    ASSERT(!own_of(c)->flight && !own_of(c)->depth);
+    own_of(c)->floor = 0;
     arch_longjmp(serving->try.jump, STRAND_TRY_FORM_);
 }
 
 ARCH_NOT_INSTRUMENTED static void leave_serving(struct serving *serving)
 {
     struct cb *c = current_of(thread_self());
-    if (c->flight)
+    if (own_of(c)->flight)
         catch_all(serving, c);
+}
+
+static inline void begin(struct cb *c)
+{
+    c->started = true;
+    if (UNLIKELY(c->odd))
+        own_of(c)->locals = c->inherits;
 }
 
 static inline void *call(struct cb *c, struct thread *thread)
@@ -54,8 +56,8 @@ __attribute__((noreturn)) static NOINLINE void serve(struct thread *thread, stru
         struct cb *c = current_of(thread);
         if (LIKELY(!thrown)) {
             arch_note_acquire(c);
-            c->started = true;
-            c->tries = try;
+            begin(c);
+            own_of(c)->tries = try;
             c->result = call(c, thread);
             thread = thread_self();
         }
@@ -71,6 +73,66 @@ void serve_strands(struct thread *thread)
     serving.try.in_flight = NULL;
     bool thrown = STRAND_TRY_SETJMP_(serving.try) != 0;
     serve(thrown ? thread_self() : thread, &serving.try, thrown);
+}
+
+/* ---- running on an opened fibre -------------------------------------------------------------------------- */
+
+/* The frame of serve_opened, and what lies above it, is not copied: it is the same for all strands of the fibre, and so
+ * is their try block. Nothing may change there after opened_wait. */
+ARCH_NOT_INSTRUMENTED static void leave_opened(char *mark)
+{
+    (void)mark;
+    struct thread *thread = thread_self();
+    struct cb *c = current_of(thread);
+    if (own_of(c)->flight)
+        catch_all(&hosting_of(opened_of(thread->current))->serving, c);
+}
+
+static COLD void result_misuse(struct thread *thread, struct cb *c)
+{
+    MISUSE_STRAND("strand_spawn", c,
+                  "its result points into its own stack, which is somebody else's by now: %zu bytes "
+                  "below the top",
+                  (size_t)(thread->current->stack->top - (char *)c->result));
+}
+
+/* Returns when there is another strand to be run on this stack. */
+static NOINLINE void end_guest(void *result, bool thrown)
+{
+    struct thread *thread = thread_self();
+    struct cb *c = current_of(thread);
+    if (LIKELY(!thrown)) {
+        c->result = result;
+        if (UNLIKELY(opened_has(thread->current, result)))
+            result_misuse(thread, c);
+    }
+    end_strand(thread, c);
+    (void)switch_serve_opened(thread);
+}
+
+/* As little of the stack as can be: this frame is in the image of every strand. */
+static NOINLINE void run_guest(void)
+{
+    struct thread *thread = thread_self();
+    struct cb *c = current_of(thread);
+    arch_note_acquire(c);
+    begin(c);
+    end_guest(call(c, thread), false);
+}
+
+void serve_opened(struct opened *opened, void *above)
+{
+    char mark __attribute__((cleanup(leave_opened)));
+    struct serving *serving = &((struct hosting *)above)->serving;
+    serving->try.outer = NULL;
+    serving->try.in_flight = NULL;
+    ((struct own *)(void *)opened->fibre.own)->tries = &serving->try; /* of every strand, from its beginning on */
+    if (STRAND_TRY_SETJMP_(serving->try) != 0)
+        end_guest(NULL, true);
+    else
+        opened_wait(opened, &mark);
+    for (;;)
+        run_guest();
 }
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
@@ -122,16 +184,16 @@ struct plan {
     void *site;
     size_t stack_size;
     struct extra *extra;
-    struct pool *pool; /* NULL: the spawner's */
+    struct pool *pool;     /* NULL: the spawner's */
+    struct opened *opened; /* NULL: a fibre of its own */
+    bool wipes;
 };
 
-static inline void fill(struct cb *c, struct cb *parent, const struct plan *plan)
+static inline void fill(struct cb *c, const struct plan *plan)
 {
     c->fn = plan->fn;
     c->arg = plan->arg;
     c->site = plan->site;
-    c->parent = cb_id(parent);
-    c->own.stack_size = plan->stack_size;
 }
 
 static int make(struct thread *thread, struct cb *me, const struct plan *plan, struct cb **out)
@@ -139,29 +201,35 @@ static int make(struct thread *thread, struct cb *me, const struct plan *plan, s
     int error = count_in(thread);
     if (error)
         return error;
-    struct cb *c = cb_new(thread);
+    struct cb *c = plan->opened ? cb_new_guest(thread, plan->opened) : cb_new(thread);
     if (!c) {
         count_back(thread);
         return -ENOMEM;
     }
-    fill(c, me, plan);
+    fill(c, plan);
+    if (!plan->opened)
+        fibre_of(c)->stack_size = plan->stack_size;
+    else
+        guest_of(&c->member)->wipes = plan->wipes;
+    ASSERT(!plan->pool || !plan->opened);
     if (plan->pool)
-        c->own.pool = plan->pool;
-    c->extra = plan->extra;
+        fibre_of(c)->pool = plan->pool;
+    __atomic_store_n(&c->extra, plan->extra, __ATOMIC_RELEASE); /* with cb_name of a dumper */
     c->counted = runtime_of(thread)->options.max_strands != 0;
-    c->locals = locals_keep(me->locals);
-    c->odd = c->counted || c->extra || c->locals;
+    c->inherits = locals_keep(own_of(me)->locals);
+    c->odd = c->counted || c->extra || c->inherits;
     *out = c;
     return 0;
 }
 
+/* A dump may look at it: what it has is given back with it, by the last who does. */
 static void unmake(struct thread *thread, struct cb *c)
 {
-    locals_release(c->locals);
-    c->locals = NULL;
+    locals_release(c->inherits);
     count_back(thread);
-    c->extra = NULL; /* it stays the caller's */
-    cb_free(thread, c);
+    if (c->guest)
+        opened_release(thread, opened_of(c->member.fibre), OPENED_STRAND);
+    cb_retire(thread, c);
 }
 
 /* ---- into a scope ---------------------------------------------------------------------------------------- */
@@ -204,18 +272,38 @@ static int strangers_scope(struct thread *thread, struct cb *me, strand_scope ha
 
 static inline __attribute__((always_inline)) void launch(struct thread *thread, struct cb *c)
 {
-    bool here = c->own.pool == thread->pool;
+    struct fibre *fibre = c->member.fibre;
+    bool opened = fibre->opened;
+    bool here = fibre->pool == thread->pool;
     count_spawned(thread);
-    arch_note_release(c); /* whoever takes it may end and reuse it */
-    if (LIKELY(here))
-        thread_push(thread, &c->own, PUSH_NEW);
+    arch_note_release(c); /* nothing of it is read from here on: who takes it may end and reuse it */
+    if (UNLIKELY(opened))
+        thread_ready(thread, &c->member);
+    else if (LIKELY(here))
+        thread_push(thread, fibre, PUSH_NEW);
     else
-        pool_deliver(thread, &c->own);
+        pool_deliver(thread, &c->member);
+}
+
+/* With STRAND_STACKS=shared in the environment, or strand_sim.shared_stacks. The first who spawns is the root: it opens
+ * them, whatever its child is to live on. */
+static COLD int fibre_in_common(struct thread *thread, struct plan *plan)
+{
+    struct runtime *runtime = runtime_of(thread);
+    int error = 0;
+    for (int i = 0; !error && i < COMMON_FIBRES; i++)
+        if (!runtime->common[i])
+            error = opened_open(thread, thread->pool, thread->usual, &runtime->common[i]);
+    if (error || plan->opened || plan->pool || plan->stack_size != thread->usual)
+        return error;
+    uint32_t turn = __atomic_fetch_add(&runtime->common_turn, 1, __ATOMIC_RELAXED);
+    plan->opened = runtime->common[turn % COMMON_FIBRES];
+    return 0;
 }
 
 /* Does all or nothing. */
-static int spawn(struct thread *thread, struct cb *me, strand_scope handle, const char *function,
-                 const struct plan *plan, strand *out)
+static int spawn(struct thread *thread, struct cb *me, strand_scope handle, const char *function, struct plan *plan,
+                 strand *out)
 {
     struct scope *scope = handle_scope(handle);
     bool mine = scope && block_owner(&scope->block) == me;
@@ -225,10 +313,14 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
     if (error)
         return error;
     struct cb *c;
-    error = make(thread, me, plan, &c);
+    if (UNLIKELY(runtime_of(thread)->shares))
+        error = fibre_in_common(thread, plan);
+    if (!error)
+        error = make(thread, me, plan, &c);
     if (!error) {
         *out = handle_of(c);
         error = anchor(thread, scope, c);
+        plan->extra = NULL; /* it is the strand's */
         if (error)
             unmake(thread, c);
         else
@@ -242,7 +334,8 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
 static NOINLINE strand spawn_or_throw(struct thread *thread, strand_scope scope, strand_fn *fn, void *arg, void *site)
 {
     struct cb *me = current_of(thread);
-    struct plan plan = {fn, arg, site, thread->usual, NULL, NULL};
+    struct plan plan = {fn, arg, site, thread->usual, NULL, NULL, NULL, false};
+    must_not_escape(thread, arg, "the argument", "strand_spawn");
     strand result;
     int error = spawn(thread, me, scope, "strand_spawn", &plan, &result);
     if (error)
@@ -256,13 +349,14 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
     struct thread *thread = must_be_strand("strand_spawn");
     struct cb *me = current_of(thread);
     struct scope *scope = handle_scope(handle);
-    bool plain = fn && scope && block_owner(&scope->block) == me && !scope->flags && !scope->cancelled && !me->locals &&
-                 !runtime_of(thread)->options.max_strands;
+    bool plain = fn && scope && !thread->odd.opened && block_owner(&scope->block) == me && !scope->flags &&
+                 !scope->cancelled && !own_of(me)->locals && !runtime_of(thread)->spawns_oddly;
     struct cb *c = LIKELY(plain) ? cb_new(thread) : NULL;
     if (UNLIKELY(!c))
         return spawn_or_throw(thread, handle, fn, arg, __builtin_return_address(0));
-    struct plan plan = {fn, arg, __builtin_return_address(0), thread->usual, NULL, NULL};
-    fill(c, me, &plan);
+    struct plan plan = {fn, arg, __builtin_return_address(0), thread->usual, NULL, NULL, NULL, false};
+    fill(c, &plan);
+    fibre_of(c)->stack_size = thread->usual;
     scope_anchor(scope, c);
     strand result = handle_of(c);
     launch(thread, c);
@@ -274,6 +368,9 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
 /* A field that the caller's header knows. */
 #define ATTR(attr, field)                                                                                              \
     ((attr) && (attr)->size >= offsetof(strand_attr, field) + sizeof((attr)->field) ? (attr)->field : 0)
+
+#define ATTR_FIBRE(attr)                                                                                               \
+    ((attr) && (attr)->size >= offsetof(strand_attr, fibre) + sizeof((attr)->fibre) && (attr)->fibre.bits[1])
 
 strand_pool *strand_pool_self(void)
 {
@@ -288,21 +385,23 @@ static struct pool *pool_of(struct thread *thread, strand_pool *handle)
     return pool;
 }
 
-static int plan_extra(struct plan *plan, const strand_attr *attr, const void *args, size_t size)
+static int plan_extra(struct thread *thread, struct plan *plan, const strand_attr *attr, const void *args, size_t size)
 {
     const char *name = ATTR(attr, name);
     void (*drop)(void *) = ATTR(attr, drop);
     if (!name && !drop && !size)
         return 0;
-    struct extra *extra = size > SIZE_MAX / 2 ? NULL : malloc(sizeof *extra + size);
+    struct extra *extra = size > SIZE_MAX / 2 ? NULL : driver_malloc(thread, sizeof *extra + size);
     if (!extra)
         return -ENOMEM;
     size_t length = name ? strnlen(name, sizeof extra->name - 1) : 0;
     extra->drop = drop;
+    extra->size = size;
     if (length)
         memcpy(extra->name, name, length);
     extra->name[length] = '\0';
     if (size) {
+        must_not_hold_address(thread, args, size, NULL, "the argument", "strand_spawn_with");
         memcpy(extra->args, args, size);
         plan->arg = extra->args;
     }
@@ -326,13 +425,31 @@ strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn 
                         __builtin_return_address(0),
                         stack ? stack_round(stack) : thread->sub->stacks.usual,
                         NULL,
-                        pool_of(thread, ATTR(attr, pool))};
+                        pool_of(thread, ATTR(attr, pool)),
+                        NULL,
+                        ATTR(attr, wipe)};
     strand result;
-    int error = plan.stack_size ? plan_extra(&plan, attr, args, size) : -ENOMEM;
+    struct fibres *fibres = NULL;
+    if (size)
+        must_be_there(args, "argument to be copied", "strand_spawn_with");
+    else
+        must_not_escape(thread, args, "the argument", "strand_spawn_with");
+    if (plan.wipes && !ATTR_FIBRE(attr))
+        MISUSE("strand_spawn_with", "", "attr.wipe is of strands on opened fibres: attr.fibre is none");
+    if (ATTR_FIBRE(attr)) {
+        if (stack || plan.pool)
+            MISUSE("strand_spawn_with", "", "attr.fibre has a stack and a pool already: attr.%s can't be chosen",
+                   stack ? "stack_size" : "pool");
+        fibres = fibres_pin(thread, attr->fibre, "strand_spawn_with");
+        plan.opened = fibres_choose(fibres);
+    }
+    int error = plan.stack_size ? plan_extra(thread, &plan, attr, args, size) : -ENOMEM;
     if (!error)
         error = spawn(thread, me, scope, "strand_spawn_with", &plan, &result);
+    if (fibres)
+        fibres_unpin(thread, fibres);
     if (UNLIKELY(error)) {
-        free(plan.extra);
+        extra_free(plan.extra, plan.wipes);
         throw_spawn(me, error);
     }
     return result;

@@ -2,6 +2,7 @@
  * The public face of exceptions: throwing, looking at them. See docs/errors.md.
  */
 #include "exception.h"
+#include "fibre.h"
 #include "misuse.h"
 #include "print.h"
 
@@ -21,10 +22,13 @@ bool strand_exception_is(const strand_exception *e, const strand_kind *kind)
     return below(e->kind, kind);
 }
 
-static strand_exception *make(const char *function, const strand_kind *kind, const char *format, va_list args)
+/* Of what others see who join, or keep the exception. */
+static strand_exception *make(struct thread *thread, const char *function, const strand_kind *kind, const char *format,
+                              va_list args)
 {
     if (!kind)
         MISUSE(function, "", "the kind is NULL");
+    must_not_escape(thread, kind, "the kind", function);
     if (below(kind, &STRAND_INTERRUPTED))
         MISUSE(function, "", "the kind '%s' is thrown by sources of interruption only", kind->name);
     return exception_new_va(kind, format, args);
@@ -32,8 +36,9 @@ static strand_exception *make(const char *function, const strand_kind *kind, con
 
 static NOINLINE struct strand_flight_ *start(const strand_kind *kind, const char *format, va_list args)
 {
-    struct cb *me = current_of(must_be_strand("strand_throw"));
-    strand_exception *e = make("strand_throw", kind, format, args);
+    struct thread *thread = must_be_strand("strand_throw");
+    struct cb *me = current_of(thread);
+    strand_exception *e = make(thread, "strand_throw", kind, format, args);
     exception_trace(e, SEGMENT_THROWN, me);
     return (struct strand_flight_ *)exception_start(me, e);
 }
@@ -58,12 +63,14 @@ NOINLINE void strand_throw(const strand_kind *kind, const char *format, ...)
 
 NOINLINE void strand_throw_with(const strand_kind *kind, const struct strand_throw_info *info, const char *format, ...)
 {
-    struct cb *me = current_of(must_be_strand("strand_throw_with"));
+    struct thread *thread = must_be_strand("strand_throw_with");
+    struct cb *me = current_of(thread);
     va_list args;
     va_start(args, format);
-    strand_exception *e = make("strand_throw_with", kind, format, args);
+    strand_exception *e = make(thread, "strand_throw_with", kind, format, args);
     va_end(args);
     if (info) {
+        must_not_escape(thread, info->payload, "the payload", "strand_throw_with");
         e->code = info->code;
         e->payload = info->payload;
         e->payload_free = info->payload_free;
@@ -85,8 +92,8 @@ void strand_suppress(strand_exception *e)
 {
     struct thread *thread = must_be_strand("strand_suppress");
     struct cb *me = current_of(thread);
-    if (me->flight) {
-        exception_suppress(me->flight->exception, e);
+    if (own_of(me)->flight) {
+        exception_suppress(own_of(me)->flight->exception, e);
     } else {
         log_exception(runtime_of(thread), "an exception that was to be suppressed, but none is in flight", e);
         strand_exception_release(e);
@@ -96,7 +103,7 @@ void strand_suppress(strand_exception *e)
 bool strand_unwinding(void)
 {
     struct thread *thread = thread_self();
-    return thread && thread->current && current_of(thread)->flight;
+    return thread && thread->current && own_of(current_of(thread))->flight;
 }
 
 NOINLINE int64_t strand_must(int64_t result)

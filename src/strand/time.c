@@ -42,23 +42,6 @@ void strand_checkpoint(void)
     may_block(thread, current_of(thread), "strand_checkpoint");
 }
 
-void wait_sleep(strand_time when, const char *function)
-{
-    struct thread *thread = must_be_strand(function);
-    struct cb *me = current_of(thread);
-    may_block(thread, me, function);
-    if (when.ns <= driver_now(thread->sub)) {
-        thread_yield(thread);
-        return;
-    }
-    wait_because(thread, me, BLOCKED_SLEEP, (uint64_t)when.ns);
-    int how = wait_until(&thread, me, when.ns, me->floor);
-    if (how < 0)
-        throw_no_memory(me, "a timer");
-    if (how == WAIT_INTERRUPTED && interrupted(me))
-        interrupt_throw(thread, me, 0);
-}
-
 void strand_sleep_until(strand_time when)
 {
     wait_sleep(when, "strand_sleep_until");

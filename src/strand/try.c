@@ -15,31 +15,33 @@ void strand_try_enter_(struct strand_try_ *frame, uint32_t form)
 {
     struct thread *thread = must_be_strand("STRAND_TRY");
     struct cb *me = current_of(thread);
-    frame->outer = me->tries;
-    frame->in_flight = me->flight;
+    struct own *own = own_of(me);
+    frame->outer = own->tries;
+    frame->in_flight = own->flight;
     frame->caught = NULL;
     frame->state = TRY_BODY;
     frame->form = form;
-    frame->floor = me->floor;
-    frame->depth = me->depth;
+    frame->floor = own->floor;
+    frame->depth = own->depth;
     frame->uncaught = thread->cxx ? (uint32_t)thread->cxx->uncaught : 0;
-    me->tries = frame;
-    me->floor = me->shield; /* inside a try block of a clean-up the sources hold again */
+    own->tries = frame;
+    own->floor = own->shield; /* inside a try block of a clean-up the sources hold again */
 }
 
 /* TSan keeps a shadow of the call stack, which a jump out of a function would leave behind. */
 ARCH_NOT_INSTRUMENTED static void leave_body(struct cb *me, struct strand_try_ *frame)
 {
-    ASSERT(me->tries == frame);
-    me->tries = frame->outer;
-    if (me->flight == frame->in_flight) {
-        me->floor = frame->floor <= me->depth + 1 ? frame->floor : me->depth + 1;
+    struct own *own = own_of(me);
+    ASSERT(own->tries == frame);
+    own->tries = frame->outer;
+    if (own->flight == frame->in_flight) {
+        own->floor = frame->floor <= own->depth + 1 ? frame->floor : own->depth + 1;
         return;
     }
-    ASSERT(me->depth == frame->depth);
+    ASSERT(own->depth == frame->depth);
     frame->caught = exception_land(me);
-    ASSERT(me->flight == frame->in_flight);
-    me->floor = frame->floor;
+    ASSERT(own->flight == frame->in_flight);
+    own->floor = frame->floor;
     struct arch_cxx *cxx = me->member.fibre->home->cxx;
     if (cxx)
         cxx->uncaught = frame->uncaught; /* C++ handlers that rethrew it have counted it again each time */
@@ -56,8 +58,8 @@ ARCH_NOT_INSTRUMENTED void strand_try_leave_(struct strand_try_ *frame)
     }
     strand_exception *e = frame->caught;
     frame->caught = NULL;
-    if (me->flight != frame->in_flight)
-        exception_suppress(me->flight->exception, e); /* the catch block threw: the caught one goes along */
+    if (own_of(me)->flight != frame->in_flight)
+        exception_suppress(own_of(me)->flight->exception, e); /* the catch block threw: the caught one goes along */
     else if (frame->state == TRY_CAUGHT)
         exception_throw(me, e); /* no block matched: it goes on */
     else

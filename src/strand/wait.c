@@ -3,33 +3,62 @@
  */
 #include "wait.h"
 
+#include "../sched/switch.h"
 #include "../sched/timers.h"
+#include "exception.h"
 #include "interrupt.h"
+#include "misuse.h"
 
-/* Under the timers' lock. The epoch of the arming is in the node. */
-static struct fibre *fire(struct timer *timer)
+/* The epoch of the arming is in the node. */
+struct member *wait_time_comes(struct timer *timer)
 {
     struct cb *c = CONTAINER(timer, struct cb, wait.timer);
-    return wait_claim(&c->wait.node, c->own.pool->sub->shared) ? c->member.fibre : NULL;
+    bool shared = c->member.fibre->pool->sub->shared;
+    return wait_claim_as(NULL, &c->wait.node, timer->index, shared) == CLAIM_WON ? &c->member : NULL;
 }
 
-int wait_until(struct thread **thread, struct cb *me, int64_t when, uint32_t floor)
+/* The wait was not claimed by its timer: an error, or an interruption. */
+static COLD int until_otherwise(struct cb *me, struct pool *pool, int how)
 {
-    struct pool *pool = (*thread)->pool;
-    timer_init(&me->wait.timer, fire);
-    me->wait.node.epoch = wait_arm(*thread, me, floor);
-    int error = timer_start(*thread, pool, &me->wait.timer, when);
-    bool bad = error || atomic_load_explicit(&me->due, memory_order_seq_cst) > floor; /* [W4] */
-    if (!bad || !wait_retract(*thread, me)) {
-        *thread = thread_park(*thread);
-        uint32_t tag = wait_over(me);
-        if (tag != WAIT_WON)
-            timer_stop(*thread, pool, &me->wait.timer); /* [W2] */
-        return (int)tag;
-    }
     me->blocked = BLOCKED_NOT;
-    if (error)
-        return error;
-    timer_stop(*thread, pool, &me->wait.timer);
-    return WAIT_INTERRUPTED;
+    if (how >= 0)
+        timer_stop(thread_self(), pool, &me->wait.timer); /* [W2] */
+    return how;
+}
+
+/* In one frame, with the switch: sleepers are many, and their frames are what they take in images. */
+OWN_INLINE_ALWAYS int until(struct thread *thread, struct cb *me, int64_t when, uint32_t floor)
+{
+    struct pool *pool = thread->pool;
+    timer_init(&me->wait.timer, TIMER_WAIT, 0);
+    me->wait.node.epoch = wait_arm(thread, me, floor);
+    int error = timer_start(thread, pool, &me->wait.timer, when);
+    bool bad = error || atomic_load_explicit(&me->due, memory_order_seq_cst) > floor; /* [W4] */
+    if (UNLIKELY(bad) && wait_retract(thread, me))
+        return until_otherwise(me, pool, error ? error : WAIT_INTERRUPTED);
+    switch_park(thread);
+    int tag = (int)wait_over(me);
+    return LIKELY(tag == WAIT_WON) ? tag : until_otherwise(me, pool, tag);
+}
+
+int wait_until(struct thread *thread, struct cb *me, int64_t when, uint32_t floor)
+{
+    return until(thread, me, when, floor);
+}
+
+void wait_sleep(strand_time when, const char *function)
+{
+    struct thread *thread = must_be_strand(function);
+    struct cb *me = current_of(thread);
+    may_block(thread, me, function);
+    if (when.ns <= driver_now(thread->sub)) {
+        thread_yield(thread);
+        return;
+    }
+    wait_because(thread, me, BLOCKED_SLEEP, (uint64_t)when.ns);
+    int how = until(thread, me, when.ns, own_of(me)->floor);
+    if (UNLIKELY(how < 0))
+        throw_no_memory(me, "a timer");
+    if (UNLIKELY(how == WAIT_INTERRUPTED) && interrupted(me))
+        interrupt_throw(thread_self(), me, 0);
 }

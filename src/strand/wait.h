@@ -10,7 +10,7 @@
  *                                ARMED --wait_hold (who may claim it)--> TRYING --wait_held_*--> WON / ARMED
  *           A select stands with several sources while it tries to claim the partner of another: TRYING keeps its own
  *           wait from being claimed meanwhile, so that either both happen or neither (docs/protocols/select.md).
- * OWNERSHIP whoever claims an armed wait owns the strand's fibre and has to make it runnable, once. From wait_arm on
+ * OWNERSHIP whoever claims an armed wait has to make the strand runnable, once. From wait_arm on
  *           the strand is claimable, although it has not left its stack yet: so it parks unless it retracts
  *           (switch.md).
  * INVARIANTS [W1] one claim for each arming. [W2] nobody holds a node or timer of a wait when its operation returns:
@@ -22,7 +22,8 @@
  *           the strand.
  * NOT DONE  a state that is entered after the switch (one more atomic operation a block); nodes on the waiter's stack
  *           (they would be somebody else's memory in an opened fibre).
- * TESTED BY tests/models/wait.pml, tests/stress/waits.c.
+ * TESTED BY tests/models/wait.pml, tests/models/select.pml (trying), tests/models/barrier.pml (holding),
+ *           tests/stress/waits.c.
  */
 #ifndef STRAND_WAIT_H
 #define STRAND_WAIT_H
@@ -83,7 +84,7 @@ static inline enum claim wait_claim_as(struct cb *trying, struct wait_node *node
     return CLAIM_OVER;
 }
 
-/* A source's claim. True: the caller has to make the waiter's fibre runnable. */
+/* A source's claim. True: the caller has to make the waiter runnable. */
 static inline bool wait_claim(struct wait_node *node, bool shared)
 {
     return wait_claim_as(NULL, node, node->index, shared) == CLAIM_WON;
@@ -128,16 +129,16 @@ static inline bool wait_hold(struct wait_node *node, bool shared)
     return false;
 }
 
-/* It is claimed: the caller has to make the waiter's fibre runnable. */
+/* It is claimed: the caller has to make the waiter runnable. */
 static inline void wait_held_claim(struct wait_node *node)
 {
     uint64_t won = (uint64_t)node->epoch << 32 | (uint64_t)node->index << 8 | WAIT_WON;
     atomic_store_explicit(&node->waiter->wait.state, won, memory_order_release);
 }
 
-/* Armed again. If it was interrupted meanwhile, that is made good here: returns the fibre that the caller has to make
+/* Armed again. If it was interrupted meanwhile, that is made good here: returns the strand that the caller has to make
  * runnable, or NULL. */
-static inline struct fibre *wait_held_release(struct wait_node *node, bool shared)
+static inline struct member *wait_held_release(struct wait_node *node, bool shared)
 {
     struct wait *wait = &node->waiter->wait;
     uint64_t state = atomic_load_explicit(&wait->state, memory_order_relaxed);
@@ -147,7 +148,7 @@ static inline struct fibre *wait_held_release(struct wait_node *node, bool share
     if (atomic_load_explicit(&node->waiter->due, memory_order_seq_cst) <= wait_floor(state)) /* [W4] */
         return NULL;
     bool mine = swap_word(&wait->state, &state, (state & ~UINT64_C(0xff)) | WAIT_INTERRUPTED, shared);
-    return mine ? node->waiter->member.fibre : NULL;
+    return mine ? &node->waiter->member : NULL;
 }
 
 /* Back to idle without having waited. False: somebody has claimed it, so the strand has to park. */
@@ -166,7 +167,7 @@ static inline uint32_t wait_over(struct cb *me)
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_acquire);
     ASSERT_SLOW(wait_tag(state) > WAIT_ARMED);
     atomic_store_explicit(&me->wait.state, state & ~UINT64_C(0xff), memory_order_relaxed);
-    arch_note_acquire(me->member.fibre);
+    arch_note_acquire(&me->member);
     me->blocked = BLOCKED_NOT;
     return wait_tag(state);
 }
@@ -186,7 +187,10 @@ static inline void wait_because(struct thread *thread, struct cb *me, enum block
 
 /* strand_sleep_until, for `function`. */
 void wait_sleep(strand_time when, const char *function);
-/* Sleep until an instant, or until an interruption: WAIT_WON or WAIT_INTERRUPTED, or a negated errno code. */
-int wait_until(struct thread **thread, struct cb *me, int64_t when, uint32_t floor);
+/* sched_ops.fire: the timer's index wins. */
+struct member *wait_time_comes(struct timer *timer);
+/* Sleep until an instant, or until an interruption: WAIT_WON or WAIT_INTERRUPTED, or a negated errno code. It may go on
+ * on another thread. */
+int wait_until(struct thread *thread, struct cb *me, int64_t when, uint32_t floor);
 
 #endif

@@ -5,10 +5,12 @@
  * PROTOCOL  who comes last needs the waits of all others, or of none: an interrupted one has not come. So it first
  *           keeps each from being claimed (wait_hold). If one is over already, it lets the others be again, and
  *           waits too; else it claims them all.
+ * TESTED BY tests/models/barrier.pml, tests/spec/barrier.c.
  */
 #include "gate.h"
 
 #include "../../include/strand/sync.h"
+#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
@@ -27,6 +29,7 @@ static bool hold_all(struct thread *thread, struct gate *gate, uint64_t *value)
     for (struct link *link = gate->waiters.next, *next; link != &gate->waiters; link = next) {
         struct wait_node *node = CONTAINER(link, struct wait_node, link);
         next = link->next;
+        gate_check_run(thread, gate, node->waiter, NULL);
         if (wait_hold(node, thread->shared))
             continue;
         gate_unlink(node);
@@ -42,7 +45,7 @@ static void claim_all(struct gate *gate, struct batch *batch)
         struct wait_node *node = gate_first(gate);
         gate_unlink(node);
         wait_held_claim(node);
-        batch_add(batch, node->waiter->member.fibre);
+        batch_add(batch, &node->waiter->member);
     }
 }
 
@@ -69,7 +72,7 @@ static bool come(struct thread *thread, struct cb *me, struct barrier *barrier)
         claim_all(gate, &batch);
         gate_unlock(gate, 0);
     } else {
-        gate_stand(thread, me, gate, value + GATE_ONE, BLOCKED_BARRIER, 0, me->floor);
+        gate_stand(thread, me, gate, value + GATE_ONE, BLOCKED_BARRIER, 0, own_of(me)->floor);
     }
     batch_deliver(thread, &batch);
     return last;
@@ -82,10 +85,11 @@ bool strand_barrier_wait(strand_barrier *handle)
     struct cb *me = current_of(thread);
     must_be_there(barrier, "barrier", "strand_barrier_wait");
     if (UNLIKELY(!barrier->parties))
-        misuse("strand_barrier_wait", "", "the barrier is for 0 strands");
+        MISUSE_AT("strand_barrier_wait", "barrier", barrier, "the barrier is for 0 strands");
+    must_lie_elsewhere(thread, barrier, "barrier", "strand_barrier_wait");
     thread = may_block_often(thread, me, "strand_barrier_wait");
     while (!come(thread, me, barrier)) {
-        if (LIKELY(gate_park(&thread, me, &barrier->gate, me->floor, &rules)))
+        if (LIKELY(gate_park(&thread, me, &barrier->gate, own_of(me)->floor, &rules)))
             return false;
         if (interrupted(me))
             interrupt_throw(thread, me, 0);

@@ -6,6 +6,7 @@
 
 #include "../strand/exception.h"
 #include "../strand/handle.h"
+#include "../strand/hook.h"
 #include "../strand/misuse.h"
 #include "../strand/scope.h"
 #include "../strand/wait.h"
@@ -42,37 +43,29 @@ COLD struct chan *chan_misused_(struct thread *thread, struct chan *chan, strand
 
 /* Under the lock: end the wait of everybody in the queue, with -EPIPE, but let selects that want it drop out. What was
  * posted stays. */
-static void wake_all(struct thread *thread, struct link *queue, bool ends, struct link *woken)
+static void wake_all(struct thread *thread, struct link *queue, bool ends, struct batch *woken)
 {
     struct link *next = queue->next;
     while (next != queue) {
         struct wait_node *node = CONTAINER(next, struct wait_node, link);
-        struct fibre *fibre = NULL;
+        struct member *member = NULL;
         next = next->next;
         if (!node->waiter)
             continue;
         if (node->drops) {
             chan_unlink(node);
-            fibre = select_drop_out(thread, node);
+            member = select_drop_out(thread, node);
         } else if (ends) {
             chan_unlink(node);
             node->result = -EPIPE;
             if (wait_claim(node, thread->shared))
-                fibre = node->waiter->member.fibre;
+                member = &node->waiter->member;
         }
-        if (fibre)
-            list_push_back(woken, &fibre->queued);
+        batch_add(woken, member);
     }
 }
 
-static void deliver(struct thread *thread, struct link *woken)
-{
-    struct link *link;
-    while ((link = list_pop_front(woken)))
-        thread_ready(thread, CONTAINER(link, struct fibre, queued));
-}
-
-void chan_wake_receivers(struct thread *thread, struct chan *chan, struct link *woken)
+void chan_wake_receivers(struct thread *thread, struct chan *chan, struct batch *woken)
 {
     wake_all(thread, &chan->receivers, true, woken);
 }
@@ -87,8 +80,8 @@ static struct chan *look(struct thread *thread, strand_chan handle, const char *
 void strand_chan_close(strand_chan handle)
 {
     struct thread *thread = must_be_strand("strand_chan_close");
-    struct link woken;
-    list_init(&woken);
+    struct batch woken;
+    batch_init(&woken);
     struct chan *chan = look(thread, handle, "strand_chan_close");
     chan->closed = true;
     atomic_fetch_or_explicit(&chan->posts, POSTS_CLOSED, memory_order_acq_rel);
@@ -96,24 +89,35 @@ void strand_chan_close(strand_chan handle)
     if (chan_is_over(chan))
         chan_wake_receivers(thread, chan, &woken);
     chan_unlock(thread, chan);
-    deliver(thread, &woken);
+    batch_deliver(thread, &woken);
 }
 
 /* ---- the end ---------------------------------------------------------------------------------------------- */
 
+static const char *made_hook(const struct hook *hook, char *buffer, size_t size)
+{
+    return made(hook->object, buffer, size);
+}
+
+static void drop(struct chan *chan, void *value)
+{
+    if (!chan->drop)
+        return;
+    struct hook hook HOOK = {.name = "strand_chan_attr.drop", .made = made_hook, .object = chan};
+    hook_enter(&hook);
+    chan->drop(value);
+    hook_over(&hook);
+}
+
 /* Nobody can find it any more. */
 static void drop_all(struct chan *chan)
 {
-    while (chan->count) {
-        void *value = chan_take(chan);
-        if (chan->drop)
-            chan->drop(value);
-    }
+    while (chan->count)
+        drop(chan, chan_take(chan));
     struct link *link;
     while ((link = list_pop_front(&chan->senders))) {
         struct posted *posted = CONTAINER(link, struct posted, node.link);
-        if (chan->drop)
-            chan->drop(posted->value);
+        drop(chan, posted->value);
         free(posted);
     }
     free(chan->ring);
@@ -122,8 +126,8 @@ static void drop_all(struct chan *chan)
 static void chan_end(struct thread *thread, struct owned *owned)
 {
     struct chan *chan = CONTAINER(owned, struct chan, owned);
-    struct link woken;
-    list_init(&woken);
+    struct batch woken;
+    batch_init(&woken);
     chan_lock(thread, chan);
     chan->closed = true;
     atomic_fetch_or_explicit(&chan->posts, POSTS_CLOSED, memory_order_acq_rel);
@@ -138,7 +142,7 @@ static void chan_end(struct thread *thread, struct owned *owned)
     } while (!atomic_compare_exchange_strong_explicit(&chan->word, &word, word_freed(word), memory_order_acq_rel,
                                                       memory_order_relaxed));
     chan_unlock(thread, chan);
-    deliver(thread, &woken);
+    batch_deliver(thread, &woken);
     drop_all(chan);
     arch_note_release(chan);
     slab_put(&worker_of(thread)->objects, chan);
@@ -165,10 +169,10 @@ static int make(struct thread *thread, size_t size, size_t capacity, const stran
     size_t room;
     if (__builtin_mul_overflow(size, capacity, &room) || room > PTRDIFF_MAX)
         return -EOVERFLOW;
-    char *ring = room ? malloc(room) : NULL;
+    char *ring = room ? driver_malloc(thread, room) : NULL;
     if (room && !ring)
         return -ENOMEM;
-    struct chan *chan = slab_get(&worker_of(thread)->objects);
+    struct chan *chan = driver_slab_get(thread, &worker_of(thread)->objects);
     if (!chan) {
         free(ring);
         return -ENOMEM;

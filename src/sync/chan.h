@@ -17,7 +17,8 @@
  * ORDERING  the lock. In a run of one thread there is none: nothing here suspends.
  * NOT DONE  all channels of a select locked at once (in the order of addresses): its wait decides instead, see
  *           select.md. Separate locks for ring and queues: one exchange more where it counts.
- * TESTED BY tests/spec/chan.c, tests/spec/chan_close.c, tests/spec/chan_post.c, tests/models/select.pml.
+ * TESTED BY tests/models/select.pml, tests/models/close.pml, tests/models/post.pml, tests/spec/chan.c,
+ *           tests/spec/chan_close.c, tests/spec/chan_post.c.
  */
 #ifndef SYNC_CHAN_H
 #define SYNC_CHAN_H
@@ -139,6 +140,6 @@ static inline bool chan_is_over(struct chan *chan)
 }
 
 /* Under the lock, when it is over and empty: ends the waits of all receivers, with -EPIPE. */
-void chan_wake_receivers(struct thread *thread, struct chan *chan, struct link *woken);
+void chan_wake_receivers(struct thread *thread, struct chan *chan, struct batch *woken);
 
 #endif

@@ -8,6 +8,7 @@
  */
 #include "mutex.h"
 
+#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
@@ -28,11 +29,12 @@ void strand_condition_wait(strand_condition *condition, strand_mutex *handle)
     must_be_there(mutex, "mutex", "strand_condition_wait");
     if (UNLIKELY(!mutex_is_held_by(mutex, me)))
         mutex_not_held(thread, mutex, "strand_condition_wait");
+    must_lie_elsewhere(thread, gate, "condition", "strand_condition_wait");
     may_block(thread, me, "strand_condition_wait");
     uint64_t value = gate_lock(thread, gate);
-    gate_stand(thread, me, gate, value, BLOCKED_CONDITION, 0, me->floor);
+    gate_stand(thread, me, gate, value, BLOCKED_CONDITION, 0, own_of(me)->floor);
     mutex_release(thread, me, mutex);
-    bool signalled = gate_park(&thread, me, gate, me->floor, NULL);
+    bool signalled = gate_park(&thread, me, gate, own_of(me)->floor, NULL);
     mutex_lock_again(&thread, me, mutex, __builtin_return_address(0));
     if (!signalled && interrupted(me))
         interrupt_throw(thread, me, 0);
@@ -51,11 +53,12 @@ void strand_condition_signal(strand_condition *condition)
     must_be_there(gate, "condition", "strand_condition_signal");
     if (!is_waited_for(gate))
         return;
+    must_lie_elsewhere(thread, gate, "condition", "strand_condition_signal");
     uint64_t value = gate_lock(thread, gate);
     struct wait_node *first = gate_claim_next(thread, gate);
     gate_unlock(gate, value);
     if (first)
-        thread_ready(thread, first->waiter->member.fibre);
+        thread_ready(thread, &first->waiter->member);
 }
 
 void strand_condition_broadcast(strand_condition *condition)
@@ -66,6 +69,7 @@ void strand_condition_broadcast(strand_condition *condition)
     must_be_there(gate, "condition", "strand_condition_broadcast");
     if (!is_waited_for(gate))
         return;
+    must_lie_elsewhere(thread, gate, "condition", "strand_condition_broadcast");
     batch_init(&batch);
     uint64_t value = gate_lock(thread, gate);
     gate_claim_all(thread, gate, &batch);

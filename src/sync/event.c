@@ -8,6 +8,7 @@
 #include "gate.h"
 
 #include "../../include/strand/sync.h"
+#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
@@ -45,8 +46,10 @@ static inline void wait_for(struct gate *gate, const char *noun, enum blocked wh
     must_be_there(gate, noun, function);
     thread = may_block_often(thread, me, function);
     uint64_t value = gate_value(gate_look(gate));
-    if (!rules->admit(&value, 0))
-        gate_enter(thread, me, gate, why, 0, rules);
+    if (rules->admit(&value, 0))
+        return;
+    must_lie_elsewhere(thread, gate, noun, function);
+    gate_enter(thread, me, gate, why, 0, rules);
 }
 
 /* ---- events ---------------------------------------------------------------------------------------------- */
@@ -61,6 +64,7 @@ static void set_to(struct gate *gate, uint64_t value, const char *function)
     struct thread *thread = must_be_strand(function);
     struct batch batch;
     must_be_there(gate, "event", function);
+    must_lie_elsewhere(thread, gate, "event", function);
     batch_init(&batch);
     (void)gate_lock(thread, gate);
     gate_unlock(gate, gate_settle(thread, gate, value, &event_rules, &batch));
@@ -86,19 +90,22 @@ bool strand_event_is_set(const strand_event *event)
 
 /* ---- what counts down to 0 ------------------------------------------------------------------------------- */
 
-static COLD void too_low(uint64_t word, uint32_t n, const char *function)
+static COLD void too_low(const struct gate *gate, const char *noun, uint64_t word, uint32_t n, const char *function)
 {
-    misuse(function, "", "%u less than %llu would be below 0", n, (unsigned long long)(word / GATE_ONE));
+    MISUSE_AT(function, noun, (const void *)gate, "%u less than %llu would be below 0", n,
+              (unsigned long long)(word / GATE_ONE));
 }
 
-static NOINLINE void down_slowly(struct thread *thread, struct gate *gate, uint32_t n, const char *function)
+static NOINLINE void down_slowly(struct thread *thread, struct gate *gate, const char *noun, uint32_t n,
+                                 const char *function)
 {
     struct batch batch;
+    must_lie_elsewhere(thread, gate, noun, function);
     batch_init(&batch);
     uint64_t value = gate_lock(thread, gate);
     if (UNLIKELY(value / GATE_ONE < n)) {
         gate_unlock(gate, value); /* a hook may look at it */
-        too_low(value, n, function);
+        too_low(gate, noun, value, n, function);
     }
     value -= (uint64_t)n * GATE_ONE;
     gate_unlock(gate, gate_settle(thread, gate, value, &count_rules, &batch));
@@ -112,11 +119,11 @@ static inline void down(struct gate *gate, const char *noun, uint32_t n, const c
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed);
     while (!(word & GATE_BITS)) {
         if (UNLIKELY(word / GATE_ONE < n))
-            too_low(word, n, function);
+            too_low(gate, noun, word, n, function);
         if (LIKELY(gate_give(thread, gate, &word, word - (uint64_t)n * GATE_ONE)))
             return;
     }
-    down_slowly(thread, gate, n, function);
+    down_slowly(thread, gate, noun, n, function);
 }
 
 void strand_group_add(strand_group *group, uint32_t n)
@@ -126,10 +133,12 @@ void strand_group_add(strand_group *group, uint32_t n)
     must_be_there(group, "group", "strand_group_add");
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed);
     if (UNLIKELY(word / GATE_ONE > COUNT_MOST))
-        misuse("strand_group_add", "", "%llu are under way, and %u more", (unsigned long long)(word / GATE_ONE), n);
+        MISUSE_AT("strand_group_add", "group", (const void *)group, "%llu are under way, and %u more",
+                  (unsigned long long)(word / GATE_ONE), n);
     while (!(word & GATE_BITS))
         if (LIKELY(gate_give(thread, gate, &word, word + (uint64_t)n * GATE_ONE)))
             return;
+    must_lie_elsewhere(thread, gate, "group", "strand_group_add");
     gate_change(thread, gate, (uint64_t)n * GATE_ONE, &count_rules);
 }
 

@@ -4,7 +4,50 @@
 #include "gate.h"
 
 #include "../strand/exception.h"
+#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+
+#include <stdio.h>
+
+/* ---- two runs -------------------------------------------------------------------------------------------- */
+
+/* What a strand has called that waits here. */
+static COLD const char *function_of(const struct cb *c)
+{
+    switch (c->blocked) {
+    case BLOCKED_MUTEX:
+        return "strand_mutex_lock";
+    case BLOCKED_CONDITION:
+        return "strand_condition_wait";
+    case BLOCKED_READ_LOCK:
+        return "strand_rwlock_read";
+    case BLOCKED_WRITE_LOCK:
+        return "strand_rwlock_write";
+    case BLOCKED_SEMAPHORE:
+        return "strand_semaphore_acquire";
+    case BLOCKED_EVENT:
+        return "strand_event_wait";
+    case BLOCKED_BARRIER:
+        return "strand_barrier_wait";
+    case BLOCKED_ONCE:
+        return "strand_once_run";
+    case BLOCKED_GROUP:
+        return "strand_group_wait";
+    default:
+        return "strand_select";
+    }
+}
+
+COLD void gate_of_two_runs_(struct gate *gate, struct cb *other, const char *function)
+{
+    char made[160];
+    snprintf(made, sizeof made, "strand '%s' #%llu of another run %s", cb_name(other), (unsigned long long)cb_id(other),
+             function ? "has it" : "waits for it");
+    gate_unlock(gate, gate_value(atomic_load_explicit(&gate->word, memory_order_relaxed)));
+    misuse(function ? function : function_of(other), made,
+           "the object at %p is used in two runs of the process, but serves one", (void *)gate);
+}
 
 /* ---- letting pass ---------------------------------------------------------------------------------------- */
 
@@ -20,7 +63,7 @@ uint64_t gate_settle(struct thread *thread, struct gate *gate, uint64_t value, c
             gate_unlink(node);
         } else if (gate_claim_first(thread, gate)) {
             value = after;
-            batch_add(batch, node->waiter->member.fibre);
+            batch_add(batch, &node->waiter->member);
         }
     }
     return value;
@@ -45,7 +88,7 @@ void gate_stand(struct thread *thread, struct cb *me, struct gate *gate, uint64_
     node->result = 0;
     wait_because(thread, me, why, (uint64_t)(uintptr_t)gate);
     node->epoch = wait_arm(thread, me, floor);
-    gate_link(gate, node);
+    gate_link(thread, gate, node);
     gate_unlock(gate, value);
 }
 
@@ -82,8 +125,8 @@ bool gate_park(struct thread **thread, struct cb *me, struct gate *gate, uint32_
 bool gate_wait(struct thread **thread, struct cb *me, struct gate *gate, uint64_t value, enum blocked why,
                uintptr_t want, const struct gate_rules *rules)
 {
-    gate_stand(*thread, me, gate, value, why, want, me->floor);
-    if (LIKELY(gate_park(thread, me, gate, me->floor, rules)))
+    gate_stand(*thread, me, gate, value, why, want, own_of(me)->floor);
+    if (LIKELY(gate_park(thread, me, gate, own_of(me)->floor, rules)))
         return true;
     if (interrupted(me))
         interrupt_throw(*thread, me, 0);
@@ -105,11 +148,11 @@ void gate_enter(struct thread *thread, struct cb *me, struct gate *gate, enum bl
         if (passed)
             gate_unlock(gate, value);
         else
-            gate_stand(thread, me, gate, value, why, want, me->floor);
+            gate_stand(thread, me, gate, value, why, want, own_of(me)->floor);
         batch_deliver(thread, &batch);
         if (passed)
             return;
-        passed = gate_park(&thread, me, gate, me->floor, rules);
+        passed = gate_park(&thread, me, gate, own_of(me)->floor, rules);
         if (!passed && interrupted(me))
             interrupt_throw(thread, me, 0);
     }
@@ -142,7 +185,7 @@ static enum answer pass_or_link(struct thread *thread, struct cb *me, struct gat
     if (!gate_is_waited_for(gate) && rules->admit(&after, (uintptr_t)node->value))
         answer = wait_retract(thread, me) ? SOURCE_DONE : SOURCE_LOST;
     if (answer == SOURCE_NOT)
-        gate_link(gate, node);
+        gate_link(thread, gate, node);
     gate_unlock(gate, answer == SOURCE_DONE ? after : value);
     batch_deliver(thread, &batch);
     return answer;
@@ -152,6 +195,7 @@ enum answer gate_stand_case(struct thread *thread, struct cb *me, strand_case *c
                             uintptr_t want, const struct gate_rules *rules)
 {
     c->result = 0;
+    must_lie_elsewhere(thread, gate_in(c), "object of a case", "strand_select");
     if (!node)
         return gate_try(thread, gate_in(c), want, rules) ? SOURCE_DONE : SOURCE_NOT;
     node->value = (void *)want;

@@ -20,10 +20,15 @@
  *           set.
  * PROGRESS  the lock is held for a claim, or for those of all who wait: nothing suspends under it. A claim may wait
  *           for a select's attempt (WAIT_TRYING), which needs no gate.
+ * RUNS      all strands at a gate are of one run. Who would wait behind, or claim, one of another is told (misuse); who
+ *           passes without meeting anybody is not.
+ * PLACE     a gate in the stack of the opened fibre that the caller runs on is somebody else's memory while the caller
+ *           is inactive: each function refuses it on its slow way, before it takes LOCK (must_lie_elsewhere).
  * NOT DONE  a spin lock beside the word: its giving back would come after what [G3] is about. Unlocking by a
  *           subtraction, which is faster than compare-and-swap: the word would show nobody while who unlocks still
  *           has to hand over, against [G3].
- * TESTED BY tests/spec/mutex.c, semaphore.c, and those of the other objects.
+ * TESTED BY tests/models/gate.pml, tests/models/barrier.pml (what a barrier adds), tests/spec/mutex.c, semaphore.c, and
+ *           those of the other objects.
  */
 #ifndef SYNC_GATE_H
 #define SYNC_GATE_H
@@ -104,6 +109,16 @@ static inline void gate_unlock(struct gate *gate, uint64_t value)
     atomic_store_explicit(&gate->word, word, memory_order_release);
 }
 
+/* Slow: misuse, and the lock is given back first. */
+__attribute__((noreturn)) void gate_of_two_runs_(struct gate *gate, struct cb *other, const char *function);
+/* Under the lock: a strand that waits at the gate (`function` is NULL), or that has what the caller of `function` would
+ * wait for, is of the caller's run: it could not be made runnable from another one. */
+static inline void gate_check_run(struct thread *thread, struct gate *gate, struct cb *other, const char *function)
+{
+    if (UNLIKELY(other->member.fibre->pool != thread->pool) && other->member.fibre->pool->sub != thread->sub)
+        gate_of_two_runs_(gate, other, function);
+}
+
 /* ---- under the lock -------------------------------------------------------------------------------------- */
 
 static inline bool gate_is_waited_for(const struct gate *gate)
@@ -116,8 +131,10 @@ static inline struct wait_node *gate_first(struct gate *gate)
     return CONTAINER(gate->waiters.next, struct wait_node, link);
 }
 
-static inline void gate_link(struct gate *gate, struct wait_node *node)
+static inline void gate_link(struct thread *thread, struct gate *gate, struct wait_node *node)
 {
+    if (gate_is_waited_for(gate))
+        gate_check_run(thread, gate, gate_first(gate)->waiter, NULL);
     list_push_back(&gate->waiters, &node->link);
     atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
 }
@@ -139,6 +156,7 @@ static inline bool gate_is_gone(const struct wait_node *node)
 static inline struct wait_node *gate_claim_first(struct thread *thread, struct gate *gate)
 {
     struct wait_node *node = gate_first(gate);
+    gate_check_run(thread, gate, node->waiter, NULL);
     gate_unlink(node);
     return wait_claim(node, thread->shared) ? node : NULL;
 }
@@ -157,7 +175,7 @@ static inline void gate_claim_all(struct thread *thread, struct gate *gate, stru
 {
     struct wait_node *node;
     while ((node = gate_claim_next(thread, gate)))
-        batch_add(batch, node->waiter->member.fibre);
+        batch_add(batch, &node->waiter->member);
 }
 
 /* ---- waiting (gate.c) ------------------------------------------------------------------------------------ */

@@ -20,7 +20,7 @@ void strand_limit_init(strand_limit *limit, size_t permits, const char *name)
     if (!limit || !permits)
         misuse("strand_limit_init", "", "%s", limit ? "the limit is 0" : "it is NULL");
     strand_prio_options options = {.limit = permits, .name = name ? name : "limit"};
-    prio_make(thread, &limit->inside, &options, __builtin_return_address(0));
+    prio_make(thread, &limit->inside, &options, __builtin_return_address(0), "strand_limit_init");
 }
 
 /* NULL stays NULL: prio_of tells it, by the name of the function that was called. */
@@ -124,7 +124,7 @@ static struct prio **limits_in(struct taken *held)
 static size_t count_bindings(const struct cb *me)
 {
     size_t count = 0;
-    for (struct local *local = me->locals; local; local = local->outer)
+    for (struct local *local = own_of(me)->locals; local; local = local->outer)
         count += local->key == &LIMITS;
     return count;
 }
@@ -147,11 +147,11 @@ static int collect(struct thread *thread, struct cb *me, struct taken *held, con
 {
     held->count = 0;
     size_t room = count_bindings(me), count = 0;
-    struct prio **many = room > HELD_FEW ? malloc(room * sizeof *many) : NULL;
+    struct prio **many = room > HELD_FEW ? driver_malloc(thread, room * sizeof *many) : NULL;
     if (room > HELD_FEW && !many)
         return -ENOMEM;
     struct prio **limits = many ? many : held->few;
-    for (struct local *local = me->locals; local; local = local->outer)
+    for (struct local *local = own_of(me)->locals; local; local = local->outer)
         if (local->key == &LIMITS)
             count = insert(limits, count, prio_of(thread, local->value, function));
     held->count = count;

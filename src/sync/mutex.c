@@ -7,6 +7,7 @@
  */
 #include "mutex.h"
 
+#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
@@ -28,7 +29,7 @@ static inline bool take_free(struct thread *thread, struct cb *me, struct mutex 
 OWN_INLINE bool runs(uint64_t owner)
 {
     struct fibre *fibre = __atomic_load_n(&((struct cb *)(uintptr_t)owner)->member.fibre, __ATOMIC_RELAXED);
-    return fibre && atomic_load_explicit(&fibre->context, memory_order_relaxed) == NULL;
+    return fibre && !fibre->opened && atomic_load_explicit(&fibre->context, memory_order_relaxed) == NULL;
 }
 
 /* It is held: look for a moment whether it is given back. True: it is the caller's. */
@@ -64,6 +65,7 @@ static NOINLINE bool take_slowly(struct thread **thread, struct cb *me, struct m
 {
     if (UNLIKELY(mutex_is_held_by(mutex, me)))
         own_mutex(me, mutex);
+    must_lie_elsewhere(*thread, mutex, "mutex", "strand_mutex_lock");
     if ((*thread)->shared && take_soon(*thread, me, mutex))
         return true;
     uint64_t owner = gate_lock(*thread, &mutex->gate);
@@ -71,6 +73,7 @@ static NOINLINE bool take_slowly(struct thread **thread, struct cb *me, struct m
         gate_unlock(&mutex->gate, (uintptr_t)me);
         return true;
     }
+    gate_check_run(*thread, &mutex->gate, (struct cb *)(uintptr_t)owner, "strand_mutex_lock");
     gate_stand(*thread, me, &mutex->gate, owner, BLOCKED_MUTEX, 0, floor);
     return gate_park(thread, me, &mutex->gate, floor, NULL);
 }
@@ -82,7 +85,7 @@ static inline void lock(struct mutex *mutex, void *site, const char *function)
     must_be_there(mutex, "mutex", function);
     thread = may_block_often(thread, me, function);
     held_reserve(thread, me, "a mutex");
-    while (UNLIKELY(!take_free(thread, me, mutex) && !take_slowly(&thread, me, mutex, me->floor)))
+    while (UNLIKELY(!take_free(thread, me, mutex) && !take_slowly(&thread, me, mutex, own_of(me)->floor)))
         if (interrupted(me))
             interrupt_throw(thread, me, 0);
     mutex_note(me, mutex, site);
@@ -118,11 +121,12 @@ void mutex_lock_again(struct thread **thread, struct cb *me, struct mutex *mutex
 /* To the first who waits. */
 static NOINLINE void hand_over(struct thread *thread, struct mutex *mutex)
 {
+    must_lie_elsewhere(thread, mutex, "mutex", "strand_mutex_unlock");
     (void)gate_lock(thread, &mutex->gate);
     struct wait_node *next = gate_claim_next(thread, &mutex->gate);
     gate_unlock(&mutex->gate, next ? (uintptr_t)next->waiter : 0);
     if (next)
-        thread_ready(thread, next->waiter->member.fibre);
+        thread_ready(thread, &next->waiter->member);
 }
 
 /* Its word says that the strand holds it, but it has no record of that. */
@@ -142,8 +146,9 @@ void mutex_release(struct thread *thread, struct cb *me, struct mutex *mutex)
 
 COLD void mutex_not_held(struct thread *thread, struct mutex *mutex, const char *function)
 {
-    char text[256] = "";
+    char text[256];
     uint64_t owner = gate_lock(thread, &mutex->gate); /* it stays held by whom it is, so far */
+    made_at("mutex", mutex, text, sizeof text);
     if (owner)
         made((struct cb *)(uintptr_t)owner, mutex, text, sizeof text);
     gate_unlock(&mutex->gate, owner); /* a hook may look at it */

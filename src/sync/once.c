@@ -8,6 +8,7 @@
 #include "gate.h"
 
 #include "../../include/strand/sync.h"
+#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
@@ -46,7 +47,7 @@ static void failed(struct thread *thread, struct turn *turn)
         next->result = YOUR_TURN;
     gate_unlock(gate, next ? (uintptr_t)next->waiter : 0);
     if (next)
-        thread_ready(thread, next->waiter->member.fibre);
+        thread_ready(thread, &next->waiter->member);
 }
 
 static void turn_over(struct turn *turn)
@@ -61,6 +62,7 @@ static void *run(struct once *once, strand_fn *fn, void *arg)
 {
     struct turn turn __attribute__((cleanup(turn_over))) = {.once = once};
     turn.result = fn(arg);
+    must_not_escape(thread_self(), turn.result, "the result", "strand_once_run");
     turn.done = true;
     return turn.result;
 }
@@ -68,16 +70,19 @@ static void *run(struct once *once, strand_fn *fn, void *arg)
 /* True: it is the caller's turn. False: it is done. */
 static bool wait_for_turn(struct thread *thread, struct cb *me, struct once *once)
 {
+    must_lie_elsewhere(thread, once, "once", "strand_once_run");
     for (;;) {
         uint64_t value = gate_lock(thread, &once->gate);
         if (UNLIKELY(value == (uintptr_t)me)) {
             gate_unlock(&once->gate, value); /* a hook may look at it */
-            misuse("strand_once_run", "", "it is called from the run itself, and would wait for that");
+            MISUSE_AT("strand_once_run", "once", (const void *)once,
+                      "it is called from the run itself, and would wait for that");
         }
         if (value == 0 || value == DONE) {
             gate_unlock(&once->gate, value ? value : (uintptr_t)me);
             return !value;
         }
+        gate_check_run(thread, &once->gate, (struct cb *)(uintptr_t)value, "strand_once_run");
         if (gate_wait(&thread, me, &once->gate, value, BLOCKED_ONCE, 0, NULL))
             return me->wait.node.result == YOUR_TURN;
     }

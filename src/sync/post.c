@@ -1,20 +1,36 @@
 /*
  * Values from plain threads. A posted value travels in a record of its own through the posts of the pool to one of its
  * threads, which puts it into the channel as a sender would; where there is no room, the record stands in the queue.
- * Between the two, `posts` counts it, so that a closed channel does not say that nothing is left.
+ * Between the two, `posts` counts it, so that a closed channel does not say that nothing is left. Model:
+ * tests/models/post.pml.
  */
 #include "chan.h"
 
 #include "../sched/pool.h"
+#include "../strand/fibre.h"
+#include "../strand/hook.h"
 #include "../strand/wait.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
+static const char *made(const struct hook *hook, char *buffer, size_t size)
+{
+    (void)hook;
+    snprintf(buffer, size, "the value was posted into a channel that was gone when it came there");
+    return buffer;
+}
+
+/* On whatever strand runs here, or on none. */
 static void give_up(struct posted *posted)
 {
-    if (posted->drop)
+    if (posted->drop) {
+        struct hook hook HOOK = {.name = "strand_chan_attr.drop", .made = made};
+        hook_enter(&hook);
         posted->drop(posted->value);
+        hook_over(&hook);
+    }
     free(posted);
 }
 
@@ -42,7 +58,7 @@ static struct wait_node *place(struct thread *thread, struct chan *chan, struct 
 }
 
 /* On a thread of the pool; or, of a run that has ended, on any. */
-static struct fibre *arrive(struct post *post)
+static struct member *arrive(struct post *post)
 {
     struct posted *posted = CONTAINER(post, struct posted, post);
     struct thread *thread = thread_self();
@@ -52,19 +68,21 @@ static struct fibre *arrive(struct post *post)
         give_up(posted);
         return NULL;
     }
-    struct link woken, *link;
-    list_init(&woken);
+    struct batch woken;
+    struct member *member;
+    batch_init(&woken);
     struct wait_node *receiver = place(thread, chan, posted);
     atomic_fetch_sub_explicit(&chan->posts, POSTS_ONE, memory_order_acq_rel);
     if (chan_is_over(chan) && !chan->count && list_empty(&chan->senders))
         chan_wake_receivers(thread, chan, &woken);
     chan_unlock(thread, chan);
-    while ((link = list_pop_front(&woken)))
-        pool_deliver(thread, CONTAINER(link, struct fibre, queued));
+    while ((member = batch_take(&woken)))
+        pool_deliver(thread, member);
     if (!receiver)
         return NULL;
-    arch_note_release(receiver->waiter->member.fibre);
-    return receiver->waiter->member.fibre;
+    member = &receiver->waiter->member;
+    arch_note_release(member); /* from here on the node is the receiver's again */
+    return member;
 }
 
 /* Keep the channel from ending; false: it is gone. Any thread. */
@@ -95,7 +113,11 @@ static bool accept(struct chan *chan)
 /* The channel is pinned. */
 static int post(struct chan *chan, strand_chan handle, const void *value)
 {
-    struct posted *posted = malloc(sizeof *posted + chan->size);
+    struct thread *thread = thread_self(); /* NULL: a plain one */
+    size_t size = sizeof(struct posted) + chan->size;
+    if (thread && thread->current)
+        must_not_hold_address(thread, value, chan->size, NULL, "the value", "strand_chan_post");
+    struct posted *posted = thread ? driver_malloc(thread, size) : malloc(size);
     if (!posted)
         return -ENOMEM;
     if (!accept(chan)) {

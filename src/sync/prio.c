@@ -5,6 +5,7 @@
 
 #include "../strand/cancel.h"
 #include "../strand/exception.h"
+#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 #include "../strand/scope.h"
@@ -18,7 +19,7 @@
 
 enum { SCRAMBLE = 0x5e3a };
 
-static const char *made(const struct prio *sem, char *buffer, size_t size)
+const char *prio_made(const struct prio *sem, char *buffer, size_t size)
 {
     char where[160];
     uintptr_t offset;
@@ -28,24 +29,53 @@ static const char *made(const struct prio *sem, char *buffer, size_t size)
     return buffer;
 }
 
-static COLD struct prio *not_one(struct thread *thread, const struct prio *sem, const char *function)
+static COLD struct prio *not_usable(struct thread *thread, const struct prio *sem, const char *function)
 {
-    if (sem && sem->self == ((uintptr_t)sem ^ SCRAMBLE) && sem->runtime != runtime_of(thread))
-        misuse(function, made(sem, (char[256]){0}, 256), "it is of another run");
-    misuse(function, "", sem ? "it was never initialised, or has been copied" : "it is NULL");
+    if (!sem)
+        misuse(function, "", "it is NULL");
+    if (sem->self != ((uintptr_t)sem ^ SCRAMBLE))
+        MISUSE_AT(function, "semaphore", (const void *)sem, "it was never initialised, or has been copied");
+    if (sem->runtime != runtime_of(thread))
+        misuse(function, prio_made(sem, (char[256]){0}, 256), "it is of another run");
+    struct cb *me = current_of(thread);
+    if (atomic_load_explicit(&sem->asking, memory_order_relaxed) != me)
+        return (struct prio *)(uintptr_t)sem; /* another strand's function runs */
+    const char *what, *made = made_section(me, (char[256]){0}, 256, &what);
+    misuse(function, made, "it uses the semaphore inside %s, which the semaphore itself has called", what);
 }
 
 struct prio *prio_of(struct thread *thread, const strand_prio_semaphore *handle, const char *function)
 {
     struct prio *sem = (struct prio *)(uintptr_t)handle;
-    if (UNLIKELY(!sem || sem->self != ((uintptr_t)sem ^ SCRAMBLE) || sem->runtime != runtime_of(thread)))
-        return not_one(thread, sem, function);
+    if (UNLIKELY(!sem || sem->self != ((uintptr_t)sem ^ SCRAMBLE) || sem->runtime != runtime_of(thread) ||
+                 atomic_load_explicit(&sem->asking, memory_order_relaxed)))
+        return not_usable(thread, sem, function);
     return sem;
 }
 
-void prio_make(struct thread *thread, strand_prio_semaphore *handle, const strand_prio_options *options, void *site)
+/* How many strands wait at what this memory was before. It may be any memory, also parts of what an earlier semaphore
+ * has left on a stack: so no number in it proves anything, nor is there a lock. A ticket does that says it is in the
+ * tree here; where it would be can be read, since tickets lie in the handle range. */
+ARCH_NOT_INSTRUMENTED static size_t waiting_at(struct thread *thread, struct prio *sem)
+{
+    arch_note_look(sem, sizeof *sem);
+    if (LIKELY(sem->self != ((uintptr_t)sem ^ SCRAMBLE) || sem->runtime != runtime_of(thread)))
+        return 0;
+    const struct ticket *ticket = ticket_of(sem->tickets.root);
+    bool is_here = (uintptr_t)ticket % TICKET_SIZE == 0 && arch_in_handles(ticket) && ticket->sem == sem;
+    return is_here ? sem->waiting : 0;
+}
+
+void prio_make(struct thread *thread, strand_prio_semaphore *handle, const strand_prio_options *options, void *site,
+               const char *function)
 {
     struct prio *sem = (struct prio *)(uintptr_t)handle;
+    must_lie_elsewhere(thread, sem, "semaphore", function);
+    must_not_escape(thread, options->arg, "options.arg", function);
+    must_not_escape(thread, options->name, "the name", function); /* kept as it is */
+    size_t waiting = waiting_at(thread, sem);
+    if (UNLIKELY(waiting))
+        misuse(function, prio_made(sem, (char[256]){0}, 256), "it is made anew while %zu wait for it", waiting);
     memset(handle, 0, sizeof *handle);
     sem->self = (uintptr_t)sem ^ SCRAMBLE;
     sem->serial = next_serial(worker_of(thread));
@@ -73,14 +103,14 @@ void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *opt
                options->limit ? "an order is by `compare` or by `priority`, not by both" : "the limit is 0");
     if (options->on_full != STRAND_FULL_PRUNES && options->on_full != STRAND_FULL_REFUSES)
         misuse("strand_prio_init", "", "on_full is %d", options->on_full);
-    prio_make(thread, sem, options, __builtin_return_address(0));
+    prio_make(thread, sem, options, __builtin_return_address(0), "strand_prio_init");
 }
 
 /* ---- tickets ----------------------------------------------------------------------------------------------- */
 
 OWN_INLINE struct ticket *ticket_get(struct thread *thread)
 {
-    struct ticket *ticket = slab_get(&worker_of(thread)->tickets);
+    struct ticket *ticket = driver_slab_get(thread, &worker_of(thread)->tickets);
     if (ticket)
         arch_note_acquire(ticket);
     return ticket;
@@ -96,11 +126,11 @@ OWN_INLINE void ticket_put(struct thread *thread, struct ticket *ticket)
 
 static inline bool is_free_for(struct prio *sem, const void *key)
 {
-    return sem->in_flight < sem->limit && (!sem->priority || sem->priority(key, sem->arg) != STRAND_NOT_NOW);
+    return sem->in_flight < sem->limit && (!sem->priority || queue_ask(sem, key) != STRAND_NOT_NOW);
 }
 
-/* The free permit goes to the best one that still waits; its fibre, or NULL: nobody takes it. */
-static inline struct fibre *hand_over(struct thread *thread, struct prio *sem)
+/* The free permit goes to the best one that still waits; that one, or NULL: nobody takes it. */
+static inline struct member *hand_over(struct thread *thread, struct prio *sem)
 {
     struct ticket *ticket;
     while ((ticket = queue_best(sem))) {
@@ -108,7 +138,7 @@ static inline struct fibre *hand_over(struct thread *thread, struct prio *sem)
         queue_remove(sem, ticket);
         if (LIKELY(wait_claim(node, thread->shared))) { /* [Q4] */
             node->result = 0;
-            return node->waiter->member.fibre;
+            return &node->waiter->member;
         }
     }
     return NULL;
@@ -117,21 +147,21 @@ static inline struct fibre *hand_over(struct thread *thread, struct prio *sem)
 /* Under the lock, which it gives back: hand over what is free [Q1] [Q2]. */
 static inline void serve(struct thread *thread, struct prio *sem)
 {
-    struct fibre *fibre = NULL;
+    struct member *member = NULL;
     struct batch more;
     batch_init(&more);
     while (sem->in_flight < sem->limit && sem->waiting) {
-        struct fibre *next = hand_over(thread, sem);
+        struct member *next = hand_over(thread, sem);
         if (!next)
             break;
         sem->in_flight++;
-        batch_add(&more, fibre);
-        fibre = next;
+        batch_add(&more, member);
+        member = next;
     }
     prio_unlock(thread, sem);
     batch_deliver(thread, &more);
-    if (fibre)
-        thread_ready(thread, fibre);
+    if (member)
+        thread_ready(thread, member);
 }
 
 bool prio_try(struct thread *thread, struct prio *sem, const void *key)
@@ -148,7 +178,7 @@ void prio_give(struct thread *thread, struct prio *sem, const char *function)
     prio_lock(thread, sem);
     if (UNLIKELY(!sem->in_flight)) {
         prio_unlock(thread, sem);
-        misuse(function, made(sem, (char[256]){0}, 256), "more permits are given back than were taken");
+        misuse(function, prio_made(sem, (char[256]){0}, 256), "more permits are given back than were taken");
     }
     sem->in_flight--;
     serve(thread, sem);
@@ -184,7 +214,7 @@ static int make_room(struct thread *thread, struct prio *sem, struct cb *me, con
         case PRUNED_NOBODY:
             return -ENOBUFS;
         case PRUNED_WHO_COMES:
-            return me->floor == 0 && me->anchor ? -EINTR : -ENOBUFS;
+            return own_of(me)->floor == 0 && me->anchor ? -EINTR : -ENOBUFS;
         default:
             break;
         }
@@ -192,11 +222,11 @@ static int make_room(struct thread *thread, struct prio *sem, struct cb *me, con
     return 0;
 }
 
-static void make_note(struct cb *me, struct prio *sem, struct means *means)
+static void make_note(struct thread *thread, struct cb *me, struct prio *sem, struct means *means)
 {
     char why[129];
     snprintf(why, sizeof why, "the queue of %s is full", sem->name);
-    means->note = prio_note(me, why);
+    means->note = prio_note(thread, me, why);
     means->noted = true;
 }
 
@@ -206,8 +236,8 @@ static NOINLINE int wait_in_queue(struct thread **thread, struct cb *me, struct 
                                   struct batch *pruned)
 {
     struct wait_node *node = ticket->node = &me->wait.node;
-    wait_because(*thread, me, BLOCKED_SEMAPHORE, (uint64_t)(uintptr_t)sem);
-    node->epoch = wait_arm(*thread, me, me->floor);
+    wait_because(*thread, me, BLOCKED_PERMIT, (uint64_t)(uintptr_t)sem);
+    node->epoch = wait_arm(*thread, me, own_of(me)->floor);
     queue_add(sem, ticket);
     prio_unlock(*thread, sem);
     batch_deliver(*thread, pruned);
@@ -249,7 +279,7 @@ static inline int take_or_wait(struct thread **thread, struct cb *me, struct pri
     prio_unlock(*thread, sem);
     batch_deliver(*thread, &batch);
     if (error == -EAGAIN)
-        make_note(me, sem, means);
+        make_note(*thread, me, sem, means);
     else if (error == -EINTR)
         (void)cancel_strand(*thread, me, means->note, false); /* it is not armed: nobody has to wake it */
     return error;
@@ -275,6 +305,7 @@ static inline int acquire(strand_prio_semaphore *handle, const void *key, const 
     struct cb *me = current_of(thread);
     struct prio *sem = prio_of(thread, handle, function);
     thread = may_block_often(thread, me, function);
+    must_not_escape(thread, key, "the key", function);
     int error = prio_take(&thread, me, sem, key);
     if (UNLIKELY(error == -EINTR))
         interrupt_throw(thread, me, 0);
@@ -382,9 +413,10 @@ static enum answer permit_stand(struct thread *thread, struct cb *me, strand_cas
     struct batch batch;
     batch_init(&batch);
     if (node) {
+        must_not_escape(thread, c->value, "the key", "strand_select");
         means.ticket = ticket_get(thread);
         if (sem->max_waiters && sem->on_full == STRAND_FULL_PRUNES)
-            make_note(me, sem, &means);
+            make_note(thread, me, sem, &means);
     }
     prio_lock(thread, sem);
     enum answer answer = SOURCE_NOT;

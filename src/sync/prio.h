@@ -15,7 +15,8 @@
  * INVARIANTS [Q1] in_flight <= limit. [Q2] with `compare`, or neither, nobody waits while a permit is free; with
  *           `priority`, nobody who was asked since something was released, or reconsidered, and might go. [Q3] who is
  *           pruned is cancelled, and who is not cancelled keeps its place. [Q4] a permit is handed to one claimed wait.
- * ORDERING  the lock. In a run of one thread there is none: nothing here suspends. The user's functions run under it.
+ * ORDERING  the lock. In a run of one thread there is none: nothing here suspends. The user's functions run under it,
+ *           which may neither suspend nor throw nor use the semaphore: all three are found (hook.h, `asking`).
  * NOT DONE  a pairing heap: its first removal after n additions takes n steps, and it has one end only, where pruning
  *           needs the other. The tree has both, and no step is longer than the logarithm. Tickets in the control block:
  *           64 bytes for every strand, and a select may need several.
@@ -40,7 +41,8 @@ struct prio {
     int64_t (*priority)(const void *key, void *arg);
     void *arg;
     const char *name;
-    void *site; /* where it was made */
+    void *site;                  /* where it was made */
+    _Atomic(struct cb *) asking; /* whose strand runs `compare` or `priority`, under the lock; else NULL */
 };
 _Static_assert(sizeof(struct prio) <= sizeof(strand_prio_semaphore), "the user gives it its memory");
 
@@ -50,6 +52,7 @@ struct ticket {
     struct tree_node place;
     const void *key;
     struct wait_node *node; /* its strand's: in the control block, or in the record of a select */
+    struct prio *sem;       /* whose tree it is in, or NULL */
 };
 _Static_assert(sizeof(struct ticket) <= TICKET_SIZE, "tickets come from a slab");
 
@@ -70,9 +73,12 @@ static inline struct ticket *ticket_of(struct tree_node *place)
     return place ? CONTAINER(place, struct ticket, place) : NULL;
 }
 
-/* Checked: misuse if it was not initialised, or is of another run. */
+/* Checked: misuse if it was not initialised, or is of another run, or the caller is one of its own functions. */
 struct prio *prio_of(struct thread *thread, const strand_prio_semaphore *sem, const char *function);
-void prio_make(struct thread *thread, strand_prio_semaphore *sem, const strand_prio_options *options, void *site);
+const char *prio_made(const struct prio *sem, char *buffer, size_t size);
+/* Misuse of `function` if strands wait for it. */
+void prio_make(struct thread *thread, strand_prio_semaphore *sem, const strand_prio_options *options, void *site,
+               const char *function);
 
 /* Take a permit, waiting for it: 0; -ENOBUFS; -ENOMEM; -EINTR: an interruption holds, and none was taken. */
 int prio_take(struct thread **thread, struct cb *me, struct prio *sem, const void *key);
@@ -90,6 +96,8 @@ struct ticket *queue_best(struct prio *sem);
 /* The worst for which `may` says so, or NULL. */
 struct ticket *queue_worst(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
                            struct thread *thread);
+/* The priority that a key has now. */
+int64_t queue_ask(struct prio *sem, const void *key);
 /* Whether somebody who comes now with this key goes before a ticket. */
 bool queue_is_before(struct prio *sem, const void *key, struct ticket *ticket);
 
@@ -99,7 +107,7 @@ enum pruned { PRUNED_NOBODY, PRUNED_ONE, PRUNED_GONE, PRUNED_WHO_COMES };
 struct batch;
 enum pruned prio_prune_one(struct thread *thread, struct prio *sem, struct note *note, bool comes, const void *key,
                            struct batch *batch);
-struct note *prio_note(struct cb *me, const char *why);
+struct note *prio_note(struct thread *thread, struct cb *me, const char *why);
 /* Under the lock: whose wait is over, but who has not run yet, stands in nobody's place. O(waiters). */
 void prio_forget_gone(struct prio *sem);
 

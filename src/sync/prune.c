@@ -10,9 +10,9 @@
 #include "../strand/wait.h"
 
 /* NULL: no memory, and then nobody is pruned, since nobody could tell it from another cancel. */
-struct note *prio_note(struct cb *me, const char *why)
+struct note *prio_note(struct thread *thread, struct cb *me, const char *why)
 {
-    struct note *note = note_new(me, why);
+    struct note *note = note_new(thread, me, why);
     if (note)
         note->pruned = true;
     return note;
@@ -67,7 +67,7 @@ size_t strand_prio_prune(strand_prio_semaphore *handle, size_t keep, const char 
 {
     struct thread *thread = must_be_strand("strand_prio_prune");
     struct prio *sem = prio_of(thread, handle, "strand_prio_prune");
-    struct note *note = prio_note(current_of(thread), why);
+    struct note *note = prio_note(thread, current_of(thread), why);
     struct batch batch;
     size_t count = 0;
     enum pruned pruned = note ? PRUNED_GONE : PRUNED_NOBODY;

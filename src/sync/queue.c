@@ -4,30 +4,88 @@
  */
 #include "prio.h"
 
-/* Of two keys of which the second came first. */
-static inline bool goes_before(struct prio *sem, const void *late, const void *early)
+#include "../strand/hook.h"
+
+/* ---- asking the user ---------------------------------------------------------------------------------------- */
+
+/* Its user is told of a misuse, and may look at it then. */
+static const char *made(const struct hook *hook, char *buffer, size_t size)
 {
-    return sem->compare && sem->compare(late, early, sem->arg) < 0;
+    struct prio *sem = hook->object;
+    atomic_store_explicit(&sem->asking, NULL, memory_order_relaxed);
+    prio_unlock(thread_self(), sem);
+    return prio_made(sem, buffer, size);
 }
 
-/* The newest ticket. Behind the last, or before the first, without a search: so first come, first served costs O(1). */
+#define ASKING(sem) HOOK = {.name = asks_for(sem), .made = made, .object = (sem)}
+
+static inline const char *asks_for(const struct prio *sem)
+{
+    return sem->compare ? "strand_prio_options.compare" : "strand_prio_options.priority";
+}
+
+static void ask(struct hook *hook)
+{
+    struct prio *sem = hook->object;
+    hook_enter(hook);
+    atomic_store_explicit(&sem->asking, hook->me, memory_order_relaxed);
+}
+
+static void asked(struct hook *hook)
+{
+    struct prio *sem = hook->object;
+    atomic_store_explicit(&sem->asking, NULL, memory_order_relaxed);
+    hook_over(hook);
+}
+
+NOINLINE int64_t queue_ask(struct prio *sem, const void *key)
+{
+    struct hook hook ASKING(sem);
+    ask(&hook);
+    int64_t priority = sem->priority(key, sem->arg);
+    asked(&hook);
+    return priority;
+}
+
+/* Of two keys of which the second came first. Being asked. */
+static inline bool goes_before(struct prio *sem, const void *late, const void *early)
+{
+    return sem->compare(late, early, sem->arg) < 0;
+}
+
+/* ---- the tree ------------------------------------------------------------------------------------------------- */
+
+/* Where a key belongs: below which, and on which side. At the ends without a search. */
+static struct tree_node *find_place(struct prio *sem, const void *key, int *side)
+{
+    struct tree_node *parent = sem->tickets.end[1];
+    struct hook hook ASKING(sem);
+    ask(&hook);
+    if (goes_before(sem, key, ticket_of(parent)->key)) {
+        parent = sem->tickets.end[0];
+        *side = 0;
+        if (!goes_before(sem, key, ticket_of(parent)->key)) {
+            for (struct tree_node *at = sem->tickets.root; at; at = at->child[*side]) {
+                parent = at;
+                __builtin_prefetch(at->child[0]); /* the next step waits for memory, and the comparison too */
+                __builtin_prefetch(at->child[1]);
+                *side = !goes_before(sem, key, ticket_of(at)->key);
+            }
+        }
+    }
+    asked(&hook);
+    return parent;
+}
+
+/* The newest ticket. Without `compare` behind the last: so first come, first served costs O(1). */
 void queue_add(struct prio *sem, struct ticket *ticket)
 {
     struct tree_node *parent = sem->tickets.end[1];
     int side = 1;
+    if (sem->compare && parent)
+        parent = find_place(sem, ticket->key, &side);
     sem->waiting++;
-    if (parent && goes_before(sem, ticket->key, ticket_of(parent)->key)) {
-        parent = sem->tickets.end[0];
-        side = 0;
-        if (!goes_before(sem, ticket->key, ticket_of(parent)->key)) {
-            for (struct tree_node *at = sem->tickets.root; at; at = at->child[side]) {
-                parent = at;
-                __builtin_prefetch(at->child[0]); /* the next step waits for memory, and the comparison too */
-                __builtin_prefetch(at->child[1]);
-                side = !goes_before(sem, ticket->key, ticket_of(at)->key);
-            }
-        }
-    }
+    ticket->sem = sem;
     tree_add(&sem->tickets, parent, side, &ticket->place);
     atomic_store_explicit(&ticket->node->linked, 1, memory_order_relaxed);
 }
@@ -36,6 +94,7 @@ void queue_remove(struct prio *sem, struct ticket *ticket)
 {
     tree_remove(&sem->tickets, &ticket->place);
     sem->waiting--;
+    ticket->sem = NULL;
     atomic_store_explicit(&ticket->node->linked, 0, memory_order_relaxed);
 }
 
@@ -44,6 +103,8 @@ static struct ticket *ask_for_best(struct prio *sem)
 {
     struct ticket *best = NULL;
     int64_t greatest = STRAND_NOT_NOW;
+    struct hook hook ASKING(sem);
+    ask(&hook);
     for (struct tree_node *at = sem->tickets.end[0]; at; at = tree_step(at, 1)) {
         int64_t priority = sem->priority(ticket_of(at)->key, sem->arg);
         if (priority > greatest) {
@@ -51,6 +112,7 @@ static struct ticket *ask_for_best(struct prio *sem)
             best = ticket_of(at);
         }
     }
+    asked(&hook);
     return best;
 }
 
@@ -59,29 +121,47 @@ struct ticket *queue_best(struct prio *sem)
     return UNLIKELY(sem->priority != NULL) ? ask_for_best(sem) : ticket_of(sem->tickets.end[0]);
 }
 
-struct ticket *queue_worst(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
-                           struct thread *thread)
+static struct ticket *ask_for_worst(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
+                                    struct thread *thread)
 {
     struct ticket *worst = NULL;
     int64_t least = INT64_MAX;
+    struct hook hook ASKING(sem);
+    ask(&hook);
     for (struct tree_node *at = sem->tickets.end[1]; at; at = tree_step(at, 0)) {
         struct ticket *ticket = ticket_of(at);
         if (!may(thread, ticket))
             continue;
-        if (!sem->priority)
-            return ticket;
         int64_t priority = sem->priority(ticket->key, sem->arg);
         if (!worst || priority < least) {
             least = priority;
             worst = ticket;
         }
     }
+    asked(&hook);
     return worst;
+}
+
+struct ticket *queue_worst(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
+                           struct thread *thread)
+{
+    if (sem->priority)
+        return ask_for_worst(sem, may, thread);
+    for (struct tree_node *at = sem->tickets.end[1]; at; at = tree_step(at, 0))
+        if (may(thread, ticket_of(at)))
+            return ticket_of(at);
+    return NULL;
 }
 
 bool queue_is_before(struct prio *sem, const void *key, struct ticket *ticket)
 {
     if (sem->priority)
-        return sem->priority(key, sem->arg) > sem->priority(ticket->key, sem->arg);
-    return goes_before(sem, key, ticket->key);
+        return queue_ask(sem, key) > queue_ask(sem, ticket->key);
+    if (!sem->compare)
+        return false;
+    struct hook hook ASKING(sem);
+    ask(&hook);
+    bool before = goes_before(sem, key, ticket->key);
+    asked(&hook);
+    return before;
 }

@@ -9,6 +9,7 @@
 #include "gate.h"
 
 #include "../../include/strand/sync.h"
+#include "../strand/fibre.h"
 #include "../strand/held.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
@@ -51,6 +52,13 @@ static inline bool take_free(struct thread *thread, struct rwlock *lock, uint64_
     return false;
 }
 
+/* Not without others. */
+static void give_slowly(struct thread *thread, struct rwlock *lock, uint64_t want, const char *function)
+{
+    must_lie_elsewhere(thread, lock, "lock", function);
+    gate_change(thread, &lock->gate, -want, &rules);
+}
+
 /* ---- locking --------------------------------------------------------------------------------------------- */
 
 static void refuse_own(struct cb *me, struct rwlock *lock, enum held_kind kind, const char *as, const char *function)
@@ -64,9 +72,12 @@ static void refuse_own(struct cb *me, struct rwlock *lock, enum held_kind kind, 
 static NOINLINE void take_slowly(struct thread *thread, struct cb *me, struct rwlock *lock, uint64_t want,
                                  const char *function)
 {
+    must_lie_elsewhere(thread, lock, "lock", function);
     refuse_own(me, lock, HELD_WRITE_LOCK, "its writer", function);
-    if (want == WRITER)
-        refuse_own(me, lock, HELD_READ_LOCK, "a reader", function);
+    if (want == READER && UNLIKELY(held_find(me, lock, HELD_READ_LOCK) != NULL) &&
+        gate_try(thread, &lock->gate, want, &rules))
+        return; /* no writer waits: only that would be a wait for itself */
+    refuse_own(me, lock, HELD_READ_LOCK, "a reader", function);
     gate_enter(thread, me, &lock->gate, want == READER ? BLOCKED_READ_LOCK : BLOCKED_WRITE_LOCK, want, &rules);
 }
 
@@ -99,8 +110,11 @@ static inline int try(strand_rwlock *handle, uint64_t want, void *site, const ch
     struct cb *me = current_of(thread);
     must_be_there(lock, "lock", function);
     held_reserve(thread, me, "a read-write lock");
-    if (!take_free(thread, lock, want) && !gate_try(thread, &lock->gate, want, &rules))
-        return -EAGAIN;
+    if (!take_free(thread, lock, want)) {
+        must_lie_elsewhere(thread, lock, "lock", function);
+        if (!gate_try(thread, &lock->gate, want, &rules))
+            return -EAGAIN;
+    }
     held_add(me, lock, kind_of(want), site);
     return 0;
 }
@@ -122,12 +136,12 @@ static inline void read_done(struct rwlock *lock, const char *function)
     struct thread *thread = must_be_strand(function);
     must_be_there(lock, "lock", function);
     if (UNLIKELY(!held_remove(current_of(thread), lock, HELD_READ_LOCK)))
-        misuse(function, "", "the caller does not hold the lock as a reader");
+        MISUSE_AT(function, "lock", (const void *)lock, "the caller does not hold the lock as a reader");
     uint64_t word = atomic_load_explicit(&lock->gate.word, memory_order_relaxed);
     while (!(word & GATE_BITS) && word >= READER)
         if (LIKELY(gate_give(thread, &lock->gate, &word, word - READER)))
             return;
-    gate_change(thread, &lock->gate, -(uint64_t)READER, &rules);
+    give_slowly(thread, lock, READER, function);
 }
 
 static inline void write_done(struct rwlock *lock, const char *function)
@@ -136,9 +150,9 @@ static inline void write_done(struct rwlock *lock, const char *function)
     uint64_t word = WRITER;
     must_be_there(lock, "lock", function);
     if (UNLIKELY(!held_remove(current_of(thread), lock, HELD_WRITE_LOCK)))
-        misuse(function, "", "the caller does not hold the lock as its writer");
+        MISUSE_AT(function, "lock", (const void *)lock, "the caller does not hold the lock as its writer");
     if (UNLIKELY(!gate_give(thread, &lock->gate, &word, 0)))
-        gate_change(thread, &lock->gate, -(uint64_t)WRITER, &rules);
+        give_slowly(thread, lock, WRITER, function);
 }
 
 void strand_rwlock_read_done(strand_rwlock *lock)

@@ -15,13 +15,14 @@
  *           happen, since that would have claimed it.
  * NOT DONE  holding the locks of all channels at once, in an order: then events, ends, times and descriptors would need
  *           places in it too, and a long select would hold up everybody.
- * TESTED BY tests/models/select.pml, tests/spec/select.c, tests/stress/select.c.
+ * TESTED BY tests/models/select.pml, tests/models/close.pml (dropping out), tests/spec/select.c, tests/stress/select.c.
  */
 #include "source.h"
 
 #include "../sched/switch.h"
 #include "../sched/timers.h"
 #include "../strand/exception.h"
+#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 #include "../strand/wait.h"
@@ -48,6 +49,14 @@ struct select {
     struct offers *offers;
     int64_t when;        /* the earliest of the instants among those, or INT64_MAX */
     uint32_t when_index; /* whose it is */
+    struct kept *kept;   /* of each case; NULL: no value lies on a shared stack */
+    size_t kept_size;    /* with the values, which follow */
+};
+
+/* A case's value, while others may move it: the caller's stack may be another's then. */
+struct kept {
+    void *value; /* where it lies; NULL: case->value has not been changed */
+    size_t size;
 };
 
 /* ---- records ----------------------------------------------------------------------------------------------- */
@@ -55,8 +64,8 @@ struct select {
 static inline struct offers *offers_get(struct thread *thread, uint32_t count)
 {
     if (UNLIKELY(count > OFFERS_USUAL))
-        return malloc(sizeof(struct offers) + count * sizeof(struct wait_node));
-    struct offers *offers = slab_get(&worker_of(thread)->offers);
+        return driver_malloc(thread, sizeof(struct offers) + count * sizeof(struct wait_node));
+    struct offers *offers = driver_slab_get(thread, &worker_of(thread)->offers);
     if (LIKELY(offers != NULL))
         arch_note_acquire(offers);
     return offers;
@@ -82,13 +91,13 @@ static inline uint32_t count_out(struct thread *thread, struct offers *offers)
     return left;
 }
 
-struct fibre *select_drop_out(struct thread *thread, struct wait_node *node)
+struct member *select_drop_out(struct thread *thread, struct wait_node *node)
 {
     struct offers *offers = CONTAINER(node - node->index, struct offers, nodes);
     if (count_out(thread, offers))
         return NULL;
     bool last = wait_claim_as(NULL, node, SELECT_NONE, thread->shared) == CLAIM_WON;
-    return last ? node->waiter->member.fibre : NULL;
+    return last ? &node->waiter->member : NULL;
 }
 
 /* ---- trying each case by itself ------------------------------------------------------------------------------ */
@@ -104,7 +113,7 @@ static inline enum answer attempt(struct thread *thread, struct select *s, uint3
 static inline int attempt_at_random(struct thread *thread, struct select *s, uint32_t *live)
 {
     uint8_t order[OFFERS_USUAL] = {0, 1, 2, 3, 4, 5, 6, 7};
-    uint64_t chance = driver_choose(thread, UINT32_MAX);
+    uint64_t chance = driver_chance(thread, UINT32_MAX);
     for (uint32_t left = s->count; left; left--) {
         uint64_t digit = chance * left;
         uint32_t at = (uint32_t)(digit >> 32), i = order[at];
@@ -124,7 +133,7 @@ static int attempt_shuffled(struct thread *thread, struct select *s, uint32_t *o
     for (uint32_t i = 0; i < s->count; i++)
         order[i] = i;
     for (uint32_t left = s->count; left; left--) {
-        uint32_t at = driver_choose(thread, left), i = order[at];
+        uint32_t at = driver_chance(thread, left), i = order[at];
         order[at] = order[left - 1];
         enum answer answer = attempt(thread, s, i);
         if (answer == SOURCE_DONE)
@@ -136,7 +145,8 @@ static int attempt_shuffled(struct thread *thread, struct select *s, uint32_t *o
 
 static NOINLINE int attempt_many(struct thread *thread, struct select *s, uint32_t *live)
 {
-    uint32_t few[SHUFFLED_MOST], *order = s->count <= SHUFFLED_MOST ? few : malloc(s->count * sizeof *order);
+    uint32_t few[SHUFFLED_MOST],
+        *order = s->count <= SHUFFLED_MOST ? few : driver_malloc(thread, s->count * sizeof *order);
     if (!order)
         throw_no_memory(s->me, "a select");
     int result = attempt_shuffled(thread, s, order, live);
@@ -169,7 +179,7 @@ static inline int attempt_ready(struct thread *thread, struct select *s, uint32_
     while (ready) {
         uint32_t rest = ready, skip = 0;
         if (UNLIKELY(ready & (ready - 1)) && !(s->flags & STRAND_SELECT_ORDERED))
-            skip = driver_choose(thread, (uint32_t)__builtin_popcount(ready));
+            skip = driver_chance(thread, (uint32_t)__builtin_popcount(ready));
         while (skip--)
             rest &= rest - 1;
         uint32_t i = (uint32_t)__builtin_ctz(rest);
@@ -190,6 +200,62 @@ static int attempt_all(struct thread *thread, struct select *s, uint32_t *live)
     if (s->flags & STRAND_SELECT_ORDERED)
         return attempt_in_order(thread, s, live);
     return LIKELY(s->count <= OFFERS_USUAL) ? attempt_at_random(thread, s, live) : attempt_many(thread, s, live);
+}
+
+/* ---- values on a shared stack ------------------------------------------------------------------------------- */
+
+static size_t rounded(size_t size)
+{
+    return (size + 15) & ~(size_t)15;
+}
+
+static COLD size_t size_to_keep(struct thread *thread, struct select *s, uint32_t i)
+{
+    const strand_case *c = &s->cases[i];
+    bool shared = c->source && c->source->size && lies_on_shared_stack(thread, c->value);
+    return shared ? c->source->size(thread, s->me, c) : 0;
+}
+
+/* From here until they are given back the cases point to copies that lie elsewhere. */
+static COLD void keep_values(struct thread *thread, struct select *s)
+{
+    size_t head = rounded(s->count * sizeof(struct kept)), size = head;
+    for (uint32_t i = 0; i < s->count; i++)
+        size += rounded(size_to_keep(thread, s, i));
+    if (size == head)
+        return;
+    s->kept = driver_malloc(thread, size);
+    s->kept_size = size;
+    if (!s->kept)
+        throw_no_memory(s->me, "the values of a select on the stack of an opened fibre");
+    char *at = (char *)s->kept + head;
+    for (uint32_t i = 0; i < s->count; i++) {
+        strand_case *c = &s->cases[i];
+        size = size_to_keep(thread, s, i); /* as before, or 0: the channel has ended */
+        s->kept[i] = (struct kept){size ? c->value : NULL, size};
+        if (!size)
+            continue;
+        memcpy(at, c->value, size);
+        c->value = at;
+        at += rounded(size);
+    }
+}
+
+/* happened: whose value may have been received; or SELECT_NONE. */
+static COLD void give_values_back(struct select *s, uint32_t happened)
+{
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct kept *kept = &s->kept[i];
+        if (!kept->value)
+            continue;
+        if (i == happened)
+            memcpy(kept->value, s->cases[i].value, kept->size);
+        s->cases[i].value = kept->value;
+    }
+    if (cb_wipes(s->me))
+        arch_wipe(s->kept, s->kept_size, 0);
+    free(s->kept);
+    s->kept = NULL;
 }
 
 /* ---- standing with all of them ------------------------------------------------------------------------------- */
@@ -215,9 +281,9 @@ static inline enum answer stand_with(struct thread *thread, struct select *s, ui
         return SOURCE_DROPPED;
     enum answer answer = s->tried && c->source->when ? SOURCE_NOT : c->source->stand(thread, s->me, c, node);
     if (answer == SOURCE_NOT) {
-        int64_t when = c->source->when                     ? c->source->when(c)
-                       : thread->driver && c->source->look ? driver_now(thread->sub) + c->source->look
-                                                           : INT64_MAX;
+        int64_t when = c->source->when                           ? c->source->when(c)
+                       : thread->sub->outside && c->source->look ? driver_now(thread->sub) + c->source->look
+                                                                 : INT64_MAX;
         if (when < s->when) {
             s->when = when;
             s->when_index = i;
@@ -231,7 +297,7 @@ static inline enum answer stand_with(struct thread *thread, struct select *s, ui
 static enum answer stand_with_all(struct thread *thread, struct select *s, uint32_t *happened)
 {
     struct offers *offers = s->offers;
-    uint32_t floor = s->now ? WAIT_FLOOR_MOST : s->me->floor;
+    uint32_t floor = s->now ? WAIT_FLOOR_MOST : own_of(s->me)->floor;
     uint32_t epoch = wait_arm(thread, s->me, floor), count = s->count;
     atomic_store_explicit(&offers->live, count + 1, memory_order_relaxed);
     for (uint32_t i = 0; i < count; i++) {
@@ -279,22 +345,13 @@ static enum answer leave_all(struct thread *thread, struct select *s, uint32_t w
     return answer;
 }
 
-/* The wait's own node stands for the earliest instant. */
-static struct fibre *instant_comes(struct timer *timer)
-{
-    struct cb *c = CONTAINER(timer, struct cb, wait.timer);
-    return wait_claim_as(NULL, &c->wait.node, c->wait.instant, c->own.pool->sub->shared) == CLAIM_WON ? c->member.fibre
-                                                                                                      : NULL;
-}
-
-/* 0 or a negated errno code. */
+/* The wait's own node and timer stand for the earliest instant. 0 or a negated errno code. */
 static int start_timer(struct thread *thread, struct select *s)
 {
     struct cb *me = s->me;
     if (s->when == INT64_MAX)
         return 0;
-    timer_init(&me->wait.timer, instant_comes);
-    me->wait.instant = s->when_index;
+    timer_init(&me->wait.timer, TIMER_WAIT, s->when_index);
     me->wait.node.epoch = wait_epoch(atomic_load_explicit(&me->wait.state, memory_order_relaxed));
     return timer_start(thread, thread->pool, &me->wait.timer, s->when);
 }
@@ -324,9 +381,14 @@ static int wait_for_one(struct thread **thread, struct select *s)
 {
     struct cb *me = s->me;
     uint32_t happened = SELECT_NONE;
+    if (UNLIKELY((*thread)->odd.opened))
+        keep_values(*thread, s);
     s->offers = offers_get(*thread, s->count);
-    if (!s->offers)
+    if (!s->offers) {
+        if (s->kept)
+            give_values_back(s, SELECT_NONE);
         throw_no_memory(me, "a select");
+    }
     s->when = INT64_MAX;
     wait_because(*thread, me, BLOCKED_SELECT, s->count);
     enum answer answer = stand_with_all(*thread, s, &happened);
@@ -342,6 +404,8 @@ static int wait_for_one(struct thread **thread, struct select *s)
     if (won)
         happened = wait_winner(me);
     answer = leave_all(*thread, s, won ? happened : SELECT_NONE) == SOURCE_AGAIN ? SOURCE_AGAIN : answer;
+    if (UNLIKELY(s->kept != NULL))
+        give_values_back(s, happened);
     if (won || answer == SOURCE_DONE || answer == SOURCE_DROPPED)
         return answer == SOURCE_AGAIN ? AGAIN : happened == SELECT_NONE ? -EPIPE : (int)happened;
     if (error)
@@ -372,7 +436,7 @@ int strand_select(strand_case *cases, size_t count, unsigned flags)
     s.now = flags & STRAND_SELECT_NOW;
     if (LIKELY(!s.now))
         thread = may_block_often(thread, s.me, "strand_select");
-    if (UNLIKELY(s.me->anew))
+    if (s.me->anew)
         s.me->anew = false;                                                        /* of an earlier one */
     bool by_wait = (flags & STRAND_SELECT_ORDERED) && count > 1 && thread->shared; /* [X3] */
     for (;;) {
@@ -385,6 +449,8 @@ int strand_select(strand_case *cases, size_t count, unsigned flags)
         if (s.now && !by_wait)
             return -EAGAIN;
         s.tried = !thread->shared && live == s.count;
+        if (!by_wait)
+            s.me->anew = true; /* all were there when they were tried */
         result = wait_for_one(&thread, &s);
         if (LIKELY(result != AGAIN))
             return result;

@@ -4,10 +4,12 @@
  * STATE     the gate's value: how many permits there are. The public initialisers know that. `most`: 0, or the bound.
  * INVARIANTS [P1] permits that are there and those that strands have make what was there first and what was released:
  *           a claim takes exactly what its waiter wants, a claim that fails takes nothing.
+ * TESTED BY tests/models/gate.pml, tests/spec/semaphore.c.
  */
 #include "gate.h"
 
 #include "../../include/strand/sync.h"
+#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
@@ -52,11 +54,12 @@ static NOINLINE void check_bound(struct semaphore *semaphore, uint32_t n, const 
 {
     uint64_t permits = atomic_load_explicit(&semaphore->gate.word, memory_order_relaxed) / GATE_ONE;
     if (UNLIKELY(permits > semaphore->most))
-        misuse(function, "", "the semaphore was made with more permits than its bound: %llu, and not above %llu",
-               (unsigned long long)permits, (unsigned long long)semaphore->most);
+        MISUSE_AT(function, "semaphore", (const void *)semaphore,
+                  "the semaphore was made with more permits than its bound: %llu, and not above %llu",
+                  (unsigned long long)permits, (unsigned long long)semaphore->most);
     if (UNLIKELY(n > semaphore->most))
-        misuse(function, "", "%u permits are more than the semaphore can ever have: %llu", n,
-               (unsigned long long)semaphore->most);
+        MISUSE_AT(function, "semaphore", (const void *)semaphore,
+                  "%u permits are more than the semaphore can ever have: %llu", n, (unsigned long long)semaphore->most);
 }
 
 /* What is fit to be used, for who takes n permits. */
@@ -77,8 +80,10 @@ static inline void acquire(strand_semaphore *handle, uint32_t n, const char *fun
     uint64_t want = (uint64_t)n * GATE_ONE;
     check(semaphore, n, function);
     thread = may_block_often(thread, me, function);
-    if (UNLIKELY(n && !take_free(thread, semaphore, want)))
-        gate_enter(thread, me, &semaphore->gate, BLOCKED_SEMAPHORE, want, &rules);
+    if (LIKELY(!n || take_free(thread, semaphore, want)))
+        return;
+    must_lie_elsewhere(thread, semaphore, "semaphore", function);
+    gate_enter(thread, me, &semaphore->gate, BLOCKED_SEMAPHORE, want, &rules);
 }
 
 void strand_semaphore_acquire(strand_semaphore *semaphore)
@@ -97,9 +102,10 @@ static inline int try(strand_semaphore *handle, uint32_t n, const char *function
     struct thread *thread = must_be_strand(function);
     uint64_t want = (uint64_t)n * GATE_ONE;
     check(semaphore, n, function);
-    if (!n || take_free(thread, semaphore, want) || gate_try(thread, &semaphore->gate, want, &rules))
+    if (!n || take_free(thread, semaphore, want))
         return 0;
-    return -EAGAIN;
+    must_lie_elsewhere(thread, semaphore, "semaphore", function);
+    return gate_try(thread, &semaphore->gate, want, &rules) ? 0 : -EAGAIN;
 }
 
 int strand_semaphore_try_acquire(strand_semaphore *semaphore)
@@ -126,14 +132,16 @@ static inline bool is_too_many(const struct semaphore *semaphore, uint64_t word,
 
 static COLD void too_many(const struct semaphore *semaphore, uint64_t word, uint32_t n, const char *function)
 {
-    misuse(function, "", "with %u more the semaphore would have more permits than %llu: %llu are there", n,
-           (unsigned long long)most_of(semaphore), (unsigned long long)(word / GATE_ONE));
+    MISUSE_AT(function, "semaphore", (const void *)semaphore,
+              "with %u more the semaphore would have more permits than %llu: %llu are there", n,
+              (unsigned long long)most_of(semaphore), (unsigned long long)(word / GATE_ONE));
 }
 
 static NOINLINE void release_slowly(struct thread *thread, struct semaphore *semaphore, uint32_t n,
                                     const char *function)
 {
     struct batch batch;
+    must_lie_elsewhere(thread, semaphore, "semaphore", function);
     batch_init(&batch);
     uint64_t value = gate_lock(thread, &semaphore->gate);
     if (is_too_many(semaphore, value, n)) {

@@ -29,15 +29,18 @@ struct strand_source_ {
      * without anything else to be done. Then in a run of one thread, where nothing changes in between, the select links
      * a case that was just tried in vain, and takes it out, by itself. */
     size_t queue;
-    /* 0, or: in a seeded run nobody reports of it, and the select looks by itself so often; ns. */
+    /* 0, or: nobody reports of it where it is the system's in a seeded run, and the select looks by itself so often;
+     * ns. */
     int64_t look;
+    /* How many bytes of case->value others may read or write while a node is linked. NULL: none. */
+    size_t (*size)(struct thread *thread, struct cb *me, const strand_case *c);
     /* It is an instant, which the select waits for by its own timer: no node is ever linked. NULL: it is not. */
     int64_t (*when)(const strand_case *c);
 };
 
 /* For a source, with an armed strand: it drops out after it was linked; under the lock that the node was linked under.
- * Returns the fibre if it was the last of the select, which then returns -EPIPE. */
-struct fibre *select_drop_out(struct thread *thread, struct wait_node *node);
+ * Returns the strand if it was the last of the select, which then returns -EPIPE. */
+struct member *select_drop_out(struct thread *thread, struct wait_node *node);
 
 /* In case->flags. */
 enum { CASE_DROPS = 1 };

@@ -5,12 +5,15 @@
 #include "source.h"
 
 #include "../sched/switch.h"
+#include "../strand/exception.h"
+#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 #include "../strand/wait.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* One send or receive, of a strand that is armed only if it is a case of a select that stands with all its cases. */
 struct transfer {
@@ -128,7 +131,7 @@ static inline void dismiss(struct thread *thread, struct wait_node *partner)
         return;
     }
     partner->result = 0;
-    thread_ready(thread, waiter->member.fibre);
+    thread_ready(thread, &waiter->member);
 }
 
 static inline void finish(struct thread *thread, struct transfer *t, bool send)
@@ -170,7 +173,7 @@ static inline __attribute__((always_inline)) bool wait_in(struct thread *thread,
     struct wait_node *node = &me->wait.node;
     node->value = value;
     wait_because(thread, me, why, (uint64_t)(uintptr_t)chan);
-    node->epoch = wait_arm(thread, me, me->floor);
+    node->epoch = wait_arm(thread, me, own_of(me)->floor);
     chan_link(queue, node);
     chan_unlock(thread, chan);
     if (UNLIKELY(interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
@@ -228,6 +231,53 @@ static NOINLINE int receive_slowly(struct thread *thread, struct cb *me, struct 
     return t.result;
 }
 
+/* ---- waiting with a value on a shared stack ---------------------------------------------------------------- */
+
+struct kept {
+    void *value;
+    size_t size;
+    bool wipes;
+};
+
+static void free_kept(struct kept *kept)
+{
+    if (kept->wipes)
+        arch_wipe(kept->value, kept->size, 0);
+    free(kept->value);
+}
+
+/* Under the lock, which they give back: the partner moves the value while the caller's stack may be another's, so it
+ * goes by a copy that lies elsewhere. */
+static COLD struct kept keep(struct thread *thread, struct cb *me, struct chan *chan, const void *value, bool send)
+{
+    size_t size = chan->size;
+    chan_unlock(thread, chan);
+    struct kept kept = {driver_malloc(thread, size), size, cb_wipes(me)};
+    if (!kept.value)
+        throw_no_memory(me, "a value on the stack of an opened fibre");
+    if (send)
+        memcpy(kept.value, value, size);
+    return kept;
+}
+
+static COLD int send_kept(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle,
+                          const void *value)
+{
+    struct kept kept __attribute__((cleanup(free_kept))) = keep(thread, me, chan, value, true);
+    chan = chan_find(thread, handle);
+    return chan ? send_slowly(thread, me, chan, handle, kept.value) : -EPIPE;
+}
+
+static COLD int receive_kept(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle, void *value)
+{
+    struct kept kept __attribute__((cleanup(free_kept))) = keep(thread, me, chan, value, false);
+    chan = chan_find(thread, handle);
+    int result = chan ? receive_slowly(thread, me, chan, handle, kept.value) : -EPIPE;
+    if (!result)
+        memcpy(value, kept.value, kept.size);
+    return result;
+}
+
 /* What happens nearly always: the first in the queue can be had. NULL: to be looked at more closely. */
 static inline struct wait_node *claim_first(struct thread *thread, struct link *queue)
 {
@@ -246,7 +296,7 @@ static inline void give_to(struct thread *thread, struct chan *chan, struct wait
     driver_point(thread); /* the channel may end here */
     value_move(size, partner->value, value);
     partner->result = 0;
-    thread_ready(thread, partner->waiter->member.fibre);
+    thread_ready(thread, &partner->waiter->member);
 }
 
 static inline void take_from(struct thread *thread, struct chan *chan, struct wait_node *partner, void *value)
@@ -256,7 +306,7 @@ static inline void take_from(struct thread *thread, struct chan *chan, struct wa
     driver_point(thread); /* as in give_to */
     value_move(size, value, partner->value);
     partner->result = 0;
-    thread_ready(thread, partner->waiter->member.fibre);
+    thread_ready(thread, &partner->waiter->member);
 }
 
 /* What happens nearly always, for a strand that is not armed. DONE: the lock is given back. LOOK: look more closely. */
@@ -298,15 +348,24 @@ static inline __attribute__((always_inline)) enum quick quick_receive(struct thr
     return QUICK_DONE;
 }
 
+/* The channel is locked. */
+static inline void check_content(struct thread *thread, struct chan *chan, const void *value, const char *function)
+{
+    must_not_hold_address(thread, value, chan->size, &chan->lock, "the value", function);
+}
+
 int strand_chan_send(strand_chan handle, const void *value)
 {
     struct thread *thread = must_be_strand("strand_chan_send");
     struct cb *me = current_of(thread);
     thread = may_block_often(thread, me, "strand_chan_send");
     struct chan *chan = chan_of(thread, handle, value, "strand_chan_send");
+    check_content(thread, chan, value, "strand_chan_send");
     enum quick quick = quick_send(thread, chan, value);
     if (quick == QUICK_DONE)
         return 0;
+    if (UNLIKELY(lies_on_shared_stack(thread, value)))
+        return send_kept(thread, me, chan, handle, value);
     return quick == QUICK_NOT ? wait_to_send(thread, me, chan, handle, value)
                               : send_slowly(thread, me, chan, handle, value);
 }
@@ -320,6 +379,8 @@ int strand_chan_receive(strand_chan handle, void *value)
     enum quick quick = quick_receive(thread, chan, value);
     if (quick == QUICK_DONE)
         return 0;
+    if (UNLIKELY(lies_on_shared_stack(thread, value)))
+        return receive_kept(thread, me, chan, handle, value);
     return quick == QUICK_NOT ? wait_to_receive(thread, me, chan, handle, value)
                               : receive_slowly(thread, me, chan, handle, value);
 }
@@ -376,6 +437,8 @@ static inline __attribute__((always_inline)) enum answer stand(struct thread *th
     struct chan *chan = chan_in(thread, me, c);
     if (UNLIKELY(!chan))
         return stand_with_none(thread, me, c, node);
+    if (send)
+        check_content(thread, chan, c->value, "strand_select");
     if (node) {
         node->value = c->value;
         return stand_slowly(thread, me, chan, c, node, send);
@@ -405,6 +468,8 @@ static inline int try(strand_chan handle, void *value, bool send, const char *fu
 {
     struct thread *thread = must_be_strand(function);
     struct chan *chan = chan_of(thread, handle, value, function);
+    if (send)
+        check_content(thread, chan, value, function);
     enum quick quick = send ? quick_send(thread, chan, value) : quick_receive(thread, chan, value);
     if (quick == QUICK_DONE)
         return 0;
@@ -449,10 +514,26 @@ static enum answer over(struct thread *thread, struct cb *me, strand_case *c, st
     return SOURCE_DONE;
 }
 
-static const struct strand_source_ source_send = {
-    .stand = stand_to_send, .ready = send_is_ready, .over = over, .queue = offsetof(struct chan, senders)};
-static const struct strand_source_ source_receive = {
-    .stand = stand_to_receive, .ready = receive_is_ready, .over = over, .queue = offsetof(struct chan, receivers)};
+static size_t size_of_value(struct thread *thread, struct cb *me, const strand_case *c)
+{
+    struct chan *chan = chan_in(thread, me, c);
+    if (!chan)
+        return 0;
+    size_t size = chan->size;
+    chan_unlock(thread, chan);
+    return size;
+}
+
+static const struct strand_source_ source_send = {.stand = stand_to_send,
+                                                  .ready = send_is_ready,
+                                                  .over = over,
+                                                  .queue = offsetof(struct chan, senders),
+                                                  .size = size_of_value};
+static const struct strand_source_ source_receive = {.stand = stand_to_receive,
+                                                     .ready = receive_is_ready,
+                                                     .over = over,
+                                                     .queue = offsetof(struct chan, receivers),
+                                                     .size = size_of_value};
 
 strand_case strand_on_send(strand_chan chan, const void *value)
 {

@@ -125,7 +125,7 @@ static int run_all(const char *program)
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
     for (const struct test_case *test = first; test != NULL; test = test->next) {
-        if (test_is_skipped(test))
+        if (test_why_skipped(test) != NULL)
             skipped++;
         else if (passes(program, test))
             passed++;

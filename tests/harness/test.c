@@ -7,6 +7,8 @@
 #define TEST_HARNESS
 #include "test.h"
 
+#include "strand/sim.h"
+
 #include "strand/debug.h"
 
 #include <inttypes.h>
@@ -181,17 +183,25 @@ void test_log_leaving_(const char *const *text)
 
 /* ---- dumps ----------------------------------------------------------------------------------- */
 
-const char *test_dump(void)
+const char *test_dump_as(const strand_dump_options *options)
 {
     static char text[1 << 20];
     int fd = memfd_create("dump", MFD_CLOEXEC);
     CHECK(fd >= 0);
-    CHECK_EQ(strand_dump(fd), 0);
+    CHECK_EQ(strand_dump(fd, options), 0);
     ssize_t length = pread(fd, text, sizeof text - 1, 0);
     CHECK(length > 0);
     text[length] = 0;
     close(fd);
     return text;
+}
+
+size_t test_count(const char *text, const char *word)
+{
+    size_t count = 0;
+    for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
+        count++;
+    return count;
 }
 
 /* ---- the environment ------------------------------------------------------------------------- */
@@ -225,11 +235,20 @@ long test_seed(void)
     return test.seed;
 }
 
+static const struct strand_sim *test_sim(void)
+{
+    static _Thread_local strand_sim sim; /* plain threads run runs, too */
+
+    sim = (strand_sim){.size = sizeof sim, .real = test.running != NULL && test.running->system};
+    return &sim;
+}
+
 struct strand_options test_options(void)
 {
     const char *scheduler = getenv("STRAND_TEST_SCHED");
 
     return (struct strand_options){
+        .sim = test_sim(),
         .size = sizeof(struct strand_options),
         .threads = test_threads(),
         .scheduler = scheduler != NULL && *scheduler != '\0' ? scheduler : "stealing",
@@ -281,9 +300,18 @@ static void execute_once(const struct test_case *the_test)
         body();
 }
 
-bool test_is_skipped(const struct test_case *the_test)
+const char *test_why_skipped(const struct test_case *the_test)
 {
-    return the_test->real && seeds() > 0;
+    const char *stacks = getenv("STRAND_STACKS");
+
+    if (the_test->real && seeds() > 0)
+        return "needs real threads, the real clock or a program";
+    return stacks != NULL && strcmp(stacks, "shared") == 0 ? the_test->own_stacks : NULL;
+}
+
+void test_say_skipped(const struct test_case *the_test)
+{
+    fprintf(stderr, "skipped: %s.%s: %s\n", the_test->suite, the_test->name, test_why_skipped(the_test));
 }
 
 void test_execute(const struct test_case *the_test)
@@ -295,7 +323,7 @@ void test_execute(const struct test_case *the_test)
         setenv("STRAND_QUIET", "1", 0); /* a failed test names its seed; the others need not be heard of */
     for (test.seed = 1; test.seed <= seeds(); test.seed++) {
         char text[32];
-        snprintf(text, sizeof(text), "%ld", test.seed);
+        snprintf(text, sizeof(text), "%s%ld", getenv("STRAND_TEST_STEPS") != NULL ? "s" : "", test.seed);
         setenv("STRAND_SEED", text, 1);
         execute_once(the_test);
     }

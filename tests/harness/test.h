@@ -15,6 +15,11 @@
  *   TEST_REAL         as TEST, but left out when seeds are run: for tests of the real clock, of real
  *                     threads, of plain threads, or of helper programs
  *   TEST_REAL_INSIDE, TEST_REAL_RACE  both
+ *   TEST_SYSTEM_INSIDE  as TEST_INSIDE; under seeds its pipes and sockets are the system's, which it
+ *                     looks at by other means than the library's
+ *
+ *   TEST_OWN_STACKS(NAME, WHY)  after a test: it is left out when strands live on shared stacks, which its
+ *                     very subject has nothing to do with
  *
  * With -DTEST_CRITERION each is a Criterion test; with -DTEST_PLAIN the program has a main of its own (plain.c). Both
  * run each test in a process of its own and end it after 120 s.
@@ -25,12 +30,14 @@
  *   STRAND_TEST_SCHED=s    scheduler of the runs (default stealing)
  *   STRAND_TEST_SCALE=p    per cent of the usual repetitions (default 100; with seeds 1, the seeds repeat already)
  *   STRAND_TEST_SEEDS=n    run each body under the seeds 1 to n
+ *   STRAND_TEST_STEPS=1    each step of a seed is an atomic operation (the library built with STEPS=1)
  *   STRAND_TEST_LIMIT=s    seconds that the plain runner gives a test (default 120)
  */
 #ifndef TEST_H
 #define TEST_H
 
 #include "strand.h"
+#include "strand/debug.h"
 #include "strand/pool.h"
 
 #include <stdatomic.h>
@@ -124,8 +131,12 @@ void test_spawn_failed(strand_scope scope, strand *children, int n);
 /** How many exceptions of this very kind there are in e, in what is suppressed in it, and so on. */
 int test_count_kind(const strand_exception *e, const strand_kind *kind);
 
-/** What strand_dump writes now: text, which the next call overwrites. */
-const char *test_dump(void);
+/** How often the word stands in the text. */
+size_t test_count(const char *text, const char *word);
+/** What strand_dump writes now with these options: text, which the next call overwrites. */
+const char *test_dump_as(const strand_dump_options *options);
+/** The same of all strands, one by one. */
+#define test_dump() test_dump_as(STRAND_DUMP(.grouping = STRAND_DUMP_SINGLE))
 
 /** Returns its argument at once. */
 void *test_return(void *arg);
@@ -150,7 +161,9 @@ struct test_case {
     const char *suite, *name;
     void (*body)(void);
     bool real;
+    bool system;
     int threads; /* 0: the body runs outside of strands; else as a root strand, on so many threads at least */
+    const char *own_stacks; /* NULL, or why it is left out when strands live on shared stacks */
     struct test_case *next;
 };
 
@@ -170,25 +183,36 @@ void test_log_leaving_(const char *const *text);
 
 /* Run the body, once or under each seed. */
 void test_execute(const struct test_case *test);
-/* Whether test_execute would have to leave it out. */
-bool test_is_skipped(const struct test_case *test);
+/* Why test_execute would have to leave it out; NULL: it does not. */
+const char *test_why_skipped(const struct test_case *test);
+/* A line that tools/run-tests.sh counts: Criterion does not say how many were left out. */
+void test_say_skipped(const struct test_case *test);
 /* Make it known to the plain runner. */
 void test_register(struct test_case *test);
 
 #define TEST_STRING2_(x) #x
 #define TEST_STRING_(x) TEST_STRING2_(x)
-#define TEST_CASE_(name, real, threads)                                                                                \
+#define TEST_CASE_(name, real, system, threads)                                                                        \
     static void test_body_##name(void);                                                                                \
-    static struct test_case test_case_##name = {TEST_STRING_(SUITE), #name, test_body_##name, real, threads, NULL};    \
+    static struct test_case test_case_##name = {                                                                       \
+        TEST_STRING_(SUITE), #name, test_body_##name, real, system, threads, NULL, NULL};                              \
     TEST_RUNNER_(SUITE, name)                                                                                          \
     static void test_body_##name(void)
 
-#define TEST(name) TEST_CASE_(name, false, 0)
-#define TEST_INSIDE(name) TEST_CASE_(name, false, 1)
-#define TEST_RACE(name) TEST_CASE_(name, false, 4)
-#define TEST_REAL(name) TEST_CASE_(name, true, 0)
-#define TEST_REAL_INSIDE(name) TEST_CASE_(name, true, 1)
-#define TEST_REAL_RACE(name) TEST_CASE_(name, true, 4)
+#define TEST(name) TEST_CASE_(name, false, false, 0)
+#define TEST_INSIDE(name) TEST_CASE_(name, false, false, 1)
+#define TEST_RACE(name) TEST_CASE_(name, false, false, 4)
+#define TEST_REAL(name) TEST_CASE_(name, true, false, 0)
+#define TEST_REAL_INSIDE(name) TEST_CASE_(name, true, false, 1)
+#define TEST_REAL_RACE(name) TEST_CASE_(name, true, false, 4)
+#define TEST_SYSTEM_INSIDE(name) TEST_CASE_(name, false, true, 1)
+
+#define TEST_OWN_STACKS(name, why)                                                                                     \
+    __attribute__((constructor)) static void test_own_stacks_##name(void)                                              \
+    {                                                                                                                  \
+        test_case_##name.own_stacks = (why);                                                                           \
+    }                                                                                                                  \
+    struct test_case /* takes the semicolon */
 
 #if defined(TEST_CRITERION)
 #include <criterion/criterion.h>
@@ -196,8 +220,10 @@ void test_register(struct test_case *test);
 #define TEST_RUNNER2_(suite, name)                                                                                     \
     Test(suite, name, .timeout = TEST_LIMIT_S)                                                                         \
     {                                                                                                                  \
-        if (test_is_skipped(&test_case_##name))                                                                        \
-            cr_skip_test("needs real threads, the real clock or a program");                                           \
+        if (test_why_skipped(&test_case_##name)) {                                                                     \
+            test_say_skipped(&test_case_##name);                                                                       \
+            cr_skip_test("%s", test_why_skipped(&test_case_##name));                                                   \
+        }                                                                                                              \
         test_execute(&test_case_##name);                                                                               \
     }
 #elif defined(TEST_PLAIN)

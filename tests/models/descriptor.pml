@@ -1,28 +1,30 @@
 /*
  * One side of a descriptor: readers, events, and turns that are passed on.
  *
- * Models src/io/operation.c (operation_ready, operation_drained, operation_short, operation_leave, descriptor_fire, side_pass_on).
- * Labels [D2], [D3].
- *
+ * MODELS    src/io/operation.c: operation_ready, operation_drained, operation_short, operation_leave, wait_for_side,
+ *           wait_armed, descriptor_fire, side_pass_on, claim_first
+ *           Labels [D2], [D3].
  * ABSTRACTS the socket to a number of messages, each of which one read takes; the poller's edge to a bit; parking to a
  *           blocked step (see switch.pml and wait.pml); critical sections to d_steps. What is read without the lock,
  *           `waited`, `ready` and `events`, is read in steps of its own.
  * CHECKED   there are as many messages as readers: all readers end, but for those that are interrupted while they wait.
- *           Else it is a state without end. A message is never left lying while somebody waits for it.
+ *           Else it is a state without end. A message is never left lying while somebody waits for it. One at
+ *           a time has the turn.
  * MACROS    NORECHECK    `ready` is cleared although an event came since the call began
  *           LATESEEN     `events` is read after the call
  *           NOPASS       who leaves does not pass its turn on
  *           NOPASSOUT    nor does who was given it and was interrupted
+ *           NOTURN       an event does not look whether somebody has the turn
  *           SHORTCLEARS  a read that took less than there was room for clears `ready`, as if there were no messages
  */
 /* must hold */
-/* must fail: -DNORECHECK */
-/* must fail: -DLATESEEN */
-/* must fail: -DNOPASS */
-/* must fail: -DNOPASSOUT */
-/* must fail: -DSHORTCLEARS */
-/* cc: -O1 -DSAFETY -DCOLLAPSE */
-/* pan: -m100000 */
+/* must stall: -DNORECHECK */
+/* must stall: -DLATESEEN */
+/* must stall: -DNOPASS */
+/* must stall: -DNOPASSOUT */
+/* must stall: -DSHORTCLEARS */
+/* must fail: -DNOTURN */
+/* large */
 
 #define READERS 3
 #define NOBODY READERS
@@ -49,11 +51,15 @@ inline take_first(who)
 inline pass_on(who)
 {
     do
+#ifdef NOTURN
+    :: ready && queued > 0 ->
+#else
     :: !turn && ready && queued > 0 ->
+#endif
         take_first(who);
         if
         :: gone[who]
-        :: else -> claimed[who] = 1; turn = 1
+        :: else -> assert(!turn); claimed[who] = 1; turn = 1 /* [D3] */
         fi
     :: else -> break
     od;

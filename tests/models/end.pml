@@ -2,10 +2,13 @@
  * The end of a strand against its owner (who joins, is interrupted, leaves, or hands it off) and against a stranger who
  * waits.
  *
- * Models src/strand/end.h and end.c: end_strand, publish, wake_waiters, ends_lock, ends_link, ends_unlink, end_wait,
- * end_consume; join.c: await_child, interrupted_by_it, strand_wait, hand_off; leave.c: drain; handle.c: pins; and what
- * scope.c does at the end of a child (note_end). Labels [E1] [E2] [E3] [C1] [C2].
- *
+ * MODELS    src/strand/end.h: end_strand, end_wake, ends_link, end_consume
+ *           src/strand/end.c: publish, wake_waiters, ends_lock, ends_unlink, end_wait, end_consume_slowly
+ *           src/strand/join.c: await_slowly, interrupted_by_it, look_again, strand_wait, move
+ *           src/strand/leave.c: drain
+ *           src/strand/handle.c: pin, unpin, pin_cb, unpin_cb
+ *           src/strand/scope.c: note_end, scope_child_ended, scope_receive, scope_forget
+ *           Labels [E1] [E2] [E3] [C1] [C2].
  * ABSTRACTS the list of wait nodes to a set; serials to one bit: once the control block is given away, every handle is
  *           stale; a scope's lock to d_step; `expected` (see scope.pml) to the new owner's waiting until it has the
  *           child; the interruptions of owner and stranger to one each, which may come at any time or never. Spinning
@@ -23,19 +26,22 @@
  *           WAKEEARLY      who was waiting runs before OVER
  *           NOPIN          the stranger does not pin what it links to
  *           NOHANDLOCK     a hand-off does not lock the child's end
+ *           NOLETGO        the end lets go only of nodes whose waits it has won
+ *           NOOVER         who links does not look whether the end has come
  */
 /* must hold */
 /* must hold: -DNOTIFY */
 /* must hold: -DHANDOFF */
 /* must hold: -DHANDOFF -DNOTIFY */
+/* must stall: -DNOLETGO */
+/* must stall: -DNOOVER */
 /* must fail: -DNOUNLINKWAIT */
 /* must fail: -DRAISELATE */
 /* must fail: -DUNLOCKLATE */
 /* must fail: -DWAKEEARLY */
 /* must fail: -DNOPIN */
 /* must fail: -DHANDOFF -DNOHANDLOCK */
-/* cc: -O1 -DSAFETY -DCOLLAPSE */
-/* pan: -m100000 */
+/* large */
 
 #define OWNER 0
 #define STRANGER 1
@@ -126,7 +132,16 @@ inline wake_one(w)
             :: else
             fi
         }
+#ifdef NOLETGO
+        d_step {
+            if
+            :: HAS(batch, w) -> linked[w] = 0
+            :: else
+            fi
+        }
+#else
         d_step { assert(now[w] && linked[w]); linked[w] = 0 }
+#endif
     :: else
     fi
 }
@@ -223,8 +238,12 @@ inline end_wait(pinned)
 {
     d_step { assert(tag[me] == IDLE); tag[me] = ARMED; now[me] = 1; linked[me] = 1 }
     if
+#ifdef NOOVER
+    :: d_step { !locked -> TOUCH; waiting = waiting | (1 << me); mine = 1 }
+#else
     :: d_step { over -> TOUCH; linked[me] = 0; mine = 0 }
     :: d_step { !over && !locked -> TOUCH; waiting = waiting | (1 << me); mine = 1 }
+#endif
     fi;
     if
     :: pinned -> unpin()

@@ -1,9 +1,9 @@
 /*
  * Hand-offs against each other: who looks whether the new owner is below the child, while the tree above it changes.
  *
- * Models src/strand/join.c: strand_hand_off, is_below, hand_off; scope.c: scope_expect. What a single hand-off does to
- * the child and to the two scopes is in end.pml and scope.pml.
- *
+ * MODELS    src/strand/join.c: strand_hand_off, hand_off, is_below, move
+ *           src/strand/scope.c: scope_expect
+ *           What a single hand-off does to the child and to the two scopes is in end.pml and scope.pml.
  * ABSTRACTS the tree to five strands: the root 0, its children 1 and 2, and the child 3 of 1, the child 4 of 2, each
  *           with one scope, which is open. 1 hands 3 off to 4's scope, 2 hands 4 off to 3's: whoever comes second does
  *           a misuse, since the scope is then one below the child. A strand ends when nothing is anchored to it or
@@ -12,12 +12,12 @@
  *           strand that may have been given away.
  * MACROS    NOLOCK       hand-offs do not exclude each other
  *           LATEEXPECT   the look comes before the scope is made to stay open
+ *           NOBACK       after a misuse the scope goes on expecting a child
  */
 /* must hold */
+/* must stall: -DNOBACK */
 /* must fail: -DNOLOCK */
 /* must fail: -DLATEEXPECT */
-/* cc: -O1 -DSAFETY -DCOLLAPSE */
-/* pan: -m100000 */
 
 #define STRANDS 5
 #define ROOT 0
@@ -72,23 +72,21 @@ proctype hand_off(byte me; byte k; byte to)
     :: open && !below -> up[k] = to
     :: else
     fi;
+#ifndef NOBACK
     if
     :: open -> expected[to]--
     :: else
     fi;
+#endif
     handing = 0;
     busy--;
-end:
     d_step { !expected[me] && !BELOW(3, me) && !BELOW(4, me) -> gone[me] = 1 }
 }
 
-/* One that is handed off may end at any time, if it has no children. */
+/* One that is handed off ends at any time, when it has no children. */
 proctype handed(byte me)
 {
-    if
-    :: d_step { !expected[me] && !BELOW(3, me) && !BELOW(4, me) -> gone[me] = 1 }
-    :: busy == 0
-    fi
+    d_step { !expected[me] && !BELOW(3, me) && !BELOW(4, me) -> gone[me] = 1 }
 }
 
 /* When both are done: up from s, at most four steps. */

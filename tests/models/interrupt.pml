@@ -1,23 +1,27 @@
 /*
  * Raising an interruption against lowering: a strand leaves a deadline that has passed while others raise.
  *
- * Models src/strand/interrupt.c: interrupt_raise, block_raise, interrupt_lower, highest, block_leave; cancel.c:
- * cancel_strand; scope.c: what note_end and scope_forget do to the flag of a scope with a failed child. Label [I1].
- *
+ * MODELS    src/strand/interrupt.c: interrupt_raise, block_raise, interrupt_lower, highest
+ *           src/strand/interrupt.h: block_leave
+ *           src/strand/cancel.c: cancel_strand
+ *           src/strand/scope.c: note_end, scope_forget
+ *           Of scope.c what they do to the flag of a scope with a failed child. Label [I1].
  * ABSTRACTS the blocks to three sources, numbered from the outermost: 0 the strand's own cancel, 1 a scope whose child
  *           fails, 2 a deadline inside of it. Each has its flag; `due` is one more than the number of the highest that
  *           holds. Compare-and-swap loops are the loads and swaps that they are made of. Sequentially consistent: the
  *           flags and `due` are changed by locked instructions.
- * CHECKED   when everybody is done, `due` says what the flags say: no interruption is lost, none is left over.
+ * CHECKED   when everybody is done, `due` says what the flags say: no interruption is lost, none is left over. Who waits
+ *           for nothing but its own cancel goes on; all loops end.
  * MACROS    NOAGAIN       the strand does not look at the flags again after it has lowered `due`: a raiser that found
  *                         it high enough has not touched it, so the swap succeeds although the flag came after the look
  *           RAISEFIRST    a raiser raises before it sets its flag
+ *           NORELOAD      whose swap has failed tries it again as it was
  */
 /* must hold */
+/* must stall: -DNOAGAIN */
+/* must stall: -DNORELOAD */
 /* must fail: -DNOAGAIN */
 /* must fail: -DRAISEFIRST */
-/* cc: -O1 -DSAFETY -DCOLLAPSE */
-/* pan: -m100000 */
 
 #define SOURCES 3
 
@@ -114,7 +118,11 @@ inline lower()
 #ifdef NOAGAIN
                 break
 #endif
+#ifdef NORELOAD
+            :: due != seen
+#else
             :: atomic { due != seen -> seen = due }
+#endif
             fi
         fi
     od
@@ -148,5 +156,6 @@ active proctype strand()
     highest();
     assert(due == now);
     leave_block();
-    assert(due == 1) /* it was cancelled */
+    due; /* it was cancelled, and waits for nothing else */
+    assert(due == 1)
 }

@@ -1,31 +1,31 @@
 /*
  * The lock of a run queue, which costs its owner no atomic operation: the owner against thieves.
  *
- * Models src/sched/runq.h and runq.c: runq_enter, runq_enter_slow_, runq_leave; runq_break_in, runq_break_out.
- * Invariant [R1].
- *
+ * MODELS    src/sched/runq.h: runq_enter, runq_leave
+ *           src/sched/runq.c: runq_enter_slow_, runq_break_in, runq_break_out
+ *           Invariant [R1].
  * MEMORY    the owner's stores go through a first-in-first-out store buffer, which `memory` empties at any moment; the
  *           owner reads its own stores from it. A fence waits until it is empty, a membarrier empties it. Thieves have
  *           none: each of their stores that matters is an exchange, or is followed by a release that the owner waits
  *           for.
  * ABSTRACTS the lists to the number of fibres in them, which both sides read and then write; spinning to waiting; the
  *           number of entries (the owner's) and of break-ins (one by each of two thieves, who exclude each other).
- * CHECKED   never two inside; no change is lost; everybody ends, under weak fairness. Spinning is a guard, so a
- *           deadlock is a state that has no end.
+ * CHECKED   never two inside; no change is lost; everybody ends. Spinning is a guard, so a deadlock is a state that has
+ *           no end.
  * MACROS    FENCE         the owner pays for a fence, and thieves for no membarrier (kernels without it)
  *           NOBARRIER     neither pays
  *           NOWAIT        the owner goes in although it met a thief
  *           NOLOOK        the owner waits for the thief to go, and does not look again
  *           NOTHIEFWAIT   the thief goes in while the owner is inside
+ *           NOSTEP        the owner does not step back while it waits for the thief to go
  */
 /* must hold */
 /* must hold: -DFENCE */
+/* must stall: -DNOSTEP */
 /* must fail: -DNOBARRIER */
 /* must fail: -DNOWAIT */
 /* must fail: -DNOLOOK */
 /* must fail: -DNOTHIEFWAIT */
-/* cc: -O1 -DCOLLAPSE -DNFAIR=3 */
-/* pan: -a -f -m100000 */
 
 #define ENTRIES 3
 #define THIEVES 2
@@ -75,7 +75,11 @@ inline enter_slowly()
     skip
 #else
     do
+#ifndef NOSTEP
     :: buffer!BUSY, 0;
+#else
+    :: skip;
+#endif
        thief == 0;
        buffer!BUSY, 1;
        empty(buffer); /* the fence */
@@ -137,5 +141,8 @@ active [THIEVES] proctype stealer()
     ended++
 }
 
-#define all_ended (ended == 1 + THIEVES && len(buffer) == 0)
-ltl ends { (<> all_ended) && [] (all_ended -> count + taken == added) }
+active proctype watch()
+{
+    ended == 1 + THIEVES && empty(buffer);
+    assert(count + taken == added)
+}

@@ -1,20 +1,23 @@
 /*
  * The threads of a pool and the role of the seeker: nobody sleeps over work.
  *
- * Models src/sched/seek.c and pool.h: the transitions thread_to_idle, thread_to_polling, thread_to_busy,
- * thread_to_asleep, thread_from_asleep; pool_find_work, seek, park, look_again, pool_look, pool_notify, pool_kick_,
- * pool_post, pool_retime, pool_stop; and of stealing.c steal and work. Invariants [K1] [K2] [K4], and of [K3] that a
- * seeker waits without a limit only while nobody is busy.
- *
+ * MODELS    src/sched/seek.c: thread_to_idle, thread_to_polling, thread_to_busy, thread_to_asleep, thread_from_asleep,
+ *           pool_find_work, seek, park, look_again, give_role, show_kick, pool_look, pool_kick_, pool_post, pool_retime,
+ *           pool_stop, judge_loot, sleep_a_while, spin_for_role
+ *           src/sched/pool.h: pool_notify, pool_fence
+ *           src/sched/stealing.c: steal, work
+ *           Invariants [K1] [K2] [K4], and of [K3] that a seeker waits without a limit only while nobody is busy;
+ *           what it finds in slots is in slot.pml.
  * MEMORY    a producer's stores (one more fibre in its queue, an earlier timer) lie in a store buffer until `memory` or
  *           a locked instruction of that thread empties it; a membarrier empties all of them. Its load of kick may come
  *           before that. Kick itself, posts, and what the lock covers are changed by locked instructions.
  * ABSTRACTS sections under the lock to atomic steps; a fibre to one of a number; what a strand does to pushing,
  *           starting a timer, taking a look, and computing for as long as anybody else has something to do; the slot
- *           away; spinning for the role to trying again; the seeker's waits for a while (others are busy) to waits
+ *           away; spinning for the role to a guard; the seeker's waits for a while (others are busy) to waits
  *           without a limit, so that nothing here depends on them.
- * CHECKED   [K1] when nobody can do anything any more, and some strands compute: if there is work, a post, or a timer
- *           that is due, then no thread sleeps. [K2] one seeker. In the end all work is done, and all threads see stop.
+ * CHECKED   [K1] strands compute until nobody else can do anything and there is no work, no post, and no timer that is
+ *           due, unless no thread sleeps: so where a thread sleeps over work it is a state without end. [K2] one seeker.
+ *           In the end all work is done, and all threads see stop.
  * MACROS    LOOK           a busy thread takes a look
  *           POST           a post comes from outside; and a look
  *           TIMER          a strand starts a timer; and a look
@@ -29,27 +32,28 @@
  *           NOWATCH        who becomes busy leaves sleepers to themselves, though none of them looks around soon
  *           NORETIME       a seeker that is parked is not told of an earlier timer
  *           ROLEFIRST      the role is free before busy is announced
+ *           NOSTOP         nobody is told of the stop
  *           UNTILEARLY     the time of the next timer is read before the barrier only
  */
 /* must hold */
 /* must hold: -DLOOK */
-/* must hold: -DFENCE */
-/* must hold: -DPOOR */
+/* must hold in states: -DFENCE */
+/* must hold in states: -DPOOR */
 /* must hold: -DPOST */
 /* must hold: -DTIMER */
-/* must hold: -DWATCH */
-/* must fail: -DNORECHECK */
-/* must fail: -DNOBARRIER */
-/* must fail: -DNOSHOW */
-/* must fail: -DNOAGAIN */
-/* must fail: -DLOOK -DNOAGAIN */
-/* must fail: -DPOST -DWORKONLY */
-/* must fail: -DWATCH -DNOWATCH */
-/* must fail: -DTIMER -DNORETIME */
+/* must hold in states: -DWATCH */
+/* must stall: -DNORECHECK */
+/* must stall: -DNOBARRIER */
+/* must stall: -DNOSHOW */
+/* must stall: -DNOAGAIN */
+/* must stall: -DLOOK -DNOAGAIN */
+/* must stall: -DPOST -DWORKONLY */
+/* must stall: -DWATCH -DNOWATCH */
+/* must stall: -DTIMER -DNORETIME */
+/* must stall: -DTIMER -DUNTILEARLY */
+/* must stall: -DNOSTOP */
 /* must fail: -DROLEFIRST */
-/* must fail: -DTIMER -DUNTILEARLY */
-/* cc: -O2 -DSAFETY -DCOLLAPSE */
-/* pan: -m1000000 */
+/* large */
 
 #define THREADS 3
 #define NONE 3
@@ -430,7 +434,7 @@ inline sleep_a_while()
         :: seeker == NONE || seeker == me -> break
         :: else
         fi
-    :: else -> break
+    :: seeker == NONE || seeker == me || stop -> break
     od;
     limit = 0
 }
@@ -544,8 +548,9 @@ init
     }
     do
     :: timeout ->
+progress_computed:
         atomic {
-            assert(busy == THREADS || !(ALL_WORK || post || due)); /* [K1] */
+            busy == THREADS || !(ALL_WORK || post || due); /* [K1] else they compute for ever */
             if
             :: computing -> computing = 0
             :: else -> break
@@ -553,6 +558,7 @@ init
         }
     od;
     stop = 1; /* pool_stop */
+#ifndef NOSTOP
     do
     :: atomic {
         if
@@ -576,6 +582,7 @@ init
         :: else -> break
         fi
     od;
+#endif
     ended == THREADS;
     assert(!ALL_WORK)
 }

@@ -2,20 +2,20 @@
  * Two selects with sends and receives against each other over two channels, an interruption, and perhaps a third party,
  * which does one plain operation or selects as well.
  *
- * Models src/strand/wait.h (wait_arm, wait_try, wait_tried, wait_claim_as, wait_retract, wait_over), transfer.c (match,
- * settle, send_locked, receive_locked, wait_in) and select.c (attempt, stand_with_all, park, leave_all). Labels [W1]
- * [W4] [W5] [H1] [H2] [X1] [X2].
- *
+ * MODELS    src/strand/wait.h: wait_arm, wait_try, wait_tried, wait_claim_as, wait_retract, wait_over
+ *           src/sync/transfer.c: match, settle, send_locked, receive_locked, receive_from_ring, wait_in, do_or_link, over
+ *           src/sync/select.c: attempt, stand_with_all, park, leave_all
+ *           Labels [W1] [W4] [W5] [H1] [H2] [X1] [X2].
  * ABSTRACTS a queue to a set that is walked in the order of the strands (the order of service is for the tests); the
  *           strands' addresses to their numbers; epochs away (each strand has one operation: a node that was left
  *           behind is found as such); a channel's memory to a count; spinning to a guard; a claimed partner's value to
- *           the moment in which it is moved. What becomes of closed channels, and instants, are left to the tests.
+ *           the moment in which it is moved. Closing is in close.pml; instants are left to the tests.
  * CHECKED   [X1] of each strand one case at most happens, and none if it was interrupted; both sides of a handing over
  *           happen or neither. [X2] [H1] no lost wake-up: where nobody can go on, no two wait for each other, nobody
  *           waits to receive what is there, or to send where there is room, and nobody who is interrupted waits.
  *           [W5] the trying does not end in a circle. [W2] nobody is found in a queue when its operation is over.
- *           That who gives way does so for ever is possible here: in the code it takes two that miss each other's few
- *           instructions again and again.
+ *           To give way counts as progress: who does could do so for ever, but in the code that takes two that miss
+ *           each other's few instructions again and again.
  * MACROS    ALONE         a third party sends or receives on one of the channels
  *           BUFFERED      one of the channels has room for one value
  *           THIRD         the third party selects too, on one channel both ways
@@ -33,8 +33,8 @@
 /* must hold: -DALONE */
 /* must hold: -DBUFFERED -DALONE */
 /* must hold: -DTHIRD */
+/* must stall: -DNOGIVEWAY */
 /* must fail: -DNOTRYING */
-/* must fail: -DNOGIVEWAY */
 /* must fail: -DTHIRD -DNOSKIP */
 /* must fail: -DALONE -DNORECHECK */
 /* must fail: -DALONE -DNOUNLINK */
@@ -114,8 +114,11 @@ inline match(own, at, way, risky)
     lost = 0;
     trying = 0;
     do
+    :: gave ->
+progress_gave_way:
+        gave = 0
     :: atomic {
-        q < STRANDS && partner == NOBODY && !lost ->
+        !gave && q < STRANDS && partner == NOBODY && !lost ->
         do
         :: q < STRANDS && (!linked[NODE(q, at, way)] || PASSED(q, own, risky)) -> q++
         :: else -> break
@@ -133,11 +136,13 @@ inline match(own, at, way, risky)
         :: q == STRANDS || lost
         :: else ->
             CLAIMABLE(q, own);
-            d_step {
-                assert(running[q]); /* [W2] */
+            assert(running[q]); /* [W2] */
+            if
+            :: tag[q] == TRYING && q != own -> tag[own] = ARMED; trying = 0; gave = 1 /* [W5] */
+            :: else -> d_step {
                 if
 #ifdef TWOCLAIMS
-                :: tag[q] != TRYING || q == own ->
+                :: true ->
 #else
                 :: tag[q] == ARMED || (tag[q] == TRYING && q == own) ->
 #endif
@@ -145,12 +150,12 @@ inline match(own, at, way, risky)
                     tag[q] = WON;
                     linked[NODE(q, at, way)] = 0;
                     partner = q
-                :: tag[q] == TRYING && q != own -> tag[own] = ARMED; trying = 0 /* [W5] */
 #ifndef TWOCLAIMS
                 :: tag[q] != ARMED && tag[q] != TRYING -> linked[NODE(q, at, way)] = 0; q++
 #endif
                 fi
-            }
+               }
+            fi
         fi
        }
     :: else -> break
@@ -295,7 +300,7 @@ inline leave(goer)
 proctype selects(byte me; byte c0; byte d0; byte c1; byte d1)
 {
     byte q, partner = NOBODY;
-    bit lost, trying, done, retracted, stood0, stood1;
+    bit lost, trying, gave, done, retracted, stood0, stood1;
     running[me] = 1;
     tag[me] = ARMED;
     operation(me, c0, d0, 1, 1);
@@ -323,7 +328,7 @@ proctype selects(byte me; byte c0; byte d0; byte c1; byte d1)
 proctype alone(byte me)
 {
     byte q, partner = NOBODY, c, d;
-    bit lost, trying, done, retracted;
+    bit lost, trying, gave, done, retracted;
     if
     :: c = 0
     :: c = 1

@@ -1,10 +1,9 @@
 /*
  * The switch: a strand is claimable before it has left its stack, and goes on where its context was left.
  *
- * Models src/sched/thread.h, switch.h and thread.c: thread_park, switch_leave, switch_context, switch_jump,
- * switch_arrive, and the loop's run and await_context; the claims are those of src/strand/wait.h, and the queues those
- * of a scheduler. Labels [S1] to [S4].
- *
+ * MODELS    src/sched/switch.h: switch_park, switch_leave, switch_context, switch_jump, switch_arrive
+ *           src/sched/thread.c: thread_park, run, await_context, thread_loop
+ *           The claims are those of wait.pml, the queues those of a scheduler. Labels [S1] to [S4].
  * ABSTRACTS a wait to one bit (armed), a queue to a set from which its thread takes any member, stealing to taking from
  *           somebody else's set (only from the loop, as the code does), what strands do to claiming each other; and
  *           what comes from outside (a timer, a post) to a process that claims and puts into the queue of the thread
@@ -22,11 +21,9 @@
 /* must hold */
 /* must hold: -DGLOBAL */
 /* must hold: -DSPIN */
-/* must fail: -DSPIN -DGLOBAL */
-/* must fail: -DSPIN -DNOSELF */
+/* must stall: -DSPIN -DGLOBAL */
+/* must stall: -DSPIN -DNOSELF */
 /* must fail: -DNOWAIT */
-/* cc: -O1 -DSAFETY -DCOLLAPSE */
-/* pan: -m100000 */
 
 #define THREADS 3
 #define STRANDS 3

@@ -1,10 +1,12 @@
 /*
  * The one way to block: a value, a time limit and interruptions against each other, over two operations of one strand.
  *
- * Models src/strand/wait.h (wait_arm, wait_claim, wait_retract, wait_over), wait.c (wait_until), interrupt.c
- * (interrupt_raise), and of end.h and end.c what they do with a node (ends_link, ends_unlink, end_wait_undo). Labels
- * [W1] to [W4], [E2].
- *
+ * MODELS    src/strand/wait.h: wait_arm, wait_claim_as, wait_claim, wait_retract, wait_over
+ *           src/strand/wait.c: until, wait_time_comes
+ *           src/strand/interrupt.c: interrupt_raise
+ *           src/strand/end.h: ends_link
+ *           src/strand/end.c: ends_unlink, end_wait, end_wait_undo
+ *           Of end.h and end.c only what they do with a node. Labels [W1] to [W4], [E2].
  * ABSTRACTS the source of the value to one list of one node that is changed under a lock (a d_step) and let go of
  *           outside of it, as ends does; the timer to a bit that is fired and stopped under a lock; making a fibre
  *           runnable to a bit; the switch (see switch.pml). An operation here waits for both sources at once.
@@ -23,15 +25,13 @@
  *           TWOCLAIMS     a claim does not look whether the wait is still armed
  */
 /* must hold */
-/* must fail: -DNORECHECK */
-/* must fail: -DNOSEQ */
+/* must stall: -DNORECHECK */
+/* must stall: -DNOSEQ */
 /* must fail: -DNOUNLINKWAIT */
 /* must fail: -DNOTIMERSTOP */
 /* must fail: -DNOFLOOR */
 /* must fail: -DNORETRACT */
 /* must fail: -DTWOCLAIMS */
-/* cc: -O1 -DSAFETY -DCOLLAPSE */
-/* pan: -m100000 */
 
 #define OPERATIONS 2
 

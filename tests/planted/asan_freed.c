@@ -1,4 +1,5 @@
-/* expect: heap-use-after-free */
+/* expect: AddressSanitizer: heap-use-after-free */
+/* expect: ^ *#0 .* in reads */
 /*
  * A strand reads what its sibling has freed.
  */

@@ -1,4 +1,5 @@
-/* expect: detected memory leaks */
+/* expect: LeakSanitizer: detected memory leaks */
+/* expect: ^ *#1 .* in forgets */
 /*
  * A strand forgets memory: its own stack, recycled since, must not count as somebody who still knows of it.
  */

@@ -1,4 +1,5 @@
-/* expect: stack-buffer-overflow */
+/* expect: AddressSanitizer: stack-buffer-overflow */
+/* expect: ^ *#0 .* in overflows */
 /*
  * A strand writes behind an array of its own stack, after it was switched away from.
  */

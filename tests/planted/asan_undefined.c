@@ -1,4 +1,5 @@
 /* expect: runtime error: signed integer overflow */
+/* expect: ^ *#0 .* in overflows */
 /*
  * A strand computes what C does not define.
  */

@@ -1,4 +1,5 @@
-/* expect: #0 counts .*tsan_race */
+/* expect: ThreadSanitizer: data race */
+/* expect: ^ *#0 counts .*tsan_race */
 /*
  * Two siblings count without an order between them, on two threads or on one after the other.
  */

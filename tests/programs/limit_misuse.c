@@ -3,8 +3,10 @@
  * and the program has to end by abort().
  */
 #include "strand.h"
+#include "strand/chan.h"
 #include "strand/limit.h"
 #include "strand/monitor.h"
+#include "strand/pool.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -88,9 +90,277 @@ static ON_PURPOSE void *request_in_a_section(void *arg)
     return arg;
 }
 
+/* ---- functions of the user's that the library calls ------------------------------------------------------ */
+
+static strand_prio_semaphore asking;
+static void (*what_it_does)(void);
+
+static void give_way(void)
+{
+    strand_yield();
+}
+
+static void use_the_semaphore(void)
+{
+    (void)strand_prio_waiting(&asking);
+}
+
+static void throw_it_away(void)
+{
+    strand_throw(&STRAND_ERROR, "no order");
+}
+
+static int compare_keys(const void *a, const void *b, void *arg)
+{
+    (void)arg;
+    what_it_does();
+    return (a > b) - (a < b);
+}
+
+static int64_t ask_for_it(const void *key, void *arg)
+{
+    (void)arg;
+    if (key)
+        what_it_does();
+    return 0;
+}
+
+static void *wait_for_a_permit(void *key)
+{
+    strand_prio_acquire(&asking, key);
+    strand_prio_release(&asking);
+    return NULL;
+}
+
+static NOINLINE void make_it_ask(int (*compare)(const void *, const void *, void *),
+                                 int64_t (*priority)(const void *, void *))
+{
+    strand_prio_options options = {
+        .size = sizeof options, .limit = 1, .compare = compare, .priority = priority, .name = "shelves"};
+    strand_prio_init(&asking, &options);
+    __asm__ volatile("");
+}
+
+/* The second of those that wait is compared with the first. */
+static void wait_in_order(void (*what)(void))
+{
+    what_it_does = what;
+    make_it_ask(compare_keys, NULL);
+    STRAND_SCOPE(scope);
+    strand_prio_acquire(&asking, NULL);
+    for (intptr_t key = 1; key <= 2; key++)
+        strand_spawn(scope, wait_for_a_permit, (void *)key);
+    while (strand_prio_waiting(&asking) < 2)
+        strand_yield();
+    strand_prio_release(&asking);
+    strand_scope_join(scope);
+}
+
+static void wait_by_priority(void (*what)(void))
+{
+    what_it_does = what;
+    make_it_ask(NULL, ask_for_it);
+    (void)wait_for_a_permit(&asking);
+}
+
+static void select_by_priority(void (*what)(void))
+{
+    what_it_does = what;
+    make_it_ask(NULL, ask_for_it);
+    strand_case c = strand_on_prio_permit(&asking, &asking);
+    strand_select(&c, 1, 0);
+}
+
+static void do_nothing(void) {}
+
+/* The greatest, or the least, of those that wait. */
+static void release_or_prune(void (*what)(void), bool prunes)
+{
+    what_it_does = do_nothing;
+    make_it_ask(NULL, ask_for_it);
+    STRAND_SCOPE(scope);
+    strand_prio_acquire(&asking, NULL);
+    strand_spawn(scope, wait_for_a_permit, &asking);
+    while (!strand_prio_waiting(&asking))
+        strand_yield();
+    what_it_does = what;
+    if (prunes)
+        strand_prio_prune(&asking, 0, NULL);
+    else
+        strand_prio_release(&asking);
+}
+
+static void *make_it_again_while_somebody_waits(void *arg)
+{
+    make_it_ask(NULL, NULL);
+    STRAND_SCOPE(scope);
+    strand_prio_acquire(&asking, NULL);
+    strand_spawn(scope, wait_for_a_permit, NULL);
+    while (!strand_prio_waiting(&asking))
+        strand_yield();
+    make_it_ask(NULL, NULL);
+    return arg;
+}
+
+static void *wait_for_a_limit(void *limit)
+{
+    strand_limit_acquire(limit);
+    return NULL;
+}
+
+static void *make_a_limit_again_while_somebody_waits(void *arg)
+{
+    strand_limit limit;
+    strand_limit_init(&limit, 1, "users");
+    strand_limit_acquire(&limit);
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, wait_for_a_limit, &limit);
+    strand_yield();
+    strand_limit_init(&limit, 1, "users");
+    return arg;
+}
+
+#define HOOK_CASES(hook)                                                                                               \
+    hook(yield_in_compare, wait_in_order(give_way)) hook(use_in_compare, wait_in_order(use_the_semaphore))             \
+        hook(throw_in_compare, wait_in_order(throw_it_away)) hook(yield_in_priority, wait_by_priority(give_way))       \
+            hook(use_in_priority, wait_by_priority(use_the_semaphore))                                                 \
+                hook(throw_in_priority, wait_by_priority(throw_it_away))                                               \
+                    hook(use_in_a_select, select_by_priority(use_the_semaphore))                                       \
+                        hook(throw_in_a_release, release_or_prune(throw_it_away, false))                               \
+                            hook(yield_in_a_prune, release_or_prune(give_way, true))                                   \
+                                hook(use_in_a_prune, release_or_prune(use_the_semaphore, true))
+#define HOOK_FUNCTION(name, ...)                                                                                       \
+    static void *name(void *arg)                                                                                       \
+    {                                                                                                                  \
+        __VA_ARGS__;                                                                                                   \
+        return arg;                                                                                                    \
+    }
+HOOK_CASES(HOOK_FUNCTION)
+
+/* ---- what channels drop --------------------------------------------------------------------------------- */
+
+static void yield_with(void *element)
+{
+    (void)element;
+    strand_yield();
+}
+
+static void throw_with(void *element)
+{
+    (void)element;
+    strand_throw(&STRAND_ERROR, "no drop");
+}
+
+static NOINLINE void leave_a_value(void (*drop)(void *))
+{
+    int value = 1;
+    STRAND_SCOPE(scope);
+    strand_chan chan = strand_chan_open(scope, sizeof value, 1, STRAND_CHAN_ATTR(.name = "rest", .drop = drop));
+    strand_chan_send(chan, &value);
+}
+
+static void *yield_in_a_drop(void *arg)
+{
+    leave_a_value(yield_with);
+    return arg;
+}
+
+static void *throw_in_a_drop(void *arg)
+{
+    leave_a_value(throw_with);
+    return arg;
+}
+
+/* The value is on its way when the channel ends. */
+static NOINLINE void post_and_leave(void (*drop)(void *))
+{
+    int value = 1;
+    STRAND_SCOPE(scope);
+    strand_chan chan = strand_chan_open(scope, sizeof value, 1, STRAND_CHAN_ATTR(.name = "rest", .drop = drop));
+    strand_chan_post(chan, &value);
+}
+
+static void *throw_in_a_drop_of_a_post(void *arg)
+{
+    post_and_leave(throw_with);
+    for (;;)
+        strand_yield(); /* now and then a busy thread takes what was posted */
+    return arg;
+}
+
+/* ---- leaving scopes in sections ------------------------------------------------------------------------ */
+
+static NOINLINE void *sleep_shielded(void *arg)
+{
+    STRAND_SHIELD;
+    strand_sleep(STRAND_MS);
+    return arg;
+}
+
+static void *run_inside(void *arg)
+{
+    puts("somebody runs inside");
+    return arg;
+}
+
+static NOINLINE ON_PURPOSE void leave_with_a_child(void)
+{
+    STRAND_SCOPE(inner);
+    strand_cancel(strand_spawn(inner, sleep_shielded, NULL), NULL);
+}
+
+static ON_PURPOSE void *leave_a_scope_in_a_section(void *arg)
+{
+    STRAND_SCOPE(outer);
+    strand_spawn(outer, run_inside, NULL);
+    {
+        STRAND_NO_SUSPEND;
+        leave_with_a_child();
+    }
+    strand_scope_join(outer);
+    return arg;
+}
+
+static ON_PURPOSE void *throw_out_of_a_scope_in_a_section(void *arg)
+{
+    STRAND_NO_SUSPEND;
+    STRAND_SCOPE(inner);
+    strand_cancel(strand_spawn(inner, sleep_shielded, NULL), NULL);
+    strand_throw(&STRAND_ERROR, "out of the section");
+    return arg;
+}
+
+static void *leave_a_scope_with_a_mutex(void *arg)
+{
+    pthread_mutex_lock(&mutex);
+    leave_with_a_child();
+    pthread_mutex_unlock(&mutex);
+    return arg;
+}
+
+/* Whether it has ended by then does not count. */
+static void *leave_a_scope_whose_child_has_ended_with_a_mutex(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, run_inside, NULL);
+    strand_wait(child);
+    strand_cancel(child, NULL);
+    pthread_mutex_lock(&mutex);
+    return arg;
+}
+
 /* ---- monitors -------------------------------------------------------------------------------------- */
 
 STRAND_MONITOR(account, { int balance; });
+
+static ON_PURPOSE void *leave_a_scope_in_a_monitor(void *arg)
+{
+    struct account account = {0};
+    STRAND_MONITOR_ENTER(account, in, &account);
+    in->balance++;
+    leave_with_a_child();
+    return arg;
+}
 
 static ON_PURPOSE void sleep_inside(struct account *account)
 {
@@ -245,6 +515,17 @@ static const struct {
     CASE(make_without_permits),
     CASE(acquire_in_a_section),
     CASE(request_in_a_section),
+    CASE(make_it_again_while_somebody_waits),
+    CASE(make_a_limit_again_while_somebody_waits),
+#define HOOK_CASE(name, ...) CASE(name),
+    HOOK_CASES(HOOK_CASE) CASE(yield_in_a_drop),
+    CASE(throw_in_a_drop),
+    CASE(throw_in_a_drop_of_a_post),
+    CASE(leave_a_scope_in_a_section),
+    CASE(throw_out_of_a_scope_in_a_section),
+    CASE(leave_a_scope_in_a_monitor),
+    CASE(leave_a_scope_with_a_mutex),
+    CASE(leave_a_scope_whose_child_has_ended_with_a_mutex),
     CASE(block_in_a_monitor),
     CASE(enter_a_monitor_twice),
     CASE(sleep_with_a_mutex),
@@ -257,11 +538,25 @@ static const struct {
     CASE(let_a_child_end_with_a_mutex),
 };
 
+/* Who is told may look at the semaphore. */
+static void look_at_it(const struct strand_misuse *misuse, void *arg)
+{
+    (void)arg;
+    if (strstr(misuse->made, "shelves"))
+        printf("%zu wait\n", strand_prio_waiting(&asking));
+    fflush(stdout);
+}
+
+/* NAME, or "2 NAME": on two threads. */
 int main(int argc, char **argv)
 {
-    for (size_t i = 0; argc > 1 && i < sizeof cases / sizeof *cases; i++)
-        if (strcmp(argv[1], cases[i].name) == 0)
-            strand_run(NULL, cases[i].fn, NULL);
+    strand_options options = {.size = sizeof options, .threads = 1, .on_misuse = look_at_it};
+    const char *name = argc > 1 ? argv[1] : "";
+    if (strncmp(name, "2 ", 2) == 0)
+        options.threads = 2, name += 2;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (strcmp(name, cases[i].name) == 0)
+            strand_run(&options, cases[i].fn, NULL);
     puts("still alive");
     return 0;
 }

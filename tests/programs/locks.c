@@ -21,6 +21,13 @@ static strand_rwlock rwlock;
 static strand_condition condition;
 static strand_once once;
 
+static void tell(const struct strand_misuse *misuse, void *arg)
+{
+    (void)arg;
+    printf("function=%s; what=%s; made=%s\n", misuse->function, misuse->what, misuse->made);
+    fflush(stdout);
+}
+
 static NOINLINE void lock_here(void)
 {
     strand_mutex_lock(&mutex);
@@ -149,6 +156,24 @@ static void *write_as_a_reader(void *arg)
     return arg;
 }
 
+static void *write_and_give_back(void *arg)
+{
+    write_here();
+    strand_rwlock_write_done(&rwlock);
+    return arg;
+}
+
+static void *read_again_while_a_writer_waits(void *arg)
+{
+    STRAND_SCOPE(scope);
+    read_here();
+    strand_spawn(scope, write_and_give_back, arg);
+    for (int i = 0; i < 10; i++)
+        strand_yield();
+    strand_rwlock_read(&rwlock);
+    return arg;
+}
+
 static void *read_done_by_another(void *arg)
 {
     STRAND_SCOPE(scope);
@@ -269,6 +294,118 @@ static void *count_down_too_far(void *arg)
     return arg;
 }
 
+/* ---- two runs -------------------------------------------------------------------------------------------- */
+
+static strand_event event;
+static strand_semaphore semaphore;
+static strand_barrier barrier = STRAND_BARRIER(2);
+
+/* Another run, while this one stands still. */
+static NOINLINE void *elsewhere(strand_fn *fn)
+{
+    strand_options options = {.size = sizeof options, .own_threads = true, .on_misuse = tell};
+    return strand_run(&options, fn, NULL);
+}
+
+static void *lock_it(void *arg)
+{
+    lock_here();
+    return arg;
+}
+
+static void *lock_what_another_run_holds(void *arg)
+{
+    lock_here();
+    elsewhere(lock_it);
+    return arg;
+}
+
+static void *nothing(void *arg)
+{
+    return arg;
+}
+
+static void *do_it_once(void *arg)
+{
+    return strand_once_run(&once, nothing, arg);
+}
+
+static void *do_it_once_elsewhere(void *arg)
+{
+    (void)arg;
+    return elsewhere(do_it_once);
+}
+
+static void *once_that_another_run_is_at(void *arg)
+{
+    return strand_once_run(&once, do_it_once_elsewhere, arg);
+}
+
+/* A strand of this run waits before the other run does something. */
+static NOINLINE void wait_and_go_elsewhere(strand_fn *wait, strand_fn *fn)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, wait, NULL);
+    for (int i = 0; i < 10; i++)
+        strand_yield();
+    elsewhere(fn);
+}
+
+static void *wait_for_the_event(void *arg)
+{
+    strand_event_wait(&event);
+    return arg;
+}
+
+static void *set_the_event(void *arg)
+{
+    strand_event_set(&event);
+    return arg;
+}
+
+static void *set_what_another_run_waits_for(void *arg)
+{
+    wait_and_go_elsewhere(wait_for_the_event, set_the_event);
+    return arg;
+}
+
+static void *acquire(void *arg)
+{
+    strand_semaphore_acquire(&semaphore);
+    return arg;
+}
+
+static void *queue_behind_another_run(void *arg)
+{
+    wait_and_go_elsewhere(acquire, acquire);
+    return arg;
+}
+
+static void *select_behind(void *arg)
+{
+    strand_case c = strand_on_permit(&semaphore);
+    strand_select(&c, 1, 0);
+    return arg;
+}
+
+static void *select_behind_another_run(void *arg)
+{
+    wait_and_go_elsewhere(select_behind, select_behind);
+    return arg;
+}
+
+static void *come(void *arg)
+{
+    strand_barrier_wait(&barrier);
+    return arg;
+}
+
+static void *meet_another_run_at_a_barrier(void *arg)
+{
+    wait_and_go_elsewhere(come, come);
+    return arg;
+}
+
 /* ---- NULL ------------------------------------------------------------------------------------------------ */
 
 static void *volatile none; /* what compilers do not know to be NULL */
@@ -355,6 +492,7 @@ static const struct {
     {"end_as_the_writer", end_as_the_writer},
     {"end_as_a_reader", end_as_a_reader},
     {"write_as_a_reader", write_as_a_reader},
+    {"read_again_while_a_writer_waits", read_again_while_a_writer_waits},
     {"read_done_by_another", read_done_by_another},
     {"end_with_a_lost_mutex", end_with_a_lost_mutex},
     {"end_with_many_lost_mutexes", end_with_many_lost_mutexes},
@@ -369,14 +507,13 @@ static const struct {
     {"done_too_often", done_too_often},
     {"count_down_too_far", count_down_too_far},
     {"condition_wait_with_no_mutex", condition_wait_with_no_mutex},
+    {"lock_what_another_run_holds", lock_what_another_run_holds},
+    {"once_that_another_run_is_at", once_that_another_run_is_at},
+    {"set_what_another_run_waits_for", set_what_another_run_waits_for},
+    {"queue_behind_another_run", queue_behind_another_run},
+    {"select_behind_another_run", select_behind_another_run},
+    {"meet_another_run_at_a_barrier", meet_another_run_at_a_barrier},
 };
-
-static void tell(const struct strand_misuse *misuse, void *arg)
-{
-    (void)arg;
-    printf("function=%s; what=%s; made=%s\n", misuse->function, misuse->what, misuse->made);
-    fflush(stdout);
-}
 
 int main(int argc, char **argv)
 {

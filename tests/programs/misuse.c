@@ -4,6 +4,7 @@
  */
 #include "strand.h"
 #include "strand/chan.h"
+#include "strand/debug.h"
 #include "strand/io.h"
 #include "strand/pool.h"
 
@@ -55,6 +56,19 @@ static void *join_nobody(void *arg)
     return arg;
 }
 
+/* Of numbers that no strand has had. */
+static void *join_an_invented_strand(void *arg)
+{
+    strand_join((strand){{0x1000, 7}});
+    return arg;
+}
+
+static void *wait_for_nobody(void *arg)
+{
+    strand_wait((strand){0});
+    return arg;
+}
+
 static strand_scope stale;
 
 static NOINLINE void open_and_leave_a_scope(void)
@@ -69,6 +83,19 @@ static void *spawn_into_a_foreign_pool(void *arg)
     static char elsewhere[64];
     STRAND_SCOPE(scope);
     strand_spawn_with(scope, STRAND_ATTR(.pool = (strand_pool *)(void *)elsewhere), return_arg, arg, 0);
+    return arg;
+}
+
+static void *cancel_a_stale_scope(void *arg)
+{
+    open_and_leave_a_scope();
+    strand_scope_cancel(stale, NULL);
+    return arg;
+}
+
+static void *cancel_an_invented_scope(void *arg)
+{
+    strand_scope_cancel((strand_scope){{0x1000, 6}}, NULL);
     return arg;
 }
 
@@ -557,6 +584,28 @@ static void *take_the_first_of_no_children(void *arg)
     return arg;
 }
 
+/* Questions that only the scopes of a policy answer. */
+static void *fetch_a_failure_without_a_policy(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_scope_failure(scope, NULL);
+    return arg;
+}
+
+static void *take_the_next_without_a_policy(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_TOGETHER);
+    strand_scope_next(scope);
+    return arg;
+}
+
+static void *take_the_first_without_a_policy(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
+    strand_scope_first(scope, NULL);
+    return arg;
+}
+
 /* ---- NULL ------------------------------------------------------------------------------------ */
 
 static void *spawn_nothing(void *arg)
@@ -651,10 +700,58 @@ static void *spawn_with_attributes_of_no_size(void *arg)
     return arg;
 }
 
+static void *spawn_with_attributes_of_an_absurd_size(void *arg)
+{
+    strand_attr attr = {.size = 5000};
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn_with(scope, &attr, return_arg, arg, 0));
+    return arg;
+}
+
+static void *dump_grouped_as_nobody_knows(void *arg)
+{
+    strand_dump_options options = {.size = sizeof options};
+    memset(&options.grouping, 99, sizeof options.grouping);
+    strand_dump(2, &options);
+    return arg;
+}
+
+static void *ask_for_statistics_nowhere(void *arg)
+{
+    strand_stats_get(NULL);
+    return arg;
+}
+
+static void *copy_arguments_from_nowhere(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn_with(scope, NULL, return_arg, NULL, 8));
+    return arg;
+}
+
+static void *dump_with_options_of_no_size(void *arg)
+{
+    strand_dump_options options = {0};
+    strand_dump(2, &options);
+    return arg;
+}
+
 static const struct {
     const char *name;
     strand_fn *root;
 } inside[] = {
+    {"join_an_invented_strand", join_an_invented_strand},
+    {"wait_for_nobody", wait_for_nobody},
+    {"cancel_a_stale_scope", cancel_a_stale_scope},
+    {"cancel_an_invented_scope", cancel_an_invented_scope},
+    {"fetch_a_failure_without_a_policy", fetch_a_failure_without_a_policy},
+    {"take_the_next_without_a_policy", take_the_next_without_a_policy},
+    {"take_the_first_without_a_policy", take_the_first_without_a_policy},
+    {"spawn_with_attributes_of_an_absurd_size", spawn_with_attributes_of_an_absurd_size},
+    {"dump_with_options_of_no_size", dump_with_options_of_no_size},
+    {"dump_grouped_as_nobody_knows", dump_grouped_as_nobody_knows},
+    {"ask_for_statistics_nowhere", ask_for_statistics_nowhere},
+    {"copy_arguments_from_nowhere", copy_arguments_from_nowhere},
     {"join_twice", join_twice},
     {"join_nobody", join_nobody},
     {"spawn_into_a_stale_scope", spawn_into_a_stale_scope},
@@ -724,7 +821,7 @@ static void tell(const struct strand_misuse *misuse, void *arg)
 
 static void run_outside(const char *name, const strand_options *options)
 {
-    strand_options sizeless = {.threads = 1};
+    strand_options sizeless = {.threads = 1}, absurd = {.size = 5000};
     if (strcmp(name, "run_nothing") == 0)
         strand_run(options, NULL, NULL);
     else if (strcmp(name, "yield_on_a_plain_thread") == 0)
@@ -737,6 +834,8 @@ static void run_outside(const char *name, const strand_options *options)
         strand_offload(return_arg, NULL);
     else if (strcmp(name, "run_with_options_of_no_size") == 0)
         strand_run(&sizeless, return_arg, NULL);
+    else if (strcmp(name, "run_with_options_of_an_absurd_size") == 0)
+        strand_run(&absurd, return_arg, NULL);
     else if (strcmp(name, "join_a_strand_of_an_ended_run") == 0) {
         strand_run(options, remember_a_strand, NULL);
         strand_run(options, join_a_strand_of_an_ended_run, &earlier);

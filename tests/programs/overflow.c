@@ -94,6 +94,14 @@ static void *root(void *arg)
     for (int i = 0; i < 4; i++)
         strand_spawn_with(scope, STRAND_ATTR(.stack_size = STACK_SIZE), yield_a_while, arg, 0);
     strand_yield();
+    if (strncmp(how, "fibre", 5) == 0) {
+        strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = STACK_SIZE));
+        for (int i = 0; i < 4; i++)
+            strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), yield_a_while, arg, 0);
+        strand_spawn_with(scope, STRAND_ATTR(.name = "deep-diver", .fibre = fibre), how[5] ? dive_and_switch : dive,
+                          arg, 0);
+        strand_scope_join(scope);
+    }
     strand_spawn_with(scope, STRAND_ATTR(.name = "deep-diver", .stack_size = STACK_SIZE), chosen(), arg, 0);
     strand_scope_join(scope);
     return arg;

@@ -141,7 +141,7 @@ static void *call_all_interrupted(void *arg)
     return arg;
 }
 
-TEST_INSIDE(whatever_may_block_throws_in_a_cancelled_strand_before_it_has_done_anything)
+TEST_SYSTEM_INSIDE(whatever_may_block_throws_in_a_cancelled_strand_before_it_has_done_anything)
 {
     test_run_cancelled(call_all_interrupted, NULL);
     CHECK_LOG("all");
@@ -214,7 +214,7 @@ static void *call_all_shielded(void *arg)
     return arg;
 }
 
-TEST_INSIDE(whatever_may_block_does_what_it_is_for_in_a_shield)
+TEST_SYSTEM_INSIDE(whatever_may_block_does_what_it_is_for_in_a_shield)
 {
     test_run_cancelled(call_all_shielded, NULL);
     CHECK_LOG("all");

@@ -122,16 +122,20 @@ TEST_RACE(cancels_race_with_a_join_that_consumes_the_strand)
     }
 }
 
-static void *leave_with_children(void *handles)
+struct family {
+    struct test_child blocked[3];
+    struct rival rivals[3];
+};
+
+static void *leave_with_children(void *arg)
 {
-    struct rival *rivals = handles;
-    struct test_child blocked[3] = {{0}};
+    struct family *family = arg;
     STRAND_SCOPE(s);
     for (int n = 0; n < 3; n++)
-        rivals[n] = (struct rival){strand_spawn(s, test_child_blocks, &blocked[n]), "race"};
+        family->rivals[n] = (struct rival){strand_spawn(s, test_child_blocks, &family->blocked[n]), "race"};
     STRAND_SCOPE(others);
     for (int n = 0; n < 3; n++)
-        strand_spawn(others, cancel_again_and_again, &rivals[n]);
+        strand_spawn(others, cancel_again_and_again, &family->rivals[n]);
     strand_scope_cancel(s, NULL);
     return NULL;
 }
@@ -141,8 +145,8 @@ TEST_RACE(cancels_by_others_race_with_the_owners_leaving)
 {
     STRAND_SCOPE(s);
     for (long i = 0; i < test_scale(500); i++) {
-        struct rival rivals[3];
-        strand owner = strand_spawn(s, leave_with_children, rivals);
+        struct family family = {0};
+        strand owner = strand_spawn(s, leave_with_children, &family);
         strand_exception *e = strand_try(join_child, &owner, NULL);
         CHECK_KIND(e, &STRAND_LIVE_STRANDS);
         strand_exception_release(e);

@@ -631,3 +631,46 @@ TEST_RACE(what_was_done_before_a_send_is_seen_after_its_receive)
         strand_join(writer);
     }
 }
+
+/* ---- typed ---------------------------------------------------------------------------------------- */
+
+/* Whose name stands in the middle of it, or behind. */
+typedef STRAND_CHAN(char[8]) words;
+typedef STRAND_CHAN(int (*)(int)) functions;
+
+static int increment(int n)
+{
+    return n + 1;
+}
+
+TEST_INSIDE(arrays_and_addresses_of_functions_are_elements_like_others)
+{
+    STRAND_SCOPE(s);
+    words chan = STRAND_CHAN_OPEN(words, s, 2);
+    const char constant[8] = "seven";
+    char word[8] = "eight";
+    CHECK_EQ(STRAND_SEND(chan, &constant), 0);
+    CHECK_EQ(STRAND_SEND(chan, &word), 0);
+    CHECK_EQ(STRAND_RECEIVE(chan, &word), 0);
+    CHECK_STR(word, "seven");
+    functions calls = STRAND_CHAN_OPEN(functions, s, 1);
+    int (*call)(int) = increment;
+    CHECK_EQ(STRAND_SEND(calls, &call), 0);
+    CHECK_EQ(STRAND_RECEIVE(calls, &call), 0);
+    CHECK_EQ(call(1), 2);
+}
+
+TEST_INSIDE(the_channel_and_the_value_of_a_typed_call_are_evaluated_once)
+{
+    STRAND_SCOPE(s);
+    notes chans[2] = {STRAND_CHAN_OPEN(notes, s, 1), STRAND_CHAN_OPEN(notes, s, 1)}, *chan = chans;
+    struct note *values[2] = {NULL, NULL}, **value = values;
+    CHECK_EQ(STRAND_SEND(*chan++, value++), 0);
+    CHECK_EQ(STRAND_TRY_SEND(*chan++, value++), 0);
+    CHECK_PTR(chan, chans + 2);
+    CHECK_PTR(value, values + 2);
+    CHECK_EQ(STRAND_RECEIVE(*--chan, --value), 0);
+    CHECK_EQ(STRAND_TRY_RECEIVE(*--chan, --value), 0);
+    CHECK_PTR(chan, chans);
+    CHECK_PTR(value, values);
+}

@@ -224,8 +224,9 @@ static void *return_seven(void *arg)
 
 static void spawn_and_join(int *unused)
 {
-    int answer = 0;
+    static int answer;
     (void)unused;
+    answer = 0;
     STRAND_SCOPE(scope);
     strand_join(strand_spawn(scope, return_seven, &answer));
     test_log("%d", answer);

@@ -4,9 +4,11 @@
 #define SUITE cxx
 
 #include <cerrno>
+#include <cstdio>
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 
 #if defined(TEST_CRITERION)
 #include <criterion/criterion.h>
@@ -481,6 +483,9 @@ struct Line {
     int number;
     char text[28];
 };
+struct LongLine : Line {
+    char more[32];
+};
 typedef STRAND_CHAN(Line) lines;
 
 void *send_lines(void *arg)
@@ -514,13 +519,92 @@ TEST_INSIDE(channels_of_a_type_can_be_used_in_cxx_too)
     strand_join(child);
 }
 
+TEST_INSIDE(the_channel_and_the_value_of_a_typed_call_are_evaluated_once_in_cxx_too)
+{
+    STRAND_SCOPE(scope);
+    lines chans[16], *chan = chans;
+    Line values[16] = {}, *value = values;
+    for (lines &each : chans)
+        each = STRAND_CHAN_OPEN(lines, scope, 1);
+    CHECK_EQ(STRAND_SEND(*chan++, value++), 0);
+    CHECK_EQ(STRAND_SEND((*chan++), value++), 0);
+    CHECK_EQ(STRAND_TRY_SEND(*chan++, value++), 0);
+    CHECK_EQ(STRAND_POST(*chan++, value++), 0);
+    strand_case cases[] = {STRAND_ON_SEND(*chan++, value++), STRAND_ON_RECEIVE(*chan++, value++)};
+    CHECK_EQ(strand_select(cases, 1, 0), 0);
+    CHECK_EQ(strand_select(cases + 1, 1, STRAND_SELECT_NOW), -EAGAIN);
+    CHECK_EQ(chan - chans, 6);
+    CHECK_EQ(value - values, 6);
+    chan = chans;
+    CHECK_EQ(STRAND_RECEIVE(*chan++, value++), 0);
+    CHECK_EQ(STRAND_TRY_RECEIVE(*chan++, value++), 0);
+    CHECK_EQ(STRAND_CHAN_LENGTH(*chan++), 1);
+    CHECK_EQ(chan - chans, 3);
+    CHECK_EQ(value - values, 8);
+}
+
+typedef STRAND_CHAN(char[8]) words;
+typedef STRAND_CHAN(int (*)(int)) functions;
+
+int increment(int n)
+{
+    return n + 1;
+}
+
+TEST_INSIDE(arrays_and_addresses_of_functions_are_elements_in_cxx_too)
+{
+    STRAND_SCOPE(scope);
+    words chan = STRAND_CHAN_OPEN(words, scope, 2);
+    const char constant[8] = "seven";
+    char word[8] = "eight";
+    CHECK_EQ(STRAND_SEND(chan, &constant), 0);
+    CHECK_EQ(STRAND_SEND(chan, &word), 0);
+    CHECK_EQ(STRAND_RECEIVE(chan, &word), 0);
+    CHECK_STR(word, "seven");
+    functions calls = STRAND_CHAN_OPEN(functions, scope, 1);
+    int (*call)(int) = increment;
+    CHECK_EQ(STRAND_SEND(calls, &call), 0);
+    CHECK_EQ(STRAND_RECEIVE(calls, &call), 0);
+    CHECK_EQ(call(1), 2);
+}
+
 template <class chan, class value, class = void> struct takes {
     static const bool it = false;
 };
-template <class chan, class value> struct takes<chan, value, decltype(void(strand_sent_(chan().element, value())))> {
+template <class chan, class value>
+struct takes<chan, value, decltype(void(strand_sent_<decltype(chan::element)>(value())))> {
     static const bool it = true;
 };
 static_assert(takes<lines, Line *>::it && takes<lines, const Line *>::it, "values of its type can be sent");
 static_assert(!takes<lines, int *>::it && !takes<lines, void *>::it, "values of another type cannot");
+static_assert(!takes<lines, LongLine *>::it, "nor can parts of larger ones");
+
+void *is_counted(void *arg)
+{
+    return arg;
+}
+
+void *spawns_one(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, is_counted, nullptr));
+    return arg;
+}
 
 } // namespace
+
+TEST_REAL(the_census_writes_names_as_the_program_does)
+{
+    char text[4096] = "";
+    FILE *caught = tmpfile();
+    int before = dup(2);
+    strand_options options = test_options();
+    options.census = true;
+    CHECK(caught && dup2(fileno(caught), 2) == 2);
+    strand_run(&options, spawns_one, nullptr);
+    CHECK(dup2(before, 2) == 2);
+    close(before);
+    CHECK(pread(fileno(caught), text, sizeof text - 1, 0) > 0);
+    fclose(caught);
+    CHECK_CONTAINS(text, "::is_counted(void*), spawned in ");
+}

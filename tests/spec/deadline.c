@@ -121,10 +121,10 @@ TEST_INSIDE(a_deadline_that_does_not_strike_does_nothing)
 TEST_INSIDE(a_deadline_that_is_left_before_its_time_never_strikes)
 {
     {
-        STRAND_DEADLINE(strand_in(STRAND_MS));
+        STRAND_DEADLINE(strand_in(100 * STRAND_MS));
         strand_checkpoint();
     }
-    strand_sleep(3 * STRAND_MS);
+    strand_sleep(200 * STRAND_MS);
     strand_checkpoint();
 }
 

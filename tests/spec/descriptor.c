@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pty.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -128,12 +129,15 @@ static void *read_nothing(void *arg)
 
 /* ---- several strands ------------------------------------------------------------------------ */
 
+static _Atomic int readers_done;
+
 /* Logs who has read. */
 static void *read_one(void *name)
 {
     char byte = 0;
     CHECK_EQ(strand_read(ends[0], &byte, 1), 1);
     test_log("%s%c", (const char *)name, byte);
+    readers_done++;
     return name;
 }
 
@@ -150,11 +154,12 @@ TEST_INSIDE(readers_of_one_descriptor_are_served_first_come_first_served)
     STRAND_SCOPE(scope);
     for (int i = 0; i < 3; i++) {
         strand_spawn(scope, read_one, names[i]);
-        strand_sleep(STRAND_MS);
+        test_await_blocked("waits for descriptor", i + 1);
     }
-    for (const char *byte = "abc"; *byte; byte++) {
-        CHECK_EQ(strand_write(ends[1], byte, 1), 1);
-        strand_sleep(STRAND_MS);
+    readers_done = 0;
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQ(strand_write(ends[1], &"abc"[i], 1), 1);
+        test_yield_until(&readers_done, i + 1);
     }
     strand_scope_join(scope);
     CHECK_LOG("1a 2b 3c");
@@ -612,6 +617,29 @@ TEST_REAL(a_terminal_that_is_left_open_costs_nothing_after_the_run)
     CHECK_EQ(open_descriptors(), before);
     close(ends[0]);
     close(ends[1]);
+}
+
+/* A poller, a watch for signals, a terminal opened once more, what traces need: and the lowest free number is free. */
+static void *need_descriptors(void *arg)
+{
+    STRAND_SIGNALS(signals, SIGUSR1);
+    CHECK_EQ(raise(SIGUSR1), 0);
+    CHECK_EQ(strand_signal(signals), SIGUSR1);
+    CHECK_EQ(strand_write_all(ends[1], "x\n", 2), 2);
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(fcntl(STDIN_FILENO, F_GETFD), -1);
+    CHECK_EQ(strand_read(STDIN_FILENO, arg, 1), -EBADF);
+    return arg;
+}
+
+TEST_REAL(a_program_without_standard_input_gets_no_descriptor_of_the_run_for_it)
+{
+    strand_options options = test_options();
+    char byte;
+    CHECK_EQ(openpty(&ends[0], &ends[1], NULL, NULL, NULL), 0);
+    close(STDIN_FILENO);
+    strand_run(&options, need_descriptors, &byte);
+    CHECK_EQ(fcntl(STDIN_FILENO, F_GETFD), -1);
 }
 
 static void *close_soon(void *arg)

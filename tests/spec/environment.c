@@ -54,7 +54,7 @@ TEST_REAL(a_seed_of_the_environment_that_is_no_number_is_refused)
     setenv("STRAND_SEED", "", 1);
     CHECK(runs(NULL));
     CHECK_CONTAINS(o.out, "no seed");
-    static const char *const wrong[] = {"abc", "1x", "-1", " 1"};
+    static const char *const wrong[] = {"abc", "1x", "-1", " 1", "99999999999999999999", "0x10000000000000000"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         setenv("STRAND_SEED", wrong[i], 1);
         test_program(&o, "environment", NULL);
@@ -64,4 +64,13 @@ TEST_REAL(a_seed_of_the_environment_that_is_no_number_is_refused)
     setenv("STRAND_SEED", "0x10", 1);
     CHECK(runs(NULL));
     CHECK_CONTAINS(o.err, "libstrand: seed 16,");
+    setenv("STRAND_SEED", "010", 1);
+    CHECK(runs(NULL));
+    CHECK_CONTAINS(o.err, "libstrand: seed 10,");
+    setenv("STRAND_SEED", "08", 1);
+    CHECK(runs(NULL));
+    CHECK_CONTAINS(o.err, "libstrand: seed 8,");
+    setenv("STRAND_SEED", "18446744073709551615", 1);
+    CHECK(runs(NULL));
+    CHECK_CONTAINS(o.err, "libstrand: seed 18446744073709551615,");
 }

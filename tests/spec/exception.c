@@ -39,6 +39,21 @@ static char *printed(const strand_exception *e)
     return text;
 }
 
+/* How many lines of that have the words. */
+static int printed_lines(const strand_exception *e, const char *words)
+{
+    char line[512];
+    int count = 0;
+    FILE *file = tmpfile();
+    CHECK(file != NULL);
+    strand_exception_print(e, fileno(file));
+    rewind(file);
+    while (fgets(line, sizeof line, file))
+        count += strstr(line, words) != NULL;
+    fclose(file);
+    return count;
+}
+
 static void check_printed(const strand_exception *e, const char *const *needles)
 {
     char *text = printed(e);
@@ -351,6 +366,21 @@ TEST(a_cause_belongs_to_its_exception_and_goes_with_it)
     CHECK_EQ(freed, 1);
 }
 
+static void *fail_by_a_code_of_no_system(void *arg)
+{
+    strand_must(-9999);
+    return arg;
+}
+
+TEST_INSIDE(a_code_that_no_system_has_is_an_exception_all_the_same)
+{
+    strand_exception *e = strand_try(fail_by_a_code_of_no_system, NULL, NULL);
+    CHECK_KIND(e, &STRAND_SYSTEM);
+    CHECK_EQ(strand_exception_code(e), -9999);
+    CHECK(strlen(strand_exception_text(e)) > 0);
+    strand_exception_release(e);
+}
+
 /* ---- suppressed ----------------------------------------------------------------------------- */
 
 static void suppress_an_apple(int *unused)
@@ -374,6 +404,38 @@ TEST(strand_suppress_attaches_errors_of_clean_ups_to_the_exception_in_flight)
     for (size_t i = 0; i < 2; i++)
         CHECK_PTR(strand_exception_kind(strand_exception_suppressed(e, i)), &APPLE);
     CHECK_PTR(strand_exception_suppressed(e, 2), NULL);
+    strand_exception_release(e);
+}
+
+static void suppress_what_flies(strand_exception **e)
+{
+    strand_suppress(*e);
+}
+
+TEST_INSIDE(an_exception_is_not_suppressed_in_itself_nor_twice)
+{
+    strand_exception *e = strand_try(throw_apple, NULL, NULL);
+    STRAND_TRY {
+        strand_exception *again __attribute__((cleanup(suppress_what_flies), unused)) = strand_exception_keep(e);
+        strand_rethrow(strand_exception_keep(e));
+    }
+    STRAND_CATCH(&APPLE, caught) {
+        CHECK_PTR(caught, e);
+        CHECK_PTR(strand_exception_suppressed(caught, 0), NULL);
+    }
+    STRAND_END
+    for (int i = 0; i < 2; i++) {
+        STRAND_TRY {
+            strand_exception *apple __attribute__((cleanup(suppress_what_flies), unused)) = strand_exception_keep(e);
+            throw_stone(NULL);
+        }
+        STRAND_CATCH(&STONE, stone) {
+            CHECK_EQ(test_count_kind(stone, &APPLE), i == 0);
+        }
+        STRAND_END
+        if (i == 0)
+            test_log("listed");
+    }
     strand_exception_release(e);
 }
 
@@ -619,6 +681,28 @@ static void *cancel_it(void *arg)
     return arg;
 }
 
+static void *keep_what_interrupts(void *kept)
+{
+    strand_exception *e = strand_try(sleep_for_an_hour, NULL, NULL);
+    *(strand_exception **)kept = strand_exception_keep(e);
+    strand_rethrow(e);
+}
+
+TEST_INSIDE(an_interruption_that_somebody_keeps_stays_one_when_its_strand_ends_by_it)
+{
+    strand_exception *kept = NULL;
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, keep_what_interrupts, &kept);
+    strand_cancel(child, "enough");
+    strand_exception *e = strand_try(join_it, &child, NULL);
+    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+    CHECK_STR(strand_exception_why(e), "enough");
+    CHECK_KIND(kept, &STRAND_INTERRUPTED);
+    CHECK_PTR(strand_exception_cause(e), kept);
+    strand_exception_release(e);
+    strand_exception_release(kept);
+}
+
 /* The line stands in what the victim sees, and in what its joiner sees. */
 static void check_who_and_why(const char *why)
 {
@@ -655,6 +739,65 @@ TEST(print_shows_suppressed_exceptions)
 {
     strand_exception *e = test_run_catching(throw_past_two_suppressors, NULL, NULL);
     CHECK_PRINTED(e, "hard", "worm 7 of ten");
+    strand_exception_release(e);
+}
+
+static void *throw_a_chain(void *length)
+{
+    intptr_t more = (intptr_t)length - 1;
+    struct strand_throw_info info = {.cause = more ? strand_try(throw_a_chain, (void *)more, NULL) : NULL};
+    strand_throw_with(&APPLE, &info, "link %d", (int)more);
+}
+
+TEST(print_shows_so_many_causes_and_says_that_there_are_more)
+{
+    strand_exception *e = test_run_catching(throw_a_chain, (void *)20, NULL);
+    CHECK_PRINTED(e, "link 19", "link 12", "... and more");
+    char *text = printed(e);
+    CHECK(strstr(text, "link 3") == NULL);
+    free(text);
+    strand_exception_release(e);
+}
+
+static void suppress_twenty(int *unused)
+{
+    for (int i = 0; i < 20; i++)
+        suppress_an_apple(unused);
+}
+
+static void *throw_past_twenty(void *unused)
+{
+    int many __attribute__((cleanup(suppress_twenty), unused)) = 0;
+    throw_stone(unused);
+    return unused;
+}
+
+TEST(print_shows_so_many_suppressed_exceptions_and_says_that_there_are_more)
+{
+    strand_exception *e = test_run_catching(throw_past_twenty, NULL, NULL);
+    CHECK_EQ(test_count_kind(e, &APPLE), 20);
+    CHECK_PRINTED(e, "hard", "worm 7 of ten", "... and more suppressed");
+    strand_exception_release(e);
+}
+
+/* Each strand adds to the trace; there is an end to that, and none to how far the exception goes. */
+static void *hand_over(void *e)
+{
+    strand_rethrow(e);
+}
+
+TEST_REAL_INSIDE(an_exception_that_has_come_a_long_way_goes_on_with_the_trace_of_its_beginning)
+{
+    strand_exception *e = strand_try(throw_apple, NULL, NULL), *first = e;
+    for (int i = 0; i < 520; i++) {
+        STRAND_SCOPE(scope);
+        strand child = strand_spawn(scope, hand_over, e);
+        e = strand_try(join_it, &child, NULL);
+        CHECK_PTR(e, first);
+    }
+    CHECK_PRINTED(e, "worm 7 of ten", "throw_apple", "left strand", "thrown on in");
+    int strands = printed_lines(e, "left strand");
+    CHECK(strands > 100 && strands < 520);
     strand_exception_release(e);
 }
 

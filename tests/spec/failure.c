@@ -453,3 +453,26 @@ TEST_INSIDE(a_failure_in_an_open_scope_interrupts_its_owner_and_not_the_spawner)
     STRAND_END
     CHECK_LOG("unharmed spawned");
 }
+
+/* ---- seen by a clean-up ---------------------------------------------------------------------- */
+
+static void join_quietly(strand *child)
+{
+    strand_exception *e = strand_try(join_child, child, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    strand_exception_release(e);
+}
+
+TEST_INSIDE(a_failure_that_a_clean_up_has_joined_meanwhile_leaves_the_scope_all_the_same)
+{
+    STRAND_TRY {
+        STRAND_SCOPE(s);
+        strand child __attribute__((cleanup(join_quietly))) = spawn_failed(s);
+        strand_sleep(3600 * STRAND_S);
+    }
+    STRAND_CATCH(&TEST_ERROR, e) {
+        test_log("%s", strand_exception_text(e));
+    }
+    STRAND_END
+    CHECK_LOG("0");
+}

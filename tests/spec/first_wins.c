@@ -86,6 +86,19 @@ TEST_INSIDE(if_all_fail_the_first_failure_is_thrown_with_the_others_suppressed)
     strand_exception_release(e);
 }
 
+TEST_INSIDE(if_all_were_cancelled_that_is_thrown)
+{
+    struct test_child children[2] = {{0}};
+    STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
+    for (int i = 0; i < 2; i++)
+        strand_cancel(test_spawn_started(s, test_child_blocks, &children[i]), "not wanted");
+    strand_exception *e = strand_try(take_first, &s, NULL);
+    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+    CHECK_CONTAINS(strand_exception_text(e), "all children");
+    CHECK_EQ(strand_scope_count(s), 0);
+    strand_exception_release(e);
+}
+
 TEST_INSIDE(a_child_that_its_owner_cancelled_does_not_win_by_ending)
 {
     struct test_child blocked = {0}, waiting = {0};
@@ -222,10 +235,20 @@ struct rounds {
     strand_scope scopes[ROUNDS + 1];
 };
 
+/* Like test_yield_until: with priorities, who never sleeps keeps those from ending whose fibre another thread has. */
+static void yield_or_sleep(int turn)
+{
+    if (turn % 32 == 0)
+        strand_sleep(20 * STRAND_US);
+    else
+        strand_yield();
+}
+
 static void *spawn_losers(void *arg)
 {
     struct rounds *rounds = arg;
-    for (long now; (now = rounds->now) >= 0; strand_yield()) {
+    int turn = 1;
+    for (long now; (now = rounds->now) >= 0; yield_or_sleep(turn++)) {
         STRAND_TRY {
             if (now && !rounds->over[now])
                 strand_spawn(rounds->scopes[now], test_return, TEST_PTR(2));
@@ -264,4 +287,18 @@ TEST_RACE(the_first_is_taken_while_a_stranger_spawns_into_the_scope)
         take_the_first(&rounds, round);
     rounds.now = -1;
     strand_scope_join(strangers);
+}
+
+TEST_INSIDE(once_the_winner_was_joined_the_next_that_returned_is_the_first)
+{
+    strand winner;
+    STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
+    strand one = strand_spawn(s, test_return, TEST_PTR(1)), other = strand_spawn(s, test_return, TEST_PTR(2));
+    strand_wait(one);
+    strand_wait(other); /* cancelled, and returned all the same */
+    strand first = strand_scope_next(s);
+    bool one_won = strand_id(first) == strand_id(one);
+    CHECK_PTR(strand_join(first), TEST_PTR(one_won ? 1 : 2));
+    CHECK_PTR(strand_scope_first(s, &winner), TEST_PTR(one_won ? 2 : 1));
+    CHECK_EQ(strand_id(winner), strand_id(one_won ? other : one));
 }

@@ -143,17 +143,23 @@ TEST(copied_arguments_are_the_childs_own)
     run_on_four(reuse_the_argument, NULL);
 }
 
+static void free_cell(struct cell **cell)
+{
+    free(*cell);
+}
+
 /* A value goes down a chain of strands and comes back changed by each. */
 static void *add_on_the_way_back(void *arg)
 {
     struct cell *cell = arg;
-    struct cell below = {.in = cell->in - 1};
+    struct cell *below __attribute__((cleanup(free_cell))) = calloc(1, sizeof *below);
+    below->in = cell->in - 1;
     if (cell->in > 0) {
         STRAND_SCOPE(scope);
-        strand_join(strand_spawn(scope, add_on_the_way_back, &below));
+        strand_join(strand_spawn(scope, add_on_the_way_back, below));
         strand_yield();
     }
-    cell->out = below.out + cell->in;
+    cell->out = below->out + cell->in;
     return arg;
 }
 

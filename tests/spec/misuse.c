@@ -60,6 +60,27 @@ TEST_REAL(joining_twice_is_misuse)
 TEST_REAL(joining_no_strand_is_misuse)
 {
     misuse("join_nobody", "strand_join");
+    misuse("join_an_invented_strand", "strand_join");
+}
+
+TEST_REAL(waiting_for_no_strand_is_misuse)
+{
+    misuse("wait_for_nobody", "strand_wait");
+}
+
+TEST_REAL(cancelling_a_scope_that_was_left_or_never_was_is_misuse)
+{
+    misuse("cancel_a_stale_scope", "strand_scope_cancel");
+    misuse("cancel_an_invented_scope", "strand_scope_cancel");
+}
+
+TEST_REAL(asking_a_scope_for_what_its_policy_does_not_keep_is_misuse)
+{
+    misuse_of_object("fetch_a_failure_without_a_policy", "strand_scope_failure", "misuse.c");
+    CHECK_CONTAINS(o.err, "STRAND_COLLECT");
+    misuse_of_object("take_the_next_without_a_policy", "strand_scope_next", "misuse.c");
+    misuse_of_object("take_the_first_without_a_policy", "strand_scope_first", "misuse.c");
+    CHECK_CONTAINS(o.err, "STRAND_FIRST_WINS");
 }
 
 TEST_REAL(spawning_into_a_scope_that_was_left_is_misuse)
@@ -305,6 +326,30 @@ TEST_REAL(attributes_without_their_size_are_misuse)
 {
     misuse("spawn_with_attributes_of_no_size", "strand_spawn");
     CHECK_CONTAINS(o.err, "size");
+    misuse("spawn_with_attributes_of_an_absurd_size", "strand_spawn");
+    CHECK_CONTAINS(o.err, "5000");
+    misuse("run_with_options_of_an_absurd_size", "strand_run");
+    CHECK_CONTAINS(o.err, "5000");
+}
+
+TEST_REAL(options_of_a_dump_without_their_size_are_misuse)
+{
+    misuse("dump_with_options_of_no_size", "strand_dump");
+    CHECK_CONTAINS(o.err, "size");
+}
+
+TEST_REAL(an_unknown_grouping_of_a_dump_is_misuse)
+{
+    misuse("dump_grouped_as_nobody_knows", "strand_dump");
+    CHECK_CONTAINS(o.err, "grouping");
+}
+
+TEST_REAL(a_place_or_an_argument_that_is_null_is_misuse)
+{
+    misuse("ask_for_statistics_nowhere", "strand_stats_get");
+    CHECK_CONTAINS(o.err, "NULL");
+    misuse("copy_arguments_from_nowhere", "strand_spawn_with");
+    CHECK_CONTAINS(o.err, "NULL");
 }
 
 /* ---- channels and selects -------------------------------------------------------------------- */

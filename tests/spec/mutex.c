@@ -363,6 +363,24 @@ TEST_REAL(ending_with_a_mutex_whose_memory_is_gone_is_misuse_and_tells_where_it_
     CHECK_CONTAINS(o.out, ", and it holds 39 more");
 }
 
+TEST_REAL(misuse_tells_which_object_it_is_about)
+{
+    static const char *const cases[][2] = {
+        {"unlock_of_nobody", "the mutex is at 0x"},
+        {"wait_without_the_mutex", "the mutex is at 0x"},
+        {"read_done_by_nobody", "the lock is at 0x"},
+        {"release_too_many", "the semaphore is at 0x"},
+        {"acquire_too_many", "the semaphore is at 0x"},
+        {"begin_above_the_bound", "the semaphore is at 0x"},
+        {"wait_at_a_zeroed_barrier", "the barrier is at 0x"},
+        {"once_within_once", "the once is at 0x"},
+        {"done_too_often", "the group is at 0x"},
+        {"count_down_too_far", "the latch is at 0x"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        misuse(cases[i][0], "function=strand_", cases[i][1]);
+}
+
 /* Of every function and case of strand/sync.h: the program's own table. */
 TEST_REAL(null_for_an_object_is_misuse_of_the_function)
 {
@@ -378,6 +396,22 @@ TEST_REAL(null_for_an_object_is_misuse_of_the_function)
     }
     CHECK_EQ(count, 41);
     misuse("condition_wait_with_no_mutex", "function=strand_condition_wait", "the mutex is NULL");
+}
+
+static void misuse_by_two(const char *name, const char *function, const char *how)
+{
+    misuse(name, function, "is used in two runs of the process, but serves one");
+    CHECK_CONTAINS(o.out, how);
+}
+
+TEST_REAL(waiting_with_strands_of_another_run_is_misuse)
+{
+    misuse_by_two("lock_what_another_run_holds", "function=strand_mutex_lock", "of another run has it");
+    misuse_by_two("once_that_another_run_is_at", "function=strand_once_run", "of another run has it");
+    misuse_by_two("set_what_another_run_waits_for", "function=strand_event_wait", "of another run waits for it");
+    misuse_by_two("queue_behind_another_run", "function=strand_semaphore_acquire", "of another run waits for it");
+    misuse_by_two("select_behind_another_run", "function=strand_select", "of another run waits for it");
+    misuse_by_two("meet_another_run_at_a_barrier", "function=strand_barrier_wait", "of another run waits for it");
 }
 
 TEST_REAL(locking_in_a_no_suspend_section_is_misuse)

@@ -133,6 +133,50 @@ TEST_REAL(taking_a_permit_in_a_section_is_misuse_even_if_one_is_free)
     misuse("request_in_a_section", "strand_limits_acquire", "limit_misuse.c:");
 }
 
+TEST_REAL(leaving_a_scope_with_children_in_a_section_is_misuse_that_names_both_places)
+{
+    static const char *const names[] = {"leave_a_scope_in_a_section", "throw_out_of_a_scope_in_a_section",
+                                        "leave_a_scope_in_a_monitor"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        misuse(names[i], "misuse of STRAND_SCOPE: leaving the scope of tests/programs/limit_misuse.c:",
+               "inside a no-suspend section");
+        CHECK_CONTAINS(o.err, "the section was opened at tests/programs/limit_misuse.c:");
+        CHECK(strstr(o.out, "somebody runs inside") == NULL);
+    }
+}
+
+TEST_REAL(leaving_a_scope_with_children_under_a_checked_mutex_is_misuse_even_if_they_have_ended)
+{
+    misuse("leave_a_scope_with_a_mutex", "misuse of STRAND_SCOPE", "the section was opened at ");
+    misuse("leave_a_scope_whose_child_has_ended_with_a_mutex", "misuse of STRAND_SCOPE", "the section was opened at ");
+}
+
+static void *yield_once(void *arg)
+{
+    strand_yield();
+    return arg;
+}
+
+TEST_INSIDE(a_scope_that_nobody_is_anchored_to_can_be_left_in_a_section)
+{
+    STRAND_SCOPE_OPEN(outside);
+    strand child;
+    {
+        STRAND_NO_SUSPEND;
+        STRAND_SCOPE_OPEN(inside);
+        child = strand_spawn(inside, yield_once, NULL);
+        CHECK_EQ(strand_hand_off(child, outside), 0);
+    }
+    strand_join(child);
+}
+
+TEST_INSIDE(a_section_that_ends_before_the_scope_of_the_same_block_is_no_hindrance)
+{
+    STRAND_SCOPE(scope);
+    strand_cancel(strand_spawn(scope, yield_once, NULL), NULL);
+    STRAND_NO_SUSPEND;
+}
+
 TEST_INSIDE(trying_and_giving_back_are_allowed_in_a_section)
 {
     strand_limit limit;
@@ -140,6 +184,81 @@ TEST_INSIDE(trying_and_giving_back_are_allowed_in_a_section)
     STRAND_NO_SUSPEND;
     CHECK_EQ(strand_limit_try_acquire(&limit), 0);
     strand_limit_release(&limit);
+}
+
+/* ---- functions of the user's ------------------------------------------------------------------------- */
+
+/* On one thread, and on two: there a lock is held meanwhile. */
+static void misuse_in_hook(const char *name, const char *function, const char *what)
+{
+    char on_two[64];
+    snprintf(on_two, sizeof on_two, "2 %s", name);
+    for (int i = 0; i < 2; i++) {
+        misuse(i ? on_two : name, function, what);
+        CHECK_CONTAINS(o.err, "shelves");
+        CHECK_CONTAINS(o.err, "was made in make_it_ask");
+        CHECK_CONTAINS(o.out, "wait\n"); /* who is told of it can look at the semaphore */
+    }
+}
+
+TEST_REAL(a_function_that_orders_waiters_may_not_block)
+{
+    misuse_in_hook("yield_in_compare", "misuse of strand_yield: it may block", "strand_prio_options.compare");
+    misuse_in_hook("yield_in_priority", "misuse of strand_yield: it may block", "strand_prio_options.priority");
+    misuse_in_hook("yield_in_a_prune", "misuse of strand_yield: it may block", "strand_prio_options.priority");
+}
+
+TEST_REAL(a_function_that_orders_waiters_may_not_use_their_semaphore)
+{
+    misuse_in_hook("use_in_compare", "misuse of strand_prio_waiting", "inside strand_prio_options.compare");
+    misuse_in_hook("use_in_priority", "misuse of strand_prio_waiting", "inside strand_prio_options.priority");
+    misuse_in_hook("use_in_a_select", "misuse of strand_prio_waiting", "inside strand_prio_options.priority");
+    misuse_in_hook("use_in_a_prune", "misuse of strand_prio_waiting", "inside strand_prio_options.priority");
+}
+
+TEST_REAL(a_function_that_orders_waiters_may_not_throw)
+{
+    misuse_in_hook("throw_in_compare", "misuse of strand_prio_options.compare", "has thrown 'no order'");
+    misuse_in_hook("throw_in_priority", "misuse of strand_prio_options.priority", "has thrown 'no order'");
+    misuse_in_hook("throw_in_a_release", "misuse of strand_prio_options.priority", "has thrown 'no order'");
+}
+
+TEST_REAL(what_a_channel_drops_its_values_by_may_neither_block_nor_throw)
+{
+    misuse("yield_in_a_drop", "misuse of strand_yield: it may block, inside strand_chan_attr.drop",
+           "the channel 'rest' was opened in leave_a_value");
+    misuse("throw_in_a_drop", "misuse of strand_chan_attr.drop: the function has thrown 'no drop'",
+           "the channel 'rest' was opened in leave_a_value");
+    misuse("throw_in_a_drop_of_a_post", "misuse of strand_chan_attr.drop: the function has thrown 'no drop'", "posted");
+}
+
+static strand_prio_semaphore semaphores[2];
+
+/* Of the one semaphore: it uses the other. */
+static int64_t ask_another(const void *key, void *arg)
+{
+    (void)key, (void)arg;
+    return strand_prio_in_flight(&semaphores[1]) ? STRAND_NOT_NOW : 0;
+}
+
+TEST_INSIDE(a_function_that_orders_waiters_may_use_another_semaphore)
+{
+    strand_prio_options options = {.size = sizeof options, .limit = 1, .priority = ask_another}, plain = options;
+    plain.priority = NULL;
+    strand_prio_init(&semaphores[0], &options);
+    strand_prio_init(&semaphores[1], &plain);
+    CHECK_EQ(strand_prio_try_acquire(&semaphores[0], NULL), 0);
+    strand_prio_release(&semaphores[0]);
+    CHECK_EQ(strand_prio_try_acquire(&semaphores[1], NULL), 0);
+    CHECK_EQ(strand_prio_try_acquire(&semaphores[0], NULL), -EAGAIN);
+    strand_yield();
+}
+
+static void *acquire_once_more(void *limit)
+{
+    STRAND_DEADLINE(strand_in(STRAND_MS));
+    strand_limit_acquire(limit);
+    return NULL;
 }
 
 /* ---- misuse of semaphores --------------------------------------------------------------------------- */
@@ -156,6 +275,40 @@ TEST_REAL(a_semaphore_that_was_copied_or_never_initialised_is_misuse)
     misuse("use_a_copy", "strand_prio_acquire", "copied");
     misuse("use_zeros", "strand_prio_acquire", "never initialised");
     misuse("make_without_permits", "strand_prio_init", "the limit is 0");
+}
+
+TEST_REAL(making_a_semaphore_anew_while_strands_wait_for_it_is_misuse)
+{
+    misuse("make_it_again_while_somebody_waits", "misuse of strand_prio_init: it is made anew while 1 wait",
+           "was made in make_it_ask");
+    misuse("make_a_limit_again_while_somebody_waits", "misuse of strand_limit_init: it is made anew while 1 wait",
+           "users");
+}
+
+TEST_INSIDE(a_semaphore_that_nobody_waits_for_can_be_made_anew)
+{
+    strand_limit limit;
+    for (int i = 0; i < 3; i++) {
+        strand_limit_init(&limit, 1, NULL);
+        strand_limit_acquire(&limit);
+        strand_exception *e = strand_try(acquire_once_more, &limit, NULL);
+        CHECK_KIND(e, &STRAND_TIMED_OUT);
+        strand_exception_release(e);
+    }
+}
+
+/* As on a stack, where other frames have lain since. */
+TEST_INSIDE(what_an_earlier_semaphore_has_left_in_part_does_not_hinder_a_new_one)
+{
+    strand_limit limit;
+    for (size_t i = 0; i < sizeof limit.inside.bits / sizeof *limit.inside.bits; i++) {
+        strand_limit_init(&limit, 1, NULL);
+        for (size_t k = i; k < sizeof limit.inside.bits / sizeof *limit.inside.bits; k++)
+            limit.inside.bits[k] = (uint64_t)(uintptr_t)(k & 1 ? &limit : NULL) + k;
+    }
+    strand_limit_init(&limit, 1, NULL);
+    CHECK_EQ(strand_limit_try_acquire(&limit), 0);
+    strand_yield();
 }
 
 TEST_REAL(null_in_the_place_of_an_object_is_misuse_of_the_function_that_was_given_it)

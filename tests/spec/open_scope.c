@@ -4,6 +4,8 @@
 #define SUITE open_scope
 #include "test.h"
 
+#include <errno.h>
+
 struct nursery {
     strand_scope scope;
     strand spawned;
@@ -124,5 +126,29 @@ TEST_RACE(spawning_into_an_open_scope_races_with_cancelling_it)
         strand_scope_cancel(s, NULL);
         strand_scope_join(s);
         CHECK_EQ(strand_scope_count(s), 0);
+    }
+}
+
+static void *spawn_into(void *scope)
+{
+    strand_spawn(*(strand_scope *)scope, test_return, NULL);
+    return NULL;
+}
+
+TEST_INSIDE(an_open_scope_that_was_left_is_empty_and_takes_nobody)
+{
+    strand_scope left, never = {{0x1000, 7}};
+    {
+        STRAND_SCOPE_WITH(s, STRAND_OPEN);
+        left = s;
+    }
+    strand_scope *const scopes[] = {&left, &never};
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(strand_scope_count(*scopes[i]), 0);
+        strand_scope_cancel(*scopes[i], "too late");
+        strand_exception *e = strand_try(spawn_into, scopes[i], NULL);
+        CHECK_KIND(e, &STRAND_SYSTEM);
+        CHECK_EQ(strand_exception_code(e), -ECANCELED);
+        strand_exception_release(e);
     }
 }

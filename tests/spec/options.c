@@ -119,6 +119,28 @@ static void *spawn_with_long_name(void *arg)
     return arg;
 }
 
+static void check_refused(const strand_options *options, const char *word)
+{
+    int number = 0;
+    strand_exception *e = NULL;
+    strand_options own = *options;
+    own.size = sizeof own;
+    own.uncaught = &e;
+    CHECK_PTR(strand_run(&own, add_one, &number), NULL);
+    CHECK_KIND(e, &STRAND_SYSTEM);
+    CHECK_CONTAINS(strand_exception_text(e), word);
+    CHECK_EQ(number, 0);
+    strand_exception_release(e);
+}
+
+TEST(options_that_no_run_can_have_are_refused)
+{
+    check_refused(&(strand_options){.threads = -7}, "-7");
+    check_refused(&(strand_options){.threads = 1000000}, "1000000");
+    check_refused(&(strand_options){.scheduler = "lottery"}, "lottery");
+    check_refused(&(strand_options){.stack_size = SIZE_MAX}, "stack_size");
+}
+
 TEST(a_name_is_kept_up_to_31_bytes)
 {
     test_run(spawn_with_long_name, NULL);
@@ -128,6 +150,28 @@ TEST(outside_of_strands_there_is_no_self)
 {
     CHECK_EQ(strand_id(strand_self()), 0);
     CHECK_EQ(strand_id((strand){0}), 0);
+    CHECK(!strand_unwinding());
+}
+
+static void *spawn_and_join_ten(void *number)
+{
+    for (int i = 0; i < 10; i++) {
+        STRAND_SCOPE(scope);
+        strand_join(strand_spawn(scope, add_one, number));
+    }
+    return number;
+}
+
+TEST(a_run_does_the_same_however_long_its_threads_spin)
+{
+    static const int64_t times[] = {1, 50};
+    for (int i = 0; i < 2; i++) {
+        int number = 0;
+        strand_options options = test_options();
+        options.spin_us = times[i];
+        strand_run(&options, spawn_and_join_ten, &number);
+        CHECK_EQ(number, 10);
+    }
 }
 
 TEST(the_version_is_that_of_the_header)

@@ -33,6 +33,7 @@ static int several_threads(void)
 /* ---- a run whose threads all have something to do ------------------------------------------------ */
 
 /* One host per thread keeps it busy until the guests are done: so no thread has a reason to take from another. */
+enum { HOST_STACK = 128 * 1024 }; /* not the usual one, so that there is a fibre for each in every run */
 static struct {
     int hosts;
     _Atomic int met;
@@ -61,7 +62,7 @@ static void open_the_house(strand_scope scope, strand_fn *host, void *arg)
     house.met = 0;
     house.over = false;
     for (int i = 0; i < house.hosts; i++)
-        strand_spawn(scope, host, arg);
+        strand_spawn_with(scope, STRAND_ATTR(.stack_size = HOST_STACK), host, arg, 0);
     test_yield_until(&house.met, house.hosts);
 }
 
@@ -142,6 +143,7 @@ TEST_REAL(a_strand_that_is_woken_from_outside_goes_on_on_the_thread_that_ran_it_
 
 /* Each host has children, which wake somebody in turn and end. Whoever is woken goes from thread to thread so. */
 #define VISITS 400
+#define RUNS_WITH_FIBRE "a strand of a shared fibre runs where the fibre does"
 
 static struct {
     int visits;
@@ -251,6 +253,7 @@ TEST_REAL(a_strand_that_another_strand_wakes_goes_on_on_the_thread_of_its_waker)
 {
     woken_strands_go_to_their_wakers(true);
 }
+TEST_OWN_STACKS(a_strand_that_another_strand_wakes_goes_on_on_the_thread_of_its_waker, RUNS_WITH_FIBRE);
 
 TEST_REAL(a_child_runs_on_the_thread_of_its_spawner_unless_another_thread_has_nothing_to_do)
 {
@@ -260,6 +263,7 @@ TEST_REAL(a_child_runs_on_the_thread_of_its_spawner_unless_another_thread_has_no
         local += tour.made[i].spawned_on == tour.made[i].ended_on;
     AS_A_RULE(local, tour.visits);
 }
+TEST_OWN_STACKS(a_child_runs_on_the_thread_of_its_spawner_unless_another_thread_has_nothing_to_do, RUNS_WITH_FIBRE);
 
 /* ---- beside idle threads --------------------------------------------------------------------------- */
 

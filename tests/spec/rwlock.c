@@ -268,6 +268,31 @@ TEST_REAL(writing_as_its_reader_is_misuse_and_tells_where_it_was_locked)
     misuse("write_as_a_reader", "function=strand_rwlock_write", "read_here");
 }
 
+TEST_REAL(reading_again_while_a_writer_waits_is_misuse_and_tells_where_it_was_locked)
+{
+    misuse("read_again_while_a_writer_waits", "function=strand_rwlock_read", "read_here");
+    CHECK_CONTAINS(o.out, "would wait for itself");
+}
+
+static void *read_twice(void *lock)
+{
+    for (long i = 0; i < test_scale(20000); i++) {
+        STRAND_READ_LOCKED(lock);
+        STRAND_READ_LOCKED(lock);
+    }
+    return NULL;
+}
+
+/* Others come and go meanwhile: that is no wait for itself. */
+TEST_RACE(reading_again_where_no_writer_waits_is_let_pass)
+{
+    strand_rwlock lock = {0};
+    STRAND_SCOPE(s);
+    for (int i = 0; i < 4; i++)
+        strand_spawn(s, read_twice, &lock);
+    strand_scope_join(s);
+}
+
 TEST_REAL(giving_back_what_one_does_not_hold_is_misuse)
 {
     misuse("read_done_by_nobody", "function=strand_rwlock_read_done", "");

@@ -50,25 +50,20 @@ TEST(an_unknown_scheduler_is_refused_by_its_name)
 struct part {
     const int *numbers;
     size_t count;
-    int64_t sum;
 };
 
 /* A strand per half, down to single numbers. */
 static void *sum_halves(void *arg)
 {
-    struct part *part = arg;
-    if (part->count == 1) {
-        part->sum = part->numbers[0];
-        return arg;
-    }
+    const struct part *part = arg;
+    if (part->count == 1)
+        return TEST_PTR(part->numbers[0]);
     size_t half = part->count / 2;
-    struct part low = {part->numbers, half, 0}, high = {part->numbers + half, part->count - half, 0};
+    struct part low = {part->numbers, half}, high = {part->numbers + half, part->count - half};
     STRAND_SCOPE(scope);
-    strand_spawn(scope, sum_halves, &low);
-    strand_spawn(scope, sum_halves, &high);
-    strand_scope_join(scope);
-    part->sum = low.sum + high.sum;
-    return arg;
+    strand one = strand_spawn_with(scope, NULL, sum_halves, &low, sizeof low);
+    strand other = strand_spawn_with(scope, NULL, sum_halves, &high, sizeof high);
+    return TEST_PTR((intptr_t)strand_join(one) + (intptr_t)strand_join(other));
 }
 
 TEST(every_scheduler_on_every_number_of_threads_computes_the_same)
@@ -78,9 +73,8 @@ TEST(every_scheduler_on_every_number_of_threads_computes_the_same)
         numbers[i] = i * i;
     for (int i = 0; i < SCHEDULERS; i++) {
         for (int threads = 1; threads <= 4; threads *= 2) {
-            struct part all = {numbers, 100, 0};
-            run_with(schedulers[i], threads, sum_halves, &all);
-            CHECK_EQ(all.sum, 328350);
+            struct part all = {numbers, 100};
+            CHECK_PTR(run_with(schedulers[i], threads, sum_halves, &all), TEST_PTR(328350));
         }
     }
 }
@@ -123,6 +117,8 @@ TEST(strands_that_yield_to_each_other_all_come_to_their_ends)
 
 /* ---- first come, first served --------------------------------------------------------------- */
 
+#define SERVES_FIBRES "the queue is one of fibres, each of which serves its own strands in that order"
+
 /* Whoever joins a strand that waits for its turn lets it have the joiner's own. So here nobody joins before the end. */
 static _Atomic int over;
 
@@ -159,6 +155,7 @@ TEST_REAL(on_one_thread_the_scheduler_global_serves_in_the_order_of_coming)
     run_with("global", 1, spawn_four, NULL);
     CHECK_LOG("a1 b1 c1 d1 a2 b2 c2 d2 a3 b3 c3 d3");
 }
+TEST_OWN_STACKS(on_one_thread_the_scheduler_global_serves_in_the_order_of_coming, SERVES_FIBRES);
 
 static void *sleep_for_an_hour(void *arg)
 {
@@ -210,6 +207,8 @@ TEST_REAL(on_one_thread_the_scheduler_global_puts_who_is_spawned_woken_or_yields
     run_with("global", 1, wake_and_spawn, NULL);
     CHECK_LOG("sleeper waker spawner last woken child spawner-again");
 }
+TEST_OWN_STACKS(on_one_thread_the_scheduler_global_puts_who_is_spawned_woken_or_yields_behind_all_others,
+                SERVES_FIBRES);
 
 /* ---- nobody starves ------------------------------------------------------------------------- */
 

@@ -5,7 +5,10 @@
 #define SUITE seed
 #include "test.h"
 
+#include "strand/debug.h"
+#include "strand/io.h"
 #include "strand/pool.h"
+#include "strand/sim.h"
 
 #include <signal.h>
 #include <time.h>
@@ -105,7 +108,7 @@ TEST_REAL(a_run_with_a_seed_in_which_nothing_can_ever_run_again_ends_with_a_repo
     run_program(&o, 17, "deadlock");
     CHECK(o.signalled);
     CHECK_EQ(o.status, SIGABRT);
-    CHECK_CONTAINS(o.err, "seed 17: deadlock after");
+    CHECK_CONTAINS(o.err, "seed 17: deadlock: nothing can ever run again, after");
 }
 
 /* ---- by the options ------------------------------------------------------------------------- */
@@ -207,6 +210,22 @@ TEST_REAL(the_threads_of_a_run_with_a_seed_are_played_by_its_caller)
     struct script script;
     run_writers(1, &script);
     CHECK_EQ(script.thread, gettid());
+}
+
+/* Under some of the seeds the threads do not end in the reverse order of their starts. */
+TEST_REAL(a_run_with_a_seed_leaves_its_caller_the_signal_stack_that_it_had)
+{
+    static char memory[64 * 1024];
+    stack_t mine = {.ss_sp = memory, .ss_size = sizeof memory}, left;
+    CHECK_EQ(sigaltstack(&mine, NULL), 0);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        strand_options options = seeded(seed);
+        options.threads = 4;
+        strand_run(&options, test_return, NULL);
+        CHECK_EQ(sigaltstack(NULL, &left), 0);
+        CHECK_PTR(left.ss_sp, mine.ss_sp);
+        CHECK_EQ(left.ss_flags, 0);
+    }
 }
 
 /* ---- virtual time --------------------------------------------------------------------------- */
@@ -342,4 +361,55 @@ TEST_REAL(a_timer_that_is_set_while_all_wait_for_a_later_one_is_not_late)
             CHECK(lateness < STRAND_MS);
         }
     }
+}
+
+static void *count_threads(void *count)
+{
+    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats_get(&stats);
+    *(uint64_t *)count = stats.threads;
+    return count;
+}
+
+TEST_REAL(a_seed_plays_four_threads_whatever_number_the_machine_allows)
+{
+    uint64_t count = 0;
+    strand_options options = seeded(1);
+    options.threads = STRAND_THREADS_ALLOWED;
+    strand_run(&options, count_threads, &count);
+    CHECK_EQ(count, 4);
+}
+
+struct ports {
+    int listener;
+    _Atomic int told;
+};
+
+static void *tell_the_port(void *arg)
+{
+    struct ports *ports = arg;
+    ports->told = strand_port(ports->listener);
+    return arg;
+}
+
+static void *listen_and_ask(void *arg)
+{
+    struct ports *ports = arg;
+    ports->listener = strand_listen_tcp("127.0.0.1", 0);
+    CHECK(ports->listener >= 0);
+    int port = strand_port(ports->listener);
+    CHECK_EQ(strand_sim_thread(tell_the_port, arg), 0);
+    while (!ports->told)
+        strand_yield();
+    CHECK_EQ(ports->told, port);
+    CHECK_EQ(strand_close(ports->listener), 0);
+    return arg;
+}
+
+TEST_REAL(a_played_plain_thread_knows_the_descriptors_of_its_run)
+{
+    struct ports ports = {0};
+    strand_options options = seeded(1);
+    strand_run(&options, listen_and_ask, &ports);
+    CHECK(ports.told > 0);
 }

@@ -4,6 +4,8 @@
 #define SUITE select_closed
 #include "channels.h"
 
+#include "strand/limit.h"
+
 #include <errno.h>
 
 TEST_INSIDE(closed_is_an_outcome_of_the_operation_that_found_it)
@@ -228,4 +230,57 @@ TEST_INSIDE(a_select_of_a_stranger_that_waits_when_the_scope_ends_gets_that_it_i
         CHECK_EQ(dropping.chosen, -EPIPE);
         CHECK_EQ(value, 3);
     }
+}
+
+/* ---- the end of a channel in the middle -------------------------------------------------------------- */
+
+static _Atomic int asked, gone;
+static strand_chan ending;
+
+/* Of a permit that is the first case: it is asked when all cases are tried, and again when the select stands with them.
+ * Then the channel of the second one ends, on the other thread. */
+static int64_t ask(const void *key, void *arg)
+{
+    (void)key, (void)arg;
+    if (++asked == 2)
+        while (!gone)
+            ;
+    return STRAND_NOT_NOW;
+}
+
+static void *open_until_asked(void *arg)
+{
+    {
+        STRAND_SCOPE(s);
+        ending = strand_chan_open(s, sizeof(int), 0, NULL);
+        *(_Atomic int *)arg = 1;
+        while (asked < 2)
+            ;
+    }
+    gone = true;
+    return NULL;
+}
+
+static void *select_from_what_ends(void *arg)
+{
+    strand_prio_semaphore sem;
+    strand_prio_options options = {.size = sizeof options, .limit = 1, .priority = ask};
+    _Atomic int is_open = 0;
+    int value;
+    STRAND_SCOPE(s);
+    strand_prio_init(&sem, &options);
+    strand opener = strand_spawn(s, open_until_asked, (void *)&is_open);
+    test_yield_until(&is_open, 1);
+    strand_case cases[] = {strand_on_prio_permit(&sem, NULL), strand_on_receive(ending, &value)};
+    CHECK_EQ(strand_select(cases, 2, 0), 1);
+    CHECK_EQ(cases[1].result, -EPIPE);
+    strand_join(opener);
+    return arg;
+}
+
+TEST_REAL(a_channel_that_ends_between_the_first_look_and_the_waiting_is_closed)
+{
+    strand_options options = test_options();
+    options.threads = 2;
+    strand_run(&options, select_from_what_ends, NULL);
 }

@@ -4,6 +4,8 @@
 #define SUITE spawn
 #include "test.h"
 
+#include <errno.h>
+
 #include "strand/pool.h"
 
 /* ---- arguments and results ------------------------------------------------------------------- */
@@ -390,4 +392,29 @@ TEST_INSIDE(a_chain_of_children_may_be_long)
 {
     long length = test_scale(2000);
     CHECK_PTR(spawn_a_chain(TEST_PTR(length)), TEST_PTR(length));
+}
+
+/* ---- too much ------------------------------------------------------------------------------- */
+
+static void *spawn_with_too_many_arguments(void *arg)
+{
+    STRAND_SCOPE(s);
+    return strand_join(strand_spawn_with(s, NULL, test_return, &arg, SIZE_MAX - 1));
+}
+
+static void *spawn_on_too_large_a_stack(void *arg)
+{
+    STRAND_SCOPE(s);
+    return strand_join(strand_spawn_with(s, STRAND_ATTR(.stack_size = SIZE_MAX / 2), test_return, arg, 0));
+}
+
+TEST_INSIDE(what_no_memory_can_hold_is_refused_and_nothing_is_spawned)
+{
+    strand_fn *const ways[] = {spawn_with_too_many_arguments, spawn_on_too_large_a_stack};
+    for (int i = 0; i < 2; i++) {
+        strand_exception *e = strand_try(ways[i], NULL, NULL);
+        CHECK_KIND(e, &STRAND_SYSTEM);
+        CHECK_EQ(strand_exception_code(e), -ENOMEM);
+        strand_exception_release(e);
+    }
 }

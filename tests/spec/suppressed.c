@@ -97,6 +97,58 @@ TEST_INSIDE(a_failure_and_live_strands_together_throw_the_failure_with_live_stra
     CHECK_LOG("caught");
 }
 
+/* ---- an interruption that is suppressed in the failure it came from --------------------------- */
+
+static int freed;
+
+static void count_freed(void *unused)
+{
+    (void)unused;
+    freed++;
+}
+
+static void *fail_with_payload(void *arg)
+{
+    struct strand_throw_info info = {.payload = &freed, .payload_free = count_freed};
+    (void)arg;
+    strand_throw_with(&TEST_ERROR, &info, "of a child");
+}
+
+static void *sleep_an_hour(void *arg)
+{
+    strand_sleep(3600 * STRAND_S);
+    return arg;
+}
+
+/* The try block meets the same source again. */
+static void suppress_another_interruption(const int *unused)
+{
+    (void)unused;
+    strand_exception *e = strand_try(sleep_an_hour, NULL, NULL);
+    CHECK_KIND(e, &STRAND_INTERRUPTED);
+    strand_suppress(e);
+}
+
+static void *wait_for_a_failure(void *arg)
+{
+    STRAND_SCOPE(s);
+    strand_spawn(s, fail_with_payload, arg);
+    int guard __attribute__((cleanup(suppress_another_interruption), unused)) = 0;
+    strand_sleep(3600 * STRAND_S);
+    return arg;
+}
+
+TEST_INSIDE(an_interruption_that_is_suppressed_in_the_failure_it_came_from_does_not_keep_it)
+{
+    freed = 0;
+    strand_exception *e = strand_try(wait_for_a_failure, NULL, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    CHECK_KIND(strand_exception_suppressed(e, 0), &STRAND_INTERRUPTED);
+    CHECK_EQ(freed, 0);
+    strand_exception_release(e);
+    CHECK_EQ(freed, 1);
+}
+
 /* ---- races ----------------------------------------------------------------------------------- */
 
 static void *yield_and_throw(void *times)
@@ -188,4 +240,97 @@ TEST_RACE(a_failure_that_races_with_a_cancel_is_joined_all_the_same)
         CHECK_KIND(e, &TEST_ERROR);
         strand_exception_release(e);
     }
+}
+
+/* ---- round and round ------------------------------------------------------------------------ */
+
+static void count_given_back(void *given_back)
+{
+    ++*(int *)given_back;
+}
+
+static void *fail_with_a_count(void *given_back)
+{
+    const struct strand_throw_info info = {.payload = given_back, .payload_free = count_given_back};
+    strand_throw_with(&TEST_ERROR, &info, "counted");
+}
+
+static void *be_interrupted_twice(void *given_back)
+{
+    STRAND_SCOPE(s);
+    strand_spawn(s, fail_with_a_count, given_back);
+    STRAND_TRY {
+        strand_sleep(STRAND_S);
+    }
+    STRAND_CATCH(&STRAND_ANY, e) {
+        strand_yield(); /* throws again, and takes the first interruption along */
+    }
+    STRAND_END
+    return NULL;
+}
+
+static void *join_the_one_that_interrupted(void *given_back)
+{
+    STRAND_SCOPE(s);
+    strand child = strand_spawn(s, fail_with_a_count, given_back);
+    STRAND_TRY {
+        strand_sleep(STRAND_S);
+    }
+    STRAND_CATCH(&STRAND_ANY, e) {
+        strand_join(child);
+    }
+    STRAND_END
+    return NULL;
+}
+
+static void frees_its_failure(strand_fn *fn)
+{
+    int given_back = 0;
+    strand_exception *e = strand_try(fn, &given_back, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    CHECK_KIND(strand_exception_suppressed(e, 0), &STRAND_INTERRUPTED);
+    CHECK_PTR(strand_exception_suppressed(e, 1), NULL);
+    CHECK_EQ(given_back, 0);
+    strand_exception_release(e);
+    CHECK_EQ(given_back, 1);
+}
+
+TEST_INSIDE(a_failure_that_has_interrupted_twice_is_given_back)
+{
+    frees_its_failure(be_interrupted_twice);
+}
+
+TEST_INSIDE(a_failure_that_is_joined_where_its_interruption_is_handled_is_given_back)
+{
+    frees_its_failure(join_the_one_that_interrupted);
+}
+
+static void *throw_it_in_its_own_wake(void *given_back)
+{
+    strand_exception *volatile kept = NULL;
+    STRAND_TRY {
+        STRAND_TRY {
+            fail_with_a_count(given_back);
+        }
+        STRAND_CATCH(&TEST_ERROR, e) {
+            kept = strand_exception_keep(e);
+            test_throw2("takes it along");
+        }
+        STRAND_END
+    }
+    STRAND_CATCH(&TEST_ERROR2, e) {
+        strand_rethrow(kept);
+    }
+    STRAND_END
+    return NULL;
+}
+
+TEST_INSIDE(an_exception_never_comes_to_be_suppressed_in_itself)
+{
+    int given_back = 0;
+    strand_exception *e = strand_try(throw_it_in_its_own_wake, &given_back, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    CHECK_PTR(strand_exception_suppressed(e, 0), NULL);
+    strand_exception_release(e);
+    CHECK_EQ(given_back, 1);
 }

@@ -202,6 +202,7 @@ TEST_REAL(as_many_strands_run_at_the_same_time_as_there_are_threads)
     run_on(8, spawn_meeting, &meeting);
     CHECK_EQ(meeting.here, 8);
 }
+TEST_OWN_STACKS(as_many_strands_run_at_the_same_time_as_there_are_threads, "there are fewer fibres than threads");
 
 static _Atomic int running, most_running;
 
@@ -269,26 +270,21 @@ TEST_REAL(a_strand_is_never_on_two_threads_at_once)
 
 /* ---- the same results ----------------------------------------------------------------------- */
 
-static void *fibonacci(void *arg)
+static void *fibonacci(void *number)
 {
-    uint64_t n = *(uint64_t *)arg, a = n - 1, b = n - 2;
+    intptr_t n = (intptr_t)number;
     if (n < 2)
-        return arg;
+        return number;
     STRAND_SCOPE(scope);
-    strand left = strand_spawn(scope, fibonacci, &a);
-    fibonacci(&b);
-    strand_join(left);
-    *(uint64_t *)arg = a + b;
-    return arg;
+    strand left = strand_spawn(scope, fibonacci, TEST_PTR(n - 1));
+    intptr_t right = (intptr_t)fibonacci(TEST_PTR(n - 2));
+    return TEST_PTR((intptr_t)strand_join(left) + right);
 }
 
 TEST(a_run_of_one_thread_and_a_run_of_many_give_the_same_results)
 {
-    for (int i = 0; i < THREAD_COUNTS; i++) {
-        uint64_t n = 12;
-        run_on(thread_counts[i], fibonacci, &n);
-        CHECK_EQ(n, 144);
-    }
+    for (int i = 0; i < THREAD_COUNTS; i++)
+        CHECK_PTR(run_on(thread_counts[i], fibonacci, TEST_PTR(12)), TEST_PTR(144));
 }
 
 static void *fail_by_number(void *arg)

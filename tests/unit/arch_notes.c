@@ -4,6 +4,8 @@
  */
 #include "arch_co.h"
 
+#include <sys/mman.h>
+
 enum { COROUTINES = 20, ROUNDS = 30 };
 
 static _Atomic int busy[COROUTINES];
@@ -125,6 +127,21 @@ static void a_stack_can_be_used_again(void)
     co_free(&co);
 }
 
+/* Nor does it count for whoever has the addresses after the stack was given back. */
+static void what_lay_on_a_stack_is_forgotten_with_it(void)
+{
+    struct co co;
+    co_make(&co, end_in_the_middle, NULL);
+    co_resume(&co);
+    CHECK(co.ended);
+    co_free(&co);
+    char *low =
+        mmap(co.low, CO_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CHECK(low == co.low);
+    memset(low, 1, CO_STACK);
+    munmap(low, CO_STACK);
+}
+
 static NOINLINE void keep(struct co *co)
 {
     char *volatile only = malloc(1000);
@@ -156,6 +173,7 @@ int main(void)
     CHECK_EQUAL(arch_process_start(), 0);
     coroutines_on_two_threads_are_right();
     a_stack_can_be_used_again();
+    what_lay_on_a_stack_is_forgotten_with_it();
     what_a_suspended_stack_points_to_is_no_leak();
     return failures != 0;
 }

@@ -5,7 +5,9 @@
 #include "arch_co.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 static void starting_twice_changes_nothing(void)
 {
@@ -28,7 +30,7 @@ static void chunks_are_aligned_and_zero_for_ever(void)
         memset(chunks[i], 1, ARCH_CHUNK);
     }
     for (int i = 0; i < CHUNKS; i++)
-        arch_chunk_give(chunks[i]);
+        arch_chunk_give(chunks[i], ARCH_CHUNK);
     for (int i = 0; i < CHUNKS; i++)
         CHECK_EQUAL(*(uint64_t *)chunks[i], 0); /* still readable */
     for (int i = 0; i < CHUNKS; i++) {
@@ -41,7 +43,15 @@ static void chunks_are_aligned_and_zero_for_ever(void)
         CHECK(known); /* what was given back goes first */
     }
     for (int i = 0; i < CHUNKS; i++)
-        arch_chunk_give(chunks[i]);
+        arch_chunk_give(chunks[i], ARCH_CHUNK);
+    void *last;
+    CHECK_EQUAL(arch_chunk_take(&last), 0);
+    memset(last, 1, 100);
+    arch_chunk_give(last, 100); /* so few are wiped */
+    CHECK_EQUAL(arch_chunk_take(&last), 0);
+    for (int i = 0; i < 128; i++)
+        CHECK_EQUAL(((char *)last)[i], 0);
+    arch_chunk_give(last, 100);
     int local;
     CHECK(!arch_in_handles(&local) && !arch_in_handles(NULL) && !arch_in_handles(&failures));
 }
@@ -95,7 +105,7 @@ static void *enter_and_leave(void *arg)
     while (!atomic_load(&stop)) {
         void *chunk;
         if (arch_chunk_take(&chunk) == 0)
-            arch_chunk_give(chunk);
+            arch_chunk_give(chunk, ARCH_CHUNK);
         for (int i = 0; i < 20; i++)
             if (arch_signals_enter(report) == 0)
                 arch_signals_leave();
@@ -109,7 +119,7 @@ static void use_in_child(void)
     CHECK_EQUAL(arch_process_start(), 0);
     CHECK_EQUAL(arch_chunk_take(&chunk), 0);
     CHECK_EQUAL(*(uint64_t *)chunk, 0);
-    arch_chunk_give(chunk);
+    arch_chunk_give(chunk, ARCH_CHUNK);
     if (arch_membarrier_works)
         arch_membarrier();
 }
@@ -143,12 +153,23 @@ static void meet_a_bug(void)
     base_bug("here.c", 12, "what");
 }
 
+static void meet_a_long_bug(void)
+{
+    char what[1000];
+    memset(what, 'x', sizeof what - 1);
+    what[sizeof what - 1] = '\0';
+    base_bug("here.c", 12, what);
+}
+
 static void a_bug_says_where_and_aborts(void)
 {
     char text[4096];
     int status = in_child(meet_a_bug, text, sizeof text);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     CHECK(strstr(text, "here.c:12: what") != NULL);
+    status = in_child(meet_a_long_bug, text, sizeof text);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    CHECK(strstr(text, "here.c:12: xxxx") != NULL && strlen(text) >= 500);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
@@ -317,6 +338,85 @@ static void a_later_handler_is_left_alone(void)
     CHECK(now.sa_sigaction == first.sa_sigaction);
 }
 
+/* Whoever was over ours has put it back before the next enter: it is ours again, and goes at the end. */
+static void a_handler_that_was_put_back_is_taken_up_again(void)
+{
+    struct sigaction first, ours, now, action = {.sa_handler = other};
+    handler_of(SIGSEGV, &first);
+    CHECK_EQUAL(arch_signals_enter(report), 0);
+    sigaction(SIGSEGV, &action, &ours);
+    arch_signals_leave();
+    sigaction(SIGSEGV, &ours, NULL);
+    CHECK_EQUAL(arch_signals_enter(report), 0);
+    handler_of(SIGSEGV, &now);
+    CHECK(now.sa_sigaction == ours.sa_sigaction);
+    arch_signals_leave();
+    handler_of(SIGSEGV, &now);
+    CHECK(now.sa_sigaction == first.sa_sigaction);
+}
+
+static bool fault_again(void *address, void *ucontext)
+{
+    report(address, ucontext);
+    return *(volatile char *)nowhere != 0;
+}
+
+static void fault_in_the_report(void)
+{
+    nowhere = (void *)(uintptr_t)0x10;
+    sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = before, .sa_flags = SA_SIGINFO | SA_NODEFER}, NULL);
+    CHECK_EQUAL(arch_signals_enter(fault_again), 0);
+    CHECK_EQUAL(arch_signals_thread_enter(&signal_memory), 0);
+    *(volatile char *)nowhere = 1;
+}
+
+static void a_fault_of_the_report_itself_is_not_reported(void)
+{
+    char text[8192];
+    int status = in_child(fault_in_the_report, text, sizeof text);
+    CHECK(strcmp(text, "fault: overflow 0 frames 1\nbefore: 1 1\n") == 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 77);
+}
+
+/* The page of a file that has become shorter. */
+static void run_into_a_hole(void)
+{
+    int file = memfd_create("hole", 0);
+    sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = before, .sa_flags = SA_SIGINFO}, NULL);
+    CHECK_EQUAL(ftruncate(file, 1), 0);
+    char *page = mmap(NULL, arch_page_size(), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    CHECK_EQUAL(ftruncate(file, 0), 0);
+    nowhere = page;
+    CHECK_EQUAL(arch_signals_enter(report), 0);
+    CHECK_EQUAL(arch_signals_thread_enter(&signal_memory), 0);
+    *page = 1;
+}
+
+static void a_bus_error_is_a_fault_too(void)
+{
+    char text[8192];
+    int status = in_child(run_into_a_hole, text, sizeof text);
+    CHECK(strcmp(text, "fault: overflow 0 frames 1\nbefore: 0 1\n") == 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 77);
+}
+
+/* Memory has gone bad that nobody reads at the moment: a notice, after which the program may go on. */
+static void hear_of_bad_memory(void)
+{
+    siginfo_t info = {.si_signo = SIGBUS, .si_code = BUS_MCEERR_AO};
+    sigaction(SIGBUS, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    CHECK_EQUAL(arch_signals_enter(report), 0);
+    CHECK_EQUAL(syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGBUS, &info), 0);
+    arch_signals_leave();
+}
+
+static void a_notice_of_bad_memory_can_be_ignored(void)
+{
+    char text[8192];
+    CHECK_EQUAL(in_child(hear_of_bad_memory, text, sizeof text), 0);
+    CHECK(strstr(text, "fault:") == NULL);
+}
+
 int main(void)
 {
     if (!SANITIZED)
@@ -332,5 +432,11 @@ int main(void)
     a_signal_that_was_ignored_or_default_stays_so();
     leaving_puts_everything_back();
     a_later_handler_is_left_alone();
+    a_handler_that_was_put_back_is_taken_up_again();
+    if (!SANITIZED) {
+        a_fault_of_the_report_itself_is_not_reported();
+        a_bus_error_is_a_fault_too();
+        a_notice_of_bad_memory_can_be_ignored();
+    }
     return failures != 0;
 }

@@ -1,0 +1,103 @@
+/*
+ * Where another thread stands: it is sent a signal, and its handler copies registers and stack.
+ *
+ * PARTIES   one asker at a time (arch_state.asking), the handler on the thread that was asked.
+ * STATE     arch_state.ask: 0; a thread's id with OPEN: asked; TAKEN: the handler writes; DONE.
+ * OWNERSHIP of *arch_state.asked: the asker's, but the handler's while it is TAKEN. An asker that has waited long
+ * enough takes OPEN back; a handler that comes later finds nothing. A word of the process's, not the asker's memory,
+ *           says so, since that may be gone.
+ * NOT DONE  unwinding in the handler: it may have interrupted the unwinder, the loader or malloc. Making the thread
+ *           stand still in the handler: it may hold a lock that the asker needs to go on.
+ */
+#include "state.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { ASK_NONE = 0, ASK_OPEN = 1, ASK_TAKEN = 2, ASK_DONE = 3 };
+#define NAP_NS INT64_C(20000)
+
+ARCH_NOT_INSTRUMENTED static void answer(struct arch_asked *asked, const ucontext_t *where)
+{
+    static const unsigned char order[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+                                          REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                          REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+    for (size_t i = 0; i < sizeof order; i++)
+        asked->registers[i] = (uint64_t)where->uc_mcontext.gregs[order[i]];
+    uintptr_t sp = (uintptr_t)where->uc_mcontext.gregs[REG_RSP];
+    asked->sp = sp;
+    asked->end = asked->top(arch_self(), sp, asked);
+    asked->size = 0;
+    if (!asked->end)
+        return;
+    asked->size = asked->end - sp < asked->room ? asked->end - sp : asked->room;
+    arch_copy(asked->copy, (const void *)sp, asked->size);
+}
+
+ARCH_NOT_INSTRUMENTED static void on_ask(int signal, siginfo_t *info, void *ucontext)
+{
+    (void)signal, (void)info;
+    int saved_errno = errno;
+    uint64_t me = (uint64_t)arch_thread_id() << 32, open = me | ASK_OPEN;
+    if (atomic_compare_exchange_strong_explicit(&arch_state.ask, &open, me | ASK_TAKEN, memory_order_acquire,
+                                                memory_order_relaxed)) {
+        answer(arch_state.asked, ucontext);
+        atomic_store_explicit(&arch_state.ask, me | ASK_DONE, memory_order_release);
+    }
+    errno = saved_errno;
+}
+
+static bool is_ours(int signal)
+{
+    struct sigaction now;
+    return signal && arch_note_sigaction(signal, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+           now.sa_sigaction == on_ask;
+}
+
+/* Not one that somebody handles, ignores, or has blocked to wait for it. 0: there is none. */
+static int choose_signal(void)
+{
+    struct sigaction now, ours = {.sa_sigaction = on_ask, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
+    sigset_t blocked;
+    if (is_ours(arch_state.ask_signal))
+        return arch_state.ask_signal;
+    if (pthread_sigmask(SIG_SETMASK, NULL, &blocked) != 0)
+        return 0;
+    for (int signal = SIGRTMAX; signal >= SIGRTMIN; signal--)
+        if (!sigismember(&blocked, signal) && arch_note_sigaction(signal, NULL, &now) == 0 &&
+            !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL && arch_note_sigaction(signal, &ours, NULL) == 0)
+            return arch_state.ask_signal = signal;
+    return 0;
+}
+
+/* 0, or a negated errno code. */
+static int ask(uint32_t thread_id, struct arch_asked *asked, int64_t wait_ns)
+{
+    uint64_t open = (uint64_t)thread_id << 32 | ASK_OPEN;
+    int signal = choose_signal();
+    if (!signal)
+        return -EAGAIN;
+    arch_state.asked = asked;
+    atomic_store_explicit(&arch_state.ask, open, memory_order_release);
+    int64_t deadline = arch_clock_ns() + wait_ns;
+    int error = tgkill(getpid(), (int)thread_id, signal) < 0 ? -errno : 0;
+    while (!error && atomic_load_explicit(&arch_state.ask, memory_order_relaxed) == open && arch_clock_ns() < deadline)
+        arch_nap(NAP_NS);
+    uint64_t expected = open;
+    if (atomic_compare_exchange_strong_explicit(&arch_state.ask, &expected, ASK_NONE, memory_order_relaxed,
+                                                memory_order_relaxed))
+        return error ? error : -ETIMEDOUT;
+    while ((atomic_load_explicit(&arch_state.ask, memory_order_acquire) & 3) != ASK_DONE)
+        arch_nap(NAP_NS);
+    return 0;
+}
+
+int arch_ask(uint32_t thread_id, struct arch_asked *asked, int64_t wait_ns)
+{
+    if (atomic_exchange_explicit(&arch_state.asking, true, memory_order_acquire))
+        return -EAGAIN;
+    int error = ask(thread_id, asked, wait_ns);
+    atomic_store_explicit(&arch_state.asking, false, memory_order_release);
+    return error;
+}

@@ -1,0 +1,93 @@
+/*
+ * The handle range: address space for what has handles, of all sub-processes, which is readable as far as it was ever
+ * opened, so a stale handle can be looked at. Its state is the process's, under the process's lock.
+ */
+#include "state.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define HANDLES_LEAST ((size_t)64 << 20)
+/* So many bytes are wiped faster than their pages are given back and had again. */
+enum { WIPED_MOST = 16 * 1024 };
+
+#define CHUNKS_STEP ((size_t)8) /* in two megabytes */
+
+/* By the system call itself: sanitizers prepare their shadow memory for every mapping that they see. */
+static char *reserve(size_t bytes)
+{
+    long at = syscall(SYS_mmap, NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
+    return at == -1 ? NULL : (char *)at;
+}
+
+int arch_handles_start(void)
+{
+    struct arch_chunks *chunks = &arch_state.chunks;
+    for (size_t bytes = ARCH_NOTES_HANDLES; bytes >= HANDLES_LEAST; bytes /= 2) {
+        char *raw = reserve(bytes + CHUNKS_STEP * ARCH_CHUNK);
+        if (!raw)
+            continue;
+        void *list;
+        int error = arch_map(bytes / ARCH_CHUNK * sizeof *chunks->given, &list);
+        if (error) {
+            (void)munmap(raw, bytes + CHUNKS_STEP * ARCH_CHUNK);
+            return error;
+        }
+        (void)madvise(raw, bytes + CHUNKS_STEP * ARCH_CHUNK,
+                      MADV_DONTDUMP); /* a debugger's core file would have all of it */
+        chunks->given = list;
+        chunks->most = (uint32_t)(bytes / ARCH_CHUNK);
+        arch_handles = (char *)(((uintptr_t)raw + CHUNKS_STEP * ARCH_CHUNK - 1) & ~(CHUNKS_STEP * ARCH_CHUNK - 1));
+        arch_handles_size = bytes;
+        return 0;
+    }
+    return -ENOMEM;
+}
+
+/* Small programs need few chunks; large ones open as many as fill a huge page with one call, and ask for one: of a
+ * million strands each is on a page of its own else, for which the processor has no room in its tables. */
+static int chunks_open(void)
+{
+    struct arch_chunks *chunks = &arch_state.chunks;
+    uint32_t count = chunks->open < CHUNKS_STEP ? 1 : (uint32_t)CHUNKS_STEP;
+    if (chunks->open + count > chunks->most)
+        return -ENOMEM;
+    if (mprotect(arch_handles + chunks->open * ARCH_CHUNK, count * ARCH_CHUNK, PROT_READ | PROT_WRITE) < 0)
+        return -ENOMEM;
+    (void)madvise(arch_handles + chunks->open * ARCH_CHUNK, count * ARCH_CHUNK, MADV_DODUMP);
+    if (count == CHUNKS_STEP)
+        (void)madvise(arch_handles + chunks->open * ARCH_CHUNK, count * ARCH_CHUNK, MADV_HUGEPAGE);
+    chunks->open += count;
+    return 0;
+}
+
+int arch_chunk_take(void **chunk)
+{
+    struct arch_chunks *chunks = &arch_state.chunks;
+    int error = 0;
+    uint32_t index = 0;
+    arch_process_lock();
+    if (chunks->given_count > 0)
+        index = chunks->given[--chunks->given_count];
+    else if (chunks->fresh < chunks->open || (error = chunks_open()) == 0)
+        index = chunks->fresh++;
+    arch_process_unlock();
+    if (!error)
+        *chunk = arch_handles + index * ARCH_CHUNK;
+    return error;
+}
+
+void arch_chunk_give(void *chunk, size_t used)
+{
+    struct arch_chunks *chunks = &arch_state.chunks;
+    size_t offset = (size_t)((char *)chunk - arch_handles);
+    ASSERT(offset < arch_handles_size && offset % ARCH_CHUNK == 0);
+    if (used <= WIPED_MOST || madvise(chunk, ARCH_CHUNK, MADV_DONTNEED) < 0) /* refused for locked memory */
+        memset(chunk, 0, used);
+    arch_process_lock();
+    chunks->given[chunks->given_count++] = (uint32_t)(offset / ARCH_CHUNK);
+    arch_process_unlock();
+}

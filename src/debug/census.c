@@ -1,0 +1,113 @@
+/*
+ * The stack census: for each place where strands are spawned, the most stack that they have used. Kept in a table of
+ * fixed size, which threads fill without a lock: a place takes an entry by compare-and-swap, and numbers only grow.
+ */
+#include "../strand/print.h"
+
+#include <stdio.h>
+
+enum { PLACES = 4096 };     /* what comes after that is counted together */
+#define ROOT ((uintptr_t)1) /* the place of the root, which has none */
+
+struct spawned {
+    _Atomic uintptr_t site; /* return address of the spawn; 0: free */
+    _Atomic uintptr_t fn;   /* what one of them ran */
+    _Atomic uint64_t used, suspended, strands;
+    _Atomic uint64_t stack; /* the largest stack that one of them had */
+};
+
+struct census {
+    struct spawned places[PLACES + 1]; /* the last one is for all others */
+};
+
+int census_open(struct runtime *runtime)
+{
+    void *memory;
+    int error = arch_map(sizeof(struct census), &memory);
+    if (!error)
+        runtime->census = memory;
+    return error;
+}
+
+static struct spawned *place_of(struct census *census, uintptr_t site)
+{
+    uint32_t at = (uint32_t)((site * UINT64_C(0x9E3779B97F4A7C15)) >> 52) % PLACES;
+    for (uint32_t looked = 0; looked < PLACES; looked++, at = (at + 1) % PLACES) {
+        struct spawned *place = &census->places[at];
+        uintptr_t there = atomic_load_explicit(&place->site, memory_order_relaxed);
+        if (there == site || (!there && atomic_compare_exchange_strong_explicit(
+                                            &place->site, &there, site, memory_order_relaxed, memory_order_relaxed)))
+            return place;
+        if (there == site) /* somebody else has just taken it for the same */
+            return place;
+    }
+    return &census->places[PLACES];
+}
+
+static void raise_to(_Atomic uint64_t *most, uint64_t value)
+{
+    uint64_t now = atomic_load_explicit(most, memory_order_relaxed);
+    while (value > now &&
+           !atomic_compare_exchange_weak_explicit(most, &now, value, memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
+
+void census_note(struct thread *thread, struct member *member, size_t used, enum census_what what)
+{
+    struct cb *c = cb_of(member);
+    struct spawned *place = place_of(runtime_of(thread)->census, c->site ? (uintptr_t)c->site : ROOT);
+    raise_to(what == CENSUS_SUSPENDS ? &place->suspended : &place->used, used);
+    if (what != CENSUS_ENDS)
+        return;
+    atomic_store_explicit(&place->fn, (uintptr_t)c->fn, memory_order_relaxed);
+    atomic_fetch_add_explicit(&place->strands, 1, memory_order_relaxed);
+    raise_to(&place->stack, member->fibre->stack_size);
+}
+
+/* ---- in words -------------------------------------------------------------------------------------------- */
+
+static unsigned long long number(const _Atomic uint64_t *of)
+{
+    return atomic_load_explicit(of, memory_order_relaxed);
+}
+
+static void say_place(const struct spawned *place, bool others)
+{
+    char function[512], spawner[512], where[200] = "the root"; /* a name of C++ that was cut can't be read */
+    uintptr_t offset, site = place->site;
+    (void)arch_symbol((char *)place->fn + 1, function, sizeof function, &offset);
+    arch_demangle(function, sizeof function);
+    if (site > ROOT) {
+        (void)arch_symbol((void *)site, spawner, sizeof spawner, &offset);
+        arch_demangle(spawner, sizeof spawner);
+        snprintf(where, sizeof where, "spawned in %.160s+0x%zx", spawner, (size_t)offset);
+    }
+    print_text(2, "%10llu %10llu %10llu %10llu  %.160s, %s\n", number(&place->used), number(&place->suspended),
+               number(&place->stack), number(&place->strands), function, others ? "and other places" : where);
+}
+
+/* Of those that were not said yet, the one that has used most. */
+static struct spawned *deepest(struct census *census)
+{
+    struct spawned *deepest = NULL;
+    for (int i = 0; i <= PLACES; i++) {
+        struct spawned *place = &census->places[i];
+        if (number(&place->strands) && (!deepest || number(&place->used) > number(&deepest->used)))
+            deepest = place;
+    }
+    return deepest;
+}
+
+void census_close(struct runtime *runtime)
+{
+    struct census *census = runtime->census;
+    struct spawned *place;
+    print_text(2, "libstrand: bytes of stack at most, by the place of the spawn\n");
+    print_text(2, "%10s %10s %10s %10s\n", "used", "suspended", "stack", "strands");
+    while ((place = deepest(census))) {
+        say_place(place, place == &census->places[PLACES]);
+        place->strands = 0;
+    }
+    arch_unmap(census, sizeof *census);
+    runtime->census = NULL;
+}

@@ -1,0 +1,213 @@
+/*
+ * Groups of strands that stand at the same place: a hash table of fixed size.
+ */
+#include "group.h"
+
+#include "../strand/exception.h"
+#include "../strand/print.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GROUPS_MOST = 2048, HEADS = 4096 };
+
+struct group {
+    /* What they have in common. */
+    uint64_t hash;
+    const char *file;
+    int line;
+    uint8_t doing;   /* enum doing */
+    uint8_t blocked; /* enum blocked, if that is what they are */
+    uint32_t frames;
+    void *ips[FRAMES_MOST];
+    /* What was seen of them. */
+    char name[32];
+    bool names_differ, objects_differ;
+    size_t count, cancelled, inactive, saved;
+    uint64_t first, last; /* ids */
+    uint64_t object;      /* that they wait for */
+    size_t used_least, used_most;
+    int64_t since_least, since_most; /* when they blocked */
+    uint32_t next;                   /* 1 + the index of the next one of this hash */
+};
+
+struct groups {
+    uint32_t heads[HEADS];
+    uint32_t used;
+    size_t others; /* strands that no group had room for */
+    struct group all[GROUPS_MOST];
+};
+
+size_t groups_size(void)
+{
+    return sizeof(struct groups);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_of(const struct group *key)
+{
+    uint64_t hash = mix(mix(mix(0, (uintptr_t)key->file), (uint64_t)key->line), key->doing << 8 | key->blocked);
+    for (uint32_t i = 0; i < key->frames; i++)
+        hash = mix(hash, (uintptr_t)key->ips[i]);
+    return hash;
+}
+
+static bool equals(const struct group *a, const struct group *b)
+{
+    return a->hash == b->hash && a->file == b->file && a->line == b->line && a->doing == b->doing &&
+           a->blocked == b->blocked && a->frames == b->frames && !memcmp(a->ips, b->ips, a->frames * sizeof *a->ips);
+}
+
+/* A group for what is written in `all[used]`: it, or one that is there. NULL: there is no room. */
+static struct group *find(struct groups *groups)
+{
+    struct group *key = &groups->all[groups->used];
+    key->hash = hash_of(key);
+    uint32_t *head = &groups->heads[key->hash % HEADS];
+    for (uint32_t at = *head; at; at = groups->all[at - 1].next)
+        if (equals(&groups->all[at - 1], key))
+            return &groups->all[at - 1];
+    if (groups->used == GROUPS_MOST - 1) /* the last one is only written to be compared */
+        return NULL;
+    key->count = key->cancelled = key->inactive = key->saved = 0;
+    key->names_differ = key->objects_differ = false;
+    key->used_least = SIZE_MAX;
+    key->used_most = 0;
+    key->since_least = INT64_MAX;
+    key->since_most = INT64_MIN;
+    key->next = *head;
+    *head = ++groups->used;
+    return key;
+}
+
+static void note(struct group *group, const struct look *look, struct cb *c, uint64_t id, const struct place *place)
+{
+    const char *name = cb_name(c);
+    if (!group->count++) {
+        group->first = group->last = id;
+        group->object = c->blocked_on;
+        snprintf(group->name, sizeof group->name, "%s", name);
+    }
+    group->names_differ |= strncmp(group->name, name, sizeof group->name) != 0;
+    group->objects_differ |= group->object != c->blocked_on;
+    group->first = id < group->first ? id : group->first;
+    group->last = id > group->last ? id : group->last;
+    group->cancelled += (atomic_load_explicit(&c->word, memory_order_relaxed) & WORD_CANCELLED) != 0;
+    group->inactive += place->image != NULL;
+    group->saved += place->image ? look_saved(c) : 0;
+    size_t used = look_used(look, c, place);
+    if (used && used < group->used_least)
+        group->used_least = used;
+    if (used > group->used_most)
+        group->used_most = used;
+    if (c->since < group->since_least)
+        group->since_least = c->since;
+    if (c->since > group->since_most)
+        group->since_most = c->since;
+}
+
+void groups_add(struct groups *groups, const struct look *look, struct cb *c, uint64_t id)
+{
+    struct place place = {0};
+    struct group *key = &groups->all[groups->used];
+    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
+    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    if (!over)
+        place = look_place(look, c);
+    key->file = anchor ? anchor->block.file : NULL;
+    key->line = anchor ? anchor->block.line : 0;
+    key->doing = over ? DOING_NOTHING : look_doing(c, &place);
+    key->blocked = key->doing == DOING_BLOCKED ? c->blocked : BLOCKED_NOT;
+    key->frames = over ? 0 : (uint32_t)look_frames(look, c, &place, key->ips, FRAMES_MOST);
+    struct group *group = find(groups);
+    if (group)
+        note(group, look, c, id, &place);
+    else
+        groups->others++;
+}
+
+/* ---- in words -------------------------------------------------------------------------------------------- */
+
+static void say_head(const struct group *group, struct out *out)
+{
+    char to[48] = "", cancelled[48] = "";
+    if (group->last != group->first)
+        snprintf(to, sizeof to, " to #%llu", (unsigned long long)group->last);
+    if (group->cancelled)
+        snprintf(cancelled, sizeof cancelled, ", %zu of them cancelled", group->cancelled);
+    out_say(out, 0, "%zu %s '%s'%s #%llu%s%s%s\n", group->count, group->count == 1 ? "strand" : "strands", group->name,
+            group->names_differ ? " and others" : "", (unsigned long long)group->first, to, cancelled,
+            group->doing == DOING_NOTHING ? ", ended, not joined" : "");
+    if (group->file)
+        out_say(out, 4, "in the scope of %s:%d\n", group->file, group->line);
+}
+
+static void say_doing(const struct group *group, struct out *out, int64_t now)
+{
+    static const char *const words[] = {
+        [DOING_NOT_STARTED] = "runnable: has not started", [DOING_RUNNING] = "running", [DOING_RUNNABLE] = "runnable"};
+    double least = (double)(now - group->since_most) / 1e6, most = (double)(now - group->since_least) / 1e6;
+    char object[32] = "";
+    if (group->doing != DOING_BLOCKED) {
+        out_say(out, 4, "%s\n", words[group->doing]);
+        return;
+    }
+    if (!group->objects_differ && group->blocked == BLOCKED_DESCRIPTOR)
+        snprintf(object, sizeof object, " %d", (int)group->object);
+    else if (!group->objects_differ && group->blocked > BLOCKED_DESCRIPTOR && group->blocked != BLOCKED_SELECT)
+        snprintf(object, sizeof object, " at %p", (void *)(uintptr_t)group->object);
+    if (group->count == 1)
+        out_say(out, 4, "blocked: %s%s, since %.1f ms\n", blocked_words(group->blocked), object, least);
+    else
+        out_say(out, 4, "blocked: %s%s, since %.1f to %.1f ms\n", blocked_words(group->blocked), object, least, most);
+}
+
+static void say_stack(const struct group *group, struct out *out)
+{
+    char saved[80] = "";
+    if (group->inactive)
+        snprintf(saved, sizeof saved, "; %zu inactive, saved in %zu bytes", group->inactive, group->saved);
+    if (group->used_most && group->used_least == group->used_most)
+        out_say(out, 4, "stack: %zu bytes used%s\n", group->used_most, saved);
+    else if (group->used_most)
+        out_say(out, 4, "stack: %zu to %zu bytes used%s\n", group->used_least, group->used_most, saved);
+}
+
+static void say_group(const struct group *group, const struct look *look)
+{
+    say_head(group, look->out);
+    if (group->doing == DOING_NOTHING)
+        return;
+    say_doing(group, look->out, driver_now(look->thread->sub));
+    say_stack(group, look->out);
+    look_say_frames(look, group->ips, group->frames, 6);
+}
+
+/* Of those that were not said yet, the one with the most strands. */
+static struct group *largest(struct groups *groups)
+{
+    struct group *largest = NULL;
+    for (uint32_t i = 0; i < groups->used; i++) {
+        struct group *group = &groups->all[i];
+        if (group->count > (largest ? largest->count : 0))
+            largest = group;
+    }
+    return largest;
+}
+
+void groups_say(struct groups *groups, const struct look *look)
+{
+    struct group *group;
+    out_say(look->out, 0, "in %u groups of strands that stand at the same place\n", groups->used);
+    while ((group = largest(groups))) {
+        say_group(group, look);
+        group->count = 0;
+    }
+    if (groups->others)
+        out_say(look->out, 0, "%zu strands in further groups, for which there is no room\n", groups->others);
+}

@@ -1,0 +1,391 @@
+/*
+ * One strand, looked at from outside. What belongs to a control block is kept by a pin; what the strand waits for is
+ * the user's memory, and read only while all stand still.
+ */
+#include "look.h"
+
+#include "../strand/exception.h"
+#include "../strand/handle.h"
+#include "../strand/misuse.h"
+#include "../strand/print.h"
+#include "../strand/run.h"
+#include "../strand/wait.h"
+#include "../sync/chan.h"
+#include "../sync/mutex.h"
+#include "../sync/prio.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* All that are asked have so long together; but each has a while at least. */
+#define ANSWERS_NS INT64_C(250000000)
+#define ANSWER_NS INT64_C(50000000)
+
+size_t looker_size(void)
+{
+    return sizeof(struct looker) + arch_patterns_size();
+}
+
+void looker_init(struct looker *looker)
+{
+    looker->patterns = (struct arch_patterns *)(void *)(looker + 1);
+}
+
+/* ---- where it is ----------------------------------------------------------------------------------------- */
+
+/* The thread that runs it, or NULL. */
+static struct thread *runner_of(const struct look *look, struct cb *c)
+{
+    struct pool *pool = look->thread->pool;
+    for (int i = 0; i < pool->count; i++)
+        if (__atomic_load_n(&pool->threads[i]->current, __ATOMIC_RELAXED) == c->member.fibre)
+            return __atomic_load_n(&c->member.fibre->active, __ATOMIC_RELAXED) == &c->member ? pool->threads[i] : NULL;
+    return NULL;
+}
+
+static uint64_t switches_of(const struct pool *pool)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < pool->count; i++)
+        sum += __atomic_load_n(&pool->threads[i]->switches, __ATOMIC_ACQUIRE);
+    return sum;
+}
+
+static struct place place_of_guest(struct cb *c)
+{
+    struct opened *opened = opened_of(c->member.fibre);
+    struct guest *guest = guest_of(&c->member);
+    bool resident = __atomic_load_n(&opened->resident, __ATOMIC_ACQUIRE) == &c->member;
+    struct place place = {.size = (size_t)__atomic_load_n(&guest->depth, __ATOMIC_ACQUIRE) * sizeof(uintptr_t)};
+    place.context = place.size ? opened->base - place.size : NULL;
+    place.image = resident ? NULL : __atomic_load_n(&guest->image, __ATOMIC_ACQUIRE);
+    return place;
+}
+
+static const struct told *told_of(const struct look *look, struct cb *c)
+{
+    for (size_t i = 0; i < look->looker->told_count; i++)
+        if (look->looker->told[i].id == cb_id(c))
+            return &look->looker->told[i];
+    return NULL;
+}
+
+struct place look_place(const struct look *look, struct cb *c)
+{
+    struct place place = {0};
+    struct fibre *fibre = c->member.fibre;
+    uint64_t switches = look->loose ? switches_of(look->thread->pool) : 0;
+    struct thread *runner = runner_of(look, c);
+    if (c->guest && c->started && !runner) {
+        place = place_of_guest(c);
+    } else if (c->started && !runner && fibre->stack) {
+        place.context = atomic_load_explicit(&fibre->context, memory_order_acquire);
+        place.size = place.context ? (size_t)(fibre->stack->top - (char *)place.context) : 0;
+    }
+    place.switches = switches;
+    place.runner = runner;
+    place.asked = runner && told_of(look, c);
+    return place;
+}
+
+enum doing look_doing(struct cb *c, const struct place *place)
+{
+    if (atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER)
+        return DOING_NOTHING;
+    if (place->runner)
+        return DOING_RUNNING;
+    if (!c->started)
+        return DOING_NOT_STARTED;
+    return c->blocked == BLOCKED_NOT ? DOING_RUNNABLE : DOING_BLOCKED;
+}
+
+static bool is_held(const struct look *look, const struct place *place)
+{
+    return place->runner != look->thread && atomic_load_explicit(&place->runner->held, memory_order_acquire);
+}
+
+size_t look_saved(struct cb *c)
+{
+    return opened_saved(c->member.fibre->pool->threads[0], guest_of(&c->member));
+}
+
+size_t look_used(const struct look *look, struct cb *c, const struct place *place)
+{
+    const struct fibre *fibre = c->member.fibre;
+    const char *top = c->guest ? opened_of(c->member.fibre)->base : fibre->stack ? fibre->stack->top : NULL;
+    const char *at = NULL;
+    if (!place->runner)
+        return place->size;
+    if (place->runner->driver)
+        at = place->runner->driver->where(place->runner);
+    else if (is_held(look, place))
+        at = place->runner->held_at;
+    else if (place->asked)
+        return told_of(look, c)->used;
+    if (place->runner == look->thread)
+        at = __builtin_frame_address(0);
+    return at && top ? (size_t)(top - at) : 0;
+}
+
+static void say_place(const struct look *look, struct cb *c, const struct place *place, size_t indent)
+{
+    char fibre[64] = "", saved[64] = "", thread[48] = "";
+    struct thread *home = __atomic_load_n(&c->member.fibre->home, __ATOMIC_RELAXED);
+    if (c->guest) {
+        const struct hosting *hosting = hosting_of(opened_of(c->member.fibre));
+        bool in_stack = place->context || place->runner;
+        snprintf(fibre, sizeof fibre, "fibre '%s' %u, %s; ", hosting->name, hosting->number,
+                 place->image ? "inactive"
+                 : in_stack   ? "active"
+                              : "not on it yet");
+    }
+    if (place->image)
+        snprintf(saved, sizeof saved, ", saved in %zu", look_saved(c));
+    if (!place->runner && home && c->started)
+        snprintf(thread, sizeof thread, "; ran on thread %d", home->index);
+    size_t used = look_used(look, c, place);
+    if (used)
+        out_say(look->out, indent, "%sstack: %zu of %zu bytes used%s%s\n", fibre, used, c->member.fibre->stack_size,
+                saved, thread);
+    else
+        out_say(look->out, indent, "%sstack: %zu bytes%s\n", fibre, c->member.fibre->stack_size, thread);
+}
+
+/* ---- its frames ------------------------------------------------------------------------------------------ */
+
+static size_t trace(const struct look *look, struct cb *c, const struct place *place, const char *image, void **ips,
+                    size_t most)
+{
+    const struct stack *stack = c->member.fibre->stack;
+    return arch_trace_alike(look->looker->patterns, place->context, image, image ? place->size : 0, stack->top, ips,
+                            most);
+}
+
+/* A thread that could not be held may go on with it at any moment. So its frames are copied, and the copy is good if
+ * afterwards they are still where they were and nobody has switched. */
+static size_t trace_a_copy(const struct look *look, struct cb *c, const struct place *place, void **ips, size_t most)
+{
+    char *copy = look->looker->copy;
+    if (place->size > sizeof look->looker->copy)
+        return 0;
+    arch_copy(copy, place->image ? place->image : (const char *)place->context, place->size);
+    atomic_thread_fence(memory_order_seq_cst);
+    struct place after = look_place(look, c);
+    if (after.context != place->context || after.image != place->image || after.switches != place->switches)
+        return 0;
+    return trace(look, c, place, copy, ips, most);
+}
+
+static size_t answered(const struct look *look, struct cb *c, void **ips, size_t most)
+{
+    const struct told *told = told_of(look, c);
+    size_t count = told->count < most ? told->count : most;
+    memcpy(ips, told->ips, count * sizeof *ips);
+    return count;
+}
+
+static size_t trace_running(const struct look *look, struct cb *c, const struct place *place, void **ips, size_t most)
+{
+    struct thread *runner = place->runner;
+    arch_context elsewhere = runner->driver ? runner->driver->where(runner) : NULL;
+    if (elsewhere)
+        return arch_trace_context(elsewhere, NULL, 0, 0, ips, most);
+    if (runner == look->thread)
+        return arch_trace(ips, most);
+    if (!is_held(look, place))
+        return place->asked ? answered(look, c, ips, most) : 0;
+    size_t count = runner->held_count < most ? runner->held_count : most;
+    memcpy(ips, runner->held_ips, count * sizeof *ips);
+    return count;
+}
+
+size_t look_frames(const struct look *look, struct cb *c, const struct place *place, void **ips, size_t most)
+{
+    if (place->runner)
+        return trace_running(look, c, place, ips, most);
+    if (!place->context)
+        return 0;
+    return look->loose ? trace_a_copy(look, c, place, ips, most) : trace(look, c, place, place->image, ips, most);
+}
+
+/* A name takes many steps to be found, and few functions are in many traces. */
+static const struct name *name_of(const struct look *look, void *ip)
+{
+    struct name *name = &look->looker->names[((uintptr_t)ip * UINT64_C(0x9E3779B97F4A7C15)) >> 54];
+    if (name->ip != ip) {
+        name->ip = ip;
+        (void)arch_symbol(ip, name->text, sizeof name->text, &name->offset);
+    }
+    return name;
+}
+_Static_assert(NAMES == 1 << (64 - 54), "all of the cache is in use");
+
+void look_say_frames(const struct look *look, void *const *ips, size_t count, size_t indent)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct name *name = name_of(look, ips[i]);
+        out_say(look->out, indent, "at %s+0x%zx\n", name->text, (size_t)name->offset);
+    }
+}
+
+/* ---- threads that could not be held ---------------------------------------------------------------------- */
+
+/* In the handler of a signal, on the thread that was asked. */
+ARCH_NOT_INSTRUMENTED static uintptr_t stack_end(void *self, uintptr_t sp, struct arch_asked *asked)
+{
+    const struct thread *thread = self;
+    const struct fibre *fibre = thread ? thread->current : NULL;
+    if (!fibre || !fibre->stack || !fibre->active || sp < (uintptr_t)fibre->stack->low ||
+        sp >= (uintptr_t)fibre->stack->top)
+        return 0;
+    const struct cb *c = CONTAINER(fibre->active, struct cb, member);
+    asked->tag = __atomic_load_n((const uint64_t *)&c->word, __ATOMIC_RELAXED) >> WORD_SERIAL;
+    return (uintptr_t)fibre->stack->top;
+}
+
+void look_ask(struct look *look, struct thread *thread)
+{
+    int64_t now = driver_now(thread->sub);
+    if (!look->answers_until)
+        look->answers_until = now + ANSWERS_NS;
+    int64_t wait_ns = look->answers_until - now > ANSWER_NS ? look->answers_until - now : ANSWER_NS;
+    struct looker *looker = look->looker;
+    struct arch_asked asked = {.top = stack_end, .copy = looker->copy, .room = sizeof looker->copy};
+    if (looker->told_count == ASKED_MOST || arch_ask(thread->os_id, &asked, wait_ns) < 0 || !asked.end)
+        return;
+    struct told *told = &looker->told[looker->told_count++];
+    *told = (struct told){.thread = thread, .id = asked.tag};
+    told->used = asked.end - asked.sp;
+    told->count = arch_trace_asked(&asked, told->ips, FRAMES_MOST);
+}
+
+/* ---- what it waits for ----------------------------------------------------------------------------------- */
+
+/* Whether what it waits for, which is the user's, can be looked at: nobody can give it back as long as all stand still
+ * and nobody has claimed the wait. */
+static bool may_look(const struct look *look, struct cb *c)
+{
+    return !look->loose && wait_tag(atomic_load_explicit(&c->wait.state, memory_order_acquire)) == WAIT_ARMED;
+}
+
+static void say_permit(const struct look *look, struct cb *c, const char *words, double since, size_t indent)
+{
+    const struct prio *sem = (const struct prio *)(uintptr_t)c->blocked_on;
+    if (may_look(look, c))
+        out_say(look->out, indent, "blocked: %s '%s' #%llu at %p, since %.1f ms\n", words, sem->name,
+                (unsigned long long)sem->serial, (const void *)sem, since);
+    else
+        out_say(look->out, indent, "blocked: %s at %p, since %.1f ms\n", words, (const void *)sem, since);
+}
+
+static void say_mutex(const struct look *look, struct cb *c, const char *words, double since, size_t indent)
+{
+    struct mutex *mutex = (struct mutex *)(uintptr_t)c->blocked_on;
+    out_say(look->out, indent, "blocked: %s at %p, since %.1f ms\n", words, (void *)mutex, since);
+    uint64_t owner = may_look(look, c) ? gate_value(atomic_load_explicit(&mutex->gate.word, memory_order_acquire)) : 0;
+    if (owner)
+        out_say(look->out, indent + 4, "%s\n",
+                held_made((struct cb *)(uintptr_t)owner, HELD_MUTEX, __atomic_load_n(&mutex->site, __ATOMIC_RELAXED),
+                          (char[256]){0}, 256));
+}
+
+/* Those whose object says nothing but its address, or a number. */
+static void say_blocked(struct out *out, struct cb *c, unsigned blocked, int64_t now, size_t indent)
+{
+    const char *words = blocked_words(blocked);
+    double since = (double)(now - c->since) / 1e6;
+    if (blocked == BLOCKED_SLEEP)
+        out_say(out, indent, "blocked: %s for %.1f ms more, since %.1f ms\n", words,
+                (double)((int64_t)c->blocked_on - now) / 1e6, since);
+    else if (blocked == BLOCKED_SCOPE || blocked == BLOCKED_OFFLOAD)
+        out_say(out, indent, "blocked: %s, since %.1f ms\n", words, since);
+    else if (blocked == BLOCKED_DESCRIPTOR)
+        out_say(out, indent, "blocked: %s %d, since %.1f ms\n", words, (int)c->blocked_on, since);
+    else if (blocked == BLOCKED_SELECT)
+        out_say(out, indent, "blocked: %s %d cases, since %.1f ms\n", words, (int)c->blocked_on, since);
+    else if (blocked > BLOCKED_DESCRIPTOR)
+        out_say(out, indent, "blocked: %s at %p, since %.1f ms\n", words, (void *)(uintptr_t)c->blocked_on, since);
+    else
+        out_say(out, indent, "blocked: %s #%llu, since %.1f ms\n", words, (unsigned long long)c->blocked_on, since);
+}
+
+static void say_why(const struct look *look, struct cb *c, size_t indent)
+{
+    int64_t now = driver_now(look->thread->sub);
+    unsigned blocked = c->blocked;
+    const char *words = blocked_words(blocked);
+    double since = (double)(now - c->since) / 1e6;
+    if (blocked == BLOCKED_SEND || blocked == BLOCKED_RECEIVE)
+        out_say(look->out, indent, "blocked: %s '%s' at %p, since %.1f ms\n", words,
+                ((struct chan *)(uintptr_t)c->blocked_on)->name, (void *)(uintptr_t)c->blocked_on, since);
+    else if (blocked == BLOCKED_PERMIT)
+        say_permit(look, c, words, since, indent);
+    else if (blocked == BLOCKED_MUTEX)
+        say_mutex(look, c, words, since, indent);
+    else
+        say_blocked(look->out, c, blocked, now, indent);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------- */
+
+static void say_head(struct out *out, struct cb *c, uint64_t id, bool over, size_t indent)
+{
+    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
+    uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
+    out_say(out, indent, "strand '%s' #%llu%s%s\n", cb_name(c), (unsigned long long)id,
+            word & WORD_CANCELLED ? ", cancelled" : "", over ? ", ended, not joined" : "");
+    struct note *note = atomic_load_explicit(&c->note, memory_order_acquire);
+    if (note)
+        out_say(out, indent + 4, "cancelled by '%s' #%llu%s%s\n", note->who, (unsigned long long)note->who_id,
+                note->why[0] ? ": " : "", note->why);
+    if (anchor)
+        out_say(out, indent + 4, "in the scope of %s:%d\n", anchor->block.file, anchor->block.line);
+}
+
+static void say_doing(const struct look *look, struct cb *c, enum doing doing, const struct place *place, size_t indent)
+{
+    struct thread *runner = place->runner;
+    bool traced = runner && (runner == look->thread || runner->driver || is_held(look, place));
+    if (doing == DOING_RUNNING)
+        out_say(look->out, indent, "running on thread %d (%u)%s\n", runner->index, runner->os_id,
+                traced         ? ""
+                : place->asked ? ", asked by a signal"
+                               : ", could not be held");
+    else if (doing == DOING_NOT_STARTED)
+        out_say(look->out, indent, "runnable: has not started\n");
+    else if (doing == DOING_RUNNABLE)
+        out_say(look->out, indent, "runnable\n");
+    else
+        say_why(look, c, indent);
+}
+
+void look_say(const struct look *look, struct cb *c, uint64_t id, size_t indent)
+{
+    void *ips[FRAMES_MOST];
+    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    say_head(look->out, c, id, over, indent);
+    if (over)
+        return;
+    struct place place = look_place(look, c);
+    enum doing doing = look_doing(c, &place);
+    if (doing == DOING_NOTHING)
+        return;
+    say_place(look, c, &place, indent + 4);
+    say_doing(look, c, doing, &place, indent + 4);
+    look_say_frames(look, ips, look_frames(look, c, &place, ips, FRAMES_MOST), indent + 6);
+}
+
+void look_say_plainly(struct out *out, struct thread *thread, struct cb *c, uint64_t id)
+{
+    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    unsigned blocked = c->blocked;
+    say_head(out, c, id, over, 0);
+    if (over)
+        return;
+    if (!c->started)
+        out_say(out, 4, "runnable: has not started\n");
+    else if (blocked == BLOCKED_NOT)
+        out_say(out, 4, "runnable, or running\n");
+    else
+        say_blocked(out, c, blocked, driver_now(thread->sub), 4);
+}

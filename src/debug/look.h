@@ -1,0 +1,81 @@
+/*
+ * One strand, looked at from outside: where it is, what it waits for, its frames. Reads, and changes nothing; takes no
+ * lock, and no memory but that of `struct looker`. Page: docs/protocols/dump.md.
+ */
+#ifndef DEBUG_LOOK_H
+#define DEBUG_LOOK_H
+
+#include "out.h"
+
+#include "../strand/core.h"
+
+enum { FRAMES_MOST = 48, NAMES = 1024, ASKED_MOST = 64 };
+
+/* What a thread told that could not be held. */
+struct told {
+    struct thread *thread;
+    uint64_t id; /* of the strand that it ran then */
+    size_t used, count;
+    void *ips[FRAMES_MOST];
+};
+
+struct name {
+    void *ip;
+    uintptr_t offset;
+    char text[112];
+};
+
+/* Memory that is taken before anybody is held. It starts as zeros. */
+struct looker {
+    struct name names[NAMES]; /* of functions: a cache */
+    struct told told[ASKED_MOST];
+    size_t told_count;
+    char copy[64 * 1024];           /* of frames that may be changed while they are looked at */
+    struct arch_patterns *patterns; /* in the same memory */
+};
+
+struct look {
+    struct thread *thread; /* who looks */
+    bool loose;            /* some of the threads could not be held */
+    int64_t answers_until;
+    struct looker *looker;
+    struct out *out;
+};
+
+size_t looker_size(void);
+void looker_init(struct looker *looker);
+
+/* Where a strand's frames are: [context, edge) in the stack or, of an inactive one, in an image; what lies above, in
+ * the stack always. */
+struct place {
+    struct thread *runner; /* NULL: it does not run */
+    arch_context context;  /* NULL: nowhere; it runs, or has not started */
+    const char *image;
+    size_t size;
+    uint64_t switches; /* of all threads, so far */
+    bool asked;        /* its runner was not held, but has answered */
+};
+
+/* What it does. */
+enum doing { DOING_NOTHING, DOING_NOT_STARTED, DOING_RUNNING, DOING_RUNNABLE, DOING_BLOCKED };
+
+/* The strand is pinned, for all of these. */
+struct place look_place(const struct look *look, struct cb *c);
+enum doing look_doing(struct cb *c, const struct place *place);
+/* Bytes of stack in use; 0: not known. */
+size_t look_used(const struct look *look, struct cb *c, const struct place *place);
+/* Bytes that an inactive one is saved in. */
+size_t look_saved(struct cb *c);
+/* Its frames, innermost first; returns how many. */
+size_t look_frames(const struct look *look, struct cb *c, const struct place *place, void **ips, size_t most);
+
+/* All of it, in lines. */
+void look_say(const struct look *look, struct cb *c, uint64_t id, size_t indent);
+/* The same without its place and its frames; nothing but the control block is read. */
+void look_say_plainly(struct out *out, struct thread *thread, struct cb *c, uint64_t id);
+void look_say_frames(const struct look *look, void *const *ips, size_t count, size_t indent);
+
+/* A thread that could not be held is asked by a signal what it runs. */
+void look_ask(struct look *look, struct thread *thread);
+
+#endif

@@ -1,0 +1,111 @@
+/*
+ * Text for a descriptor.
+ */
+#include "out.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ROOM_FIRST ((size_t)64 << 10)
+enum { LINE_MOST = 400, INDENT_MOST = 60 };
+
+int out_open(struct out *out, int fd)
+{
+    void *text;
+    int error = arch_map(ROOM_FIRST, &text);
+    *out = (struct out){.fd = fd, .error = error, .text = error ? NULL : text, .room = error ? 0 : ROOM_FIRST};
+    return error;
+}
+
+void out_open_streaming(struct out *out, int fd, char *room, size_t size)
+{
+    *out = (struct out){.fd = fd, .text = room, .room = size, .streams = true};
+}
+
+void out_flush(struct out *out)
+{
+    if (!out->error)
+        out->error = (int)arch_write(out->fd, out->text, out->used);
+    out->used = 0;
+}
+
+void out_close(struct out *out)
+{
+    if (!out->streams && out->text)
+        arch_unmap(out->text, out->room);
+    out->text = NULL;
+}
+
+static int grow(struct out *out)
+{
+    void *more;
+    int error = arch_map(out->room * 2, &more);
+    if (error)
+        return error;
+    memcpy(more, out->text, out->used);
+    arch_unmap(out->text, out->room);
+    out->text = more;
+    out->room *= 2;
+    return 0;
+}
+
+static void make_room(struct out *out, size_t size)
+{
+    if (out->room - out->used >= size)
+        return;
+    if (out->streams)
+        out_flush(out);
+    else
+        out->error = grow(out);
+}
+
+static bool is_control(char c)
+{
+    return (unsigned char)c < ' ' || c == 0x7f;
+}
+
+/* Of what a line is made of: control characters as \xHH, since a name may have them. Returns the bytes written. */
+static size_t put(char *to, const char *line, size_t size)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *at = to;
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)line[i];
+        if (!is_control(line[i])) {
+            *at++ = (char)c;
+            continue;
+        }
+        *at++ = '\\';
+        *at++ = 'x';
+        *at++ = digits[c >> 4];
+        *at++ = digits[c & 15];
+    }
+    return (size_t)(at - to);
+}
+
+void out_say(struct out *out, size_t indent, const char *format, ...)
+{
+    char line[LINE_MOST];
+    bool ends = *format && format[strlen(format) - 1] == '\n';
+    indent = indent < INDENT_MOST ? indent : INDENT_MOST;
+    memset(line, ' ', indent);
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(line + indent, sizeof line - indent, format, args);
+    va_end(args);
+    size_t size = indent + (length > 0 ? (size_t)length : 0);
+    size = size < sizeof line ? size : sizeof line - 1;
+    size -= ends && size; /* the last of the line, or what stands in its place where that was cut */
+    size_t controls = 0;
+    for (size_t i = 0; i < size; i++)
+        controls += is_control(line[i]);
+    if (!out->error)
+        make_room(out, size + 3 * controls + 1);
+    if (out->error)
+        return;
+    out->used += put(out->text + out->used, line, size);
+    if (ends)
+        out->text[out->used++] = '\n';
+}

@@ -1,0 +1,143 @@
+/*
+ * Calls on descriptors, through the door: a seeded run plays those that it has made (struct driver_fds), all others are
+ * the system's. Each function is as that of arch with its name. thread may be NULL: on a plain thread, which may be a
+ * played one.
+ */
+#ifndef SCHED_FDS_H
+#define SCHED_FDS_H
+
+#include "sched.h"
+
+/* The run of the calling thread; NULL: none is played. */
+static inline struct subprocess *fds_run(const struct thread *thread)
+{
+    if (LIKELY(thread != NULL))
+        return LIKELY(!thread->driver) ? NULL : thread->sub;
+    struct arch_player *player = arch_player();
+    return UNLIKELY(player != NULL) ? player->run : NULL;
+}
+
+/* What plays new descriptors of a run; NULL: nobody. */
+static inline const struct driver_fds *fds_played(const struct subprocess *run)
+{
+    return UNLIKELY(run != NULL) ? run->driver->fds : NULL;
+}
+
+/* What plays this one; NULL: it is the system's. */
+static inline const struct driver_fds *fds_of(struct subprocess *run, int fd)
+{
+    const struct driver_fds *fds = fds_played(run);
+    return UNLIKELY(fds != NULL) && fds->has(run, fd) ? fds : NULL;
+}
+
+static inline int fd_kind(struct thread *thread, int fd, int *own)
+{
+    *own = -1;
+    return fds_of(fds_run(thread), fd) ? ARCH_FD_PLAYED : arch_fd_kind(fd, own);
+}
+
+static inline int fd_ready(struct thread *thread, int fd)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->ready(run, fd) : arch_fd_ready(fd);
+}
+
+static inline int64_t fd_read(struct thread *thread, int fd, enum arch_fd_kind kind, void *buffer, size_t size)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->read(run, fd, buffer, size) : arch_fd_read(fd, kind, buffer, size);
+}
+
+static inline int64_t fd_write(struct thread *thread, int fd, enum arch_fd_kind kind, const void *bytes, size_t size)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->write(run, fd, bytes, size) : arch_fd_write(fd, kind, bytes, size);
+}
+
+static inline int fd_close(struct thread *thread, int fd)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->close(run, fd) : arch_fd_close(fd);
+}
+
+static inline int fd_blank(struct thread *thread, int fd)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->blank(run, fd) : arch_fd_blank(fd);
+}
+
+static inline int fd_shutdown(struct thread *thread, int fd, int how)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->shutdown(run, fd, how) : arch_fd_shutdown(fd, how);
+}
+
+static inline int fd_pipe(struct thread *thread, int ends[2])
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_played(run);
+    return UNLIKELY(fds != NULL) ? fds->pipe(run, ends) : arch_fd_pipe(ends);
+}
+
+static inline int fd_socket(struct thread *thread, int family)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_played(run);
+    return UNLIKELY(fds != NULL) ? fds->socket(run, family) : arch_fd_socket(family);
+}
+
+static inline int fd_bind(struct thread *thread, int fd, const void *address, uint32_t length)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->bind(run, fd, address, length) : arch_fd_bind(fd, address, length);
+}
+
+static inline int fd_listen(struct thread *thread, int fd, int backlog)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->listen(run, fd) : arch_fd_listen(fd, backlog);
+}
+
+static inline int fd_connect(struct thread *thread, int fd, const void *address, uint32_t length)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->connect(run, fd, address, length) : arch_fd_connect(fd, address, length);
+}
+
+static inline int fd_accept(struct thread *thread, int fd)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->accept(run, fd) : arch_fd_accept(fd, NULL, NULL);
+}
+
+static inline int fd_error(struct thread *thread, int fd)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->error(run, fd) : arch_fd_error(fd);
+}
+
+static inline int fd_port(struct thread *thread, int fd)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->port(run, fd) : arch_fd_port(fd);
+}
+
+/* What is set on sockets means nothing to those that are played. */
+static inline int fd_adjust(struct thread *thread, int fd, int (*set)(int fd))
+{
+    return UNLIKELY(fds_of(fds_run(thread), fd) != NULL) ? 0 : set(fd);
+}
+
+#endif

@@ -1,0 +1,456 @@
+/*
+ * Opened fibres: who of their strands is runnable, and whose frames are in. The protocol block is in opened.h.
+ */
+#include "opened.h"
+
+#include "image.h"
+#include "rest.h"
+#include "stack.h"
+#include "switch.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* ---- what a strand has open ------------------------------------------------------------------------------ */
+
+/* By hand: it is the strands' own, and no access of the thread's that sanitizers are to know of. */
+typedef uint64_t own_word __attribute__((may_alias));
+
+ARCH_NOT_INSTRUMENTED static bool own_is_open(const struct opened *opened)
+{
+    const own_word *own = (const own_word *)opened->fibre.own;
+    uint64_t open = own[0] ^ opened->first_own;
+#pragma GCC unroll 8
+    for (int i = 1; i < OWN_KEPT; i++)
+        open |= own[i];
+    return open != 0;
+}
+
+ARCH_NOT_INSTRUMENTED static void own_save(struct opened *opened, char *image)
+{
+    own_word *own = (own_word *)opened->fibre.own, *to = (own_word *)(void *)image;
+    for (int i = 0; i < OWN_KEPT; i++) {
+        to[i] = own[i];
+        own[i] = i ? 0 : opened->first_own;
+    }
+}
+
+ARCH_NOT_INSTRUMENTED static void own_load(struct opened *opened, const char *image)
+{
+    own_word *own = (own_word *)opened->fibre.own;
+    for (int i = 0; i < OWN_KEPT; i++)
+        own[i] = ((const own_word *)(const void *)image)[i];
+}
+
+/* Others read it, for people. */
+static inline void set_resident(struct opened *opened, struct member *member)
+{
+    __atomic_store_n(&opened->resident, member, __ATOMIC_RELEASE);
+}
+
+/* ---- who is runnable ------------------------------------------------------------------------------------- */
+
+static struct member *members_in(uintptr_t mail)
+{
+    return (struct member *)(mail & ~(uintptr_t)(OPENED_IDLE | OPENED_TRIM));
+}
+
+bool opened_up(struct thread *thread, struct member *member)
+{
+    struct opened *opened = opened_of(member->fibre);
+    uintptr_t mail = atomic_load_explicit(&opened->mail, memory_order_relaxed);
+    if (!thread->shared) {
+        member->next = members_in(mail);
+        atomic_store_explicit(&opened->mail, (uintptr_t)member | (mail & OPENED_TRIM), memory_order_relaxed);
+        return mail == OPENED_IDLE;
+    }
+    do
+        member->next = members_in(mail);
+    while (!atomic_compare_exchange_weak_explicit(&opened->mail, &mail, (uintptr_t)member | (mail & OPENED_TRIM),
+                                                  memory_order_acq_rel, memory_order_relaxed));
+    return mail == OPENED_IDLE;
+}
+
+static NOINLINE void take_more_mail(struct thread *thread, struct opened *opened)
+{
+    uintptr_t mail = atomic_load_explicit(&opened->mail, memory_order_relaxed);
+    if (thread->shared)
+        mail = atomic_exchange_explicit(&opened->mail, 0, memory_order_acq_rel);
+    else
+        atomic_store_explicit(&opened->mail, 0, memory_order_relaxed);
+    if (mail & OPENED_TRIM)
+        opened->trim = true;
+    struct member *newest = members_in(mail), *first = NULL;
+    for (struct member *member = newest; member;) {
+        struct member *next = member->next;
+        member->next = first;
+        first = member;
+        member = next;
+    }
+    if (first)
+        batch_append(&opened->ready, first, newest);
+}
+
+/* All of the mail, in the order in which it came. The holder. */
+OWN_INLINE void take_mail(struct thread *thread, struct opened *opened)
+{
+    if (atomic_load_explicit(&opened->mail, memory_order_relaxed))
+        take_more_mail(thread, opened);
+}
+
+bool opened_is_wanted(struct opened *opened)
+{
+    return opened->ready.first || atomic_load_explicit(&opened->mail, memory_order_relaxed);
+}
+
+/* False: there is mail. */
+static bool go_idle(struct thread *thread, struct opened *opened)
+{
+    uintptr_t none = 0;
+    if (thread->shared)
+        return atomic_compare_exchange_strong_explicit(&opened->mail, &none, OPENED_IDLE, memory_order_acq_rel,
+                                                       memory_order_relaxed);
+    if (atomic_load_explicit(&opened->mail, memory_order_relaxed))
+        return false;
+    atomic_store_explicit(&opened->mail, OPENED_IDLE, memory_order_relaxed);
+    return true;
+}
+
+/* The holder, before pages that tell how much was used go back. */
+static void note_most(struct opened *opened)
+{
+    __atomic_store_n(&opened->most, opened_most(opened), __ATOMIC_RELAXED);
+}
+
+/* The holder. */
+static void give_back(struct thread *thread, struct opened *opened)
+{
+    char *used = opened->resident ? guest_context(opened, guest_of(opened->resident)) : opened->base;
+    note_most(opened);
+    (void)stack_discard(opened->fibre.stack, used);
+    if (!opened->reserve_used)
+        arch_discard(opened->reserve, opened_reserve_size(opened));
+    images_trim(thread, &opened->images);
+}
+
+static void trim(struct thread *thread, struct opened *opened)
+{
+    opened->trim = false;
+    __atomic_store_n(&opened->deepest, 0, __ATOMIC_RELAXED);
+    give_back(thread, opened);
+}
+
+/* True: nobody holds it any more, and it may be gone already [O6]. */
+static bool leave_idle(struct thread *thread, struct opened *opened)
+{
+    do {
+        take_mail(thread, opened);
+        if (UNLIKELY(opened->trim)) {
+            trim(thread, opened);
+            image_store_trim(thread, &thread->sub->images, SIZE_MAX); /* whoever wished it could not */
+        }
+        if (opened->ready.first)
+            return false;
+    } while (!go_idle(thread, opened));
+    return true;
+}
+
+/* Of who has held it without having come to run on it: what it does here is not over. */
+static void let_go(struct thread *thread, struct opened *opened)
+{
+    if (!leave_idle(thread, opened))
+        thread_push(thread, &opened->fibre, PUSH_YIELDED);
+}
+
+void opened_trim(struct thread *thread, struct opened *opened)
+{
+    uintptr_t mail = atomic_load_explicit(&opened->mail, memory_order_relaxed), wished;
+    do {
+        if (mail & OPENED_TRIM)
+            return;
+        wished = mail == OPENED_IDLE ? 0 : mail | OPENED_TRIM;
+    } while (!atomic_compare_exchange_weak_explicit(&opened->mail, &mail, wished, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    if (wished)
+        return; /* its holder, or the next one, finds it */
+    trim(thread, opened);
+    let_go(thread, opened);
+}
+
+void opened_rest(struct thread *thread, struct opened *opened)
+{
+    uintptr_t idle = OPENED_IDLE;
+    if (!atomic_compare_exchange_strong_explicit(&opened->mail, &idle, 0, memory_order_acq_rel, memory_order_relaxed))
+        return; /* who runs on it next notes it [O7] */
+    give_back(thread, opened);
+    let_go(thread, opened);
+}
+
+/* On the loop, if nobody else was found to run, it is gone on with at once. */
+void opened_give_up(struct thread *thread, struct opened *opened)
+{
+    if (leave_idle(thread, opened))
+        return;
+    if (!thread->current && !thread->late)
+        thread->late = &opened->fibre;
+    else
+        thread_push(thread, &opened->fibre, PUSH_YIELDED); /* [O3] */
+}
+
+/* Who comes next: the first, or under a seed any of the first few. */
+static struct member *choose(struct thread *thread, struct opened *opened)
+{
+    struct batch *ready = &opened->ready;
+    take_mail(thread, opened);
+    uint32_t skip = thread->driver ? driver_choose(thread, 4) : 0;
+    struct member *before = NULL, *member = ready->first;
+    for (; skip && member->next; skip--) {
+        before = member;
+        member = member->next;
+    }
+    if (!before)
+        return batch_take(ready);
+    before->next = member->next;
+    if (ready->last == member)
+        ready->last = before;
+    return member;
+}
+
+/* ---- who is in ------------------------------------------------------------------------------------------- */
+
+/* Behind the frames stand the state of C++ exceptions, and what the strand has open. */
+static size_t beside(const struct thread *thread, const struct guest *guest)
+{
+    return (thread->cxx ? sizeof(struct arch_cxx) : 0) + (guest->keeps ? OWN_KEPT * sizeof(own_word) : 0);
+}
+
+size_t opened_saved(const struct thread *thread, const struct guest *guest)
+{
+    return image_round(arch_image_size(guest_frames(guest) + beside(thread, guest)));
+}
+
+static NOINLINE void save_beside(const struct thread *thread, struct opened *opened, const struct guest *guest,
+                                 char *to)
+{
+    if (thread->cxx) {
+        memcpy(to, &opened->fibre.cxx, sizeof(struct arch_cxx));
+        to += sizeof(struct arch_cxx);
+    }
+    if (guest->keeps)
+        own_save(opened, to);
+}
+
+static NOINLINE void load_beside(const struct thread *thread, struct opened *opened, const struct guest *guest,
+                                 const char *from)
+{
+    if (thread->cxx) {
+        memcpy(&opened->fibre.cxx, from, sizeof(struct arch_cxx));
+        from += sizeof(struct arch_cxx);
+    }
+    if (guest->keeps)
+        own_load(opened, from);
+}
+
+/* must: the one that is to run next has begun, so there is no way to refuse it [O5]. */
+static void *get_image(struct thread *thread, struct opened *opened, size_t bytes, bool must)
+{
+    void *image = image_get(thread, &opened->images, bytes);
+    if (LIKELY(image != NULL) || !must)
+        return image;
+    if (opened->reserve_used && opened->image != opened->reserve)
+        thread->sub->ops->starved(opened->resident, bytes);
+    opened->reserve_used = true;
+    return opened->reserve;
+}
+
+static void put_image(struct thread *thread, struct opened *opened)
+{
+    if (opened->image && opened->image == opened->reserve)
+        opened->reserve_used = false;
+    else if (opened->image)
+        image_put(thread, &opened->images, opened->image, opened->image_size);
+    opened->image = NULL;
+    opened->image_size = 0;
+}
+
+/* Whether the resident's image is of the right size still. */
+static bool fits(const struct opened *opened, size_t size)
+{
+    return opened->image && image_round(size) == image_round(opened->image_size);
+}
+
+/* The resident is gone: its frames, what lies below them of calls that have returned, and what was copied by way of
+ * registers. */
+static COLD void wipe_stack(struct opened *opened, arch_context context)
+{
+    arch_vectors_clear();
+    note_most(opened);
+    char *from = stack_discard(opened->fibre.stack, context);
+    arch_note_look(from, (size_t)(opened->base - from)); /* a part of it lies below every frame */
+    arch_wipe(from, (size_t)(opened->base - from), 0);
+}
+
+/* An image of so many bytes for the resident. False: there is none. */
+static NOINLINE bool change_image(struct thread *thread, struct opened *opened, size_t size, bool must)
+{
+    if (fits(opened, size))
+        return true;
+    void *image = get_image(thread, opened, size, must);
+    if (!image)
+        return false;
+    if (image != opened->image)
+        put_image(thread, opened);
+    opened->image = image;
+    return true;
+}
+
+static int move_out(struct thread *thread, struct opened *opened, bool must)
+{
+    struct guest *guest = guest_of(opened->resident);
+    guest->keeps = own_is_open(opened);
+    size_t frames = guest_frames(guest), more = beside(thread, guest), size = arch_image_size(frames + more);
+    if (UNLIKELY(size != opened->image_size) && !change_image(thread, opened, size, must))
+        return -ENOMEM;
+    char *image = opened->image;
+    if (UNLIKELY(more))
+        save_beside(thread, opened, guest, image + frames);
+    arch_image_save(&opened->fibre.note, image, guest_context(opened, guest), frames, more);
+    guest->note = opened->fibre.note;
+    guest->image = image;
+    set_resident(opened, NULL);
+    if (UNLIKELY(guest->wipes)) {
+        atomic_thread_fence(memory_order_release); /* who has read what is wiped finds the strand elsewhere after */
+        wipe_stack(opened, guest_context(opened, guest));
+    }
+    opened->image = NULL;
+    opened->image_size = 0;
+    uint64_t copies = atomic_load_explicit(&opened->copies, memory_order_relaxed);
+    atomic_store_explicit(&opened->copies, copies + 1, memory_order_relaxed);
+    return 0;
+}
+
+static void move_in(struct thread *thread, struct opened *opened, struct guest *guest)
+{
+    size_t frames = guest_frames(guest), more = beside(thread, guest);
+    char *image = guest->image;
+    opened->image = image;
+    opened->image_size = arch_image_size(frames + more);
+    opened->fibre.note = guest->note;
+    arch_image_load(&opened->fibre.note, image, guest_context(opened, guest), frames, more);
+    if (UNLIKELY(more))
+        load_beside(thread, opened, guest, image + frames);
+    if (UNLIKELY(guest->wipes)) {
+        guest->image = NULL; /* as in move_out: its frames are in the stack, though it is not the resident yet */
+        atomic_thread_fence(memory_order_release);
+        arch_wipe(image, frames, 0);
+        arch_vectors_clear();
+    }
+}
+
+/* It begins where all of them do. */
+static void move_in_new(struct opened *opened, struct guest *guest)
+{
+    struct arch_note none = opened->fibre.note;
+    char *low = opened->fibre.stack->low;
+    arch_note_make(&opened->fibre.note, low, (size_t)(opened->base - low));
+    arch_image_start(&none, opened->first_image, (char *)opened->first, opened->first_size);
+    __atomic_store_n(&guest->depth, (uint32_t)(opened->first_size / sizeof(uintptr_t)), __ATOMIC_RELAXED);
+    opened->fibre.started = false;
+}
+
+/* Of many strands each is far from the processor when its turn comes: the frames of the next, whose record was fetched
+ * a turn ago, and the record of the one after it. */
+OWN_INLINE void fetch_ahead(const struct opened *opened)
+{
+    enum { RECORD = 192, FRAMES = 512 };
+    struct member *next = opened->ready.first;
+    if (LIKELY(!next || !next->next))
+        return;
+    const struct guest *guest = guest_of(next);
+    size_t frames = guest_frames(guest);
+    for (size_t at = 0; at < frames && at < FRAMES; at += CACHE_LINE)
+        __builtin_prefetch((const char *)guest->image + at);
+    for (size_t at = 0; at < RECORD; at += CACHE_LINE)
+        __builtin_prefetch((const char *)guest_of(next->next) + at);
+}
+
+int opened_enter(struct thread *thread, struct opened *opened)
+{
+    struct member *member = choose(thread, opened);
+    struct guest *guest = guest_of(member);
+    fetch_ahead(opened);
+    rest_note(thread, opened); /* [O7] */
+    opened->fibre.active = member;
+    if (opened->resident != member) {
+        if (opened->resident && move_out(thread, opened, guest->depth != 0) < 0)
+            return -ENOMEM;
+        if (guest->depth)
+            move_in(thread, opened, guest);
+        else
+            move_in_new(opened, guest);
+        set_resident(opened, member);
+        opened->wipes = guest->wipes;
+    }
+    atomic_store_explicit(&opened->fibre.context, guest_context(opened, guest), memory_order_relaxed);
+    thread->odd.opened = true;
+    return 0;
+}
+
+/* For tests: whoever still uses an address of the strand's stack is to notice. */
+static COLD void vacate(struct thread *thread, struct opened *opened, struct guest *guest)
+{
+    enum { SPOILT = 0xb6 };
+    if (move_out(thread, opened, true) == 0)
+        arch_wipe(guest_context(opened, guest), guest_frames(guest), SPOILT);
+}
+
+static void forget_image(struct thread *thread, struct opened *opened)
+{
+    set_resident(opened, NULL);
+    put_image(thread, opened);
+}
+
+void opened_left(struct thread *thread, struct opened *opened, arch_context from, enum after after)
+{
+    struct member *member = opened->fibre.active;
+    if (UNLIKELY(opened->wipes))
+        arch_vectors_clear(); /* of what it has computed with */
+    if (after == AFTER_OPENED_END) {
+        arch_note_end(&thread->dead_note);
+        opened->fibre.active = NULL; /* it may be somebody else's by now */
+        ASSERT_SLOW(!own_is_open(opened));
+        if (UNLIKELY(opened->wipes))
+            wipe_stack(opened, from);
+        forget_image(thread, opened);
+        opened_give_up(thread, opened);
+        opened_release(thread, opened, OPENED_STRAND);
+        return;
+    }
+    struct guest *guest = guest_of(member);
+    size_t frames = (size_t)(opened->base - (char *)from);
+    __atomic_store_n(&guest->depth, (uint32_t)(frames / sizeof(uintptr_t)), __ATOMIC_RELAXED);
+    arch_note_suspended(&opened->fibre.note, from);
+    if (frames > opened->deepest)
+        __atomic_store_n(&opened->deepest, frames, __ATOMIC_RELAXED);
+    if (UNLIKELY(thread->sub->copies))
+        vacate(thread, opened, guest);
+    if (after == AFTER_OPENED_YIELD) {
+        take_mail(thread, opened);
+        batch_add(&opened->ready, member);
+    }
+    opened_give_up(thread, opened);
+}
+
+bool opened_goes_on(struct thread *thread, struct opened *opened)
+{
+    take_mail(thread, opened);
+    struct member *member = opened->ready.first;
+    if (ARCH_NOTES_SEPARATE || thread->driver || opened->wipes || !member || guest_of(member)->depth)
+        return false;
+    forget_image(thread, opened);
+    opened->fibre.active = batch_take(&opened->ready);
+    set_resident(opened, opened->fibre.active);
+    opened->fibre.started = false;
+    opened_release(thread, opened, OPENED_STRAND); /* of the one that has ended; the next has its own */
+    return true;
+}

@@ -1,0 +1,177 @@
+/*
+ * Rounds over the opened fibres that were in use: those that have not been since the round before are trimmed. What
+ * that means is in opened.c; the protocol block is in opened.h.
+ *
+ * There is no round without cause: the first use after the last round starts the timer, and a round that leaves no
+ * fibre in the list does not start it again. So two wake-ups follow the last use, at most: one that finds it too young,
+ * and one that trims. A round is made in pieces, between which its thread does its other work.
+ */
+#include "rest.h"
+
+#include "driver.h"
+#include "image.h"
+#include "timers.h"
+
+/* From one round to the next: who has rested for so long, or up to twice as long, is trimmed. */
+#define ERA_NS INT64_C(250000000)
+/* Of one piece: fibres that are looked at, fibres that are trimmed, chunks of images that go back. */
+enum { LOOKS = 256, TRIMS = 16, CHUNKS = 16 };
+
+/* By who has the role. */
+struct member *rest_comes(struct timer *timer)
+{
+    CONTAINER(timer, struct rests, timer)->due = true;
+    return NULL;
+}
+
+void rest_open(struct pool *pool)
+{
+    struct rests *rests = &pool->rests;
+    atomic_flag_clear(&rests->lock);
+    list_init(&rests->used);
+    timer_init(&rests->timer, TIMER_REST, 0);
+    atomic_init(&pool->era, 1);
+}
+
+/* `armed` is set. Without memory for a timer what was used stays until somebody is noted again. */
+static void arm(struct thread *thread, struct pool *pool, int64_t when)
+{
+    struct rests *rests = &pool->rests;
+    if (timer_start(thread, pool, &rests->timer, when) == 0)
+        return;
+    spin_lock(&rests->lock, thread);
+    rests->armed = false;
+    spin_unlock(&rests->lock);
+}
+
+COLD void rest_note_(struct thread *thread, struct opened *opened)
+{
+    struct pool *pool = thread->pool;
+    struct rests *rests = &pool->rests;
+    spin_lock(&rests->lock, thread);
+    uint32_t era = atomic_load_explicit(&pool->era, memory_order_relaxed);
+    atomic_store_explicit(&opened->used, era, memory_order_relaxed);
+    if (!opened->rest.next) {
+        list_push_back(&rests->used, &opened->rest);
+        rests->count++;
+    }
+    bool start = !rests->armed;
+    rests->armed = true;
+    spin_unlock(&rests->lock);
+    if (start)
+        arm(thread, pool, driver_now(thread->sub) + ERA_NS);
+}
+
+static void leave_list(struct rests *rests, struct opened *opened)
+{
+    list_remove(&opened->rest);
+    rests->count--;
+}
+
+void rest_forget(struct thread *thread, struct opened *opened)
+{
+    struct rests *rests = &opened->fibre.pool->rests;
+    spin_lock(&rests->lock, thread);
+    if (opened->rest.next)
+        leave_list(rests, opened);
+    spin_unlock(&rests->lock);
+}
+
+/* Under the lock: whether it is to be trimmed; then it is the caller's to release, and in the list no more. */
+static bool has_rested(struct rests *rests, struct opened *opened, uint32_t era)
+{
+    uint32_t used = atomic_load_explicit(&opened->used, memory_order_relaxed);
+    if (used == era || used == era - 1)
+        return false;
+    bool in_use = opened_is_in_use(opened);
+    if (in_use) /* by somebody who came before this era */
+        atomic_store_explicit(&opened->used, era, memory_order_relaxed);
+    if (in_use || !opened_keep_if_known(opened))
+        return false;
+    leave_list(rests, opened);
+    return true;
+}
+
+/* The next one that has rested; NULL: there is none among some, or none at all. */
+static struct opened *take_rested(struct thread *thread, struct pool *pool, int *looks)
+{
+    struct rests *rests = &pool->rests;
+    struct opened *found = NULL;
+    spin_lock(&rests->lock, thread);
+    uint32_t era = atomic_load_explicit(&pool->era, memory_order_relaxed);
+    if (rests->left > rests->count)
+        rests->left = rests->count;
+    while (!found && rests->left && --*looks >= 0) {
+        struct opened *opened = CONTAINER(rests->used.next, struct opened, rest);
+        rests->left--;
+        list_remove(&opened->rest);
+        list_push_back(&rests->used, &opened->rest);
+        if (has_rested(rests, opened, era))
+            found = opened;
+    }
+    spin_unlock(&rests->lock);
+    return found;
+}
+
+static void begin_round(struct thread *thread, struct pool *pool)
+{
+    struct rests *rests = &pool->rests;
+    spin_lock(&rests->lock, thread);
+    atomic_fetch_add_explicit(&pool->era, 1, memory_order_relaxed);
+    rests->left = rests->count;
+    rests->under_way = true;
+    rests->found = !rests->count;
+    rests->chunks = 0;
+    spin_unlock(&rests->lock);
+}
+
+/* Chunks that no fibre has now are likely to be needed again as long as all fibres are in use. */
+static void count_chunks(struct pool *pool)
+{
+    struct rests *rests = &pool->rests;
+    const struct image_store *images = &pool->sub->images;
+    if (rests->found)
+        rests->chunks = __atomic_load_n(&images->free_count, __ATOMIC_RELAXED) +
+                        (__atomic_load_n(&images->kept_bytes, __ATOMIC_RELAXED) != 0);
+}
+
+/* True: the round is over. */
+static bool go_on(struct thread *thread, struct pool *pool)
+{
+    struct rests *rests = &pool->rests;
+    struct opened *opened;
+    int looks = LOOKS;
+    if (rests->chunks) {
+        size_t most = rests->chunks < CHUNKS ? rests->chunks : CHUNKS;
+        bool all = image_store_trim(thread, &pool->sub->images, most) >= most * IMAGE_CHUNK;
+        rests->chunks = all ? rests->chunks - most : 0;
+        return !rests->chunks;
+    }
+    for (int trims = 0; trims < TRIMS && (opened = take_rested(thread, pool, &looks)); trims++) {
+        rests->found = true;
+        opened_rest(thread, opened);
+        opened_release(thread, opened, OPENED_KNOWN);
+    }
+    if (!rests->left)
+        count_chunks(pool);
+    return !rests->left && !rests->chunks;
+}
+
+COLD void rest_look_(struct thread *thread, struct pool *pool)
+{
+    struct rests *rests = &pool->rests;
+    int64_t when = driver_now(pool->sub);
+    rests->due = false;
+    if (!rests->under_way)
+        begin_round(thread, pool);
+    if (go_on(thread, pool)) {
+        when += ERA_NS;
+        spin_lock(&rests->lock, thread);
+        rests->under_way = false;
+        rests->armed = rests->count > 0;
+        spin_unlock(&rests->lock);
+        if (!rests->armed)
+            return;
+    }
+    arm(thread, pool, when);
+}

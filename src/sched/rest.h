@@ -1,0 +1,35 @@
+/*
+ * Opened fibres that rest: on which nobody has run for a while give the memory back that they do not need, without
+ * having been told. The protocol is a part of that in opened.h ([O7]).
+ */
+#ifndef SCHED_REST_H
+#define SCHED_REST_H
+
+#include "opened.h"
+
+void rest_open(struct pool *pool);
+/* sched_ops.fire. */
+struct member *rest_comes(struct timer *timer);
+
+void rest_note_(struct thread *thread, struct opened *opened);
+/* The holder: somebody is about to run on it. */
+OWN_INLINE void rest_note(struct thread *thread, struct opened *opened)
+{
+    if (UNLIKELY(atomic_load_explicit(&opened->used, memory_order_relaxed) !=
+                 atomic_load_explicit(&thread->pool->era, memory_order_relaxed)))
+        rest_note_(thread, opened);
+}
+
+/* Nobody knows it any more. */
+void rest_forget(struct thread *thread, struct opened *opened);
+
+void rest_look_(struct thread *thread, struct pool *pool);
+/* Who has the role of the seeker, after firing timers: go on with a round, if the time has come. A few system calls for
+ * each of some fibres. */
+OWN_INLINE void rest_look(struct thread *thread, struct pool *pool)
+{
+    if (UNLIKELY(pool->rests.due))
+        rest_look_(thread, pool);
+}
+
+#endif

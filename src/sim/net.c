@@ -1,0 +1,443 @@
+/*
+ * Played descriptors as the runtime calls them. All hosts are one: a TCP address is told by its port alone, and nobody
+ * is behind it but a listener of the same run.
+ */
+#include "net.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUMBER_FIRST = 40000, NUMBERS = 65536, SHUT_READING = 0, SHUT_WRITING = 1, SHUT_BOTH = 2 };
+
+/* ---- numbers and ports ----------------------------------------------------------------------------------- */
+
+static struct port *find(const struct sim *sim, int fd)
+{
+    const struct net *net = sim->net;
+    return net && fd >= 0 && fd < net->room ? net->ports[fd] : NULL;
+}
+
+static bool has(struct subprocess *sub, int fd)
+{
+    return find(sim_of(sub), fd) != NULL;
+}
+
+void net_meet(struct subprocess *sub, int fd)
+{
+    char text[128];
+    struct sim *sim = sim_of(sub);
+    if (sim->met)
+        return;
+    sim->met = true;
+    snprintf(text, sizeof text, "descriptor %d is the system's: its seed alone does not repeat this run", fd);
+    sub->ops->warn(sub, text);
+}
+
+static struct net *net_of(struct sim *sim)
+{
+    if (!sim->net && (sim->net = sim_resize(sim, NULL, sizeof *sim->net))) {
+        *sim->net = (struct net){0};
+        sim->net->next = ARCH_FOREVER;
+        sim->net->last_number = NUMBER_FIRST;
+    }
+    return sim->net;
+}
+
+/* A number for a port. Returns it, or a negated errno code. */
+static int enrol(struct sim *sim, struct port *port)
+{
+    struct net *net = sim->net;
+    int fd = arch_fd_number();
+    if (fd < 0)
+        return fd;
+    if (fd >= net->room) {
+        int room = (fd + 64) & ~63;
+        struct port **more = sim_resize(sim, net->ports, (size_t)room * sizeof *more);
+        if (!more) {
+            (void)arch_fd_close(fd);
+            return -ENOMEM;
+        }
+        memset(more + net->room, 0, (size_t)(room - net->room) * sizeof *more);
+        net->ports = more;
+        net->room = room;
+    }
+    net->ports[fd] = port;
+    return port->fd = fd;
+}
+
+static struct port *make_port(struct sim *sim, enum port_state state)
+{
+    struct port *port = net_of(sim) ? sim_resize(sim, NULL, sizeof *port) : NULL;
+    if (port)
+        *port = (struct port){.fd = -1, .state = state, .number = -EAFNOSUPPORT};
+    return port;
+}
+
+/* All that it was, but the number. */
+static void disconnect(struct sim *sim, struct port *port)
+{
+    struct port *pending = port->pending;
+    if (port->in && port->in->used && port->in->slow && port->out)
+        flow_break(sim, port->out); /* bytes were never read: the peer is told so */
+    if (port->in)
+        flow_leave_reader(sim, port->in);
+    if (port->out)
+        flow_leave_writer(sim, port->out);
+    port->in = port->out = NULL;
+    port->pending = NULL;
+    port->state = PORT_BLANK;
+    while (pending) {
+        struct port *next = pending->next_pending;
+        if (pending->out)
+            flow_break(sim, pending->out);
+        disconnect(sim, pending);
+        sim_free(sim, pending);
+        pending = next;
+    }
+    net_forget(sim, port);
+}
+
+static int close_port(struct subprocess *sub, int fd)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = find(sim, fd);
+    disconnect(sim, port);
+    sim->net->ports[fd] = NULL;
+    sim_free(sim, port);
+    return arch_fd_close(fd);
+}
+
+static int blank(struct subprocess *sub, int fd)
+{
+    struct sim *sim = sim_of(sub);
+    disconnect(sim, find(sim, fd));
+    return 0;
+}
+
+void net_close(struct sim *sim)
+{
+    struct net *net = sim->net;
+    for (int fd = 0; net && fd < net->room; fd++)
+        if (net->ports[fd])
+            (void)close_port(sim->sub, fd);
+    if (net) {
+        sim_free(sim, net->ports);
+        sim_free(sim, net->events);
+    }
+    sim_free(sim, net);
+    sim->net = NULL;
+}
+
+/* ---- pipes ----------------------------------------------------------------------------------------------- */
+
+static int make_pipe(struct subprocess *sub, int fds[2])
+{
+    struct sim *sim = sim_of(sub);
+    struct port *reader = make_port(sim, PORT_OPEN), *writer = make_port(sim, PORT_OPEN);
+    struct flow *flow = reader && writer ? flow_make(sim, reader, writer, false, true) : NULL;
+    int error = flow ? 0 : -ENOMEM;
+    if (!error && (error = enrol(sim, reader)) >= 0 && (error = enrol(sim, writer)) < 0) {
+        sim->net->ports[reader->fd] = NULL;
+        (void)arch_fd_close(reader->fd);
+    }
+    if (error < 0) {
+        if (flow) {
+            flow_leave_reader(sim, flow);
+            flow_leave_writer(sim, flow);
+        }
+        sim_free(sim, reader);
+        sim_free(sim, writer);
+        return error;
+    }
+    reader->in = writer->out = flow;
+    fds[0] = reader->fd;
+    fds[1] = writer->fd;
+    return 0;
+}
+
+/* ---- sockets --------------------------------------------------------------------------------------------- */
+
+static int make_socket(struct subprocess *sub, int family)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = make_port(sim, PORT_NEW);
+    (void)family;
+    int fd = port ? enrol(sim, port) : -ENOMEM;
+    if (fd < 0)
+        sim_free(sim, port);
+    return fd;
+}
+
+/* What an address names: a port of TCP, or a path. */
+static void take_name(struct port *port, const void *address, uint32_t length)
+{
+    enum { PATH_AT = 2 }; /* after the family */
+    port->number = arch_address_port(address, length);
+    memset(port->path, 0, sizeof port->path);
+    if (port->number < 0 && length > PATH_AT)
+        memcpy(port->path, (const char *)address + PATH_AT,
+               length - PATH_AT < sizeof port->path ? length - PATH_AT : sizeof port->path);
+}
+
+static struct port *find_bound(const struct sim *sim, const struct port *name)
+{
+    for (int fd = 0; fd < sim->net->room; fd++) {
+        struct port *port = sim->net->ports[fd];
+        if (port && (port->state == PORT_BOUND || port->state == PORT_LISTENS) && port->number == name->number &&
+            memcmp(port->path, name->path, sizeof name->path) == 0)
+            return port;
+    }
+    return NULL;
+}
+
+/* One that nobody has. */
+static int next_number(struct sim *sim)
+{
+    struct port name = {0};
+    do {
+        name.number = sim->net->last_number = sim->net->last_number % (NUMBERS - 1) + 1;
+    } while (find_bound(sim, &name));
+    return name.number;
+}
+
+static int bind_port(struct subprocess *sub, int fd, const void *address, uint32_t length)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = find(sim, fd), name = {0};
+    take_name(&name, address, length);
+    if (port->state != PORT_NEW)
+        return -EINVAL;
+    if (name.number == 0)
+        name.number = next_number(sim);
+    if (find_bound(sim, &name))
+        return -EADDRINUSE;
+    port->number = name.number;
+    memcpy(port->path, name.path, sizeof name.path);
+    port->state = PORT_BOUND;
+    return 0;
+}
+
+static int listen_port(struct subprocess *sub, int fd)
+{
+    struct port *port = find(sim_of(sub), fd);
+    if (port->state != PORT_BOUND)
+        return -EINVAL;
+    port->state = PORT_LISTENS;
+    return 0;
+}
+
+/* The other end, in the listener's queue from `at` on. False: no memory. */
+static bool queue_up(struct sim *sim, struct port *listener, struct port *port, int64_t at)
+{
+    struct port *peer = make_port(sim, PORT_OPEN);
+    bool local = listener->number < 0;
+    port->out = peer ? flow_make(sim, peer, port, true, local) : NULL;
+    port->in = port->out ? flow_make(sim, port, peer, true, local) : NULL;
+    if (!port->in) {
+        if (port->out)
+            sim_free(sim, port->out);
+        port->out = NULL;
+        sim_free(sim, peer);
+        return false;
+    }
+    flow_spoil(sim, port->in, port->out);
+    peer->in = port->out;
+    peer->out = port->in;
+    peer->number = listener->number;
+    peer->since = at;
+    struct port **link = &listener->pending;
+    while (*link && (*link)->since <= at)
+        link = &(*link)->next_pending;
+    peer->next_pending = *link;
+    *link = peer;
+    net_report(sim, listener, ARCH_IN, at);
+    return true;
+}
+
+static int connect_port(struct subprocess *sub, int fd, const void *address, uint32_t length)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = find(sim, fd), name = {0};
+    if (port->state != PORT_NEW)
+        return port->state == PORT_CONNECTS ? -EALREADY : port->state == PORT_OPEN ? -EISCONN : -EBADF;
+    take_name(&name, address, length);
+    struct port *listener = find_bound(sim, &name);
+    int64_t there = sim->now + net_latency(sim, true);
+    port->refusal = listener && listener->state == PORT_LISTENS ? 0 : name.number < 0 ? -ENOENT : -ECONNREFUSED;
+    if (!port->refusal && !queue_up(sim, listener, port, there))
+        return -ENOBUFS;
+    if (name.number < 0 && port->refusal)
+        return port->refusal;
+    port->state = PORT_CONNECTS;
+    port->number = name.number < 0 ? name.number : next_number(sim);
+    port->since = there + net_latency(sim, true);
+    net_report(sim, port, port->refusal ? ARCH_IN | ARCH_OUT | ARCH_END : ARCH_OUT, port->since);
+    return -EINPROGRESS;
+}
+
+static int error_of(struct subprocess *sub, int fd)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = find(sim, fd);
+    int refusal = port->refusal;
+    if (port->state != PORT_CONNECTS || port->since > sim->now)
+        return 0;
+    port->state = refusal ? PORT_NEW : PORT_OPEN;
+    port->refusal = 0;
+    return refusal;
+}
+
+static int accept_port(struct subprocess *sub, int fd)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *listener = find(sim, fd), *first = listener->pending;
+    if (listener->state != PORT_LISTENS)
+        return listener->state == PORT_BLANK ? -EBADF : -EINVAL;
+    if (!first || first->since > sim->now)
+        return -EAGAIN;
+    int number = enrol(sim, first);
+    if (number >= 0)
+        listener->pending = first->next_pending;
+    return number;
+}
+
+static int number_of(struct subprocess *sub, int fd)
+{
+    const struct port *port = find(sim_of(sub), fd);
+    return port->state == PORT_BLANK ? -EBADF : port->number;
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------------------- */
+
+static int ready(struct subprocess *sub, int fd)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = find(sim, fd);
+    uint32_t result = 0;
+    switch (port->state) {
+    case PORT_BLANK:
+        return -EBADF;
+    case PORT_LISTENS:
+        return port->pending && port->pending->since <= sim->now ? ARCH_IN : 0;
+    case PORT_CONNECTS:
+        return port->since > sim->now ? 0 : port->refusal ? ARCH_IN | ARCH_OUT | ARCH_END : ARCH_OUT;
+    case PORT_OPEN:
+        break;
+    default:
+        return ARCH_OUT | ARCH_END; /* as of a socket that is not connected */
+    }
+    if (port->in)
+        result |= flow_ready_in(sim, port->in);
+    if (port->out)
+        result |= flow_ready_out(port->out);
+    return (int)result;
+}
+
+/* 0, or why there is nothing to be read or written. */
+static int check_open(const struct port *port, const struct flow *flow)
+{
+    if (port->state == PORT_BLANK)
+        return -EBADF;
+    if (port->state == PORT_CONNECTS)
+        return -EAGAIN;
+    if (port->state != PORT_OPEN)
+        return -ENOTCONN;
+    return flow ? 0 : -EBADF;
+}
+
+static int64_t read_port(struct subprocess *sub, int fd, void *buffer, size_t size)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = find(sim, fd);
+    int error = check_open(port, port->in);
+    return error ? error : flow_read(sim, port->in, buffer, size);
+}
+
+static int64_t write_port(struct subprocess *sub, int fd, const void *bytes, size_t size)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = find(sim, fd);
+    int error = check_open(port, port->out);
+    if (!error && port->in && flow_ready_in(sim, port->in) && port->in->broken)
+        error = -EPIPE; /* the peer has said so */
+    if (error)
+        return error;
+    int64_t put = flow_write(sim, port->out, bytes, size);
+    bool breaks = put > 0 && port->out->sent >= port->out->breaks_at;
+    if (put > 0 && port->in && (breaks || !port->out->reader)) { /* one that has gone answers by a reset */
+        flow_break(sim, port->in);
+        flow_break(sim, port->out);
+    }
+    return put;
+}
+
+static int shut_down(struct subprocess *sub, int fd, int how)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = find(sim, fd);
+    int error = check_open(port, port->in);
+    if (how < SHUT_READING || how > SHUT_BOTH)
+        return -EINVAL;
+    if (port->state == PORT_LISTENS && how != SHUT_WRITING) { /* who accepts is told so */
+        port->state = PORT_BOUND;
+        net_report(sim, port, ARCH_IN | ARCH_OUT | ARCH_END, sim->now);
+        return 0;
+    }
+    if (error || !port->out)
+        return error == -EBADF ? error : -ENOTCONN;
+    if (how != SHUT_WRITING) {
+        port->in->deaf = true;
+        net_report(sim, port, ARCH_IN | ARCH_END, sim->now);
+    }
+    if (how != SHUT_READING)
+        flow_end(sim, port->out);
+    return 0;
+}
+
+/* ---- the poller ------------------------------------------------------------------------------------------ */
+
+static int watch(struct subprocess *sub, int fd, uint64_t data)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = find(sim, fd);
+    if (port->watched)
+        return -EEXIST;
+    port->watched = true;
+    port->data = data;
+    int now = ready(sub, fd);
+    if (now > 0)
+        net_report(sim, port, (uint32_t)now, sim->now);
+    return 0;
+}
+
+static int unwatch(struct subprocess *sub, int fd)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = find(sim, fd);
+    if (!port || !port->watched)
+        return -ENOENT;
+    port->watched = false;
+    return 0;
+}
+
+const struct driver_fds net_fds = {
+    .has = has,
+    .socket = make_socket,
+    .pipe = make_pipe,
+    .bind = bind_port,
+    .listen = listen_port,
+    .connect = connect_port,
+    .accept = accept_port,
+    .error = error_of,
+    .port = number_of,
+    .ready = ready,
+    .read = read_port,
+    .write = write_port,
+    .shutdown = shut_down,
+    .close = close_port,
+    .blank = blank,
+    .watch = watch,
+    .unwatch = unwatch,
+};

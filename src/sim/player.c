@@ -1,0 +1,226 @@
+/*
+ * Played threads: each has a stack and a context of its own, and one of them runs at a time. Who gives way passes
+ * control to the next one directly; the director, which is whoever called, gets it back when there is nobody left to go
+ * on, or all that it waits for has happened.
+ */
+#include "sim.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { LOOP_STACK = 512 * 1024, PLAIN_STACK = 8 << 20, STAGE_STACKS = 8 };
+/* A step takes between STEP_NS and STEP_NS << STEP_SHIFTS of virtual time: few are long. Those between operations, and
+ * atomic ones, are shorter. */
+enum { STEP_NS = 64, SHORT_STEP_NS = 1, STEP_SHIFTS = 11 };
+
+/* What one run leaves to the next: stacks of threads, whose pages are there already. */
+struct stage {
+    void *stacks[STAGE_STACKS]; /* of LOOP_STACK bytes */
+    int count;
+};
+
+struct stage *stage_make(void)
+{
+    return calloc(1, sizeof(struct stage));
+}
+
+void stage_free(struct stage *stage)
+{
+    for (int i = 0; stage && i < stage->count; i++)
+        arch_unmap(stage->stacks[i], LOOP_STACK);
+    free(stage);
+}
+
+/* ---- passing control ------------------------------------------------------------------------------------- */
+
+static struct arch_note *note_of(struct played *played)
+{
+    return played->thread ? played->thread->here : &played->note;
+}
+
+/* For the report. Those who spin together take a line each. */
+static void note_step(struct sim *sim, const struct played *next)
+{
+    for (uint32_t i = 1; next->gave_way == GAVE_SPIN && i <= sim->noted && i < LAST_STEPS; i++) {
+        struct step *last = &sim->last[(sim->noted - i) % LAST_STEPS];
+        if (last->gave_way != GAVE_SPIN)
+            break;
+        if (last->who == next->index) {
+            last->again++;
+            return;
+        }
+    }
+    struct step *step = &sim->last[sim->noted++ % LAST_STEPS];
+    *step = (struct step){.number = sim->steps, .now = sim->now, .who = next->index, .gave_way = next->gave_way};
+    step->where = next->where;
+    if (next->thread && next->thread->current)
+        report_strand(step, next->thread->current);
+}
+
+static void begin_step(struct sim *sim, struct played *next)
+{
+    sim->steps++;
+    note_step(sim, next);
+    bool is_short = sim->atomic_steps || next->gave_way == GAVE_OPERATION;
+    int64_t least = is_short ? SHORT_STEP_NS : STEP_NS;
+    sim->now += least << rng_below(&sim->order.rng, STEP_SHIFTS);
+    sim_fold(sim, next->index);
+    sim_fold(sim, (uint64_t)sim->now);
+    if (UNLIKELY(sim->options.steps && sim->steps > sim->options.steps))
+        report_fail(sim, "it takes more steps than it may");
+    next->state = PLAYED_READY;
+    for (uint32_t i = 0; i < sim->count; i++) /* who spins may look again */
+        if (sim->played[i]->state == PLAYED_RELAXED)
+            sim->played[i]->state = PLAYED_READY;
+}
+
+/* From the stack of `here` to that of `next`, NULL: the director's; returns when somebody comes back. */
+static void pass(struct sim *sim, struct arch_note *here, struct played *next)
+{
+    struct arch_cxx cxx = sim->cxx ? *sim->cxx : (struct arch_cxx){0};
+    struct arch_note *there = next ? note_of(next) : &sim->director_note;
+    sim->came_from = sim->running;
+    sim->running = next;
+    thread_adopt(next ? next->thread : NULL);
+    arch_note_release(sim->sub);
+    arch_note_leave(here, there, false);
+    struct arch_transfer transfer = arch_context_jump(next ? next->context : sim->director, next);
+    arch_note_arrive(here);
+    *(sim->came_from ? &sim->came_from->context : &sim->director) = transfer.from;
+    if (sim->cxx)
+        *sim->cxx = cxx;
+}
+
+static bool finished(const struct sim *sim)
+{
+    return sim->waits_for ? sim->waits_for->state == PLAYED_DONE : sim->pool_threads == 0;
+}
+
+void player_give_way(struct sim *sim, enum played_state state, enum gave_way how)
+{
+    struct played *me = sim->running;
+    if (UNLIKELY(!me || sim->failed))
+        return;
+    me->state = state;
+    me->gave_way = how;
+    struct played *next = finished(sim) ? NULL : order_next(sim);
+    if (next)
+        begin_step(sim, next);
+    if (next != me)
+        pass(sim, note_of(me), next);
+}
+
+static void first_step(struct arch_transfer transfer)
+{
+    ARCH_STACK_ENDS_HERE();
+    struct played *me = transfer.data;
+    struct sim *sim = me->sim;
+    arch_note_arrive(note_of(me));
+    arch_note_acquire(me);
+    *(sim->came_from ? &sim->came_from->context : &sim->director) = transfer.from;
+    me->fn(me->arg);
+    if (me->thread) {
+        me->note = me->thread->loop_note;
+        sim->pool_threads--;
+    }
+    arch_note_release(me);
+    player_give_way(sim, PLAYED_DONE, GAVE_SLEEP);
+    UNREACHABLE();
+}
+
+void player_step(struct sim *sim)
+{
+    struct played *next = order_next(sim);
+    if (!next)
+        report_deadlock(sim);
+    begin_step(sim, next);
+    pass(sim, &sim->director_note, next);
+}
+
+void player_play(struct sim *sim, const struct played *last)
+{
+    struct thread *before = thread_self();
+    sim->cxx = arch_cxx_globals();
+    sim->waits_for = last;
+    arch_note_thread(&sim->director_note);
+    while (!finished(sim))
+        player_step(sim);
+    thread_adopt(before);
+}
+
+/* ---- making ---------------------------------------------------------------------------------------------- */
+
+static int take_stack(struct sim *sim, struct played *played)
+{
+    struct stage *stage = sim->stage;
+    played->stack_size = played->thread ? LOOP_STACK : PLAIN_STACK;
+    if (played->thread && stage && stage->count) {
+        played->stack = stage->stacks[--stage->count];
+        return 0;
+    }
+    int error = arch_map(played->stack_size, &played->stack);
+    if (!error && !played->thread)
+        (void)arch_guard_install(played->stack, true);
+    return error;
+}
+
+static void give_stack(struct sim *sim, struct played *played)
+{
+    struct stage *stage = sim->stage;
+    if (played->thread && stage && stage->count < STAGE_STACKS)
+        stage->stacks[stage->count++] = played->stack;
+    else
+        arch_unmap(played->stack, played->stack_size);
+}
+
+static int make_room(struct sim *sim)
+{
+    if (sim->count < sim->room)
+        return 0;
+    uint32_t room = sim->room ? sim->room * 2 : 8;
+    struct played **more = realloc(sim->played, room * sizeof *more);
+    if (!more)
+        return -ENOMEM;
+    sim->played = more;
+    sim->room = room;
+    return 0;
+}
+
+int player_add(struct sim *sim, struct thread *thread, void *(*fn)(void *), void *arg, struct played **out)
+{
+    int error = make_room(sim);
+    if (error)
+        return error;
+    struct played *played = calloc(1, sizeof *played);
+    if (!played)
+        return -ENOMEM;
+    *played = (struct played){.sim = sim, .thread = thread, .fn = fn, .arg = arg, .index = sim->count};
+    if ((error = take_stack(sim, played))) {
+        free(played);
+        return error;
+    }
+    struct arch_note *note = thread ? &thread->loop_note : &played->note;
+    arch_note_make(note, played->stack, played->stack_size);
+    played->context = arch_context_make((char *)played->stack + played->stack_size, played->stack_size, first_step);
+    if (thread) {
+        thread->here = note;
+        thread->simulated = played;
+        sim->pool_threads++;
+    }
+    order_deal(sim, played);
+    arch_note_release(played); /* what was done before a thread is made is seen by it */
+    sim->played[sim->count++] = played;
+    *out = played;
+    return 0;
+}
+
+void player_close(struct sim *sim)
+{
+    for (uint32_t i = 0; i < sim->count; i++) {
+        if (sim->played[i]->state == PLAYED_DONE)
+            arch_note_end(&sim->played[i]->note);
+        give_stack(sim, sim->played[i]);
+        free(sim->played[i]);
+    }
+    free(sim->played);
+}

@@ -1,0 +1,128 @@
+/*
+ * Looking for a seed under which a program fails. The seeds are tried in a child, one after the other in one process
+ * (which takes microseconds each); the child says in shared memory which one it is at, so that its end names the seed.
+ */
+#include "sim.h"
+
+#include "../strand/misuse.h"
+#include "../strand/print.h"
+#include "../strand/run.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* A run that takes so many steps will not end. */
+enum { THREADS_USUAL = 2, STEPS_USUAL = 20000000 };
+
+struct progress {
+    _Atomic uint64_t tried; /* the seeds begun so far */
+    _Atomic bool done;      /* with all of them */
+};
+
+struct search {
+    strand_options options;
+    struct strand_sim sim;
+    uint64_t first, count;
+    strand_fn *fn;
+    void *arg;
+    struct progress *progress; /* shared with the child */
+};
+
+static void try_seeds(void *arg)
+{
+    struct search *search = arg;
+    uint64_t serials = arch_serials(0);
+    for (uint64_t i = 0; i < search->count; i++) {
+        atomic_store_explicit(&search->progress->tried, i + 1, memory_order_relaxed);
+        search->options.seed = search->first + i;
+        arch_serials_again(serials); /* so that strands have the numbers that a replay gives them */
+        strand_run(&search->options, search->fn, search->arg);
+    }
+    atomic_store_explicit(&search->progress->done, true, memory_order_relaxed);
+}
+
+/* What no run can be had with is no failure of fn's: it is said before a child is made. 0, or -EINVAL. */
+static int check(const struct search *search)
+{
+    const strand_options *options = &search->options;
+    struct driver_second asked = {true, search->first, options->sim};
+    char text[200];
+    int error = run_check(options, true, text, sizeof text);
+    if (!error)
+        error = options_check(&asked, text, sizeof text);
+    if (error && options->on_log)
+        options->on_log(text, options->hook_arg);
+    else if (error)
+        print_text(2, "libstrand: strand_sim_search: %s\n", text);
+    return error;
+}
+
+static int take(struct search *search, const strand_options *options)
+{
+    size_t size = options ? options->size : 0;
+    if (options && (size < offsetof(strand_options, own_threads) || size > 4096))
+        misuse("strand_sim_search", "", "strand_options.size is %zu, not sizeof(strand_options)", size);
+    search->options.threads = THREADS_USUAL;
+    if (options)
+        memcpy(&search->options, options, size < sizeof search->options ? size : sizeof search->options);
+    int error = check(search);
+    if (error)
+        return error;
+    (void)options_copy(&search->sim, search->options.sim);
+    search->sim.size = sizeof search->sim;
+    if (!search->sim.steps)
+        search->sim.steps = STEPS_USUAL;
+    search->options.size = sizeof search->options;
+    search->options.sim = &search->sim;
+    search->options.has_seed = true;
+    search->options.uncaught = NULL; /* one that leaves the root strand is what is looked for */
+    return 0;
+}
+
+/* One run in this process, of the seed in the environment: for a debugger. If it fails it does not return. */
+static void replay(struct search *search, strand_sim_found *found)
+{
+    strand_sim_report own, *report = search->sim.report;
+    if (!report)
+        search->sim.report = report = &own;
+    strand_run(&search->options, search->fn, search->arg);
+    if (found)
+        *found = (strand_sim_found){report->seed, 0, 1};
+}
+
+int strand_sim_search(const strand_options *options, uint64_t first, uint64_t count, strand_fn *fn, void *arg,
+                      strand_sim_found *found)
+{
+    struct search search = {.first = first, .count = count, .fn = fn, .arg = arg};
+    struct thread *thread = thread_self();
+    int child, status;
+    void *progress;
+    if (!fn)
+        MISUSE("strand_sim_search", "", "the function is NULL");
+    if (thread && thread->current)
+        MISUSE("strand_sim_search", "", "inside a strand");
+    int error = take(&search, options);
+    if (error)
+        return error;
+    const char *seed = arch_env("STRAND_SEED");
+    if (seed && *seed) {
+        replay(&search, found);
+        return 0;
+    }
+    error = arch_map_shared(sizeof *search.progress, &progress);
+    if (error)
+        return error;
+    search.sim.quiet = true;
+    search.progress = progress;
+    error = arch_child_start(try_seeds, &search, &child);
+    if (!error)
+        error = arch_child_wait(child, &status);
+    uint64_t at = atomic_load_explicit(&search.progress->tried, memory_order_relaxed);
+    bool done = atomic_load_explicit(&search.progress->done, memory_order_relaxed);
+    arch_unmap(progress, sizeof *search.progress);
+    if (error)
+        return error;
+    if (found)
+        *found = (strand_sim_found){first + at - 1, status, at};
+    return !done || status != 0;
+}

@@ -1,0 +1,59 @@
+/*
+ * Plain threads that tests make: played ones in a seeded run.
+ */
+#include "sim.h"
+
+#include "../strand/fibre.h"
+#include "../strand/misuse.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct plain {
+    struct plain *next;
+    struct driver_thread thread;
+    strand_fn *fn;
+    void *arg;
+};
+
+static void *call(void *arg)
+{
+    struct plain *plain = arg;
+    (void)plain->fn(plain->arg);
+    return NULL;
+}
+
+static void join_all(struct runtime *runtime)
+{
+    struct plain *plain = atomic_exchange_explicit(&runtime->plain, NULL, memory_order_acquire);
+    while (plain) {
+        struct plain *next = plain->next;
+        driver_thread_join(&runtime->sub, &plain->thread);
+        free(plain);
+        plain = next;
+    }
+}
+
+int strand_sim_thread(strand_fn *fn, void *arg)
+{
+    struct thread *thread = must_be_strand("strand_sim_thread");
+    struct runtime *runtime = runtime_of(thread);
+    if (!fn)
+        MISUSE("strand_sim_thread", "", "the function is NULL");
+    must_not_escape(thread, arg, "the argument", "strand_sim_thread");
+    struct plain *plain = driver_malloc(thread, sizeof *plain);
+    if (!plain)
+        return -ENOMEM;
+    *plain = (struct plain){.fn = fn, .arg = arg};
+    int error = driver_thread_start(&runtime->sub, &plain->thread, call, plain, "strand-plain");
+    if (error) {
+        free(plain);
+        return error;
+    }
+    atomic_store_explicit(&runtime->plain_join, join_all, memory_order_relaxed); /* always the same */
+    plain->next = atomic_load_explicit(&runtime->plain, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&runtime->plain, &plain->next, plain, memory_order_release,
+                                                  memory_order_relaxed))
+        ;
+    return 0;
+}

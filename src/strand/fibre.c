@@ -1,0 +1,338 @@
+/*
+ * Opening fibres, asking about them, trimming them.
+ */
+#include "fibre.h"
+
+#include "exception.h"
+#include "handle.h"
+#include "misuse.h"
+#include "print.h"
+#include "run.h"
+#include "scope.h"
+
+#include "../sched/image.h"
+#include "../sched/stack.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* In the serial of a handle: other handles have none, so none of theirs is taken for a fibre's, nor the other way
+ * round.
+ */
+#define HANDLE_MARK (UINT64_C(1) << 62)
+
+enum { COUNT_MOST = 1 << 16, ALL_LOOKED_AT = 8, LOOKED_AT = 3 };
+
+/* ---- the life of a handle -------------------------------------------------------------------------------- */
+
+/* Nobody can find it any more. */
+static void finish(struct thread *thread, struct fibres *fibres)
+{
+    for (uint32_t i = 0; i < fibres->count; i++)
+        opened_release(thread, fibres->list[i], OPENED_KNOWN);
+    if (fibres->list != &fibres->one)
+        free(fibres->list);
+    arch_note_release(fibres);
+    slab_put(&worker_of(thread)->objects, fibres);
+}
+
+static void end_with_scope(struct thread *thread, struct owned *owned)
+{
+    struct fibres *fibres = CONTAINER(owned, struct fibres, owned);
+    if (word_retire(thread, &fibres->word))
+        finish(thread, fibres);
+}
+
+static const char *made_fibres(const struct fibres *fibres, char *buffer, size_t size)
+{
+    char where[160];
+    uintptr_t offset;
+    (void)arch_symbol(fibres->site, where, sizeof where, &offset);
+    snprintf(buffer, size, "the fibre '%s' was opened in %s+0x%zx", fibres->name, where, (size_t)offset);
+    return buffer;
+}
+
+/* As long as its memory serves nobody else, it is known. */
+static const char *made_stale_fibres(const struct fibres *fibres, uint64_t serial, char *buffer, size_t size)
+{
+    bool known = word_was(atomic_load_explicit(&fibres->word, memory_order_relaxed), serial);
+    return known ? made_fibres(fibres, buffer, size) : "";
+}
+
+struct fibres *fibres_pin(struct thread *thread, strand_fibre handle, const char *function)
+{
+    struct fibres *fibres = (struct fibres *)(uintptr_t)handle.bits[0];
+    uint64_t serial = handle.bits[1] ^ HANDLE_MARK;
+    if (!arch_in_handles(fibres) || !(handle.bits[1] & HANDLE_MARK))
+        MISUSE(function, "", "the handle is none of a fibre");
+    if (!pin(thread, &fibres->word, serial))
+        MISUSE(function, made_stale_fibres(fibres, serial, (char[256]){0}, 256),
+               "the fibre is gone: its scope has been left");
+    if (fibres->list[0]->fibre.pool != &thread->sub->pool)
+        MISUSE(function, made_fibres(fibres, (char[256]){0}, 256), "the fibre is of another run");
+    return fibres;
+}
+
+void fibres_unpin(struct thread *thread, struct fibres *fibres)
+{
+    if (unpin(thread, &fibres->word))
+        finish(thread, fibres);
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------- */
+
+/* A field that the caller's header knows. */
+#define ATTR(attr, field)                                                                                              \
+    ((attr) && (attr)->size >= offsetof(strand_fibre_attr, field) + sizeof((attr)->field) ? (attr)->field : 0)
+
+static int open_all(struct thread *thread, struct fibres *fibres, uint32_t count, size_t stack_size)
+{
+    while (fibres->count < count) {
+        struct opened **opened = &fibres->list[fibres->count];
+        int error = opened_open(thread, thread->pool, stack_size, opened);
+        if (error)
+            return error;
+        struct hosting *hosting = hosting_of(*opened);
+        memcpy(hosting->name, fibres->name, sizeof hosting->name);
+        hosting->number = fibres->count++;
+    }
+    return 0;
+}
+
+/* Its multiples come by all of so many, and those that follow each other lie far apart. */
+static uint32_t stride_for(uint32_t count)
+{
+    for (uint32_t stride = (uint32_t)(count * UINT64_C(618) / 1000) + 1;; stride++) {
+        uint32_t a = stride, b = count;
+        while (b) {
+            uint32_t rest = a % b;
+            a = b;
+            b = rest;
+        }
+        if (a == 1)
+            return stride;
+    }
+}
+
+/* Returns 0, or a negated errno code, and then nothing is left. */
+static int make(struct thread *thread, uint32_t count, size_t stack_size, const char *name, void *site,
+                struct fibres **out)
+{
+    struct fibres *fibres = driver_slab_get(thread, &worker_of(thread)->objects);
+    if (!fibres)
+        return -ENOMEM;
+    arch_note_acquire(fibres);
+    fibres->count = 0;
+    fibres->site = site;
+    atomic_init(&fibres->turn, 0);
+    atomic_init(&fibres->emptiest, 0);
+    fibres->stride = stride_for(count);
+    snprintf(fibres->name, sizeof fibres->name, "%s", name ? name : "fibre");
+    fibres->owned.release = end_with_scope;
+    fibres->list = count == 1 ? &fibres->one : driver_malloc(thread, count * sizeof(struct opened *));
+    int error = fibres->list ? open_all(thread, fibres, count, stack_size) : -ENOMEM;
+    atomic_store_explicit(&fibres->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release);
+    if (error)
+        end_with_scope(thread, &fibres->owned);
+    else
+        *out = fibres;
+    return error;
+}
+
+strand_fibre strand_fibre_open(strand_scope scope, const strand_fibre_attr *attr)
+{
+    struct thread *thread = must_be_strand("strand_fibre_open");
+    struct cb *me = current_of(thread);
+    if (attr && (attr->size < offsetof(strand_fibre_attr, stack_size) || attr->size > 4096))
+        MISUSE("strand_fibre_open", "", "strand_fibre_attr.size is %zu, not sizeof(strand_fibre_attr)", attr->size);
+    int count = ATTR(attr, count) ? ATTR(attr, count) : 1;
+    if (count < 1 || count > COUNT_MOST)
+        MISUSE("strand_fibre_open", "", "strand_fibre_attr.count is %d, not 1 to %d", count, COUNT_MOST);
+    size_t asked = ATTR(attr, stack_size), size = asked ? stack_round(asked) : thread->sub->stacks.usual;
+    struct fibres *fibres;
+    int error =
+        size ? make(thread, (uint32_t)count, size, ATTR(attr, name), __builtin_return_address(0), &fibres) : -ENOMEM;
+    uint64_t serial = error ? 0 : word_serial(atomic_load_explicit(&fibres->word, memory_order_relaxed));
+    if (!error && (error = scope_own(thread, me, scope, &fibres->owned, "strand_fibre_open")))
+        end_with_scope(thread, &fibres->owned);
+    if (error)
+        throw_system(me, error,
+                     error == -ECANCELED ? "a fibre of an open scope that has been left" : "the stack of a fibre");
+    return (strand_fibre){{(uint64_t)(uintptr_t)fibres, serial | HANDLE_MARK}};
+}
+
+static uint32_t strands_of(struct opened *opened)
+{
+    return (uint32_t)atomic_load_explicit(&opened->refs, memory_order_relaxed);
+}
+
+static uint32_t with_fewer(const struct fibres *fibres, uint32_t a, uint32_t b)
+{
+    return strands_of(fibres->list[b]) < strands_of(fibres->list[a]) ? b : a;
+}
+
+static struct opened *choose_among_all(struct fibres *fibres, uint32_t turn)
+{
+    uint32_t best = turn % fibres->count;
+    for (uint32_t i = 1; i < fibres->count; i++)
+        best = with_fewer(fibres, best, (turn + i) % fibres->count);
+    return fibres->list[best];
+}
+
+/* The one whose turn it is, unless somebody is known who has fewer: of those that are looked at this time, all over the
+ * group, or of those before. So a group that fills up is even, and one that has become uneven is evened out. */
+static struct opened *choose_among_many(struct fibres *fibres, uint32_t turn)
+{
+    uint32_t emptiest = atomic_load_explicit(&fibres->emptiest, memory_order_relaxed);
+    for (uint32_t i = 0; i < LOOKED_AT; i++) {
+        uint64_t look = (uint64_t)turn * LOOKED_AT + i;
+        emptiest = with_fewer(fibres, emptiest, (uint32_t)(look % fibres->count * fibres->stride % fibres->count));
+    }
+    atomic_store_explicit(&fibres->emptiest, emptiest, memory_order_relaxed);
+    return fibres->list[with_fewer(fibres, turn % fibres->count, emptiest)];
+}
+
+struct opened *fibres_choose(struct fibres *fibres)
+{
+    if (fibres->count == 1)
+        return fibres->one;
+    uint32_t turn = atomic_fetch_add_explicit(&fibres->turn, 1, memory_order_relaxed);
+    return fibres->count <= ALL_LOOKED_AT ? choose_among_all(fibres, turn) : choose_among_many(fibres, turn);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------------------- */
+
+int strand_fibre_count(strand_fibre handle)
+{
+    struct thread *thread = must_be_strand("strand_fibre_count");
+    struct fibres *fibres = fibres_pin(thread, handle, "strand_fibre_count");
+    int count = (int)fibres->count;
+    fibres_unpin(thread, fibres);
+    return count;
+}
+
+/* The id of the resident, whose memory may be somebody else's by now; 0: it is. */
+static uint64_t id_of_resident(struct opened *opened, struct member *resident)
+{
+    uint64_t word = atomic_load_explicit(&cb_of(resident)->word, memory_order_acquire);
+    bool there = !(word & WORD_FREE) && __atomic_load_n(&resident->fibre, __ATOMIC_RELAXED) == &opened->fibre;
+    return there ? word_serial(word) : 0;
+}
+
+/* Of who suspended: then. Of the caller: now. */
+static size_t used_by(struct thread *thread, struct opened *opened, struct member *resident)
+{
+    if (thread->current->active == resident)
+        return (size_t)(opened->base - (char *)__builtin_frame_address(0));
+    return (size_t)__atomic_load_n(&guest_of(resident)->depth, __ATOMIC_RELAXED) * sizeof(uintptr_t);
+}
+
+/* Its strands may be switching right now, on other threads: each figure is right for some moment. */
+static void ask(struct thread *thread, struct opened *opened, struct strand_fibre_info *info)
+{
+    struct member *resident = __atomic_load_n(&opened->resident, __ATOMIC_ACQUIRE);
+    info->active = resident ? id_of_resident(opened, resident) : 0;
+    info->stack_used = opened_above(opened) + (info->active ? used_by(thread, opened, resident) : 0);
+    info->stack_most = opened_most(opened);
+    info->stack_most = info->stack_most > info->stack_used ? info->stack_most : info->stack_used;
+    info->strands = strands_of(opened);
+    info->overloaded = info->strands > 1;
+    info->stack_size = opened->fibre.stack_size;
+    info->stack_deepest = __atomic_load_n(&opened->deepest, __ATOMIC_RELAXED);
+    info->stack_resident = opened_resident(opened);
+    info->image_bytes = __atomic_load_n(&opened->images.bytes, __ATOMIC_RELAXED);
+    info->copies = atomic_load_explicit(&opened->copies, memory_order_relaxed);
+}
+
+void strand_fibre_info_get(strand_fibre handle, int index, struct strand_fibre_info *out)
+{
+    struct thread *thread = must_be_strand("strand_fibre_info_get");
+    must_be_there(out, "place for the figures", "strand_fibre_info_get");
+    size_t size = out->size;
+    if (size < sizeof size || size > 4096)
+        MISUSE("strand_fibre_info_get", "", "strand_fibre_info.size is %zu, not sizeof(struct strand_fibre_info)",
+               size);
+    struct fibres *fibres = fibres_pin(thread, handle, "strand_fibre_info_get");
+    if (index < 0 || (uint32_t)index >= fibres->count)
+        MISUSE("strand_fibre_info_get", "", "there is no fibre %d of %u", index, fibres->count);
+    struct strand_fibre_info info = {.size = size};
+    ask(thread, fibres->list[index], &info);
+    fibres_unpin(thread, fibres);
+    memcpy(out, &info, size < sizeof info ? size : sizeof info);
+}
+
+size_t strand_fibre_trim(strand_fibre handle)
+{
+    struct thread *thread = must_be_strand("strand_fibre_trim");
+    struct fibres *fibres = fibres_pin(thread, handle, "strand_fibre_trim");
+    for (uint32_t i = 0; i < fibres->count; i++)
+        opened_trim(thread, fibres->list[i]);
+    fibres_unpin(thread, fibres);
+    return image_store_trim(thread, &thread->sub->images, SIZE_MAX);
+}
+
+bool strand_on_shared_stack(const void *at)
+{
+    struct thread *thread = thread_self();
+    return thread && thread->current && opened_has(thread->current, at);
+}
+
+/* ---- what goes wrong ------------------------------------------------------------------------------------- */
+
+static size_t below_top(const struct cb *me, const void *at)
+{
+    return (size_t)(me->member.fibre->stack->top - (const char *)at);
+}
+
+COLD void must_not_escape_(struct cb *me, const void *at, const char *what, const char *function)
+{
+    MISUSE_STRAND(function, me,
+                  "%s points into the stack of the opened fibre that the caller shares, %zu bytes below its top: that "
+                  "is somebody else's while the caller is inactive; hand over memory that lies elsewhere",
+                  what, below_top(me, at));
+}
+
+#ifdef STRAND_DEBUG_BUILD
+static COLD __attribute__((noreturn)) void address_escapes(struct cb *me, const void *address, size_t at,
+                                                           const char *what, const char *function)
+{
+    MISUSE_STRAND(function, me,
+                  "%s, which is copied, has at byte %zu an address in the stack of the opened fibre that the caller "
+                  "shares, %zu bytes below its top: that is somebody else's while the caller is inactive",
+                  what, at, below_top(me, address));
+}
+
+void must_not_hold_address(struct thread *thread, const void *block, size_t size, atomic_flag *lock, const char *what,
+                           const char *function)
+{
+    void *word;
+    size_t end = thread->odd.opened ? size : 0;
+    for (size_t at = -(uintptr_t)block % sizeof word; at + sizeof word <= end; at += sizeof word) {
+        memcpy(&word, (const char *)block + at, sizeof word);
+        arch_note_look(&word, sizeof word);
+        if (!lies_on_shared_stack(thread, word))
+            continue;
+        if (lock && thread->shared)
+            spin_unlock(lock);
+        address_escapes(current_of(thread), word, at, what, function);
+    }
+}
+#endif
+
+COLD void must_lie_elsewhere_(struct cb *me, const void *object, const char *noun, const char *function)
+{
+    MISUSE_STRAND(
+        function, me,
+        "the %s lies in the stack of the opened fibre that the caller shares, %zu bytes below its top: that is "
+        "somebody else's while the caller is inactive; put it where it stays",
+        noun, below_top(me, object));
+}
+
+COLD void guest_starved(struct member *member, size_t bytes)
+{
+    print_text(2, "libstrand: no memory for the %zu bytes of the stack of strand '%s'; the program ends\n", bytes,
+               cb_name(cb_of(member)));
+    abort();
+}

@@ -1,0 +1,674 @@
+/*
+ * The calls of the library: counted, refused as planned, and what they take and give back noted.
+ */
+#include "fault.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* clang-format off */
+#define TELL(error) {#error, error, MUST_TELL, false, false}
+#define PASS(error) {#error, error, MUST_PASS, false, false}
+#define MAY(error) {#error, error, MAY_EITHER, false, false}
+#define ONCE(error) {#error, error, MUST_PASS, true, false}
+#define KEEPS(error) {#error, error, MUST_PASS, false, true}
+/* clang-format on */
+
+const struct call fault_calls[PARTS] = {
+#define FAILS(symbol, part, ...) {#symbol, #part, {__VA_ARGS__}},
+#define WATCHED(symbol, part, why) {#symbol, #part, {{0}}},
+#define SAME(symbol, part)
+#define SURE(symbol, why)
+#include "calls.def"
+};
+
+/* ---- what is refused ------------------------------------------------------------------------------------- */
+
+_Atomic long fault_seen[PARTS], fault_hits, fault_strange;
+static struct plan plan = {.part = PARTS};
+static bool armed;
+
+void fault_arm(const struct plan *what)
+{
+    plan = *what;
+    for (int i = 0; i < PARTS; i++)
+        atomic_store(&fault_seen[i], 0);
+    atomic_store(&fault_hits, 0);
+    armed = true;
+}
+
+void fault_disarm(void)
+{
+    armed = false;
+}
+
+/* Counts a call; true: it has to fail, errno is set. */
+static bool refused(enum part part)
+{
+    if (!armed)
+        return false;
+    long n = atomic_fetch_add(&fault_seen[part], 1) + 1;
+    if (part != plan.part || n < plan.at || (n > plan.at && !plan.forever))
+        return false;
+    atomic_fetch_add(&fault_hits, 1);
+    errno = plan.error;
+    return true;
+}
+
+/* ---- what is live ---------------------------------------------------------------------------------------- */
+
+const char *const fault_kinds[KINDS] = {"blocks of memory", "mappings", "descriptors", "lists of addresses"};
+
+/* A hash table with linear probing; key 0: a free place. */
+enum { PLACES = 1 << 15 };
+static struct taken {
+    uintptr_t key;
+    size_t size;
+    const void *by;
+    enum kind kind;
+} taken[PLACES];
+static long live[KINDS];
+static atomic_flag busy = ATOMIC_FLAG_INIT;
+
+static void lock(void)
+{
+    while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire))
+        sched_yield();
+}
+
+static void unlock(void)
+{
+    atomic_flag_clear_explicit(&busy, memory_order_release);
+}
+
+static size_t home_of(uintptr_t key)
+{
+    return (size_t)((uint64_t)key * UINT64_C(0x9E3779B97F4A7C15) >> 49);
+}
+
+/* The place of the key, or a free one. */
+static size_t place_of(enum kind kind, uintptr_t key)
+{
+    size_t at = home_of(key);
+    while (taken[at].key && (taken[at].key != key || taken[at].kind != kind))
+        at = (at + 1) % PLACES;
+    return at;
+}
+
+static void take(enum kind kind, uintptr_t key, size_t size, const void *by)
+{
+    lock();
+    size_t at = place_of(kind, key);
+    if (!taken[at].key && ++live[kind] > PLACES / 8)
+        abort();
+    taken[at] = (struct taken){key, size, by, kind};
+    unlock();
+}
+
+/* Returns whether it was there, of this size if one is given. */
+static bool give(enum kind kind, uintptr_t key, size_t size)
+{
+    lock();
+    size_t at = place_of(kind, key);
+    bool there = taken[at].key && (!size || taken[at].size == size);
+    if (there) {
+        live[kind]--;
+        size_t next = at;
+        for (;;) { /* those after it move up, as far as they may */
+            taken[at].key = 0;
+            size_t home;
+            do {
+                next = (next + 1) % PLACES;
+                home = home_of(taken[next].key);
+            } while (taken[next].key && (at <= next ? at < home && home <= next : at < home || home <= next));
+            if (!taken[next].key)
+                break;
+            taken[at] = taken[next];
+            at = next;
+        }
+    }
+    unlock();
+    return there;
+}
+
+long fault_live(enum kind kind)
+{
+    lock();
+    long count = live[kind];
+    unlock();
+    return count;
+}
+
+void fault_print_live(void)
+{
+    for (size_t at = 0; at < PLACES; at++) {
+        Dl_info in = {0};
+        if (!taken[at].key)
+            continue;
+        (void)dladdr(taken[at].by, &in);
+        fprintf(stderr, "      of the %s: %#lx, %zu bytes, taken by the call before %#lx of the program\n",
+                fault_kinds[taken[at].kind], (unsigned long)taken[at].key, taken[at].size,
+                (unsigned long)((const char *)taken[at].by - (const char *)in.dli_fbase));
+    }
+}
+
+#define CALLER __builtin_extract_return_addr(__builtin_return_address(0))
+
+static void *block(void *memory, size_t size, const void *by)
+{
+    if (memory)
+        take(KIND_BLOCK, (uintptr_t)memory, size, by);
+    return memory;
+}
+
+/* Zero is a descriptor, too. */
+static int descriptor(int fd, const void *by)
+{
+    if (fd >= 0)
+        take(KIND_DESCRIPTOR, (uintptr_t)fd + 1, 0, by);
+    return fd;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------- */
+
+/* The names that the library calls. */
+void *fault_malloc(size_t size);
+void *fault_calloc(size_t count, size_t size);
+void *fault_aligned_alloc(size_t alignment, size_t size);
+void *fault_realloc(void *memory, size_t size);
+void fault_free(void *memory);
+void *fault_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+int fault_munmap(void *at, size_t bytes);
+int fault_mprotect(void *at, size_t bytes, int protection);
+int fault_madvise(void *at, size_t bytes, int advice);
+int fault_mincore(void *at, size_t bytes, unsigned char *there);
+long fault_syscall(long number, ...);
+int fault_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
+int fault_pthread_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
+int fault_pthread_setname_np(pthread_t id, const char *name);
+int fault_prctl(int option, ...);
+pid_t fault_fork(void);
+pid_t fault_waitpid(pid_t child, int *status, int options);
+int fault_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set);
+cpu_set_t *fault___sched_cpualloc(size_t count);
+int fault_nanosleep(const struct timespec *time, struct timespec *left);
+ssize_t fault_getrandom(void *bytes, size_t size, unsigned flags);
+int fault_sigaction(int signal, const struct sigaction *new, struct sigaction *old);
+int fault_sigaltstack(const stack_t *new, stack_t *old);
+int fault_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *time);
+int fault_epoll_create1(int flags);
+int fault_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
+int fault_epoll_wait(int epoll, struct epoll_event *events, int most, int ms);
+int fault_eventfd(unsigned count, int flags);
+int fault_timerfd_create(int clock, int flags);
+int fault_open(const char *path, int flags, ...);
+int fault___open_2(const char *path, int flags);
+int fault_close(int fd);
+int fault_dup3(int from, int to, int flags);
+int fault_fcntl(int fd, int command, ...);
+int fault_fstat(int fd, struct stat *status);
+ssize_t fault_read(int fd, void *buffer, size_t size);
+ssize_t fault_write(int fd, const void *bytes, size_t size);
+ssize_t fault_preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags);
+ssize_t fault_pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int flags);
+int fault_poll(struct pollfd *fds, nfds_t count, int ms);
+int fault_pipe2(int fds[2], int flags);
+int fault_socket(int family, int type, int protocol);
+int fault_bind(int fd, const struct sockaddr *address, socklen_t length);
+int fault_listen(int fd, int backlog);
+int fault_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
+int fault_connect(int fd, const struct sockaddr *address, socklen_t length);
+int fault_shutdown(int fd, int how);
+ssize_t fault_recv(int fd, void *buffer, size_t size, int flags);
+ssize_t fault_send(int fd, const void *bytes, size_t size, int flags);
+int fault_getsockopt(int fd, int level, int option, void *value, socklen_t *length);
+int fault_setsockopt(int fd, int level, int option, const void *value, socklen_t length);
+int fault_getsockname(int fd, struct sockaddr *address, socklen_t *length);
+int fault_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **out);
+void fault_freeaddrinfo(struct addrinfo *list);
+void *fault_dlopen(const char *name, int flags);
+void *fault_dlsym(void *library, const char *name);
+unsigned long fault_getauxval(unsigned long type);
+
+void *fault_malloc(size_t size)
+{
+    return refused(PART_malloc) ? NULL : block(malloc(size), size, CALLER);
+}
+
+void *fault_calloc(size_t count, size_t size)
+{
+    return refused(PART_calloc) ? NULL : block(calloc(count, size), count * size, CALLER);
+}
+
+void *fault_aligned_alloc(size_t alignment, size_t size)
+{
+    return refused(PART_aligned_alloc) ? NULL : block(aligned_alloc(alignment, size), size, CALLER);
+}
+
+void *fault_realloc(void *memory, size_t size)
+{
+    if (refused(PART_realloc))
+        return NULL;
+    if (memory && !give(KIND_BLOCK, (uintptr_t)memory, 0))
+        atomic_fetch_add(&fault_strange, 1);
+    return block(realloc(memory, size), size, CALLER);
+}
+
+void fault_free(void *memory)
+{
+    (void)refused(PART_free);
+    if (memory && !give(KIND_BLOCK, (uintptr_t)memory, 0))
+        atomic_fetch_add(&fault_strange, 1);
+    free(memory);
+}
+
+static void *mapping(void *at, size_t bytes, const void *by)
+{
+    if (at != MAP_FAILED)
+        take(KIND_MAPPING, (uintptr_t)at, bytes, by);
+    return at;
+}
+
+void *fault_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    if (refused(PART_mmap))
+        return MAP_FAILED;
+    return mapping(mmap(at, bytes, protection, flags, fd, offset), bytes, CALLER);
+}
+
+int fault_munmap(void *at, size_t bytes)
+{
+    if (refused(PART_munmap))
+        return -1;
+    if (!give(KIND_MAPPING, (uintptr_t)at, bytes))
+        atomic_fetch_add(&fault_strange, 1);
+    return munmap(at, bytes);
+}
+
+int fault_mprotect(void *at, size_t bytes, int protection)
+{
+    return refused(PART_mprotect) ? -1 : mprotect(at, bytes, protection);
+}
+
+/* Newer than many headers, and than many systems: where there is none, a guard page is one that nobody runs into. */
+enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103 };
+
+int fault_mincore(void *at, size_t bytes, unsigned char *there)
+{
+    if (refused(PART_mincore))
+        return -1;
+    return mincore(at, bytes, there);
+}
+
+int fault_madvise(void *at, size_t bytes, int advice)
+{
+    if (refused(PART_madvise))
+        return -1;
+    int error = madvise(at, bytes, advice);
+    return error < 0 && errno == EINVAL && (advice == GUARD_INSTALL || advice == GUARD_REMOVE) ? 0 : error;
+}
+
+/* ---- system calls without a function --------------------------------------------------------------------- */
+
+static long many_guards(const struct iovec *pages, long count, long result)
+{
+    long bytes = 0;
+    for (long i = 0; i < count; i++)
+        bytes += (long)pages[i].iov_len;
+    return result < 0 ? bytes : result;
+}
+
+long fault_syscall(long number, ...)
+{
+    long a[6];
+    va_list args;
+    va_start(args, number);
+    for (int i = 0; i < 6; i++)
+        a[i] = va_arg(args, long);
+    va_end(args);
+    bool refuse;
+    switch (number) {
+    case SYS_mmap:
+        refuse = refused(PART_mmap_reserve);
+        break;
+    case SYS_membarrier:
+        refuse = refused((int)a[0] == MEMBARRIER_CMD_PRIVATE_EXPEDITED ? PART_membarrier : PART_membarrier_register);
+        break;
+    case SYS_process_madvise:
+        refuse = refused(PART_process_madvise);
+        break;
+    case SYS_futex:
+        refuse = refused(((int)a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE ? PART_futex_wake : PART_futex_wait);
+        break;
+    case SYS_write:
+        refuse = refused(PART_write_event);
+        break;
+    default:
+        fault_wrong(__FILE__, __LINE__, "a system call that is not in calls.def");
+    }
+    if (refuse)
+        return -1;
+    long result = syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    if (number == SYS_mmap && result != -1)
+        take(KIND_MAPPING, (uintptr_t)result, (size_t)a[1], CALLER);
+    return number == SYS_process_madvise ? many_guards((const struct iovec *)(uintptr_t)a[1], a[2], result) : result;
+}
+
+/* ---- threads, signals ------------------------------------------------------------------------------------ */
+
+int fault_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+    return refused(PART_pthread_create) ? errno : pthread_create(id, attr, fn, arg);
+}
+
+int fault_pthread_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void))
+{
+    return refused(PART_pthread_atfork) ? errno : pthread_atfork(before, in_parent, in_child);
+}
+
+int fault_pthread_setname_np(pthread_t id, const char *name)
+{
+    return refused(PART_pthread_setname_np) ? errno : pthread_setname_np(id, name);
+}
+
+pid_t fault_fork(void)
+{
+    return refused(PART_fork) ? -1 : fork();
+}
+
+/* A child that is not waited for is waited for here: it must not stay. */
+pid_t fault_waitpid(pid_t child, int *status, int options)
+{
+    if (!refused(PART_waitpid))
+        return waitpid(child, status, options);
+    int error = errno;
+    if (error == ECHILD)
+        (void)waitpid(child, status, options);
+    errno = error;
+    return -1;
+}
+
+int fault_prctl(int option, ...)
+{
+    va_list args;
+    va_start(args, option);
+    unsigned long value = va_arg(args, unsigned long);
+    va_end(args);
+    return refused(PART_prctl) ? -1 : prctl(option, value, 0UL, 0UL, 0UL);
+}
+
+int fault_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+    return refused(PART_sched_getaffinity) ? -1 : sched_getaffinity(pid, size, set);
+}
+
+cpu_set_t *fault___sched_cpualloc(size_t count)
+{
+    return refused(PART_cpualloc) ? NULL : CPU_ALLOC(count);
+}
+
+int fault_nanosleep(const struct timespec *time, struct timespec *left)
+{
+    return refused(PART_nanosleep) ? -1 : nanosleep(time, left);
+}
+
+ssize_t fault_getrandom(void *bytes, size_t size, unsigned flags)
+{
+    return refused(PART_getrandom) ? -1 : getrandom(bytes, size, flags);
+}
+
+int fault_sigaction(int signal, const struct sigaction *new, struct sigaction *old)
+{
+    return refused(PART_sigaction) ? -1 : sigaction(signal, new, old);
+}
+
+int fault_sigaltstack(const stack_t *new, stack_t *old)
+{
+    return refused(old ? PART_sigaltstack : PART_sigaltstack_back) ? -1 : sigaltstack(new, old);
+}
+
+int fault_sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *time)
+{
+    return refused(PART_sigtimedwait) ? -1 : sigtimedwait(set, info, time);
+}
+
+/* ---- the poller ------------------------------------------------------------------------------------------ */
+
+int fault_epoll_create1(int flags)
+{
+    return refused(PART_epoll_create1) ? -1 : descriptor(epoll_create1(flags), CALLER);
+}
+
+int fault_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
+{
+    bool refuse = refused(operation == EPOLL_CTL_ADD ? PART_epoll_ctl_add : PART_epoll_ctl_del);
+    return refuse ? -1 : epoll_ctl(epoll, operation, fd, event);
+}
+
+int fault_epoll_wait(int epoll, struct epoll_event *events, int most, int ms)
+{
+    return refused(PART_epoll_wait) ? -1 : epoll_wait(epoll, events, most, ms);
+}
+
+/* Which of the descriptors count events. */
+enum { NUMBERS = 1024 };
+static _Atomic bool counts_events[NUMBERS];
+
+int fault_eventfd(unsigned count, int flags)
+{
+    if (refused(PART_eventfd))
+        return -1;
+    int fd = descriptor(eventfd(count, flags), CALLER);
+    if (fd >= 0 && fd < NUMBERS)
+        atomic_store(&counts_events[fd], true);
+    return fd;
+}
+
+int fault_timerfd_create(int clock, int flags)
+{
+    return refused(PART_timerfd_create) ? -1 : descriptor(timerfd_create(clock, flags), CALLER);
+}
+
+/* ---- descriptors ----------------------------------------------------------------------------------------- */
+
+int fault_open(const char *path, int flags, ...)
+{
+    return refused(PART_open) ? -1 : descriptor(open(path, flags & ~O_CREAT), CALLER);
+}
+
+int fault___open_2(const char *path, int flags)
+{
+    return refused(PART_open) ? -1 : descriptor(open(path, flags & ~O_CREAT), CALLER);
+}
+
+/* It is closed all the same. */
+int fault_close(int fd)
+{
+    if (fd >= 0 && fd < NUMBERS)
+        atomic_store(&counts_events[fd], false);
+    if (fd >= 0)
+        (void)give(KIND_DESCRIPTOR, (uintptr_t)fd + 1, 0); /* the program may close those of others by strand_close */
+    int result = close(fd);
+    return refused(PART_close) ? -1 : result;
+}
+
+int fault_dup3(int from, int to, int flags)
+{
+    return refused(PART_dup3) ? -1 : descriptor(dup3(from, to, flags), CALLER);
+}
+
+int fault_fcntl(int fd, int command, ...)
+{
+    va_list args;
+    va_start(args, command);
+    int value = va_arg(args, int);
+    va_end(args);
+    return refused(PART_fcntl) ? -1 : fcntl(fd, command, value);
+}
+
+int fault_fstat(int fd, struct stat *status)
+{
+    return refused(PART_fstat) ? -1 : fstat(fd, status);
+}
+
+ssize_t fault_read(int fd, void *buffer, size_t size)
+{
+    return refused(PART_read) ? -1 : read(fd, buffer, size);
+}
+
+ssize_t fault_write(int fd, const void *bytes, size_t size)
+{
+    bool kick = fd >= 0 && fd < NUMBERS && atomic_load(&counts_events[fd]);
+    return refused(kick ? PART_write_kick : PART_write) ? -1 : write(fd, bytes, size);
+}
+
+ssize_t fault_preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
+{
+    return refused(PART_preadv2) ? -1 : preadv2(fd, parts, count, offset, flags);
+}
+
+ssize_t fault_pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
+{
+    return refused(PART_pwritev2) ? -1 : pwritev2(fd, parts, count, offset, flags);
+}
+
+int fault_poll(struct pollfd *fds, nfds_t count, int ms)
+{
+    return refused(PART_poll) ? -1 : poll(fds, count, ms);
+}
+
+int fault_pipe2(int fds[2], int flags)
+{
+    if (refused(PART_pipe2))
+        return -1;
+    int result = pipe2(fds, flags);
+    for (int i = 0; i < 2 && result == 0; i++)
+        descriptor(fds[i], CALLER);
+    return result;
+}
+
+/* ---- sockets --------------------------------------------------------------------------------------------- */
+
+int fault_socket(int family, int type, int protocol)
+{
+    return refused(PART_socket) ? -1 : descriptor(socket(family, type, protocol), CALLER);
+}
+
+int fault_bind(int fd, const struct sockaddr *address, socklen_t length)
+{
+    return refused(PART_bind) ? -1 : bind(fd, address, length);
+}
+
+int fault_listen(int fd, int backlog)
+{
+    return refused(PART_listen) ? -1 : listen(fd, backlog);
+}
+
+int fault_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+    return refused(PART_accept4) ? -1 : descriptor(accept4(fd, address, length, flags), CALLER);
+}
+
+/* One that a signal has interrupted is under way. */
+int fault_connect(int fd, const struct sockaddr *address, socklen_t length)
+{
+    if (!refused(PART_connect))
+        return connect(fd, address, length);
+    if (plan.error == EINTR && (connect(fd, address, length) == 0 || errno == EINPROGRESS))
+        errno = EINTR;
+    return -1;
+}
+
+int fault_shutdown(int fd, int how)
+{
+    return refused(PART_shutdown) ? -1 : shutdown(fd, how);
+}
+
+ssize_t fault_recv(int fd, void *buffer, size_t size, int flags)
+{
+    return refused(PART_recv) ? -1 : recv(fd, buffer, size, flags);
+}
+
+ssize_t fault_send(int fd, const void *bytes, size_t size, int flags)
+{
+    return refused(PART_send) ? -1 : send(fd, bytes, size, flags);
+}
+
+int fault_getsockopt(int fd, int level, int option, void *value, socklen_t *length)
+{
+    return refused(PART_getsockopt) ? -1 : getsockopt(fd, level, option, value, length);
+}
+
+int fault_setsockopt(int fd, int level, int option, const void *value, socklen_t length)
+{
+    return refused(PART_setsockopt) ? -1 : setsockopt(fd, level, option, value, length);
+}
+
+int fault_getsockname(int fd, struct sockaddr *address, socklen_t *length)
+{
+    return refused(PART_getsockname) ? -1 : getsockname(fd, address, length);
+}
+
+int fault_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **out)
+{
+    if (refused(PART_getaddrinfo)) {
+        errno = EMFILE; /* of EAI_SYSTEM */
+        return plan.error;
+    }
+    int error = getaddrinfo(host, service, hints, out);
+    if (!error)
+        take(KIND_ADDRESSES, (uintptr_t)*out, 0, CALLER);
+    return error;
+}
+
+void fault_freeaddrinfo(struct addrinfo *list)
+{
+    (void)refused(PART_freeaddrinfo);
+    if (!give(KIND_ADDRESSES, (uintptr_t)list, 0))
+        atomic_fetch_add(&fault_strange, 1);
+    freeaddrinfo(list);
+}
+
+/* ---- traces ---------------------------------------------------------------------------------------------- */
+
+void *fault_dlopen(const char *name, int flags)
+{
+    return refused(PART_dlopen) ? NULL : dlopen(name, flags);
+}
+
+void *fault_dlsym(void *library, const char *name)
+{
+    return refused(PART_dlsym) ? NULL : dlsym(library, name);
+}
+
+unsigned long fault_getauxval(unsigned long type)
+{
+    return refused(PART_getauxval) ? 0 : getauxval(type);
+}

@@ -1,0 +1,108 @@
+/*
+ * Every call of the library that can fail is made to fail, at each place that the workloads reach: what the workloads
+ * (a file each), the calls (calls.def, calls.c) and their runner (main.c) have in common.
+ *
+ * The program is linked with a copy of the library in which the calls have other names (fault_malloc, ...), those of
+ * calls.c. So the calls of the workloads, of the C library and of libunwind are not hit.
+ */
+#ifndef FAULT_H
+#define FAULT_H
+
+#include "strand.h"
+#include "strand/pool.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* ---- for workloads --------------------------------------------------------------------------------------- */
+
+/* Which runs a workload is good for. */
+enum { RUN_SEEDED = 1, RUN_ALONE = 2, RUN_PAIR = 4 };
+#define RUN_ANY (RUN_SEEDED | RUN_ALONE | RUN_PAIR)
+
+/* A workload is the root strand of a run, beside which nothing of the process is changed. It gives back all that it
+ * takes, on every way out; throws what it is refused (strand_must); checks what it has got; and returns FAULT_DONE. */
+struct workload {
+    const char *name;
+    unsigned runs;
+    strand_fn *root;
+    strand_options options;
+    const char *variable, *value; /* of the environment; or NULL */
+    struct workload *next;
+};
+void fault_register(struct workload *workload);
+#define FAULT_DONE ((void *)fault_done)
+extern char fault_done[1];
+
+/* FAULT_WORKLOAD(name, runs, root, fields of the options and of the workload...) */
+#define FAULT_WORKLOAD(name_, runs_, root_, ...)                                                                       \
+    static struct workload workload_##name_ = {                                                                        \
+        .name = #name_, .runs = (runs_), .root = (root_), .options.size = sizeof(strand_options), __VA_ARGS__};        \
+    __attribute__((constructor)) static void register_##name_(void)                                                    \
+    {                                                                                                                  \
+        fault_register(&workload_##name_);                                                                             \
+    }
+
+/* What must hold whatever fails. */
+#define FAULT_CHECK(condition) ((condition) ? (void)0 : fault_wrong(__FILE__, __LINE__, #condition))
+__attribute__((noreturn)) void fault_wrong(const char *file, int line, const char *what);
+
+/* A descriptor that is closed by strand_close when its block is left; -1: none. */
+#define FAULT_FD __attribute__((cleanup(fault_close_fd)))
+void fault_close_fd(int *fd);
+
+/* ---- calls.c: what is made to fail ----------------------------------------------------------------------- */
+
+enum part {
+#define FAILS(symbol, part, ...) PART_##part,
+#define WATCHED(symbol, part, why) PART_##part,
+#define SAME(symbol, part)
+#define SURE(symbol, why)
+#include "calls.def"
+#undef FAILS
+#undef WATCHED
+#undef SAME
+#undef SURE
+    PARTS
+};
+
+enum must { MUST_TELL, MUST_PASS, MAY_EITHER };
+
+struct failure {
+    const char *name;
+    int error;
+    enum must must;
+    bool once;  /* never for ever */
+    bool keeps; /* what should have been given back may stay */
+};
+
+enum { FAILURES_MOST = 4 };
+struct call {
+    const char *symbol, *part;
+    struct failure failures[FAILURES_MOST]; /* name NULL: no more */
+};
+extern const struct call fault_calls[PARTS];
+
+struct plan {
+    enum part part; /* PARTS: nothing fails */
+    long at;        /* the first that fails, from 1 */
+    bool forever;   /* and all after it */
+    int error;
+};
+/* From now on calls are counted, and fail as planned. */
+void fault_arm(const struct plan *plan);
+void fault_disarm(void);
+extern _Atomic long fault_seen[PARTS]; /* calls since */
+extern _Atomic long fault_hits;        /* those that were made to fail */
+
+/* What the library has taken and not given back. */
+enum kind { KIND_BLOCK, KIND_MAPPING, KIND_DESCRIPTOR, KIND_ADDRESSES, KINDS };
+extern const char *const fault_kinds[KINDS];
+long fault_live(enum kind kind);
+/* So many that it gave back without having taken them. */
+extern _Atomic long fault_strange;
+/* Print what is live to standard error, with the addresses of the calls that took it. */
+void fault_print_live(void);
+
+#endif

@@ -1,0 +1,298 @@
+/*
+ * An opened fibre: who holds it, whose frames lie in its stack, what is made runnable meanwhile, who wishes it trimmed,
+ * and who gives it back.
+ *
+ * MODELS    src/sched/opened.c: opened_up, take_more_mail, take_mail, go_idle, leave_idle, opened_give_up, opened_trim, let_go,
+ *           opened_enter, move_out, move_in, move_in_new, opened_left
+ *           src/sched/opening.c: opened_keep, opened_release
+ *           Labels [O1] [O2] [O6].
+ * ABSTRACTS mail and `ready` to sets (who comes first counts for fairness only), run queues to a number of places in
+ *           which the fibre stands, a strand's wait to one bit (wait.pml has it), frames to whose they are. A
+ *           compare-and-swap in a loop is one step that is taken where it succeeds; one that may fail has both ways.
+ * PARTIES   two threads; two strands, each of which gives way or parks before it ends; for each somebody who wakes it and
+ *           afterwards asks its control block for the fibre; whoever opened the fibre, has it trimmed once, at any time, and
+ *           then closes it, before or after its strands' ends.
+ * CHECKED   [O1] one holds it at most, and it stands in one queue at most. A strand goes on in its own frames, on a stack
+ *           that nobody else's stack pointer is in. No strand is lost: all end. A wish is followed by a trim, by a holder.
+ *           [O6] nobody touches a fibre that was given back; it is given back once.
+ * MACROS    NOIDLE       making a strand runnable queues the fibre whether it is idle or not
+ *           ALLIDLE      it never does, once the fibre has run
+ *           FORGETS      going idle does not look whether there is mail
+ *           EARLY        the fibre is given up before the stack has been left
+ *           NOCOPY       the resident's frames are not copied out
+ *           RESIDES      the one that has ended stays the resident
+ *           DEAF         who takes the mail takes no wish with it
+ *           APART        the wish stands in a word of its own, and is looked for again after going idle
+ *           UNKNOWN      a control block does not keep the fibre
+ *           HASTY        the strand's reference is given back before the fibre is given up
+ */
+/* must hold */
+/* must fail: -DNOIDLE */
+/* must stall: -DALLIDLE */
+/* must stall: -DFORGETS */
+/* must fail: -DEARLY */
+/* must fail: -DNOCOPY */
+/* must fail: -DRESIDES */
+/* must fail: -DDEAF */
+/* must fail: -DAPART */
+/* must fail: -DUNKNOWN */
+/* must fail: -DHASTY */
+/* large */
+
+#define THREADS 2
+#define STRANDS 2
+#define NONE STRANDS
+#define IDLE 4 /* in mail, beside the strands' bits */
+#define TRIM 8
+
+byte mail = IDLE, ready;
+byte queued;
+bit held, stack_used;
+byte resident = NONE, frames = NONE;
+bit begun[STRANDS], saved[STRANDS];
+bit armed[STRANDS], ended[STRANDS];
+bit wish;      /* the holder has taken one */
+bit wished;    /* one has not been followed by a trim */
+byte refs;
+bit freed;
+
+#define TOUCH assert(!freed) /* [O6] */
+
+inline hold()
+{
+    assert(!held); /* [O1] */
+    held = 1
+}
+
+inline push()
+{
+    d_step { TOUCH; assert(held && queued == 0); held = 0; queued++ }
+}
+
+/* Make s runnable. */
+inline up(s)
+{
+    d_step {
+        TOUCH;
+        was_idle = (mail == IDLE);
+        mail = (mail & ~IDLE) | (1 << s)
+    }
+    if
+#ifdef NOIDLE
+    :: true -> queued++
+#else
+#ifdef ALLIDLE
+    :: was_idle && !begun[s] -> d_step { assert(!queued); queued++ }
+    :: !(was_idle && !begun[s])
+#else
+    :: was_idle -> d_step { assert(!queued); queued++ } /* [O1] */
+    :: !was_idle
+#endif
+#endif
+    fi
+}
+
+inline take_mail()
+{
+    d_step {
+        TOUCH;
+        assert(held && !(mail & IDLE));
+        ready = ready | (mail & 3);
+#ifndef DEAF
+        wish = wish || (mail & TRIM);
+#endif
+        mail = 0
+    }
+}
+
+inline trim()
+{
+    d_step { TOUCH; assert(held && !stack_used); wish = 0; wished = 0 }
+}
+
+/* What APART reads once more. */
+inline look_again()
+{
+#ifdef APART
+    TOUCH
+#else
+    skip
+#endif
+}
+
+inline give_up()
+{
+    do
+    :: take_mail();
+        if
+        :: wish -> trim()
+        :: else
+        fi;
+        if
+        :: ready -> push(); break
+        :: else ->
+            if
+#ifdef FORGETS
+            :: d_step { TOUCH; held = 0; mail = IDLE } break
+#else
+            :: d_step { mail == 0 -> TOUCH; held = 0; mail = IDLE } look_again(); break
+            :: mail != 0
+#endif
+            fi
+        fi
+    od;
+    skip
+}
+
+inline release()
+{
+    d_step {
+        TOUCH;
+        assert(refs > 0);
+        refs--;
+        if
+        :: refs == 0 -> assert(mail == IDLE && !held && !queued && resident == NONE); freed = 1
+        :: else
+        fi
+    }
+}
+
+inline enter()
+{
+    take_mail();
+    if
+    :: ready & 1 -> me = 0
+    :: ready & 2 -> me = 1
+    fi;
+    ready = ready & ~(1 << me);
+    if
+    :: resident != me ->
+        if
+        :: resident != NONE ->
+            d_step {
+                assert(held && !stack_used);
+                assert(frames == resident);
+#ifndef NOCOPY
+                saved[resident] = 1;
+#endif
+                resident = NONE
+            }
+        :: else
+        fi;
+        d_step {
+            assert(held && !stack_used);
+            assert(!begun[me] || saved[me]);
+            begun[me] = 1;
+            saved[me] = 0;
+            frames = me;
+            resident = me
+        }
+    :: else
+    fi
+}
+
+/* On the stack: the strand itself. why: 0 it gives way, 1 it parks, 2 it ends. */
+inline be_active()
+{
+    d_step { assert(!stack_used && frames == me && held); stack_used = 1 }
+    if
+    :: more[me] -> more[me] = 0; why = 0
+    :: more[me] -> more[me] = 0; why = 1; armed[me] = 1
+    :: !more[me] -> why = 2; ended[me] = 1
+    fi;
+#ifdef EARLY
+    give_up();
+    d_step { assert(frames == me); stack_used = 0 }
+#else
+    d_step { assert(frames == me && held); stack_used = 0 }
+#endif
+}
+
+bit more[STRANDS] = 1;
+
+/* On the stack that was switched to. */
+inline left()
+{
+    if
+    :: why == 0 -> take_mail(); ready = ready | (1 << me)
+    :: why == 1
+    :: why == 2 ->
+#ifndef RESIDES
+        d_step { resident = NONE; frames = NONE }
+#else
+        skip
+#endif
+    fi;
+#ifdef HASTY
+    if
+    :: why == 2 -> release()
+    :: else
+    fi;
+#endif
+#ifndef EARLY
+    give_up();
+#endif
+#ifndef HASTY
+    if
+    :: why == 2 -> release()
+    :: else
+    fi
+#endif
+}
+
+active [THREADS] proctype thread()
+{
+    byte me, why;
+end:
+    do
+    :: atomic { queued > 0 -> TOUCH; queued--; hold() }
+        enter();
+        be_active();
+        left();
+        d_step { me = 0; why = 0 }
+    od
+}
+
+/* Whoever joins a strand, and wakes it before. */
+proctype joiner(byte s)
+{
+    bit was_idle;
+    do
+    :: atomic { armed[s] -> armed[s] = 0 } up(s); was_idle = 0
+    :: ended[s] && !armed[s] -> break
+    od;
+    TOUCH; /* pin_cb */
+#ifndef UNKNOWN
+    release()
+#endif
+}
+
+proctype opener()
+{
+    bit was_idle;
+#ifdef UNKNOWN
+    refs = 1 + STRANDS;
+#else
+    refs = 1 + 2 * STRANDS;
+#endif
+    up(0);
+    was_idle = 0;
+    run joiner(0);
+    up(1);
+    was_idle = 0;
+    run joiner(1);
+    if
+    :: d_step { mail == IDLE -> TOUCH; wished = 1; mail = 0; hold() }
+        trim();
+        give_up()
+    :: d_step { mail != IDLE -> TOUCH; wished = 1; mail = mail | TRIM }
+    fi;
+    release()
+}
+
+init
+{
+    run opener();
+    freed;
+    assert(ended[0] && ended[1] && !wished && !queued)
+}

@@ -1,0 +1,46 @@
+/* expect: LeakSanitizer: detected memory leaks */
+/* expect: Direct leak of 100 byte */
+/* expect: ^ *#1 .* in forgets .*asan_copied_leak */
+/* never: in holds */
+/*
+ * Strands that share a stack have a block each, of which only their frames know. One forgets its own, after its frames
+ * were copied out and in, and has leaks looked for: the image that is kept for the next time may not count as somebody
+ * who still knows of it. The other is inactive then, and its image does count.
+ */
+#include "copied.h"
+
+#include <sanitizer/lsan_interface.h>
+
+static strand_fibre fibre;
+
+static void *forgets(void *arg)
+{
+    void *volatile memory = malloc(100);
+    be_copied(fibre);
+    memory = NULL;
+    __lsan_do_leak_check();
+    return memory != NULL ? memory : arg;
+}
+
+static void *holds(void *arg)
+{
+    void *volatile memory = malloc(200);
+    strand_sleep(STRAND_S);
+    free(memory);
+    return arg;
+}
+
+static void *root(void *arg)
+{
+    STRAND_SCOPE(scope);
+    fibre = strand_fibre_open(scope, NULL);
+    strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), holds, NULL, 0);
+    run_beside_another(scope, fibre, forgets, NULL);
+    return arg;
+}
+
+int main(void)
+{
+    strand_run(NULL, root, NULL);
+    return 0;
+}
