@@ -169,10 +169,16 @@ struct cb {
 
     union {
         uint64_t blocked_on;    /* for people: an id, a time, ... */
-        struct local *inherits; /* until it begins: what own->locals is to be */
+        struct local *inherits; /* until it begins, if it is odd; cb_inherits */
     };
     int64_t since; /* for people */
 };
+
+/* Of one that has not begun, and has not been made to throw. */
+static inline struct local *cb_inherits(const struct cb *c)
+{
+    return UNLIKELY(c->odd) ? c->inherits : NULL;
+}
 
 /* Of one that has ended, or is about to be judged. */
 static inline strand_exception *cb_exception(const struct cb *c)

@@ -283,6 +283,7 @@ void end_refused(struct member *member, int error)
     struct cb *c = cb_of(member);
     struct batch batch;
     arch_note_acquire(c); /* as its first step would have */
+    struct local *inherits = cb_inherits(c);
     batch_init(&batch);
     strand_exception *e =
         c->guest ? exception_new(&STRAND_SYSTEM,
@@ -294,7 +295,7 @@ void end_refused(struct member *member, int error)
     e->code = error;
     cb_throws(c, e);
     judge(c);
-    locals_release(c->inherits);
+    locals_release(inherits);
     bool root = is_root(thread, c);
     if (root)
         end_root(thread, c);

@@ -8,6 +8,7 @@
 #include "strand/pool.h"
 
 #include <math.h>
+#include <sys/resource.h>
 
 #define NOINLINE __attribute__((noinline))
 #define FOREVER (3600 * STRAND_S)
@@ -231,6 +232,76 @@ TEST(a_thousand_strands_with_required_guards_can_be_parked_at_once)
     options.guards = STRAND_GUARDS_REQUIRED;
     strand_run(&options, park_many, &strands);
 }
+
+/* ---- memory that is refused ----------------------------------------------------------------- */
+
+/* Sanitizers end the program where they are refused memory. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define MEMORY_MAY_END 0
+#elif defined(__has_feature)
+#define MEMORY_MAY_END !(__has_feature(thread_sanitizer) || __has_feature(address_sanitizer))
+#else
+#define MEMORY_MAY_END 1
+#endif
+
+#if MEMORY_MAY_END
+static void *rest_a_while(void *arg)
+{
+    strand_sleep(STRAND_MS);
+    return arg;
+}
+
+/* The process gets no more address space but for a little; blocks of memory it has. */
+static void end_address_space(void)
+{
+    enum { BLOCKS = 8000 };
+    static void *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = malloc(KIB);
+    for (int i = 0; i < BLOCKS - 1; i++) /* the last one keeps what is before it from going back to the system */
+        free(blocks[i]);
+    struct rlimit limit;
+    unsigned long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    CHECK_EQ(fscanf(statm, "%lu", &pages), 1);
+    fclose(statm);
+    CHECK_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+    limit.rlim_cur = (rlim_t)(pages + 512) * 4 * KIB;
+    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+/* The second ones have the places of the first, but no use for the stacks that those leave. */
+static void *be_many_twice(void *arg)
+{
+    enum { COUNT = 1000 };
+    {
+        STRAND_SCOPE(scope);
+        for (int i = 0; i < COUNT; i++)
+            strand_spawn_with(scope, STRAND_ATTR(.stack_size = 128 * KIB), rest_a_while, NULL, 0);
+        strand_scope_join(scope);
+    }
+    end_address_space();
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < COUNT; i++)
+        strand_spawn(scope, rest_a_while, NULL);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(a_stack_that_is_refused_is_an_exception_of_its_strand_whoever_had_its_place_before)
+{
+    strand_exception *e = NULL;
+    strand_options options = test_options();
+    options.uncaught = &e;
+    strand_run(&options, be_many_twice, NULL);
+    CHECK_KIND(e, &STRAND_SYSTEM);
+    CHECK_CONTAINS(strand_exception_text(e), "no stack of 65536 bytes");
+    CHECK(test_count_kind(e, &STRAND_SYSTEM) > 100);
+    strand_exception_release(e);
+}
+TEST_OWN_STACKS(a_stack_that_is_refused_is_an_exception_of_its_strand_whoever_had_its_place_before,
+                "the program ends where frames can't be saved");
+#endif
 
 /* ---- guards --------------------------------------------------------------------------------- */
 
