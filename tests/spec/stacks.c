@@ -293,6 +293,7 @@ TEST_REAL(a_stack_that_is_refused_is_an_exception_of_its_strand_whoever_had_its_
     strand_exception *e = NULL;
     strand_options options = test_options();
     options.uncaught = &e;
+    options.threads = 1; /* another would have its own blocks of memory, or none */
     strand_run(&options, be_many_twice, NULL);
     CHECK_KIND(e, &STRAND_SYSTEM);
     CHECK_CONTAINS(strand_exception_text(e), "no stack of 65536 bytes");
