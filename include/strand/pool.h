@@ -84,10 +84,71 @@ int strand_threads_allowed(void);
 
 /* ---- pools ------------------------------------------------------------------------------------------------ */
 
-/** The threads that a strand runs on. A run has one pool, which its options describe. */
-typedef struct strand_pool strand_pool;
-/** The pool that the calling strand runs on. It lives as long as its run. */
-strand_pool *strand_pool_self(void);
+/**
+ * A pool: the threads that strands run on. A run has a first one, which its options describe; more can be opened, in
+ * scopes. A strand lives on its spawner's pool, or on the one that strand_attr.pool names, for life; strands of several
+ * pools join, cancel, wait for, and talk to each other as those of one do, only that each wake-up across pools may have
+ * to wake a thread.
+ */
+typedef struct strand_pool {
+    uint64_t bits[2];
+} strand_pool; /* {0}: none; goes stale when its scope has been left */
+
+/** What a pool may be told at its opening. Zero is the default of each. */
+typedef struct strand_pool_attr {
+    size_t size;           /* sizeof(strand_pool_attr); required */
+    int threads;           /* 0: one; STRAND_THREADS_ALLOWED: one per allowed CPU; 1024 at most */
+    const char *scheduler; /* as strand_options.scheduler; NULL: as the run's first pool */
+    int64_t spin_us;       /* as strand_options.spin_us */
+    /* Thread i runs on cpus[i % cpus_count] only; copied. 0: on any. */
+    const int *cpus;
+    int cpus_count;
+    const char *name; /* for people; copied, up to 31 bytes; NULL: "pool" */
+} strand_pool_attr;
+
+/** Attributes in the place of an argument: strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2)). */
+#define STRAND_POOL_ATTR(...) STRAND_SIZED_(strand_pool_attr, __VA_ARGS__)
+
+/**
+ * Open a pool in a scope: it is closed when the scope is left, after the strands of the scope have ended, or earlier by
+ * strand_pool_close. attr may be NULL. Owner of the scope only, unless it is open. Throws STRAND_SYSTEM if the system
+ * refuses memory, threads or descriptors (code), or a CPU is none that the process may use (-EINVAL); then there is no
+ * pool. Starts threads: some 50 microseconds each. Does not suspend. What attr says wrongly is misuse.
+ */
+strand_pool strand_pool_open(strand_scope scope, const strand_pool_attr *attr);
+/** The pool that the calling strand runs on. */
+strand_pool strand_pool_self(void);
+/**
+ * Close a pool: its strands are cancelled, with `why` (copied, up to 128 bytes; NULL: none in particular) in their
+ * traces, and waited for; then its threads end. Cancelled are those that were spawned from other pools, or handed off
+ * to them; what lives below them ends as below any cancelled strand. From now on a spawn onto the pool from another one
+ * throws STRAND_SYSTEM (-ESHUTDOWN). Waits, uninterruptibly: it is a way of giving back. Several strands may close one
+ * pool: all wait. Misuse: by a strand of the pool, or below one; of the run's first pool, which ends with the run.
+ */
+void strand_pool_close(strand_pool pool, const char *why);
+/**
+ * Have a pool of so many threads, 1 to 1024, or STRAND_THREADS_ALLOWED. New ones begin at once. One that is to go, goes
+ * at its next switch, with what waits in its queue given to others; that is not waited for. The thread of index 0
+ * stays. Returns 0 or a negated errno code: -EBUSY: strands are pinned to a thread that would have to go: there are as
+ * few as may be; -EAGAIN, -ENOMEM: there are as many as could be had; -ESHUTDOWN: it is closed, or being closed. Any
+ * strand of the run. Does not suspend.
+ */
+int strand_pool_resize(strand_pool pool, int threads);
+
+/** Figures of a pool. */
+struct strand_pool_info {
+    size_t size;           /* sizeof(struct strand_pool_info); required */
+    char name[32];
+    const char *scheduler;
+    int threads;      /* there are, with those that are about to go */
+    int wanted;       /* as it was opened, or resized last */
+    uint64_t strands; /* that live on it, those included that have not started */
+};
+/** Fill in those figures that the struct has room for. Does not suspend. */
+void strand_pool_info_get(strand_pool pool, struct strand_pool_info *info);
+/** The index of the calling thread in its pool, 0 to threads - 1: it may be another after any suspension, unless the
+ * strand is pinned. */
+int strand_thread_index(void);
 
 /* ---- opened fibres ----------------------------------------------------------------------------------------- */
 
@@ -184,14 +245,21 @@ struct strand_attr {
     size_t stack_size; /* address space in bytes; 0: as the options say; rounded up as there */
     /* Gets a result that nobody takes: of a child that was joined by its scope, or never. */
     void (*drop)(void *result);
-    strand_pool *pool;  /* where it runs; NULL: where its spawner does. One of another run is misuse. */
+    strand_pool pool;   /* where it runs; {0}: where its spawner does. One of another run is misuse. */
     strand_fibre fibre; /* an opened one, on which it lives with others; {0}: one of its own */
     /* Secrets: what its frames leave behind, in the fibre's stack and where they were saved, in registers, and in
      * values that the library kept for it while it waited, is overwritten, soon after its end at the latest; its copied
      * arguments when it has been joined. Of strands with a fibre only. A system call for each time that another strand
      * of the fibre goes on. */
     bool wipe;
+    /* STRAND_PIN(index): it runs on that thread of its pool only, which stays as long as it lives; STRAND_PIN_HERE: on
+     * the one that the caller runs on now. For libraries that insist on one thread. What it spawns is not pinned. Its
+     * turn alternates with that of the thread's other strands. Throws STRAND_SYSTEM (-ENXIO) if the pool has no such
+     * thread. Not of strands on opened fibres. */
+    int pin;
 };
+#define STRAND_PIN(index) ((index) + 1)
+#define STRAND_PIN_HERE (-1)
 
 /** Attributes in the place of an argument; in C++ in the order of the fields. For example: STRAND_ATTR(.name =
  * "reader"). */

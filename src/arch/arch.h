@@ -258,8 +258,12 @@ void arch_watch_close(struct arch_watch *watch);
 void arch_watch_wait(struct arch_watch *watch);
 void arch_watch_wake(struct arch_watch *watch);
 
-/* How many CPUs this thread may use; 3 if that can't be known. */
+/* How many CPUs this thread may use, once threads were bound: the process; 3 if that can't be known. */
 int arch_cpus_allowed(void);
+/* Whether this one is among them; true if that can't be known. */
+bool arch_cpu_is_allowed(int cpu);
+/* Have the calling thread run on this one only. */
+int arch_thread_bind(int cpu);
 /* An expedited private membarrier: every other running thread of the process passes a full barrier before it returns.
  * arch_membarrier_works says whether it may be used (registered by arch_process_start; false under TSan and valgrind).
  */

@@ -12,6 +12,7 @@
 #include "arch.h"
 #include "x86_64.h"
 
+#include <sched.h>
 #include <signal.h>
 
 enum arch_guards { ARCH_GUARDS_UNKNOWN, ARCH_GUARDS_PAGES, ARCH_GUARDS_MAPPINGS, ARCH_GUARDS_NONE };
@@ -32,6 +33,12 @@ struct arch_chunks {
     uint32_t given_count, fresh, open, most;
 };
 
+/* Processors. */
+struct arch_cpus {
+    size_t size; /* of the set, in bytes */
+    cpu_set_t set[];
+};
+
 struct arch_state {
     /* memory.c */
     _Atomic int guards;            /* enum arch_guards: what is left to be tried */
@@ -41,6 +48,9 @@ struct arch_state {
     /* wait.c */
     bool tsc; /* ticks come from the time-stamp counter */
     uint64_t ticks_per_ms;
+
+    /* cpus.c */
+    _Atomic(struct arch_cpus *) cpus; /* that were allowed before the first thread was bound; never given back */
 
     /* unwind.c */
     _Atomic(void (*)(void)) on_foreign, on_terminate;
@@ -85,6 +95,8 @@ void arch_unwind_start(void);
 void arch_terminate_take(bool take);
 void arch_trace_start(void);
 
+/* The calling thread, which was just made, may use what the process may. */
+void arch_thread_unbind(void);
 /* Where the threads begin that the library makes. */
 void *arch_thread_main(void *start);
 

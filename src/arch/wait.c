@@ -210,23 +210,6 @@ void arch_poller_kick(struct arch_poller *poller)
 
 /* ---- processors and threads ------------------------------------------------------------------------------ */
 
-int arch_cpus_allowed(void)
-{
-    enum { UNKNOWN = 3, CPUS_LEAST = 1024, CPUS_MOST = 1 << 20 };
-    int count = 0, error = EINVAL;
-    for (int cpus = CPUS_LEAST; cpus <= CPUS_MOST && error == EINVAL; cpus *= 2) {
-        size_t size = CPU_ALLOC_SIZE((size_t)cpus);
-        cpu_set_t *set = CPU_ALLOC((size_t)cpus);
-        if (!set)
-            break;
-        error = sched_getaffinity(0, size, set) < 0 ? errno : 0;
-        if (!error)
-            count = CPU_COUNT_S(size, set);
-        CPU_FREE(set);
-    }
-    return count > 0 ? count : UNKNOWN;
-}
-
 void arch_membarrier(void)
 {
     /* The kernel may want memory for it, and has none at the moment. The others count on the barrier. */
@@ -247,6 +230,7 @@ void *arch_thread_main(void *arg)
     struct start start = *(struct start *)arg;
     free(arg);
     (void)pthread_setname_np(pthread_self(), start.name);
+    arch_thread_unbind();
     (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* timed futex waits end on time */
     void *result = start.fn(start.arg);
     __asm__ volatile(""); /* no jump: traces end at this frame */

@@ -28,7 +28,7 @@ void slab_close(struct slab *slab)
         slab->source->give(chunk, used);
     }
     slab->end = NULL;
-    slab->batches = NULL;
+    slab->batches = slab->loose = NULL;
 }
 
 static void lock(struct slab *slab)
@@ -68,7 +68,17 @@ static struct slab_object *cut(struct slab *slab)
     return object;
 }
 
-/* A batch from the slab: one that was given back, else new objects. */
+/* One that was given back by itself, else a new one, under the lock. */
+static struct slab_object *take_one(struct slab *slab)
+{
+    struct slab_object *object = slab->loose;
+    if (!object)
+        return cut(slab);
+    slab->loose = object->next;
+    return object;
+}
+
+/* A batch from the slab: one that was given back, else single objects. */
 static uint32_t take(struct slab *slab, struct slab_object **out)
 {
     struct slab_object **tail = out;
@@ -77,7 +87,7 @@ static uint32_t take(struct slab *slab, struct slab_object **out)
     struct slab_object *batch = slab->batches;
     if (batch)
         slab->batches = batch->next_batch;
-    for (struct slab_object *object; !batch && count < slab->next_count && (object = cut(slab)); count++) {
+    for (struct slab_object *object; !batch && count < slab->next_count && (object = take_one(slab)); count++) {
         *tail = object;
         tail = &object->next;
     }
@@ -116,6 +126,28 @@ void slab_set_aside_(struct slab_cache *cache)
     }
     cache->spare = cache->free;
     cache->free = NULL;
+    cache->count = 0;
+}
+
+void slab_flush(struct slab_cache *cache)
+{
+    struct slab *slab = cache->slab;
+    if (cache->count == SLAB_BATCH)
+        slab_set_aside_(cache); /* the spare one goes to the slab */
+    struct slab_object *object = cache->free;
+    lock(slab);
+    if (cache->spare) {
+        cache->spare->next_batch = slab->batches;
+        slab->batches = cache->spare;
+    }
+    while (object) {
+        struct slab_object *next = object->next;
+        object->next = slab->loose;
+        slab->loose = object;
+        object = next;
+    }
+    unlock(slab);
+    cache->spare = cache->free = NULL;
     cache->count = 0;
 }
 

@@ -39,6 +39,7 @@ struct slab {
     char *bump, *end;                /* the part of the newest that was never handed out */
     uint32_t next_count;             /* how many new ones are cut at once: few at first, a batch in the end */
     struct slab_object *batches;     /* what the caches gave back */
+    struct slab_object *loose;       /* less than a batch each */
     atomic_flag lock;
 };
 
@@ -54,6 +55,8 @@ void slab_init(struct slab *slab, const struct slab_source *source, size_t size,
 void slab_close(struct slab *slab);
 int slab_refill_(struct slab_cache *cache);
 void slab_set_aside_(struct slab_cache *cache);
+/* The cache's owner needs it no more, for now: all goes back to the slab. */
+void slab_flush(struct slab_cache *cache);
 /* Calls visit for every object that was cut before, in use or free; some that are cut meanwhile, or bytes that will be
  * one, which are zero. Without a lock; any thread. */
 void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *arg);

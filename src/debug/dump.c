@@ -10,6 +10,7 @@
 #include "look.h"
 #include "out.h"
 
+#include "../strand/all.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
@@ -44,44 +45,6 @@ struct dump {
 };
 
 /* ---- finding the strands --------------------------------------------------------------------------------- */
-
-/* Whether it is a strand; its id. */
-static bool is_live(struct cb *c, uint64_t *id)
-{
-    uint64_t word = atomic_load_explicit(&c->word, memory_order_acquire); /* with cb_publish_ */
-    *id = word_serial(word);
-    return *id && !(word & (WORD_DEAD | WORD_FREE));
-}
-
-struct visit {
-    void (*visit)(struct cb *c, uint64_t id, void *arg);
-    void *arg;
-};
-
-static void visit(struct cb *c, const struct visit *visit)
-{
-    uint64_t id;
-    if (is_live(c, &id))
-        visit->visit(c, id, visit->arg);
-}
-
-static void visit_own(void *object, void *arg)
-{
-    visit(cb_in(object), arg);
-}
-
-static void visit_guest(void *object, void *arg)
-{
-    visit(guest_in(object), arg);
-}
-
-/* Calls it for all strands that live at some moment meanwhile. */
-static void each_strand(struct runtime *runtime, void (*fn)(struct cb *c, uint64_t id, void *arg), void *arg)
-{
-    struct visit visit = {fn, arg};
-    slab_each(&runtime->cbs, visit_own, &visit);
-    slab_each(&runtime->guests, visit_guest, &visit);
-}
 
 static void count(struct cb *c, uint64_t id, void *arg)
 {
@@ -257,24 +220,24 @@ static int take_memory(struct dump *dump, bool grouped)
 static bool hold(struct dump *dump)
 {
     struct thread *thread = dump->look.thread;
-    struct pool *pool = thread->pool;
+    struct subprocess *sub = thread->sub;
     if (!thread->shared || thread->driver)
         return true;
-    int loose = pool_hold(thread, pool, driver_now(thread->sub) + HOLD_NS);
+    int loose = pool_hold(thread, sub, driver_now(sub) + HOLD_NS);
     dump->look.loose = loose != 0;
-    for (int i = 0; loose && dump->signals && i < pool->count; i++)
-        if (pool->threads[i] != thread && !atomic_load_explicit(&pool->threads[i]->held, memory_order_acquire))
-            look_ask(&dump->look, pool->threads[i]);
+    for (struct thread *other = thread_first(sub); loose && dump->signals && other; other = thread_after(other))
+        if (other != thread && !atomic_load_explicit(&other->held, memory_order_acquire))
+            look_ask(&dump->look, other);
     if (loose)
         out_say(&dump->out, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
-    return !loose || thread->sub->shared;
+    return !loose || sub->shared;
 }
 
 static void let_go(struct dump *dump)
 {
     struct thread *thread = dump->look.thread;
     if (thread->shared && !thread->driver)
-        pool_release(thread, thread->pool);
+        pool_release(thread, thread->sub);
 }
 
 /* Strands may have been made by the thousand until the others were held. */
@@ -291,7 +254,7 @@ static void list_all(struct dump *dump)
 static void look(struct dump *dump)
 {
     struct runtime *runtime = dump->runtime;
-    const struct pool *pool = dump->look.thread->pool;
+    struct pool *pool = dump->look.thread->pool;
     if (!hold(dump)) {
         out_say(&dump->out, 0, "this run has one thread only: its strands can't be looked at before that is held\n");
         let_go(dump);
@@ -304,7 +267,7 @@ static void look(struct dump *dump)
     else
         list_all(dump);
     out_say(&dump->out, 0, "strands: %zu, besides %zu ended, not joined; threads: %d (%s)\n",
-            dump->count + dump->left_out - dump->over, dump->over, pool->count, pool->scheduler->name);
+            dump->count + dump->left_out - dump->over, dump->over, pool_threads(pool), pool->scheduler->name);
     if (dump->left_out)
         out_say(&dump->out, 0, "%zu of them are left out: there was no room for them\n", dump->left_out);
     if (dump->groups) {

@@ -36,18 +36,18 @@ void looker_init(struct looker *looker)
 /* The thread that runs it, or NULL. */
 static struct thread *runner_of(const struct look *look, struct cb *c)
 {
-    struct pool *pool = look->thread->pool;
-    for (int i = 0; i < pool->count; i++)
-        if (__atomic_load_n(&pool->threads[i]->current, __ATOMIC_RELAXED) == c->member.fibre)
-            return __atomic_load_n(&c->member.fibre->active, __ATOMIC_RELAXED) == &c->member ? pool->threads[i] : NULL;
-    return NULL;
+    struct fibre *fibre = c->member.fibre;
+    struct thread *thread = thread_first(look->thread->sub);
+    while (thread && __atomic_load_n(&thread->current, __ATOMIC_RELAXED) != fibre)
+        thread = thread_after(thread);
+    return thread && __atomic_load_n(&fibre->active, __ATOMIC_RELAXED) == &c->member ? thread : NULL;
 }
 
-static uint64_t switches_of(const struct pool *pool)
+static uint64_t switches_of(struct subprocess *sub)
 {
     uint64_t sum = 0;
-    for (int i = 0; i < pool->count; i++)
-        sum += __atomic_load_n(&pool->threads[i]->switches, __ATOMIC_ACQUIRE);
+    for (struct thread *thread = thread_first(sub); thread; thread = thread_after(thread))
+        sum += __atomic_load_n(&thread->switches, __ATOMIC_ACQUIRE);
     return sum;
 }
 
@@ -74,7 +74,7 @@ struct place look_place(const struct look *look, struct cb *c)
 {
     struct place place = {0};
     struct fibre *fibre = c->member.fibre;
-    uint64_t switches = look->loose ? switches_of(look->thread->pool) : 0;
+    uint64_t switches = look->loose ? switches_of(look->thread->sub) : 0;
     struct thread *runner = runner_of(look, c);
     if (c->guest && c->started && !runner) {
         place = place_of_guest(c);

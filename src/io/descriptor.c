@@ -46,6 +46,34 @@ static void close_table(struct descriptors *descriptors)
     free(table);
 }
 
+/* The pool's threads have ended. What happened since they looked is still so: it is an event for who watches anew. Where
+ * that is refused, those who wait look for themselves, and are told. */
+static void move_one(struct thread *thread, struct descriptor *d, struct pool *from)
+{
+    descriptor_lock(thread, d);
+    bool watched = atomic_load_explicit(&d->watched, memory_order_relaxed) && d->pool == from;
+    int error = 0;
+    if (watched) {
+        pool_unwatch(from, d->call);
+        d->pool = thread->pool;
+        error = pool_watch(d->pool, d->call, &d->polled);
+        atomic_store_explicit(&d->watched, !error, memory_order_relaxed);
+    }
+    descriptor_unlock(thread, d);
+    if (error)
+        descriptor_fire(thread, &d->polled, ARCH_IN | ARCH_OUT);
+}
+
+static void move(struct descriptors *descriptors, struct thread *thread, struct pool *from)
+{
+    struct table *table = table_of(descriptors);
+    for (int i = 0; i < CHUNKS; i++) {
+        struct descriptor *chunk = atomic_load_explicit(&table->chunks[i], memory_order_acquire);
+        for (int n = 0; chunk && n < CHUNK; n++)
+            move_one(thread, &chunk[n], from);
+    }
+}
+
 /* Made by the first who needs it. NULL: no memory. */
 static struct table *get_table(struct thread *thread)
 {
@@ -57,6 +85,7 @@ static struct table *get_table(struct thread *thread)
     if (!table)
         return NULL;
     table->base.close = close_table;
+    table->base.move = move;
     if (atomic_compare_exchange_strong_explicit(&runtime->descriptors, &there, &table->base, memory_order_acq_rel,
                                                 memory_order_acquire))
         return table;
@@ -75,7 +104,6 @@ static struct descriptor *make_chunk(struct thread *thread, _Atomic(struct descr
     for (int i = 0; i < CHUNK; i++) {
         chunk[i].polled.fire = descriptor_fire;
         chunk[i].fd = first + i;
-        chunk[i].pool = &thread->sub->pool;
         for (int side = 0; side < SIDES; side++)
             list_init(&chunk[i].sides[side].queue);
     }

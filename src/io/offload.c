@@ -126,7 +126,7 @@ static void *crew_main(void *arg)
         }
         job->post.run = job_over;
         arch_note_release(&job->post);
-        pool_post(crew->pool, &job->post);
+        pool_post(job->node.waiter->member.fibre->pool, &job->post);
     }
     return NULL;
 }

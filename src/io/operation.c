@@ -141,6 +141,8 @@ int descriptor_watch(struct thread *thread, struct descriptor *d)
 {
     descriptor_lock(thread, d);
     bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
+    if (!atomic_load_explicit(&d->watched, memory_order_relaxed))
+        d->pool = thread->pool;
     int error = closing ? -EBADF : pool_watch(d->pool, d->call, &d->polled);
     bool known = error == -EEXIST;
     if (!error || known)

@@ -30,6 +30,13 @@ static void push(struct thread *thread, struct fibre *fibre, enum push how)
     pool_notify(thread);
 }
 
+static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
+{
+    spin_lock(&pool->global_lock, by);
+    runq_append(&pool->global, &pool->global.ready, fibre);
+    spin_unlock(&pool->global_lock);
+}
+
 /* In a seeded run any of the first few may be the next. */
 static struct fibre *pick_by_seed(struct thread *thread, struct runq *queue)
 {
@@ -83,7 +90,8 @@ static bool steal(struct thread *thread)
     return work(thread->pool);
 }
 
-const struct scheduler scheduler_global = {"global", push, pick, take, steal, work};
+const struct scheduler scheduler_global = {
+    .name = "global", .push = push, .post = post, .pick = pick, .take = take, .steal = steal, .work = work};
 
 const struct scheduler *scheduler_find(const char *name)
 {

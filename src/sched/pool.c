@@ -3,6 +3,7 @@
  */
 #include "pool.h"
 
+#include "pinned.h"
 #include "rest.h"
 #include "runq.h"
 #include "stack.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- making ---------------------------------------------------------------------------------------------- */
+/* ---- the threads' records -------------------------------------------------------------------------------- */
 
 static struct thread *make_thread(struct pool *pool, int index)
 {
@@ -26,16 +27,10 @@ static struct thread *make_thread(struct pool *pool, int index)
     thread->pool = pool;
     thread->sub = sub;
     thread->index = index;
-    thread->shared = sub->shared;
-    thread->census = sub->census;
-    thread->stealing = pool->scheduler == &scheduler_stealing;
-    thread->driver = sub->driver;
-    thread->usual = sub->stacks.usual;
-    thread->period = thread->ticks = 1;
     thread->rng.state = sub->seed + (uint64_t)index * UINT64_C(0x9E3779B97F4A7C15);
-    thread->state = THREAD_BUSY;
     atomic_init(&thread->held, 1); /* until it has begun */
     runq_open(&thread->runq);
+    pinned_open(&thread->pinned);
     if (sub->ops->thread_open(thread) < 0) {
         free(thread);
         return NULL;
@@ -43,42 +38,198 @@ static struct thread *make_thread(struct pool *pool, int index)
     return thread;
 }
 
+/* Before a thread of the system begins to live in it. */
+static void ready_thread(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    struct subprocess *sub = pool->sub;
+    thread->shared = sub->shared;
+    thread->census = sub->census;
+    thread->stealing = pool->scheduler == &scheduler_stealing;
+    thread->driver = sub->driver;
+    __atomic_store_n(&thread->picks.any, 0, __ATOMIC_RELAXED);
+    thread->picks.seeded = sub->driver != NULL;
+    __atomic_store_n(&thread->odd.any, 0, __ATOMIC_SEQ_CST);
+    thread->usual = sub->stacks.usual;
+    thread->period = thread->ticks = 1;
+    thread->state = THREAD_BUSY;
+    thread->canaries = false;
+    if (atomic_load_explicit(&sub->stacks.warned, memory_order_seq_cst))
+        stack_mind_canaries(thread);
+    atomic_store_explicit(&thread->life, THREAD_HERE, memory_order_seq_cst);
+}
+
+int pool_make_threads(struct pool *pool, int count)
+{
+    for (int i = pool_count(pool); i < count; i++) {
+        struct thread *thread = make_thread(pool, i);
+        if (!thread)
+            return -ENOMEM;
+        pool->threads[i] = thread;
+        atomic_store_explicit(&pool->count, i + 1, memory_order_release);
+    }
+    return 0;
+}
+
 static void unmake_threads(struct pool *pool)
 {
-    for (int i = 0; i < pool->count; i++) {
+    for (int i = 0; i < pool_count(pool); i++) {
         pool->sub->ops->thread_close(pool->threads[i]);
         free(pool->threads[i]);
     }
     free(pool->threads);
 }
 
-int pool_open(struct subprocess *sub, struct pool *pool, const struct scheduler *scheduler, int count, int64_t spin_ns)
+/* ---- making ---------------------------------------------------------------------------------------------- */
+
+static void share(struct subprocess *sub)
 {
-    memset(pool, 0, sizeof *pool);
-    pool->sub = sub;
-    pool->scheduler = scheduler;
-    pool->spin_ns = spin_ns;
-    pool->busy = count;
-    if (count > 1 || ARCH_NOTES_SEPARATE) /* what orders strands is to be seen by TSan */
-        sub->shared = true;
+    sub->shared = true;
+    for (int i = 0; i < pool_count(&sub->pool); i++)
+        sub->pool.threads[i]->shared = true;
+}
+
+void subprocess_share(struct thread *thread)
+{
+    if (!thread->shared) /* nobody else runs: the caller is the only thread */
+        share(thread->sub);
+}
+
+/* The record is the caller's: new, or free. What others may look at, whatever it stands for, is left as it is. */
+static int prepare(struct pool *pool, const struct pool_plan *plan)
+{
+    pool->scheduler = plan->scheduler;
+    pool->spin_ns = plan->spin_ns;
+    pool->cpus = plan->cpus;
+    pool->cpus_count = plan->cpus_count;
+    pool->busy = 0;
+    pool->parked = pool->eager = false;
+    pool->futile = 0;
+    atomic_store_explicit(&pool->stop, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->size, plan->threads, memory_order_relaxed);
     list_init(&pool->sleepers);
     runq_open(&pool->global);
     timers_open(&pool->timers);
     rest_open(pool);
-    int error = sub->driver ? 0 : arch_poller_open(&pool->poller);
+    return pool_make_threads(pool, plan->threads);
+}
+
+/* A record that nobody knows yet. */
+static int make_record(struct subprocess *sub, struct pool *pool, int room)
+{
+    pool->sub = sub;
+    pool->room = room;
+    pool->threads = calloc((size_t)room, sizeof *pool->threads);
+    if (!pool->threads)
+        return -ENOMEM;
+    struct pool *older = atomic_load_explicit(&sub->pools, memory_order_relaxed);
+    do
+        atomic_store_explicit(&pool->older, older, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&sub->pools, &older, pool, memory_order_release,
+                                                  memory_order_relaxed));
+    return 0;
+}
+
+static int open_record(struct pool *pool, const struct pool_plan *plan)
+{
+    struct subprocess *sub = pool->sub;
+    int error = prepare(pool, plan);
+    if (!error && !sub->driver)
+        error = arch_poller_open(&pool->poller);
     if (error)
         return error;
-    pool->threads = calloc((size_t)count, sizeof *pool->threads);
-    while (pool->threads && pool->count < count) {
-        struct thread *thread = make_thread(pool, pool->count);
-        if (!thread)
-            break;
-        pool->threads[pool->count++] = thread;
+    atomic_store_explicit(&pool->state, POOL_OPEN, memory_order_seq_cst);
+    return 0;
+}
+
+static int room_for(const struct pool_plan *plan)
+{
+    return plan->scheduler->alone ? 1 : THREADS_MOST;
+}
+
+/* A free record, which is the caller's from now on; NULL: there is none. */
+static struct pool *take_record(struct subprocess *sub, int room)
+{
+    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire);
+    for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_acquire)) {
+        uint32_t none = POOL_NONE;
+        if (pool != &sub->pool && pool->room == room &&
+            atomic_compare_exchange_strong_explicit(&pool->state, &none, POOL_CLOSING, memory_order_acquire,
+                                                    memory_order_relaxed))
+            return pool;
     }
-    if (pool->count == count)
-        return 0;
-    pool_close(pool);
-    return -ENOMEM;
+    return NULL;
+}
+
+int pool_open_first(struct subprocess *sub, const struct pool_plan *plan)
+{
+    if (plan->threads > 1 || ARCH_NOTES_SEPARATE) /* what orders strands is to be seen by TSan */
+        sub->shared = true;
+    int error = make_record(sub, &sub->pool, room_for(plan));
+    return error ? error : open_record(&sub->pool, plan);
+}
+
+/* ---- closing --------------------------------------------------------------------------------------------- */
+
+/* Strands that were counted out, then those that were counted in: none of the numbers ever falls, and the first never
+ * overtakes the second. So if they are equal as they are read, in this order, they were equal in between. */
+uint64_t pool_live(struct pool *pool)
+{
+    uint64_t out = atomic_load_explicit(&pool->refused, memory_order_seq_cst), in = 0;
+    for (int i = 0; i < pool_count(pool); i++)
+        out += atomic_load_explicit(&pool->threads[i]->ended, memory_order_acquire) +
+               atomic_load_explicit(&pool->threads[i]->departed, memory_order_acquire);
+    for (int i = 0; i < pool_count(pool); i++)
+        in += atomic_load_explicit(&pool->threads[i]->spawned, memory_order_acquire);
+    return in + atomic_load_explicit(&pool->arrived, memory_order_seq_cst) - out;
+}
+
+static bool is_closing(struct pool *pool)
+{
+    return atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_CLOSING;
+}
+
+void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(struct pool *pool))
+{
+    pool->gone = gone;
+    arch_note_release(&pool->gone);
+    spin_lock(&pool->resizing, thread);
+    atomic_store_explicit(&pool->state, POOL_CLOSING, memory_order_seq_cst);
+    for (int i = 0; i < pool_count(pool); i++) /* whose strands end the slow way, which looks at the state */
+        __atomic_store_n(&pool->threads[i]->odd.always, true, __ATOMIC_SEQ_CST);
+    spin_unlock(&pool->resizing);
+    if (arch_membarrier_works)
+        arch_membarrier(); /* a strand that ended without looking was counted out before this */
+    else
+        atomic_thread_fence(memory_order_seq_cst);
+}
+
+void pool_close_look(struct thread *thread, struct pool *pool)
+{
+    if (is_closing(pool) && !pool_live(pool))
+        pool_stop(thread, pool);
+}
+
+void pool_note_end_(struct thread *thread)
+{
+    if (thread->shared && !arch_membarrier_works)
+        atomic_thread_fence(memory_order_seq_cst);
+    pool_close_look(thread, thread->pool);
+}
+
+bool pool_arrive(struct thread *thread, struct pool *pool)
+{
+    atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_OPEN)
+        return true;
+    pool_turn_back(thread, pool);
+    return false;
+}
+
+void pool_turn_back(struct thread *thread, struct pool *pool)
+{
+    atomic_fetch_add_explicit(&pool->refused, 1, memory_order_seq_cst);
+    pool_close_look(thread, pool);
 }
 
 /* What was posted when nobody took it any more. */
@@ -95,11 +246,27 @@ static void run_late_posts(struct pool *pool)
 void pool_close(struct pool *pool)
 {
     run_late_posts(pool);
-    if (pool->threads)
-        unmake_threads(pool);
+    rest_close(pool);
     timers_close(&pool->timers);
     if (!pool->sub->driver)
         arch_poller_close(&pool->poller);
+}
+
+void pool_give_record(struct pool *pool)
+{
+    atomic_store_explicit(&pool->state, POOL_NONE, memory_order_release);
+}
+
+void pools_free(struct subprocess *sub)
+{
+    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire), *older;
+    for (; pool; pool = older) {
+        older = atomic_load_explicit(&pool->older, memory_order_acquire);
+        run_late_posts(pool);
+        unmake_threads(pool);
+        if (pool != &sub->pool)
+            free(pool);
+    }
 }
 
 /* ---- running --------------------------------------------------------------------------------------------- */
@@ -135,38 +302,123 @@ static void live(struct thread *thread)
     thread_adopt(before);
 }
 
+/* The last one says so. Thread 0 stays until the pool is stopped, so then that is what has come. */
+static void leave_pool(struct pool *pool)
+{
+    if (atomic_fetch_sub_explicit(&pool->alive, 1, memory_order_acq_rel) != 1)
+        return;
+    arch_note_acquire(&pool->gone);
+    if (pool->gone)
+        pool->gone(pool);
+}
+
 /* What the C library has made for the thread, such as its errno, was there before any strand came here. */
 static void *thread_main(void *arg)
 {
-    arch_note_release(&((struct thread *)arg)->sub->pool);
-    live(arg);
+    struct thread *thread = arg;
+    struct pool *pool = thread->pool;
+    arch_note_release(&thread->sub->pool);
+    if (pool->cpus && !thread->driver && arch_thread_bind(pool->cpus[thread->index % pool->cpus_count]) < 0)
+        thread->sub->ops->warn(thread->sub, "a thread can't be bound to the CPU that it was opened for");
+    live(thread);
+    leave_pool(pool);
     return NULL;
+}
+
+/* A thread that is about to be started while others are held: those who hold or let go may have missed it. */
+static void hold_new(struct thread *thread)
+{
+    struct subprocess *sub = thread->sub;
+    if (!atomic_load_explicit(&sub->holding, memory_order_seq_cst))
+        return;
+    atomic_store_explicit(&thread->hold, 1, memory_order_seq_cst);
+    if (!atomic_load_explicit(&sub->holding, memory_order_seq_cst))
+        atomic_store_explicit(&thread->hold, 0, memory_order_seq_cst);
+}
+
+int pool_start_thread(struct pool *pool, int index)
+{
+    struct thread *thread = pool->threads[index];
+    struct subprocess *sub = pool->sub;
+    ready_thread(thread);
+    hold_new(thread);
+    pool_enter(thread);
+    atomic_fetch_add_explicit(&pool->alive, 1, memory_order_relaxed);
+    int error = sub->driver ? sub->driver->start(thread, thread_main)
+                            : arch_thread_start(&thread->os, thread_main, thread, "strand");
+    if (error) {
+        atomic_fetch_sub_explicit(&pool->alive, 1, memory_order_relaxed);
+        pool_leave(thread);
+        atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst);
+    }
+    return error;
+}
+
+void pool_join_thread(struct thread *thread)
+{
+    if (atomic_load_explicit(&thread->life, memory_order_acquire) == THREAD_NONE)
+        return;
+    if (!thread->driver)
+        arch_thread_join(thread->os);
+    atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst);
+}
+
+void pool_join_threads(struct pool *pool, int first)
+{
+    for (int i = first; i < pool_count(pool); i++)
+        pool_join_thread(pool->threads[i]);
 }
 
 static int start(struct pool *pool, int first)
 {
-    for (int i = first; i < pool->count; i++) {
-        int error = arch_thread_start(&pool->threads[i]->os, thread_main, pool->threads[i], "strand");
+    int size = atomic_load_explicit(&pool->size, memory_order_relaxed);
+    for (int i = first; i < size; i++) {
+        int error = pool_start_thread(pool, i);
         if (error) {
             /* The ones that did start have to end again; the others must not be waited for. */
             pool_stop(NULL, pool);
-            while (i-- > first)
-                arch_thread_join(pool->threads[i]->os);
+            pool_join_threads(pool, first);
             return error;
         }
     }
     return 0;
 }
 
+int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool **out)
+{
+    struct subprocess *sub = thread->sub;
+    struct pool *pool = take_record(sub, room_for(plan));
+    int error = 0;
+    subprocess_share(thread);
+    if (!pool) {
+        pool = driver_refuses(thread) ? NULL : aligned_alloc(CACHE_LINE, sizeof *pool);
+        if (!pool)
+            return -ENOMEM;
+        memset(pool, 0, sizeof *pool);
+        atomic_store_explicit(&pool->state, POOL_CLOSING, memory_order_relaxed);
+        if ((error = make_record(sub, pool, room_for(plan)))) {
+            free(pool);
+            return error;
+        }
+    }
+    error = open_record(pool, plan);
+    if (!error && (error = start(pool, 0)))
+        pool_close(pool);
+    if (error)
+        pool_give_record(pool);
+    *out = pool;
+    return error;
+}
+
 /* The first fibre, when all threads are there: into the queue of the first thread, which may be running already. */
 static void launch(struct pool *pool, struct fibre *root, bool adopt)
 {
     struct thread *first = pool->threads[0];
-    if (adopt || !first->stealing) {
+    if (adopt) {
         pool->scheduler->push(first, root, PUSH_NEW);
         return;
     }
-    runq_post(&first->runq, root);
+    pool->scheduler->post(pool, NULL, root);
     if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
         pool_kick_(NULL, pool);
 }
@@ -181,11 +433,9 @@ static int play(struct pool *pool, struct fibre *root)
 {
     struct subprocess *sub = pool->sub;
     launch(pool, root, true);
-    for (int i = 0; i < pool->count; i++) {
-        int error = sub->driver->start(pool->threads[i], thread_main);
-        if (error)
-            return error;
-    }
+    int error = start(pool, 0);
+    if (error)
+        return error;
     with_signal_stack(play_threads, sub);
     arch_note_acquire(sub);
     return 0;
@@ -195,14 +445,18 @@ int pool_run(struct pool *pool, struct fibre *root, bool adopt)
 {
     if (pool->sub->driver)
         return play(pool, root);
-    int first = adopt ? 1 : 0, error = start(pool, first);
+    int first = adopt ? 1 : 0;
+    if (adopt) {
+        ready_thread(pool->threads[0]);
+        pool_enter(pool->threads[0]);
+    }
+    int error = start(pool, first);
     if (error)
         return error;
     launch(pool, root, adopt);
     if (adopt)
         live(pool->threads[0]);
-    for (int i = first; i < pool->count; i++)
-        arch_thread_join(pool->threads[i]->os);
+    pool_join_threads(pool, first);
     arch_note_acquire(pool->sub);
     return 0;
 }
@@ -246,29 +500,48 @@ static bool is_held(struct thread *thread)
     return atomic_load_explicit(&thread->held, memory_order_seq_cst) != 0;
 }
 
-int pool_hold(struct thread *thread, struct pool *pool, int64_t deadline)
+int pool_hold(struct thread *thread, struct subprocess *sub, int64_t deadline)
 {
     int loose = 0;
-    for (int i = 0; i < pool->count; i++)
-        if (pool->threads[i] != thread)
-            atomic_store_explicit(&pool->threads[i]->hold, 1, memory_order_seq_cst);
-    for (int i = 0; i < pool->count; i++) {
-        struct thread *other = pool->threads[i];
-        while (other != thread && !is_held(other) && driver_now(pool->sub) < deadline)
+    atomic_store_explicit(&sub->holding, 1, memory_order_seq_cst);
+    for (struct thread *other = thread_first(sub); other; other = thread_after(other))
+        if (other != thread)
+            atomic_store_explicit(&other->hold, 1, memory_order_seq_cst);
+    for (struct thread *other = thread_first(sub); other; other = thread_after(other)) {
+        while (other != thread && !is_held(other) && driver_now(sub) < deadline)
             driver_await(thread);
         loose += other != thread && !is_held(other);
     }
     return loose;
 }
 
-void pool_release(struct thread *thread, struct pool *pool)
+void pool_release(struct thread *thread, struct subprocess *sub)
 {
-    for (int i = 0; i < pool->count; i++) {
-        struct thread *other = pool->threads[i];
+    atomic_store_explicit(&sub->holding, 0, memory_order_seq_cst);
+    for (struct thread *other = thread_first(sub); other; other = thread_after(other)) {
         if (other == thread)
             continue;
         atomic_store_explicit(&other->hold, 0, memory_order_seq_cst);
         if (!thread->driver)
             arch_futex_wake(&other->hold, 1);
     }
+}
+
+struct thread *thread_first(struct subprocess *sub)
+{
+    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire);
+    while (pool && !pool_count(pool))
+        pool = atomic_load_explicit(&pool->older, memory_order_acquire);
+    return pool ? pool->threads[0] : NULL;
+}
+
+struct thread *thread_after(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    if (thread->index + 1 < pool_count(pool))
+        return pool->threads[thread->index + 1];
+    do
+        pool = atomic_load_explicit(&pool->older, memory_order_acquire);
+    while (pool && !pool_count(pool));
+    return pool ? pool->threads[0] : NULL;
 }

@@ -6,17 +6,82 @@
 
 #include "sched.h"
 
-/* Make `count` threads, the first of which is the caller's if `caller` (it then has to call pool_run). Returns 0 or a
- * negated errno code, and then nothing is left. */
-int pool_open(struct subprocess *sub, struct pool *pool, const struct scheduler *scheduler, int count, int64_t spin_ns);
-/* Start the threads, then root, and, if adopt, be the first of them until subprocess.stop. Else sleep until they are
- * done. */
-int pool_run(struct pool *pool, struct fibre *root, bool adopt);
-void pool_close(struct pool *pool);
-/* Let everybody see subprocess.stop. */
-void pool_stop(struct thread *thread, struct pool *pool);
+struct pool_plan {
+    const struct scheduler *scheduler;
+    int threads;
+    int64_t spin_ns;
+    const int *cpus; /* as pool.cpus; lives as long as the pool */
+    int cpus_count;
+};
 
-/* A thread without anything to run: find something, or sleep. NULL: the pool is to stop. */
+/* The first one of a sub-process. Returns 0 or a negated errno code. */
+int pool_open_first(struct subprocess *sub, const struct pool_plan *plan);
+/* Start its threads, then root, and, if adopt, be the first of them until the pool is stopped. Else sleep until they
+ * are done. */
+int pool_run(struct pool *pool, struct fibre *root, bool adopt);
+/* One more, with its threads running. The caller's sub-process has several threads from now on. Returns 0 or a negated
+ * errno code, and then nothing is left. */
+int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool **out);
+/* Its strands are to end, which is the caller's business; then its threads do, and the last one calls gone(pool), in no
+ * strand. From now on nobody else is counted in by pool_arrive. Full barrier. */
+void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(struct pool *pool));
+/* There may be no strand left, without one having ended. */
+/* How many strands live on it: right for some moment, if strands come and go meanwhile not exactly. */
+uint64_t pool_live(struct pool *pool);
+void pool_close_look(struct thread *thread, struct pool *pool);
+void pool_note_end_(struct thread *thread);
+/* A strand is about to be spawned onto a pool that is not the thread's: it is counted in. False: the pool is closing. It
+ * is not spawned after all: pool_turn_back. */
+bool pool_arrive(struct thread *thread, struct pool *pool);
+void pool_turn_back(struct thread *thread, struct pool *pool);
+/* Its threads have gone: what is left of it. */
+void pool_close(struct pool *pool);
+/* Of one that was made, and is closed: somebody else may have the record. */
+void pool_give_record(struct pool *pool);
+/* At the end of the sub-process, all records. */
+void pools_free(struct subprocess *sub);
+/* Let everybody see pool->stop. */
+void pool_stop(struct thread *thread, struct pool *pool);
+/* The caller is the only thread of its sub-process; there are going to be more. */
+void subprocess_share(struct thread *thread);
+
+OWN_INLINE bool pool_stops(struct pool *pool)
+{
+    return atomic_load_explicit(&pool->stop, memory_order_acquire) != 0;
+}
+
+OWN_INLINE int pool_count(const struct pool *pool)
+{
+    return atomic_load_explicit(&pool->count, memory_order_acquire);
+}
+
+OWN_INLINE enum thread_life thread_life(const struct thread *thread)
+{
+    return (enum thread_life)atomic_load_explicit(&thread->life, memory_order_seq_cst);
+}
+
+/* A strand of the thread's pool has ended, and was counted. */
+OWN_INLINE void pool_note_end(struct thread *thread)
+{
+    if (UNLIKELY(thread->odd.always))
+        pool_note_end_(thread);
+}
+
+/* All threads' records of a sub-process, whatever their lives, those included that are made meanwhile or not. */
+struct thread *thread_first(struct subprocess *sub);
+struct thread *thread_after(struct thread *thread);
+
+/* The next four by who keeps others from changing the pool's size (resize.c), or is alone with it. Make records until
+ * there are `count`; have a thread of the system begin to live in one, or wait until one has ended. */
+int pool_make_threads(struct pool *pool, int count);
+int pool_start_thread(struct pool *pool, int index);
+void pool_join_thread(struct thread *thread);
+void pool_join_threads(struct pool *pool, int first);
+/* It counts as busy, or no more. */
+void pool_enter(struct thread *thread);
+void pool_leave(struct thread *thread);
+
+/* A thread without anything to run: find something, or sleep. NULL: the pool is to stop, or the thread to leave. */
 struct fibre *pool_find_work(struct thread *thread);
 /* A busy thread takes the role, if free, for one look at timers and posts. */
 void pool_look(struct thread *thread);
@@ -24,22 +89,43 @@ void pool_look(struct thread *thread);
  * caller has the role of the seeker. */
 void pool_deliver(struct thread *thread, struct member *member);
 void pool_deliver_fibre(struct thread *thread, struct fibre *fibre);
+/* Make a fibre runnable that is of another pool than the thread. NULL: the caller is no thread of the sub-process. */
+void pool_send(struct thread *thread, struct fibre *fibre);
+/* Into the queue of others' fibres of `home`, or of some thread that stays if that goes, or is NULL. The caller wakes
+ * somebody. */
+void pool_post_fibre(struct pool *pool, struct thread *by, struct thread *home, struct fibre *fibre);
+/* What has come from outside: posts, events of descriptors, timers. By who has the role. */
+void pool_take_events(struct thread *thread, struct pool *pool);
 /* Have post->run called on a thread of the pool, soon. Any thread of the process. Full barrier. */
 void pool_post(struct pool *pool, struct post *post);
 /* The earliest timer is earlier than it was. Wakes a seeker that would sleep longer; one that was told of a timer which
  * was stopped since does not sleep so long. */
 void pool_retime(struct thread *thread, struct pool *pool, int64_t when);
 
-/* Hold all other threads of the pool still at their next tick, at most until the deadline; returns how many could not
+/* Hold all other threads of the sub-process still at their next tick, at most until the deadline; returns how many could not
  * be held. pool_release lets them go on. One at a time: the caller excludes others. */
-int pool_hold(struct thread *thread, struct pool *pool, int64_t deadline);
-void pool_release(struct thread *thread, struct pool *pool);
+int pool_hold(struct thread *thread, struct subprocess *sub, int64_t deadline);
+void pool_release(struct thread *thread, struct subprocess *sub);
 void pool_stand_still(struct thread *thread);
 /* On the thread: it sleeps, or ends, and counts as held until it moves again. */
 void pool_rest(struct thread *thread);
 void pool_move(struct thread *thread);
 
+/* resize.c: so many threads, 1 at least. Those that are to go, go at their next switch, without being waited for.
+ * Returns 0, or a negated errno code: -EBUSY: strands are pinned to one of those; there are as few as may be, or as many
+ * as could be had. by: the calling strand's thread. */
+int pool_resize(struct thread *by, struct pool *pool, int threads);
+/* How many there are now, those that are about to go included. */
+int pool_threads(struct pool *pool);
+/* The thread of that index, to which a strand is to be pinned: it stays, until pool_unpin. NULL: there is none. */
+struct thread *pool_pin(struct pool *pool, int index);
+void pool_unpin(struct thread *thread);
+/* From the loop of a thread that has odd.leave: whether it has gone. */
+bool thread_goes_(struct thread *thread);
+
 void pool_kick_(struct thread *thread, struct pool *pool);
+/* This very thread has something to do that no other may: if it sleeps, it does not. Full barrier before the call. */
+void pool_rouse(struct thread *by, struct thread *sleeper);
 
 /* Before a look at `kick`: what was made for others to find has to be seen by whoever sets it. With membarrier that one
  * pays [K1]. */

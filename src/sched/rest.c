@@ -33,6 +33,17 @@ void rest_open(struct pool *pool)
     atomic_init(&pool->era, 1);
 }
 
+void rest_close(struct pool *pool)
+{
+    struct rests *rests = &pool->rests;
+    struct link *link;
+    spin_lock(&rests->lock, NULL);
+    while ((link = list_pop_front(&rests->used)))
+        rests->count--;
+    rests->armed = rests->due = rests->under_way = false;
+    spin_unlock(&rests->lock);
+}
+
 /* `armed` is set. Without memory for a timer what was used stays until somebody is noted again. */
 static void arm(struct thread *thread, struct pool *pool, int64_t when)
 {

@@ -8,6 +8,8 @@
 #include "opened.h"
 
 void rest_open(struct pool *pool);
+/* Its threads have gone: what it has noted is noted no more. */
+void rest_close(struct pool *pool);
 /* sched_ops.fire. */
 struct member *rest_comes(struct timer *timer);
 

@@ -44,25 +44,25 @@ void runq_break_out(struct runq *queue)
     atomic_store_explicit(&queue->thief, 0, memory_order_release);
 }
 
-/* In the inbox a fibre's queued.next points to the next one's link, NULL at the end. */
-void runq_post(struct runq *queue, struct fibre *fibre)
+/* In an inbox a fibre's queued.next points to the next one's link, NULL at the end. */
+void inbox_post(inbox *box, struct fibre *fibre)
 {
-    struct fibre *first = atomic_load_explicit(&queue->inbox, memory_order_relaxed);
+    struct fibre *first = atomic_load_explicit(box, memory_order_relaxed);
     do
         fibre->queued.next = first ? &first->queued : NULL;
-    while (!atomic_compare_exchange_weak_explicit(&queue->inbox, &first, fibre, memory_order_seq_cst,
-                                                  memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(box, &first, fibre, memory_order_seq_cst, memory_order_relaxed));
 }
 
-bool runq_take_inbox(struct runq *queue, struct link *list)
+bool inbox_take(inbox *box, struct link *list)
 {
-    if (!runq_has_mail(queue))
+    if (!atomic_load_explicit(box, memory_order_relaxed))
         return false;
-    struct fibre *fibre = atomic_exchange_explicit(&queue->inbox, NULL, memory_order_acquire);
+    struct fibre *fibre = atomic_exchange_explicit(box, NULL, memory_order_seq_cst);
+    struct link *last = list->prev;
     bool any = fibre != NULL;
-    while (fibre) {
+    while (fibre) { /* the newest was first */
         struct link *next = fibre->queued.next;
-        list_push_front(list, &fibre->queued); /* the newest was first */
+        list_insert_(last, last->next, &fibre->queued);
         fibre = next ? CONTAINER(next, struct fibre, queued) : NULL;
     }
     return any;

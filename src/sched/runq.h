@@ -80,10 +80,10 @@ OWN_INLINE struct fibre *runq_first(struct runq *queue, struct link *list)
     return fibre;
 }
 
-/* Made runnable by another thread: into the inbox of this queue, which its owner or a thief empties. Any thread. */
-void runq_post(struct runq *queue, struct fibre *fibre);
-/* All of the inbox, in order, into `list`; whoever empties it owns them. */
-bool runq_take_inbox(struct runq *queue, struct link *list);
+/* Any thread; a full barrier. */
+void inbox_post(inbox *box, struct fibre *fibre);
+/* All of them, in order, to the end of `list`; whoever takes them owns them. False: there is none. */
+bool inbox_take(inbox *box, struct link *list);
 
 OWN_INLINE bool runq_has_mail(struct runq *queue)
 {

@@ -139,13 +139,22 @@ struct fibre {
     struct pool *pool;
     size_t stack_size;
     bool started;        /* cxx means something */
-    bool opened;         /* it is a struct opened's */
+    union {
+        struct {
+            bool opened; /* it is a struct opened's */
+            bool pinned; /* to `home`, from the beginning to the end: pinned.h */
+        };
+        uint16_t odd; /* making it runnable has more to do */
+    };
     struct arch_cxx cxx; /* the state of C++ exceptions while it does not run */
     _Alignas(8) char own[OWN_SIZE];
     struct arch_note note;
 };
 
 /* ---- run queues (runq.h) --------------------------------------------------------------------------------- */
+
+/* Fibres that were made runnable by other threads: a stack, linked by queued.next. */
+typedef _Atomic(struct fibre *) inbox;
 
 struct runq {
     /* The owner's line. */
@@ -157,9 +166,19 @@ struct runq {
     struct link ready;                          /* gave way, or came from another queue: after those, in order */
     /* The others' line. */
     _Alignas(CACHE_LINE) _Atomic uint32_t thief; /* somebody else is inside, or wants to be */
-    _Atomic(struct fibre *) inbox;               /* made runnable by other threads: a stack, linked by queued.next */
+    inbox inbox;                                 /* made runnable by other threads */
     struct fibre *stale;                         /* the slot, as the seeker saw it at stale_since */
     int64_t stale_since;
+};
+
+/* ---- what is pinned to a thread (pinned.h) ---------------------------------------------------------------- */
+
+struct pinned {
+    struct link ready;             /* the thread's own: runnable, in order */
+    bool turn;                     /* whether they come first the next time: the thread's own */
+    inbox inbox;               /* made runnable by others */
+    _Atomic uint32_t dozes;        /* the thread sleeps, or is about to: who posts wakes it */
+    _Atomic uint32_t strands;      /* how many are pinned to it, and live */
 };
 
 /* ---- timers (timers.c) ----------------------------------------------------------------------------------- */
@@ -198,6 +217,13 @@ struct rests { /* a pool's */
 /* ---- threads --------------------------------------------------------------------------------------------- */
 
 enum thread_state { THREAD_BUSY, THREAD_IDLE, THREAD_POLLING };
+/* Whether there is a thread of the system behind a struct thread: docs/protocols/resize.md. */
+enum thread_life {
+    THREAD_NONE,    /* none */
+    THREAD_HERE,    /* it runs, or is about to */
+    THREAD_LEAVING, /* it is to go, at its next switch */
+    THREAD_GONE     /* it takes nothing any more; to be joined */
+};
 /* What the one that is switched to does for the one that was left. */
 enum after {
     AFTER_PARK,
@@ -217,16 +243,24 @@ struct thread {
     int32_t period;    /* what ticks starts from */
     bool shared;       /* the sub-process has several threads: atomics are needed */
     bool stealing;     /* the scheduler is the default one: its hot functions are called directly */
-    bool fair;         /* the next pick takes from the queues' other end */
     uint8_t fair_turn; /* which list it tries first */
     bool canaries;     /* stacks without guard pages exist */
     bool census;       /* sub->census */
     union {
         struct {
-            bool always; /* canaries, or cxx, or driver, or census */
-            bool opened; /* the current fibre is an opened one */
+            bool fair;   /* the next pick takes from the queues' other end */
+            bool pinned; /* there may be pinned fibres to run: set by anybody, cleared by the thread itself */
+            bool seeded; /* there is a second driver */
         };
-        uint16_t any; /* the switch has more to do */
+        uint32_t any; /* picking has more to do */
+    } picks;
+    union {
+        struct {
+            bool always; /* canaries, or cxx, or driver, or census, or the pool is closing */
+            bool opened; /* the current fibre is an opened one */
+            bool leave;  /* it is to go: set and cleared by who resizes the pool */
+        };
+        uint32_t any; /* the switch has more to do */
     } odd;
     struct fibre *next; /* made runnable by the end of the strand that ran here: goes on at once, in its place */
     struct arch_cxx *cxx;
@@ -256,7 +290,10 @@ struct thread {
     int64_t now;              /* the clock at the last look: good for "since when", not for waiting */
     struct rng rng;
     struct runq runq;
+    struct pinned pinned;
+    _Atomic uint64_t spawned, departed, ended; /* strands: spawned here, of them onto other pools, ended here */
 
+    _Atomic uint32_t life; /* enum thread_life */
     /* Under the pool's lock. */
     enum thread_state state;
     struct link sleeping;                       /* in pool->sleepers */
@@ -274,6 +311,7 @@ struct thread {
     uint64_t switches, steals, wakes, sleeps;
 };
 
+
 /* ---- pools (pool.c, seek.c) ------------------------------------------------------------------------------ */
 
 /* Something to be done on a thread of the pool, given in from any thread. */
@@ -282,12 +320,32 @@ struct post {
     struct member *(*run)(struct post *post); /* as sched_ops.fire; or by no thread of the pool, after its end */
 };
 
+enum { THREADS_MOST = 1024, COMMON_FIBRES = 3 };
+
 struct pool {
     struct subprocess *sub;
+    _Atomic(struct pool *) older; /* the next of the sub-process's: a record stays there, closed or not, until its end */
     const struct scheduler *scheduler;
-    struct thread **threads;
-    int count;
+    struct thread **threads; /* room for `room`; a record stays there, with a thread behind it or not */
+    _Atomic int count;       /* how many records there are */
+    int room;
     int64_t spin_ns;
+    const int *cpus; /* thread i is bound to cpus[i % cpus_count]; none: NULL */
+    int cpus_count;
+
+    /* Its life: docs/protocols/pools.md. */
+    _Atomic uint32_t state;   /* enum pool_state */
+    _Atomic uint32_t stop;    /* its threads end when they have nothing to run */
+    _Atomic uint64_t arrived; /* strands that were to be spawned onto it by threads of other pools */
+    _Atomic uint64_t refused; /* and were not */
+    _Atomic uint32_t alive;   /* threads that have begun, or are about to, and have not ended */
+    void (*gone)(struct pool *pool); /* called by the last of them; NULL: the first pool */
+    void *above;                     /* the layer's above */
+    atomic_flag resizing;
+    _Atomic int size; /* so many threads are wanted */
+    struct opened *common[COMMON_FIBRES]; /* for tests: run.c */
+    uint32_t common_turn;
+
     _Atomic uint32_t era; /* counts the rounds of `rests`: read at each visit of an opened fibre */
     struct arch_poller poller;
     _Atomic uint32_t watched; /* how many descriptors it watches: none are not asked for */
@@ -314,6 +372,11 @@ struct pool {
 
     _Alignas(CACHE_LINE) struct rests rests;
 };
+enum pool_state {
+    POOL_NONE,    /* the record is free */
+    POOL_OPEN,
+    POOL_CLOSING, /* it is to end as soon as its last strand has */
+};
 /* The seeker waits: wake it for timers and posts. It wants pushes as well. Nobody seeks, and somebody sleeps. */
 enum { KICK_SEEKER = 1, KICK_PUSH = 2, KICK_SLEEPER = 4 };
 
@@ -328,7 +391,10 @@ enum push {
 
 struct scheduler {
     const char *name;
+    bool alone; /* a pool has one thread */
     void (*push)(struct thread *thread, struct fibre *fibre, enum push how);
+    /* The same from a thread of another pool, or none (by: NULL). Whoever calls wakes somebody. */
+    void (*post)(struct pool *pool, struct thread *by, struct fibre *fibre);
     /* The next one for this thread, or NULL. fair: not the newest. */
     struct fibre *(*pick)(struct thread *thread);
     /* Take this very fibre out of the thread's queue; false if it is not there. */
@@ -337,8 +403,12 @@ struct scheduler {
     bool (*steal)(struct thread *thread);
     /* Whether there is work that a thread without any could take. */
     bool (*work)(struct pool *pool);
+    /* The thread goes: what only it would run is given to others. NULL: there is nothing of that kind. */
+    void (*leave)(struct thread *thread);
 };
 extern const struct scheduler scheduler_stealing, scheduler_global;
+/* For messages. */
+#define SCHEDULER_NAMES "'stealing' or 'global'"
 /* NULL: unknown. A NULL name is the default's. */
 const struct scheduler *scheduler_find(const char *name);
 
@@ -353,6 +423,8 @@ struct sched_ops {
     size_t thread_size; /* struct thread is the first member of something bigger */
     int (*thread_open)(struct thread *thread);
     void (*thread_close)(struct thread *thread);
+    /* It goes, and may come back: what it keeps for its own use is given back. On the thread itself. */
+    void (*thread_leave)(struct thread *thread);
     /* On a new stack: run thread->current's strand to its end, call switch_serve_next, again and again. For each:
      * thread_detach before it lets go of the fibre; it may set thread->next. Never returns. */
     void (*serve)(struct thread *thread);
@@ -387,8 +459,9 @@ struct subprocess {
     struct stacks stacks;
     struct image_store images;
     bool copies; /* opened fibres: who leaves is copied out at once, and what is left there overwritten. For tests */
-    struct pool pool; /* the default one */
-    _Atomic uint32_t stop;
+    struct pool pool;               /* the first one, which ends last */
+    _Atomic(struct pool *) pools;   /* all of them: linked by pool.older */
+    _Atomic uint32_t holding;       /* pool_hold: threads that begin now are held as well */
     _Atomic uint32_t outside; /* of a seeded run: strands that wait for what is outside of it */
     _Atomic bool looked_at;   /* by a dump: opened_look */
     _Atomic(struct put_off *) put_off;

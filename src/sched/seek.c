@@ -25,8 +25,8 @@
  *           seeker takes what it will run out of the queue before it gives the role up: it does not count as left, and
  *           nobody steals it meanwhile.
  */
+#include "pinned.h"
 #include "polled.h"
-#include "rest.h"
 #include "thread.h"
 #include "timers.h"
 
@@ -82,11 +82,6 @@ static void barrier(struct pool *pool)
         arch_membarrier();
 }
 
-static bool stopping(struct pool *pool)
-{
-    return atomic_load_explicit(&pool->sub->stop, memory_order_acquire);
-}
-
 /* ---- transitions ----------------------------------------------------------------------------------------- */
 
 static void thread_to_idle(struct thread *thread)
@@ -97,6 +92,31 @@ static void thread_to_idle(struct thread *thread)
     thread->state = THREAD_IDLE;
     pool->busy--;
     unlock(pool);
+}
+
+/* It has work of its own, or is to go: without the role. */
+static void thread_from_idle(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    lock(thread, pool);
+    ASSERT(thread->state == THREAD_IDLE);
+    thread->state = THREAD_BUSY;
+    pool->busy++;
+    unlock(pool);
+}
+
+void pool_enter(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    lock(NULL, pool);
+    thread->state = THREAD_BUSY;
+    pool->busy++;
+    unlock(pool);
+}
+
+void pool_leave(struct thread *thread)
+{
+    thread_to_idle(thread);
 }
 
 /* Take the role, if it is free. Also for one that was given it while it slept. */
@@ -146,13 +166,24 @@ static bool sleeper_is_timed(struct pool *pool)
 
 static bool any_event(struct thread *thread, struct pool *pool)
 {
-    return atomic_load_explicit(&pool->posts, memory_order_relaxed) || stopping(pool) ||
+    return atomic_load_explicit(&pool->posts, memory_order_relaxed) || pool_stops(pool) ||
            (timers_next(&pool->timers) != ARCH_FOREVER && timers_next(&pool->timers) <= driver_now(thread->sub));
 }
 
 static bool any_work(struct thread *thread, struct pool *pool)
 {
     return pool->scheduler->work(pool) || any_event(thread, pool);
+}
+
+/* What only this thread can do. */
+static bool any_own(struct thread *thread)
+{
+    return pinned_has_mail(thread) || thread_is_to_go(thread);
+}
+
+static bool done(struct thread *thread, struct pool *pool)
+{
+    return pool_stops(pool) || thread_is_to_go(thread);
 }
 
 /* The role is free and somebody sleeps: what came while nobody was told to announce it. */
@@ -190,7 +221,8 @@ static bool thread_to_asleep(struct thread *thread, bool timed)
     lock(thread, pool);
     struct thread *seeker = seeker_of(pool);
     /* A busy thread that has the role for one look does not count: it does not wait. */
-    bool sleep = seeker && seeker != thread && seeker->state == THREAD_POLLING && !stopping(pool);
+    bool sleep = seeker && seeker != thread && seeker->state == THREAD_POLLING && !pool_stops(pool);
+    sleep = sleep && !pinned_doze(thread) && !thread_is_to_go(thread); /* [P2] */
     if (sleep) {
         thread->timed = timed;
         atomic_store_explicit(&thread->wake, 0, memory_order_relaxed);
@@ -201,6 +233,8 @@ static bool thread_to_asleep(struct thread *thread, bool timed)
         show_kick(pool);
     }
     unlock(pool);
+    if (!sleep)
+        pinned_wake(thread);
     return sleep;
 }
 
@@ -212,6 +246,7 @@ static void thread_from_asleep(struct thread *thread)
         list_remove(&thread->sleeping);
     show_kick(pool);
     unlock(pool);
+    pinned_wake(thread);
 }
 
 /* ---- waking ---------------------------------------------------------------------------------------------- */
@@ -232,6 +267,26 @@ COLD void pool_kick_(struct thread *thread, struct pool *pool)
     if (parked)
         driver_unpoll(pool, seeker);
     wake(thread, heir);
+}
+
+/* If it does not sleep yet, it looks once more before it does. */
+void pool_rouse(struct thread *by, struct thread *sleeper)
+{
+    struct pool *pool = sleeper->pool;
+    lock(by, pool);
+    bool parked = pool->parked && seeker_of(pool) == sleeper, asleep = sleeper->sleeping.next != NULL;
+    if (parked)
+        pool->parked = false;
+    else if (asleep)
+        list_remove(&sleeper->sleeping);
+    show_kick(pool);
+    unlock(pool);
+    if (by && (parked || asleep))
+        by->wakes++;
+    if (parked)
+        driver_unpoll(pool, sleeper);
+    else if (asleep)
+        driver_wake(sleeper);
 }
 
 void pool_post(struct pool *pool, struct post *post)
@@ -255,7 +310,7 @@ void pool_retime(struct thread *thread, struct pool *pool, int64_t when)
 
 void pool_stop(struct thread *thread, struct pool *pool)
 {
-    atomic_store_explicit(&pool->sub->stop, 1, memory_order_seq_cst);
+    atomic_store_explicit(&pool->stop, 1, memory_order_seq_cst);
     for (;;) {
         lock(thread, pool);
         bool parked = pool->parked;
@@ -272,68 +327,13 @@ void pool_stop(struct thread *thread, struct pool *pool)
     }
 }
 
-/* ---- delivery -------------------------------------------------------------------------------------------- */
-
-void pool_deliver(struct thread *thread, struct member *member)
-{
-    if (LIKELY(!member->fibre->opened) || opened_up(thread, member))
-        pool_deliver_fibre(thread, member->fibre);
-}
-
-void pool_deliver_fibre(struct thread *thread, struct fibre *fibre)
-{
-    struct thread *home = fibre->home;
-    uintptr_t context = (uintptr_t)atomic_load_explicit(&fibre->context, memory_order_relaxed); /* or 0: not begun */
-    for (uintptr_t i = 0; i < 6; i++)
-        __builtin_prefetch((const void *)(context + i * 64), 1);
-    /* Weak affinity; a racy look at the state is enough, since work is found in any inbox. */
-    bool elsewhere = home && home != thread && home->pool == thread->pool && thread->stealing &&
-                     __atomic_load_n(&home->state, __ATOMIC_RELAXED) == THREAD_BUSY;
-    if (!elsewhere) {
-        thread_push(thread, fibre, PUSH_OUTSIDE);
-        return;
-    }
-    runq_post(&home->runq, fibre); /* whoever delivers has the role, and sees to it what is left when giving that up */
-}
-
-static bool take_posts(struct thread *thread, struct pool *pool)
-{
-    if (!atomic_load_explicit(&pool->posts, memory_order_relaxed))
-        return false;
-    struct post *post = atomic_exchange_explicit(&pool->posts, NULL, memory_order_acquire), *ordered = NULL;
-    while (post) {
-        struct post *next = post->next;
-        post->next = ordered;
-        ordered = post;
-        post = next;
-    }
-    while (ordered) {
-        struct post *next = ordered->next; /* run may give the post's memory away */
-        struct member *member = ordered->run(ordered);
-        if (member)
-            pool_deliver(thread, member);
-        ordered = next;
-    }
-    return true;
-}
-
-static void take_events(struct thread *thread, struct pool *pool)
-{
-    take_posts(thread, pool);
-    pool_take_polled(thread, pool);
-    if (timers_next(&pool->timers) == ARCH_FOREVER)
-        return;
-    thread->now = driver_now(pool->sub);
-    if (timers_next(&pool->timers) <= thread->now)
-        timers_fire(thread, pool, thread->now);
-    rest_look(thread, pool);
-}
+/* ---- looking ---------------------------------------------------------------------------------------------- */
 
 void pool_look(struct thread *thread)
 {
     struct pool *pool = thread->pool;
     if (!thread->shared) {
-        take_events(thread, pool);
+        pool_take_events(thread, pool);
         return;
     }
     if (seeker_of(pool))
@@ -347,7 +347,7 @@ void pool_look(struct thread *thread)
     unlock(pool);
     if (!mine)
         return;
-    take_events(thread, pool);
+    pool_take_events(thread, pool);
     lock(thread, pool);
     atomic_store_explicit(&pool->seeker, NULL, memory_order_relaxed);
     show_kick(pool);
@@ -402,8 +402,9 @@ static bool park(struct thread *thread, struct pool *pool, bool eager, int round
     atomic_store_explicit(&pool->until, until, memory_order_seq_cst);
     show_kick(pool);
     unlock(pool);
+    bool own = pinned_doze(thread) || any_own(thread); /* [P2] */
     barrier(pool);
-    if (!(eager ? any_work(thread, pool) : any_event(thread, pool))) { /* else it looks by itself, soon [K1] */
+    if (!own && !(eager ? any_work(thread, pool) : any_event(thread, pool))) { /* else it looks by itself, soon [K1] */
         int64_t next = timers_next(&pool->timers); /* it may have been started before the kick showed */
         until = next < until ? next : until;
         atomic_store_explicit(&pool->until, until, memory_order_seq_cst);
@@ -415,6 +416,7 @@ static bool park(struct thread *thread, struct pool *pool, bool eager, int round
     pool->parked = false;
     show_kick(pool);
     unlock(pool);
+    pinned_wake(thread);
     return kicked;
 }
 
@@ -440,8 +442,8 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
 {
     int64_t since = driver_now(thread->sub);
     bool eager = true, kicked = false, poor = judge_loot(thread, pool);
-    for (int rounds = 0; !stopping(pool);) {
-        take_events(thread, pool);
+    for (int rounds = 0; !done(thread, pool);) {
+        pool_take_events(thread, pool);
         struct fibre *fibre = thread_pick(thread);
         if (fibre)
             return fibre;
@@ -475,7 +477,7 @@ static bool spin_for_role(struct thread *thread, struct pool *pool)
 {
     int64_t since = driver_now(thread->sub);
     do {
-        if (!seeker_of(pool) || stopping(pool))
+        if (!seeker_of(pool) || pool_stops(pool) || any_own(thread))
             return true;
         for (int i = 0; i < 32; i++)
             driver_relax(thread);
@@ -499,15 +501,21 @@ struct fibre *pool_find_work(struct thread *thread)
 {
     struct pool *pool = thread->pool;
     thread_to_idle(thread);
-    while (!stopping(pool)) {
+    while (!done(thread, pool)) {
         if (thread_to_polling(thread)) {
             struct fibre *fibre = seek(thread, pool);
             pool->near_spins = false;
             thread_to_busy(thread);
             return fibre;
         }
+        if (pinned_has_mail(thread))
+            break;
         if (!spin_for_role(thread, pool))
             sleep_a_while(thread, pool);
     }
-    return NULL;
+    if (seeker_of(pool) == thread) /* it was given the role while it slept, and is to go */
+        thread_to_busy(thread);
+    else
+        thread_from_idle(thread);
+    return pinned_pick(thread);
 }

@@ -7,6 +7,7 @@
 #include "stack.h"
 
 #include "driver.h"
+#include "pool.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -179,18 +180,21 @@ static int cut(struct thread *thread, size_t size, struct stack **out)
     return 0;
 }
 
+void stack_mind_canaries(struct thread *thread)
+{
+    __atomic_store_n(&thread->canaries, true, __ATOMIC_RELAXED);
+    __atomic_store_n(&thread->odd.always, true, __ATOMIC_RELAXED);
+}
+
 /* From now on every thread has to look at canaries: it may get such a stack from a cache, or a fibre that lives on one.
  */
 static void warn_once(struct thread *thread)
 {
     struct stacks *stacks = &thread->sub->stacks;
-    const struct pool *pool = &thread->sub->pool;
-    if (atomic_exchange_explicit(&stacks->warned, true, memory_order_relaxed))
+    if (atomic_exchange_explicit(&stacks->warned, true, memory_order_seq_cst))
         return;
-    for (int i = 0; i < pool->count; i++) {
-        __atomic_store_n(&pool->threads[i]->canaries, true, __ATOMIC_RELAXED);
-        __atomic_store_n(&pool->threads[i]->odd.always, true, __ATOMIC_RELAXED);
-    }
+    for (struct thread *other = thread_first(thread->sub); other; other = thread_after(other))
+        stack_mind_canaries(other);
     thread->sub->ops->warn(thread->sub, "no more guard pages can be had: further stacks are checked by canaries, "
                                         "at switches only");
 }
@@ -234,6 +238,16 @@ void stack_put_slow_(struct thread *thread, struct stack *stack)
     stack->next = *free_list;
     *free_list = stack;
     spin_unlock(&stacks->lock);
+}
+
+void stack_cache_flush(struct thread *thread)
+{
+    struct stack *stack;
+    while ((stack = thread->stacks.free)) {
+        thread->stacks.free = stack->next;
+        stack_put_slow_(thread, stack);
+    }
+    thread->stacks.count = 0;
 }
 
 char *stack_floor(const struct stack *stack)

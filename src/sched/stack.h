@@ -45,6 +45,12 @@ OWN_INLINE void stack_put(struct thread *thread, struct stack *stack, size_t usu
     stack_put_slow_(thread, stack);
 }
 
+/* The thread goes: what it keeps is everybody's. */
+void stack_cache_flush(struct thread *thread);
+/* There are stacks without guard pages: the thread is to look at their canaries. Any thread; also of one that is about
+ * to begin, if stacks->warned. */
+void stack_mind_canaries(struct thread *thread);
+
 /* The lowest address that frames may use: above the guard page, or the canary. */
 char *stack_floor(const struct stack *stack);
 /* What lies below `used` is nobody's any more: its pages go back to the system. Returns the lowest address that may

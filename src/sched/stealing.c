@@ -96,7 +96,7 @@ static void empty_inbox(struct thread *thread)
 {
     struct link mail, *link;
     list_init(&mail);
-    if (!runq_take_inbox(&thread->runq, &mail))
+    if (!inbox_take(&thread->runq.inbox, &mail))
         return;
     runq_enter(thread, &thread->runq);
     while ((link = list_pop_front(&mail)))
@@ -112,12 +112,11 @@ struct fibre *stealing_pick_slow_(struct thread *thread)
     struct fibre *fibre = NULL;
     if (thread->driver)
         fibre = pick_by_seed(thread, queue);
-    else if (thread->fair)
+    else if (thread->picks.fair)
         fibre = pick_fair(thread, queue);
     if (!fibre)
         fibre = pick_usual(queue);
     runq_leave(thread, queue);
-    thread->fair = false;
     return fibre;
 }
 
@@ -168,7 +167,7 @@ static bool steal_from(struct thread *thief, struct thread *victim)
         got = rob(queue, slot_too, &loot);
         runq_break_out(queue);
     }
-    if (!got && runq_take_inbox(queue, &loot))
+    if (!got && inbox_take(&queue->inbox, &loot))
         got = 1;
     if (!got)
         return false;
@@ -184,7 +183,7 @@ static bool steal_from(struct thread *thief, struct thread *victim)
 static bool steal(struct thread *thief)
 {
     struct pool *pool = thief->pool;
-    uint32_t count = (uint32_t)pool->count, first = driver_choose(thief, count);
+    uint32_t count = (uint32_t)pool_count(pool), first = driver_choose(thief, count);
     empty_inbox(thief);
     if (atomic_load_explicit(&thief->runq.count, memory_order_relaxed))
         return true;
@@ -198,7 +197,7 @@ static bool steal(struct thread *thief)
 
 static bool work(struct pool *pool)
 {
-    for (int i = 0; i < pool->count; i++) {
+    for (int i = 0; i < pool_count(pool); i++) {
         struct runq *queue = &pool->threads[i]->runq;
         if (atomic_load_explicit(&queue->count, memory_order_relaxed) || runq_has_mail(queue))
             return true;
@@ -206,5 +205,29 @@ static bool work(struct pool *pool)
     return false;
 }
 
+/* To the thread that ran it last: weak affinity. */
+static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
+{
+    pool_post_fibre(pool, by, fibre->home, fibre);
+}
+
+/* All that it has, to those that stay, in turns. Thieves may take some of it meanwhile. */
+static void leave(struct thread *thread)
+{
+    struct runq *queue = &thread->runq;
+    struct pool *pool = thread->pool;
+    int size = atomic_load_explicit(&pool->size, memory_order_relaxed), turn = 0;
+    struct fibre *fibre;
+    do {
+        empty_inbox(thread);
+        runq_enter(thread, queue);
+        fibre = pick_usual(queue);
+        runq_leave(thread, queue);
+        if (fibre)
+            pool_post_fibre(pool, thread, pool->threads[turn++ % size], fibre);
+    } while (fibre);
+}
+
 /* Its threads pick and take by themselves: thread_pick, thread_take. */
-const struct scheduler scheduler_stealing = {"stealing", push, NULL, NULL, steal, work};
+const struct scheduler scheduler_stealing = {
+    .name = "stealing", .push = push, .post = post, .steal = steal, .work = work, .leave = leave};

@@ -46,8 +46,6 @@ struct fibre *stealing_pick_slow_(struct thread *thread);
 OWN_INLINE_ALWAYS struct fibre *stealing_pick(struct thread *thread)
 {
     struct runq *queue = &thread->runq;
-    if (UNLIKELY(thread->fair || thread->driver))
-        return stealing_pick_slow_(thread);
     runq_enter(thread, queue);
     struct fibre *fibre = queue->slot;
     if (fibre) {

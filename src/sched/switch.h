@@ -5,12 +5,14 @@
 #ifndef SCHED_SWITCH_H
 #define SCHED_SWITCH_H
 
+#include "pinned.h"
 #include "stack.h"
 #include "thread.h"
 
 void thread_entry_(struct arch_transfer transfer);
 void thread_leave_oddly_(struct thread *thread, struct fibre *from);
 void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_note *here);
+struct fibre *thread_give_up_(struct thread *thread, struct fibre *next);
 int thread_give_stack_(struct thread *thread, struct fibre *to);
 
 /* What the one that was left has to have done for it, on the stack that was switched to. */
@@ -21,8 +23,12 @@ OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
         struct fibre *left = thread->from;
         arch_note_suspended(&left->note, from);
         atomic_store_explicit(&left->context, from, memory_order_release); /* [S2] */
-        if (after == AFTER_YIELD)
-            thread_push(thread, left, PUSH_YIELDED);
+        if (after == AFTER_YIELD) {
+            if (UNLIKELY(left->pinned))
+                pinned_ready(thread, left);
+            else
+                thread_push(thread, left, PUSH_YIELDED);
+        }
     } else if (after == AFTER_END) {
         arch_note_end(&thread->dead_note);
         thread->dead->idle = from;
@@ -102,8 +108,11 @@ OWN_INLINE enum after switch_leave_oddly(struct thread *thread, struct fibre *fr
 OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibre *to, enum after after)
 {
     struct fibre *from = thread->current;
-    if (UNLIKELY(thread->odd.any))
+    if (UNLIKELY(__atomic_load_n(&thread->odd.any, __ATOMIC_RELAXED))) {
         after = switch_leave_oddly(thread, from, after);
+        if (thread_is_to_go(thread))
+            to = thread_give_up_(thread, to);
+    }
     thread->from = from;
     thread->after = after;
     return switch_jump(thread, &from->note, to);

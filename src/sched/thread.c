@@ -1,6 +1,7 @@
 /*
  * A thread's life and the switch. The protocol block stands in thread.h.
  */
+#include "pinned.h"
 #include "switch.h"
 #include "timers.h"
 
@@ -53,8 +54,10 @@ COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct a
     thread->here = here;
 }
 
+/* Strands are counted before they are detached, so the last one of a closing pool sees that it is. */
 COLD void thread_detach_oddly_(struct thread *thread)
 {
+    pool_note_end_(thread);
     check_canary(thread);
     if (thread->census)
         note_stack(thread, true);
@@ -88,7 +91,43 @@ NOINLINE struct fibre *thread_pick_after_end_(struct thread *thread)
     thread->current = NULL; /* somebody may look at this thread now */
     thread_tick(thread);
     driver_point(thread);
-    return thread_pick(thread);
+    return thread_is_to_go(thread) ? NULL : thread_pick(thread);
+}
+
+/* What is pinned, and what is not, in turns. */
+COLD struct fibre *thread_pick_oddly_(struct thread *thread)
+{
+    struct fibre *fibre = NULL;
+    bool pinned = __atomic_load_n(&thread->picks.pinned, __ATOMIC_RELAXED), first = false;
+    if (UNLIKELY(pinned)) {
+        first = thread->pinned.turn = thread->driver ? driver_choose(thread, 2) : !thread->pinned.turn;
+        fibre = first ? pinned_pick(thread) : NULL;
+    }
+    if (!fibre)
+        fibre = thread->stealing ? stealing_pick_slow_(thread) : thread->pool->scheduler->pick(thread);
+    thread->picks.fair = false;
+    return fibre || !pinned || first ? fibre : pinned_pick(thread);
+}
+
+COLD void thread_ready_oddly_(struct thread *thread, struct member *member, bool here)
+{
+    struct fibre *fibre = member->fibre;
+    if (fibre->pinned)
+        pinned_ready(thread, fibre);
+    else if (!opened_up(thread, member))
+        ;
+    else if (here)
+        thread_push(thread, fibre, PUSH_WOKEN);
+    else
+        pool_send(thread, fibre);
+}
+
+/* It is to go: what it would have run next is left to others. */
+COLD struct fibre *thread_give_up_(struct thread *thread, struct fibre *next)
+{
+    if (next)
+        thread_push(thread, next, PUSH_OUTSIDE);
+    return NULL;
 }
 
 struct thread *thread_park(struct thread *thread)
@@ -103,7 +142,8 @@ struct thread *thread_yield(struct thread *thread)
     if (UNLIKELY(!to)) {
         if (UNLIKELY(thread->odd.always))
             check_canary(thread);
-        if (!thread->odd.opened || !opened_is_wanted(opened_of(thread->current)))
+        bool wanted = thread->odd.opened && opened_is_wanted(opened_of(thread->current));
+        if (!wanted && !thread_is_to_go(thread))
             return thread;
     }
     return switch_leave(thread, to, AFTER_YIELD);
@@ -171,8 +211,8 @@ static void run(struct thread *thread, struct fibre *fibre)
 void thread_loop(struct thread *thread)
 {
     thread->cxx = arch_cxx_globals();
-    if (thread->cxx || thread->driver || thread->census)
-        thread->odd.always = true;
+    if (thread->cxx || thread->driver || thread->census || (thread->shared && !arch_membarrier_works))
+        __atomic_store_n(&thread->odd.always, true, __ATOMIC_RELAXED);
     thread->here = &thread->loop_note;
     if (!thread->driver)
         arch_note_thread(&thread->loop_note);
@@ -180,8 +220,10 @@ void thread_loop(struct thread *thread)
     thread->now = driver_now(thread->sub);
     for (;;) {
         driver_point(thread);
+        if (thread_is_to_go(thread) && thread_goes_(thread))
+            return;
         struct fibre *fibre = thread_pick(thread);
-        if (!fibre && !(fibre = pool_find_work(thread)))
+        if (!fibre && !(fibre = pool_find_work(thread)) && pool_stops(thread->pool))
             return;
         run(thread, fibre);
     }
@@ -206,6 +248,6 @@ COLD void thread_tick_(struct thread *thread)
         return;
     thread->looked_switches = thread->switches;
     thread->looked = now;
-    thread->fair = true;
+    thread->picks.fair = true;
     pool_look(thread);
 }

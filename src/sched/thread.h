@@ -36,7 +36,7 @@ OWN_INLINE void thread_adopt(struct thread *thread)
     arch_set_self(thread);
 }
 
-/* The thread's life: run what there is until subprocess.stop. */
+/* The thread's life: run what there is until the pool is stopped, or the thread is to go. */
 void thread_loop(struct thread *thread);
 
 /* Leave the current fibre; it goes on when somebody makes it runnable. PARK: it is claimable already. YIELD: it is
@@ -58,12 +58,20 @@ OWN_INLINE void thread_detach(struct thread *thread)
     thread->dead = thread->current->stack;
 }
 
-/* After the end of the strand that ran here, this one's fibre runs next, in its place. */
+void thread_ready_oddly_(struct thread *thread, struct member *member, bool here);
+
+/* After the end of the strand that ran here, this one's fibre, of the same pool, runs next, in its place. */
 OWN_INLINE void thread_go_on_with(struct thread *thread, struct member *member)
 {
+    struct fibre *fibre = member->fibre;
+    bool odd = fibre->odd;
     arch_note_release(member);
-    if (LIKELY(!member->fibre->opened) || opened_up(thread, member))
-        thread->next = member->fibre;
+    if (LIKELY(!odd))
+        thread->next = fibre;
+    else if (fibre->pinned)
+        thread_ready_oddly_(thread, member, true);
+    else if (opened_up(thread, member))
+        thread->next = fibre;
 }
 
 void thread_tick_(struct thread *thread);
@@ -73,6 +81,12 @@ OWN_INLINE void thread_tick(struct thread *thread)
 {
     if (UNLIKELY(--thread->ticks <= 0))
         thread_tick_(thread);
+}
+
+/* It is to go, at its next switch: resize.c. */
+OWN_INLINE bool thread_is_to_go(const struct thread *thread)
+{
+    return UNLIKELY(__atomic_load_n(&thread->odd.leave, __ATOMIC_SEQ_CST));
 }
 
 /* Whether the thread has looked around, and nobody has given way since. */
@@ -89,8 +103,12 @@ OWN_INLINE_ALWAYS void thread_push(struct thread *thread, struct fibre *fibre, e
         thread->pool->scheduler->push(thread, fibre, how);
 }
 
+struct fibre *thread_pick_oddly_(struct thread *thread);
+
 OWN_INLINE_ALWAYS struct fibre *thread_pick(struct thread *thread)
 {
+    if (UNLIKELY(__atomic_load_n(&thread->picks.any, __ATOMIC_RELAXED)))
+        return thread_pick_oddly_(thread);
     return LIKELY(thread->stealing) ? stealing_pick(thread) : thread->pool->scheduler->pick(thread);
 }
 
@@ -103,15 +121,14 @@ OWN_INLINE bool thread_take(struct thread *thread, struct fibre *fibre)
 OWN_INLINE void thread_ready(struct thread *thread, struct member *member)
 {
     struct fibre *fibre = member->fibre;
-    bool opened = fibre->opened;
-    bool here = fibre->pool == thread->pool;
+    bool odd = fibre->odd, here = fibre->pool == thread->pool;
     arch_note_release(member); /* nothing of it is read from here on: who takes it may end and reuse it */
-    if (UNLIKELY(opened) && !opened_up(thread, member))
-        return;
-    if (LIKELY(here))
+    if (UNLIKELY(odd))
+        thread_ready_oddly_(thread, member, here);
+    else if (LIKELY(here))
         thread_push(thread, fibre, PUSH_WOKEN);
     else
-        pool_deliver_fibre(thread, fibre);
+        pool_send(thread, fibre);
 }
 
 OWN_INLINE void batch_deliver(struct thread *thread, struct batch *batch)

@@ -77,6 +77,7 @@ enum blocked {
     BLOCKED_SLEEP,
     BLOCKED_SCOPE,
     BLOCKED_OFFLOAD,
+    BLOCKED_POOL,
     BLOCKED_DESCRIPTOR,
     BLOCKED_SEND,
     BLOCKED_RECEIVE,
@@ -293,9 +294,11 @@ struct block {
     int line;
 };
 
-/* Something of the layers above that ends with a scope: a channel, a ticker. */
+/* Something that ends with a scope: a channel, a ticker, a pool. */
 struct owned {
     struct owned *next;
+    struct pool *pool; /* of the scope's owner */
+    /* By the owner, in the order of the making backwards. It may suspend, and go on on another thread. */
     void (*release)(struct thread *thread, struct owned *owned);
 };
 
@@ -336,7 +339,6 @@ struct worker {
     struct thread thread;
     struct slab_cache cbs, guests, blocks, objects, tickets, offers;
     uint64_t serial, serials; /* the next, and how many are left */
-    uint64_t spawned, ended;
     strand_exception *exceptions; /* kept for the next throws: reserve.c */
     uint32_t exceptions_count;
 };
@@ -346,11 +348,13 @@ enum { SERIAL_BATCH = 1 << 16 };
 struct crew;
 struct plain;
 
-enum { COMMON_FIBRES = 3, OBJECT_SIZE = 256, OFFERS_SIZE = 448, TICKET_SIZE = CACHE_LINE };
+enum { OBJECT_SIZE = 256, OFFERS_SIZE = 448, TICKET_SIZE = CACHE_LINE };
 
 /* The table of src/io/descriptor.c. */
 struct descriptors {
     void (*close)(struct descriptors *descriptors);
+    /* What the poller of that pool has watched is watched by the caller's from now on. */
+    void (*move)(struct descriptors *descriptors, struct thread *thread, struct pool *from);
 };
 
 struct runtime {
@@ -370,9 +374,7 @@ struct runtime {
     struct arch_run listed;
     struct census *census; /* src/debug/census.c; NULL: it was not asked for */
     struct quit *quit;     /* src/debug/quit.c; NULL: it was not asked for */
-    bool shares;           /* strands live on `common` unless they are told otherwise. For tests */
-    struct opened *common[COMMON_FIBRES];
-    uint32_t common_turn;
+    bool shares;           /* strands live on pool.common unless they are told otherwise. For tests */
     bool spawns_oddly;    /* shares, or max_strands */
     atomic_flag hand_off; /* join.c */
     void (*crew_close)(struct crew *crew);
@@ -415,14 +417,19 @@ OWN_INLINE uint64_t next_serial(struct worker *worker)
 }
 
 /* Counted by the thread that does it; added up by whoever asks. */
+OWN_INLINE void count_up(_Atomic uint64_t *count)
+{
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1, memory_order_release);
+}
+
 OWN_INLINE void count_spawned(struct thread *thread)
 {
-    worker_of(thread)->spawned++;
+    count_up(&thread->spawned);
 }
 
 OWN_INLINE void count_ended(struct thread *thread)
 {
-    worker_of(thread)->ended++;
+    count_up(&thread->ended);
 }
 
 /* ---- compare-and-swap that knows whether there is anybody to compete with -------------------------------- */

@@ -266,6 +266,8 @@ COLD void end_slowly(struct thread *thread, struct cb *c)
     judge(c);
     locals_release(own_of(c)->locals);
     own_of(c)->locals = NULL;
+    if (UNLIKELY(c->member.fibre->pinned))
+        pool_unpin(c->member.fibre->home);
     bool root = is_root(thread, c);
     if (UNLIKELY(root))
         end_root(thread, c);
@@ -296,10 +298,13 @@ void end_refused(struct member *member, int error)
     cb_throws(c, e);
     judge(c);
     locals_release(inherits);
+    if (c->member.fibre->pinned)
+        pool_unpin(c->member.fibre->home);
     bool root = is_root(thread, c);
     if (root)
         end_root(thread, c);
     count_out(thread, c);
+    pool_note_end(thread);
     publish(thread, c, &batch);
     batch_deliver(thread, &batch);
     if (root)

@@ -63,7 +63,7 @@ static inline void end_wake(struct thread *thread, uintptr_t ends)
 {
     struct wait_node *node = (struct wait_node *)ends;
     if (UNLIKELY(node->next != NULL || node->waiter->member.fibre->pool != thread->pool || thread->driver ||
-                 thread->fair)) {
+                 thread->picks.fair)) {
         end_waited_for_(thread, ends);
         return;
     }

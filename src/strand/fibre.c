@@ -70,7 +70,7 @@ struct fibres *fibres_pin(struct thread *thread, strand_fibre handle, const char
     if (!pin(thread, &fibres->word, serial))
         MISUSE(function, made_stale_fibres(fibres, serial, (char[256]){0}, 256),
                "the fibre is gone: its scope has been left");
-    if (fibres->list[0]->fibre.pool != &thread->sub->pool)
+    if (fibres->list[0]->fibre.pool->sub != thread->sub)
         MISUSE(function, made_fibres(fibres, (char[256]){0}, 256), "the fibre is of another run");
     return fibres;
 }

@@ -55,7 +55,7 @@ struct cb *pin_cb(struct thread *thread, strand handle)
         return NULL;
     if (!pin(thread, &c->word, handle.bits[1]))
         return NULL;
-    if (UNLIKELY(c->member.fibre->pool != &thread->sub->pool))
+    if (UNLIKELY(c->member.fibre->pool->sub != thread->sub))
         MISUSE_STRAND("a handle", c, "the strand is of another run");
     return c;
 }
@@ -97,7 +97,7 @@ struct scope *pin_scope(struct thread *thread, strand_scope handle)
         return NULL;
     if (!pin(thread, &scope->block.word, handle.bits[1] >> 1))
         return NULL;
-    if (UNLIKELY(scope->block.owner->member.fibre->pool != &thread->sub->pool))
+    if (UNLIKELY(scope->block.owner->member.fibre->pool->sub != thread->sub))
         MISUSE_SCOPE("a handle", scope, "the scope is of another run");
     return scope;
 }

@@ -123,6 +123,7 @@ static inline struct cb *cb_new(struct thread *thread)
     fibre->stack = NULL;
     fibre->pool = thread->pool;
     fibre->started = false;
+    fibre->odd = 0;
     ASSERT_SLOW(own_is_clean(own_of(c)));
     cb_publish_(thread, c);
     return c;

@@ -178,14 +178,17 @@ static bool close_scope(struct thread *thread, struct scope *scope)
     return empty;
 }
 
-/* What was made in the scope ends with it, after its strands; the newest first. */
-static void release_owned(struct thread *thread, struct scope *scope)
+/* What was made in the scope ends with it, after its strands; the newest first. Returns the thread that it goes on on:
+ * the end of a pool is waited for. */
+static struct thread *release_owned(struct thread *thread, struct scope *scope)
 {
     struct owned *owned;
     while ((owned = scope->belongings)) {
         scope->belongings = owned->next;
         owned->release(thread, owned);
+        thread = thread_self();
     }
+    return thread;
 }
 
 static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct scope *scope)
@@ -197,7 +200,7 @@ static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct s
     while ((thread = drain(thread, me, scope, &remains), !close_scope(thread, scope)))
         driver_await(thread);
     me->blocked = BLOCKED_NOT;
-    release_owned(thread, scope);
+    thread = release_owned(thread, scope);
     strand_exception *live = remains.live && !in_flight && !foreign ? live_strands(me, scope, &remains) : NULL;
     if (in_flight)
         leave_by(me, scope, in_flight, &remains);

@@ -9,6 +9,7 @@
 #include "handle.h"
 #include "interrupt.h"
 #include "misuse.h"
+#include "pool.h"
 #include "print.h"
 
 #include "../sched/image.h"
@@ -21,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPIN_US = 20, THREADS_MOST = 1024, THREADS_SEEDED = 4, STACK_USUAL = 64 * 1024 };
+enum { THREADS_SEEDED = 4, STACK_USUAL = 64 * 1024 };
 
 int strand_threads_allowed(void)
 {
@@ -49,6 +50,16 @@ void worker_open(struct worker *worker, struct runtime *runtime)
     worker->offers.slab = &runtime->offers;
 }
 
+static void worker_flush(struct worker *worker)
+{
+    slab_flush(&worker->cbs);
+    slab_flush(&worker->guests);
+    slab_flush(&worker->blocks);
+    slab_flush(&worker->objects);
+    slab_flush(&worker->tickets);
+    slab_flush(&worker->offers);
+}
+
 void worker_open_outside(struct worker *worker, struct runtime *runtime)
 {
     struct thread *thread = &worker->thread;
@@ -74,6 +85,11 @@ static void thread_close(struct thread *thread)
     exception_reserve_close(worker_of(thread));
 }
 
+static void thread_leave(struct thread *thread)
+{
+    worker_flush(worker_of(thread));
+}
+
 static void overflow(struct thread *thread, void *address, void *ucontext)
 {
     overflow_report(thread, address, ucontext);
@@ -88,6 +104,7 @@ static const struct sched_ops ops = {
     .thread_size = sizeof(struct worker),
     .thread_open = thread_open,
     .thread_close = thread_close,
+    .thread_leave = thread_leave,
     .serve = serve_strands,
     .serve_opened = serve_opened,
     .above_size = sizeof(struct hosting),
@@ -113,20 +130,20 @@ static void take_options(struct runtime *runtime, const strand_options *options)
            options->size < sizeof runtime->options ? options->size : sizeof runtime->options);
 }
 
-static int thread_count(const strand_options *options, bool seeded)
+int thread_count(int asked, bool seeded)
 {
-    if (options->threads == STRAND_THREADS_ALLOWED) /* a seed is the same everywhere */
+    if (asked == STRAND_THREADS_ALLOWED) /* a seed is the same everywhere */
         return seeded ? THREADS_SEEDED : strand_threads_allowed();
-    return options->threads ? options->threads : 1;
+    return asked ? asked : 1;
 }
 
 int run_check(const strand_options *options, bool seeded, char *text, size_t room)
 {
-    int threads = thread_count(options, seeded);
+    int threads = thread_count(options->threads, seeded);
     if (threads < 1 || threads > THREADS_MOST)
         snprintf(text, room, "options.threads is %d, not 1 to %d", threads, THREADS_MOST);
     else if (!scheduler_find(options->scheduler))
-        snprintf(text, room, "options.scheduler is '%s', not 'stealing' or 'global'", options->scheduler);
+        snprintf(text, room, "options.scheduler is '%s', not " SCHEDULER_NAMES, options->scheduler);
     else if (!stack_round(options->stack_size))
         snprintf(text, room, "options.stack_size is %zu", options->stack_size);
     else
@@ -137,10 +154,12 @@ int run_check(const strand_options *options, bool seeded, char *text, size_t roo
 static int make_pool(struct runtime *runtime, const char **what)
 {
     struct subprocess *sub = &runtime->sub;
-    int64_t spin_us = runtime->options.spin_us ? runtime->options.spin_us : SPIN_US;
+    const strand_options *options = &runtime->options;
     *what = "the threads and the poller of a pool";
-    int threads = thread_count(&runtime->options, sub->driver != NULL);
-    return pool_open(sub, &sub->pool, scheduler_find(runtime->options.scheduler), threads, spin_us * STRAND_US);
+    struct pool_plan plan = {.scheduler = scheduler_find(options->scheduler),
+                             .threads = thread_count(options->threads, sub->driver != NULL),
+                             .spin_ns = (options->spin_us ? options->spin_us : POOL_SPIN_US) * STRAND_US};
+    return pool_open_first(sub, &plan);
 }
 
 static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const char **what)
@@ -259,7 +278,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     runtime->spawns_oddly = runtime->shares || runtime->options.max_strands;
     sub->shared = choose_quit(runtime);
     sub->census = runtime->options.census;
-    if (!(error = make_pool(runtime, what))) {
+    if (!(error = make_pool(runtime, what)) && !(error = pool_know(runtime))) {
         arch_run_enter(&runtime->listed);
         if (!(error = make_root(runtime, fn, arg, what)))
             error = run_pool(runtime, what);
@@ -271,14 +290,14 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
         struct descriptors *descriptors = runtime->descriptors;
         if (descriptors)
             descriptors->close(descriptors);
-        for (int i = 0; i < COMMON_FIBRES; i++)
-            if (runtime->common[i])
-                opened_release(sub->pool.threads[0], runtime->common[i], OPENED_KNOWN);
+        pool_end_common(sub->pool.threads[0], &sub->pool);
+        pool_forget(runtime);
         opened_look_end(sub->pool.threads[0]); /* what was put off too late for the last dump */
         if (runtime->root)
             note_release(atomic_load_explicit(&runtime->root->note, memory_order_relaxed));
         pool_close(&sub->pool);
     }
+    pools_free(sub);
     if (sub->driver)
         stacks_give_stage(&sub->stacks);
     const char *how = "an exception has left the root strand";

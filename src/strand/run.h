@@ -6,6 +6,8 @@
 
 #include "core.h"
 
+/* How many threads are meant: 0: one; STRAND_THREADS_ALLOWED. */
+int thread_count(int asked, bool seeded);
 /* Whether a run can be had with these options: 0, or -EINVAL with what is wrong in text. seeded: one that is played. */
 int run_check(const strand_options *options, bool seeded, char *text, size_t room);
 /* So that it can take and give back the run's memory. */

@@ -9,6 +9,7 @@
 #include "exception.h"
 #include "handle.h"
 #include "misuse.h"
+#include "pool.h"
 #include "print.h"
 
 #include <errno.h>
@@ -53,6 +54,7 @@ static bool take_over(struct thread *thread, struct scope *scope, struct owned *
     scope_lock_children(thread, scope);
     bool open = !scope->closed;
     if (open) {
+        owned->pool = scope->block.owner->member.fibre->pool;
         owned->next = scope->belongings;
         scope->belongings = owned;
     }
@@ -151,6 +153,7 @@ void scope_receive(struct thread *thread, struct scope *scope, struct cb *child,
         note_end(thread, scope, child, failed, batch);
     if (scope->cancelled) /* as one that is spawned into it */
         batch_add(batch, cancel_strand(thread, child, scope->note, scope->owned));
+    batch_add(batch, pool_cancels(thread, child));
     scope_unlock(thread, scope);
 }
 

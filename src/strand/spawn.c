@@ -9,6 +9,7 @@
 #include "handle.h"
 #include "local.h"
 #include "misuse.h"
+#include "pool.h"
 #include "run.h"
 #include "scope.h"
 
@@ -155,6 +156,8 @@ __attribute__((noreturn)) static NOINLINE void throw_spawn(struct cb *me, int er
     throw_system(me, error,
                  error == -EAGAIN      ? "spawning: as many strands exist as options.max_strands allows"
                  : error == -ECANCELED ? "spawning into an open scope that has been left"
+                 : error == -ESHUTDOWN ? "spawning onto a pool that is closed, or is being closed"
+                 : error == -ENXIO     ? "spawning pinned to a thread that the pool does not have"
                                        : "spawning");
 }
 
@@ -184,8 +187,9 @@ struct plan {
     void *site;
     size_t stack_size;
     struct extra *extra;
-    struct pool *pool;     /* NULL: the spawner's */
+    struct pool *pool;     /* NULL: the spawner's, or the fibre's */
     struct opened *opened; /* NULL: a fibre of its own */
+    struct thread *pin;    /* NULL: any of the pool's; else counted: pool_pin */
     bool wipes;
 };
 
@@ -214,10 +218,14 @@ static int make(struct thread *thread, struct cb *me, const struct plan *plan, s
     ASSERT(!plan->pool || !plan->opened);
     if (plan->pool)
         fibre_of(c)->pool = plan->pool;
+    if (plan->pin) {
+        fibre_of(c)->pinned = true;
+        fibre_of(c)->home = plan->pin;
+    }
     __atomic_store_n(&c->extra, plan->extra, __ATOMIC_RELEASE); /* with cb_name of a dumper */
     c->counted = runtime_of(thread)->options.max_strands != 0;
     c->inherits = locals_keep(own_of(me)->locals);
-    c->odd = c->counted || c->extra || c->inherits;
+    c->odd = c->counted || c->extra || c->inherits || plan->pin;
     *out = c;
     return 0;
 }
@@ -273,32 +281,47 @@ static int strangers_scope(struct thread *thread, struct cb *me, strand_scope ha
 static inline __attribute__((always_inline)) void launch(struct thread *thread, struct cb *c)
 {
     struct fibre *fibre = c->member.fibre;
-    bool opened = fibre->opened;
-    bool here = fibre->pool == thread->pool;
+    bool odd = fibre->odd, here = fibre->pool == thread->pool;
     count_spawned(thread);
+    if (UNLIKELY(!here))
+        count_up(&thread->departed);
     arch_note_release(c); /* nothing of it is read from here on: who takes it may end and reuse it */
-    if (UNLIKELY(opened))
-        thread_ready(thread, &c->member);
+    if (UNLIKELY(odd))
+        thread_ready_oddly_(thread, &c->member, here);
     else if (LIKELY(here))
         thread_push(thread, fibre, PUSH_NEW);
     else
-        pool_deliver(thread, &c->member);
+        pool_send(thread, fibre);
 }
 
-/* With STRAND_STACKS=shared in the environment, or strand_sim.shared_stacks. The first who spawns is the root: it opens
- * them, whatever its child is to live on. */
+/* With STRAND_STACKS=shared in the environment, or strand_sim.shared_stacks. */
 static COLD int fibre_in_common(struct thread *thread, struct plan *plan)
 {
-    struct runtime *runtime = runtime_of(thread);
-    int error = 0;
-    for (int i = 0; !error && i < COMMON_FIBRES; i++)
-        if (!runtime->common[i])
-            error = opened_open(thread, thread->pool, thread->usual, &runtime->common[i]);
-    if (error || plan->opened || plan->pool || plan->stack_size != thread->usual)
-        return error;
-    uint32_t turn = __atomic_fetch_add(&runtime->common_turn, 1, __ATOMIC_RELAXED);
-    plan->opened = runtime->common[turn % COMMON_FIBRES];
-    return 0;
+    struct opened *common;
+    int error = pool_common(thread, &common);
+    if (!error && !plan->opened && !plan->pool && !plan->pin && plan->stack_size == thread->usual)
+        plan->opened = common;
+    return error;
+}
+
+/* The pool that it is to live on, where that is not the spawner's: NULL: it is. */
+static struct pool *other_pool(const struct thread *thread, const struct plan *plan)
+{
+    struct pool *pool = plan->opened ? plan->opened->fibre.pool : plan->pool;
+    return pool == thread->pool ? NULL : pool;
+}
+
+/* Into a scope; elsewhere: from another pool, or of another strand's scope. */
+static int anchor_and_launch(struct thread *thread, struct scope *scope, struct cb *c, bool elsewhere)
+{
+    int error = anchor(thread, scope, c);
+    if (UNLIKELY(elsewhere) && !error)
+        (void)pool_cancels(thread, c); /* it has not started: nobody has to be woken */
+    if (error)
+        unmake(thread, c);
+    else
+        launch(thread, c);
+    return error;
 }
 
 /* Does all or nothing. */
@@ -315,17 +338,19 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
     struct cb *c;
     if (UNLIKELY(runtime_of(thread)->shares))
         error = fibre_in_common(thread, plan);
+    struct pool *other = error ? NULL : other_pool(thread, plan);
+    bool arrived = other && pool_arrive(thread, other);
+    if (!error && other && !arrived)
+        error = -ESHUTDOWN;
     if (!error)
         error = make(thread, me, plan, &c);
     if (!error) {
         *out = handle_of(c);
-        error = anchor(thread, scope, c);
+        error = anchor_and_launch(thread, scope, c, other || !mine);
         plan->extra = NULL; /* it is the strand's */
-        if (error)
-            unmake(thread, c);
-        else
-            launch(thread, c);
     }
+    if (error && arrived)
+        pool_turn_back(thread, other);
     if (!mine)
         unpin_scope(thread, scope);
     return error;
@@ -334,7 +359,7 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
 static NOINLINE strand spawn_or_throw(struct thread *thread, strand_scope scope, strand_fn *fn, void *arg, void *site)
 {
     struct cb *me = current_of(thread);
-    struct plan plan = {fn, arg, site, thread->usual, NULL, NULL, NULL, false};
+    struct plan plan = {.fn = fn, .arg = arg, .site = site, .stack_size = thread->usual};
     must_not_escape(thread, arg, "the argument", "strand_spawn");
     strand result;
     int error = spawn(thread, me, scope, "strand_spawn", &plan, &result);
@@ -354,7 +379,7 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
     struct cb *c = LIKELY(plain) ? cb_new(thread) : NULL;
     if (UNLIKELY(!c))
         return spawn_or_throw(thread, handle, fn, arg, __builtin_return_address(0));
-    struct plan plan = {fn, arg, __builtin_return_address(0), thread->usual, NULL, NULL, NULL, false};
+    struct plan plan = {.fn = fn, .arg = arg, .site = __builtin_return_address(0)};
     fill(c, &plan);
     fibre_of(c)->stack_size = thread->usual;
     scope_anchor(scope, c);
@@ -369,21 +394,8 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
 #define ATTR(attr, field)                                                                                              \
     ((attr) && (attr)->size >= offsetof(strand_attr, field) + sizeof((attr)->field) ? (attr)->field : 0)
 
-#define ATTR_FIBRE(attr)                                                                                               \
-    ((attr) && (attr)->size >= offsetof(strand_attr, fibre) + sizeof((attr)->fibre) && (attr)->fibre.bits[1])
-
-strand_pool *strand_pool_self(void)
-{
-    return (strand_pool *)must_be_strand("strand_pool_self")->pool;
-}
-
-static struct pool *pool_of(struct thread *thread, strand_pool *handle)
-{
-    struct pool *pool = (struct pool *)handle;
-    if (pool && pool != &thread->sub->pool)
-        MISUSE("strand_spawn_with", "", "attr.pool is not a pool of this run");
-    return pool;
-}
+#define ATTR_HANDLE(attr, field)                                                                                       \
+    ((attr) && (attr)->size >= offsetof(strand_attr, field) + sizeof((attr)->field) && (attr)->field.bits[1])
 
 static int plan_extra(struct thread *thread, struct plan *plan, const strand_attr *attr, const void *args, size_t size)
 {
@@ -409,6 +421,57 @@ static int plan_extra(struct thread *thread, struct plan *plan, const strand_att
     return 0;
 }
 
+/* Where it is to run. Kept until placed. */
+struct place_for {
+    struct opened_pool *pool; /* NULL: none was named */
+    struct fibres *fibres;    /* the same */
+};
+
+static void choose_fibre(struct thread *thread, const strand_attr *attr, struct plan *plan, struct place_for *place)
+{
+    const char *chosen = ATTR(attr, stack_size) ? "stack_size" : plan->pool ? "pool" : ATTR(attr, pin) ? "pin" : NULL;
+    if (chosen)
+        MISUSE("strand_spawn_with", "",
+               "attr.fibre has a stack and a pool already, whose threads all run it: attr.%s can't be chosen", chosen);
+    place->fibres = fibres_pin(thread, attr->fibre, "strand_spawn_with");
+    plan->opened = fibres_choose(place->fibres);
+}
+
+/* Returns 0, or -ENXIO. */
+static int choose_thread(struct thread *thread, int pin, struct plan *plan)
+{
+    struct pool *pool = plan->pool ? plan->pool : thread->pool;
+    if (pin < STRAND_PIN_HERE || pin > THREADS_MOST)
+        MISUSE("strand_spawn_with", "", "attr.pin is %d, not STRAND_PIN_HERE or STRAND_PIN(index)", pin);
+    if (pin == STRAND_PIN_HERE && pool != thread->pool)
+        MISUSE("strand_spawn_with", "", "attr.pin is STRAND_PIN_HERE, but attr.pool is another than the caller's");
+    plan->pin = pool_pin(pool, pin == STRAND_PIN_HERE ? thread->index : pin - 1);
+    return plan->pin ? 0 : -ENXIO;
+}
+
+static int choose_place(struct thread *thread, const strand_attr *attr, struct plan *plan, struct place_for *place)
+{
+    if (ATTR_HANDLE(attr, pool)) {
+        place->pool = pool_find(thread, attr->pool, "strand_spawn_with");
+        plan->pool = place->pool->pool;
+    }
+    if (ATTR_HANDLE(attr, fibre))
+        choose_fibre(thread, attr, plan, place);
+    else if (ATTR(attr, wipe))
+        MISUSE("strand_spawn_with", "", "attr.wipe is of strands on opened fibres: attr.fibre is none");
+    else if (ATTR(attr, pin))
+        return choose_thread(thread, ATTR(attr, pin), plan);
+    return 0;
+}
+
+static void placed(struct thread *thread, const struct place_for *place)
+{
+    if (place->fibres)
+        fibres_unpin(thread, place->fibres);
+    if (place->pool)
+        pool_found(thread, place->pool);
+}
+
 strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size)
 {
     struct thread *thread = must_be_strand("strand_spawn_with");
@@ -420,35 +483,26 @@ strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn 
         const void *in;
         void *out;
     } borrowed = {args};
-    struct plan plan = {fn,
-                        borrowed.out,
-                        __builtin_return_address(0),
-                        stack ? stack_round(stack) : thread->sub->stacks.usual,
-                        NULL,
-                        pool_of(thread, ATTR(attr, pool)),
-                        NULL,
-                        ATTR(attr, wipe)};
+    struct plan plan = {.fn = fn,
+                        .arg = borrowed.out,
+                        .site = __builtin_return_address(0),
+                        .stack_size = stack ? stack_round(stack) : thread->sub->stacks.usual,
+                        .wipes = ATTR(attr, wipe)};
     strand result;
-    struct fibres *fibres = NULL;
+    struct place_for place = {NULL, NULL};
     if (size)
         must_be_there(args, "argument to be copied", "strand_spawn_with");
     else
         must_not_escape(thread, args, "the argument", "strand_spawn_with");
-    if (plan.wipes && !ATTR_FIBRE(attr))
-        MISUSE("strand_spawn_with", "", "attr.wipe is of strands on opened fibres: attr.fibre is none");
-    if (ATTR_FIBRE(attr)) {
-        if (stack || plan.pool)
-            MISUSE("strand_spawn_with", "", "attr.fibre has a stack and a pool already: attr.%s can't be chosen",
-                   stack ? "stack_size" : "pool");
-        fibres = fibres_pin(thread, attr->fibre, "strand_spawn_with");
-        plan.opened = fibres_choose(fibres);
-    }
-    int error = plan.stack_size ? plan_extra(thread, &plan, attr, args, size) : -ENOMEM;
+    int error = choose_place(thread, attr, &plan, &place);
+    if (!error)
+        error = plan.stack_size ? plan_extra(thread, &plan, attr, args, size) : -ENOMEM;
     if (!error)
         error = spawn(thread, me, scope, "strand_spawn_with", &plan, &result);
-    if (fibres)
-        fibres_unpin(thread, fibres);
+    placed(thread, &place);
     if (UNLIKELY(error)) {
+        if (plan.pin)
+            pool_unpin(plan.pin);
         extra_free(plan.extra, plan.wipes);
         throw_spawn(me, error);
     }

@@ -128,7 +128,7 @@ static int post(struct chan *chan, strand_chan handle, const void *value)
         .post.run = arrive, .node.value = posted->value, .chan = handle, .runtime = chan->runtime, .drop = chan->drop};
     value_move(chan->size, posted->value, value);
     arch_note_release(&posted->post);
-    pool_post(&chan->runtime->sub.pool, &posted->post);
+    pool_post(chan->owned.pool, &posted->post);
     return 0;
 }
 

@@ -82,7 +82,8 @@ static void *spawn_into_a_foreign_pool(void *arg)
 {
     static char elsewhere[64];
     STRAND_SCOPE(scope);
-    strand_spawn_with(scope, STRAND_ATTR(.pool = (strand_pool *)(void *)elsewhere), return_arg, arg, 0);
+    strand_pool pool = {{(uint64_t)(uintptr_t)elsewhere, 5}};
+    strand_spawn_with(scope, STRAND_ATTR(.pool = pool), return_arg, arg, 0);
     return arg;
 }
 

@@ -22,20 +22,6 @@ TEST_INSIDE(an_argument_and_a_value_may_be_null)
     CHECK_PTR(strand_join(strand_spawn(s, test_return, NULL)), NULL);
 }
 
-static void *where_it_runs(void *arg)
-{
-    (void)arg;
-    return strand_pool_self();
-}
-
-TEST_INSIDE(a_child_runs_on_the_pool_of_its_spawner_or_on_the_one_that_it_is_given)
-{
-    strand_pool *here = strand_pool_self();
-    STRAND_SCOPE(s);
-    CHECK_PTR(strand_join(strand_spawn(s, where_it_runs, NULL)), here);
-    CHECK_PTR(strand_join(strand_spawn_with(s, STRAND_ATTR(.pool = here), where_it_runs, NULL, 0)), here);
-}
-
 struct numbers {
     long before, after;
 };

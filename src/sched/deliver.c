@@ -1,0 +1,108 @@
+/*
+ * What became runnable, to the thread or pool that is to run it; and what comes from outside: posts, events, timers.
+ */
+#include "pinned.h"
+#include "polled.h"
+#include "rest.h"
+#include "thread.h"
+#include "timers.h"
+
+/* It empties its inbox, now or before it goes. */
+static bool has_queue(struct thread *thread)
+{
+    return thread_life(thread) == THREAD_HERE || thread_life(thread) == THREAD_LEAVING;
+}
+
+/* One that stays: thread 0 does. */
+static struct thread *one_of(struct pool *pool, struct thread *by)
+{
+    uint32_t size = (uint32_t)atomic_load_explicit(&pool->size, memory_order_relaxed);
+    struct thread *thread = pool->threads[by && size > 1 ? driver_choose(by, size) : 0];
+    return thread_life(thread) == THREAD_HERE ? thread : pool->threads[0];
+}
+
+void pool_post_fibre(struct pool *pool, struct thread *by, struct thread *home, struct fibre *fibre)
+{
+    if (!home || home->pool != pool)
+        home = one_of(pool, by);
+    inbox_post(&home->runq.inbox, fibre);
+    if (LIKELY(has_queue(home)))
+        return;
+    struct link missed, *link; /* [Z1] it has gone, and may have taken its inbox before that */
+    list_init(&missed);
+    inbox_take(&home->runq.inbox, &missed);
+    while ((link = list_pop_front(&missed)))
+        inbox_post(&pool->threads[0]->runq.inbox, CONTAINER(link, struct fibre, queued));
+}
+
+void pool_send(struct thread *thread, struct fibre *fibre)
+{
+    struct pool *pool = fibre->pool;
+    pool->scheduler->post(pool, thread, fibre);
+    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
+        pool_kick_(thread, pool);
+}
+
+void pool_deliver(struct thread *thread, struct member *member)
+{
+    if (LIKELY(!member->fibre->opened) || opened_up(thread, member))
+        pool_deliver_fibre(thread, member->fibre);
+}
+
+void pool_deliver_fibre(struct thread *thread, struct fibre *fibre)
+{
+    struct thread *home = fibre->home;
+    uintptr_t context = (uintptr_t)atomic_load_explicit(&fibre->context, memory_order_relaxed); /* or 0: not begun */
+    for (uintptr_t i = 0; i < 6; i++)
+        __builtin_prefetch((const void *)(context + i * 64), 1);
+    if (UNLIKELY(fibre->pinned)) {
+        pinned_ready(thread, fibre);
+        return;
+    }
+    if (UNLIKELY(fibre->pool != thread->pool)) {
+        pool_send(thread, fibre);
+        return;
+    }
+    /* Weak affinity; a racy look at the state is enough, since work is found in any inbox. */
+    bool elsewhere = home && home != thread && home->pool == thread->pool && thread->stealing &&
+                     __atomic_load_n(&home->state, __ATOMIC_RELAXED) == THREAD_BUSY;
+    if (!elsewhere) {
+        thread_push(thread, fibre, PUSH_OUTSIDE);
+        return;
+    }
+    /* Whoever delivers has the role, and sees to it what is left when giving that up. */
+    pool_post_fibre(thread->pool, thread, home, fibre);
+}
+
+static bool take_posts(struct thread *thread, struct pool *pool)
+{
+    if (!atomic_load_explicit(&pool->posts, memory_order_relaxed))
+        return false;
+    struct post *post = atomic_exchange_explicit(&pool->posts, NULL, memory_order_acquire), *ordered = NULL;
+    while (post) {
+        struct post *next = post->next;
+        post->next = ordered;
+        ordered = post;
+        post = next;
+    }
+    while (ordered) {
+        struct post *next = ordered->next; /* run may give the post's memory away */
+        struct member *member = ordered->run(ordered);
+        if (member)
+            pool_deliver(thread, member);
+        ordered = next;
+    }
+    return true;
+}
+
+void pool_take_events(struct thread *thread, struct pool *pool)
+{
+    take_posts(thread, pool);
+    pool_take_polled(thread, pool);
+    if (timers_next(&pool->timers) == ARCH_FOREVER)
+        return;
+    thread->now = driver_now(pool->sub);
+    if (timers_next(&pool->timers) <= thread->now)
+        timers_fire(thread, pool, thread->now);
+    rest_look(thread, pool);
+}

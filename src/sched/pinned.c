@@ -1,0 +1,43 @@
+/*
+ * Fibres that are pinned to a thread. The protocol block is in pinned.h.
+ */
+#include "pinned.h"
+
+#include "pool.h"
+#include "runq.h"
+
+void pinned_open(struct pinned *pinned)
+{
+    list_init(&pinned->ready);
+    pinned->turn = false;
+    atomic_init(&pinned->inbox, NULL);
+    atomic_init(&pinned->dozes, 0);
+    atomic_init(&pinned->strands, 0);
+}
+
+void pinned_ready(struct thread *by, struct fibre *fibre)
+{
+    struct thread *home = fibre->home;
+    if (home == by) {
+        list_push_back(&home->pinned.ready, &fibre->queued);
+        __atomic_store_n(&home->picks.pinned, true, __ATOMIC_RELAXED);
+        return;
+    }
+    inbox_post(&home->pinned.inbox, fibre);
+    __atomic_store_n(&home->picks.pinned, true, __ATOMIC_RELAXED); /* [P1] */
+    if (atomic_load_explicit(&home->pinned.dozes, memory_order_seq_cst)) /* [P2] */
+        pool_rouse(by, home);
+}
+
+struct fibre *pinned_pick(struct thread *thread)
+{
+    struct pinned *pinned = &thread->pinned;
+    if (list_empty(&pinned->ready)) {
+        __atomic_store_n(&thread->picks.pinned, false, __ATOMIC_RELAXED); /* [P1] then the inbox */
+        inbox_take(&pinned->inbox, &pinned->ready);
+    }
+    struct link *link = list_pop_front(&pinned->ready);
+    if (!list_empty(&pinned->ready))
+        __atomic_store_n(&thread->picks.pinned, true, __ATOMIC_RELAXED);
+    return link ? CONTAINER(link, struct fibre, queued) : NULL;
+}

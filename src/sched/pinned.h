@@ -1,0 +1,47 @@
+/*
+ * Fibres that are pinned to a thread: only that one runs them. They lie beside its scheduler's queue, where no thief
+ * looks. Page: docs/protocols/pinned.md.
+ *
+ * PARTIES   the thread; whoever makes a pinned fibre runnable, on any thread (by).
+ * STATE     ready: the thread's own. inbox: a stack that others push to, and the thread takes whole. picks.pinned:
+ *           there may be something in either. dozes: the thread sleeps, or is about to.
+ * PROTOCOL  the poster: push into the inbox, set picks.pinned, then, if dozes is set, pool_rouse. The thread clears
+ *           picks.pinned, then takes the inbox. Before it sleeps it sets dozes, then looks at the inbox.
+ * INVARIANT [P1] something in the inbox: then picks.pinned is set, or is about to be, or the thread has cleared it and
+ *           has not taken the inbox yet. [P2] something in the inbox, and the thread sleeps: then whoever put it there
+ *           is about to rouse it.
+ * ORDERING  push and dozes by seq_cst: the thread stores dozes and then loads the inbox, the poster stores to the inbox
+ *           and then loads dozes. One of them sees the other [P2].
+ * NOT DONE  a pinned fibre in the scheduler's queue, with a mark that thieves leave alone: they would walk past it at
+ *           every theft, under the lock.
+ * TESTED BY tests/models/pinned.pml.
+ */
+#ifndef SCHED_PINNED_H
+#define SCHED_PINNED_H
+
+#include "driver.h"
+
+void pinned_open(struct pinned *pinned);
+/* Make a pinned fibre runnable. by: the caller's thread; NULL: none of the sub-process's. */
+void pinned_ready(struct thread *by, struct fibre *fibre);
+/* The next one, or NULL. On the thread itself. */
+struct fibre *pinned_pick(struct thread *thread);
+
+OWN_INLINE bool pinned_has_mail(struct thread *thread)
+{
+    return atomic_load_explicit(&thread->pinned.inbox, memory_order_seq_cst) != NULL;
+}
+
+/* The thread is about to sleep. True: it has better to do. */
+OWN_INLINE bool pinned_doze(struct thread *thread)
+{
+    atomic_store_explicit(&thread->pinned.dozes, 1, memory_order_seq_cst);
+    return pinned_has_mail(thread);
+}
+
+OWN_INLINE void pinned_wake(struct thread *thread)
+{
+    atomic_store_explicit(&thread->pinned.dozes, 0, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,154 @@
+/*
+ * How many threads a pool has. Page: docs/protocols/resize.md.
+ *
+ * PARTIES   who resizes (one at a time: pool->resizing); the threads; whoever posts to a thread's inbox.
+ * STATE     life, of each thread's record: NONE -> HERE (resizer, before the thread of the system begins); HERE ->
+ *           LEAVING and back (resizer, by compare-and-swap); LEAVING -> GONE (the thread, by compare-and-swap); GONE ->
+ *           NONE (resizer, when the thread of the system has ended). odd.leave mirrors LEAVING for the thread's own
+ *           switch, which then goes to the loop, whatever it was to go on with.
+ * PROTOCOL  the resizer shrinks from the end: LEAVING, odd.leave, pool_rouse. The thread, in its loop: GONE; then it
+ *           empties its queue and its inbox into those of others; then it is busy no more. Thread 0 stays.
+ *           Growing: LEAVING -> HERE again if the thread has not gone yet; else it is joined, and one begins anew.
+ * INVARIANT [Z1] a fibre that is posted to a thread's inbox is found: by the thread, before it goes, or by the poster,
+ *           who looks after posting whether it has gone, and then takes the inbox itself. [Z2] a thread that strands
+ *           are pinned to stays: who pins counts itself first and then looks at `life`; the resizer stores LEAVING and
+ *           then looks at the count.
+ * ORDERING  life, the inboxes and the counts of pinned strands: seq_cst. Poster: post, load life. Thread: store GONE,
+ *           take the inbox [Z1].
+ * PROGRESS  resizing waits for threads that have gone and are about to end, no others: not for a strand that computes.
+ * NOT DONE  queues without owners that thieves empty: under full load there is no thief.
+ * TESTED BY tests/models/resize.pml.
+ */
+#include "pinned.h"
+#include "pool.h"
+#include "stack.h"
+#include "thread.h"
+
+#include <errno.h>
+
+/* ---- the thread's side ----------------------------------------------------------------------------------- */
+
+bool thread_goes_(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    uint32_t leaving = THREAD_LEAVING;
+    if (!atomic_compare_exchange_strong_explicit(&thread->life, &leaving, THREAD_GONE, memory_order_seq_cst,
+                                                 memory_order_seq_cst))
+        return false; /* it was called back */
+    if (pool->scheduler->leave)
+        pool->scheduler->leave(thread);
+    stack_cache_flush(thread);
+    thread->sub->ops->thread_leave(thread);
+    pool_leave(thread);
+    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
+        pool_kick_(thread, pool); /* for what was handed over */
+    return true;
+}
+
+/* ---- the resizer's side ---------------------------------------------------------------------------------- */
+
+static void tell(struct thread *thread, bool leave)
+{
+    __atomic_store_n(&thread->odd.leave, leave, __ATOMIC_SEQ_CST);
+}
+
+/* Of a thread that is here. False: strands are pinned to it. */
+static bool send_away(struct thread *by, struct thread *thread)
+{
+    atomic_store_explicit(&thread->life, THREAD_LEAVING, memory_order_seq_cst); /* [Z2] */
+    if (atomic_load_explicit(&thread->pinned.strands, memory_order_seq_cst)) {
+        atomic_store_explicit(&thread->life, THREAD_HERE, memory_order_seq_cst);
+        return false;
+    }
+    tell(thread, true);
+    pool_rouse(by, thread);
+    return true;
+}
+
+static bool call_back(struct thread *thread)
+{
+    uint32_t leaving = THREAD_LEAVING;
+    if (!atomic_compare_exchange_strong_explicit(&thread->life, &leaving, THREAD_HERE, memory_order_seq_cst,
+                                                 memory_order_seq_cst))
+        return false;
+    tell(thread, false);
+    return true;
+}
+
+static int grow(struct thread *by, struct pool *pool, int from, int to)
+{
+    int error = driver_refuses(by) ? -ENOMEM : pool_make_threads(pool, to);
+    for (int i = from; i < to && !error; i++) {
+        struct thread *thread = pool->threads[i];
+        if (!call_back(thread)) {
+            pool_join_thread(thread);
+            error = pool_start_thread(pool, i);
+        }
+        if (!error)
+            atomic_store_explicit(&pool->size, i + 1, memory_order_seq_cst);
+    }
+    return error;
+}
+
+static int shrink(struct thread *by, struct pool *pool, int from, int to)
+{
+    for (int i = from - 1; i >= to; i--) {
+        atomic_store_explicit(&pool->size, i, memory_order_seq_cst); /* nobody is sent there from now on */
+        if (!send_away(by, pool->threads[i])) {
+            atomic_store_explicit(&pool->size, i + 1, memory_order_seq_cst);
+            return -EBUSY;
+        }
+    }
+    return 0;
+}
+
+/* Those that have gone since; a resizer is the only one who may wait for them. */
+static void join_gone(struct pool *pool)
+{
+    for (int i = 0; i < pool_count(pool); i++)
+        if (thread_life(pool->threads[i]) == THREAD_GONE)
+            pool_join_thread(pool->threads[i]);
+}
+
+int pool_resize(struct thread *by, struct pool *pool, int threads)
+{
+    if (threads > 1)
+        subprocess_share(by);
+    spin_lock(&pool->resizing, by);
+    if (atomic_load_explicit(&pool->state, memory_order_relaxed) != POOL_OPEN) {
+        spin_unlock(&pool->resizing);
+        return -ESHUTDOWN;
+    }
+    join_gone(pool);
+    int from = atomic_load_explicit(&pool->size, memory_order_relaxed);
+    int error = threads > from ? grow(by, pool, from, threads) : shrink(by, pool, from, threads);
+    spin_unlock(&pool->resizing);
+    return error;
+}
+
+int pool_threads(struct pool *pool)
+{
+    int here = 0;
+    for (int i = 0; i < pool_count(pool); i++)
+        here += thread_life(pool->threads[i]) == THREAD_HERE || thread_life(pool->threads[i]) == THREAD_LEAVING;
+    return here;
+}
+
+/* ---- pinning --------------------------------------------------------------------------------------------- */
+
+struct thread *pool_pin(struct pool *pool, int index)
+{
+    if (index >= atomic_load_explicit(&pool->size, memory_order_seq_cst))
+        return NULL;
+    struct thread *thread = pool->threads[index];
+    atomic_fetch_add_explicit(&thread->pinned.strands, 1, memory_order_seq_cst); /* [Z2] */
+    if (thread_life(thread) == THREAD_HERE)
+        return thread;
+    pool_unpin(thread);
+    return NULL;
+}
+
+void pool_unpin(struct thread *thread)
+{
+    atomic_fetch_sub_explicit(&thread->pinned.strands, 1, memory_order_seq_cst);
+}

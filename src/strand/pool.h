@@ -1,0 +1,56 @@
+/*
+ * Pools that are opened in scopes. What a pool is: src/sched/pool.h. Page: docs/protocols/pools.md.
+ */
+#ifndef STRAND_STRAND_POOL_H
+#define STRAND_STRAND_POOL_H
+
+#include "core.h"
+
+enum { POOL_SPIN_US = 20 };
+
+/* What a strand_pool stands for; pool->above of its pool. */
+struct opened_pool {
+    _Atomic uint64_t word; /* as of a control block */
+    void *link_[2];        /* the slab's */
+    struct pool *pool;
+    struct owned owned; /* not of the run's first */
+    void *site;         /* where it was opened */
+    char name[32];
+    int *cpus;
+
+    atomic_flag lock; /* of those below */
+    bool closing;     /* somebody closes it */
+    bool gone;        /* its threads are */
+    bool closed;
+    struct note *note;         /* by whom; set before the pool is closing */
+    struct wait_node *closer;  /* who closes it waits for its threads */
+    struct wait_node *waiters; /* others who wait until that one has */
+    struct pool *home;         /* the closer's */
+    struct post post;          /* of the last thread, to the closer */
+};
+
+/* The handle of the run's first pool; the others get theirs when they are opened. Returns 0 or a negated errno code. */
+int pool_know(struct runtime *runtime);
+/* At the end of the run. */
+void pool_forget(struct runtime *runtime);
+
+/* For strand_attr.pool, {0}: no pool; and attr.pin. The pool of this run, kept by a pin; misuse if there is none. */
+struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const char *function);
+void pool_found(struct thread *thread, struct opened_pool *op);
+
+/* The strand may have been missed by who closes its pool: it was just anchored, from outside of that. Returns it if the
+ * caller has to make it runnable. */
+struct member *pool_cancels_(struct thread *thread, struct cb *c);
+static inline struct member *pool_cancels(struct thread *thread, struct cb *c)
+{
+    if (thread->shared && !arch_membarrier_works)
+        atomic_thread_fence(memory_order_seq_cst);
+    bool open = atomic_load_explicit(&c->member.fibre->pool->state, memory_order_seq_cst) == POOL_OPEN;
+    return LIKELY(open) ? NULL : pool_cancels_(thread, c);
+}
+
+/* The fibres that all strands of a pool share when a run is told so for a test. */
+int pool_common(struct thread *thread, struct opened **out);
+void pool_end_common(struct thread *thread, struct pool *pool);
+
+#endif
