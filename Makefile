@@ -107,7 +107,7 @@ help:
 	@echo "STEPS=1          a seeded run's steps end at every atomic operation of the runtime; goes to build/steps"
 	@echo "LTO=1            optimise the library as a whole"
 	@echo "WERROR=1         warnings are errors"
-	@echo "SCHED=stealing   or global: the tests run on this scheduler only"
+	@echo "SCHED=stealing   or global, dedicated, current: the tests run on this scheduler only"
 	@echo "THREADS=\"1 4\"    the tests run on so many threads only"
 	@echo "STACKS=shared    the specification's tests, and the workloads of make sim, run on shared stacks, copied out at each suspension"
 	@echo "SEEDS=500        seeds that the specification's tests, or each workload of make sim, run under; 0: none"
@@ -215,7 +215,7 @@ bench:
 
 test-matrix:
 	+@status=0; for mode in $(filter-out coverage,$(MODES)); do \
-		$(if $(unchosen),env -u CC -u CXX )$(MAKE) --no-print-directory test MODE=$$mode SCHED="stealing global" THREADS="1 2 4 8" || status=1; \
+		$(if $(unchosen),env -u CC -u CXX )$(MAKE) --no-print-directory test MODE=$$mode SCHED="stealing global dedicated current" THREADS="1 2 4 8" || status=1; \
 	done; exit $$status
 
 valgrind:

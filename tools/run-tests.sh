@@ -94,7 +94,7 @@ usual()
 {
     some="stealing:1 global:2 stealing:4 global:8"
     case $1 in
-    release) stress="$(cross "$all_scheds" "$all_threads")" spec="$(cross "$all_scheds" "1 4")" seeds=500 scale=100 ;;
+    release) stress="$(cross "stealing global" "$all_threads")" spec="$(cross "$all_scheds" "1 4")" seeds=500 scale=100 ;;
     debug) stress=$some spec=$some seeds=100 scale=50 ;;
     asan) stress=$some spec=$some seeds=20 scale=10 ;;
     tsan) stress=$some spec=$some seeds=5 scale=10 ;;
@@ -103,11 +103,13 @@ usual()
     esac
 }
 
-# cross SCHEDULERS NUMBERS: "SCHEDULER:NUMBER" of all
+# cross SCHEDULERS NUMBERS: "SCHEDULER:NUMBER" of all; some schedulers have one thread
 cross()
 {
     for sched in $1; do
-        for n in $2; do
+        numbers=$2
+        case $sched in dedicated | current) numbers=1 ;; esac
+        for n in $numbers; do
             echo "$sched:$n"
         done
     done
@@ -155,7 +157,7 @@ if [ "${1-}" = --one ]; then
     exit 0
 fi
 
-all_scheds="stealing global" all_threads="1 2 4 8"
+all_scheds="stealing global dedicated current" all_threads="1 2 4 8"
 usual "${MODE:-release}"
 if [ -n "${SCHED-}${THREADS-}" ]; then
     stress="$(cross "${SCHED:-$all_scheds}" "${THREADS:-$all_threads}")"

@@ -30,10 +30,13 @@ struct strand_misuse {
 struct strand_options {
     size_t size; /* sizeof(strand_options); required */
 
-    int threads;           /* 0: one; STRAND_THREADS_ALLOWED: one per allowed CPU (3 if that can't be known) */
-    bool own_threads;      /* all threads are the run's own; the caller sleeps meanwhile (required inside a strand) */
-    const char *scheduler; /* "stealing" (NULL: the same) or "global" */
-    int64_t spin_us;       /* of several threads, one without work looks for some so long before it sleeps; 0: 20 */
+    int threads;      /* 0: one; STRAND_THREADS_ALLOWED: one per allowed CPU (3 if that can't be known) */
+    bool own_threads; /* all threads are the run's own; the caller sleeps meanwhile (required inside a strand) */
+    /* "stealing" (NULL: the same): a queue per thread; one without work steals. "global": one queue for all threads,
+     * first come, first served. "dedicated": one thread of the run's own, with a queue of its own; the caller sleeps.
+     * "current": the same on the thread of the caller of strand_run. docs/schedulers.md compares them. */
+    const char *scheduler;
+    int64_t spin_us; /* of several threads, one without work looks for some so long before it sleeps; 0: 20 */
 
     size_t stack_size; /* address space of a strand's stack in bytes; 0: 64 KiB; rounded up to a power of two, 16 KiB at
                           least */
@@ -71,6 +74,8 @@ struct strand_options {
      * STRAND_CENSUS=1 in the environment asks for all runs. Costs a microsecond or two at each end of a strand, and at
      * each suspension on an opened fibre. */
     bool census;
+
+    const struct strand_scheduler *custom; /* a scheduler of one's own (strand/scheduler.h), instead of a name */
 };
 #define STRAND_THREADS_ALLOWED (-1)
 
@@ -98,12 +103,13 @@ typedef struct strand_pool {
 typedef struct strand_pool_attr {
     size_t size;           /* sizeof(strand_pool_attr); required */
     int threads;           /* 0: one; STRAND_THREADS_ALLOWED: one per allowed CPU; 1024 at most */
-    const char *scheduler; /* as strand_options.scheduler; NULL: as the run's first pool */
+    const char *scheduler; /* as strand_options.scheduler, but not "current"; NULL: "stealing" */
     int64_t spin_us;       /* as strand_options.spin_us */
     /* Thread i runs on cpus[i % cpus_count] only; copied. 0: on any. */
     const int *cpus;
     int cpus_count;
-    const char *name; /* for people; copied, up to 31 bytes; NULL: "pool" */
+    const char *name;                      /* for people; copied, up to 31 bytes; NULL: "pool" */
+    const struct strand_scheduler *custom; /* as strand_options.custom; it lives as long as the pool */
 } strand_pool_attr;
 
 /** Attributes in the place of an argument: strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2)). */
@@ -137,7 +143,7 @@ int strand_pool_resize(strand_pool pool, int threads);
 
 /** Figures of a pool. */
 struct strand_pool_info {
-    size_t size;           /* sizeof(struct strand_pool_info); required */
+    size_t size; /* sizeof(struct strand_pool_info); required */
     char name[32];
     const char *scheduler;
     int threads;      /* there are, with those that are about to go */
@@ -257,6 +263,7 @@ struct strand_attr {
      * turn alternates with that of the thread's other strands. Throws STRAND_SYSTEM (-ENXIO) if the pool has no such
      * thread. Not of strands on opened fibres. */
     int pin;
+    int32_t rank; /* for a scheduler of the user's, which knows what it means: strand_task_rank */
 };
 #define STRAND_PIN(index) ((index) + 1)
 #define STRAND_PIN_HERE (-1)

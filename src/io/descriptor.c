@@ -46,8 +46,8 @@ static void close_table(struct descriptors *descriptors)
     free(table);
 }
 
-/* The pool's threads have ended. What happened since they looked is still so: it is an event for who watches anew. Where
- * that is refused, those who wait look for themselves, and are told. */
+/* The pool's threads have ended. What happened since they looked is still so: it is an event for who watches anew.
+ * Where that is refused, those who wait look for themselves, and are told. */
 static void move_one(struct thread *thread, struct descriptor *d, struct pool *from)
 {
     descriptor_lock(thread, d);

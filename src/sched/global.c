@@ -37,29 +37,13 @@ static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
     spin_unlock(&pool->global_lock);
 }
 
-/* In a seeded run any of the first few may be the next. */
-static struct fibre *pick_by_seed(struct thread *thread, struct runq *queue)
-{
-    uint32_t skip = driver_choose(thread, 4);
-    struct link *link = queue->ready.next;
-    while (skip-- && link != &queue->ready)
-        link = link->next;
-    if (link == &queue->ready)
-        return NULL;
-    struct fibre *fibre = CONTAINER(link, struct fibre, queued);
-    list_remove(link);
-    runq_count(queue, -1);
-    atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
-    return fibre;
-}
-
 static struct fibre *pick(struct thread *thread)
 {
     struct runq *queue = &thread->pool->global;
     if (!atomic_load_explicit(&queue->count, memory_order_relaxed))
         return NULL;
     lock(thread);
-    struct fibre *fibre = thread->driver ? pick_by_seed(thread, queue) : NULL;
+    struct fibre *fibre = thread->driver ? runq_any(thread, queue) : NULL;
     if (!fibre)
         fibre = runq_first(queue, &queue->ready);
     unlock(thread);
@@ -70,12 +54,7 @@ static bool take(struct thread *thread, struct fibre *fibre)
 {
     struct runq *queue = &thread->pool->global;
     lock(thread);
-    bool here = atomic_load_explicit(&fibre->in, memory_order_relaxed) == queue;
-    if (here) {
-        list_remove(&fibre->queued);
-        runq_count(queue, -1);
-        atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
-    }
+    bool here = runq_remove(queue, fibre);
     unlock(thread);
     return here;
 }
@@ -97,5 +76,9 @@ const struct scheduler *scheduler_find(const char *name)
 {
     if (!name || !strcmp(name, scheduler_stealing.name))
         return &scheduler_stealing;
-    return strcmp(name, scheduler_global.name) ? NULL : &scheduler_global;
+    static const struct scheduler *const all[] = {&scheduler_global, &scheduler_dedicated, &scheduler_current};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!strcmp(name, all[i]->name))
+            return all[i];
+    return NULL;
 }

@@ -24,7 +24,7 @@ void pinned_ready(struct thread *by, struct fibre *fibre)
         return;
     }
     inbox_post(&home->pinned.inbox, fibre);
-    __atomic_store_n(&home->picks.pinned, true, __ATOMIC_RELAXED); /* [P1] */
+    __atomic_store_n(&home->picks.pinned, true, __ATOMIC_RELAXED);       /* [P1] */
     if (atomic_load_explicit(&home->pinned.dozes, memory_order_seq_cst)) /* [P2] */
         pool_rouse(by, home);
 }
@@ -32,10 +32,8 @@ void pinned_ready(struct thread *by, struct fibre *fibre)
 struct fibre *pinned_pick(struct thread *thread)
 {
     struct pinned *pinned = &thread->pinned;
-    if (list_empty(&pinned->ready)) {
-        __atomic_store_n(&thread->picks.pinned, false, __ATOMIC_RELAXED); /* [P1] then the inbox */
-        inbox_take(&pinned->inbox, &pinned->ready);
-    }
+    __atomic_store_n(&thread->picks.pinned, false, __ATOMIC_SEQ_CST); /* [P1] then the inbox */
+    inbox_take(&pinned->inbox, &pinned->ready);
     struct link *link = list_pop_front(&pinned->ready);
     if (!list_empty(&pinned->ready))
         __atomic_store_n(&thread->picks.pinned, true, __ATOMIC_RELAXED);

@@ -11,7 +11,8 @@
  *           has not taken the inbox yet. [P2] something in the inbox, and the thread sleeps: then whoever put it there
  *           is about to rouse it.
  * ORDERING  push and dozes by seq_cst: the thread stores dozes and then loads the inbox, the poster stores to the inbox
- *           and then loads dozes. One of them sees the other [P2].
+ *           and then loads dozes. One of them sees the other [P2]. The thread's clearing of picks.pinned is seq_cst as
+ *           well: it is over before the thread looks at the inbox [P1].
  * NOT DONE  a pinned fibre in the scheduler's queue, with a mark that thieves leave alone: they would walk past it at
  *           every theft, under the lock.
  * TESTED BY tests/models/pinned.pml.

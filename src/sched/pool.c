@@ -99,6 +99,7 @@ void subprocess_share(struct thread *thread)
 static int prepare(struct pool *pool, const struct pool_plan *plan)
 {
     pool->scheduler = plan->scheduler;
+    pool->custom = plan->custom;
     pool->spin_ns = plan->spin_ns;
     pool->cpus = plan->cpus;
     pool->cpus_count = plan->cpus_count;
@@ -111,7 +112,8 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     runq_open(&pool->global);
     timers_open(&pool->timers);
     rest_open(pool);
-    return pool_make_threads(pool, plan->threads);
+    int error = pool_make_threads(pool, plan->threads);
+    return error || !pool->custom ? error : custom_open(pool);
 }
 
 /* A record that nobody knows yet. */
@@ -125,8 +127,8 @@ static int make_record(struct subprocess *sub, struct pool *pool, int room)
     struct pool *older = atomic_load_explicit(&sub->pools, memory_order_relaxed);
     do
         atomic_store_explicit(&pool->older, older, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&sub->pools, &older, pool, memory_order_release,
-                                                  memory_order_relaxed));
+    while (
+        !atomic_compare_exchange_weak_explicit(&sub->pools, &older, pool, memory_order_release, memory_order_relaxed));
     return 0;
 }
 
@@ -134,8 +136,8 @@ static int open_record(struct pool *pool, const struct pool_plan *plan)
 {
     struct subprocess *sub = pool->sub;
     int error = prepare(pool, plan);
-    if (!error && !sub->driver)
-        error = arch_poller_open(&pool->poller);
+    if (!error && !sub->driver && (error = arch_poller_open(&pool->poller)))
+        custom_close(pool);
     if (error)
         return error;
     atomic_store_explicit(&pool->state, POOL_OPEN, memory_order_seq_cst);
@@ -248,6 +250,7 @@ void pool_close(struct pool *pool)
     run_late_posts(pool);
     rest_close(pool);
     timers_close(&pool->timers);
+    custom_close(pool);
     if (!pool->sub->driver)
         arch_poller_close(&pool->poller);
 }

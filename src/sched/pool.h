@@ -8,6 +8,7 @@
 
 struct pool_plan {
     const struct scheduler *scheduler;
+    const struct strand_scheduler *custom; /* of scheduler_custom; lives as long as the pool */
     int threads;
     int64_t spin_ns;
     const int *cpus; /* as pool.cpus; lives as long as the pool */
@@ -30,8 +31,8 @@ void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(str
 uint64_t pool_live(struct pool *pool);
 void pool_close_look(struct thread *thread, struct pool *pool);
 void pool_note_end_(struct thread *thread);
-/* A strand is about to be spawned onto a pool that is not the thread's: it is counted in. False: the pool is closing. It
- * is not spawned after all: pool_turn_back. */
+/* A strand is about to be spawned onto a pool that is not the thread's: it is counted in. False: the pool is closing.
+ * It is not spawned after all: pool_turn_back. */
 bool pool_arrive(struct thread *thread, struct pool *pool);
 void pool_turn_back(struct thread *thread, struct pool *pool);
 /* Its threads have gone: what is left of it. */
@@ -102,8 +103,8 @@ void pool_post(struct pool *pool, struct post *post);
  * was stopped since does not sleep so long. */
 void pool_retime(struct thread *thread, struct pool *pool, int64_t when);
 
-/* Hold all other threads of the sub-process still at their next tick, at most until the deadline; returns how many could not
- * be held. pool_release lets them go on. One at a time: the caller excludes others. */
+/* Hold all other threads of the sub-process still at their next tick, at most until the deadline; returns how many
+ * could not be held. pool_release lets them go on. One at a time: the caller excludes others. */
 int pool_hold(struct thread *thread, struct subprocess *sub, int64_t deadline);
 void pool_release(struct thread *thread, struct subprocess *sub);
 void pool_stand_still(struct thread *thread);
@@ -112,8 +113,8 @@ void pool_rest(struct thread *thread);
 void pool_move(struct thread *thread);
 
 /* resize.c: so many threads, 1 at least. Those that are to go, go at their next switch, without being waited for.
- * Returns 0, or a negated errno code: -EBUSY: strands are pinned to one of those; there are as few as may be, or as many
- * as could be had. by: the calling strand's thread. */
+ * Returns 0, or a negated errno code: -EBUSY: strands are pinned to one of those; there are as few as may be, or as
+ * many as could be had. by: the calling strand's thread. */
 int pool_resize(struct thread *by, struct pool *pool, int threads);
 /* How many there are now, those that are about to go included. */
 int pool_threads(struct pool *pool);
@@ -122,6 +123,16 @@ struct thread *pool_pin(struct pool *pool, int index);
 void pool_unpin(struct thread *thread);
 /* From the loop of a thread that has odd.leave: whether it has gone. */
 bool thread_goes_(struct thread *thread);
+
+const char *custom_name(const struct pool *pool);
+OWN_INLINE const char *pool_scheduler(const struct pool *pool)
+{
+    return pool->custom ? custom_name(pool) : pool->scheduler->name;
+}
+
+/* custom.c: the state of a pool's own scheduler. Returns 0 or a negated errno code. */
+int custom_open(struct pool *pool);
+void custom_close(struct pool *pool);
 
 void pool_kick_(struct thread *thread, struct pool *pool);
 /* This very thread has something to do that no other may: if it sleeps, it does not. Full barrier before the call. */

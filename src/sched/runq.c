@@ -44,6 +44,19 @@ void runq_break_out(struct runq *queue)
     atomic_store_explicit(&queue->thief, 0, memory_order_release);
 }
 
+struct fibre *runq_any(struct thread *thread, struct runq *queue)
+{
+    uint32_t skip = driver_choose(thread, 4);
+    struct link *link = queue->ready.next;
+    while (skip-- && link != &queue->ready)
+        link = link->next;
+    if (link == &queue->ready)
+        return NULL;
+    struct fibre *fibre = CONTAINER(link, struct fibre, queued);
+    (void)runq_remove(queue, fibre);
+    return fibre;
+}
+
 /* In an inbox a fibre's queued.next points to the next one's link, NULL at the end. */
 void inbox_post(inbox *box, struct fibre *fibre)
 {
@@ -55,7 +68,7 @@ void inbox_post(inbox *box, struct fibre *fibre)
 
 bool inbox_take(inbox *box, struct link *list)
 {
-    if (!atomic_load_explicit(box, memory_order_relaxed))
+    if (!atomic_load_explicit(box, memory_order_seq_cst))
         return false;
     struct fibre *fibre = atomic_exchange_explicit(box, NULL, memory_order_seq_cst);
     struct link *last = list->prev;

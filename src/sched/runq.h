@@ -80,6 +80,19 @@ OWN_INLINE struct fibre *runq_first(struct runq *queue, struct link *list)
     return fibre;
 }
 
+/* Of a queue with one list, `ready`: in a seeded run any of the first few; NULL: the first one. */
+struct fibre *runq_any(struct thread *thread, struct runq *queue);
+/* This very one, if it is in the queue. Not of the slot. */
+OWN_INLINE bool runq_remove(struct runq *queue, struct fibre *fibre)
+{
+    if (atomic_load_explicit(&fibre->in, memory_order_relaxed) != queue)
+        return false;
+    list_remove(&fibre->queued);
+    runq_count(queue, -1);
+    atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
+    return true;
+}
+
 /* Any thread; a full barrier. */
 void inbox_post(inbox *box, struct fibre *fibre);
 /* All of them, in order, to the end of `list`; whoever takes them owns them. False: there is none. */

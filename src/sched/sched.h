@@ -20,6 +20,7 @@ struct opened;
 struct thread;
 struct pool;
 struct subprocess;
+struct strand_scheduler;
 struct driver;
 struct scheduler;
 
@@ -138,7 +139,7 @@ struct fibre {
     struct link queued;        /* in the run queue `in` */
     struct pool *pool;
     size_t stack_size;
-    bool started;        /* cxx means something */
+    int32_t rank; /* for a scheduler of the user's */
     union {
         struct {
             bool opened; /* it is a struct opened's */
@@ -146,6 +147,7 @@ struct fibre {
         };
         uint16_t odd; /* making it runnable has more to do */
     };
+    bool started;        /* cxx means something */
     struct arch_cxx cxx; /* the state of C++ exceptions while it does not run */
     _Alignas(8) char own[OWN_SIZE];
     struct arch_note note;
@@ -174,11 +176,11 @@ struct runq {
 /* ---- what is pinned to a thread (pinned.h) ---------------------------------------------------------------- */
 
 struct pinned {
-    struct link ready;             /* the thread's own: runnable, in order */
-    bool turn;                     /* whether they come first the next time: the thread's own */
-    inbox inbox;               /* made runnable by others */
-    _Atomic uint32_t dozes;        /* the thread sleeps, or is about to: who posts wakes it */
-    _Atomic uint32_t strands;      /* how many are pinned to it, and live */
+    struct link ready;        /* the thread's own: runnable, in order */
+    bool turn;                /* whether they come first the next time: the thread's own */
+    inbox inbox;              /* made runnable by others */
+    _Atomic uint32_t dozes;   /* the thread sleeps, or is about to: who posts wakes it */
+    _Atomic uint32_t strands; /* how many are pinned to it, and live */
 };
 
 /* ---- timers (timers.c) ----------------------------------------------------------------------------------- */
@@ -311,7 +313,6 @@ struct thread {
     uint64_t switches, steals, wakes, sleeps;
 };
 
-
 /* ---- pools (pool.c, seek.c) ------------------------------------------------------------------------------ */
 
 /* Something to be done on a thread of the pool, given in from any thread. */
@@ -324,25 +325,28 @@ enum { THREADS_MOST = 1024, COMMON_FIBRES = 3 };
 
 struct pool {
     struct subprocess *sub;
-    _Atomic(struct pool *) older; /* the next of the sub-process's: a record stays there, closed or not, until its end */
+    _Atomic(struct pool *)
+        older; /* the next of the sub-process's: a record stays there, closed or not, until its end */
     const struct scheduler *scheduler;
     struct thread **threads; /* room for `room`; a record stays there, with a thread behind it or not */
     _Atomic int count;       /* how many records there are */
     int room;
     int64_t spin_ns;
+    const struct strand_scheduler *custom; /* of scheduler_custom */
+    void *custom_state;
     const int *cpus; /* thread i is bound to cpus[i % cpus_count]; none: NULL */
     int cpus_count;
 
     /* Its life: docs/protocols/pools.md. */
-    _Atomic uint32_t state;   /* enum pool_state */
-    _Atomic uint32_t stop;    /* its threads end when they have nothing to run */
-    _Atomic uint64_t arrived; /* strands that were to be spawned onto it by threads of other pools */
-    _Atomic uint64_t refused; /* and were not */
-    _Atomic uint32_t alive;   /* threads that have begun, or are about to, and have not ended */
+    _Atomic uint32_t state;          /* enum pool_state */
+    _Atomic uint32_t stop;           /* its threads end when they have nothing to run */
+    _Atomic uint64_t arrived;        /* strands that were to be spawned onto it by threads of other pools */
+    _Atomic uint64_t refused;        /* and were not */
+    _Atomic uint32_t alive;          /* threads that have begun, or are about to, and have not ended */
     void (*gone)(struct pool *pool); /* called by the last of them; NULL: the first pool */
     void *above;                     /* the layer's above */
     atomic_flag resizing;
-    _Atomic int size; /* so many threads are wanted */
+    _Atomic int size;                     /* so many threads are wanted */
     struct opened *common[COMMON_FIBRES]; /* for tests: run.c */
     uint32_t common_turn;
 
@@ -373,7 +377,7 @@ struct pool {
     _Alignas(CACHE_LINE) struct rests rests;
 };
 enum pool_state {
-    POOL_NONE,    /* the record is free */
+    POOL_NONE, /* the record is free */
     POOL_OPEN,
     POOL_CLOSING, /* it is to end as soon as its last strand has */
 };
@@ -391,7 +395,8 @@ enum push {
 
 struct scheduler {
     const char *name;
-    bool alone; /* a pool has one thread */
+    bool alone;      /* a pool has one thread */
+    bool own_thread; /* which is never the caller's of strand_run */
     void (*push)(struct thread *thread, struct fibre *fibre, enum push how);
     /* The same from a thread of another pool, or none (by: NULL). Whoever calls wakes somebody. */
     void (*post)(struct pool *pool, struct thread *by, struct fibre *fibre);
@@ -406,9 +411,10 @@ struct scheduler {
     /* The thread goes: what only it would run is given to others. NULL: there is nothing of that kind. */
     void (*leave)(struct thread *thread);
 };
-extern const struct scheduler scheduler_stealing, scheduler_global;
+extern const struct scheduler scheduler_stealing, scheduler_global, scheduler_dedicated, scheduler_current;
+extern const struct scheduler scheduler_custom; /* of pool.custom */
 /* For messages. */
-#define SCHEDULER_NAMES "'stealing' or 'global'"
+#define SCHEDULER_NAMES "'stealing', 'global', 'dedicated' or 'current'"
 /* NULL: unknown. A NULL name is the default's. */
 const struct scheduler *scheduler_find(const char *name);
 
@@ -438,6 +444,8 @@ struct sched_ops {
     /* There is no memory for the frames of this strand, and no way to go on. Does not return. */
     void (*starved)(struct member *member, size_t bytes);
     void (*warn)(struct subprocess *sub, const char *text);
+    /* A custom scheduler has given out no task, though it has some. Does not return. */
+    void (*no_task)(const char *scheduler);
     void (*census)(struct thread *thread, struct member *member, size_t used, enum census_what what);
     /* Called once when the time has come, under the lock of the timers: they may claim, not run. They return a strand
      * that has to be made runnable, or NULL. */
@@ -459,11 +467,11 @@ struct subprocess {
     struct stacks stacks;
     struct image_store images;
     bool copies; /* opened fibres: who leaves is copied out at once, and what is left there overwritten. For tests */
-    struct pool pool;               /* the first one, which ends last */
-    _Atomic(struct pool *) pools;   /* all of them: linked by pool.older */
-    _Atomic uint32_t holding;       /* pool_hold: threads that begin now are held as well */
-    _Atomic uint32_t outside; /* of a seeded run: strands that wait for what is outside of it */
-    _Atomic bool looked_at;   /* by a dump: opened_look */
+    struct pool pool;             /* the first one, which ends last */
+    _Atomic(struct pool *) pools; /* all of them: linked by pool.older */
+    _Atomic uint32_t holding;     /* pool_hold: threads that begin now are held as well */
+    _Atomic uint32_t outside;     /* of a seeded run: strands that wait for what is outside of it */
+    _Atomic bool looked_at;       /* by a dump: opened_look */
     _Atomic(struct put_off *) put_off;
     uint64_t seed;
 };

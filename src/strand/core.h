@@ -338,7 +338,7 @@ union any_block {
 struct worker {
     struct thread thread;
     struct slab_cache cbs, guests, blocks, objects, tickets, offers;
-    uint64_t serial, serials; /* the next, and how many are left */
+    uint64_t serial, serials;     /* the next, and how many are left */
     strand_exception *exceptions; /* kept for the next throws: reserve.c */
     uint32_t exceptions_count;
 };
@@ -375,8 +375,8 @@ struct runtime {
     struct census *census; /* src/debug/census.c; NULL: it was not asked for */
     struct quit *quit;     /* src/debug/quit.c; NULL: it was not asked for */
     bool shares;           /* strands live on pool.common unless they are told otherwise. For tests */
-    bool spawns_oddly;    /* shares, or max_strands */
-    atomic_flag hand_off; /* join.c */
+    bool spawns_oddly;     /* shares, or max_strands */
+    atomic_flag hand_off;  /* join.c */
     void (*crew_close)(struct crew *crew);
     _Atomic(struct descriptors *) descriptors; /* NULL: none was used */
     _Atomic(struct plain *) plain;             /* threads of src/sim/threads.c */

@@ -121,8 +121,9 @@ static inline struct cb *cb_new(struct thread *thread)
     struct cb *c = cb_in(fibre);
     cb_begin_(c);
     fibre->stack = NULL;
-    fibre->pool = thread->pool;
+    __atomic_store_n(&fibre->pool, thread->pool, __ATOMIC_RELAXED); /* with who closes a pool */
     fibre->started = false;
+    fibre->rank = 0;
     fibre->odd = 0;
     ASSERT_SLOW(own_is_clean(own_of(c)));
     cb_publish_(thread, c);

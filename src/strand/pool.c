@@ -156,9 +156,13 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
     int64_t spin_us = ATTR(attr, spin_us);
     if (attr && (attr->size < offsetof(strand_pool_attr, threads) || attr->size > 4096))
         MISUSE("strand_pool_open", "", "strand_pool_attr.size is %zu, not sizeof(strand_pool_attr)", attr->size);
-    plan->scheduler = name ? scheduler_find(name) : thread->sub->pool.scheduler;
+    char what[128];
+    plan->custom = ATTR(attr, custom);
+    plan->scheduler = scheduler_for(name, plan->custom, "strand_pool_attr", what, sizeof what);
     if (!plan->scheduler)
-        MISUSE("strand_pool_open", "", "strand_pool_attr.scheduler is '%s', not " SCHEDULER_NAMES, name);
+        MISUSE("strand_pool_open", "", "%s", what);
+    if (plan->scheduler == &scheduler_current)
+        MISUSE("strand_pool_open", "", "strand_pool_attr.scheduler is 'current': that is of a run's first pool");
     plan->threads = thread_count(ATTR(attr, threads), thread->driver != NULL);
     if (plan->threads < 1 || plan->threads > THREADS_MOST)
         MISUSE("strand_pool_open", "", "strand_pool_attr.threads is %d, not 1 to %d", plan->threads, THREADS_MOST);
@@ -172,7 +176,8 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
 }
 
 /* Each of the CPUs can be had by this process. Returns 0 or a negated errno code. */
-static int copy_cpus(struct thread *thread, const strand_pool_attr *attr, struct pool_plan *plan, struct opened_pool *op)
+static int copy_cpus(struct thread *thread, const strand_pool_attr *attr, struct pool_plan *plan,
+                     struct opened_pool *op)
 {
     if (!plan->cpus_count)
         return 0;
@@ -259,14 +264,21 @@ static void gone(struct pool *pool)
     pool_post(home, &op->post);
 }
 
-/* By somebody who keeps the strand: it is one of the pool's, below one of another. */
-static bool is_topmost(struct thread *thread, struct cb *c)
+/* It may be about to get another one, which is seen then by who gives it to it. */
+static struct pool *pool_of(struct cb *c)
+{
+    struct fibre *fibre = __atomic_load_n(&c->member.fibre, __ATOMIC_RELAXED);
+    return __atomic_load_n(&fibre->pool, __ATOMIC_RELAXED);
+}
+
+/* By somebody who keeps the strand: it is one of the pool's, below one of another. One that has not been anchored yet
+ * has somebody else's anchor, or none. */
+static bool is_topmost(struct thread *thread, struct cb *c, const struct pool *pool)
 {
     uintptr_t ends;
     ends_lock(thread, c, &ends);
-    struct pool *pool = c->member.fibre->pool;
-    struct scope *anchor = c->anchor;
-    bool topmost = !(ends & ENDS_OVER) && anchor && anchor->block.owner->member.fibre->pool != pool;
+    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
+    bool topmost = !(ends & ENDS_OVER) && anchor && pool_of(block_owner(&anchor->block)) != pool;
     atomic_store_explicit(&c->ends, ends, memory_order_release);
     return topmost;
 }
@@ -283,14 +295,16 @@ static void cancel_one(struct cb *c, uint64_t id, void *arg)
     struct thread *thread = closing->thread;
     if (!pin(thread, &c->word, id))
         return;
-    if (c->member.fibre->pool == closing->op->pool && is_topmost(thread, c))
+    if (pool_of(c) == closing->op->pool && is_topmost(thread, c, closing->op->pool))
         batch_add(&closing->batch, cancel_strand(thread, c, closing->op->note, false));
     unpin_cb(thread, c);
 }
 
 struct member *pool_cancels_(struct thread *thread, struct cb *c)
 {
-    return cancel_strand(thread, c, above(c->member.fibre->pool)->note, false);
+    struct pool *pool = c->member.fibre->pool;
+    arch_note_acquire(&pool->gone);
+    return cancel_strand(thread, c, above(pool)->note, false);
 }
 
 /* Wait until *what, which is set under the lock by who then claims all that is in *list. Uninterruptible. */
@@ -319,8 +333,7 @@ static struct thread *await(struct thread *thread, struct cb *me, struct opened_
 /* The closer's last steps: from the unlocking on the handle may be given back. */
 static void finish(struct thread *thread, struct opened_pool *op)
 {
-    struct descriptors *descriptors =
-        atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire);
+    struct descriptors *descriptors = atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire);
     struct batch batch;
     batch_init(&batch);
     pool_join_threads(op->pool, 0);
@@ -421,8 +434,8 @@ int strand_pool_resize(strand_pool handle, int threads)
         MISUSE("strand_pool_resize", "", "%d threads, not 1 to %d", threads, THREADS_MOST);
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_resize");
     if (op->pool->scheduler->alone && threads > 1)
-        MISUSE("strand_pool_resize", made_pool(op, (char[256]){0}, 256), "a pool with the scheduler '%s' has one thread",
-               op->pool->scheduler->name);
+        MISUSE("strand_pool_resize", made_pool(op, (char[256]){0}, 256),
+               "a pool with the scheduler '%s' has one thread", op->pool->scheduler->name);
     int error = pool_resize(thread, op->pool, threads);
     pool_found(thread, op);
     return error;
@@ -432,7 +445,7 @@ static void ask(struct opened_pool *op, struct strand_pool_info *info)
 {
     struct pool *pool = op->pool;
     memcpy(info->name, op->name, sizeof info->name);
-    info->scheduler = pool->scheduler->name;
+    info->scheduler = pool_scheduler(pool);
     info->threads = pool_threads(pool);
     info->wanted = atomic_load_explicit(&pool->size, memory_order_relaxed);
     info->strands = pool_live(pool);

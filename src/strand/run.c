@@ -3,6 +3,8 @@
  */
 #include "run.h"
 
+#include "../../include/strand/scheduler.h"
+
 #include "end.h"
 #include "exception.h"
 #include "fibre.h"
@@ -100,6 +102,11 @@ static void warn(struct subprocess *sub, const char *text)
     log_text((struct runtime *)sub, text);
 }
 
+static void no_task(const char *scheduler)
+{
+    misuse("strand_scheduler.pick", "", "the scheduler '%s' has given out no task, though it has some", scheduler);
+}
+
 static const struct sched_ops ops = {
     .thread_size = sizeof(struct worker),
     .thread_open = thread_open,
@@ -112,6 +119,7 @@ static const struct sched_ops ops = {
     .overflow = overflow,
     .starved = guest_starved,
     .warn = warn,
+    .no_task = no_task,
     .fire = {[TIMER_WAIT] = wait_time_comes, [TIMER_DEADLINE] = deadline_comes, [TIMER_REST] = rest_comes},
     .census = census_note,
 };
@@ -137,13 +145,39 @@ int thread_count(int asked, bool seeded)
     return asked ? asked : 1;
 }
 
+const struct scheduler *scheduler_for(const char *name, const struct strand_scheduler *custom, const char *whose,
+                                      char *text, size_t room)
+{
+    const struct scheduler *found = custom ? &scheduler_custom : scheduler_find(name);
+    const char *lacks = NULL;
+    if (custom)
+        lacks = custom->size < offsetof(strand_scheduler, pick) + sizeof custom->pick || custom->size > 4096
+                    ? "size is not sizeof(strand_scheduler)"
+                : !custom->name || !custom->push || !custom->pick ? "name, push or pick is NULL"
+                                                                  : NULL;
+    if (!found)
+        snprintf(text, room, "%s.scheduler is '%s', not " SCHEDULER_NAMES, whose, name);
+    else if (custom && name)
+        snprintf(text, room, "%s.scheduler and custom are both given", whose);
+    else if (lacks)
+        snprintf(text, room, "%s.custom: %s", whose, lacks);
+    else
+        return found;
+    return NULL;
+}
+
 int run_check(const strand_options *options, bool seeded, char *text, size_t room)
 {
     int threads = thread_count(options->threads, seeded);
+    const struct scheduler *scheduler = scheduler_for(options->scheduler, options->custom, "options", text, room);
     if (threads < 1 || threads > THREADS_MOST)
         snprintf(text, room, "options.threads is %d, not 1 to %d", threads, THREADS_MOST);
-    else if (!scheduler_find(options->scheduler))
-        snprintf(text, room, "options.scheduler is '%s', not " SCHEDULER_NAMES, options->scheduler);
+    else if (!scheduler)
+        ;
+    else if (scheduler->alone && threads > 1)
+        snprintf(text, room, "options.threads is %d; a pool with the scheduler '%s' has one", threads, scheduler->name);
+    else if (scheduler == &scheduler_current && options->own_threads)
+        snprintf(text, room, "options.own_threads: the scheduler 'current' runs on the caller's thread");
     else if (!stack_round(options->stack_size))
         snprintf(text, room, "options.stack_size is %zu", options->stack_size);
     else
@@ -156,7 +190,8 @@ static int make_pool(struct runtime *runtime, const char **what)
     struct subprocess *sub = &runtime->sub;
     const strand_options *options = &runtime->options;
     *what = "the threads and the poller of a pool";
-    struct pool_plan plan = {.scheduler = scheduler_find(options->scheduler),
+    struct pool_plan plan = {.scheduler = options->custom ? &scheduler_custom : scheduler_find(options->scheduler),
+                             .custom = options->custom,
                              .threads = thread_count(options->threads, sub->driver != NULL),
                              .spin_ns = (options->spin_us ? options->spin_us : POOL_SPIN_US) * STRAND_US};
     return pool_open_first(sub, &plan);
@@ -238,7 +273,7 @@ static int run_watched(struct runtime *runtime, bool adopt, const char **what)
 static int run_pool(struct runtime *runtime, const char **what)
 {
     struct thread *before = thread_self();
-    bool adopt = !runtime->options.own_threads;
+    bool adopt = !runtime->options.own_threads && !runtime->sub.pool.scheduler->own_thread;
     arch_on_foreign(print_foreign);
     arch_on_terminate(print_terminating);
     *what = "signal handlers";

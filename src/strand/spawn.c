@@ -190,6 +190,7 @@ struct plan {
     struct pool *pool;     /* NULL: the spawner's, or the fibre's */
     struct opened *opened; /* NULL: a fibre of its own */
     struct thread *pin;    /* NULL: any of the pool's; else counted: pool_pin */
+    int32_t rank;
     bool wipes;
 };
 
@@ -198,6 +199,18 @@ static inline void fill(struct cb *c, const struct plan *plan)
     c->fn = plan->fn;
     c->arg = plan->arg;
     c->site = plan->site;
+}
+
+static void place_on_own(struct fibre *fibre, const struct plan *plan)
+{
+    fibre->stack_size = plan->stack_size;
+    fibre->rank = plan->rank;
+    if (plan->pool)
+        __atomic_store_n(&fibre->pool, plan->pool, __ATOMIC_RELAXED);
+    if (plan->pin) {
+        fibre->pinned = true;
+        fibre->home = plan->pin;
+    }
 }
 
 static int make(struct thread *thread, struct cb *me, const struct plan *plan, struct cb **out)
@@ -212,16 +225,10 @@ static int make(struct thread *thread, struct cb *me, const struct plan *plan, s
     }
     fill(c, plan);
     if (!plan->opened)
-        fibre_of(c)->stack_size = plan->stack_size;
+        place_on_own(fibre_of(c), plan);
     else
         guest_of(&c->member)->wipes = plan->wipes;
     ASSERT(!plan->pool || !plan->opened);
-    if (plan->pool)
-        fibre_of(c)->pool = plan->pool;
-    if (plan->pin) {
-        fibre_of(c)->pinned = true;
-        fibre_of(c)->home = plan->pin;
-    }
     __atomic_store_n(&c->extra, plan->extra, __ATOMIC_RELEASE); /* with cb_name of a dumper */
     c->counted = runtime_of(thread)->options.max_strands != 0;
     c->inherits = locals_keep(own_of(me)->locals);
@@ -487,6 +494,7 @@ strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn 
                         .arg = borrowed.out,
                         .site = __builtin_return_address(0),
                         .stack_size = stack ? stack_round(stack) : thread->sub->stacks.usual,
+                        .rank = ATTR(attr, rank),
                         .wipes = ATTR(attr, wipe)};
     strand result;
     struct place_for place = {NULL, NULL};

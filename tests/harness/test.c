@@ -218,8 +218,23 @@ static long seeds(void)
     return environment_number("STRAND_TEST_SEEDS", 0);
 }
 
+static const char *scheduler_asked_for(void)
+{
+    const char *scheduler = getenv("STRAND_TEST_SCHED");
+
+    return scheduler != NULL && *scheduler != '\0' ? scheduler : "stealing";
+}
+
+/* A pool with one of these has one thread. */
+static bool is_alone(const char *scheduler)
+{
+    return strcmp(scheduler, "dedicated") == 0 || strcmp(scheduler, "current") == 0;
+}
+
 int test_threads(void)
 {
+    if (is_alone(scheduler_asked_for()))
+        return 1;
     return (int)environment_number("STRAND_TEST_THREADS", seeds() > 0 ? 4 : 1);
 }
 
@@ -245,14 +260,19 @@ static const struct strand_sim *test_sim(void)
 
 struct strand_options test_options(void)
 {
-    const char *scheduler = getenv("STRAND_TEST_SCHED");
-
     return (struct strand_options){
         .sim = test_sim(),
         .size = sizeof(struct strand_options),
         .threads = test_threads(),
-        .scheduler = scheduler != NULL && *scheduler != '\0' ? scheduler : "stealing",
+        .scheduler = scheduler_asked_for(),
     };
+}
+
+void test_set_threads(struct strand_options *options, int threads)
+{
+    options->threads = threads;
+    if (threads != 0 && threads != 1 && options->scheduler != NULL && is_alone(options->scheduler))
+        options->scheduler = "stealing";
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
@@ -261,7 +281,7 @@ void *test_run_on(int threads, strand_fn *fn, void *arg)
 {
     struct strand_options options = test_options();
 
-    if (options.threads >= 0 && options.threads < threads)
+    if (options.threads >= 0 && options.threads < threads && !is_alone(options.scheduler))
         options.threads = threads;
     return strand_run(&options, fn, arg);
 }

@@ -494,7 +494,7 @@ TEST_REAL(a_loop_of_checkpoints_sees_its_deadline)
 TEST_REAL(a_loop_of_checkpoints_sees_its_deadline_while_another_thread_is_idle)
 {
     strand_options options = test_options();
-    options.threads = 2;
+    test_set_threads(&options, 2);
     strand_run(&options, checkpoint_root, NULL);
 }
 

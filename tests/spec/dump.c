@@ -366,7 +366,7 @@ static void *dump_to_a_reader(void *arg)
 TEST_REAL(a_dump_may_go_through_a_pipe_that_a_strand_reads)
 {
     strand_options options = test_options();
-    options.threads = 2;
+    test_set_threads(&options, 2);
     strand_run(&options, dump_to_a_reader, NULL);
 }
 
@@ -419,7 +419,7 @@ static void *dump_under_load(void *arg)
 TEST(a_dump_of_four_threads_under_load_is_complete)
 {
     strand_options options = test_options();
-    options.threads = 4;
+    test_set_threads(&options, 4);
     started = 0;
     strand_run(&options, dump_under_load, NULL);
 }
@@ -462,7 +462,7 @@ static void *dump_beside_a_spinner(void *options)
 static const char *lines_of_a_spinner(const strand_dump_options *dump)
 {
     strand_options options = test_options();
-    options.threads = 2;
+    test_set_threads(&options, 2);
     started = 0;
     return strand_run(&options, dump_beside_a_spinner, (void *)(uintptr_t)dump);
 }
@@ -511,7 +511,7 @@ static void *dump_beside_one_that_hears_nothing(void *arg)
 TEST_REAL(a_thread_that_blocks_all_signals_does_not_hold_up_the_dump)
 {
     strand_options options = test_options();
-    options.threads = 2;
+    test_set_threads(&options, 2);
     started = 0;
     strand_run(&options, dump_beside_one_that_hears_nothing, NULL);
 }

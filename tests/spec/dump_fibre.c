@@ -221,7 +221,7 @@ static void *dump_while_fibres_switch(void *arg)
 TEST_REAL(a_dump_reads_fibres_that_are_closed_meanwhile)
 {
     strand_options options = test_options();
-    options.threads = 4;
+    test_set_threads(&options, 4);
     strand_run(&options, dump_while_fibres_switch, NULL);
 }
 

@@ -124,7 +124,7 @@ static void run(strand_fn *root, int threads, bool quit)
 {
     strand_exception *uncaught = NULL;
     strand_options options = test_options();
-    options.threads = threads;
+    test_set_threads(&options, threads);
     options.dump_on_quit = quit;
     options.uncaught = &uncaught;
     strand_run(&options, root, TEST_PTR(threads));
@@ -306,7 +306,7 @@ TEST_REAL(runs_that_end_while_the_signal_comes_are_not_waited_for)
     CHECK_EQ(pthread_create(&raiser, NULL, raise_often, NULL), 0);
     for (long i = test_scale(200); i > 0; i--) {
         strand_options options = test_options();
-        options.threads = 4;
+        test_set_threads(&options, 4);
         options.dump_on_quit = true;
         strand_run(&options, short_root, NULL);
     }

@@ -254,7 +254,7 @@ static void *cancel_a_computation(void *arg)
 TEST_REAL(code_that_does_nothing_interruptible_is_not_stopped)
 {
     strand_options options = test_options();
-    options.threads = 2;
+    test_set_threads(&options, 2);
     strand_run(&options, cancel_a_computation, &started);
     CHECK_LOG("undisturbed");
 }

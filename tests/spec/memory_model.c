@@ -13,7 +13,7 @@
 static void *run_on_four(strand_fn *fn, void *arg)
 {
     strand_options options = test_options();
-    options.threads = 4;
+    test_set_threads(&options, 4);
     return strand_run(&options, fn, arg);
 }
 

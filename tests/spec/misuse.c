@@ -292,7 +292,7 @@ TEST_REAL(options_without_their_size_are_misuse)
 TEST_REAL(spawning_into_a_pool_of_another_run_is_misuse)
 {
     misuse("spawn_into_a_foreign_pool", "strand_spawn_with");
-    CHECK_CONTAINS(o.err, "attr.pool");
+    CHECK_CONTAINS(o.err, "none of a pool");
 }
 
 TEST_REAL(null_where_a_function_a_kind_or_an_exception_is_needed_is_misuse)

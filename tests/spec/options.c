@@ -426,7 +426,7 @@ static void *use_everything(void *arg)
 static void run_everything_on(int threads)
 {
     strand_options options = test_options();
-    options.threads = threads;
+    test_set_threads(&options, threads);
     strand_run(&options, use_everything, NULL);
 }
 

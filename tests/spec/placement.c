@@ -21,7 +21,7 @@ static void *run_on(int threads, strand_fn *fn, void *arg)
 {
     strand_options options = test_options();
     options.scheduler = "stealing";
-    options.threads = threads;
+    test_set_threads(&options, threads);
     return strand_run(&options, fn, arg);
 }
 

@@ -87,7 +87,8 @@ TEST_REAL_INSIDE(a_pool_has_threads_of_its_own)
 TEST_INSIDE(a_pool_says_what_it_is)
 {
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 3, .scheduler = "global", .name = "workers"));
+    strand_pool pool =
+        strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 3, .scheduler = "global", .name = "workers"));
     struct strand_pool_info info = info_of(pool);
     CHECK_STR(info.name, "workers");
     CHECK_STR(info.scheduler, "global");
@@ -214,8 +215,8 @@ static void *count_leaves(void *arg)
         return (void *)1;
     below.depth--;
     STRAND_SCOPE(scope);
-    strand left = strand_spawn_with(scope, STRAND_ATTR(.pool = node->pools[below.depth & 1]), count_leaves, &below,
-                                    sizeof below);
+    strand left =
+        strand_spawn_with(scope, STRAND_ATTR(.pool = node->pools[below.depth & 1]), count_leaves, &below, sizeof below);
     strand right = strand_spawn_with(scope, STRAND_ATTR(.pool = node->pools[0]), count_leaves, &below, sizeof below);
     return (void *)((uintptr_t)strand_join(left) + (uintptr_t)strand_join(right));
 }

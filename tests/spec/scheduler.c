@@ -14,7 +14,7 @@ static void *run_with(const char *scheduler, int threads, strand_fn *fn, void *a
 {
     strand_options options = test_options();
     options.scheduler = scheduler;
-    options.threads = threads;
+    test_set_threads(&options, threads);
     return strand_run(&options, fn, arg);
 }
 

@@ -155,7 +155,7 @@ static void *spawn_writers(void *script)
 static strand_options seeded(uint64_t seed)
 {
     strand_options options = test_options();
-    options.threads = 4;
+    test_set_threads(&options, 4);
     options.has_seed = true;
     options.seed = seed;
     setenv("STRAND_QUIET", "1", 1);
@@ -220,7 +220,7 @@ TEST_REAL(a_run_with_a_seed_leaves_its_caller_the_signal_stack_that_it_had)
     CHECK_EQ(sigaltstack(&mine, NULL), 0);
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         strand_options options = seeded(seed);
-        options.threads = 4;
+        test_set_threads(&options, 4);
         strand_run(&options, test_return, NULL);
         CHECK_EQ(sigaltstack(NULL, &left), 0);
         CHECK_PTR(left.ss_sp, mine.ss_sp);
@@ -375,7 +375,7 @@ TEST_REAL(a_seed_plays_four_threads_whatever_number_the_machine_allows)
 {
     uint64_t count = 0;
     strand_options options = seeded(1);
-    options.threads = STRAND_THREADS_ALLOWED;
+    test_set_threads(&options, STRAND_THREADS_ALLOWED);
     strand_run(&options, count_threads, &count);
     CHECK_EQ(count, 4);
 }

@@ -281,6 +281,6 @@ static void *select_from_what_ends(void *arg)
 TEST_REAL(a_channel_that_ends_between_the_first_look_and_the_waiting_is_closed)
 {
     strand_options options = test_options();
-    options.threads = 2;
+    test_set_threads(&options, 2);
     strand_run(&options, select_from_what_ends, NULL);
 }

@@ -28,7 +28,7 @@ static strand_exception *run_on(int threads, uint64_t seed, strand_fn *fn, void 
 {
     strand_exception *uncaught = NULL;
     strand_options options = test_options();
-    options.threads = threads;
+    test_set_threads(&options, threads);
     options.has_seed = true;
     options.seed = seed;
     options.sim = &sim;
@@ -56,7 +56,7 @@ static void run(uint64_t seed, strand_fn *fn, void *arg)
 static int search_among(uint64_t seeds, strand_fn *fn, void *arg, strand_sim_found *found)
 {
     strand_options options = test_options();
-    options.threads = 3;
+    test_set_threads(&options, 3);
     options.sim = &sim;
     sim.size = sizeof sim;
     int error_output = dup(2);
@@ -239,7 +239,7 @@ TEST_REAL(a_search_finds_a_seed_under_which_it_fails_and_that_seed_fails_again)
     CHECK(WIFSIGNALED(found.status) && WTERMSIG(found.status) == SIGABRT);
     CHECK_EQ(found.tried, found.seed);
     strand_options options = test_options();
-    options.threads = 3;
+    test_set_threads(&options, 3);
     CHECK_EQ(strand_sim_search(&options, found.seed, 1, lose_an_update, NULL, &again), 1);
     CHECK_EQ(again.seed, found.seed);
     CHECK_EQ(again.tried, 1);

@@ -22,7 +22,7 @@ enum { THREAD_COUNTS = sizeof thread_counts / sizeof *thread_counts };
 static void *run_on(int threads, strand_fn *fn, void *arg)
 {
     strand_options options = test_options();
-    options.threads = threads;
+    test_set_threads(&options, threads);
     return strand_run(&options, fn, arg);
 }
 

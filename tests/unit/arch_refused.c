@@ -410,7 +410,7 @@ static void processors_that_can_t_be_counted_are_three(void)
     refuse("sched_getaffinity", 0, 1, ENOSYS);
     CHECK_EQUAL(arch_cpus_allowed(), 3);
     CHECK(was_refused());
-    refuse("malloc", 0, 1, ENOMEM);
+    refuse("calloc", 0, 1, ENOMEM);
     CHECK_EQUAL(arch_cpus_allowed(), 3);
     CHECK(was_refused());
 }

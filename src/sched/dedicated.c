@@ -1,0 +1,77 @@
+/*
+ * The scheduler of a pool with one thread (rules S-40, S-43): a queue that is the thread's own, first come, first
+ * served, without a lock. What others make runnable comes by the inbox, and stands behind what was there when it was
+ * found. "current" is the same on a thread that is not the library's own.
+ */
+#include "pool.h"
+#include "runq.h"
+#include "thread.h"
+
+static struct runq *queue_of(struct pool *pool)
+{
+    return &pool->threads[0]->runq;
+}
+
+static void push(struct thread *thread, struct fibre *fibre, enum push how)
+{
+    (void)how;
+    runq_append(&thread->runq, &thread->runq.ready, fibre);
+}
+
+static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
+{
+    (void)by;
+    inbox_post(&queue_of(pool)->inbox, fibre);
+}
+
+static void empty_inbox(struct runq *queue)
+{
+    struct link mail, *link;
+    list_init(&mail);
+    if (!runq_has_mail(queue) || !inbox_take(&queue->inbox, &mail))
+        return;
+    while ((link = list_pop_front(&mail)))
+        runq_append(queue, &queue->ready, CONTAINER(link, struct fibre, queued));
+}
+
+static struct fibre *pick(struct thread *thread)
+{
+    struct runq *queue = &thread->runq;
+    empty_inbox(queue);
+    struct fibre *fibre = thread->driver ? runq_any(thread, queue) : NULL;
+    return fibre ? fibre : runq_first(queue, &queue->ready);
+}
+
+static bool take(struct thread *thread, struct fibre *fibre)
+{
+    return runq_remove(&thread->runq, fibre);
+}
+
+static bool work(struct pool *pool)
+{
+    struct runq *queue = queue_of(pool);
+    return atomic_load_explicit(&queue->count, memory_order_relaxed) || runq_has_mail(queue);
+}
+
+static bool steal(struct thread *thread)
+{
+    return work(thread->pool);
+}
+
+const struct scheduler scheduler_dedicated = {.name = "dedicated",
+                                              .alone = true,
+                                              .own_thread = true,
+                                              .push = push,
+                                              .post = post,
+                                              .pick = pick,
+                                              .take = take,
+                                              .steal = steal,
+                                              .work = work};
+const struct scheduler scheduler_current = {.name = "current",
+                                            .alone = true,
+                                            .push = push,
+                                            .post = post,
+                                            .pick = pick,
+                                            .take = take,
+                                            .steal = steal,
+                                            .work = work};
