@@ -38,8 +38,7 @@ static struct fibre *pick(struct thread *thread)
 {
     struct runq *queue = &thread->runq;
     empty_inbox(queue);
-    struct fibre *fibre = thread->driver ? runq_any(thread, queue) : NULL;
-    return fibre ? fibre : runq_first(queue, &queue->ready);
+    return runq_first(queue, &queue->ready);
 }
 
 static bool take(struct thread *thread, struct fibre *fibre)

@@ -275,14 +275,21 @@ void test_set_threads(struct strand_options *options, int threads)
         options->scheduler = "stealing";
 }
 
+void test_set_own_threads(struct strand_options *options)
+{
+    options->own_threads = true;
+    if (options->scheduler != NULL && strcmp(options->scheduler, "current") == 0)
+        options->scheduler = "dedicated";
+}
+
 /* ---- runs ------------------------------------------------------------------------------------ */
 
 void *test_run_on(int threads, strand_fn *fn, void *arg)
 {
     struct strand_options options = test_options();
 
-    if (options.threads >= 0 && options.threads < threads && !is_alone(options.scheduler))
-        options.threads = threads;
+    if (options.threads >= 0 && options.threads < threads)
+        test_set_threads(&options, threads);
     return strand_run(&options, fn, arg);
 }
 

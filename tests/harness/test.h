@@ -69,6 +69,8 @@ struct strand_options test_options(void);
 /** For a test that is about so many threads: on the usual scheduler, if the one that the environment asks for has one.
  */
 void test_set_threads(struct strand_options *options, int threads);
+/** options.own_threads, for the same reason. */
+void test_set_own_threads(struct strand_options *options);
 /** strand_run with these options: an exception that leaves fn ends the test. */
 void *test_run(strand_fn *fn, void *arg);
 /** The exception that left fn, which the caller owns, or NULL; *result (may be NULL) is what fn returned. */

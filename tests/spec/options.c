@@ -307,7 +307,7 @@ TEST_REAL(several_plain_threads_can_run_sub_processes_at_the_same_time)
 static strand_options with_own_threads(void)
 {
     strand_options options = test_options();
-    options.own_threads = true;
+    test_set_own_threads(&options);
     return options;
 }
 

@@ -519,7 +519,7 @@ TEST_INSIDE(nothing_is_lost_when_a_pool_is_resized_under_load)
     await_threads(pool, 1);
 }
 
-TEST_INSIDE(the_first_pool_may_be_resized_too)
+static void *resize_the_first(void *arg)
 {
     static struct load load;
     load = (struct load){false, 0};
@@ -535,6 +535,17 @@ TEST_INSIDE(the_first_pool_may_be_resized_too)
     __atomic_store_n(&load.stop, true, __ATOMIC_RELAXED);
     strand_scope_join(scope);
     CHECK_EQ(strand_pool_resize(pool, before), 0);
+    return arg;
+}
+
+TEST(the_first_pool_may_be_resized_too)
+{
+    for (int threads = 1; threads <= 3; threads += 2) {
+        strand_options options = test_options();
+        test_set_threads(&options, 4); /* on a scheduler of several */
+        options.threads = threads;
+        strand_run(&options, resize_the_first, NULL);
+    }
 }
 
 static void *spin(void *arg)

@@ -154,7 +154,7 @@ TEST_REAL(a_run_with_threads_of_its_own_is_not_on_the_thread_of_its_caller)
 {
     pid_t id = 0;
     strand_options options = test_options();
-    options.own_threads = true;
+    test_set_own_threads(&options);
     strand_run(&options, note_thread, &id);
     CHECK(id != 0 && id != gettid());
 }
