@@ -11,6 +11,7 @@
 #include "out.h"
 
 #include "../strand/all.h"
+#include "../strand/custom.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
@@ -267,7 +268,7 @@ static void look(struct dump *dump)
     else
         list_all(dump);
     out_say(&dump->out, 0, "strands: %zu, besides %zu ended, not joined; threads: %d (%s)\n",
-            dump->count + dump->left_out - dump->over, dump->over, pool_threads(pool), pool_scheduler(pool));
+            dump->count + dump->left_out - dump->over, dump->over, pool_threads(pool), scheduler_name(pool));
     if (dump->left_out)
         out_say(&dump->out, 0, "%zu of them are left out: there was no room for them\n", dump->left_out);
     if (dump->groups) {

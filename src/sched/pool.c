@@ -113,7 +113,7 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     timers_open(&pool->timers);
     rest_open(pool);
     int error = pool_make_threads(pool, plan->threads);
-    return error || !pool->custom ? error : custom_open(pool);
+    return error || !pool->scheduler->open ? error : pool->scheduler->open(pool);
 }
 
 /* A record that nobody knows yet. */
@@ -136,8 +136,8 @@ static int open_record(struct pool *pool, const struct pool_plan *plan)
 {
     struct subprocess *sub = pool->sub;
     int error = prepare(pool, plan);
-    if (!error && !sub->driver && (error = arch_poller_open(&pool->poller)))
-        custom_close(pool);
+    if (!error && !sub->driver && (error = arch_poller_open(&pool->poller)) && pool->scheduler->close)
+        pool->scheduler->close(pool);
     if (error)
         return error;
     atomic_store_explicit(&pool->state, POOL_OPEN, memory_order_seq_cst);
@@ -250,7 +250,8 @@ void pool_close(struct pool *pool)
     run_late_posts(pool);
     rest_close(pool);
     timers_close(&pool->timers);
-    custom_close(pool);
+    if (pool->scheduler->close)
+        pool->scheduler->close(pool);
     if (!pool->sub->driver)
         arch_poller_close(&pool->poller);
 }

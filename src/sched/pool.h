@@ -8,7 +8,7 @@
 
 struct pool_plan {
     const struct scheduler *scheduler;
-    const struct strand_scheduler *custom; /* of scheduler_custom; lives as long as the pool */
+    const void *custom; /* the scheduler's */
     int threads;
     int64_t spin_ns;
     const int *cpus; /* as pool.cpus; lives as long as the pool */
@@ -123,16 +123,6 @@ struct thread *pool_pin(struct pool *pool, int index);
 void pool_unpin(struct thread *thread);
 /* From the loop of a thread that has odd.leave: whether it has gone. */
 bool thread_goes_(struct thread *thread);
-
-const char *custom_name(const struct pool *pool);
-OWN_INLINE const char *pool_scheduler(const struct pool *pool)
-{
-    return pool->custom ? custom_name(pool) : pool->scheduler->name;
-}
-
-/* custom.c: the state of a pool's own scheduler. Returns 0 or a negated errno code. */
-int custom_open(struct pool *pool);
-void custom_close(struct pool *pool);
 
 void pool_kick_(struct thread *thread, struct pool *pool);
 /* This very thread has something to do that no other may: if it sleeps, it does not. Full barrier before the call. */

@@ -20,7 +20,6 @@ struct opened;
 struct thread;
 struct pool;
 struct subprocess;
-struct strand_scheduler;
 struct driver;
 struct scheduler;
 
@@ -332,8 +331,8 @@ struct pool {
     _Atomic int count;       /* how many records there are */
     int room;
     int64_t spin_ns;
-    const struct strand_scheduler *custom; /* of scheduler_custom */
-    void *custom_state;
+    const void *custom; /* the scheduler's own: what it was made with, and its state */
+    void *scheduler_state;
     const int *cpus; /* thread i is bound to cpus[i % cpus_count]; none: NULL */
     int cpus_count;
 
@@ -397,6 +396,9 @@ struct scheduler {
     const char *name;
     bool alone;      /* a pool has one thread */
     bool own_thread; /* which is never the caller's of strand_run */
+    /* At the pool's opening, and its end. open returns 0 or a negated errno code. NULL: nothing to do. */
+    int (*open)(struct pool *pool);
+    void (*close)(struct pool *pool);
     void (*push)(struct thread *thread, struct fibre *fibre, enum push how);
     /* The same from a thread of another pool, or none (by: NULL). Whoever calls wakes somebody. */
     void (*post)(struct pool *pool, struct thread *by, struct fibre *fibre);
@@ -412,7 +414,6 @@ struct scheduler {
     void (*leave)(struct thread *thread);
 };
 extern const struct scheduler scheduler_stealing, scheduler_global, scheduler_dedicated, scheduler_current;
-extern const struct scheduler scheduler_custom; /* of pool.custom */
 /* For messages. */
 #define SCHEDULER_NAMES "'stealing', 'global', 'dedicated' or 'current'"
 /* NULL: unknown. A NULL name is the default's. */
@@ -444,8 +445,6 @@ struct sched_ops {
     /* There is no memory for the frames of this strand, and no way to go on. Does not return. */
     void (*starved)(struct member *member, size_t bytes);
     void (*warn)(struct subprocess *sub, const char *text);
-    /* A custom scheduler has given out no task, though it has some. Does not return. */
-    void (*no_task)(const char *scheduler);
     void (*census)(struct thread *thread, struct member *member, size_t used, enum census_what what);
     /* Called once when the time has come, under the lock of the timers: they may claim, not run. They return a strand
      * that has to be made runnable, or NULL. */

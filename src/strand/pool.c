@@ -23,6 +23,7 @@
 
 #include "all.h"
 #include "cancel.h"
+#include "custom.h"
 #include "end.h"
 #include "exception.h"
 #include "handle.h"
@@ -445,7 +446,7 @@ static void ask(struct opened_pool *op, struct strand_pool_info *info)
 {
     struct pool *pool = op->pool;
     memcpy(info->name, op->name, sizeof info->name);
-    info->scheduler = pool_scheduler(pool);
+    info->scheduler = scheduler_name(pool);
     info->threads = pool_threads(pool);
     info->wanted = atomic_load_explicit(&pool->size, memory_order_relaxed);
     info->strands = pool_live(pool);

@@ -3,8 +3,7 @@
  */
 #include "run.h"
 
-#include "../../include/strand/scheduler.h"
-
+#include "custom.h"
 #include "end.h"
 #include "exception.h"
 #include "fibre.h"
@@ -102,11 +101,6 @@ static void warn(struct subprocess *sub, const char *text)
     log_text((struct runtime *)sub, text);
 }
 
-static void no_task(const char *scheduler)
-{
-    misuse("strand_scheduler.pick", "", "the scheduler '%s' has given out no task, though it has some", scheduler);
-}
-
 static const struct sched_ops ops = {
     .thread_size = sizeof(struct worker),
     .thread_open = thread_open,
@@ -119,7 +113,6 @@ static const struct sched_ops ops = {
     .overflow = overflow,
     .starved = guest_starved,
     .warn = warn,
-    .no_task = no_task,
     .fire = {[TIMER_WAIT] = wait_time_comes, [TIMER_DEADLINE] = deadline_comes, [TIMER_REST] = rest_comes},
     .census = census_note,
 };
@@ -143,27 +136,6 @@ int thread_count(int asked, bool seeded)
     if (asked == STRAND_THREADS_ALLOWED) /* a seed is the same everywhere */
         return seeded ? THREADS_SEEDED : strand_threads_allowed();
     return asked ? asked : 1;
-}
-
-const struct scheduler *scheduler_for(const char *name, const struct strand_scheduler *custom, const char *whose,
-                                      char *text, size_t room)
-{
-    const struct scheduler *found = custom ? &scheduler_custom : scheduler_find(name);
-    const char *lacks = NULL;
-    if (custom)
-        lacks = custom->size < offsetof(strand_scheduler, pick) + sizeof custom->pick || custom->size > 4096
-                    ? "size is not sizeof(strand_scheduler)"
-                : !custom->name || !custom->push || !custom->pick ? "name, push or pick is NULL"
-                                                                  : NULL;
-    if (!found)
-        snprintf(text, room, "%s.scheduler is '%s', not " SCHEDULER_NAMES, whose, name);
-    else if (custom && name)
-        snprintf(text, room, "%s.scheduler and custom are both given", whose);
-    else if (lacks)
-        snprintf(text, room, "%s.custom: %s", whose, lacks);
-    else
-        return found;
-    return NULL;
 }
 
 int run_check(const strand_options *options, bool seeded, char *text, size_t room)
@@ -190,10 +162,11 @@ static int make_pool(struct runtime *runtime, const char **what)
     struct subprocess *sub = &runtime->sub;
     const strand_options *options = &runtime->options;
     *what = "the threads and the poller of a pool";
-    struct pool_plan plan = {.scheduler = options->custom ? &scheduler_custom : scheduler_find(options->scheduler),
-                             .custom = options->custom,
-                             .threads = thread_count(options->threads, sub->driver != NULL),
-                             .spin_ns = (options->spin_us ? options->spin_us : POOL_SPIN_US) * STRAND_US};
+    struct pool_plan plan = {
+        .scheduler = scheduler_for(options->scheduler, options->custom, "options", runtime->text, sizeof runtime->text),
+        .custom = options->custom,
+        .threads = thread_count(options->threads, sub->driver != NULL),
+        .spin_ns = (options->spin_us ? options->spin_us : POOL_SPIN_US) * STRAND_US};
     return pool_open_first(sub, &plan);
 }
 

@@ -8,10 +8,6 @@
 
 /* How many threads are meant: 0: one; STRAND_THREADS_ALLOWED. */
 int thread_count(int asked, bool seeded);
-/* The scheduler of that name, or the user's own; NULL: there is none, or it lacks something: what is wrong with the
- * options, or attributes, is in text. */
-const struct scheduler *scheduler_for(const char *name, const struct strand_scheduler *custom, const char *whose,
-                                      char *text, size_t room);
 /* Whether a run can be had with these options: 0, or -EINVAL with what is wrong in text. seeded: one that is played. */
 int run_check(const strand_options *options, bool seeded, char *text, size_t room);
 /* So that it can take and give back the run's memory. */

@@ -217,7 +217,7 @@ int fault_prctl(int option, ...);
 pid_t fault_fork(void);
 pid_t fault_waitpid(pid_t child, int *status, int options);
 int fault_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set);
-cpu_set_t *fault___sched_cpualloc(size_t count);
+int fault_sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set);
 int fault_nanosleep(const struct timespec *time, struct timespec *left);
 ssize_t fault_getrandom(void *bytes, size_t size, unsigned flags);
 int fault_sigaction(int signal, const struct sigaction *new, struct sigaction *old);
@@ -429,9 +429,9 @@ int fault_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
     return refused(PART_sched_getaffinity) ? -1 : sched_getaffinity(pid, size, set);
 }
 
-cpu_set_t *fault___sched_cpualloc(size_t count)
+int fault_sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
 {
-    return refused(PART_cpualloc) ? NULL : CPU_ALLOC(count);
+    return refused(PART_sched_setaffinity) ? -1 : sched_setaffinity(pid, size, set);
 }
 
 int fault_nanosleep(const struct timespec *time, struct timespec *left)

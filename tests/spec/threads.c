@@ -146,7 +146,11 @@ static void *note_thread(void *id)
 TEST_REAL(a_run_of_one_thread_is_on_the_thread_of_its_caller)
 {
     pid_t id = 0;
-    run_on(1, note_thread, &id);
+    strand_options options = test_options();
+    options.threads = 1;
+    if (strcmp(options.scheduler, "dedicated") == 0) /* whose thread is another */
+        options.scheduler = "current";
+    strand_run(&options, note_thread, &id);
     CHECK_EQ(id, gettid());
 }
 
