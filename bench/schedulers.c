@@ -17,7 +17,8 @@ static void *grow(void *arg)
     if (!depth)
         return (void *)1;
     STRAND_SCOPE(scope);
-    strand left = strand_spawn(scope, grow, (void *)(depth - 1)), right = strand_spawn(scope, grow, (void *)(depth - 1));
+    strand left = strand_spawn(scope, grow, (void *)(depth - 1)),
+           right = strand_spawn(scope, grow, (void *)(depth - 1));
     return (void *)((uintptr_t)strand_join(left) + (uintptr_t)strand_join(right));
 }
 

@@ -103,7 +103,7 @@ typedef struct strand_pool {
 typedef struct strand_pool_attr {
     size_t size;           /* sizeof(strand_pool_attr); required */
     int threads;           /* 0: one; STRAND_THREADS_ALLOWED: one per allowed CPU; 1024 at most */
-    const char *scheduler; /* as strand_options.scheduler, but not "current"; NULL: "stealing" */
+    const char *scheduler; /* as strand_options.scheduler; "current": strand_pool_drive; NULL: "stealing" */
     int64_t spin_us;       /* as strand_options.spin_us */
     /* Thread i runs on cpus[i % cpus_count] only; copied. 0: on any. */
     const int *cpus;
@@ -140,6 +140,23 @@ void strand_pool_close(strand_pool pool, const char *why);
  * strand of the run. Does not suspend.
  */
 int strand_pool_resize(strand_pool pool, int threads);
+
+/**
+ * Drive a pool that was opened with the scheduler "current": it has no thread of its own; its strands run on whoever
+ * calls this, between the calls nobody does. For threads with a loop of their own, such as that of a toolkit or a game,
+ * and for libraries that insist on one thread. Runs what is ready until nothing is, at most until the instant `until`
+ * (strand_in); with STRAND_DRIVE_WAIT it waits for more until then. Time is looked at when strands switch, so one that
+ * computes holds the caller up. Returns 1; 0: the pool has ended, and the handle is not to be used any more; -EBUSY:
+ * another thread drives it now; -EPERM: another thread has driven it before: it is always the same one. Plain threads
+ * only; a strand's call is misuse. A pool ends in such a call: whoever closes it, or leaves its scope, waits for that.
+ * Under a seed a thread of the seed's runs the pool, and the call only says whether it has ended.
+ */
+int strand_pool_drive(strand_pool pool, strand_time until, unsigned flags);
+#define STRAND_DRIVE_WAIT 1u /* wait for what becomes ready */
+/** A descriptor that becomes readable when there is something for strand_pool_drive to do, timers and the pool's end
+ * included: to be watched by the caller's own loop (poll, epoll, g_unix_fd_add, uv_poll_init), level-triggered. It is
+ * the pool's, and is closed with it. Any plain thread. -ESHUTDOWN: the pool has ended; -ENOTSUP: under a seed. */
+int strand_pool_fd(strand_pool pool);
 
 /** Figures of a pool. */
 struct strand_pool_info {

@@ -173,6 +173,8 @@ void arch_poller_close(struct arch_poller *poller);
 /* Up to max events into out; waits until the instant deadline_ns (0: not at all), with the precision of nanoseconds and
  * no timer slack where the system has it. Returns how many, 0 after a time-out or a kick. EINTR returns 0. */
 int arch_poller_wait(struct arch_poller *poller, struct arch_event *out, int max, int64_t deadline_ns);
+/* Without waiting: its descriptor becomes readable then. */
+void arch_poller_arm(struct arch_poller *poller, int64_t deadline_ns);
 void arch_poller_kick(struct arch_poller *poller); /* any thread: ends the present or the next wait */
 /* Readiness of a descriptor, both ways, as bits of arch_event.events. An error or a hang-up is readiness both ways. */
 enum { ARCH_IN = 1, ARCH_OUT = 2, ARCH_END = 4 }; /* ARCH_END: the peer sends no more, or there is an error */

@@ -153,7 +153,7 @@ void arch_poller_close(struct arch_poller *poller)
     }
 }
 
-static void poller_arm(struct arch_poller *poller, int64_t deadline_ns)
+void arch_poller_arm(struct arch_poller *poller, int64_t deadline_ns)
 {
     struct itimerspec when = {0};
     if (deadline_ns != ARCH_FOREVER)
@@ -187,7 +187,7 @@ int arch_poller_wait(struct arch_poller *poller, struct arch_event *out, int max
 {
     struct epoll_event events[POLLER_BATCH];
     if (deadline_ns != 0 && deadline_ns != poller->armed)
-        poller_arm(poller, deadline_ns);
+        arch_poller_arm(poller, deadline_ns);
     int got = epoll_wait(poller->epoll, events, max < POLLER_BATCH ? max : POLLER_BATCH, deadline_ns == 0 ? 0 : -1);
     ASSERT(got >= 0 || errno == EINTR);
     int count = 0;

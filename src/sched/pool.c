@@ -50,6 +50,7 @@ static void ready_thread(struct thread *thread)
     __atomic_store_n(&thread->picks.any, 0, __ATOMIC_RELAXED);
     thread->picks.seeded = sub->driver != NULL;
     __atomic_store_n(&thread->odd.any, 0, __ATOMIC_SEQ_CST);
+    thread->limit = ARCH_FOREVER;
     thread->usual = sub->stacks.usual;
     thread->period = thread->ticks = 1;
     thread->state = THREAD_BUSY;
@@ -107,6 +108,7 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     pool->parked = pool->eager = false;
     pool->futile = 0;
     atomic_store_explicit(&pool->stop, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_relaxed);
     atomic_store_explicit(&pool->size, plan->threads, memory_order_relaxed);
     list_init(&pool->sleepers);
     runq_open(&pool->global);
@@ -316,6 +318,59 @@ static void leave_pool(struct pool *pool)
         pool->gone(pool);
 }
 
+static void leave_for_good(struct thread *thread)
+{
+    atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst);
+    leave_pool(thread->pool);
+}
+
+static void drive_loop(void *thread)
+{
+    thread_drive(thread);
+}
+
+/* As long as nobody drives, thread 0 counts as a seeker that waits: what comes makes the poller's descriptor readable.
+ */
+static void drive(struct thread *thread, int64_t until)
+{
+    struct pool *pool = thread->pool;
+    thread_adopt(thread);
+    thread->os_id = arch_thread_id();
+    thread->limit = until;
+    pool_move(thread);
+    pool_unsettle(thread);
+    with_signal_stack(drive_loop, thread);
+    thread->limit = ARCH_FOREVER;
+    if (pool_settle(thread))
+        arch_poller_kick(&pool->poller);
+    else
+        arch_poller_arm(&pool->poller, timers_next(&pool->timers));
+    pool_rest(thread);
+    thread_adopt(NULL);
+}
+
+int pool_drive(struct pool *pool, int64_t until, bool waits)
+{
+    struct thread *thread = pool->threads[0];
+    uint32_t me = arch_thread_id(), none = 0;
+    if (!atomic_compare_exchange_strong_explicit(&pool->driver, &none, me, memory_order_acq_rel,
+                                                 memory_order_acquire) &&
+        none != me) {
+        atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_release);
+        return -EPERM;
+    }
+    thread->waits = waits;
+    if (!pool_stops(pool))
+        drive(thread, until);
+    if (!pool_stops(pool)) {
+        atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_release);
+        return 1;
+    }
+    atomic_store_explicit(&pool->driving, POOL_DRIVEN_TO_ITS_END, memory_order_release);
+    leave_for_good(thread);
+    return 0;
+}
+
 /* What the C library has made for the thread, such as its errno, was there before any strand came here. */
 static void *thread_main(void *arg)
 {
@@ -388,6 +443,16 @@ static int start(struct pool *pool, int first)
     return 0;
 }
 
+/* Nobody drives it yet. */
+static void settle(struct pool *pool)
+{
+    ready_thread(pool->threads[0]);
+    atomic_store_explicit(&pool->driver, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&pool->alive, 1, memory_order_relaxed); /* whoever will */
+    pool_enter(pool->threads[0]);
+    (void)pool_settle(pool->threads[0]);
+}
+
 int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool **out)
 {
     struct subprocess *sub = thread->sub;
@@ -406,8 +471,10 @@ int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool *
         }
     }
     error = open_record(pool, plan);
-    if (!error && (error = start(pool, 0)))
+    if (!error && (error = pool_is_driven(pool) ? 0 : start(pool, 0)))
         pool_close(pool);
+    if (!error && pool_is_driven(pool))
+        settle(pool);
     if (error)
         pool_give_record(pool);
     *out = pool;

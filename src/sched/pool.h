@@ -82,6 +82,19 @@ void pool_join_threads(struct pool *pool, int first);
 void pool_enter(struct thread *thread);
 void pool_leave(struct thread *thread);
 
+/* A pool whose thread is somebody else's (scheduler "current", not of a run's beginning): run what is ready, and, if it
+ * waits, what becomes ready, until that instant, on the calling plain thread, which is always the same. Returns 1; 0:
+ * the pool has ended; -EPERM: by another thread than before. */
+int pool_drive(struct pool *pool, int64_t until, bool waits);
+OWN_INLINE bool pool_is_driven(const struct pool *pool)
+{
+    return pool->scheduler == &scheduler_current && !pool->sub->driver && pool != &pool->sub->pool;
+}
+/* seek.c: its thread counts as a seeker that waits, without waiting; true: there is something for it already. And back:
+ * it is busy. */
+bool pool_settle(struct thread *thread);
+void pool_unsettle(struct thread *thread);
+
 /* A thread without anything to run: find something, or sleep. NULL: the pool is to stop, or the thread to leave. */
 struct fibre *pool_find_work(struct thread *thread);
 /* A busy thread takes the role, if free, for one look at timers and posts. */

@@ -246,6 +246,7 @@ struct thread {
     bool stealing;     /* the scheduler is the default one: its hot functions are called directly */
     uint8_t fair_turn; /* which list it tries first */
     bool canaries;     /* stacks without guard pages exist */
+    bool waits;        /* one that is driven waits for what becomes ready */
     bool census;       /* sub->census */
     union {
         struct {
@@ -282,6 +283,7 @@ struct thread {
     uint32_t awaits;          /* in all spin loops so far */
     uint64_t looked, ticked;  /* driver_ticks of the last look, of the last tick */
     uint64_t gave_way;        /* the look after which thread_share gave way */
+    int64_t limit;            /* one that is driven goes back to its driver at this instant; else ARCH_FOREVER */
     bool fed;                 /* since the last look there were events of descriptors */
     bool young_reached;       /* since the last look there was a moment when nobody woken was left to go on */
     int64_t robbed;           /* when it last stole something and went to run it; 0: judged */
@@ -346,6 +348,8 @@ struct pool {
     void *above;                     /* the layer's above */
     atomic_flag resizing;
     _Atomic int size;                     /* so many threads are wanted */
+    _Atomic uint32_t driver;              /* drive.c: the system's id of the thread that drives it; 0: none has yet */
+    _Atomic uint32_t driving;             /* enum pool_driving */
     struct opened *common[COMMON_FIBRES]; /* for tests: run.c */
     uint32_t common_turn;
 
@@ -380,6 +384,8 @@ enum pool_state {
     POOL_OPEN,
     POOL_CLOSING, /* it is to end as soon as its last strand has */
 };
+/* Of a pool that a plain thread drives. */
+enum pool_driving { POOL_UNDRIVEN, POOL_DRIVEN, POOL_DRIVEN_TO_ITS_END };
 /* The seeker waits: wake it for timers and posts. It wants pushes as well. Nobody seeks, and somebody sleeps. */
 enum { KICK_SEEKER = 1, KICK_PUSH = 2, KICK_SLEEPER = 4 };
 

@@ -183,7 +183,8 @@ static bool any_own(struct thread *thread)
 
 static bool done(struct thread *thread, struct pool *pool)
 {
-    return pool_stops(pool) || thread_is_to_go(thread);
+    bool late = thread->limit != ARCH_FOREVER && driver_now(thread->sub) >= thread->limit;
+    return late || pool_stops(pool) || thread_is_to_go(thread);
 }
 
 /* The role is free and somebody sleeps: what came while nobody was told to announce it. */
@@ -357,12 +358,44 @@ void pool_look(struct thread *thread)
         look_again(thread, pool);
 }
 
+/* ---- driven from outside: drive.c ------------------------------------------------------------------------- */
+
+bool pool_settle(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    lock(thread, pool);
+    thread->state = THREAD_POLLING;
+    pool->busy--;
+    atomic_store_explicit(&pool->seeker, thread, memory_order_relaxed);
+    pool->parked = pool->eager = true;
+    atomic_store_explicit(&pool->until, timers_next(&pool->timers), memory_order_seq_cst);
+    show_kick(pool);
+    unlock(pool);
+    bool own = pinned_doze(thread) || any_own(thread); /* [P2] */
+    barrier(pool);
+    return own || any_work(thread, pool); /* [K1] */
+}
+
+void pool_unsettle(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    lock(thread, pool);
+    pool->parked = false;
+    atomic_store_explicit(&pool->seeker, NULL, memory_order_relaxed);
+    thread->state = THREAD_BUSY;
+    pool->busy++;
+    show_kick(pool);
+    unlock(pool);
+    pinned_wake(thread);
+}
+
 /* ---- seeking --------------------------------------------------------------------------------------------- */
 
 /* How long the seeker may wait: until the next timer; a little while if others are busy. */
 static int64_t waiting_time(struct thread *thread, struct pool *pool, bool eager, int rounds)
 {
     int64_t until = timers_next(&pool->timers), now = driver_now(thread->sub), watch = ARCH_FOREVER;
+    until = until < thread->limit ? until : thread->limit;
     bool again = thread->saw_slot && !thread->looked_twice; /* once: to see whether it goes stale */
     thread->looked_twice = again;
     thread->saw_slot = false;

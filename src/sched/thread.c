@@ -2,6 +2,7 @@
  * A thread's life and the switch. The protocol block stands in thread.h.
  */
 #include "pinned.h"
+#include "polled.h"
 #include "switch.h"
 #include "timers.h"
 
@@ -122,11 +123,18 @@ COLD void thread_ready_oddly_(struct thread *thread, struct member *member, bool
         pool_send(thread, fibre);
 }
 
-/* It is to go: what it would have run next is left to others. */
+/* It is to go: what it would have run next is left to others; or to itself, as the first, if it is only to go back to
+ * who drives it. */
 COLD struct fibre *thread_give_up_(struct thread *thread, struct fibre *next)
 {
-    if (next)
+    if (next && next->pinned) {
+        list_push_front(&thread->pinned.ready, &next->queued);
+        __atomic_store_n(&thread->picks.pinned, true, __ATOMIC_RELAXED);
+    } else if (next && thread->pool->scheduler->alone) {
+        runq_prepend(&thread->runq, &thread->runq.ready, next);
+    } else if (next) {
         thread_push(thread, next, PUSH_OUTSIDE);
+    }
     return NULL;
 }
 
@@ -208,7 +216,7 @@ static void run(struct thread *thread, struct fibre *fibre)
     }
 }
 
-void thread_loop(struct thread *thread)
+static void begin(struct thread *thread)
 {
     thread->cxx = arch_cxx_globals();
     if (thread->cxx || thread->driver || thread->census || (thread->shared && !arch_membarrier_works))
@@ -218,6 +226,11 @@ void thread_loop(struct thread *thread)
         arch_note_thread(&thread->loop_note);
     thread->looked = thread->ticked = thread->young_served = driver_ticks(thread);
     thread->now = driver_now(thread->sub);
+}
+
+void thread_loop(struct thread *thread)
+{
+    begin(thread);
     for (;;) {
         driver_point(thread);
         if (thread_is_to_go(thread) && thread_goes_(thread))
@@ -227,6 +240,25 @@ void thread_loop(struct thread *thread)
             return;
         run(thread, fibre);
     }
+}
+
+static bool is_late(struct thread *thread)
+{
+    return UNLIKELY(thread->limit != ARCH_FOREVER) && driver_now(thread->sub) >= thread->limit;
+}
+
+void thread_drive(struct thread *thread)
+{
+    begin(thread);
+    pool_wait_polled(thread, thread->pool, 0); /* its descriptor is readable no more */
+    while (!pool_stops(thread->pool) && !is_late(thread) && !thread_is_to_go(thread)) {
+        pool_look(thread);
+        struct fibre *fibre = thread_pick(thread);
+        if (!fibre && !thread->waits)
+            break;
+        run(thread, fibre ? fibre : pool_find_work(thread));
+    }
+    __atomic_store_n(&thread->odd.leave, false, __ATOMIC_RELAXED);
 }
 
 /* Called every `period` operations, which is so few that they take less than a millisecond together if the last ones
@@ -244,6 +276,8 @@ COLD void thread_tick_(struct thread *thread)
     thread->ticks = thread->period;
     if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_relaxed)))
         pool_stand_still(thread);
+    if (is_late(thread)) /* back to the driver, at the next switch */
+        __atomic_store_n(&thread->odd.leave, true, __ATOMIC_RELAXED);
     if (thread->switches - thread->looked_switches < LOOK_EVERY && now - thread->looked < ms)
         return;
     thread->looked_switches = thread->switches;

@@ -39,6 +39,9 @@ OWN_INLINE void thread_adopt(struct thread *thread)
 /* The thread's life: run what there is until the pool is stopped, or the thread is to go. */
 void thread_loop(struct thread *thread);
 
+/* The same for one that is driven: until thread->limit, or, if it does not wait, until nothing is ready. */
+void thread_drive(struct thread *thread);
+
 /* Leave the current fibre; it goes on when somebody makes it runnable. PARK: it is claimable already. YIELD: it is
  * queued again as soon as it is left. Returns the thread that it goes on on. */
 struct thread *thread_park(struct thread *thread);

@@ -60,7 +60,7 @@ static strand_pool handle_to(const struct opened_pool *op)
     return (strand_pool){{(uint64_t)(uintptr_t)op, serial | HANDLE_MARK}};
 }
 
-static const char *made_pool(const struct opened_pool *op, char *buffer, size_t size)
+const char *pool_made(const struct opened_pool *op, char *buffer, size_t size)
 {
     char where[160];
     uintptr_t offset;
@@ -77,10 +77,10 @@ static const char *made_pool(const struct opened_pool *op, char *buffer, size_t 
 static const char *made_stale_pool(const struct opened_pool *op, uint64_t serial, char *buffer, size_t size)
 {
     bool known = word_was(atomic_load_explicit(&op->word, memory_order_relaxed), serial);
-    return known ? made_pool(op, buffer, size) : "";
+    return known ? pool_made(op, buffer, size) : "";
 }
 
-static void give_back(struct thread *thread, struct opened_pool *op)
+void pool_give_back(struct thread *thread, struct opened_pool *op)
 {
     pool_give_record(op->pool);
     note_release(op->note);
@@ -89,23 +89,34 @@ static void give_back(struct thread *thread, struct opened_pool *op)
     slab_put(&worker_of(thread)->objects, op);
 }
 
-struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const char *function)
+struct opened_pool *pool_of_handle(strand_pool handle, const char *function)
 {
     struct opened_pool *op = (struct opened_pool *)(uintptr_t)handle.bits[0];
-    uint64_t serial = handle.bits[1] ^ HANDLE_MARK;
     if (!arch_in_handles(op) || !(handle.bits[1] & HANDLE_MARK))
         MISUSE(function, "", "the handle is none of a pool");
+    return op;
+}
+
+uint64_t pool_serial(strand_pool handle)
+{
+    return handle.bits[1] ^ HANDLE_MARK;
+}
+
+struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const char *function)
+{
+    struct opened_pool *op = pool_of_handle(handle, function);
+    uint64_t serial = pool_serial(handle);
     if (!pin(thread, &op->word, serial))
         MISUSE(function, made_stale_pool(op, serial, (char[256]){0}, 256), "the pool is gone: its scope has been left");
     if (op->pool->sub != thread->sub)
-        MISUSE(function, made_pool(op, (char[256]){0}, 256), "the pool is of another run");
+        MISUSE(function, pool_made(op, (char[256]){0}, 256), "the pool is of another run");
     return op;
 }
 
 void pool_found(struct thread *thread, struct opened_pool *op)
 {
     if (unpin(thread, &op->word))
-        give_back(thread, op);
+        pool_give_back(thread, op);
 }
 
 static struct opened_pool *make_handle(struct thread *thread, const char *name, void *site)
@@ -162,8 +173,6 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
     plan->scheduler = scheduler_for(name, plan->custom, "strand_pool_attr", what, sizeof what);
     if (!plan->scheduler)
         MISUSE("strand_pool_open", "", "%s", what);
-    if (plan->scheduler == &scheduler_current)
-        MISUSE("strand_pool_open", "", "strand_pool_attr.scheduler is 'current': that is of a run's first pool");
     plan->threads = thread_count(ATTR(attr, threads), thread->driver != NULL);
     if (plan->threads < 1 || plan->threads > THREADS_MOST)
         MISUSE("strand_pool_open", "", "strand_pool_attr.threads is %d, not 1 to %d", plan->threads, THREADS_MOST);
@@ -395,7 +404,7 @@ static bool is_below(struct thread *thread, struct cb *me, const struct pool *po
 static void must_be_elsewhere(struct thread *thread, struct cb *me, struct opened_pool *op, const char *function)
 {
     if (is_below(thread, me, op->pool))
-        MISUSE(function, made_pool(op, (char[256]){0}, 256),
+        MISUSE(function, pool_made(op, (char[256]){0}, 256),
                "a pool can't be closed by one of its own strands, or one below those: it would wait for itself");
 }
 
@@ -407,7 +416,7 @@ static void end_with_scope(struct thread *thread, struct owned *owned)
     close_pool(thread, me, op, "its pool's scope was left");
     thread = thread_self();
     if (word_retire(thread, &op->word))
-        give_back(thread, op);
+        pool_give_back(thread, op);
 }
 
 void strand_pool_close(strand_pool handle, const char *why)
@@ -417,7 +426,7 @@ void strand_pool_close(strand_pool handle, const char *why)
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_close");
     may_block(thread, me, "strand_pool_close");
     if (!op->site)
-        MISUSE("strand_pool_close", made_pool(op, (char[256]){0}, 256), "it ends with the run");
+        MISUSE("strand_pool_close", pool_made(op, (char[256]){0}, 256), "it ends with the run");
     must_be_elsewhere(thread, me, op, "strand_pool_close");
     /* It is kept by its scope, which waits for whoever closes it. */
     pool_found(thread, op);
@@ -435,7 +444,7 @@ int strand_pool_resize(strand_pool handle, int threads)
         MISUSE("strand_pool_resize", "", "%d threads, not 1 to %d", threads, THREADS_MOST);
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_resize");
     if (op->pool->scheduler->alone && threads > 1)
-        MISUSE("strand_pool_resize", made_pool(op, (char[256]){0}, 256),
+        MISUSE("strand_pool_resize", pool_made(op, (char[256]){0}, 256),
                "a pool with the scheduler '%s' has one thread", op->pool->scheduler->name);
     int error = pool_resize(thread, op->pool, threads);
     pool_found(thread, op);

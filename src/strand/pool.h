@@ -38,6 +38,13 @@ void pool_forget(struct runtime *runtime);
 struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const char *function);
 void pool_found(struct thread *thread, struct opened_pool *op);
 
+/* For threads that are none of the run's: drive.c. */
+struct opened_pool *pool_of_handle(strand_pool handle, const char *function);
+uint64_t pool_serial(strand_pool handle);
+const char *pool_made(const struct opened_pool *op, char *buffer, size_t size);
+/* It was retired, and nobody looks at it any more. */
+void pool_give_back(struct thread *thread, struct opened_pool *op);
+
 /* The strand may have been missed by who closes its pool: it was just anchored, from outside of that. Returns it if the
  * caller has to make it runnable. */
 struct member *pool_cancels_(struct thread *thread, struct cb *c);

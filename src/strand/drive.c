@@ -1,0 +1,86 @@
+/*
+ * Pools that a plain thread drives: strand_pool_drive. Pages: docs/protocols/pools.md, docs/schedulers.md.
+ *
+ * The caller is no strand, so nothing keeps the pool for it but this: a pool that is driven ends only in a call of
+ * strand_pool_drive, which touches nothing of it after that. The handle is pinned from its look-up until the caller
+ * counts as the one that drives.
+ */
+#include "../../include/strand/pool.h"
+
+#include "handle.h"
+#include "misuse.h"
+#include "pool.h"
+#include "run.h"
+
+#include <errno.h>
+
+/* Of one that was given back while the caller looked at it: by a strand of its run's first pool, which ends last. */
+static struct member *give_back_late(struct post *post)
+{
+    struct opened_pool *op = CONTAINER(post, struct opened_pool, post);
+    pool_give_back(thread_self(), op);
+    return NULL;
+}
+
+static void let_go(struct opened_pool *op)
+{
+    struct thread outside = {.shared = true};
+    struct pool *first = &op->pool->sub->pool;
+    if (!unpin(&outside, &op->word))
+        return;
+    op->post.run = give_back_late;
+    pool_post(first, &op->post);
+}
+
+/* Pinned; NULL: it has ended. */
+static struct opened_pool *look_up(strand_pool handle, const char *function)
+{
+    struct thread outside = {.shared = true}, *self = thread_self();
+    if (self && self->current)
+        MISUSE(function, "", "a strand can't drive a pool: it is for threads that have work of their own");
+    struct opened_pool *op = pool_of_handle(handle, function);
+    if (!pin(&outside, &op->word, pool_serial(handle)))
+        return NULL;
+    if (op->pool->scheduler != &scheduler_current || op->pool == &op->pool->sub->pool)
+        MISUSE(function, pool_made(op, (char[256]){0}, 256), "the pool has threads of its own: its scheduler is '%s'",
+               op->pool->scheduler->name);
+    return op;
+}
+
+/* Under a seed one of its threads runs the pool, and the caller looks on. */
+static int look_on(struct opened_pool *op)
+{
+    bool over = atomic_load_explicit(&op->pool->state, memory_order_acquire) == POOL_NONE;
+    let_go(op);
+    driver_relax_unknown();
+    return !over;
+}
+
+int strand_pool_drive(strand_pool handle, strand_time until, unsigned flags)
+{
+    struct opened_pool *op = look_up(handle, "strand_pool_drive");
+    if (flags & ~(unsigned)STRAND_DRIVE_WAIT)
+        MISUSE("strand_pool_drive", "", "the flags %#x are none", flags);
+    if (!op)
+        return 0;
+    struct pool *pool = op->pool;
+    if (!pool_is_driven(pool))
+        return look_on(op);
+    uint32_t before = POOL_UNDRIVEN;
+    bool mine = atomic_compare_exchange_strong_explicit(&pool->driving, &before, POOL_DRIVEN, memory_order_acq_rel,
+                                                        memory_order_relaxed);
+    let_go(op);
+    if (!mine)
+        return before == POOL_DRIVEN ? -EBUSY : 0;
+    return pool_drive(pool, until.ns, flags & STRAND_DRIVE_WAIT);
+}
+
+int strand_pool_fd(strand_pool handle)
+{
+    struct opened_pool *op = look_up(handle, "strand_pool_fd");
+    if (!op)
+        return -ESHUTDOWN;
+    int fd = pool_is_driven(op->pool) ? op->pool->poller.epoll : -ENOTSUP;
+    let_go(op);
+    return fd;
+}

@@ -1,0 +1,245 @@
+/*
+ * Pools that a plain thread drives from its own loop.
+ */
+#define _GNU_SOURCE
+#define SUITE drive
+#include "test.h"
+
+#include "strand/chan.h"
+#include "strand/io.h"
+#include "strand/pool.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+/* A thread with a loop of its own, and what it is to drive. */
+struct loop {
+    strand_pool pool;
+    pthread_t thread;
+    pid_t id;
+    _Atomic bool started;
+    _Atomic long calls, waits;
+    bool waits_inside; /* STRAND_DRIVE_WAIT, else it polls the descriptor */
+};
+
+static void *loop_main(void *arg)
+{
+    struct loop *loop = arg;
+    loop->id = gettid();
+    loop->started = true;
+    for (;;) {
+        struct pollfd ready = {.fd = strand_pool_fd(loop->pool), .events = POLLIN};
+        if (!loop->waits_inside && ready.fd >= 0) {
+            poll(&ready, 1, -1);
+            loop->waits++;
+        }
+        loop->calls++;
+        int64_t long_enough = loop->waits_inside ? 20 * STRAND_MS : STRAND_MS;
+        int result = strand_pool_drive(loop->pool, strand_in(long_enough), loop->waits_inside ? STRAND_DRIVE_WAIT : 0);
+        if (!result)
+            return NULL;
+        CHECK_EQ(result, 1);
+    }
+}
+
+static void start(struct loop *loop)
+{
+    CHECK_EQ(pthread_create(&loop->thread, NULL, loop_main, loop), 0);
+    while (!loop->started)
+        strand_sleep(STRAND_MS);
+}
+
+static strand_pool open_driven(strand_scope scope)
+{
+    return strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = "current", .name = "main"));
+}
+
+static strand spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, void *arg)
+{
+    return strand_spawn_with(scope, STRAND_ATTR(.pool = pool), fn, arg, 0);
+}
+
+/* With all ways of waiting: what is ready, timers, descriptors, channels, posts. */
+static void *live_there(void *arg)
+{
+    struct loop *loop = arg;
+    int fds[2];
+    char byte;
+    CHECK_EQ(gettid(), loop->id);
+    strand_sleep(2 * STRAND_MS);
+    CHECK_EQ(gettid(), loop->id);
+    CHECK_EQ(strand_pipe(fds), 0);
+    CHECK_EQ(strand_write(fds[1], "x", 1), 1);
+    CHECK_EQ(strand_read(fds[0], &byte, 1), 1);
+    for (int i = 0; i < 10; i++)
+        strand_yield();
+    CHECK_EQ(gettid(), loop->id);
+    strand_close(fds[0]);
+    strand_close(fds[1]);
+    return arg;
+}
+
+static void *answer(void *arg)
+{
+    strand_chan *chans = arg;
+    long value;
+    while (strand_chan_receive(chans[0], &value) == 0)
+        strand_chan_send(chans[1], &value);
+    return arg;
+}
+
+static void use_loop(bool waits_inside)
+{
+    static struct loop loop;
+    static strand_chan chans[2];
+    loop = (struct loop){.waits_inside = waits_inside};
+    {
+        STRAND_SCOPE(scope);
+        loop.pool = open_driven(scope);
+        start(&loop);
+        for (int i = 0; i < 5; i++)
+            spawn_onto(scope, loop.pool, live_there, &loop);
+        chans[0] = strand_chan_open(scope, sizeof(long), 0, NULL);
+        chans[1] = strand_chan_open(scope, sizeof(long), 0, NULL);
+        spawn_onto(scope, loop.pool, answer, chans);
+        for (long i = 0, value; i < 50; i++) {
+            strand_chan_send(chans[0], &i);
+            strand_chan_receive(chans[1], &value);
+            CHECK_EQ(value, i);
+        }
+        strand_chan_close(chans[0]);
+        strand_scope_join(scope);
+    }
+    CHECK_EQ(pthread_join(loop.thread, NULL), 0);
+}
+
+TEST_REAL_INSIDE(a_loop_of_the_programs_runs_a_pool_when_its_descriptor_is_readable)
+{
+    use_loop(false);
+}
+
+TEST_REAL_INSIDE(a_loop_of_the_programs_may_wait_inside_as_well)
+{
+    use_loop(true);
+}
+
+static void *sleep_long(void *arg)
+{
+    strand_sleep(100 * STRAND_MS);
+    return arg;
+}
+
+TEST_REAL_INSIDE(a_loop_that_polls_is_not_woken_up_while_there_is_nothing_to_do)
+{
+    static struct loop loop;
+    loop = (struct loop){0};
+    {
+        STRAND_SCOPE(scope);
+        loop.pool = open_driven(scope);
+        start(&loop);
+        strand child = spawn_onto(scope, loop.pool, sleep_long, NULL);
+        strand_sleep(30 * STRAND_MS);
+        long before = loop.calls;
+        strand_sleep(40 * STRAND_MS);
+        CHECK(loop.calls <= before + 1);
+        strand_join(child);
+    }
+    CHECK_EQ(pthread_join(loop.thread, NULL), 0);
+}
+
+static void *yield_until(void *arg)
+{
+    while (!__atomic_load_n((bool *)arg, __ATOMIC_RELAXED))
+        strand_yield();
+    return arg;
+}
+
+static void *spawn_until(void *arg)
+{
+    STRAND_SCOPE(scope);
+    while (!__atomic_load_n((bool *)arg, __ATOMIC_RELAXED))
+        strand_join(strand_spawn(scope, test_return, arg));
+    return arg;
+}
+
+static void check_comes_back(strand_fn *busy)
+{
+    static struct loop loop;
+    static bool stop;
+    loop = (struct loop){0};
+    __atomic_store_n(&stop, false, __ATOMIC_RELAXED);
+    {
+        STRAND_SCOPE(scope);
+        loop.pool = open_driven(scope);
+        start(&loop);
+        spawn_onto(scope, loop.pool, busy, &stop);
+        for (long before = loop.calls; loop.calls < before + 5;)
+            strand_sleep(STRAND_MS);
+        __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+        strand_scope_join(scope);
+    }
+    CHECK_EQ(pthread_join(loop.thread, NULL), 0);
+}
+
+TEST_REAL_INSIDE(a_drive_comes_back_in_time_though_strands_go_on_for_ever)
+{
+    check_comes_back(yield_until);
+    check_comes_back(spawn_until);
+}
+
+static void *order[2];
+static int ordered;
+
+static void *note_order(void *arg)
+{
+    for (int i = 0; i < 300; i++) {
+        CHECK_PTR(order[ordered++ & 1] = arg, arg);
+        CHECK(ordered < 3 || order[0] != order[1]);
+        strand_yield();
+    }
+    return arg;
+}
+
+TEST_REAL_INSIDE(first_come_first_served_holds_across_drives)
+{
+    static struct loop loop;
+    loop = (struct loop){0};
+    ordered = 0;
+    {
+        STRAND_SCOPE(scope);
+        loop.pool = open_driven(scope);
+        spawn_onto(scope, loop.pool, note_order, TEST_PTR(1));
+        spawn_onto(scope, loop.pool, note_order, TEST_PTR(2));
+        start(&loop);
+        strand_scope_join(scope);
+    }
+    CHECK_EQ(pthread_join(loop.thread, NULL), 0);
+}
+
+static void *drive_once(void *arg)
+{
+    return (void *)(intptr_t)strand_pool_drive(*(strand_pool *)arg, strand_in(0), 0);
+}
+
+TEST_REAL_INSIDE(only_one_thread_may_drive_a_pool)
+{
+    static struct loop loop;
+    pthread_t other;
+    void *result;
+    loop = (struct loop){0};
+    {
+        STRAND_SCOPE(scope);
+        loop.pool = open_driven(scope);
+        start(&loop);
+        strand_join(spawn_onto(scope, loop.pool, test_return, NULL));
+        do {
+            CHECK_EQ(pthread_create(&other, NULL, drive_once, &loop.pool), 0);
+            CHECK_EQ(pthread_join(other, &result), 0);
+        } while ((intptr_t)result == -EBUSY);
+        CHECK_EQ((intptr_t)result, -EPERM);
+    }
+    CHECK_EQ(pthread_join(loop.thread, NULL), 0);
+}
