@@ -280,7 +280,8 @@ struct strand_attr {
      * turn alternates with that of the thread's other strands. Throws STRAND_SYSTEM (-ENXIO) if the pool has no such
      * thread. Not of strands on opened fibres. */
     int pin;
-    int32_t rank; /* for a scheduler of the user's, which knows what it means: strand_task_rank */
+    /* For a scheduler of the user's, which knows what it means: strand_task_rank. Not of strands on opened fibres. */
+    int32_t rank;
 };
 #define STRAND_PIN(index) ((index) + 1)
 #define STRAND_PIN_HERE (-1)

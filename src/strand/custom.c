@@ -76,8 +76,11 @@ static bool work(struct pool *pool)
     return atomic_load_explicit(&pool->global.count, memory_order_relaxed) != 0;
 }
 
+/* What the scheduler has read of it, it has read before the strand runs. */
 static void taken(struct pool *pool, struct fibre *fibre)
 {
+    if (!fibre->opened)
+        arch_note_release(fibre->active);
     runq_count(&pool->global, -1);
     atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
 }

@@ -306,7 +306,8 @@ static COLD int fibre_in_common(struct thread *thread, struct plan *plan)
 {
     struct opened *common;
     int error = pool_common(thread, &common);
-    if (!error && !plan->opened && !plan->pool && !plan->pin && plan->stack_size == thread->usual)
+    bool usual = !plan->opened && !plan->pool && !plan->pin && !plan->rank && plan->stack_size == thread->usual;
+    if (!error && usual)
         plan->opened = common;
     return error;
 }
@@ -436,7 +437,11 @@ struct place_for {
 
 static void choose_fibre(struct thread *thread, const strand_attr *attr, struct plan *plan, struct place_for *place)
 {
-    const char *chosen = ATTR(attr, stack_size) ? "stack_size" : plan->pool ? "pool" : ATTR(attr, pin) ? "pin" : NULL;
+    const char *chosen = ATTR(attr, stack_size) ? "stack_size"
+                         : plan->pool           ? "pool"
+                         : ATTR(attr, pin)      ? "pin"
+                         : ATTR(attr, rank)     ? "rank"
+                                                : NULL;
     if (chosen)
         MISUSE("strand_spawn_with", "",
                "attr.fibre has a stack and a pool already, whose threads all run it: attr.%s can't be chosen", chosen);
