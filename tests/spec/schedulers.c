@@ -207,7 +207,7 @@ TEST(a_scheduler_is_opened_before_its_first_task_and_closed_after_the_last)
 
 /* ---- the order ------------------------------------------------------------------------------ */
 
-static int order[8], ordered;
+static _Atomic int order[8], ordered; /* one thread, but nothing that orders what runs on it */
 
 static void *note_rank(void *rank)
 {
@@ -239,6 +239,8 @@ TEST(the_order_is_the_schedulers)
     for (int i = 0; i < 6; i++)
         CHECK_EQ(order[i], expected[i]);
 }
+
+TEST_OWN_STACKS(the_order_is_the_schedulers, "the strands of one fibre come one after the other");
 
 static void *note_order(void *number)
 {
