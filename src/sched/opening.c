@@ -5,6 +5,7 @@
 #include "opened.h"
 
 #include "image.h"
+#include "pool.h"
 #include "rest.h"
 #include "stack.h"
 #include "switch.h"
@@ -74,6 +75,7 @@ size_t opened_reserve_size(const struct opened *opened)
 
 static void unmake(struct thread *thread, struct opened *opened)
 {
+    struct pool *pool = opened->fibre.pool;
     arch_note_acquire(&opened->fibre.note);
     if (opened->first_image)
         arch_image_drop(&opened->fibre.note, opened->first_image, opened->first_size);
@@ -83,6 +85,7 @@ static void unmake(struct thread *thread, struct opened *opened)
     if (opened->reserve)
         arch_unmap(opened->reserve, opened_reserve_size(opened));
     free(opened);
+    pool_let_go(pool);
 }
 
 static int make(struct thread *thread, struct opened *opened)
@@ -109,6 +112,7 @@ int opened_open(struct thread *thread, struct pool *pool, size_t stack_size, str
     memset(opened, 0, size);
     opened->fibre.stack_size = stack_size;
     opened->fibre.pool = pool;
+    pool_keep(pool);
     opened->fibre.opened = true;
     batch_init(&opened->ready);
     images_open(&opened->images);

@@ -107,6 +107,10 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     pool->busy = 0;
     pool->parked = pool->eager = false;
     pool->futile = 0;
+    pool->gone = NULL; /* else its threads, ending because one of them could not be had, would tell who closed the last */
+    pool->above = NULL;
+    atomic_store_explicit(&pool->watched, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->keepers, 1, memory_order_relaxed);
     atomic_store_explicit(&pool->stop, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_relaxed);
     atomic_store_explicit(&pool->size, plan->threads, memory_order_relaxed);
@@ -258,9 +262,15 @@ void pool_close(struct pool *pool)
         arch_poller_close(&pool->poller);
 }
 
-void pool_give_record(struct pool *pool)
+void pool_keep(struct pool *pool)
 {
-    atomic_store_explicit(&pool->state, POOL_NONE, memory_order_release);
+    atomic_fetch_add_explicit(&pool->keepers, 1, memory_order_relaxed);
+}
+
+void pool_let_go(struct pool *pool)
+{
+    if (atomic_fetch_sub_explicit(&pool->keepers, 1, memory_order_acq_rel) == 1)
+        atomic_store_explicit(&pool->state, POOL_NONE, memory_order_release);
 }
 
 void pools_free(struct subprocess *sub)
@@ -476,7 +486,7 @@ int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool *
     if (!error && pool_is_driven(pool))
         settle(pool);
     if (error)
-        pool_give_record(pool);
+        pool_let_go(pool);
     *out = pool;
     return error;
 }

@@ -37,8 +37,10 @@ bool pool_arrive(struct thread *thread, struct pool *pool);
 void pool_turn_back(struct thread *thread, struct pool *pool);
 /* Its threads have gone: what is left of it. */
 void pool_close(struct pool *pool);
-/* Of one that was made, and is closed: somebody else may have the record. */
-void pool_give_record(struct pool *pool);
+/* Who keeps a pool's record from serving another pool: what stands for it, from pool_make on, and its opened fibres,
+ * which may outlive it. Any thread. */
+void pool_keep(struct pool *pool);
+void pool_let_go(struct pool *pool);
 /* At the end of the sub-process, all records. */
 void pools_free(struct subprocess *sub);
 /* Let everybody see pool->stop. */

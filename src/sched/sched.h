@@ -343,6 +343,7 @@ struct pool {
     _Atomic uint32_t stop;           /* its threads end when they have nothing to run */
     _Atomic uint64_t arrived;        /* strands that were to be spawned onto it by threads of other pools */
     _Atomic uint64_t refused;        /* and were not */
+    _Atomic uint32_t keepers;        /* pool_keep */
     _Atomic uint32_t alive;          /* threads that have begun, or are about to, and have not ended */
     void (*gone)(struct pool *pool); /* called by the last of them; NULL: the first pool */
     void *above;                     /* the layer's above */

@@ -82,7 +82,7 @@ static const char *made_stale_pool(const struct opened_pool *op, uint64_t serial
 
 void pool_give_back(struct thread *thread, struct opened_pool *op)
 {
-    pool_give_record(op->pool);
+    pool_let_go(op->pool);
     note_release(op->note);
     free(op->cpus);
     arch_note_release(op);
