@@ -427,7 +427,9 @@ void pool_join_thread(struct thread *thread)
 {
     if (atomic_load_explicit(&thread->life, memory_order_acquire) == THREAD_NONE)
         return;
-    if (!thread->driver)
+    if (thread->driver)
+        thread->driver->join(thread);
+    else
         arch_thread_join(thread->os);
     atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst);
 }

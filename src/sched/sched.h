@@ -508,6 +508,7 @@ struct driver {
     uint32_t (*chance)(struct thread *thread, uint32_t n);
     bool (*refuses)(struct thread *thread);                   /* whether this request for memory is to fail */
     int (*start)(struct thread *thread, void *(*fn)(void *)); /* as arch_thread_start; they are run by `play` */
+    void (*join)(struct thread *thread);                      /* as arch_thread_join, of one that is about to end */
     void (*play)(struct subprocess *sub);
     arch_context (*where)(struct thread *thread); /* where it stands; NULL: it runs */
 

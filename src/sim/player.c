@@ -186,7 +186,7 @@ static int make_room(struct sim *sim)
     return 0;
 }
 
-int player_add(struct sim *sim, struct thread *thread, void *(*fn)(void *), void *arg, struct played **out)
+static int make(struct sim *sim, struct thread *thread, struct played **out)
 {
     int error = make_room(sim);
     if (error)
@@ -194,11 +194,39 @@ int player_add(struct sim *sim, struct thread *thread, void *(*fn)(void *), void
     struct played *played = calloc(1, sizeof *played);
     if (!played)
         return -ENOMEM;
-    *played = (struct played){.sim = sim, .thread = thread, .fn = fn, .arg = arg, .index = sim->count};
+    *played = (struct played){.sim = sim, .thread = thread, .index = sim->count};
     if ((error = take_stack(sim, played))) {
         free(played);
         return error;
     }
+    sim->played[sim->count++] = played;
+    *out = played;
+    return 0;
+}
+
+/* Of a thread that has lived before, and was joined: its place, and its stack. */
+static struct played *once_more(struct sim *sim, struct thread *thread)
+{
+    struct played *played = thread ? thread->simulated : NULL;
+    if (!played)
+        return NULL;
+    arch_note_end(&played->note);
+    *played = (struct played){.sim = sim,
+                              .thread = thread,
+                              .index = played->index,
+                              .stack = played->stack,
+                              .stack_size = played->stack_size};
+    return played;
+}
+
+int player_add(struct sim *sim, struct thread *thread, void *(*fn)(void *), void *arg, struct played **out)
+{
+    struct played *played = once_more(sim, thread);
+    int error = played ? 0 : make(sim, thread, &played);
+    if (error)
+        return error;
+    played->fn = fn;
+    played->arg = arg;
     struct arch_note *note = thread ? &thread->loop_note : &played->note;
     arch_note_make(note, played->stack, played->stack_size);
     played->context = arch_context_make((char *)played->stack + played->stack_size, played->stack_size, first_step);
@@ -209,7 +237,6 @@ int player_add(struct sim *sim, struct thread *thread, void *(*fn)(void *), void
     }
     order_deal(sim, played);
     arch_note_release(played); /* what was done before a thread is made is seen by it */
-    sim->played[sim->count++] = played;
     *out = played;
     return 0;
 }

@@ -109,6 +109,15 @@ static int start(struct thread *thread, void *(*fn)(void *))
     return player_add(sim_of(thread->sub), thread, fn, thread, &unused);
 }
 
+/* From outside of played threads nobody waits: those that have not begun never will. */
+static void join(struct thread *thread)
+{
+    struct played *other = thread->simulated;
+    while (other->sim->running && other->state != PLAYED_DONE)
+        spin(other->sim);
+    arch_note_acquire(other);
+}
+
 static arch_context where(struct thread *thread)
 {
     const struct played *played = thread->simulated;
@@ -175,6 +184,7 @@ static const struct driver of_real_descriptors = {
     .chance = chance,
     .refuses = refuses,
     .start = start,
+    .join = join,
     .play = play,
     .where = where,
     .thread_start = thread_start,
