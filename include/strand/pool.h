@@ -128,10 +128,11 @@ strand_pool strand_pool_self(void);
  * Close a pool: its strands are cancelled, with `why` (copied, up to 128 bytes; NULL: none in particular) in their
  * traces, and waited for; then its threads end. Cancelled are those that were spawned from other pools, or handed off
  * to them; what lives below them ends as below any cancelled strand. From now on a spawn onto the pool from another one
- * throws STRAND_SYSTEM (-ESHUTDOWN). Waits, uninterruptibly: it is a way of giving back. Several strands may close one
- * pool: all wait. Misuse: by a strand of the pool, or below one; of the run's first pool, which ends with the run.
+ * throws STRAND_SYSTEM (-ESHUTDOWN). Waits, uninterruptibly: it is a way of giving back, which no interruption refuses.
+ * Several strands may close one pool: all wait. Misuse: by a strand of the pool, or below one; of the run's first pool,
+ * which ends with the run; in a no-suspend section. Two strands that close each other's pools wait for ever.
  */
-void strand_pool_close(strand_pool pool, const char *why);
+STRAND_SECTION_EXCLUDES_ void strand_pool_close(strand_pool pool, const char *why);
 /**
  * Have a pool of so many threads, 1 to 1024, or STRAND_THREADS_ALLOWED. New ones begin at once. One that is to go, goes
  * at its next switch, with what waits in its queue given to others; that is not waited for. The thread of index 0

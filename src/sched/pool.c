@@ -493,6 +493,13 @@ int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool *
     return error;
 }
 
+void pool_unmake(struct thread *thread, struct pool *pool)
+{
+    pool_stop(thread, pool);
+    pool_join_threads(pool, 0);
+    pool_close(pool);
+}
+
 /* The first fibre, when all threads are there: into the queue of the first thread, which may be running already. */
 static void launch(struct pool *pool, struct fibre *root, bool adopt)
 {

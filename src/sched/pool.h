@@ -23,6 +23,8 @@ int pool_run(struct pool *pool, struct fibre *root, bool adopt);
 /* One more, with its threads running. The caller's sub-process has several threads from now on. Returns 0 or a negated
  * errno code, and then nothing is left. */
 int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool **out);
+/* One that was made, and that nobody knows: its threads end, and it is closed. Waits for them, on the thread itself. */
+void pool_unmake(struct thread *thread, struct pool *pool);
 /* Its strands are to end, which is the caller's business; then its threads do, and the last one calls gone(pool), in no
  * strand. From now on nobody else is counted in by pool_arrive. Full barrier. */
 void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(struct pool *pool));

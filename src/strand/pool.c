@@ -11,7 +11,9 @@
  *           posts to the closer's pool. The closer joins them, takes over what they watched, and tells the others.
  * INVARIANT [L1] a strand that is counted in is counted out later, by its pool's threads; dry is for ever when the
  *           pool is closing. [L2] a strand of a closing pool whose scope is of another pool's strand is cancelled: by
- *           the closer, who saw it, or by who anchored it.
+ *           the closer, who saw it, or by who anchored it. [L3] the handle is kept by its scope's owner, who forgets it
+ *           when the pool is closed; so who closes it too is in the list of those to be told, or knows that it is
+ *           closed, before he lets go of the handle.
  * ORDERING  the closer: state, a barrier of all threads, then the control blocks. Who anchors: the control block, then
  *           the state [L2].
  * NOT DONE  cancelling every strand of the pool: what is inside is left by its owners' frames, as of any cancelled
@@ -87,6 +89,13 @@ void pool_give_back(struct thread *thread, struct opened_pool *op)
     free(op->cpus);
     arch_note_release(op);
     slab_put(&worker_of(thread)->objects, op);
+}
+
+/* Its pool is closed, and nobody can find it any more: it is given back, now or by who keeps it. */
+static void forget(struct thread *thread, struct opened_pool *op)
+{
+    if (word_retire(thread, &op->word))
+        pool_give_back(thread, op);
 }
 
 struct opened_pool *pool_of_handle(strand_pool handle, const char *function)
@@ -230,14 +239,14 @@ strand_pool strand_pool_open(strand_scope scope, const strand_pool_attr *attr)
     struct thread *thread = must_be_strand("strand_pool_open");
     struct cb *me = current_of(thread);
     struct opened_pool *op;
-    may_block(thread, me, "strand_pool_open");
     int error = open_pool(thread, attr, __builtin_return_address(0), &op);
     if (error)
         throw_system(me, error, error == -EINVAL ? "a pool with a CPU that this process may not use" : "a pool");
     strand_pool handle = handle_to(op);
     error = scope_own(thread, me, scope, &op->owned, "strand_pool_open");
     if (error) {
-        end_with_scope(thread, &op->owned);
+        pool_unmake(thread, op->pool);
+        forget(thread, op);
         throw_system(me, error, "a pool of an open scope that has been left");
     }
     return handle;
@@ -317,9 +326,10 @@ struct member *pool_cancels_(struct thread *thread, struct cb *c)
     return cancel_strand(thread, c, above(pool)->note, false);
 }
 
-/* Wait until *what, which is set under the lock by who then claims all that is in *list. Uninterruptible. */
-static struct thread *await(struct thread *thread, struct cb *me, struct opened_pool *op, const bool *what,
-                            struct wait_node **list)
+/* The strand is to be told when *what is set, which is done under the lock by who then claims all in *list: it parks
+ * next. False: it is set already. */
+static bool expect(struct thread *thread, struct cb *me, struct opened_pool *op, const bool *what,
+                   struct wait_node **list)
 {
     struct wait_node *node = &me->wait.node;
     wait_because(thread, me, BLOCKED_POOL, (uint64_t)(uintptr_t)op);
@@ -331,16 +341,24 @@ static struct thread *await(struct thread *thread, struct cb *me, struct opened_
         *list = node;
     }
     spin_unlock(&op->lock);
-    if (there && wait_retract(thread, me)) {
-        me->blocked = BLOCKED_NOT;
-        return thread;
-    }
+    if (!there)
+        return true;
+    bool mine = wait_retract(thread, me); /* nobody has seen its node */
+    ASSERT(mine);
+    me->blocked = BLOCKED_NOT;
+    return false;
+}
+
+/* Uninterruptible: nothing is above the floor that it was armed with. */
+static struct thread *await(struct thread *thread, struct cb *me)
+{
     thread = thread_park(thread);
     wait_over(me);
     return thread;
 }
 
-/* The closer's last steps: from the unlocking on the handle may be given back. */
+/* The closer's last steps. From the unlocking on the handle may be given back: whoever waits does not touch it again
+ * [L3]. */
 static void finish(struct thread *thread, struct opened_pool *op)
 {
     struct descriptors *descriptors = atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire);
@@ -373,20 +391,31 @@ static void close_first(struct thread *thread, struct cb *me, struct opened_pool
     each_strand(runtime_of(thread), cancel_one, &closing);
     batch_deliver(thread, &closing.batch);
     pool_close_look(thread, op->pool);
-    thread = await(thread, me, op, &op->gone, &op->closer);
+    if (expect(thread, me, op, &op->gone, &op->closer))
+        thread = await(thread, me);
     finish(thread, op);
 }
 
-static void close_pool(struct thread *thread, struct cb *me, struct opened_pool *op, const char *why)
+enum closes { CLOSES_FIRST, CLOSES_LATER, CLOSED };
+
+/* By who keeps the handle. Later: the strand parks next, and is told when it is closed. */
+static enum closes come_to_close(struct thread *thread, struct cb *me, struct opened_pool *op)
 {
     spin_lock(&op->lock, thread);
-    bool first = !op->closing, closed = op->closed;
+    bool first = !op->closing;
     op->closing = true;
     spin_unlock(&op->lock);
-    if (first)
+    return first ? CLOSES_FIRST : expect(thread, me, op, &op->closed, &op->waiters) ? CLOSES_LATER : CLOSED;
+}
+
+/* Its scope keeps the handle until it is closed. */
+static void go_on_closing(struct thread *thread, struct cb *me, struct opened_pool *op, enum closes how,
+                          const char *why)
+{
+    if (how == CLOSES_FIRST)
         close_first(thread, me, op, why);
-    else if (!closed)
-        (void)await(thread, me, op, &op->closed, &op->waiters);
+    else if (how == CLOSES_LATER)
+        (void)await(thread, me);
 }
 
 /* Whether the strand, or one above it, lives on the pool: the close would wait for it, and it for the close. */
@@ -408,29 +437,41 @@ static void must_be_elsewhere(struct thread *thread, struct cb *me, struct opene
                "a pool can't be closed by one of its own strands, or one below those: it would wait for itself");
 }
 
+static COLD void leave_in_section(struct cb *me, struct opened_pool *op)
+{
+    char where[256];
+    const char *what;
+    (void)made_section(me, where, sizeof where, &what);
+    MISUSE("STRAND_SCOPE", made_pool(op, (char[256]){0}, 256), "leaving the scope of a pool waits for its end, inside %s",
+           what);
+}
+
 static void end_with_scope(struct thread *thread, struct owned *owned)
 {
     struct opened_pool *op = CONTAINER(owned, struct opened_pool, owned);
     struct cb *me = current_of(thread);
+    if (UNLIKELY(own_of(me)->section_file != NULL))
+        leave_in_section(me, op);
     must_be_elsewhere(thread, me, op, "STRAND_SCOPE");
-    close_pool(thread, me, op, "its pool's scope was left");
-    thread = thread_self();
-    if (word_retire(thread, &op->word))
-        pool_give_back(thread, op);
+    go_on_closing(thread, me, op, come_to_close(thread, me, op), "its pool's scope was left");
+    forget(thread_self(), op);
 }
 
+/* A way of giving back: it is done by who is interrupted, too. */
 void strand_pool_close(strand_pool handle, const char *why)
 {
     struct thread *thread = must_be_strand("strand_pool_close");
     struct cb *me = current_of(thread);
+    if (UNLIKELY(own_of(me)->section_file != NULL))
+        section_misuse_(me, "strand_pool_close");
+    thread_tick(thread);
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_close");
-    may_block(thread, me, "strand_pool_close");
     if (!op->site)
         MISUSE("strand_pool_close", pool_made(op, (char[256]){0}, 256), "it ends with the run");
     must_be_elsewhere(thread, me, op, "strand_pool_close");
-    /* It is kept by its scope, which waits for whoever closes it. */
+    enum closes how = come_to_close(thread, me, op);
     pool_found(thread, op);
-    close_pool(thread, me, op, why && *why ? why : "its pool was closed");
+    go_on_closing(thread, me, op, how, why && *why ? why : "its pool was closed");
 }
 
 /* ---- resizing, and figures ------------------------------------------------------------------------------- */

@@ -1,0 +1,82 @@
+/*
+ * Misuse of pools is reported with the function, what was done and where the pool was opened, after the hook; then the
+ * program aborts. Each case is a run of tests/programs/pool_misuse.c.
+ */
+#define SUITE pool_misuse
+#include "test.h"
+
+#include <signal.h>
+
+static struct test_output o;
+
+/* Runs the case; it has to abort with a report that names function, and what was wrong. */
+static void misuse(const char *name, const char *function, const char *what)
+{
+    test_program(&o, "pool_misuse", name);
+    CHECK(strstr(o.out, "still alive") == NULL);
+    CHECK(o.signalled);
+    CHECK_EQ(o.status, SIGABRT);
+    CHECK_CONTAINS(o.out, "hook told: function=");
+    CHECK_CONTAINS(o.err, function);
+    CHECK_CONTAINS(o.err, what);
+}
+
+/* The same of a pool, whose opening is named. */
+static void misuse_of_pool(const char *name, const char *function, const char *what)
+{
+    misuse(name, function, what);
+    CHECK_CONTAINS(o.out, "made=the pool 'mine' was opened in open_it_here");
+}
+
+TEST_REAL(a_pool_that_is_closed_by_its_own_strand_or_below_one_is_misuse)
+{
+    misuse_of_pool("close_own", "strand_pool_close", "wait for itself");
+    misuse_of_pool("close_below", "strand_pool_close", "wait for itself");
+}
+
+TEST_REAL(closing_the_first_pool_is_misuse)
+{
+    misuse("close_first", "strand_pool_close", "ends with the run");
+}
+
+TEST_REAL(the_end_of_a_pool_in_a_no_suspend_section_is_misuse)
+{
+    misuse("close_in_a_section", "strand_pool_close", "no-suspend section");
+    misuse_of_pool("leave_in_a_section", "STRAND_SCOPE", "waits for its end");
+}
+
+TEST_REAL(a_handle_that_is_stale_or_of_something_else_is_misuse)
+{
+    misuse_of_pool("resize_stale", "strand_pool_resize", "its scope has been left");
+    misuse_of_pool("close_stale", "strand_pool_close", "its scope has been left");
+    misuse("close_nothing", "strand_pool_close", "none of a pool");
+    misuse("resize_a_fibre", "strand_pool_resize", "none of a pool");
+}
+
+TEST_REAL(a_pool_of_another_run_is_misuse)
+{
+    misuse("resize_of_another_run", "strand_pool_resize", "another run");
+}
+
+TEST_REAL(what_no_pool_can_be_is_misuse)
+{
+    misuse("open_with_no_size", "strand_pool_open", "size is 0");
+    misuse("open_with_a_million_threads", "strand_pool_open", "not 1 to 1024");
+    misuse("open_with_fewer_than_no_cpus", "strand_pool_open", "cpus_count is -1");
+    misuse("open_with_an_unknown_scheduler", "strand_pool_open", "'clairvoyant'");
+    misuse("resize_to_none", "strand_pool_resize", "0 threads");
+    misuse("ask_without_a_size", "strand_pool_info_get", "size is 0");
+}
+
+TEST_REAL(opening_a_pool_in_the_plain_scope_of_another_strand_is_misuse)
+{
+    misuse("open_for_another", "strand_pool_open", "only the strand that opened a scope");
+}
+
+TEST_REAL(pinning_to_what_is_no_thread_is_misuse)
+{
+    misuse("pin_to_nonsense", "strand_spawn_with", "attr.pin is -7");
+    misuse("pin_here_elsewhere", "strand_spawn_with", "another than the caller's");
+    misuse("pin_a_guest", "strand_spawn_with", "attr.pin can't be chosen");
+    misuse("pool_for_a_guest", "strand_spawn_with", "attr.pool can't be chosen");
+}
