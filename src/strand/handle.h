@@ -103,6 +103,7 @@ static inline void cb_begin_(struct cb *c)
 {
     arch_note_acquire(c);
     memset((char *)c + offsetof(struct cb, ends), 0, offsetof(struct cb, fn) - offsetof(struct cb, ends));
+    __atomic_store_n(&c->anchor, NULL, __ATOMIC_RELAXED); /* who finds it takes that of its last life for none */
     ASSERT_SLOW(!c->extra);
 }
 

@@ -283,21 +283,21 @@ static void gone(struct pool *pool)
     pool_post(home, &op->post);
 }
 
-/* It may be about to get another one, which is seen then by who gives it to it. */
+/* Of one that is not anchored yet it may be about to change. */
 static struct pool *pool_of(struct cb *c)
 {
     struct fibre *fibre = __atomic_load_n(&c->member.fibre, __ATOMIC_RELAXED);
     return __atomic_load_n(&fibre->pool, __ATOMIC_RELAXED);
 }
 
-/* By somebody who keeps the strand: it is one of the pool's, below one of another. One that has not been anchored yet
- * has somebody else's anchor, or none. */
+/* By somebody who keeps the strand: it lives on the pool, below one of another. One that has not been anchored yet is
+ * seen by who anchors it [L2]. */
 static bool is_topmost(struct thread *thread, struct cb *c, const struct pool *pool)
 {
     uintptr_t ends;
     ends_lock(thread, c, &ends);
-    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
-    bool topmost = !(ends & ENDS_OVER) && anchor && pool_of(block_owner(&anchor->block)) != pool;
+    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_ACQUIRE); /* which is not left before the strand ends */
+    bool topmost = !(ends & ENDS_OVER) && anchor && pool_of(c) == pool && pool_of(block_owner(&anchor->block)) != pool;
     atomic_store_explicit(&c->ends, ends, memory_order_release);
     return topmost;
 }
@@ -442,7 +442,7 @@ static COLD void leave_in_section(struct cb *me, struct opened_pool *op)
     char where[256];
     const char *what;
     (void)made_section(me, where, sizeof where, &what);
-    MISUSE("STRAND_SCOPE", made_pool(op, (char[256]){0}, 256), "leaving the scope of a pool waits for its end, inside %s",
+    MISUSE("STRAND_SCOPE", pool_made(op, (char[256]){0}, 256), "leaving the scope of a pool waits for its end, inside %s",
            what);
 }
 

@@ -45,14 +45,18 @@ const char *pool_made(const struct opened_pool *op, char *buffer, size_t size);
 /* It was retired, and nobody looks at it any more. */
 void pool_give_back(struct thread *thread, struct opened_pool *op);
 
-/* The strand may have been missed by who closes its pool: it was just anchored, from outside of that. Returns it if the
- * caller has to make it runnable. */
+/* The strand, which lives, was just anchored to the scope: if that is of another pool's strand, and its pool is closing,
+ * whoever does so may have missed it [L2]. Returns it if the caller has to make it runnable. By who keeps both from
+ * ending. */
 struct member *pool_cancels_(struct thread *thread, struct cb *c);
-static inline struct member *pool_cancels(struct thread *thread, struct cb *c)
+static inline struct member *pool_cancels(struct thread *thread, const struct scope *scope, struct cb *c)
 {
+    struct pool *pool = c->member.fibre->pool;
+    if (LIKELY(scope->block.owner->member.fibre->pool == pool))
+        return NULL;
     if (thread->shared && !arch_membarrier_works)
         atomic_thread_fence(memory_order_seq_cst);
-    bool open = atomic_load_explicit(&c->member.fibre->pool->state, memory_order_seq_cst) == POOL_OPEN;
+    bool open = atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_OPEN;
     return LIKELY(open) ? NULL : pool_cancels_(thread, c);
 }
 

@@ -153,7 +153,8 @@ void scope_receive(struct thread *thread, struct scope *scope, struct cb *child,
         note_end(thread, scope, child, failed, batch);
     if (scope->cancelled) /* as one that is spawned into it */
         batch_add(batch, cancel_strand(thread, child, scope->note, scope->owned));
-    batch_add(batch, pool_cancels(thread, child));
+    if (!over) /* else its pool may be gone */
+        batch_add(batch, pool_cancels(thread, scope, child));
     scope_unlock(thread, scope);
 }
 

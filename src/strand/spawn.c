@@ -319,17 +319,16 @@ static struct pool *other_pool(const struct thread *thread, const struct plan *p
     return pool == thread->pool ? NULL : pool;
 }
 
-/* Into a scope; elsewhere: from another pool, or of another strand's scope. */
-static int anchor_and_launch(struct thread *thread, struct scope *scope, struct cb *c, bool elsewhere)
+static int anchor_and_launch(struct thread *thread, struct scope *scope, struct cb *c)
 {
     int error = anchor(thread, scope, c);
-    if (UNLIKELY(elsewhere) && !error)
-        (void)pool_cancels(thread, c); /* it has not started: nobody has to be woken */
-    if (error)
+    if (error) {
         unmake(thread, c);
-    else
-        launch(thread, c);
-    return error;
+        return error;
+    }
+    (void)pool_cancels(thread, scope, c); /* it has not started: nobody has to be woken */
+    launch(thread, c);
+    return 0;
 }
 
 /* Does all or nothing. */
@@ -354,7 +353,7 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
         error = make(thread, me, plan, &c);
     if (!error) {
         *out = handle_of(c);
-        error = anchor_and_launch(thread, scope, c, other || !mine);
+        error = anchor_and_launch(thread, scope, c);
         plan->extra = NULL; /* it is the strand's */
     }
     if (error && arrived)

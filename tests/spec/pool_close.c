@@ -122,3 +122,77 @@ TEST_INSIDE(closing_a_pool_is_not_refused_to_a_strand_that_is_interrupted)
         check_shut_down(strand_try(spawn_onto_it, &closer, &result));
     }
 }
+
+/* ---- what is not cancelled with them --------------------------------------------------------- */
+
+TEST_INSIDE(who_has_ended_on_a_pool_that_is_closed_may_be_handed_off)
+{
+    STRAND_SCOPE(from);
+    STRAND_SCOPE_WITH(to, STRAND_OPEN | STRAND_COLLECT);
+    strand ended;
+    {
+        STRAND_SCOPE(inner);
+        ended = spawn_onto(from, strand_pool_open(inner, NULL), test_return, &ended);
+        strand_wait(ended);
+    }
+    CHECK_EQ(strand_hand_off(ended, to), 0);
+    CHECK_PTR(strand_join(ended), &ended);
+}
+
+/* On one pool: a host whose scope is open, and a guest who spawns into it when both are cancelled. */
+struct family {
+    strand_scope scope;
+    strand child;
+    _Atomic int open, born;
+};
+
+static void *take_a_while(void *arg)
+{
+    strand_sleep(STRAND_MS);
+    return arg;
+}
+
+static void *be_host(void *arg)
+{
+    struct family *family = arg;
+    void *result;
+    STRAND_SCOPE_WITH(scope, STRAND_OPEN);
+    family->scope = scope;
+    family->open = 1;
+    strand_exception *e = strand_try(sleep_forever, arg, &result);
+    {
+        STRAND_SHIELD;
+        test_yield_until(&family->born, 1);
+        CHECK_PTR(strand_join(family->child), arg);
+    }
+    strand_rethrow(e);
+}
+
+static void *be_guest(void *arg)
+{
+    struct family *family = arg;
+    void *result;
+    strand_exception *e = strand_try(sleep_forever, arg, &result);
+    family->child = strand_spawn(family->scope, take_a_while, arg);
+    family->born = 1;
+    strand_rethrow(e);
+}
+
+TEST_INSIDE(closing_a_pool_does_not_cancel_what_lives_below_its_own_strands)
+{
+    static struct family family;
+    family.open = family.born = 0;
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
+    STRAND_SCOPE_WITH(inner, STRAND_COLLECT);
+    strand host = spawn_onto(inner, pool, be_host, &family);
+    test_yield_until(&family.open, 1);
+    spawn_onto(inner, pool, be_guest, &family);
+    strand_sleep(STRAND_MS);
+    strand_pool_close(pool, NULL);
+    strand_exception *failure = strand_scope_failure(inner, &host);
+    if (failure)
+        strand_exception_print(failure, 2);
+    CHECK_PTR(failure, NULL);
+    strand_scope_cancel(inner, NULL);
+}
