@@ -155,11 +155,15 @@ static bool leave_idle(struct thread *thread, struct opened *opened)
     return true;
 }
 
-/* Of who has held it without having come to run on it: what it does here is not over. */
+/* Of who has held it without having come to run on it, on whatever pool: what it does here is not over. */
 static void let_go(struct thread *thread, struct opened *opened)
 {
-    if (!leave_idle(thread, opened))
+    if (leave_idle(thread, opened))
+        return;
+    if (opened->fibre.pool == thread->pool)
         thread_push(thread, &opened->fibre, PUSH_YIELDED);
+    else
+        pool_send(thread, &opened->fibre);
 }
 
 void opened_trim(struct thread *thread, struct opened *opened)

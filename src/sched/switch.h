@@ -175,7 +175,7 @@ OWN_INLINE struct thread *switch_serve_opened(struct thread *thread)
     thread->next = NULL;
     if (!next)
         next = thread_pick_after_end_(thread);
-    if (!next && opened_goes_on(thread, opened_of(fibre))) {
+    if (!next && !thread_is_to_go(thread) && opened_goes_on(thread, opened_of(fibre))) {
         thread->current = fibre;
         thread->switches++;
         if (UNLIKELY(thread->odd.always))

@@ -192,27 +192,33 @@ static bool enter_opened(struct thread *thread, struct opened *opened)
     return false;
 }
 
+static void go_to(struct thread *thread, struct fibre *fibre)
+{
+    thread->from = NULL;
+    thread->after = AFTER_LOOP;
+    switch_jump(thread, &thread->loop_note, fibre);
+    if (UNLIKELY(thread->refused != NULL)) {
+        struct fibre *refused = thread->refused;
+        thread->refused = NULL;
+        thread->sub->ops->refuse(refused->active, thread->refusal);
+    }
+}
+
+/* And who has to be gone on with after that, unless the thread is to go. */
 static void run(struct thread *thread, struct fibre *fibre)
 {
     while (fibre) {
         thread->late = NULL;
         if (UNLIKELY(fibre->opened)) {
-            if (!enter_opened(thread, opened_of(fibre))) {
-                fibre = thread->late;
-                continue;
-            }
+            if (enter_opened(thread, opened_of(fibre)))
+                go_to(thread, fibre);
         } else {
             await_context(thread, fibre);
-        }
-        thread->from = NULL;
-        thread->after = AFTER_LOOP;
-        switch_jump(thread, &thread->loop_note, fibre);
-        if (UNLIKELY(thread->refused != NULL)) {
-            struct fibre *refused = thread->refused;
-            thread->refused = NULL;
-            thread->sub->ops->refuse(refused->active, thread->refusal);
+            go_to(thread, fibre);
         }
         fibre = thread->late;
+        if (UNLIKELY(fibre != NULL) && thread_is_to_go(thread))
+            fibre = thread_give_up_(thread, fibre); /* else one whose strands take turns would keep it */
     }
 }
 
