@@ -50,18 +50,24 @@ static void close_table(struct descriptors *descriptors)
  * Where that is refused, those who wait look for themselves, and are told. */
 static void move_one(struct thread *thread, struct descriptor *d, struct pool *from)
 {
-    descriptor_lock(thread, d);
-    bool watched = atomic_load_explicit(&d->watched, memory_order_relaxed) && d->pool == from;
+    if (!atomic_load_explicit(&d->watched, memory_order_relaxed))
+        return; /* whoever begins to watch it has a poller of its own */
     int error = 0;
-    if (watched) {
+    descriptor_lock(thread, d);
+    if (atomic_load_explicit(&d->watched, memory_order_relaxed) && d->pool == from) {
+        bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
         pool_unwatch(from, d->call);
         d->pool = thread->pool;
-        error = pool_watch(d->pool, d->call, &d->polled);
-        atomic_store_explicit(&d->watched, !error, memory_order_relaxed);
+        error = closing ? 0 : pool_watch(d->pool, d->call, &d->polled);
+        atomic_store_explicit(&d->watched, !closing && !error, memory_order_relaxed);
     }
     descriptor_unlock(thread, d);
-    if (error)
-        descriptor_fire(thread, &d->polled, ARCH_IN | ARCH_OUT);
+    if (!error)
+        return;
+    struct batch woken;
+    batch_init(&woken);
+    descriptor_report(thread, d, ARCH_IN | ARCH_OUT | ARCH_END, &woken);
+    batch_deliver(thread, &woken);
 }
 
 static void move(struct descriptors *descriptors, struct thread *thread, struct pool *from)
@@ -184,11 +190,13 @@ void descriptor_made(int fd)
         forget(d);
 }
 
-/* Of one that is closing. */
-static void unwatch(struct descriptor *d)
+/* Of one that is closing. Under the lock: the pool that watches it may be about to end, and to leave it to another. */
+static void unwatch(struct thread *thread, struct descriptor *d)
 {
+    descriptor_lock(thread, d);
     if (atomic_exchange_explicit(&d->watched, false, memory_order_relaxed))
         pool_unwatch(d->pool, d->call);
+    descriptor_unlock(thread, d);
 }
 
 /* The last one of a descriptor that is closing gives the number back [D1]. */
@@ -199,7 +207,7 @@ int descriptor_leave(struct thread *thread, struct descriptor *d)
         ;
     if (LIKELY(users != (CLOSING | 1)))
         return 0;
-    unwatch(d);
+    unwatch(thread, d);
     forget(d);
     int result = fd_close(thread, d->fd);
     atomic_store_explicit(&d->users, 0, memory_order_release);
@@ -280,7 +288,7 @@ int descriptor_close(struct thread *thread, int fd)
     operations_claim(thread, d, &woken);
     descriptor_unlock(thread, d);
     if (first && (atomic_load_explicit(&d->users, memory_order_relaxed) & ~CLOSING) > 1) {
-        unwatch(d);
+        unwatch(thread, d);
         bool known = atomic_load_explicit(&d->known, memory_order_acquire); /* else who is inside has just come */
         if (!known || d->call == d->fd) /* of a terminal that was opened once more the number is a second way in */
             (void)fd_blank(thread, fd);

@@ -127,6 +127,8 @@ struct member *side_pass_on(struct thread *thread, struct side *side);
 /* Have the poller report of it, from now on. Without the lock. Returns 0 or a negated errno code. */
 int descriptor_watch(struct thread *thread, struct descriptor *d);
 
+/* There may be something now: the first one of each side is claimed, and added to woken. */
+void descriptor_report(struct thread *thread, struct descriptor *d, uint32_t events, struct batch *woken);
 /* What the poller says of a descriptor: polled->fire. */
 void descriptor_fire(struct thread *thread, struct polled *polled, uint32_t events);
 /* Under the lock, of one that is closing: claims all who wait, and adds them to woken. */

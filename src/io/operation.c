@@ -60,10 +60,8 @@ struct member *side_pass_on(struct thread *thread, struct side *side)
 
 /* ---- events ---------------------------------------------------------------------------------------------- */
 
-void descriptor_fire(struct thread *thread, struct polled *polled, uint32_t events)
+void descriptor_report(struct thread *thread, struct descriptor *d, uint32_t events, struct batch *woken)
 {
-    struct descriptor *d = CONTAINER(polled, struct descriptor, polled);
-    struct member *woken[SIDES] = {NULL};
     descriptor_lock(thread, d);
     if (events & ARCH_END)
         d->ended = true;
@@ -74,12 +72,19 @@ void descriptor_fire(struct thread *thread, struct polled *polled, uint32_t even
         uint32_t count = atomic_load_explicit(&side->events, memory_order_relaxed);
         atomic_store_explicit(&side->events, count + 1, memory_order_release); /* [D2] */
         atomic_store_explicit(&side->ready, true, memory_order_relaxed);
-        woken[i] = side_pass_on(thread, side);
+        batch_add(woken, side_pass_on(thread, side));
     }
     descriptor_unlock(thread, d);
-    for (int i = 0; i < SIDES; i++)
-        if (woken[i])
-            pool_deliver(thread, woken[i]);
+}
+
+void descriptor_fire(struct thread *thread, struct polled *polled, uint32_t events)
+{
+    struct batch woken;
+    struct member *member;
+    batch_init(&woken);
+    descriptor_report(thread, CONTAINER(polled, struct descriptor, polled), events, &woken);
+    while ((member = batch_take(&woken)))
+        pool_deliver(thread, member);
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------ */

@@ -260,6 +260,29 @@ static int run_pool(struct runtime *runtime, const char **what)
     return error;
 }
 
+/* On its pool, which has been made, from its root to what it has left when all strands have ended. */
+static int run_on(struct pool *pool, struct runtime *runtime, strand_fn *fn, void *arg, const char **what)
+{
+    arch_run_enter(&runtime->listed);
+    int error = make_root(runtime, fn, arg, what);
+    if (!error)
+        error = run_pool(runtime, what);
+    arch_run_leave(&runtime->listed);
+    if (atomic_load_explicit(&runtime->plain, memory_order_acquire)) /* of strands, which have all ended */
+        atomic_load_explicit(&runtime->plain_join, memory_order_relaxed)(runtime);
+    if (runtime->crew)
+        runtime->crew_close(runtime->crew);
+    struct descriptors *descriptors = runtime->descriptors;
+    if (descriptors)
+        descriptors->close(descriptors);
+    pool_end_common(pool->threads[0], pool);
+    pool_forget(runtime);
+    opened_look_end(pool->threads[0]); /* what was put off too late for the last dump */
+    if (runtime->root)
+        note_release(atomic_load_explicit(&runtime->root->note, memory_order_relaxed));
+    return error;
+}
+
 static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, const char **what)
 {
     struct subprocess *sub = &runtime->sub;
@@ -286,23 +309,9 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     runtime->spawns_oddly = runtime->shares || runtime->options.max_strands;
     sub->shared = choose_quit(runtime);
     sub->census = runtime->options.census;
-    if (!(error = make_pool(runtime, what)) && !(error = pool_know(runtime))) {
-        arch_run_enter(&runtime->listed);
-        if (!(error = make_root(runtime, fn, arg, what)))
-            error = run_pool(runtime, what);
-        arch_run_leave(&runtime->listed);
-        if (atomic_load_explicit(&runtime->plain, memory_order_acquire)) /* of strands, which have all ended */
-            atomic_load_explicit(&runtime->plain_join, memory_order_relaxed)(runtime);
-        if (runtime->crew)
-            runtime->crew_close(runtime->crew);
-        struct descriptors *descriptors = runtime->descriptors;
-        if (descriptors)
-            descriptors->close(descriptors);
-        pool_end_common(sub->pool.threads[0], &sub->pool);
-        pool_forget(runtime);
-        opened_look_end(sub->pool.threads[0]); /* what was put off too late for the last dump */
-        if (runtime->root)
-            note_release(atomic_load_explicit(&runtime->root->note, memory_order_relaxed));
+    if (!(error = make_pool(runtime, what))) {
+        if (!(error = pool_know(runtime)))
+            error = run_on(&sub->pool, runtime, fn, arg, what);
         pool_close(&sub->pool);
     }
     pools_free(sub);
