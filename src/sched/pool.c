@@ -107,7 +107,8 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     pool->busy = 0;
     pool->parked = pool->eager = false;
     pool->futile = 0;
-    pool->gone = NULL; /* else its threads, ending because one of them could not be had, would tell who closed the last */
+    pool->gone =
+        NULL; /* else its threads, ending because one of them could not be had, would tell who closed the last */
     pool->above = NULL;
     atomic_store_explicit(&pool->watched, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->keepers, 1, memory_order_relaxed);

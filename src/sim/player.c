@@ -211,11 +211,8 @@ static struct played *once_more(struct sim *sim, struct thread *thread)
     if (!played)
         return NULL;
     arch_note_end(&played->note);
-    *played = (struct played){.sim = sim,
-                              .thread = thread,
-                              .index = played->index,
-                              .stack = played->stack,
-                              .stack_size = played->stack_size};
+    *played = (struct played){
+        .sim = sim, .thread = thread, .index = played->index, .stack = played->stack, .stack_size = played->stack_size};
     return played;
 }
 

@@ -45,9 +45,9 @@ const char *pool_made(const struct opened_pool *op, char *buffer, size_t size);
 /* It was retired, and nobody looks at it any more. */
 void pool_give_back(struct thread *thread, struct opened_pool *op);
 
-/* The strand, which lives, was just anchored to the scope: if that is of another pool's strand, and its pool is closing,
- * whoever does so may have missed it [L2]. Returns it if the caller has to make it runnable. By who keeps both from
- * ending. */
+/* The strand, which lives, was just anchored to the scope: if that is of another pool's strand, and its pool is
+ * closing, whoever does so may have missed it [L2]. Returns it if the caller has to make it runnable. By who keeps both
+ * from ending. */
 struct member *pool_cancels_(struct thread *thread, struct cb *c);
 static inline struct member *pool_cancels(struct thread *thread, const struct scope *scope, struct cb *c)
 {

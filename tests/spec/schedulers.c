@@ -274,6 +274,8 @@ TEST_REAL(one_thread_with_a_queue_of_its_own_is_first_come_first_served)
             CHECK_EQ(order[i], i);
     }
 }
+TEST_OWN_STACKS(one_thread_with_a_queue_of_its_own_is_first_come_first_served,
+                "the strands of one fibre come one after the other");
 
 /* ---- whose thread --------------------------------------------------------------------------- */
 
