@@ -523,10 +523,9 @@ int strand_thread_index(void)
 
 /* ---- fibres that all share ------------------------------------------------------------------------------- */
 
-/* The first strand of the pool that spawns opens them. */
-int pool_common(struct thread *thread, struct opened **out)
+/* The first who spawns onto the pool opens them. */
+int pool_common(struct thread *thread, struct pool *pool, struct opened **out)
 {
-    struct pool *pool = thread->pool;
     int error = 0;
     spin_lock(&pool->resizing, thread);
     for (int i = 0; !error && i < COMMON_FIBRES; i++)

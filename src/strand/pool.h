@@ -60,8 +60,9 @@ static inline struct member *pool_cancels(struct thread *thread, const struct sc
     return LIKELY(open) ? NULL : pool_cancels_(thread, c);
 }
 
-/* The fibres that all strands of a pool share when a run is told so for a test. */
-int pool_common(struct thread *thread, struct opened **out);
+/* The fibres that all strands of a pool share when a run is told so for a test: one of them. By a strand of the pool, or
+ * who has counted one in. Returns 0 or a negated errno code. */
+int pool_common(struct thread *thread, struct pool *pool, struct opened **out);
 void pool_end_common(struct thread *thread, struct pool *pool);
 
 #endif

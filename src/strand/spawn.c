@@ -301,22 +301,19 @@ static inline __attribute__((always_inline)) void launch(struct thread *thread, 
         pool_send(thread, fibre);
 }
 
-/* With STRAND_STACKS=shared in the environment, or strand_sim.shared_stacks. */
-static COLD int fibre_in_common(struct thread *thread, struct plan *plan)
+/* With STRAND_STACKS=shared in the environment, or strand_sim.shared_stacks. It may spawn onto the pool. */
+static COLD int fibre_in_common(struct thread *thread, struct pool *pool, struct plan *plan)
 {
-    struct opened *common;
-    int error = pool_common(thread, &common);
-    bool usual = !plan->opened && !plan->pool && !plan->pin && !plan->rank && plan->stack_size == thread->usual;
-    if (!error && usual)
-        plan->opened = common;
-    return error;
+    if (plan->opened || plan->pin || plan->rank || plan->stack_size != thread->usual)
+        return 0;
+    plan->pool = NULL; /* it is the fibre's */
+    return pool_common(thread, pool, &plan->opened);
 }
 
-/* The pool that it is to live on, where that is not the spawner's: NULL: it is. */
-static struct pool *other_pool(const struct thread *thread, const struct plan *plan)
+/* The pool that it is to live on. */
+static struct pool *pool_for(const struct thread *thread, const struct plan *plan)
 {
-    struct pool *pool = plan->opened ? plan->opened->fibre.pool : plan->pool;
-    return pool == thread->pool ? NULL : pool;
+    return plan->opened ? plan->opened->fibre.pool : plan->pool ? plan->pool : thread->pool;
 }
 
 static int anchor_and_launch(struct thread *thread, struct scope *scope, struct cb *c)
@@ -343,12 +340,12 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
     if (error)
         return error;
     struct cb *c;
-    if (UNLIKELY(runtime_of(thread)->shares))
-        error = fibre_in_common(thread, plan);
-    struct pool *other = error ? NULL : other_pool(thread, plan);
-    bool arrived = other && pool_arrive(thread, other);
-    if (!error && other && !arrived)
+    struct pool *pool = pool_for(thread, plan);
+    bool elsewhere = pool != thread->pool, arrived = elsewhere && pool_arrive(thread, pool);
+    if (elsewhere && !arrived)
         error = -ESHUTDOWN;
+    if (!error && UNLIKELY(runtime_of(thread)->shares))
+        error = fibre_in_common(thread, pool, plan);
     if (!error)
         error = make(thread, me, plan, &c);
     if (!error) {
@@ -357,7 +354,7 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
         plan->extra = NULL; /* it is the strand's */
     }
     if (error && arrived)
-        pool_turn_back(thread, other);
+        pool_turn_back(thread, pool);
     if (!mine)
         unpin_scope(thread, scope);
     return error;
