@@ -329,10 +329,11 @@ static void leave_pool(struct pool *pool)
         pool->gone(pool);
 }
 
+/* Who closes the pool waits for the last step: the run may end right after that, and knows nothing of this thread. */
 static void leave_for_good(struct thread *thread)
 {
-    atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst);
     leave_pool(thread->pool);
+    atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst);
 }
 
 static void drive_loop(void *thread)
@@ -424,11 +425,20 @@ int pool_start_thread(struct pool *pool, int index)
     return error;
 }
 
+/* One of a pool that is driven is somebody else's, and says itself that it has ended. */
+static void await_driver(struct thread *thread)
+{
+    while (thread_life(thread) != THREAD_NONE)
+        driver_await(thread_self());
+}
+
 void pool_join_thread(struct thread *thread)
 {
-    if (atomic_load_explicit(&thread->life, memory_order_acquire) == THREAD_NONE)
+    if (thread_life(thread) == THREAD_NONE)
         return;
-    if (thread->driver)
+    if (pool_is_driven(thread->pool))
+        await_driver(thread);
+    else if (thread->driver)
         thread->driver->join(thread);
     else
         arch_thread_join(thread->os);
@@ -497,6 +507,10 @@ int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool *
 void pool_unmake(struct thread *thread, struct pool *pool)
 {
     pool_stop(thread, pool);
+    if (pool_is_driven(pool)) {
+        pool_unsettle(pool->threads[0]);
+        leave_for_good(pool->threads[0]);
+    }
     pool_join_threads(pool, 0);
     pool_close(pool);
 }

@@ -135,8 +135,9 @@ void pool_move(struct thread *thread);
 int pool_resize(struct thread *by, struct pool *pool, int threads);
 /* How many there are now, those that are about to go included. */
 int pool_threads(struct pool *pool);
-/* The thread of that index, to which a strand is to be pinned: it stays, until pool_unpin. NULL: there is none. */
-struct thread *pool_pin(struct pool *pool, int index);
+/* The thread of that index, to which a strand is to be pinned: it stays, until pool_unpin. Returns 0, -ENXIO: there is
+ * none; -ESHUTDOWN: the pool is closing, and not the caller's. */
+int pool_pin(struct thread *by, struct pool *pool, int index, struct thread **out);
 void pool_unpin(struct thread *thread);
 /* From the loop of a thread that has odd.leave: whether it has gone. */
 bool thread_goes_(struct thread *thread);

@@ -9,12 +9,11 @@
  * PROTOCOL  the resizer shrinks from the end: LEAVING, odd.leave, pool_rouse. The thread, in its loop: GONE; then it
  *           empties its queue and its inbox into those of others; then it is busy no more. Thread 0 stays.
  *           Growing: LEAVING -> HERE again if the thread has not gone yet; else it is joined, and one begins anew.
+ *           Who pins, and so keeps a thread, excludes the resizer.
  * INVARIANT [Z1] a fibre that is posted to a thread's inbox is found: by the thread, before it goes, or by the poster,
  *           who looks after posting whether it has gone, and then takes the inbox itself. [Z2] a thread that strands
- *           are pinned to stays: who pins counts itself first and then looks at `life`; the resizer stores LEAVING and
- *           then looks at the count.
- * ORDERING  life, the inboxes and the counts of pinned strands: seq_cst. Poster: post, load life. Thread: store GONE,
- *           take the inbox [Z1].
+ *           are pinned to stays.
+ * ORDERING  life and the inboxes: seq_cst. Poster: post, load life. Thread: store GONE, take the inbox [Z1].
  * PROGRESS  resizing waits for threads that have gone and are about to end, no others: not for a strand that computes.
  * NOT DONE  queues without owners that thieves empty: under full load there is no thief.
  * TESTED BY tests/models/resize.pml.
@@ -52,17 +51,12 @@ static void tell(struct thread *thread, bool leave)
     __atomic_store_n(&thread->odd.leave, leave, __ATOMIC_SEQ_CST);
 }
 
-/* Of a thread that is here. False: strands are pinned to it. */
-static bool send_away(struct thread *by, struct thread *thread)
+/* Of a thread that is here. */
+static void send_away(struct thread *by, struct thread *thread)
 {
-    atomic_store_explicit(&thread->life, THREAD_LEAVING, memory_order_seq_cst); /* [Z2] */
-    if (atomic_load_explicit(&thread->pinned.strands, memory_order_seq_cst)) {
-        atomic_store_explicit(&thread->life, THREAD_HERE, memory_order_seq_cst);
-        return false;
-    }
+    atomic_store_explicit(&thread->life, THREAD_LEAVING, memory_order_seq_cst);
     tell(thread, true);
     pool_rouse(by, thread);
-    return true;
 }
 
 static bool call_back(struct thread *thread)
@@ -75,29 +69,33 @@ static bool call_back(struct thread *thread)
     return true;
 }
 
+static int add_thread(struct thread *by, struct pool *pool, int index)
+{
+    int error = driver_refuses(by) ? -ENOMEM : pool_make_threads(pool, index + 1);
+    if (error || call_back(pool->threads[index]))
+        return error;
+    pool_join_thread(pool->threads[index]);
+    return pool_start_thread(pool, index);
+}
+
+/* As many as can be had. */
 static int grow(struct thread *by, struct pool *pool, int from, int to)
 {
-    int error = driver_refuses(by) ? -ENOMEM : pool_make_threads(pool, to);
-    for (int i = from; i < to && !error; i++) {
-        struct thread *thread = pool->threads[i];
-        if (!call_back(thread)) {
-            pool_join_thread(thread);
-            error = pool_start_thread(pool, i);
-        }
-        if (!error)
-            atomic_store_explicit(&pool->size, i + 1, memory_order_seq_cst);
-    }
+    int error = 0;
+    for (int i = from; i < to && !(error = add_thread(by, pool, i)); i++)
+        atomic_store_explicit(&pool->size, i + 1, memory_order_seq_cst);
     return error;
 }
 
+/* As few as may be. */
 static int shrink(struct thread *by, struct pool *pool, int from, int to)
 {
     for (int i = from - 1; i >= to; i--) {
+        struct thread *thread = pool->threads[i];
+        if (atomic_load_explicit(&thread->pinned.strands, memory_order_relaxed))
+            return -EBUSY; /* [Z2] */
         atomic_store_explicit(&pool->size, i, memory_order_seq_cst); /* nobody is sent there from now on */
-        if (!send_away(by, pool->threads[i])) {
-            atomic_store_explicit(&pool->size, i + 1, memory_order_seq_cst);
-            return -EBUSY;
-        }
+        send_away(by, thread);
     }
     return 0;
 }
@@ -136,19 +134,22 @@ int pool_threads(struct pool *pool)
 
 /* ---- pinning --------------------------------------------------------------------------------------------- */
 
-struct thread *pool_pin(struct pool *pool, int index)
+int pool_pin(struct thread *by, struct pool *pool, int index, struct thread **out)
 {
-    if (index >= atomic_load_explicit(&pool->size, memory_order_seq_cst))
-        return NULL;
-    struct thread *thread = pool->threads[index];
-    atomic_fetch_add_explicit(&thread->pinned.strands, 1, memory_order_seq_cst); /* [Z2] */
-    if (thread_life(thread) == THREAD_HERE)
-        return thread;
-    pool_unpin(thread);
-    return NULL;
+    int error = 0;
+    spin_lock(&pool->resizing, by);
+    if (atomic_load_explicit(&pool->state, memory_order_relaxed) != POOL_OPEN && pool != by->pool)
+        error = -ESHUTDOWN;
+    else if (index >= atomic_load_explicit(&pool->size, memory_order_relaxed))
+        error = -ENXIO;
+    else
+        atomic_fetch_add_explicit(&pool->threads[index]->pinned.strands, 1, memory_order_relaxed); /* [Z2] */
+    spin_unlock(&pool->resizing);
+    *out = error ? NULL : pool->threads[index];
+    return error;
 }
 
 void pool_unpin(struct thread *thread)
 {
-    atomic_fetch_sub_explicit(&thread->pinned.strands, 1, memory_order_seq_cst);
+    atomic_fetch_sub_explicit(&thread->pinned.strands, 1, memory_order_relaxed);
 }

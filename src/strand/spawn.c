@@ -445,7 +445,7 @@ static void choose_fibre(struct thread *thread, const strand_attr *attr, struct 
     plan->opened = fibres_choose(place->fibres);
 }
 
-/* Returns 0, or -ENXIO. */
+/* Returns 0 or a negated errno code. */
 static int choose_thread(struct thread *thread, int pin, struct plan *plan)
 {
     struct pool *pool = plan->pool ? plan->pool : thread->pool;
@@ -453,8 +453,7 @@ static int choose_thread(struct thread *thread, int pin, struct plan *plan)
         MISUSE("strand_spawn_with", "", "attr.pin is %d, not STRAND_PIN_HERE or STRAND_PIN(index)", pin);
     if (pin == STRAND_PIN_HERE && pool != thread->pool)
         MISUSE("strand_spawn_with", "", "attr.pin is STRAND_PIN_HERE, but attr.pool is another than the caller's");
-    plan->pin = pool_pin(pool, pin == STRAND_PIN_HERE ? thread->index : pin - 1);
-    return plan->pin ? 0 : -ENXIO;
+    return pool_pin(thread, pool, pin == STRAND_PIN_HERE ? thread->index : pin - 1, &plan->pin);
 }
 
 static int choose_place(struct thread *thread, const strand_attr *attr, struct plan *plan, struct place_for *place)

@@ -4,6 +4,7 @@
 #define SUITE pool_close
 #include "test.h"
 
+#include "strand/debug.h"
 #include "strand/pool.h"
 
 #include <errno.h>
@@ -195,4 +196,66 @@ TEST_INSIDE(closing_a_pool_does_not_cancel_what_lives_below_its_own_strands)
         strand_exception_print(failure, 2);
     CHECK_PTR(failure, NULL);
     strand_scope_cancel(inner, NULL);
+}
+
+/* ---- what they refuse ------------------------------------------------------------------------ */
+
+static void *pin_onto(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn_with(scope, STRAND_ATTR(.pool = *(strand_pool *)arg, .pin = STRAND_PIN(0)), test_return, NULL, 0);
+    return arg;
+}
+
+static void *spawn_many(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn_with(scope, STRAND_ATTR(.pool = *(strand_pool *)arg, .name = "late"), test_return, "args", 5);
+    return arg;
+}
+
+TEST_INSIDE(a_closed_pool_says_so_however_a_strand_is_to_live_on_it)
+{
+    static strand_pool pool;
+    void *result;
+    STRAND_SCOPE(scope);
+    pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
+    strand_pool_close(pool, NULL);
+    check_shut_down(strand_try(pin_onto, &pool, &result));
+    check_shut_down(strand_try(spawn_many, &pool, &result));
+    CHECK_EQ(strand_pool_resize(pool, 2), -ESHUTDOWN);
+}
+
+struct late {
+    strand_scope scope;
+    const char *scheduler;
+};
+
+static void *open_late(void *arg)
+{
+    struct late *late = arg;
+    strand_pool_open(late->scope, STRAND_POOL_ATTR(.scheduler = late->scheduler));
+    return arg;
+}
+
+TEST_INSIDE(a_pool_for_an_open_scope_that_was_left_is_refused_and_gone)
+{
+    static struct late late;
+    static const char *const schedulers[] = {"stealing", "global", "dedicated", "current"};
+    struct strand_stats before = {.size = sizeof before}, after = before;
+    void *result;
+    strand_stats_get(&before);
+    for (int i = 0; i < 4; i++) {
+        late.scheduler = schedulers[i];
+        {
+            STRAND_SCOPE_WITH(scope, STRAND_OPEN);
+            late.scope = scope;
+        }
+        strand_exception *e = strand_try(open_late, &late, &result);
+        CHECK_KIND(e, &STRAND_SYSTEM);
+        CHECK_EQ(strand_exception_code(e), -ECANCELED);
+        strand_exception_release(e);
+    }
+    strand_stats_get(&after);
+    CHECK_EQ(after.threads, before.threads);
 }
