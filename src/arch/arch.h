@@ -250,7 +250,8 @@ int arch_fd_no_delay(int fd);
  * ours. Closing leaves the descriptor to the caller. */
 struct arch_watch;
 bool arch_watch_can(int signal); /* false: it is no signal, or belongs to faults, or can't be had */
-int arch_watch_open(uint64_t signals, struct arch_watch **out);
+int arch_watch_open(uint64_t signals, const void *owner, struct arch_watch **out);
+const void *arch_watch_owner(const struct arch_watch *watch);
 int arch_watch_fd(const struct arch_watch *watch);
 uint64_t arch_watch_serial(const struct arch_watch *watch); /* another one after each closing; records stay */
 int arch_watch_take(struct arch_watch *watch);              /* the number of one that has come, and is taken; 0: none */

@@ -23,7 +23,8 @@ struct arch_watch {
     _Atomic uint32_t inside;
     _Atomic uint64_t serial;
     int fd;
-    bool taken; /* under the process's lock */
+    const void *owner; /* the caller's word; changes with the serial */
+    bool taken;        /* under the process's lock */
     struct arch_watch *next;
 };
 
@@ -153,7 +154,7 @@ bool arch_watch_can(int signal)
     return signal > 0 && signal <= SIGNALS && !(signal >= 32 && signal < SIGRTMIN); /* those are the C library's */
 }
 
-int arch_watch_open(uint64_t signals, struct arch_watch **out)
+int arch_watch_open(uint64_t signals, const void *owner, struct arch_watch **out)
 {
     int fd = arch_fd_own(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC | EFD_SEMAPHORE));
     if (fd < 0)
@@ -163,6 +164,7 @@ int arch_watch_open(uint64_t signals, struct arch_watch **out)
     int error = watch ? 0 : -ENOMEM;
     if (!error) {
         watch->fd = fd;
+        watch->owner = owner;
         atomic_store_explicit(&watch->pending, 0, memory_order_relaxed);
         atomic_store_explicit(&watch->wanted, signals, memory_order_seq_cst);
         if ((error = take_signals(signals)))
@@ -179,6 +181,11 @@ int arch_watch_open(uint64_t signals, struct arch_watch **out)
 int arch_watch_fd(const struct arch_watch *watch)
 {
     return watch->fd;
+}
+
+const void *arch_watch_owner(const struct arch_watch *watch)
+{
+    return watch->owner;
 }
 
 uint64_t arch_watch_serial(const struct arch_watch *watch)

@@ -50,6 +50,7 @@ static int more(struct slab *slab)
         return error;
     struct slab_chunk *chunk = memory;
     chunk->next = slab->chunks;
+    __atomic_store_n(&chunk->slab, slab, __ATOMIC_RELAXED);
     __atomic_store_n(&slab->chunks, chunk, __ATOMIC_RELEASE);
     slab->bump = (char *)memory + first_offset(slab);
     slab->end = (char *)memory + slab->source->chunk;

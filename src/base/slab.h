@@ -27,8 +27,10 @@ struct slab_source {
     void (*pause)(void);                    /* in the spin loop of the slab's lock */
 };
 
+struct slab;
 struct slab_chunk {
     struct slab_chunk *next;
+    struct slab *slab; /* whose it is; NULL: nobody's */
 };
 
 struct slab {
@@ -60,6 +62,15 @@ void slab_flush(struct slab_cache *cache);
 /* Calls visit for every object that was cut before, in use or free; some that are cut meanwhile, or bytes that will be
  * one, which are zero. Without a lock; any thread. */
 void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *arg);
+
+/* Whether an address in memory of this source lies in one of the slab's objects, whoever has the memory now. Any
+ * thread.
+ */
+static inline bool slab_has(const struct slab *slab, const void *at)
+{
+    const struct slab_chunk *chunk = (const struct slab_chunk *)((uintptr_t)at & ~(uintptr_t)(slab->source->chunk - 1));
+    return __atomic_load_n(&chunk->slab, __ATOMIC_RELAXED) == slab;
+}
 
 enum { SLAB_BATCH = 128, SLAB_FIRST = 8 };
 

@@ -49,7 +49,7 @@ int quit_open(struct runtime *runtime)
     struct quit *quit = make(runtime);
     if (!quit)
         return -ENOMEM;
-    int error = arch_watch_open(UINT64_C(1) << (QUIT - 1), &quit->watch);
+    int error = arch_watch_open(UINT64_C(1) << (QUIT - 1), runtime, &quit->watch);
     if (!error && (error = arch_thread_start(&quit->os, wait_and_dump, quit, "strand-quit"))) {
         int fd = arch_watch_fd(quit->watch);
         arch_watch_close(quit->watch);

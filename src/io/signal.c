@@ -18,7 +18,8 @@ static struct arch_watch *watch_of(strand_signals signals)
 
 strand_signals strand_signals_enter_(int first, ...)
 {
-    struct cb *me = current_of(must_be_strand("STRAND_SIGNALS"));
+    struct thread *thread = must_be_strand("STRAND_SIGNALS");
+    struct cb *me = current_of(thread);
     struct arch_watch *watch;
     uint64_t signals = 0;
     va_list more;
@@ -29,7 +30,7 @@ strand_signals strand_signals_enter_(int first, ...)
         signals |= UINT64_C(1) << (signal - 1);
     }
     va_end(more);
-    int error = arch_watch_open(signals, &watch);
+    int error = arch_watch_open(signals, runtime_of(thread), &watch);
     if (error)
         throw_system(me, error,
                      error == -EBUSY ? "STRAND_SIGNALS: a handler was installed over that of an earlier block"
@@ -52,6 +53,8 @@ int strand_signal(strand_signals signals)
     struct thread *thread = must_be_strand("strand_signal");
     if (!watch || arch_watch_serial(watch) != signals.bits[1])
         MISUSE("strand_signal", "", "the block of STRAND_SIGNALS has been left, or never was");
+    if (arch_watch_owner(watch) != runtime_of(thread))
+        misuse_foreign("strand_signal", "block of STRAND_SIGNALS");
     may_block(thread, current_of(thread), "strand_signal");
     for (;;) {
         uint64_t count;

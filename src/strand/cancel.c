@@ -29,7 +29,7 @@ void strand_cancel(strand child, const char *why)
 {
     struct thread *thread = must_be_strand("strand_cancel");
     struct cb *me = current_of(thread);
-    struct cb *c = pin_cb(thread, child);
+    struct cb *c = pin_cb(thread, child, "strand_cancel");
     if (!c)
         return; /* it is gone */
     /* Only an owner's cancel makes a child of its scope one that may be left, also after its end. The anchor is changed

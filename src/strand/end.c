@@ -47,7 +47,7 @@ static bool cut_out(uintptr_t *ends, struct wait_node *node)
 
 void ends_unlink(struct thread *thread, strand handle, struct wait_node *node)
 {
-    struct cb *c = pin_cb(thread, handle);
+    struct cb *c = pin_cb(thread, handle, "strand_wait");
     if (c) {
         uintptr_t ends;
         ends_lock(thread, c, &ends);

@@ -67,11 +67,12 @@ struct fibres *fibres_pin(struct thread *thread, strand_fibre handle, const char
     uint64_t serial = handle.bits[1] ^ HANDLE_MARK;
     if (!arch_in_handles(fibres) || !(handle.bits[1] & HANDLE_MARK))
         MISUSE(function, "", "the handle is none of a fibre");
+    if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, fibres)) &&
+        word_serial(atomic_load_explicit(&fibres->word, memory_order_relaxed)) == serial)
+        misuse_foreign(function, "fibre");
     if (!pin(thread, &fibres->word, serial))
         MISUSE(function, made_stale_fibres(fibres, serial, (char[256]){0}, 256),
                "the fibre is gone: its scope has been left");
-    if (fibres->list[0]->fibre.pool->sub != thread->sub)
-        MISUSE(function, made_fibres(fibres, (char[256]){0}, 256), "the fibre is of another run");
     return fibres;
 }
 

@@ -48,16 +48,23 @@ COLD bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word)
     return new &WORD_FREE;
 }
 
-struct cb *pin_cb(struct thread *thread, strand handle)
+/* What has this word is of another run, if it is there at all. */
+static COLD void check_foreign(const _Atomic uint64_t *word, uint64_t serial, const char *noun, const char *function)
+{
+    if (word_serial(atomic_load_explicit(word, memory_order_relaxed)) == serial)
+        misuse_foreign(function, noun);
+}
+
+struct cb *pin_cb(struct thread *thread, strand handle, const char *function)
 {
     struct cb *c = (struct cb *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(c) || !handle.bits[1])
         return NULL;
-    if (!pin(thread, &c->word, handle.bits[1]))
+    if (UNLIKELY(!cb_is_ours(thread, c))) {
+        check_foreign(&c->word, handle.bits[1], "strand", function);
         return NULL;
-    if (UNLIKELY(c->member.fibre->pool->sub != thread->sub))
-        MISUSE_STRAND("a handle", c, "the strand is of another run");
-    return c;
+    }
+    return pin(thread, &c->word, handle.bits[1]) ? c : NULL;
 }
 
 COLD void extra_free(struct extra *extra, bool wipes)
@@ -90,16 +97,16 @@ void unpin_cb(struct thread *thread, struct cb *c)
     }
 }
 
-struct scope *pin_scope(struct thread *thread, strand_scope handle)
+struct scope *pin_scope(struct thread *thread, strand_scope handle, const char *function)
 {
     struct scope *scope = (struct scope *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(scope) || handle.bits[1] < 2)
         return NULL;
-    if (!pin(thread, &scope->block.word, handle.bits[1] >> 1))
+    if (UNLIKELY(!scope_is_ours(thread, scope))) {
+        check_foreign(&scope->block.word, handle.bits[1] >> 1, "scope", function);
         return NULL;
-    if (UNLIKELY(scope->block.owner->member.fibre->pool->sub != thread->sub))
-        MISUSE_SCOPE("a handle", scope, "the scope is of another run");
-    return scope;
+    }
+    return pin(thread, &scope->block.word, handle.bits[1] >> 1) ? scope : NULL;
 }
 
 void unpin_scope(struct thread *thread, struct scope *scope)

@@ -35,6 +35,19 @@ static inline struct scope *handle_scope(strand_scope handle)
     return LIKELY(word_serial(word) == handle.bits[1] >> 1) ? scope : NULL;
 }
 
+/* Whether what stands behind a handle is of the caller's run. Of another's nothing else may be looked at but the word:
+ * that run may be giving it back. */
+static inline bool cb_is_ours(struct thread *thread, const struct cb *c)
+{
+    struct runtime *runtime = runtime_of(thread);
+    return LIKELY(slab_has(&runtime->cbs, c)) || slab_has(&runtime->guests, c);
+}
+
+static inline bool scope_is_ours(struct thread *thread, const struct scope *scope)
+{
+    return LIKELY(slab_has(&runtime_of(thread)->blocks, scope));
+}
+
 /* Of a block that may have been left meanwhile and belong to somebody else; it is the caller's only if that is still
  * so. */
 static inline struct cb *block_owner(const struct block *block)
@@ -52,9 +65,10 @@ static inline bool handle_is_open(strand_scope handle)
 bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
 /* True if the memory was retired meanwhile and this was the last pin: it is the caller's to give back. */
 bool unpin(struct thread *thread, _Atomic uint64_t *word);
-struct cb *pin_cb(struct thread *thread, strand handle);
+/* NULL: it is gone. Of another run: misuse of `function`. */
+struct cb *pin_cb(struct thread *thread, strand handle, const char *function);
 void unpin_cb(struct thread *thread, struct cb *c);
-struct scope *pin_scope(struct thread *thread, strand_scope handle);
+struct scope *pin_scope(struct thread *thread, strand_scope handle, const char *function);
 void unpin_scope(struct thread *thread, struct scope *scope);
 
 /* Retire a word that is pinned: true if its memory is the caller's to give back after all; else the last pin's holder

@@ -13,6 +13,13 @@
 
 #include <errno.h>
 
+static COLD __attribute__((noreturn)) void strangers_child(struct cb *c, const char *function)
+{
+    if (!cb_is_ours(thread_self(), c))
+        misuse_foreign(function, "strand");
+    MISUSE_STRAND(function, c, "only the owner of the scope that a strand is anchored to may do that");
+}
+
 /* The child behind a handle, for its owner. */
 static inline __attribute__((always_inline)) struct cb *child_of(struct cb *me, strand handle, const char *function)
 {
@@ -20,7 +27,7 @@ static inline __attribute__((always_inline)) struct cb *child_of(struct cb *me, 
     if (UNLIKELY(!c))
         MISUSE_STALE(function, handle, "the strand is gone: it was joined before, or its scope has been left");
     if (UNLIKELY(!c->anchor || c->anchor->block.owner != me))
-        MISUSE_STRAND(function, c, "only the owner of the scope that a strand is anchored to may do that");
+        strangers_child(c, function);
     return c;
 }
 
@@ -146,7 +153,7 @@ void strand_wait(strand handle)
     if (handle.bits[1] == cb_id(me))
         MISUSE_STRAND("strand_wait", me, "a strand can't wait for its own end");
     may_block(thread, me, "strand_wait");
-    struct cb *c = pin_cb(thread, handle);
+    struct cb *c = pin_cb(thread, handle, "strand_wait");
     if (!c)
         return;
     wait_because(thread, me, BLOCKED_WAIT, handle.bits[1]);
@@ -157,7 +164,7 @@ void strand_wait(strand handle)
 bool strand_ended(strand handle)
 {
     struct thread *thread = must_be_strand("strand_ended");
-    struct cb *c = pin_cb(thread, handle);
+    struct cb *c = pin_cb(thread, handle, "strand_ended");
     bool over = !c || ended(c);
     if (c)
         unpin_cb(thread, c);
@@ -232,7 +239,7 @@ int strand_hand_off(strand child, strand_scope handle)
     struct cb *c = child_of(me, child, "strand_hand_off");
     if (!handle_is_open(handle))
         return -EINVAL;
-    struct scope *to = pin_scope(thread, handle);
+    struct scope *to = pin_scope(thread, handle, "strand_hand_off");
     if (!to)
         return -EINVAL;
     bool open = to == c->anchor || scope_expect(thread, to);

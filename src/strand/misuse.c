@@ -77,6 +77,11 @@ COLD struct thread *must_thread_(const char *function)
     misuse(function, "", "it was called from a plain thread, not from a strand");
 }
 
+COLD void misuse_foreign(const char *function, const char *noun)
+{
+    misuse(function, "", "the %s is of another run", noun);
+}
+
 COLD void misuse_null_(const char *function, const char *noun)
 {
     misuse(function, "", "the %s is NULL", noun);

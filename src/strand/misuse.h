@@ -23,6 +23,9 @@ const char *made_at(const char *noun, const void *object, char *buffer, size_t s
 #define MISUSE_STALE(function, handle, ...) misuse(function, made_stale(handle, (char[256]){0}, 256), __VA_ARGS__)
 #define MISUSE_STRAND(function, c, ...) misuse(function, made_strand(c, (char[256]){0}, 256), __VA_ARGS__)
 
+/* Misuse of what another run of the process has made; nothing of it is told, as that run may be giving it back. */
+__attribute__((noreturn)) void misuse_foreign(const char *function, const char *noun);
+
 /* Misuse where what a function is about is NULL. */
 __attribute__((noreturn)) void misuse_null_(const char *function, const char *noun);
 static inline void must_be_there(const void *object, const char *noun, const char *function)

@@ -28,8 +28,13 @@ NO_ANALYSIS struct strand_guard_ strand_monitor_enter_(struct strand_monitor_ *h
     uint64_t owner = atomic_load_explicit(&monitor->owner, memory_order_relaxed);
     if (UNLIKELY(owner == cb_id(me)))
         misuse("STRAND_MONITOR_ENTER", "", "at %s:%d the strand is in this monitor already", file, line);
-    if (thread->shared)
+    if (thread->shared) {
         spin_lock(&monitor->lock, thread);
+        owner = atomic_load_explicit(&monitor->owner, memory_order_relaxed);
+    }
+    if (UNLIKELY(owner)) /* of this run nobody can be: nothing suspends inside, and who has other threads locks */
+        misuse("STRAND_MONITOR_ENTER", "", "at %s:%d strand #%llu of another run is in the monitor, which serves one",
+               file, line, (unsigned long long)owner);
     atomic_store_explicit(&monitor->owner, cb_id(me), memory_order_relaxed);
     struct strand_guard_ guard = section_enter(me, file, line, NULL);
     guard.bits[2] = (uint64_t)(uintptr_t)monitor;

@@ -39,13 +39,21 @@ strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
     return (strand_scope){{(uint64_t)(uintptr_t)scope, serial << 1 | (flags & STRAND_OPEN)}};
 }
 
+static COLD __attribute__((noreturn)) void strangers(struct thread *thread, struct scope *scope, const char *function,
+                                                     const char *rule)
+{
+    if (!scope_is_ours(thread, scope))
+        misuse_foreign(function, "scope");
+    MISUSE_SCOPE(function, scope, "%s", rule);
+}
+
 struct scope *scope_of_owner(struct cb *me, strand_scope handle, const char *function)
 {
     struct scope *scope = handle_scope(handle);
     if (UNLIKELY(!scope))
         MISUSE(function, "", "the scope has been left, or never was");
     if (UNLIKELY(block_owner(&scope->block) != me))
-        MISUSE_SCOPE(function, scope, "only the strand that opened a scope may do that");
+        strangers(thread_self(), scope, function, "only the strand that opened a scope may do that");
     return scope;
 }
 
@@ -68,7 +76,7 @@ int scope_own(struct thread *thread, struct cb *me, strand_scope handle, struct 
         (void)take_over(thread, scope_of_owner(me, handle, function), owned);
         return 0;
     }
-    struct scope *scope = pin_scope(thread, handle);
+    struct scope *scope = pin_scope(thread, handle, function);
     if (!scope)
         return -ECANCELED;
     bool open = take_over(thread, scope, owned);
@@ -205,14 +213,15 @@ void strand_scope_cancel(strand_scope handle, const char *why)
 {
     struct thread *thread = must_be_strand("strand_scope_cancel");
     struct cb *me = current_of(thread);
-    struct scope *scope = handle_is_open(handle) ? pin_scope(thread, handle) : handle_scope(handle);
+    struct scope *scope =
+        handle_is_open(handle) ? pin_scope(thread, handle, "strand_scope_cancel") : handle_scope(handle);
     if (!scope && handle_is_open(handle))
         return; /* it has been left: all its children have ended */
     if (!scope)
         MISUSE("strand_scope_cancel", "", "the scope has been left, or never was");
     bool owned = block_owner(&scope->block) == me;
     if (!owned && !handle_is_open(handle))
-        MISUSE_SCOPE("strand_scope_cancel", scope, "only the owner may cancel a scope that is not open");
+        strangers(thread, scope, "strand_scope_cancel", "only the owner may cancel a scope that is not open");
     struct note *note = note_new(thread, me, why);
     struct batch batch;
     batch_init(&batch);
@@ -238,7 +247,7 @@ size_t strand_scope_count(strand_scope handle)
     struct cb *me = current_of(thread);
     if (!handle_is_open(handle))
         return scope_of_owner(me, handle, "strand_scope_count")->count;
-    struct scope *scope = pin_scope(thread, handle);
+    struct scope *scope = pin_scope(thread, handle, "strand_scope_count");
     if (!scope)
         return 0;
     scope_lock(thread, scope);

@@ -281,7 +281,7 @@ static int strangers_scope(struct thread *thread, struct cb *me, strand_scope ha
 {
     if (!handle_is_open(handle))
         scope_of_owner(me, handle, function); /* misuse */
-    *out = pin_scope(thread, handle);
+    *out = pin_scope(thread, handle, function);
     return *out ? 0 : -ECANCELED;
 }
 

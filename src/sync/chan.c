@@ -34,9 +34,11 @@ COLD struct chan *chan_misused_(struct thread *thread, struct chan *chan, strand
         chan_unlock(thread, chan);
         misuse(function, text, "there is no memory for a value of %zu bytes: it is NULL", size);
     }
+    chan = (struct chan *)(uintptr_t)handle.bits[0];
+    if (arch_in_handles(chan) && word_serial(atomic_load_explicit(&chan->word, memory_order_relaxed)) == handle.bits[1])
+        misuse_foreign(function, "channel");
     misuse(function, "",
-           handle.bits[1] ? "the channel is gone: its scope has been left, or it is of another run"
-                          : "there is no channel behind {0}");
+           handle.bits[1] ? "the channel is gone: its scope has been left" : "there is no channel behind {0}");
 }
 
 /* ---- waking ----------------------------------------------------------------------------------------------- */

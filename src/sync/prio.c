@@ -29,13 +29,19 @@ const char *prio_made(const struct prio *sem, char *buffer, size_t size)
     return buffer;
 }
 
+/* No other run of the process ever had this number, also where memory has been had again. */
+static inline uint64_t run_of(struct thread *thread)
+{
+    return runtime_of(thread)->listed.number;
+}
+
 static COLD struct prio *not_usable(struct thread *thread, const struct prio *sem, const char *function)
 {
     if (!sem)
         misuse(function, "", "it is NULL");
     if (sem->self != ((uintptr_t)sem ^ SCRAMBLE))
         MISUSE_AT(function, "semaphore", (const void *)sem, "it was never initialised, or has been copied");
-    if (sem->runtime != runtime_of(thread))
+    if (sem->run != run_of(thread))
         misuse(function, prio_made(sem, (char[256]){0}, 256), "it is of another run");
     struct cb *me = current_of(thread);
     if (atomic_load_explicit(&sem->asking, memory_order_relaxed) != me)
@@ -47,7 +53,7 @@ static COLD struct prio *not_usable(struct thread *thread, const struct prio *se
 struct prio *prio_of(struct thread *thread, const strand_prio_semaphore *handle, const char *function)
 {
     struct prio *sem = (struct prio *)(uintptr_t)handle;
-    if (UNLIKELY(!sem || sem->self != ((uintptr_t)sem ^ SCRAMBLE) || sem->runtime != runtime_of(thread) ||
+    if (UNLIKELY(!sem || sem->self != ((uintptr_t)sem ^ SCRAMBLE) || sem->run != run_of(thread) ||
                  atomic_load_explicit(&sem->asking, memory_order_relaxed)))
         return not_usable(thread, sem, function);
     return sem;
@@ -59,7 +65,7 @@ struct prio *prio_of(struct thread *thread, const strand_prio_semaphore *handle,
 ARCH_NOT_INSTRUMENTED static size_t waiting_at(struct thread *thread, struct prio *sem)
 {
     arch_note_look(sem, sizeof *sem);
-    if (LIKELY(sem->self != ((uintptr_t)sem ^ SCRAMBLE) || sem->runtime != runtime_of(thread)))
+    if (LIKELY(sem->self != ((uintptr_t)sem ^ SCRAMBLE) || sem->run != run_of(thread)))
         return 0;
     const struct ticket *ticket = ticket_of(sem->tickets.root);
     bool is_here = (uintptr_t)ticket % TICKET_SIZE == 0 && arch_in_handles(ticket) && ticket->sem == sem;
@@ -79,7 +85,7 @@ void prio_make(struct thread *thread, strand_prio_semaphore *handle, const stran
     memset(handle, 0, sizeof *handle);
     sem->self = (uintptr_t)sem ^ SCRAMBLE;
     sem->serial = next_serial(worker_of(thread));
-    sem->runtime = runtime_of(thread);
+    sem->run = run_of(thread);
     sem->limit = options->limit;
     sem->max_waiters = options->max_waiters;
     sem->on_full = (uint8_t)options->on_full;

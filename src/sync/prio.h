@@ -32,7 +32,7 @@
 struct prio {
     uintptr_t self; /* the address, scrambled: it was initialised, and not copied */
     uint64_t serial;
-    struct runtime *runtime;
+    uint64_t run; /* the number of its run */
     atomic_flag lock;
     uint8_t on_full;
     size_t limit, in_flight, max_waiters, waiting;

@@ -26,7 +26,7 @@ static strand other_in(const strand_case *c)
 
 static enum answer end_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
-    struct cb *other = pin_cb(thread, other_in(c));
+    struct cb *other = pin_cb(thread, other_in(c), "strand_select");
     if (!other)
         return settle(thread, me, c, node);
     if (UNLIKELY(other == me))

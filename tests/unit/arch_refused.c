@@ -329,7 +329,7 @@ static void a_signal_s_record_that_is_refused_leaves_nothing(void)
         struct sigaction now;
         int before = descriptors();
         refuse(ways[i].name, ways[i].skip, 1, ways[i].error);
-        CHECK_EQUAL(arch_watch_open(both, &watch), -ways[i].error);
+        CHECK_EQUAL(arch_watch_open(both, NULL, &watch), -ways[i].error);
         CHECK(was_refused());
         CHECK_EQUAL(descriptors(), before);
         sigaction(SIGUSR1, NULL, &now);
