@@ -341,6 +341,16 @@ void arch_run_leave(struct arch_run *run);
 int arch_run_use(uint64_t below, struct arch_run **run);
 void arch_run_unuse(struct arch_run *run);
 
+/* Forks. In the child there is one thread, and none of those that ran strands; what was running is the parent's. How
+ * many forks lie between the process that has started the runtime and this one: it changes in a child only, while that
+ * has one thread. What was made under another number is a parent's. */
+extern HIDDEN uint32_t arch_generation;
+/* What arch_self was when the calling thread forked, if it was anything: in the child nobody is the scheduler's. */
+void *arch_orphan(void);
+/* Called in the child of a thread that was the scheduler's, with what arch_self was, before anything else runs there.
+ */
+void arch_on_orphan(void (*on_orphan)(void *self));
+
 /* The handle range: address space for the control blocks of all sub-processes (contract §9). Chunks of ARCH_CHUNK
  * bytes, aligned to their size; never unmapped. */
 #define ARCH_CHUNK ((size_t)256 * 1024)

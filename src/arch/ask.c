@@ -48,6 +48,13 @@ ARCH_NOT_INSTRUMENTED static void on_ask(int signal, siginfo_t *info, void *ucon
     errno = saved_errno;
 }
 
+/* Who asked, and who was asked, are the parent's. */
+void arch_ask_after_fork(void)
+{
+    atomic_store_explicit(&arch_state.ask, ASK_NONE, memory_order_relaxed);
+    atomic_store_explicit(&arch_state.asking, false, memory_order_relaxed);
+}
+
 static bool is_ours(int signal)
 {
     struct sigaction now;

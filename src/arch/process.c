@@ -20,6 +20,7 @@
 
 struct arch_state arch_state = {.serials = 1};
 
+uint32_t arch_generation;
 bool arch_mxcsr_is_slow;
 bool arch_membarrier_works;
 char *arch_handles;
@@ -117,6 +118,7 @@ static struct {
 } faults;
 
 static __thread bool in_fault __attribute__((tls_model("initial-exec")));
+static __thread void *orphan __attribute__((tls_model("initial-exec")));
 static __thread struct arch_player *player __attribute__((tls_model("initial-exec")));
 
 /* The program ends in the middle of a run that the calling thread plays. */
@@ -218,16 +220,24 @@ int arch_signals_enter(bool (*on_fault)(void *address, void *ucontext))
     return error;
 }
 
+/* Under the lock: nobody runs strands any more. */
+static void faults_restore(void)
+{
+    faults.users = 0;
+    arch_terminate_take(false);
+    for (int kind = 0; kind < FAULT_KINDS; kind++)
+        fault_restore(kind);
+    atomic_store_explicit(&arch_state.on_fault, NULL, memory_order_release);
+}
+
 void arch_signals_leave(void)
 {
     pthread_mutex_lock(&lock);
     ASSERT(faults.users > 0);
-    if (--faults.users == 0) {
-        arch_terminate_take(false);
-        for (int kind = 0; kind < FAULT_KINDS; kind++)
-            fault_restore(kind);
-        atomic_store_explicit(&arch_state.on_fault, NULL, memory_order_release);
-    }
+    if (faults.users == 1)
+        faults_restore();
+    else
+        faults.users--;
     pthread_mutex_unlock(&lock);
 }
 
@@ -306,17 +316,26 @@ static void on_abort(int signal, siginfo_t *info, void *ucontext)
     arch_signal_pass_on(signal, info, ucontext, &aborts.previous);
 }
 
+/* Under the lock. */
+static void aborts_restore(void)
+{
+    struct sigaction now;
+    aborts.users = 0;
+    (void)sigaction(SIGABRT, NULL, &now);
+    if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_abort)
+        (void)sigaction(SIGABRT, &aborts.previous, NULL);
+}
+
 static void aborts_watch(bool watch)
 {
-    struct sigaction now, ours = {.sa_sigaction = on_abort, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    struct sigaction ours = {.sa_sigaction = on_abort, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
     arch_process_lock();
-    if (watch && aborts.users++ == 0) {
+    if (!watch && aborts.users == 1)
+        aborts_restore();
+    else if (!watch)
+        aborts.users--;
+    else if (aborts.users++ == 0)
         (void)sigaction(SIGABRT, &ours, &aborts.previous);
-    } else if (!watch && --aborts.users == 0) {
-        (void)sigaction(SIGABRT, NULL, &now);
-        if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_abort)
-            (void)sigaction(SIGABRT, &aborts.previous, NULL);
-    }
     arch_process_unlock();
 }
 
@@ -399,9 +418,41 @@ void arch_process_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-static void unlock_in_child(void)
+/* ---- forks ------------------------------------------------------------------------------------------------ */
+
+void *arch_orphan(void)
 {
+    return orphan;
+}
+
+void arch_on_orphan(void (*on_orphan)(void *))
+{
+    atomic_store_explicit(&arch_state.on_orphan, on_orphan, memory_order_release);
+}
+
+/* In the child, with the lock. Signals and the program's end are as they were before there were runs; the memory of
+ * those that are the parent's stays as it is. */
+static void begin_child(void)
+{
+    void (*on_orphan)(void *) = atomic_load_explicit(&arch_state.on_orphan, memory_order_acquire);
+    arch_generation++;
+    if (arch_self_) {
+        orphan = arch_self_;
+        arch_self_ = NULL;
+        if (on_orphan)
+            on_orphan(orphan);
+    }
+    player = NULL;
+    if (faults.users)
+        faults_restore();
+    if (aborts.users)
+        aborts_restore();
     arch_watches_after_fork();
+    arch_ask_after_fork();
+    arch_state.fiber_lock = 0;
+    arch_state.fiber_maker = NULL;
+    arch_state.runs = NULL;
+    arch_membarrier_works = membarrier_register();
     arch_process_unlock();
 }
 
@@ -409,7 +460,7 @@ static int start(void)
 {
     int error = arch_handles ? 0 : arch_handles_start();
     if (!error)
-        error = -pthread_atfork(arch_process_lock, arch_process_unlock, unlock_in_child);
+        error = -pthread_atfork(arch_process_lock, arch_process_unlock, begin_child);
     if (error)
         return error;
     arch_ticks_start();

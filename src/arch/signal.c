@@ -233,5 +233,12 @@ void arch_watches_after_fork(void)
     for (; watch; watch = watch->next) { /* nobody waits in the child, and no other thread is in it */
         atomic_store_explicit(&watch->wanted, 0, memory_order_relaxed);
         atomic_store_explicit(&watch->inside, 0, memory_order_relaxed);
+        atomic_fetch_add_explicit(&watch->serial, 1, memory_order_relaxed);
+        watch->taken = false;
     }
+    for (int signal = 1; signal <= SIGNALS; signal++)
+        if (arch_state.watched[signal - 1].users) {
+            arch_state.watched[signal - 1].users = 0;
+            restore(signal);
+        }
 }

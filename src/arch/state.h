@@ -79,6 +79,7 @@ struct arch_state {
     struct arch_chunks chunks;
 
     /* process.c */
+    _Atomic(void (*)(void *)) on_orphan;
     _Atomic uint64_t serials;
     _Atomic(bool (*)(void *, void *)) on_fault;
     struct arch_run *runs; /* under the lock; a debugger reads it too: tools/gdb/strand.py */
@@ -108,7 +109,9 @@ int arch_note_sigaction(int signal, const struct sigaction *new, struct sigactio
 /* The one lock; held across a fork. */
 void arch_process_lock(void);
 void arch_process_unlock(void);
+/* In the child of a fork, under the lock. */
 void arch_watches_after_fork(void);
+void arch_ask_after_fork(void);
 
 /* x86_64.S */
 __attribute__((noreturn)) void arch_longjmp_(void **jump);

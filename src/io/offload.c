@@ -115,6 +115,7 @@ static void *crew_main(void *arg)
     struct job *job;
     while ((job = next_job(crew))) {
         job->result = job->fn(job->arg);
+        must_be_here((struct runtime *)crew->pool->sub, "strand_offload");
         lock(crew);
         bool left = job->state == JOB_LEFT;
         job->state = JOB_POSTED;

@@ -41,10 +41,11 @@ strand_signals strand_signals_enter_(int first, ...)
 
 void strand_signals_leave_(strand_signals *signals)
 {
+    struct thread *thread = must_be_strand("STRAND_SIGNALS");
     struct arch_watch *watch = watch_of(*signals);
     int fd = arch_watch_fd(watch);
     arch_watch_close(watch);
-    (void)descriptor_close(thread_self(), fd);
+    (void)descriptor_close(thread, fd);
 }
 
 int strand_signal(strand_signals signals)

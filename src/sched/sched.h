@@ -452,6 +452,8 @@ struct sched_ops {
     /* There is no memory for the frames of this strand, and no way to go on. Does not return. */
     void (*starved)(struct member *member, size_t bytes);
     void (*warn)(struct subprocess *sub, const char *text);
+    /* The child of a fork has come back into a run that has stayed in the parent. Does not return. */
+    void (*orphaned)(struct subprocess *sub);
     void (*census)(struct thread *thread, struct member *member, size_t used, enum census_what what);
     /* Called once when the time has come, under the lock of the timers: they may claim, not run. They return a strand
      * that has to be made runnable, or NULL. */
@@ -468,6 +470,7 @@ struct subprocess {
     const struct sched_ops *ops;
     const struct driver *driver;
     void *driver_state;
+    uint32_t generation; /* arch_generation at its making */
     bool shared;
     bool census; /* how much of their stacks strands use is to be noted */
     struct stacks stacks;

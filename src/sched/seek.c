@@ -476,6 +476,7 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
     int64_t since = driver_now(thread->sub);
     bool eager = true, kicked = false, poor = judge_loot(thread, pool);
     for (int rounds = 0; !done(thread, pool);) {
+        thread_must_not_be_left(thread);
         pool_take_events(thread, pool);
         struct fibre *fibre = thread_pick(thread);
         if (fibre)
@@ -524,6 +525,7 @@ static void sleep_a_while(struct thread *thread, struct pool *pool)
         int64_t deadline = timed ? driver_now(thread->sub) + 2 * WATCH_FIRST_NS : ARCH_FOREVER;
         thread->sleeps++;
         driver_sleep(thread, deadline);
+        thread_must_not_be_left(thread);
         thread_from_asleep(thread);
         if (!seeker_of(pool) || seeker_of(pool) == thread)
             return;

@@ -39,6 +39,7 @@ static COLD void note_stack(struct thread *thread, bool ends)
 /* The rest of leaving a fibre, in runs that need it: its canary, the census, and the state of C++ exceptions. */
 COLD void thread_leave_oddly_(struct thread *thread, struct fibre *from)
 {
+    thread_must_not_be_left(thread);
     check_canary(thread);
     if (thread->census)
         note_stack(thread, false);
@@ -58,6 +59,7 @@ COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct a
 /* Strands are counted before they are detached, so the last one of a closing pool sees that it is. */
 COLD void thread_detach_oddly_(struct thread *thread)
 {
+    thread_must_not_be_left(thread);
     pool_note_end_(thread);
     check_canary(thread);
     if (thread->census)
@@ -238,6 +240,7 @@ void thread_loop(struct thread *thread)
 {
     begin(thread);
     for (;;) {
+        thread_must_not_be_left(thread);
         driver_point(thread);
         if (thread_is_to_go(thread) && thread_goes_(thread))
             return;

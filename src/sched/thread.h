@@ -36,6 +36,21 @@ OWN_INLINE void thread_adopt(struct thread *thread)
     arch_set_self(thread);
 }
 
+/* Whether the run is a parent's of this process, which has forked: nobody is there to go on with it. */
+OWN_INLINE bool subprocess_is_left(const struct subprocess *sub)
+{
+    return UNLIKELY(sub->generation != arch_generation);
+}
+
+/* Where the child of a fork may come to that a handler of the user's has made, or another function of his that was
+ * called from here: it is not to run what its thread would run next. Switches ask only if odd.always is set, and the
+ * handler of forks sets it. */
+OWN_INLINE void thread_must_not_be_left(const struct thread *thread)
+{
+    if (subprocess_is_left(thread->sub))
+        thread->sub->ops->orphaned(thread->sub);
+}
+
 /* The thread's life: run what there is until the pool is stopped, or the thread is to go. */
 void thread_loop(struct thread *thread);
 

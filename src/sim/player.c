@@ -101,6 +101,8 @@ void player_give_way(struct sim *sim, enum played_state state, enum gave_way how
     struct played *me = sim->running;
     if (UNLIKELY(!me || sim->failed))
         return;
+    if (me->thread)
+        thread_must_not_be_left(me->thread);
     me->state = state;
     me->gave_way = how;
     struct played *next = finished(sim) ? NULL : order_next(sim);

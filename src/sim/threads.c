@@ -11,6 +11,7 @@
 
 struct plain {
     struct plain *next;
+    struct runtime *runtime;
     struct driver_thread thread;
     strand_fn *fn;
     void *arg;
@@ -20,6 +21,7 @@ static void *call(void *arg)
 {
     struct plain *plain = arg;
     (void)plain->fn(plain->arg);
+    must_be_here(plain->runtime, "strand_sim_thread");
     return NULL;
 }
 
@@ -44,7 +46,7 @@ int strand_sim_thread(strand_fn *fn, void *arg)
     struct plain *plain = driver_malloc(thread, sizeof *plain);
     if (!plain)
         return -ENOMEM;
-    *plain = (struct plain){.fn = fn, .arg = arg};
+    *plain = (struct plain){.runtime = runtime, .fn = fn, .arg = arg};
     int error = driver_thread_start(&runtime->sub, &plain->thread, call, plain, "strand-plain");
     if (error) {
         free(plain);

@@ -311,12 +311,18 @@ void end_refused(struct member *member, int error)
         pool_stop(thread, thread->pool);
 }
 
+static void drop(struct thread *thread, const struct extra *extra, void *result)
+{
+    extra->drop(result);
+    must_be_here(runtime_of(thread), "strand_attr.drop");
+}
+
 COLD void end_consume_slowly(struct thread *thread, struct scope *scope, struct cb *child)
 {
     scope_forget(thread, scope, child);
     struct extra *extra = child->extra;
     if (extra && extra->drop && child->outcome == OUTCOME_VALUE)
-        extra->drop(child->result);
+        drop(thread, extra, child->result);
     strand_exception_release(cb_take_exception(child));
     cb_retire(thread, child);
 }

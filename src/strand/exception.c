@@ -320,7 +320,7 @@ strand_exception *exception_land(struct cb *me)
 static void swallowed(struct arch_flight *arch)
 {
     struct flight *flight = CONTAINER(arch, struct flight, arch);
-    struct cb *me = current_of(thread_self());
+    struct cb *me = current_of(must_be_strand("strand_throw"));
     struct own *own = own_of(me);
     ASSERT(own->flight == flight);
     uint32_t floor = flight->floor;

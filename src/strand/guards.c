@@ -23,7 +23,7 @@ void strand_guard_leave_(struct strand_guard_ *guard)
 
 static void shield_leave(struct strand_guard_ *guard)
 {
-    struct cb *me = current_of(thread_self());
+    struct cb *me = current_of(must_be_strand("STRAND_SHIELD"));
     struct own *own = own_of(me);
     uint32_t floor = (uint32_t)guard->bits[0];
     own->shield = (uint32_t)guard->bits[1];
@@ -68,7 +68,7 @@ static void become_timed_out(struct cb *me, struct deadline *deadline)
 
 static void deadline_leave(struct strand_guard_ *guard)
 {
-    struct thread *thread = thread_self();
+    struct thread *thread = must_be_strand("STRAND_DEADLINE");
     struct cb *me = current_of(thread);
     struct deadline *deadline = (struct deadline *)(uintptr_t)guard->bits[0];
     timer_stop(thread, deadline->pool, &deadline->timer);
@@ -106,7 +106,7 @@ struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, 
 
 NO_ANALYSIS void strand_section_leave_(struct strand_guard_ *guard)
 {
-    section_leave(current_of(thread_self()), guard);
+    section_leave(current_of(must_be_strand("STRAND_NO_SUSPEND")), guard);
 }
 
 NO_ANALYSIS struct strand_guard_ strand_section_enter_(const char *file, int line)
@@ -134,7 +134,7 @@ void locals_release_slow_(struct local *local)
 
 static void local_leave(struct strand_guard_ *guard)
 {
-    struct cb *me = current_of(thread_self());
+    struct cb *me = current_of(must_be_strand("STRAND_LOCAL"));
     struct local *local = (struct local *)(uintptr_t)guard->bits[0];
     ASSERT(own_of(me)->locals == local);
     own_of(me)->locals = locals_keep(local->outer);

@@ -11,6 +11,7 @@
 #ifndef STRAND_HOOK_H
 #define STRAND_HOOK_H
 
+#include "misuse.h"
 #include "section.h"
 
 struct hook {
@@ -19,14 +20,15 @@ struct hook {
      * of the misuse may look at the object. */
     const char *(*made)(const struct hook *hook, char *buffer, size_t size);
     void *object;
-    struct cb *me; /* NULL: outside of strands, where whatever may block is misuse anyway */
+    struct thread *thread; /* it does not suspend: after it, it is the same */
+    struct cb *me;         /* NULL: outside of strands, where whatever may block is misuse anyway */
     bool runs;
     struct strand_guard_ section;
 };
 
 static inline void hook_enter(struct hook *hook)
 {
-    struct thread *thread = thread_self();
+    struct thread *thread = hook->thread = thread_self();
     hook->me = thread && thread->current ? current_of(thread) : NULL;
     hook->runs = true;
     if (hook->me)
@@ -36,6 +38,8 @@ static inline void hook_enter(struct hook *hook)
 static inline void hook_over(struct hook *hook)
 {
     hook->runs = false;
+    if (UNLIKELY(thread_self() != hook->thread)) /* it has forked, and this is the child */
+        misuse_forked(NULL, hook->name);
     if (hook->me)
         section_leave(hook->me, &hook->section);
 }

@@ -215,7 +215,7 @@ static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct s
 
 void strand_scope_leave_(strand_scope *handle)
 {
-    struct thread *thread = thread_self();
+    struct thread *thread = must_be_strand("STRAND_SCOPE");
     struct cb *me = current_of(thread);
     struct scope *scope = (struct scope *)(uintptr_t)handle->bits[0];
     if (LIKELY(!scope->flags && !scope->count && !scope->belongings && own_of(me)->flight == scope->block.in_flight)) {

@@ -52,28 +52,55 @@ const char *made_at(const char *noun, const void *object, char *buffer, size_t s
     return buffer;
 }
 
-COLD void misuse(const char *function, const char *made, const char *format, ...)
+/* To the hook of the run, if there is one, and to standard error. */
+static void report(const struct runtime *runtime, const char *function, const char *what, const char *made)
 {
-    char what[320], text[768];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    struct thread *thread = thread_self();
-    struct runtime *runtime = thread ? runtime_of(thread) : NULL;
+    char text[768];
     struct strand_misuse report = {function, what, made};
     if (runtime && runtime->options.on_misuse)
         runtime->options.on_misuse(&report, runtime->options.hook_arg);
     int length =
         snprintf(text, sizeof text, "libstrand: misuse of %s: %s%s%s\n", function, what, made[0] ? "\n  " : "", made);
     arch_write(2, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
+}
+
+COLD void misuse(const char *function, const char *made, const char *format, ...)
+{
+    char what[320];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    struct thread *thread = thread_self();
+    report(thread ? runtime_of(thread) : NULL, function, what, made);
     (void)arch_process_start(); /* a misuse may be all that there ever was: without this, traces have fewer names */
     print_here(2, thread && thread->current ? current_of(thread) : NULL);
     abort();
 }
 
+/* Without a trace: another thread may have been in libunwind when this process was forked, and have a lock of its. */
+COLD void misuse_forked(struct runtime *runtime, const char *function)
+{
+    char made[128] = "";
+    struct thread *orphan = arch_orphan();
+    struct fibre *fibre = orphan && (!runtime || orphan->sub == &runtime->sub) ? orphan->current : NULL;
+    if (!runtime && orphan)
+        runtime = runtime_of(orphan);
+    if (fibre && fibre->active)
+        snprintf(made, sizeof made, "strand '%s' #%llu has forked", cb_name(cb_of(fibre->active)),
+                 (unsigned long long)cb_id(cb_of(fibre->active)));
+    report(
+        runtime, function,
+        "this process is the child of a fork, and the run has stayed in the parent: what is left here is strand_run, "
+        "exec and _exit",
+        made);
+    abort();
+}
+
 COLD struct thread *must_thread_(const char *function)
 {
+    if (arch_orphan())
+        misuse_forked(NULL, function);
     misuse(function, "", "it was called from a plain thread, not from a strand");
 }
 

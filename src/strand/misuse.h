@@ -26,6 +26,15 @@ const char *made_at(const char *noun, const void *object, char *buffer, size_t s
 /* Misuse of what another run of the process has made; nothing of it is told, as that run may be giving it back. */
 __attribute__((noreturn)) void misuse_foreign(const char *function, const char *noun);
 
+/* Misuse of a run that has stayed in the parent when this process was forked; the runtime may be NULL. */
+__attribute__((noreturn)) void misuse_forked(struct runtime *runtime, const char *function);
+/* After a function of the user's, on a thread that is none of the scheduler's, or may be none by now. */
+static inline void must_be_here(struct runtime *runtime, const char *function)
+{
+    if (subprocess_is_left(&runtime->sub))
+        misuse_forked(runtime, function);
+}
+
 /* Misuse where what a function is about is NULL. */
 __attribute__((noreturn)) void misuse_null_(const char *function, const char *noun);
 static inline void must_be_there(const void *object, const char *noun, const char *function)

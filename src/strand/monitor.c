@@ -9,7 +9,8 @@
 
 struct monitor {
     atomic_flag lock;
-    _Atomic uint64_t owner; /* the id of the strand that is inside, or 0 */
+    _Atomic uint32_t run;   /* whose strand is inside, or was last: the low bits of its number */
+    _Atomic uint64_t owner; /* the id of that strand; 0: nobody is inside */
 };
 _Static_assert(sizeof(struct monitor) <= sizeof(struct strand_monitor_), "the user gives it its memory");
 
@@ -25,17 +26,17 @@ NO_ANALYSIS struct strand_guard_ strand_monitor_enter_(struct strand_monitor_ *h
     struct monitor *monitor = monitor_of(handle);
     if (UNLIKELY(!monitor))
         misuse("STRAND_MONITOR_ENTER", "", "at %s:%d the monitor is NULL", file, line);
-    uint64_t owner = atomic_load_explicit(&monitor->owner, memory_order_relaxed);
+    uint64_t owner = atomic_load_explicit(&monitor->owner, memory_order_acquire);
+    uint32_t run = (uint32_t)runtime_of(thread)->listed.number;
     if (UNLIKELY(owner == cb_id(me)))
         misuse("STRAND_MONITOR_ENTER", "", "at %s:%d the strand is in this monitor already", file, line);
-    if (thread->shared) {
-        spin_lock(&monitor->lock, thread);
-        owner = atomic_load_explicit(&monitor->owner, memory_order_relaxed);
-    }
-    if (UNLIKELY(owner)) /* of this run nobody can be: nothing suspends inside, and who has other threads locks */
+    if (UNLIKELY(owner && atomic_load_explicit(&monitor->run, memory_order_relaxed) != run))
         misuse("STRAND_MONITOR_ENTER", "", "at %s:%d strand #%llu of another run is in the monitor, which serves one",
                file, line, (unsigned long long)owner);
-    atomic_store_explicit(&monitor->owner, cb_id(me), memory_order_relaxed);
+    if (thread->shared)
+        spin_lock(&monitor->lock, thread);
+    atomic_store_explicit(&monitor->run, run, memory_order_relaxed);
+    atomic_store_explicit(&monitor->owner, cb_id(me), memory_order_release);
     struct strand_guard_ guard = section_enter(me, file, line, NULL);
     guard.bits[2] = (uint64_t)(uintptr_t)monitor;
     return guard;
@@ -43,7 +44,7 @@ NO_ANALYSIS struct strand_guard_ strand_monitor_enter_(struct strand_monitor_ *h
 
 NO_ANALYSIS void strand_monitor_leave_(struct strand_guard_ *guard)
 {
-    struct thread *thread = thread_self();
+    struct thread *thread = must_be_strand("STRAND_MONITOR_ENTER");
     struct monitor *monitor = (struct monitor *)(uintptr_t)guard->bits[2];
     atomic_store_explicit(&monitor->owner, 0, memory_order_relaxed);
     if (thread->shared)

@@ -170,10 +170,12 @@ COLD void print_terminating(void)
 
 void log_text(struct runtime *runtime, const char *text)
 {
-    if (runtime->options.on_log)
-        runtime->options.on_log(text, runtime->options.hook_arg);
-    else
+    if (!runtime->options.on_log) {
         print_text(2, "libstrand: %s\n", text);
+        return;
+    }
+    runtime->options.on_log(text, runtime->options.hook_arg);
+    must_be_here(runtime, "options.on_log");
 }
 
 void log_exception(struct runtime *runtime, const char *what, const strand_exception *e)

@@ -101,6 +101,11 @@ static void warn(struct subprocess *sub, const char *text)
     log_text((struct runtime *)sub, text);
 }
 
+static void orphaned(struct subprocess *sub)
+{
+    misuse_forked((struct runtime *)sub, "fork");
+}
+
 static const struct sched_ops ops = {
     .thread_size = sizeof(struct worker),
     .thread_open = thread_open,
@@ -113,6 +118,7 @@ static const struct sched_ops ops = {
     .overflow = overflow,
     .starved = guest_starved,
     .warn = warn,
+    .orphaned = orphaned,
     .fire = {[TIMER_WAIT] = wait_time_comes, [TIMER_DEADLINE] = deadline_comes, [TIMER_REST] = rest_comes},
     .census = census_note,
 };
@@ -224,6 +230,12 @@ static bool on_fault(void *address, void *ucontext)
     return true;
 }
 
+/* In the child of a fork by a thread of the pool's. */
+static void make_odd(void *thread)
+{
+    ((struct thread *)thread)->odd.always = true;
+}
+
 static int run_watched(struct runtime *runtime, bool adopt, const char **what)
 {
     *what = "the census";
@@ -246,7 +258,9 @@ static int run_watched(struct runtime *runtime, bool adopt, const char **what)
 static int run_pool(struct runtime *runtime, const char **what)
 {
     struct thread *before = thread_self();
-    bool adopt = !runtime->options.own_threads && !runtime->sub.pool.scheduler->own_thread;
+    bool adopt = !runtime->options.own_threads && !runtime->sub.pool.scheduler->own_thread &&
+                 !arch_orphan(); /* whose thread stands on a strand's stack */
+    arch_on_orphan(make_odd);
     arch_on_foreign(print_foreign);
     arch_on_terminate(print_terminating);
     *what = "signal handlers";
@@ -291,6 +305,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     if (error)
         return error;
     sub->ops = &ops;
+    sub->generation = arch_generation;
     size_t usual = runtime->options.stack_size ? runtime->options.stack_size : STACK_USUAL;
     stacks_open(&sub->stacks, stack_round(usual), runtime->options.guards == STRAND_GUARDS_REQUIRED);
     image_store_open(&sub->images);

@@ -31,7 +31,7 @@ ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving, struct
 
 ARCH_NOT_INSTRUMENTED static void leave_serving(struct serving *serving)
 {
-    struct cb *c = current_of(thread_self());
+    struct cb *c = current_of(must_be_strand("strand_spawn"));
     if (own_of(c)->flight)
         catch_all(serving, c);
 }
@@ -60,7 +60,7 @@ __attribute__((noreturn)) static NOINLINE void serve(struct thread *thread, stru
             begin(c);
             own_of(c)->tries = try;
             c->result = call(c, thread);
-            thread = thread_self();
+            thread = must_be_strand("strand_spawn"); /* it returns in the process that it was called in */
         }
         end_strand(thread, c);
         thread = switch_serve_next(thread);
@@ -83,7 +83,7 @@ void serve_strands(struct thread *thread)
 ARCH_NOT_INSTRUMENTED static void leave_opened(char *mark)
 {
     (void)mark;
-    struct thread *thread = thread_self();
+    struct thread *thread = must_be_strand("strand_spawn");
     struct cb *c = current_of(thread);
     if (own_of(c)->flight)
         catch_all(&hosting_of(opened_of(thread->current))->serving, c);
@@ -100,7 +100,7 @@ static COLD void result_misuse(struct thread *thread, struct cb *c)
 /* Returns when there is another strand to be run on this stack. */
 static NOINLINE void end_guest(void *result, bool thrown)
 {
-    struct thread *thread = thread_self();
+    struct thread *thread = must_be_strand("strand_spawn");
     struct cb *c = current_of(thread);
     if (LIKELY(!thrown)) {
         c->result = result;

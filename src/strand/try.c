@@ -51,7 +51,7 @@ ARCH_NOT_INSTRUMENTED static void leave_body(struct cb *me, struct strand_try_ *
 
 ARCH_NOT_INSTRUMENTED void strand_try_leave_(struct strand_try_ *frame)
 {
-    struct cb *me = current_of(thread_self());
+    struct cb *me = current_of(must_be_strand("STRAND_TRY"));
     if (LIKELY(frame->state == TRY_BODY)) {
         leave_body(me, frame);
         return;

@@ -61,7 +61,7 @@ void strand_limit_acquire(strand_limit *limit)
 
 static void permit_leave(struct strand_guard_ *guard)
 {
-    struct thread *thread = thread_self();
+    struct thread *thread = must_be_strand("STRAND_LIMIT_PERMIT");
     strand_limit *limit = (strand_limit *)(uintptr_t)guard->bits[0];
     prio_give(thread, prio_of(thread, inside_of(limit), "STRAND_LIMIT_PERMIT"), "STRAND_LIMIT_PERMIT");
 }

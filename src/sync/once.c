@@ -52,17 +52,18 @@ static void failed(struct thread *thread, struct turn *turn)
 
 static void turn_over(struct turn *turn)
 {
+    struct thread *thread = must_be_strand("strand_once_run");
     if (turn->done)
-        done(thread_self(), turn);
+        done(thread, turn);
     else
-        failed(thread_self(), turn);
+        failed(thread, turn);
 }
 
 static void *run(struct once *once, strand_fn *fn, void *arg)
 {
     struct turn turn __attribute__((cleanup(turn_over))) = {.once = once};
     turn.result = fn(arg);
-    must_not_escape(thread_self(), turn.result, "the result", "strand_once_run");
+    must_not_escape(must_be_strand("strand_once_run"), turn.result, "the result", "strand_once_run");
     turn.done = true;
     return turn.result;
 }

@@ -137,7 +137,9 @@ int strand_chan_post(strand_chan handle, const void *value)
     struct chan *chan = (struct chan *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(chan) || !pin_chan(chan, handle.bits[1]))
         return -EPIPE;
-    int error = value || !chan->size ? post(chan, handle, value) : -EINVAL;
+    int error = subprocess_is_left(&chan->runtime->sub) ? -EPIPE
+                : value || !chan->size                  ? post(chan, handle, value)
+                                                        : -EINVAL;
     atomic_fetch_sub_explicit(&chan->word, WORD_PIN, memory_order_acq_rel);
     return error;
 }

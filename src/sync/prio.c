@@ -327,7 +327,7 @@ int strand_prio_acquire(strand_prio_semaphore *sem, const void *key)
 
 static void permit_leave(struct strand_guard_ *guard)
 {
-    struct thread *thread = thread_self();
+    struct thread *thread = must_be_strand("STRAND_PRIO_PERMIT");
     strand_prio_semaphore *sem = (strand_prio_semaphore *)(uintptr_t)guard->bits[0];
     prio_give(thread, prio_of(thread, sem, "STRAND_PRIO_PERMIT"), "STRAND_PRIO_PERMIT");
 }

@@ -1,0 +1,458 @@
+/*
+ * A process with a run forks: where, and what the child does, is said by the argument, "FROM:WHAT". The parent says
+ * what became of the child, and that its own run goes on. A child that hangs is ended by SIGALRM.
+ */
+#include "strand.h"
+#include "strand/chan.h"
+#include "strand/debug.h"
+#include "strand/io.h"
+#include "strand/limit.h"
+#include "strand/monitor.h"
+#include "strand/pool.h"
+#include "strand/sim.h"
+#include "strand/sync.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CHILD_S = 20 };
+
+static const char *what;
+static strand other; /* a strand of the parent's run */
+static strand_chan chan;
+static strand_mutex mutex;
+STRAND_MONITOR(account, { int balance; });
+static struct account account;
+
+static bool is(const char *word)
+{
+    return strcmp(what, word) == 0;
+}
+
+/* In the parent false, when the child has ended; in the child true. */
+static bool fork_here(void)
+{
+    int status;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(CHILD_S);
+        return true;
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        perror("fork");
+    else if (WIFSIGNALED(status))
+        printf("child: signal %d\n", WTERMSIG(status));
+    else
+        printf("child: exit %d\n", WEXITSTATUS(status));
+    return false;
+}
+
+/* ---- what the child does with a run of its own ------------------------------------------------ */
+
+static void *add_one(void *number)
+{
+    ++*(_Atomic int *)number;
+    strand_sleep(STRAND_MS);
+    return number;
+}
+
+static void *spawn_ten(void *number)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 10; i++)
+        strand_spawn(scope, add_one, number);
+    strand_scope_join(scope);
+    return number;
+}
+
+static void *use_strand_of_parent(void *arg)
+{
+    strand_cancel(other, "from the child");
+    return arg;
+}
+
+static strand_options options_for_child(void)
+{
+    strand_options options = {.size = sizeof options};
+    if (is("run_own"))
+        options.own_threads = true;
+    if (is("run_four"))
+        options.threads = 4;
+    if (is("run_seed")) {
+        options.has_seed = true;
+        options.seed = 7;
+    }
+    return options;
+}
+
+static void run_in_child(void)
+{
+    static _Atomic int number;
+    strand_options options = options_for_child();
+    for (int i = 0; i < 3; i++)
+        strand_run(&options, spawn_ten, &number);
+    _exit(number == 30 ? 0 : 1);
+}
+
+/* ---- what else it does ------------------------------------------------------------------------- */
+
+/* Signals do what they did before there was a run. */
+static const int ours[] = {SIGSEGV, SIGBUS, SIGABRT, SIGUSR1};
+static struct sigaction before[sizeof ours / sizeof *ours];
+
+static void note_signals(void)
+{
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        (void)sigaction(ours[i], NULL, &before[i]);
+}
+
+static void check_signals(void)
+{
+    struct sigaction action;
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if (sigaction(ours[i], NULL, &action) < 0 || action.sa_handler != before[i].sa_handler)
+            _exit(ours[i]);
+    _exit(0);
+}
+
+enum { DESCRIPTORS = 1024 };
+static bool inherited[DESCRIPTORS];
+
+static void note_descriptors(void)
+{
+    for (int fd = 0; fd < DESCRIPTORS; fd++)
+        inherited[fd] = fcntl(fd, F_GETFD) >= 0;
+}
+
+/* What others inherit is what this process has inherited. */
+static void exec_true(void)
+{
+    for (int fd = 0; fd < DESCRIPTORS; fd++) {
+        int flags = fcntl(fd, F_GETFD);
+        if (flags >= 0 && !(flags & FD_CLOEXEC) && !inherited[fd])
+            _exit(5);
+    }
+    execl("/bin/true", "true", (char *)NULL);
+    _exit(99);
+}
+
+static void use_any_thread(void)
+{
+    long value = 1;
+    if (strand_chan_post(chan, &value) != -EPIPE)
+        _exit(1);
+    if (strand_dump(2, NULL) != -ESRCH)
+        _exit(2);
+    if (strand_id(strand_self()) != 0 || strand_now().ns <= 0 || strand_unwinding())
+        _exit(3);
+    _exit(0);
+}
+
+static void throw_something(void)
+{
+    strand_throw(&STRAND_ERROR, "from the child");
+}
+
+static void spawn_something(void)
+{
+    STRAND_SCOPE(scope);
+}
+
+static void print_at_exit(void)
+{
+    static const char text[] = "at exit\n";
+    if (write(STDOUT_FILENO, text, sizeof text - 1) < 0)
+        _exit(98);
+}
+
+/* Returns if the child is to go on with what it was called by. */
+static void act(void)
+{
+    if (!strncmp(what, "run", 3) && !is("run_handle"))
+        run_in_child();
+    if (is("run_handle"))
+        strand_run(NULL, use_strand_of_parent, NULL);
+    if (is("yield"))
+        strand_yield();
+    if (is("throw"))
+        throw_something();
+    if (is("open"))
+        spawn_something();
+    if (is("cancel"))
+        strand_cancel(other, NULL);
+    if (is("signals"))
+        check_signals();
+    if (is("exec"))
+        exec_true();
+    if (is("any"))
+        use_any_thread();
+    if (is("exit"))
+        exit(3);
+    if (is("_exit"))
+        _exit(4);
+}
+
+static void fork_and_act(void)
+{
+    if (fork_here())
+        act();
+}
+
+/* ---- where it forks ----------------------------------------------------------------------------- */
+
+static void *fork_in_strand(void *arg)
+{
+    fork_and_act();
+    return arg;
+}
+
+static void fork_in_blocks(void)
+{
+    static _Atomic int unused;
+    static const strand_key key = {"key"};
+    static strand_limit limit;
+    strand_limit_init(&limit, 1, NULL);
+    if (is("scope")) {
+        STRAND_SCOPE(scope);
+        fork_and_act();
+        (void)scope;
+    } else if (is("children")) {
+        STRAND_SCOPE(scope);
+        strand_cancel(strand_spawn(scope, add_one, &unused), NULL);
+        fork_and_act();
+    } else if (is("try")) {
+        STRAND_TRY {
+            fork_and_act();
+        }
+        STRAND_CATCH(&STRAND_ERROR, e) {
+        }
+        STRAND_END
+    } else if (is("shield")) {
+        STRAND_SHIELD;
+        fork_and_act();
+    } else if (is("deadline")) {
+        STRAND_DEADLINE(strand_in(3600 * STRAND_S));
+        fork_and_act();
+    } else if (is("section")) {
+        STRAND_NO_SUSPEND;
+        fork_and_act();
+    } else if (is("local")) {
+        STRAND_LOCAL(&key, &limit);
+        fork_and_act();
+    } else if (is("locked")) {
+        STRAND_LOCKED(&mutex);
+        fork_and_act();
+    } else if (is("limit")) {
+        STRAND_LIMIT_PERMIT(&limit);
+        fork_and_act();
+    } else if (is("monitor")) {
+        STRAND_MONITOR_ENTER(account, in, &account);
+        in->balance++;
+        fork_and_act();
+    } else if (is("watching")) {
+        STRAND_SIGNALS(signals, SIGUSR1);
+        fork_and_act();
+        (void)signals;
+    }
+}
+
+static void fork_when_dropped(void *element)
+{
+    (void)element;
+    fork_and_act();
+}
+
+static void *throw_it(void *arg)
+{
+    strand_throw(&STRAND_ERROR, "%s", (const char *)arg);
+}
+
+static void fork_when_unwound(int *unused)
+{
+    (void)unused;
+    fork_and_act();
+}
+
+static void *throw_through_a_fork(void *arg)
+{
+    int mark __attribute__((cleanup(fork_when_unwound))) = 0;
+    (void)mark;
+    return throw_it(arg);
+}
+
+static void *fork_plainly(void *arg)
+{
+    fork_and_act();
+    return arg;
+}
+
+/* A handler that comes when the thread has nothing to do: the child returns from it into the scheduler. */
+static void on_signal(int signal)
+{
+    (void)signal;
+    fork_and_act();
+}
+
+static void *send_signal(void *thread)
+{
+    const struct timespec nap = {.tv_nsec = 50 * 1000 * 1000};
+    nanosleep(&nap, NULL);
+    pthread_kill(*(pthread_t *)thread, SIGUSR2);
+    return thread;
+}
+
+static void fork_in_handler(void)
+{
+    static pthread_t me, thread;
+    struct sigaction action = {.sa_handler = on_signal};
+    me = pthread_self();
+    sigaction(SIGUSR2, &action, NULL);
+    if (pthread_create(&thread, NULL, send_signal, &me) == 0) {
+        strand_sleep(200 * STRAND_MS);
+        pthread_join(thread, NULL);
+    }
+}
+
+static void fork_when_freed(void *payload)
+{
+    (void)payload;
+    fork_and_act();
+}
+
+static void *throw_payload(void *arg)
+{
+    strand_throw_with(&STRAND_ERROR, &(struct strand_throw_info){.payload_free = fork_when_freed}, "with a payload");
+    return arg;
+}
+
+static void fork_from(const char *from, strand_scope scope)
+{
+    static strand_once once;
+    pthread_t thread;
+    if (strcmp(from, "root") == 0)
+        fork_and_act();
+    else if (strcmp(from, "child") == 0)
+        strand_join(strand_spawn(scope, fork_in_strand, NULL));
+    else if (strcmp(from, "guest") == 0)
+        strand_join(
+            strand_spawn_with(scope, STRAND_ATTR(.fibre = strand_fibre_open(scope, NULL)), fork_in_strand, NULL, 0));
+    else if (strcmp(from, "block") == 0)
+        fork_in_blocks();
+    else if (strcmp(from, "offload") == 0)
+        strand_offload(fork_plainly, NULL);
+    else if (strcmp(from, "plain") == 0 && pthread_create(&thread, NULL, fork_plainly, NULL) == 0)
+        pthread_join(thread, NULL);
+    else if (strcmp(from, "played") == 0)
+        strand_sim_thread(fork_plainly, NULL);
+    else if (strcmp(from, "once") == 0)
+        strand_once_run(&once, fork_plainly, NULL);
+    else if (strcmp(from, "unwind") == 0)
+        strand_exception_release(strand_try(throw_through_a_fork, "lost", NULL));
+    else if (strcmp(from, "payload") == 0)
+        strand_exception_release(strand_try(throw_payload, NULL, NULL));
+    else if (strcmp(from, "handler") == 0)
+        fork_in_handler();
+    else if (strcmp(from, "result") == 0)
+        strand_spawn_with(scope, STRAND_ATTR(.drop = fork_when_dropped), fork_plainly, NULL, 0);
+}
+
+static void *sleep_for_long(void *arg)
+{
+    strand_sleep(3600 * STRAND_S);
+    return arg;
+}
+
+static void *run(void *from)
+{
+    static const strand_chan_attr dropping = {.size = sizeof dropping, .drop = fork_when_dropped};
+    {
+        STRAND_SIGNALS(signals, SIGUSR1);
+        STRAND_SCOPE(scope);
+        (void)signals;
+        long value = 1;
+        chan = strand_chan_open(scope, sizeof value, 1, strcmp(from, "dropped") == 0 ? &dropping : NULL);
+        strand_chan_send(chan, &value);
+        other = strand_spawn(scope, sleep_for_long, NULL);
+        strand_yield();
+        fork_from(from, scope);
+        strand_scope_cancel(scope, NULL);
+    }
+    static _Atomic int number;
+    spawn_ten(&number);
+    printf("parent: goes on %d\n", number);
+    return from;
+}
+
+/* Threads that are in the middle of anything when this one forks. */
+static _Atomic int enough;
+
+static void *keep_busy(void *arg)
+{
+    while (!enough) {
+        _Atomic int *number = calloc(1, sizeof *number);
+        spawn_ten(number);
+        free(number);
+        strand_exception_release(strand_try(throw_it, "any", NULL));
+    }
+    return arg;
+}
+
+static void *fork_many_times(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 8; i++)
+        strand_spawn(scope, keep_busy, NULL);
+    for (int i = 0; i < 40; i++) {
+        fork_and_act();
+        strand_sleep(100 * STRAND_US);
+    }
+    enough = 1;
+    strand_scope_join(scope);
+    puts("parent: goes on 10");
+    return arg;
+}
+
+static void tell(const struct strand_misuse *misuse, void *arg)
+{
+    (void)arg;
+    dprintf(STDOUT_FILENO, "hook: %s; %s\n", misuse->function, misuse->made);
+}
+
+int main(int argc, char **argv)
+{
+    char from[32] = "";
+    const char *colon = argc > 1 ? strchr(argv[1], ':') : NULL;
+    if (!colon)
+        return 2;
+    snprintf(from, sizeof from, "%.*s", (int)(colon - argv[1]), argv[1]);
+    what = colon + 1;
+    atexit(print_at_exit);
+    note_descriptors();
+    note_signals();
+    strand_options options = {.size = sizeof options, .on_misuse = tell};
+    if (strcmp(from, "after") == 0) {
+        static _Atomic int number;
+        strand_run(&options, spawn_ten, &number);
+        fork_and_act();
+        puts("parent: goes on 10");
+        return 0;
+    }
+    if (strcmp(from, "busy") == 0) {
+        options.threads = 4;
+        strand_run(&options, fork_many_times, NULL);
+        return 0;
+    }
+    bool seeded = strncmp(from, "seed_", 5) == 0;
+    options.has_seed = seeded;
+    strand_run(&options, run, seeded ? from + 5 : from);
+    return 0;
+}
