@@ -302,10 +302,10 @@ size_t strand_scope_count(strand_scope scope);
  * ask for threads of its own. If the sub-process cannot be made, that too is an exception that leaves it.
  *
  * fork(2) may be called by any thread, strands included. In the child the runs of the parent are dead: whatever is of
- * one of them, a function, the end of a block, the return from a strand's function, is misuse that says so, and what any
- * thread may call finds nothing there. What they had, memory and descriptors that close on exec, stays until the child
- * ends. exec, exit and _exit work as ever, and so does strand_run; on the stack of a strand of the parent it has threads
- * of its own, asked for or not. vfork(2), and a fork behind the C library's back, are not seen.
+ * one of them, a function, the end of a block, the return from a strand's function, is misuse that says so, and what
+ * any thread may call finds nothing there. What they had, memory and descriptors that close on exec, stays until the
+ * child ends. exec, exit and _exit work as ever, and so does strand_run; on the stack of a strand of the parent it has
+ * threads of its own, asked for or not. vfork(2), and a fork behind the C library's back, are not seen.
  */
 void *strand_run(const strand_options *options, strand_fn *fn, void *arg);
 

@@ -76,6 +76,14 @@ struct strand_options {
     bool census;
 
     const struct strand_scheduler *custom; /* a scheduler of one's own (strand/scheduler.h), instead of a name */
+    /* A limit, in bytes, on the memory of the stacks of the run's strands; 0: none but the system's; else one
+     * stack_size at least. Counted are stacks, each with all of its size, whatever it uses, and the saved stacks of
+     * strands on opened fibres, in steps of 64 KiB. A strand that would need more to begin ends by STRAND_SYSTEM with
+     * -EAGAIN, without having run, and an opening of a fibre throws that; both name the limit and what was asked for.
+     * What has begun goes on: if frames of strands on opened fibres grow when the limit is reached, it is passed, and
+     * none begins there until it is kept again. With a limit the beginning and the end of a strand take some 20 ns
+     * more. */
+    size_t max_stack_bytes;
 };
 #define STRAND_THREADS_ALLOWED (-1)
 

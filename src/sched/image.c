@@ -10,8 +10,11 @@
  */
 #include "image.h"
 
+#include "budget.h"
 #include "driver.h"
 #include "opened.h"
+
+#include <errno.h>
 
 #define IMAGE_REGION ((size_t)4 << 20)
 enum {
@@ -112,30 +115,51 @@ static struct image_region *map_region(void)
     return region;
 }
 
-static struct image_chunk *take_chunk(struct thread *thread)
+/* Under the lock: one that was never in use. NULL: no memory. */
+static struct image_chunk *cut_chunk(struct image_store *store)
+{
+    struct image_region *region = store->regions;
+    if (!region || region->cut == REGION_CHUNKS) {
+        region = map_region();
+        if (!region)
+            return NULL;
+        region->next = store->regions;
+        store->regions = region;
+    }
+    return &region->chunks[region->cut++];
+}
+
+static int try_chunk(struct thread *thread, bool must, struct image_chunk **out)
 {
     struct image_store *store = &thread->sub->images;
     struct image_chunk *chunk = NULL;
+    int error = 0;
     spin_lock(&store->lock, thread);
-    struct link *link = list_pop_front(&store->free);
-    if (link) {
-        chunk = CONTAINER(link, struct image_chunk, link);
-        store->free_count -= !chunk->clean;
+    if (store->free_count) { /* those with pages come first, and are counted */
+        chunk = CONTAINER(list_pop_front(&store->free), struct image_chunk, link);
+        store->free_count--;
+    } else if (!budget_take(thread, IMAGE_CHUNK, must)) {
+        error = -EAGAIN;
     } else {
-        struct image_region *region = store->regions;
-        if (!region || region->cut == REGION_CHUNKS) {
-            region = map_region();
-            if (region) {
-                region->next = store->regions;
-                store->regions = region;
-            }
+        struct link *link = list_pop_front(&store->free);
+        chunk = link ? CONTAINER(link, struct image_chunk, link) : cut_chunk(store);
+        if (!chunk) {
+            budget_give(thread->sub, IMAGE_CHUNK);
+            error = -ENOMEM;
         }
-        if (region)
-            chunk = &region->chunks[region->cut++];
     }
     store->chunks_used += chunk != NULL;
     spin_unlock(&store->lock);
-    return chunk;
+    *out = chunk;
+    return error;
+}
+
+static int take_chunk(struct thread *thread, bool must, struct image_chunk **out)
+{
+    int error = try_chunk(thread, must, out);
+    while (UNLIKELY(error == -EAGAIN) && budget_make_room(thread))
+        error = try_chunk(thread, must, out);
+    return error;
 }
 
 static struct image_region *region_of(const void *at)
@@ -171,6 +195,7 @@ static size_t discard_free(struct thread *thread, struct image_store *store, siz
         if (store->free_count && (all || has_many(store))) {
             link = list_pop_front(&store->free);
             store->free_count--;
+            budget_give(thread->sub, IMAGE_CHUNK); /* at once: who finds no free one finds room [B1] */
         }
         spin_unlock(&store->lock);
         if (!link)
@@ -223,8 +248,10 @@ static size_t drop_kept(struct thread *thread, struct image_store *store, size_t
     for (;;) {
         struct kept *kept = NULL;
         spin_lock(&store->lock, thread);
-        if (store->kept_bytes > most && (!in_use_too || store->kept_bytes > store->large_bytes))
+        if (store->kept_bytes > most && (!in_use_too || store->kept_bytes > store->large_bytes)) {
             kept = leave_store(store, CONTAINER(store->kept_by_age.next, struct kept, age));
+            budget_give(thread->sub, kept->bytes); /* [B1] */
+        }
         spin_unlock(&store->lock);
         if (!kept)
             return dropped;
@@ -235,8 +262,8 @@ static size_t drop_kept(struct thread *thread, struct image_store *store, size_t
     }
 }
 
-/* What is mapped is zero, what was kept is not. */
-static void *take_large(struct thread *thread, size_t bytes)
+/* One of those that are kept, or NULL. */
+static void *take_kept(struct thread *thread, size_t bytes)
 {
     struct image_store *store = &thread->sub->images;
     struct link *same = kept_in(store, bytes);
@@ -244,15 +271,35 @@ static void *take_large(struct thread *thread, size_t bytes)
     spin_lock(&store->lock, thread);
     if (same && !list_empty(same))
         image = leave_store(store, CONTAINER(same->next, struct kept, link));
+    store->large_bytes += image ? bytes : 0;
+    spin_unlock(&store->lock);
+    return image;
+}
+
+static int map_large(struct thread *thread, size_t bytes, bool must, void **out)
+{
+    struct image_store *store = &thread->sub->images;
+    bool taken = budget_take(thread, bytes, must);
+    while (UNLIKELY(!taken) && budget_make_room(thread))
+        taken = budget_take(thread, bytes, must);
+    if (!taken)
+        return -EAGAIN;
+    if (arch_map(bytes, out) < 0 &&
+        !(drop_kept(thread, store, 0, false) && arch_map(bytes, out) == 0)) { /* is there memory in other classes? */
+        budget_give(thread->sub, bytes);
+        return -ENOMEM;
+    }
+    spin_lock(&store->lock, thread);
     store->large_bytes += bytes;
     spin_unlock(&store->lock);
-    if (image || arch_map(bytes, &image) == 0 ||
-        (drop_kept(thread, store, 0, false) && arch_map(bytes, &image) == 0)) /* there is memory in the other classes */
-        return image;
-    spin_lock(&store->lock, thread);
-    store->large_bytes -= bytes;
-    spin_unlock(&store->lock);
-    return NULL;
+    return 0;
+}
+
+/* What is mapped is zero, what was kept is not. */
+static int take_large(struct thread *thread, size_t bytes, bool must, void **out)
+{
+    *out = take_kept(thread, bytes);
+    return *out ? 0 : map_large(thread, bytes, must, out);
 }
 
 static void give_large(struct thread *thread, void *image, size_t bytes)
@@ -270,8 +317,11 @@ static void give_large(struct thread *thread, void *image, size_t bytes)
     }
     bool many = store->kept_bytes > KEPT_SLACK && store->kept_bytes > store->large_bytes;
     spin_unlock(&store->lock);
-    if (!same && !opened_put_off(thread->sub, image, bytes))
-        arch_unmap(image, bytes);
+    if (!same) {
+        budget_give(thread->sub, bytes);
+        if (!opened_put_off(thread->sub, image, bytes))
+            arch_unmap(image, bytes);
+    }
     if (many)
         drop_kept(thread, store, KEPT_SLACK, true);
 }
@@ -311,29 +361,33 @@ void images_trim(struct thread *thread, struct images *images)
     }
 }
 
-static struct image_chunk *new_chunk(struct thread *thread, struct images *images, uint32_t class)
+static int new_chunk(struct thread *thread, struct images *images, uint32_t class, bool must, struct image_chunk **out)
 {
-    struct image_chunk *chunk = driver_refuses(thread) ? NULL : take_chunk(thread);
-    if (!chunk)
-        return NULL;
-    *chunk = (struct image_chunk){.size = size_of(class)};
-    list_push_front(&images->room[class], &chunk->link);
-    return chunk;
+    int error = driver_refuses(thread) ? -ENOMEM : take_chunk(thread, must, out);
+    if (error)
+        return error;
+    **out = (struct image_chunk){.size = size_of(class)};
+    list_push_front(&images->room[class], &(*out)->link);
+    return 0;
 }
 
-void *image_get(struct thread *thread, struct images *images, size_t bytes)
+static int get_large(struct thread *thread, struct images *images, size_t bytes, bool must, void **out)
 {
-    if (UNLIKELY(bytes > IMAGE_LARGE)) {
-        bytes = image_round(bytes);
-        void *large = driver_refuses(thread) ? NULL : take_large(thread, bytes);
-        images->bytes += large ? bytes : 0;
-        return large;
-    }
+    int error = driver_refuses(thread) ? -ENOMEM : take_large(thread, bytes, must, out);
+    images->bytes += error ? 0 : bytes;
+    return error;
+}
+
+int image_get(struct thread *thread, struct images *images, size_t bytes, bool must, void **out)
+{
+    int error;
+    if (UNLIKELY(bytes > IMAGE_LARGE))
+        return get_large(thread, images, image_round(bytes), must, out);
     uint32_t class = class_of(bytes);
     struct link *head = &images->room[class];
     struct image_chunk *chunk = list_empty(head) ? NULL : CONTAINER(head->next, struct image_chunk, link);
-    if (UNLIKELY(!chunk) && !(chunk = new_chunk(thread, images, class)))
-        return NULL;
+    if (UNLIKELY(!chunk) && (error = new_chunk(thread, images, class, must, &chunk)))
+        return error;
     void *image = chunk->free;
     if (image)
         chunk->free = *(void **)image;
@@ -343,7 +397,8 @@ void *image_get(struct thread *thread, struct images *images, size_t bytes)
     if (UNLIKELY(!chunk->free && ((size_t)chunk->cut + 1) * chunk->size > IMAGE_CHUNK))
         list_remove(&chunk->link); /* full */
     images->bytes += chunk->size;
-    return image;
+    *out = image;
+    return 0;
 }
 
 void image_put(struct thread *thread, struct images *images, void *image, size_t bytes)

@@ -23,8 +23,9 @@ void images_open(struct images *images);
 void images_close(struct thread *thread, struct images *images);
 /* What a request is rounded up to. */
 size_t image_round(size_t bytes);
-/* Of at least so many bytes, 16-byte aligned; NULL: no memory. */
-void *image_get(struct thread *thread, struct images *images, size_t bytes);
+/* Of at least so many bytes, 16-byte aligned, into *out. Or a negated errno code: -ENOMEM; -EAGAIN: it would be more
+ * than options.max_stack_bytes, which does not count if it must. */
+int image_get(struct thread *thread, struct images *images, size_t bytes, bool must, void **out);
 /* bytes: as asked for, or any other number that is rounded up to the same. */
 void image_put(struct thread *thread, struct images *images, void *image, size_t bytes);
 /* Chunks that are kept although they are empty go back. */

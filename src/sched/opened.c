@@ -3,6 +3,7 @@
  */
 #include "opened.h"
 
+#include "budget.h"
 #include "image.h"
 #include "rest.h"
 #include "stack.h"
@@ -256,15 +257,16 @@ static NOINLINE void load_beside(const struct thread *thread, struct opened *ope
 }
 
 /* must: the one that is to run next has begun, so there is no way to refuse it [O5]. */
-static void *get_image(struct thread *thread, struct opened *opened, size_t bytes, bool must)
+static int get_image(struct thread *thread, struct opened *opened, size_t bytes, bool must, void **out)
 {
-    void *image = image_get(thread, &opened->images, bytes);
-    if (LIKELY(image != NULL) || !must)
-        return image;
+    int error = image_get(thread, &opened->images, bytes, must, out);
+    if (LIKELY(!error) || !must)
+        return error;
     if (opened->reserve_used && opened->image != opened->reserve)
         thread->sub->ops->starved(opened->resident, bytes);
     opened->reserve_used = true;
-    return opened->reserve;
+    *out = opened->reserve;
+    return 0;
 }
 
 static void put_image(struct thread *thread, struct opened *opened)
@@ -294,18 +296,19 @@ static COLD void wipe_stack(struct opened *opened, arch_context context)
     arch_wipe(from, (size_t)(opened->base - from), 0);
 }
 
-/* An image of so many bytes for the resident. False: there is none. */
-static NOINLINE bool change_image(struct thread *thread, struct opened *opened, size_t size, bool must)
+/* An image of so many bytes for the resident, or a negated errno code. */
+static NOINLINE int change_image(struct thread *thread, struct opened *opened, size_t size, bool must)
 {
+    void *image;
     if (fits(opened, size))
-        return true;
-    void *image = get_image(thread, opened, size, must);
-    if (!image)
-        return false;
+        return 0;
+    int error = get_image(thread, opened, size, must, &image);
+    if (error)
+        return error;
     if (image != opened->image)
         put_image(thread, opened);
     opened->image = image;
-    return true;
+    return 0;
 }
 
 static int move_out(struct thread *thread, struct opened *opened, bool must)
@@ -313,8 +316,9 @@ static int move_out(struct thread *thread, struct opened *opened, bool must)
     struct guest *guest = guest_of(opened->resident);
     guest->keeps = own_is_open(opened);
     size_t frames = guest_frames(guest), more = beside(thread, guest), size = arch_image_size(frames + more);
-    if (UNLIKELY(size != opened->image_size) && !change_image(thread, opened, size, must))
-        return -ENOMEM;
+    int error = UNLIKELY(size != opened->image_size) ? change_image(thread, opened, size, must) : 0;
+    if (UNLIKELY(error))
+        return error;
     char *image = opened->image;
     if (UNLIKELY(more))
         save_beside(thread, opened, guest, image + frames);
@@ -386,8 +390,11 @@ int opened_enter(struct thread *thread, struct opened *opened)
     rest_note(thread, opened); /* [O7] */
     opened->fibre.active = member;
     if (opened->resident != member) {
-        if (opened->resident && move_out(thread, opened, guest->depth != 0) < 0)
-            return -ENOMEM;
+        if (!guest->depth && UNLIKELY(!budget_may_begin(thread)))
+            return -EAGAIN;
+        int error = opened->resident ? move_out(thread, opened, guest->depth != 0) : 0;
+        if (UNLIKELY(error))
+            return error;
         if (guest->depth)
             move_in(thread, opened, guest);
         else
@@ -428,6 +435,7 @@ void opened_left(struct thread *thread, struct opened *opened, arch_context from
         forget_image(thread, opened);
         opened_give_up(thread, opened);
         opened_release(thread, opened, OPENED_STRAND);
+        budget_ended(thread);
         return;
     }
     struct guest *guest = guest_of(member);

@@ -81,7 +81,7 @@ static void unmake(struct thread *thread, struct opened *opened)
         arch_image_drop(&opened->fibre.note, opened->first_image, opened->first_size);
     free(opened->first_image);
     if (opened->fibre.stack)
-        stack_put(thread, opened->fibre.stack, thread->usual);
+        stack_put(thread, opened->fibre.stack, thread->kept);
     if (opened->reserve)
         arch_unmap(opened->reserve, opened_reserve_size(opened));
     free(opened);
@@ -93,7 +93,7 @@ static int make(struct thread *thread, struct opened *opened)
     size_t size = opened->fibre.stack_size;
     int error = arch_map(opened_reserve_size(opened), &opened->reserve);
     if (!error)
-        error = stack_get(thread, size, &opened->fibre.stack);
+        error = stack_get_patiently(thread, size, &opened->fibre.stack);
     if (error)
         return error;
     opened->fibre.stack->idle = NULL;

@@ -52,6 +52,7 @@ static void ready_thread(struct thread *thread)
     __atomic_store_n(&thread->odd.any, 0, __ATOMIC_SEQ_CST);
     thread->limit = ARCH_FOREVER;
     thread->usual = sub->stacks.usual;
+    thread->kept = sub->stack_most ? 0 : thread->usual;
     thread->period = thread->ticks = 1;
     thread->state = THREAD_BUSY;
     thread->canaries = false;

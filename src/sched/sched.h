@@ -46,6 +46,7 @@ struct stacks {
     uint32_t colour;
     struct stack_region *regions;
     struct stack *free[STACK_CLASSES]; /* by log2 of the size */
+    uint32_t hollow;                   /* how many more have no pages: budget.h */
 };
 
 struct stack_cache { /* a thread's, of the usual size */
@@ -271,13 +272,16 @@ struct thread {
     const struct driver *driver; /* NULL: the machine itself */
     arch_context loop;           /* the thread's own stack */
     struct stack_cache stacks;
-    size_t usual;       /* the size of the stacks in it */
+    size_t usual;       /* the usual size */
+    size_t kept;        /* of the stacks in the cache; 0: none are kept */
+    size_t wanted;      /* bytes that were refused last for options.max_stack_bytes */
     struct stack *dead; /* left by AFTER_END */
     struct arch_note dead_note;
     struct arch_note loop_note;
-    struct arch_note *here; /* whose stack this is; kept for a second driver only */
-    struct fibre *late;     /* to be run as soon as the switch away from it is complete */
-    struct fibre *refused;  /* could not start: no stack */
+    struct arch_note *here;  /* whose stack this is; kept for a second driver only */
+    _Atomic uint32_t ending; /* budget.h */
+    struct fibre *late;      /* to be run as soon as the switch away from it is complete */
+    struct fibre *refused;   /* could not start: no stack */
     int refusal;
     uint64_t looked_switches; /* `switches` then */
     uint32_t awaits;          /* in all spin loops so far */
@@ -475,6 +479,8 @@ struct subprocess {
     bool census; /* how much of their stacks strands use is to be noted */
     struct stacks stacks;
     struct image_store images;
+    size_t stack_most;          /* the limit of what both take: budget.h; 0: none */
+    _Atomic size_t stack_bytes; /* so much of it is taken */
     bool copies; /* opened fibres: who leaves is copied out at once, and what is left there overwritten. For tests */
     struct pool pool;             /* the first one, which ends last */
     _Atomic(struct pool *) pools; /* all of them: linked by pool.older */

@@ -6,6 +6,7 @@
  */
 #include "stack.h"
 
+#include "budget.h"
 #include "driver.h"
 #include "pool.h"
 
@@ -20,7 +21,10 @@ struct stack_region {
     size_t used;    /* bytes cut so far */
     size_t guarded; /* bytes of stacks whose guard pages are there already */
     int64_t guard_mappings;
+    /* Those that were cut, and have given all their pages back: index * HOLLOW + enum arch_guard. */
+    uint32_t *hollow, hollow_count;
 };
+enum { HOLLOW = 4 };
 
 enum { STACK_COLOURS = 16, STACK_BATCH = 16, GUARD_BATCH = 64 };
 #define STACK_REGION_FIRST ((size_t)2 << 20)
@@ -35,6 +39,7 @@ static void free_region(struct stack_region *region)
 {
     arch_unmap(region->base, region->bytes);
     arch_guards_unmapped(region->guard_mappings);
+    free(region->hollow);
     free(region);
 }
 
@@ -74,6 +79,7 @@ void stacks_give_stage(struct stacks *stacks)
     *link = region->next;
     region->next = NULL;
     region->used = 0;
+    region->hollow_count = 0;
     if ((region = arch_stage_give(ARCH_STAGE_STACKS, region)))
         free_region(region);
 }
@@ -123,7 +129,7 @@ static int region_for(struct stacks *stacks, size_t size, struct stack_region **
         free(region);
         return error;
     }
-    *region = (struct stack_region){stacks->regions, base, bytes, size, 0, 0, 0};
+    *region = (struct stack_region){.next = stacks->regions, .base = base, .bytes = bytes, .stack = size};
     stacks->regions = region;
     *out = region;
     return 0;
@@ -152,6 +158,22 @@ static int guard_next(struct stack_region *region, char *low, bool limit_mapping
     return guard;
 }
 
+/* Zeroed memory becomes a stack. guard: as of a stack. */
+static struct stack *set_up(struct stacks *stacks, char *low, size_t size, int guard)
+{
+    struct stack *stack = (struct stack *)(void *)(low + size - sizeof *stack - (sizeof *stack & 15));
+    stack = (struct stack *)((uintptr_t)stack & ~(uintptr_t)(CACHE_LINE - 1));
+    stack->low = low;
+    stack->size = size;
+    stack->guard = guard;
+    stack->idle = NULL;
+    stack->top = (char *)stack - (size_t)(stacks->colour++ % STACK_COLOURS) * CACHE_LINE;
+    if (!stack->guard)
+        for (int i = 0; i < CANARY_WORDS; i++)
+            canary_of(stack)[i] = STACK_CANARY;
+    return stack;
+}
+
 static int cut(struct thread *thread, size_t size, struct stack **out)
 {
     struct stacks *stacks = &thread->sub->stacks;
@@ -159,25 +181,67 @@ static int cut(struct thread *thread, size_t size, struct stack **out)
     int error = region_for(stacks, size, &region);
     if (error)
         return error;
+    if (!budget_take(thread, size, false))
+        return -EAGAIN;
     char *low = region->base + region->used;
     int guard = guard_next(region, low, !stacks->required);
-    if (guard < 0 && stacks->required)
+    if (guard < 0 && stacks->required) {
+        budget_give(thread->sub, size);
         return guard;
+    }
     region->used += size;
     region->guard_mappings += guard == ARCH_GUARD_MAPPING;
-    struct stack *stack = (struct stack *)(void *)(low + size - sizeof *stack - (sizeof *stack & 15));
-    stack = (struct stack *)((uintptr_t)stack & ~(uintptr_t)(CACHE_LINE - 1));
-    stack->low = low;
-    stack->size = size;
-    stack->guard = guard < 0 ? 0 : guard;
-    stack->idle = NULL;
-    stack->top = (char *)stack - (size_t)(stacks->colour++ % STACK_COLOURS) * CACHE_LINE;
-    if (!stack->guard)
-        for (int i = 0; i < CANARY_WORDS; i++)
-            canary_of(stack)[i] = STACK_CANARY;
+    *out = set_up(stacks, low, size, guard < 0 ? 0 : guard);
     stacks->made++;
-    *out = stack;
     return 0;
+}
+
+/* ---- stacks without pages -------------------------------------------------------------------------------- */
+
+/* The newest region that has some of this size; NULL: none has. */
+static struct stack_region *region_with_hollow(const struct stacks *stacks, size_t size)
+{
+    struct stack_region *region = stacks->regions;
+    while (region && (region->stack != size || !region->hollow_count))
+        region = region->next;
+    return region;
+}
+
+/* Its pages come back when they are touched. */
+static int fill(struct thread *thread, struct stack_region *region, struct stack **out)
+{
+    struct stacks *stacks = &thread->sub->stacks;
+    if (!budget_take(thread, region->stack, false))
+        return -EAGAIN;
+    uint32_t which = region->hollow[--region->hollow_count];
+    stacks->hollow--;
+    *out = set_up(stacks, region->base + which / HOLLOW * region->stack, region->stack, (int)(which % HOLLOW));
+    return 0;
+}
+
+static struct stack_region *region_of(const struct stacks *stacks, const struct stack *stack)
+{
+    struct stack_region *region = stacks->regions;
+    while ((size_t)(stack->low - region->base) >= region->bytes)
+        region = region->next;
+    return region;
+}
+
+/* False: there is no memory to remember it by. */
+static bool empty(struct thread *thread, struct stack *stack)
+{
+    struct stacks *stacks = &thread->sub->stacks;
+    struct stack_region *region = region_of(stacks, stack);
+    size_t index = (size_t)(stack->low - region->base) / region->stack, guarded = stack->guard ? arch_page_size() : 0;
+    if (!region->hollow)
+        region->hollow = malloc(region->bytes / region->stack * sizeof *region->hollow);
+    if (!region->hollow)
+        return false;
+    region->hollow[region->hollow_count++] = (uint32_t)index * HOLLOW + (uint32_t)stack->guard;
+    stacks->hollow++;
+    arch_discard(stack->low + guarded, region->stack - guarded);
+    budget_give(thread->sub, region->stack);
+    return true;
 }
 
 void stack_mind_canaries(struct thread *thread)
@@ -199,24 +263,36 @@ static void warn_once(struct thread *thread)
                                         "at switches only");
 }
 
+static struct stack *pop(struct stack **list)
+{
+    struct stack *stack = *list;
+    if (stack)
+        *list = stack->next;
+    return stack;
+}
+
+static void push(struct stack **list, struct stack *stack)
+{
+    stack->next = *list;
+    *list = stack;
+}
+
 /* Under the lock: one stack of that size, from the free ones or a new one. */
 static int take(struct thread *thread, size_t size, struct stack **out)
 {
-    struct stack **free_list = &thread->sub->stacks.free[class_of(size)];
-    if (*free_list) {
-        *out = *free_list;
-        *free_list = (*out)->next;
+    struct stacks *stacks = &thread->sub->stacks;
+    if ((*out = pop(&stacks->free[class_of(size)])))
         return 0;
-    }
-    return cut(thread, size, out);
+    struct stack_region *region = UNLIKELY(stacks->hollow) ? region_with_hollow(stacks, size) : NULL;
+    return region ? fill(thread, region, out) : cut(thread, size, out);
 }
 
-int stack_get_slow_(struct thread *thread, size_t size, struct stack **out)
+static int take_locked(struct thread *thread, size_t size, struct stack **out)
 {
     struct stacks *stacks = &thread->sub->stacks;
     spin_lock(&stacks->lock, thread);
-    int error = driver_refuses(thread) ? -ENOMEM : take(thread, size, out);
-    if (!error && size == stacks->usual) {
+    int error = take(thread, size, out);
+    if (!error && size == thread->kept) {
         struct stack *more;
         while (thread->stacks.count < STACK_BATCH && stacks->free[class_of(size)] && take(thread, size, &more) == 0) {
             more->next = thread->stacks.free;
@@ -225,8 +301,23 @@ int stack_get_slow_(struct thread *thread, size_t size, struct stack **out)
         }
     }
     spin_unlock(&stacks->lock);
+    return error;
+}
+
+int stack_get_slow_(struct thread *thread, size_t size, struct stack **out)
+{
+    int error = driver_refuses(thread) ? -ENOMEM : take_locked(thread, size, out);
     if (!error && !(*out)->guard)
         warn_once(thread);
+    return error;
+}
+
+COLD int stack_get_patiently(struct thread *thread, size_t size, struct stack **out)
+{
+    int error;
+    do
+        error = stack_get(thread, size, out);
+    while (error == -EAGAIN && budget_make_room(thread));
     return error;
 }
 
@@ -234,10 +325,24 @@ void stack_put_slow_(struct thread *thread, struct stack *stack)
 {
     struct stacks *stacks = &thread->sub->stacks;
     spin_lock(&stacks->lock, thread);
-    struct stack **free_list = &stacks->free[class_of(stack->size)];
-    stack->next = *free_list;
-    *free_list = stack;
+    push(&stacks->free[class_of(stack->size)], stack);
     spin_unlock(&stacks->lock);
+    budget_ended(thread);
+}
+
+bool stacks_hollow(struct thread *thread)
+{
+    struct stacks *stacks = &thread->sub->stacks;
+    bool any = false;
+    spin_lock(&stacks->lock, thread);
+    for (int i = 0; i < STACK_CLASSES && !any; i++) {
+        struct stack *stack = pop(&stacks->free[i]);
+        any = stack && empty(thread, stack);
+        if (stack && !any)
+            push(&stacks->free[i], stack);
+    }
+    spin_unlock(&stacks->lock);
+    return any;
 }
 
 void stack_cache_flush(struct thread *thread)

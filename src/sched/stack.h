@@ -16,8 +16,11 @@ void stacks_take_stage(struct stacks *stacks);
 void stacks_give_stage(struct stacks *stacks);
 /* The size that a request is rounded up to: a power of two, at least four pages; 0 if it is too large. */
 size_t stack_round(size_t size);
-/* A stack of that (rounded) size into *out, or a negated errno code. */
+/* A stack of that (rounded) size into *out, or a negated errno code: -ENOMEM; -EAGAIN: options.max_stack_bytes is
+ * reached, which stack_get_patiently says only if it is so after room was made. That may wait, so it is not for the
+ * middle of a switch. */
 int stack_get_slow_(struct thread *thread, size_t size, struct stack **out);
+int stack_get_patiently(struct thread *thread, size_t size, struct stack **out);
 void stack_put_slow_(struct thread *thread, struct stack *stack);
 
 OWN_INLINE int stack_get(struct thread *thread, size_t size, struct stack **out)
@@ -34,9 +37,9 @@ OWN_INLINE int stack_get(struct thread *thread, size_t size, struct stack **out)
 
 enum { STACKS_KEPT = 1024 };
 
-OWN_INLINE void stack_put(struct thread *thread, struct stack *stack, size_t usual)
+OWN_INLINE void stack_put(struct thread *thread, struct stack *stack, size_t kept)
 {
-    if (LIKELY(stack->size == usual && thread->stacks.count < STACKS_KEPT)) {
+    if (LIKELY(stack->size == kept && thread->stacks.count < STACKS_KEPT)) {
         stack->next = thread->stacks.free;
         thread->stacks.free = stack;
         thread->stacks.count++;
@@ -50,6 +53,8 @@ void stack_cache_flush(struct thread *thread);
 /* There are stacks without guard pages: the thread is to look at their canaries. Any thread; also of one that is about
  * to begin, if stacks->warned. */
 void stack_mind_canaries(struct thread *thread);
+/* The pages of a free stack go back to the system, and are counted no more (budget.h). False: there is none. */
+bool stacks_hollow(struct thread *thread);
 
 /* The lowest address that frames may use: above the guard page, or the canary. */
 char *stack_floor(const struct stack *stack);

@@ -32,7 +32,7 @@ OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
     } else if (after == AFTER_END) {
         arch_note_end(&thread->dead_note);
         thread->dead->idle = from;
-        stack_put(thread, thread->dead, thread->usual);
+        stack_put(thread, thread->dead, thread->kept);
     } else if (after == AFTER_LOOP) {
         thread->loop = from;
     } else {

@@ -1,10 +1,13 @@
 /*
  * A thread's life and the switch. The protocol block stands in thread.h.
  */
+#include "budget.h"
 #include "pinned.h"
 #include "polled.h"
 #include "switch.h"
 #include "timers.h"
+
+#include <errno.h>
 
 enum { PERIOD_MOST = 8, LOOK_EVERY = 61 }; /* contract §2: every 61 switches or every millisecond */
 
@@ -53,6 +56,8 @@ COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct a
     static const struct arch_cxx none;
     if (thread->cxx)
         *thread->cxx = to && to->started ? to->cxx : none;
+    if (!to && thread->current)
+        budget_ended(thread); /* another one begins on the same stack */
     thread->here = here;
 }
 
@@ -64,14 +69,20 @@ COLD void thread_detach_oddly_(struct thread *thread)
     check_canary(thread);
     if (thread->census)
         note_stack(thread, true);
+    budget_ends(thread);
     thread->here = &thread->dead_note;
 }
 
-/* No stack could be had at once: the loop ends the strand with this error. */
+/* No stack could be had at once. In the middle of a switch nobody waits for the limit: the loop tries again, when what
+ * this thread leaves is back. What it can't have either, it ends with this error. */
 COLD int thread_give_stack_(struct thread *thread, struct fibre *to)
 {
-    int error = stack_get(thread, to->stack_size, &to->stack);
-    if (error) {
+    bool in_loop = thread->after == AFTER_LOOP;
+    int error = in_loop ? stack_get_patiently(thread, to->stack_size, &to->stack)
+                        : stack_get(thread, to->stack_size, &to->stack);
+    if (error == -EAGAIN && !in_loop) {
+        thread->late = to;
+    } else if (error) {
         thread->refused = to;
         thread->refusal = error;
     }
@@ -227,7 +238,8 @@ static void run(struct thread *thread, struct fibre *fibre)
 static void begin(struct thread *thread)
 {
     thread->cxx = arch_cxx_globals();
-    if (thread->cxx || thread->driver || thread->census || (thread->shared && !arch_membarrier_works))
+    bool fences = thread->shared && !arch_membarrier_works;
+    if (thread->cxx || thread->driver || thread->census || thread->sub->stack_most || fences)
         __atomic_store_n(&thread->odd.always, true, __ATOMIC_RELAXED);
     thread->here = &thread->loop_note;
     if (!thread->driver)

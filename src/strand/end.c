@@ -13,6 +13,7 @@
 
 #include "../sched/switch.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,6 +280,20 @@ COLD void end_slowly(struct thread *thread, struct cb *c)
         pool_stop(thread, thread->pool);
 }
 
+const char *words_of_refusal(struct thread *thread, int error, char *text, size_t room)
+{
+    struct subprocess *sub = thread->sub;
+    size_t taken = atomic_load_explicit(&sub->stack_bytes, memory_order_relaxed);
+    if (error == -EAGAIN && thread->wanted)
+        snprintf(text, room, "options.max_stack_bytes is %zu, of which %zu are taken, and %zu more were asked for",
+                 sub->stack_most, taken, thread->wanted);
+    else if (error == -EAGAIN)
+        snprintf(text, room, "options.max_stack_bytes is %zu, and %zu are taken", sub->stack_most, taken);
+    else
+        snprintf(text, room, "%s", error_words(error));
+    return text;
+}
+
 void end_refused(struct member *member, int error)
 {
     struct thread *thread = thread_self();
@@ -287,13 +302,15 @@ void end_refused(struct member *member, int error)
     arch_note_acquire(c); /* as its first step would have */
     struct local *inherits = cb_inherits(c);
     batch_init(&batch);
+    char text[160];
+    const char *why = words_of_refusal(thread, error, text, sizeof text);
     strand_exception *e =
         c->guest ? exception_new(&STRAND_SYSTEM,
                                  "the frames that strand '%s' would take the place of on its fibre can't be saved: %s",
-                                 cb_name(c), error_words(error))
+                                 cb_name(c), why)
                  : exception_new(&STRAND_SYSTEM, "no stack of %zu bytes%s can be had for strand '%s': %s",
                                  c->member.fibre->stack_size, thread->sub->stacks.required ? " with a guard page" : "",
-                                 cb_name(c), error_words(error));
+                                 cb_name(c), why);
     e->code = error;
     cb_throws(c, e);
     judge(c);

@@ -3,6 +3,7 @@
  */
 #include "fibre.h"
 
+#include "end.h"
 #include "exception.h"
 #include "handle.h"
 #include "misuse.h"
@@ -142,6 +143,17 @@ static int make(struct thread *thread, uint32_t count, size_t stack_size, const 
     return error;
 }
 
+static COLD __attribute__((noreturn)) void throw_open(struct thread *thread, struct cb *me, int error)
+{
+    char text[160], what[192];
+    if (error == -ECANCELED)
+        throw_system(me, error, "a fibre of an open scope that has been left");
+    if (error != -EAGAIN)
+        throw_system(me, error, "the stack of a fibre");
+    snprintf(what, sizeof what, "the stack of a fibre; %s", words_of_refusal(thread, error, text, sizeof text));
+    throw_system(me, error, what);
+}
+
 strand_fibre strand_fibre_open(strand_scope scope, const strand_fibre_attr *attr)
 {
     struct thread *thread = must_be_strand("strand_fibre_open");
@@ -159,8 +171,7 @@ strand_fibre strand_fibre_open(strand_scope scope, const strand_fibre_attr *attr
     if (!error && (error = scope_own(thread, me, scope, &fibres->owned, "strand_fibre_open")))
         end_with_scope(thread, &fibres->owned);
     if (error)
-        throw_system(me, error,
-                     error == -ECANCELED ? "a fibre of an open scope that has been left" : "the stack of a fibre");
+        throw_open(thread, me, error);
     return (strand_fibre){{(uint64_t)(uintptr_t)fibres, serial | HANDLE_MARK}};
 }
 

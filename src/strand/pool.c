@@ -530,7 +530,7 @@ int pool_common(struct thread *thread, struct pool *pool, struct opened **out)
     spin_lock(&pool->resizing, thread);
     for (int i = 0; !error && i < COMMON_FIBRES; i++)
         if (!pool->common[i])
-            error = opened_open(thread, pool, thread->usual, &pool->common[i]);
+            error = opened_open(thread, pool, thread->usual, &pool->common[i]) ? -ENOMEM : 0;
     spin_unlock(&pool->resizing);
     if (!error)
         *out = pool->common[__atomic_fetch_add(&pool->common_turn, 1, __ATOMIC_RELAXED) % COMMON_FIBRES];

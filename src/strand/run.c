@@ -144,6 +144,11 @@ int thread_count(int asked, bool seeded)
     return asked ? asked : 1;
 }
 
+static size_t stack_usual(const strand_options *options)
+{
+    return stack_round(options->stack_size ? options->stack_size : STACK_USUAL);
+}
+
 int run_check(const strand_options *options, bool seeded, char *text, size_t room)
 {
     int threads = thread_count(options->threads, seeded);
@@ -158,6 +163,9 @@ int run_check(const strand_options *options, bool seeded, char *text, size_t roo
         snprintf(text, room, "options.own_threads: the scheduler 'current' runs on the caller's thread");
     else if (!stack_round(options->stack_size))
         snprintf(text, room, "options.stack_size is %zu", options->stack_size);
+    else if (options->max_stack_bytes && options->max_stack_bytes < stack_usual(options))
+        snprintf(text, room, "options.max_stack_bytes is %zu, which is less than one stack of %zu bytes",
+                 options->max_stack_bytes, stack_usual(options));
     else
         return 0;
     return -EINVAL;
@@ -306,8 +314,8 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
         return error;
     sub->ops = &ops;
     sub->generation = arch_generation;
-    size_t usual = runtime->options.stack_size ? runtime->options.stack_size : STACK_USUAL;
-    stacks_open(&sub->stacks, stack_round(usual), runtime->options.guards == STRAND_GUARDS_REQUIRED);
+    sub->stack_most = runtime->options.max_stack_bytes;
+    stacks_open(&sub->stacks, stack_usual(&runtime->options), runtime->options.guards == STRAND_GUARDS_REQUIRED);
     image_store_open(&sub->images);
     const char *stacks = arch_env("STRAND_STACKS");
     sub->copies = stacks && !strcmp(stacks, "shared");

@@ -167,11 +167,13 @@ static int count_in(struct thread *thread)
     struct runtime *runtime = runtime_of(thread);
     if (LIKELY(!runtime->options.max_strands))
         return 0;
-    int64_t live = atomic_fetch_add_explicit(&runtime->live, 1, memory_order_relaxed);
-    if (live < (int64_t)runtime->options.max_strands)
-        return 0;
-    atomic_fetch_sub_explicit(&runtime->live, 1, memory_order_relaxed);
-    return -EAGAIN;
+    int64_t live = atomic_load_explicit(&runtime->live, memory_order_relaxed);
+    do {
+        if (live >= (int64_t)runtime->options.max_strands)
+            return -EAGAIN;
+    } while (!atomic_compare_exchange_weak_explicit(&runtime->live, &live, live + 1, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    return 0;
 }
 
 static void count_back(struct thread *thread)
