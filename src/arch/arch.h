@@ -154,7 +154,8 @@ uint64_t arch_ticks_per_ms(void);
 /* Sleep while *word == expected, until woken, or until the instant deadline_ns (ARCH_FOREVER: none). Spurious returns
  * are allowed. Returns 0 or -ETIMEDOUT. Only threads of this process. */
 int arch_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_ns);
-int arch_futex_wake(_Atomic uint32_t *word, int threads); /* how many were woken */
+/* How many were woken. Async-signal-safe; leaves errno alone. */
+int arch_futex_wake(_Atomic uint32_t *word, int threads);
 
 /* A wait for descriptors that another thread can end. One thread at a time waits. */
 struct arch_poller {
@@ -175,7 +176,8 @@ void arch_poller_close(struct arch_poller *poller);
 int arch_poller_wait(struct arch_poller *poller, struct arch_event *out, int max, int64_t deadline_ns);
 /* Without waiting: its descriptor becomes readable then. */
 void arch_poller_arm(struct arch_poller *poller, int64_t deadline_ns);
-void arch_poller_kick(struct arch_poller *poller); /* any thread: ends the present or the next wait */
+/* Ends the present or the next wait. Any thread. Async-signal-safe; leaves errno alone. */
+void arch_poller_kick(struct arch_poller *poller);
 /* Readiness of a descriptor, both ways, as bits of arch_event.events. An error or a hang-up is readiness both ways. */
 enum { ARCH_IN = 1, ARCH_OUT = 2, ARCH_END = 4 }; /* ARCH_END: the peer sends no more, or there is an error */
 /* Report changes of readiness (edge-triggered), beginning with what holds now. Any thread. Returns 0 or a negated errno

@@ -111,7 +111,9 @@ int arch_futex_wait(_Atomic uint32_t *word, uint32_t expected, int64_t deadline_
 
 int arch_futex_wake(_Atomic uint32_t *word, int threads)
 {
+    int saved_errno = errno;
     long woken = syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, threads, NULL, NULL, 0);
+    errno = saved_errno;
     return woken < 0 ? 0 : (int)woken;
 }
 
@@ -203,9 +205,11 @@ int arch_poller_wait(struct arch_poller *poller, struct arch_event *out, int max
 
 void arch_poller_kick(struct arch_poller *poller)
 {
-    uint64_t one = 1;
+    const uint64_t one = 1;
+    int saved_errno = errno;
     while (write(poller->kick, &one, sizeof one) < 0 && errno == EINTR)
         ;
+    errno = saved_errno;
 }
 
 /* ---- processors and threads ------------------------------------------------------------------------------ */

@@ -114,7 +114,8 @@ void pool_send(struct thread *thread, struct fibre *fibre);
 void pool_post_fibre(struct pool *pool, struct thread *by, struct thread *home, struct fibre *fibre);
 /* What has come from outside: posts, events of descriptors, timers. By who has the role. */
 void pool_take_events(struct thread *thread, struct pool *pool);
-/* Have post->run called on a thread of the pool, soon. Any thread of the process. Full barrier. */
+/* Have post->run called on a thread of the pool, soon. Any thread of the process, in the handler of a signal too: it
+ * takes no memory, waits for nobody, and leaves errno alone. Full barrier. */
 void pool_post(struct pool *pool, struct post *post);
 /* The earliest timer is earlier than it was. Wakes a seeker that would sleep longer; one that was told of a timer which
  * was stopped since does not sleep so long. */

@@ -371,6 +371,7 @@ struct pool {
     /* Read by every producer. KICK_*: somebody has to be woken when there is work. */
     _Alignas(CACHE_LINE) _Atomic uint32_t kick;
     _Atomic(struct post *) posts; /* a stack */
+    _Atomic uint32_t rung;        /* somebody has to be woken, and the lock was taken: who holds it sees to that */
     _Atomic int64_t until;        /* how long a seeker that is parked waits at most */
 
     /* The states of the threads: docs/protocols/seeker.md. */

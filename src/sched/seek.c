@@ -14,11 +14,13 @@
  *           is on its way. [K2] at most one seeker. [K3] the newest of a queue (its slot) is not counted as work
  *           until it is stale; while anybody is busy, a waiting seeker looks again after a while by itself. [K4] who
  *           sleeps without an end leaves timers, descriptors and slots to a seeker that waits, or to a sleeper that
- *           wakes by itself soon.
+ *           wakes by itself soon. [K5] whoever posts waits for no lock: it may be the handler of a signal, on the
+ *           very thread that holds it. It leaves `rung`, and who gives the lock back does what it wanted.
  * ORDERING  who is about to wait sets kick, then passes a barrier that all running threads pass too (membarrier; a
  *           fence where there is none), then looks once more. A producer pushes, then reads kick, without a fence.
  *           Either the look sees the push or the producer sees the kick [K1]. Posts are a full barrier themselves,
- *           and so is kick's store.
+ *           and so is kick's store. Who rings stores `rung`, then tries the lock; who gives it back clears the lock,
+ *           then reads `rung`; a full barrier between the two of each [K5].
  * PROGRESS  the lock is held for a few instructions; system calls are made outside of it.
  * NOT DONE  a wake-up for every push: it costs the pusher a system call and mostly finds nothing. Passing the role to a
  *           sleeper at every step to busy: one wake-up per event of a half-loaded server. So the
@@ -52,9 +54,14 @@ static void lock(struct thread *thread, struct pool *pool)
     spin_lock(&pool->lock, thread);
 }
 
+static void answer(struct pool *pool);
+
 static void unlock(struct pool *pool)
 {
     spin_unlock(&pool->lock);
+    atomic_thread_fence(memory_order_seq_cst); /* [K5] */
+    if (UNLIKELY(atomic_load_explicit(&pool->rung, memory_order_relaxed)))
+        answer(pool);
 }
 
 static struct thread *seeker_of(struct pool *pool)
@@ -252,22 +259,60 @@ static void thread_from_asleep(struct thread *thread)
 
 /* ---- waking ---------------------------------------------------------------------------------------------- */
 
+/* Who has to be woken: out of the poller, or as the new seeker. */
+struct kicked {
+    bool parked;
+    struct thread *seeker, *heir;
+};
+
+/* Under the lock. */
+static struct kicked take_kicked(struct pool *pool)
+{
+    struct kicked kicked = {.parked = pool->parked};
+    pool->parked = false;
+    if (!kicked.parked && !seeker_of(pool))
+        kicked.heir = give_role(pool);
+    show_kick(pool);
+    kicked.seeker = seeker_of(pool);
+    return kicked;
+}
+
+static void wake_kicked(struct thread *by, struct pool *pool, const struct kicked *kicked)
+{
+    if (kicked->parked && by)
+        by->wakes++;
+    if (kicked->parked)
+        driver_unpoll(pool, kicked->seeker);
+    wake(by, kicked->heir);
+}
+
 COLD void pool_kick_(struct thread *thread, struct pool *pool)
 {
-    struct thread *heir = NULL;
     lock(thread, pool);
-    bool parked = pool->parked;
-    pool->parked = false;
-    if (!parked && !seeker_of(pool))
-        heir = give_role(pool);
-    show_kick(pool);
-    struct thread *seeker = seeker_of(pool);
+    struct kicked kicked = take_kicked(pool);
     unlock(pool);
-    if (parked && thread)
-        thread->wakes++;
-    if (parked)
-        driver_unpoll(pool, seeker);
-    wake(thread, heir);
+    wake_kicked(thread, pool, &kicked);
+}
+
+/* Whoever holds the lock looks at `rung` when it has given it back, this one too. */
+static COLD void answer(struct pool *pool)
+{
+    while (atomic_load_explicit(&pool->rung, memory_order_seq_cst) &&
+           !atomic_flag_test_and_set_explicit(&pool->lock, memory_order_seq_cst)) {
+        arch_note_acquire(&pool->lock);
+        atomic_store_explicit(&pool->rung, 0, memory_order_relaxed);
+        struct kicked kicked = take_kicked(pool);
+        spin_unlock(&pool->lock);
+        atomic_thread_fence(memory_order_seq_cst); /* [K5] */
+        wake_kicked(NULL, pool, &kicked);
+    }
+}
+
+/* As pool_kick_, by anybody. */
+static void ring(struct pool *pool)
+{
+    atomic_store_explicit(&pool->rung, 1, memory_order_seq_cst);
+    answer(pool);
 }
 
 /* If it does not sleep yet, it looks once more before it does. */
@@ -298,7 +343,7 @@ void pool_post(struct pool *pool, struct post *post)
     while (
         !atomic_compare_exchange_weak_explicit(&pool->posts, &first, post, memory_order_seq_cst, memory_order_relaxed));
     if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
-        pool_kick_(NULL, pool);
+        ring(pool);
 }
 
 void pool_retime(struct thread *thread, struct pool *pool, int64_t when)
