@@ -359,10 +359,13 @@ void arch_on_orphan(void (*on_orphan)(void *self));
 extern HIDDEN char *arch_handles;       /* its base */
 extern HIDDEN size_t arch_handles_size; /* 1 TiB, less where the system refuses that; 0 before the start */
 #define ARCH_HANDLES arch_handles_size
-int arch_chunk_take(void **chunk); /* readable, writable, zero; -ENOMEM at the limit */
+enum { ARCH_CHUNK_KINDS = 8 };
+/* Readable, writable, zero; -ENOMEM at the limit. One that was given back is had again by those of its kind only: what
+ * a handle points to is of that kind for ever. */
+int arch_chunk_take(unsigned kind, void **chunk);
 /* It reads zero from now on. Nothing was written behind its first `used` bytes: a few are wiped and stay with the
  * process, more go back to the system. */
-void arch_chunk_give(void *chunk, size_t used);
+void arch_chunk_give(unsigned kind, void *chunk, size_t used);
 static inline bool arch_in_handles(const void *p)
 {
     return (uintptr_t)p - (uintptr_t)arch_handles < ARCH_HANDLES;

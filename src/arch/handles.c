@@ -5,7 +5,6 @@
 #include "state.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,14 +30,14 @@ int arch_handles_start(void)
         if (!raw)
             continue;
         void *list;
-        int error = arch_map(bytes / ARCH_CHUNK * sizeof *chunks->given, &list);
+        int error = arch_map(bytes / ARCH_CHUNK * sizeof *chunks->next, &list);
         if (error) {
             (void)munmap(raw, bytes + CHUNKS_STEP * ARCH_CHUNK);
             return error;
         }
         (void)madvise(raw, bytes + CHUNKS_STEP * ARCH_CHUNK,
                       MADV_DONTDUMP); /* a debugger's core file would have all of it */
-        chunks->given = list;
+        chunks->next = list;
         chunks->most = (uint32_t)(bytes / ARCH_CHUNK);
         arch_handles = (char *)(((uintptr_t)raw + CHUNKS_STEP * ARCH_CHUNK - 1) & ~(CHUNKS_STEP * ARCH_CHUNK - 1));
         arch_handles_size = bytes;
@@ -64,30 +63,41 @@ static int chunks_open(void)
     return 0;
 }
 
-int arch_chunk_take(void **chunk)
+int arch_chunk_take(unsigned kind, void **chunk)
 {
     struct arch_chunks *chunks = &arch_state.chunks;
     int error = 0;
     uint32_t index = 0;
+    ASSERT(kind < ARCH_CHUNK_KINDS);
     arch_process_lock();
-    if (chunks->given_count > 0)
-        index = chunks->given[--chunks->given_count];
-    else if (chunks->fresh < chunks->open || (error = chunks_open()) == 0)
+    if (chunks->given[kind]) {
+        index = chunks->given[kind] - 1;
+        chunks->given[kind] = chunks->next[index];
+    } else if (chunks->fresh < chunks->open || (error = chunks_open()) == 0) {
         index = chunks->fresh++;
+    }
     arch_process_unlock();
     if (!error)
         *chunk = arch_handles + index * ARCH_CHUNK;
     return error;
 }
 
-void arch_chunk_give(void *chunk, size_t used)
+/* A word at a time: who looks at one by a stale handle finds what it was, or zero. */
+static void wipe(_Atomic uint64_t *word, size_t bytes)
+{
+    for (const _Atomic uint64_t *end = word + (bytes + sizeof *word - 1) / sizeof *word; word < end; word++)
+        atomic_store_explicit(word, 0, memory_order_relaxed);
+}
+
+void arch_chunk_give(unsigned kind, void *chunk, size_t used)
 {
     struct arch_chunks *chunks = &arch_state.chunks;
     size_t offset = (size_t)((char *)chunk - arch_handles);
-    ASSERT(offset < arch_handles_size && offset % ARCH_CHUNK == 0);
+    ASSERT(kind < ARCH_CHUNK_KINDS && offset < arch_handles_size && offset % ARCH_CHUNK == 0);
     if (used <= WIPED_MOST || madvise(chunk, ARCH_CHUNK, MADV_DONTNEED) < 0) /* refused for locked memory */
-        memset(chunk, 0, used);
+        wipe(chunk, used);
     arch_process_lock();
-    chunks->given[chunks->given_count++] = (uint32_t)(offset / ARCH_CHUNK);
+    chunks->next[offset / ARCH_CHUNK] = chunks->given[kind];
+    chunks->given[kind] = (uint32_t)(offset / ARCH_CHUNK) + 1;
     arch_process_unlock();
 }

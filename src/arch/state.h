@@ -26,11 +26,12 @@ struct arch_watched {
     struct sigaction previous;
 };
 
-/* Chunks of the handle range: [0, open) are readable, those from fresh on were never taken. What was given back stands
- * in a list of its own, as the bookkeeping may not lie in the pages that are given back. */
+/* Chunks of the handle range: [0, open) are readable, those from fresh on were never taken. What was given back is
+ * linked by numbers that stand elsewhere, as the bookkeeping may not lie in the pages that are given back. */
 struct arch_chunks {
-    uint32_t *given;
-    uint32_t given_count, fresh, open, most;
+    uint32_t *next;                   /* of a chunk that was given back: number + 1; 0: the last */
+    uint32_t given[ARCH_CHUNK_KINDS]; /* number + 1 of the first; 0: none */
+    uint32_t fresh, open, most;
 };
 
 /* Processors. */

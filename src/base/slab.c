@@ -6,10 +6,15 @@
 
 #include <errno.h>
 
-void slab_init(struct slab *slab, const struct slab_source *source, size_t size, void (*construct)(void *object))
+void slab_init(struct slab *slab, const struct slab_source *source, unsigned kind, size_t size,
+               void (*construct)(void *object))
 {
-    *slab = (struct slab){
-        .source = source, .size = size, .construct = construct, .next_count = SLAB_FIRST, .lock = ATOMIC_FLAG_INIT};
+    *slab = (struct slab){.source = source,
+                          .kind = kind,
+                          .size = size,
+                          .construct = construct,
+                          .next_count = SLAB_FIRST,
+                          .lock = ATOMIC_FLAG_INIT};
 }
 
 static size_t first_offset(const struct slab *slab)
@@ -25,7 +30,7 @@ void slab_close(struct slab *slab)
         size_t used = slab->bump ? (size_t)(slab->bump - (char *)chunk) : slab->source->chunk; /* the newest is first */
         slab->bump = NULL;
         slab->chunks = chunk->next;
-        slab->source->give(chunk, used);
+        slab->source->give(slab->kind, chunk, used);
     }
     slab->end = NULL;
     slab->batches = slab->loose = NULL;
@@ -45,7 +50,7 @@ static void unlock(struct slab *slab)
 static int more(struct slab *slab)
 {
     void *memory;
-    int error = slab->source->take(&memory);
+    int error = slab->source->take(slab->kind, &memory);
     if (error)
         return error;
     struct slab_chunk *chunk = memory;

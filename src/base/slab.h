@@ -1,9 +1,9 @@
 /*
  * Objects of one size, cut from chunks. A slab belongs to a sub-process; every thread takes from a cache of its own,
  * and the caches exchange whole batches with the slab, so that nobody walks through objects that have left his
- * processor's caches. Memory comes from a chunk source that never unmaps, so an address of an object can be read for
- * ever: the first 8 bytes of an object are its owner's also while it is free (a word that says whether a handle is
- * stale), the next two words link the free ones.
+ * processor's caches. Memory comes from a chunk source that never unmaps, and gives a chunk to slabs of one kind only,
+ * so an address of an object can be read for ever, and is that of an object: the first 8 bytes of an object are its
+ * owner's also while it is free (a word that says whether a handle is stale), the next two words link the free ones.
  *
  * Who may call: slab_init, slab_close: one thread. slab_get, slab_put: the thread that owns the cache.
  */
@@ -20,11 +20,12 @@ struct slab_object {
     struct slab_object *next_batch; /* of a batch's first */
 };
 
+/* A chunk that was of one kind is of that for ever. */
 struct slab_source {
     size_t chunk; /* bytes of a chunk, aligned to itself */
-    int (*take)(void **chunk);
-    void (*give)(void *chunk, size_t used); /* nothing was written behind its first `used` bytes */
-    void (*pause)(void);                    /* in the spin loop of the slab's lock */
+    int (*take)(unsigned kind, void **chunk);
+    void (*give)(unsigned kind, void *chunk, size_t used); /* nothing was written behind its first `used` bytes */
+    void (*pause)(void);                                   /* in the spin loop of the slab's lock */
 };
 
 struct slab;
@@ -35,6 +36,7 @@ struct slab_chunk {
 
 struct slab {
     const struct slab_source *source;
+    unsigned kind;                   /* the same for slabs of the same objects, and for no others */
     size_t size;                     /* of an object; a multiple of 64 */
     void (*construct)(void *object); /* once per object and chunk, on zeroed memory */
     struct slab_chunk *chunks;       /* all of them */
@@ -52,7 +54,8 @@ struct slab_cache {
     uint32_t count;            /* in `free`: a batch at most */
 };
 
-void slab_init(struct slab *slab, const struct slab_source *source, size_t size, void (*construct)(void *object));
+void slab_init(struct slab *slab, const struct slab_source *source, unsigned kind, size_t size,
+               void (*construct)(void *object));
 /* All chunks go back, whatever is still in use. */
 void slab_close(struct slab *slab);
 int slab_refill_(struct slab_cache *cache);

@@ -91,7 +91,8 @@ enum blocked {
     BLOCKED_BARRIER,
     BLOCKED_ONCE,
     BLOCKED_GROUP,
-    BLOCKED_PERMIT /* of a priority semaphore, or a limit */
+    BLOCKED_PERMIT, /* of a priority semaphore, or a limit */
+    BLOCKED_PORT
 };
 
 /* ---- strands --------------------------------------------------------------------------------------------- */
@@ -349,6 +350,9 @@ struct crew;
 struct plain;
 
 enum { OBJECT_SIZE = 256, OFFERS_SIZE = 448, TICKET_SIZE = CACHE_LINE };
+/* Where the lock of an object is, of whatever kind: who has waited at one takes it also if another one lies there by
+ * now. */
+enum { OBJECT_LOCK = 24 };
 
 /* The table of src/io/descriptor.c. */
 struct descriptors {

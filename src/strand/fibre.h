@@ -10,6 +10,7 @@
 struct fibres {
     _Atomic uint64_t word; /* as of a control block */
     void *link_[2];        /* the slab's */
+    atomic_flag lock;      /* nobody's but OBJECT_LOCK's */
     struct opened **list;
     struct opened *one; /* list points here if it is the only one */
     uint32_t count;
@@ -20,7 +21,8 @@ struct fibres {
     void *site; /* where it was opened */
     struct owned owned;
 };
-_Static_assert(sizeof(struct fibres) <= OBJECT_SIZE, "it is one of the run's objects");
+_Static_assert(sizeof(struct fibres) <= OBJECT_SIZE && offsetof(struct fibres, lock) == OBJECT_LOCK,
+               "it is one of the run's objects");
 
 /* For spawning: keeps it, until fibres_unpin. Misuse if the handle is stale. */
 struct fibres *fibres_pin(struct thread *thread, strand_fibre handle, const char *function);

@@ -125,6 +125,10 @@ static const struct sched_ops ops = {
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
 
+/* Of chunks of the handle range. */
+enum { KIND_CBS, KIND_GUESTS, KIND_BLOCKS, KIND_OBJECTS, KIND_TICKETS, KIND_OFFERS, KINDS };
+_Static_assert((int)KINDS <= (int)ARCH_CHUNK_KINDS, "each has a list");
+
 static const struct slab_source chunks = {ARCH_CHUNK, arch_chunk_take, arch_chunk_give, arch_pause};
 
 static void take_options(struct runtime *runtime, const strand_options *options)
@@ -319,12 +323,12 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     image_store_open(&sub->images);
     const char *stacks = arch_env("STRAND_STACKS");
     sub->copies = stacks && !strcmp(stacks, "shared");
-    slab_init(&runtime->cbs, &chunks, CB_SIZE, cb_construct);
-    slab_init(&runtime->guests, &chunks, GUEST_SIZE, cb_construct_guest);
-    slab_init(&runtime->blocks, &chunks, (sizeof(union any_block) + 63) & ~(size_t)63, NULL);
-    slab_init(&runtime->objects, &chunks, OBJECT_SIZE, NULL);
-    slab_init(&runtime->tickets, &chunks, TICKET_SIZE, NULL);
-    slab_init(&runtime->offers, &chunks, OFFERS_SIZE, NULL);
+    slab_init(&runtime->cbs, &chunks, KIND_CBS, CB_SIZE, cb_construct);
+    slab_init(&runtime->guests, &chunks, KIND_GUESTS, GUEST_SIZE, cb_construct_guest);
+    slab_init(&runtime->blocks, &chunks, KIND_BLOCKS, (sizeof(union any_block) + 63) & ~(size_t)63, NULL);
+    slab_init(&runtime->objects, &chunks, KIND_OBJECTS, OBJECT_SIZE, NULL);
+    slab_init(&runtime->tickets, &chunks, KIND_TICKETS, TICKET_SIZE, NULL);
+    slab_init(&runtime->offers, &chunks, KIND_OFFERS, OFFERS_SIZE, NULL);
     runtime->options.census |= is_asked_for("STRAND_CENSUS");
     if ((error = open_driver(runtime, what)))
         return error;

@@ -44,7 +44,8 @@ struct chan {
     void *site; /* where it was made */
     struct owned owned;
 };
-_Static_assert(sizeof(struct chan) <= OBJECT_SIZE, "a channel is one of the run's objects");
+_Static_assert(sizeof(struct chan) <= OBJECT_SIZE && offsetof(struct chan, lock) == OBJECT_LOCK,
+               "a channel is one of the run's objects");
 
 enum { POSTS_CLOSED = 1, POSTS_ONE = 2 };
 

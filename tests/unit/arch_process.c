@@ -23,19 +23,19 @@ static void chunks_are_aligned_and_zero_for_ever(void)
     enum { CHUNKS = 40 };
     void *chunks[CHUNKS];
     for (int i = 0; i < CHUNKS; i++) {
-        CHECK_EQUAL(arch_chunk_take(&chunks[i]), 0);
+        CHECK_EQUAL(arch_chunk_take(0, &chunks[i]), 0);
         CHECK_EQUAL((uintptr_t)chunks[i] % ARCH_CHUNK, 0);
         CHECK(arch_in_handles(chunks[i]) && arch_in_handles((char *)chunks[i] + ARCH_CHUNK - 1));
         CHECK_EQUAL(*(uint64_t *)chunks[i], 0);
         memset(chunks[i], 1, ARCH_CHUNK);
     }
     for (int i = 0; i < CHUNKS; i++)
-        arch_chunk_give(chunks[i], ARCH_CHUNK);
+        arch_chunk_give(0, chunks[i], ARCH_CHUNK);
     for (int i = 0; i < CHUNKS; i++)
         CHECK_EQUAL(*(uint64_t *)chunks[i], 0); /* still readable */
     for (int i = 0; i < CHUNKS; i++) {
         void *again;
-        CHECK_EQUAL(arch_chunk_take(&again), 0);
+        CHECK_EQUAL(arch_chunk_take(0, &again), 0);
         CHECK_EQUAL(*(uint64_t *)again, 0);
         bool known = false;
         for (int k = 0; k < CHUNKS; k++)
@@ -43,17 +43,33 @@ static void chunks_are_aligned_and_zero_for_ever(void)
         CHECK(known); /* what was given back goes first */
     }
     for (int i = 0; i < CHUNKS; i++)
-        arch_chunk_give(chunks[i], ARCH_CHUNK);
+        arch_chunk_give(0, chunks[i], ARCH_CHUNK);
     void *last;
-    CHECK_EQUAL(arch_chunk_take(&last), 0);
+    CHECK_EQUAL(arch_chunk_take(0, &last), 0);
     memset(last, 1, 100);
-    arch_chunk_give(last, 100); /* so few are wiped */
-    CHECK_EQUAL(arch_chunk_take(&last), 0);
+    arch_chunk_give(0, last, 100); /* so few are wiped */
+    CHECK_EQUAL(arch_chunk_take(0, &last), 0);
     for (int i = 0; i < 128; i++)
         CHECK_EQUAL(((char *)last)[i], 0);
-    arch_chunk_give(last, 100);
+    arch_chunk_give(0, last, 100);
     int local;
     CHECK(!arch_in_handles(&local) && !arch_in_handles(NULL) && !arch_in_handles(&failures));
+}
+
+static void chunks_of_one_kind_never_come_to_another(void)
+{
+    void *first, *other, *again;
+    CHECK_EQUAL(arch_chunk_take(1, &first), 0);
+    memset(first, 1, 1000);
+    arch_chunk_give(1, first, 1000);
+    CHECK_EQUAL(arch_chunk_take(2, &other), 0);
+    CHECK(other != first);
+    CHECK_EQUAL(arch_chunk_take(1, &again), 0);
+    CHECK(again == first);
+    for (int i = 0; i < 1000; i++)
+        CHECK_EQUAL(((char *)again)[i], 0);
+    arch_chunk_give(1, again, 1000);
+    arch_chunk_give(2, other, 0);
 }
 
 static _Atomic uint64_t serial_sum;
@@ -104,8 +120,8 @@ static void *enter_and_leave(void *arg)
 {
     while (!atomic_load(&stop)) {
         void *chunk;
-        if (arch_chunk_take(&chunk) == 0)
-            arch_chunk_give(chunk, ARCH_CHUNK);
+        if (arch_chunk_take(0, &chunk) == 0)
+            arch_chunk_give(0, chunk, ARCH_CHUNK);
         for (int i = 0; i < 20; i++)
             if (arch_signals_enter(report) == 0)
                 arch_signals_leave();
@@ -117,9 +133,9 @@ static void use_in_child(void)
 {
     void *chunk;
     CHECK_EQUAL(arch_process_start(), 0);
-    CHECK_EQUAL(arch_chunk_take(&chunk), 0);
+    CHECK_EQUAL(arch_chunk_take(0, &chunk), 0);
     CHECK_EQUAL(*(uint64_t *)chunk, 0);
-    arch_chunk_give(chunk, ARCH_CHUNK);
+    arch_chunk_give(0, chunk, ARCH_CHUNK);
     if (arch_membarrier_works)
         arch_membarrier();
 }
@@ -141,11 +157,11 @@ static void little_address_space(void)
     CHECK_EQUAL(arch_process_start(), 0);
     CHECK(arch_handles_size >= (size_t)1 << 26 && arch_handles_size < (size_t)4 << 30);
     void *chunk;
-    CHECK_EQUAL(arch_chunk_take(&chunk), 0);
+    CHECK_EQUAL(arch_chunk_take(0, &chunk), 0);
     CHECK(arch_in_handles(chunk));
-    while (arch_chunk_take(&chunk) == 0)
+    while (arch_chunk_take(0, &chunk) == 0)
         ;
-    CHECK_EQUAL(arch_chunk_take(&chunk), -ENOMEM);
+    CHECK_EQUAL(arch_chunk_take(0, &chunk), -ENOMEM);
 }
 
 static void meet_a_bug(void)
@@ -424,6 +440,7 @@ int main(void)
     CHECK_EQUAL(arch_process_start(), 0);
     starting_twice_changes_nothing();
     chunks_are_aligned_and_zero_for_ever();
+    chunks_of_one_kind_never_come_to_another();
     serials_are_nobody_else_s();
     a_child_can_go_on();
     a_bug_says_where_and_aborts();

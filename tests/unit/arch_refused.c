@@ -100,7 +100,7 @@ static void check_start(const char *name, int skip, int error, int expected)
     CHECK(was_refused());
     CHECK_EQUAL(arch_process_start(), 0);
     void *chunk;
-    CHECK_EQUAL(arch_chunk_take(&chunk), 0);
+    CHECK_EQUAL(arch_chunk_take(0, &chunk), 0);
     CHECK_EQUAL(*(uint64_t *)chunk, 0);
 }
 
@@ -192,22 +192,22 @@ static void a_chunk_that_can_t_be_opened_is_had_later(void)
     void *chunk;
     int taken = 0, error = 0;
     refuse("mprotect", 1, ALWAYS, ENOMEM);
-    while (taken < CHUNKS && (error = arch_chunk_take(&chunk)) == 0)
+    while (taken < CHUNKS && (error = arch_chunk_take(0, &chunk)) == 0)
         taken++;
     CHECK_EQUAL(error, -ENOMEM);
     CHECK(was_refused());
-    CHECK_EQUAL(arch_chunk_take(&chunk), 0);
+    CHECK_EQUAL(arch_chunk_take(0, &chunk), 0);
 }
 
 static void a_chunk_whose_pages_stay_is_zero_all_the_same(void)
 {
     void *chunk, *again;
-    CHECK_EQUAL(arch_chunk_take(&chunk), 0);
+    CHECK_EQUAL(arch_chunk_take(0, &chunk), 0);
     memset(chunk, 1, ARCH_CHUNK);
     refuse("madvise", 0, 1, EINVAL);
-    arch_chunk_give(chunk, ARCH_CHUNK);
+    arch_chunk_give(0, chunk, ARCH_CHUNK);
     CHECK(was_refused());
-    CHECK_EQUAL(arch_chunk_take(&again), 0);
+    CHECK_EQUAL(arch_chunk_take(0, &again), 0);
     CHECK(again == chunk && *(char *)chunk == 0 && ((char *)chunk)[ARCH_CHUNK - 1] == 0);
 }
 
