@@ -23,7 +23,7 @@ static void *root(void *arg)
     const long *connections = arg;
     int listener = strand_listen_tcp("127.0.0.1", 0);
     bench_check(listener >= 0, "listen: %s", strerror(-listener));
-    echo_start_load("strand", *connections, strand_port(listener));
+    echo_start_load("strand", *connections, strand_tcp_port(listener));
     STRAND_SCOPE(scope);
     for (long i = 0; i < *connections; i++) {
         int fd = strand_accept(listener);

@@ -243,7 +243,7 @@ static void *serve(void *arg)
     server->listener = strand_listen_tcp(server->host, server->port);
     if (server->listener < 0)
         return NULL;
-    name_listener(server, strand_port(server->listener), name, sizeof name);
+    name_listener(server, strand_tcp_port(server->listener), name, sizeof name);
     printf("httpd: listening on %s\n", name);
     fflush(stdout);
     STRAND_SCOPE(scope);

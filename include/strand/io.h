@@ -75,9 +75,9 @@ int strand_shutdown(int fd, int how);
 
 /**
  * Make a listening socket for TCP. host is a number or a name, "" for all addresses of this machine, of both versions
- * of the protocol; port 0 is any free one (strand_port). Returns a descriptor, or a negated errno code; -EINVAL: there
- * is no such port. Of several addresses of a host it is the first that can be had; if none can, the code is that of
- * the last. Interrupted, it leaves no socket behind.
+ * of the protocol; port 0 is any free one (strand_tcp_port). Returns a descriptor, or a negated errno code; -EINVAL:
+ * there is no such port. Of several addresses of a host it is the first that can be had; if none can, the code is that
+ * of the last. Interrupted, it leaves no socket behind.
  *
  * A name is looked up in the crew of strand_offload. If that is interrupted the caller goes on at once and leaves the
  * question to the crew; the end of the run waits for its answer. Codes of names are -ENOENT: there is no such host, or
@@ -95,7 +95,7 @@ STRAND_BLOCKS int strand_dial_tcp(const char *host, int port);
 int strand_listen_unix(const char *path);
 STRAND_BLOCKS int strand_dial_unix(const char *path);
 /** Tell the port that a TCP socket is bound to. Returns it, or a negated errno code. Any thread. */
-int strand_port(int fd);
+int strand_tcp_port(int fd);
 
 /* ---- signals --------------------------------------------------------------------------------------------- */
 

@@ -215,7 +215,7 @@ int strand_dial_unix(const char *path)
     return error ? error : dial_at(&address, false);
 }
 
-int strand_port(int fd)
+int strand_tcp_port(int fd)
 {
     return fd_port(thread_self(), fd);
 }

@@ -182,7 +182,7 @@ static void unix_sockets(void)
 static void tcp_sockets(const char *listen_at, const char *dial)
 {
     FAULT_FD int listener = (int)strand_must(strand_listen_tcp(listen_at, 0));
-    int port = (int)strand_must(strand_port(listener));
+    int port = (int)strand_must(strand_tcp_port(listener));
     STRAND_SCOPE(scope);
     strand server = strand_spawn(scope, serve, &listener);
     FAULT_FD int fd = (int)strand_must(strand_dial_tcp(dial, port));

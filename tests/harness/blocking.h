@@ -202,7 +202,7 @@ static inline bool things_open(struct things *t)
     bool made = bind(t->port_owner, (const struct sockaddr *)&local, sizeof local) == 0 &&
                 listen(t->port_owner, 4) == 0 && strand_pipe(t->in) == 0 && strand_pipe(t->out) == 0 &&
                 connect(t->caller, (const struct sockaddr *)&t->address, t->address_length) == 0;
-    t->port = strand_port(t->port_owner);
+    t->port = strand_tcp_port(t->port_owner);
     return made && strand_mutex_try_lock(&t->held) == 0 && strand_chan_try_send(t->full, &t->value) == 0 &&
            write(t->in[1], "r", 1) == 1 && raise(SIGUSR1) == 0;
 }

@@ -764,7 +764,7 @@ static void accept_one(void)
 
 static void dial_it(void)
 {
-    s.ends[1] = strand_dial_tcp("127.0.0.1", strand_port(s.ends[0]));
+    s.ends[1] = strand_dial_tcp("127.0.0.1", strand_tcp_port(s.ends[0]));
     CHECK(s.ends[1] > 0);
 }
 

@@ -388,7 +388,7 @@ struct ports {
 static void *tell_the_port(void *arg)
 {
     struct ports *ports = arg;
-    ports->told = strand_port(ports->listener);
+    ports->told = strand_tcp_port(ports->listener);
     return arg;
 }
 
@@ -397,7 +397,7 @@ static void *listen_and_ask(void *arg)
     struct ports *ports = arg;
     ports->listener = strand_listen_tcp("127.0.0.1", 0);
     CHECK(ports->listener >= 0);
-    int port = strand_port(ports->listener);
+    int port = strand_tcp_port(ports->listener);
     CHECK_EQ(strand_sim_thread(tell_the_port, arg), 0);
     while (!ports->told)
         strand_yield();

@@ -792,17 +792,17 @@ static void *through_a_connection(void *arg)
 {
     int listener = strand_listen_tcp("127.0.0.1", 0);
     CHECK(listener >= 0);
-    CHECK(strand_port(listener) > 0);
+    CHECK(strand_tcp_port(listener) > 0);
     STRAND_SCOPE(scope);
     strand_spawn(scope, serve, &listener);
     strand_time begin = strand_now();
-    int fd = strand_dial_tcp("127.0.0.1", strand_port(listener));
+    int fd = strand_dial_tcp("127.0.0.1", strand_tcp_port(listener));
     CHECK(fd >= 0);
     CHECK(strand_now().ns > begin.ns);
     read_letters(fd);
     strand_scope_join(scope);
     CHECK_EQ(strand_close(fd), 0);
-    CHECK_EQ(strand_dial_tcp("127.0.0.1", strand_port(listener) + 1), -ECONNREFUSED);
+    CHECK_EQ(strand_dial_tcp("127.0.0.1", strand_tcp_port(listener) + 1), -ECONNREFUSED);
     CHECK_EQ(strand_close(listener), 0);
     return arg;
 }
@@ -832,7 +832,7 @@ static void *read_on(void *arg)
     int listener = strand_listen_tcp("", 0);
     STRAND_SCOPE(scope);
     strand_spawn(scope, write_on, &listener);
-    int fd = strand_dial_tcp("", strand_port(listener));
+    int fd = strand_dial_tcp("", strand_tcp_port(listener));
     {
         STRAND_SHIELD;
         while (got > 0 && (got = strand_read(fd, bytes, sizeof bytes)) > 0)
@@ -868,7 +868,7 @@ static void *wait_for_silence(void *arg)
     int listener = strand_listen_tcp("", 0);
     STRAND_SCOPE(scope);
     strand writer = strand_spawn(scope, write_on, &listener);
-    int fd = strand_dial_tcp("", strand_port(listener));
+    int fd = strand_dial_tcp("", strand_tcp_port(listener));
     STRAND_TRY {
         STRAND_DEADLINE(strand_in(STRAND_S));
         while (strand_read(fd, bytes, sizeof bytes) > 0)

@@ -17,7 +17,7 @@ static void listen_here(void)
 {
     listener = strand_listen_tcp("127.0.0.1", 0);
     CHECK(listener >= 0);
-    port = strand_port(listener);
+    port = strand_tcp_port(listener);
     CHECK(port > 0);
 }
 
@@ -68,7 +68,7 @@ TEST_INSIDE(version_six_of_the_protocol_works_as_well)
     CHECK(listener >= 0);
     STRAND_SCOPE(scope);
     strand server = strand_spawn(scope, echo_once, NULL);
-    CLOSED fd = strand_dial_tcp("::1", strand_port(listener));
+    CLOSED fd = strand_dial_tcp("::1", strand_tcp_port(listener));
     say_hello(fd);
     strand_join(server);
     CHECK_EQ(strand_close(listener), 0);
@@ -158,7 +158,7 @@ TEST_INSIDE(no_host_means_all_addresses_of_both_versions)
 {
     listener = strand_listen_tcp("", 0);
     CHECK(listener >= 0);
-    port = strand_port(listener);
+    port = strand_tcp_port(listener);
     dial_and_close("127.0.0.1");
     dial_and_close("::1");
     CHECK_EQ(strand_close(listener), 0);
