@@ -21,7 +21,7 @@ typedef struct strand_case {
     void *value;                         /* where a value comes from, or goes */
     int64_t detail;
     unsigned flags;
-    int result; /* of the case that has happened: 0, or a negated errno code (-EPIPE: closed) */
+    int result; /* of the case that has happened: 0, what its maker says, or a negated errno code (-EPIPE: closed) */
 } strand_case;
 
 /** How a select chooses and waits. */

@@ -12,6 +12,7 @@
 #include "../strand/wait.h"
 #include "../sync/chan.h"
 #include "../sync/mutex.h"
+#include "../sync/port.h"
 #include "../sync/prio.h"
 
 #include <stdio.h>
@@ -318,6 +319,9 @@ static void say_why(const struct look *look, struct cb *c, size_t indent)
     if (blocked == BLOCKED_SEND || blocked == BLOCKED_RECEIVE)
         out_say(look->out, indent, "blocked: %s '%s' at %p, since %.1f ms\n", words,
                 ((struct chan *)(uintptr_t)c->blocked_on)->name, (void *)(uintptr_t)c->blocked_on, since);
+    else if (blocked == BLOCKED_PORT)
+        out_say(look->out, indent, "blocked: %s '%s' at %p, since %.1f ms\n", words,
+                ((struct port *)(uintptr_t)c->blocked_on)->name, (void *)(uintptr_t)c->blocked_on, since);
     else if (blocked == BLOCKED_PERMIT)
         say_permit(look, c, words, since, indent);
     else if (blocked == BLOCKED_MUTEX)

@@ -127,7 +127,7 @@ static void look_for_receiver(void *object, void *found)
     struct cb *c = cb_in(object);
     uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
     if (word_serial(word) && !(word & (WORD_DEAD | WORD_FREE)))
-        *(bool *)found |= c->blocked == BLOCKED_RECEIVE || c->blocked == BLOCKED_SELECT;
+        *(bool *)found |= c->blocked == BLOCKED_RECEIVE || c->blocked == BLOCKED_SELECT || c->blocked == BLOCKED_PORT;
 }
 
 static void say_what_is_not_seen(const struct sim *sim)

@@ -57,6 +57,7 @@ const char *blocked_words(unsigned blocked)
         [BLOCKED_ONCE] = "waits for the one run of",
         [BLOCKED_GROUP] = "waits for group",
         [BLOCKED_PERMIT] = "waits for semaphore",
+        [BLOCKED_PORT] = "receives from port",
     };
     return blocked < sizeof words / sizeof *words && words[blocked] ? words[blocked] : "";
 }

@@ -10,6 +10,7 @@
 #include "strand/chan.h"
 #include "strand/io.h"
 #include "strand/limit.h"
+#include "strand/port.h"
 #include "strand/select.h"
 #include "strand/sync.h"
 
@@ -37,6 +38,7 @@ struct things {
     strand_limit limit, bound; /* bound: holds for the caller */
     strand_held permits;
     strand_chan full, empty;
+    strand_port messages; /* has one */
     long value;
     strand_ticker ticker;
     strand_signals signals;
@@ -120,6 +122,7 @@ static inline int64_t closed(int fd)
     ROW(strand_sleep_until, "strand_sleep_until", (strand_sleep_until((strand_time){1}), 0))                           \
     ROW(strand_chan_send, "strand_chan_send", strand_chan_send(t->empty, &t->value))                                   \
     ROW(strand_chan_receive, "strand_chan_receive", strand_chan_receive(t->full, &t->value))                           \
+    ROW(strand_port_receive, "strand_port_receive", strand_port_receive(t->messages, &t->value, sizeof t->value))      \
     ROW(strand_select, "strand_select", select_one(t))                                                                 \
     ROW(strand_tick, "strand_tick", (strand_tick(&t->ticker), 0))                                                      \
     ROW(strand_mutex_lock, "strand_mutex_lock", (strand_mutex_lock(&t->mutex), strand_mutex_unlock(&t->mutex), 0))     \
@@ -190,6 +193,7 @@ static inline bool things_open(struct things *t)
     strand_prio_init(&t->prio, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1});
     t->full = strand_chan_open(t->children, sizeof t->value, 1, NULL);
     t->empty = strand_chan_open(t->children, sizeof t->value, 1, NULL);
+    t->messages = strand_port_open(t->children, sizeof t->value, 1, NULL);
     t->ticker = strand_ticker_every(STRAND_MS);
     snprintf(t->path, sizeof t->path, "@libstrand-%d", (int)getpid());
     t->address.sun_family = AF_UNIX;
@@ -204,7 +208,8 @@ static inline bool things_open(struct things *t)
                 connect(t->caller, (const struct sockaddr *)&t->address, t->address_length) == 0;
     t->port = strand_tcp_port(t->port_owner);
     return made && strand_mutex_try_lock(&t->held) == 0 && strand_chan_try_send(t->full, &t->value) == 0 &&
-           write(t->in[1], "r", 1) == 1 && raise(SIGUSR1) == 0;
+           strand_port_send(t->messages, &t->value, sizeof t->value) == 0 && write(t->in[1], "r", 1) == 1 &&
+           raise(SIGUSR1) == 0;
 }
 
 static inline void things_close(struct things *t)

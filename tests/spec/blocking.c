@@ -78,6 +78,7 @@ static void check_untouched(struct things *t)
 {
     struct sockaddr_un peer;
     socklen_t length = sizeof peer;
+    struct strand_port_info info = {.size = sizeof info};
     int number = 0;
     CHECK_EQ(strand_scope_count(t->children), 1);
     CHECK_EQ(strand_scope_count(t->first), 1);
@@ -94,6 +95,8 @@ static void check_untouched(struct things *t)
     CHECK_EQ(strand_limit_in_flight(&t->bound), 0);
     CHECK_EQ(strand_chan_length(t->full), 1);
     CHECK_EQ(strand_chan_length(t->empty), 0);
+    CHECK_EQ(strand_port_info_get(t->messages, &info), 0);
+    CHECK_EQ(info.taken, 1);
     CHECK(is_readable(t->in[0]) && t->byte == 0);
     CHECK(!is_readable(t->out[0]));
     CHECK(is_readable(t->listener));

@@ -1,0 +1,383 @@
+/*
+ * A port's life, and all that is done without its lock: sending and closing, by anybody. Receiving is in message.c; the
+ * protocol block is in port.h.
+ */
+#include "port.h"
+
+#include "../strand/exception.h"
+#include "../strand/fibre.h"
+#include "../strand/handle.h"
+#include "../strand/hook.h"
+#include "../strand/misuse.h"
+#include "../strand/scope.h"
+#include "../strand/wait.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- pins: any thread, handlers too ---------------------------------------------------------------------------- */
+
+/* The port, which does not end until port_unpin; or a negated errno code. closed: also one that is closed. */
+static int pin_port(strand_port handle, bool closed, struct port **out)
+{
+    struct port *port = (struct port *)(uintptr_t)handle.bits[0];
+    uint64_t serial = handle.bits[1] ^ PORT_MARK;
+    if (!arch_in_handles(port) || (uintptr_t)port % sizeof(uint64_t))
+        return -EPIPE;
+    uint64_t word = atomic_load_explicit(&port->word, memory_order_acquire);
+    do {
+        if (word_serial(word) != serial || (!closed && (word & PORT_CLOSED)))
+            return -EPIPE;
+        if ((word & PORT_PINS) == PORT_PINS)
+            return -EAGAIN;
+    } while (!atomic_compare_exchange_weak_explicit(&port->word, &word, word + PORT_PIN, memory_order_acq_rel,
+                                                    memory_order_acquire));
+    *out = port;
+    return 0;
+}
+
+/* Pinned: a receiver that waits is told. */
+static void tell(struct box *box)
+{
+    uint32_t wake = atomic_load_explicit(&box->wake, memory_order_seq_cst); /* [P3] */
+    if (wake != WAKE_WANTED || !atomic_compare_exchange_strong_explicit(&box->wake, &wake, WAKE_POSTED,
+                                                                        memory_order_seq_cst, memory_order_relaxed))
+        return;
+    box_keep(box);
+    arch_note_release(&box->post);
+    pool_post(&box->runtime->sub.pool, &box->post);
+}
+
+static void unpin_port(struct port *port)
+{
+    uint64_t word = atomic_load_explicit(&port->word, memory_order_relaxed), new;
+    bool last;
+    do {
+        do {
+            last = (word & (PORT_PINS | PORT_OVER | PORT_CLOSED)) == (PORT_PIN | PORT_CLOSED);
+            new = last ? word | PORT_OVER : word - PORT_PIN;
+        } while (!atomic_compare_exchange_weak_explicit(&port->word, &word, new, memory_order_seq_cst,
+                                                        memory_order_relaxed));
+        word = new;
+        if (last)
+            tell(port->box); /* [P4] */
+    } while (last);
+}
+
+/* In the child of a fork: its run has stayed in the parent. */
+static bool is_left(const struct port *port)
+{
+    return port->generation != arch_generation;
+}
+
+/* ---- sending: any thread, handlers too -------------------------------------------------------------------------- */
+
+/* NULL: all are taken. */
+static struct slot *claim(struct box *box)
+{
+    uint64_t free = atomic_load_explicit(&box->free, memory_order_acquire), rest;
+    struct slot *slot;
+    do {
+        if (!(free & FREE_NUMBER))
+            return NULL;
+        slot = box_slot(box, (uint32_t)(free & FREE_NUMBER) - 1);
+        uint32_t next =
+            atomic_load_explicit(&slot->next, memory_order_relaxed); /* of a slot that was taken: anything */
+        rest = ((free >> FREE_TAG) + 1) << FREE_TAG | next;
+    } while (
+        !atomic_compare_exchange_weak_explicit(&box->free, &free, rest, memory_order_acquire, memory_order_acquire));
+    return slot;
+}
+
+static uint32_t number_of(const struct box *box, const struct slot *slot)
+{
+    return (uint32_t)((size_t)((const char *)slot - box->slots) / box->stride);
+}
+
+static void publish(struct box *box, struct slot *slot)
+{
+    uint32_t newest = atomic_load_explicit(&box->arrived, memory_order_relaxed), number = number_of(box, slot) + 1;
+    do
+        atomic_store_explicit(&slot->next, newest, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&box->arrived, &newest, number, memory_order_seq_cst,
+                                                  memory_order_relaxed));
+}
+
+/* Pinned. */
+static int put(struct port *port, const void *message, size_t size)
+{
+    struct box *box = port->box;
+    if (is_left(port))
+        return -EPIPE;
+    if (size > port->message_size)
+        return -EMSGSIZE;
+    if (size && !message)
+        return -EINVAL;
+    struct slot *slot = claim(box);
+    if (!slot) {
+        atomic_fetch_add_explicit(&box->refused, 1, memory_order_relaxed);
+        return -EAGAIN;
+    }
+    slot->size = (uint32_t)size;
+    if (size)
+        memcpy(slot->bytes, message, size);
+    publish(box, slot);
+    tell(box);
+    return 0;
+}
+
+/* A handler may have interrupted a switch: only who runs on the fibre's own stack is one of its strands. */
+static void check_content(const void *message, size_t size)
+{
+    struct thread *thread = thread_self();
+    const struct fibre *fibre = thread ? __atomic_load_n(&thread->current, __ATOMIC_RELAXED) : NULL;
+    if (UNLIKELY(fibre && fibre->opened) && opened_has(fibre, __builtin_frame_address(0)))
+        must_not_hold_address(thread, message, size, NULL, "the message", "strand_port_send");
+}
+
+int strand_port_send(strand_port handle, const void *message, size_t size)
+{
+    struct port *port;
+    int error = pin_port(handle, false, &port);
+    if (UNLIKELY(error))
+        return error;
+    if (message && size <= port->message_size)
+        check_content(message, size);
+    error = put(port, message, size);
+    unpin_port(port);
+    return error;
+}
+
+void strand_port_close(strand_port handle)
+{
+    struct port *port;
+    if (pin_port(handle, false, &port) < 0)
+        return;
+    atomic_fetch_or_explicit(&port->word, PORT_CLOSED, memory_order_acq_rel);
+    unpin_port(port);
+}
+
+int strand_port_info_get(strand_port handle, struct strand_port_info *out)
+{
+    struct port *port;
+    must_be_there(out, "place for the figures", "strand_port_info_get");
+    size_t size = out->size;
+    if (size < sizeof size || size > 4096)
+        misuse("strand_port_info_get", "", "strand_port_info.size is %zu, not sizeof(struct strand_port_info)", size);
+    int error = pin_port(handle, true, &port);
+    if (error)
+        return error;
+    struct box *box = port->box;
+    uint64_t given = atomic_load_explicit(&box->given, memory_order_relaxed);
+    uint64_t taken = atomic_load_explicit(&box->free, memory_order_relaxed) >> FREE_TAG;
+    struct strand_port_info info = {
+        .size = size,
+        .message_size = port->message_size,
+        .slots = port->slots,
+        .taken = (taken - given) & (UINT64_MAX >> FREE_TAG),
+        .refused = atomic_load_explicit(&box->refused, memory_order_relaxed),
+        .closed = atomic_load_explicit(&port->word, memory_order_relaxed) & PORT_CLOSED,
+    };
+    bool left = is_left(port);
+    unpin_port(port);
+    memcpy(out, &info, size < sizeof info ? size : sizeof info);
+    return left ? -EPIPE : 0;
+}
+
+/* ---- the box ------------------------------------------------------------------------------------------------------
+ */
+
+void box_drop(struct box *box)
+{
+    if (atomic_fetch_sub_explicit(&box->refs, 1, memory_order_acq_rel) == 1)
+        free(box);
+}
+
+/* The post of the box: on a thread of the pool; or, of a run that has ended, on any. */
+static struct member *arrive(struct post *post)
+{
+    struct box *box = CONTAINER(post, struct box, post);
+    struct thread *thread = thread_self();
+    struct batch woken;
+    struct member *member;
+    arch_note_acquire(post);
+    batch_init(&woken);
+    struct port *port = thread && runtime_of(thread) == box->runtime ? port_find(thread, box->handle) : NULL;
+    if (port) {
+        atomic_store_explicit(&box->wake, WAKE_NONE, memory_order_seq_cst);
+        port_settle(thread, port, &woken);
+        port_unlock(thread, port);
+    }
+    box_drop(box);
+    while ((member = batch_take(&woken))) {
+        arch_note_release(member); /* what was written into its node */
+        pool_deliver(thread, member);
+    }
+    return NULL;
+}
+
+static struct box *make_box(struct thread *thread, size_t message_size, size_t slots)
+{
+    size_t stride = (sizeof(struct slot) + message_size + 15) & ~(size_t)15, size = sizeof(struct box) + slots * stride;
+    struct box *box =
+        driver_refuses(thread) ? NULL : aligned_alloc(CACHE_LINE, (size + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+    if (!box)
+        return NULL;
+    memset(box, 0, sizeof *box);
+    box->post.run = arrive;
+    box->runtime = runtime_of(thread);
+    box->stride = stride;
+    atomic_init(&box->refs, 1);
+    for (uint32_t i = 0; i < slots; i++) {
+        struct slot *slot = box_slot(box, i);
+        atomic_init(&slot->next, i + 1 < slots ? i + 2 : 0);
+        slot->box = box;
+    }
+    atomic_init(&box->free, 1);
+    return box;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------------
+ */
+
+static const char *made(const struct port *port, char *buffer, size_t size)
+{
+    char where[160];
+    uintptr_t offset;
+    (void)arch_symbol(port->site, where, sizeof where, &offset);
+    snprintf(buffer, size, "the port '%s' was opened in %s+0x%zx", port->name, where, (size_t)offset);
+    return buffer;
+}
+
+static const char *made_hook(const struct hook *hook, char *buffer, size_t size)
+{
+    return made(hook->object, buffer, size);
+}
+
+/* Nobody can find it any more. */
+static void drop_all(struct port *port)
+{
+    while (port->first) {
+        struct slot *slot = port_take(port);
+        if (!port->drop)
+            continue;
+        struct hook hook HOOK = {.name = "strand_port_attr.drop", .made = made_hook, .object = port};
+        hook_enter(&hook);
+        port->drop(slot->bytes, slot->size);
+        hook_over(&hook);
+    }
+}
+
+/* Whoever is inside goes on for a few instructions, and then nobody comes any more [P5]. */
+static void await_senders(struct thread *thread, struct port *port)
+{
+    uint64_t word = atomic_load_explicit(&port->word, memory_order_acquire);
+    do {
+        while (word & PORT_PINS) {
+            driver_await(thread);
+            word = atomic_load_explicit(&port->word, memory_order_acquire);
+        }
+    } while (!atomic_compare_exchange_strong_explicit(&port->word, &word, word_freed(word), memory_order_acq_rel,
+                                                      memory_order_acquire));
+}
+
+static void port_end(struct thread *thread, struct owned *owned)
+{
+    struct port *port = CONTAINER(owned, struct port, owned);
+    struct batch woken;
+    batch_init(&woken);
+    port_lock(thread, port);
+    atomic_fetch_or_explicit(&port->word, PORT_CLOSED, memory_order_acq_rel);
+    port_settle(thread, port, &woken);
+    port_end_waits(thread, port, &woken);
+    await_senders(thread, port);
+    port_take_arrived(port);
+    port_unlock(thread, port);
+    batch_deliver(thread, &woken);
+    drop_all(port);
+    box_drop(port->box);
+    arch_note_release(port);
+    slab_put(&worker_of(thread)->objects, port);
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------
+ */
+
+COLD void port_misused(struct thread *thread, struct port *port, strand_port handle, const void *message, size_t room,
+                       const char *function)
+{
+    char text[256];
+    if (port) {
+        size_t size = port->message_size;
+        made(port, text, sizeof text);
+        port_unlock(thread, port);
+        if (!message)
+            misuse(function, text, "there is no memory for a message of up to %zu bytes: it is NULL", size);
+        misuse(function, text, "there is room for %zu bytes, and a message may have %zu", room, size);
+    }
+    port = (struct port *)(uintptr_t)handle.bits[0];
+    if (arch_in_handles(port) && (uintptr_t)port % sizeof(uint64_t) == 0 &&
+        word_serial(atomic_load_explicit(&port->word, memory_order_relaxed)) == (handle.bits[1] ^ PORT_MARK))
+        misuse_foreign(function, "port");
+    misuse(function, "", handle.bits[1] ? "the port is gone: its scope has been left" : "there is no port behind {0}");
+}
+
+static void init(struct port *port, struct box *box, size_t message_size, size_t slots, const strand_port_attr *attr)
+{
+    memset((char *)port + offsetof(struct port, generation), 0, sizeof *port - offsetof(struct port, generation));
+    port->generation = arch_generation;
+    list_init(&port->receivers);
+    port->box = box;
+    port->message_size = message_size;
+    port->slots = slots;
+    port->drop = attr ? attr->drop : NULL;
+    snprintf(port->name, sizeof port->name, "%s", attr && attr->name ? attr->name : "port");
+    port->owned.release = port_end;
+}
+
+static int make(struct thread *thread, size_t message_size, size_t slots, const strand_port_attr *attr,
+                struct port **out)
+{
+    struct box *box = make_box(thread, message_size, slots);
+    if (!box)
+        return -ENOMEM;
+    struct port *port = driver_slab_get(thread, &worker_of(thread)->objects);
+    if (!port) {
+        free(box);
+        return -ENOMEM;
+    }
+    uint64_t serial = next_serial(worker_of(thread));
+    arch_note_acquire(port);
+    init(port, box, message_size, slots, attr);
+    box->handle = (strand_port){{(uint64_t)(uintptr_t)port, serial | PORT_MARK}};
+    atomic_store_explicit(&port->word, serial << WORD_SERIAL, memory_order_release);
+    *out = port;
+    return 0;
+}
+
+strand_port strand_port_open(strand_scope scope, size_t message_size, size_t slots, const strand_port_attr *attr)
+{
+    struct thread *thread = must_be_strand("strand_port_open");
+    struct cb *me = current_of(thread);
+    struct port *port;
+    if (attr && attr->size != sizeof *attr)
+        misuse("strand_port_open", "", "strand_port_attr.size is %zu, not sizeof(strand_port_attr)", attr->size);
+    if (message_size > STRAND_PORT_MESSAGE_MOST)
+        misuse("strand_port_open", "", "messages of %zu bytes are longer than %zu", message_size,
+               STRAND_PORT_MESSAGE_MOST);
+    if (!slots || slots > STRAND_PORT_SLOTS_MOST)
+        misuse("strand_port_open", "", "there are %zu slots, not 1 to %zu", slots, STRAND_PORT_SLOTS_MOST);
+    int error = make(thread, message_size, slots, attr, &port);
+    strand_port handle = {{0, 0}};
+    if (!error) {
+        port->site = __builtin_return_address(0);
+        handle = port->box->handle; /* of an open scope it may have ended when it belongs to that */
+        if ((error = scope_own(thread, me, scope, &port->owned, "strand_port_open")))
+            port_end(thread, &port->owned);
+    }
+    if (error)
+        throw_system(me, error, error == -ECANCELED ? "a port of an open scope that has been left" : "a port");
+    return handle;
+}
