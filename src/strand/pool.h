@@ -12,13 +12,13 @@ enum { POOL_SPIN_US = 20 };
 struct opened_pool {
     _Atomic uint64_t word; /* as of a control block */
     void *link_[2];        /* the slab's */
+    atomic_flag lock;      /* of what is said below of closing */
     struct pool *pool;
     struct owned owned; /* not of the run's first */
     void *site;         /* where it was opened */
     char name[32];
     int *cpus;
 
-    atomic_flag lock; /* of those below */
     bool closing;     /* somebody closes it */
     bool gone;        /* its threads are */
     bool closed;
@@ -28,6 +28,8 @@ struct opened_pool {
     struct pool *home;         /* the closer's */
     struct post post;          /* of the last thread, to the closer */
 };
+_Static_assert(sizeof(struct opened_pool) <= OBJECT_SIZE && offsetof(struct opened_pool, lock) == OBJECT_LOCK,
+               "it lies in the slab of objects");
 
 /* The handle of the run's first pool; the others get theirs when they are opened. Returns 0 or a negated errno code. */
 int pool_know(struct runtime *runtime);
