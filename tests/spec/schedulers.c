@@ -239,7 +239,6 @@ TEST(the_order_is_the_schedulers)
     for (int i = 0; i < 6; i++)
         CHECK_EQ(order[i], expected[i]);
 }
-TEST_OWN_STACKS(the_order_is_the_schedulers, "the order is that of the fibres");
 
 TEST_OWN_STACKS(the_order_is_the_schedulers, "the strands of one fibre come one after the other");
 
