@@ -124,14 +124,115 @@ void strand_signals_leave_(strand_signals *signals);
 
 /* ---- calls that block their thread ------------------------------------------------------------------------- */
 
+/*
+ * Functions that block run on the threads of a crew, outside of strands, while the strand waits. A crew grows by a
+ * thread when a call comes and no thread is idle, up to its most; then calls wait, first come, first served. A thread
+ * that has had no call for a while goes. One that is idle takes no processor time, and wakes up once: to go.
+ *
+ * A run has a crew of its own, of options.offload_threads at most; further ones are opened in scopes: so that calls of
+ * one kind (to one disk, to one database) do not wait for those of another, and no more than so many are made at once.
+ *
+ * An offloaded function may call only what is marked "any thread", and strand_run. It returns: that it throws is
+ * misuse, and so is that it ends its thread (pthread_exit); a C++ exception that leaves it ends the program
+ * (std::terminate). What was done before the call is seen by it, and what it did is seen after the call.
+ *
+ * In a seeded run the threads of crews are simulated: the function runs on a stack of 8 MiB, from its beginning to its
+ * end in one step of the run unless it calls the library; and idle threads go in virtual time.
+ */
+
+/** The handle of a crew, a value. */
+typedef struct strand_crew {
+    uint64_t bits[2];
+} strand_crew; /* {0}: the run's own; goes stale when its scope has been left */
+
+/** What a crew may be told at its opening. Zero is the default of each. */
+typedef struct strand_crew_attr {
+    size_t size;      /* sizeof(strand_crew_attr); required */
+    const char *name; /* for people; copied, up to 31 bytes; the first 15 are its threads' too; NULL: "crew" */
+    int threads;      /* at most; 0: 8; 1024 at most */
+    int64_t idle_ns;  /* how long a thread without a call stays; 0: ten seconds; below 0: until the crew ends */
+    size_t waiting;   /* how many calls may wait for a thread; 0: any number */
+} strand_crew_attr;
+
+/** Attributes in the place of an argument: strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 2, .name = "disk")). */
+#define STRAND_CREW_ATTR(...) STRAND_SIZED_(strand_crew_attr, __VA_ARGS__)
+
+/**
+ * Open a crew in a scope. attr may be NULL. It has no thread before the first call. Throws STRAND_SYSTEM if memory is
+ * refused. Owner of the scope only, unless it is open. Does not block.
+ *
+ * The crew ends when its scope has been left and all strands of it have ended. Who leaves the scope then waits,
+ * uninterruptibly, for the functions that run there yet, those that were left by their callers among them, and for the
+ * ends of its threads; calls of strangers that still wait for a thread throw STRAND_SYSTEM with -ECANCELED. So leaving
+ * it in a STRAND_NO_SUSPEND section is misuse.
+ */
+strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr);
+
+/** Figures of a crew, as they were at one moment. */
+struct strand_crew_info {
+    size_t size;    /* sizeof(struct strand_crew_info); required */
+    size_t threads; /* that exist, or are being made */
+    size_t idle;    /* of these: without a call */
+    size_t running; /* of these: in a function, or in what is called after it (strand_offload_attr) */
+    size_t waiting; /* calls that no thread has taken up */
+    size_t most;    /* threads, at most */
+};
+/** Fill in those figures that the struct has room for; {0} is the run's own crew. Does not suspend. */
+void strand_crew_info_get(strand_crew crew, struct strand_crew_info *info);
+
 /**
  * Run fn(arg) on a thread of the run's crew, where it may block as long as it likes, and wait for it. Returns what fn
  * returned. Interruptible until a crew thread has taken it up; from then on it is waited for, uninterruptibly, because
- * fn works on the caller's memory. fn runs outside of strands: it may call only functions marked "any thread", and may
- * not throw. Throws STRAND_SYSTEM if no thread can be had. In a seeded run the crew is simulated: fn runs on a stack of
- * 8 MiB, from its beginning to its end in one step of the run unless it calls the library.
+ * fn works on the caller's memory. Throws STRAND_SYSTEM if memory is refused, or if no thread can be had and there is
+ * none.
  */
 STRAND_BLOCKS void *strand_offload(strand_fn *fn, void *arg);
+/** The same on a thread of that crew; {0} is the run's own. Throws STRAND_SYSTEM with -ENOBUFS too, if as many calls
+ *  wait there as may. A stale handle, and one of another run, is misuse. */
+STRAND_BLOCKS void *strand_offload_on(strand_crew crew, strand_fn *fn, void *arg);
+
+/**
+ * What a call may be told. Zero is the default of each.
+ *
+ * `release` and `drop` are called after the call was left, in nobody's strand, on any thread; they may neither block
+ * nor throw, which is misuse, and so are those that `stop` may not.
+ */
+typedef struct strand_offload_attr {
+    size_t size;      /* sizeof(strand_offload_attr); required */
+    strand_crew crew; /* {0}: the run's own */
+    void *answer; /* the arguments are copied back to here when fn has returned; may be `args`; NULL: they are not */
+    /* If the call throws, for whatever reason: called once with the arguments (with `args`, if they were not copied
+     * yet), when fn has returned or is known never to be called. NULL: nothing is to be given back. */
+    void (*release)(void *args);
+    /* Before that, gets what fn returned, if it was called: the result of a call that was left. NULL: nothing is. */
+    void (*drop)(void *result);
+    /* Called once by a caller who is interrupted while fn runs, with fn's arguments: has fn return early, as
+     * sqlite3_interrupt and PQcancel do, or by a flag in the arguments. fn may be about to begin, or have returned:
+     * what it uses lasts until `release`. */
+    void (*stop)(void *args);
+    /* fn works on memory of the caller's: once a thread has taken it up it is waited for, as by strand_offload, after
+     * `stop` if there is one, and the call returns its result. */
+    bool borrows;
+} strand_offload_attr;
+
+/** Attributes in the place of an argument; in C++ in the order of the fields. For example:
+ * STRAND_OFFLOAD_ATTR(.crew = disk, .drop = free). */
+#define STRAND_OFFLOAD_ATTR(...) STRAND_SIZED_(strand_offload_attr, __VA_ARGS__)
+
+/**
+ * Run fn on a thread of a crew with a copy of its arguments, and wait for it. size bytes of `args` are copied; fn gets
+ * the address of the copy, which lasts until fn has returned, whatever becomes of the caller. With size 0, fn gets
+ * `args` itself. Returns what fn returned; a result inside of the copy comes back as the same place in attr->answer, or
+ * as NULL without one. attr may be NULL.
+ *
+ * Interrupted, the caller goes on at once. If no thread has taken the call up, fn is never called; else it is left to
+ * the crew: what fn returns goes to attr->drop, and the end of the crew, or of the run, waits for it. The attributes
+ * have more: what is to become of things that the arguments hold, how fn learns that nobody waits for it, and
+ * `borrows`, with which it is waited for.
+ *
+ * Throws as strand_offload_on does.
+ */
+STRAND_BLOCKS void *strand_offload_with(const strand_offload_attr *attr, strand_fn *fn, const void *args, size_t size);
 
 #ifdef __cplusplus
 }

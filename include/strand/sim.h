@@ -109,6 +109,14 @@ int strand_sim_search(const strand_options *options, uint64_t first, uint64_t co
  */
 int strand_sim_thread(strand_fn *fn, void *arg);
 
+/**
+ * Sleep for so many nanoseconds on a plain thread: one of strand_sim_thread, or in an offloaded function, which stands
+ * for a call that takes its time. In a run with a seed it is virtual time, and others go on meanwhile; else the thread
+ * blocks, until a signal at the latest. Not from a strand, for which there is strand_sleep: that is misuse. Any plain
+ * thread.
+ */
+void strand_sim_sleep(int64_t ns);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,335 +1,242 @@
 /*
- * Calls that block their thread, on a bounded crew of plain threads. Page: docs/protocols/offload.md.
+ * Calls that block their thread: what a strand does with a crew (crew.h). Page: docs/protocols/offload.md; model:
+ * tests/models/offload.pml.
  *
- * PARTIES   the strand; a crew thread; the pool's thread that takes the crew's post.
- * STATE     a job, in memory of its own: queued, running, over. The crew's lock covers the queue and every job's
- *           state and epoch.
- * PROTOCOL  the strand arms its wait, queues the job, parks. A crew thread runs it and posts; the post, on a thread
- *           of the pool, sets `over` and claims the wait of the epoch that it finds. An interrupted strand takes a
- *           queued job back; a running one it waits for again, uninterruptibly, under a new epoch, which it sets
- *           under the lock: so either the post finds the new epoch or the strand finds `over`. Of a job that may be
- *           left, it says `left` under the lock and goes; the crew thread sees that before it would post.
- * OWNERSHIP the job is the strand's to free: after the post has claimed, or (seen under the lock) set `over`. One that
- *           was left is the crew thread's.
+ * PARTIES   the strand that calls; the crew's thread that runs the function; the thread of the strand's pool that
+ *           takes the post; who interrupts the strand.
+ * STATE     a job, in memory of its own: `state`, `left`, `held`, and `over` and the epoch of its arrival, under the
+ *           crew's lock.
+ *             QUEUED --a thread--> RUNNING --the same--> RETURNED --the post--> over
+ *             QUEUED --the strand, interrupted--> its own again
+ *             QUEUED --no thread is there--> AGAIN, over --the strand--> QUEUED
+ *             QUEUED --the crew ends--> REFUSED, over
+ *             RUNNING --the strand, interrupted, unless the function borrows--> the same, left
+ * PROTOCOL  the strand queues the job, then arms its wait and sets the epoch under the lock: either it finds `over`,
+ *           or the post finds the epoch. Interrupted while the function runs, it waits again, uninterruptibly, or
+ *           leaves the job to the crew's thread. That sees `left` in the step in which it says RETURNED, and posts, or
+ *           gives the job back. While the strand calls `stop` the job is `held`: who comes last gives it back.
+ * OWNERSHIP the job is the strand's; one that was left is the crew's thread's, unless it is held. What the function
+ *           works with (arg, copy, result) is the thread's from RUNNING to RETURNED.
+ * INVARIANTS [O4] a job is run once, or taken back, never both. [O5] It is left, or posted, never both. [O6] It is
+ *           given back once, by the strand or by the thread.
+ * NOT DONE  `stop` called by who interrupts: that may be anybody, under locks. A wait that is armed before the job is
+ *           queued: a system call would come between the arming and the parking.
+ * TESTED BY tests/models/offload.pml, tests/spec/offload.c, tests/spec/offload_with.c, tests/sim/crews.c,
+ *           tests/sim/interrupts.c.
  */
-#include "../../include/strand/io.h"
-
 #include "offload.h"
+
+#include "crew.h"
 
 #include "../strand/exception.h"
 #include "../strand/fibre.h"
-#include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum job_state { JOB_QUEUED, JOB_RUNNING, JOB_LEFT, JOB_POSTED, JOB_OVER };
-enum { CREW_USUAL = 8, CREW_MOST = 1024 };
-
-struct job {
-    struct link link; /* in crew->queue */
-    struct post post;
-    struct crew *crew;
+/* What is asked for; on the strand's stack, for itself alone. */
+struct call {
+    const char *function;
     strand_fn *fn;
-    void *arg, *result;
-    void (*left)(void *arg); /* NULL: it is waited for */
-    struct wait_node node;   /* of its waiter; never linked */
-    enum job_state state;
+    void *args;
+    size_t size; /* of what is copied; 0: args itself */
+    strand_offload_attr attr;
 };
 
-struct place {
-    struct driver_thread thread;
-    bool taken;
-};
+/* ---- making a job ----------------------------------------------------------------------------------------- */
 
-struct crew {
-    struct pool *pool;
-    atomic_flag lock;
-    bool closing;
-    struct link queue;
-    int running, idle;
-    int queued;             /* jobs in the queue, or about to be put there */
-    int taken, most;        /* places: of those that run or are about to be hired; all */
-    _Atomic uint32_t calls; /* futex: changes with every job */
-    struct place places[];
-};
-
-static void lock(struct crew *crew)
+/* NULL: no memory. */
+static struct job *make_job(struct thread *thread, struct cb *me, struct crew *crew, const struct call *call)
 {
-    spin_lock(&crew->lock, NULL);
-}
-
-static void unlock(struct crew *crew)
-{
-    spin_unlock(&crew->lock);
-}
-
-/* ---- the crew's side ------------------------------------------------------------------------------------- */
-
-/* On a thread of the pool. */
-static struct member *job_over(struct post *post)
-{
-    struct job *job = CONTAINER(post, struct job, post);
-    arch_note_acquire(post);
-    struct cb *waiter = job->node.waiter;
-    struct crew *crew = job->crew;
-    lock(crew);
-    job->state = JOB_OVER;
-    arch_note_release(&waiter->member);
-    bool claimed = wait_claim(&job->node, true);
-    unlock(crew);
-    return claimed ? &waiter->member : NULL;
-}
-
-/* The next job, or NULL: the crew is closing. Sleeps when there is none. */
-static struct job *next_job(struct crew *crew)
-{
-    for (;;) {
-        lock(crew);
-        struct link *link = list_pop_front(&crew->queue);
-        bool closing = crew->closing;
-        uint32_t calls = atomic_load_explicit(&crew->calls, memory_order_relaxed);
-        if (link) {
-            CONTAINER(link, struct job, link)->state = JOB_RUNNING;
-            crew->queued--;
-        } else {
-            crew->idle++;
-        }
-        unlock(crew);
-        if (link)
-            return CONTAINER(link, struct job, link);
-        if (!closing)
-            driver_word_wait(crew->pool->sub, &crew->calls, calls);
-        lock(crew);
-        crew->idle--;
-        unlock(crew);
-        if (closing)
-            return NULL;
-    }
-}
-
-static void *crew_main(void *arg)
-{
-    struct crew *crew = arg;
-    struct job *job;
-    while ((job = next_job(crew))) {
-        job->result = job->fn(job->arg);
-        must_be_here((struct runtime *)crew->pool->sub, "strand_offload");
-        lock(crew);
-        bool left = job->state == JOB_LEFT;
-        job->state = JOB_POSTED;
-        unlock(crew);
-        if (left) {
-            job->left(job->arg);
-            free(job);
-            continue;
-        }
-        job->post.run = job_over;
-        arch_note_release(&job->post);
-        pool_post(job->node.waiter->member.fibre->pool, &job->post);
-    }
-    return NULL;
-}
-
-static void crew_close(struct crew *crew)
-{
-    lock(crew);
-    crew->closing = true;
-    unlock(crew);
-    atomic_fetch_add_explicit(&crew->calls, 1, memory_order_release);
-    driver_word_wake(crew->pool->sub, &crew->calls, crew->running);
-    for (int i = 0; i < crew->most; i++)
-        if (crew->places[i].taken)
-            driver_thread_join(crew->pool->sub, &crew->places[i].thread);
-    free(crew);
-}
-
-/* ---- the strands' side ----------------------------------------------------------------------------------- */
-
-/* The run's crew, made by the first who needs it. NULL: no memory. */
-static struct crew *crew_of(struct thread *thread)
-{
-    struct runtime *runtime = runtime_of(thread);
-    struct crew *crew = atomic_load_explicit(&runtime->crew, memory_order_acquire), *none = NULL;
-    if (crew)
-        return crew;
-    int most = runtime->options.offload_threads > 0 ? runtime->options.offload_threads : CREW_USUAL;
-    most = most < CREW_MOST ? most : CREW_MOST;
-    crew = driver_calloc(thread, 1, sizeof *crew + (size_t)most * sizeof *crew->places);
-    if (!crew)
+    if (call->size > PTRDIFF_MAX - sizeof(struct job))
         return NULL;
-    crew->pool = thread->pool;
-    crew->most = most;
-    list_init(&crew->queue);
-    if (atomic_compare_exchange_strong_explicit(&runtime->crew, &none, crew, memory_order_acq_rel,
-                                                memory_order_acquire)) {
-        runtime->crew_close = crew_close;
-        return crew;
-    }
-    free(crew);
-    return none;
-}
-
-/* Under the lock. NULL: all are taken. */
-static struct place *take_place(struct crew *crew)
-{
-    if (crew->taken == crew->most)
+    struct job *job = driver_malloc(thread, sizeof *job + call->size);
+    if (!job)
         return NULL;
-    struct place *place = crew->places;
-    while (place->taken)
-        place++;
-    place->taken = true;
-    crew->taken++;
-    return place;
+    *job = (struct job){
+        .arrival = {.node.waiter = me, .pool = me->member.fibre->pool, .crew = crew},
+        .function = call->function,
+        .fn = call->fn,
+        .arg = call->size ? job->copy : call->args,
+        .drop = call->attr.drop,
+        .release = call->attr.release,
+    };
+    if (call->size)
+        memcpy(job->copy, call->args, call->size);
+    return job;
 }
 
-/* For a job that is about to be queued: one more thread if all are busy, and another may be had; that is made outside
- * of the lock, for it may take long. Returns a negated errno code if there is none at all. */
-static int hire(struct thread *thread, struct crew *crew)
+/* ---- waiting for it --------------------------------------------------------------------------------------- */
+
+/* What has become of a call: the function has returned; it was never called; the job is the crew's thread's. Or a
+ * negated errno code: it never will be called. */
+enum fate { DONE, INTERRUPTED, LEFT };
+
+/* The strand calls `stop` while the function may be returning. Then the one who comes last gives the job back. */
+static void stop_and_leave(struct thread *thread, struct job *job, void (*stop)(void *))
 {
-    struct place *place = NULL;
-    for (bool some = false; !some;) {
-        lock(crew);
-        if (crew->queued >= crew->idle) /* an idle one may be on its way to a job already */
-            place = take_place(crew);
-        some = place || crew->running;
-        crew->queued += some;
-        unlock(crew);
-        if (!some)
-            driver_await(thread); /* the first are being hired */
-    }
-    if (!place)
-        return 0;
-    int error = driver_thread_start(crew->pool->sub, &place->thread, crew_main, crew, "strand-crew");
-    lock(crew);
-    if (error) {
-        place->taken = false;
-        crew->taken--;
-    }
-    crew->running += !error;
-    bool some = crew->running > 0;
-    crew->queued -= !some;
-    unlock(crew);
-    return some ? 0 : error;
+    struct crew *crew = job->arrival.crew;
+    crew_call_hook(crew, "strand_offload_attr.stop", stop, job->arg);
+    crew_lock(crew, thread);
+    job->held = false;
+    bool mine = job->state == JOB_RETURNED;
+    crew_unlock(crew);
+    if (mine)
+        job_discard(job, true);
 }
 
-static void enqueue(struct crew *crew, struct job *job)
+/* The wait has ended by an interruption. */
+static enum fate interrupted_call(struct thread **thread, struct cb *me, struct job *job, const struct call *call)
 {
-    lock(crew);
-    list_push_back(&crew->queue, &job->link);
-    unlock(crew);
-    atomic_fetch_add_explicit(&crew->calls, 1, memory_order_release);
-    driver_word_wake(crew->pool->sub, &crew->calls, 1);
-}
-
-/* The strand was interrupted: true if the job had not been taken up, and now never will be. */
-static bool take_back(struct crew *crew, struct job *job)
-{
-    lock(crew);
-    bool queued = job->state == JOB_QUEUED;
-    if (queued) {
+    struct crew *crew = job->arrival.crew;
+    crew_lock(crew, *thread);
+    enum job_state state = job->state;
+    bool leaves = state == JOB_RUNNING && !call->attr.borrows;
+    if (state == JOB_QUEUED) { /* [O4] */
         list_remove(&job->link);
         crew->queued--;
     }
-    unlock(crew);
-    return queued;
-}
-
-/* The same: true if it runs, and may be left to the crew. */
-static bool leave(struct crew *crew, struct job *job)
-{
-    lock(crew);
-    bool may = job->left && job->state == JOB_RUNNING;
-    if (may)
-        job->state = JOB_LEFT;
-    unlock(crew);
-    return may;
-}
-
-/* Wait on, uninterruptibly. */
-static void see_it_through(struct thread *thread, struct cb *me, struct crew *crew, struct job *job)
-{
-    uint32_t epoch = wait_arm(thread, me, WAIT_FLOOR_MOST);
-    lock(crew);
-    job->node.epoch = epoch;
-    bool over = job->state == JOB_OVER;
-    unlock(crew);
-    if (over && wait_retract(thread, me))
-        return;
-    thread_park(thread);
-    wait_over(me);
-}
-
-/* Nothing runs, or ever will. */
-static void take_away(struct job *job)
-{
-    if (job->left)
-        job->left(job->arg);
-    free(job);
-}
-
-/* Until it is over: true. False: interrupted, and the job is nothing to this strand any more. */
-static bool do_job(struct thread **thread, struct cb *me, struct crew *crew, struct job *job)
-{
-    wait_because(*thread, me, BLOCKED_OFFLOAD, 0);
-    job->node.epoch = wait_arm(*thread, me, own_of(me)->floor);
-    enqueue(crew, job);
-    if (interrupted(me) && take_back(crew, job)) { /* [W4] nobody but an interruption can have claimed it */
-        if (!wait_retract(*thread, me)) {
-            *thread = thread_park(*thread);
-            wait_over(me);
-        }
-        take_away(job);
-        return false;
+    job->left = leaves; /* [O5] */
+    job->held = leaves && call->attr.stop;
+    crew_unlock(crew);
+    if (state != JOB_RUNNING && state != JOB_RETURNED)
+        return INTERRUPTED;
+    if (leaves) {
+        if (call->attr.stop)
+            stop_and_leave(*thread, job, call->attr.stop);
+        return LEFT;
     }
-    *thread = thread_park(*thread);
-    if (wait_over(me) == WAIT_WON)
-        return true;
-    if (take_back(crew, job)) {
-        take_away(job);
-        return false;
-    }
-    if (leave(crew, job))
-        return false;
-    see_it_through(*thread, me, crew, job);
-    return true;
+    if (state == JOB_RUNNING)
+        crew_call_hook(crew, "strand_offload_attr.stop", call->attr.stop, job->arg);
+    (void)crew_await(thread, me, &job->arrival, WAIT_FLOOR_MOST);
+    return DONE;
 }
 
-/* left: NULL, or as for offload_or_leave. */
-static void *offload(struct thread *thread, strand_fn *fn, void *arg, void (*left)(void *), const char *function)
+static int do_job(struct thread **thread, struct cb *me, struct job *job, const struct call *call)
 {
-    struct cb *me = current_of(thread);
-    struct crew *crew = crew_of(thread);
-    struct job *job = crew ? driver_malloc(thread, sizeof *job) : NULL;
-    int error = job ? hire(thread, crew) : -ENOMEM;
-    if (error) {
-        free(job);
-        if (left)
-            left(arg);
-        if (error == -ENOMEM)
-            throw_no_memory(me, function);
-        throw_system(me, error, left ? "no thread can be had to call for it" : "strand_offload: no thread can be had");
+    for (;;) {
+        int error = crew_submit(*thread, job->arrival.crew, job);
+        if (error)
+            return error;
+        wait_because(*thread, me, BLOCKED_OFFLOAD, 0);
+        if (!crew_await(thread, me, &job->arrival, own_of(me)->floor))
+            return interrupted_call(thread, me, job, call);
+        if (job->state == JOB_RETURNED)
+            return DONE;
+        if (job->state == JOB_REFUSED)
+            return -ECANCELED;
     }
-    *job = (struct job){.crew = crew, .fn = fn, .arg = arg, .left = left, .node.waiter = me, .state = JOB_QUEUED};
-    if (!do_job(&thread, me, crew, job))
-        interrupt_throw(thread, me, 0);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------ */
+
+static const char *refusal(int error)
+{
+    switch (error) {
+    case -ENOBUFS:
+        return "as many calls wait for the crew as may";
+    case -ECANCELED:
+        return "the crew has ended: its scope has been left";
+    case -ENOMEM:
+        return "an offloaded call";
+    default:
+        return "no thread can be had for an offloaded call";
+    }
+}
+
+/* The function has returned: what it leaves goes to the caller, and the job goes. */
+static void *take_result(struct job *job, const struct call *call)
+{
     void *result = job->result;
+    char *answer = call->attr.answer;
+    size_t at = (size_t)((uintptr_t)result - (uintptr_t)job->copy);
+    if (call->size && at < call->size)
+        result = answer ? answer + at : NULL;
+    if (call->size && answer)
+        memcpy(answer, job->copy, call->size);
     free(job);
     return result;
 }
 
+/* It will throw, and there is no job. */
+static void give_up(struct crew *crew, const struct call *call)
+{
+    crew_call_hook(crew, "strand_offload_attr.release", call->attr.release, call->args);
+}
+
+static void *offload(struct thread *thread, struct cb *me, const struct call *call)
+{
+    struct crew *crew = crew_enter(thread, call->attr.crew, call->function);
+    struct job *job = crew ? make_job(thread, me, crew, call) : NULL;
+    int fate = job ? do_job(&thread, me, job, call) : -ENOMEM;
+    if (!job)
+        give_up(crew, call);
+    else if (fate == INTERRUPTED || fate < 0)
+        job_discard(job, false);
+    if (crew)
+        crew_leave(thread, crew);
+    if (fate < 0)
+        throw_system(me, fate, refusal(fate));
+    if (fate != DONE)
+        interrupt_throw(thread, me, 0);
+    return take_result(job, call);
+}
+
+/* The start of it, as may_block. */
+static void may_offload(struct thread *thread, struct cb *me, const struct call *call)
+{
+    if (UNLIKELY(own_of(me)->section_file != NULL))
+        section_misuse_(me, call->function);
+    thread_tick(thread);
+    if (interrupted(me)) {
+        give_up(NULL, call);
+        interrupt_refuse(thread, me);
+    }
+    if (!call->fn)
+        MISUSE(call->function, "", "the function is NULL");
+    if (!call->size)
+        must_not_escape(thread, call->args, "the argument", call->function);
+    else if (!call->args)
+        MISUSE(call->function, "", "there are no arguments of %zu bytes: they are NULL", call->size);
+    else
+        must_not_hold_address(thread, call->args, call->size, NULL, "the arguments", call->function);
+}
+
 void *offload_or_leave(struct thread *thread, strand_fn *fn, void *arg, void (*left)(void *), const char *function)
 {
-    return offload(thread, fn, arg, left, function);
+    struct call call = {.function = function, .fn = fn, .args = arg, .attr.release = left};
+    return offload(thread, current_of(thread), &call);
+}
+
+static void *borrow(const char *function, strand_crew crew, strand_fn *fn, void *arg)
+{
+    struct thread *thread = must_be_strand(function);
+    struct call call = {.function = function, .fn = fn, .args = arg, .attr = {.crew = crew, .borrows = true}};
+    may_offload(thread, current_of(thread), &call);
+    return offload(thread, current_of(thread), &call);
 }
 
 void *strand_offload(strand_fn *fn, void *arg)
 {
-    struct thread *thread = must_be_strand("strand_offload");
-    may_block(thread, current_of(thread), "strand_offload");
-    if (!fn)
-        MISUSE("strand_offload", "", "the function is NULL");
-    must_not_escape(thread, arg, "the argument", "strand_offload");
-    return offload(thread, fn, arg, NULL, "strand_offload");
+    return borrow("strand_offload", (strand_crew){{0, 0}}, fn, arg);
+}
+
+void *strand_offload_on(strand_crew crew, strand_fn *fn, void *arg)
+{
+    return borrow("strand_offload_on", crew, fn, arg);
+}
+
+void *strand_offload_with(const strand_offload_attr *attr, strand_fn *fn, const void *args, size_t size)
+{
+    struct thread *thread = must_be_strand("strand_offload_with");
+    struct call call = {.function = "strand_offload_with", .fn = fn, .args = (void *)(uintptr_t)args, .size = size};
+    if (attr && (attr->size < offsetof(strand_offload_attr, answer) || attr->size > 4096))
+        MISUSE("strand_offload_with", "", "strand_offload_attr.size is %zu, not sizeof(strand_offload_attr)",
+               attr->size);
+    if (attr)
+        memcpy(&call.attr, attr, attr->size < sizeof call.attr ? attr->size : sizeof call.attr);
+    may_offload(thread, current_of(thread), &call);
+    return offload(thread, current_of(thread), &call);
 }

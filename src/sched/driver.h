@@ -29,7 +29,9 @@ OWN_INLINE uint64_t driver_ticks_per_ms(const struct thread *thread)
 }
 
 /* From a plain thread, or where it is not known on what thread. */
+int64_t driver_now_unknown(void);
 COLD void driver_relax_unknown(void);
+COLD void driver_await_unknown(void);
 
 /* In a spin loop: let whoever is waited for go on. */
 OWN_INLINE void driver_relax(struct thread *thread)
@@ -92,7 +94,9 @@ void driver_wake(struct thread *thread);
  * them to run this one: so now and then it is offered its processor. */
 OWN_INLINE void driver_await(struct thread *thread)
 {
-    if (UNLIKELY(thread && !thread->driver && ++thread->awaits % AWAITS_PER_YIELD == 0))
+    if (UNLIKELY(!thread))
+        driver_await_unknown();
+    else if (UNLIKELY(!thread->driver && ++thread->awaits % AWAITS_PER_YIELD == 0))
         arch_thread_yield();
     else
         driver_relax(thread);
@@ -117,13 +121,15 @@ OWN_INLINE void spin_unlock(atomic_flag *lock)
 int driver_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline);
 void driver_unpoll(struct pool *pool, struct thread *seeker);
 
-/* A plain thread, and what it may sleep on: as of arch. */
+/* A plain thread, and what it may sleep on, until an instant at the latest: as of arch. */
 int driver_thread_start(struct subprocess *sub, struct driver_thread *thread, void *(*fn)(void *), void *arg,
                         const char *name);
-/* At the end of a run. */
+/* Of one that has ended, or is about to. */
 void driver_thread_join(struct subprocess *sub, struct driver_thread *thread);
-void driver_word_wait(struct subprocess *sub, _Atomic uint32_t *word, uint32_t expected);
+void driver_word_wait(struct subprocess *sub, _Atomic uint32_t *word, uint32_t expected, int64_t deadline);
 void driver_word_wake(struct subprocess *sub, _Atomic uint32_t *word, int threads);
+/* On a plain thread: something begins, or is over, that takes its time elsewhere than here. */
+void driver_plain_point(struct subprocess *sub);
 
 /* The second driver is made by src/sim, which nothing includes. It is put into the sub-process before its pool is made,
  * if a seed is asked for; closing does nothing if there is none; failure:

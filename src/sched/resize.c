@@ -93,7 +93,7 @@ static int shrink(struct thread *by, struct pool *pool, int from, int to)
     for (int i = from - 1; i >= to; i--) {
         struct thread *thread = pool->threads[i];
         if (atomic_load_explicit(&thread->pinned.strands, memory_order_relaxed))
-            return -EBUSY; /* [Z2] */
+            return -EBUSY;                                           /* [Z2] */
         atomic_store_explicit(&pool->size, i, memory_order_seq_cst); /* nobody is sent there from now on */
         send_away(by, thread);
     }

@@ -525,8 +525,9 @@ struct driver {
     /* Plain threads, which have no struct thread; and what they sleep on, as arch_futex_wait and wake. */
     int (*thread_start)(struct subprocess *sub, void *(*fn)(void *), void *arg, void **played);
     void (*thread_join)(struct subprocess *sub, void *played);
-    void (*word_wait)(struct subprocess *sub, const _Atomic uint32_t *word, uint32_t expected);
+    void (*word_wait)(struct subprocess *sub, const _Atomic uint32_t *word, uint32_t expected, int64_t deadline);
     void (*word_wake)(struct subprocess *sub, const _Atomic uint32_t *word, int threads);
+    void (*plain_point)(struct subprocess *sub); /* as point */
 
     void (*meet)(struct subprocess *sub, int fd); /* a descriptor of the system's is used for the first time */
     const struct driver_fds *fds;                 /* NULL: all descriptors are the system's */

@@ -112,6 +112,15 @@ void player_give_way(struct sim *sim, enum played_state state, enum gave_way how
         pass(sim, note_of(me), next);
 }
 
+void player_sleep(struct sim *sim, int64_t deadline)
+{
+    struct played *me = sim->running;
+    me->deadline = deadline;
+    me->woken = false;
+    player_give_way(sim, PLAYED_SLEEPING, GAVE_SLEEP);
+    order_deal(sim, me);
+}
+
 static void first_step(struct arch_transfer transfer)
 {
     ARCH_STACK_ENDS_HERE();
@@ -188,7 +197,8 @@ static int make_room(struct sim *sim)
     return 0;
 }
 
-static int make(struct sim *sim, struct thread *thread, struct played **out)
+/* With a stack, and in sim->played. */
+static int new_played(struct sim *sim, struct thread *thread, struct played **out)
 {
     int error = make_room(sim);
     if (error)
@@ -196,36 +206,46 @@ static int make(struct sim *sim, struct thread *thread, struct played **out)
     struct played *played = calloc(1, sizeof *played);
     if (!played)
         return -ENOMEM;
-    *played = (struct played){.sim = sim, .thread = thread, .index = sim->count};
+    played->thread = thread;
+    played->index = sim->count;
     if ((error = take_stack(sim, played))) {
         free(played);
         return error;
     }
-    sim->played[sim->count++] = played;
-    *out = played;
+    sim->played[sim->count++] = *out = played;
     return 0;
 }
 
-/* Of a thread that has lived before, and was joined: its place, and its stack. */
-static struct played *once_more(struct sim *sim, struct thread *thread)
+/* In the place of a thread that has lived before, and was joined: of the pool's thread itself, of any plain one. */
+static int take_played(struct sim *sim, struct thread *thread, struct played **out)
 {
-    struct played *played = thread ? thread->simulated : NULL;
-    if (!played)
-        return NULL;
-    arch_note_end(&played->note);
-    *played = (struct played){
-        .sim = sim, .thread = thread, .index = played->index, .stack = played->stack, .stack_size = played->stack_size};
-    return played;
+    if (thread && thread->simulated) {
+        *out = thread->simulated;
+        arch_note_end(&(*out)->note);
+        return 0;
+    }
+    for (uint32_t i = 0; !thread && i < sim->count; i++) {
+        if (sim->played[i]->state == PLAYED_FREE) {
+            *out = sim->played[i];
+            return 0;
+        }
+    }
+    return new_played(sim, thread, out);
 }
 
 int player_add(struct sim *sim, struct thread *thread, void *(*fn)(void *), void *arg, struct played **out)
 {
-    struct played *played = once_more(sim, thread);
-    int error = played ? 0 : make(sim, thread, &played);
+    struct played *played;
+    int error = take_played(sim, thread, &played);
     if (error)
         return error;
-    played->fn = fn;
-    played->arg = arg;
+    *played = (struct played){.sim = sim,
+                              .thread = thread,
+                              .fn = fn,
+                              .arg = arg,
+                              .index = played->index,
+                              .stack = played->stack,
+                              .stack_size = played->stack_size};
     struct arch_note *note = thread ? &thread->loop_note : &played->note;
     arch_note_make(note, played->stack, played->stack_size);
     played->context = arch_context_make((char *)played->stack + played->stack_size, played->stack_size, first_step);
@@ -238,6 +258,14 @@ int player_add(struct sim *sim, struct thread *thread, void *(*fn)(void *), void
     arch_note_release(played); /* what was done before a thread is made is seen by it */
     *out = played;
     return 0;
+}
+
+void player_free(struct played *played)
+{
+    ASSERT(played->state == PLAYED_DONE && !played->thread);
+    arch_note_acquire(played);
+    arch_note_end(&played->note);
+    played->state = PLAYED_FREE;
 }
 
 void player_close(struct sim *sim)

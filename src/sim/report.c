@@ -93,6 +93,8 @@ static void say_threads(const struct sim *sim)
     };
     for (uint32_t i = 0; i < sim->count; i++) {
         const struct played *p = sim->played[i];
+        if (p->state == PLAYED_FREE)
+            continue;
         print_text(2, "  %sthread %u %s", p->thread ? "" : "plain ", i, p == sim->running ? "runs" : states[p->state]);
         if (p != sim->running && p->state == PLAYED_SLEEPING && p->deadline != ARCH_FOREVER) {
             int64_t left = p->deadline - sim->now; /* it may be over, and nobody has chosen it yet */

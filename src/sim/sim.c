@@ -139,23 +139,30 @@ static int thread_start(struct subprocess *sub, void *(*fn)(void *), void *arg, 
     return error;
 }
 
-/* From outside of played threads. */
-static void thread_join(struct subprocess *sub, void *played)
+static void thread_join(struct subprocess *sub, void *other)
 {
-    player_play(sim_of(sub), played);
-    arch_note_acquire(played);
+    struct sim *sim = sim_of(sub);
+    struct played *played = other;
+    if (!sim->running)
+        player_play(sim, played);
+    while (played->state != PLAYED_DONE)
+        spin(sim);
+    player_free(played);
 }
 
-static void word_wait(struct subprocess *sub, const _Atomic uint32_t *word, uint32_t expected)
+static void plain_point(struct subprocess *sub)
+{
+    player_give_way(sim_of(sub), PLAYED_READY, GAVE_SUSPENSION);
+}
+
+static void word_wait(struct subprocess *sub, const _Atomic uint32_t *word, uint32_t expected, int64_t deadline)
 {
     struct sim *sim = sim_of(sub);
     struct played *me = sim->running;
     if (atomic_load_explicit(word, memory_order_relaxed) != expected)
         return;
     me->word = word;
-    me->deadline = ARCH_FOREVER;
-    me->woken = false;
-    player_give_way(sim, PLAYED_SLEEPING, GAVE_SLEEP);
+    player_sleep(sim, deadline);
     me->word = NULL;
 }
 
@@ -191,6 +198,7 @@ static const struct driver of_real_descriptors = {
     .thread_join = thread_join,
     .word_wait = word_wait,
     .word_wake = word_wake,
+    .plain_point = plain_point,
     .meet = net_meet,
 };
 

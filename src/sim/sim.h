@@ -6,10 +6,10 @@
  *
  * PARTIES   played threads, of which one runs (sim->running); the director, which is the caller of the run.
  * STATE     played->state: READY, RELAXED (would rather have others go first), SLEEPING until `deadline` or `woken`,
- * DONE. OWNERSHIP all of it is the one thread's of the system, so nothing here is atomic. A context is valid while its
- * thread does not run: it is stored by whoever is passed control (came_from). PROGRESS  a RELAXED one goes on when
- * nobody else can; if all sleep time jumps; if no sleep can end it is a deadlock. NOT DONE  threads of the program's
- * own: the director can't know that one of them is about to post.
+ * DONE, FREE (a plain one that was joined). OWNERSHIP all of it is the one thread's of the system, so nothing here is
+ * atomic. A context is valid while its thread does not run: it is stored by whoever is passed control (came_from).
+ * PROGRESS  a RELAXED one goes on when nobody else can; if all sleep time jumps; if no sleep can end it is a deadlock.
+ * NOT DONE  threads of the program's own: the director can't know that one of them is about to post.
  *
  *   sim.c      opening and closing, what threads call: the driver
  *   player.c   played threads, and passing control between them
@@ -32,8 +32,8 @@
 #include "../sched/pool.h"
 #include "../sched/thread.h"
 
-/* RELAXED: spins, and would rather have others go first. */
-enum played_state { PLAYED_READY, PLAYED_RELAXED, PLAYED_SLEEPING, PLAYED_DONE };
+/* RELAXED: spins, and would rather have others go first. FREE: there is no thread; one may be made in its place. */
+enum played_state { PLAYED_READY, PLAYED_RELAXED, PLAYED_SLEEPING, PLAYED_DONE, PLAYED_FREE };
 /* Where a thread had given way when it is chosen: for the words of a report. */
 enum gave_way { GAVE_START, GAVE_SUSPENSION, GAVE_SPIN, GAVE_SLEEP, GAVE_OPERATION, GAVE_ATOMIC };
 
@@ -145,8 +145,12 @@ static inline void sim_free(struct sim *sim, void *memory)
 
 /* A new played thread, which begins when it is chosen. Returns 0 or a negated errno code. */
 int player_add(struct sim *sim, struct thread *thread, void *(*fn)(void *), void *arg, struct played **out);
+/* A plain one that is done was joined. */
+void player_free(struct played *played);
 /* The running one gives way; returns when it is chosen again. */
 void player_give_way(struct sim *sim, enum played_state state, enum gave_way how);
+/* The running one, a plain one, sleeps until it is woken, or the instant deadline. */
+void player_sleep(struct sim *sim, int64_t deadline);
 /* From outside of played threads: until `last` is done; NULL: all threads of the pool. */
 void player_play(struct sim *sim, const struct played *last);
 /* The same, one step. */

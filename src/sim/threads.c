@@ -36,6 +36,19 @@ static void join_all(struct runtime *runtime)
     }
 }
 
+void strand_sim_sleep(int64_t ns)
+{
+    struct thread *thread = thread_self();
+    struct sim *sim = (struct sim *)arch_player();
+    if (thread && thread->current)
+        MISUSE("strand_sim_sleep", "",
+               "it was called from a strand, which would block its thread: strand_sleep is for that");
+    if (sim && sim->running)
+        player_sleep(sim, ns < ARCH_FOREVER - sim->now ? sim->now + ns : ARCH_FOREVER);
+    else
+        arch_nap(ns);
+}
+
 int strand_sim_thread(strand_fn *fn, void *arg)
 {
     struct thread *thread = must_be_strand("strand_sim_thread");

@@ -78,6 +78,7 @@ enum blocked {
     BLOCKED_SCOPE,
     BLOCKED_OFFLOAD,
     BLOCKED_POOL,
+    BLOCKED_CREW,
     BLOCKED_DESCRIPTOR,
     BLOCKED_SEND,
     BLOCKED_RECEIVE,
@@ -295,11 +296,12 @@ struct block {
     int line;
 };
 
-/* Something that ends with a scope: a channel, a ticker, a pool. */
+/* Something that ends with a scope: a channel, an opened fibre, a crew, a pool. */
 struct owned {
     struct owned *next;
     struct pool *pool; /* of the scope's owner */
-    /* By the owner, in the order of the making backwards. It may suspend, and go on on another thread. */
+    /* By the owner, in the order of the making backwards. It may suspend the strand that leaves, if that is no
+     * section's, and go on on another thread. */
     void (*release)(struct thread *thread, struct owned *owned);
 };
 
@@ -350,6 +352,12 @@ struct crew;
 struct plain;
 
 enum { OBJECT_SIZE = 256, OFFERS_SIZE = 448, TICKET_SIZE = CACHE_LINE };
+/* In the serial of a handle of an object, so that none is taken for one of another kind: strands and channels have no
+ * mark. */
+#define MARK_FIBRE (UINT64_C(1) << 62)
+#define MARK_PORT (UINT64_C(1) << 61)
+#define MARK_CREW (UINT64_C(1) << 60)
+#define MARK_POOL (UINT64_C(1) << 59)
 /* Where the lock of an object is, of whatever kind: who has waited at one takes it also if another one lies there by
  * now. */
 enum { OBJECT_LOCK = 24 };

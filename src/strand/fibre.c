@@ -19,11 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the serial of a handle: other handles have none, so none of theirs is taken for a fibre's, nor the other way
- * round.
- */
-#define HANDLE_MARK (UINT64_C(1) << 62)
-
 enum { COUNT_MOST = 1 << 16, ALL_LOOKED_AT = 8, LOOKED_AT = 3 };
 
 /* ---- the life of a handle -------------------------------------------------------------------------------- */
@@ -65,8 +60,8 @@ static const char *made_stale_fibres(const struct fibres *fibres, uint64_t seria
 struct fibres *fibres_pin(struct thread *thread, strand_fibre handle, const char *function)
 {
     struct fibres *fibres = (struct fibres *)(uintptr_t)handle.bits[0];
-    uint64_t serial = handle.bits[1] ^ HANDLE_MARK;
-    if (!arch_in_handles(fibres) || !(handle.bits[1] & HANDLE_MARK))
+    uint64_t serial = handle.bits[1] ^ MARK_FIBRE;
+    if (!arch_in_handles(fibres) || !(handle.bits[1] & MARK_FIBRE))
         MISUSE(function, "", "the handle is none of a fibre");
     if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, fibres)) &&
         word_serial(atomic_load_explicit(&fibres->word, memory_order_relaxed)) == serial)
@@ -172,7 +167,7 @@ strand_fibre strand_fibre_open(strand_scope scope, const strand_fibre_attr *attr
         end_with_scope(thread, &fibres->owned);
     if (error)
         throw_open(thread, me, error);
-    return (strand_fibre){{(uint64_t)(uintptr_t)fibres, serial | HANDLE_MARK}};
+    return (strand_fibre){{(uint64_t)(uintptr_t)fibres, serial | MARK_FIBRE}};
 }
 
 static uint32_t strands_of(struct opened *opened)

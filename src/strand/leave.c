@@ -179,7 +179,7 @@ static bool close_scope(struct thread *thread, struct scope *scope)
 }
 
 /* What was made in the scope ends with it, after its strands; the newest first. Returns the thread that it goes on on:
- * the end of a pool is waited for. */
+ * the end of a pool, or a crew, is waited for. */
 static struct thread *release_owned(struct thread *thread, struct scope *scope)
 {
     struct owned *owned;

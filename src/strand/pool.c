@@ -40,9 +40,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the serial of a handle: fibre.c. */
-#define HANDLE_MARK (UINT64_C(1) << 61)
-
 enum { CPUS_MOST = 4096 };
 
 /* A field that the caller's header knows. */
@@ -59,7 +56,7 @@ static struct opened_pool *above(const struct pool *pool)
 static strand_pool handle_to(const struct opened_pool *op)
 {
     uint64_t serial = word_serial(atomic_load_explicit(&op->word, memory_order_relaxed));
-    return (strand_pool){{(uint64_t)(uintptr_t)op, serial | HANDLE_MARK}};
+    return (strand_pool){{(uint64_t)(uintptr_t)op, serial | MARK_POOL}};
 }
 
 const char *pool_made(const struct opened_pool *op, char *buffer, size_t size)
@@ -101,24 +98,25 @@ static void forget(struct thread *thread, struct opened_pool *op)
 struct opened_pool *pool_of_handle(strand_pool handle, const char *function)
 {
     struct opened_pool *op = (struct opened_pool *)(uintptr_t)handle.bits[0];
-    if (!arch_in_handles(op) || !(handle.bits[1] & HANDLE_MARK))
+    if (!arch_in_handles(op) || !(handle.bits[1] & MARK_POOL))
         MISUSE(function, "", "the handle is none of a pool");
     return op;
 }
 
 uint64_t pool_serial(strand_pool handle)
 {
-    return handle.bits[1] ^ HANDLE_MARK;
+    return handle.bits[1] ^ MARK_POOL;
 }
 
 struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const char *function)
 {
     struct opened_pool *op = pool_of_handle(handle, function);
     uint64_t serial = pool_serial(handle);
+    if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, op)) &&
+        word_serial(atomic_load_explicit(&op->word, memory_order_relaxed)) == serial)
+        misuse_foreign(function, "pool");
     if (!pin(thread, &op->word, serial))
         MISUSE(function, made_stale_pool(op, serial, (char[256]){0}, 256), "the pool is gone: its scope has been left");
-    if (op->pool->sub != thread->sub)
-        MISUSE(function, pool_made(op, (char[256]){0}, 256), "the pool is of another run");
     return op;
 }
 

@@ -19,8 +19,8 @@ struct opened_pool {
     char name[32];
     int *cpus;
 
-    bool closing;     /* somebody closes it */
-    bool gone;        /* its threads are */
+    bool closing; /* somebody closes it */
+    bool gone;    /* its threads are */
     bool closed;
     struct note *note;         /* by whom; set before the pool is closing */
     struct wait_node *closer;  /* who closes it waits for its threads */
@@ -62,8 +62,8 @@ static inline struct member *pool_cancels(struct thread *thread, const struct sc
     return LIKELY(open) ? NULL : pool_cancels_(thread, c);
 }
 
-/* The fibres that all strands of a pool share when a run is told so for a test: one of them. By a strand of the pool, or
- * who has counted one in. Returns 0 or a negated errno code. */
+/* The fibres that all strands of a pool share when a run is told so for a test: one of them. By a strand of the pool,
+ * or who has counted one in. Returns 0 or a negated errno code. */
 int pool_common(struct thread *thread, struct pool *pool, struct opened **out);
 void pool_end_common(struct thread *thread, struct pool *pool);
 

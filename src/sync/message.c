@@ -17,7 +17,7 @@
 struct port *port_find(struct thread *thread, strand_port handle)
 {
     struct port *port = (struct port *)(uintptr_t)handle.bits[0];
-    uint64_t serial = handle.bits[1] ^ PORT_MARK;
+    uint64_t serial = handle.bits[1] ^ MARK_PORT;
     if (UNLIKELY(!arch_in_handles(port) || !slab_has(&runtime_of(thread)->objects, port)))
         return NULL;
     if (UNLIKELY(word_serial(atomic_load_explicit(&port->word, memory_order_relaxed)) != serial))

@@ -23,7 +23,7 @@
 static int pin_port(strand_port handle, bool closed, struct port **out)
 {
     struct port *port = (struct port *)(uintptr_t)handle.bits[0];
-    uint64_t serial = handle.bits[1] ^ PORT_MARK;
+    uint64_t serial = handle.bits[1] ^ MARK_PORT;
     if (!arch_in_handles(port) || (uintptr_t)port % sizeof(uint64_t))
         return -EPIPE;
     uint64_t word = atomic_load_explicit(&port->word, memory_order_acquire);
@@ -319,7 +319,7 @@ COLD void port_misused(struct thread *thread, struct port *port, strand_port han
     }
     port = (struct port *)(uintptr_t)handle.bits[0];
     if (arch_in_handles(port) && (uintptr_t)port % sizeof(uint64_t) == 0 &&
-        word_serial(atomic_load_explicit(&port->word, memory_order_relaxed)) == (handle.bits[1] ^ PORT_MARK))
+        word_serial(atomic_load_explicit(&port->word, memory_order_relaxed)) == (handle.bits[1] ^ MARK_PORT))
         misuse_foreign(function, "port");
     misuse(function, "", handle.bits[1] ? "the port is gone: its scope has been left" : "there is no port behind {0}");
 }
@@ -351,7 +351,7 @@ static int make(struct thread *thread, size_t message_size, size_t slots, const 
     uint64_t serial = next_serial(worker_of(thread));
     arch_note_acquire(port);
     init(port, box, message_size, slots, attr);
-    box->handle = (strand_port){{(uint64_t)(uintptr_t)port, serial | PORT_MARK}};
+    box->handle = (strand_port){{(uint64_t)(uintptr_t)port, serial | MARK_PORT}};
     atomic_store_explicit(&port->word, serial << WORD_SERIAL, memory_order_release);
     *out = port;
     return 0;

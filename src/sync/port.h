@@ -45,9 +45,6 @@
 enum { PORT_CLOSED = 1, PORT_OVER = 2, PORT_PIN = 4, PORT_PINS = 255 * PORT_PIN };
 _Static_assert(PORT_PINS + PORT_OVER + PORT_CLOSED < 1 << WORD_SERIAL, "they lie below the serial");
 
-/* In the serial of a handle, which may come back in a message from anywhere: no other handle is taken for a port's. */
-#define PORT_MARK (UINT64_C(1) << 61)
-
 enum wake { WAKE_NONE, WAKE_WANTED, WAKE_POSTED };
 
 struct box;

@@ -161,7 +161,9 @@ static inline int64_t closed(int fd)
     ROW(strand_dial_tcp, "strand_dial_tcp", closed(strand_dial_tcp("127.0.0.1", t->port)))                             \
     ROW(strand_dial_unix, "strand_dial_unix", closed(strand_dial_unix(t->path)))                                       \
     ROW(strand_signal, "strand_signal", strand_signal(t->signals))                                                     \
-    ROW(strand_offload, "strand_offload", (strand_offload(run, t), 0))
+    ROW(strand_offload, "strand_offload", (strand_offload(run, t), 0))                                                 \
+    ROW(strand_offload_on, "strand_offload_on", (strand_offload_on((strand_crew){{0, 0}}, run, t), 0))                 \
+    ROW(strand_offload_with, "strand_offload_with", (strand_offload_with(NULL, run, t, 0), 0))
 
 struct blocking {
     const char *name, *reported;

@@ -2,6 +2,7 @@
  * C++ exceptions where they must not go. The argument says which.
  */
 #include "strand.h"
+#include "strand/io.h"
 #include "strand/pool.h"
 
 #include <cstdio>
@@ -31,6 +32,11 @@ void *carry_noexcept(void *arg)
 {
     carry();
     return arg;
+}
+
+void *offload(void *fn)
+{
+    return strand_offload(reinterpret_cast<strand_fn *>(fn), nullptr);
 }
 
 void *spawn_courier(void *fn)
@@ -69,7 +75,8 @@ int main(int argc, char **argv)
         return 0;
     }
     strand_fn *fn = std::strcmp(what, "foreign") == 0 ? lose_std : carry_noexcept;
-    strand_run(nullptr, spawn_courier, reinterpret_cast<void *>(fn));
+    bool offloaded = std::strcmp(what, "offloaded") == 0;
+    strand_run(nullptr, offloaded ? offload : spawn_courier, reinterpret_cast<void *>(offloaded ? lose_std : fn));
     std::puts("still alive");
     return 0;
 }

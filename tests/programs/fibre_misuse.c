@@ -249,6 +249,20 @@ static void *offload_local(void *arg)
     return arg;
 }
 
+static void *offload_local_on(void *arg)
+{
+    int local = 0;
+    strand_offload_on((strand_crew){{0, 0}}, nothing, &local);
+    return arg;
+}
+
+static void *offload_local_with(void *arg)
+{
+    int local = 0;
+    strand_offload_with(NULL, nothing, &local, 0);
+    return arg;
+}
+
 static void *inherit_local(void *arg)
 {
     int local = 0;
@@ -292,6 +306,13 @@ static void *copy_to_child(void *arg)
     struct message message = {1, &message};
     STRAND_SCOPE(scope);
     strand_join(strand_spawn_with(scope, NULL, nothing, &message, sizeof message));
+    return arg;
+}
+
+static void *copy_to_crew(void *arg)
+{
+    struct message message = {1, &message};
+    strand_offload_with(NULL, nothing, &message, sizeof message);
     return arg;
 }
 
@@ -597,6 +618,9 @@ static const struct {
     {"give_local_to_a_guest", NULL, give_local_to_a_guest},
     {"result_is_local", NULL, result_is_local},
     {"offload_local", NULL, offload_local},
+    {"offload_local_on", NULL, offload_local_on},
+    {"offload_local_with", NULL, offload_local_with},
+    {"copy_to_crew", NULL, copy_to_crew},
     {"inherit_local", NULL, inherit_local},
     {"wait_with_a_local_key", NULL, wait_with_a_local_key},
     {"run_once_for_a_local", NULL, run_once_for_a_local},

@@ -8,6 +8,7 @@
 #include "strand/chan.h"
 #include "strand/io.h"
 #include "strand/limit.h"
+#include "strand/sim.h"
 #include "strand/sync.h"
 
 enum { VICTIMS = 4, TURNS = 3, COMPANY = 3, NEVER = 1000 };
@@ -25,7 +26,8 @@ static struct {
     strand_prio_semaphore prio; /* the root has the permit of both */
     strand_limit limit;
     int pipe[2];
-    struct sim_life *eternal;
+    strand_crew crew; /* its thread is in a call that does not end */
+    struct sim_life *eternal, *occupant;
     _Atomic int interrupted;
 } world;
 
@@ -120,6 +122,47 @@ static void wait_for_bytes(struct sim_life *me)
     strand_read(world.pipe[0], &byte, 1);
 }
 
+/* Until it is told to stop. */
+static void *stay(void *arg)
+{
+    _Atomic int *stopped = arg;
+    while (!*stopped)
+        strand_sim_sleep(20 * STRAND_US);
+    return arg;
+}
+
+static void stop(void *arg)
+{
+    *(_Atomic int *)arg = 1;
+}
+
+static void wait_for_a_call_that_runs(struct sim_life *me)
+{
+    _Atomic int stopped = 0;
+    bool borrows = sim_one_in(&me->chance, 2);
+    strand_offload_with(STRAND_OFFLOAD_ATTR(.stop = stop, .borrows = borrows), stay, (void *)&stopped, sizeof stopped);
+    SIM_CHECK(borrows);
+    strand_checkpoint();
+}
+
+static void wait_for_a_thread(struct sim_life *me)
+{
+    int value = me->number;
+    if (!world.occupant)
+        sim_for_ever();
+    strand_offload_with(STRAND_OFFLOAD_ATTR(.crew = world.crew, .borrows = sim_one_in(&me->chance, 2)), stay, &value,
+                        sizeof value);
+}
+
+static void occupant(struct sim_life *me, void *arg)
+{
+    _Atomic int stopped = 0;
+    (void)arg;
+    SIM_CLEANUP(me);
+    strand_offload_with(STRAND_OFFLOAD_ATTR(.crew = world.crew, .stop = stop), stay, (void *)&stopped, sizeof stopped);
+    SIM_CHECK(!"what never ends has ended");
+}
+
 static void wait_for_the_end_of_time(struct sim_life *me)
 {
     (void)me;
@@ -128,9 +171,10 @@ static void wait_for_the_end_of_time(struct sim_life *me)
 
 static void wait(struct sim_life *me, void *arg)
 {
-    static void (*const ways[])(struct sim_life *) = {wait_for_a_child, wait_for_somebody,        wait_in_a_channel,
-                                                      wait_at_a_gate,   wait_for_one_of_many,     wait_by_priority,
-                                                      wait_for_bytes,   wait_for_the_end_of_time, wait_at_a_gate};
+    static void (*const ways[])(struct sim_life *) = {
+        wait_for_a_child,     wait_for_somebody,         wait_in_a_channel, wait_at_a_gate,
+        wait_for_one_of_many, wait_by_priority,          wait_for_bytes,    wait_for_the_end_of_time,
+        wait_at_a_gate,       wait_for_a_call_that_runs, wait_for_a_thread};
     (void)arg;
     ways[sim_draw(&me->chance, sizeof ways / sizeof *ways)](me);
     SIM_CHECK(!"what never comes has come");
@@ -272,6 +316,17 @@ static void check_world(void)
         SIM_CHECK_EQ(strand_close(world.pipe[i]), 0);
 }
 
+static void occupy_the_crew(struct sim_life *me, strand_scope scope)
+{
+    struct strand_crew_info info = {.size = sizeof info};
+    world.crew = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 1));
+    world.occupant = sim_spawn(me, scope, occupant, NULL);
+    while (!info.running) {
+        strand_sleep(STRAND_US);
+        strand_crew_info_get(world.crew, &info);
+    }
+}
+
 static void root(struct sim_life *me, void *arg)
 {
     make_world();
@@ -279,12 +334,18 @@ static void root(struct sim_life *me, void *arg)
     world.silent = strand_chan_open(scope, sizeof(int), 2, NULL);
     world.deaf = strand_chan_open(scope, sizeof(int), 0, NULL);
     world.eternal = sim_spawn(me, scope, sim_eternal, arg);
+    if (sim_one_in(&me->chance, 4))
+        occupy_the_crew(me, scope);
     if (sim_one_in(&me->chance, 3))
         meeting(me, arg);
     else
         victims(me, arg);
     sim_cancel(world.eternal, "it is over");
     SIM_CHECK_EQ(sim_join(world.eternal), SIM_CANCELLED);
+    if (world.occupant) {
+        sim_cancel(world.occupant, "it is over");
+        SIM_CHECK_EQ(sim_join(world.occupant), SIM_CANCELLED);
+    }
     check_world();
 }
 

@@ -463,6 +463,12 @@ TEST_REAL(a_cxx_exception_that_leaves_the_function_of_a_strand_ends_the_program)
     CHECK_CONTAINS(o.err, "courier");
 }
 
+TEST_REAL(a_cxx_exception_that_leaves_an_offloaded_function_ends_the_program)
+{
+    die_of("offloaded");
+    CHECK_CONTAINS(o.err, "parcel lost");
+}
+
 TEST_REAL(an_exception_of_a_strand_that_meets_noexcept_ends_the_program)
 {
     die_of("noexcept");

@@ -87,6 +87,8 @@ TEST_REAL(an_argument_on_the_shared_stack_is_misuse)
     escape("give_local_with_attributes", "strand_spawn_with");
     escape("give_local_to_a_guest", "strand_spawn_with");
     escape("offload_local", "strand_offload");
+    escape("offload_local_on", "strand_offload_on");
+    escape("offload_local_with", "strand_offload_with");
     escape("start_a_thread_with_local", "strand_sim_thread");
 }
 
@@ -130,6 +132,7 @@ static void copied(const char *name, const char *function)
 TEST_REAL(debug_builds_find_addresses_of_the_shared_stack_in_what_is_copied)
 {
     copied("copy_to_child", "strand_spawn_with");
+    copied("copy_to_crew", "strand_offload_with");
     copied("send_address", "strand_chan_send");
     copied("try_to_send_address", "strand_chan_try_send");
     copied("post_address", "strand_chan_post");

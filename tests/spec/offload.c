@@ -3,23 +3,9 @@
  */
 #define _GNU_SOURCE
 #define SUITE offload
-#include "test.h"
+#include "gates.h"
 
-#include "strand/io.h"
-
-#include <time.h>
 #include <unistd.h>
-
-#define LIMIT_S 10
-
-/* Waits on a plain thread, ten seconds at most, until *flag is at least value. */
-static bool wait_on_thread(const _Atomic int *flag, int value)
-{
-    const struct timespec tick = {.tv_nsec = 100000};
-    for (int i = 0; i < LIMIT_S * 10000 && *flag < value; i++)
-        nanosleep(&tick, NULL);
-    return *flag >= value;
-}
 
 static void *add_one(void *number)
 {
@@ -97,8 +83,9 @@ static void *offload_beside_a_strand(void *arg)
     return arg;
 }
 
-TEST_REAL(a_call_that_blocks_its_thread_does_not_stop_the_other_strands_of_a_one_thread_run)
+TEST(a_call_that_blocks_its_thread_does_not_stop_the_other_strands_of_a_one_thread_run)
 {
+    flag = 0;
     strand_options options = test_options();
     options.threads = 1;
     strand_run(&options, offload_beside_a_strand, NULL);
@@ -117,7 +104,7 @@ static void *offload_meet(void *arrived)
     return strand_offload(meet, arrived);
 }
 
-TEST_REAL_INSIDE(calls_of_several_strands_block_at_the_same_time)
+TEST_INSIDE(calls_of_several_strands_block_at_the_same_time)
 {
     _Atomic int arrived = 0;
     STRAND_SCOPE(scope);
@@ -131,11 +118,10 @@ static _Atomic int inside, most_inside;
 
 static void *count_inside(void *arg)
 {
-    const struct timespec pause = {.tv_nsec = 1000000};
     int now = ++inside, most = most_inside;
     while (now > most && !atomic_compare_exchange_weak(&most_inside, &most, now))
         continue;
-    nanosleep(&pause, NULL);
+    strand_sim_sleep(STRAND_MS);
     inside--;
     return arg;
 }
@@ -154,16 +140,18 @@ static void *offload_from_twenty_strands(void *arg)
     return arg;
 }
 
-TEST_REAL(the_crew_has_no_more_threads_than_the_options_allow)
+TEST(the_crew_has_no_more_threads_than_the_options_allow)
 {
     strand_options options = test_options();
     options.offload_threads = 2;
+    most_inside = 0;
     strand_run(&options, offload_from_twenty_strands, NULL);
     CHECK(most_inside >= 1 && most_inside <= 2);
 }
 
-TEST_REAL(the_crew_has_8_threads_at_most_unless_told_otherwise)
+TEST(the_crew_has_8_threads_at_most_unless_told_otherwise)
 {
+    most_inside = 0;
     test_run(offload_from_twenty_strands, NULL);
     CHECK(most_inside >= 1 && most_inside <= 8);
 }
@@ -197,6 +185,11 @@ TEST_REAL_INSIDE(an_offloaded_function_may_run_a_sub_process_of_its_own)
 /* ---- interruption --------------------------------------------------------------------------- */
 
 static _Atomic int taken_up, release_crew, queued_ran;
+
+static void occupy_anew(void)
+{
+    taken_up = release_crew = queued_ran = 0;
+}
 
 static void *occupy_the_crew(void *arg)
 {
@@ -237,16 +230,18 @@ static void *cancel_what_is_queued(void *arg)
     return arg;
 }
 
-TEST_REAL(a_call_that_no_thread_has_taken_up_is_interrupted_and_never_runs)
+TEST(a_call_that_no_thread_has_taken_up_is_interrupted_and_never_runs)
 {
+    occupy_anew();
     strand_options options = test_options();
     options.offload_threads = 1;
     strand_run(&options, cancel_what_is_queued, NULL);
     CHECK_EQ(queued_ran, 0);
 }
 
-TEST_REAL_INSIDE(a_call_that_was_taken_up_is_waited_for_and_gives_its_result)
+TEST_INSIDE(a_call_that_was_taken_up_is_waited_for_and_gives_its_result)
 {
+    occupy_anew();
     int x = 0;
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, offload_occupy, &x);
@@ -268,8 +263,9 @@ static void *offload_then_yield(void *arg)
     return arg;
 }
 
-TEST_REAL_INSIDE(a_cancel_during_a_call_strikes_at_the_next_operation)
+TEST_INSIDE(a_cancel_during_a_call_strikes_at_the_next_operation)
 {
+    occupy_anew();
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, offload_then_yield, NULL);
     test_yield_until(&taken_up, 1);
@@ -294,8 +290,9 @@ static void *release_later(void *arg)
     return arg;
 }
 
-TEST_REAL_INSIDE(a_deadline_during_a_call_waits_for_its_end)
+TEST_INSIDE(a_deadline_during_a_call_waits_for_its_end)
 {
+    occupy_anew();
     STRAND_SCOPE(scope);
     strand helper = strand_spawn(scope, release_later, NULL);
     CHECK_PTR(strand_try(time_out_in_a_call, NULL, NULL), NULL);

@@ -972,6 +972,70 @@ static void *take_from_plain_threads(void *order)
     return NULL;
 }
 
+static void *sleep_and_post(void *arg)
+{
+    const struct poster *poster = arg;
+    strand_sim_sleep(poster->first * STRAND_S);
+    CHECK_EQ(STRAND_POST(poster->chan, &poster->first), 0);
+    return NULL;
+}
+
+static void *wait_for_sleepers(void *arg)
+{
+    static struct poster posters[2];
+    int value;
+    STRAND_SCOPE(scope);
+    numbers chan = STRAND_CHAN_OPEN(numbers, scope, 0);
+    strand_time begun = strand_now();
+    for (int i = 0; i < 2; i++) {
+        posters[i] = (struct poster){chan, 3600 * (2 - i)};
+        CHECK_EQ(strand_sim_thread(sleep_and_post, &posters[i]), 0);
+    }
+    for (int i = 1; i <= 2; i++) {
+        CHECK_EQ(STRAND_RECEIVE(chan, &value), 0);
+        CHECK_EQ(value, 3600 * i);
+        CHECK(strand_now().ns - begun.ns >= value * STRAND_S);
+    }
+    return arg;
+}
+
+TEST_REAL(plain_threads_sleep_in_virtual_time)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++)
+        run(seed, wait_for_sleepers, NULL);
+}
+
+static void *sleep_a_while(void *arg)
+{
+    strand_time begun = strand_now();
+    strand_sim_sleep(2 * STRAND_MS);
+    CHECK(strand_now().ns - begun.ns >= 2 * STRAND_MS);
+    strand_sim_sleep(-1);
+    return arg;
+}
+
+static void *offload_a_sleep(void *arg)
+{
+    strand_time begun = strand_now();
+    strand_offload(sleep_a_while, NULL);
+    CHECK(strand_now().ns - begun.ns >= 2 * STRAND_MS);
+    return arg;
+}
+
+TEST_REAL(an_offloaded_function_may_take_virtual_time)
+{
+    test_run(offload_a_sleep, NULL);
+    run(1, offload_a_sleep, NULL);
+    sleep_a_while(NULL);
+}
+
+TEST_REAL(a_strand_that_sleeps_as_a_plain_thread_is_misuse)
+{
+    test_program(&o, "crew_misuse", "sleep_as_a_plain_thread");
+    CHECK(o.signalled);
+    CHECK_CONTAINS(o.err, "strand_sim_sleep");
+}
+
 TEST_REAL(plain_threads_are_played_and_the_seed_orders_what_they_post)
 {
     int order[10], other[10], different = 0;

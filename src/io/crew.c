@@ -1,0 +1,372 @@
+/*
+ * Crews: their queues and their threads, which come and go. The protocol block is in crew.h; opening.c has how a crew
+ * is opened, found and ended.
+ */
+#include "crew.h"
+
+#include "../strand/hook.h"
+#include "../strand/misuse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct crew_thread {
+    struct crew *crew;
+    struct link link;   /* in crew->asleep */
+    struct link member; /* in crew->all, as soon as `thread` is known */
+    _Atomic uint32_t woken;
+    struct driver_thread thread;
+};
+
+/* ---- what is called --------------------------------------------------------------------------------------- */
+
+const char *crew_made(const struct crew_origin *origin, char *buffer, size_t size)
+{
+    char where[160];
+    uintptr_t offset;
+    if (!origin->site)
+        return "the crew is the run's own";
+    (void)arch_symbol(origin->site, where, sizeof where, &offset);
+    snprintf(buffer, size, "the crew '%s' was opened in %s+0x%zx", origin->name, where, (size_t)offset);
+    return buffer;
+}
+
+static const char *made_hook(const struct hook *hook, char *buffer, size_t size)
+{
+    const struct crew *crew = hook->object;
+    return crew ? crew_made(&crew->origin, buffer, size) : "";
+}
+
+void crew_call_hook(struct crew *crew, const char *name, void (*fn)(void *), void *arg)
+{
+    if (!fn)
+        return;
+    struct hook hook HOOK = {.name = name, .made = made_hook, .object = crew};
+    hook_enter(&hook);
+    fn(arg);
+    hook_over(&hook);
+}
+
+void job_discard(struct job *job, bool ran)
+{
+    struct crew *crew = job->arrival.crew;
+    if (ran)
+        crew_call_hook(crew, "strand_offload_attr.drop", job->drop, job->result);
+    crew_call_hook(crew, "strand_offload_attr.release", job->release, job->arg);
+    free(job);
+}
+
+/* A job's function that has not come back. */
+static void must_have_returned(struct job **running)
+{
+    if (*running)
+        misuse((*running)->function, crew_made(&(*running)->arrival.crew->origin, (char[256]){0}, 256),
+               "the function has ended its thread, or was left by an exception, instead of returning");
+}
+
+static void *call(struct job *job)
+{
+    struct job *running __attribute__((cleanup(must_have_returned))) = job;
+    void *result = job->fn(job->arg);
+    must_be_here((struct runtime *)job->arrival.crew->sub, "strand_offload");
+    running = NULL;
+    return result;
+}
+
+/* ---- arrivals --------------------------------------------------------------------------------------------- */
+
+/* Under the lock. Returns the strand if the caller has to make it runnable. */
+static struct member *arrive(struct arrival *arrival)
+{
+    struct cb *waiter = arrival->node.waiter;
+    arrival->over = true;
+    arch_note_release(&waiter->member);
+    return wait_claim(&arrival->node, true) ? &waiter->member : NULL;
+}
+
+/* On a thread of the strand's pool. */
+static struct member *arrive_by_post(struct post *post)
+{
+    struct arrival *arrival = CONTAINER(post, struct arrival, post);
+    arch_note_acquire(post);
+    struct crew *crew = arrival->crew;
+    crew_lock(crew, thread_self());
+    struct member *member = arrive(arrival);
+    crew_unlock(crew);
+    return member;
+}
+
+static void post(struct arrival *arrival)
+{
+    struct pool *pool = arrival->pool;
+    arrival->post.run = arrive_by_post;
+    arch_note_release(&arrival->post);
+    pool_post(pool, &arrival->post);
+}
+
+bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, uint32_t floor)
+{
+    uint32_t epoch = wait_arm(*thread, me, floor);
+    crew_lock(arrival->crew, *thread);
+    arrival->node.epoch = epoch;
+    bool over = arrival->over;
+    crew_unlock(arrival->crew);
+    bool stays = !over && atomic_load_explicit(&me->due, memory_order_seq_cst) <= floor; /* [W4] */
+    if (!stays && wait_retract(*thread, me)) {
+        me->blocked = BLOCKED_NOT;
+        return over;
+    }
+    *thread = thread_park(*thread);
+    return wait_over(me) == WAIT_WON || over;
+}
+
+/* ---- a crew's thread -------------------------------------------------------------------------------------- */
+
+/* Under the lock, which it lets go of meanwhile. Returns whether it was woken: else its time is over. */
+static bool sleep_until_called(struct crew_thread *own)
+{
+    struct crew *crew = own->crew;
+    atomic_store_explicit(&own->woken, 0, memory_order_relaxed);
+    list_push_front(&crew->asleep, &own->link);
+    crew->sleeping++;
+    crew_unlock(crew);
+    int64_t now = driver_now(crew->sub);
+    int64_t until = crew->idle_ns < ARCH_FOREVER - now ? now + crew->idle_ns : ARCH_FOREVER;
+    do
+        driver_word_wait(crew->sub, &own->woken, 0, until);
+    while (!atomic_load_explicit(&own->woken, memory_order_acquire) && driver_now(crew->sub) < until);
+    crew_lock(crew, NULL);
+    if (!own->link.next)
+        return true;
+    list_remove(&own->link);
+    crew->sleeping--;
+    return false;
+}
+
+/* Under the lock. NULL: the thread is to go. */
+static struct job *next_job(struct crew_thread *own)
+{
+    struct crew *crew = own->crew;
+    for (bool late = false; list_empty(&crew->queue); late = !sleep_until_called(own))
+        if (late || crew->closing)
+            return NULL;
+    struct job *job = CONTAINER(list_pop_front(&crew->queue), struct job, link);
+    job->state = JOB_RUNNING;
+    crew->queued--;
+    crew->running++;
+    return job;
+}
+
+/* Who makes one call after the other finds the thread looking for the next: it does not run from here on. */
+static void hand_over(struct crew *crew, struct job *job)
+{
+    crew->running--;
+    crew_unlock(crew);
+    post(&job->arrival);
+    crew_lock(crew, NULL);
+}
+
+static void discard_left(struct crew *crew, struct job *job)
+{
+    bool mine = !job->held; /* [O6] */
+    crew_unlock(crew);
+    if (mine)
+        job_discard(job, true);
+    crew_lock(crew, NULL);
+    crew->running--;
+}
+
+/* Under the lock, which it lets go of meanwhile. */
+static void run(struct crew *crew, struct job *job)
+{
+    crew_unlock(crew);
+    driver_plain_point(crew->sub);
+    void *result = call(job);
+    driver_plain_point(crew->sub);
+    crew_lock(crew, NULL);
+    job->result = result;
+    job->state = JOB_RETURNED;
+    if (job->left) /* [O5] */
+        discard_left(crew, job);
+    else
+        hand_over(crew, job);
+}
+
+bool crew_is_last(const struct crew *crew)
+{
+    return crew->closing && !crew->threads && !crew->callers;
+}
+
+void crew_tell_end(struct crew *crew)
+{
+    if (crew->end.pool)
+        post(&crew->end);
+}
+
+static void join(struct crew *crew, struct crew_thread *other)
+{
+    driver_thread_join(crew->sub, &other->thread);
+    free(other);
+}
+
+/* Under the lock, which it gives back. Joins the one that went before it, unless that is not known yet: so there are
+ * few to be joined by the end, which joins all. */
+static void go(struct crew_thread *own)
+{
+    struct crew *crew = own->crew;
+    struct crew_thread *before = NULL;
+    if (!crew->closing) {
+        before = crew->gone && crew->gone->member.next ? crew->gone : NULL;
+        crew->gone = own;
+    }
+    if (before)
+        list_remove(&before->member);
+    crew->threads--;
+    bool last = crew_is_last(crew);
+    crew_unlock(crew);
+    if (last)
+        crew_tell_end(crew);
+    if (before)
+        join(crew, before);
+}
+
+static void *crew_main(void *arg)
+{
+    struct crew_thread *own = arg;
+    struct crew *crew = own->crew;
+    crew_lock(crew, NULL);
+    for (struct job *job; (job = next_job(own));)
+        run(crew, job);
+    go(own);
+    return NULL;
+}
+
+/* ---- growing ---------------------------------------------------------------------------------------------- */
+
+/* Under the lock: whether more jobs wait than threads look for one [O1]. */
+static bool is_short(const struct crew *crew)
+{
+    return crew->queued > crew->threads - crew->running - crew->sleeping;
+}
+
+/* Under the lock: the one that has slept least, which the caller wakes after it. NULL: nobody sleeps. */
+static struct crew_thread *take_sleeper(struct crew *crew)
+{
+    struct link *link = list_pop_front(&crew->asleep);
+    if (!link)
+        return NULL;
+    struct crew_thread *sleeper = CONTAINER(link, struct crew_thread, link);
+    crew->sleeping--;
+    atomic_store_explicit(&sleeper->woken, 1, memory_order_release);
+    return sleeper;
+}
+
+/* It may have gone meanwhile, and somebody else have its memory: of that, only the address is used. */
+static void wake(struct crew *crew, struct crew_thread *sleeper)
+{
+    if (sleeper)
+        driver_word_wake(crew->sub, &sleeper->woken, 1);
+}
+
+/* Counted already. Outside of the lock: it may take long. */
+static int make_thread(struct thread *thread, struct crew *crew)
+{
+    struct crew_thread *new = driver_calloc(thread, 1, sizeof *new);
+    if (!new)
+        return -ENOMEM;
+    new->crew = crew;
+    int error = driver_thread_start(crew->sub, &new->thread, crew_main, new, crew->origin.name);
+    if (error) {
+        free(new);
+        return error;
+    }
+    crew_lock(crew, thread);
+    list_push_back(&crew->all, &new->member);
+    crew_unlock(crew);
+    return 0;
+}
+
+void crew_turn_away(struct crew *crew, enum job_state why, struct batch *batch)
+{
+    struct link *link;
+    while ((link = list_pop_front(&crew->queue))) {
+        struct job *job = CONTAINER(link, struct job, link);
+        job->state = why;
+        crew->queued--;
+        batch_add(batch, arrive(&job->arrival));
+    }
+}
+
+/* One more thread, for this job among others. Without it those that are there have to do. */
+static int grow(struct thread *thread, struct crew *crew, struct job *job)
+{
+    driver_point(thread);
+    int error = make_thread(thread, crew);
+    if (!error)
+        return 0;
+    struct batch batch;
+    batch_init(&batch);
+    crew_lock(crew, thread);
+    bool none = --crew->threads == 0, refused = none && job->state == JOB_QUEUED;
+    if (refused) {
+        list_remove(&job->link);
+        crew->queued--;
+    }
+    if (none)
+        crew_turn_away(crew, JOB_AGAIN, &batch); /* [O2] they may have counted on this thread */
+    struct crew_thread *sleeper = is_short(crew) ? take_sleeper(crew) : NULL; /* the same of others [O1] */
+    crew_unlock(crew);
+    batch_deliver(thread, &batch);
+    wake(crew, sleeper);
+    return refused ? error : 0;
+}
+
+/* Under the lock: whether so many wait already as may. */
+static bool is_full(const struct crew *crew)
+{
+    bool grows = crew->threads < crew->most || crew->sleeping;
+    return crew->most_waiting && !grows && crew->queued >= crew->threads - crew->running + crew->most_waiting;
+}
+
+int crew_submit(struct thread *thread, struct crew *crew, struct job *job)
+{
+    struct crew_thread *sleeper = NULL;
+    bool grows = false;
+    crew_lock(crew, thread);
+    int error = crew->closing ? -ECANCELED : is_full(crew) ? -ENOBUFS : 0;
+    if (!error) {
+        job->state = JOB_QUEUED;
+        job->arrival.over = false;
+        list_push_back(&crew->queue, &job->link);
+        crew->queued++;
+        bool more = is_short(crew);
+        sleeper = more ? take_sleeper(crew) : NULL;
+        grows = more && !sleeper && crew->threads < crew->most;
+        crew->threads += grows;
+    }
+    crew_unlock(crew);
+    wake(crew, sleeper);
+    return grows ? grow(thread, crew, job) : error;
+}
+
+/* ---- the last of it ---------------------------------------------------------------------------------------- */
+
+void crew_wake_all(struct thread *thread, struct crew *crew)
+{
+    struct crew_thread *sleeper;
+    do {
+        crew_lock(crew, thread);
+        sleeper = take_sleeper(crew);
+        crew_unlock(crew);
+        wake(crew, sleeper);
+    } while (sleeper);
+}
+
+void crew_join_all(struct crew *crew)
+{
+    struct link *link;
+    while ((link = list_pop_front(&crew->all)))
+        join(crew, CONTAINER(link, struct crew_thread, member));
+}

@@ -1,0 +1,256 @@
+/*
+ * Opening crews, their handles, and their end. The protocol block is in crew.h; model: tests/models/crew.pml.
+ */
+#include "crew.h"
+
+#include "../strand/exception.h"
+#include "../strand/handle.h"
+#include "../strand/misuse.h"
+#include "../strand/scope.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CREW_USUAL = 8, CREW_MOST = 1024 };
+#define IDLE_USUAL (10 * STRAND_S)
+
+/* What a handle names; ends with a scope. */
+struct crew_record {
+    _Atomic uint64_t word; /* as of a control block */
+    void *link_[2];        /* the slab's */
+    atomic_flag lock;      /* nobody's but OBJECT_LOCK's */
+    struct crew *crew;
+    struct owned owned;
+    struct crew_origin origin; /* of one that is gone, too */
+};
+_Static_assert(sizeof(struct crew_record) <= OBJECT_SIZE && offsetof(struct crew_record, lock) == OBJECT_LOCK,
+               "it lies in the slab of objects");
+
+/* ---- ending ----------------------------------------------------------------------------------------------- */
+
+/* At the end of the run, outside of strands. */
+static void close_run_crew(struct crew *crew)
+{
+    crew_lock(crew, NULL);
+    crew->closing = true;
+    crew_unlock(crew);
+    crew_wake_all(NULL, crew);
+    crew_join_all(crew);
+    free(crew);
+}
+
+/* Nobody can find it any more. */
+static void finish(struct thread *thread, struct crew_record *record)
+{
+    free(record->crew);
+    arch_note_release(record);
+    slab_put(&worker_of(thread)->objects, record);
+}
+
+static void unpin_record(struct thread *thread, struct crew_record *record)
+{
+    if (unpin(thread, &record->word))
+        finish(thread, record);
+}
+
+static void retire(struct thread *thread, struct crew_record *record)
+{
+    if (word_retire(thread, &record->word))
+        finish(thread, record);
+}
+
+/* The scope was left. The strand may go on on another thread. */
+static void end_with_scope(struct thread *thread, struct owned *owned)
+{
+    struct crew_record *record = CONTAINER(owned, struct crew_record, owned);
+    struct crew *crew = record->crew;
+    struct cb *me = current_of(thread);
+    struct batch batch;
+    batch_init(&batch);
+    if (UNLIKELY(own_of(me)->section_file != NULL))
+        section_misuse_(me, "STRAND_SCOPE");
+    crew_lock(crew, thread);
+    crew->closing = true;
+    crew_turn_away(crew, JOB_REFUSED, &batch);
+    bool waits = crew->threads || crew->callers;
+    if (waits) {
+        crew->end.node.waiter = me;
+        crew->end.pool = me->member.fibre->pool;
+    }
+    crew_unlock(crew);
+    batch_deliver(thread, &batch);
+    crew_wake_all(thread, crew);
+    if (waits) {
+        wait_because(thread, me, BLOCKED_CREW, 0);
+        (void)crew_await(&thread, me, &crew->end, WAIT_FLOOR_MOST);
+    }
+    crew_join_all(crew);
+    retire(thread, record);
+}
+
+/* ---- making ----------------------------------------------------------------------------------------------- */
+
+/* A field that the caller's header knows. */
+#define ATTR(attr, field)                                                                                              \
+    ((attr) && (attr)->size >= offsetof(strand_crew_attr, field) + sizeof((attr)->field) ? (attr)->field : 0)
+
+static struct crew *make(struct thread *thread, int threads, const char *name)
+{
+    struct crew *crew = driver_calloc(thread, 1, sizeof *crew);
+    if (!crew)
+        return NULL;
+    crew->sub = thread->sub;
+    crew->most = (size_t)threads;
+    crew->idle_ns = IDLE_USUAL;
+    crew->end.crew = crew;
+    list_init(&crew->queue);
+    list_init(&crew->asleep);
+    list_init(&crew->all);
+    snprintf(crew->origin.name, sizeof crew->origin.name, "%s", name);
+    return crew;
+}
+
+static int64_t idle_time(int64_t asked)
+{
+    return asked < 0 ? ARCH_FOREVER : asked ? asked : IDLE_USUAL;
+}
+
+strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr)
+{
+    struct thread *thread = must_be_strand("strand_crew_open");
+    struct cb *me = current_of(thread);
+    if (attr && (attr->size < offsetof(strand_crew_attr, threads) || attr->size > 4096))
+        MISUSE("strand_crew_open", "", "strand_crew_attr.size is %zu, not sizeof(strand_crew_attr)", attr->size);
+    int threads = ATTR(attr, threads) ? ATTR(attr, threads) : CREW_USUAL;
+    if (threads < 1 || threads > CREW_MOST)
+        MISUSE("strand_crew_open", "", "strand_crew_attr.threads is %d, not 1 to %d", threads, CREW_MOST);
+    struct crew_record *record = driver_slab_get(thread, &worker_of(thread)->objects);
+    if (!record)
+        throw_no_memory(me, "a crew");
+    arch_note_acquire(record);
+    record->owned.release = end_with_scope;
+    record->crew = make(thread, threads, attr && attr->name ? attr->name : "crew");
+    uint64_t serial = next_serial(worker_of(thread));
+    atomic_store_explicit(&record->word, serial << WORD_SERIAL, memory_order_release);
+    int error = record->crew ? 0 : -ENOMEM;
+    if (!error) {
+        record->crew->most_waiting = ATTR(attr, waiting);
+        record->crew->idle_ns = idle_time(ATTR(attr, idle_ns));
+        record->crew->origin.site = __builtin_return_address(0);
+        record->origin = record->crew->origin;
+        error = scope_own(thread, me, scope, &record->owned, "strand_crew_open");
+    }
+    if (error) {
+        retire(thread, record);
+        throw_system(me, error, error == -ECANCELED ? "a crew of an open scope that has been left" : "a crew");
+    }
+    return (strand_crew){{(uint64_t)(uintptr_t)record, serial | MARK_CREW}};
+}
+
+static int run_crew_most(const struct runtime *runtime)
+{
+    int asked = runtime->options.offload_threads;
+    return asked <= 0 ? CREW_USUAL : asked < CREW_MOST ? asked : CREW_MOST;
+}
+
+/* The run's crew, made by the first who needs it. NULL: no memory. */
+static struct crew *run_crew(struct thread *thread)
+{
+    struct runtime *runtime = runtime_of(thread);
+    struct crew *crew = atomic_load_explicit(&runtime->crew, memory_order_acquire), *none = NULL;
+    if (crew)
+        return crew;
+    crew = make(thread, run_crew_most(runtime), "strand-crew");
+    if (!crew)
+        return NULL;
+    if (atomic_compare_exchange_strong_explicit(&runtime->crew, &none, crew, memory_order_acq_rel,
+                                                memory_order_acquire)) {
+        runtime->crew_close = close_run_crew;
+        return crew;
+    }
+    free(crew);
+    return none;
+}
+
+/* ---- entering --------------------------------------------------------------------------------------------- */
+
+/* As long as its memory serves nobody else, it is known. */
+static const char *made_stale_crew(const struct crew_record *record, uint64_t serial, char *buffer, size_t size)
+{
+    bool known = word_was(atomic_load_explicit(&record->word, memory_order_relaxed), serial);
+    return known ? crew_made(&record->origin, buffer, size) : "";
+}
+
+static struct crew_record *pin_record(struct thread *thread, strand_crew handle, const char *function)
+{
+    struct crew_record *record = (struct crew_record *)(uintptr_t)handle.bits[0];
+    uint64_t serial = handle.bits[1] ^ MARK_CREW;
+    if (!arch_in_handles(record) || !(handle.bits[1] & MARK_CREW))
+        MISUSE(function, "", "the handle is none of a crew");
+    if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, record)) &&
+        word_serial(atomic_load_explicit(&record->word, memory_order_relaxed)) == serial)
+        misuse_foreign(function, "crew");
+    if (!pin(thread, &record->word, serial))
+        MISUSE(function, made_stale_crew(record, serial, (char[256]){0}, 256),
+               "the crew is gone: its scope has been left");
+    return record;
+}
+
+static bool is_run_crew(strand_crew handle)
+{
+    return !handle.bits[0] && !handle.bits[1];
+}
+
+struct crew *crew_enter(struct thread *thread, strand_crew handle, const char *function)
+{
+    struct crew_record *record = is_run_crew(handle) ? NULL : pin_record(thread, handle, function);
+    struct crew *crew = record ? record->crew : run_crew(thread);
+    if (!crew)
+        return NULL;
+    crew_lock(crew, thread);
+    bool closing = crew->closing;
+    crew->callers += !closing;
+    crew_unlock(crew);
+    if (closing)
+        MISUSE(function, crew_made(&crew->origin, (char[256]){0}, 256), "the crew is ending: its scope has been left");
+    if (record)
+        unpin_record(thread, record);
+    return crew;
+}
+
+void crew_leave(struct thread *thread, struct crew *crew)
+{
+    crew_lock(crew, thread);
+    crew->callers--;
+    bool last = crew_is_last(crew);
+    crew_unlock(crew);
+    if (last)
+        crew_tell_end(crew);
+}
+
+/* ---- asking ----------------------------------------------------------------------------------------------- */
+
+void strand_crew_info_get(strand_crew handle, struct strand_crew_info *out)
+{
+    struct thread *thread = must_be_strand("strand_crew_info_get");
+    must_be_there(out, "place for the figures", "strand_crew_info_get");
+    size_t size = out->size;
+    if (size < sizeof size || size > 4096)
+        MISUSE("strand_crew_info_get", "", "strand_crew_info.size is %zu, not sizeof(struct strand_crew_info)", size);
+    bool unmade = is_run_crew(handle) && !atomic_load_explicit(&runtime_of(thread)->crew, memory_order_acquire);
+    struct strand_crew_info info = {.size = size, .most = (size_t)run_crew_most(runtime_of(thread))};
+    if (!unmade) {
+        struct crew *crew = crew_enter(thread, handle, "strand_crew_info_get");
+        crew_lock(crew, thread);
+        info.threads = crew->threads;
+        info.running = crew->running;
+        info.idle = crew->threads - crew->running;
+        info.waiting = crew->queued;
+        info.most = crew->most;
+        crew_unlock(crew);
+        crew_leave(thread, crew);
+    }
+    memcpy(out, &info, size < sizeof info ? size : sizeof info);
+}
