@@ -5,6 +5,7 @@
 #define STRAND_DEBUG_H
 
 #include "../strand.h"
+#include "pool.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,9 +37,11 @@ typedef struct strand_dump_options {
  * and its stack trace, also of those whose frames are. Very many strands are grouped, in bounded memory.
  *
  * The other threads of the sub-process are held at their next switch meanwhile, and go on before anything is written. A
- * thread that does not come to one within 100 ms is sent a signal once, and tells where it is: the highest real-time
- * signal that the program does not use. Its handler does nothing else, and stays; a system call in which that thread
- * waits may return EINTR where the system does not begin it again. A thread that does not answer is said to be running.
+ * thread that does not come to one within 100 ms is looked at where it waits, if it does so in a system call, and waits
+ * on. Else it is sent a signal once, and tells where it is: the highest real-time signal that the program does not use.
+ * Its handler does nothing else, and stays. A system call that the thread begins just then may return EINTR where the
+ * system does not begin it again; where /proc can't be read, also one in which it waits. A thread that does not answer
+ * is said to be running.
  *
  * Control characters in a name are printed as escape sequences of C. Names of C++ functions stay mangled, since reading
  * them takes memory: c++filt does.
@@ -58,6 +61,50 @@ typedef struct strand_dump_options {
  */
 int strand_dump(int fd, const strand_dump_options *options);
 
+/** What the watchdog of a run reports (options.watchdog, in strand/pool.h). */
+enum strand_late_kind {
+    STRAND_LATE_HOLDS = 1, /* a strand holds its thread */
+    STRAND_LATE_CLEANUPS   /* a strand has been unwinding for long, as a rule because a clean-up blocks */
+};
+
+/** A report of the watchdog. All pointers are valid during the call only. */
+struct strand_late {
+    size_t size; /* sizeof(struct strand_late), as the library knows it */
+    enum strand_late_kind kind;
+    bool over; /* what was reported is over: of what stands below `limit` only left_out and `text` are filled in */
+    unsigned reports; /* of this, so far; this one is counted */
+    uint64_t id;      /* the strand's */
+    const char *name;
+    const char *spawned; /* where it was, as "function+0x12"; "": the root, or over */
+    /* It has lasted for so many nanoseconds, or a quarter of the limit more. Times when the whole process stood still
+     * do not count: in a debugger, by SIGSTOP, on a machine that sleeps. */
+    int64_t ns;
+    int64_t limit; /* options.watchdog, or watchdog_cleanups */
+
+    /* Where it is. */
+    const char *where; /* in words: "it computes", "it waits in the system", "blocked: joins strand #7, since 3.1 ms" */
+    bool waits;        /* in a call of the system, or for a page, while it holds its thread */
+    bool unwinding;    /* an exception is in flight: it is in a clean-up */
+    const char *section; /* the no-suspend section that it is in, in words; "": none */
+    strand_pool pool;
+    int thread;          /* the number of its thread in the pool; -1: it runs on none */
+    uint32_t thread_id;  /* the system's */
+    int64_t cpu_ns;      /* so much of a processor its thread has used meanwhile; -1: not known */
+    void *const *frames; /* of the program, innermost first */
+    size_t frame_count;  /* 0: not known */
+
+    /* What it delays. */
+    size_t runnable;     /* strands that wait for its thread, at least; with one queue, for any of the pool's threads */
+    int64_t runnable_ns; /* one of them has waited for so long, at least */
+    bool stalled;        /* all threads of the pool are held by strands, for longer than the limit; only then: */
+    size_t timers;       /* so many are due, at least */
+    int64_t timer_ns;    /* by so much the first of them is late */
+    bool events;         /* there are events of descriptors that strands wait for */
+
+    uint64_t left_out; /* so many reports since the last one were too many */
+    const char *text;  /* all this in words, in one or more lines: what is logged if there is no hook */
+};
+
 /** Figures of a sub-process. */
 struct strand_stats {
     size_t size;       /* sizeof(struct strand_stats); required */
@@ -70,6 +117,8 @@ struct strand_stats {
     uint64_t steals;   /* fibres taken from other threads' queues */
     uint64_t wakes;    /* threads woken by a system call */
     uint64_t sleeps;   /* times a thread went to sleep */
+    uint64_t late;     /* strands that the watchdog found late, whether it has reported them or not */
+    uint64_t late_ns;  /* the longest of that, so far */
 };
 /** Fill in those figures that the struct has room for. Those of other threads may lag. */
 void strand_stats_get(struct strand_stats *stats);

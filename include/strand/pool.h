@@ -26,6 +26,8 @@ struct strand_misuse {
     const char *made;     /* where the object was made ("file:line" or a trace), or "" */
 };
 
+struct strand_late; /* strand/debug.h */
+
 /** The options of strand_run. Zero is the default of each. */
 struct strand_options {
     size_t size; /* sizeof(strand_options); required */
@@ -56,8 +58,8 @@ struct strand_options {
 
     /* A misuse is about to end the program. Any thread may call it. It may not return by longjmp. */
     void (*on_misuse)(const struct strand_misuse *misuse, void *arg);
-    /* Something that no exception could carry: lost exceptions of cancelled children, warnings. NULL: standard error.
-     */
+    /* Something that no exception could carry: lost exceptions of cancelled children, warnings; reports of the
+     * watchdog, which have several lines. Any thread may call it. NULL: standard error. */
     void (*on_log)(const char *message, void *arg);
     void *hook_arg;
 
@@ -84,6 +86,22 @@ struct strand_options {
      * none begins there until it is kept again. With a limit the beginning and the end of a strand take some 20 ns
      * more. */
     size_t max_stack_bytes;
+
+    /* A watchdog reports a strand that holds its thread for longer than so many nanoseconds, a million at least; 0:
+     * none. A strand holds its thread until it suspends or gives way to another: while it computes, and while it waits
+     * in a call of the system. (One that nobody waits for, and that comes by operations of the library, does not.) Also
+     * a strand whose unwinding takes longer than watchdog_cleanups, because a clean-up blocks; 0: as long as the other.
+     * Each is reported once more when it has lasted for twice as long, and so on, and when it is over; no more than ten
+     * reports at once, and one each second. What is reported: struct strand_late in strand/debug.h. STRAND_WATCHDOG=ms
+     * in the environment counts for all runs instead of `watchdog`, 0 there turns it off. docs/inside.md has more.
+     *
+     * The run has one more thread then, which looks four times within that time, and sleeps while all others do. No
+     * operation costs more for it, but throwing does, by some dozens of ns. Ignored in a run with a seed: no time
+     * passes in it while a strand computes. */
+    int64_t watchdog, watchdog_cleanups;
+    /* Gets the reports of the watchdog, on its thread, which is none of the run's: it may call what a plain thread may.
+     * Meanwhile nothing is watched, and the run does not end. NULL: they go to on_log, or standard error. */
+    void (*on_late)(const struct strand_late *late, void *arg);
 };
 #define STRAND_THREADS_ALLOWED (-1)
 

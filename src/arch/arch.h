@@ -122,6 +122,11 @@ void arch_unmap(void *at, size_t bytes);
 /* Give the pages back to the system; the range stays mapped and reads zero. Guards survive. */
 void arch_discard(void *at, size_t bytes);
 
+/* Copy memory that may have been given back to the system meanwhile. False: it was, or the system does not do that. */
+bool arch_peek(void *to, const void *from, size_t bytes);
+/* The same of a text, shortened to fit. */
+bool arch_peek_text(char *to, size_t size, const char *from);
+
 /* How many bytes of this range are backed by pages. */
 size_t arch_resident(char *begin, const char *end);
 /* On a stack whose lowest address is `low`: how many bytes below `top` have been written since it was zero, or the last
@@ -178,6 +183,9 @@ int arch_poller_wait(struct arch_poller *poller, struct arch_event *out, int max
 void arch_poller_arm(struct arch_poller *poller, int64_t deadline_ns);
 /* Ends the present or the next wait. Any thread. Async-signal-safe; leaves errno alone. */
 void arch_poller_kick(struct arch_poller *poller);
+/* Whether there are events of registered descriptors, which stay there. Any thread. Whoever waits meanwhile, or next,
+ * may return early. */
+bool arch_poller_has_events(struct arch_poller *poller);
 /* Readiness of a descriptor, both ways, as bits of arch_event.events. An error or a hang-up is readiness both ways. */
 enum { ARCH_IN = 1, ARCH_OUT = 2, ARCH_END = 4 }; /* ARCH_END: the peer sends no more, or there is an error */
 /* Report changes of readiness (edge-triggered), beginning with what holds now. Any thread. Returns 0 or a negated errno
@@ -288,6 +296,11 @@ int arch_thread_start(arch_thread *thread, void *(*fn)(void *), void *arg, const
 void arch_thread_join(arch_thread thread);
 void arch_thread_yield(void);
 uint32_t arch_thread_id(void); /* gettid */
+/* How long the calling thread could have run so far, and others did; or a negated errno code: the system does not say.
+ * A thread that is stopped could not. */
+int64_t arch_thread_delayed_ns(void);
+/* How long a thread has used a processor; or a negated errno code. */
+int64_t arch_thread_cpu_ns(uint32_t thread_id);
 
 /* secure_getenv; NULL if unset. */
 const char *arch_env(const char *name);
@@ -305,10 +318,10 @@ int arch_map_shared(size_t bytes, void **out);
 
 /* ---- ask.c: where another thread stands ------------------------------------------------------------------ */
 
-/* What a thread tells of itself in the handler of a signal. */
+/* What a thread tells of itself in the handler of a signal, or what the system tells of it. */
 struct arch_asked {
-    /* Asked by the handler: of the stack pointer, whether it lies in a stack of interest, and where that ends; 0: no.
-     * Async-signal-safe; self: arch_self. */
+    /* Of the stack pointer, whether it lies in a stack of interest, and where that ends; 0: no. Asked by the handler,
+     * or by who asks: async-signal-safe; self: arch_self of the thread. */
     uintptr_t (*top)(void *self, uintptr_t sp, struct arch_asked *asked);
     uint64_t tag; /* for `top` */
     char *copy;   /* gets the stack from sp on, up to its end or `room` bytes */
@@ -316,12 +329,17 @@ struct arch_asked {
     uintptr_t sp;
     uintptr_t end; /* of the stack; 0: it stood elsewhere, and nothing is copied */
     size_t size;
+    bool waits;             /* in the system; of its registers no more is known than RSP and RIP */
     uint64_t registers[17]; /* by the numbers of libunwind */
 };
 /* Returns 0, or a negated errno code: -ETIMEDOUT: no answer; -EAGAIN: no signal is to be had, or another thread asks.
  * One thread of the process asks at a time. The signal is the highest real-time signal that nobody uses; its handler
  * stays. A system call of that thread which waits is interrupted, and begun again where the system does that. */
 int arch_ask(uint32_t thread_id, struct arch_asked *asked, int64_t wait_ns);
+/* The same without a signal, of a thread that waits in the system, for a call or a page: nothing happens to it. Its
+ * stack has to stay mapped; self: its arch_self. -EAGAIN: it does not wait, or not any more, or elsewhere; or the
+ * system does not tell (no /proc). */
+int arch_ask_waiting(uint32_t thread_id, void *self, struct arch_asked *asked);
 
 /* ---- process.c: the state that is the process's ---------------------------------------------------------- */
 

@@ -1,5 +1,7 @@
 /*
- * Where another thread stands: it is sent a signal, and its handler copies registers and stack.
+ * Where another thread stands: it is sent a signal, and its handler copies registers and stack. A signal ends some
+ * system calls early (nanosleep, poll, epoll_wait, ...), whatever its flags. So of a thread that waits in the system
+ * the stack pointer and the instruction are read from /proc instead, and it waits on.
  *
  * PARTIES   one asker at a time (arch_state.asking), the handler on the thread that was asked.
  * STATE     arch_state.ask: 0; a thread's id with OPEN: asked; TAKEN: the handler writes; DONE.
@@ -12,27 +14,39 @@
 #include "state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { ASK_NONE = 0, ASK_OPEN = 1, ASK_TAKEN = 2, ASK_DONE = 3 };
 #define NAP_NS INT64_C(20000)
 
-ARCH_NOT_INSTRUMENTED static void answer(struct arch_asked *asked, const ucontext_t *where)
+/* By the numbers of libunwind. */
+static const unsigned char register_order[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
+                                               REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                               REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+enum { NUMBER_RSP = 7, NUMBER_RIP = 16 };
+
+ARCH_NOT_INSTRUMENTED static void copy_stack(struct arch_asked *asked, void *self, uintptr_t sp)
 {
-    static const unsigned char order[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
-                                          REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
-                                          REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
-    for (size_t i = 0; i < sizeof order; i++)
-        asked->registers[i] = (uint64_t)where->uc_mcontext.gregs[order[i]];
-    uintptr_t sp = (uintptr_t)where->uc_mcontext.gregs[REG_RSP];
     asked->sp = sp;
-    asked->end = asked->top(arch_self(), sp, asked);
+    asked->end = asked->top(self, sp, asked);
     asked->size = 0;
     if (!asked->end)
         return;
     asked->size = asked->end - sp < asked->room ? asked->end - sp : asked->room;
     arch_copy(asked->copy, (const void *)sp, asked->size);
+}
+
+ARCH_NOT_INSTRUMENTED static void answer(struct arch_asked *asked, const ucontext_t *where)
+{
+    for (size_t i = 0; i < sizeof register_order; i++)
+        asked->registers[i] = (uint64_t)where->uc_mcontext.gregs[register_order[i]];
+    asked->waits = false;
+    copy_stack(asked, arch_self(), (uintptr_t)where->uc_mcontext.gregs[REG_RSP]);
 }
 
 ARCH_NOT_INSTRUMENTED static void on_ask(int signal, siginfo_t *info, void *ucontext)
@@ -107,4 +121,47 @@ int arch_ask(uint32_t thread_id, struct arch_asked *asked, int64_t wait_ns)
     int error = ask(thread_id, asked, wait_ns);
     atomic_store_explicit(&arch_state.asking, false, memory_order_release);
     return error;
+}
+
+/* ---- of one that waits in the system --------------------------------------------------------------------- */
+
+enum { WORDS = 256 };
+
+/* What the system says of it: the number of the call, its arguments, the stack pointer, the instruction. The last two
+ * are there whenever it waits; else there are none. False: it does not wait. */
+static bool read_words(uint32_t thread_id, char *words)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%u/syscall", thread_id);
+    int fd = arch_fd_own(open(path, O_RDONLY | O_CLOEXEC));
+    if (fd < 0)
+        return false;
+    ssize_t length = read(fd, words, WORDS - 1);
+    (void)close(fd);
+    words[length > 0 ? length : 0] = '\0';
+    return strchr(words, 'x') != NULL;
+}
+
+/* The last number of the words, which are cut off before it; 0: there is none. */
+static uintptr_t take_last(char *words)
+{
+    char *last = strrchr(words, ' ');
+    uintptr_t number = last ? (uintptr_t)strtol(last + 1, NULL, 16) : 0;
+    if (last)
+        *last = '\0';
+    return number;
+}
+
+int arch_ask_waiting(uint32_t thread_id, void *self, struct arch_asked *asked)
+{
+    char before[WORDS], after[WORDS], words[WORDS];
+    if (!read_words(thread_id, before))
+        return -EAGAIN;
+    memcpy(words, before, sizeof words);
+    memset(asked->registers, 0, sizeof asked->registers);
+    asked->registers[NUMBER_RIP] = take_last(words);
+    asked->registers[NUMBER_RSP] = take_last(words);
+    asked->waits = true;
+    copy_stack(asked, self, asked->registers[NUMBER_RSP]);
+    return asked->end && read_words(thread_id, after) && !strcmp(before, after) ? 0 : -EAGAIN;
 }

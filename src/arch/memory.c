@@ -53,6 +53,26 @@ void arch_discard(void *at, size_t bytes)
         (void)madvise(at, bytes, ADVICE_DONTNEED_LOCKED);
 }
 
+bool arch_peek(void *to, const void *from, size_t bytes)
+{
+    struct iovec local = {to, bytes}, remote = {(void *)(uintptr_t)from, bytes};
+    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)bytes;
+}
+
+bool arch_peek_text(char *to, size_t size, const char *from)
+{
+    for (size_t length = 0, piece; length + 1 < size; length += piece) {
+        size_t left = arch_page_size() - ((uintptr_t)(from + length) & (arch_page_size() - 1));
+        piece = left < size - 1 - length ? left : size - 1 - length;
+        if (!arch_peek(to + length, from + length, piece))
+            return false;
+        to[length + piece] = '\0';
+        if (memchr(to + length, 0, piece))
+            break;
+    }
+    return true;
+}
+
 size_t arch_resident(char *begin, const char *end)
 {
     unsigned char there[64];

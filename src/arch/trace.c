@@ -143,6 +143,9 @@ static int remains_dynamic(unw_addr_space_t space, unw_word_t *list, void *arg)
     return -UNW_ENOINFO;
 }
 
+/* Where libunwind guesses, or is given what only may be a frame, an address may be any. */
+typedef unw_word_t loose_word __attribute__((aligned(1), may_alias));
+
 /* Words of a stack, among them those that ASan guards. */
 __attribute__((no_sanitize_address, no_sanitize_thread)) int trace_memory(unw_addr_space_t space, unw_word_t address,
                                                                           unw_word_t *value, int write, void *arg)
@@ -159,7 +162,7 @@ __attribute__((no_sanitize_address, no_sanitize_thread)) int trace_memory(unw_ad
     else if (remains->registers &&
              !(is_readable(remains, address) && is_readable(remains, address + sizeof *value - 1)))
         return -UNW_EINVAL;
-    *value = *(const unw_word_t *)address;
+    *value = *(const loose_word *)address;
     return 0;
 }
 
@@ -196,19 +199,23 @@ static int remains_resume(unw_addr_space_t space, unw_cursor_t *cursor, void *ar
     return -UNW_EINVAL;
 }
 
-static size_t walk(const struct remains *remains, void **ips, size_t max)
+/* Of registers that are no saved context's the first address is shown as arch_trace_signal shows it. whole, unless
+ * NULL: whether the last frame is one that strands begin with. */
+static size_t walk(const struct remains *remains, void **ips, size_t max, bool *whole)
 {
     const struct arch_tracer *tracer = arch_state.tracer;
     struct taken taken = {.ips = ips, .max = max};
     void *arg = (void *)(uintptr_t)remains;
     unw_word_t ip = 0;
     if (remains_register(NULL, UNW_X86_64_RIP, &ip, 0, arg) == 0)
-        trace_take(&taken, (void *)ip);
+        trace_take(&taken, (char *)ip + (remains->registers != NULL));
     unw_cursor_t cursor;
     if (tracer && tracer->remote.init(&cursor, tracer->remote.space, arg) >= 0)
         while (tracer->remote.step(&cursor) > 0 && tracer->remote.reg(&cursor, UNW_REG_IP, &ip) == 0 &&
                trace_take(&taken, (void *)ip))
             continue;
+    if (whole)
+        *whole = taken.count == max || (taken.count > 0 && is_own(ips[taken.count - 1]));
     return trace_without_entry(ips, taken.count);
 }
 
@@ -217,21 +224,57 @@ size_t arch_trace_context(arch_context context, const void *image, uintptr_t ima
 {
     struct remains remains = {
         .frame = (uintptr_t)context, .image = image, .image_base = image_base, .image_size = image_size};
-    return walk(&remains, ips, max);
+    return walk(&remains, ips, max, NULL);
 }
 
-/* The first address is read as those of arch_trace_signal are. */
+/* A return address: the instruction before it is a call, of an address or of what a register or a word of memory holds.
+ */
+__attribute__((no_sanitize_address, no_sanitize_thread)) static bool follows_a_call(struct remains *remains,
+                                                                                    uintptr_t address)
+{
+    enum { NEAR_CALL = 0xe8, GROUP = 0xff, CALL = 2, LONGEST = 7 };
+    const unsigned char *at = (const unsigned char *)address;
+    if (address < arch_page_size() || !is_readable(remains, address - LONGEST) || !is_readable(remains, address))
+        return false;
+    for (int length = 2; length <= LONGEST; length++)
+        if (at[-length] == GROUP && (at[1 - length] >> 3 & 7) == CALL)
+            return true;
+    return at[-5] == NEAR_CALL;
+}
+
+/* The functions of the C library that wait in the system have kept RBP, most of them: it is not known, and a caller of
+ * theirs may find its frame by it. Then it is the address of a word of the stack that a return address follows: the
+ * first with which the walk comes to where the strand began is taken. If none does, what was found without it stays. */
+static size_t walk_without_rbp(struct remains *remains, uint64_t *registers, void **ips, size_t max)
+{
+    bool whole;
+    size_t count = walk(remains, ips, max, &whole), guessed;
+    for (size_t at = 0; !whole && at + 2 * sizeof(uintptr_t) <= remains->image_size; at += sizeof(uintptr_t)) {
+        uintptr_t returns;
+        void *others[max];
+        memcpy(&returns, remains->image + at + sizeof returns, sizeof returns);
+        if (!follows_a_call(remains, returns))
+            continue;
+        registers[UNW_X86_64_RBP] = remains->image_base + at;
+        guessed = walk(remains, others, max, &whole);
+        if (!whole)
+            continue;
+        memcpy(ips, others, guessed * sizeof *ips);
+        count = guessed;
+    }
+    return count;
+}
+
 size_t arch_trace_asked(const struct arch_asked *asked, void **ips, size_t max)
 {
     uint64_t registers[sizeof asked->registers / sizeof *asked->registers];
     memcpy(registers, asked->registers, sizeof registers);
-    registers[UNW_X86_64_RIP]++;
     struct remains remains = {.image = asked->copy,
                               .image_base = registers[UNW_X86_64_RSP],
                               .image_size = asked->size,
                               .hidden = asked->end,
                               .registers = registers};
-    return walk(&remains, ips, max);
+    return asked->waits ? walk_without_rbp(&remains, registers, ips, max) : walk(&remains, ips, max, NULL);
 }
 
 /* ---- names ----------------------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <poll.h>
@@ -203,6 +204,23 @@ int arch_poller_wait(struct arch_poller *poller, struct arch_event *out, int max
     return count;
 }
 
+/* The poller's own two descriptors are left out while it is looked at. Afterwards they are reported once more. */
+bool arch_poller_has_events(struct arch_poller *poller)
+{
+    const int own[] = {poller->kick, poller->timer};
+    const uint64_t data[] = {ARCH_POLLER_KICK, ARCH_POLLER_TIMER};
+    struct epoll_event event = {0};
+    struct pollfd ready = {.fd = poller->epoll, .events = POLLIN};
+    for (int i = 0; i < 2; i++)
+        (void)epoll_ctl(poller->epoll, EPOLL_CTL_MOD, own[i], &event);
+    bool any = poll(&ready, 1, 0) > 0;
+    for (int i = 0; i < 2; i++) {
+        event = (struct epoll_event){.events = EPOLLIN | EPOLLET, .data.u64 = data[i]};
+        (void)epoll_ctl(poller->epoll, EPOLL_CTL_MOD, own[i], &event);
+    }
+    return any;
+}
+
 void arch_poller_kick(struct arch_poller *poller)
 {
     const uint64_t one = 1;
@@ -272,6 +290,29 @@ void arch_thread_yield(void)
 uint32_t arch_thread_id(void)
 {
     return (uint32_t)gettid();
+}
+
+int64_t arch_thread_delayed_ns(void)
+{
+    char text[80];
+    int fd = arch_fd_own(open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC));
+    if (fd < 0)
+        return fd;
+    ssize_t length = read(fd, text, sizeof text - 1);
+    (void)close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    const char *second = strchr(text, ' '); /* after how long it ran */
+    return second ? strtol(second, NULL, 10) : -ENOENT;
+}
+
+int64_t arch_thread_cpu_ns(uint32_t thread_id)
+{
+    /* As the system makes the clocks of threads, which the C library gives to those only who have a pthread_t. */
+    enum { OF_THREAD = 4, SCHEDULED = 2 };
+    struct timespec used;
+    if (clock_gettime((clockid_t)(~thread_id << 3 | OF_THREAD | SCHEDULED), &used) < 0)
+        return -errno;
+    return (int64_t)used.tv_sec * NS_PER_S + used.tv_nsec;
 }
 
 /* ---- the rest -------------------------------------------------------------------------------------------- */

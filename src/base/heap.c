@@ -131,3 +131,19 @@ struct heap_node *heap_pop(struct heap *heap)
     heap_remove(heap, node);
     return node;
 }
+
+/* Of those from `at` on downwards. */
+static uint32_t count_below(const struct heap *heap, uint64_t at, int64_t key, uint32_t most)
+{
+    if (at >= heap->count || heap->entries[at].key > key || !most)
+        return 0;
+    uint32_t count = 1;
+    for (uint64_t child = at * 4 + 1; child <= at * 4 + 4; child++)
+        count += count_below(heap, child, key, most - count);
+    return count;
+}
+
+uint32_t heap_count_until(const struct heap *heap, int64_t key, uint32_t most)
+{
+    return count_below(heap, 0, key, most);
+}

@@ -30,6 +30,9 @@ int heap_add(struct heap *heap, int64_t key, struct heap_node *node);
 void heap_remove(struct heap *heap, struct heap_node *node);
 struct heap_node *heap_pop(struct heap *heap); /* the least; not on an empty heap */
 
+/* How many keys are `key` or less, at most `most`. O(that). */
+uint32_t heap_count_until(const struct heap *heap, int64_t key, uint32_t most);
+
 static inline int64_t heap_least(const struct heap *heap)
 {
     return heap->count ? heap->entries[0].key : INT64_MAX;

@@ -226,9 +226,9 @@ static bool hold(struct dump *dump)
         return true;
     int loose = pool_hold(thread, sub, driver_now(sub) + HOLD_NS);
     dump->look.loose = loose != 0;
-    for (struct thread *other = thread_first(sub); loose && dump->signals && other; other = thread_after(other))
+    for (struct thread *other = thread_first(sub); loose && other; other = thread_after(other))
         if (other != thread && !atomic_load_explicit(&other->held, memory_order_acquire))
-            look_ask(&dump->look, other);
+            look_ask(&dump->look, other, dump->signals);
     if (loose)
         out_say(&dump->out, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
     return !loose || sub->shared;

@@ -63,6 +63,14 @@ static struct place place_of_guest(struct cb *c)
     return place;
 }
 
+/* A strand that waits goes on in another epoch of its wait; of one that does not, no more is known than that all
+ * threads have switched. */
+static uint64_t stamp_of(const struct look *look, struct cb *c)
+{
+    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);
+    return wait_tag(state) == WAIT_ARMED ? state : switches_of(look->thread->sub);
+}
+
 static const struct told *told_of(const struct look *look, struct cb *c)
 {
     for (size_t i = 0; i < look->looker->told_count; i++)
@@ -75,7 +83,7 @@ struct place look_place(const struct look *look, struct cb *c)
 {
     struct place place = {0};
     struct fibre *fibre = c->member.fibre;
-    uint64_t switches = look->loose ? switches_of(look->thread->sub) : 0;
+    uint64_t stamp = look->loose ? stamp_of(look, c) : 0;
     struct thread *runner = runner_of(look, c);
     if (c->guest && c->started && !runner) {
         place = place_of_guest(c);
@@ -83,7 +91,7 @@ struct place look_place(const struct look *look, struct cb *c)
         place.context = atomic_load_explicit(&fibre->context, memory_order_acquire);
         place.size = place.context ? (size_t)(fibre->stack->top - (char *)place.context) : 0;
     }
-    place.switches = switches;
+    place.stamp = stamp;
     place.runner = runner;
     place.asked = runner && told_of(look, c);
     return place;
@@ -163,7 +171,7 @@ static size_t trace(const struct look *look, struct cb *c, const struct place *p
 }
 
 /* A thread that could not be held may go on with it at any moment. So its frames are copied, and the copy is good if
- * afterwards they are still where they were and nobody has switched. */
+ * afterwards they are still where they were and nobody has gone on with it. */
 static size_t trace_a_copy(const struct look *look, struct cb *c, const struct place *place, void **ips, size_t most)
 {
     char *copy = look->looker->copy;
@@ -172,7 +180,7 @@ static size_t trace_a_copy(const struct look *look, struct cb *c, const struct p
     arch_copy(copy, place->image ? place->image : (const char *)place->context, place->size);
     atomic_thread_fence(memory_order_seq_cst);
     struct place after = look_place(look, c);
-    if (after.context != place->context || after.image != place->image || after.switches != place->switches)
+    if (after.context != place->context || after.image != place->image || after.stamp != place->stamp)
         return 0;
     return trace(look, c, place, copy, ips, most);
 }
@@ -231,33 +239,42 @@ void look_say_frames(const struct look *look, void *const *ips, size_t count, si
 
 /* ---- threads that could not be held ---------------------------------------------------------------------- */
 
-/* In the handler of a signal, on the thread that was asked. */
+/* In the handler of a signal, on the thread that was asked; or on the one that looks, while that waits. */
 ARCH_NOT_INSTRUMENTED static uintptr_t stack_end(void *self, uintptr_t sp, struct arch_asked *asked)
 {
     const struct thread *thread = self;
-    const struct fibre *fibre = thread ? thread->current : NULL;
-    if (!fibre || !fibre->stack || !fibre->active || sp < (uintptr_t)fibre->stack->low ||
-        sp >= (uintptr_t)fibre->stack->top)
+    struct fibre *fibre = thread ? __atomic_load_n(&thread->current, __ATOMIC_RELAXED) : NULL;
+    const struct stack *stack = fibre ? __atomic_load_n(&fibre->stack, __ATOMIC_RELAXED) : NULL;
+    struct member *active = fibre ? __atomic_load_n(&fibre->active, __ATOMIC_RELAXED) : NULL;
+    if (!stack || !active || sp < (uintptr_t)stack->low || sp >= (uintptr_t)stack->top)
         return 0;
-    const struct cb *c = CONTAINER(fibre->active, struct cb, member);
+    const struct cb *c = CONTAINER(active, struct cb, member);
     asked->tag = __atomic_load_n((const uint64_t *)&c->word, __ATOMIC_RELAXED) >> WORD_SERIAL;
-    return (uintptr_t)fibre->stack->top;
+    return (uintptr_t)stack->top;
 }
 
-void look_ask(struct look *look, struct thread *thread)
+bool look_at_runner(struct looker *looker, struct thread *thread, int64_t wait_ns, struct told *told)
+{
+    struct arch_asked asked = {.top = stack_end, .copy = looker->copy, .room = sizeof looker->copy};
+    bool answers = arch_ask_waiting(thread->os_id, thread, &asked) == 0 ||
+                   (wait_ns && arch_ask(thread->os_id, &asked, wait_ns) == 0);
+    if (!answers || !asked.end)
+        return false;
+    *told = (struct told){.thread = thread, .id = asked.tag, .waits = asked.waits, .used = asked.end - asked.sp};
+    told->count = arch_trace_asked(&asked, told->ips, FRAMES_MOST);
+    return true;
+}
+
+void look_ask(struct look *look, struct thread *thread, bool signals)
 {
     int64_t now = driver_now(thread->sub);
     if (!look->answers_until)
         look->answers_until = now + ANSWERS_NS;
     int64_t wait_ns = look->answers_until - now > ANSWER_NS ? look->answers_until - now : ANSWER_NS;
     struct looker *looker = look->looker;
-    struct arch_asked asked = {.top = stack_end, .copy = looker->copy, .room = sizeof looker->copy};
-    if (looker->told_count == ASKED_MOST || arch_ask(thread->os_id, &asked, wait_ns) < 0 || !asked.end)
-        return;
-    struct told *told = &looker->told[looker->told_count++];
-    *told = (struct told){.thread = thread, .id = asked.tag};
-    told->used = asked.end - asked.sp;
-    told->count = arch_trace_asked(&asked, told->ips, FRAMES_MOST);
+    if (looker->told_count < ASKED_MOST &&
+        look_at_runner(looker, thread, signals ? wait_ns : 0, &looker->told[looker->told_count]))
+        looker->told_count++;
 }
 
 /* ---- what it waits for ----------------------------------------------------------------------------------- */
@@ -350,9 +367,11 @@ static void say_doing(const struct look *look, struct cb *c, enum doing doing, c
 {
     struct thread *runner = place->runner;
     bool traced = runner && (runner == look->thread || runner->driver || is_held(look, place));
+    bool waits = place->asked && told_of(look, c)->waits;
     if (doing == DOING_RUNNING)
         out_say(look->out, indent, "running on thread %d (%u)%s\n", runner->index, runner->os_id,
                 traced         ? ""
+                : waits        ? ", waits in the system"
                 : place->asked ? ", asked by a signal"
                                : ", could not be held");
     else if (doing == DOING_NOT_STARTED)
@@ -377,6 +396,15 @@ void look_say(const struct look *look, struct cb *c, uint64_t id, size_t indent)
     say_place(look, c, &place, indent + 4);
     say_doing(look, c, doing, &place, indent + 4);
     look_say_frames(look, ips, look_frames(look, c, &place, ips, FRAMES_MOST), indent + 6);
+}
+
+void look_say_blocked(struct out *out, struct thread *thread, struct cb *c, size_t indent)
+{
+    unsigned blocked = c->blocked;
+    if (blocked == BLOCKED_NOT)
+        out_say(out, indent, "runnable\n");
+    else
+        say_blocked(out, c, blocked, driver_now(thread->sub), indent);
 }
 
 void look_say_plainly(struct out *out, struct thread *thread, struct cb *c, uint64_t id)

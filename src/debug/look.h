@@ -11,10 +11,11 @@
 
 enum { FRAMES_MOST = 48, NAMES = 1024, ASKED_MOST = 64 };
 
-/* What a thread told that could not be held. */
+/* What a thread told that could not be held, or the system of it. */
 struct told {
     struct thread *thread;
     uint64_t id; /* of the strand that it ran then */
+    bool waits;  /* in the system */
     size_t used, count;
     void *ips[FRAMES_MOST];
 };
@@ -52,8 +53,8 @@ struct place {
     arch_context context;  /* NULL: nowhere; it runs, or has not started */
     const char *image;
     size_t size;
-    uint64_t switches; /* of all threads, so far */
-    bool asked;        /* its runner was not held, but has answered */
+    uint64_t stamp; /* as long as it is the same, nobody has gone on with the strand */
+    bool asked;     /* its runner was not held, but has answered */
 };
 
 /* What it does. */
@@ -75,7 +76,12 @@ void look_say(const struct look *look, struct cb *c, uint64_t id, size_t indent)
 void look_say_plainly(struct out *out, struct thread *thread, struct cb *c, uint64_t id);
 void look_say_frames(const struct look *look, void *const *ips, size_t count, size_t indent);
 
-/* A thread that could not be held is asked by a signal what it runs. */
-void look_ask(struct look *look, struct thread *thread);
+/* A thread that could not be held is looked at while it waits in the system, or else asked by a signal what it runs. */
+void look_ask(struct look *look, struct thread *thread, bool signals);
+/* The same of any thread, with so much time for the answer; wait_ns 0: without a signal. False: it is not known. */
+bool look_at_runner(struct looker *looker, struct thread *thread, int64_t wait_ns, struct told *told);
+
+/* What it waits for, so far as its control block says; "runnable": nothing. Any strand that does not end meanwhile. */
+void look_say_blocked(struct out *out, struct thread *thread, struct cb *c, size_t indent);
 
 #endif

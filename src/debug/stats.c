@@ -3,6 +3,8 @@
  */
 #include "../../include/strand/debug.h"
 
+#include "watchdog.h"
+
 #include "../strand/core.h"
 #include "../strand/misuse.h"
 
@@ -24,6 +26,8 @@ void strand_stats_get(struct strand_stats *stats)
         now.wakes += each->wakes;
         now.sleeps += each->sleeps;
     }
+    if (runtime_of(thread)->watchdog)
+        watchdog_figures(runtime_of(thread)->watchdog, &now.late, &now.late_ns);
     now.live = now.spawned - now.ended;
     memcpy(stats, &now, stats->size < sizeof now ? stats->size : sizeof now);
 }

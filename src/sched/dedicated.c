@@ -57,6 +57,13 @@ static bool steal(struct thread *thread)
     return work(thread->pool);
 }
 
+static size_t waiting(const struct thread *thread)
+{
+    const struct runq *queue = &thread->runq;
+    return atomic_load_explicit(&queue->count, memory_order_relaxed) +
+           (atomic_load_explicit(&queue->inbox, memory_order_relaxed) != NULL);
+}
+
 const struct scheduler scheduler_dedicated = {.name = "dedicated",
                                               .alone = true,
                                               .own_thread = true,
@@ -65,7 +72,8 @@ const struct scheduler scheduler_dedicated = {.name = "dedicated",
                                               .pick = pick,
                                               .take = take,
                                               .steal = steal,
-                                              .work = work};
+                                              .work = work,
+                                              .waiting = waiting};
 const struct scheduler scheduler_current = {.name = "current",
                                             .alone = true,
                                             .push = push,
@@ -73,4 +81,5 @@ const struct scheduler scheduler_current = {.name = "current",
                                             .pick = pick,
                                             .take = take,
                                             .steal = steal,
-                                            .work = work};
+                                            .work = work,
+                                            .waiting = waiting};

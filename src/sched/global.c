@@ -69,8 +69,19 @@ static bool steal(struct thread *thread)
     return work(thread->pool);
 }
 
-const struct scheduler scheduler_global = {
-    .name = "global", .push = push, .post = post, .pick = pick, .take = take, .steal = steal, .work = work};
+static size_t waiting(const struct thread *thread)
+{
+    return atomic_load_explicit(&thread->pool->global.count, memory_order_relaxed);
+}
+
+const struct scheduler scheduler_global = {.name = "global",
+                                           .push = push,
+                                           .post = post,
+                                           .pick = pick,
+                                           .take = take,
+                                           .steal = steal,
+                                           .work = work,
+                                           .waiting = waiting};
 
 const struct scheduler *scheduler_find(const char *name)
 {

@@ -168,9 +168,12 @@ void opened_give_up(struct thread *thread, struct opened *opened);
 
 /* While somebody looks at strands that he can't hold still: opened fibres, and images, that are done with are kept.
  * Who finds a strand whose end is not published yet after opened_look_begin can read its fibre and its image; he has to
- * find out by himself whether both are the strand's still. One at a time looks. */
+ * find out by himself whether both are the strand's still. Several may look at a time; the last of them gives back. */
 void opened_look_begin(struct subprocess *sub);
 void opened_look_end(struct thread *thread);
+/* The same from outside of a run of one thread, which gives its memory back by itself: what was put off waits for the
+ * next opened_look_end. */
+void opened_look_stop(struct subprocess *sub);
 /* True: it will be given back later. Asked after the end of the strand was published, or its image replaced. */
 OWN_INLINE bool opened_put_off(struct subprocess *sub, struct put_off *put_off, size_t bytes)
 {

@@ -159,14 +159,36 @@ void opened_release(struct thread *thread, struct opened *opened, uint64_t refs)
 
 void opened_look_begin(struct subprocess *sub)
 {
-    atomic_store_explicit(&sub->looked_at, true, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&sub->looked_at, 1, memory_order_seq_cst);
 }
 
+void opened_look_stop(struct subprocess *sub)
+{
+    atomic_fetch_sub_explicit(&sub->looked_at, 1, memory_order_seq_cst);
+}
+
+/* Others look still: it is for them to give back. */
+static void leave_put_off(struct subprocess *sub, struct put_off *first)
+{
+    struct put_off *last = first;
+    while (last->next)
+        last = last->next;
+    last->next = atomic_load_explicit(&sub->put_off, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&sub->put_off, &last->next, first, memory_order_release,
+                                                  memory_order_relaxed))
+        continue;
+}
+
+/* What is taken was put off before anybody can have begun to look who is not counted yet: he does not find it. */
 void opened_look_end(struct thread *thread)
 {
     struct subprocess *sub = thread->sub;
-    atomic_store_explicit(&sub->looked_at, false, memory_order_seq_cst);
-    struct put_off *next, *put_off = atomic_exchange_explicit(&sub->put_off, NULL, memory_order_acquire);
+    struct put_off *next, *put_off = atomic_exchange_explicit(&sub->put_off, NULL, memory_order_seq_cst);
+    bool last = atomic_fetch_sub_explicit(&sub->looked_at, 1, memory_order_seq_cst) == 1;
+    if (!last && put_off)
+        leave_put_off(sub, put_off);
+    if (!last)
+        return;
     arch_note_acquire(&sub->put_off);
     for (; put_off; put_off = next) {
         next = put_off->next;

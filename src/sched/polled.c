@@ -52,6 +52,11 @@ void pool_take_polled(struct thread *thread, struct pool *pool)
         thread->fed = true;
 }
 
+bool pool_has_polled(struct pool *pool)
+{
+    return atomic_load_explicit(&pool->watched, memory_order_relaxed) && arch_poller_has_events(&pool->poller);
+}
+
 void pool_wait_polled(struct thread *thread, struct pool *pool, int64_t deadline)
 {
     struct arch_event events[EVENTS];

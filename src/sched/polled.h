@@ -21,6 +21,8 @@ int pool_watch(struct pool *pool, int fd, struct polled *polled);
 void pool_unwatch(struct pool *pool, int fd);
 /* Pass on what has happened, without waiting. For the seeker, and a busy thread that looks. */
 void pool_take_polled(struct thread *thread, struct pool *pool);
+/* Whether something has happened that waits to be passed on. From outside of the pool. */
+bool pool_has_polled(struct pool *pool);
 /* The seeker's wait. */
 void pool_wait_polled(struct thread *thread, struct pool *pool, int64_t deadline);
 

@@ -28,7 +28,7 @@ static struct thread *make_thread(struct pool *pool, int index)
     thread->sub = sub;
     thread->index = index;
     thread->rng.state = sub->seed + (uint64_t)index * UINT64_C(0x9E3779B97F4A7C15);
-    atomic_init(&thread->held, 1); /* until it has begun */
+    atomic_init(&thread->held, HELD_RESTS); /* until it has begun */
     runq_open(&thread->runq);
     pinned_open(&thread->pinned);
     if (sub->ops->thread_open(thread) < 0) {
@@ -572,14 +572,14 @@ int pool_run(struct pool *pool, struct fibre *root, bool adopt)
 void pool_stand_still(struct thread *thread)
 {
     uint32_t before =
-        atomic_load_explicit(&thread->held, memory_order_relaxed); /* in a handler, of a sleeping one: 1 */
+        atomic_load_explicit(&thread->held, memory_order_relaxed); /* in a handler, of a sleeping one: HELD_RESTS */
     thread->held_count = 0;
     thread->held_at = __builtin_frame_address(0);
     if (thread->current)
         thread->held_count = arch_trace(thread->held_ips, sizeof thread->held_ips / sizeof *thread->held_ips);
     arch_note_release(thread->sub);
     while (atomic_load_explicit(&thread->hold, memory_order_seq_cst)) {
-        atomic_store_explicit(&thread->held, 1, memory_order_seq_cst);
+        atomic_store_explicit(&thread->held, HELD_STANDS, memory_order_seq_cst);
         if (thread->driver)
             thread->driver->relax(thread);
         else
@@ -591,12 +591,15 @@ void pool_stand_still(struct thread *thread)
 
 void pool_rest(struct thread *thread)
 {
-    atomic_store_explicit(&thread->held, 1, memory_order_seq_cst);
+    atomic_store_explicit(&thread->held, HELD_RESTS, memory_order_seq_cst);
 }
 
 void pool_move(struct thread *thread)
 {
-    atomic_store_explicit(&thread->held, 0, memory_order_seq_cst);
+    struct subprocess *sub = thread->sub;
+    atomic_store_explicit(&thread->held, 0, memory_order_seq_cst); /* [G1], docs/protocols/watchdog.md */
+    if (UNLIKELY(atomic_load_explicit(&sub->drowsy, memory_order_seq_cst)))
+        sub->ops->moved(sub);
     if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_seq_cst)))
         pool_stand_still(thread);
 }

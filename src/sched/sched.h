@@ -237,6 +237,9 @@ enum after {
     AFTER_OPENED_END
 };
 
+/* Of thread.held: it sleeps, has ended or not begun; it stands still, because it was asked to. */
+enum { HELD_RESTS = 1, HELD_STANDS = 2 };
+
 struct thread {
     struct fibre *current; /* NULL: in the loop, or between two fibres */
     struct fibre *from;    /* of a switch that is under way */
@@ -307,7 +310,7 @@ struct thread {
     bool timed;                                 /* sleeps with a time limit */
     _Alignas(CACHE_LINE) _Atomic uint32_t wake; /* futex: 1 = go on */
     _Atomic uint32_t hold;                      /* somebody asks all threads to stand still (pool_hold) */
-    _Atomic uint32_t held;                      /* and this one does, sleeps, has ended or not begun */
+    _Atomic uint32_t held;                      /* HELD_RESTS, HELD_STANDS, or 0: it moves */
     void *held_ips[32];                         /* where it stands, while it does in a strand */
     size_t held_count;
     char *held_at; /* in its stack */
@@ -424,6 +427,8 @@ struct scheduler {
     bool (*work)(struct pool *pool);
     /* The thread goes: what only it would run is given to others. NULL: there is nothing of that kind. */
     void (*leave)(struct thread *thread);
+    /* How many wait for this thread, or for any of the pool, at least. For people: from outside, without a lock. */
+    size_t (*waiting)(const struct thread *thread);
 };
 extern const struct scheduler scheduler_stealing, scheduler_global, scheduler_dedicated, scheduler_current;
 /* For messages. */
@@ -460,6 +465,8 @@ struct sched_ops {
     /* The child of a fork has come back into a run that has stayed in the parent. Does not return. */
     void (*orphaned)(struct subprocess *sub);
     void (*census)(struct thread *thread, struct member *member, size_t used, enum census_what what);
+    /* A thread that rested moves, and subprocess.drowsy is set. On that thread; it may be called more than once. */
+    void (*moved)(struct subprocess *sub);
     /* Called once when the time has come, under the lock of the timers: they may claim, not run. They return a strand
      * that has to be made runnable, or NULL. */
     struct member *(*fire[TIMER_KINDS])(struct timer *timer);
@@ -487,7 +494,8 @@ struct subprocess {
     _Atomic(struct pool *) pools; /* all of them: linked by pool.older */
     _Atomic uint32_t holding;     /* pool_hold: threads that begin now are held as well */
     _Atomic uint32_t outside;     /* of a seeded run: strands that wait for what is outside of it */
-    _Atomic bool looked_at;       /* by a dump: opened_look */
+    _Atomic uint32_t looked_at;   /* by so many, dumps and a watchdog: opened_look_begin */
+    _Atomic bool drowsy; /* the watchdog sleeps until a thread moves: sched_ops.moved, docs/protocols/watchdog.md */
     _Atomic(struct put_off *) put_off;
     uint64_t seed;
 };

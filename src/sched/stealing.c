@@ -228,6 +228,15 @@ static void leave(struct thread *thread)
     } while (fibre);
 }
 
+/* Those in the inbox can't be counted, and count as one. */
+static size_t waiting(const struct thread *thread)
+{
+    const struct runq *queue = &thread->runq;
+    return atomic_load_explicit(&queue->count, memory_order_relaxed) +
+           (__atomic_load_n(&queue->slot, __ATOMIC_RELAXED) != NULL) +
+           (atomic_load_explicit(&queue->inbox, memory_order_relaxed) != NULL);
+}
+
 /* Its threads pick and take by themselves: thread_pick, thread_take. */
 const struct scheduler scheduler_stealing = {
-    .name = "stealing", .push = push, .post = post, .steal = steal, .work = work, .leave = leave};
+    .name = "stealing", .push = push, .post = post, .steal = steal, .work = work, .leave = leave, .waiting = waiting};

@@ -70,6 +70,18 @@ bool timer_stop(struct thread *thread, struct pool *pool, struct timer *timer)
     return pending;
 }
 
+uint32_t timers_due(struct thread *outside, struct pool *pool, int64_t now)
+{
+    enum { DUE_MOST = 500 };
+    struct timers *timers = &pool->timers;
+    if (!pool->sub->shared)
+        return timers_next(timers) <= now;
+    lock(outside, timers);
+    uint32_t count = heap_count_until(&timers->heap, now, DUE_MOST);
+    unlock(outside, timers);
+    return count;
+}
+
 /* The record of whoever is next, which ends with its timer: of many sleepers each is far from the processor. */
 static inline void fetch_next(const struct heap *heap)
 {

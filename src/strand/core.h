@@ -10,6 +10,7 @@
 #include "../../include/strand/pool.h"
 #include "../base/slab.h"
 #include "../sched/thread.h"
+#include "unwinding.h"
 
 /* ---- the word of a control block or a block: is the handle stale, is it cancelled, who is looking -------------------
  */
@@ -338,12 +339,31 @@ union any_block {
 
 /* ---- threads and runs ------------------------------------------------------------------------------------ */
 
+/* What the watchdog knows of a thread, and nobody else looks at: src/debug/watchdog.c. Times are the watchdog's own. */
+struct stay {
+    /* As it was seen last. */
+    struct fibre *fibre;
+    uint64_t switches, ticked, taken;
+    int32_t ticks;
+    /* Of the strand that holds it. */
+    int64_t since;
+    int64_t waited_for; /* since then somebody waits for the thread; 0: nobody does */
+    int64_t cpu;        /* what the thread had used of a processor at `since`; or a negated errno code */
+    int64_t due;        /* when it is to be reported next */
+    uint32_t reports;   /* so far */
+    uint32_t tries;     /* to learn where it is, since then */
+    bool counted;       /* it is one of those that are late */
+    uint64_t id;
+    char name[32];
+};
+
 struct worker {
     struct thread thread;
     struct slab_cache cbs, guests, blocks, objects, tickets, offers;
     uint64_t serial, serials;     /* the next, and how many are left */
     strand_exception *exceptions; /* kept for the next throws: reserve.c */
     uint32_t exceptions_count;
+    _Alignas(CACHE_LINE) struct stay stay;
 };
 
 enum { SERIAL_BATCH = 1 << 16 };
@@ -384,11 +404,13 @@ struct runtime {
     _Atomic(struct crew *) crew; /* src/io/offload.c */
     _Atomic uintptr_t dumping;   /* who dumps it; 0: nobody. src/debug/dump.c */
     struct arch_run listed;
-    struct census *census; /* src/debug/census.c; NULL: it was not asked for */
-    struct quit *quit;     /* src/debug/quit.c; NULL: it was not asked for */
-    bool shares;           /* strands live on pool.common unless they are told otherwise. For tests */
-    bool spawns_oddly;     /* shares, or max_strands */
-    atomic_flag hand_off;  /* join.c */
+    struct census *census;        /* src/debug/census.c; NULL: it was not asked for */
+    struct quit *quit;            /* src/debug/quit.c; NULL: it was not asked for */
+    struct watchdog *watchdog;    /* src/debug/watchdog.c; NULL: it was not asked for */
+    struct unwindings unwindings; /* with a watchdog only */
+    bool shares;                  /* strands live on pool.common unless they are told otherwise. For tests */
+    bool spawns_oddly;            /* shares, or max_strands */
+    atomic_flag hand_off;         /* join.c */
     void (*crew_close)(struct crew *crew);
     _Atomic(struct descriptors *) descriptors; /* NULL: none was used */
     _Atomic(struct plain *) plain;             /* threads of src/sim/threads.c */

@@ -122,6 +122,11 @@ static bool steal(struct thread *thread)
     return work(thread->pool);
 }
 
+static size_t waiting(const struct thread *thread)
+{
+    return atomic_load_explicit(&thread->pool->global.count, memory_order_relaxed);
+}
+
 static int open(struct pool *pool)
 {
     const strand_scheduler *custom = custom_of(pool);
@@ -154,7 +159,8 @@ static const struct scheduler scheduler_custom = {.name = "custom",
                                                   .pick = pick,
                                                   .take = take,
                                                   .steal = steal,
-                                                  .work = work};
+                                                  .work = work,
+                                                  .waiting = waiting};
 
 const char *scheduler_name(const struct pool *pool)
 {

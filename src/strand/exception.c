@@ -311,6 +311,8 @@ strand_exception *exception_land(struct cb *me)
     struct flight *flight = own_of(me)->flight;
     strand_exception *e = flight->exception, *vehicle = flight->vehicle;
     own_of(me)->flight = flight->outer;
+    if (UNLIKELY(flight->unwinding.c != NULL))
+        unwinding_ends_(&flight->unwinding);
     atomic_store_explicit(&CONTAINER(flight, strand_exception, flight)->flying, false, memory_order_release);
     strand_exception_release(vehicle);
     return e;
@@ -357,6 +359,9 @@ struct arch_flight *exception_start(struct cb *me, strand_exception *e)
     flight->outer = own->flight;
     flight->floor = own->floor;
     flight->arch.caught = swallowed;
+    flight->unwinding.c = NULL;
+    if (UNLIKELY(runtime_of(me->member.fibre->home)->watchdog != NULL) && !flight->outer)
+        unwinding_begins_(me, &flight->unwinding);
     own->flight = flight;
     if (own->floor < own->depth + 1)
         own->floor = own->depth + 1; /* clean-ups may block: docs/protocols/interrupt.md */

@@ -59,6 +59,11 @@ static strand_pool handle_to(const struct opened_pool *op)
     return (strand_pool){{(uint64_t)(uintptr_t)op, serial | MARK_POOL}};
 }
 
+strand_pool pool_handle(const struct pool *pool)
+{
+    return handle_to(above(pool));
+}
+
 const char *pool_made(const struct opened_pool *op, char *buffer, size_t size)
 {
     char where[160];
@@ -252,7 +257,7 @@ strand_pool strand_pool_open(strand_scope scope, const strand_pool_attr *attr)
 
 strand_pool strand_pool_self(void)
 {
-    return handle_to(above(must_be_strand("strand_pool_self")->pool));
+    return pool_handle(must_be_strand("strand_pool_self")->pool);
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */

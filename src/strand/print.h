@@ -38,6 +38,12 @@ void census_close(struct runtime *runtime);
  */
 int quit_open(struct runtime *runtime);
 void quit_close(struct runtime *runtime);
+/* From now on, until watchdog_close, a thread of its own reports what options.watchdog is about: made by src/debug. The
+ * same of what it returns. */
+int watchdog_open(struct runtime *runtime);
+void watchdog_close(struct runtime *runtime);
+/* sched_ops.moved */
+void watchdog_moved(struct subprocess *sub);
 /* To the log hook, or to standard error. NULL: nothing happens. */
 void log_exception(struct runtime *runtime, const char *what, const strand_exception *e);
 void log_text(struct runtime *runtime, const char *text);

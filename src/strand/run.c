@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WATCHDOG_LEAST_NS INT64_C(1000000)
 enum { THREADS_SEEDED = 4, STACK_USUAL = 64 * 1024 };
 
 int strand_threads_allowed(void)
@@ -121,6 +122,7 @@ static const struct sched_ops ops = {
     .orphaned = orphaned,
     .fire = {[TIMER_WAIT] = wait_time_comes, [TIMER_DEADLINE] = deadline_comes, [TIMER_REST] = rest_comes},
     .census = census_note,
+    .moved = watchdog_moved,
 };
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
@@ -170,6 +172,12 @@ int run_check(const strand_options *options, bool seeded, char *text, size_t roo
     else if (options->max_stack_bytes && options->max_stack_bytes < stack_usual(options))
         snprintf(text, room, "options.max_stack_bytes is %zu, which is less than one stack of %zu bytes",
                  options->max_stack_bytes, stack_usual(options));
+    else if (options->watchdog && options->watchdog < WATCHDOG_LEAST_NS)
+        snprintf(text, room, "options.watchdog is %lld ns, not 0, nor a millisecond at least",
+                 (long long)options->watchdog);
+    else if (options->watchdog_cleanups && options->watchdog_cleanups < WATCHDOG_LEAST_NS)
+        snprintf(text, room, "options.watchdog_cleanups is %lld ns, not 0, nor a millisecond at least",
+                 (long long)options->watchdog_cleanups);
     else
         return 0;
     return -EINVAL;
@@ -218,6 +226,19 @@ static bool choose_quit(struct runtime *runtime)
     return options->dump_on_quit;
 }
 
+/* What the environment says counts, if it makes sense: 0, or so many milliseconds. */
+static void choose_watchdog(struct runtime *runtime)
+{
+    strand_options *options = &runtime->options;
+    const char *text = arch_env("STRAND_WATCHDOG");
+    char *end;
+    long ms = text ? strtol(text, &end, 10) : -1;
+    if (ms >= 0 && ms < INT64_MAX / STRAND_MS && end != text && !*end)
+        options->watchdog = ms * STRAND_MS;
+    if (runtime->sub.driver)
+        options->watchdog = 0;
+}
+
 static int open_driver(struct runtime *runtime, const char **what)
 {
     const strand_options *options = &runtime->options;
@@ -256,10 +277,16 @@ static int run_watched(struct runtime *runtime, bool adopt, const char **what)
         *what = "the thread that waits for SIGQUIT";
         error = quit_open(runtime);
     }
+    if (!error && runtime->options.watchdog) {
+        *what = "the watchdog's thread";
+        error = watchdog_open(runtime);
+    }
     if (!error) {
         *what = "the threads of a pool";
         error = pool_run(&runtime->sub.pool, fibre_of(runtime->root), adopt);
     }
+    if (runtime->watchdog)
+        watchdog_close(runtime);
     if (runtime->quit)
         quit_close(runtime);
     if (runtime->census)
@@ -303,7 +330,8 @@ static int run_on(struct pool *pool, struct runtime *runtime, strand_fn *fn, voi
         descriptors->close(descriptors);
     pool_end_common(pool->threads[0], pool);
     pool_forget(runtime);
-    opened_look_end(pool->threads[0]); /* what was put off too late for the last dump */
+    opened_look_begin(pool->sub);
+    opened_look_end(pool->threads[0]); /* what was put off too late for the last look */
     if (runtime->root)
         note_release(atomic_load_explicit(&runtime->root->note, memory_order_relaxed));
     return error;
@@ -335,6 +363,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     runtime->shares = sub->copies;
     runtime->spawns_oddly = runtime->shares || runtime->options.max_strands;
     sub->shared = choose_quit(runtime);
+    choose_watchdog(runtime);
     sub->census = runtime->options.census;
     if (!(error = make_pool(runtime, what))) {
         if (!(error = pool_know(runtime)))

@@ -209,6 +209,8 @@ int fault_munmap(void *at, size_t bytes);
 int fault_mprotect(void *at, size_t bytes, int protection);
 int fault_madvise(void *at, size_t bytes, int advice);
 int fault_mincore(void *at, size_t bytes, unsigned char *there);
+ssize_t fault_process_vm_readv(pid_t pid, const struct iovec *to, unsigned long to_count, const struct iovec *from,
+                               unsigned long from_count, unsigned long flags);
 long fault_syscall(long number, ...);
 int fault_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*fn)(void *), void *arg);
 int fault_pthread_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void));
@@ -327,6 +329,14 @@ int fault_mincore(void *at, size_t bytes, unsigned char *there)
     return mincore(at, bytes, there);
 }
 
+ssize_t fault_process_vm_readv(pid_t pid, const struct iovec *to, unsigned long to_count, const struct iovec *from,
+                               unsigned long from_count, unsigned long flags)
+{
+    if (refused(PART_process_vm_readv))
+        return -1;
+    return process_vm_readv(pid, to, to_count, from, from_count, flags);
+}
+
 int fault_madvise(void *at, size_t bytes, int advice)
 {
     if (refused(PART_madvise))
@@ -367,6 +377,9 @@ __attribute__((no_sanitize("address"))) long fault_syscall(long number, ...)
         break;
     case SYS_futex:
         refuse = refused(((int)a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE ? PART_futex_wake : PART_futex_wait);
+        break;
+    case SYS_rt_sigprocmask:
+        refuse = refused(PART_readable);
         break;
     case SYS_write:
         refuse = refused(PART_write_event);

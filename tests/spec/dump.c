@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -483,6 +484,54 @@ TEST_REAL(a_strand_that_comes_to_no_switch_is_said_to_be_running_if_there_are_to
     CHECK_CONTAINS(lines, "running on thread");
     CHECK_CONTAINS(lines, "could not be held");
     CHECK(strstr(lines, "at spinner+0x") == NULL);
+}
+
+static int waited_on[2], polled;
+
+static NOINLINE void wait_in_poll(void)
+{
+    struct pollfd wait = {.fd = waited_on[0], .events = POLLIN};
+    started = 1;
+    polled = poll(&wait, 1, 60000);
+    __asm__ volatile("");
+}
+
+static void *poller(void *arg)
+{
+    wait_in_poll();
+    return arg;
+}
+
+/* With signals and without: they are not needed. */
+static void *dump_beside_one_that_polls(void *options)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn_with(scope, STRAND_ATTR(.name = "poller"), poller, NULL, 0);
+    while (started != 1)
+        strand_yield();
+    usleep(20000); /* it is on its way into the call */
+    const char *text = test_dump_as(options);
+    CHECK_CONTAINS(text, "strand 'poller'");
+    CHECK_CONTAINS(text, ", waits in the system");
+    CHECK_CONTAINS(text, "at wait_in_poll+0x");
+    CHECK_CONTAINS(text, "at poller+0x");
+    CHECK_EQ(write(waited_on[1], "w", 1), 1);
+    strand_scope_join(scope);
+    return NULL;
+}
+
+TEST_REAL(a_strand_in_a_system_call_is_traced_without_a_signal_and_waits_on)
+{
+    for (int signals = 0; signals <= 1; signals++) {
+        strand_options options = test_options();
+        options.threads = 2;
+        started = 0;
+        CHECK_EQ(pipe(waited_on), 0);
+        strand_run(&options, dump_beside_one_that_polls, (void *)(uintptr_t)STRAND_DUMP(.no_signals = !signals));
+        CHECK_EQ(polled, 1);
+        close(waited_on[0]);
+        close(waited_on[1]);
+    }
 }
 
 static void *spin_with_signals_blocked(void *arg)

@@ -92,6 +92,41 @@ static void a_poller_reports_descriptors(void)
     CHECK_EQUAL(poller.epoll, -1);
 }
 
+/* With and without the poller's own: a kick, and its deadline, that nobody has waited for. */
+static void a_poller_says_whether_there_are_events_and_keeps_them(void)
+{
+    struct arch_poller poller;
+    struct arch_event events[4];
+    int ends[2];
+    CHECK_EQUAL(arch_poller_open(&poller), 0);
+    CHECK_EQUAL(pipe(ends), 0);
+    CHECK_EQUAL(arch_poller_add(&poller, ends[0], 77), 0);
+    while (arch_poller_wait(&poller, events, 4, arch_clock_ns() + MS) > 0)
+        continue; /* what holds at the beginning */
+    arch_poller_kick(&poller);
+    CHECK(!arch_poller_has_events(&poller));
+    CHECK_EQUAL(arch_poller_wait(&poller, events, 4, arch_clock_ns() + 20 * MS), 0); /* the kick */
+    CHECK_EQUAL(arch_poller_wait(&poller, events, 4, arch_clock_ns() + 20 * MS), 0);
+    CHECK(!arch_poller_has_events(&poller)); /* nor its timer, which has gone off */
+    CHECK_EQUAL(arch_write(ends[1], "x", 1), 0);
+    CHECK(arch_poller_has_events(&poller));
+    CHECK(arch_poller_has_events(&poller));
+    int count;
+    while ((count = arch_poller_wait(&poller, events, 4, ARCH_FOREVER)) == 0)
+        continue;
+    CHECK(count == 1 && events[0].data == 77);
+    CHECK(!arch_poller_has_events(&poller));
+    arch_poller_kick(&poller); /* it has ears still */
+    int64_t start = arch_clock_ns();
+    while (arch_poller_wait(&poller, events, 4, start + 5 * MS) == 0 && arch_clock_ns() < start + 5 * MS)
+        continue;
+    arch_poller_kick(&poller);
+    CHECK_EQUAL(arch_poller_wait(&poller, events, 4, ARCH_FOREVER), 0);
+    close(ends[0]);
+    close(ends[1]);
+    arch_poller_close(&poller);
+}
+
 static void a_poller_waits_until_its_deadline(void)
 {
     struct arch_poller poller;
@@ -206,6 +241,7 @@ int main(void)
     a_futex_wait_ends_at_its_deadline();
     a_futex_wakes_another_thread();
     a_poller_reports_descriptors();
+    a_poller_says_whether_there_are_events_and_keeps_them();
     a_poller_waits_until_its_deadline();
     a_given_up_deadline_is_forgotten();
     a_kick_ends_the_present_or_the_next_wait();

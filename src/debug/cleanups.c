@@ -1,0 +1,191 @@
+/*
+ * What the watchdog sees of strands that unwind: unwinding.h has their list, the first that began in front. Who is late
+ * is taken out of it, and reported until it is over, or left out. The protocol block is in watchdog.h.
+ */
+#include "watchdog.h"
+
+#include "../strand/pool.h"
+
+#include <string.h>
+
+static struct unwindings *lock(struct watchdog *w)
+{
+    struct unwindings *unwindings = &w->runtime->unwindings;
+    spin_lock(&unwindings->lock, &w->worker.thread);
+    return unwindings;
+}
+
+static void unlock(struct unwindings *unwindings)
+{
+    spin_unlock(&unwindings->lock);
+}
+
+static int64_t lasts(const struct watchdog *w, const struct cleanup *cleanup)
+{
+    return w->clock - cleanup->since;
+}
+
+/* ---- reports --------------------------------------------------------------------------------------------- */
+
+static struct late late_of(const struct watchdog *w, const struct cleanup *cleanup)
+{
+    struct late late = {.said = {.kind = STRAND_LATE_CLEANUPS,
+                                 .reports = cleanup->reports + 1,
+                                 .id = cleanup->id,
+                                 .ns = lasts(w, cleanup),
+                                 .limit = w->cleanups_limit,
+                                 .unwinding = true,
+                                 .thread = -1,
+                                 .cpu_ns = -1}};
+    memcpy(late.name, cleanup->name, sizeof late.name);
+    return late;
+}
+
+/* Of a strand that can't end meanwhile: under the lock. Returns the thread that it runs on, or NULL. */
+static struct thread *look_at_strand(struct watchdog *w, struct cb *c, struct late *late)
+{
+    struct look look = {.thread = &w->worker.thread, .loose = true, .looker = w->looker, .out = &w->out};
+    late_name(late, c);
+    late->said.pool = pool_handle(c->member.fibre->pool);
+    return late_look_at_rest(late, &look, c);
+}
+
+/* False: it is over. */
+static bool look_at(struct watchdog *w, const struct cleanup *cleanup, struct late *late)
+{
+    watchdog_look_begin(w);
+    struct unwindings *unwindings = lock(w);
+    struct unwinding *unwinding = cleanup->unwinding;
+    struct thread *runner = unwinding ? look_at_strand(w, unwinding->c, late) : NULL;
+    unlock(unwindings);
+    if (runner) {
+        late->said.thread = runner->index;
+        late->said.thread_id = runner->os_id;
+        late_look_at_runner(late, w->looker, runner, WATCHDOG_ANSWER_NS);
+    }
+    watchdog_look_end(w);
+    return unwinding != NULL;
+}
+
+static void report(struct watchdog *w, struct cleanup *cleanup)
+{
+    struct late late = late_of(w, cleanup);
+    if (!look_at(w, cleanup, &late))
+        return;
+    cleanup->id = late.said.id;
+    memcpy(cleanup->name, late.name, sizeof cleanup->name);
+    cleanup->due = watchdog_next(cleanup->due, lasts(w, cleanup));
+    cleanup->reports++;
+    watchdog_report(w, &late);
+}
+
+static void report_end(struct watchdog *w, struct cleanup *cleanup)
+{
+    struct late late = late_of(w, cleanup);
+    late.said.over = true;
+    cleanup->used = false;
+    if (cleanup->reports)
+        watchdog_report(w, &late);
+}
+
+/* ---- looks ----------------------------------------------------------------------------------------------- */
+
+static struct cleanup *free_cleanup(struct watchdog *w)
+{
+    for (int i = 0; i < CLEANUPS_MOST; i++)
+        if (!w->cleanups[i].used)
+            return &w->cleanups[i];
+    return NULL;
+}
+
+/* Under the lock: the first in the list that is late, out of the list. */
+static struct unwinding *take_late(struct watchdog *w, struct unwindings *unwindings)
+{
+    for (struct link *link = unwindings->all.next; link != &unwindings->all; link = link->next) {
+        struct unwinding *unwinding = CONTAINER(link, struct unwinding, link);
+        if (w->clock - unwinding->since < w->cleanups_limit)
+            return NULL;
+        if (stays_has(w, unwinding->c))
+            continue;
+        list_remove(link);
+        return unwinding;
+    }
+    return NULL;
+}
+
+/* Whether there was one more that is late. It is noted, unless there is no place for it. */
+static bool note_late(struct watchdog *w, struct cleanup *cleanup)
+{
+    struct unwindings *unwindings = lock(w);
+    struct unwinding *unwinding = take_late(w, unwindings);
+    int64_t since = unwinding ? unwinding->since : 0;
+    if (unwinding && cleanup) {
+        *cleanup = (struct cleanup){.used = true, .unwinding = unwinding, .since = since, .due = w->cleanups_limit};
+        unwinding->told = &cleanup->unwinding;
+    }
+    unlock(unwindings);
+    if (!unwinding)
+        return false;
+    watchdog_count(w, w->clock - since, true);
+    w->left_out += !cleanup;
+    return true;
+}
+
+static void look_at_noted(struct watchdog *w, struct cleanup *cleanup)
+{
+    struct unwindings *unwindings = lock(w);
+    bool over = !cleanup->unwinding;
+    unlock(unwindings);
+    watchdog_count(w, lasts(w, cleanup), false);
+    if (over)
+        report_end(w, cleanup);
+    else if (lasts(w, cleanup) < cleanup->due)
+        return;
+    else if (watchdog_may_report(w))
+        report(w, cleanup);
+    else
+        cleanup->due = watchdog_next(cleanup->due, lasts(w, cleanup));
+}
+
+void cleanups_look(struct watchdog *w)
+{
+    struct cleanup *cleanup;
+    do
+        cleanup = free_cleanup(w);
+    while (note_late(w, cleanup));
+    for (int i = 0; i < CLEANUPS_MOST; i++)
+        if (w->cleanups[i].used)
+            look_at_noted(w, &w->cleanups[i]);
+}
+
+int64_t cleanups_due(struct watchdog *w)
+{
+    int64_t due = ARCH_FOREVER;
+    struct unwindings *unwindings = lock(w);
+    if (!list_empty(&unwindings->all))
+        due = CONTAINER(unwindings->all.next, struct unwinding, link)->since + w->cleanups_limit;
+    unlock(unwindings);
+    for (int i = 0; i < CLEANUPS_MOST; i++) {
+        const struct cleanup *cleanup = &w->cleanups[i];
+        if (cleanup->used && cleanup->since + cleanup->due < due)
+            due = cleanup->since + cleanup->due;
+    }
+    return due;
+}
+
+void cleanups_put_off(struct watchdog *w, int64_t ns)
+{
+    struct unwindings *unwindings = lock(w);
+    for (struct link *link = unwindings->all.next; link != &unwindings->all; link = link->next)
+        CONTAINER(link, struct unwinding, link)->since += ns;
+    unlock(unwindings);
+    for (int i = 0; i < CLEANUPS_MOST; i++)
+        w->cleanups[i].since += ns;
+}
+
+void cleanups_end(struct watchdog *w)
+{
+    for (int i = 0; i < CLEANUPS_MOST; i++)
+        if (w->cleanups[i].used)
+            report_end(w, &w->cleanups[i]);
+}

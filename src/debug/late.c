@@ -1,0 +1,164 @@
+/*
+ * What the watchdog says. Of a strand that runs everything is read while it does, and may be nonsense by then: so only
+ * memory that stays is read in the usual way, and whoever asked finds out whether the strand was there all the time.
+ */
+#include "late.h"
+
+#include "../strand/exception.h"
+#include "../strand/hook.h"
+#include "../strand/print.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what it is ------------------------------------------------------------------------------------------ */
+
+void late_name(struct late *late, struct cb *c)
+{
+    late->said.id = cb_id(c);
+    late->site = c->site;
+    snprintf(late->name, sizeof late->name, "%s", cb_name(c));
+}
+
+/* In words. A hook's record is on the stack of its strand. */
+static void look_at_section(struct late *late, const char *file, int line)
+{
+    char text[160];
+    if (line == SECTION_OF_HOOK) {
+        const char *name;
+        if (arch_peek(&name, file + offsetof(struct hook, name), sizeof name) &&
+            arch_peek_text(text, sizeof text, name))
+            snprintf(late->section, sizeof late->section, "the function %s", text);
+    } else if (file && arch_peek_text(text, sizeof text, file)) {
+        snprintf(late->section, sizeof late->section, "%s:%d", text, line);
+    }
+}
+
+bool late_look_at_fibre(struct late *late, struct fibre *fibre)
+{
+    struct member *active = __atomic_load_n(&fibre->active, __ATOMIC_RELAXED);
+    if (!active)
+        return false;
+    struct cb *c = cb_of(active);
+    const struct own *own = (const struct own *)(const void *)fibre->own;
+    const struct extra *extra = __atomic_load_n(&c->extra, __ATOMIC_ACQUIRE);
+    late->said.id = cb_id(c);
+    late->site = c->site;
+    late->said.unwinding = __atomic_load_n(&own->flight, __ATOMIC_RELAXED) != NULL;
+    look_at_section(late, __atomic_load_n(&own->section_file, __ATOMIC_RELAXED),
+                    __atomic_load_n(&own->section_line, __ATOMIC_RELAXED));
+    if (!extra || !arch_peek_text(late->name, sizeof late->name, extra->name) || !late->name[0])
+        snprintf(late->name, sizeof late->name, "%s",
+                 __atomic_load_n(&c->anchor, __ATOMIC_RELAXED) ? "strand" : "root");
+    return true;
+}
+
+/* ---- where it is ----------------------------------------------------------------------------------------- */
+
+static void take_frames(struct late *late, size_t count)
+{
+    late->said.frames = late->ips;
+    late->said.frame_count = count;
+}
+
+void late_look_at_runner(struct late *late, struct looker *looker, struct thread *thread, int64_t wait_ns)
+{
+    struct told told;
+    snprintf(late->where, sizeof late->where, "it runs");
+    if (!look_at_runner(looker, thread, wait_ns, &told) || told.id != late->said.id)
+        return;
+    late->said.waits = told.waits;
+    snprintf(late->where, sizeof late->where, "%s", told.waits ? "it waits in the system" : "it computes");
+    memcpy(late->ips, told.ips, sizeof late->ips);
+    take_frames(late, told.count);
+}
+
+struct thread *late_look_at_rest(struct late *late, const struct look *look, struct cb *c)
+{
+    struct place place = look_place(look, c);
+    struct out words;
+    char line[400];
+    if (place.runner)
+        return place.runner;
+    out_open_streaming(&words, -1, line, sizeof line);
+    look_say_blocked(&words, look->thread, c, 0);
+    if (words.used) /* without the end of the line */
+        snprintf(late->where, sizeof late->where, "%.*s", (int)words.used - 1, line);
+    take_frames(late, look_frames(look, c, &place, late->ips, FRAMES_MOST));
+    return NULL;
+}
+
+/* ---- in words -------------------------------------------------------------------------------------------- */
+
+static const char prefix[] = "libstrand: ";
+
+static const char *duration(char *buffer, size_t size, int64_t ns)
+{
+    if (ns < INT64_C(10) * STRAND_S)
+        snprintf(buffer, size, "%lld ms", (long long)(ns / STRAND_MS));
+    else
+        snprintf(buffer, size, "%lld.%lld s", (long long)(ns / STRAND_S), (long long)(ns / (STRAND_S / 10) % 10));
+    return buffer;
+}
+
+static void say_head(const struct late *late, struct out *out)
+{
+    const struct strand_late *said = &late->said;
+    char thread[64] = "", ns[32], cpu[64] = "", used[32];
+    bool holds = said->kind == STRAND_LATE_HOLDS;
+    if (holds)
+        snprintf(thread, sizeof thread, " thread %d (%u)", said->thread, said->thread_id);
+    if (said->cpu_ns >= 0 && holds && !said->over)
+        snprintf(cpu, sizeof cpu, ", %s of a processor", duration(used, sizeof used, said->cpu_ns));
+    out_say(out, 0, "%sstrand '%s' #%llu %s%s%s for %s%s%s%s\n", prefix, late->name, (unsigned long long)said->id,
+            said->over ? "" : "has ",
+            holds        ? "held"
+            : said->over ? "was unwinding"
+                         : "been unwinding",
+            thread, duration(ns, sizeof ns, said->ns), cpu, *late->where ? ": " : "", late->where);
+}
+
+static void say_delays(const struct strand_late *said, struct out *out)
+{
+    char ns[32];
+    if (said->runnable)
+        out_say(out, 4, "it delays %zu runnable strand%s, for %s at least\n", said->runnable,
+                said->runnable == 1 ? "" : "s", duration(ns, sizeof ns, said->runnable_ns));
+    if (said->stalled)
+        out_say(out, 4, "the pool is stalled: all its threads are held\n");
+    if (said->timers)
+        out_say(out, 4, "%zu timer%s due, since %s\n", said->timers, said->timers == 1 ? " is" : "s are",
+                duration(ns, sizeof ns, said->timer_ns));
+    if (said->events)
+        out_say(out, 4, "descriptors have events\n");
+}
+
+void late_say(struct late *late, const struct look *look)
+{
+    struct strand_late *said = &late->said;
+    struct out *out = look->out;
+    char function[120];
+    uintptr_t offset;
+    if (late->site) {
+        (void)arch_symbol(late->site, function, sizeof function, &offset);
+        snprintf(late->spawned, sizeof late->spawned, "%s+0x%zx", function, (size_t)offset);
+    }
+    said->name = late->name;
+    said->spawned = late->spawned;
+    said->where = late->where;
+    said->section = late->section;
+    say_head(late, out);
+    if (!said->over) {
+        if (*late->spawned)
+            out_say(out, 4, "spawned in %s\n", late->spawned);
+        if (said->unwinding && said->kind == STRAND_LATE_HOLDS)
+            out_say(out, 4, "in a clean-up: it unwinds\n");
+        if (*late->section)
+            out_say(out, 4, "in a no-suspend section: %s\n", late->section);
+        say_delays(said, out);
+    }
+    if (said->left_out)
+        out_say(out, 4, "%llu reports before this one were left out\n", (unsigned long long)said->left_out);
+    look_say_frames(look, said->frames, said->frame_count, 6);
+    said->text = out->text + sizeof prefix - 1;
+}

@@ -1,0 +1,213 @@
+/*
+ * What the watchdog sees of threads: who has been there at each look since when. A strand leaves its thread by a
+ * switch, and those are counted anyway. The protocol block is in watchdog.h.
+ */
+#include "watchdog.h"
+
+#include "../sched/polled.h"
+#include "../sched/timers.h"
+#include "../strand/pool.h"
+
+#include <string.h>
+
+/* So often the watchdog tries to learn where a strand is before it reports it without. */
+enum { TRIES = 3 };
+/* A timer is not late before a busy thread would have looked. */
+#define TIMER_NS INT64_C(1000000)
+
+/* ---- what is seen ---------------------------------------------------------------------------------------- */
+
+static bool is_there_still(struct thread *thread, const struct stay *stay)
+{
+    return stay->fibre && stay->fibre == __atomic_load_n(&thread->current, __ATOMIC_ACQUIRE) &&
+           stay->switches == __atomic_load_n(&thread->switches, __ATOMIC_ACQUIRE) &&
+           !atomic_load_explicit(&thread->held, memory_order_acquire);
+}
+
+static size_t waiting_for(const struct thread *thread)
+{
+    return thread->pool->scheduler->waiting(thread);
+}
+
+/* How often one that waited was taken by somebody else: as long as it stays the same, whoever waits has waited all the
+ * time. */
+static uint64_t taken_in(const struct pool *pool)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < pool_count(pool); i++) {
+        const struct thread *thread = pool->threads[i];
+        sum += __atomic_load_n(thread->stealing ? &thread->steals : &thread->switches, __ATOMIC_RELAXED);
+    }
+    return sum;
+}
+
+/* Whether its strand has come by an operation of the library since the last look: then timers and events were served,
+ * and it would have given way to whoever it yields to. */
+static bool has_come_by(const struct thread *thread, struct stay *stay)
+{
+    int32_t ticks = __atomic_load_n(&thread->ticks, __ATOMIC_RELAXED);
+    uint64_t ticked = __atomic_load_n(&thread->ticked, __ATOMIC_RELAXED);
+    bool has = ticks != stay->ticks || ticked != stay->ticked;
+    stay->ticks = ticks;
+    stay->ticked = ticked;
+    return has;
+}
+
+static int64_t lasts(const struct watchdog *w, const struct stay *stay)
+{
+    return w->time - stay->since;
+}
+
+bool stays_has(struct watchdog *w, struct cb *c)
+{
+    struct fibre *fibre = c->member.fibre;
+    struct thread *home = __atomic_load_n(&fibre->home, __ATOMIC_RELAXED);
+    const struct stay *stay = &worker_of(home)->stay;
+    return lasts(w, stay) > 0 && w->limit - lasts(w, stay) <= w->cleanups_limit && stay->fibre == fibre &&
+           is_there_still(home, stay) && __atomic_load_n(&fibre->active, __ATOMIC_RELAXED) == &c->member;
+}
+
+/* ---- what it delays -------------------------------------------------------------------------------------- */
+
+static bool is_stalled(const struct watchdog *w, const struct pool *pool)
+{
+    for (int i = 0; i < pool_count(pool); i++) {
+        const struct stay *stay = &worker_of(pool->threads[i])->stay;
+        if (lasts(w, stay) < w->limit || !is_there_still(pool->threads[i], stay))
+            return false;
+    }
+    return true;
+}
+
+static void look_at_delays(struct watchdog *w, struct thread *thread, const struct stay *stay, struct strand_late *said)
+{
+    struct pool *pool = thread->pool;
+    said->runnable = waiting_for(thread);
+    said->runnable_ns = said->runnable && stay->waited_for ? w->time - stay->waited_for : 0;
+    said->stalled = is_stalled(w, pool);
+    if (!said->stalled)
+        return; /* others serve what there is */
+    int64_t late = w->clock - timers_next(&pool->timers);
+    if (late >= TIMER_NS) {
+        said->timers = timers_due(&w->worker.thread, pool, w->clock);
+        said->timer_ns = late;
+    }
+    said->events = pool_has_polled(pool);
+}
+
+/* ---- reports --------------------------------------------------------------------------------------------- */
+
+static struct late late_of(const struct watchdog *w, struct thread *thread, const struct stay *stay)
+{
+    return (struct late){.said = {.kind = STRAND_LATE_HOLDS,
+                                  .reports = stay->reports + 1,
+                                  .ns = lasts(w, stay),
+                                  .limit = w->limit,
+                                  .pool = pool_handle(thread->pool),
+                                  .thread = thread->index,
+                                  .thread_id = thread->os_id,
+                                  .cpu_ns = -1}};
+}
+
+/* False: it has gone on meanwhile. */
+static bool look_at(struct watchdog *w, struct thread *thread, const struct stay *stay, struct late *late)
+{
+    int64_t cpu = arch_thread_cpu_ns(thread->os_id);
+    if (cpu >= 0 && stay->cpu >= 0)
+        late->said.cpu_ns = cpu - stay->cpu;
+    watchdog_look_begin(w);
+    bool there = is_there_still(thread, stay) && late_look_at_fibre(late, stay->fibre);
+    if (there)
+        late_look_at_runner(late, w->looker, thread, WATCHDOG_ANSWER_NS);
+    look_at_delays(w, thread, stay, &late->said);
+    there = there && is_there_still(thread, stay);
+    watchdog_look_end(w);
+    return there;
+}
+
+/* False: not yet. */
+static bool report(struct watchdog *w, struct thread *thread, struct stay *stay)
+{
+    struct late late = late_of(w, thread, stay);
+    if (!look_at(w, thread, stay, &late))
+        return false;
+    if (!late.said.frame_count && ++stay->tries < TRIES)
+        return false; /* somebody else asks for a trace, or the thread was not let run */
+    stay->tries = 0;
+    stay->id = late.said.id;
+    memcpy(stay->name, late.name, sizeof stay->name);
+    stay->reports++;
+    watchdog_report(w, &late);
+    return true;
+}
+
+static void report_end(struct watchdog *w, struct thread *thread, const struct stay *stay)
+{
+    struct late late = late_of(w, thread, stay);
+    if (!stay->reports)
+        return;
+    late.said.over = true;
+    late.said.id = stay->id;
+    memcpy(late.name, stay->name, sizeof late.name);
+    watchdog_report(w, &late);
+}
+
+/* ---- looks ----------------------------------------------------------------------------------------------- */
+
+static void begin(struct watchdog *w, struct thread *thread, struct stay *stay)
+{
+    bool moves = !atomic_load_explicit(&thread->held, memory_order_acquire);
+    report_end(w, thread, stay);
+    stay->switches = __atomic_load_n(&thread->switches, __ATOMIC_ACQUIRE);
+    stay->fibre = moves ? __atomic_load_n(&thread->current, __ATOMIC_ACQUIRE) : NULL;
+    stay->cpu = stay->fibre ? arch_thread_cpu_ns(thread->os_id) : -1;
+    stay->since = w->time;
+    stay->waited_for = 0;
+    stay->due = w->limit;
+    stay->reports = stay->tries = 0;
+    stay->counted = false;
+}
+
+static void look_at_thread(struct watchdog *w, struct thread *thread, uint64_t taken)
+{
+    struct stay *stay = &worker_of(thread)->stay;
+    bool waited_for = waiting_for(thread) != 0, comes_by = has_come_by(thread, stay);
+    if (!is_there_still(thread, stay) || (comes_by && !waited_for))
+        begin(w, thread, stay);
+    if (!waited_for)
+        stay->waited_for = 0;
+    else if (!stay->waited_for || stay->taken != taken)
+        stay->waited_for = w->time;
+    stay->taken = taken;
+    if (!stay->fibre || lasts(w, stay) < w->limit)
+        return;
+    watchdog_count(w, lasts(w, stay), !stay->counted);
+    stay->counted = true;
+    if (lasts(w, stay) >= stay->due && (!watchdog_may_report(w) || report(w, thread, stay)))
+        stay->due = watchdog_next(stay->due, lasts(w, stay));
+}
+
+static bool look_at_pool(struct watchdog *w, struct pool *pool)
+{
+    uint64_t taken = taken_in(pool);
+    for (int i = 0; i < pool_count(pool); i++)
+        look_at_thread(w, pool->threads[i], taken);
+    return true;
+}
+
+void stays_look(struct watchdog *w)
+{
+    (void)watchdog_each_pool(w, look_at_pool);
+}
+
+static bool end_in_pool(struct watchdog *w, struct pool *pool)
+{
+    for (int i = 0; i < pool_count(pool); i++)
+        report_end(w, pool->threads[i], &worker_of(pool->threads[i])->stay);
+    return true;
+}
+
+void stays_end(struct watchdog *w)
+{
+    (void)watchdog_each_pool(w, end_in_pool);
+}

@@ -1,0 +1,246 @@
+/*
+ * The watchdog's life: when it sleeps, when it looks, how much it says. The protocol block is in watchdog.h.
+ */
+#include "watchdog.h"
+
+#include "../strand/print.h"
+#include "../strand/run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOKS = 4, CREDIT_MOST = 10 };
+#define PERIOD_MOST_NS INT64_C(1000000000)
+#define CREDIT_NS INT64_C(1000000000) /* for one report more */
+#define LIMIT_MOST_NS (INT64_MAX / 4)
+/* If the watchdog looks so much later than it wanted to, and not because others ran, then all stood still. */
+#define LATE_NS INT64_C(20000000)
+
+bool watchdog_each_pool(struct watchdog *w, bool (*fn)(struct watchdog *w, struct pool *pool))
+{
+    bool all = true;
+    struct pool *pool = atomic_load_explicit(&w->runtime->sub.pools, memory_order_acquire);
+    for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_acquire))
+        all &= fn(w, pool);
+    return all;
+}
+
+/* ---- looking, and speaking ------------------------------------------------------------------------------- */
+
+void watchdog_look_begin(struct watchdog *w)
+{
+    opened_look_begin(&w->runtime->sub);
+}
+
+void watchdog_look_end(struct watchdog *w)
+{
+    if (w->runtime->sub.shared)
+        opened_look_end(&w->worker.thread);
+    else
+        opened_look_stop(&w->runtime->sub);
+}
+
+void watchdog_count(struct watchdog *w, int64_t ns, bool first)
+{
+    if (first)
+        atomic_fetch_add_explicit(&w->late, 1, memory_order_relaxed);
+    if ((uint64_t)ns > atomic_load_explicit(&w->late_ns, memory_order_relaxed))
+        atomic_store_explicit(&w->late_ns, (uint64_t)ns, memory_order_relaxed);
+}
+
+bool watchdog_may_report(struct watchdog *w)
+{
+    int64_t more = (w->time - w->credited) / CREDIT_NS;
+    w->credited += more * CREDIT_NS;
+    w->credit = more < CREDIT_MOST - w->credit ? w->credit + (int)more : CREDIT_MOST;
+    w->left_out += !w->credit;
+    return w->credit > 0;
+}
+
+void watchdog_report(struct watchdog *w, struct late *late)
+{
+    const strand_options *options = &w->runtime->options;
+    struct look look = {.thread = &w->worker.thread, .looker = w->looker, .out = &w->out};
+    w->credit -= !late->said.over;
+    late->said.size = sizeof late->said;
+    late->said.left_out = w->left_out;
+    w->left_out = 0;
+    w->out.used = 0;
+    w->out.error = 0;
+    late_say(late, &look);
+    if (!options->on_late && !options->on_log) {
+        out_flush(&w->out);
+        return;
+    }
+    w->out.text[w->out.used - 1] = '\0'; /* the end of the last line */
+    if (options->on_late)
+        options->on_late(&late->said, options->hook_arg);
+    else
+        options->on_log(late->said.text, options->hook_arg);
+}
+
+int64_t watchdog_next(int64_t due, int64_t ns)
+{
+    while (due <= ns && due <= LIMIT_MOST_NS)
+        due *= 2;
+    return due;
+}
+
+/* ---- sleeping -------------------------------------------------------------------------------------------- */
+
+static bool rests(struct watchdog *w, struct pool *pool)
+{
+    (void)w;
+    for (int i = 0; i < pool_count(pool); i++)
+        if (atomic_load_explicit(&pool->threads[i]->held, memory_order_seq_cst) != HELD_RESTS)
+            return false;
+    return true;
+}
+
+/* Time has passed. It does not count if the watchdog wanted to come here much earlier, and could not: a debugger, or
+ * somebody else, has stopped the process. */
+static void pass(struct watchdog *w, int64_t wanted)
+{
+    int64_t clock = driver_now(&w->runtime->sub), delayed = arch_thread_delayed_ns();
+    int64_t late = clock - wanted, most = w->period > LATE_NS ? w->period : LATE_NS;
+    if (late > most && delayed - w->delayed < late / 2)
+        cleanups_put_off(w, clock - w->clock);
+    else
+        w->time += clock - w->clock;
+    w->clock = clock;
+    w->delayed = delayed;
+}
+
+static void sleep_until(struct watchdog *w, int64_t until)
+{
+    arch_futex_wait(&w->wake, 0, until);
+    bool woken = atomic_load_explicit(&w->wake, memory_order_seq_cst);
+    int64_t when = woken ? atomic_load_explicit(&w->woken, memory_order_relaxed) : until;
+    pass(w, when < until ? when : until);
+}
+
+/* Until somebody moves [G1], or somebody who unwinds is late [G2]: that is looked at after it was seen that all rest.
+ */
+static void sleep_while_all_rest(struct watchdog *w)
+{
+    struct subprocess *sub = &w->runtime->sub;
+    atomic_store_explicit(&sub->drowsy, true, memory_order_seq_cst);
+    if (watchdog_each_pool(w, rests)) {
+        int64_t until = cleanups_due(w), least = w->clock + w->period;
+        sleep_until(w, until > least ? until : least);
+    }
+    atomic_store_explicit(&sub->drowsy, false, memory_order_relaxed);
+}
+
+static bool stops(struct watchdog *w)
+{
+    return atomic_load_explicit(&w->stop, memory_order_seq_cst);
+}
+
+static void *watch(void *arg)
+{
+    struct watchdog *w = arg;
+    while (!stops(w)) {
+        stays_look(w);
+        cleanups_look(w);
+        pass(w, w->clock);
+        atomic_store_explicit(&w->wake, 0, memory_order_seq_cst);
+        if (stops(w))
+            break;
+        if (watchdog_each_pool(w, rests))
+            sleep_while_all_rest(w);
+        else
+            sleep_until(w, w->clock + w->period);
+    }
+    stays_end(w);
+    cleanups_end(w);
+    return NULL;
+}
+
+static void wake(struct watchdog *w)
+{
+    atomic_store_explicit(&w->woken, driver_now(&w->runtime->sub), memory_order_relaxed);
+    atomic_store_explicit(&w->wake, 1, memory_order_seq_cst);
+    arch_futex_wake(&w->wake, 1);
+}
+
+void watchdog_moved(struct subprocess *sub)
+{
+    if (atomic_exchange_explicit(&sub->drowsy, false, memory_order_seq_cst))
+        wake(((struct runtime *)sub)->watchdog);
+}
+
+/* ---- its life -------------------------------------------------------------------------------------------- */
+
+static void unmake(struct watchdog *w)
+{
+    out_close(&w->out);
+    if (w->looker)
+        arch_unmap(w->looker, looker_size());
+    free(w);
+}
+
+static int64_t limit_of(int64_t ns)
+{
+    return ns < LIMIT_MOST_NS ? ns : LIMIT_MOST_NS;
+}
+
+static int make(struct runtime *runtime, struct watchdog **out)
+{
+    const strand_options *options = &runtime->options;
+    struct watchdog *w = aligned_alloc(CACHE_LINE, (sizeof *w + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+    void *memory;
+    if (!w)
+        return -ENOMEM;
+    memset(w, 0, sizeof *w);
+    w->runtime = runtime;
+    worker_open_outside(&w->worker, runtime);
+    w->limit = limit_of(options->watchdog);
+    w->cleanups_limit = options->watchdog_cleanups ? limit_of(options->watchdog_cleanups) : w->limit;
+    w->period = w->limit / LOOKS < PERIOD_MOST_NS ? w->limit / LOOKS : PERIOD_MOST_NS;
+    w->credit = CREDIT_MOST;
+    w->time = 1; /* 0 is no time: struct stay */
+    w->clock = driver_now(&runtime->sub);
+    int error = out_open(&w->out, 2);
+    if (!error && !(error = arch_map(looker_size(), &memory))) {
+        w->looker = memory;
+        looker_init(w->looker);
+    }
+    if (error)
+        unmake(w);
+    else
+        *out = w;
+    return error;
+}
+
+int watchdog_open(struct runtime *runtime)
+{
+    struct watchdog *w;
+    list_init(&runtime->unwindings.all);
+    int error = make(runtime, &w);
+    if (error)
+        return error;
+    runtime->watchdog = w;
+    if ((error = arch_thread_start(&w->os, watch, w, "strand-watchdog"))) {
+        runtime->watchdog = NULL;
+        unmake(w);
+    }
+    return error;
+}
+
+void watchdog_close(struct runtime *runtime)
+{
+    struct watchdog *w = runtime->watchdog;
+    atomic_store_explicit(&w->stop, true, memory_order_seq_cst);
+    wake(w);
+    arch_thread_join(w->os);
+    runtime->watchdog = NULL;
+    unmake(w);
+}
+
+void watchdog_figures(const struct watchdog *watchdog, uint64_t *late, uint64_t *late_ns)
+{
+    *late = atomic_load_explicit(&watchdog->late, memory_order_relaxed);
+    *late_ns = atomic_load_explicit(&watchdog->late_ns, memory_order_relaxed);
+}

@@ -1,0 +1,28 @@
+/*
+ * Which strands unwind. The protocol block is in unwinding.h.
+ */
+#include "core.h"
+
+COLD void unwinding_begins_(struct cb *me, struct unwinding *unwinding)
+{
+    struct thread *thread = thread_self();
+    struct unwindings *unwindings = &runtime_of(thread)->unwindings;
+    unwinding->c = me;
+    unwinding->told = NULL;
+    unwinding->since = driver_now(thread->sub);
+    spin_lock(&unwindings->lock, thread);
+    list_push_back(&unwindings->all, &unwinding->link);
+    spin_unlock(&unwindings->lock);
+}
+
+COLD void unwinding_ends_(struct unwinding *unwinding)
+{
+    struct thread *thread = thread_self();
+    struct unwindings *unwindings = &runtime_of(thread)->unwindings;
+    spin_lock(&unwindings->lock, thread);
+    if (unwinding->link.next)
+        list_remove(&unwinding->link);
+    if (unwinding->told)
+        *unwinding->told = NULL;
+    spin_unlock(&unwindings->lock);
+}

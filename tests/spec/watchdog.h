@@ -1,0 +1,89 @@
+/*
+ * What the tests of the watchdog share: reports that are kept as they come, and strands that are late until so many
+ * have come. So nothing here depends on how fast the machine is.
+ */
+#ifndef SPEC_WATCHDOG_H
+#define SPEC_WATCHDOG_H
+
+#include "test.h"
+
+#include "strand/debug.h"
+
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline))
+#define LIMIT (20 * STRAND_MS)
+
+enum { REPORTS_MOST = 64, FRAMES = 32 };
+
+struct kept {
+    struct strand_late late; /* what its pointers point to is gone */
+    char name[40], spawned[200], where[200], section[200], text[8000];
+};
+
+static struct {
+    struct kept kept[REPORTS_MOST];
+    _Atomic int count, enough; /* so many reports have come, and end whoever is late */
+    _Atomic int released;
+    int signal[2]; /* a pipe that gets a byte then */
+} reports;
+
+static inline void reports_open(int enough)
+{
+    CHECK_EQ(pipe(reports.signal), 0);
+    reports.count = reports.released = 0;
+    reports.enough = enough;
+}
+
+static inline void reports_keep(const struct strand_late *late, void *arg)
+{
+    (void)arg;
+    int at = reports.count;
+    if (at < REPORTS_MOST) {
+        struct kept *kept = &reports.kept[at];
+        kept->late = *late;
+        snprintf(kept->name, sizeof kept->name, "%s", late->name);
+        snprintf(kept->spawned, sizeof kept->spawned, "%s", late->spawned);
+        snprintf(kept->where, sizeof kept->where, "%s", late->where);
+        snprintf(kept->section, sizeof kept->section, "%s", late->section);
+        snprintf(kept->text, sizeof kept->text, "%s", late->text);
+    }
+    reports.count = at + 1;
+    if (at + 1 == reports.enough) {
+        reports.released = 1;
+        CHECK_EQ(write(reports.signal[1], "r", 1), 1);
+    }
+}
+
+static inline strand_options watched(int threads)
+{
+    strand_options options = test_options();
+    options.threads = threads;
+    options.watchdog = LIMIT;
+    options.on_late = reports_keep;
+    return options;
+}
+
+/* Run it until the first report is there, at least. Returns that. */
+static inline const struct kept *first_report(const strand_options *options, strand_fn *root, void *arg)
+{
+    reports_open(1);
+    strand_run(options, root, arg);
+    CHECK(reports.count >= 1);
+    return &reports.kept[0];
+}
+
+/* Comes to no operation of the library. A signal is to find it here, and not in a function of a sanitizer's. */
+__attribute__((no_sanitize("thread", "address", "undefined"))) static NOINLINE void compute(void)
+{
+    while (!*(volatile _Atomic int *)&reports.released)
+        continue;
+}
+
+static inline void *computes(void *arg)
+{
+    compute();
+    return arg;
+}
+
+#endif

@@ -1,0 +1,507 @@
+/*
+ * When the watchdog says nothing, how much it says, and to whom, and what it costs.
+ */
+#define _GNU_SOURCE
+#define SUITE watchdog_quiet
+#include "watchdog.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#define FOREVER (3600 * STRAND_S)
+/* A thread that could run is not let run for so long on a machine that has much to do. */
+#define PATIENT (400 * STRAND_MS)
+
+static void *sleeps(void *arg)
+{
+    strand_sleep(FOREVER);
+    return arg;
+}
+
+static uint64_t late_so_far(void)
+{
+    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats_get(&stats);
+    return stats.late;
+}
+
+static bool is_before(strand_time when)
+{
+    return strand_now().ns < when.ns;
+}
+
+/* ---- nobody is late -------------------------------------------------------------------------------------- */
+
+static uint64_t late_at_the_end;
+
+/* How many were late, and how many reports there were. */
+static uint64_t count_late(int threads, int64_t limit, strand_fn *root)
+{
+    strand_options options = watched(threads);
+    options.watchdog = limit;
+    late_at_the_end = 0;
+    reports_open(0);
+    strand_run(&options, root, NULL);
+    return late_at_the_end + (uint64_t)reports.count;
+}
+
+static void *computes_in_short_pieces(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 3; i++)
+        strand_spawn(scope, test_return, NULL);
+    for (int i = 0; i < 20; i++) {
+        strand_time end = strand_in(STRAND_MS);
+        while (is_before(end))
+            continue;
+        strand_yield();
+    }
+    strand_scope_join(scope);
+    late_at_the_end = late_so_far();
+    return arg;
+}
+
+TEST_REAL(who_holds_its_thread_for_less_than_the_limit_is_not_reported)
+{
+    CHECK_EQ(count_late(1, 20 * STRAND_S, computes_in_short_pieces), 0);
+}
+
+static void *all_sleep(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 3; i++)
+        strand_spawn(scope, sleeps, NULL);
+    strand_sleep(3 * PATIENT);
+    late_at_the_end = late_so_far();
+    strand_scope_cancel(scope, NULL);
+    return arg;
+}
+
+TEST_REAL(nobody_is_reported_while_all_sleep)
+{
+    CHECK_EQ(count_late(1, PATIENT, all_sleep), 0);
+    CHECK_EQ(count_late(4, PATIENT, all_sleep), 0);
+}
+
+static void *yields_alone(void *arg)
+{
+    for (strand_time end = strand_in(3 * PATIENT); is_before(end);)
+        strand_yield();
+    late_at_the_end = late_so_far();
+    return arg;
+}
+
+static void *comes_by_alone(void *arg)
+{
+    for (strand_time end = strand_in(3 * PATIENT); is_before(end);)
+        strand_checkpoint();
+    late_at_the_end = late_so_far();
+    return arg;
+}
+
+TEST_REAL(who_would_give_way_or_comes_by_with_nobody_waiting_is_not_reported)
+{
+    CHECK_EQ(count_late(1, PATIENT, yields_alone), 0);
+    CHECK_EQ(count_late(1, PATIENT, comes_by_alone), 0);
+}
+
+static void end_soon(int *mark)
+{
+    (void)mark;
+    strand_sleep(STRAND_MS);
+}
+
+static void *throws_and_cleans_up(void *arg)
+{
+    int mark __attribute__((cleanup(end_soon)));
+    (void)mark;
+    strand_throw(&TEST_ERROR, "on purpose");
+    return arg;
+}
+
+static void *cleans_up_often(void *arg)
+{
+    for (strand_time end = strand_in(2 * PATIENT); is_before(end);)
+        strand_exception_release(strand_try(throws_and_cleans_up, NULL, NULL));
+    return arg;
+}
+
+static void *many_clean_up_often(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 5; i++)
+        strand_spawn(scope, cleans_up_often, NULL);
+    strand_scope_join(scope);
+    late_at_the_end = late_so_far();
+    return arg;
+}
+
+TEST_REAL(clean_ups_that_take_less_than_the_limit_are_not_reported)
+{
+    CHECK_EQ(count_late(2, PATIENT, many_clean_up_often), 0);
+}
+
+TEST_REAL(a_process_that_was_stopped_reports_nobody)
+{
+    static struct test_output o;
+    for (int i = 0; i < 2; i++) {
+        test_program(&o, "stopped", i ? "clean-up" : "holds");
+        CHECK_EQ(o.status, 0);
+        CHECK_STR(o.err, "");
+    }
+}
+
+/* ---- to whom --------------------------------------------------------------------------------------------- */
+
+static char logged[4096];
+
+static void keep_log(const char *message, void *arg)
+{
+    CHECK_PTR(arg, logged);
+    snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s\n", message);
+    reports.released = 1;
+}
+
+static void *root_computes(void *arg)
+{
+    return computes(arg);
+}
+
+TEST_REAL(without_a_hook_of_its_own_it_is_the_logs)
+{
+    strand_options options = watched(1);
+    options.on_late = NULL;
+    options.on_log = keep_log;
+    options.hook_arg = logged;
+    reports_open(0);
+    strand_run(&options, root_computes, NULL);
+    CHECK(strncmp(logged, "strand 'root' #", 15) == 0);
+    CHECK_CONTAINS(logged, " has held thread 0 (");
+    CHECK_CONTAINS(logged, "\n      at compute+0x");
+    CHECK_CONTAINS(logged, " held thread 0 (");
+}
+
+static int said; /* what stands in the place of standard error */
+
+static void *computes_until_something_is_said(void *arg)
+{
+    while (lseek(said, 0, SEEK_END) == 0)
+        continue;
+    return arg;
+}
+
+static const char *said_by(const strand_options *options, strand_fn *root)
+{
+    static char text[8192];
+    int standard_error = dup(2);
+    said = memfd_create("said", MFD_CLOEXEC);
+    CHECK(said >= 0 && standard_error >= 0 && dup2(said, 2) == 2);
+    strand_run(options, root, NULL);
+    CHECK_EQ(dup2(standard_error, 2), 2);
+    ssize_t length = pread(said, text, sizeof text - 1, 0);
+    text[length > 0 ? length : 0] = 0;
+    return text;
+}
+
+TEST_REAL(without_any_hook_it_is_standard_errors)
+{
+    strand_options options = watched(1);
+    options.on_late = NULL;
+    const char *text = said_by(&options, computes_until_something_is_said);
+    CHECK(strncmp(text, "libstrand: strand 'root' #", 26) == 0);
+    CHECK_CONTAINS(text, "\n      at computes_until_something_is_said+0x");
+    CHECK_CONTAINS(text, "\nlibstrand: strand 'root' #");
+    CHECK(text[strlen(text) - 1] == '\n');
+}
+
+TEST_REAL(the_environment_asks_for_all_runs_and_turns_it_off)
+{
+    strand_options options = test_options();
+    setenv("STRAND_WATCHDOG", "20", 1);
+    CHECK_CONTAINS(said_by(&options, computes_until_something_is_said), "has held thread");
+    options.watchdog = LIMIT;
+    setenv("STRAND_WATCHDOG", "0", 1);
+    reports_open(0);
+    reports.released = 1;
+    CHECK_STR(said_by(&options, root_computes), "");
+}
+
+static void *compute_until_late(void *arg)
+{
+    while (!late_so_far())
+        continue;
+    return arg;
+}
+
+TEST_REAL(an_environment_that_makes_no_sense_changes_nothing)
+{
+    strand_options options = watched(1);
+    const char *const values[] = {"", "soon", "10 ms", "-1"};
+    for (int i = 0; i < 4; i++) {
+        setenv("STRAND_WATCHDOG", values[i], 1);
+        reports_open(0);
+        strand_run(&options, compute_until_late, NULL);
+    }
+}
+
+static strand_exception *refusal(strand_options options)
+{
+    strand_exception *e = NULL;
+    options.uncaught = &e;
+    strand_run(&options, test_return, NULL);
+    return e;
+}
+
+TEST_REAL(limits_below_a_millisecond_are_refused)
+{
+    for (int i = 0; i < 4; i++) {
+        strand_options options = test_options();
+        *(i % 2 ? &options.watchdog_cleanups : &options.watchdog) = i < 2 ? STRAND_MS - 1 : -STRAND_S;
+        strand_exception *e = refusal(options);
+        CHECK(e != NULL);
+        CHECK_KIND(e, &STRAND_SYSTEM);
+        CHECK_EQ(strand_exception_code(e), -EINVAL);
+        CHECK_CONTAINS(strand_exception_text(e), i % 2 ? "options.watchdog_cleanups is" : "options.watchdog is");
+        strand_exception_release(e);
+    }
+}
+
+TEST_REAL(a_run_with_a_seed_has_none)
+{
+    strand_options options = watched(1);
+    options.watchdog = STRAND_MS;
+    options.has_seed = true;
+    options.seed = 1;
+    reports_open(0);
+    reports.released = 1;
+    strand_run(&options, all_sleep, NULL);
+    CHECK_EQ(late_at_the_end, 0);
+    CHECK_EQ(reports.count, 0);
+}
+
+/* ---- how much -------------------------------------------------------------------------------------------- */
+
+static NOINLINE void be_late_once(void)
+{
+    uint64_t before = late_so_far();
+    while (late_so_far() == before)
+        continue;
+    strand_yield();
+    strand_sleep(STRAND_MS);
+}
+
+/* Each of so many keeps a thread of its own in the system, until there is one report more than may be made at once. */
+enum { MANY = 16, AT_ONCE = 10 };
+
+static void *is_late_till_told(void *arg)
+{
+    struct pollfd wait = {.fd = reports.signal[0], .events = POLLIN};
+    CHECK_EQ(poll(&wait, 1, 60000), 1);
+    return arg;
+}
+
+static void *many_are_late(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 1; i < MANY; i++)
+        strand_spawn(scope, is_late_till_told, NULL);
+    is_late_till_told(NULL);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(reports_are_limited_and_those_left_out_are_counted)
+{
+    strand_options options = watched(MANY);
+    reports_open(AT_ONCE + 1);
+    int64_t begun = strand_now().ns;
+    strand_run(&options, many_are_late, NULL);
+    CHECK(strand_now().ns - begun > 900 * STRAND_MS); /* the last one had to wait */
+    CHECK_EQ(reports.kept[0].late.left_out, 0);
+    CHECK(reports.kept[AT_ONCE].late.left_out >= MANY - AT_ONCE);
+    CHECK_CONTAINS(reports.kept[AT_ONCE].text, " reports before this one were left out");
+    for (int i = 0; i < reports.count; i++)
+        CHECK_EQ(reports.kept[i].late.over, i > AT_ONCE);
+}
+TEST_OWN_STACKS(reports_are_limited_and_those_left_out_are_counted, "those of one fibre do not run at the same time");
+
+static void *is_late_twice(void *arg)
+{
+    struct strand_stats stats = {.size = sizeof stats};
+    be_late_once();
+    be_late_once();
+    strand_stats_get(&stats);
+    CHECK_EQ(stats.late, 2);
+    CHECK(stats.late_ns >= (uint64_t)LIMIT);
+    return arg;
+}
+
+TEST_REAL(statistics_count_who_was_late)
+{
+    strand_options options = watched(1);
+    reports_open(0);
+    strand_run(&options, is_late_twice, NULL);
+}
+
+/* ---- what it costs --------------------------------------------------------------------------------------- */
+
+static int64_t cpu_ns(const struct rusage *usage)
+{
+    return (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * STRAND_S +
+           (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * STRAND_US;
+}
+
+struct idleness {
+    int64_t cpu;
+    long switches;
+};
+
+/* The quietest of four times, because threads take a while to settle. */
+static void *measure_idleness(void *arg)
+{
+    struct idleness *idle = arg;
+    STRAND_SCOPE(scope);
+    *idle = (struct idleness){INT64_MAX, LONG_MAX};
+    for (int i = 0; i < 10; i++)
+        strand_spawn(scope, sleeps, NULL);
+    for (int i = 0; i < 4; i++) {
+        struct rusage before, after;
+        getrusage(RUSAGE_SELF, &before);
+        strand_sleep(100 * STRAND_MS);
+        getrusage(RUSAGE_SELF, &after);
+        int64_t cpu = cpu_ns(&after) - cpu_ns(&before);
+        long switches = after.ru_nvcsw - before.ru_nvcsw;
+        idle->cpu = cpu < idle->cpu ? cpu : idle->cpu;
+        idle->switches = switches < idle->switches ? switches : idle->switches;
+    }
+    strand_scope_cancel(scope, NULL);
+    return arg;
+}
+
+TEST_REAL(the_watchdog_of_an_idle_run_sleeps)
+{
+    for (int threads = 1; threads <= 4; threads += 3) {
+        strand_options options = watched(threads);
+        struct idleness idle = {0};
+        options.watchdog = STRAND_MS;
+        strand_run(&options, measure_idleness, &idle);
+        CHECK(idle.cpu < 3 * STRAND_MS);
+        CHECK(idle.switches <= 12);
+    }
+}
+
+/* After it was idle for a while it is awake in time. */
+static void *falls_idle_and_is_late(void *arg)
+{
+    for (int i = 0; i < 3; i++) {
+        strand_sleep(4 * LIMIT);
+        be_late_once();
+    }
+    return arg;
+}
+
+TEST_REAL(after_a_time_in_which_all_slept_it_watches_again)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        strand_options options = watched(threads);
+        reports_open(0);
+        strand_run(&options, falls_idle_and_is_late, NULL);
+    }
+}
+
+/* ---- beside others --------------------------------------------------------------------------------------- */
+
+static void *another_run(void *arg)
+{
+    strand_options options = watched(1);
+    options.on_late = NULL;
+    options.on_log = keep_log;
+    options.hook_arg = logged;
+    strand_run(&options, compute_until_late, NULL);
+    return arg;
+}
+
+TEST_REAL(each_run_has_one_of_its_own)
+{
+    pthread_t thread;
+    strand_options options = watched(2);
+    reports_open(0);
+    CHECK_EQ(pthread_create(&thread, NULL, another_run, NULL), 0);
+    strand_run(&options, compute_until_late, NULL);
+    pthread_join(thread, NULL);
+}
+
+static void *ends_soon(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
+    for (int i = 0; i < 5; i++)
+        strand_spawn(scope, i % 2 ? test_return : test_throw, NULL);
+    for (int i = 0; i < 2; i++) {
+        strand failed;
+        strand_exception_release(strand_scope_failure(scope, &failed));
+    }
+    return arg;
+}
+
+TEST_REAL(runs_begin_and_end_while_it_looks)
+{
+    for (long i = test_scale(200); i > 0; i--) {
+        strand_options options = watched((int)(i % 3) + 1);
+        strand_exception *uncaught = NULL;
+        options.watchdog = STRAND_MS;
+        options.uncaught = &uncaught;
+        reports_open(0);
+        close(reports.signal[0]);
+        close(reports.signal[1]);
+        strand_run(&options, ends_soon, NULL);
+        strand_exception_release(uncaught);
+    }
+}
+
+static void *dumps_often(void *arg)
+{
+    while (!reports.released)
+        (void)strand_dump(*(int *)arg, NULL);
+    return arg;
+}
+
+static void *one_is_late_while_the_other_dumps(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, dumps_often, arg);
+    strand_sleep(STRAND_MS);
+    compute();
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(dumps_and_reports_do_not_hold_each_other_up)
+{
+    static int nowhere;
+    strand_options options = watched(2);
+    nowhere = memfd_create("nowhere", MFD_CLOEXEC);
+    (void)first_report(&options, one_is_late_while_the_other_dumps, &nowhere);
+}
+
+static void dump_then_keep(const struct strand_late *late, void *arg)
+{
+    (void)strand_dump(*(int *)arg, NULL);
+    reports_keep(late, NULL);
+}
+
+TEST_REAL(the_hook_may_dump)
+{
+    static int nowhere;
+    nowhere = memfd_create("nowhere", MFD_CLOEXEC);
+    for (int threads = 1; threads <= 2; threads++) {
+        strand_options options = watched(threads);
+        options.on_late = dump_then_keep;
+        options.hook_arg = &nowhere;
+        (void)first_report(&options, root_computes, NULL);
+    }
+    CHECK(lseek(nowhere, 0, SEEK_END) > 0);
+}
