@@ -24,7 +24,7 @@ static struct {
     strand_chan chan;
     strand_fibre fibre;
     strand_signals signals;
-    strand_pool *pool;
+    strand_pool pool;
 } made;
 static long value;
 static strand_mutex mutex;

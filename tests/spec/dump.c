@@ -524,7 +524,7 @@ TEST_REAL(a_strand_in_a_system_call_is_traced_without_a_signal_and_waits_on)
 {
     for (int signals = 0; signals <= 1; signals++) {
         strand_options options = test_options();
-        options.threads = 2;
+        test_set_threads(&options, 2);
         started = 0;
         CHECK_EQ(pipe(waited_on), 0);
         strand_run(&options, dump_beside_one_that_polls, (void *)(uintptr_t)STRAND_DUMP(.no_signals = !signals));

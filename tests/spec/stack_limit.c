@@ -139,7 +139,7 @@ TEST(strands_that_spawn_one_at_a_time_each_are_never_refused_where_there_is_room
     static _Atomic long number;
     number = 0;
     strand_options options = limited_to(4 * STACK + 3 * 2 * STACK);
-    options.threads = test_threads() > 4 ? test_threads() : 4;
+    test_set_threads(&options, test_threads() > 4 ? test_threads() : 4);
     strand_run(&options, compete, (void *)&number);
     CHECK_EQ(number, 3 * test_scale(2000));
 }
