@@ -117,6 +117,16 @@ int strand_sim_thread(strand_fn *fn, void *arg);
  */
 void strand_sim_sleep(int64_t ns);
 
+/**
+ * Run handler(arg) as the handler of a signal: to test what handlers of a program do, as sending to a port. In a run
+ * with a seed it interrupts, some time later, one of the threads of the run, or of strand_sim_thread, in the middle of
+ * what that does, which goes on when it has returned; the seed chooses whom and where (in a build with STEPS=1 before
+ * any atomic operation of the runtime, so where that holds a lock, too). At the end of the run handlers that have not
+ * come yet are forgotten. In a run without a seed it is called at once. It may call what handlers may. Returns 0 or a
+ * negated errno code. From a strand; does not block.
+ */
+int strand_sim_interrupt(void (*handler)(void *arg), void *arg);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,17 +4,18 @@
  * used; and memory for images, chunks and mappings, while it has pages. A run without a limit counts nothing.
  *
  * PARTIES   threads that need a stack, or memory for an image; threads that give some back.
- * STATE     subprocess.stack_bytes <= stack_most, but for images of strands that have begun: those cannot be refused.
+ * STATE     subprocess.stack_bytes <= stack_most, but for images of strands that have begun: those can't be refused.
  *           thread->ending: a strand has ended on this thread, its end can be seen, and its stack is not back yet.
- * PROTOCOL  take by compare-and-swap, before the memory is had; give after it has gone. Who finds the limit reached
- *           makes room: it waits for those who are ending, gives memory of free images back to the system, and the
- *           pages of free stacks (which are counted by their header's page then); and tries again if there was any.
- *           In a run with a limit threads keep no stacks for themselves, so all that are free can be found.
+ * PROTOCOL  take by compare-and-swap, before the memory is had; give when it is about to go. Who finds the limit
+ *           reached makes room: it waits for those who are ending, gives memory of free images back to the system,
+ *           and a free stack's pages; and tries again if there was any. In a run with a limit threads keep no stacks
+ *           for themselves, so all that are free can be found.
  * INVARIANTS [B1] a request is refused only if what is in use, and what is asked for, is more than the limit: whoever
- *           has seen a strand's end can have its stack. So what is free is taken out of its list, and given, under one
- *           lock, and who finds nothing free looks whether there is room by now.
+ *           has seen a strand's end can have its stack. So what is free is taken out of its list, and given, under
+ *           one lock, and who finds nothing free looks whether there is room by now.
  * NOT DONE  bytes that stacks have touched: nobody knows them without asking the system at each switch, and a strand
- * that touches one more can't be refused it. TESTED BY tests/spec/stack_limit.c.
+ *           that touches one more can't be refused it. A limit for each class of sizes.
+ * TESTED BY tests/spec/stack_limit.c.
  */
 #ifndef SCHED_BUDGET_H
 #define SCHED_BUDGET_H

@@ -55,7 +55,7 @@ static bool can_go_on(const struct sim *sim, const struct played *p, bool relaxe
     case PLAYED_RELAXED:
         return relaxed_too;
     case PLAYED_SLEEPING:
-        return p->woken || p->deadline <= sim->now || (p->polls && net_next(sim) <= sim->now);
+        return p->woken || p->interrupted || p->deadline <= sim->now || (p->polls && net_next(sim) <= sim->now);
     default:
         return false;
     }
@@ -142,12 +142,34 @@ static bool jump_ahead(struct sim *sim)
     return true;
 }
 
+/* Everybody sleeps, and handlers are to come: whether one comes now, to one of the sleepers. */
+static bool interrupt_sleeper(struct sim *sim, bool must)
+{
+    uint32_t able = 0;
+    if (!must && !order_once_in(sim, 2))
+        return false;
+    for (uint32_t i = 0; i < sim->count; i++)
+        able += sim->played[i]->state == PLAYED_SLEEPING;
+    uint32_t skip = able ? order_chance(sim, able) : 0;
+    for (uint32_t i = 0; i < sim->count; i++) {
+        if (sim->played[i]->state != PLAYED_SLEEPING || skip--)
+            continue;
+        sim->played[i]->interrupted = true;
+        return true;
+    }
+    return false;
+}
+
 struct played *order_next(struct sim *sim)
 {
     for (;;) {
         struct played *next = sim->options.depth ? by_priority(sim) : walk(sim);
-        if (next || !jump_ahead(sim))
+        if (next)
             return next;
+        if (sim->interrupts && interrupt_sleeper(sim, false))
+            continue;
+        if (!jump_ahead(sim) && !(sim->interrupts && interrupt_sleeper(sim, true)))
+            return NULL;
     }
 }
 

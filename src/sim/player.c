@@ -96,6 +96,43 @@ static bool finished(const struct sim *sim)
     return sim->waits_for ? sim->waits_for->state == PLAYED_DONE : sim->pool_threads == 0;
 }
 
+/* ---- handlers -------------------------------------------------------------------------------------------- */
+
+enum { INTERRUPT_IN = 8 };
+
+int player_interrupt(struct sim *sim, void (*handler)(void *), void *arg)
+{
+    struct interrupt *interrupt = malloc(sizeof *interrupt), **at = &sim->interrupts;
+    if (!interrupt)
+        return -ENOMEM;
+    *interrupt = (struct interrupt){NULL, handler, arg};
+    while (*at)
+        at = &(*at)->next;
+    *at = interrupt;
+    return 0;
+}
+
+/* On the stack of the thread that goes on, wherever it stands; other threads may go on meanwhile, and others interrupt
+ * the handler. */
+static void handle(struct sim *sim)
+{
+    struct interrupt *interrupt = sim->interrupts;
+    void (*handler)(void *) = interrupt->handler;
+    void *arg = interrupt->arg;
+    sim->interrupts = interrupt->next;
+    free(interrupt);
+    handler(arg);
+}
+
+static void be_interrupted(struct sim *sim, struct played *me)
+{
+    while (sim->interrupts && (me->interrupted || order_once_in(sim, INTERRUPT_IN))) {
+        me->interrupted = false;
+        handle(sim);
+    }
+    me->interrupted = false;
+}
+
 void player_give_way(struct sim *sim, enum played_state state, enum gave_way how)
 {
     struct played *me = sim->running;
@@ -110,6 +147,8 @@ void player_give_way(struct sim *sim, enum played_state state, enum gave_way how
         begin_step(sim, next);
     if (next != me)
         pass(sim, note_of(me), next);
+    if (UNLIKELY(sim->interrupts != NULL))
+        be_interrupted(sim, me);
 }
 
 void player_sleep(struct sim *sim, int64_t deadline)
@@ -275,6 +314,11 @@ void player_close(struct sim *sim)
             arch_note_end(&sim->played[i]->note);
         give_stack(sim, sim->played[i]);
         free(sim->played[i]);
+    }
+    while (sim->interrupts) { /* too late */
+        struct interrupt *next = sim->interrupts->next;
+        free(sim->interrupts);
+        sim->interrupts = next;
     }
     free(sim->played);
 }

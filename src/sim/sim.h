@@ -55,7 +55,15 @@ struct played {
     int64_t deadline;
     const _Atomic uint32_t *word; /* a plain one sleeps on it */
     int64_t priority;
-    uint32_t turns; /* since that was dealt */
+    uint32_t turns;   /* since that was dealt */
+    bool interrupted; /* it sleeps, and is woken by a handler */
+};
+
+/* A handler that is to interrupt somebody. */
+struct interrupt {
+    struct interrupt *next;
+    void (*handler)(void *arg);
+    void *arg;
 };
 
 struct step {
@@ -104,8 +112,9 @@ struct sim {
     struct arch_note director_note;
     struct arch_cxx *cxx; /* one state for all the played threads */
     struct step last[LAST_STEPS];
-    struct net *net; /* NULL: no descriptor was ever made */
-    bool met;        /* it was said that there are descriptors of the system's */
+    struct interrupt *interrupts; /* the first come first */
+    struct net *net;              /* NULL: no descriptor was ever made */
+    bool met;                     /* it was said that there are descriptors of the system's */
     struct stage *stage;
 };
 
@@ -151,6 +160,8 @@ void player_free(struct played *played);
 void player_give_way(struct sim *sim, enum played_state state, enum gave_way how);
 /* The running one, a plain one, sleeps until it is woken, or the instant deadline. */
 void player_sleep(struct sim *sim, int64_t deadline);
+/* A handler interrupts some played thread, some time. Returns 0 or a negated errno code. */
+int player_interrupt(struct sim *sim, void (*handler)(void *arg), void *arg);
 /* From outside of played threads: until `last` is done; NULL: all threads of the pool. */
 void player_play(struct sim *sim, const struct played *last);
 /* The same, one step. */

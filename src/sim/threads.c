@@ -1,5 +1,5 @@
 /*
- * Plain threads that tests make: played ones in a seeded run.
+ * Plain threads that tests make, and handlers of signals: played ones in a seeded run.
  */
 #include "sim.h"
 
@@ -70,5 +70,19 @@ int strand_sim_thread(strand_fn *fn, void *arg)
     while (!atomic_compare_exchange_weak_explicit(&runtime->plain, &plain->next, plain, memory_order_release,
                                                   memory_order_relaxed))
         ;
+    return 0;
+}
+
+int strand_sim_interrupt(void (*handler)(void *arg), void *arg)
+{
+    struct thread *thread = must_be_strand("strand_sim_interrupt");
+    if (!handler)
+        MISUSE("strand_sim_interrupt", "", "the handler is NULL");
+    must_not_escape(thread, arg, "the argument", "strand_sim_interrupt");
+    if (driver_refuses(thread))
+        return -ENOMEM;
+    if (thread->driver)
+        return player_interrupt(sim_of(thread->sub), handler, arg);
+    handler(arg);
     return 0;
 }

@@ -2,38 +2,40 @@
  * Ports. Page: docs/protocols/port.md.
  *
  * PARTIES   senders: any thread of the process, and handlers of signals, which may have interrupted a sender, or a
- * thread of the port's own run, anywhere; receivers, strands of that run; whoever closes it, as a sender; the scope
- *           that it ends with.
+ *           thread of the port's own run, anywhere; receivers, strands of that run; whoever closes it, as a sender;
+ *           the scope that it ends with.
  * STATE     word: serial << WORD_SERIAL | pins << 2 | OVER | CLOSED. A pin is a sender that is inside. CLOSED: nobody
- *           comes in any more. OVER: it is closed, and the last sender has what it had to put in.
- *           In the box, a block of memory of its own: slots; `free`, a stack of those that nobody has, whose head
- *           carries how often one was taken; `arrived`, a stack of messages, the newest first; `wake`: NONE; WANTED: a
- *           receiver waits, and is to be told; POSTED: it is being told, by the box's post.
- *           Under the lock: `ready`, messages in the order of coming; the queue of those who wait.
+ *           comes in any more. OVER: it is closed, and the last sender has put in what it had. In the box, a block of
+ *           memory of its own: slots; `free`, a stack of those that nobody has, whose head carries how often one was
+ *           taken; `arrived`, a stack of messages, the newest first; `wake`: NONE; WANTED: a receiver waits, and is
+ *           to be told; POSTED: it is being told, by the box's post. Under the lock: messages that are ready, in the
+ *           order of coming; the queue of those who wait.
  *
  *             slot: free --claim--> a sender's --publish--> arrived --take_arrived--> ready --> a receiver's --> free
  *             wake: NONE --wants (lock)--> WANTED --a sender--> POSTED --arrive (lock)--> NONE
  *
- * PROTOCOL  send: pin; claim a slot; fill it; publish; if WANTED, make it POSTED, and post; unpin. Who unpins a closed
- *           port last makes it OVER first, and tells as if it had published.
- *           receive, under the lock: `settle`: what has arrived goes to those who wait, in order; then what is left is
- *           the caller's, or it is over, or the caller sets WANTED, looks once more, and waits.
- * OWNERSHIP a slot is its claimer's, then the port's, then the receiver's that it was handed to: who copies the message
- *           itself, when it runs. The box outlives the port for as long as a receiver has a slot of it, or the pool has
- *           its post (refs).
- * INVARIANTS [P1] a sender waits for no lock, takes no memory, and none of its steps is undone by a handler that sends
- * in between: each is one compare-and-swap. [P2] a message whose send has returned 0 is received, or dropped at the
- * port's end, once, and whole. [P3] nobody waits while a message is ready; who waits while one has arrived is being
- * told. [P4] a port says that it is over when nothing is in it, and nobody can put anything in. [P5] the port's memory
- * is not given back while a sender is inside. ORDERING  publish and `wake`, and OVER and `wake`: a sender publishes,
- * then reads `wake`; a receiver sets WANTED, then reads `arrived` and `word`: sequentially consistent, so one sees the
- * other [P3]. publish is a release that pairs with the exchange of take_arrived; giving a slot back is one that pairs
- * with claim. PROGRESS  of senders: a compare-and-swap fails only if another sender, or receiver, has got on. The end
- * waits for senders that are inside: a few instructions, and a copy. NOT DONE  a ring of slots: who is interrupted
- * between claiming its place and filling it holds up all that come after. A lock with signals blocked: two system calls
- * a message. A post for each message: only the first one after somebody has begun to wait tells. Telling a stranger's
- * pins from a handle's (core.h): there are too few. TESTED BY tests/models/port.pml, tests/spec/port.c,
- * tests/spec/port_signal.c, tests/stress/port.c, tests/sim/ports.c.
+ * PROTOCOL  send: pin; claim a slot; fill it; publish; if WANTED, make it POSTED, and post; unpin. Who unpins a
+ *           closed port last makes it OVER first, and tells as if it had published. receive, under the lock: what has
+ *           arrived goes to those who wait, in order (port_settle); then what is left is the caller's, or it is over,
+ *           or the caller sets WANTED, looks once more, and waits.
+ * OWNERSHIP a slot is its claimer's, then the port's, then the receiver's that it was handed to, who copies the
+ *           message when it runs. The box outlives the port for as long as a receiver has a slot of it, or the pool
+ *           has its post (refs).
+ * INVARIANTS [P1] a sender waits for no lock, takes no memory, and no handler that sends in between undoes a step of
+ *           it: each is one compare-and-swap. [P2] a message whose send has returned 0 is received, or dropped at the
+ *           port's end, once, and whole. [P3] nobody waits while a message is ready; who waits while one has arrived
+ *           is being told. [P4] a port says that it is over when nothing is in it, and nobody can put anything in.
+ *           [P5] the port's memory is not given back while a sender is inside.
+ * ORDERING  a sender publishes, or sets OVER, and then reads `wake`; a receiver sets WANTED, and then reads `arrived`
+ *           and `word`: sequentially consistent, so one sees the other [P3]. publish is a release that pairs with the
+ *           exchange of take_arrived; giving a slot back is one that pairs with claim.
+ * PROGRESS  of senders: a compare-and-swap fails only if another sender, or a receiver, has got on. The end waits for
+ *           senders that are inside: a few instructions, and a copy.
+ * NOT DONE  a ring of slots: who is interrupted between claiming its place and filling it holds up all that come
+ *           after. A lock with signals blocked: two system calls a message. A post for each message: only the first
+ *           one after somebody has begun to wait tells. The pins of other objects: there are too few of them.
+ * TESTED BY tests/models/port.pml, tests/spec/port.c, tests/spec/port_signal.c, tests/spec/port_runs.c,
+ *           tests/stress/port.c, tests/sim/ports.c.
  */
 #ifndef SYNC_PORT_H
 #define SYNC_PORT_H

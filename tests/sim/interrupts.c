@@ -8,6 +8,7 @@
 #include "strand/chan.h"
 #include "strand/io.h"
 #include "strand/limit.h"
+#include "strand/port.h"
 #include "strand/sim.h"
 #include "strand/sync.h"
 
@@ -15,6 +16,7 @@ enum { VICTIMS = 4, TURNS = 3, COMPANY = 3, NEVER = 1000 };
 
 static struct {
     strand_chan silent, deaf; /* nobody sends; nobody receives */
+    strand_port port;         /* nobody sends */
     strand_semaphore semaphore;
     strand_mutex mutex, other_mutex; /* the root has the first */
     strand_rwlock rwlock;            /* the root writes */
@@ -58,7 +60,9 @@ static void wait_for_somebody(struct sim_life *me)
 static void wait_in_a_channel(struct sim_life *me)
 {
     int value = me->number;
-    if (sim_one_in(&me->chance, 2))
+    if (sim_one_in(&me->chance, 3))
+        strand_port_receive(world.port, &value, sizeof value);
+    else if (sim_one_in(&me->chance, 2))
         strand_chan_receive(world.silent, &value);
     else
         strand_chan_send(world.deaf, &value);
@@ -68,8 +72,9 @@ static void wait_for_one_of_many(struct sim_life *me)
 {
     int value = me->number, other;
     strand_case cases[] = {strand_on_receive(world.silent, &other), strand_on_event(&world.event),
-                           strand_on_permit(&world.semaphore), strand_on_send(world.deaf, &value)};
-    size_t count = 1 + sim_draw(&me->chance, 4);
+                           strand_on_permit(&world.semaphore), strand_on_send(world.deaf, &value),
+                           strand_on_message(world.port, &other, sizeof other)};
+    size_t count = 1 + sim_draw(&me->chance, 5);
     strand_select(cases, count, sim_one_in(&me->chance, 2) ? STRAND_SELECT_ORDERED : 0);
 }
 
@@ -333,6 +338,7 @@ static void root(struct sim_life *me, void *arg)
     STRAND_SCOPE(scope);
     world.silent = strand_chan_open(scope, sizeof(int), 2, NULL);
     world.deaf = strand_chan_open(scope, sizeof(int), 0, NULL);
+    world.port = strand_port_open(scope, sizeof(int), 1, NULL);
     world.eternal = sim_spawn(me, scope, sim_eternal, arg);
     if (sim_one_in(&me->chance, 4))
         occupy_the_crew(me, scope);
