@@ -98,4 +98,4 @@ static void *root(void *arg)
     return FAULT_DONE;
 }
 
-FAULT_WORKLOAD(crews, RUN_ANY, root, )
+FAULT_WORKLOAD(crews, RUN_ANY, root, .options.offload_threads = 1)

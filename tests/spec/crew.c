@@ -493,7 +493,7 @@ static void misuse(const char *name, const char *function, const char *what)
 TEST_REAL(a_crew_whose_scope_has_been_left_is_misused)
 {
     misuse("gone", "strand_offload_on", "its scope has been left");
-    misuse("gone", "strand_offload_on", "the crew 'short-lived' was opened in open_and_leave");
+    misuse("gone", "strand_offload_on", "the crew 'short-lived' was opened in");
     misuse("gone_info", "strand_crew_info_get", "its scope has been left");
     misuse("ending", "strand_offload_on", "its scope has been left");
     misuse("of_a_channel", "strand_offload_on", "none of a crew");

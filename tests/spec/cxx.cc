@@ -22,6 +22,7 @@ extern "C" {
 #include "test.h"
 }
 #include "strand/chan.h"
+#include "strand/io.h"
 #undef _Atomic
 
 namespace {
@@ -450,10 +451,32 @@ void *spawn_with_a_name(void *arg)
     return arg;
 }
 
+struct Question {
+    int a, b, sum;
+};
+
+void *answer(void *arg)
+{
+    Question *question = static_cast<Question *>(arg);
+    question->sum = question->a + question->b;
+    return nullptr;
+}
+
+void *ask_a_crew(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_crew crew = strand_crew_open(scope, STRAND_CREW_ATTR(.name = "oracle", .threads = 1));
+    Question question = {2, 3, 0};
+    strand_offload_with(STRAND_OFFLOAD_ATTR(.crew = crew, .answer = &question), answer, &question, sizeof question);
+    CHECK_EQ(question.sum, 5);
+    return arg;
+}
+
 TEST_REAL(options_and_attributes_can_be_written_in_the_place_of_an_argument_in_cxx_too)
 {
     strand_run(STRAND_OPTIONS(.threads = 2), spawn_with_a_name, nullptr);
     CHECK_LOG("named");
+    test_run(ask_a_crew, nullptr);
 }
 #pragma GCC diagnostic pop
 
