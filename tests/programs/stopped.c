@@ -14,8 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LIMIT (400 * STRAND_MS)
-enum { STOPPED_MS = 1500 };
+#define LIMIT (300 * STRAND_MS)
+enum { STOPPED_MS = 900 };
 
 /* By a child: who is stopped can't go on by himself. */
 static void stand_still(void)

@@ -73,6 +73,15 @@ static inline const struct kept *first_report(const strand_options *options, str
     return &reports.kept[0];
 }
 
+/* That it is over, which is the last: how many come before it depends on the machine. */
+static inline const struct kept *last_report(void)
+{
+    CHECK(reports.count >= 2 && reports.count <= REPORTS_MOST);
+    for (int i = 0; i < reports.count; i++)
+        CHECK_EQ(reports.kept[i].late.over, i == reports.count - 1);
+    return &reports.kept[reports.count - 1];
+}
+
 /* Comes to no operation of the library. A signal is to find it here, and not in a function of a sanitizer's. */
 __attribute__((no_sanitize("thread", "address", "undefined"))) static NOINLINE void compute(void)
 {

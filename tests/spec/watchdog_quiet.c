@@ -14,7 +14,7 @@
 
 #define FOREVER (3600 * STRAND_S)
 /* A thread that could run is not let run for so long on a machine that has much to do. */
-#define PATIENT (400 * STRAND_MS)
+#define PATIENT (300 * STRAND_MS)
 
 static void *sleeps(void *arg)
 {
@@ -49,25 +49,33 @@ static uint64_t count_late(int threads, int64_t limit, strand_fn *root)
     return late_at_the_end + (uint64_t)reports.count;
 }
 
+static void *yields_till_told(void *arg)
+{
+    while (!reports.released)
+        strand_yield();
+    return arg;
+}
+
+/* Nearly all the time it is there when the watchdog looks. */
 static void *computes_in_short_pieces(void *arg)
 {
     STRAND_SCOPE(scope);
-    for (int i = 0; i < 3; i++)
-        strand_spawn(scope, test_return, NULL);
-    for (int i = 0; i < 20; i++) {
-        strand_time end = strand_in(STRAND_MS);
-        while (is_before(end))
+    strand_spawn(scope, yields_till_told, NULL);
+    for (strand_time end = strand_in(2 * PATIENT); is_before(end);) {
+        strand_time piece = strand_in(5 * STRAND_MS);
+        while (is_before(piece))
             continue;
         strand_yield();
     }
+    reports.released = 1;
     strand_scope_join(scope);
     late_at_the_end = late_so_far();
     return arg;
 }
 
-TEST_REAL(who_holds_its_thread_for_less_than_the_limit_is_not_reported)
+TEST_REAL(who_gives_way_before_the_limit_is_not_reported)
 {
-    CHECK_EQ(count_late(1, 20 * STRAND_S, computes_in_short_pieces), 0);
+    CHECK_EQ(count_late(1, PATIENT, computes_in_short_pieces), 0);
 }
 
 static void *all_sleep(void *arg)
@@ -75,7 +83,7 @@ static void *all_sleep(void *arg)
     STRAND_SCOPE(scope);
     for (int i = 0; i < 3; i++)
         strand_spawn(scope, sleeps, NULL);
-    strand_sleep(3 * PATIENT);
+    strand_sleep(2 * PATIENT);
     late_at_the_end = late_so_far();
     strand_scope_cancel(scope, NULL);
     return arg;
@@ -89,7 +97,7 @@ TEST_REAL(nobody_is_reported_while_all_sleep)
 
 static void *yields_alone(void *arg)
 {
-    for (strand_time end = strand_in(3 * PATIENT); is_before(end);)
+    for (strand_time end = strand_in(2 * PATIENT); is_before(end);)
         strand_yield();
     late_at_the_end = late_so_far();
     return arg;
@@ -97,7 +105,7 @@ static void *yields_alone(void *arg)
 
 static void *comes_by_alone(void *arg)
 {
-    for (strand_time end = strand_in(3 * PATIENT); is_before(end);)
+    for (strand_time end = strand_in(2 * PATIENT); is_before(end);)
         strand_checkpoint();
     late_at_the_end = late_so_far();
     return arg;
@@ -324,8 +332,8 @@ TEST_REAL(reports_are_limited_and_those_left_out_are_counted)
     CHECK_EQ(reports.kept[0].late.left_out, 0);
     CHECK(reports.kept[AT_ONCE].late.left_out >= MANY - AT_ONCE);
     CHECK_CONTAINS(reports.kept[AT_ONCE].text, " reports before this one were left out");
-    for (int i = 0; i < reports.count; i++)
-        CHECK_EQ(reports.kept[i].late.over, i > AT_ONCE);
+    for (int i = 0; i <= AT_ONCE; i++)
+        CHECK(!reports.kept[i].late.over);
 }
 TEST_OWN_STACKS(reports_are_limited_and_those_left_out_are_counted, "those of one fibre do not run at the same time");
 
