@@ -215,15 +215,23 @@ static void refuse(struct sim_life *const *life)
         (*life)->refused++;
 }
 
-struct sim_life *sim_spawn_on(struct sim_life *me, strand_scope scope, strand_fibre fibre, sim_body *body, void *arg,
-                              int tag)
+struct sim_life *sim_spawn_at(struct sim_life *me, strand_scope scope, const struct strand_attr *where, sim_body *body,
+                              void *arg, int tag)
 {
     struct sim_life *life = new_life(&me->chance, body, arg, tag);
     struct sim_life *refused __attribute__((cleanup(refuse))) = life;
-    life->handle = strand_spawn_with(scope, STRAND_ATTR(.drop = sim_take, .fibre = fibre), live, &life, sizeof life);
+    struct strand_attr attr = *where;
+    attr.drop = sim_take;
+    life->handle = strand_spawn_with(scope, &attr, live, &life, sizeof life);
     refused = NULL;
     atomic_store(&life->known, 1);
     return life;
+}
+
+struct sim_life *sim_spawn_on(struct sim_life *me, strand_scope scope, strand_fibre fibre, sim_body *body, void *arg,
+                              int tag)
+{
+    return sim_spawn_at(me, scope, STRAND_ATTR(.fibre = fibre), body, arg, tag);
 }
 
 struct sim_life *sim_spawn_tagged(struct sim_life *me, strand_scope scope, sim_body *body, void *arg, int tag)

@@ -63,6 +63,9 @@ struct sim_life *sim_spawn_tagged(struct sim_life *me, strand_scope scope, sim_b
 /** The same on an opened fibre; {0}: on one of its own. */
 struct sim_life *sim_spawn_on(struct sim_life *me, strand_scope scope, strand_fibre fibre, sim_body *body, void *arg,
                               int tag);
+/** The same anywhere: of `where` the pool, the pin and the fibre count. */
+struct sim_life *sim_spawn_at(struct sim_life *me, strand_scope scope, const struct strand_attr *where, sim_body *body,
+                              void *arg, int tag);
 /** Some strand of the run that has been spawned, ended or not; NULL if there is none yet. */
 struct sim_life *sim_somebody(struct sim_life *me);
 /** The life with this number; NULL if there is none. */
