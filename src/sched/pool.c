@@ -108,8 +108,7 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     pool->busy = 0;
     pool->parked = pool->eager = false;
     pool->futile = 0;
-    pool->gone =
-        NULL; /* else its threads, ending because one of them could not be had, would tell who closed the last */
+    pool->gone = NULL; /* if one thread can't be had the others end, and tell nobody */
     pool->above = NULL;
     atomic_store_explicit(&pool->watched, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->keepers, 1, memory_order_relaxed);

@@ -34,8 +34,7 @@
  * NOT DONE  a ring of slots: who is interrupted between claiming its place and filling it holds up all that come
  *           after. A lock with signals blocked: two system calls a message. A post for each message: only the first
  *           one after somebody has begun to wait tells. The pins of other objects: there are too few of them.
- * TESTED BY tests/models/port.pml, tests/spec/port.c, tests/spec/port_signal.c, tests/spec/port_runs.c,
- *           tests/stress/port.c, tests/sim/ports.c.
+ * TESTED BY tests/models/port.pml, tests/spec/port.c, tests/spec/port_signal.c, tests/sim/ports.c.
  */
 #ifndef SYNC_PORT_H
 #define SYNC_PORT_H

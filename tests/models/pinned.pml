@@ -1,0 +1,266 @@
+/*
+ * Fibres that are pinned to a thread: who makes one runnable is seen by the thread, whether it runs others or sleeps.
+ *
+ * MODELS    src/sched/pinned.c: pinned_ready, pinned_pick
+ *           src/sched/pinned.h: pinned_doze, pinned_wake, pinned_has_mail
+ *           src/sched/seek.c: pool_rouse, park, thread_to_asleep, thread_from_asleep, pool_find_work, any_own
+ *           Labels [P1] [P2].
+ * MEMORY    the thread's clearing of picks.pinned lies in a store buffer until `memory` or a locked instruction of the
+ *           thread empties it, unless it is one itself. A poster's store to picks.pinned may come after its load of
+ *           dozes, but is over before it takes the lock.
+ * ABSTRACTS the inbox and the list of those that are ready to numbers; all other work of the pool to strands that keep
+ *           the thread busy until all pinned ones have run (BUSY), or none; who is woken for other work to a wake-up at
+ *           any time, two at most; the role to a choice of how the thread sleeps.
+ * CHECKED   each fibre that was made runnable runs, once. In the end the thread sleeps with an empty inbox.
+ * MACROS    BUSY         the thread has other strands to run until all pinned ones have run: it never sleeps
+ *           NODOZE       the thread does not say that it sleeps
+ *           NOLOOK       it says so, and does not look after that
+ *           NOROUSE      nobody wakes it
+ *           ROUSESEEKER  it is woken only if it is the seeker
+ *           ROUSESLEEPER it is woken only if it is not
+ *           CLEARLATE    picks.pinned is cleared after the inbox was taken
+ *           CLEARLAZY    picks.pinned is cleared by a plain store
+ *           TAKETWICE    what was in the inbox is read and emptied in two steps
+ */
+/* must hold */
+/* must hold: -DBUSY */
+/* must stall: -DNODOZE */
+/* must stall: -DNOLOOK */
+/* must stall: -DNOROUSE */
+/* must stall: -DROUSESEEKER */
+/* must stall: -DROUSESLEEPER */
+/* must stall: -DBUSY -DCLEARLATE */
+/* must stall: -DBUSY -DCLEARLAZY */
+/* must fail: -DTAKETWICE */
+/* fair */
+
+#define POSTERS 2
+#define FIBRES 3 /* the first poster has two */
+
+byte inbox, ready, ran, posted, done; /* fibres */
+bit flag;                             /* picks.pinned */
+bit clearing;                         /* a store of zero to it is in the thread's buffer */
+bit dozes;
+bit lock;
+bit parked, asleep; /* under the lock */
+bit token, wake;    /* the poller's; the futex */
+byte others = 2;    /* wake-ups for something else */
+
+inline flush()
+{
+    if
+    :: clearing -> flag = 0; clearing = 0
+    :: else
+    fi
+}
+
+/* ---- whoever makes one runnable ---- */
+
+inline rouse()
+{
+    atomic {
+        !lock ->
+        was_parked = parked;
+        was_asleep = asleep;
+#ifndef ROUSESLEEPER
+        parked = 0;
+#endif
+#ifndef ROUSESEEKER
+        asleep = 0
+#endif
+    }
+#ifdef ROUSESLEEPER
+    was_parked = 0;
+#endif
+#ifdef ROUSESEEKER
+    was_asleep = 0;
+#endif
+    if
+    :: was_parked -> token = 1
+    :: was_asleep && !was_parked -> wake = 1
+    :: else
+    fi;
+    d_step { was_parked = 0; was_asleep = 0 }
+}
+
+proctype poster(byte fibres)
+{
+    bit sleeps, was_parked, was_asleep;
+    do
+    :: fibres > 0 ->
+        fibres--;
+        d_step { inbox++; posted++ }
+        if
+        :: flag = 1; sleeps = dozes /* [P1] */
+        :: sleeps = dozes; flag = 1
+        fi;
+#ifndef NOROUSE
+        if
+        :: sleeps -> rouse() /* [P2] */
+        :: else
+        fi;
+#endif
+        sleeps = 0
+    :: fibres == 0 -> break
+    od;
+    done++
+}
+
+/* Something else is to be done, by whoever is woken. */
+active proctype other()
+{
+    bit was_parked, was_asleep;
+end:
+    do
+    :: others > 0 -> others--; rouse()
+    od
+}
+
+active proctype memory()
+{
+end:
+    do
+    :: atomic { clearing -> flush() }
+    od
+}
+
+/* ---- the thread ---- */
+
+inline take_inbox()
+{
+#ifdef TAKETWICE
+    some = inbox;
+    inbox = 0;
+    ready = ready + some;
+    some = 0
+#else
+    d_step { flush(); ready = ready + inbox; inbox = 0 } /* not if it is empty, which is no locked instruction */
+#endif
+}
+
+inline clear_flag()
+{
+#ifdef CLEARLAZY
+    clearing = 1
+#else
+    d_step { flush(); flag = 0 } /* [P1] */
+#endif
+}
+
+inline pinned_pick()
+{
+#ifdef CLEARLATE
+    if
+    :: inbox -> take_inbox()
+    :: !inbox
+    fi;
+    clear_flag();
+#else
+    clear_flag();
+    if
+    :: inbox -> take_inbox()
+    :: !inbox
+    fi;
+#endif
+    d_step {
+        if
+        :: ready > 1 -> flush(); flag = 1
+        :: else
+        fi
+    }
+    if
+    :: ready ->
+progress_ran:
+        d_step { ready--; ran++; assert(ran + ready + inbox == posted) }
+    :: !ready
+    fi
+}
+
+inline doze()
+{
+#ifndef NODOZE
+    d_step { flush(); dozes = 1 }
+#endif
+#ifdef NOLOOK
+    mail = 0
+#else
+    mail = (inbox > 0) /* [P2] */
+#endif
+}
+
+/* It has the role. */
+inline wait_as_seeker()
+{
+    atomic { !lock -> flush(); parked = 1 }
+    doze();
+    if
+    :: !mail ->
+end_as_seeker:
+        atomic { token -> token = 0 }
+    :: mail
+    fi;
+    atomic { !lock -> flush(); parked = 0 }
+    dozes = 0
+}
+
+/* It has not. */
+inline wait_as_sleeper()
+{
+    atomic { !lock -> flush(); lock = 1 }
+    doze();
+    d_step {
+        if
+        :: !mail -> asleep = 1; wake = 0
+        :: mail
+        fi;
+        flush();
+        lock = 0
+    }
+    if
+    :: !mail ->
+end_as_sleeper:
+        atomic { wake -> wake = 0 }
+        atomic { !lock -> flush(); asleep = 0 }
+    :: mail
+    fi;
+    dozes = 0
+}
+
+active proctype thread()
+{
+    byte some;
+    bit mail;
+pick:
+    if
+    :: flag -> pinned_pick(); goto pick
+    :: !flag ->
+#ifdef BUSY
+        if
+        :: ran < FIBRES -> goto pick /* another strand has its turn */
+        :: ran == FIBRES
+        fi;
+#endif
+        if
+        :: wait_as_seeker(); goto pick
+        :: inbox -> pinned_pick(); goto pick
+        :: !inbox ->
+            wait_as_sleeper();
+            if
+            :: inbox -> pinned_pick()
+            :: !inbox
+            fi;
+            goto pick
+        fi
+    fi
+}
+
+init
+{
+    atomic {
+        run poster(2);
+        run poster(1)
+    }
+    done == POSTERS;
+    ran == FIBRES;
+    assert(!inbox && !ready)
+}

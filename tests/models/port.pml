@@ -1,0 +1,574 @@
+/*
+ * A port: who sends waits for nobody, who receives is not forgotten, and nothing is lost.
+ *
+ * MODELS    src/sync/port.c: pin_port, unpin_port, tell, claim, publish, put, strand_port_send, strand_port_close, arrive,
+ *           box_drop, await_senders, port_end
+ *           src/sync/message.c: give_back, port_take_arrived, hand_over, port_end_waits, wants, port_settle, look,
+ *           strand_port_receive, receive_ready, receive_handed
+ *           Labels [P1] [P2] [P3] [P4] [P5].
+ * ABSTRACTS a message to its number; the pool's posts to a number, of which a thread of the pool takes one at a time (see
+ *           seeker.pml, ring.pml); the serial to one bit: once the port's memory is given away, every handle is stale;
+ *           interruptions of those who wait away (see wait.pml); spinning to a guard.
+ * PARTIES   a thread that sends two messages, and a handler that interrupts it anywhere and sends one: until that has
+ *           returned the thread does nothing; another thread that sends one; the thread of the pool that takes posts; two
+ *           strands that receive until they are told that it is over; somebody who closes the port. Two slots.
+ * CHECKED   [P1] the handler ends whatever it has interrupted; nobody gets a slot that somebody has. [P2] what was sent is
+ *           received, or dropped, once; that of one thread in order. [P3] all end, though the port is closed only when
+ *           everything that was sent has been received. [P4] who is told that it is over has nothing to come, and nothing
+ *           comes. [P5] nobody touches the port, or its box, once it may be somebody else's.
+ * MACROS    EARLY        it is closed at any time
+ *           LEFT         its scope is left at any time: it is not closed before, and who receives is of no scope
+ *           LOCKED       slots are claimed under a lock
+ *           NOTAG        a slot is claimed whether the first one is still followed by the same
+ *           TELLEARLY    who sends tells before it publishes
+ *           WANTSBLIND   who is about to wait does not look again
+ *           OVERBLIND    it does not look whether the port is over
+ *           WAKESTAYS    who was told does not say that others may tell it again
+ *           WAKELATE     it says so when it has looked
+ *           LASTUNTOLD   who makes the port over tells nobody
+ *           OVEREARLY    the port is over when it is closed, whoever sends
+ *           OVERLATE     whether it is over is read when what had arrived has been taken
+ *           CLOSEDIN     a port that is closed takes messages
+ *           NOPINWAIT    the end does not wait for who sends
+ *           NOREFPOST    a post that is on its way does not keep the box
+ *           NOREFSLOT    a slot that a receiver has does not keep it
+ */
+/* must hold */
+/* must hold: -DEARLY */
+/* must hold: -DLEFT */
+/* must stall: -DLOCKED */
+/* must stall: -DTELLEARLY */
+/* must stall: -DWANTSBLIND */
+/* must stall: -DEARLY -DOVERBLIND */
+/* must stall: -DWAKESTAYS */
+/* must stall: -DWAKELATE */
+/* must stall: -DLASTUNTOLD */
+/* must fail: -DNOTAG */
+/* must fail: -DEARLY -DOVEREARLY */
+/* must fail: -DEARLY -DOVERLATE */
+/* must fail: -DEARLY -DCLOSEDIN */
+/* must fail: -DLEFT -DNOPINWAIT */
+/* must fail: -DLEFT -DNOREFPOST */
+/* must fail: -DLEFT -DNOREFSLOT */
+/* large */
+
+#define SLOTS 2
+#define RECEIVERS 2
+#define MESSAGES 4 /* 1 and 2 are the thread's, 3 is the handler's, 4 the other one's */
+
+#define NONE 0
+#define WANTED 1
+#define POSTED 2
+
+#define OVER 1
+#define MESSAGE 2
+
+/* The port. */
+bit freed, closed, over;
+byte pins;
+bit locked;
+byte first, last; /* of what is ready */
+byte waiting;     /* a set */
+
+/* The box. */
+bit lost; /* its memory */
+byte refs = 1;
+byte free = 1, tag;
+byte next[SLOTS + 1];
+byte content[SLOTS + 1];
+byte arrived;
+byte wake;
+
+byte travelling; /* posts of the pool */
+byte given[RECEIVERS], why[RECEIVERS];
+bit runnable[RECEIVERS];
+
+bit handling;
+byte senders = 3;
+byte receivers = RECEIVERS;
+bit closing; /* whoever closes it has gone */
+
+bit taken[SLOTS + 1], came[MESSAGES + 1], second;
+byte sent, received, dropped;
+bit told;
+
+#define HAS(set, k) ((set >> (k)) & 1)
+#define TOUCH assert(!freed)
+#define TOUCH_BOX assert(!lost)
+
+inline lock()
+{
+    atomic { !locked -> TOUCH; locked = 1 }
+}
+
+/* In a d_step. */
+inline drop_box()
+{
+    TOUCH_BOX;
+    refs--;
+    lost = (refs == 0)
+}
+
+/* ---- sending ---- */
+
+inline claim()
+{
+    slot = 0;
+    d_step { TOUCH_BOX; f = free; t = tag }
+    do
+    :: f ->
+        rest = next[f];
+        d_step {
+            TOUCH_BOX;
+            if
+#ifdef NOTAG
+            :: free == f ->
+#else
+            :: free == f && tag == t ->
+#endif
+                assert(!taken[f]); /* [P1] */
+                taken[f] = 1;
+                free = rest;
+                tag++;
+                slot = f
+            :: else -> f = free; t = tag
+            fi
+        }
+        if
+        :: slot -> break
+        :: else
+        fi
+    :: !f -> break
+    od
+}
+
+inline publish()
+{
+    d_step { TOUCH_BOX; f = arrived; rest = slot }
+    do
+    :: rest ->
+        next[slot] = f;
+        d_step {
+            TOUCH_BOX;
+            if
+            :: arrived == f -> arrived = slot; rest = 0; sent++; assert(!told) /* [P4] */
+            :: else -> f = arrived
+            fi
+        }
+    :: else -> break
+    od
+}
+
+inline tell()
+{
+    if
+    :: d_step { wake == WANTED -> TOUCH_BOX; f = 1 }
+        d_step {
+            TOUCH_BOX;
+            if
+            :: wake == WANTED -> wake = POSTED
+            :: else -> f = 0
+            fi
+        }
+        if
+#ifdef NOREFPOST
+        :: f -> d_step { TOUCH_BOX; travelling++ }
+#else
+        :: f -> d_step { TOUCH_BOX; refs++; travelling++ }
+#endif
+        :: else
+        fi
+    :: wake != WANTED
+    fi;
+    f = 0
+}
+
+inline unpin()
+{
+    t = 1;
+    do
+    :: t ->
+        d_step {
+            TOUCH;
+            assert(pins);
+            if
+            :: pins == 1 && closed && !over -> over = 1
+            :: else -> pins--; t = 0
+            fi
+        }
+        if
+        :: !t -> break
+#ifndef LASTUNTOLD
+        :: t -> tell()
+#endif
+        :: else
+        fi
+    od
+}
+
+inline send(message)
+{
+    if
+#ifdef CLOSEDIN
+    :: d_step { freed -> slot = 0 }
+    :: d_step { !freed -> pins++ }
+#else
+    :: d_step { freed || closed -> slot = 0 }
+    :: d_step { !freed && !closed -> pins++ }
+#endif
+#ifdef LOCKED
+        atomic { !claiming -> claiming = 1 }
+#endif
+        claim();
+#ifdef LOCKED
+        claiming = 0;
+#endif
+        if
+        :: slot ->
+            content[slot] = message;
+#ifdef TELLEARLY
+            tell();
+            publish()
+#else
+            publish();
+            tell()
+#endif
+        :: else /* -EAGAIN */
+        fi;
+        unpin()
+    fi;
+    atomic { slot = 0; f = 0; t = 0; rest = 0 }
+}
+
+#ifdef LOCKED
+bit claiming;
+#endif
+
+proctype thread() provided (!handling)
+{
+    byte slot, f, t, rest;
+    send(1);
+    send(2);
+    senders--
+}
+
+proctype handler()
+{
+    byte slot, f, t, rest;
+    handling = 1;
+    send(3);
+    d_step { handling = 0; senders-- }
+}
+
+proctype other()
+{
+    byte slot, f, t, rest;
+    send(4);
+    senders--
+}
+
+/* ---- under the lock ---- */
+
+inline take_arrived()
+{
+    d_step {
+        TOUCH_BOX;
+        f = arrived;
+        arrived = 0;
+        rest = f;
+        t = 0;
+        do
+        :: f -> n = next[f]; next[f] = t; t = f; f = n
+        :: else -> break
+        od;
+        if
+        :: rest && last -> next[last] = t
+        :: rest && !last -> first = t
+        :: else
+        fi;
+        last = (rest -> rest : last);
+        do
+        :: t ->
+            n = content[t];
+            assert(!came[n]); /* [P2] */
+            came[n] = 1;
+            assert(n != 1 || !second);
+            second = (n == 2 -> 1 : second);
+            t = next[t]
+        :: else -> break
+        od;
+        rest = 0;
+        n = 0
+    }
+}
+
+/* In a d_step. */
+inline take(who)
+{
+    given[who] = first;
+    first = next[first];
+    last = (first -> last : 0);
+    received++
+}
+
+/* In a d_step. */
+inline claim_waiter(who, what)
+{
+    waiting = waiting & ~(1 << who);
+    why[who] = what;
+    if
+    :: what == MESSAGE ->
+        take(who);
+#ifndef NOREFSLOT
+        refs++
+#endif
+    :: else
+    fi;
+    runnable[who] = 1
+}
+
+inline end_waits()
+{
+    d_step {
+        if
+        :: HAS(waiting, 0) -> claim_waiter(0, OVER)
+        :: else
+        fi;
+        if
+        :: HAS(waiting, 1) -> claim_waiter(1, OVER)
+        :: else
+        fi
+    }
+}
+
+inline wants()
+{
+#ifdef WANTSBLIND
+    d_step {
+        wake = (wake == NONE -> WANTED : wake);
+        quiet = 1
+    }
+#else
+    wake = (wake == NONE -> WANTED : wake);
+    quiet = (arrived == 0);
+#ifndef OVERBLIND
+    quiet = quiet && !over
+#endif
+#endif
+}
+
+inline settle()
+{
+    do
+    :: quiet = 0;
+#ifndef OVERLATE
+        was_over = over;
+#endif
+        take_arrived();
+#ifdef OVERLATE
+        was_over = over;
+#endif
+        d_step {
+            if
+            :: first && HAS(waiting, 0) -> claim_waiter(0, MESSAGE)
+            :: else
+            fi;
+            if
+            :: first && HAS(waiting, 1) -> claim_waiter(1, MESSAGE)
+            :: else
+            fi
+        }
+        if
+        :: was_over && waiting ->
+            d_step { assert(received == sent); told = 1 } /* [P4] */
+            end_waits()
+        :: else
+        fi;
+        if
+        :: waiting -> wants()
+        :: else -> quiet = 1
+        fi;
+        if
+        :: quiet -> break
+        :: else
+        fi
+    od
+}
+
+/* ---- who receives, and who takes posts ---- */
+
+inline give_back()
+{
+    d_step { TOUCH_BOX; f = free; t = tag; n = 1 }
+    do
+    :: n ->
+        next[slot] = f;
+        d_step {
+            TOUCH_BOX;
+            if
+            :: free == f && tag == t -> free = slot; taken[slot] = 0; n = 0
+            :: else -> f = free; t = tag
+            fi
+        }
+    :: else -> break
+    od
+}
+
+proctype receiver(byte me)
+{
+    byte slot, f, t, n, rest;
+    bit quiet, was_over, seen_over, done;
+    do
+    :: done -> break
+    :: else ->
+#ifdef LEFT
+        if
+        :: atomic { freed -> done = 1 } goto next_one /* its handle is stale */
+        :: atomic { !freed && !locked -> locked = 1 }
+        fi;
+#else
+        lock();
+#endif
+        do
+        :: seen_over = over;
+            settle();
+            if
+            :: first -> break
+            :: !first && seen_over -> break
+            :: else -> wants();
+                if
+                :: quiet -> break
+                :: else
+                fi
+            fi
+        od;
+        if
+        :: first ->
+            d_step {
+                take(me);
+                slot = given[me];
+#ifndef NOREFSLOT
+                refs++;
+#endif
+                locked = 0
+            }
+        :: !first && seen_over -> d_step { assert(received == sent); told = 1; done = 1; locked = 0 } /* [P4] */
+        :: !first && !seen_over ->
+            d_step { waiting = waiting | (1 << me); locked = 0 }
+            d_step {
+                runnable[me] ->
+                runnable[me] = 0;
+                done = (why[me] == OVER);
+                slot = (done -> 0 : given[me]);
+                why[me] = 0
+            }
+        fi;
+        if
+        :: slot ->
+            give_back();
+#ifndef NOREFSLOT
+            atomic { drop_box() }
+#endif
+        :: else
+        fi;
+next_one:
+        atomic { slot = 0; f = 0; t = 0; n = 0; quiet = 0; was_over = 0; seen_over = 0; given[me] = 0 }
+    od;
+    receivers--
+}
+
+proctype pool()
+{
+    byte f, t, n, rest;
+    bit quiet, was_over;
+    do
+    :: d_step { travelling -> travelling--; TOUCH_BOX }
+        if
+        :: atomic { !freed && !locked -> locked = 1 }
+#if !defined(WAKESTAYS) && !defined(WAKELATE)
+            wake = NONE;
+#endif
+            settle();
+#ifdef WAKELATE
+            wake = NONE;
+#endif
+            locked = 0
+        :: freed
+        fi;
+#ifndef NOREFPOST
+        d_step { drop_box() }
+#endif
+    :: !travelling && !senders && !receivers && closing -> break
+    od
+}
+
+/* ---- its end ---- */
+
+proctype closer()
+{
+    byte slot, f, t, rest;
+#if defined(LEFT)
+    skip;
+#else
+#if !defined(EARLY)
+    !senders && received == sent;
+#endif
+    if
+    :: d_step { !closed -> pins++ }
+#ifdef OVEREARLY
+        d_step { closed = 1; over = 1 }
+        tell();
+#else
+        closed = 1;
+#endif
+        unpin()
+    fi;
+#endif
+    closing = 1
+}
+
+proctype owner()
+{
+    byte f, t, n, rest;
+    bit quiet, was_over;
+#ifndef LEFT
+    !receivers && closing;
+#endif
+    lock();
+    closed = 1;
+    settle();
+    end_waits();
+    atomic {
+#ifndef NOPINWAIT
+        !pins ->
+#endif
+        freed = 1
+    }
+    take_arrived();
+    d_step {
+        locked = 0;
+        do
+        :: first -> dropped++; first = next[first]
+        :: else -> break
+        od
+    }
+    d_step { drop_box() }
+}
+
+init
+{
+    atomic {
+        next[1] = 2;
+        run thread();
+        run handler();
+        run other();
+        run pool();
+        run receiver(0);
+        run receiver(1);
+        run closer();
+        run owner()
+    }
+    _nr_pr == 1;
+    assert(received + dropped == sent); /* [P2] */
+    assert(lost && refs == 0)
+}

@@ -1,0 +1,250 @@
+/*
+ * A thread that leaves its pool, is called back or begins anew, while others post to its inbox.
+ *
+ * MODELS    src/sched/resize.c: thread_goes_, send_away, call_back, add_thread, grow, shrink, pool_resize, pool_pin,
+ *           pool_unpin
+ *           src/sched/deliver.c: pool_post_fibre, has_queue
+ *           Labels [Z1] [Z2].
+ * ABSTRACTS the pool to two threads: thread 0, which stays, and one that goes and comes. Inboxes to numbers: what a
+ *           thread has taken it runs at once, or, if it is to go first, hands over. Nobody steals: under full load
+ *           nobody does. Who resizes and who pins hold the pool's lock of resizing: each is one step as far as the
+ *           other is concerned. A thread without anything to do sleeps until there is something in its inbox, which
+ *           stands for the wake-ups of seeker.pml, or until it is roused.
+ * CHECKED   each fibre runs. There is one thread in a record at a time. Nobody pins to a thread that goes. In the end
+ *           there are as many threads as were wanted.
+ * MACROS    NOLOOK       who posts does not look whether the thread has gone
+ *           INBOXFIRST   the thread hands its inbox over before it says that it has gone
+ *           NOINBOX      it does not hand it over
+ *           KEEPS        who has posted to a thread that has gone leaves it there
+ *           CALLBLIND    a thread is called back whether it has gone or not
+ *           TWOLIVES     one begins anew before the last one in its record has ended
+ *           NOROUSE      a thread that sleeps is not told to go
+ *           SLEEPSBLIND  a thread goes to sleep without a look whether it is to go
+ *           PINBLIND     who pins does not look whether the thread stays
+ *           SHRINKBLIND  who resizes does not look whether strands are pinned to it
+ */
+/* must hold */
+/* must stall: -DNOLOOK */
+/* must stall: -DINBOXFIRST */
+/* must stall: -DNOINBOX */
+/* must stall: -DKEEPS */
+/* must fail: -DCALLBLIND */
+/* must fail: -DTWOLIVES */
+/* must stall: -DNOROUSE */
+/* must stall: -DSLEEPSBLIND */
+/* must fail: -DPINBLIND */
+/* must fail: -DSHRINKBLIND */
+
+#define FIBRES 3
+
+#define NONE 0
+#define HERE 1
+#define LEAVING 2
+#define GONE 3
+
+byte life = HERE; /* of the thread that goes and comes */
+bit leave;        /* odd.leave */
+byte inbox[2];
+byte size = 2;
+byte alive = 1; /* threads of the system in its record */
+byte ran, posters;
+byte pins; /* pinned.strands */
+bit resizing;
+bit lock, asleep, wake;
+byte shrinks = 2, pinners = 1;
+bit over; /* nobody resizes any more */
+
+/* ---- whoever makes a fibre runnable that the thread ran last ---- */
+
+proctype poster()
+{
+    byte missed;
+    bit has_queue;
+    inbox[1]++; /* [Z1] */
+#ifndef NOLOOK
+    has_queue = (life == HERE);
+    if
+    :: !has_queue -> has_queue = (life == LEAVING)
+    :: else
+    fi;
+    if
+    :: !has_queue ->
+#ifndef KEEPS
+        d_step { missed = inbox[1]; inbox[1] = 0 }
+        inbox[0] = inbox[0] + missed;
+        missed = 0
+#endif
+    :: has_queue
+    fi;
+#endif
+    posters--
+}
+
+/* ---- threads ---- */
+
+active proctype stays()
+{
+end:
+    do
+    :: atomic { inbox[0] > 0 -> inbox[0]--; ran++ }
+    od
+}
+
+inline hand_over()
+{
+#ifndef NOINBOX
+    if
+    :: inbox[1] -> d_step { taken = inbox[1]; inbox[1] = 0 } inbox[0] = inbox[0] + taken; taken = 0
+    :: !inbox[1]
+    fi
+#endif
+}
+
+proctype goes()
+{
+    byte taken;
+loop:
+    assert(alive == 1);
+    if
+    :: leave ->
+#ifdef INBOXFIRST
+        hand_over();
+#endif
+        if
+        :: atomic { life == LEAVING -> life = GONE } goto out
+        :: life != LEAVING /* it was called back */
+        fi
+    :: !leave
+    fi;
+    if
+    :: atomic { inbox[1] > 0 -> assert(life != NONE); inbox[1]--; ran++ } goto loop
+    :: !inbox[1] && !leave
+    :: leave -> goto loop
+    fi;
+    atomic { !lock -> lock = 1 } /* thread_to_asleep */
+#ifdef SLEEPSBLIND
+    d_step { asleep = 1; wake = 0; lock = 0 }
+#else
+    d_step {
+        if
+        :: !leave -> asleep = 1; wake = 0
+        :: leave
+        fi;
+        lock = 0
+    }
+#endif
+end_asleep:
+    if
+    :: !asleep && !wake -> goto loop
+    :: wake
+    :: inbox[1] > 0
+    fi;
+    d_step { asleep = 0; wake = 0 }
+    goto loop;
+out:
+#ifndef INBOXFIRST
+    hand_over();
+#endif
+    alive--
+}
+
+/* ---- who resizes ---- */
+
+inline shrink()
+{
+    if
+#ifndef SHRINKBLIND
+    :: pins /* [Z2] */
+#endif
+    :: else ->
+        size = 1;
+        life = LEAVING;
+        assert(!pins); /* [Z2] */
+        leave = 1;
+#ifndef NOROUSE
+        atomic {
+            !lock ->
+            if
+            :: asleep -> wake = 1; asleep = 0
+            :: else
+            fi
+        }
+#endif
+    fi
+}
+
+inline join()
+{
+#ifndef TWOLIVES
+    alive == 0;
+#endif
+    life = NONE
+}
+
+inline grow()
+{
+#ifdef CALLBLIND
+    if
+    :: life == LEAVING -> life = HERE; leave = 0
+#else
+    if
+    :: atomic { life == LEAVING -> life = HERE } leave = 0
+#endif
+    :: life == GONE ->
+        join();
+        d_step { leave = 0; life = HERE; alive++; assert(alive == 1) }
+        run goes()
+    fi;
+    size = 2
+}
+
+active proctype resizer()
+{
+    do
+    :: shrinks > 0 ->
+        shrinks--;
+        atomic { !resizing -> resizing = 1 }
+        if
+        :: size == 2 -> shrink()
+        :: size == 1 -> grow()
+        fi;
+        resizing = 0
+    :: shrinks == 0 -> break
+    od;
+    over = 1
+}
+
+/* A strand that is pinned to the thread, and ends. */
+active proctype pinner()
+{
+    atomic { !resizing -> resizing = 1 }
+    if
+#ifdef PINBLIND
+    :: true
+#else
+    :: size == 2 ->
+#endif
+        pins++;
+        resizing = 0;
+        assert(life == HERE); /* [Z2] */
+        pins--
+#ifndef PINBLIND
+    :: size == 1 -> resizing = 0
+#endif
+    fi;
+    pinners--
+}
+
+init
+{
+    atomic {
+        posters = FIBRES;
+        run goes();
+        run poster();
+        run poster();
+        run poster()
+    }
+    over && !posters && !pinners;
+    ran == FIBRES; /* [Z1] */
+    (size == 2 -> life == HERE && alive == 1 : life == GONE && alive == 0)
+}
