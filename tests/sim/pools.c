@@ -150,8 +150,7 @@ static struct sim_life *spawn_on_fibre(struct sim_life *me, strand_scope scope)
 static void spawn_and_join(struct sim_life *me, void *arg)
 {
     STRAND_SCOPE(scope);
-    struct sim_life *child =
-        sim_one_in(&me->chance, 3) ? spawn_on_fibre(me, scope) : spawn_somewhere(me, scope, arg);
+    struct sim_life *child = sim_one_in(&me->chance, 3) ? spawn_on_fibre(me, scope) : spawn_somewhere(me, scope, arg);
     if (sim_one_in(&me->chance, 4))
         sim_cancel(child, "by its parent");
     join(child);
@@ -205,7 +204,6 @@ static void lock(struct sim_life *me, void *arg)
     if (sim_one_in(&me->chance, 2))
         strand_sleep(STRAND_US);
 }
-
 
 /* ---- an errand ------------------------------------------------------------------------------------------- */
 
@@ -295,8 +293,10 @@ static void have_a_pool(struct sim_life *me, void *arg)
 
 static void do_one(struct sim_life *me, void *arg)
 {
-    static sim_body *const shallow[] = {send, receive, lock, resize, trim_fibre},
-                           *const deep[] = {spawn_and_join, hand_off, spawn_away, open_fibre, have_a_pool, send_on_errand};
+    static sim_body *const shallow[] = {send, receive, lock, resize, trim_fibre}, *const deep[] = {
+                                                                                      spawn_and_join, hand_off,
+                                                                                      spawn_away,     open_fibre,
+                                                                                      have_a_pool,    send_on_errand};
     uint32_t what = sim_draw(&me->chance, depth_of(arg) > 0 ? 13 : 7);
     if (what == 0)
         strand_yield();
