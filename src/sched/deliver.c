@@ -1,5 +1,6 @@
 /*
  * What became runnable, to the thread or pool that is to run it; and what comes from outside: posts, events, timers.
+ * Model of what is posted to a thread that goes: tests/models/resize.pml.
  */
 #include "pinned.h"
 #include "polled.h"
