@@ -71,7 +71,7 @@ define newline
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline crowd soak test test-install test-matrix sim sim-hash mutants fault check models fuzz bench valgrind coverage man \
+.PHONY: help all lib demo crawl pipeline crowd turtle ledger soak test test-install test-matrix sim sim-hash mutants fault check models fuzz bench valgrind coverage man \
 	install uninstall setup format clean FORCE
 
 help:
@@ -80,6 +80,8 @@ help:
 	@echo "make crawl       count the words of this folder's files, a strand for each (examples/crawl.c)"
 	@echo "make pipeline    the server's log through stages joined by channels (examples/pipeline), and through awk"
 	@echo "make crowd       a million strands (examples/crowd) on stacks of their own and on shared ones: memory, times (3 minutes, 8 GB)"
+	@echo "make turtle      curves in a window of SDL 2, computed by strands (examples/turtle); without a display, in a virtual one"
+	@echo "make ledger      accounts in an SQLite database, each connection on a thread of its own (examples/ledger)"
 	@echo "make soak        the server under wrk for a minute, a tenth of the clients cut in the middle"
 	@echo "make test        build and run all tests (4 minutes at most)"
 	@echo "make sim         workloads under many seeds, each with a law that has to hold"
@@ -153,13 +155,23 @@ crowd:
 	$(again) do-$@
 	$(OUT)/examples/crowd
 
+turtle:
+	$(call setup,turtle)
+	$(again) do-$@
+	tools/run-turtle.sh $(OUT)
+
+ledger:
+	$(call setup,ledger)
+	$(again) do-$@
+	$(OUT)/examples/ledger
+
 soak:
 	$(call setup,examples soak)
 	$(again) do-$@
 	tools/soak-httpd.sh $(OUT)
 
 test:
-	$(call setup,test examples $(if $(sanitize),,man))
+	$(call setup,test examples turtle ledger $(if $(sanitize),,man))
 	$(again) do-$@
 
 test-install:
@@ -167,7 +179,7 @@ test-install:
 	$(again) do-$@
 
 check:
-	@tools/setup.sh build examples test check >&2
+	@tools/setup.sh build examples turtle ledger test check >&2
 	$(again) -k --output-sync=target MODE=release QUIET=1 do-$@
 
 # Workloads with seeds that have failed at atomic steps.
@@ -422,6 +434,7 @@ sim := $(patsubst %,$(OUT)/sim/%,$(if $(SIM),$(filter $(SIM),$(sim)),$(sim)))
 fault := $(OUT)/tests/fault
 programs := $(patsubst %,$(OUT)/programs/%,$(call sources-of,programs))
 example-sources := $(wildcard examples/*.c examples/*/*.c)
+# Those that need no more than the library and the server's parser; turtle and ledger are made by their own targets.
 examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd $(OUT)/examples/pipeline $(OUT)/examples/crowd
 fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/*.c))
 benches := $(patsubst bench/%,$(OUT)/bench/%,$(basename $(wildcard bench/*.c bench/*.cc)))
@@ -486,6 +499,19 @@ $(OUT)/examples/pipeline: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/pipe
 	$(call link,$(CC))
 $(OUT)/examples/crowd: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/crowd/*.c)) $(library)
 	$(call link,$(CC),-lm)
+$(OUT)/examples/turtle: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/turtle/*.c)) $(library)
+	$(call link,$(CC),-lSDL2 -lm)
+$(OUT)/examples/ledger: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/ledger/*.c)) $(library)
+	$(call link,$(CC),-lsqlite3)
+# What a user does to the window, and what watches the program's calls of SDL.
+$(OUT)/turtle/client: $(test-objects)/turtle/client.o
+	$(call link,$(CC),-lX11)
+$(OUT)/turtle/calls.h: $(OUT)/examples/turtle
+	mkdir -p $(@D)
+	nm -D --undefined-only $< | sed -n 's/.* \(SDL_[A-Za-z0-9_]*\).*/CALL(\1)/p' >$@
+$(OUT)/turtle/watch.so: tests/turtle/watch.c $(OUT)/turtle/calls.h
+	$(call say,LINK,$@)
+	$(CC) $(c-flags) -fPIC -shared -DCALLS='"$(abspath $(OUT)/turtle/calls.h)"' $< -o $@
 $(OUT)/examples/demo: $(OUT)/obj/examples/demo.o $(library)
 	$(call link,$(CC),-lhttp_parser)
 $(OUT)/examples/%: $(OUT)/obj/examples/%.o $(library)
@@ -495,7 +521,7 @@ $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
 $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 	$(call link,$(CC))
 
-.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-soak do-bench do-test do-test-install do-sim do-sim-programs do-sim-marked do-valgrind \
+.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-turtle do-ledger do-soak do-bench do-test do-test-install do-sim do-sim-programs do-sim-marked do-valgrind \
 	do-fault do-fuzz do-coverage do-objects
 .SECONDARY:
 do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so
@@ -504,12 +530,15 @@ do-demo: $(OUT)/examples/demo $(OUT)/examples/httpd
 do-crawl: $(OUT)/examples/crawl
 do-pipeline: $(OUT)/examples/pipeline $(OUT)/examples/httpd
 do-crowd: $(OUT)/examples/crowd
+do-turtle: $(OUT)/examples/turtle
+do-ledger: $(OUT)/examples/ledger
 do-soak: $(OUT)/programs/cut_clients $(OUT)/examples/httpd
 do-fuzz: $(OUT)/tree
 do-bench: $(benches) $(OUT)/examples/httpd
 
 do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
-	$(OUT)/examples/pipeline $(OUT)/examples/crowd $(OUT)/examples/seeds
+	$(OUT)/examples/pipeline $(OUT)/examples/crowd $(OUT)/examples/seeds $(OUT)/examples/turtle $(OUT)/examples/ledger \
+	$(OUT)/turtle/client $(OUT)/turtle/watch.so
 	status=0; \
 	$(if $(STEPS),STRAND_TEST_STEPS=1) MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
 		STACKS="$(STACKS)" tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
@@ -519,6 +548,8 @@ do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(str
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-httpd.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-pipeline.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-crowd.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-turtle.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-ledger.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-seeds.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-gdb.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,$(check-install) || status=1;) \
@@ -556,7 +587,7 @@ do-fault: do-lib $(fault)
 	$(if $(filter release,$(MODE)),tools/check-fault.sh $(OUT))
 	JOBS=$(JOBS) $(fault) $(if $(SHORT),--short) $(if $(ALL),--all) $(TESTS)
 
-all-sources := $(foreach d,harness spec stress unit sim programs planted httpd fault fuzz,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
+all-sources := $(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
 do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
 	$(patsubst %,$(OUT)/obj/%.o,$(basename $(example-sources) $(wildcard bench/*.c bench/*.cc)))
 

@@ -2,7 +2,7 @@
 # usage: tools/setup.sh GROUP...
 #
 # Installs the Debian packages that the groups need and that are missing; does nothing if all are there. The groups:
-# build, examples, test, check, man, tsan, models, fuzz, valgrind, coverage, bench, soak; all is every one of them.
+# build, examples, turtle, ledger, test, check, man, tsan, models, fuzz, valgrind, coverage, bench, soak; all is every one of them.
 set -eu
 
 packages_of()
@@ -10,6 +10,8 @@ packages_of()
     case $1 in
     build) echo gcc libc6-dev binutils libboost-context-dev libunwind-dev ;;
     examples) echo libhttp-parser-dev ;;
+    turtle) echo libsdl2-dev libx11-dev xvfb ;;
+    ledger) echo libsqlite3-dev sqlite3 ;;
     test) echo g++ libcriterion-dev pkgconf curl gdb ;;
     check) echo g++ clang-19 clang-format-14 ;;
     man) echo doxygen python3 ;;
@@ -20,7 +22,7 @@ packages_of()
     coverage) echo gcovr ;;
     bench) echo g++ libhttp-parser-dev wrk ;;
     soak) echo wrk ;;
-    all) packages_of build && for group in examples test check man tsan models fuzz valgrind coverage bench soak; do packages_of "$group"; done ;;
+    all) packages_of build && for group in examples turtle ledger test check man tsan models fuzz valgrind coverage bench soak; do packages_of "$group"; done ;;
     *) echo "setup: there is no group '$1'" >&2 && return 1 ;;
     esac
 }
