@@ -311,7 +311,7 @@ TEST(a_run_with_room_for_one_stack_has_a_root_strand)
 static void *fill_outer_and_inner(void *arg)
 {
     strand_options inner = limited_to(10 * STACK);
-    inner.own_threads = true;
+    test_set_own_threads(&inner);
     STRAND_SCOPE(scope);
     begun = 0;
     for (int i = 0; i < 3; i++)

@@ -128,7 +128,8 @@ TEST_REAL(the_root_is_reported_too_also_on_threads_of_the_runs_own)
 {
     for (int own = 0; own <= 1; own++) {
         strand_options options = watched(1);
-        options.own_threads = own;
+        if (own)
+            test_set_own_threads(&options);
         const struct kept *kept = first_report(&options, root_computes, NULL);
         CHECK_STR(kept->name, "root");
         CHECK_STR(kept->spawned, "");

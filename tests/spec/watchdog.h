@@ -58,7 +58,7 @@ static inline void reports_keep(const struct strand_late *late, void *arg)
 static inline strand_options watched(int threads)
 {
     strand_options options = test_options();
-    options.threads = threads;
+    test_set_threads(&options, threads);
     options.watchdog = LIMIT;
     options.on_late = reports_keep;
     return options;
