@@ -282,6 +282,12 @@ void test_set_own_threads(struct strand_options *options)
         options->scheduler = "dedicated";
 }
 
+void test_set_callers_thread(struct strand_options *options)
+{
+    if (options->scheduler != NULL && strcmp(options->scheduler, "dedicated") == 0)
+        options->scheduler = "current";
+}
+
 /* ---- runs ------------------------------------------------------------------------------------ */
 
 void *test_run_on(int threads, strand_fn *fn, void *arg)

@@ -71,6 +71,8 @@ struct strand_options test_options(void);
 void test_set_threads(struct strand_options *options, int threads);
 /** options.own_threads, for the same reason. */
 void test_set_own_threads(struct strand_options *options);
+/** That the first thread is the caller's, which that of the scheduler `dedicated` never is. */
+void test_set_callers_thread(struct strand_options *options);
 /** strand_run with these options: an exception that leaves fn ends the test. */
 void *test_run(strand_fn *fn, void *arg);
 /** The exception that left fn, which the caller owns, or NULL; *result (may be NULL) is what fn returned. */

@@ -148,8 +148,7 @@ TEST_REAL(a_run_of_one_thread_is_on_the_thread_of_its_caller)
     pid_t id = 0;
     strand_options options = test_options();
     options.threads = 1;
-    if (strcmp(options.scheduler, "dedicated") == 0) /* whose thread is another */
-        options.scheduler = "current";
+    test_set_callers_thread(&options);
     strand_run(&options, note_thread, &id);
     CHECK_EQ(id, gettid());
 }

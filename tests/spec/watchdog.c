@@ -130,6 +130,8 @@ TEST_REAL(the_root_is_reported_too_also_on_threads_of_the_runs_own)
         strand_options options = watched(1);
         if (own)
             test_set_own_threads(&options);
+        else
+            test_set_callers_thread(&options);
         const struct kept *kept = first_report(&options, root_computes, NULL);
         CHECK_STR(kept->name, "root");
         CHECK_STR(kept->spawned, "");

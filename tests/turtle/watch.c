@@ -30,9 +30,10 @@ __attribute__((destructor)) static void tell(void)
     fprintf(stderr, "watch: %lu calls, all on the main thread\n", calls);
 }
 
-/* With all registers that may have arguments kept. */
+/* With all registers that may have arguments kept. In its own section: without optimisation the compiler is in that of
+ * what it put out last. */
 #define CALL(name)                                                                                                     \
-    __asm__(".globl " #name "\n.type " #name ", @function\n" #name ":\n"                                               \
+    __asm__(".pushsection .text\n.globl " #name "\n.type " #name ", @function\n" #name ":\n"                           \
             "push %rdi\n push %rsi\n push %rdx\n push %rcx\n push %r8\n push %r9\n push %rax\n"                        \
             "sub $128, %rsp\n"                                                                                         \
             "movups %xmm0, (%rsp)\n movups %xmm1, 16(%rsp)\n movups %xmm2, 32(%rsp)\n movups %xmm3, 48(%rsp)\n"        \
@@ -42,7 +43,7 @@ __attribute__((destructor)) static void tell(void)
             "movups 64(%rsp), %xmm4\n movups 80(%rsp), %xmm5\n movups 96(%rsp), %xmm6\n movups 112(%rsp), %xmm7\n"     \
             "add $128, %rsp\n"                                                                                         \
             "pop %rax\n pop %r9\n pop %r8\n pop %rcx\n pop %rdx\n pop %rsi\n pop %rdi\n jmp *%r11\n"                   \
-            "1: .string \"" #name "\"\n.size " #name ", . - " #name "\n");
+            "1: .string \"" #name "\"\n.size " #name ", . - " #name "\n.popsection\n");
 
 #ifdef CALLS
 #include CALLS
