@@ -112,6 +112,7 @@ typedef struct strand_kind { /* make your own: static const, with a parent below
  *         STRAND_CHILD_CANCELLED    joined a child that ended interrupted
  *           STRAND_PRUNED           the same; a priority semaphore had pruned this very child (strand/limit.h)
  *         STRAND_LIVE_STRANDS       a scope was left with strands still anchored to it
+ *         STRAND_DEADLOCK           nothing in the run can go on any more (strand/pool.h: strand_options.out_of_work)
  *         STRAND_SYSTEM             the system refused; carries an errno code
  */
 extern const strand_kind STRAND_ANY;
@@ -121,6 +122,7 @@ extern const strand_kind STRAND_TIMED_OUT;
 extern const strand_kind STRAND_CHILD_CANCELLED;
 extern const strand_kind STRAND_PRUNED;
 extern const strand_kind STRAND_LIVE_STRANDS;
+extern const strand_kind STRAND_DEADLOCK;
 extern const strand_kind STRAND_SYSTEM;
 
 /** An exception. Its references are counted: what a function gives to its caller is given back by

@@ -29,6 +29,28 @@ struct strand_misuse {
 struct strand_late; /* strand/debug.h */
 
 /** The options of strand_run. Zero is the default of each. */
+/**
+ * What happens when a run is out of work although strands are left: none runs or is runnable, none waits for a time, a
+ * descriptor, a signal, a message of a port or an offloaded call, and no strand waits for just that
+ * (strand_wait_quiet). Nobody of the run can ever wake one of them: they wait for each other, or for nobody.
+ */
+enum strand_out_of_work {
+    /* As STRAND_OUT_OF_WORK_THROW, unless somebody outside of the run could go on with it: the process has threads that
+     * are none of the run's, or a plain thread has posted a value into one of the run's channels before. Then the run
+     * waits. A run that waits for handlers of signals to post through other ways than a port needs
+     * STRAND_OUT_OF_WORK_WAIT. */
+    STRAND_OUT_OF_WORK_AUTO = 0,
+    /* It is a deadlock: who waits for whom is told in the log (on_log, or standard error), and STRAND_DEADLOCK is thrown
+     * in the root strand, where it waits, so that the tree comes down in order. If the root can't be interrupted,
+     * because it is in a shield or in a clean-up, the program ends, as below. */
+    STRAND_OUT_OF_WORK_THROW,
+    STRAND_OUT_OF_WORK_EXIT, /* the same report, and the program ends: exit(EXIT_FAILURE) */
+    /* It is the end of the run: the root strand is cancelled. If that is how it ends, strand_run returns NULL, and there
+     * is no exception. For runs of strands that go on for as long as there is something to be done. */
+    STRAND_OUT_OF_WORK_END,
+    STRAND_OUT_OF_WORK_WAIT /* nothing: somebody outside of the run will go on with it */
+};
+
 struct strand_options {
     size_t size; /* sizeof(strand_options); required */
 
@@ -102,6 +124,8 @@ struct strand_options {
     /* Gets the reports of the watchdog, on its thread, which is none of the run's: it may call what a plain thread may.
      * Meanwhile nothing is watched, and the run does not end. NULL: they go to on_log, or standard error. */
     void (*on_late)(const struct strand_late *late, void *arg);
+
+    enum strand_out_of_work out_of_work; /* what happens when nothing can go on; see there */
 };
 #define STRAND_THREADS_ALLOWED (-1)
 
@@ -184,6 +208,23 @@ int strand_pool_drive(strand_pool pool, strand_time until, unsigned flags);
  * included: to be watched by the caller's own loop (poll, epoll, g_unix_fd_add, uv_poll_init), level-triggered. It is
  * the pool's, and is closed with it. Any plain thread. -ESHUTDOWN: the pool has ended; -ENOTSUP: under a seed. */
 int strand_pool_fd(strand_pool pool);
+
+/**
+ * Wait until a pool is quiet, or has ended: until there was a moment when none of its strands ran or was runnable, and
+ * none that will be without being woken from another pool: none sleeps, or has a deadline, none waits for a descriptor,
+ * a signal, a message of a port, or an offloaded call. Those that wait for each other, for channels, locks and so on
+ * stay. The caller itself, its deadlines, and others that wait for quiet do not count. {0}: the caller's own pool.
+ *
+ *     STRAND_QUIET_RUN      all pools of the run at once; pool is {0}
+ *     STRAND_QUIET_BLOCKED  it is enough that nobody runs or is runnable: who sleeps, or waits for something outside, is
+ *                           let wait. For tests, mostly: everybody has got as far as they can at once.
+ *
+ * So a strand can hand out work in portions, each when the last one is done with all that came of it. By the time that
+ * the caller goes on others may have woken again. Cost: a few microseconds after the last one has fallen idle.
+ */
+STRAND_BLOCKS void strand_wait_quiet(strand_pool pool, unsigned flags);
+#define STRAND_QUIET_RUN 1u
+#define STRAND_QUIET_BLOCKED 2u
 
 /** Figures of a pool. */
 struct strand_pool_info {

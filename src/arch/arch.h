@@ -296,6 +296,8 @@ int arch_thread_start(arch_thread *thread, void *(*fn)(void *), void *arg, const
 void arch_thread_join(arch_thread thread);
 void arch_thread_yield(void);
 uint32_t arch_thread_id(void); /* gettid */
+/* How many threads the process has, but those of a sanitizer; or a negated errno code: the system does not say. */
+int arch_thread_count(void);
 /* How long the calling thread could have run so far, and others did; or a negated errno code: the system does not say.
  * A thread that is stopped could not. */
 int64_t arch_thread_delayed_ns(void);

@@ -14,6 +14,7 @@
 #define ARCH_NOTES_KIND arch_notes_are_asan_
 #define ARCH_NOTES_SEPARATE 0
 #define ARCH_NOTES_MEMBARRIER 1
+#define ARCH_NOTES_THREADS 0
 #define ARCH_NOTES_HANDLES ((size_t)1 << 40)
 #define ARCH_NOT_INSTRUMENTED
 

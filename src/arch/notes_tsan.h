@@ -11,6 +11,7 @@
 #define ARCH_NOTES_KIND arch_notes_are_tsan_
 #define ARCH_NOTES_SEPARATE 1
 #define ARCH_NOTES_MEMBARRIER 0
+#define ARCH_NOTES_THREADS 1
 /* TSan leaves a program about 1.5 TiB around the shared libraries, wherever chance puts these. */
 #define ARCH_NOTES_HANDLES ((size_t)1 << 36)
 /* clang reports entries and exits also of functions that are not sanitized. */

@@ -12,6 +12,7 @@
 #define ARCH_NOTES_KIND arch_notes_are_valgrind_
 #define ARCH_NOTES_SEPARATE 0
 #define ARCH_NOTES_MEMBARRIER (!RUNNING_ON_VALGRIND)
+#define ARCH_NOTES_THREADS 0
 #define ARCH_NOTES_HANDLES ((size_t)1 << 40)
 #define ARCH_NOT_INSTRUMENTED
 

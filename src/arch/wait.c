@@ -20,6 +20,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -290,6 +291,14 @@ void arch_thread_yield(void)
 uint32_t arch_thread_id(void)
 {
     return (uint32_t)gettid();
+}
+
+int arch_thread_count(void)
+{
+    struct stat tasks;
+    if (stat("/proc/self/task", &tasks) < 0)
+        return -errno;
+    return (int)tasks.st_nlink - 2 - ARCH_NOTES_THREADS; /* each is a folder there */
 }
 
 int64_t arch_thread_delayed_ns(void)

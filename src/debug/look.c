@@ -315,7 +315,8 @@ static void say_blocked(struct out *out, struct cb *c, unsigned blocked, int64_t
     if (blocked == BLOCKED_SLEEP)
         out_say(out, indent, "blocked: %s for %.1f ms more, since %.1f ms\n", words,
                 (double)((int64_t)c->blocked_on - now) / 1e6, since);
-    else if (blocked == BLOCKED_SCOPE || blocked == BLOCKED_OFFLOAD || blocked == BLOCKED_CREW)
+    else if (blocked == BLOCKED_SCOPE || blocked == BLOCKED_OFFLOAD || blocked == BLOCKED_CREW ||
+             blocked == BLOCKED_QUIET)
         out_say(out, indent, "blocked: %s, since %.1f ms\n", words, since);
     else if (blocked == BLOCKED_DESCRIPTOR)
         out_say(out, indent, "blocked: %s %d, since %.1f ms\n", words, (int)c->blocked_on, since);

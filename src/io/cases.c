@@ -100,6 +100,7 @@ static int stand_at(struct thread *thread, strand_case *c, struct wait_node *nod
             descriptor_unlock(thread, d);
             c->detail = (int64_t)(uintptr_t)d;
             thread->sub->outside += descriptor_is_looked_at(thread, d);
+            quiet_leave(thread);
             return 0;
         }
         descriptor_unlock(thread, d);
@@ -118,6 +119,7 @@ static int leave(struct thread *thread, strand_case *c, struct wait_node *node, 
     struct side *side = &d->sides[place.side];
     int result = won && !closing(d) ? look(thread, d, place) : 0;
     thread->sub->outside -= descriptor_is_looked_at(thread, d);
+    quiet_return(thread);
     descriptor_lock(thread, d);
     if (won && closing(d))
         result = -EBADF;

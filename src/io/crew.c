@@ -118,7 +118,9 @@ bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, 
         me->blocked = BLOCKED_NOT;
         return over;
     }
+    quiet_leave(*thread);
     *thread = thread_park(*thread);
+    quiet_return(*thread);
     return wait_over(me) == WAIT_WON || over;
 }
 
@@ -236,10 +238,12 @@ static void *crew_main(void *arg)
 {
     struct crew_thread *own = arg;
     struct crew *crew = own->crew;
+    struct subprocess *sub = crew->sub;
     crew_lock(crew, NULL);
     for (struct job *job; (job = next_job(own));)
         run(crew, job);
     go(own);
+    atomic_fetch_sub_explicit(&sub->helpers, 1, memory_order_release);
     return NULL;
 }
 
@@ -277,8 +281,10 @@ static int make_thread(struct thread *thread, struct crew *crew)
     if (!new)
         return -ENOMEM;
     new->crew = crew;
+    atomic_fetch_add_explicit(&crew->sub->helpers, 1, memory_order_relaxed);
     int error = driver_thread_start(crew->sub, &new->thread, crew_main, new, crew->origin.name);
     if (error) {
+        atomic_fetch_sub_explicit(&crew->sub->helpers, 1, memory_order_relaxed);
         free(new);
         return error;
     }

@@ -112,13 +112,14 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     pool->above = NULL;
     atomic_store_explicit(&pool->watched, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->keepers, 1, memory_order_relaxed);
-    atomic_store_explicit(&pool->stop, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_relaxed);
     atomic_store_explicit(&pool->size, plan->threads, memory_order_relaxed);
     list_init(&pool->sleepers);
     runq_open(&pool->global);
     timers_open(&pool->timers);
     rest_open(pool);
+    atomic_store_explicit(&pool->excused, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->stop, POOL_GOES_ON, memory_order_release);
     int error = pool_make_threads(pool, plan->threads);
     return error || !pool->scheduler->open ? error : pool->scheduler->open(pool);
 }
@@ -261,6 +262,7 @@ void pool_close(struct pool *pool)
         pool->scheduler->close(pool);
     if (!pool->sub->driver)
         arch_poller_close(&pool->poller);
+    atomic_store_explicit(&pool->stop, POOL_OVER, memory_order_release);
 }
 
 void pool_keep(struct pool *pool)
@@ -488,6 +490,7 @@ int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool *
             return -ENOMEM;
         memset(pool, 0, sizeof *pool);
         atomic_store_explicit(&pool->state, POOL_CLOSING, memory_order_relaxed);
+        atomic_store_explicit(&pool->stop, POOL_OVER, memory_order_relaxed);
         if ((error = make_record(sub, pool, room_for(plan)))) {
             free(pool);
             return error;

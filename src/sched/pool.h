@@ -98,6 +98,8 @@ OWN_INLINE bool pool_is_driven(const struct pool *pool)
  * it is busy. */
 bool pool_settle(struct thread *thread);
 void pool_unsettle(struct thread *thread);
+/* For quiet.c: nobody is busy, and the seeker waits, or is about to. Adds up pool->stirs. */
+bool pool_is_still(struct thread *by, struct pool *pool, uint64_t *stirs);
 
 /* A thread without anything to run: find something, or sleep. NULL: the pool is to stop, or the thread to leave. */
 struct fibre *pool_find_work(struct thread *thread);

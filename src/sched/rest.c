@@ -40,7 +40,8 @@ void rest_close(struct pool *pool)
     spin_lock(&rests->lock, NULL);
     while ((link = list_pop_front(&rests->used)))
         rests->count--;
-    rests->armed = rests->due = rests->under_way = false;
+    rests->due = rests->under_way = false;
+    atomic_store_explicit(&rests->armed, false, memory_order_relaxed);
     spin_unlock(&rests->lock);
 }
 
@@ -51,7 +52,7 @@ static void arm(struct thread *thread, struct pool *pool, int64_t when)
     if (timer_start(thread, pool, &rests->timer, when) == 0)
         return;
     spin_lock(&rests->lock, thread);
-    rests->armed = false;
+    atomic_store_explicit(&rests->armed, false, memory_order_release);
     spin_unlock(&rests->lock);
 }
 
@@ -66,8 +67,7 @@ COLD void rest_note_(struct thread *thread, struct opened *opened)
         list_push_back(&rests->used, &opened->rest);
         rests->count++;
     }
-    bool start = !rests->armed;
-    rests->armed = true;
+    bool start = !atomic_exchange_explicit(&rests->armed, true, memory_order_release);
     spin_unlock(&rests->lock);
     if (start)
         arm(thread, pool, driver_now(thread->sub) + ERA_NS);
@@ -179,9 +179,10 @@ COLD void rest_look_(struct thread *thread, struct pool *pool)
         when += ERA_NS;
         spin_lock(&rests->lock, thread);
         rests->under_way = false;
-        rests->armed = rests->count > 0;
+        bool more = rests->count > 0;
+        atomic_store_explicit(&rests->armed, more, memory_order_release);
         spin_unlock(&rests->lock);
-        if (!rests->armed)
+        if (!more)
             return;
     }
     arm(thread, pool, when);

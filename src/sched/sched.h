@@ -294,6 +294,7 @@ struct thread {
     bool fed;                 /* since the last look there were events of descriptors */
     bool young_reached;       /* since the last look there was a moment when nobody woken was left to go on */
     int64_t robbed;           /* when it last stole something and went to run it; 0: judged */
+    uint32_t unsure; /* so often in a row sched_ops.quiet was to be asked once more */
     bool saw_slot;            /* its last round of looking found a slot that may go stale */
     bool looked_twice;        /* it waited for that before it waited last */
     uint64_t young_served;    /* when the oldest that had not started was last given its turn out of order */
@@ -302,6 +303,7 @@ struct thread {
     struct runq runq;
     struct pinned pinned;
     _Atomic uint64_t spawned, departed, ended; /* strands: spawned here, of them onto other pools, ended here */
+    _Atomic uint64_t left, returned; /* strands that began here to wait for what is outside of the run, and ended that */
 
     _Atomic uint32_t life; /* enum thread_life */
     /* Under the pool's lock. */
@@ -347,7 +349,7 @@ struct pool {
 
     /* Its life: docs/protocols/pools.md. */
     _Atomic uint32_t state;          /* enum pool_state */
-    _Atomic uint32_t stop;           /* its threads end when they have nothing to run */
+    _Atomic uint32_t stop;           /* enum pool_stop */
     _Atomic uint64_t arrived;        /* strands that were to be spawned onto it by threads of other pools */
     _Atomic uint64_t refused;        /* and were not */
     _Atomic uint32_t keepers;        /* pool_keep */
@@ -384,6 +386,8 @@ struct pool {
     int busy;
     bool parked; /* the seeker waits in the poller */
     bool eager;  /* and a push is to wake it */
+    uint64_t stirs; /* how often somebody of the pool has begun to move: quiet.h */
+    _Atomic uint32_t excused; /* timers that would do nothing but end a wait for quiet */
     int futile;  /* wake-ups and thefts in a row that were not worth it */
 
     _Alignas(CACHE_LINE) struct rests rests;
@@ -393,6 +397,8 @@ enum pool_state {
     POOL_OPEN,
     POOL_CLOSING, /* it is to end as soon as its last strand has */
 };
+/* Its threads are to end when they have nothing to run; it has ended. */
+enum pool_stop { POOL_GOES_ON, POOL_STOPS, POOL_OVER };
 /* Of a pool that a plain thread drives. */
 enum pool_driving { POOL_UNDRIVEN, POOL_DRIVEN, POOL_DRIVEN_TO_ITS_END };
 /* The seeker waits: wake it for timers and posts. It wants pushes as well. Nobody seeks, and somebody sleeps. */
@@ -465,6 +471,11 @@ struct sched_ops {
     /* The child of a fork has come back into a run that has stayed in the parent. Does not return. */
     void (*orphaned)(struct subprocess *sub);
     void (*census)(struct thread *thread, struct member *member, size_t used, enum census_what what);
+    /* The thread, which has the role of the seeker of its pool, is about to wait, and nobody of the pool is busy: whoever
+     * waits for that, and whatever is to be done if it is the same everywhere. Who has to be made runnable goes to the
+     * batch; then the pool is not about to wait any more, which quiet_stir has said. Returns whether that is to be asked
+     * once more soon, even if nobody moves. */
+    bool (*quiet)(struct thread *thread, struct batch *batch);
     /* A thread that rested moves, and subprocess.drowsy is set. On that thread; it may be called more than once. */
     void (*moved)(struct subprocess *sub);
     /* Called once when the time has come, under the lock of the timers: they may claim, not run. They return a strand
@@ -495,6 +506,9 @@ struct subprocess {
     _Atomic uint32_t holding;     /* pool_hold: threads that begin now are held as well */
     _Atomic uint32_t outside;     /* of a seeded run: strands that wait for what is outside of it */
     _Atomic uint32_t looked_at;   /* by so many, dumps and a watchdog: opened_look_begin */
+    _Atomic uint32_t minds_quiet; /* QUIET_*: who wants sched_ops.quiet to be called; 0: nobody */
+    atomic_flag quiet_lock;
+    _Atomic int helpers; /* threads of the run that are in no pool: of crews, a watchdog; or that sleep in strand_run */
     _Atomic bool drowsy; /* the watchdog sleeps until a thread moves: sched_ops.moved, docs/protocols/watchdog.md */
     _Atomic(struct put_off *) put_off;
     uint64_t seed;
@@ -536,6 +550,7 @@ struct driver {
     void (*word_wait)(struct subprocess *sub, const _Atomic uint32_t *word, uint32_t expected, int64_t deadline);
     void (*word_wake)(struct subprocess *sub, const _Atomic uint32_t *word, int threads);
     void (*plain_point)(struct subprocess *sub); /* as point */
+    int (*plain_threads)(struct subprocess *sub); /* how many have not ended */
 
     void (*meet)(struct subprocess *sub, int fd); /* a descriptor of the system's is used for the first time */
     const struct driver_fds *fds;                 /* NULL: all descriptors are the system's */

@@ -30,6 +30,7 @@
  */
 #include "pinned.h"
 #include "polled.h"
+#include "quiet.h"
 #include "thread.h"
 #include "timers.h"
 
@@ -39,6 +40,9 @@
 /* After a wake-up that found nothing, pushes don't wake for this long, doubled each time. */
 #define FUTILE_NS INT64_C(50000)
 enum { FUTILE_MOST = 5 };
+/* What could not be decided for good is looked at again so many times. */
+#define UNSURE_NS INT64_C(250000)
+enum { UNSURE_MOST = 3 };
 /* What is stolen costs both sides some cache misses, and a wake-up: work of less than this is left to its owner. */
 #define LOOT_WORTH_NS INT64_C(10000)
 /* A timer so near is waited for without a system call, which takes as long. */
@@ -90,6 +94,44 @@ static void barrier(struct pool *pool)
         arch_membarrier();
 }
 
+/* Under the lock: somebody begins to move. */
+static void get_busy(struct thread *thread)
+{
+    thread->state = THREAD_BUSY;
+    thread->pool->busy++;
+    thread->pool->stirs++;
+}
+
+/* Under the lock. NULL: the role is free. */
+static void set_seeker(struct pool *pool, struct thread *thread)
+{
+    atomic_store_explicit(&pool->seeker, thread, memory_order_relaxed);
+    pool->stirs++;
+}
+
+static void unpark(struct pool *pool)
+{
+    pool->parked = false;
+    pool->stirs++;
+}
+
+bool pool_is_still(struct thread *by, struct pool *pool, uint64_t *stirs)
+{
+    lock(by, pool);
+    bool still = pool->parked && pool->busy == 0 && !pool_stops(pool);
+    *stirs += pool->stirs;
+    unlock(pool);
+    return still;
+}
+
+void quiet_stir(struct thread *thread)
+{
+    lock(thread, thread->pool);
+    unpark(thread->pool);
+    show_kick(thread->pool);
+    unlock(thread->pool);
+}
+
 /* ---- transitions ----------------------------------------------------------------------------------------- */
 
 static void thread_to_idle(struct thread *thread)
@@ -99,7 +141,10 @@ static void thread_to_idle(struct thread *thread)
     ASSERT(thread->state == THREAD_BUSY);
     thread->state = THREAD_IDLE;
     pool->busy--;
+    bool last = pool->busy == 0 && pool->parked;
     unlock(pool);
+    if (last && quiet_is_minded(pool->sub) && quiet_is_near(pool)) /* [Q2] */
+        pool_kick_(thread, pool);
 }
 
 /* It has work of its own, or is to go: without the role. */
@@ -108,8 +153,7 @@ static void thread_from_idle(struct thread *thread)
     struct pool *pool = thread->pool;
     lock(thread, pool);
     ASSERT(thread->state == THREAD_IDLE);
-    thread->state = THREAD_BUSY;
-    pool->busy++;
+    get_busy(thread);
     unlock(pool);
 }
 
@@ -117,8 +161,7 @@ void pool_enter(struct thread *thread)
 {
     struct pool *pool = thread->pool;
     lock(NULL, pool);
-    thread->state = THREAD_BUSY;
-    pool->busy++;
+    get_busy(thread);
     unlock(pool);
 }
 
@@ -135,7 +178,7 @@ static bool thread_to_polling(struct thread *thread)
     bool mine = seeker_of(pool) == thread;
     if (!seeker_of(pool)) {
         ASSERT(thread->state == THREAD_IDLE);
-        atomic_store_explicit(&pool->seeker, thread, memory_order_relaxed);
+        set_seeker(pool, thread);
         thread->state = THREAD_POLLING;
         show_kick(pool);
         mine = true;
@@ -153,7 +196,7 @@ static struct thread *give_role(struct pool *pool)
     struct thread *heir = CONTAINER(link, struct thread, sleeping);
     ASSERT(heir->state == THREAD_IDLE);
     heir->state = THREAD_POLLING;
-    atomic_store_explicit(&pool->seeker, heir, memory_order_relaxed);
+    set_seeker(pool, heir);
     return heir;
 }
 
@@ -210,9 +253,8 @@ static void thread_to_busy(struct thread *thread)
     bool left = pool->count > 1 && pool->scheduler->work(pool);
     lock(thread, pool);
     ASSERT(thread->state == THREAD_POLLING && seeker_of(pool) == thread);
-    thread->state = THREAD_BUSY; /* S-54: busy is announced before the role is free */
-    pool->busy++;
-    atomic_store_explicit(&pool->seeker, NULL, memory_order_relaxed);
+    get_busy(thread); /* S-54: before the role is free */
+    set_seeker(pool, NULL);
     if (left || !sleeper_is_timed(pool)) /* [K4] */
         heir = give_role(pool);
     show_kick(pool);
@@ -270,7 +312,8 @@ struct kicked {
 static struct kicked take_kicked(struct pool *pool)
 {
     struct kicked kicked = {.parked = pool->parked};
-    pool->parked = false;
+    if (kicked.parked)
+        unpark(pool);
     if (!kicked.parked && !seeker_of(pool))
         kicked.heir = give_role(pool);
     show_kick(pool);
@@ -323,7 +366,7 @@ void pool_rouse(struct thread *by, struct thread *sleeper)
     lock(by, pool);
     bool parked = pool->parked && seeker_of(pool) == sleeper, asleep = sleeper->sleeping.next != NULL;
     if (parked)
-        pool->parked = false;
+        unpark(pool);
     else if (asleep)
         list_remove(&sleeper->sleeping);
     show_kick(pool);
@@ -357,11 +400,11 @@ void pool_retime(struct thread *thread, struct pool *pool, int64_t when)
 
 void pool_stop(struct thread *thread, struct pool *pool)
 {
-    atomic_store_explicit(&pool->stop, 1, memory_order_seq_cst);
+    atomic_store_explicit(&pool->stop, POOL_STOPS, memory_order_seq_cst);
     for (;;) {
         lock(thread, pool);
         bool parked = pool->parked;
-        pool->parked = false;
+        unpark(pool);
         struct link *link = list_pop_front(&pool->sleepers);
         show_kick(pool);
         struct thread *seeker = seeker_of(pool);
@@ -388,7 +431,7 @@ void pool_look(struct thread *thread)
     lock(thread, pool);
     bool mine = !seeker_of(pool);
     if (mine) {
-        atomic_store_explicit(&pool->seeker, thread, memory_order_relaxed);
+        set_seeker(pool, thread);
         show_kick(pool);
     }
     unlock(pool);
@@ -396,7 +439,7 @@ void pool_look(struct thread *thread)
         return;
     pool_take_events(thread, pool);
     lock(thread, pool);
-    atomic_store_explicit(&pool->seeker, NULL, memory_order_relaxed);
+    set_seeker(pool, NULL);
     show_kick(pool);
     bool exposed = atomic_load_explicit(&pool->kick, memory_order_relaxed) & KICK_SLEEPER;
     unlock(pool);
@@ -404,7 +447,32 @@ void pool_look(struct thread *thread)
         look_again(thread, pool);
 }
 
+/* Nobody of the pool is busy, and its seeker is about to wait: whether that ends somebody's wait, who is in a queue
+ * then. */
+static bool decide(struct thread *thread, struct pool *pool)
+{
+    struct batch batch;
+    struct member *member;
+    if (!quiet_is_minded(pool->sub))
+        return false;
+    batch_init(&batch);
+    bool unsure = pool->sub->ops->quiet(thread, &batch), some = batch.first != NULL;
+    thread->unsure = unsure ? thread->unsure + 1 : 0;
+    while ((member = batch_take(&batch)))
+        pool_deliver(thread, member);
+    return some;
+}
+
 /* ---- driven from outside: drive.c ------------------------------------------------------------------------- */
+
+/* Under the lock. Returns whether nobody is busy. */
+static bool settle(struct pool *pool)
+{
+    pool->parked = pool->eager = true;
+    atomic_store_explicit(&pool->until, timers_next(&pool->timers), memory_order_seq_cst);
+    show_kick(pool);
+    return pool->busy == 0;
+}
 
 bool pool_settle(struct thread *thread)
 {
@@ -412,24 +480,28 @@ bool pool_settle(struct thread *thread)
     lock(thread, pool);
     thread->state = THREAD_POLLING;
     pool->busy--;
-    atomic_store_explicit(&pool->seeker, thread, memory_order_relaxed);
-    pool->parked = pool->eager = true;
-    atomic_store_explicit(&pool->until, timers_next(&pool->timers), memory_order_seq_cst);
-    show_kick(pool);
+    set_seeker(pool, thread);
+    bool lull = settle(pool);
     unlock(pool);
     bool own = pinned_doze(thread) || any_own(thread); /* [P2] */
     barrier(pool);
-    return own || any_work(thread, pool); /* [K1] */
+    if (own || any_work(thread, pool)) /* [K1] */
+        return true;
+    if (!lull || !decide(thread, pool))
+        return false;
+    lock(thread, pool);
+    settle(pool);
+    unlock(pool);
+    return true;
 }
 
 void pool_unsettle(struct thread *thread)
 {
     struct pool *pool = thread->pool;
     lock(thread, pool);
-    pool->parked = false;
-    atomic_store_explicit(&pool->seeker, NULL, memory_order_relaxed);
-    thread->state = THREAD_BUSY;
-    pool->busy++;
+    unpark(pool);
+    set_seeker(pool, NULL);
+    get_busy(thread);
     show_kick(pool);
     unlock(pool);
     pinned_wake(thread);
@@ -471,28 +543,41 @@ static bool spins_for_timer(struct thread *thread, struct pool *pool, int64_t no
     return pool->near_spins;
 }
 
+/* A thread of the process that ends just then is one too many for those who look: they look again, but not for ever. */
+static int64_t soon(struct thread *thread, int64_t next)
+{
+    if (LIKELY(!thread->unsure) || thread->unsure > UNSURE_MOST)
+        return next;
+    int64_t when = driver_now(thread->sub) + (UNSURE_NS << 2 * thread->unsure);
+    return when < next ? when : next;
+}
+
 /* The seeker waits in the poller, at least for `nap`, unless it is told. Returns whether it was kicked. */
 static bool park(struct thread *thread, struct pool *pool, bool eager, int rounds, int64_t nap)
 {
     lock(thread, pool);
     pool->parked = true;
     pool->eager = eager;
+    bool lull = pool->busy == 0, decided = false;
     int64_t until = waiting_time(thread, pool, eager, rounds);
     atomic_store_explicit(&pool->until, until, memory_order_seq_cst);
     show_kick(pool);
     unlock(pool);
     bool own = pinned_doze(thread) || any_own(thread); /* [P2] */
     barrier(pool);
-    if (!own && !(eager ? any_work(thread, pool) : any_event(thread, pool))) { /* else it looks by itself, soon [K1] */
-        int64_t next = timers_next(&pool->timers); /* it may have been started before the kick showed */
+    bool waits = !own && !(eager ? any_work(thread, pool) : any_event(thread, pool));
+    if (waits && lull)
+        waits = !(decided = decide(thread, pool));
+    if (waits) { /* else it looks by itself, soon [K1] */
+        int64_t next = soon(thread, timers_next(&pool->timers)); /* it may have been started before the kick showed */
         until = next < until ? next : until;
         atomic_store_explicit(&pool->until, until, memory_order_seq_cst);
         thread->sleeps++;
         pool_wait_polled(thread, pool, nap > until ? nap : until);
     }
     lock(thread, pool);
-    bool kicked = !pool->parked;
-    pool->parked = false;
+    bool kicked = !pool->parked && !decided;
+    unpark(pool);
     show_kick(pool);
     unlock(pool);
     pinned_wake(thread);

@@ -251,8 +251,12 @@ static void count_out(struct thread *thread, struct cb *c)
 static void end_root(struct thread *thread, struct cb *c)
 {
     struct runtime *runtime = runtime_of(thread);
+    runtime->result = c->outcome == OUTCOME_VALUE ? c->result : NULL;
     runtime->exception = cb_take_exception(c);
-    runtime->result = runtime->exception ? NULL : c->result;
+    if (c->outcome == OUTCOME_INTERRUPTED && runtime->told_to_end) {
+        strand_exception_release(runtime->exception);
+        runtime->exception = NULL;
+    }
     arch_note_release(runtime);
 }
 

@@ -18,6 +18,7 @@ const strand_kind STRAND_ERROR = {"error", &STRAND_ANY};
 const strand_kind STRAND_TIMED_OUT = {"timed-out", &STRAND_ERROR};
 const strand_kind STRAND_CHILD_CANCELLED = {"child-cancelled", &STRAND_ERROR};
 const strand_kind STRAND_PRUNED = {"pruned", &STRAND_CHILD_CANCELLED};
+const strand_kind STRAND_DEADLOCK = {"deadlock", &STRAND_ERROR};
 const strand_kind STRAND_LIVE_STRANDS = {"live-strands", &STRAND_ERROR};
 const strand_kind STRAND_SYSTEM = {"system", &STRAND_ERROR};
 
@@ -37,9 +38,9 @@ struct note *note_new(struct thread *thread, struct cb *who, const char *why)
     if (!note)
         return NULL; /* the cancel goes on without its provenance */
     atomic_init(&note->refs, 1);
-    note->who_id = cb_id(who);
+    note->who_id = who ? cb_id(who) : 0;
     note->pruned = false;
-    snprintf(note->who, sizeof note->who, "%s", cb_name(who));
+    snprintf(note->who, sizeof note->who, "%s", who ? cb_name(who) : "the run itself");
     snprintf(note->why, sizeof note->why, "%s", why ? why : "");
     return note;
 }

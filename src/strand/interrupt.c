@@ -6,6 +6,7 @@
 
 #include "exception.h"
 #include "handle.h"
+#include "quiet.h"
 #include "scope.h"
 
 struct member *interrupt_raise(struct cb *c, uint32_t index, bool shared)
@@ -48,7 +49,7 @@ static bool has_passed(struct cb *me, struct block *block)
 
 struct block *interrupt_source(struct cb *me)
 {
-    if (own_of(me)->floor == 0 && (atomic_load_explicit(&me->word, memory_order_relaxed) & WORD_CANCELLED))
+    if (own_of(me)->floor == 0 && (atomic_load_explicit(&me->word, memory_order_relaxed) & WORD_ITSELF))
         return NULL;
     struct block *source = NULL;
     for (struct block *block = own_of(me)->blocks; block && block->index >= own_of(me)->floor; block = block->outer)
@@ -63,7 +64,7 @@ static uint32_t highest(struct cb *me)
     for (struct block *block = own_of(me)->blocks; block; block = block->outer)
         if (atomic_load_explicit(&block->due, memory_order_seq_cst))
             return block->index + 1;
-    return atomic_load_explicit(&me->word, memory_order_seq_cst) & WORD_CANCELLED ? 1 : 0;
+    return atomic_load_explicit(&me->word, memory_order_seq_cst) & WORD_ITSELF ? 1 : 0;
 }
 
 /* A source was lowered or left. A raiser sets its flag first and then raises `due`, unless it finds it higher already:
@@ -132,6 +133,9 @@ static strand_exception *by_block(struct thread *thread, struct block *block)
 void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
 {
     struct block *source = interrupt_source(me);
+    uint64_t word = atomic_load_explicit(&me->word, memory_order_relaxed);
+    if (UNLIKELY(!source && (word & WORD_ITSELF) == WORD_STUCK))
+        quiet_throw_deadlock(thread, me);
     strand_exception *e = source ? by_block(thread, source) : by_cancel(me);
     e->progress = progress;
     exception_trace(e, SEGMENT_THROWN, me);

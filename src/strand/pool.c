@@ -30,6 +30,7 @@
 #include "exception.h"
 #include "handle.h"
 #include "misuse.h"
+#include "quiet.h"
 #include "print.h"
 #include "run.h"
 #include "scope.h"
@@ -373,6 +374,7 @@ static void finish(struct thread *thread, struct opened_pool *op)
     if (descriptors)
         descriptors->move(descriptors, thread, op->pool);
     pool_close(op->pool);
+    quiet_pool_over(thread, op->pool); /* [Q4] */
     spin_lock(&op->lock, thread);
     op->closed = true;
     for (struct wait_node *node = op->waiters, *next; node; node = next) {

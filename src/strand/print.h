@@ -44,6 +44,10 @@ int watchdog_open(struct runtime *runtime);
 void watchdog_close(struct runtime *runtime);
 /* sched_ops.moved */
 void watchdog_moved(struct subprocess *sub);
+/* Who waits for whom in the thread's run, to the log, below a headline; and in a few words. The thread may be in no
+ * strand. Made by src/debug. */
+void waits_report(struct thread *thread, const char *headline);
+void waits_summary(struct thread *thread, char *text, size_t room);
 /* To the log hook, or to standard error. NULL: nothing happens. */
 void log_exception(struct runtime *runtime, const char *what, const strand_exception *e);
 void log_text(struct runtime *runtime, const char *text);

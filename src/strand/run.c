@@ -12,6 +12,7 @@
 #include "misuse.h"
 #include "pool.h"
 #include "print.h"
+#include "quiet.h"
 
 #include "../sched/image.h"
 #include "../sched/rest.h"
@@ -123,6 +124,7 @@ static const struct sched_ops ops = {
     .fire = {[TIMER_WAIT] = wait_time_comes, [TIMER_DEADLINE] = deadline_comes, [TIMER_REST] = rest_comes},
     .census = census_note,
     .moved = watchdog_moved,
+    .quiet = quiet_comes,
 };
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
@@ -307,6 +309,9 @@ static int run_pool(struct runtime *runtime, const char **what)
     if (error)
         return error;
     thread_adopt(NULL);
+    quiet_open(runtime);
+    int helpers = (!adopt && !runtime->sub.driver) + runtime->options.dump_on_quit + (runtime->options.watchdog != 0);
+    atomic_store_explicit(&runtime->sub.helpers, helpers, memory_order_relaxed);
     error = run_watched(runtime, adopt, what);
     thread_adopt(before);
     arch_signals_leave();

@@ -28,6 +28,7 @@
 #ifndef STRAND_WAIT_H
 #define STRAND_WAIT_H
 
+#include "../sched/quiet.h"
 #include "core.h"
 
 static inline uint32_t wait_epoch(uint64_t state)

@@ -9,6 +9,7 @@
 #include "../sched/pool.h"
 #include "../strand/fibre.h"
 #include "../strand/hook.h"
+#include "../strand/quiet.h"
 #include "../strand/wait.h"
 
 #include <errno.h>
@@ -127,6 +128,8 @@ static int post(struct chan *chan, strand_chan handle, const void *value)
     *posted = (struct posted){
         .post.run = arrive, .node.value = posted->value, .chan = handle, .runtime = chan->runtime, .drop = chan->drop};
     value_move(chan->size, posted->value, value);
+    if (!thread || runtime_of(thread) != chan->runtime)
+        quiet_reached(&chan->runtime->sub);
     arch_note_release(&posted->post);
     pool_post(chan->owned.pool, &posted->post);
     return 0;

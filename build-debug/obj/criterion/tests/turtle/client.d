@@ -1,0 +1,1 @@
+build-debug/obj/criterion/tests/turtle/client.o: tests/turtle/client.c

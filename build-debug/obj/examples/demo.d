@@ -1,0 +1,10 @@
+build-debug/obj/examples/demo.o: examples/demo.c include/strand.h \
+ include/strand/debug.h include/strand/../strand.h include/strand/pool.h \
+ include/strand/io.h include/strand/select.h include/strand/pool.h
+include/strand.h:
+include/strand/debug.h:
+include/strand/../strand.h:
+include/strand/pool.h:
+include/strand/io.h:
+include/strand/select.h:
+include/strand/pool.h:

@@ -1,0 +1,1 @@
+build-debug/obj/src/arch/gdb.o: src/arch/gdb.S

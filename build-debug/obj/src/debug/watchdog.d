@@ -1,0 +1,83 @@
+build-debug/obj/src/debug/watchdog.o: src/debug/watchdog.c tools/public.h \
+ tools/../include/strand.h tools/../include/strand/chan.h \
+ tools/../include/strand/select.h tools/../include/strand/../strand.h \
+ tools/../include/strand/debug.h tools/../include/strand/pool.h \
+ tools/../include/strand/check.h tools/../include/strand/io.h \
+ tools/../include/strand/limit.h tools/../include/strand/monitor.h \
+ tools/../include/strand/pool.h tools/../include/strand/port.h \
+ tools/../include/strand/scheduler.h tools/../include/strand/select.h \
+ tools/../include/strand/sim.h tools/../include/strand/sync.h \
+ src/debug/watchdog.h src/debug/late.h \
+ src/debug/../../include/strand/debug.h src/debug/look.h src/debug/out.h \
+ src/debug/../arch/arch.h src/debug/../arch/../base/base.h \
+ src/debug/../arch/notes.h src/debug/../arch/notes_none.h \
+ src/debug/../arch/notes_image.h src/debug/../arch/context.h \
+ src/debug/../strand/core.h src/debug/../strand/../../include/strand.h \
+ src/debug/../strand/../../include/strand/pool.h \
+ src/debug/../strand/../base/slab.h src/debug/../strand/../base/base.h \
+ src/debug/../strand/../sched/thread.h \
+ src/debug/../strand/../sched/driver.h \
+ src/debug/../strand/../sched/../base/slab.h \
+ src/debug/../strand/../sched/sched.h \
+ src/debug/../strand/../sched/../arch/arch.h \
+ src/debug/../strand/../sched/../base/heap.h \
+ src/debug/../strand/../sched/../base/base.h \
+ src/debug/../strand/../sched/../base/list.h \
+ src/debug/../strand/../sched/../base/rng.h \
+ src/debug/../strand/../sched/opened.h \
+ src/debug/../strand/../sched/stealing.h \
+ src/debug/../strand/../sched/pool.h src/debug/../strand/../sched/runq.h \
+ src/debug/../strand/unwinding.h src/debug/../strand/../base/list.h \
+ src/debug/../strand/print.h src/debug/../strand/core.h \
+ src/debug/../strand/run.h
+tools/public.h:
+tools/../include/strand.h:
+tools/../include/strand/chan.h:
+tools/../include/strand/select.h:
+tools/../include/strand/../strand.h:
+tools/../include/strand/debug.h:
+tools/../include/strand/pool.h:
+tools/../include/strand/check.h:
+tools/../include/strand/io.h:
+tools/../include/strand/limit.h:
+tools/../include/strand/monitor.h:
+tools/../include/strand/pool.h:
+tools/../include/strand/port.h:
+tools/../include/strand/scheduler.h:
+tools/../include/strand/select.h:
+tools/../include/strand/sim.h:
+tools/../include/strand/sync.h:
+src/debug/watchdog.h:
+src/debug/late.h:
+src/debug/../../include/strand/debug.h:
+src/debug/look.h:
+src/debug/out.h:
+src/debug/../arch/arch.h:
+src/debug/../arch/../base/base.h:
+src/debug/../arch/notes.h:
+src/debug/../arch/notes_none.h:
+src/debug/../arch/notes_image.h:
+src/debug/../arch/context.h:
+src/debug/../strand/core.h:
+src/debug/../strand/../../include/strand.h:
+src/debug/../strand/../../include/strand/pool.h:
+src/debug/../strand/../base/slab.h:
+src/debug/../strand/../base/base.h:
+src/debug/../strand/../sched/thread.h:
+src/debug/../strand/../sched/driver.h:
+src/debug/../strand/../sched/../base/slab.h:
+src/debug/../strand/../sched/sched.h:
+src/debug/../strand/../sched/../arch/arch.h:
+src/debug/../strand/../sched/../base/heap.h:
+src/debug/../strand/../sched/../base/base.h:
+src/debug/../strand/../sched/../base/list.h:
+src/debug/../strand/../sched/../base/rng.h:
+src/debug/../strand/../sched/opened.h:
+src/debug/../strand/../sched/stealing.h:
+src/debug/../strand/../sched/pool.h:
+src/debug/../strand/../sched/runq.h:
+src/debug/../strand/unwinding.h:
+src/debug/../strand/../base/list.h:
+src/debug/../strand/print.h:
+src/debug/../strand/core.h:
+src/debug/../strand/run.h:

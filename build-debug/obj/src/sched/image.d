@@ -1,0 +1,24 @@
+build-debug/obj/src/sched/image.o: src/sched/image.c src/sched/image.h \
+ src/sched/sched.h src/sched/../arch/arch.h \
+ src/sched/../arch/../base/base.h src/sched/../arch/notes.h \
+ src/sched/../arch/notes_none.h src/sched/../arch/notes_image.h \
+ src/sched/../arch/context.h src/sched/../base/heap.h \
+ src/sched/../base/base.h src/sched/../base/list.h \
+ src/sched/../base/rng.h src/sched/budget.h src/sched/driver.h \
+ src/sched/../base/slab.h src/sched/opened.h
+src/sched/image.h:
+src/sched/sched.h:
+src/sched/../arch/arch.h:
+src/sched/../arch/../base/base.h:
+src/sched/../arch/notes.h:
+src/sched/../arch/notes_none.h:
+src/sched/../arch/notes_image.h:
+src/sched/../arch/context.h:
+src/sched/../base/heap.h:
+src/sched/../base/base.h:
+src/sched/../base/list.h:
+src/sched/../base/rng.h:
+src/sched/budget.h:
+src/sched/driver.h:
+src/sched/../base/slab.h:
+src/sched/opened.h:

@@ -1,0 +1,91 @@
+/*
+ * The look that decides whether anything is left to be done. The protocol block stands in quiet.h.
+ */
+#include "quiet.h"
+
+#include "pinned.h"
+#include "pool.h"
+
+/* Threads leave queues behind that are empty, and the newest of a queue is taken by its owner before that falls idle.
+ */
+static bool is_empty(struct pool *pool)
+{
+    if (pool->scheduler->work(pool) || atomic_load_explicit(&pool->posts, memory_order_acquire))
+        return false;
+    for (int i = 0; i < pool_count(pool); i++)
+        if (pinned_has_mail(pool->threads[i]))
+            return false;
+    return true;
+}
+
+/* While nobody moves, its timers and waits stay as they are. */
+static bool awaits_nothing(struct pool *pool)
+{
+    uint32_t timers = atomic_load_explicit(&pool->timers.count, memory_order_acquire);
+    uint32_t idle = atomic_load_explicit(&pool->excused, memory_order_acquire) +
+                    atomic_load_explicit(&pool->rests.armed, memory_order_acquire);
+    uint64_t returned = 0, left = 0;
+    for (int i = 0; i < pool_count(pool); i++)
+        returned += atomic_load_explicit(&pool->threads[i]->returned, memory_order_acquire);
+    for (int i = 0; i < pool_count(pool); i++)
+        left += atomic_load_explicit(&pool->threads[i]->left, memory_order_acquire);
+    return timers <= idle && left == returned;
+}
+
+/* It has ended, or not begun. */
+static bool is_none(struct pool *pool)
+{
+    return atomic_load_explicit(&pool->stop, memory_order_acquire) == POOL_OVER;
+}
+
+static enum lull look(struct pool *pool)
+{
+    return !is_empty(pool) ? LULL_NONE : awaits_nothing(pool) ? LULL_DRY : LULL_BLOCKED;
+}
+
+enum lull quiet_pool(struct thread *thread, struct pool *pool)
+{
+    uint64_t before = 0, after = 0;
+    if (!pool_is_still(thread, pool, &before))
+        return LULL_NONE;
+    enum lull lull = look(pool);
+    return pool_is_still(thread, pool, &after) && after == before ? lull : LULL_NONE;
+}
+
+static struct pool *first_of(struct subprocess *sub)
+{
+    return atomic_load_explicit(&sub->pools, memory_order_acquire);
+}
+
+static struct pool *after(struct pool *pool)
+{
+    return atomic_load_explicit(&pool->older, memory_order_acquire);
+}
+
+static bool all_still(struct thread *thread, uint64_t *stirs)
+{
+    bool still = true;
+    for (struct pool *pool = first_of(thread->sub); pool && still; pool = after(pool))
+        still = pool_is_still(thread, pool, stirs) || is_none(pool);
+    return still;
+}
+
+/* A pool that is opened meanwhile is opened by somebody who moves. */
+enum lull quiet_run(struct thread *thread)
+{
+    uint64_t before = 0, now = 0;
+    enum lull least = LULL_DRY;
+    if (!all_still(thread, &before))
+        return LULL_NONE;
+    for (struct pool *pool = first_of(thread->sub); pool; pool = after(pool)) {
+        enum lull lull = is_none(pool) ? LULL_DRY : look(pool);
+        least = lull < least ? lull : least;
+    }
+    return all_still(thread, &now) && now == before ? least : LULL_NONE;
+}
+
+bool quiet_is_near(struct pool *pool)
+{
+    uint32_t minds = atomic_load_explicit(&pool->sub->minds_quiet, memory_order_seq_cst);
+    return is_empty(pool) && (minds >= QUIET_WAITER || awaits_nothing(pool));
+}

@@ -1,0 +1,25 @@
+/*
+ * Waiting for quiet, and what is done when a run is out of work. The protocol block of the decision is in
+ * src/sched/quiet.h; page: docs/protocols/quiet.md.
+ */
+#ifndef STRAND_QUIET_H
+#define STRAND_QUIET_H
+
+#include "core.h"
+
+/* At the beginning of a run: from now on sched_ops.quiet is asked for what its options want. */
+void quiet_open(struct runtime *runtime);
+/* sched_ops.quiet. Returns whether it is to be asked once more soon, without anybody having moved. */
+bool quiet_comes(struct thread *thread, struct batch *batch);
+/* The pool has ended: nobody of it says so any more. */
+void quiet_pool_over(struct thread *thread, struct pool *pool);
+/* Somebody outside of the run has acted on it, and may do so again. Any thread; in the handler of a signal, too. */
+void quiet_reached(struct subprocess *sub);
+
+/* The root strand is to be told that nothing can go on: what it throws. */
+__attribute__((noreturn)) void quiet_throw_deadlock(struct thread *thread, struct cb *root);
+
+/* The root, which lives, is cancelled by the run itself. Returns it if the caller has to make it runnable. */
+struct member *quiet_cancel_root(struct runtime *runtime, const char *why);
+
+#endif

@@ -1,0 +1,434 @@
+/*
+ * Waiting for quiet: what counts as work, and that no moment is taken for quiet in which somebody is about to go on.
+ */
+#define SUITE quiet
+#include "test.h"
+
+#include "strand/chan.h"
+#include "strand/io.h"
+#include "strand/port.h"
+#include "strand/select.h"
+#include "strand/sim.h"
+#include "strand/sync.h"
+
+#include <unistd.h>
+
+#define SOON (3 * STRAND_MS)
+
+static strand spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, void *arg)
+{
+    return strand_spawn_with(scope, STRAND_ATTR(.pool = pool), fn, arg, 0);
+}
+
+static void quiet_here(void)
+{
+    strand_wait_quiet((strand_pool){{0}}, 0);
+}
+
+static void quiet_everywhere(void)
+{
+    strand_wait_quiet((strand_pool){{0}}, STRAND_QUIET_RUN);
+}
+
+/* ---- what counts as work -------------------------------------------------------------------- */
+
+static void *work(void *arg)
+{
+    _Atomic int *done = arg;
+    for (int i = 0; i < 20; i++)
+        strand_yield();
+    strand_sleep(SOON);
+    (*done)++;
+    return NULL;
+}
+
+static void *work_of_two(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, work, arg);
+    strand_spawn(scope, work, arg);
+    strand_scope_join(scope);
+    return NULL;
+}
+
+TEST_INSIDE(work_is_handed_out_in_portions_each_when_the_last_has_run_dry)
+{
+    static _Atomic int done;
+    STRAND_SCOPE(scope);
+    for (int portion = 1; portion <= 4; portion++) {
+        for (int i = 0; i < 5; i++)
+            strand_spawn(scope, work_of_two, (void *)&done);
+        quiet_here();
+        CHECK_EQ(done, portion * 10);
+        CHECK_EQ(strand_scope_count(scope), (size_t)portion * 5);
+    }
+    strand_scope_join(scope);
+}
+
+typedef STRAND_CHAN(int) ints;
+
+static int send(ints chan, int value)
+{
+    return STRAND_SEND(chan, &value);
+}
+
+static void *receive_for_ever(void *arg)
+{
+    int value;
+    while (STRAND_RECEIVE(*(ints *)arg, &value) == 0)
+        continue;
+    return NULL;
+}
+
+TEST_INSIDE(who_waits_for_others_of_the_run_does_not_count)
+{
+    static ints chan;
+    STRAND_SCOPE(scope);
+    chan = STRAND_CHAN_OPEN(ints, scope, 0);
+    for (int i = 0; i < 3; i++)
+        strand_spawn(scope, receive_for_ever, &chan);
+    quiet_here();
+    quiet_everywhere();
+    CHECK_EQ(strand_scope_count(scope), 3);
+    STRAND_CHAN_CLOSE(chan);
+    strand_scope_join(scope);
+    quiet_here();
+}
+
+/* A sleeper, for as long as it likes; others that wait for what comes from outside. */
+static void *sleep_long(void *arg)
+{
+    strand_sleep(3600 * STRAND_S);
+    return arg;
+}
+
+static bool is_quiet(strand_pool pool, unsigned flags, int64_t patience)
+{
+    bool quiet = false;
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(patience));
+        strand_wait_quiet(pool, flags);
+        quiet = true;
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        quiet = false;
+    }
+    STRAND_END
+    return quiet;
+}
+
+TEST_INSIDE(who_sleeps_counts_unless_it_is_enough_that_nobody_can_go_on_now)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, sleep_long, NULL);
+    CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
+    CHECK(!is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, SOON));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, 60 * STRAND_S));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED | STRAND_QUIET_RUN, 60 * STRAND_S));
+    strand_scope_cancel(scope, NULL);
+    strand_scope_join(scope);
+    CHECK(is_quiet((strand_pool){{0}}, 0, 60 * STRAND_S));
+}
+
+TEST_INSIDE(a_deadline_of_ones_own_does_not_count_and_ends_the_wait)
+{
+    STRAND_SCOPE(scope);
+    STRAND_DEADLINE(strand_in(60 * STRAND_S));
+    CHECK(is_quiet((strand_pool){{0}}, 0, 60 * STRAND_S));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, 60 * STRAND_S));
+    strand_spawn(scope, sleep_long, NULL);
+    CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
+    strand_scope_cancel(scope, NULL);
+    strand_scope_join(scope);
+}
+
+static void *wait_under_a_deadline(void *arg)
+{
+    static strand_event never;
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(SOON));
+        strand_event_wait(&never);
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        (*(_Atomic int *)arg)++;
+    }
+    STRAND_END
+    return NULL;
+}
+
+TEST_INSIDE(a_deadline_of_anothers_counts)
+{
+    static _Atomic int done;
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, wait_under_a_deadline, (void *)&done);
+    quiet_here();
+    CHECK_EQ(done, 1);
+    strand_scope_join(scope);
+}
+
+/* ---- what comes from outside ----------------------------------------------------------------- */
+
+static int ends[2];
+static strand_port port;
+
+static void *read_one(void *arg)
+{
+    char byte;
+    CHECK_EQ(strand_read(ends[0], &byte, 1), 1);
+    (*(_Atomic int *)arg)++;
+    return NULL;
+}
+
+static void *receive_one(void *arg)
+{
+    char byte;
+    CHECK_EQ(strand_port_receive(port, &byte, 1), 1);
+    (*(_Atomic int *)arg)++;
+    return NULL;
+}
+
+static void *take_a_while(void *arg)
+{
+    strand_sim_sleep(SOON);
+    (*(_Atomic int *)arg)++;
+    return NULL;
+}
+
+static void *offload_one(void *arg)
+{
+    strand_offload(take_a_while, arg);
+    return NULL;
+}
+
+TEST_INSIDE(who_waits_for_something_outside_counts)
+{
+    static _Atomic int done;
+    STRAND_SCOPE(scope);
+    CHECK_EQ(strand_pipe(ends), 0);
+    port = strand_port_open(scope, 1, 4, NULL);
+    strand_spawn(scope, read_one, (void *)&done);
+    CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, 60 * STRAND_S));
+    CHECK_EQ(strand_write(ends[1], "x", 1), 1);
+    quiet_here();
+    CHECK_EQ(done, 1);
+
+    strand_spawn(scope, receive_one, (void *)&done);
+    CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
+    CHECK_EQ(strand_port_send(port, "x", 1), 0);
+    quiet_here();
+    CHECK_EQ(done, 2);
+
+    strand_spawn(scope, offload_one, (void *)&done);
+    quiet_here();
+    CHECK_EQ(done, 3);
+    strand_scope_join(scope);
+    strand_close(ends[0]);
+    strand_close(ends[1]);
+}
+
+static void *select_descriptor_or_chan(void *arg)
+{
+    int value;
+    strand_case cases[] = {strand_on_ready(ends[0], STRAND_READABLE), STRAND_ON_RECEIVE(*(ints *)arg, &value)};
+    return TEST_PTR(strand_select(cases, 2, 0) + 1);
+}
+
+TEST_INSIDE(a_select_of_something_outside_counts_as_long_as_it_waits)
+{
+    static ints chan;
+    STRAND_SCOPE(scope);
+    CHECK_EQ(strand_pipe(ends), 0);
+    chan = STRAND_CHAN_OPEN(ints, scope, 0);
+    strand child = strand_spawn(scope, select_descriptor_or_chan, &chan);
+    CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
+    CHECK_EQ(send(chan, 1), 0);
+    CHECK_PTR(strand_join(child), TEST_PTR(2));
+    quiet_here();
+    strand_close(ends[0]);
+    strand_close(ends[1]);
+}
+
+/* ---- pools ----------------------------------------------------------------------------------- */
+
+TEST_RACE(of_another_pool_and_of_all)
+{
+    static _Atomic int done;
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2, .name = "other"));
+    strand_wait_quiet(pool, 0); /* nothing has ever run there */
+    for (int i = 0; i < 10; i++)
+        spawn_onto(scope, pool, work_of_two, (void *)&done);
+    strand_wait_quiet(pool, 0);
+    CHECK_EQ(done, 20);
+    strand_spawn(scope, sleep_long, NULL);
+    strand_wait_quiet(pool, 0);
+    CHECK(!is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, SOON));
+    strand_scope_cancel(scope, NULL);
+    strand_scope_join(scope);
+    quiet_everywhere();
+}
+
+static strand_pool another;
+
+static void *wait_for_the_other(void *arg)
+{
+    strand_wait_quiet(another, 0);
+    return arg;
+}
+
+TEST_RACE(of_a_pool_that_is_closed_meanwhile)
+{
+    static _Atomic int done;
+    STRAND_SCOPE(outer);
+    for (int i = 0; i < 10; i++) {
+        strand waiter;
+        {
+            STRAND_SCOPE(scope);
+            another = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1 + i % 2));
+            spawn_onto(scope, another, sleep_long, NULL);
+            waiter = strand_spawn(outer, wait_for_the_other, (void *)&done);
+            for (int j = 0; j < i; j++)
+                strand_yield();
+            strand_wait_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED); /* it has found the pool */
+            strand_scope_cancel(scope, NULL);
+            strand_pool_close(another, NULL);
+        }
+        CHECK_PTR(strand_join(waiter), &done);
+    }
+}
+
+static void *wait_here(void *arg)
+{
+    quiet_here();
+    (*(_Atomic int *)arg)++;
+    return NULL;
+}
+
+TEST_RACE(several_wait_at_once_and_none_for_another)
+{
+    static _Atomic int done, waited;
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
+    for (int i = 0; i < 3; i++) {
+        strand_spawn(scope, wait_here, (void *)&waited);
+        spawn_onto(scope, pool, wait_here, (void *)&waited);
+    }
+    strand_spawn(scope, work_of_two, (void *)&done);
+    quiet_everywhere();
+    CHECK_EQ(done, 2);
+    strand_scope_join(scope);
+    CHECK_EQ(waited, 6);
+}
+
+/* ---- no moment is taken for quiet in which somebody is about to go on (S-62 to S-65) ------------ */
+
+enum { HANDS = 8 };
+static struct relay {
+    ints to[HANDS];
+    _Atomic long hops;
+    long left;
+} relay;
+
+/* Whoever has the token passes it on, now and then by way of a nap, or of a strand of its own. */
+static void *pass_on(void *arg)
+{
+    int value = (int)(intptr_t)arg;
+    return TEST_PTR(send(relay.to[value % HANDS], value));
+}
+
+static void *take_part(void *arg)
+{
+    int me = (int)(intptr_t)arg, value;
+    STRAND_SCOPE(scope);
+    while (STRAND_RECEIVE(relay.to[me], &value) == 0) {
+        relay.hops++;
+        if (value == 0)
+            continue;
+        if (value % 7 == 0)
+            strand_sleep(1000);
+        if (value % 5 == 0)
+            strand_join(strand_spawn(scope, pass_on, TEST_PTR(value - 1)));
+        else
+            CHECK_EQ(send(relay.to[(value - 1) % HANDS], value - 1), 0);
+    }
+    return NULL;
+}
+
+static void run_relay(strand_scope scope, const strand_pool *pools, int count, bool pinned)
+{
+    for (int i = 0; i < HANDS; i++) {
+        relay.to[i] = STRAND_CHAN_OPEN(ints, scope, 1);
+        strand_pool pool = pools[i % count];
+        strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .pin = pinned && i % 3 == 0 ? STRAND_PIN(0) : 0), take_part,
+                          TEST_PTR(i), 0);
+    }
+    relay.hops = 0;
+    for (long round = 1; round <= test_scale(200); round++) {
+        CHECK_EQ(send(relay.to[35 % HANDS], 35), 0);
+        quiet_everywhere();
+        CHECK_EQ(relay.hops, round * 36);
+    }
+    for (int i = 0; i < HANDS; i++)
+        STRAND_CHAN_CLOSE(relay.to[i]);
+    strand_scope_join(scope);
+}
+
+TEST_RACE(a_token_that_goes_round_is_never_overlooked)
+{
+    STRAND_SCOPE(scope);
+    strand_pool here = strand_pool_self();
+    run_relay(scope, &here, 1, false);
+}
+
+TEST_RACE(a_token_that_goes_round_several_pools_is_never_overlooked)
+{
+    STRAND_SCOPE(scope);
+    strand_pool pools[] = {strand_pool_self(), strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2)),
+                           strand_pool_open(scope, NULL)};
+    run_relay(scope, pools, 3, true);
+}
+
+static void *save(void *arg)
+{
+    _Atomic int *done = arg;
+    strand_yield();
+    (*done)++;
+    return NULL;
+}
+
+/* The ordinary one of S-65: woken by a last message, it starts a boatload of work. */
+static void *save_progress(void *arg)
+{
+    int value;
+    STRAND_SCOPE(scope);
+    CHECK_EQ(STRAND_RECEIVE(relay.to[0], &value), 0);
+    for (int i = 0; i < 50; i++)
+        strand_spawn(scope, save, arg);
+    strand_scope_join(scope);
+    return NULL;
+}
+
+/* The pinned one: it gets its "quit", sends a message, and is gone. */
+static void *quit(void *arg)
+{
+    strand_sleep(STRAND_MS / 10);
+    CHECK_EQ(send(relay.to[0], 1), 0);
+    return arg;
+}
+
+TEST_RACE(what_a_pinned_strands_last_message_starts_is_done_before_it_is_quiet)
+{
+    static _Atomic int done;
+    STRAND_SCOPE(scope);
+    strand_pool events = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "events"));
+    for (long round = 1; round <= test_scale(100); round++) {
+        STRAND_SCOPE(inner);
+        relay.to[0] = STRAND_CHAN_OPEN(ints, inner, round % 2);
+        strand_spawn(inner, save_progress, (void *)&done);
+        strand_spawn_with(inner, STRAND_ATTR(.pool = events, .pin = STRAND_PIN(0)), quit, NULL, 0);
+        quiet_everywhere();
+        CHECK_EQ(done, round * 50);
+        strand_scope_join(inner);
+    }
+}
