@@ -54,6 +54,7 @@ static void *work_of_two(void *arg)
 TEST_INSIDE(work_is_handed_out_in_portions_each_when_the_last_has_run_dry)
 {
     static _Atomic int done;
+    done = 0;
     STRAND_SCOPE(scope);
     for (int portion = 1; portion <= 4; portion++) {
         for (int i = 0; i < 5; i++)
@@ -159,6 +160,7 @@ static void *wait_under_a_deadline(void *arg)
 TEST_INSIDE(a_deadline_of_anothers_counts)
 {
     static _Atomic int done;
+    done = 0;
     STRAND_SCOPE(scope);
     strand_spawn(scope, wait_under_a_deadline, (void *)&done);
     quiet_here();
@@ -203,6 +205,7 @@ static void *offload_one(void *arg)
 TEST_INSIDE(who_waits_for_something_outside_counts)
 {
     static _Atomic int done;
+    done = 0;
     STRAND_SCOPE(scope);
     CHECK_EQ(strand_pipe(ends), 0);
     port = strand_port_open(scope, 1, 4, NULL);
@@ -254,6 +257,7 @@ TEST_INSIDE(a_select_of_something_outside_counts_as_long_as_it_waits)
 TEST_RACE(of_another_pool_and_of_all)
 {
     static _Atomic int done;
+    done = 0;
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2, .name = "other"));
     strand_wait_quiet(pool, 0); /* nothing has ever run there */
@@ -280,6 +284,7 @@ static void *wait_for_the_other(void *arg)
 TEST_RACE(of_a_pool_that_is_closed_meanwhile)
 {
     static _Atomic int done;
+    done = 0;
     STRAND_SCOPE(outer);
     for (int i = 0; i < 10; i++) {
         strand waiter;
@@ -308,6 +313,7 @@ static void *wait_here(void *arg)
 TEST_RACE(several_wait_at_once_and_none_for_another)
 {
     static _Atomic int done, waited;
+    done = waited = 0;
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
     for (int i = 0; i < 3; i++) {
@@ -420,6 +426,7 @@ static void *quit(void *arg)
 TEST_RACE(what_a_pinned_strands_last_message_starts_is_done_before_it_is_quiet)
 {
     static _Atomic int done;
+    done = 0;
     STRAND_SCOPE(scope);
     strand_pool events = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "events"));
     for (long round = 1; round <= test_scale(100); round++) {

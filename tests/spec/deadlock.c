@@ -1,0 +1,380 @@
+/*
+ * A run that is out of work: a deadlock is an exception in the root strand, or the end of the program, or of the run; and
+ * what is none is not taken for one.
+ */
+#define SUITE deadlock
+#include "test.h"
+
+#include "strand/chan.h"
+#include "strand/io.h"
+#include "strand/port.h"
+#include "strand/sync.h"
+
+#include "strand/sim.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define NAP (20 * STRAND_MS)
+
+static char logged[8192];
+
+static void keep_log(const char *message, void *arg)
+{
+    (void)arg;
+    size_t used = strlen(logged);
+    snprintf(logged + used, sizeof logged - used, "%s\n", message);
+}
+
+static strand_options that(enum strand_out_of_work what, strand_exception **uncaught)
+{
+    strand_options options = test_options();
+    options.out_of_work = what;
+    options.on_log = keep_log;
+    options.uncaught = uncaught;
+    logged[0] = '\0';
+    return options;
+}
+
+/* The run ends by a deadlock, which was told. */
+static void check_deadlock(strand_fn *root, void *arg)
+{
+    strand_exception *e = NULL;
+    strand_options options = that(STRAND_OUT_OF_WORK_THROW, &e);
+    CHECK_PTR(strand_run(&options, root, arg), NULL);
+    CHECK_KIND(e, &STRAND_DEADLOCK);
+    strand_exception_release(e);
+    CHECK_CONTAINS(logged, "the run is deadlocked");
+}
+
+static void *wait_for_ever(void *arg)
+{
+    static strand_event never;
+    strand_event_wait(&never);
+    return arg;
+}
+
+TEST(a_root_that_nobody_can_wake_is_told)
+{
+    check_deadlock(wait_for_ever, NULL);
+}
+
+/* ---- rings ----------------------------------------------------------------------------------- */
+
+static struct {
+    strand_mutex mutex[3];
+    strand_barrier all;
+    _Atomic int unwound;
+} ring;
+
+static void count_up(int *mark)
+{
+    (void)mark;
+    ring.unwound++;
+}
+
+static void *take_two(void *arg)
+{
+    int me = (int)(intptr_t)arg;
+    int mark __attribute__((cleanup(count_up)));
+    (void)mark;
+    STRAND_LOCKED(&ring.mutex[me]);
+    strand_barrier_wait(&ring.all);
+    STRAND_LOCKED(&ring.mutex[(me + 1) % 3]);
+    return NULL;
+}
+
+static void *make_ring(void *arg)
+{
+    STRAND_SCOPE(scope);
+    memset(&ring, 0, sizeof ring);
+    ring.all = (strand_barrier)STRAND_BARRIER(3);
+    for (int i = 0; i < 3; i++)
+        strand_spawn(scope, take_two, TEST_PTR(i));
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST(strands_that_wait_for_each_others_locks_come_down_in_order)
+{
+    check_deadlock(make_ring, NULL);
+    CHECK_EQ(ring.unwound, 3);
+}
+
+static void *catch_and_go_on(void *arg)
+{
+    for (volatile int i = 0; i < 3; i++) {
+        volatile bool caught = false;
+        STRAND_TRY {
+            make_ring(NULL);
+        }
+        STRAND_CATCH(&STRAND_DEADLOCK, e) {
+            caught = true;
+        }
+        STRAND_END
+        CHECK(caught);
+        CHECK_EQ(ring.unwound, 3);
+    }
+    strand_sleep(1);
+    return arg;
+}
+
+TEST(the_root_may_catch_it_and_go_on_and_be_told_again)
+{
+    strand_exception *e;
+    strand_options options = that(STRAND_OUT_OF_WORK_THROW, &e);
+    CHECK_PTR(strand_run(&options, catch_and_go_on, &options), &options);
+    CHECK_PTR(e, NULL);
+}
+
+static void *across(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
+    memset(&ring, 0, sizeof ring);
+    ring.all = (strand_barrier)STRAND_BARRIER(3);
+    for (int i = 0; i < 3; i++)
+        strand_spawn_with(scope, STRAND_ATTR(.pool = i ? pool : (strand_pool){{0}}, .pin = i == 2 ? STRAND_PIN(1) : 0),
+                          take_two, TEST_PTR(i), 0);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST(also_if_they_are_in_several_pools)
+{
+    check_deadlock(across, NULL);
+    CHECK_EQ(ring.unwound, 3);
+}
+
+/* ---- what is done instead --------------------------------------------------------------------- */
+
+static void *serve_while_there_is_work(void *arg)
+{
+    STRAND_SCOPE(scope);
+    typedef STRAND_CHAN(int) ints;
+    static ints chan;
+    (void)arg;
+    chan = STRAND_CHAN_OPEN(ints, scope, 0);
+    for (int i = 0; i < 3; i++)
+        strand_spawn(scope, wait_for_ever, NULL);
+    strand_sleep(NAP);
+    ring.unwound++;
+    int value;
+    STRAND_RECEIVE(chan, &value);
+    CHECK(false);
+    return NULL;
+}
+
+TEST(a_run_may_end_when_it_is_out_of_work)
+{
+    strand_exception *e;
+    ring.unwound = 0;
+    strand_options options = that(STRAND_OUT_OF_WORK_END, &e);
+    CHECK_PTR(strand_run(&options, serve_while_there_is_work, NULL), NULL);
+    CHECK_PTR(e, NULL);
+    CHECK_EQ(ring.unwound, 1);
+    CHECK_STR(logged, "");
+}
+
+static void *fails_when_cancelled(void *arg)
+{
+    STRAND_TRY {
+        wait_for_ever(NULL);
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        CHECK_STR(strand_exception_who(e), "the run itself");
+        CHECK_CONTAINS(strand_exception_why(e), "out of work");
+        strand_throw(&TEST_ERROR, "on purpose");
+    }
+    STRAND_END
+    return arg;
+}
+
+TEST(a_failure_on_the_way_out_is_not_lost)
+{
+    strand_exception *e;
+    strand_options options = that(STRAND_OUT_OF_WORK_END, &e);
+    CHECK_PTR(strand_run(&options, fails_when_cancelled, NULL), NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    strand_exception_release(e);
+}
+
+static struct test_output o;
+
+TEST_REAL(the_program_ends_if_it_is_asked_to_or_the_root_can_not_be_told)
+{
+    static const char *const cases[] = {"exit", "shielded", "leaving", "cleaning_up", "end_shielded"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_program(&o, "ending", cases[i]);
+        CHECK(!o.signalled);
+        CHECK_EQ(o.status, EXIT_FAILURE);
+        CHECK_CONTAINS(o.err, "the run is deadlocked; the program ends");
+        CHECK_CONTAINS(o.out, "at exit");
+    }
+}
+
+TEST_REAL(flags_that_are_none_are_misuse)
+{
+    test_program(&o, "ending", "flags");
+    CHECK_EQ(o.status, SIGABRT);
+    CHECK_CONTAINS(o.err, "strand_wait_quiet");
+    CHECK_CONTAINS(o.err, "the flags 0x4 are none");
+    test_program(&o, "ending", "run_and_pool");
+    CHECK_EQ(o.status, SIGABRT);
+    CHECK_CONTAINS(o.err, "STRAND_QUIET_RUN");
+}
+
+TEST_REAL(a_program_without_other_threads_is_told_without_asking)
+{
+    test_program(&o, "ending", "by_itself");
+    CHECK_EQ(o.status, EXIT_FAILURE);
+    CHECK_CONTAINS(o.err, "the run is deadlocked");
+    CHECK_CONTAINS(o.err, "deadlock: ");
+    CHECK_CONTAINS(o.out, "unwound");
+}
+
+/* ---- what is no deadlock ----------------------------------------------------------------------- */
+
+typedef STRAND_CHAN(int) ints;
+static ints chan;
+static strand_port port;
+static _Atomic int opened;
+
+static void *post_late(void *arg)
+{
+    while (!opened)
+        strand_sim_sleep(NAP / 10);
+    for (int i = 0; i < 3; i++) {
+        strand_sim_sleep(NAP);
+        CHECK_EQ(STRAND_POST(chan, &i), 0);
+    }
+    return arg;
+}
+
+static void *receive_three(void *arg)
+{
+    STRAND_SCOPE(scope);
+    chan = STRAND_CHAN_OPEN(ints, scope, 0);
+    opened = 1;
+    for (int i = 0, value; i < 3; i++) {
+        CHECK_EQ(STRAND_RECEIVE(chan, &value), 0);
+        CHECK_EQ(value, i);
+    }
+    return arg;
+}
+
+TEST_REAL(a_plain_thread_may_still_post)
+{
+    pthread_t thread;
+    strand_exception *e;
+    strand_options options = that(STRAND_OUT_OF_WORK_AUTO, &e);
+    opened = 0;
+    CHECK_EQ(pthread_create(&thread, NULL, post_late, NULL), 0);
+    CHECK_PTR(strand_run(&options, receive_three, &options), &options);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+static void *receive_from_a_plain_thread(void *arg)
+{
+    opened = 0;
+    CHECK_EQ(strand_sim_thread(post_late, NULL), 0);
+    return receive_three(arg);
+}
+
+TEST(a_plain_thread_may_still_post_in_a_played_run_too)
+{
+    strand_exception *e;
+    strand_options options = that(STRAND_OUT_OF_WORK_AUTO, &e);
+    CHECK_PTR(strand_run(&options, receive_from_a_plain_thread, &options), &options);
+}
+
+static void *send_late(void *arg)
+{
+    strand_sim_sleep(NAP);
+    CHECK_EQ(strand_port_send(port, "x", 1), 0);
+    return arg;
+}
+
+static void *nap(void *arg)
+{
+    strand_sim_sleep(NAP);
+    return arg;
+}
+
+/* One after the other: each time there is nothing else in the run. */
+static void *wait_for_this_and_that(void *arg)
+{
+    STRAND_SCOPE(scope);
+    char byte;
+    port = strand_port_open(scope, 1, 1, NULL);
+    CHECK_EQ(strand_sim_thread(send_late, NULL), 0);
+    CHECK_EQ(strand_port_receive(port, &byte, 1), 1);
+    strand_sleep(NAP);
+    CHECK_PTR(strand_offload(nap, arg), arg);
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(NAP));
+        wait_for_ever(NULL);
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+    }
+    STRAND_END
+    {
+        STRAND_SCOPE(inner);
+        strand_pool pool = strand_pool_open(inner, NULL);
+        strand_join(strand_spawn_with(inner, STRAND_ATTR(.pool = pool), test_return, arg, 0));
+        strand_pool_close(pool, NULL);
+        strand_crew crew = strand_crew_open(inner, STRAND_CREW_ATTR(.threads = 1));
+        CHECK_PTR(strand_offload_on(crew, nap, arg), arg);
+    }
+    return arg;
+}
+
+TEST(who_waits_for_a_port_a_time_a_call_or_the_end_of_a_pool_is_none)
+{
+    strand_exception *e;
+    strand_options options = that(STRAND_OUT_OF_WORK_THROW, &e);
+    CHECK_PTR(strand_run(&options, wait_for_this_and_that, &options), &options);
+    CHECK_STR(logged, "");
+}
+
+static void *wait_for_a_child_that_reads(void *arg)
+{
+    static int ends[2];
+    CHECK_EQ(strand_pipe(ends), 0);
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(NAP));
+        char byte;
+        strand_read(ends[0], &byte, 1);
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+    }
+    STRAND_END
+    strand_close(ends[0]);
+    strand_close(ends[1]);
+    return arg;
+}
+
+TEST(who_waits_for_a_descriptor_is_none)
+{
+    strand_exception *e;
+    strand_options options = that(STRAND_OUT_OF_WORK_THROW, &e);
+    CHECK_PTR(strand_run(&options, wait_for_a_child_that_reads, &options), &options);
+}
+
+/* Many times: a hand-over between threads is no moment of quiet. */
+static void *hand_over(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, NULL);
+    for (long i = 0; i < test_scale(2000); i++)
+        CHECK_PTR(strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = pool), test_return, arg, 0)), arg);
+    return arg;
+}
+
+TEST(who_is_about_to_be_woken_from_another_pool_is_none)
+{
+    strand_exception *e;
+    strand_options options = that(STRAND_OUT_OF_WORK_THROW, &e);
+    CHECK_PTR(strand_run(&options, hand_over, &options), &options);
+}
