@@ -37,8 +37,7 @@ struct strand_late; /* strand/debug.h */
 enum strand_out_of_work {
     /* As STRAND_OUT_OF_WORK_THROW, unless somebody outside of the run could go on with it: the process has threads that
      * are none of the run's, or a plain thread has posted a value into one of the run's channels before. Then the run
-     * waits. A run that waits for handlers of signals to post through other ways than a port needs
-     * STRAND_OUT_OF_WORK_WAIT. */
+     * waits. In a run with a seed it is a failure of that seed (docs/simulation.md). */
     STRAND_OUT_OF_WORK_AUTO = 0,
     /* It is a deadlock: who waits for whom is told in the log (on_log, or standard error), and STRAND_DEADLOCK is thrown
      * in the root strand, where it waits, so that the tree comes down in order. If the root can't be interrupted,

@@ -4,6 +4,7 @@
 #include "pool.h"
 
 #include "pinned.h"
+#include "quiet.h"
 #include "rest.h"
 #include "runq.h"
 #include "stack.h"
@@ -518,16 +519,18 @@ void pool_unmake(struct thread *thread, struct pool *pool)
     pool_close(pool);
 }
 
-/* The first fibre, when all threads are there: into the queue of the first thread, which may be running already. */
+/* The first fibre, when all threads are there: into the queue of the first thread, which may be running already. Before
+ * that nobody is to take the run for one that is out of work. */
 static void launch(struct pool *pool, struct fibre *root, bool adopt)
 {
-    struct thread *first = pool->threads[0];
-    if (adopt) {
-        pool->scheduler->push(first, root, PUSH_NEW);
-        return;
-    }
-    pool->scheduler->post(pool, NULL, root);
-    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
+    struct subprocess *sub = pool->sub;
+    if (adopt)
+        pool->scheduler->push(pool->threads[0], root, PUSH_NEW);
+    else
+        pool->scheduler->post(pool, NULL, root);
+    if (sub->ends_dry)
+        atomic_fetch_or_explicit(&sub->minds_quiet, QUIET_VERDICT, memory_order_seq_cst);
+    if (!adopt && atomic_load_explicit(&pool->kick, memory_order_seq_cst))
         pool_kick_(NULL, pool);
 }
 

@@ -507,6 +507,7 @@ struct subprocess {
     _Atomic uint32_t outside;     /* of a seeded run: strands that wait for what is outside of it */
     _Atomic uint32_t looked_at;   /* by so many, dumps and a watchdog: opened_look_begin */
     _Atomic uint32_t minds_quiet; /* QUIET_*: who wants sched_ops.quiet to be called; 0: nobody */
+    bool ends_dry; /* something is to be done when all of it is dry: from the launch of its first fibre on */
     atomic_flag quiet_lock;
     _Atomic int helpers; /* threads of the run that are in no pool: of crews, a watchdog; or that sleep in strand_run */
     _Atomic bool drowsy; /* the watchdog sleeps until a thread moves: sched_ops.moved, docs/protocols/watchdog.md */

@@ -17,8 +17,9 @@
 void quiet_open(struct runtime *runtime)
 {
     list_init(&runtime->quiet);
-    if (runtime->options.out_of_work != STRAND_OUT_OF_WORK_WAIT)
-        atomic_store_explicit(&runtime->sub.minds_quiet, QUIET_VERDICT, memory_order_relaxed);
+    enum strand_out_of_work what = runtime->options.out_of_work;
+    bool seeded = runtime->sub.driver; /* which says by itself that nothing can go on, and how it came to that */
+    runtime->sub.ends_dry = what != STRAND_OUT_OF_WORK_WAIT && !(seeded && what == STRAND_OUT_OF_WORK_AUTO);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
