@@ -17,7 +17,7 @@
 
 #include <errno.h>
 
-enum { SINGLE_MOST = 100, PLAIN_ROOM = 2048, PLAIN_STRAND = 1024 };
+enum { SINGLE_MOST = 100 };
 
 struct dump {
     struct look look;
@@ -140,34 +140,12 @@ static void look(struct dump *dump)
 
 /* ---- without memory -------------------------------------------------------------------------------------- */
 
-struct plain_list {
-    struct out out;
-    struct thread *thread;
-};
-
-static void say_plainly(struct cb *c, uint64_t id, void *arg)
+static NOINLINE int list_plainly(struct thread *thread, int fd)
 {
-    struct plain_list *list = arg;
-    if (list->out.error || !pin(list->thread, &c->word, id))
-        return;
-    look_say_plainly(&list->out, list->thread, c, id);
-    unpin_cb(list->thread, c);
-    if (list->out.room - list->out.used < PLAIN_STRAND) /* not while it is pinned */
-        out_flush(&list->out);
-}
-
-/* Nobody is held, since a slow reader would hold them then. */
-static NOINLINE int list_plainly(struct thread *thread, struct runtime *runtime, int fd)
-{
-    if (thread->shared && !runtime->sub.shared)
-        return -ENOMEM; /* from outside: see still_hold */
     char room[PLAIN_ROOM];
-    struct plain_list list = {.thread = thread};
-    out_open_streaming(&list.out, fd, room, sizeof room);
-    out_say(&list.out, 0, "no memory for a dump: a plain list of the strands, while they run\n");
-    each_strand(runtime, say_plainly, &list);
-    out_flush(&list.out);
-    return list.out.error;
+    struct out out;
+    out_open_streaming(&out, fd, room, sizeof room);
+    return plain_list(thread, &out, "a dump");
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------- */
@@ -195,13 +173,13 @@ static int dump_with(struct thread *thread, int fd, const strand_dump_options *o
     }
     still_end(thread);
     if (error)
-        return list_plainly(thread, runtime, fd);
+        return list_plainly(thread, fd);
     error = dump.out.error;
     out_flush(&dump.out);
     if (!error)
         error = dump.out.error;
     give_memory(&dump);
-    return error == -ENOMEM ? list_plainly(thread, runtime, fd) : error;
+    return error == -ENOMEM ? list_plainly(thread, fd) : error;
 }
 
 int dump_from(struct thread *thread, int fd)

@@ -346,6 +346,35 @@ static void say_wait(const struct look *look, struct cb *c, size_t indent)
                           (char[256]){0}, 256));
 }
 
+bool look_own(const struct look *look, struct cb *c, struct own *own)
+{
+    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    uint64_t words[OWN_KEPT];
+    if (look->loose || over || !c->started)
+        return false;
+    if (c->guest) {
+        opened_own(c->member.fibre->pool->threads[0], &c->member, words);
+        *own = (struct own){0};
+        memcpy(own, words, sizeof words);
+    } else {
+        *own = *own_of(c);
+    }
+    return true;
+}
+
+/* The cases lie where the strand has put them, as a rule in its frames: of an inactive one, in its image. */
+strand_case look_case(const struct look *look, struct cb *c, size_t index)
+{
+    strand_case copy;
+    const char *at = (const char *)c->wait.node.value + index * sizeof copy;
+    struct place place = look_place(look, c);
+    size_t offset = (size_t)((uintptr_t)at - (uintptr_t)place.context);
+    if (place.image && offset < place.size)
+        at = place.image + offset;
+    arch_copy(&copy, at, sizeof copy);
+    return copy;
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------------- */
 
 static void say_head(struct out *out, struct cb *c, uint64_t id, bool over, size_t indent)

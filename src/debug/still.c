@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MADE_MEANWHILE = 4096, ITEM_MOST = 64 };
+enum { MADE_MEANWHILE = 4096, ITEM_MOST = 64, PLAIN_STRAND = 1024 };
 #define HOLD_NS INT64_C(100000000)
 
 /* ---- one at a time --------------------------------------------------------------------------------------- */
@@ -181,6 +181,36 @@ size_t roll_first_of(const struct roll *roll, uint64_t owner)
             high = middle;
     }
     return low;
+}
+
+/* ---- without memory -------------------------------------------------------------------------------------- */
+
+struct plain_list {
+    struct out *out;
+    struct thread *thread;
+};
+
+static void say_plainly(struct cb *c, uint64_t id, void *arg)
+{
+    struct plain_list *list = arg;
+    struct out *out = list->out;
+    if (out->error || !pin(list->thread, &c->word, id))
+        return;
+    look_say_plainly(out, list->thread, c, id);
+    unpin_cb(list->thread, c);
+    if (out->room - out->used < PLAIN_STRAND) /* not while it is pinned */
+        out_flush(out);
+}
+
+int plain_list(struct thread *thread, struct out *out, const char *instead_of)
+{
+    struct plain_list list = {.out = out, .thread = thread};
+    if (thread->shared && !thread->sub->shared)
+        return -ENOMEM; /* from outside: see still_hold */
+    out_say(out, 0, "no memory for %s: a plain list of the strands, while they run\n", instead_of);
+    each_strand(runtime_of(thread), say_plainly, &list);
+    out_flush(out);
+    return out->error;
 }
 
 /* ---- sorting --------------------------------------------------------------------------------------------- */
