@@ -61,6 +61,32 @@ typedef struct strand_dump_options {
  */
 int strand_dump(int fd, const strand_dump_options *options);
 
+/**
+ * Print who waits for whom in the caller's sub-process to a descriptor: each strand that is blocked, what it waits for,
+ * since when, where it was spawned, and who would have to act before it can go on: the child that it joins, the holder
+ * of the mutex, those who have not come to the barrier; or somebody outside, or time. If more than a hundred are
+ * blocked, strands that were spawned at the same place and wait alike are printed once, with their number. Then, the
+ * shortest first, the rings: strands of which each waits for the next one, and so none ever goes on, unless one of them
+ * is interrupted.
+ *
+ *     2 of 3 strands are blocked, 2 of them in 1 ring
+ *     strand 'a' #3 waits for mutex at 0x55d0c8, since 12.1 ms; spawned in start+0x41
+ *         strand 'b' #4 would have to unlock it, locked in work+0x1c; it is blocked too
+ *     ...
+ *     2 strands wait for each other:
+ *         strand 'a' #3 waits for mutex at 0x55d0c8, which strand 'b' #4 has locked
+ *         strand 'b' #4 joins strand 'a' #3
+ *
+ * Nothing is guessed: who holds a mutex, a read-write lock or the turn of a once is known, and who is waited for by its
+ * end. Who has a permit of a semaphore, or is going to send or to signal, is not: such a strand waits for nobody in
+ * particular and is in no ring. A wait for any of several is in a ring only if there is one left.
+ *
+ * The others are held meanwhile, and memory is taken, as by strand_dump; about 100 bytes for each strand. Any thread,
+ * not in a signal handler; a plain thread, which belongs to none, gets those of all sub-processes. Returns what
+ * strand_dump does. O(strands).
+ */
+int strand_waits_print(int fd);
+
 /** What the watchdog of a run reports (options.watchdog, in strand/pool.h). */
 enum strand_late_kind {
     STRAND_LATE_HOLDS = 1, /* a strand holds its thread */

@@ -279,73 +279,100 @@ void look_ask(struct look *look, struct thread *thread, bool signals)
 
 /* ---- what it waits for ----------------------------------------------------------------------------------- */
 
-/* Whether what it waits for, which is the user's, can be looked at: nobody can give it back as long as all stand still
- * and nobody has claimed the wait. */
-static bool may_look(const struct look *look, struct cb *c)
+bool look_is_settled(const struct look *look, struct cb *c)
 {
     return !look->loose && wait_tag(atomic_load_explicit(&c->wait.state, memory_order_acquire)) == WAIT_ARMED;
 }
 
-static void say_permit(const struct look *look, struct cb *c, const char *words, double since, size_t indent)
+/* What its control block says of it. */
+static void write_plainly(char *text, size_t size, unsigned why, uint64_t on, int64_t now)
 {
-    const struct prio *sem = (const struct prio *)(uintptr_t)c->blocked_on;
-    if (may_look(look, c))
-        out_say(look->out, indent, "blocked: %s '%s' #%llu at %p, since %.1f ms\n", words, sem->name,
-                (unsigned long long)sem->serial, (const void *)sem, since);
+    const char *words = blocked_words(why);
+    if (why == BLOCKED_SLEEP)
+        snprintf(text, size, "%s for %.1f ms more", words, (double)((int64_t)on - now) / 1e6);
+    else if (why == BLOCKED_SCOPE || why == BLOCKED_OFFLOAD || why == BLOCKED_CREW || why == BLOCKED_QUIET)
+        snprintf(text, size, "%s", words);
+    else if (why == BLOCKED_DESCRIPTOR)
+        snprintf(text, size, "%s %d", words, (int)on);
+    else if (why == BLOCKED_SELECT)
+        snprintf(text, size, "%s %d cases", words, (int)on);
+    else if (why > BLOCKED_DESCRIPTOR)
+        snprintf(text, size, "%s at %p", words, (void *)(uintptr_t)on);
     else
-        out_say(look->out, indent, "blocked: %s at %p, since %.1f ms\n", words, (const void *)sem, since);
+        snprintf(text, size, "%s #%llu", words, (unsigned long long)on);
 }
 
-static void say_mutex(const struct look *look, struct cb *c, const char *words, double since, size_t indent)
+const char *look_words(const struct look *look, struct cb *c, unsigned why, uint64_t on, char *text, size_t size)
 {
+    const char *words = blocked_words(why);
+    void *object = (void *)(uintptr_t)on;
+    if (why == BLOCKED_SEND || why == BLOCKED_RECEIVE)
+        snprintf(text, size, "%s '%s' at %p", words, ((struct chan *)object)->name, object);
+    else if (why == BLOCKED_PORT)
+        snprintf(text, size, "%s '%s' at %p", words, ((struct port *)object)->name, object);
+    else if (why == BLOCKED_PERMIT && look_is_settled(look, c))
+        snprintf(text, size, "%s '%s' #%llu at %p", words, ((struct prio *)object)->name,
+                 (unsigned long long)((struct prio *)object)->serial, object);
+    else
+        write_plainly(text, size, why, on, driver_now(look->thread->sub));
+    return text;
+}
+
+static double since_ms(const struct cb *c, int64_t now)
+{
+    return (double)(now - c->since) / 1e6;
+}
+
+static void say_plain_wait(struct out *out, struct cb *c, unsigned why, int64_t now, size_t indent)
+{
+    char words[WORDS_MOST];
+    write_plainly(words, sizeof words, why, c->blocked_on, now);
+    out_say(out, indent, "blocked: %s, since %.1f ms\n", words, since_ms(c, now));
+}
+
+static void say_wait(const struct look *look, struct cb *c, size_t indent)
+{
+    char words[WORDS_MOST];
+    unsigned why = c->blocked;
+    look_words(look, c, why, c->blocked_on, words, sizeof words);
+    out_say(look->out, indent, "blocked: %s, since %.1f ms\n", words, since_ms(c, driver_now(look->thread->sub)));
+    if (why != BLOCKED_MUTEX || !look_is_settled(look, c))
+        return;
     struct mutex *mutex = (struct mutex *)(uintptr_t)c->blocked_on;
-    out_say(look->out, indent, "blocked: %s at %p, since %.1f ms\n", words, (void *)mutex, since);
-    uint64_t owner = may_look(look, c) ? gate_value(atomic_load_explicit(&mutex->gate.word, memory_order_acquire)) : 0;
+    uint64_t owner = gate_value(atomic_load_explicit(&mutex->gate.word, memory_order_acquire));
     if (owner)
         out_say(look->out, indent + 4, "%s\n",
                 held_made((struct cb *)(uintptr_t)owner, HELD_MUTEX, __atomic_load_n(&mutex->site, __ATOMIC_RELAXED),
                           (char[256]){0}, 256));
 }
 
-/* Those whose object says nothing but its address, or a number. */
-static void say_blocked(struct out *out, struct cb *c, unsigned blocked, int64_t now, size_t indent)
+bool look_own(const struct look *look, struct cb *c, struct own *own)
 {
-    const char *words = blocked_words(blocked);
-    double since = (double)(now - c->since) / 1e6;
-    if (blocked == BLOCKED_SLEEP)
-        out_say(out, indent, "blocked: %s for %.1f ms more, since %.1f ms\n", words,
-                (double)((int64_t)c->blocked_on - now) / 1e6, since);
-    else if (blocked == BLOCKED_SCOPE || blocked == BLOCKED_OFFLOAD || blocked == BLOCKED_CREW ||
-             blocked == BLOCKED_QUIET)
-        out_say(out, indent, "blocked: %s, since %.1f ms\n", words, since);
-    else if (blocked == BLOCKED_DESCRIPTOR)
-        out_say(out, indent, "blocked: %s %d, since %.1f ms\n", words, (int)c->blocked_on, since);
-    else if (blocked == BLOCKED_SELECT)
-        out_say(out, indent, "blocked: %s %d cases, since %.1f ms\n", words, (int)c->blocked_on, since);
-    else if (blocked > BLOCKED_DESCRIPTOR)
-        out_say(out, indent, "blocked: %s at %p, since %.1f ms\n", words, (void *)(uintptr_t)c->blocked_on, since);
-    else
-        out_say(out, indent, "blocked: %s #%llu, since %.1f ms\n", words, (unsigned long long)c->blocked_on, since);
+    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    uint64_t words[OWN_KEPT];
+    if (look->loose || over || !c->started)
+        return false;
+    if (c->guest) {
+        opened_own(c->member.fibre->pool->threads[0], &c->member, words);
+        *own = (struct own){0};
+        memcpy(own, words, sizeof words);
+    } else {
+        *own = *own_of(c);
+    }
+    return true;
 }
 
-static void say_why(const struct look *look, struct cb *c, size_t indent)
+/* The cases lie where the strand has put them, as a rule in its frames: of an inactive one, in its image. */
+strand_case look_case(const struct look *look, struct cb *c, size_t index)
 {
-    int64_t now = driver_now(look->thread->sub);
-    unsigned blocked = c->blocked;
-    const char *words = blocked_words(blocked);
-    double since = (double)(now - c->since) / 1e6;
-    if (blocked == BLOCKED_SEND || blocked == BLOCKED_RECEIVE)
-        out_say(look->out, indent, "blocked: %s '%s' at %p, since %.1f ms\n", words,
-                ((struct chan *)(uintptr_t)c->blocked_on)->name, (void *)(uintptr_t)c->blocked_on, since);
-    else if (blocked == BLOCKED_PORT)
-        out_say(look->out, indent, "blocked: %s '%s' at %p, since %.1f ms\n", words,
-                ((struct port *)(uintptr_t)c->blocked_on)->name, (void *)(uintptr_t)c->blocked_on, since);
-    else if (blocked == BLOCKED_PERMIT)
-        say_permit(look, c, words, since, indent);
-    else if (blocked == BLOCKED_MUTEX)
-        say_mutex(look, c, words, since, indent);
-    else
-        say_blocked(look->out, c, blocked, now, indent);
+    strand_case copy;
+    const char *at = (const char *)c->wait.node.value + index * sizeof copy;
+    struct place place = look_place(look, c);
+    size_t offset = (size_t)((uintptr_t)at - (uintptr_t)place.context);
+    if (place.image && offset < place.size)
+        at = place.image + offset;
+    arch_copy(&copy, at, sizeof copy);
+    return copy;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------------------- */
@@ -380,7 +407,7 @@ static void say_doing(const struct look *look, struct cb *c, enum doing doing, c
     else if (doing == DOING_RUNNABLE)
         out_say(look->out, indent, "runnable\n");
     else
-        say_why(look, c, indent);
+        say_wait(look, c, indent);
 }
 
 void look_say(const struct look *look, struct cb *c, uint64_t id, size_t indent)
@@ -405,7 +432,7 @@ void look_say_blocked(struct out *out, struct thread *thread, struct cb *c, size
     if (blocked == BLOCKED_NOT)
         out_say(out, indent, "runnable\n");
     else
-        say_blocked(out, c, blocked, driver_now(thread->sub), indent);
+        say_plain_wait(out, c, blocked, driver_now(thread->sub), indent);
 }
 
 void look_say_plainly(struct out *out, struct thread *thread, struct cb *c, uint64_t id)
@@ -420,5 +447,5 @@ void look_say_plainly(struct out *out, struct thread *thread, struct cb *c, uint
     else if (blocked == BLOCKED_NOT)
         out_say(out, 4, "runnable, or running\n");
     else
-        say_blocked(out, c, blocked, driver_now(thread->sub), 4);
+        say_plain_wait(out, c, blocked, driver_now(thread->sub), 4);
 }

@@ -7,9 +7,10 @@
 
 #include "out.h"
 
+#include "../../include/strand/select.h"
 #include "../strand/core.h"
 
-enum { FRAMES_MOST = 48, NAMES = 1024, ASKED_MOST = 64 };
+enum { FRAMES_MOST = 48, NAMES = 1024, ASKED_MOST = 64, WORDS_MOST = 160 };
 
 /* What a thread told that could not be held, or the system of it. */
 struct told {
@@ -80,6 +81,17 @@ void look_say_frames(const struct look *look, void *const *ips, size_t count, si
 void look_ask(struct look *look, struct thread *thread, bool signals);
 /* The same of any thread, with so much time for the answer; wait_ns 0: without a signal. False: it is not known. */
 bool look_at_runner(struct looker *looker, struct thread *thread, int64_t wait_ns, struct told *told);
+
+/* Whether what it waits for, which is the user's, can be looked at: nobody can give it back as long as all stand still
+ * and nobody has claimed the wait. */
+bool look_is_settled(const struct look *look, struct cb *c);
+/* What a strand waits for, or one of the cases of its select: "waits for mutex at 0x55d0". Returns text. */
+const char *look_words(const struct look *look, struct cb *c, unsigned why, uint64_t on, char *text, size_t size);
+
+/* What it has open, of which the first OWN_KEPT words mean something. False: it is not known. */
+bool look_own(const struct look *look, struct cb *c, struct own *own);
+/* Of one that is settled and waits in a select: a copy of one of its cases, of which there are blocked_on. */
+strand_case look_case(const struct look *look, struct cb *c, size_t index);
 
 /* What it waits for, so far as its control block says; "runnable": nothing. Any strand that does not end meanwhile. */
 void look_say_blocked(struct out *out, struct thread *thread, struct cb *c, size_t indent);

@@ -3,6 +3,8 @@
  */
 #include "out.h"
 
+#include "../strand/print.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,10 +26,23 @@ void out_open_streaming(struct out *out, int fd, char *room, size_t size)
     *out = (struct out){.fd = fd, .text = room, .room = size, .streams = true};
 }
 
+void out_log(struct out *out, struct runtime *runtime)
+{
+    out->fd = 2;
+    if (runtime->options.on_log)
+        out->log = runtime;
+    else
+        out_say(out, 0, "libstrand: ");
+}
+
 void out_flush(struct out *out)
 {
-    if (!out->error)
+    if (out->log && out->used) {
+        out->text[out->used - 1] = '\0'; /* the end of the last line */
+        log_text(out->log, out->text);
+    } else if (!out->error) {
         out->error = (int)arch_write(out->fd, out->text, out->used);
+    }
     out->used = 0;
 }
 

@@ -5,16 +5,20 @@
 #ifndef DEBUG_OUT_H
 #define DEBUG_OUT_H
 
-#include "../arch/arch.h"
+#include "../strand/core.h"
 
 struct out {
     int fd;
     int error; /* the first; what is said after it is lost */
     char *text;
     size_t used, room;
-    bool streams; /* `text` is the caller's */
+    bool streams;        /* `text` is the caller's */
+    struct runtime *log; /* to the log hook of this run, instead of the descriptor; NULL: not */
 };
 
+/* To the log hook, if there is one, else to standard error: what is said goes there in one text, or in several of whole
+ * lines if it streams. After opening. */
+void out_log(struct out *out, struct runtime *runtime);
 /* Kept until out_close. Returns 0 or a negated errno code. */
 int out_open(struct out *out, int fd);
 /* Written by out_flush, and when the room is full. */

@@ -1,16 +1,381 @@
-/* Who waits for whom, in words. */
+/*
+ * The graph of waits in words: for whoever asks, and for the verdict that a run is deadlocked.
+ */
+#include "../../include/strand/debug.h"
+
+#include "graph.h"
+
+#include "../strand/exception.h"
 #include "../strand/print.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
-void waits_report(struct thread *thread, const char *headline)
+enum { SINGLE_MOST = 100, RING_LINES = 32, ALIKE_MOST = 1024, HEADS = 2048, TAIL = 24 };
+
+/* Strands that were spawned at the same place and wait alike: for the same thing, or for strands that were. */
+struct alike {
+    void *site, *of; /* of: where the strand was spawned that it waits for, if it waits for one */
+    uint64_t on;     /* else */
+    uint32_t node;   /* the first of them */
+    uint32_t next;   /* 1 + the index of the next one of this hash */
+    uint64_t last;   /* id */
+    size_t count;
+    int64_t since_least, since_most;
+    uint8_t blocked;
+    bool names_differ, actors_differ;
+};
+
+struct alikes {
+    uint32_t heads[HEADS];
+    uint32_t used;
+    size_t others; /* strands that there was no room for */
+    struct alike all[ALIKE_MOST];
+};
+
+static const char *spawned(const struct cb *c, char *text, size_t size)
 {
-    log_text(runtime_of(thread), headline);
-    (void)dump_from(thread, 2);
+    char name[112];
+    uintptr_t offset;
+    if (!c->site)
+        return "";
+    (void)arch_symbol(c->site, name, sizeof name, &offset);
+    snprintf(text, size, "; spawned in %s+0x%zx", name, (size_t)offset);
+    return text;
 }
 
-void waits_summary(struct thread *thread, char *text, size_t room)
+static bool is_blocked(const struct graph *graph, uint32_t node)
 {
-    (void)thread;
-    snprintf(text, room, "no strand can go on: they wait for each other");
+    return graph->nodes[node].blocked != BLOCKED_NOT;
+}
+
+/* ---- one by one ------------------------------------------------------------------------------------------ */
+
+static void say_strand(const struct graph *graph, uint32_t number)
+{
+    const struct node *node = &graph->nodes[number];
+    struct cb *c = graph_cb(graph, number);
+    char name[STRAND_NAME], words[WORDS_MOST], where[WORDS_MOST];
+    out_say(graph->look.out, 0, "%s %s, since %.1f ms%s\n", actors_name(graph, number, name),
+            look_words(&graph->look, c, node->blocked, node->on, words, sizeof words),
+            (double)(driver_now(graph->look.thread->sub) - c->since) / 1e6, spawned(c, where, sizeof where));
+    actors_say(graph, number, 4);
+}
+
+static void say_each(const struct graph *graph)
+{
+    for (uint32_t i = 0; i < graph->roll.count; i++)
+        if (is_blocked(graph, i))
+            say_strand(graph, i);
+}
+
+/* ---- grouped --------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_of(const struct alike *key)
+{
+    return mix(mix(mix(mix(0, (uintptr_t)key->site), (uintptr_t)key->of), key->on), key->blocked);
+}
+
+static bool equals(const struct alike *a, const struct alike *b)
+{
+    return a->site == b->site && a->of == b->of && a->on == b->on && a->blocked == b->blocked;
+}
+
+/* What numbers, or instants, they wait with is not what they have in common. */
+static bool has_object(unsigned blocked)
+{
+    return blocked >= BLOCKED_DESCRIPTOR && blocked != BLOCKED_SELECT;
+}
+
+static struct alike key_of(const struct graph *graph, uint32_t number)
+{
+    const struct node *node = &graph->nodes[number];
+    struct cb *c = graph_cb(graph, number);
+    struct alike key = {
+        .site = c->site, .node = number, .blocked = node->blocked, .since_least = c->since, .since_most = c->since};
+    uint32_t target = node->count ? graph_target(graph, number, 0) : NOBODY;
+    if (has_object(node->blocked))
+        key.on = node->on;
+    else if (target != NOBODY)
+        key.of = graph_cb(graph, target)->site;
+    return key;
+}
+
+/* NULL: there is no room. */
+static struct alike *find(struct alikes *alikes, const struct alike *key)
+{
+    uint32_t *head = &alikes->heads[hash_of(key) % HEADS];
+    for (uint32_t at = *head; at; at = alikes->all[at - 1].next)
+        if (equals(&alikes->all[at - 1], key))
+            return &alikes->all[at - 1];
+    if (alikes->used == ALIKE_MOST)
+        return NULL;
+    struct alike *alike = &alikes->all[alikes->used];
+    *alike = *key;
+    alike->next = *head;
+    *head = ++alikes->used;
+    return alike;
+}
+
+static void add(const struct graph *graph, struct alikes *alikes, uint32_t number)
+{
+    struct alike key = key_of(graph, number), *alike = find(alikes, &key);
+    if (!alike) {
+        alikes->others++;
+        return;
+    }
+    const struct cb *c = graph_cb(graph, number);
+    uint64_t id = graph->roll.entries[number].id;
+    alike->names_differ |= strcmp(cb_name(graph_cb(graph, alike->node)), cb_name(graph_cb(graph, number))) != 0;
+    alike->actors_differ |= graph->nodes[alike->node].on != graph->nodes[number].on;
+    alike->last = id > alike->last ? id : alike->last;
+    alike->since_least = c->since < alike->since_least ? c->since : alike->since_least;
+    alike->since_most = c->since > alike->since_most ? c->since : alike->since_most;
+    alike->count++;
+}
+
+static void say_alike(const struct graph *graph, const struct alike *alike)
+{
+    struct cb *c = graph_cb(graph, alike->node);
+    const struct node *node = &graph->nodes[alike->node];
+    int64_t now = driver_now(graph->look.thread->sub);
+    char name[STRAND_NAME], words[WORDS_MOST], where[WORDS_MOST];
+    actors_name(graph, alike->node, name);
+    look_words(&graph->look, c, node->blocked, node->on, words, sizeof words);
+    out_say(graph->look.out, 0, "%zu strands, %s%s to #%llu\n", alike->count, name,
+            alike->names_differ ? " and others" : "", (unsigned long long)alike->last);
+    out_say(graph->look.out, 4, "%s%s, since %.1f to %.1f ms%s\n", alike->actors_differ ? "each as the first: " : "",
+            words, (double)(now - alike->since_most) / 1e6, (double)(now - alike->since_least) / 1e6,
+            spawned(c, where, sizeof where));
+    actors_say(graph, alike->node, 8);
+}
+
+/* Those with the most strands first. */
+static void say_alikes(const struct graph *graph, struct alikes *alikes)
+{
+    for (;;) {
+        struct alike *largest = &alikes->all[0];
+        for (uint32_t i = 1; i < alikes->used; i++)
+            if (alikes->all[i].count > largest->count)
+                largest = &alikes->all[i];
+        if (!largest->count)
+            break;
+        if (largest->count == 1)
+            say_strand(graph, largest->node);
+        else
+            say_alike(graph, largest);
+        largest->count = 0;
+    }
+    if (alikes->others)
+        out_say(graph->look.out, 0, "%zu strands more, for which there is no room\n", alikes->others);
+}
+
+static void say_grouped(const struct graph *graph, struct alikes *alikes)
+{
+    for (uint32_t i = 0; i < graph->roll.count; i++)
+        if (is_blocked(graph, i))
+            add(graph, alikes, i);
+    say_alikes(graph, alikes);
+}
+
+/* ---- rings ----------------------------------------------------------------------------------------------- */
+
+static void say_ring(const struct graph *graph, const struct ring *ring)
+{
+    char name[STRAND_NAME], step[2 * WORDS_MOST];
+    uint32_t at = ring->first;
+    struct out *out = graph->look.out;
+    out_say(out, 0, ring->length == 1 ? "%u strand waits for itself:\n" : "%u strands wait for each other:\n",
+            ring->length);
+    for (uint32_t i = 0; i < ring->length && i < RING_LINES; i++) {
+        uint32_t next = graph->nodes[at].ring;
+        out_say(out, 4, "%s %s\n", actors_name(graph, at, name), actors_step(graph, at, next, step, sizeof step));
+        at = next;
+    }
+    if (ring->length > RING_LINES)
+        out_say(out, 4, "and so on, %u more, back to %s\n", ring->length - RING_LINES,
+                actors_name(graph, ring->first, name));
+}
+
+static void say_rings(const struct graph *graph)
+{
+    for (size_t i = 0; i < graph->rings_kept; i++)
+        say_ring(graph, &graph->rings[i]);
+    if (graph->ring_count > graph->rings_kept)
+        out_say(graph->look.out, 0, "and %zu rings more, none of them shorter\n",
+                graph->ring_count - graph->rings_kept);
+}
+
+/* ---- in one line ----------------------------------------------------------------------------------------- */
+
+static size_t live(const struct graph *graph)
+{
+    return graph->roll.count - graph->roll.over + graph->roll.left_out;
+}
+
+struct line {
+    char *text;
+    size_t size, used, items;
+};
+
+/* False: it has no room beside the number of those that are left out. */
+static bool append(struct line *line, const char *item)
+{
+    size_t length = strlen(item);
+    if (line->used + length + TAIL >= line->size)
+        return false;
+    line->used +=
+        (size_t)snprintf(line->text + line->used, line->size - line->used, "%s%s", line->items ? ", " : ": ", item);
+    line->items++;
+    return true;
+}
+
+static void begin_line(struct line *line, const struct graph *graph, size_t count, const char *what)
+{
+    int length = count == live(graph)
+                     ? snprintf(line->text, line->size, "all %zu strands %s", count, what)
+                     : snprintf(line->text, line->size, "%zu of %zu strands %s", count, live(graph), what);
+    line->used = (size_t)length < line->size ? (size_t)length : line->size - 1;
+}
+
+static void end_line(struct line *line, size_t count)
+{
+    if (line->items < count && line->size - line->used > 1)
+        snprintf(line->text + line->used, line->size - line->used, ", and %zu more", count - line->items);
+}
+
+static void summarize_ring(struct line *line, const struct graph *graph)
+{
+    char item[2 * WORDS_MOST];
+    const struct ring *ring = &graph->rings[0];
+    uint32_t at = ring->first;
+    bool room = true;
+    begin_line(line, graph, graph->ring_strands, "wait for each other");
+    for (uint32_t i = 0; i < ring->length && room; i++) {
+        uint32_t next = graph->nodes[at].ring;
+        room = append(line, actors_brief(graph, at, next, item, sizeof item));
+        at = next;
+    }
+    end_line(line, graph->ring_strands);
+}
+
+static void summarize_waits(struct line *line, const struct graph *graph)
+{
+    char item[2 * WORDS_MOST];
+    bool room = true;
+    begin_line(line, graph, graph->blocked, graph->blocked == 1 ? "waits" : "wait");
+    for (uint32_t i = 0; i < graph->roll.count && room; i++)
+        if (is_blocked(graph, i))
+            room = append(line, actors_brief_wait(graph, i, item, sizeof item));
+    end_line(line, graph->blocked);
+}
+
+static void summarize(const struct graph *graph, char *text, size_t size)
+{
+    struct line line = {.text = text, .size = size};
+    if (graph->rings_kept)
+        summarize_ring(&line, graph);
+    else
+        summarize_waits(&line, graph);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------- */
+
+static void say_all(const struct graph *graph, struct alikes *alikes)
+{
+    struct out *out = graph->look.out;
+    out_say(out, 0, "%zu of %zu strands are blocked, %zu of them in %zu ring%s\n", graph->blocked, live(graph),
+            graph->ring_strands, graph->ring_count, graph->ring_count == 1 ? "" : "s");
+    if (graph->roll.left_out)
+        out_say(out, 0, "%zu are left out: there was no room for them\n", graph->roll.left_out);
+    if (alikes && graph->blocked > SINGLE_MOST)
+        say_grouped(graph, alikes);
+    else
+        say_each(graph);
+    say_rings(graph);
+}
+
+/* The graph, with the lines in its `out`, or the summary in text. Returns 0 or a negated errno code, and then there is
+ * none. */
+static int make(struct thread *thread, int fd, bool logs, char *text, size_t size, struct graph **out)
+{
+    struct graph *graph;
+    void *memory = NULL;
+    int error = still_begin(thread);
+    if (error)
+        return error;
+    error = graph_open(&graph, thread, fd);
+    if (!error && (error = arch_map(sizeof(struct alikes), &memory)))
+        graph_close(graph);
+    if (!error) {
+        if (logs)
+            out_log(&graph->out, runtime_of(thread));
+        bool still = graph_make(graph);
+        if (still && text)
+            summarize(graph, text, size);
+        else if (still)
+            say_all(graph, memory);
+        still_let_go(thread);
+        arch_unmap(memory, sizeof(struct alikes));
+        *out = graph;
+    }
+    still_end(thread);
+    return error;
+}
+
+static NOINLINE int list_plainly(struct thread *thread, int fd, bool logs)
+{
+    char room[PLAIN_ROOM];
+    struct out out;
+    out_open_streaming(&out, fd, room, sizeof room);
+    if (logs)
+        out_log(&out, runtime_of(thread));
+    return plain_list(thread, &out, "the graph of waits");
+}
+
+static int print(struct thread *thread, int fd, bool logs)
+{
+    struct graph *graph;
+    int error = make(thread, fd, logs, NULL, 0, &graph);
+    if (!error) {
+        error = graph->out.error;
+        out_flush(&graph->out);
+        if (!error)
+            error = graph->out.error;
+        graph_close(graph);
+    }
+    return error == -ENOMEM ? list_plainly(thread, fd, logs) : error;
+}
+
+void graph_report(struct thread *thread)
+{
+    (void)print(thread, 2, true);
+}
+
+void graph_summary(struct thread *thread, char *text, size_t size)
+{
+    struct graph *graph;
+    int error = make(thread, 2, false, text, size, &graph);
+    if (error)
+        snprintf(text, size, "%s", error == -ENOMEM ? "no memory for the graph of waits" : "");
+    else
+        graph_close(graph);
+}
+
+static int print_one(struct thread *thread, void *arg)
+{
+    return print(thread, *(int *)arg, false);
+}
+
+int strand_waits_print(int fd)
+{
+    struct thread *thread = thread_self();
+    return thread ? print(thread, fd, false) : still_each_run(print_one, &fd);
 }

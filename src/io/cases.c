@@ -173,7 +173,8 @@ static enum answer ready_over(struct thread *thread, struct cb *me, strand_case 
     return won && !result ? SOURCE_AGAIN : SOURCE_DONE;
 }
 
-static const struct strand_source_ source_ready = {.stand = ready_stand, .over = ready_over, .look = SEEDED_LOOK_NS};
+static const struct strand_source_ source_ready = {
+    .stand = ready_stand, .over = ready_over, .look = SEEDED_LOOK_NS, .blocked = BLOCKED_DESCRIPTOR};
 
 strand_case strand_on_ready(int fd, int what)
 {
@@ -246,7 +247,8 @@ static enum answer signal_over(struct thread *thread, struct cb *me, strand_case
     return result ? settle_signal(c) : SOURCE_AGAIN;
 }
 
-static const struct strand_source_ source_signal = {.stand = signal_stand, .over = signal_over, .look = SEEDED_LOOK_NS};
+static const struct strand_source_ source_signal = {
+    .stand = signal_stand, .over = signal_over, .look = SEEDED_LOOK_NS, .blocked = BLOCKED_SIGNAL};
 
 strand_case strand_on_signal(strand_signals signals, int *number)
 {

@@ -234,6 +234,17 @@ size_t opened_saved(const struct thread *thread, const struct guest *guest)
     return image_round(arch_image_size(guest_frames(guest) + beside(thread, guest)));
 }
 
+ARCH_NOT_INSTRUMENTED void opened_own(const struct thread *thread, struct member *member, uint64_t words[OWN_KEPT])
+{
+    const struct opened *opened = opened_of(member->fibre);
+    const struct guest *guest = guest_of(member);
+    const char *kept = (const char *)guest->image + guest_frames(guest) + (thread->cxx ? sizeof(struct arch_cxx) : 0);
+    bool resident = opened->resident == member;
+    const own_word *own = (const own_word *)(const void *)(resident ? opened->fibre.own : kept);
+    for (int i = 0; i < OWN_KEPT; i++)
+        words[i] = resident || guest->keeps ? own[i] : 0;
+}
+
 static NOINLINE void save_beside(const struct thread *thread, struct opened *opened, const struct guest *guest,
                                  char *to)
 {

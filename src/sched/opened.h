@@ -137,6 +137,8 @@ void opened_release(struct thread *thread, struct opened *opened, uint64_t refs)
 bool opened_up(struct thread *thread, struct member *member);
 /* Of the reserve: enough for any image. */
 size_t opened_reserve_size(const struct opened *opened);
+/* What a guest that has started has open, as far as an inactive one keeps it. While nobody runs it. For people. */
+void opened_own(const struct thread *thread, struct member *member, uint64_t words[OWN_KEPT]);
 /* Bytes that the image of an inactive strand takes. The thread: any of the run. For people. */
 size_t opened_saved(const struct thread *thread, const struct guest *guest);
 /* Bytes of its stack that take memory; that were in use at most, ever. Anybody who keeps it. */

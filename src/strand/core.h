@@ -97,7 +97,8 @@ enum blocked {
     BLOCKED_ONCE,
     BLOCKED_GROUP,
     BLOCKED_PERMIT, /* of a priority semaphore, or a limit */
-    BLOCKED_PORT
+    BLOCKED_PORT,
+    BLOCKED_SIGNAL /* as a case of a select only */
 };
 
 /* ---- strands --------------------------------------------------------------------------------------------- */

@@ -60,6 +60,7 @@ const char *blocked_words(unsigned blocked)
         [BLOCKED_GROUP] = "waits for group",
         [BLOCKED_PERMIT] = "waits for semaphore",
         [BLOCKED_PORT] = "receives from port",
+        [BLOCKED_SIGNAL] = "waits for signals",
     };
     return blocked < sizeof words / sizeof *words && words[blocked] ? words[blocked] : "";
 }

@@ -27,6 +27,12 @@ void print_terminating(void);
 int dump_from(struct thread *thread, int fd);
 /* The same for quit_open's thread. */
 void dump_on_quit(struct thread *thread, int fd);
+/* Who waits for whom in the thread's run, as strand_waits_print writes it, to the log hook or to standard error; and
+ * the same in one line of at most `size` - 1 bytes, of which 180 are enough. Made by src/debug. By a strand, or by a
+ * pool's thread that runs none and holds no lock; the other threads are held meanwhile. Without memory the first is a
+ * plain list of the strands, and the line says that there is none. */
+void graph_report(struct thread *thread);
+void graph_summary(struct thread *thread, char *text, size_t size);
 /* Of a run whose strands' stacks are to be counted: made by src/debug. Returns 0 or -ENOMEM. */
 int census_open(struct runtime *runtime);
 /* sched_ops.census */
@@ -44,10 +50,6 @@ int watchdog_open(struct runtime *runtime);
 void watchdog_close(struct runtime *runtime);
 /* sched_ops.moved */
 void watchdog_moved(struct subprocess *sub);
-/* Who waits for whom in the thread's run, to the log, below a headline; and in a few words. The thread may be in no
- * strand. Made by src/debug. */
-void waits_report(struct thread *thread, const char *headline);
-void waits_summary(struct thread *thread, char *text, size_t room);
 /* To the log hook, or to standard error. NULL: nothing happens. */
 void log_exception(struct runtime *runtime, const char *what, const strand_exception *e);
 void log_text(struct runtime *runtime, const char *text);

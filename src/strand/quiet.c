@@ -171,7 +171,8 @@ static struct member *tell_root(struct cb *root)
 /* Nobody can be told of it: the root leaves a scope, or waits in a shield. */
 static __attribute__((noreturn)) void end_program(struct thread *thread)
 {
-    waits_report(thread, "the run is deadlocked; the program ends");
+    log_text(runtime_of(thread), "the run is deadlocked; the program ends");
+    graph_report(thread);
     exit(EXIT_FAILURE);
 }
 
@@ -230,8 +231,9 @@ void quiet_throw_deadlock(struct thread *thread, struct cb *root)
     char text[EXCEPTION_TEXT];
     atomic_fetch_and_explicit(&root->word, ~(uint64_t)WORD_STUCK, memory_order_seq_cst);
     interrupt_lower(thread, root);
-    waits_summary(thread, text, sizeof text);
-    waits_report(thread, "the run is deadlocked");
+    graph_summary(thread, text, sizeof text);
+    log_text(runtime_of(thread), "the run is deadlocked");
+    graph_report(thread);
     strand_exception *e = exception_new(&STRAND_DEADLOCK, "%s", text);
     exception_trace(e, SEGMENT_THROWN, root);
     exception_throw(root, e);

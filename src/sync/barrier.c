@@ -14,10 +14,6 @@
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
-struct barrier {
-    struct gate gate;
-    uint64_t parties;
-};
 _Static_assert(sizeof(struct barrier) == sizeof(strand_barrier), "its initialiser sets the last word");
 
 static const struct gate_rules rules = {NULL, GATE_ONE};

@@ -193,8 +193,8 @@ static enum answer count_over(struct thread *thread, struct cb *me, strand_case 
     return gate_over_case(thread, c, node, won, &count_rules);
 }
 
-static const struct strand_source_ source_event = {.stand = event_stand, .over = event_over},
-                                   source_count = {.stand = count_stand, .over = count_over};
+static const struct strand_source_ source_event = {.stand = event_stand, .over = event_over, .blocked = BLOCKED_EVENT},
+                                   source_count = {.stand = count_stand, .over = count_over, .blocked = BLOCKED_GROUP};
 
 strand_case strand_on_event(strand_event *event)
 {

@@ -44,6 +44,12 @@ struct gate {
     struct link waiters; /* wait nodes; next NULL: empty, and never used */
 };
 
+/* Of the objects with a gate that which is known outside of its file: src/debug tells how many have come. */
+struct barrier {
+    struct gate gate;
+    uint64_t parties; /* so many open it */
+};
+
 enum { GATE_LOCK = 1, GATE_WAITERS = 2, GATE_BITS = 3, GATE_ONE = 4 };
 
 /* What makes one kind of object, beside who waits until somebody claims it. NULL: nothing does. */

@@ -458,7 +458,8 @@ static enum answer permit_over(struct thread *thread, struct cb *me, strand_case
     return SOURCE_DONE;
 }
 
-static const struct strand_source_ source_permit = {.stand = permit_stand, .over = permit_over};
+static const struct strand_source_ source_permit = {
+    .stand = permit_stand, .over = permit_over, .blocked = BLOCKED_PERMIT};
 
 strand_case strand_on_prio_permit(strand_prio_semaphore *sem, const void *key)
 {

@@ -391,6 +391,7 @@ static int wait_for_one(struct thread **thread, struct select *s)
     }
     s->when = INT64_MAX;
     wait_because(*thread, me, BLOCKED_SELECT, s->count);
+    me->wait.node.value = s->cases; /* for people: who can't use its node otherwise */
     enum answer answer = stand_with_all(*thread, s, &happened);
     uint32_t tag = WAIT_IDLE;
     int error = 0;

@@ -198,7 +198,8 @@ static enum answer permit_over(struct thread *thread, struct cb *me, strand_case
     return gate_over_case(thread, c, node, won, &rules);
 }
 
-static const struct strand_source_ source_permit = {.stand = permit_stand, .over = permit_over};
+static const struct strand_source_ source_permit = {
+    .stand = permit_stand, .over = permit_over, .blocked = BLOCKED_SEMAPHORE};
 
 strand_case strand_on_permit(strand_semaphore *semaphore)
 {

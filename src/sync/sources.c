@@ -49,7 +49,7 @@ static enum answer end_over(struct thread *thread, struct cb *me, strand_case *c
     return SOURCE_DONE;
 }
 
-static const struct strand_source_ source_end = {.stand = end_stand, .over = end_over};
+static const struct strand_source_ source_end = {.stand = end_stand, .over = end_over, .blocked = BLOCKED_WAIT};
 
 strand_case strand_on_end(strand other)
 {
@@ -79,7 +79,8 @@ static enum answer time_over(struct thread *thread, struct cb *me, strand_case *
     return SOURCE_DONE;
 }
 
-static const struct strand_source_ source_time = {.stand = time_stand, .over = time_over, .when = time_when};
+static const struct strand_source_ source_time = {
+    .stand = time_stand, .over = time_over, .when = time_when, .blocked = BLOCKED_SLEEP};
 
 strand_case strand_on_time(strand_time when)
 {
@@ -140,7 +141,8 @@ static enum answer tick_over(struct thread *thread, struct cb *me, strand_case *
     return SOURCE_DONE;
 }
 
-static const struct strand_source_ source_tick = {.stand = tick_stand, .over = tick_over, .when = tick_when};
+static const struct strand_source_ source_tick = {
+    .stand = tick_stand, .over = tick_over, .when = tick_when, .blocked = BLOCKED_SLEEP};
 
 strand_case strand_on_tick(strand_ticker *ticker)
 {

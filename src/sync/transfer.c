@@ -528,12 +528,14 @@ static const struct strand_source_ source_send = {.stand = stand_to_send,
                                                   .ready = send_is_ready,
                                                   .over = over,
                                                   .queue = offsetof(struct chan, senders),
-                                                  .size = size_of_value};
+                                                  .size = size_of_value,
+                                                  .blocked = BLOCKED_SEND};
 static const struct strand_source_ source_receive = {.stand = stand_to_receive,
                                                      .ready = receive_is_ready,
                                                      .over = over,
                                                      .queue = offsetof(struct chan, receivers),
-                                                     .size = size_of_value};
+                                                     .size = size_of_value,
+                                                     .blocked = BLOCKED_RECEIVE};
 
 strand_case strand_on_send(strand_chan chan, const void *value)
 {

@@ -1,0 +1,326 @@
+/*
+ * Who would have to act before a blocked strand can go on, in words. What is not known is said to be so: whoever has
+ * a channel may send into it.
+ */
+#include "graph.h"
+
+#include "../strand/exception.h"
+#include "../strand/handle.h"
+#include "../strand/pool.h"
+#include "../strand/print.h"
+#include "../strand/wait.h"
+#include "../sync/chan.h"
+#include "../sync/gate.h"
+#include "../sync/mutex.h"
+#include "../sync/port.h"
+#include "../sync/prio.h"
+#include "../sync/source.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ACTORS_MOST = 8, CASES_MOST = 8, PLACE = 160 };
+
+/* ---- names ----------------------------------------------------------------------------------------------- */
+
+static const char *name_of(const struct graph *graph, uint32_t node, const char *before, char *text, size_t size)
+{
+    const struct entry *entry = &graph->roll.entries[node];
+    bool kept = pin(graph->look.thread, &entry->c->word, entry->id);
+    snprintf(text, size, "%s'%s' #%llu", before, kept ? cb_name(entry->c) : "?", (unsigned long long)entry->id);
+    if (kept)
+        unpin_cb(graph->look.thread, entry->c);
+    return text;
+}
+
+const char *actors_name(const struct graph *graph, uint32_t node, char text[STRAND_NAME])
+{
+    return name_of(graph, node, "strand ", text, STRAND_NAME);
+}
+
+static const char *place(void *ip, char text[PLACE])
+{
+    char name[112];
+    uintptr_t offset;
+    (void)arch_symbol(ip, name, sizeof name, &offset);
+    snprintf(text, PLACE, "%s+0x%zx", name, (size_t)offset);
+    return text;
+}
+
+/* ---- from one strand to the next ------------------------------------------------------------------------- */
+
+/* What the strand that is waited for has done, or has to do. */
+static const char *words_of_holder(const struct graph *graph, const struct node *node, uint32_t target)
+{
+    if (node->blocked == BLOCKED_MUTEX)
+        return "has locked";
+    if (node->blocked == BLOCKED_ONCE)
+        return "is in";
+    if (node->blocked == BLOCKED_POOL)
+        return node->toward == TOWARD_ONE ? "closes" : "lives on";
+    for (uint32_t i = 0; i < node->count && node->toward == TOWARD_HOLDERS; i++)
+        if (graph->holders[node->first + i].node == target && graph->holders[node->first + i].writes)
+            return "has locked to write";
+    return "has locked to read";
+}
+
+/* Whether it waits for a strand, not for something that one has. */
+static bool waits_for_strand(unsigned blocked)
+{
+    return blocked == BLOCKED_JOIN || blocked == BLOCKED_JOIN_SCOPE || blocked == BLOCKED_WAIT ||
+           blocked == BLOCKED_LEAVE || blocked == BLOCKED_SCOPE;
+}
+
+const char *actors_step(const struct graph *graph, uint32_t from, uint32_t target, char *text, size_t size)
+{
+    const struct node *node = &graph->nodes[from];
+    char other[STRAND_NAME], words[WORDS_MOST];
+    if (node->blocked == BLOCKED_SCOPE)
+        snprintf(text, size, "%s: %s is the only one", blocked_words(node->blocked), actors_name(graph, target, other));
+    else if (waits_for_strand(node->blocked))
+        snprintf(text, size, "%s %s", blocked_words(node->blocked), name_of(graph, target, "", other, sizeof other));
+    else
+        snprintf(text, size, "%s, which %s %s",
+                 look_words(&graph->look, graph_cb(graph, from), node->blocked, node->on, words, sizeof words),
+                 actors_name(graph, target, other), words_of_holder(graph, node, target));
+    return text;
+}
+
+const char *actors_brief(const struct graph *graph, uint32_t from, uint32_t target, char *text, size_t size)
+{
+    static const char *const things[] = {[BLOCKED_MUTEX] = "the mutex",
+                                         [BLOCKED_ONCE] = "the once",
+                                         [BLOCKED_READ_LOCK] = "the lock",
+                                         [BLOCKED_WRITE_LOCK] = "the lock",
+                                         [BLOCKED_POOL] = "the pool"};
+    unsigned blocked = graph->nodes[from].blocked;
+    const char *thing = blocked < sizeof things / sizeof *things && things[blocked] ? things[blocked] : "the end";
+    char one[STRAND_NAME], other[STRAND_NAME];
+    snprintf(text, size, "%s for %s of %s", name_of(graph, from, "", one, sizeof one), thing,
+             name_of(graph, target, "", other, sizeof other));
+    return text;
+}
+
+const char *actors_brief_wait(const struct graph *graph, uint32_t from, char *text, size_t size)
+{
+    const struct node *node = &graph->nodes[from];
+    char one[STRAND_NAME], words[WORDS_MOST];
+    look_words(&graph->look, graph_cb(graph, from), node->blocked, node->on, words, sizeof words);
+    char *address = strstr(words, " at 0x"); /* of no use where there is no dump beside */
+    if (address)
+        *address = '\0';
+    snprintf(text, size, "%s %s", name_of(graph, from, "", one, sizeof one), words);
+    return text;
+}
+
+/* ---- strands that would have to act ---------------------------------------------------------------------- */
+
+static const char *state_of(const struct graph *graph, uint32_t node)
+{
+    return graph->nodes[node].blocked != BLOCKED_NOT ? "blocked too" : "not blocked";
+}
+
+/* Of one of those that a strand waits for. */
+static void say_actor(const struct graph *graph, const struct node *node, uint32_t target, uint32_t at, size_t indent)
+{
+    char name[STRAND_NAME], where[PLACE];
+    struct out *out = graph->look.out;
+    const char *state = state_of(graph, target);
+    actors_name(graph, target, name);
+    if (node->toward == TOWARD_HOLDERS) {
+        const struct holder *holder = &graph->holders[node->first + at];
+        out_say(out, indent, "%s would have to give it back, locked to %s in %s; it is %s\n", name,
+                holder->writes ? "write" : "read", place(holder->site, where), state);
+    } else if (node->blocked == BLOCKED_MUTEX) {
+        const struct mutex *mutex = (const struct mutex *)(uintptr_t)node->on;
+        out_say(out, indent, "%s would have to unlock it, locked in %s; it is %s\n", name,
+                place(__atomic_load_n(&mutex->site, __ATOMIC_RELAXED), where), state);
+    } else if (node->blocked == BLOCKED_ONCE) {
+        out_say(out, indent, "%s would have to return from it; it is %s\n", name, state);
+    } else if (node->blocked == BLOCKED_POOL && node->toward == TOWARD_ONE) {
+        out_say(out, indent, "%s, which closes it, would have to go on; it is %s\n", name, state);
+    } else {
+        out_say(out, indent, "%s would have to end; it is %s\n", name, state);
+    }
+}
+
+static void say_strands(const struct graph *graph, uint32_t from, size_t indent)
+{
+    const struct node *node = &graph->nodes[from];
+    size_t said = 0, more = 0;
+    for (uint32_t at = 0; at < node->count; at++) {
+        uint32_t target = graph_target(graph, from, at);
+        if (target == NOBODY)
+            continue;
+        if (said < ACTORS_MOST)
+            say_actor(graph, node, target, at, indent);
+        else
+            more++;
+        said += said < ACTORS_MOST;
+    }
+    if (more)
+        out_say(graph->look.out, indent, "and %zu more%s\n", more, node->any ? ": any of all these" : "");
+    else if (node->any && said > 1)
+        out_say(graph->look.out, indent, "any of these\n");
+}
+
+/* ---- things, and the outside ----------------------------------------------------------------------------- */
+
+static void say_chan(struct out *out, bool sends, uint64_t on, size_t indent)
+{
+    const struct chan *chan = (const struct chan *)(uintptr_t)on;
+    char where[PLACE];
+    if (chan->closed)
+        out_say(out, indent, "closed, but a plain thread's value is on its way\n");
+    else
+        out_say(out, indent, "whoever %s it, or closes it\n", sends ? "receives from" : "sends into");
+    out_say(out, indent, "it has %zu of %zu places taken, and was made in %s\n", chan->count, chan->capacity,
+            place(chan->site, where));
+}
+
+static void say_permit(struct out *out, uint64_t on, size_t indent)
+{
+    const struct prio *sem = (const struct prio *)(uintptr_t)on;
+    char where[PLACE];
+    out_say(out, indent, "whoever has one of its permits, of which %zu of %zu are taken: nobody is written down\n",
+            sem->in_flight, sem->limit);
+    out_say(out, indent, "it was made in %s\n", place(sem->site, where));
+}
+
+/* wanted: in the units of the gate. */
+static void say_gate(struct out *out, unsigned blocked, uint64_t on, uint64_t wanted, size_t indent)
+{
+    const struct gate *gate = (const struct gate *)(uintptr_t)on;
+    unsigned long long value =
+        gate_value(atomic_load_explicit(&gate->word, memory_order_acquire)) / (unsigned long long)GATE_ONE;
+    if (blocked == BLOCKED_SEMAPHORE)
+        out_say(out, indent, "whoever releases permits: %llu are there, %llu are wanted\n", value,
+                (unsigned long long)wanted / GATE_ONE);
+    else if (blocked == BLOCKED_GROUP)
+        out_say(out, indent, "those that are still to come: %llu\n", value);
+    else if (blocked == BLOCKED_BARRIER)
+        out_say(out, indent, "those that are still to come: %llu of %llu\n",
+                (unsigned long long)((const struct barrier *)gate)->parties - value,
+                (unsigned long long)((const struct barrier *)gate)->parties);
+    else
+        out_say(out, indent, "whoever %s it\n", blocked == BLOCKED_CONDITION ? "signals" : "sets");
+}
+
+static const char *words_of_outside(unsigned blocked)
+{
+    switch (blocked) {
+    case BLOCKED_SLEEP:
+        return "time";
+    case BLOCKED_DESCRIPTOR:
+        return "the outside: whoever is behind the descriptor";
+    case BLOCKED_SIGNAL:
+        return "the outside: whoever sends the signal";
+    case BLOCKED_OFFLOAD:
+        return "the outside: the function that was called, on a thread of a crew";
+    case BLOCKED_CREW:
+        return "the outside: functions that run on threads of the crew";
+    case BLOCKED_QUIET:
+        return "whoever still runs, sleeps, or waits for the outside, by an end of that";
+    case BLOCKED_PORT:
+        return "the outside: whoever sends to the port, or closes it";
+    default:
+        return NULL;
+    }
+}
+
+/* One that waits for nobody in particular, or of which no more is known. settled: its object can be looked at. */
+static void say_thing(struct out *out, bool settled, unsigned blocked, uint64_t on, uint64_t wanted, size_t indent)
+{
+    const char *outside = words_of_outside(blocked);
+    if (outside)
+        out_say(out, indent, "%s\n", outside);
+    else if (!settled)
+        out_say(out, indent, "who would have to act is not known: not all threads could be held\n");
+    else if (blocked == BLOCKED_SEND || blocked == BLOCKED_RECEIVE)
+        say_chan(out, blocked == BLOCKED_SEND, on, indent);
+    else if (blocked == BLOCKED_PERMIT)
+        say_permit(out, on, indent);
+    else if (blocked == BLOCKED_SEMAPHORE || blocked == BLOCKED_GROUP || blocked == BLOCKED_BARRIER ||
+             blocked == BLOCKED_CONDITION || blocked == BLOCKED_EVENT)
+        say_gate(out, blocked, on, wanted, indent);
+    else
+        out_say(out, indent, "who would have to act is not known\n");
+}
+
+/* ---- selects --------------------------------------------------------------------------------------------- */
+
+/* A handle's object is its address; an instant is told. */
+static uint64_t object_of(const strand_case *c)
+{
+    if (c->source->blocked == BLOCKED_WAIT)
+        return c->object[1];
+    return c->source->blocked == BLOCKED_SLEEP ? (uint64_t)c->detail : c->object[0];
+}
+
+static void say_end(const struct graph *graph, uint64_t id, size_t indent)
+{
+    char name[STRAND_NAME];
+    uint32_t target = graph_find(graph, id);
+    if (target != NOBODY)
+        out_say(graph->look.out, indent, "%s would have to end; it is %s\n", actors_name(graph, target, name),
+                state_of(graph, target));
+}
+
+static void say_case(const struct graph *graph, struct cb *c, size_t index, size_t indent)
+{
+    strand_case one = look_case(&graph->look, c, index);
+    char words[WORDS_MOST] = "is not waited for any more";
+    unsigned blocked = one.source ? one.source->blocked : BLOCKED_NOT;
+    uint64_t on = one.source ? object_of(&one) : 0;
+    if (blocked == BLOCKED_SLEEP && (!one.detail || on == INT64_MAX))
+        snprintf(words, sizeof words, one.detail ? "never" : "a tick");
+    else if (one.source)
+        look_words(&graph->look, c, blocked, on, words, sizeof words);
+    out_say(graph->look.out, indent, "case %zu: %s\n", index, words);
+    if (blocked == BLOCKED_WAIT)
+        say_end(graph, on, indent + 4);
+    else if (blocked != BLOCKED_NOT && blocked != BLOCKED_SLEEP)
+        say_thing(graph->look.out, true, blocked, on, GATE_ONE, indent + 4);
+}
+
+static void say_cases(const struct graph *graph, struct cb *c, uint64_t count, size_t indent)
+{
+    for (size_t i = 0; i < count && i < CASES_MOST; i++)
+        say_case(graph, c, i, indent);
+    if (count > CASES_MOST)
+        out_say(graph->look.out, indent, "and %llu cases more\n", (unsigned long long)(count - CASES_MOST));
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------------- */
+
+/* A deadline that may end the wait. */
+static void say_deadline(const struct graph *graph, struct cb *c, size_t indent)
+{
+    struct own own;
+    uint32_t floor = wait_floor(atomic_load_explicit(&c->wait.state, memory_order_acquire));
+    int64_t first = INT64_MAX;
+    if (!look_own(&graph->look, c, &own))
+        return;
+    for (struct block *block = own.blocks; block && block->index >= floor; block = block->outer) {
+        const struct deadline *deadline = CONTAINER(block, struct deadline, block);
+        if (block->kind == BLOCK_DEADLINE && deadline->when < first)
+            first = deadline->when;
+    }
+    if (first < INT64_MAX)
+        out_say(graph->look.out, indent, "or its deadline, in %.1f ms\n",
+                (double)(first - driver_now(graph->look.thread->sub)) / 1e6);
+}
+
+void actors_say(const struct graph *graph, uint32_t from, size_t indent)
+{
+    const struct node *node = &graph->nodes[from];
+    struct cb *c = graph_cb(graph, from);
+    bool settled = look_is_settled(&graph->look, c);
+    if (node->toward != TOWARD_NOBODY)
+        say_strands(graph, from, indent);
+    else if (node->blocked == BLOCKED_SELECT && settled)
+        say_cases(graph, c, node->on, indent);
+    else
+        say_thing(graph->look.out, settled, node->blocked, node->on, (uint64_t)(uintptr_t)c->wait.node.value, indent);
+    say_deadline(graph, c, indent);
+}

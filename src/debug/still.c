@@ -1,0 +1,245 @@
+/*
+ * Holding a run still, and writing its strands down. The strands are found through the slabs of control blocks, not
+ * through lists that somebody may be changing; memory is taken by the system's calls, and most of it before anybody is
+ * held.
+ */
+#include "still.h"
+
+#include "../strand/all.h"
+#include "../strand/handle.h"
+#include "../strand/run.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { MADE_MEANWHILE = 4096, ITEM_MOST = 64, PLAIN_STRAND = 1024 };
+#define HOLD_NS INT64_C(100000000)
+
+/* ---- one at a time --------------------------------------------------------------------------------------- */
+
+/* Played threads are one of the system's. */
+static uintptr_t name_of(const struct thread *thread)
+{
+    return thread->driver ? (uintptr_t)thread : arch_thread_id();
+}
+
+int still_begin(struct thread *thread)
+{
+    struct runtime *runtime = runtime_of(thread);
+    uintptr_t me = name_of(thread), other = 0;
+    while (!atomic_compare_exchange_strong_explicit(&runtime->dumping, &other, me, memory_order_acquire,
+                                                    memory_order_relaxed)) {
+        if (other == me)
+            return -EBUSY;
+        other = 0;
+        if (atomic_load_explicit(&thread->hold, memory_order_relaxed))
+            pool_stand_still(thread); /* for the one that is under way */
+        driver_await(thread);
+    }
+    opened_look_begin(&runtime->sub);
+    return 0;
+}
+
+void still_end(struct thread *thread)
+{
+    opened_look_end(thread);
+    atomic_store_explicit(&runtime_of(thread)->dumping, 0, memory_order_release);
+}
+
+/* ---- holding --------------------------------------------------------------------------------------------- */
+
+/* The only thread of a run writes what others pin without an atomic operation, unless SIGQUIT was asked for: so it has
+ * to be held. */
+bool still_hold(struct look *look, bool signals)
+{
+    struct thread *thread = look->thread;
+    struct subprocess *sub = thread->sub;
+    int loose = 0;
+    if (thread->shared && !thread->driver)
+        loose = pool_hold(thread, sub, driver_now(sub) + HOLD_NS);
+    look->loose = loose != 0;
+    for (struct thread *other = thread_first(sub); loose && other; other = thread_after(other))
+        if (other != thread && !atomic_load_explicit(&other->held, memory_order_acquire))
+            look_ask(look, other, signals);
+    if (loose)
+        out_say(look->out, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
+    if (loose && !sub->shared) {
+        out_say(look->out, 0, "this run has one thread only: its strands can't be looked at before that is held\n");
+        return false;
+    }
+    arch_note_acquire(sub); /* what strands did before they were left, or held */
+    return true;
+}
+
+void still_let_go(struct thread *thread)
+{
+    arch_note_release(&thread->sub->pool);
+    if (thread->shared && !thread->driver)
+        pool_release(thread, thread->sub);
+}
+
+int still_each_run(int (*fn)(struct thread *thread, void *arg), void *arg)
+{
+    struct arch_run *run;
+    uint64_t number = UINT64_MAX;
+    int error, result = -ESRCH;
+    while ((error = arch_run_use(number, &run)) == 0) {
+        struct runtime *runtime = CONTAINER(run, struct runtime, listed);
+        struct worker worker = {0};
+        number = run->number;
+        worker_open_outside(&worker, runtime);
+        error = runtime->sub.driver ? -EOPNOTSUPP : fn(&worker.thread, arg);
+        arch_run_unuse(run);
+        if (result == -ESRCH || !result)
+            result = error;
+    }
+    return error == -EBUSY ? error : result;
+}
+
+/* ---- the roll -------------------------------------------------------------------------------------------- */
+
+/* Nothing of it is read: nobody is held yet. */
+static void estimate(struct cb *c, uint64_t id, void *arg)
+{
+    (void)c, (void)id;
+    ++*(size_t *)arg;
+}
+
+size_t roll_estimate(struct runtime *runtime)
+{
+    size_t count = 0;
+    each_strand(runtime, estimate, &count);
+    return count;
+}
+
+static void write_down(struct cb *c, uint64_t id, void *arg)
+{
+    struct roll *roll = arg;
+    if (roll->count == roll->room) {
+        roll->left_out++;
+        return;
+    }
+    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
+    roll->entries[roll->count++] = (struct entry){c, id, anchor ? cb_id(block_owner(&anchor->block)) : 0};
+    roll->over += (atomic_load_explicit(&c->ends, memory_order_relaxed) & ENDS_OVER) != 0;
+}
+
+/* Room for all that were counted, and for some more. What there was stays if there is no memory for that. */
+static int take(struct roll *roll, size_t count)
+{
+    size_t room = count + MADE_MEANWHILE, size = room * sizeof *roll->entries + (room + 1) * roll->each;
+    void *memory;
+    int error = arch_map(size, &memory);
+    if (error)
+        return error;
+    roll_close(roll);
+    roll->entries = memory;
+    roll->beside = roll->entries + room;
+    roll->room = room;
+    roll->size = size;
+    return 0;
+}
+
+int roll_open(struct roll *roll, struct runtime *runtime, size_t each)
+{
+    *roll = (struct roll){.each = each};
+    return take(roll, roll_estimate(runtime));
+}
+
+void roll_close(struct roll *roll)
+{
+    if (roll->entries)
+        arch_unmap(roll->entries, roll->size);
+    roll->entries = NULL;
+}
+
+static bool comes_before(const void *a, const void *b)
+{
+    const struct entry *one = a, *other = b;
+    return one->owner != other->owner ? one->owner < other->owner : one->id < other->id;
+}
+
+/* Strands may have been made by the thousand until the others were held. */
+void roll_call(struct roll *roll, struct runtime *runtime)
+{
+    size_t count = roll_estimate(runtime);
+    if (count > roll->room)
+        (void)take(roll, count);
+    roll->count = roll->over = roll->left_out = 0;
+    each_strand(runtime, write_down, roll);
+    sort_in_place(roll->entries, roll->count, sizeof *roll->entries, comes_before);
+}
+
+size_t roll_first_of(const struct roll *roll, uint64_t owner)
+{
+    size_t low = 0, high = roll->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (roll->entries[middle].owner < owner)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* ---- without memory -------------------------------------------------------------------------------------- */
+
+struct plain_list {
+    struct out *out;
+    struct thread *thread;
+};
+
+static void say_plainly(struct cb *c, uint64_t id, void *arg)
+{
+    struct plain_list *list = arg;
+    struct out *out = list->out;
+    if (out->error || !pin(list->thread, &c->word, id))
+        return;
+    look_say_plainly(out, list->thread, c, id);
+    unpin_cb(list->thread, c);
+    if (out->room - out->used < PLAIN_STRAND) /* not while it is pinned */
+        out_flush(out);
+}
+
+int plain_list(struct thread *thread, struct out *out, const char *instead_of)
+{
+    struct plain_list list = {.out = out, .thread = thread};
+    if (thread->shared && !thread->sub->shared)
+        return -ENOMEM; /* from outside: see still_hold */
+    out_say(out, 0, "no memory for %s: a plain list of the strands, while they run\n", instead_of);
+    each_strand(runtime_of(thread), say_plainly, &list);
+    out_flush(out);
+    return out->error;
+}
+
+/* ---- sorting --------------------------------------------------------------------------------------------- */
+
+/* The item at `at` goes down to its place in the heap of `count`, in which the last one stands on top. */
+static void sift(char *items, size_t at, size_t count, size_t size, bool (*is_before)(const void *a, const void *b))
+{
+    char moved[ITEM_MOST] __attribute__((aligned(16)));
+    memcpy(moved, items + at * size, size);
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && is_before(items + child * size, items + (child + 1) * size))
+            child++;
+        if (!is_before(moved, items + child * size))
+            break;
+        memcpy(items + at * size, items + child * size, size);
+    }
+    memcpy(items + at * size, moved, size);
+}
+
+void sort_in_place(void *items, size_t count, size_t size, bool (*is_before)(const void *a, const void *b))
+{
+    char last[ITEM_MOST] __attribute__((aligned(16))), *all = items;
+    ASSERT(size <= ITEM_MOST);
+    for (size_t at = count / 2; at-- > 0;)
+        sift(all, at, count, size, is_before);
+    while (count-- > 1) {
+        memcpy(last, all, size);
+        memcpy(all, all + count * size, size);
+        memcpy(all + count * size, last, size);
+        sift(all, 0, count, size, is_before);
+    }
+}
