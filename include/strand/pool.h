@@ -39,13 +39,13 @@ enum strand_out_of_work {
      * are none of the run's, or a plain thread has posted a value into one of the run's channels before. Then the run
      * waits. In a run with a seed it is a failure of that seed (docs/simulation.md). */
     STRAND_OUT_OF_WORK_AUTO = 0,
-    /* It is a deadlock: who waits for whom is told in the log (on_log, or standard error), and STRAND_DEADLOCK is thrown
-     * in the root strand, where it waits, so that the tree comes down in order. If the root can't be interrupted,
-     * because it is in a shield or in a clean-up, the program ends, as below. */
+    /* It is a deadlock: who waits for whom is told in the log (on_log, or standard error), and STRAND_DEADLOCK is
+     * thrown in the root strand, where it waits, so that the tree comes down in order. If the root can't be
+     * interrupted, because it is in a shield or in a clean-up, the program ends, as below. */
     STRAND_OUT_OF_WORK_THROW,
     STRAND_OUT_OF_WORK_EXIT, /* the same report, and the program ends: exit(EXIT_FAILURE) */
-    /* It is the end of the run: the root strand is cancelled. If that is how it ends, strand_run returns NULL, and there
-     * is no exception. For runs of strands that go on for as long as there is something to be done. */
+    /* It is the end of the run: the root strand is cancelled. If that is how it ends, strand_run returns NULL, and
+     * there is no exception. For runs of strands that go on for as long as there is something to be done. */
     STRAND_OUT_OF_WORK_END,
     STRAND_OUT_OF_WORK_WAIT /* nothing: somebody outside of the run will go on with it */
 };
@@ -215,8 +215,8 @@ int strand_pool_fd(strand_pool pool);
  * stay. The caller itself, its deadlines, and others that wait for quiet do not count. {0}: the caller's own pool.
  *
  *     STRAND_QUIET_RUN      all pools of the run at once; pool is {0}
- *     STRAND_QUIET_BLOCKED  it is enough that nobody runs or is runnable: who sleeps, or waits for something outside, is
- *                           let wait. For tests, mostly: everybody has got as far as they can at once.
+ *     STRAND_QUIET_BLOCKED  it is enough that nobody runs or is runnable: who sleeps, or waits for something outside,
+ * is let wait. For tests, mostly: everybody has got as far as they can at once.
  *
  * So a strand can hand out work in portions, each when the last one is done with all that came of it. By the time that
  * the caller goes on others may have woken again. Cost: a few microseconds after the last one has fallen idle.

@@ -21,9 +21,9 @@
  *
  * Besides, a kind says: ARCH_NOTES_SEPARATE, whether every strand needs a context of its own, so that two which run one
  * after the other on one stack are not taken as ordered; ARCH_NOTES_MEMBARRIER, whether arch_membarrier may be used;
- * ARCH_NOTES_THREADS, how many threads of its own it has; ARCH_NOTES_HANDLES, how much address space it leaves to the handle range; ARCH_NOT_INSTRUMENTED, the attribute that
- * hides a function from TSan. All functions need it that are left by arch_longjmp and so never report their return, or
- * that touch at a switch what is ordered only after it.
+ * ARCH_NOTES_THREADS, how many threads of its own it has; ARCH_NOTES_HANDLES, how much address space it leaves to the
+ * handle range; ARCH_NOT_INSTRUMENTED, the attribute that hides a function from TSan. All functions need it that are
+ * left by arch_longjmp and so never report their return, or that touch at a switch what is ordered only after it.
  */
 #ifndef ARCH_NOTES_H
 #define ARCH_NOTES_H

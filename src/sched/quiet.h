@@ -7,19 +7,19 @@
  *           nothing; stirs, which counts how often a thread has got busy, or taken the role, or a parked seeker was
  *           told to go on. Per sub-process: quiet_lock, under which one seeker at a time decides.
  * PROTOCOL  twice the same with a look at all queues in between: nobody is busy, the seeker is parked, and `stirs` is
- *           what it was. A thread is counted as busy, and a seeker not as parked, before it takes anything out of a queue
- *           and until it has put back, or run, what it took; so what the look did not find was in nobody's hands either.
+ *           what it was. A thread is counted as busy, and a seeker not as parked, before it takes anything out of a
+ * queue and until it has put back, or run, what it took; so what the look did not find was in nobody's hands either.
  * INVARIANTS [Q1] if both readings are equal, and the look found nothing, there was a moment between them when nobody
- *           ran and nothing was runnable, in all pools that were read. [Q2] after the last stir a seeker decides: one that
- *           parks does, and a thread that is the last one to fall idle while the seeker is parked tells that one, if it
+ *           ran and nothing was runnable, in all pools that were read. [Q2] after the last stir a seeker decides: one
+ * that parks does, and a thread that is the last one to fall idle while the seeker is parked tells that one, if it
  *           would find anything. [Q3] who is claimed by a decision is in a queue, or its seeker not parked, before the
  *           next decision begins.
  * ORDERING  all of it under the pools' locks but the queues, which are read between two of them: what a thread put into
  *           a queue it did before it fell idle under the lock. Posts come from anywhere, at any time: one that comes
  *           after the look comes after that moment.
- * NOT DONE  one counter of busy threads for all pools: two more atomic operations whenever a thread wakes up. A decision
- *           by whoever falls idle last: it would have to hand out what it claims without the role.
- * TESTED BY tests/models/quiet.pml, tests/spec/quiet.c, tests/sim/quiet.c.
+ * NOT DONE  one counter of busy threads for all pools: two more atomic operations whenever a thread wakes up. A
+ * decision by whoever falls idle last: it would have to hand out what it claims without the role. TESTED BY
+ * tests/models/quiet.pml, tests/spec/quiet.c, tests/sim/quiet.c.
  */
 #ifndef SCHED_QUIET_H
 #define SCHED_QUIET_H
@@ -39,7 +39,8 @@ void quiet_stir(struct thread *thread);
 /* By a thread that is idle, without the role: whether its seeker might find something to decide [Q2]. */
 bool quiet_is_near(struct pool *pool);
 
-/* Of subprocess.minds_quiet: something is to be done when the whole run is dry; one strand more that waits for quiet. */
+/* Of subprocess.minds_quiet: something is to be done when the whole run is dry; one strand more that waits for quiet.
+ */
 enum { QUIET_VERDICT = 1, QUIET_WAITER = 2 };
 
 OWN_INLINE bool quiet_is_minded(struct subprocess *sub)

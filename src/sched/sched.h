@@ -294,7 +294,7 @@ struct thread {
     bool fed;                 /* since the last look there were events of descriptors */
     bool young_reached;       /* since the last look there was a moment when nobody woken was left to go on */
     int64_t robbed;           /* when it last stole something and went to run it; 0: judged */
-    uint32_t unsure; /* so often in a row sched_ops.quiet was to be asked once more */
+    uint32_t unsure;          /* so often in a row sched_ops.quiet was to be asked once more */
     bool saw_slot;            /* its last round of looking found a slot that may go stale */
     bool looked_twice;        /* it waited for that before it waited last */
     uint64_t young_served;    /* when the oldest that had not started was last given its turn out of order */
@@ -303,7 +303,8 @@ struct thread {
     struct runq runq;
     struct pinned pinned;
     _Atomic uint64_t spawned, departed, ended; /* strands: spawned here, of them onto other pools, ended here */
-    _Atomic uint64_t left, returned; /* strands that began here to wait for what is outside of the run, and ended that */
+    _Atomic uint64_t left,
+        returned; /* strands that began here to wait for what is outside of the run, and ended that */
 
     _Atomic uint32_t life; /* enum thread_life */
     /* Under the pool's lock. */
@@ -384,11 +385,11 @@ struct pool {
     _Atomic(struct thread *) seeker; /* who holds the role; written under the lock */
     struct link sleepers;
     int busy;
-    bool parked; /* the seeker waits in the poller */
-    bool eager;  /* and a push is to wake it */
-    uint64_t stirs; /* how often somebody of the pool has begun to move: quiet.h */
+    bool parked;              /* the seeker waits in the poller */
+    bool eager;               /* and a push is to wake it */
+    uint64_t stirs;           /* how often somebody of the pool has begun to move: quiet.h */
     _Atomic uint32_t excused; /* timers that would do nothing but end a wait for quiet */
-    int futile;  /* wake-ups and thefts in a row that were not worth it */
+    int futile;               /* wake-ups and thefts in a row that were not worth it */
 
     _Alignas(CACHE_LINE) struct rests rests;
 };
@@ -471,10 +472,10 @@ struct sched_ops {
     /* The child of a fork has come back into a run that has stayed in the parent. Does not return. */
     void (*orphaned)(struct subprocess *sub);
     void (*census)(struct thread *thread, struct member *member, size_t used, enum census_what what);
-    /* The thread, which has the role of the seeker of its pool, is about to wait, and nobody of the pool is busy: whoever
-     * waits for that, and whatever is to be done if it is the same everywhere. Who has to be made runnable goes to the
-     * batch; then the pool is not about to wait any more, which quiet_stir has said. Returns whether that is to be asked
-     * once more soon, even if nobody moves. */
+    /* The thread, which has the role of the seeker of its pool, is about to wait, and nobody of the pool is busy:
+     * whoever waits for that, and whatever is to be done if it is the same everywhere. Who has to be made runnable goes
+     * to the batch; then the pool is not about to wait any more, which quiet_stir has said. Returns whether that is to
+     * be asked once more soon, even if nobody moves. */
     bool (*quiet)(struct thread *thread, struct batch *batch);
     /* A thread that rested moves, and subprocess.drowsy is set. On that thread; it may be called more than once. */
     void (*moved)(struct subprocess *sub);
@@ -550,7 +551,7 @@ struct driver {
     void (*thread_join)(struct subprocess *sub, void *played);
     void (*word_wait)(struct subprocess *sub, const _Atomic uint32_t *word, uint32_t expected, int64_t deadline);
     void (*word_wake)(struct subprocess *sub, const _Atomic uint32_t *word, int threads);
-    void (*plain_point)(struct subprocess *sub); /* as point */
+    void (*plain_point)(struct subprocess *sub);  /* as point */
     int (*plain_threads)(struct subprocess *sub); /* how many have not ended */
 
     void (*meet)(struct subprocess *sub, int fd); /* a descriptor of the system's is used for the first time */

@@ -568,7 +568,7 @@ static bool park(struct thread *thread, struct pool *pool, bool eager, int round
     bool waits = !own && !(eager ? any_work(thread, pool) : any_event(thread, pool));
     if (waits && lull)
         waits = !(decided = decide(thread, pool));
-    if (waits) { /* else it looks by itself, soon [K1] */
+    if (waits) {                                                 /* else it looks by itself, soon [K1] */
         int64_t next = soon(thread, timers_next(&pool->timers)); /* it may have been started before the kick showed */
         until = next < until ? next : until;
         atomic_store_explicit(&pool->until, until, memory_order_seq_cst);

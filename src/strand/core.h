@@ -18,7 +18,15 @@
 /* serial << 10 | pins << 4 | flags. The serial is never used twice in a process, so a handle is the address and the
  * serial. A pin keeps the memory from being given to somebody else while a stranger looks at it. Changed by
  * compare-and-swap. */
-enum { WORD_CANCELLED = 1, WORD_OWNED = 2, WORD_DEAD = 4, WORD_STUCK = 8, WORD_PIN = 16, WORD_PINS = 63 << 4, WORD_SERIAL = 10 };
+enum {
+    WORD_CANCELLED = 1,
+    WORD_OWNED = 2,
+    WORD_DEAD = 4,
+    WORD_STUCK = 8,
+    WORD_PIN = 16,
+    WORD_PINS = 63 << 4,
+    WORD_SERIAL = 10
+};
 /* Source 0 of interruption: its own cancel; of the root, that the run is stuck. */
 #define WORD_ITSELF ((uint64_t)(WORD_CANCELLED | WORD_STUCK))
 /* Memory that is free keeps the serial that it had, for reports of misuse; with this bit it equals no handle's. */
@@ -408,10 +416,11 @@ struct runtime {
     _Atomic(struct crew *) crew; /* src/io/offload.c */
     _Atomic uintptr_t dumping;   /* who dumps it; 0: nobody. src/debug/dump.c */
     struct arch_run listed;
-    bool told_to_end;  /* by a shut-down, or because it was out of work: the root's interruption is no failure */
-    struct link quiet; /* who waits for quiet, under sub.quiet_lock: src/strand/quiet.c */
-    struct census *census;        /* src/debug/census.c; NULL: it was not asked for */
-    struct quit *quit;            /* src/debug/quit.c; NULL: it was not asked for */
+    char deadlock[200];    /* what it was about, for the exception */
+    bool told_to_end;      /* by a shut-down, or because it was out of work: the root's interruption is no failure */
+    struct link quiet;     /* who waits for quiet, under sub.quiet_lock: src/strand/quiet.c */
+    struct census *census; /* src/debug/census.c; NULL: it was not asked for */
+    struct quit *quit;     /* src/debug/quit.c; NULL: it was not asked for */
     struct watchdog *watchdog;    /* src/debug/watchdog.c; NULL: it was not asked for */
     struct unwindings unwindings; /* with a watchdog only */
     bool shares;                  /* strands live on pool.common unless they are told otherwise. For tests */

@@ -162,18 +162,28 @@ struct member *quiet_cancel_root(struct runtime *runtime, const char *why)
     return member;
 }
 
-static struct member *tell_root(struct cb *root)
+/* While all still stand where they wait for each other. */
+static void report(struct thread *thread, struct runtime *runtime, const char *headline)
 {
+    graph_summary(thread, runtime->deadlock, sizeof runtime->deadlock);
+    log_text(runtime, headline);
+    graph_report(thread);
+}
+
+static struct member *tell_root(struct thread *thread, struct runtime *runtime)
+{
+    struct cb *root = runtime->root;
+    report(thread, runtime, "the run is deadlocked");
     atomic_fetch_or_explicit(&root->word, WORD_STUCK, memory_order_seq_cst);
     return interrupt_raise(root, 0, true);
 }
 
-/* Nobody can be told of it: the root leaves a scope, or waits in a shield. */
-static __attribute__((noreturn)) void end_program(struct thread *thread)
+static struct member *end_run(struct thread *thread, struct runtime *runtime)
 {
-    log_text(runtime_of(thread), "the run is deadlocked; the program ends");
-    graph_report(thread);
-    exit(EXIT_FAILURE);
+    struct member *root = quiet_cancel_root(runtime, "it is out of work");
+    if (!root)
+        report(thread, runtime, "the run is out of work, but can't end");
+    return root;
 }
 
 /* The run is dry, and nobody waits for that. Under quiet_lock. Returns the root if it has to be made runnable; else
@@ -187,11 +197,16 @@ static struct member *judge(struct thread *thread, struct runtime *runtime, bool
         return NULL;
     }
     if (what == STRAND_OUT_OF_WORK_END && !runtime->told_to_end)
-        root = quiet_cancel_root(runtime, "it is out of work");
+        root = end_run(thread, runtime);
     else if (what != STRAND_OUT_OF_WORK_EXIT)
-        root = tell_root(runtime->root);
-    if (!root)
-        end_program(thread);
+        root = tell_root(thread, runtime);
+    else
+        report(thread, runtime, "the run is deadlocked");
+    if (!root) { /* it was asked for; or the root leaves a scope, or is in a shield */
+        log_text(runtime, what == STRAND_OUT_OF_WORK_EXIT ? "the program ends"
+                                                          : "the program ends, because the root can't be interrupted");
+        exit(EXIT_FAILURE);
+    }
     return root;
 }
 
@@ -228,13 +243,10 @@ bool quiet_comes(struct thread *thread, struct batch *batch)
 
 void quiet_throw_deadlock(struct thread *thread, struct cb *root)
 {
-    char text[EXCEPTION_TEXT];
+    struct runtime *runtime = runtime_of(thread);
     atomic_fetch_and_explicit(&root->word, ~(uint64_t)WORD_STUCK, memory_order_seq_cst);
     interrupt_lower(thread, root);
-    graph_summary(thread, text, sizeof text);
-    log_text(runtime_of(thread), "the run is deadlocked");
-    graph_report(thread);
-    strand_exception *e = exception_new(&STRAND_DEADLOCK, "%s", text);
+    strand_exception *e = exception_new(&STRAND_DEADLOCK, "%s", runtime->deadlock);
     exception_trace(e, SEGMENT_THROWN, root);
     exception_throw(root, e);
 }

@@ -82,14 +82,10 @@ static const struct {
     strand_fn *fn;
     enum strand_out_of_work what;
 } cases[] = {
-    {"exit", wait_for_ever, STRAND_OUT_OF_WORK_EXIT},
-    {"shielded", shielded, STRAND_OUT_OF_WORK_THROW},
-    {"leaving", leaving, STRAND_OUT_OF_WORK_THROW},
-    {"cleaning_up", cleaning_up, STRAND_OUT_OF_WORK_THROW},
-    {"end_shielded", shielded, STRAND_OUT_OF_WORK_END},
-    {"by_itself", by_itself, STRAND_OUT_OF_WORK_AUTO},
-    {"flags", flags, STRAND_OUT_OF_WORK_AUTO},
-    {"run_and_pool", run_and_pool, STRAND_OUT_OF_WORK_AUTO},
+    {"exit", wait_for_ever, STRAND_OUT_OF_WORK_EXIT},   {"shielded", shielded, STRAND_OUT_OF_WORK_THROW},
+    {"leaving", leaving, STRAND_OUT_OF_WORK_THROW},     {"cleaning_up", cleaning_up, STRAND_OUT_OF_WORK_THROW},
+    {"end_shielded", shielded, STRAND_OUT_OF_WORK_END}, {"by_itself", by_itself, STRAND_OUT_OF_WORK_AUTO},
+    {"flags", flags, STRAND_OUT_OF_WORK_AUTO},          {"run_and_pool", run_and_pool, STRAND_OUT_OF_WORK_AUTO},
 };
 
 int main(int argc, char **argv)

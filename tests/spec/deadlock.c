@@ -1,6 +1,6 @@
 /*
- * A run that is out of work: a deadlock is an exception in the root strand, or the end of the program, or of the run; and
- * what is none is not taken for one.
+ * A run that is out of work: a deadlock is an exception in the root strand, or the end of the program, or of the run;
+ * and what is none is not taken for one.
  */
 #define SUITE deadlock
 #include "test.h"
@@ -209,7 +209,9 @@ TEST_REAL(the_program_ends_if_it_is_asked_to_or_the_root_can_not_be_told)
         test_program(&o, "ending", cases[i]);
         CHECK(!o.signalled);
         CHECK_EQ(o.status, EXIT_FAILURE);
-        CHECK_CONTAINS(o.err, "the run is deadlocked; the program ends");
+        CHECK_CONTAINS(o.err, i == 4 ? "the run is out of work, but can't end" : "the run is deadlocked");
+        CHECK_CONTAINS(o.err, "the program ends");
+        CHECK_CONTAINS(o.err, "waits for event");
         CHECK_CONTAINS(o.out, "at exit");
     }
 }
