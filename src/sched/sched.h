@@ -204,10 +204,10 @@ struct timers {
 
 struct rests { /* a pool's */
     atomic_flag lock;
-    struct link used; /* opened fibres that were in use since they were trimmed last */
-    uint32_t count;   /* of them */
-    uint32_t left;    /* of the round that is under way: how many at the front have not been looked at */
-    bool armed;       /* the timer is started, or has fired and was not seen to yet */
+    struct link used;   /* opened fibres that were in use since they were trimmed last */
+    uint32_t count;     /* of them */
+    uint32_t left;      /* of the round that is under way: how many at the front have not been looked at */
+    _Atomic bool armed; /* the timer is started, or has fired and was not seen to yet */
     /* The seeker's. */
     bool due;       /* it has fired */
     bool under_way; /* a round has begun, and goes on with the timer */
