@@ -378,6 +378,7 @@ int pool_drive(struct pool *pool, int64_t until, bool waits)
         atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_release);
         return 1;
     }
+    pool_unsettle(thread); /* the next pool in this record may have a thread of its own */
     atomic_store_explicit(&pool->driving, POOL_DRIVEN_TO_ITS_END, memory_order_release);
     leave_for_good(thread);
     return 0;

@@ -478,7 +478,7 @@ static void placed(struct thread *thread, const struct place_for *place)
     if (place->fibres)
         fibres_unpin(thread, place->fibres);
     if (place->pool)
-        pool_found(thread, place->pool);
+        pool_found(place->pool);
 }
 
 strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size)
