@@ -29,6 +29,10 @@ static struct opened_pool *look_up(strand_pool handle, const char *function)
     struct opened_pool *op = pool_of_handle(handle, function);
     if (!pin(&outside, &op->word, pool_serial(handle)))
         return NULL;
+    if (subprocess_is_left(op->pool->sub)) { /* the child of a fork: its run has stayed in the parent */
+        let_go(op);
+        return NULL;
+    }
     if (op->pool->scheduler != &scheduler_current || op->pool == &op->pool->sub->pool)
         MISUSE(function, pool_made(op, (char[256]){0}, 256), "the pool has threads of its own: its scheduler is '%s'",
                op->pool->scheduler->name);
