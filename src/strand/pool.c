@@ -301,14 +301,21 @@ static struct pool *pool_of(struct cb *c)
     return __atomic_load_n(&fibre->pool, __ATOMIC_RELAXED);
 }
 
+static struct scope *anchor_of(struct cb *c)
+{
+    return __atomic_load_n(&c->anchor, __ATOMIC_ACQUIRE);
+}
+
 /* By somebody who keeps the strand: it lives on the pool, below one of another. One that has not been anchored yet is
- * seen by who anchors it [L2]. */
+ * its spawner's alone, and seen by who anchors it [L2]. */
 static bool is_topmost(struct thread *thread, struct cb *c, const struct pool *pool)
 {
     uintptr_t ends;
+    if (!anchor_of(c))
+        return false;
     ends_lock(thread, c, &ends);
-    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_ACQUIRE); /* which is not left before the strand ends */
-    bool topmost = !(ends & ENDS_OVER) && anchor && pool_of(c) == pool && pool_of(block_owner(&anchor->block)) != pool;
+    struct scope *anchor = anchor_of(c); /* which is not left before the strand ends */
+    bool topmost = !(ends & ENDS_OVER) && pool_of(c) == pool && pool_of(block_owner(&anchor->block)) != pool;
     atomic_store_explicit(&c->ends, ends, memory_order_release);
     return topmost;
 }

@@ -257,9 +257,9 @@ static int anchor_shared(struct thread *thread, struct scope *scope, struct cb *
     scope_lock(thread, scope);
     bool open = !scope->closed;
     if (open) {
-        scope_anchor(scope, c);
         if (scope_notifies(scope))
-            atomic_store_explicit(&c->ends, ENDS_NOTIFY, memory_order_relaxed);
+            atomic_store_explicit(&c->ends, ENDS_NOTIFY, memory_order_relaxed); /* before others lock it: is_topmost */
+        scope_anchor(scope, c);
         if (scope->cancelled)
             cancel_strand(thread, c, scope->note, scope->owned); /* born cancelled */
     }
