@@ -254,6 +254,8 @@ static void run_late_posts(struct pool *pool)
 
 void pool_close(struct pool *pool)
 {
+    pool_await_kickers(pool);
+    atomic_store_explicit(&pool->state, POOL_CLOSED, memory_order_seq_cst);
     run_late_posts(pool);
     rest_close(pool);
     timers_close(&pool->timers);
@@ -524,9 +526,7 @@ static void launch(struct pool *pool, struct fibre *root, bool adopt)
         pool->scheduler->push(first, root, PUSH_NEW);
         return;
     }
-    pool->scheduler->post(pool, NULL, root);
-    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
-        pool_kick_(NULL, pool);
+    pool_send(NULL, root);
 }
 
 static void play_threads(void *arg)

@@ -383,6 +383,7 @@ struct pool {
     struct link sleepers;
     int busy;
     bool parked; /* the seeker waits in the poller */
+    _Atomic uint32_t kickers; /* so many have taken it upon themselves to wake it there, and are about to */
     bool eager;  /* and a push is to wake it */
     int futile;  /* wake-ups and thefts in a row that were not worth it */
 
@@ -392,6 +393,7 @@ enum pool_state {
     POOL_NONE, /* the record is free */
     POOL_OPEN,
     POOL_CLOSING, /* it is to end as soon as its last strand has */
+    POOL_CLOSED,  /* its threads and its poller are gone; somebody keeps the record still */
 };
 /* Of a pool that a plain thread drives. */
 enum pool_driving { POOL_UNDRIVEN, POOL_DRIVEN, POOL_DRIVEN_TO_ITS_END };
