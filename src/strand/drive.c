@@ -74,7 +74,9 @@ int strand_pool_fd(strand_pool handle)
     struct opened_pool *op = look_up(handle, "strand_pool_fd");
     if (!op)
         return -ESHUTDOWN;
-    int fd = pool_is_driven(op->pool) ? op->pool->poller.epoll : -ENOTSUP;
+    spin_lock(&op->lock, NULL);
+    int fd = !pool_is_driven(op->pool) ? -ENOTSUP : op->gone ? -ESHUTDOWN : op->pool->poller.epoll;
+    spin_unlock(&op->lock);
     let_go(op);
     return fd;
 }
