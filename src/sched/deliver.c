@@ -17,7 +17,7 @@ static bool has_queue(struct thread *thread)
 /* One that stays: thread 0 does. */
 static struct thread *one_of(struct pool *pool, struct thread *by)
 {
-    uint32_t size = (uint32_t)atomic_load_explicit(&pool->size, memory_order_relaxed);
+    uint32_t size = (uint32_t)atomic_load_explicit(&pool->size, memory_order_acquire); /* with grow: their records */
     struct thread *thread = pool->threads[by && size > 1 ? driver_choose(by, size) : 0];
     return thread_life(thread) == THREAD_HERE ? thread : pool->threads[0];
 }
@@ -40,6 +40,8 @@ void pool_send(struct thread *thread, struct fibre *fibre)
 {
     struct pool *pool = fibre->pool;
     pool->scheduler->post(pool, thread, fibre);
+    if (UNLIKELY(!arch_membarrier_works)) /* as pool_fence: not every scheduler's post is a full barrier [K1] */
+        atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
         pool_kick_(thread, pool);
 }

@@ -41,6 +41,7 @@ int driver_poll(struct thread *thread, struct arch_event *events, int most, int6
 
 void driver_unpoll(struct pool *pool, struct thread *seeker)
 {
+    ASSERT(atomic_load_explicit(&pool->state, memory_order_relaxed) != POOL_CLOSED);
     if (pool->sub->driver)
         pool->sub->driver->wake(seeker);
     else

@@ -120,7 +120,7 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     timers_open(&pool->timers);
     rest_open(pool);
     atomic_store_explicit(&pool->excused, 0, memory_order_relaxed);
-    atomic_store_explicit(&pool->stop, POOL_GOES_ON, memory_order_release);
+    atomic_store_explicit(&pool->stop, 0, memory_order_relaxed);
     int error = pool_make_threads(pool, plan->threads);
     return error || !pool->scheduler->open ? error : pool->scheduler->open(pool);
 }
@@ -256,6 +256,8 @@ static void run_late_posts(struct pool *pool)
 
 void pool_close(struct pool *pool)
 {
+    pool_await_kickers(pool);
+    atomic_store_explicit(&pool->state, POOL_CLOSED, memory_order_seq_cst);
     run_late_posts(pool);
     rest_close(pool);
     timers_close(&pool->timers);
@@ -263,7 +265,6 @@ void pool_close(struct pool *pool)
         pool->scheduler->close(pool);
     if (!pool->sub->driver)
         arch_poller_close(&pool->poller);
-    atomic_store_explicit(&pool->stop, POOL_OVER, memory_order_release);
 }
 
 void pool_keep(struct pool *pool)
@@ -381,6 +382,7 @@ int pool_drive(struct pool *pool, int64_t until, bool waits)
         atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_release);
         return 1;
     }
+    pool_unsettle(thread); /* the next pool in this record may have a thread of its own */
     atomic_store_explicit(&pool->driving, POOL_DRIVEN_TO_ITS_END, memory_order_release);
     leave_for_good(thread);
     return 0;
@@ -491,7 +493,6 @@ int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool *
             return -ENOMEM;
         memset(pool, 0, sizeof *pool);
         atomic_store_explicit(&pool->state, POOL_CLOSING, memory_order_relaxed);
-        atomic_store_explicit(&pool->stop, POOL_OVER, memory_order_relaxed);
         if ((error = make_record(sub, pool, room_for(plan)))) {
             free(pool);
             return error;
@@ -527,11 +528,12 @@ static void launch(struct pool *pool, struct fibre *root, bool adopt)
     if (adopt)
         pool->scheduler->push(pool->threads[0], root, PUSH_NEW);
     else
-        pool->scheduler->post(pool, NULL, root);
-    if (sub->ends_dry)
-        atomic_fetch_or_explicit(&sub->minds_quiet, QUIET_VERDICT, memory_order_seq_cst);
-    if (!adopt && atomic_load_explicit(&pool->kick, memory_order_seq_cst))
-        pool_kick_(NULL, pool);
+        pool_send(NULL, root);
+    if (!sub->ends_dry)
+        return;
+    atomic_fetch_or_explicit(&sub->minds_quiet, QUIET_VERDICT, memory_order_seq_cst);
+    if (!adopt)
+        pool_kick_(NULL, pool); /* it may be dry by now, without anybody having minded */
 }
 
 static void play_threads(void *arg)

@@ -146,6 +146,8 @@ void pool_unpin(struct thread *thread);
 bool thread_goes_(struct thread *thread);
 
 void pool_kick_(struct thread *thread, struct pool *pool);
+/* Its threads have ended; nobody kicks its poller any more. */
+void pool_await_kickers(struct pool *pool);
 /* This very thread has something to do that no other may: if it sleeps, it does not. Full barrier before the call. */
 void pool_rouse(struct thread *by, struct thread *sleeper);
 

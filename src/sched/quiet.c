@@ -32,10 +32,11 @@ static bool awaits_nothing(struct pool *pool)
     return timers <= idle && left == returned;
 }
 
-/* It has ended, or not begun. */
+/* It has ended. One that has not begun is somebody's who moves. */
 static bool is_none(struct pool *pool)
 {
-    return atomic_load_explicit(&pool->stop, memory_order_acquire) == POOL_OVER;
+    uint32_t state = atomic_load_explicit(&pool->state, memory_order_acquire);
+    return state == POOL_NONE || state == POOL_CLOSED;
 }
 
 static enum lull look(struct pool *pool)

@@ -350,7 +350,7 @@ struct pool {
 
     /* Its life: docs/protocols/pools.md. */
     _Atomic uint32_t state;          /* enum pool_state */
-    _Atomic uint32_t stop;           /* enum pool_stop */
+    _Atomic uint32_t stop;           /* its threads end when they have nothing to run */
     _Atomic uint64_t arrived;        /* strands that were to be spawned onto it by threads of other pools */
     _Atomic uint64_t refused;        /* and were not */
     _Atomic uint32_t keepers;        /* pool_keep */
@@ -386,6 +386,7 @@ struct pool {
     struct link sleepers;
     int busy;
     bool parked;              /* the seeker waits in the poller */
+    _Atomic uint32_t kickers; /* so many have taken it upon themselves to wake it there, and are about to */
     bool eager;               /* and a push is to wake it */
     uint64_t stirs;           /* how often somebody of the pool has begun to move: quiet.h */
     _Atomic uint32_t excused; /* timers that would do nothing but end a wait for quiet */
@@ -397,9 +398,8 @@ enum pool_state {
     POOL_NONE, /* the record is free */
     POOL_OPEN,
     POOL_CLOSING, /* it is to end as soon as its last strand has */
+    POOL_CLOSED,  /* its threads and its poller are gone; somebody keeps the record still */
 };
-/* Its threads are to end when they have nothing to run; it has ended. */
-enum pool_stop { POOL_GOES_ON, POOL_STOPS, POOL_OVER };
 /* Of a pool that a plain thread drives. */
 enum pool_driving { POOL_UNDRIVEN, POOL_DRIVEN, POOL_DRIVEN_TO_ITS_END };
 /* The seeker waits: wake it for timers and posts. It wants pushes as well. Nobody seeks, and somebody sleeps. */

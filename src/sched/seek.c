@@ -16,7 +16,10 @@
  *           until it is stale; while anybody is busy, a waiting seeker looks again after a while by itself. [K4] who
  *           sleeps without an end leaves timers, descriptors and slots to a seeker that waits, or to a sleeper that
  *           wakes by itself soon. [K5] whoever posts waits for no lock: it may be the handler of a signal, on the
- *           very thread that holds it. It leaves `rung`, and who gives the lock back does what it wanted.
+ *           very thread that holds it. It leaves `rung`, and who gives the lock back does what it wanted. [K6] who
+ *           has taken it upon himself to wake the seeker out of the poller does it before that is closed: he is
+ *           counted under the lock (kickers), and who closes the pool waits for him. The seeker may wake up by itself
+ *           meanwhile, run the pool's last strand, and end.
  * ORDERING  who is about to wait sets kick, then passes a barrier that all running threads pass too (membarrier; a
  *           fence where there is none), then looks once more. A producer pushes, then reads kick, without a fence.
  *           Either the look sees the push or the producer sees the kick [K1]. Posts are a full barrier themselves,
@@ -109,7 +112,7 @@ static void set_seeker(struct pool *pool, struct thread *thread)
     pool->stirs++;
 }
 
-static void unpark(struct pool *pool)
+static void go_on(struct pool *pool)
 {
     pool->parked = false;
     pool->stirs++;
@@ -127,7 +130,7 @@ bool pool_is_still(struct thread *by, struct pool *pool, uint64_t *stirs)
 void quiet_stir(struct thread *thread)
 {
     lock(thread, thread->pool);
-    unpark(thread->pool);
+    go_on(thread->pool);
     show_kick(thread->pool);
     unlock(thread->pool);
 }
@@ -308,12 +311,33 @@ struct kicked {
     struct thread *seeker, *heir;
 };
 
+/* Under the lock: whether the seeker is parked, and if so it is the caller's to wake, by unpoll. */
+static bool unpark(struct pool *pool)
+{
+    bool parked = pool->parked;
+    go_on(pool);
+    if (parked)
+        atomic_fetch_add_explicit(&pool->kickers, 1, memory_order_relaxed); /* [K6] */
+    return parked;
+}
+
+/* After the lock. It may have woken up by itself since, and ended; who closes the pool waits for the last step. */
+static void unpoll(struct pool *pool, struct thread *seeker)
+{
+    driver_unpoll(pool, seeker);
+    atomic_fetch_sub_explicit(&pool->kickers, 1, memory_order_release);
+}
+
+void pool_await_kickers(struct pool *pool)
+{
+    while (atomic_load_explicit(&pool->kickers, memory_order_acquire))
+        driver_await(NULL);
+}
+
 /* Under the lock. */
 static struct kicked take_kicked(struct pool *pool)
 {
-    struct kicked kicked = {.parked = pool->parked};
-    if (kicked.parked)
-        unpark(pool);
+    struct kicked kicked = {.parked = unpark(pool)};
     if (!kicked.parked && !seeker_of(pool))
         kicked.heir = give_role(pool);
     show_kick(pool);
@@ -326,7 +350,7 @@ static void wake_kicked(struct thread *by, struct pool *pool, const struct kicke
     if (kicked->parked && by)
         by->wakes++;
     if (kicked->parked)
-        driver_unpoll(pool, kicked->seeker);
+        unpoll(pool, kicked->seeker);
     wake(by, kicked->heir);
 }
 
@@ -364,17 +388,15 @@ void pool_rouse(struct thread *by, struct thread *sleeper)
 {
     struct pool *pool = sleeper->pool;
     lock(by, pool);
-    bool parked = pool->parked && seeker_of(pool) == sleeper, asleep = sleeper->sleeping.next != NULL;
-    if (parked)
-        unpark(pool);
-    else if (asleep)
+    bool parked = seeker_of(pool) == sleeper && unpark(pool), asleep = sleeper->sleeping.next != NULL;
+    if (!parked && asleep)
         list_remove(&sleeper->sleeping);
     show_kick(pool);
     unlock(pool);
     if (by && (parked || asleep))
         by->wakes++;
     if (parked)
-        driver_unpoll(pool, sleeper);
+        unpoll(pool, sleeper);
     else if (asleep)
         driver_wake(sleeper);
 }
@@ -400,17 +422,16 @@ void pool_retime(struct thread *thread, struct pool *pool, int64_t when)
 
 void pool_stop(struct thread *thread, struct pool *pool)
 {
-    atomic_store_explicit(&pool->stop, POOL_STOPS, memory_order_seq_cst);
+    atomic_store_explicit(&pool->stop, 1, memory_order_seq_cst);
     for (;;) {
         lock(thread, pool);
-        bool parked = pool->parked;
-        unpark(pool);
+        bool parked = unpark(pool);
         struct link *link = list_pop_front(&pool->sleepers);
         show_kick(pool);
         struct thread *seeker = seeker_of(pool);
         unlock(pool);
         if (parked)
-            driver_unpoll(pool, seeker);
+            unpoll(pool, seeker);
         if (!link)
             return;
         wake(thread, CONTAINER(link, struct thread, sleeping));
@@ -499,7 +520,7 @@ void pool_unsettle(struct thread *thread)
 {
     struct pool *pool = thread->pool;
     lock(thread, pool);
-    unpark(pool);
+    go_on(pool);
     set_seeker(pool, NULL);
     get_busy(thread);
     show_kick(pool);
@@ -577,7 +598,7 @@ static bool park(struct thread *thread, struct pool *pool, bool eager, int round
     }
     lock(thread, pool);
     bool kicked = !pool->parked && !decided;
-    unpark(pool);
+    go_on(pool);
     show_kick(pool);
     unlock(pool);
     pinned_wake(thread);

@@ -3,7 +3,7 @@
  *
  * The caller is no strand, so nothing keeps the pool for it but this: a pool that is driven ends only in a call of
  * strand_pool_drive, which touches nothing of it after that. The handle is pinned from its look-up until the caller
- * counts as the one that drives.
+ * counts as the one that drives; who forgets it waits for that.
  */
 #include "../../include/strand/pool.h"
 
@@ -14,22 +14,10 @@
 
 #include <errno.h>
 
-/* Of one that was given back while the caller looked at it: by a strand of its run's first pool, which ends last. */
-static struct member *give_back_late(struct post *post)
-{
-    struct opened_pool *op = CONTAINER(post, struct opened_pool, post);
-    pool_give_back(thread_self(), op);
-    return NULL;
-}
-
+/* Nothing of the run is touched after that: it may end. */
 static void let_go(struct opened_pool *op)
 {
-    struct thread outside = {.shared = true};
-    struct pool *first = &op->pool->sub->pool;
-    if (!unpin(&outside, &op->word))
-        return;
-    op->post.run = give_back_late;
-    pool_post(first, &op->post);
+    atomic_fetch_sub_explicit(&op->word, WORD_PIN, memory_order_acq_rel);
 }
 
 /* Pinned; NULL: it has ended. */
@@ -41,6 +29,10 @@ static struct opened_pool *look_up(strand_pool handle, const char *function)
     struct opened_pool *op = pool_of_handle(handle, function);
     if (!pin(&outside, &op->word, pool_serial(handle)))
         return NULL;
+    if (subprocess_is_left(op->pool->sub)) { /* the child of a fork: its run has stayed in the parent */
+        let_go(op);
+        return NULL;
+    }
     if (op->pool->scheduler != &scheduler_current || op->pool == &op->pool->sub->pool)
         MISUSE(function, pool_made(op, (char[256]){0}, 256), "the pool has threads of its own: its scheduler is '%s'",
                op->pool->scheduler->name);
@@ -50,7 +42,9 @@ static struct opened_pool *look_up(strand_pool handle, const char *function)
 /* Under a seed one of its threads runs the pool, and the caller looks on. */
 static int look_on(struct opened_pool *op)
 {
-    bool over = atomic_load_explicit(&op->pool->state, memory_order_acquire) == POOL_NONE;
+    spin_lock(&op->lock, NULL);
+    bool over = op->closed;
+    spin_unlock(&op->lock);
     let_go(op);
     driver_relax_unknown();
     return !over;
@@ -80,7 +74,9 @@ int strand_pool_fd(strand_pool handle)
     struct opened_pool *op = look_up(handle, "strand_pool_fd");
     if (!op)
         return -ESHUTDOWN;
-    int fd = pool_is_driven(op->pool) ? op->pool->poller.epoll : -ENOTSUP;
+    spin_lock(&op->lock, NULL);
+    int fd = !pool_is_driven(op->pool) ? -ENOTSUP : op->gone ? -ESHUTDOWN : op->pool->poller.epoll;
+    spin_unlock(&op->lock);
     let_go(op);
     return fd;
 }

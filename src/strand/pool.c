@@ -85,20 +85,27 @@ static const char *made_stale_pool(const struct opened_pool *op, uint64_t serial
     return known ? pool_made(op, buffer, size) : "";
 }
 
-void pool_give_back(struct thread *thread, struct opened_pool *op)
+/* Nobody finds it any more. Who has, goes on for a few instructions; plain threads too, which know of no end of the
+ * run. */
+static void await_finders(struct thread *thread, struct opened_pool *op)
 {
+    uint64_t word = atomic_fetch_or_explicit(&op->word, WORD_DEAD, memory_order_acq_rel);
+    while (word & WORD_PINS) {
+        driver_await(thread);
+        word = atomic_load_explicit(&op->word, memory_order_acquire);
+    }
+    atomic_store_explicit(&op->word, word_freed(word), memory_order_release);
+}
+
+/* Its pool is closed. */
+static void forget(struct thread *thread, struct opened_pool *op)
+{
+    await_finders(thread, op);
     pool_let_go(op->pool);
     note_release(op->note);
     free(op->cpus);
     arch_note_release(op);
     slab_put(&worker_of(thread)->objects, op);
-}
-
-/* Its pool is closed, and nobody can find it any more: it is given back, now or by who keeps it. */
-static void forget(struct thread *thread, struct opened_pool *op)
-{
-    if (word_retire(thread, &op->word))
-        pool_give_back(thread, op);
 }
 
 struct opened_pool *pool_of_handle(strand_pool handle, const char *function)
@@ -126,10 +133,9 @@ struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const c
     return op;
 }
 
-void pool_found(struct thread *thread, struct opened_pool *op)
+void pool_found(struct opened_pool *op)
 {
-    if (unpin(thread, &op->word))
-        pool_give_back(thread, op);
+    atomic_fetch_sub_explicit(&op->word, WORD_PIN, memory_order_acq_rel);
 }
 
 static struct opened_pool *make_handle(struct thread *thread, const char *name, void *site)
@@ -166,8 +172,10 @@ void pool_forget(struct runtime *runtime)
 {
     struct opened_pool *op = runtime->sub.pool.above;
     struct thread *first = runtime->sub.pool.threads[0];
-    if (op && word_retire(first, &op->word))
-        slab_put(&worker_of(first)->objects, op);
+    if (!op)
+        return;
+    await_finders(first, op);
+    slab_put(&worker_of(first)->objects, op);
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
@@ -294,14 +302,21 @@ static struct pool *pool_of(struct cb *c)
     return __atomic_load_n(&fibre->pool, __ATOMIC_RELAXED);
 }
 
+static struct scope *anchor_of(struct cb *c)
+{
+    return __atomic_load_n(&c->anchor, __ATOMIC_ACQUIRE);
+}
+
 /* By somebody who keeps the strand: it lives on the pool, below one of another. One that has not been anchored yet is
- * seen by who anchors it [L2]. */
+ * its spawner's alone, and seen by who anchors it [L2]. */
 static bool is_topmost(struct thread *thread, struct cb *c, const struct pool *pool)
 {
     uintptr_t ends;
+    if (!anchor_of(c))
+        return false;
     ends_lock(thread, c, &ends);
-    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_ACQUIRE); /* which is not left before the strand ends */
-    bool topmost = !(ends & ENDS_OVER) && anchor && pool_of(c) == pool && pool_of(block_owner(&anchor->block)) != pool;
+    struct scope *anchor = anchor_of(c); /* which is not left before the strand ends */
+    bool topmost = !(ends & ENDS_OVER) && pool_of(c) == pool && pool_of(block_owner(&anchor->block)) != pool;
     atomic_store_explicit(&c->ends, ends, memory_order_release);
     return topmost;
 }
@@ -475,7 +490,7 @@ void strand_pool_close(strand_pool handle, const char *why)
         MISUSE("strand_pool_close", pool_made(op, (char[256]){0}, 256), "it ends with the run");
     must_be_elsewhere(thread, me, op, "strand_pool_close");
     enum closes how = come_to_close(thread, me, op);
-    pool_found(thread, op);
+    pool_found(op);
     go_on_closing(thread, me, op, how, why && *why ? why : "its pool was closed");
 }
 
@@ -493,7 +508,7 @@ int strand_pool_resize(strand_pool handle, int threads)
         MISUSE("strand_pool_resize", pool_made(op, (char[256]){0}, 256),
                "a pool with the scheduler '%s' has one thread", op->pool->scheduler->name);
     int error = pool_resize(thread, op->pool, threads);
-    pool_found(thread, op);
+    pool_found(op);
     return error;
 }
 
@@ -517,7 +532,7 @@ void strand_pool_info_get(strand_pool handle, struct strand_pool_info *out)
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_info_get");
     struct strand_pool_info info = {.size = size};
     ask(op, &info);
-    pool_found(thread, op);
+    pool_found(op);
     memcpy(out, &info, size < sizeof info ? size : sizeof info);
 }
 

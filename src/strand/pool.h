@@ -40,14 +40,12 @@ void pool_forget(struct runtime *runtime);
 
 /* For strand_attr.pool, {0}: no pool; and attr.pin. The pool of this run, kept by a pin; misuse if there is none. */
 struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const char *function);
-void pool_found(struct thread *thread, struct opened_pool *op);
+void pool_found(struct opened_pool *op);
 
 /* For threads that are none of the run's: drive.c. */
 struct opened_pool *pool_of_handle(strand_pool handle, const char *function);
 uint64_t pool_serial(strand_pool handle);
 const char *pool_made(const struct opened_pool *op, char *buffer, size_t size);
-/* It was retired, and nobody looks at it any more. */
-void pool_give_back(struct thread *thread, struct opened_pool *op);
 
 /* The strand, which lives, was just anchored to the scope: if that is of another pool's strand, and its pool is
  * closing, whoever does so may have missed it [L2]. Returns it if the caller has to make it runnable. By who keeps both

@@ -78,10 +78,10 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
     node->index = 0;
     node->epoch = wait_arm(thread, me, own_of(me)->floor);
     link_waiter(thread, me);
-    bool over = op && atomic_load_explicit(&op->pool->stop, memory_order_seq_cst) == POOL_OVER; /* [Q4] */
+    bool over = op && atomic_load_explicit(&op->pool->state, memory_order_seq_cst) == POOL_CLOSED; /* [Q4] */
     if (op) {
         pool_kick_(thread, op->pool); /* which may be quiet already */
-        pool_found(thread, op);
+        pool_found(op);
     }
     if ((over || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
         me->blocked = BLOCKED_NOT;

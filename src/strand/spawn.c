@@ -257,9 +257,9 @@ static int anchor_shared(struct thread *thread, struct scope *scope, struct cb *
     scope_lock(thread, scope);
     bool open = !scope->closed;
     if (open) {
-        scope_anchor(scope, c);
         if (scope_notifies(scope))
-            atomic_store_explicit(&c->ends, ENDS_NOTIFY, memory_order_relaxed);
+            atomic_store_explicit(&c->ends, ENDS_NOTIFY, memory_order_relaxed); /* before others lock it: is_topmost */
+        scope_anchor(scope, c);
         if (scope->cancelled)
             cancel_strand(thread, c, scope->note, scope->owned); /* born cancelled */
     }
@@ -478,7 +478,7 @@ static void placed(struct thread *thread, const struct place_for *place)
     if (place->fibres)
         fibres_unpin(thread, place->fibres);
     if (place->pool)
-        pool_found(thread, place->pool);
+        pool_found(place->pool);
 }
 
 strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size)

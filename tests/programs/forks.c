@@ -9,6 +9,7 @@
 #include "strand/limit.h"
 #include "strand/monitor.h"
 #include "strand/pool.h"
+#include "strand/port.h"
 #include "strand/sim.h"
 #include "strand/sync.h"
 
@@ -28,6 +29,8 @@ enum { CHILD_S = 20 };
 static const char *what;
 static strand other; /* a strand of the parent's run */
 static strand_chan chan;
+static strand_port port;
+static strand_pool driven; /* by whoever says "driver" */
 static strand_mutex mutex;
 STRAND_MONITOR(account, { int balance; });
 static struct account account;
@@ -150,6 +153,12 @@ static void use_any_thread(void)
     long value = 1;
     if (strand_chan_post(chan, &value) != -EPIPE)
         _exit(1);
+    if (strand_port_send(port, &value, sizeof value) != -EPIPE)
+        _exit(4);
+    if (driven.bits[1] && strand_pool_drive(driven, strand_in(STRAND_MS), 0) != 0)
+        _exit(5);
+    if (driven.bits[1] && strand_pool_fd(driven) != -ESHUTDOWN)
+        _exit(6);
     if (strand_dump(2, NULL) != -ESRCH)
         _exit(2);
     if (strand_id(strand_self()) != 0 || strand_now().ns <= 0 || strand_unwinding())
@@ -334,6 +343,41 @@ static void *throw_payload(void *arg)
     return arg;
 }
 
+/* Between two calls of strand_pool_drive, with a strand that waits for the next. */
+static void *fork_between(void *begun)
+{
+    while (!*(_Atomic bool *)begun)
+        strand_pool_drive(driven, strand_in(STRAND_MS), 0);
+    fork_and_act();
+    while (strand_pool_drive(driven, strand_in(STRAND_MS), STRAND_DRIVE_WAIT))
+        ;
+    return begun;
+}
+
+static void *be_driven(void *begun)
+{
+    *(_Atomic bool *)begun = true;
+    strand_yield();
+    return begun;
+}
+
+static void fork_in_driver(void)
+{
+    static _Atomic bool begun;
+    pthread_t thread;
+    begun = false;
+    {
+        STRAND_SCOPE(scope);
+        driven = strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = "current"));
+        for (int i = 0; i < 2; i++)
+            strand_spawn_with(scope, STRAND_ATTR(.pool = driven), be_driven, &begun, 0);
+        if (pthread_create(&thread, NULL, fork_between, &begun) != 0)
+            return;
+        strand_scope_join(scope);
+    }
+    pthread_join(thread, NULL);
+}
+
 static void fork_from(const char *from, strand_scope scope)
 {
     static strand_once once;
@@ -361,6 +405,8 @@ static void fork_from(const char *from, strand_scope scope)
         strand_exception_release(strand_try(throw_payload, NULL, NULL));
     else if (strcmp(from, "handler") == 0)
         fork_in_handler();
+    else if (strcmp(from, "driver") == 0)
+        fork_in_driver();
     else if (strcmp(from, "result") == 0)
         strand_spawn_with(scope, STRAND_ATTR(.drop = fork_when_dropped), fork_plainly, NULL, 0);
 }
@@ -379,6 +425,7 @@ static void *run(void *from)
         STRAND_SCOPE(scope);
         (void)signals;
         long value = 1;
+        port = strand_port_open(scope, sizeof value, 1, NULL);
         chan = strand_chan_open(scope, sizeof value, 1, strcmp(from, "dropped") == 0 ? &dropping : NULL);
         strand_chan_send(chan, &value);
         other = strand_spawn(scope, sleep_for_long, NULL);

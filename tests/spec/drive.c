@@ -8,6 +8,7 @@
 #include "strand/chan.h"
 #include "strand/io.h"
 #include "strand/pool.h"
+#include "strand/sim.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -241,4 +242,51 @@ TEST_REAL_INSIDE(only_one_thread_may_drive_a_pool)
         CHECK_EQ((intptr_t)result, -EPERM);
     }
     CHECK_EQ(pthread_join(loop.thread, NULL), 0);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static _Atomic bool told;
+
+static void *drive_to_its_end(void *pool)
+{
+    int result;
+    while ((result = strand_pool_drive(*(strand_pool *)pool, strand_in(STRAND_MS), STRAND_DRIVE_WAIT)) != 0)
+        CHECK_EQ(result, 1);
+    told = true;
+    return pool;
+}
+
+TEST_INSIDE(who_drives_a_pool_is_told_of_its_end_while_its_scope_is_still_there)
+{
+    static strand_pool pool;
+    told = false;
+    STRAND_SCOPE(scope);
+    pool = open_driven(scope);
+    CHECK_EQ(strand_sim_thread(drive_to_its_end, &pool), 0);
+    CHECK_PTR(strand_join(spawn_onto(scope, pool, test_return, TEST_PTR(1))), TEST_PTR(1));
+    strand_pool_close(pool, NULL);
+    while (!told)
+        strand_sleep(STRAND_MS);
+}
+
+/* ---- what comes after it --------------------------------------------------------------------- */
+
+TEST_REAL_INSIDE(a_pool_with_a_thread_of_its_own_comes_after_one_that_was_driven)
+{
+    static struct loop loop;
+    for (int i = 0; i < 4; i++) {
+        loop = (struct loop){.waits_inside = i & 1};
+        {
+            STRAND_SCOPE(scope);
+            loop.pool = open_driven(scope);
+            start(&loop);
+            strand_join(spawn_onto(scope, loop.pool, live_there, &loop));
+        }
+        CHECK_EQ(pthread_join(loop.thread, NULL), 0);
+        STRAND_SCOPE(scope);
+        strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = "dedicated"));
+        strand child = spawn_onto(scope, pool, sleep_long, TEST_PTR(1));
+        CHECK_PTR(strand_join(child), TEST_PTR(1));
+    }
 }

@@ -122,6 +122,7 @@ TEST_REAL(what_any_thread_may_call_tells_the_child_that_nothing_is_there)
     lives("root:any", 0);
     lives("plain:any", 0);
     lives("offload:any", 0);
+    lives("driver:any", 0);
 }
 
 /* ---- what the child can do ------------------------------------------------------------------ */
@@ -149,7 +150,7 @@ TEST_REAL(in_the_child_signals_do_what_they_did_before_the_run)
 TEST_REAL(strand_run_works_in_the_child_wherever_that_comes_from)
 {
     static const char *const from[] = {"root",  "child", "guest",     "offload", "plain",
-                                       "after", "once",  "seed_root", "unwind"};
+                                       "after", "once",  "seed_root", "unwind",  "driver"};
     char name[64];
     for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
         snprintf(name, sizeof name, "%s:run", from[i]);
