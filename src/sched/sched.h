@@ -161,7 +161,7 @@ typedef _Atomic(struct fibre *) inbox;
 struct runq {
     /* The owner's line. */
     _Alignas(CACHE_LINE) _Atomic uint32_t busy; /* the owner is inside */
-    _Atomic uint32_t count;                     /* fibres in the lists below */
+    _Atomic uint32_t put, served;               /* fibres that came to the lists below, and were run from there */
     struct fibre *slot;                         /* the newest; others leave it to the owner for a moment */
     struct link young;                          /* not started yet: the newest in front */
     struct link woken;                          /* to be gone on with, before those: first come, first served */

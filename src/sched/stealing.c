@@ -26,24 +26,13 @@ static struct fibre *take_slot(struct runq *queue)
     return fibre;
 }
 
-static struct fibre *take_oldest_young(struct runq *queue)
-{
-    struct link *link = list_pop_back(&queue->young);
-    if (!link)
-        return NULL;
-    runq_count(queue, -1);
-    struct fibre *fibre = CONTAINER(link, struct fibre, queued);
-    atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
-    return fibre;
-}
-
 /* Those that are woken come first, so under a load of events alone the ones that have not started would never start:
  * then the oldest join the queue of the woken. Not without events: fork-join stays depth-first. */
 static void let_old_ones_start(struct thread *thread, struct runq *queue)
 {
     bool starved = thread->fed && !thread->young_reached && !list_empty(&queue->woken);
     struct fibre *fibre;
-    for (int i = 0; starved && i < START_MOST && (fibre = take_oldest_young(queue)); i++)
+    for (int i = 0; starved && i < START_MOST && (fibre = runq_move_last(queue, &queue->young)); i++)
         runq_append(queue, &queue->woken, fibre);
     thread->fed = thread->young_reached = false;
 }
@@ -56,7 +45,7 @@ static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
     let_old_ones_start(thread, queue);
     if (thread->looked - thread->young_served > YOUNG_MS * driver_ticks_per_ms(thread)) {
         thread->young_served = thread->looked;
-        struct fibre *fibre = take_oldest_young(queue);
+        struct fibre *fibre = runq_last(queue, &queue->young);
         if (fibre)
             return fibre;
     }
@@ -83,7 +72,7 @@ static struct fibre *pick_by_seed(struct thread *thread, struct runq *queue)
     if (way == 1)
         fibre = runq_first(queue, &queue->ready);
     else if (way == 2)
-        fibre = take_oldest_young(queue);
+        fibre = runq_last(queue, &queue->young);
     else if (way == 3)
         fibre = runq_first(queue, &queue->young);
     else if (way == 4)
@@ -136,11 +125,12 @@ static bool slot_is_stale(struct thread *thief, struct runq *queue, int64_t now)
 /* Move what is to be stolen from the victim's lists to `loot`. Inside the victim's queue. */
 static int rob(struct runq *queue, bool slot_too, struct link *loot)
 {
-    uint32_t count = atomic_load_explicit(&queue->count, memory_order_relaxed);
+    uint32_t count = runq_length(queue);
     int most = (int)(count + 1) / 2 < STEAL_MOST ? (int)(count + 1) / 2 : STEAL_MOST, got = 0;
     while (got < most) {
-        struct fibre *fibre = take_oldest_young(queue);
-        if (!fibre && !(fibre = runq_first(queue, &queue->woken)) && !(fibre = runq_first(queue, &queue->ready)))
+        struct fibre *fibre = runq_move_last(queue, &queue->young);
+        if (!fibre && !(fibre = runq_move_first(queue, &queue->woken)) &&
+            !(fibre = runq_move_first(queue, &queue->ready)))
             break;
         list_push_back(loot, &fibre->queued);
         got++;
@@ -163,7 +153,7 @@ static bool steal_from(struct thread *thief, struct thread *victim)
     list_init(&loot);
     int got = 0;
     bool slot_too = slot_is_stale(thief, queue, driver_now(thief->sub));
-    if ((slot_too || atomic_load_explicit(&queue->count, memory_order_relaxed)) && runq_break_in(thief, queue)) {
+    if ((slot_too || runq_length(queue)) && runq_break_in(thief, queue)) {
         got = rob(queue, slot_too, &loot);
         runq_break_out(queue);
     }
@@ -185,7 +175,7 @@ static bool steal(struct thread *thief)
     struct pool *pool = thief->pool;
     uint32_t count = (uint32_t)pool_count(pool), first = driver_choose(thief, count);
     empty_inbox(thief);
-    if (atomic_load_explicit(&thief->runq.count, memory_order_relaxed))
+    if (runq_length(&thief->runq))
         return true;
     for (uint32_t i = 0; i < count; i++) {
         struct thread *victim = pool->threads[(first + i) % count];
@@ -199,7 +189,7 @@ static bool work(struct pool *pool)
 {
     for (int i = 0; i < pool_count(pool); i++) {
         struct runq *queue = &pool->threads[i]->runq;
-        if (atomic_load_explicit(&queue->count, memory_order_relaxed) || runq_has_mail(queue))
+        if (runq_length(queue) || runq_has_mail(queue))
             return true;
     }
     return false;
@@ -232,8 +222,7 @@ static void leave(struct thread *thread)
 static size_t waiting(const struct thread *thread)
 {
     const struct runq *queue = &thread->runq;
-    return atomic_load_explicit(&queue->count, memory_order_relaxed) +
-           (__atomic_load_n(&queue->slot, __ATOMIC_RELAXED) != NULL) +
+    return runq_length(queue) + (__atomic_load_n(&queue->slot, __ATOMIC_RELAXED) != NULL) +
            (atomic_load_explicit(&queue->inbox, memory_order_relaxed) != NULL);
 }
 
