@@ -75,6 +75,7 @@ static size_t waiting(const struct thread *thread)
 }
 
 const struct scheduler scheduler_global = {.name = "global",
+                                           .common = true,
                                            .push = push,
                                            .post = post,
                                            .pick = pick,

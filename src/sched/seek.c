@@ -30,6 +30,7 @@
  */
 #include "pinned.h"
 #include "polled.h"
+#include "service.h"
 #include "thread.h"
 #include "timers.h"
 
@@ -395,6 +396,8 @@ void pool_look(struct thread *thread)
     if (!mine)
         return;
     pool_take_events(thread, pool);
+    if (pool->scheduler->even_out && !thread_is_to_go(thread))
+        pool->scheduler->even_out(thread); /* [E1] */
     lock(thread, pool);
     atomic_store_explicit(&pool->seeker, NULL, memory_order_relaxed);
     show_kick(pool);
@@ -578,7 +581,7 @@ static void sleep_a_while(struct thread *thread, struct pool *pool)
     }
 }
 
-struct fibre *pool_find_work(struct thread *thread)
+static struct fibre *find_work(struct thread *thread)
 {
     struct pool *pool = thread->pool;
     thread_to_idle(thread);
@@ -599,4 +602,11 @@ struct fibre *pool_find_work(struct thread *thread)
     else
         thread_from_idle(thread);
     return pinned_pick(thread);
+}
+
+struct fibre *pool_find_work(struct thread *thread)
+{
+    struct fibre *fibre = find_work(thread);
+    service_begin(thread, driver_ticks(thread));
+    return fibre;
 }

@@ -6,6 +6,7 @@
  */
 #include "stealing.h"
 
+#include "service.h"
 #include "thread.h"
 
 enum { STEAL_MOST = 32, YOUNG_MS = 10, START_MOST = 61 };
@@ -185,6 +186,118 @@ static bool steal(struct thread *thief)
     return false;
 }
 
+/* ---- evening out: service.h ------------------------------------------------------------------------------- */
+
+enum { PIECE = 64, LOOKED_AT = 8, PULLED_BY_SEED = 4 };
+
+/* By kinds, each in the order of the list that it comes from. */
+struct pulled {
+    struct link young, woken, ready;
+    uint32_t count;
+};
+
+static uint32_t pull_list(struct runq *queue, struct link *from, struct link *to, uint32_t most)
+{
+    uint32_t got = 0;
+    struct fibre *fibre;
+    while (got < most && (fibre = runq_move_last(queue, from))) {
+        list_push_front(to, &fibre->queued);
+        got++;
+    }
+    return got;
+}
+
+/* Out of the victim's queue: those that would wait longest there. */
+static void pull(struct thread *thread, struct runq *queue, struct pulled *pulled, uint32_t most)
+{
+    if (!runq_break_in(thread, queue))
+        return;
+    pulled->count = pull_list(queue, &queue->young, &pulled->young, most);
+    pulled->count += pull_list(queue, &queue->ready, &pulled->ready, most - pulled->count);
+    pulled->count += pull_list(queue, &queue->woken, &pulled->woken, most - pulled->count);
+    runq_break_out(queue);
+}
+
+static void put_list(struct runq *queue, struct link *from, struct link *to)
+{
+    struct link *link;
+    while ((link = list_pop_front(from)))
+        runq_append(queue, to, CONTAINER(link, struct fibre, queued));
+}
+
+/* Returns how many. */
+static uint32_t pull_piece(struct thread *thread, struct thread *victim, uint32_t most)
+{
+    struct pulled pulled = {.count = 0};
+    struct runq *mine = &thread->runq;
+    list_init(&pulled.young);
+    list_init(&pulled.woken);
+    list_init(&pulled.ready);
+    pull(thread, &victim->runq, &pulled, most < PIECE ? most : PIECE);
+    runq_enter(thread, mine);
+    put_list(mine, &pulled.young, &mine->young);
+    put_list(mine, &pulled.woken, &mine->woken);
+    put_list(mine, &pulled.ready, &mine->ready);
+    runq_leave(thread, mine);
+    thread->steals += pulled.count;
+    return pulled.count;
+}
+
+/* Of one that is held, in the end, also what it would have taken next itself. */
+static void pull_from(struct thread *thread, struct thread *victim, bool held, uint64_t most)
+{
+    uint32_t got = PIECE;
+    for (uint64_t left = most; left && got == PIECE; left -= got)
+        got = pull_piece(thread, victim, left < PIECE ? (uint32_t)left : PIECE);
+    if (held && most && !runq_length(&victim->runq))
+        steal_from(thread, victim);
+}
+
+static void even_out_by_seed(struct thread *thread, uint32_t count)
+{
+    struct thread *victim = thread->pool->threads[driver_choose(thread, count)];
+    if (thread->pool->balance != BALANCE_NONE && victim != thread)
+        pull_from(thread, victim, driver_choose(thread, 2), driver_choose(thread, PULLED_BY_SEED));
+}
+
+/* Of a few others the one whose strands wait longest; NULL: there is nobody to wait for. */
+static struct thread *slowest_of(struct thread *thread, uint32_t count, uint64_t ms, struct round *longest)
+{
+    uint32_t first = driver_choose(thread, count);
+    struct thread *slowest = NULL;
+    for (uint32_t i = 0; i < count && i < LOOKED_AT; i++) {
+        struct thread *other = thread->pool->threads[(first + i) % count];
+        struct round round = service_round(other, thread->looked, ms);
+        if (other == thread || !round.length || (slowest && round_wait(&round) <= round_wait(longest)))
+            continue;
+        slowest = other;
+        *longest = round;
+    }
+    return slowest;
+}
+
+static void even_out(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    uint64_t ms = driver_ticks_per_ms(thread);
+    uint32_t count = (uint32_t)pool_count(pool);
+    if (UNLIKELY(thread->driver != NULL)) {
+        even_out_by_seed(thread, count);
+        return;
+    }
+    if (count == 1 || thread->looked - thread->service.evened_out < ms)
+        return;
+    thread->service.evened_out = thread->looked;
+    struct round mine = service_round(thread, thread->looked, ms), theirs;
+    struct thread *slowest = slowest_of(thread, count, ms, &theirs);
+    if (!slowest || (pool->balance == BALANCE_NONE && !theirs.held))
+        return;
+    uint64_t excess = service_excess(&theirs, &mine, ms);
+    if (!excess && pool->balance == BALANCE_STIR)
+        excess = theirs.length > mine.length;
+    pull_from(thread, slowest, theirs.held, excess);
+}
+
 static bool work(struct pool *pool)
 {
     for (int i = 0; i < pool_count(pool); i++) {
@@ -227,5 +340,11 @@ static size_t waiting(const struct thread *thread)
 }
 
 /* Its threads pick and take by themselves: thread_pick, thread_take. */
-const struct scheduler scheduler_stealing = {
-    .name = "stealing", .push = push, .post = post, .steal = steal, .work = work, .leave = leave, .waiting = waiting};
+const struct scheduler scheduler_stealing = {.name = "stealing",
+                                             .push = push,
+                                             .post = post,
+                                             .steal = steal,
+                                             .even_out = even_out,
+                                             .work = work,
+                                             .leave = leave,
+                                             .waiting = waiting};

@@ -152,6 +152,7 @@ static void close(struct pool *pool)
 }
 
 static const struct scheduler scheduler_custom = {.name = "custom",
+                                                  .common = true,
                                                   .open = open,
                                                   .close = close,
                                                   .push = push,
