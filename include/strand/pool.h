@@ -29,8 +29,8 @@ enum strand_balance {
     /* And those that can't be spread evenly are moved all the time: of three that always run, on two threads, each gets
      * two thirds of a thread in the end, and not one of them as much as the two others together. */
     STRAND_BALANCE_STIR = 1,
-    /* Only a thread that has nothing to do takes strands over, or one that finds another one held by a strand. For work
-     * of which nothing but the end counts. */
+    /* Only a thread that has nothing to do takes strands over. For work of which nothing but the end counts: what waits
+     * behind a strand that computes may wait until that is done. */
     STRAND_BALANCE_NONE = 2
 };
 
@@ -213,7 +213,7 @@ struct strand_pool_info {
     uint64_t strands; /* that live on it, those included that have not started */
     /* How unequally its strands are served: where they wait longest in a thread's queue, how many times as long it
      * takes until each of them has had a turn as where that takes shortest. 1: alike, or in one queue, or nobody waits.
-     * It is the number waiting, now, by the pace at which the thread has served them in the last ten milliseconds or
+     * It is the number waiting, now, by the pace at which the thread has served them in the last tenth of a second or
      * so. Idle threads, and pinned strands, are left out. Racy, a measure only; costs some dozens of ns per thread. */
     double unequal;
     int64_t wait_ns; /* how long they wait there, on average, in nanoseconds */

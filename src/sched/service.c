@@ -6,8 +6,8 @@
 #include "driver.h"
 #include "runq.h"
 
-/* A sum fades by an eighth at each note. However long that was ago, it counts as two milliseconds at most. */
-enum { FADES = 8, NOTE_MS = 2, WHOLE = 256, HELD_MS = 10 };
+/* A sum fades by a sixty-fourth at each note. However long that was ago, it counts as two milliseconds at most. */
+enum { FADES = 64, NOTE_MS = 2, WHOLE = 256, HELD_MS = 100 };
 /* A wait that is longer by less than an eighth, or less than a two-hundredth of a millisecond, is left as it is. */
 enum { UNEVEN = 8, WORTH = 200 };
 

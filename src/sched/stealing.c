@@ -256,7 +256,7 @@ static void pull_from(struct thread *thread, struct thread *victim, bool held, u
 static void even_out_by_seed(struct thread *thread, uint32_t count)
 {
     struct thread *victim = thread->pool->threads[driver_choose(thread, count)];
-    if (thread->pool->balance != BALANCE_NONE && victim != thread)
+    if (victim != thread)
         pull_from(thread, victim, driver_choose(thread, 2), driver_choose(thread, PULLED_BY_SEED));
 }
 
@@ -281,16 +281,18 @@ static void even_out(struct thread *thread)
     struct pool *pool = thread->pool;
     uint64_t ms = driver_ticks_per_ms(thread);
     uint32_t count = (uint32_t)pool_count(pool);
+    if (count == 1 || pool->balance == BALANCE_NONE)
+        return;
     if (UNLIKELY(thread->driver != NULL)) {
         even_out_by_seed(thread, count);
         return;
     }
-    if (count == 1 || thread->looked - thread->service.evened_out < ms)
+    if (thread->looked - thread->service.evened_out < ms)
         return;
     thread->service.evened_out = thread->looked;
     struct round mine = service_round(thread, thread->looked, ms), theirs;
     struct thread *slowest = slowest_of(thread, count, ms, &theirs);
-    if (!slowest || (pool->balance == BALANCE_NONE && !theirs.held))
+    if (!slowest)
         return;
     uint64_t excess = service_excess(&theirs, &mine, ms);
     if (!excess && pool->balance == BALANCE_STIR)

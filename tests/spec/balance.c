@@ -305,10 +305,8 @@ static void *hold_a_thread(void *arg)
 TEST_REAL(what_waits_behind_a_strand_that_computes_is_run_by_a_thread_that_has_enough_to_do)
 {
     static const char *const schedulers[] = {"stealing", "global"};
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         run_on_two(STRAND_BALANCE_EVEN, schedulers[i], hold_a_thread, NULL);
-        run_on_two(STRAND_BALANCE_NONE, schedulers[i], hold_a_thread, NULL);
-    }
 }
 
 typedef STRAND_CHAN(int) numbers;
