@@ -181,11 +181,11 @@ static void *look_at_the_wait(void *arg)
     CHECK(info_now().wait_ns == 0);
     for (int i = 0; i < 10; i++)
         strand_spawn(scope, wait_for_long, NULL);
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 40; i++) {
         strand_yield();
         int64_t wait = info_now().wait_ns;
-        CHECK(i < 50 || wait >= 500 * STRAND_US);
-        least = i >= 50 && wait < least ? wait : least;
+        CHECK(i < 20 || wait >= 500 * STRAND_US);
+        least = i >= 20 && wait < least ? wait : least;
     }
     CHECK(least < 20 * STRAND_MS);
     CHECK(info_now().unequal == 1);
@@ -210,7 +210,7 @@ TEST_REAL(how_long_strands_wait_shows_in_the_figures_of_the_pool)
 
 /* ---- stirring ------------------------------------------------------------------------------------------------- */
 
-enum { ODD = 3, MOVES = 30 };
+enum { ODD = 3, MOVES = 6 };
 
 struct mover {
     _Atomic int moves;
