@@ -10,19 +10,22 @@
  *           whoever asks for the pool's figures.
  * STATE     thread.service: sums over the last hundred milliseconds or so, older ones fading; written by the thread
  *           only. What has happened since its last note is added by who reads.
- * PROTOCOL  none: a reader may see the sums of two notes mixed. It is a measure; what is done by it may be unneeded,
- * but never wrong. EVENING   a busy thread that has the role of the seeker for one look, a millisecond after it evened
- * out last at the earliest: of some others it takes the one whose strands wait longest. If that is a good deal longer
- * than its own do, it takes so many of them that both wait alike: from the far ends of the lists, where they would wait
- * longest. A thread that has not looked around for a hundred milliseconds is held by one strand: those in its slot and
- * its inbox wait as well then. INVARIANTS [E1] who takes has the role: nobody else steals or evens out meanwhile. [E2]
- * after that the taker's wait is not longer than the victim's, by the same measure: two threads don't take from each
- * other in turns, and nobody waits longer for having been moved. [E3] what was taken is in the taker's queue before it
- * gives the role back: whoever has the role finds in the queues all that is runnable. NOT DONE  giving strands to
- * threads that have fewer (S-50): who has little looks for itself, as who has nothing does. Comparing how many wait:
- * ten strands that compute for a millisecond each are not less to do than a thousand that compute for a microsecond. A
- * thread of its own for it: it would wake up though all is well. TESTED BY tests/spec/balance.c, tests/sim/balance.c;
- * the mutants balance-*.
+ * PROTOCOL  none: a reader may see the sums of two notes mixed. It is a measure; what is done by it may be in vain,
+ *           but never wrong.
+ * EVENING   a busy thread that has the role of the seeker for one look, a millisecond after it evened out last at the
+ *           earliest: of some others it takes the one whose strands wait longest. If that is a good deal longer than
+ *           its own do, it takes so many of them that both wait alike: from the far ends of the lists, where they would
+ *           wait longest. A thread that has not looked around for a hundred milliseconds is held by one strand: those
+ *           in its slot and its inbox wait as well then.
+ * INVARIANTS [E1] who takes has the role: nobody else steals or evens out meanwhile. [E2] after that the taker's wait
+ *           is not longer than the victim's, by the same measure: two threads don't take from each other in turns, and
+ *           nobody waits longer for having been moved. [E3] what was taken is in the taker's queue before it gives the
+ *           role back: whoever has the role finds in the queues all that is runnable.
+ * NOT DONE  giving strands to threads that have fewer (S-50): who has little looks for itself, as who has nothing does.
+ *           Comparing how many wait: ten strands that compute for a millisecond each are not less to do than a thousand
+ *           that compute for a microsecond. A thread of its own for it: it would wake up though all is well.
+ * TESTED BY tests/spec/balance.c, tests/unit/sched_service.c, tests/sim/balance.c, tests/models/seeker.pml; the mutants
+ *           balance-*.
  */
 #ifndef SCHED_SERVICE_H
 #define SCHED_SERVICE_H
