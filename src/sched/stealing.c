@@ -188,7 +188,7 @@ static bool steal(struct thread *thief)
 
 /* ---- evening out: service.h ------------------------------------------------------------------------------- */
 
-enum { PIECE = 64, LOOKED_AT = 8, PULLED_BY_SEED = 4 };
+enum { PIECE = 64, PULLED_MOST = 512, LOOKED_AT = 8, PULLED_BY_SEED = 4 };
 
 /* By kinds, each in the order of the list that it comes from. */
 struct pulled {
@@ -243,11 +243,12 @@ static uint32_t pull_piece(struct thread *thread, struct thread *victim, uint32_
     return pulled.count;
 }
 
-/* Of one that is held, in the end, also what it would have taken next itself. */
+/* No more at once than takes a tenth of a millisecond or so: whoever has the role keeps others from it. Of one that is
+ * held, in the end, also what it would have taken next itself. */
 static void pull_from(struct thread *thread, struct thread *victim, bool held, uint64_t most)
 {
     uint32_t got = PIECE;
-    for (uint64_t left = most; left && got == PIECE; left -= got)
+    for (uint64_t left = most < PULLED_MOST ? most : PULLED_MOST; left && got == PIECE; left -= got)
         got = pull_piece(thread, victim, left < PIECE ? (uint32_t)left : PIECE);
     if (held && most && !runq_length(&victim->runq))
         steal_from(thread, victim);
