@@ -24,7 +24,7 @@
  * NOT DONE  giving strands to threads that have fewer (S-50): who has little looks for itself, as who has nothing does.
  *           Comparing how many wait: ten strands that compute for a millisecond each are not less to do than a thousand
  *           that compute for a microsecond. A thread of its own for it: it would wake up though all is well.
- * TESTED BY tests/spec/balance.c, tests/unit/sched_service.c, tests/sim/balance.c, tests/models/seeker.pml; the mutants
+ * TESTED BY tests/spec/balance.c, tests/unit/sched_service.c, tests/sim/balance.c, the model of the seeker; the mutants
  *           balance-*.
  */
 #ifndef SCHED_SERVICE_H
