@@ -23,12 +23,17 @@ struct one {
 
 static struct one all[STRANDS];
 static uint64_t steps;
-static _Atomic bool over;
+static _Atomic bool begun, over; /* nothing counts before all are there */
+
+static void count(struct one *one)
+{
+    one->turns += atomic_load_explicit(&begun, memory_order_relaxed);
+}
 
 static void *yields(void *arg)
 {
     struct one *one = arg;
-    for (; !atomic_load_explicit(&over, memory_order_relaxed); one->turns++) {
+    for (; !atomic_load_explicit(&over, memory_order_relaxed); count(one)) {
         bench_work(steps);
         strand_yield();
     }
@@ -43,7 +48,7 @@ static void *talks(void *arg)
         STRAND_SEND(one->out, &value);
     while (STRAND_RECEIVE(one->in, &value) == 0) {
         bench_work(steps);
-        one->turns++;
+        count(one);
         if (atomic_load_explicit(&over, memory_order_relaxed) || STRAND_SEND(one->out, &value) < 0)
             break;
     }
@@ -54,7 +59,7 @@ static void *talks(void *arg)
 static void *sleeps(void *arg)
 {
     struct one *one = arg;
-    for (; !atomic_load_explicit(&over, memory_order_relaxed); one->turns++) {
+    for (; !atomic_load_explicit(&over, memory_order_relaxed); count(one)) {
         bench_work(steps);
         strand_sleep(SLEEP_MS * STRAND_MS);
     }
@@ -89,6 +94,7 @@ static void *root(void *arg)
     }
     for (int i = 0; i < STRANDS; i++)
         strand_spawn(scope, kind->live, &all[i]);
+    atomic_store(&begun, true);
     strand_sleep(SECONDS * STRAND_S);
     atomic_store(&over, true);
     strand_scope_join(scope);

@@ -19,6 +19,21 @@ enum strand_guards {
     STRAND_GUARDS_REQUIRED = 1     /* a strand fails rather than run on a stack without a guard page */
 };
 
+/** What is done when strands of a pool wait longer for their turns than others, because of the thread in whose queue
+ * they are. Of the scheduler "stealing" only: under the others all threads take from one queue, or there is one thread.
+ */
+enum strand_balance {
+    /* Threads that have enough to do compare themselves now and then, and take strands over from one where they wait
+     * for longer. */
+    STRAND_BALANCE_EVEN = 0,
+    /* And those that can't be spread evenly are moved all the time: of three that always run, on two threads, each gets
+     * two thirds of a thread in the end, and not one of them as much as the two others together. */
+    STRAND_BALANCE_STIR = 1,
+    /* Only a thread that has nothing to do takes strands over. For work of which nothing but the end counts: what waits
+     * behind a strand that computes may wait until that is done. */
+    STRAND_BALANCE_NONE = 2
+};
+
 /** What a misuse hook is told. All pointers are valid during the call only. */
 struct strand_misuse {
     const char *function; /* the public function that was misused */
@@ -125,6 +140,7 @@ struct strand_options {
     void (*on_late)(const struct strand_late *late, void *arg);
 
     enum strand_out_of_work out_of_work; /* what happens when nothing can go on; see there */
+    enum strand_balance balance; /* of the first pool */
 };
 #define STRAND_THREADS_ALLOWED (-1)
 
@@ -159,6 +175,7 @@ typedef struct strand_pool_attr {
     int cpus_count;
     const char *name;                      /* for people; copied, up to 31 bytes; NULL: "pool" */
     const struct strand_scheduler *custom; /* as strand_options.custom; it lives as long as the pool */
+    enum strand_balance balance;           /* as strand_options.balance */
 } strand_pool_attr;
 
 /** Attributes in the place of an argument: strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2)). */
@@ -233,6 +250,12 @@ struct strand_pool_info {
     int threads;      /* there are, with those that are about to go */
     int wanted;       /* as it was opened, or resized last */
     uint64_t strands; /* that live on it, those included that have not started */
+    /* How unequally its strands are served: where they wait longest in a thread's queue, how many times as long it
+     * takes until each of them has had a turn as where that takes shortest. 1: alike, or in one queue, or nobody waits.
+     * It is the number waiting, now, by the pace at which the thread has served them in the last tenth of a second or
+     * so. Idle threads, and pinned strands, are left out. Racy, a measure only; costs some dozens of ns per thread. */
+    double unequal;
+    int64_t wait_ns; /* how long they wait there, on average, in nanoseconds */
 };
 /** Fill in those figures that the struct has room for. Does not suspend. */
 void strand_pool_info_get(strand_pool pool, struct strand_pool_info *info);

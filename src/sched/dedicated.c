@@ -49,7 +49,7 @@ static bool take(struct thread *thread, struct fibre *fibre)
 static bool work(struct pool *pool)
 {
     struct runq *queue = queue_of(pool);
-    return atomic_load_explicit(&queue->count, memory_order_relaxed) || runq_has_mail(queue);
+    return runq_length(queue) || runq_has_mail(queue);
 }
 
 static bool steal(struct thread *thread)
@@ -60,8 +60,7 @@ static bool steal(struct thread *thread)
 static size_t waiting(const struct thread *thread)
 {
     const struct runq *queue = &thread->runq;
-    return atomic_load_explicit(&queue->count, memory_order_relaxed) +
-           (atomic_load_explicit(&queue->inbox, memory_order_relaxed) != NULL);
+    return runq_length(queue) + (atomic_load_explicit(&queue->inbox, memory_order_relaxed) != NULL);
 }
 
 const struct scheduler scheduler_dedicated = {.name = "dedicated",

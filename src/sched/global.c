@@ -40,7 +40,7 @@ static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
 static struct fibre *pick(struct thread *thread)
 {
     struct runq *queue = &thread->pool->global;
-    if (!atomic_load_explicit(&queue->count, memory_order_relaxed))
+    if (!runq_length(queue))
         return NULL;
     lock(thread);
     struct fibre *fibre = thread->driver ? runq_any(thread, queue) : NULL;
@@ -61,7 +61,7 @@ static bool take(struct thread *thread, struct fibre *fibre)
 
 static bool work(struct pool *pool)
 {
-    return atomic_load_explicit(&pool->global.count, memory_order_relaxed) != 0;
+    return runq_length(&pool->global) != 0;
 }
 
 static bool steal(struct thread *thread)
@@ -71,10 +71,11 @@ static bool steal(struct thread *thread)
 
 static size_t waiting(const struct thread *thread)
 {
-    return atomic_load_explicit(&thread->pool->global.count, memory_order_relaxed);
+    return runq_length(&thread->pool->global);
 }
 
 const struct scheduler scheduler_global = {.name = "global",
+                                           .common = true,
                                            .push = push,
                                            .post = post,
                                            .pick = pick,

@@ -104,6 +104,7 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     pool->scheduler = plan->scheduler;
     pool->custom = plan->custom;
     pool->spin_ns = plan->spin_ns;
+    pool->balance = plan->balance;
     pool->cpus = plan->cpus;
     pool->cpus_count = plan->cpus_count;
     pool->busy = 0;

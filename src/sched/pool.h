@@ -11,6 +11,7 @@ struct pool_plan {
     const void *custom; /* the scheduler's */
     int threads;
     int64_t spin_ns;
+    enum balance balance;
     const int *cpus; /* as pool.cpus; lives as long as the pool */
     int cpus_count;
 };

@@ -7,7 +7,8 @@ void runq_open(struct runq *queue)
 {
     atomic_init(&queue->busy, 0);
     atomic_init(&queue->thief, 0);
-    atomic_init(&queue->count, 0);
+    atomic_init(&queue->put, 0);
+    atomic_init(&queue->served, 0);
     atomic_init(&queue->inbox, NULL);
     queue->slot = queue->stale = NULL;
     list_init(&queue->young);

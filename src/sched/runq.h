@@ -48,36 +48,73 @@ void runq_open(struct runq *queue);
 bool runq_break_in(struct thread *thief, struct runq *queue);
 void runq_break_out(struct runq *queue);
 
-OWN_INLINE void runq_count(struct runq *queue, int32_t change)
+/* How many are in the lists. Inside; or as a hint. */
+OWN_INLINE uint32_t runq_length(const struct runq *queue)
 {
-    uint32_t count = atomic_load_explicit(&queue->count, memory_order_relaxed);
-    atomic_store_explicit(&queue->count, count + (uint32_t)change, memory_order_relaxed);
+    uint32_t served = atomic_load_explicit(&queue->served, memory_order_acquire); /* first: never less than none */
+    return atomic_load_explicit(&queue->put, memory_order_relaxed) - served;
 }
 
-/* The three below: inside only. */
+/* The four below: inside only. One has come; or has left without being served here: -1. */
+OWN_INLINE void runq_count_put(struct runq *queue, int32_t change)
+{
+    uint32_t put = atomic_load_explicit(&queue->put, memory_order_relaxed);
+    atomic_store_explicit(&queue->put, put + (uint32_t)change, memory_order_relaxed);
+}
+
+OWN_INLINE void runq_count_served(struct runq *queue)
+{
+    uint32_t served = atomic_load_explicit(&queue->served, memory_order_relaxed);
+    atomic_store_explicit(&queue->served, served + 1, memory_order_relaxed);
+}
+
 OWN_INLINE void runq_append(struct runq *queue, struct link *list, struct fibre *fibre)
 {
     atomic_store_explicit(&fibre->in, queue, memory_order_relaxed);
     list_push_back(list, &fibre->queued);
-    runq_count(queue, 1);
+    runq_count_put(queue, 1);
 }
 
 OWN_INLINE void runq_prepend(struct runq *queue, struct link *list, struct fibre *fibre)
 {
     atomic_store_explicit(&fibre->in, queue, memory_order_relaxed);
     list_push_front(list, &fibre->queued);
-    runq_count(queue, 1);
+    runq_count_put(queue, 1);
 }
 
-OWN_INLINE struct fibre *runq_first(struct runq *queue, struct link *list)
+OWN_INLINE struct fibre *runq_out_(struct runq *queue, struct link *link, bool served)
 {
-    struct link *link = list_pop_front(list);
     if (!link)
         return NULL;
-    runq_count(queue, -1);
+    if (served)
+        runq_count_served(queue);
+    else
+        runq_count_put(queue, -1);
     struct fibre *fibre = CONTAINER(link, struct fibre, queued);
     atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
     return fibre;
+}
+
+/* The next one of a list, to be run by the owner; NULL: there is none. */
+OWN_INLINE struct fibre *runq_first(struct runq *queue, struct link *list)
+{
+    return runq_out_(queue, list_pop_front(list), true);
+}
+
+OWN_INLINE struct fibre *runq_last(struct runq *queue, struct link *list)
+{
+    return runq_out_(queue, list_pop_back(list), true);
+}
+
+/* The same, to be put elsewhere. */
+OWN_INLINE struct fibre *runq_move_first(struct runq *queue, struct link *list)
+{
+    return runq_out_(queue, list_pop_front(list), false);
+}
+
+OWN_INLINE struct fibre *runq_move_last(struct runq *queue, struct link *list)
+{
+    return runq_out_(queue, list_pop_back(list), false);
 }
 
 /* Of a queue with one list, `ready`: in a seeded run any of the first few; NULL: the first one. */
@@ -88,7 +125,7 @@ OWN_INLINE bool runq_remove(struct runq *queue, struct fibre *fibre)
     if (atomic_load_explicit(&fibre->in, memory_order_relaxed) != queue)
         return false;
     list_remove(&fibre->queued);
-    runq_count(queue, -1);
+    runq_count_served(queue);
     atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
     return true;
 }

@@ -161,7 +161,7 @@ typedef _Atomic(struct fibre *) inbox;
 struct runq {
     /* The owner's line. */
     _Alignas(CACHE_LINE) _Atomic uint32_t busy; /* the owner is inside */
-    _Atomic uint32_t count;                     /* fibres in the lists below */
+    _Atomic uint32_t put, served;               /* fibres that came to the lists below, and were run from there */
     struct fibre *slot;                         /* the newest; others leave it to the owner for a moment */
     struct link young;                          /* not started yet: the newest in front */
     struct link woken;                          /* to be gone on with, before those: first come, first served */
@@ -172,6 +172,18 @@ struct runq {
     struct fibre *stale;                         /* the slot, as the seeker saw it at stale_since */
     int64_t stale_since;
 };
+
+/* ---- how long those wait (service.h) ---------------------------------------------------------------------- */
+
+struct service {         /* in ticks */
+    uint64_t noted;      /* when the thread looked around last, or began to be busy */
+    uint32_t served;     /* runq.served then */
+    uint64_t time;       /* in which somebody waited */
+    uint64_t turns;      /* and so many were served meanwhile, in parts of one */
+    uint64_t evened_out; /* when it last compared itself with others */
+};
+/* What is done about threads whose strands wait longer than those of others: as enum strand_balance. */
+enum balance { BALANCE_EVEN, BALANCE_STIR, BALANCE_NONE };
 
 /* ---- what is pinned to a thread (pinned.h) ---------------------------------------------------------------- */
 
@@ -297,8 +309,9 @@ struct thread {
     uint32_t unsure;          /* so often in a row sched_ops.quiet was to be asked once more */
     bool saw_slot;            /* its last round of looking found a slot that may go stale */
     bool looked_twice;        /* it waited for that before it waited last */
-    uint64_t young_served;    /* when the oldest that had not started was last given its turn out of order */
-    int64_t now;              /* the clock at the last look: good for "since when", not for waiting */
+    struct service service;
+    uint64_t young_served; /* when the oldest that had not started was last given its turn out of order */
+    int64_t now;           /* the clock at the last look: good for "since when", not for waiting */
     struct rng rng;
     struct runq runq;
     struct pinned pinned;
@@ -343,6 +356,7 @@ struct pool {
     _Atomic int count;       /* how many records there are */
     int room;
     int64_t spin_ns;
+    enum balance balance;
     const void *custom; /* the scheduler's own: what it was made with, and its state */
     void *scheduler_state;
     const int *cpus; /* thread i is bound to cpus[i % cpus_count]; none: NULL */
@@ -418,6 +432,7 @@ struct scheduler {
     const char *name;
     bool alone;      /* a pool has one thread */
     bool own_thread; /* which is never the caller's of strand_run */
+    bool common;     /* all threads take from pool.global */
     /* At the pool's opening, and its end. open returns 0 or a negated errno code. NULL: nothing to do. */
     int (*open)(struct pool *pool);
     void (*close)(struct pool *pool);
@@ -430,6 +445,9 @@ struct scheduler {
     bool (*take)(struct thread *thread, struct fibre *fibre);
     /* For the seeker: get work from elsewhere into its own queue; false if there was none. */
     bool (*steal)(struct thread *thread);
+    /* For a busy thread that has the role of the seeker: take what waits too long elsewhere. NULL: nobody has more to
+     * wait for than others. */
+    void (*even_out)(struct thread *thread);
     /* Whether there is work that a thread without any could take. */
     bool (*work)(struct pool *pool);
     /* The thread goes: what only it would run is given to others. NULL: there is nothing of that kind. */

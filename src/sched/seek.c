@@ -34,6 +34,7 @@
 #include "pinned.h"
 #include "polled.h"
 #include "quiet.h"
+#include "service.h"
 #include "thread.h"
 #include "timers.h"
 
@@ -459,6 +460,8 @@ void pool_look(struct thread *thread)
     if (!mine)
         return;
     pool_take_events(thread, pool);
+    if (pool->scheduler->even_out && !thread_is_to_go(thread))
+        pool->scheduler->even_out(thread); /* [E1] */
     lock(thread, pool);
     set_seeker(pool, NULL);
     show_kick(pool);
@@ -684,7 +687,7 @@ static void sleep_a_while(struct thread *thread, struct pool *pool)
     }
 }
 
-struct fibre *pool_find_work(struct thread *thread)
+static struct fibre *find_work(struct thread *thread)
 {
     struct pool *pool = thread->pool;
     thread_to_idle(thread);
@@ -705,4 +708,11 @@ struct fibre *pool_find_work(struct thread *thread)
     else
         thread_from_idle(thread);
     return pinned_pick(thread);
+}
+
+struct fibre *pool_find_work(struct thread *thread)
+{
+    struct fibre *fibre = find_work(thread);
+    service_begin(thread, driver_ticks(thread));
+    return fibre;
 }

@@ -6,6 +6,7 @@
  */
 #include "stealing.h"
 
+#include "service.h"
 #include "thread.h"
 
 enum { STEAL_MOST = 32, YOUNG_MS = 10, START_MOST = 61 };
@@ -26,24 +27,13 @@ static struct fibre *take_slot(struct runq *queue)
     return fibre;
 }
 
-static struct fibre *take_oldest_young(struct runq *queue)
-{
-    struct link *link = list_pop_back(&queue->young);
-    if (!link)
-        return NULL;
-    runq_count(queue, -1);
-    struct fibre *fibre = CONTAINER(link, struct fibre, queued);
-    atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
-    return fibre;
-}
-
 /* Those that are woken come first, so under a load of events alone the ones that have not started would never start:
  * then the oldest join the queue of the woken. Not without events: fork-join stays depth-first. */
 static void let_old_ones_start(struct thread *thread, struct runq *queue)
 {
     bool starved = thread->fed && !thread->young_reached && !list_empty(&queue->woken);
     struct fibre *fibre;
-    for (int i = 0; starved && i < START_MOST && (fibre = take_oldest_young(queue)); i++)
+    for (int i = 0; starved && i < START_MOST && (fibre = runq_move_last(queue, &queue->young)); i++)
         runq_append(queue, &queue->woken, fibre);
     thread->fed = thread->young_reached = false;
 }
@@ -56,7 +46,7 @@ static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
     let_old_ones_start(thread, queue);
     if (thread->looked - thread->young_served > YOUNG_MS * driver_ticks_per_ms(thread)) {
         thread->young_served = thread->looked;
-        struct fibre *fibre = take_oldest_young(queue);
+        struct fibre *fibre = runq_last(queue, &queue->young);
         if (fibre)
             return fibre;
     }
@@ -83,7 +73,7 @@ static struct fibre *pick_by_seed(struct thread *thread, struct runq *queue)
     if (way == 1)
         fibre = runq_first(queue, &queue->ready);
     else if (way == 2)
-        fibre = take_oldest_young(queue);
+        fibre = runq_last(queue, &queue->young);
     else if (way == 3)
         fibre = runq_first(queue, &queue->young);
     else if (way == 4)
@@ -136,11 +126,12 @@ static bool slot_is_stale(struct thread *thief, struct runq *queue, int64_t now)
 /* Move what is to be stolen from the victim's lists to `loot`. Inside the victim's queue. */
 static int rob(struct runq *queue, bool slot_too, struct link *loot)
 {
-    uint32_t count = atomic_load_explicit(&queue->count, memory_order_relaxed);
+    uint32_t count = runq_length(queue);
     int most = (int)(count + 1) / 2 < STEAL_MOST ? (int)(count + 1) / 2 : STEAL_MOST, got = 0;
     while (got < most) {
-        struct fibre *fibre = take_oldest_young(queue);
-        if (!fibre && !(fibre = runq_first(queue, &queue->woken)) && !(fibre = runq_first(queue, &queue->ready)))
+        struct fibre *fibre = runq_move_last(queue, &queue->young);
+        if (!fibre && !(fibre = runq_move_first(queue, &queue->woken)) &&
+            !(fibre = runq_move_first(queue, &queue->ready)))
             break;
         list_push_back(loot, &fibre->queued);
         got++;
@@ -163,7 +154,7 @@ static bool steal_from(struct thread *thief, struct thread *victim)
     list_init(&loot);
     int got = 0;
     bool slot_too = slot_is_stale(thief, queue, driver_now(thief->sub));
-    if ((slot_too || atomic_load_explicit(&queue->count, memory_order_relaxed)) && runq_break_in(thief, queue)) {
+    if ((slot_too || runq_length(queue)) && runq_break_in(thief, queue)) {
         got = rob(queue, slot_too, &loot);
         runq_break_out(queue);
     }
@@ -185,7 +176,7 @@ static bool steal(struct thread *thief)
     struct pool *pool = thief->pool;
     uint32_t count = (uint32_t)pool_count(pool), first = driver_choose(thief, count);
     empty_inbox(thief);
-    if (atomic_load_explicit(&thief->runq.count, memory_order_relaxed))
+    if (runq_length(&thief->runq))
         return true;
     for (uint32_t i = 0; i < count; i++) {
         struct thread *victim = pool->threads[(first + i) % count];
@@ -195,11 +186,126 @@ static bool steal(struct thread *thief)
     return false;
 }
 
+/* ---- evening out: service.h ------------------------------------------------------------------------------- */
+
+enum { PIECE = 64, PULLED_MOST = 512, LOOKED_AT = 8, PULLED_BY_SEED = 4 };
+
+/* By kinds, each in the order of the list that it comes from. */
+struct pulled {
+    struct link young, woken, ready;
+    uint32_t count;
+};
+
+static uint32_t pull_list(struct runq *queue, struct link *from, struct link *to, uint32_t most)
+{
+    uint32_t got = 0;
+    struct fibre *fibre;
+    while (got < most && (fibre = runq_move_last(queue, from))) {
+        list_push_front(to, &fibre->queued);
+        got++;
+    }
+    return got;
+}
+
+/* Out of the victim's queue: those that would wait longest there. */
+static void pull(struct thread *thread, struct runq *queue, struct pulled *pulled, uint32_t most)
+{
+    if (!runq_break_in(thread, queue))
+        return;
+    pulled->count = pull_list(queue, &queue->young, &pulled->young, most);
+    pulled->count += pull_list(queue, &queue->ready, &pulled->ready, most - pulled->count);
+    pulled->count += pull_list(queue, &queue->woken, &pulled->woken, most - pulled->count);
+    runq_break_out(queue);
+}
+
+static void put_list(struct runq *queue, struct link *from, struct link *to)
+{
+    struct link *link;
+    while ((link = list_pop_front(from)))
+        runq_append(queue, to, CONTAINER(link, struct fibre, queued));
+}
+
+/* Returns how many. */
+static uint32_t pull_piece(struct thread *thread, struct thread *victim, uint32_t most)
+{
+    struct pulled pulled = {.count = 0};
+    struct runq *mine = &thread->runq;
+    list_init(&pulled.young);
+    list_init(&pulled.woken);
+    list_init(&pulled.ready);
+    pull(thread, &victim->runq, &pulled, most < PIECE ? most : PIECE);
+    runq_enter(thread, mine);
+    put_list(mine, &pulled.young, &mine->young);
+    put_list(mine, &pulled.woken, &mine->woken);
+    put_list(mine, &pulled.ready, &mine->ready);
+    runq_leave(thread, mine);
+    thread->steals += pulled.count;
+    return pulled.count;
+}
+
+/* No more at once than takes a tenth of a millisecond or so: whoever has the role keeps others from it. Of one that is
+ * held, in the end, also what it would have taken next itself. */
+static void pull_from(struct thread *thread, struct thread *victim, bool held, uint64_t most)
+{
+    uint32_t got = PIECE;
+    for (uint64_t left = most < PULLED_MOST ? most : PULLED_MOST; left && got == PIECE; left -= got)
+        got = pull_piece(thread, victim, left < PIECE ? (uint32_t)left : PIECE);
+    if (held && most && !runq_length(&victim->runq))
+        steal_from(thread, victim);
+}
+
+static void even_out_by_seed(struct thread *thread, uint32_t count)
+{
+    struct thread *victim = thread->pool->threads[driver_choose(thread, count)];
+    if (victim != thread)
+        pull_from(thread, victim, driver_choose(thread, 2), driver_choose(thread, PULLED_BY_SEED));
+}
+
+/* Of a few others the one whose strands wait longest; NULL: there is nobody to wait for. */
+static struct thread *slowest_of(struct thread *thread, uint32_t count, uint64_t ms, struct round *longest)
+{
+    uint32_t first = driver_choose(thread, count);
+    struct thread *slowest = NULL;
+    for (uint32_t i = 0; i < count && i < LOOKED_AT; i++) {
+        struct thread *other = thread->pool->threads[(first + i) % count];
+        struct round round = service_round(other, thread->looked, ms);
+        if (other == thread || !round.length || (slowest && round_wait(&round) <= round_wait(longest)))
+            continue;
+        slowest = other;
+        *longest = round;
+    }
+    return slowest;
+}
+
+static void even_out(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    uint64_t ms = driver_ticks_per_ms(thread);
+    uint32_t count = (uint32_t)pool_count(pool);
+    if (count == 1 || pool->balance == BALANCE_NONE)
+        return;
+    if (UNLIKELY(thread->driver != NULL)) {
+        even_out_by_seed(thread, count);
+        return;
+    }
+    if (thread->looked - thread->service.evened_out < ms)
+        return;
+    thread->service.evened_out = thread->looked;
+    struct round mine = service_round(thread, thread->looked, ms), theirs;
+    struct thread *slowest = slowest_of(thread, count, ms, &theirs);
+    if (!slowest)
+        return;
+    uint64_t excess = service_excess(&theirs, &mine, ms);
+    if (!excess && pool->balance == BALANCE_STIR)
+        excess = theirs.length > mine.length;
+    pull_from(thread, slowest, theirs.held, excess);
+}
+
 static bool work(struct pool *pool)
 {
     for (int i = 0; i < pool_count(pool); i++) {
         struct runq *queue = &pool->threads[i]->runq;
-        if (atomic_load_explicit(&queue->count, memory_order_relaxed) || runq_has_mail(queue))
+        if (runq_length(queue) || runq_has_mail(queue))
             return true;
     }
     return false;
@@ -232,11 +338,16 @@ static void leave(struct thread *thread)
 static size_t waiting(const struct thread *thread)
 {
     const struct runq *queue = &thread->runq;
-    return atomic_load_explicit(&queue->count, memory_order_relaxed) +
-           (__atomic_load_n(&queue->slot, __ATOMIC_RELAXED) != NULL) +
+    return runq_length(queue) + (__atomic_load_n(&queue->slot, __ATOMIC_RELAXED) != NULL) +
            (atomic_load_explicit(&queue->inbox, memory_order_relaxed) != NULL);
 }
 
 /* Its threads pick and take by themselves: thread_pick, thread_take. */
-const struct scheduler scheduler_stealing = {
-    .name = "stealing", .push = push, .post = post, .steal = steal, .work = work, .leave = leave, .waiting = waiting};
+const struct scheduler scheduler_stealing = {.name = "stealing",
+                                             .push = push,
+                                             .post = post,
+                                             .steal = steal,
+                                             .even_out = even_out,
+                                             .work = work,
+                                             .leave = leave,
+                                             .waiting = waiting};

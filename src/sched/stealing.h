@@ -70,7 +70,7 @@ OWN_INLINE_ALWAYS bool stealing_take(struct thread *thread, struct fibre *fibre)
             queue->slot = NULL;
         } else {
             list_remove(&fibre->queued);
-            runq_count(queue, -1);
+            runq_count_served(queue);
         }
         atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
     }

@@ -4,12 +4,13 @@
 #include "budget.h"
 #include "pinned.h"
 #include "polled.h"
+#include "service.h"
 #include "switch.h"
 #include "timers.h"
 
 #include <errno.h>
 
-enum { PERIOD_MOST = 8, LOOK_EVERY = 61 }; /* contract §2: every 61 switches or every millisecond */
+enum { PERIOD_MOST = 8, STIR_EVERY = 4, LOOK_EVERY = 61 }; /* contract §2: every 61 switches or every millisecond */
 
 void fibre_init(struct fibre *fibre, struct member *member)
 {
@@ -246,6 +247,7 @@ static void begin(struct thread *thread)
         arch_note_thread(&thread->loop_note);
     thread->looked = thread->ticked = thread->young_served = driver_ticks(thread);
     thread->now = driver_now(thread->sub);
+    service_begin(thread, thread->looked);
 }
 
 void thread_loop(struct thread *thread)
@@ -282,6 +284,13 @@ void thread_drive(struct thread *thread)
     __atomic_store_n(&thread->odd.leave, false, __ATOMIC_RELAXED);
 }
 
+/* Under a seed strands are taken over far more often than by the clock, if that is asked for. */
+static bool stirs_by_seed(struct thread *thread)
+{
+    return UNLIKELY(thread->driver != NULL) && thread->pool->balance == BALANCE_STIR &&
+           !driver_choose(thread, STIR_EVERY);
+}
+
 /* Called every `period` operations, which is so few that they take less than a millisecond together if the last ones
  * did. */
 COLD void thread_tick_(struct thread *thread)
@@ -299,10 +308,13 @@ COLD void thread_tick_(struct thread *thread)
         pool_stand_still(thread);
     if (is_late(thread)) /* back to the driver, at the next switch */
         __atomic_store_n(&thread->odd.leave, true, __ATOMIC_RELAXED);
-    if (thread->switches - thread->looked_switches < LOOK_EVERY && now - thread->looked < ms)
+    bool early = thread->switches - thread->looked_switches < LOOK_EVERY && now - thread->looked < ms;
+    if (early && !stirs_by_seed(thread))
         return;
     thread->looked_switches = thread->switches;
     thread->looked = now;
     thread->picks.fair = true;
+    if (now - thread->service.noted >= ms)
+        service_note(thread, now, ms);
     pool_look(thread);
 }

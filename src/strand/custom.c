@@ -55,7 +55,7 @@ static void put(struct pool *pool, struct thread *by, struct fibre *fibre, enum 
 {
     lock(pool, by);
     atomic_store_explicit(&fibre->in, &pool->global, memory_order_relaxed);
-    runq_count(&pool->global, 1);
+    runq_count_put(&pool->global, 1);
     custom_of(pool)->push(pool->scheduler_state, task_of(fibre), (enum strand_task_comes)how, index);
     unlock(pool);
 }
@@ -73,7 +73,7 @@ static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
 
 static bool work(struct pool *pool)
 {
-    return atomic_load_explicit(&pool->global.count, memory_order_relaxed) != 0;
+    return runq_length(&pool->global) != 0;
 }
 
 /* What the scheduler has read of it, it has read before the strand runs. */
@@ -81,7 +81,7 @@ static void taken(struct pool *pool, struct fibre *fibre)
 {
     if (!fibre->opened)
         arch_note_release(fibre->active);
-    runq_count(&pool->global, -1);
+    runq_count_served(&pool->global);
     atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
 }
 
@@ -124,7 +124,7 @@ static bool steal(struct thread *thread)
 
 static size_t waiting(const struct thread *thread)
 {
-    return atomic_load_explicit(&thread->pool->global.count, memory_order_relaxed);
+    return runq_length(&thread->pool->global);
 }
 
 static int open(struct pool *pool)
@@ -152,6 +152,7 @@ static void close(struct pool *pool)
 }
 
 static const struct scheduler scheduler_custom = {.name = "custom",
+                                                  .common = true,
                                                   .open = open,
                                                   .close = close,
                                                   .push = push,

@@ -36,6 +36,8 @@
 #include "scope.h"
 #include "wait.h"
 
+#include "../sched/service.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,6 +203,10 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
         MISUSE("strand_pool_open", "", "strand_pool_attr.threads is %d; a pool with the scheduler '%s' has one",
                plan->threads, plan->scheduler->name);
     plan->spin_ns = (spin_us ? spin_us : POOL_SPIN_US) * STRAND_US;
+    int balance = (int)ATTR(attr, balance);
+    if (!is_balance(balance))
+        MISUSE("strand_pool_open", "", "strand_pool_attr.balance is %d, none of enum strand_balance", balance);
+    plan->balance = (enum balance)balance;
     plan->cpus_count = ATTR(attr, cpus) ? ATTR(attr, cpus_count) : 0;
     if (plan->cpus_count < 0 || plan->cpus_count > CPUS_MOST)
         MISUSE("strand_pool_open", "", "strand_pool_attr.cpus_count is %d, not 0 to %d", plan->cpus_count, CPUS_MOST);
@@ -512,7 +518,7 @@ int strand_pool_resize(strand_pool handle, int threads)
     return error;
 }
 
-static void ask(struct opened_pool *op, struct strand_pool_info *info)
+static void ask(struct thread *thread, struct opened_pool *op, struct strand_pool_info *info)
 {
     struct pool *pool = op->pool;
     memcpy(info->name, op->name, sizeof info->name);
@@ -520,6 +526,9 @@ static void ask(struct opened_pool *op, struct strand_pool_info *info)
     info->threads = pool_threads(pool);
     info->wanted = atomic_load_explicit(&pool->size, memory_order_relaxed);
     info->strands = pool_live(pool);
+    struct pool_service service = pool_service(thread, pool);
+    info->unequal = service.unequal;
+    info->wait_ns = service.wait_ns;
 }
 
 void strand_pool_info_get(strand_pool handle, struct strand_pool_info *out)
@@ -531,7 +540,7 @@ void strand_pool_info_get(strand_pool handle, struct strand_pool_info *out)
         MISUSE("strand_pool_info_get", "", "strand_pool_info.size is %zu, not sizeof(struct strand_pool_info)", size);
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_info_get");
     struct strand_pool_info info = {.size = size};
-    ask(op, &info);
+    ask(thread, op, &info);
     pool_found(op);
     memcpy(out, &info, size < sizeof info ? size : sizeof info);
 }

@@ -8,6 +8,15 @@
 
 enum { POOL_SPIN_US = 20 };
 
+/* What enum strand_balance is below. */
+_Static_assert((int)STRAND_BALANCE_EVEN == (int)BALANCE_EVEN && (int)STRAND_BALANCE_STIR == (int)BALANCE_STIR &&
+                   (int)STRAND_BALANCE_NONE == (int)BALANCE_NONE,
+               "they are the same");
+OWN_INLINE bool is_balance(int balance)
+{
+    return balance >= BALANCE_EVEN && balance <= BALANCE_NONE;
+}
+
 /* What a strand_pool stands for; pool->above of its pool. */
 struct opened_pool {
     _Atomic uint64_t word; /* as of a control block */

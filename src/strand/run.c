@@ -169,6 +169,8 @@ int run_check(const strand_options *options, bool seeded, char *text, size_t roo
         snprintf(text, room, "options.threads is %d; a pool with the scheduler '%s' has one", threads, scheduler->name);
     else if (scheduler == &scheduler_current && options->own_threads)
         snprintf(text, room, "options.own_threads: the scheduler 'current' runs on the caller's thread");
+    else if (!is_balance((int)options->balance))
+        snprintf(text, room, "options.balance is %d, none of enum strand_balance", (int)options->balance);
     else if (!stack_round(options->stack_size))
         snprintf(text, room, "options.stack_size is %zu", options->stack_size);
     else if (options->max_stack_bytes && options->max_stack_bytes < stack_usual(options))
@@ -194,7 +196,8 @@ static int make_pool(struct runtime *runtime, const char **what)
         .scheduler = scheduler_for(options->scheduler, options->custom, "options", runtime->text, sizeof runtime->text),
         .custom = options->custom,
         .threads = thread_count(options->threads, sub->driver != NULL),
-        .spin_ns = (options->spin_us ? options->spin_us : POOL_SPIN_US) * STRAND_US};
+        .spin_ns = (options->spin_us ? options->spin_us : POOL_SPIN_US) * STRAND_US,
+        .balance = (enum balance)options->balance};
     return pool_open_first(sub, &plan);
 }
 

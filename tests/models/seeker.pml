@@ -5,8 +5,8 @@
  *           pool_find_work, seek, park, look_again, give_role, show_kick, pool_look, pool_kick_, pool_post, pool_retime,
  *           pool_stop, judge_loot, sleep_a_while, spin_for_role
  *           src/sched/pool.h: pool_notify, pool_fence
- *           src/sched/stealing.c: steal, work
- *           Invariants [K1] [K2] [K4], and of [K3] that a seeker waits without a limit only while nobody is busy;
+ *           src/sched/stealing.c: steal, work, even_out, pull_piece
+ *           Invariants [K1] [K2] [K4], [E1] and [E3] of src/sched/service.h, and of [K3] that a seeker waits without a limit only while nobody is busy;
  *           what it finds in slots is in slot.pml.
  * MEMORY    a producer's stores (one more fibre in its queue, an earlier timer) lie in a store buffer until `memory` or
  *           a locked instruction of that thread empties it; a membarrier empties all of them. Its load of kick may come
@@ -19,6 +19,7 @@
  *           due, unless no thread sleeps: so where a thread sleeps over work it is a state without end. [K2] one seeker.
  *           In the end all work is done, and all threads see stop.
  * MACROS    LOOK           a busy thread takes a look
+ *           EVEN           and takes over some of what another one has
  *           POST           a post comes from outside; and a look
  *           TIMER          a strand starts a timer; and a look
  *           WATCH          a strand starts a timer; and the times of two sleepers are over
@@ -33,10 +34,12 @@
  *           NORETIME       a seeker that is parked is not told of an earlier timer
  *           ROLEFIRST      the role is free before busy is announced
  *           NOSTOP         nobody is told of the stop
+ *           EVENLATE       who evens out has given the role back before
  *           UNTILEARLY     the time of the next timer is read before the barrier only
  */
 /* must hold */
 /* must hold: -DLOOK */
+/* must hold in states: -DLOOK -DEVEN */
 /* must hold in states: -DFENCE */
 /* must hold in states: -DPOOR */
 /* must hold: -DPOST */
@@ -47,6 +50,8 @@
 /* must stall: -DNOSHOW */
 /* must stall: -DNOAGAIN */
 /* must stall: -DLOOK -DNOAGAIN */
+/* must stall: -DLOOK -DEVEN -DNOAGAIN */
+/* must stall: -DLOOK -DEVEN -DEVENLATE */
 /* must stall: -DPOST -DWORKONLY */
 /* must stall: -DWATCH -DNOWATCH */
 /* must stall: -DTIMER -DNORETIME */
@@ -251,6 +256,15 @@ inline start_timer()
     fi
 }
 
+/* Of what somebody else has. */
+inline take_half(victim)
+{
+    flush(me);
+    flush(victim); /* breaking in is a membarrier */
+    some = (queue[victim] + 1) / 2;
+    queue[victim] = queue[victim] - some
+}
+
 inline take_events()
 {
     d_step {
@@ -265,12 +279,31 @@ inline take_events()
     }
 }
 
+/* What has been taken out of one queue is not in the other yet. */
+inline even_out()
+{
+#ifdef EVEN
+    atomic {
+        if
+        :: me != 0 && queue[0] + buffered[0] -> take_half(0)
+        :: me != 1 && queue[1] + buffered[1] -> take_half(1)
+        :: me != 2 && queue[2] + buffered[2] -> take_half(2)
+        :: some = 0
+        fi
+    }
+    d_step { buffered[me] = buffered[me] + some; some = 0 }
+#endif
+}
+
 inline look()
 {
     atomic { looks > 0 -> looks-- }
     if
     :: atomic { seeker == NONE -> flush(me); seeker = me; looking = 1; show_kick() }
         take_events();
+#ifndef EVENLATE
+        even_out();
+#endif
         atomic {
             flush(me);
             assert(seeker == me); /* [K2] */
@@ -278,7 +311,10 @@ inline look()
             looking = 0;
             unlock_exposed()
         }
-        look_again()
+        look_again();
+#ifdef EVENLATE
+        even_out()
+#endif
     :: seeker != NONE /* it looks */
     fi
 }
@@ -291,13 +327,9 @@ inline compute()
 
 /* ---- a seeker ---- */
 
-/* Half of what somebody else has. */
 inline steal_from(victim)
 {
-    flush(me);
-    flush(victim); /* breaking in is a membarrier */
-    some = (queue[victim] + 1) / 2;
-    queue[victim] = queue[victim] - some;
+    take_half(victim);
     queue[me] = queue[me] + some;
     some = 0
 }

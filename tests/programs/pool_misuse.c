@@ -177,6 +177,12 @@ static void *open_with_an_unknown_scheduler(void *arg)
     return open_with(STRAND_POOL_ATTR(.scheduler = "clairvoyant"));
 }
 
+static void *open_with_an_unknown_balance(void *arg)
+{
+    (void)arg;
+    return open_with(STRAND_POOL_ATTR(.balance = (enum strand_balance)77));
+}
+
 static void *open_in_a_foreign_scope(void *arg)
 {
     strand_pool_open(*(strand_scope *)arg, NULL);
@@ -257,6 +263,7 @@ static const struct {
     {"open_with_a_million_threads", open_with_a_million_threads},
     {"open_with_fewer_than_no_cpus", open_with_fewer_than_no_cpus},
     {"open_with_an_unknown_scheduler", open_with_an_unknown_scheduler},
+    {"open_with_an_unknown_balance", open_with_an_unknown_balance},
     {"open_for_another", open_for_another},
     {"resize_to_none", resize_to_none},
     {"ask_without_a_size", ask_without_a_size},

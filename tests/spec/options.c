@@ -139,6 +139,7 @@ TEST(options_that_no_run_can_have_are_refused)
     check_refused(&(strand_options){.threads = 1000000}, "1000000");
     check_refused(&(strand_options){.scheduler = "lottery"}, "lottery");
     check_refused(&(strand_options){.stack_size = SIZE_MAX}, "stack_size");
+    check_refused(&(strand_options){.balance = (enum strand_balance)77}, "balance is 77");
 }
 
 TEST(a_name_is_kept_up_to_31_bytes)

@@ -1,0 +1,144 @@
+/*
+ * The measure of service. What it is, and what is done by it, stands in service.h.
+ */
+#include "service.h"
+
+#include "driver.h"
+#include "runq.h"
+
+/* A sum fades by a sixty-fourth at each note. However long that was ago, it counts as two milliseconds at most. */
+enum { FADES = 64, NOTE_MS = 2, WHOLE = 256, HELD_MS = 100 };
+/* A wait that is longer by less than an eighth, or less than a two-hundredth of a millisecond, is left as it is. */
+enum { UNEVEN = 8, WORTH = 200 };
+
+static const struct runq *queue_of(const struct thread *thread)
+{
+    return thread->pool->scheduler->common ? &thread->pool->global : &thread->runq;
+}
+
+static uint64_t get(const uint64_t *field)
+{
+    return __atomic_load_n(field, __ATOMIC_RELAXED);
+}
+
+static void set(uint64_t *field, uint64_t value)
+{
+    __atomic_store_n(field, value, __ATOMIC_RELAXED);
+}
+
+static void add(uint64_t *sum, uint64_t part)
+{
+    set(sum, *sum - *sum / FADES + part);
+}
+
+/* What has happened since the last note. */
+struct part {
+    uint64_t time, turns;
+};
+
+static struct part part_of(uint64_t time, uint32_t turns, uint64_t ms)
+{
+    uint64_t most = NOTE_MS * ms;
+    struct part part = {.time = time, .turns = (uint64_t)turns * WHOLE};
+    if (time > most)
+        part = (struct part){.time = most, .turns = (uint64_t)((double)part.turns * (double)most / (double)time)};
+    return part;
+}
+
+static uint32_t served_by(const struct runq *queue)
+{
+    return atomic_load_explicit(&queue->served, memory_order_relaxed);
+}
+
+static void begin_note(struct service *service, const struct runq *queue, uint64_t now)
+{
+    __atomic_store_n(&service->served, served_by(queue), __ATOMIC_RELAXED);
+    set(&service->noted, now);
+}
+
+void service_begin(struct thread *thread, uint64_t now)
+{
+    begin_note(&thread->service, queue_of(thread), now);
+}
+
+/* Where nobody waits, there is nothing to be measured. */
+void service_note(struct thread *thread, uint64_t now, uint64_t ms)
+{
+    struct service *service = &thread->service;
+    const struct runq *queue = queue_of(thread);
+    uint32_t turns = served_by(queue) - service->served;
+    if (turns || runq_length(queue)) {
+        struct part part = part_of(now - service->noted, turns, ms);
+        add(&service->time, part.time);
+        add(&service->turns, part.turns);
+    }
+    begin_note(service, queue, now);
+}
+
+static bool is_busy(struct thread *thread)
+{
+    return __atomic_load_n(&thread->state, __ATOMIC_RELAXED) == THREAD_BUSY;
+}
+
+static uint64_t since(uint64_t then, uint64_t now)
+{
+    return now > then ? now - then : 0; /* the other one's may be a little later */
+}
+
+struct round service_round(struct thread *thread, uint64_t now, uint64_t ms)
+{
+    const struct service *service = &thread->service;
+    const struct runq *queue = queue_of(thread);
+    uint64_t late = since(get(&service->noted), now);
+    uint32_t turns = served_by(queue) - __atomic_load_n(&service->served, __ATOMIC_RELAXED);
+    struct round round = {.length = runq_length(queue), .held = late > HELD_MS * ms};
+    round.held = round.held && is_busy(thread);
+    if (round.held)
+        round.length = thread->pool->scheduler->waiting(thread);
+    struct part part = part_of(turns || round.length ? late : 0, turns, ms);
+    uint64_t whole = get(&service->turns) + part.turns;
+    round.turn = whole ? (get(&service->time) + part.time) * WHOLE / whole : 0;
+    if (round.held && round.turn < late)
+        round.turn = late;
+    return round;
+}
+
+uint64_t service_excess(const struct round *theirs, const struct round *mine, uint64_t ms)
+{
+    uint64_t some = ms / 1000 + 1;
+    uint64_t turn = theirs->turn ? theirs->turn : mine->turn ? mine->turn : some;
+    uint64_t own = mine->turn ? mine->turn : turn;
+    uint64_t wait = theirs->length * turn, own_wait = mine->length * own;
+    if (wait <= own_wait)
+        return 0;
+    uint64_t more = wait - own_wait, both = 2 * (turn > own ? turn : own);
+    if (more < ms / WORTH || more < wait / UNEVEN)
+        return 0;
+    return theirs->held ? (more + both - 1) / both : more / both; /* [E2] who is held serves none of them */
+}
+
+/* ---- figures --------------------------------------------------------------------------------------------- */
+
+/* A thread without a queue serves its one strand all the time: its next turn comes as soon as a turn takes elsewhere.
+ */
+struct pool_service pool_service(struct thread *by, struct pool *pool)
+{
+    uint64_t now = driver_ticks(by), ms = driver_ticks_per_ms(by), longest = 0, shortest = UINT64_MAX, turns = 0;
+    int queues = 0;
+    for (int i = 0; i < atomic_load_explicit(&pool->count, memory_order_acquire); i++) {
+        if (!is_busy(pool->threads[i]))
+            continue;
+        struct round round = service_round(pool->threads[i], now, ms);
+        uint64_t wait = round_wait(&round);
+        longest = wait > longest ? wait : longest;
+        shortest = wait < shortest ? wait : shortest;
+        turns += wait ? round.turn : 0;
+        queues += wait != 0;
+    }
+    struct pool_service service = {.wait_ns = (int64_t)((double)longest * 1e6 / (double)ms), .unequal = 1};
+    if (queues && !pool->scheduler->common) {
+        double turn = (double)turns / queues;
+        service.unequal = ((double)longest + turn) / ((double)shortest + turn);
+    }
+    return service;
+}
