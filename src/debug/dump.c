@@ -9,9 +9,9 @@
 #include "group.h"
 #include "look.h"
 #include "out.h"
+#include "pools.h"
 
 #include "../strand/all.h"
-#include "../strand/custom.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
@@ -255,7 +255,6 @@ static void list_all(struct dump *dump)
 static void look(struct dump *dump)
 {
     struct runtime *runtime = dump->runtime;
-    struct pool *pool = dump->look.thread->pool;
     if (!hold(dump)) {
         out_say(&dump->out, 0, "this run has one thread only: its strands can't be looked at before that is held\n");
         let_go(dump);
@@ -267,8 +266,7 @@ static void look(struct dump *dump)
         each_strand(runtime, add_to_group, dump);
     else
         list_all(dump);
-    out_say(&dump->out, 0, "strands: %zu, besides %zu ended, not joined; threads: %d (%s)\n",
-            dump->count + dump->left_out - dump->over, dump->over, pool_threads(pool), scheduler_name(pool));
+    pools_say(&dump->out, &runtime->sub, dump->count + dump->left_out - dump->over, dump->over);
     if (dump->left_out)
         out_say(&dump->out, 0, "%zu of them are left out: there was no room for them\n", dump->left_out);
     if (dump->groups) {

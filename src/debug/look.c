@@ -4,6 +4,8 @@
  */
 #include "look.h"
 
+#include "pools.h"
+
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
@@ -138,8 +140,10 @@ size_t look_used(const struct look *look, struct cb *c, const struct place *plac
 
 static void say_place(const struct look *look, struct cb *c, const struct place *place, size_t indent)
 {
-    char fibre[64] = "", saved[64] = "", thread[48] = "";
+    char name[POOL_NAME_ROOM], pool[48] = "", fibre[64] = "", saved[64] = "", thread[48] = "";
     struct thread *home = __atomic_load_n(&c->member.fibre->home, __ATOMIC_RELAXED);
+    if (!pool_is_first(c->member.fibre->pool))
+        snprintf(pool, sizeof pool, "pool '%s'; ", pool_name(c->member.fibre->pool, name));
     if (c->guest) {
         const struct hosting *hosting = hosting_of(opened_of(c->member.fibre));
         bool in_stack = place->context || place->runner;
@@ -154,10 +158,10 @@ static void say_place(const struct look *look, struct cb *c, const struct place 
         snprintf(thread, sizeof thread, "; ran on thread %d", home->index);
     size_t used = look_used(look, c, place);
     if (used)
-        out_say(look->out, indent, "%sstack: %zu of %zu bytes used%s%s\n", fibre, used, c->member.fibre->stack_size,
-                saved, thread);
+        out_say(look->out, indent, "%s%sstack: %zu of %zu bytes used%s%s\n", pool, fibre, used,
+                c->member.fibre->stack_size, saved, thread);
     else
-        out_say(look->out, indent, "%sstack: %zu bytes%s\n", fibre, c->member.fibre->stack_size, thread);
+        out_say(look->out, indent, "%s%sstack: %zu bytes%s\n", pool, fibre, c->member.fibre->stack_size, thread);
 }
 
 /* ---- its frames ------------------------------------------------------------------------------------------ */
@@ -312,11 +316,15 @@ static void say_blocked(struct out *out, struct cb *c, unsigned blocked, int64_t
 {
     const char *words = blocked_words(blocked);
     double since = (double)(now - c->since) / 1e6;
+    char name[POOL_NAME_ROOM];
     if (blocked == BLOCKED_SLEEP)
         out_say(out, indent, "blocked: %s for %.1f ms more, since %.1f ms\n", words,
                 (double)((int64_t)c->blocked_on - now) / 1e6, since);
     else if (blocked == BLOCKED_SCOPE || blocked == BLOCKED_OFFLOAD || blocked == BLOCKED_CREW)
         out_say(out, indent, "blocked: %s, since %.1f ms\n", words, since);
+    else if (blocked == BLOCKED_POOL)
+        out_say(out, indent, "blocked: %s '%s', since %.1f ms\n", words, pool_name_waited_for(c->blocked_on, name),
+                since);
     else if (blocked == BLOCKED_DESCRIPTOR)
         out_say(out, indent, "blocked: %s %d, since %.1f ms\n", words, (int)c->blocked_on, since);
     else if (blocked == BLOCKED_SELECT)

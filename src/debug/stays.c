@@ -99,14 +99,15 @@ static void look_at_delays(struct watchdog *w, struct thread *thread, const stru
 
 static struct late late_of(const struct watchdog *w, struct thread *thread, const struct stay *stay)
 {
-    return (struct late){.said = {.kind = STRAND_LATE_HOLDS,
-                                  .reports = stay->reports + 1,
-                                  .ns = lasts(w, stay),
-                                  .limit = w->limit,
-                                  .pool = pool_handle(thread->pool),
-                                  .thread = thread->index,
-                                  .thread_id = thread->os_id,
-                                  .cpu_ns = -1}};
+    struct late late = {.said = {.kind = STRAND_LATE_HOLDS,
+                                 .reports = stay->reports + 1,
+                                 .ns = lasts(w, stay),
+                                 .limit = w->limit,
+                                 .thread = thread->index,
+                                 .thread_id = thread->os_id,
+                                 .cpu_ns = -1}};
+    late_note_pool(&late, thread->pool);
+    return late;
 }
 
 /* False: it has gone on meanwhile. */
@@ -136,6 +137,7 @@ static bool report(struct watchdog *w, struct thread *thread, struct stay *stay)
     stay->tries = 0;
     stay->id = late.said.id;
     memcpy(stay->name, late.name, sizeof stay->name);
+    memcpy(stay->pool, late.pool, sizeof stay->pool);
     stay->reports++;
     watchdog_report(w, &late);
     return true;
@@ -149,6 +151,7 @@ static void report_end(struct watchdog *w, struct thread *thread, const struct s
     late.said.over = true;
     late.said.id = stay->id;
     memcpy(late.name, stay->name, sizeof late.name);
+    memcpy(late.pool, stay->pool, sizeof late.pool); /* which may have ended */
     watchdog_report(w, &late);
 }
 
