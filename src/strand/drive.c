@@ -41,7 +41,9 @@ static struct opened_pool *look_up(strand_pool handle, const char *function)
     struct opened_pool *op = pool_of_handle(handle, function);
     if (!pin(&outside, &op->word, pool_serial(handle)))
         return NULL;
-    if (op->pool->scheduler != &scheduler_current || op->pool == &op->pool->sub->pool)
+    if (op->pool == &op->pool->sub->pool)
+        MISUSE(function, "", "the pool is a run's first one, which strand_run itself drives");
+    if (op->pool->scheduler != &scheduler_current)
         MISUSE(function, pool_made(op, (char[256]){0}, 256), "the pool has threads of its own: its scheduler is '%s'",
                op->pool->scheduler->name);
     return op;
@@ -80,7 +82,8 @@ int strand_pool_fd(strand_pool handle)
     struct opened_pool *op = look_up(handle, "strand_pool_fd");
     if (!op)
         return -ESHUTDOWN;
-    int fd = pool_is_driven(op->pool) ? op->pool->poller.epoll : -ENOTSUP;
+    bool over = atomic_load_explicit(&op->pool->driving, memory_order_acquire) == POOL_DRIVEN_TO_ITS_END;
+    int fd = !pool_is_driven(op->pool) ? -ENOTSUP : over ? -ESHUTDOWN : op->pool->poller.epoll;
     let_go(op);
     return fd;
 }
