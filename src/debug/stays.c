@@ -99,15 +99,14 @@ static void look_at_delays(struct watchdog *w, struct thread *thread, const stru
 
 static struct late late_of(const struct watchdog *w, struct thread *thread, const struct stay *stay)
 {
-    struct late late = {.said = {.kind = STRAND_LATE_HOLDS,
-                                 .reports = stay->reports + 1,
-                                 .ns = lasts(w, stay),
-                                 .limit = w->limit,
-                                 .thread = thread->index,
-                                 .thread_id = thread->os_id,
-                                 .cpu_ns = -1}};
-    late_note_pool(&late, thread->pool);
-    return late;
+    return (struct late){.said = {.kind = STRAND_LATE_HOLDS,
+                                  .reports = stay->reports + 1,
+                                  .ns = lasts(w, stay),
+                                  .limit = w->limit,
+                                  .thread = thread->index,
+                                  .thread_id = thread->os_id,
+                                  .cpu_ns = -1},
+                         .pool_is_first = pool_is_first(thread->pool)};
 }
 
 /* False: it has gone on meanwhile. */
@@ -117,6 +116,7 @@ static bool look_at(struct watchdog *w, struct thread *thread, const struct stay
     if (cpu >= 0 && stay->cpu >= 0)
         late->said.cpu_ns = cpu - stay->cpu;
     watchdog_look_begin(w);
+    late_note_pool(late, thread->pool);
     bool there = is_there_still(thread, stay) && late_look_at_fibre(late, stay->fibre);
     if (there)
         late_look_at_runner(late, w->looker, thread, WATCHDOG_ANSWER_NS);
@@ -145,9 +145,9 @@ static bool report(struct watchdog *w, struct thread *thread, struct stay *stay)
 
 static void report_end(struct watchdog *w, struct thread *thread, const struct stay *stay)
 {
-    struct late late = late_of(w, thread, stay);
     if (!stay->reports)
         return;
+    struct late late = late_of(w, thread, stay);
     late.said.over = true;
     late.said.id = stay->id;
     memcpy(late.name, stay->name, sizeof late.name);
