@@ -194,7 +194,8 @@ static void *computes_in_a_clean_up(void *arg)
 
 static void *catches(void *fn)
 {
-    strand_exception_release(strand_try(test_throw, NULL, NULL)); /* the first throw loads the unwinder, which takes long */
+    strand_exception_release(
+        strand_try(test_throw, NULL, NULL)); /* the first throw loads the unwinder, which takes long */
     STRAND_SCOPE(scope);
     STRAND_TRY {
         strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "cleaner"), *(strand_fn *const *)fn, NULL, 0));
