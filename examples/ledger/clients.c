@@ -78,21 +78,25 @@ static void levy_once(struct bank *bank, int64_t patience)
     bank->levied++;
 }
 
-/* A client of little patience, sometimes less, sometimes more. Whether a levy that it has left behind was done
- * nevertheless it does not know: it may have been at its very end. */
+/* Whether a levy that was left behind was done nevertheless is not known: it may have been at its very end. */
+static void levy_or_give_up(struct bank *bank, int64_t patience)
+{
+    STRAND_TRY {
+        levy_once(bank, patience);
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        bank->given_up++;
+    }
+    STRAND_END
+}
+
+/* A client of little patience, sometimes less, sometimes more. */
 void *levy_money(void *arg)
 {
     struct bank *bank = ((const struct client *)arg)->bank;
     uint64_t chance = bank->seed;
-    for (int i = 0; i < bank->levies; i++) {
-        STRAND_TRY {
-            levy_once(bank, (int64_t)(draw(&chance) % (uint64_t)(bank->patience + 1)));
-        }
-        STRAND_CATCH(&STRAND_TIMED_OUT, e) {
-            bank->given_up++;
-        }
-        STRAND_END
-    }
+    for (int i = 0; i < bank->levies; i++)
+        levy_or_give_up(bank, (int64_t)(draw(&chance) % (uint64_t)(bank->patience + 1)));
     return NULL;
 }
 
