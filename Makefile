@@ -545,6 +545,7 @@ do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(str
 	$(if $(planted),tools/check-planted.sh $(planted) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-link.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-programs.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-httpd.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-pipeline.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-crowd.sh $(OUT) || status=1;) \

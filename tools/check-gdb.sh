@@ -39,20 +39,25 @@ check()
     what=$1
     shift
     ask "$@" -ex 'strand list' >"$work/list"
-    expect "$what" "$work/list" "^6 strands; 1 thread$"
+    expect "$what" "$work/list" "^9 strands; 3 threads$"
+    expect "$what" "$work/list" "^    pool 'aside', closing: 2 threads (stealing)$"
     expect "$what" "$work/list" "^#[0-9]* 'root' running on thread 0"
     expect "$what" "$work/list" "^#[0-9]* 'first' sleeps; fibre 'crowd' 0, inactive; in doze_among_others"
     expect "$what" "$work/list" "^#[0-9]* 'third' sleeps; fibre 'crowd' 0; in doze_among_others"
     expect "$what" "$work/list" "^#[0-9]* 'owner' joins strand #[0-9]*; in owner"
+    expect "$what" "$work/list" "^#[0-9]* 'closer' waits for the end of pool 'aside'; in close_it"
+    expect "$what" "$work/list" "^#[0-9]* 'distant' sleeps; cancelled; pool 'aside'; in doze_alone"
+    expect "$what" "$work/list" "^#[0-9]* 'busy' running on thread [01]; cancelled; pool 'aside'$"
     number=$(sed -n "s/^#\([0-9]*\) 'second'.*/\1/p" "$work/list")
     child=$(sed -n "s/^#\([0-9]*\) 'child'.*/\1/p" "$work/list")
+    busy=$(sed -n "s/^#\([0-9]*\) 'busy'.*/\1/p" "$work/list")
     root=$(sed -n "s/^#\([0-9]*\) 'root'.*/\1/p" "$work/list")
     ask "$@" -ex 'strand tree' -ex 'echo SECOND\n' -ex "strand $number bt" -ex 'echo CHILD\n' -ex "strand $child bt" \
-        -ex 'echo ROOT\n' -ex "strand $root bt" >"$work/all"
+        -ex 'echo ROOT\n' -ex "strand $root bt" -ex 'echo BUSY\n' -ex "strand $busy bt" >"$work/all"
     expect "$what" "$work/all" "^    #$child 'child' sleeps"
     ask "$@" -ex 'python SHOWN_MOST = 2' -ex 'strand list' -ex 'strand tree' -ex 'strand tree all' >"$work/some"
-    expect "$what, of many the first" "$work/some" "^and 4 more: strand list all"
-    expect "$what, of many the first" "$work/some" "^and 4 more: strand tree all"
+    expect "$what, of many the first" "$work/some" "^and 7 more: strand list all"
+    expect "$what, of many the first" "$work/some" "^and 7 more: strand tree all"
     expect "$what, all of many" "$work/some" "^    #$child 'child' sleeps"
     sed -n '/^SECOND/,/^CHILD/p' "$work/all" >"$work/second"
     expect "$what, an inactive strand" "$work/second" "^#0 .* in doze_among_others ()"
@@ -62,9 +67,11 @@ check()
     sed -n '/^CHILD/,/^ROOT/p' "$work/all" >"$work/child"
     expect "$what, a suspended strand" "$work/child" "^#0 .* in doze_alone ()"
     expect "$what, a suspended strand" "$work/child" "^#1 .* in alone ()"
-    sed -n '/^ROOT/,$p' "$work/all" >"$work/root"
+    sed -n '/^ROOT/,/^BUSY/p' "$work/all" >"$work/root"
     expect "$what, a running strand" "$work/root" " in stop_here "
     expect "$what, a running strand" "$work/root" " in root "
+    sed -n '/^BUSY/,$p' "$work/all" >"$work/busy"
+    expect "$what, a strand that runs on another pool" "$work/busy" " compute_there "
 }
 
 program=$folder/programs/parked

@@ -78,6 +78,7 @@ static void levy_once(struct bank *bank, int64_t patience)
     bank->levied++;
 }
 
+/* Whether a levy that was left behind was done nevertheless is not known: it may have been at its very end. */
 static void levy_or_give_up(struct bank *bank, int64_t patience)
 {
     STRAND_TRY {
@@ -89,8 +90,7 @@ static void levy_or_give_up(struct bank *bank, int64_t patience)
     STRAND_END
 }
 
-/* A client of little patience, sometimes less, sometimes more. Whether a levy that it has left behind was done
- * nevertheless it does not know: it may have been at its very end. */
+/* A client of little patience, sometimes less, sometimes more. */
 void *levy_money(void *arg)
 {
     struct bank *bank = ((const struct client *)arg)->bank;

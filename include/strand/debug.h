@@ -33,8 +33,9 @@ typedef struct strand_dump_options {
  * none, those of all sub-processes, one after the other, which then do not end before it returns. Of each strand its
  * name and id, whether it is runnable or blocked, on what and since when (by its name, if it has one; of a mutex also
  * who holds it), the scope that it is anchored to, whether it is cancelled and by whom, how much of its stack it uses
- * and on what thread it ran, of a strand on an opened fibre which fibre that is and whether its frames are copied out,
- * and its stack trace, also of those whose frames are. Very many strands are grouped, in bounded memory.
+ * and on what thread it ran, of a strand on another pool than the first which that is, of one on an opened fibre which
+ * fibre that is and whether its frames are copied out, and its stack trace, also of those whose frames are. Very many
+ * strands are grouped, in bounded memory.
  *
  * The other threads of the sub-process are held at their next switch meanwhile, and go on before anything is written. A
  * thread that does not come to one within 100 ms is looked at where it waits, if it does so in a system call, and waits
@@ -127,8 +128,9 @@ struct strand_late {
     int64_t timer_ns;    /* by so much the first of them is late */
     bool events;         /* there are events of descriptors that strands wait for */
 
-    uint64_t left_out; /* so many reports since the last one were too many */
-    const char *text;  /* all this in words, in one or more lines: what is logged if there is no hook */
+    uint64_t left_out;     /* so many reports since the last one were too many */
+    const char *text;      /* all this in words, in one or more lines: what is logged if there is no hook */
+    const char *pool_name; /* of `pool` */
 };
 
 /** Figures of a sub-process. */
@@ -138,7 +140,7 @@ struct strand_stats {
     uint64_t ended;    /* strands that have ended */
     uint64_t live;     /* the difference, the root included */
     uint64_t stacks;   /* stacks that exist, in use or kept for the next strand */
-    uint64_t threads;  /* threads of the default pool */
+    uint64_t threads;  /* threads of all pools */
     uint64_t switches; /* from one strand to another */
     uint64_t steals;   /* fibres taken from other threads' queues */
     uint64_t wakes;    /* threads woken by a system call */

@@ -46,7 +46,7 @@ static struct thread *look_at_strand(struct watchdog *w, struct cb *c, struct la
 {
     struct look look = {.thread = &w->worker.thread, .loose = true, .looker = w->looker, .out = &w->out};
     late_name(late, c);
-    late->said.pool = pool_handle(c->member.fibre->pool);
+    late_note_pool(late, c->member.fibre->pool);
     return late_look_at_rest(late, &look, c);
 }
 

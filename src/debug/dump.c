@@ -6,10 +6,10 @@
 #include "../../include/strand/debug.h"
 
 #include "group.h"
+#include "pools.h"
 #include "still.h"
 
 #include "../strand/all.h"
-#include "../strand/custom.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
@@ -114,15 +114,13 @@ static int take_memory(struct dump *dump, bool grouped)
 static void say_all(struct dump *dump)
 {
     struct runtime *runtime = dump->runtime;
-    struct pool *pool = dump->look.thread->pool;
     struct roll *roll = &dump->roll;
     if (dump->groups)
         each_strand(runtime, add_to_group, dump);
     else
         roll_call(roll, runtime);
     size_t count = dump->count + roll->count + roll->left_out, over = dump->over + roll->over;
-    out_say(&dump->out, 0, "strands: %zu, besides %zu ended, not joined; threads: %d (%s)\n", count - over, over,
-            pool_threads(pool), scheduler_name(pool));
+    pools_say(&dump->out, &runtime->sub, count - over, over);
     if (roll->left_out)
         out_say(&dump->out, 0, "%zu of them are left out: there was no room for them\n", roll->left_out);
     if (dump->groups)

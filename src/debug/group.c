@@ -3,6 +3,8 @@
  */
 #include "group.h"
 
+#include "pools.h"
+
 #include "../strand/exception.h"
 #include "../strand/print.h"
 
@@ -16,8 +18,9 @@ struct group {
     uint64_t hash;
     const char *file;
     int line;
-    uint8_t doing;   /* enum doing */
-    uint8_t blocked; /* enum blocked, if that is what they are */
+    const struct pool *pool; /* NULL: the run's first */
+    uint8_t doing;           /* enum doing */
+    uint8_t blocked;         /* enum blocked, if that is what they are */
     uint32_t frames;
     void *ips[FRAMES_MOST];
     /* What was seen of them. */
@@ -52,6 +55,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 static uint64_t hash_of(const struct group *key)
 {
     uint64_t hash = mix(mix(mix(0, (uintptr_t)key->file), (uint64_t)key->line), key->doing << 8 | key->blocked);
+    hash = mix(hash, (uintptr_t)key->pool);
     for (uint32_t i = 0; i < key->frames; i++)
         hash = mix(hash, (uintptr_t)key->ips[i]);
     return hash;
@@ -59,8 +63,9 @@ static uint64_t hash_of(const struct group *key)
 
 static bool equals(const struct group *a, const struct group *b)
 {
-    return a->hash == b->hash && a->file == b->file && a->line == b->line && a->doing == b->doing &&
-           a->blocked == b->blocked && a->frames == b->frames && !memcmp(a->ips, b->ips, a->frames * sizeof *a->ips);
+    return a->hash == b->hash && a->file == b->file && a->line == b->line && a->pool == b->pool &&
+           a->doing == b->doing && a->blocked == b->blocked && a->frames == b->frames &&
+           !memcmp(a->ips, b->ips, a->frames * sizeof *a->ips);
 }
 
 /* A group for what is written in `all[used]`: it, or one that is there. NULL: there is no room. */
@@ -121,6 +126,7 @@ void groups_add(struct groups *groups, const struct look *look, struct cb *c, ui
         place = look_place(look, c);
     key->file = anchor ? anchor->block.file : NULL;
     key->line = anchor ? anchor->block.line : 0;
+    key->pool = over || pool_is_first(c->member.fibre->pool) ? NULL : c->member.fibre->pool;
     key->doing = over ? DOING_NOTHING : look_doing(c, &place);
     key->blocked = key->doing == DOING_BLOCKED ? c->blocked : BLOCKED_NOT;
     key->frames = over ? 0 : (uint32_t)look_frames(look, c, &place, key->ips, FRAMES_MOST);
@@ -135,7 +141,7 @@ void groups_add(struct groups *groups, const struct look *look, struct cb *c, ui
 
 static void say_head(const struct group *group, struct out *out)
 {
-    char to[48] = "", cancelled[48] = "";
+    char name[POOL_NAME_ROOM], to[48] = "", cancelled[48] = "";
     if (group->last != group->first)
         snprintf(to, sizeof to, " to #%llu", (unsigned long long)group->last);
     if (group->cancelled)
@@ -145,6 +151,8 @@ static void say_head(const struct group *group, struct out *out)
             group->doing == DOING_NOTHING ? ", ended, not joined" : "");
     if (group->file)
         out_say(out, 4, "in the scope of %s:%d\n", group->file, group->line);
+    if (group->pool)
+        out_say(out, 4, "on pool '%s'\n", pool_name(group->pool, name));
 }
 
 static void say_doing(const struct group *group, struct out *out, int64_t now)
@@ -152,13 +160,15 @@ static void say_doing(const struct group *group, struct out *out, int64_t now)
     static const char *const words[] = {
         [DOING_NOT_STARTED] = "runnable: has not started", [DOING_RUNNING] = "running", [DOING_RUNNABLE] = "runnable"};
     double least = (double)(now - group->since_most) / 1e6, most = (double)(now - group->since_least) / 1e6;
-    char object[32] = "";
+    char name[POOL_NAME_ROOM], object[48] = "";
     if (group->doing != DOING_BLOCKED) {
         out_say(out, 4, "%s\n", words[group->doing]);
         return;
     }
     if (!group->objects_differ && group->blocked == BLOCKED_DESCRIPTOR)
         snprintf(object, sizeof object, " %d", (int)group->object);
+    else if (!group->objects_differ && group->blocked == BLOCKED_POOL)
+        snprintf(object, sizeof object, " '%s'", pool_name_waited_for(group->object, name));
     else if (!group->objects_differ && group->blocked > BLOCKED_DESCRIPTOR && group->blocked != BLOCKED_SELECT)
         snprintf(object, sizeof object, " at %p", (void *)(uintptr_t)group->object);
     if (group->count == 1)

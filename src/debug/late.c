@@ -6,12 +6,20 @@
 
 #include "../strand/exception.h"
 #include "../strand/hook.h"
+#include "../strand/pool.h"
 #include "../strand/print.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* ---- what it is ------------------------------------------------------------------------------------------ */
+
+void late_note_pool(struct late *late, const struct pool *pool)
+{
+    late->said.pool = pool_handle(pool);
+    late->pool_is_first = pool_is_first(pool);
+    (void)pool_name(pool, late->pool);
+}
 
 void late_name(struct late *late, struct cb *c)
 {
@@ -104,10 +112,12 @@ static const char *duration(char *buffer, size_t size, int64_t ns)
 static void say_head(const struct late *late, struct out *out)
 {
     const struct strand_late *said = &late->said;
-    char thread[64] = "", ns[32], cpu[64] = "", used[32];
+    char thread[96] = "", pool[48] = "", ns[32], cpu[64] = "", used[32];
     bool holds = said->kind == STRAND_LATE_HOLDS;
+    if (!late->pool_is_first)
+        snprintf(pool, sizeof pool, " of pool '%s'", late->pool);
     if (holds)
-        snprintf(thread, sizeof thread, " thread %d (%u)", said->thread, said->thread_id);
+        snprintf(thread, sizeof thread, " thread %d%s (%u)", said->thread, pool, said->thread_id);
     if (said->cpu_ns >= 0 && holds && !said->over)
         snprintf(cpu, sizeof cpu, ", %s of a processor", duration(used, sizeof used, said->cpu_ns));
     out_say(out, 0, "%sstrand '%s' #%llu %s%s%s for %s%s%s%s\n", prefix, late->name, (unsigned long long)said->id,
@@ -144,6 +154,7 @@ void late_say(struct late *late, const struct look *look)
         snprintf(late->spawned, sizeof late->spawned, "%s+0x%zx", function, (size_t)offset);
     }
     said->name = late->name;
+    said->pool_name = late->pool;
     said->spawned = late->spawned;
     said->where = late->where;
     said->section = late->section;

@@ -7,15 +7,19 @@
 #include "../../include/strand/debug.h"
 
 #include "look.h"
+#include "pools.h"
 
 struct late {
     struct strand_late said;
     void *site; /* of the spawn; NULL: the root's */
-    char name[32];
+    char name[32], pool[POOL_NAME_ROOM];
+    bool pool_is_first;
     char spawned[160], where[200], section[200];
     void *ips[FRAMES_MOST];
 };
 
+/* Which pool it is on. */
+void late_note_pool(struct late *late, const struct pool *pool);
 /* What of a strand is its own, into a report that is zeroed before. It does not end meanwhile. */
 void late_name(struct late *late, struct cb *c);
 /* The same of the strand that a thread runs, which may go on and end meanwhile: then it is nonsense. The fibre is kept

@@ -4,6 +4,8 @@
  */
 #include "look.h"
 
+#include "pools.h"
+
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
@@ -138,8 +140,10 @@ size_t look_used(const struct look *look, struct cb *c, const struct place *plac
 
 static void say_place(const struct look *look, struct cb *c, const struct place *place, size_t indent)
 {
-    char fibre[64] = "", saved[64] = "", thread[48] = "";
+    char name[POOL_NAME_ROOM], pool[48] = "", fibre[64] = "", saved[64] = "", thread[48] = "";
     struct thread *home = __atomic_load_n(&c->member.fibre->home, __ATOMIC_RELAXED);
+    if (!pool_is_first(c->member.fibre->pool))
+        snprintf(pool, sizeof pool, "pool '%s'; ", pool_name(c->member.fibre->pool, name));
     if (c->guest) {
         const struct hosting *hosting = hosting_of(opened_of(c->member.fibre));
         bool in_stack = place->context || place->runner;
@@ -154,10 +158,10 @@ static void say_place(const struct look *look, struct cb *c, const struct place 
         snprintf(thread, sizeof thread, "; ran on thread %d", home->index);
     size_t used = look_used(look, c, place);
     if (used)
-        out_say(look->out, indent, "%sstack: %zu of %zu bytes used%s%s\n", fibre, used, c->member.fibre->stack_size,
-                saved, thread);
+        out_say(look->out, indent, "%s%sstack: %zu of %zu bytes used%s%s\n", pool, fibre, used,
+                c->member.fibre->stack_size, saved, thread);
     else
-        out_say(look->out, indent, "%sstack: %zu bytes%s\n", fibre, c->member.fibre->stack_size, thread);
+        out_say(look->out, indent, "%s%sstack: %zu bytes%s\n", pool, fibre, c->member.fibre->stack_size, thread);
 }
 
 /* ---- its frames ------------------------------------------------------------------------------------------ */
@@ -292,6 +296,8 @@ static void write_plainly(char *text, size_t size, unsigned why, uint64_t on, in
         snprintf(text, size, "%s for %.1f ms more", words, (double)((int64_t)on - now) / 1e6);
     else if (why == BLOCKED_SCOPE || why == BLOCKED_OFFLOAD || why == BLOCKED_CREW || why == BLOCKED_QUIET)
         snprintf(text, size, "%s", words);
+    else if (why == BLOCKED_POOL)
+        snprintf(text, size, "%s '%s'", words, pool_name_waited_for(on, (char[POOL_NAME_ROOM]){0}));
     else if (why == BLOCKED_DESCRIPTOR)
         snprintf(text, size, "%s %d", words, (int)on);
     else if (why == BLOCKED_SELECT)

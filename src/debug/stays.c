@@ -103,10 +103,10 @@ static struct late late_of(const struct watchdog *w, struct thread *thread, cons
                                   .reports = stay->reports + 1,
                                   .ns = lasts(w, stay),
                                   .limit = w->limit,
-                                  .pool = pool_handle(thread->pool),
                                   .thread = thread->index,
                                   .thread_id = thread->os_id,
-                                  .cpu_ns = -1}};
+                                  .cpu_ns = -1},
+                         .pool_is_first = pool_is_first(thread->pool)};
 }
 
 /* False: it has gone on meanwhile. */
@@ -116,6 +116,7 @@ static bool look_at(struct watchdog *w, struct thread *thread, const struct stay
     if (cpu >= 0 && stay->cpu >= 0)
         late->said.cpu_ns = cpu - stay->cpu;
     watchdog_look_begin(w);
+    late_note_pool(late, thread->pool);
     bool there = is_there_still(thread, stay) && late_look_at_fibre(late, stay->fibre);
     if (there)
         late_look_at_runner(late, w->looker, thread, WATCHDOG_ANSWER_NS);
@@ -136,6 +137,7 @@ static bool report(struct watchdog *w, struct thread *thread, struct stay *stay)
     stay->tries = 0;
     stay->id = late.said.id;
     memcpy(stay->name, late.name, sizeof stay->name);
+    memcpy(stay->pool, late.pool, sizeof stay->pool);
     stay->reports++;
     watchdog_report(w, &late);
     return true;
@@ -143,12 +145,13 @@ static bool report(struct watchdog *w, struct thread *thread, struct stay *stay)
 
 static void report_end(struct watchdog *w, struct thread *thread, const struct stay *stay)
 {
-    struct late late = late_of(w, thread, stay);
     if (!stay->reports)
         return;
+    struct late late = late_of(w, thread, stay);
     late.said.over = true;
     late.said.id = stay->id;
     memcpy(late.name, stay->name, sizeof late.name);
+    memcpy(late.pool, stay->pool, sizeof late.pool); /* which may have ended */
     watchdog_report(w, &late);
 }
 

@@ -366,7 +366,7 @@ struct stay {
     uint32_t tries;     /* to learn where it is, since then */
     bool counted;       /* it is one of those that are late */
     uint64_t id;
-    char name[32];
+    char name[32], pool[32]; /* its own, and of its pool */
 };
 
 struct worker {

@@ -42,7 +42,7 @@ _Static_assert(sizeof(struct opened_pool) <= OBJECT_SIZE && offsetof(struct open
 
 /* The handle of the run's first pool; the others get theirs when they are opened. Returns 0 or a negated errno code. */
 int pool_know(struct runtime *runtime);
-/* Of one that is open, or closing. */
+/* Of one that is open, or closing; {0}: it has ended, and serves another soon, or does not yet. */
 strand_pool pool_handle(const struct pool *pool);
 /* At the end of the run. */
 void pool_forget(struct runtime *runtime);

@@ -9,6 +9,8 @@
 #include "strand/limit.h"
 #include "strand/monitor.h"
 #include "strand/pool.h"
+#include "strand/port.h"
+#include "strand/select.h"
 #include "strand/sync.h"
 
 #include <signal.h>
@@ -24,7 +26,9 @@ static struct {
     strand_chan chan;
     strand_fibre fibre;
     strand_signals signals;
-    strand_pool pool;
+    strand_pool first, pool;
+    strand_crew crew;
+    strand_port port;
 } made;
 static long value;
 static strand_mutex mutex;
@@ -229,11 +233,91 @@ static long ask_fibre(void)
     return 0;
 }
 
-static long spawn_in_pool(void)
+static long spawn_with(const struct strand_attr *attr)
 {
     STRAND_SCOPE(scope);
-    strand_spawn_with(scope, STRAND_ATTR(.pool = made.pool), return_arg, NULL, 0);
+    strand_spawn_with(scope, attr, return_arg, NULL, 0);
     return 0;
+}
+
+static long spawn_in_first_pool(void)
+{
+    return spawn_with(STRAND_ATTR(.pool = made.first));
+}
+
+static long spawn_in_pool(void)
+{
+    return spawn_with(STRAND_ATTR(.pool = made.pool));
+}
+
+static long pin_in_pool(void)
+{
+    return spawn_with(STRAND_ATTR(.pool = made.pool, .pin = STRAND_PIN(0)));
+}
+
+static long open_pool(void)
+{
+    strand_pool_open(made.plain, NULL);
+    return 0;
+}
+
+static long close_pool(void)
+{
+    strand_pool_close(made.pool, NULL);
+    return 0;
+}
+
+static long resize_pool(void)
+{
+    return strand_pool_resize(made.pool, 2);
+}
+
+static long ask_pool(void)
+{
+    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info_get(made.pool, &info);
+    return 0;
+}
+
+static long open_crew(void)
+{
+    strand_crew_open(made.plain, NULL);
+    return 0;
+}
+
+static long call_crew(void)
+{
+    strand_offload_on(made.crew, return_arg, NULL);
+    return 0;
+}
+
+static long ask_crew(void)
+{
+    struct strand_crew_info info = {.size = sizeof info};
+    strand_crew_info_get(made.crew, &info);
+    return 0;
+}
+
+static long open_port(void)
+{
+    strand_port_open(made.plain, sizeof value, 1, NULL);
+    return 0;
+}
+
+static long receive_message(void)
+{
+    return strand_port_receive(made.port, &value, sizeof value);
+}
+
+static long try_message(void)
+{
+    return strand_port_try_receive(made.port, &value, sizeof value);
+}
+
+static long select_message(void)
+{
+    strand_case cases[] = {strand_on_message(made.port, &value, sizeof value)};
+    return strand_select(cases, 1, 0);
 }
 
 static long wait_for_signal(void)
@@ -300,7 +384,20 @@ static const struct {
     {"strand_fibre_count", count_fibres},
     {"strand_fibre_trim", trim_fibre},
     {"strand_fibre_info_get", ask_fibre},
+    {"strand_spawn_with first", spawn_in_first_pool},
     {"strand_spawn_with pool", spawn_in_pool},
+    {"strand_spawn_with pin", pin_in_pool},
+    {"strand_pool_open", open_pool},
+    {"strand_pool_close", close_pool},
+    {"strand_pool_resize", resize_pool},
+    {"strand_pool_info_get", ask_pool},
+    {"strand_crew_open", open_crew},
+    {"strand_offload_on", call_crew},
+    {"strand_crew_info_get", ask_crew},
+    {"strand_port_open", open_port},
+    {"strand_port_receive", receive_message},
+    {"strand_port_try_receive", try_message},
+    {"strand_select message", select_message},
     {"strand_signal", wait_for_signal},
     {"strand_mutex_lock", lock_mutex},
     {"strand_prio_acquire", take_permit},
@@ -328,7 +425,10 @@ static void *make(void *operation)
     made.child = strand_spawn(scope, sleep_forever, NULL);
     made.chan = strand_chan_open(scope, sizeof value, 1, NULL);
     made.fibre = strand_fibre_open(scope, NULL);
-    made.pool = strand_pool_self();
+    made.first = strand_pool_self();
+    made.pool = strand_pool_open(scope, NULL);
+    made.crew = strand_crew_open(scope, NULL);
+    made.port = strand_port_open(scope, sizeof value, 1, NULL);
     strand_prio_init(&semaphore, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1});
     strand_limit_init(&limit, 1, NULL);
     if (operation) {

@@ -1,6 +1,6 @@
 /*
  * For a debugger: strands that sleep on stacks of their own, and on one that they share, where all but the last are
- * inactive; then the root stops the program, by SIGABRT.
+ * inactive, and on another pool; then the root stops the program, by SIGABRT.
  */
 #define _GNU_SOURCE
 #include "strand.h"
@@ -66,6 +66,32 @@ static void *owner(void *arg)
     return arg;
 }
 
+static NOINLINE void compute_there(void)
+{
+    started++;
+    for (;;)
+        __asm__ volatile("");
+}
+
+static void *shielded(void *arg)
+{
+    STRAND_SHIELD;
+    doze_alone();
+    return arg;
+}
+
+static void *computes(void *arg)
+{
+    compute_there();
+    return arg;
+}
+
+static void *close_it(void *pool)
+{
+    strand_pool_close(*(strand_pool *)pool, NULL);
+    return pool;
+}
+
 static void *root(void *arg)
 {
     STRAND_SCOPE(scope);
@@ -74,7 +100,11 @@ static void *root(void *arg)
     strand_spawn_with(scope, STRAND_ATTR(.name = "second", .fibre = fibre), among_others, (void *)5000, 0);
     strand_spawn_with(scope, STRAND_ATTR(.name = "third", .fibre = fibre), among_others, (void *)200, 0);
     strand_spawn_with(scope, STRAND_ATTR(.name = "owner"), owner, NULL, 0);
-    while (started < 4)
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "aside", .threads = 2));
+    strand_spawn_with(scope, STRAND_ATTR(.name = "distant", .pool = pool), shielded, NULL, 0);
+    strand_spawn_with(scope, STRAND_ATTR(.name = "busy", .pool = pool), computes, NULL, 0);
+    strand_spawn_with(scope, STRAND_ATTR(.name = "closer"), close_it, &pool, 0);
+    while (started < 6)
         strand_sleep(STRAND_MS);
     strand_sleep(10 * STRAND_MS);
     stop_here();

@@ -4,6 +4,8 @@
 #include "strand.h"
 #include "strand/pool.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -245,6 +247,106 @@ static void *pool_for_a_guest(void *arg)
     return spawn_with(STRAND_ATTR(.fibre = strand_fibre_open(scope, NULL), .pool = strand_pool_self()));
 }
 
+/* ---- driving ------------------------------------------------------------------------------------ */
+
+static strand_pool to_be_driven;
+
+static strand_pool open_driven(strand_scope scope)
+{
+    return strand_pool_open(scope, STRAND_POOL_ATTR(.name = "driven", .scheduler = "current"));
+}
+
+static void *drive_it(void *flags)
+{
+    strand_pool_drive(to_be_driven, strand_in(0), (unsigned)(uintptr_t)flags);
+    return NULL;
+}
+
+static void *ask_for_its_descriptor(void *arg)
+{
+    strand_pool_fd(to_be_driven);
+    return arg;
+}
+
+/* On a plain thread, where no hook is told. */
+static void *on_a_thread(void *(*fn)(void *), void *arg)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, fn, arg);
+    pthread_join(thread, NULL);
+    return NULL;
+}
+
+static void *drive_by_a_strand(void *arg)
+{
+    STRAND_SCOPE(scope);
+    to_be_driven = open_driven(scope);
+    return drive_it(arg);
+}
+
+static void *descriptor_for_a_strand(void *arg)
+{
+    STRAND_SCOPE(scope);
+    to_be_driven = open_driven(scope);
+    return ask_for_its_descriptor(arg);
+}
+
+static void *drive_by_a_strand_of_another_run(void *arg)
+{
+    STRAND_SCOPE(scope);
+    to_be_driven = open_driven(scope);
+    strand_run(STRAND_OPTIONS(.own_threads = true, .on_misuse = tell, .hook_arg = "told"), drive_it, arg);
+    return arg;
+}
+
+static void *drive_what_has_threads(void *arg)
+{
+    STRAND_SCOPE(scope);
+    to_be_driven = open_it_here(scope);
+    return on_a_thread(drive_it, arg);
+}
+
+static void *descriptor_of_what_has_threads(void *arg)
+{
+    STRAND_SCOPE(scope);
+    to_be_driven = open_it_here(scope);
+    return on_a_thread(ask_for_its_descriptor, arg);
+}
+
+static void *drive_the_first(void *arg)
+{
+    to_be_driven = strand_pool_self();
+    return on_a_thread(drive_it, arg);
+}
+
+static void *drive_nothing(void *arg)
+{
+    return on_a_thread(drive_it, arg);
+}
+
+static void *drive_a_fibre(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_fibre fibre = strand_fibre_open(scope, NULL);
+    memcpy(&to_be_driven, &fibre, sizeof to_be_driven);
+    return on_a_thread(drive_it, arg);
+}
+
+static void *drive_with_flags(void *arg)
+{
+    (void)arg;
+    STRAND_SCOPE(scope);
+    to_be_driven = open_driven(scope);
+    return on_a_thread(drive_it, (void *)6);
+}
+
+static void *resize_what_is_driven(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_pool_resize(open_driven(scope), 2);
+    return arg;
+}
+
 static const struct {
     const char *name;
     strand_fn *root;
@@ -271,6 +373,16 @@ static const struct {
     {"pin_here_elsewhere", pin_here_elsewhere},
     {"pin_a_guest", pin_a_guest},
     {"pool_for_a_guest", pool_for_a_guest},
+    {"drive_by_a_strand", drive_by_a_strand},
+    {"descriptor_for_a_strand", descriptor_for_a_strand},
+    {"drive_by_a_strand_of_another_run", drive_by_a_strand_of_another_run},
+    {"drive_what_has_threads", drive_what_has_threads},
+    {"descriptor_of_what_has_threads", descriptor_of_what_has_threads},
+    {"drive_the_first", drive_the_first},
+    {"drive_nothing", drive_nothing},
+    {"drive_a_fibre", drive_a_fibre},
+    {"drive_with_flags", drive_with_flags},
+    {"resize_what_is_driven", resize_what_is_driven},
 };
 
 int main(int argc, char **argv)

@@ -147,6 +147,34 @@ TEST_REAL(a_census_of_a_run_with_a_seed_tells_the_same)
     }
 }
 
+static void *root_on_pools(void *arg)
+{
+    for (int i = 0; i < 2; i++) { /* the second on the record of the first */
+        STRAND_SCOPE(scope);
+        strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
+        strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = pool), root, NULL, 0));
+    }
+    return arg;
+}
+
+static void run_on_pools(const strand_options *options)
+{
+    strand_run(options, root_on_pools, NULL);
+}
+
+TEST_REAL(a_census_counts_the_strands_of_all_pools_also_of_those_that_were_closed)
+{
+    strand_options options = test_options();
+    options.census = true;
+    options.stack_size = 64 * 1024;
+    catch_standard_error(run_on_pools, &options);
+    CHECK_EQ(counted("digs_once").strands, 2 * STRANDS);
+    CHECK_EQ(counted("digs_on_a_shared_stack").strands, 2 * STRANDS);
+    CHECK(counted("digs_once").used > DEEP && counted("waits_deep").suspended > DEEP);
+    CHECK_EQ(counted("stays_shallow").strands, 2 * STRANDS);
+    CHECK_CONTAINS(text, "  root, spawned in root_on_pools+0x");
+}
+
 TEST_REAL(the_environment_asks_for_a_census)
 {
     strand_options options = test_options();

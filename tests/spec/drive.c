@@ -224,6 +224,85 @@ static void *drive_once(void *arg)
     return (void *)(intptr_t)strand_pool_drive(*(strand_pool *)arg, strand_in(0), 0);
 }
 
+static intptr_t drive_by_another(strand_pool *pool)
+{
+    pthread_t other;
+    void *result;
+    CHECK_EQ(pthread_create(&other, NULL, drive_once, pool), 0);
+    CHECK_EQ(pthread_join(other, &result), 0);
+    return (intptr_t)result;
+}
+
+static _Atomic int inside, let_out;
+
+/* Comes to no switch. */
+static void *stay_inside(void *arg)
+{
+    inside = 1;
+    while (!let_out)
+        usleep(1000);
+    return arg;
+}
+
+TEST_REAL_INSIDE(who_comes_while_another_thread_drives_is_told_so_at_once)
+{
+    static struct loop loop;
+    loop = (struct loop){.waits_inside = true};
+    inside = let_out = 0;
+    {
+        STRAND_SCOPE(scope);
+        loop.pool = open_driven(scope);
+        start(&loop);
+        spawn_onto(scope, loop.pool, stay_inside, NULL);
+        test_yield_until(&inside, 1);
+        for (int i = 0; i < 3; i++)
+            CHECK_EQ(drive_by_another(&loop.pool), -EBUSY);
+        let_out = 1;
+        strand_scope_join(scope);
+    }
+    CHECK_EQ(pthread_join(loop.thread, NULL), 0);
+}
+
+static strand_pool ended;
+
+static void *ask_what_has_ended(void *arg)
+{
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(strand_pool_drive(ended, strand_in(STRAND_S), STRAND_DRIVE_WAIT), 0);
+    CHECK_EQ(strand_pool_fd(ended), -ESHUTDOWN);
+    return arg;
+}
+
+static void ask_on_a_thread(void)
+{
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, ask_what_has_ended, NULL), 0);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+static void *drive_to_the_end(void *arg)
+{
+    static struct loop loop;
+    loop = (struct loop){0};
+    {
+        STRAND_SCOPE(scope);
+        ended = loop.pool = open_driven(scope);
+        start(&loop);
+        strand_pool_close(ended, NULL);
+        CHECK_EQ(pthread_join(loop.thread, NULL), 0);
+        ask_on_a_thread();
+    }
+    ask_on_a_thread();
+    return arg;
+}
+
+TEST_REAL(a_pool_that_has_ended_is_driven_no_more_and_has_no_descriptor)
+{
+    strand_options options = test_options();
+    strand_run(&options, drive_to_the_end, NULL);
+    ask_what_has_ended(NULL);
+}
+
 TEST_REAL_INSIDE(only_one_thread_may_drive_a_pool)
 {
     static struct loop loop;

@@ -6,6 +6,8 @@
 #include "test.h"
 
 #include "strand/pool.h"
+#include "strand/port.h"
+#include "strand/sync.h"
 
 #define MANY 16
 
@@ -237,4 +239,137 @@ TEST(a_strand_and_its_children_see_one_variable_whatever_threads_they_wake_on)
     long number = 0;
     run_on_four(add_in_turn, &number);
     CHECK_EQ(number, 3 * test_scale(1000));
+}
+
+/* ---- from one strand to another, on one pool or on two ----------------------------------------------- */
+
+/* What is plain is written by one and read by the other, each time by another means of letting go and getting. */
+struct handing {
+    long by_permit, by_event, by_group, by_message, by_once, by_lock;
+    strand_semaphore permits;
+    strand_event event;
+    strand_group group;
+    strand_once once;
+    strand_rwlock lock;
+};
+
+enum { HANDINGS = 32 };
+static struct {
+    struct handing each[HANDINGS];
+    strand_mutex mutex;
+    long under_mutex;
+    strand_barrier barrier;
+    long at_barrier[2];
+    strand_port port;
+} hands;
+
+static void *write_once(void *arg)
+{
+    struct handing *handing = arg;
+    handing->by_once = 5;
+    strand_yield();
+    return arg;
+}
+
+static void come_to_the_barrier(int me, long round)
+{
+    hands.at_barrier[me] = round;
+    strand_barrier_wait(&hands.barrier);
+    CHECK_EQ(hands.at_barrier[!me], round);
+    strand_barrier_wait(&hands.barrier);
+}
+
+static void count_under_lock(void)
+{
+    strand_mutex_lock(&hands.mutex);
+    hands.under_mutex++;
+    strand_mutex_unlock(&hands.mutex);
+}
+
+static void *give(void *arg)
+{
+    for (int i = 0; i < HANDINGS; i++) {
+        struct handing *handing = &hands.each[i];
+        long message = i;
+        handing->by_permit = 1;
+        strand_semaphore_release(&handing->permits);
+        handing->by_event = 2;
+        strand_event_set(&handing->event);
+        count_under_lock();
+        handing->by_group = 3;
+        strand_group_done(&handing->group);
+        handing->by_message = 4;
+        CHECK_EQ(strand_port_send(hands.port, &message, sizeof message), 0);
+        strand_rwlock_write(&handing->lock);
+        handing->by_lock = 6;
+        strand_rwlock_write_done(&handing->lock);
+        CHECK_PTR(strand_once_run(&handing->once, write_once, handing), handing);
+        CHECK_EQ(handing->by_once, 5);
+        come_to_the_barrier(0, i);
+    }
+    return arg;
+}
+
+static long read_under_lock(struct handing *handing)
+{
+    strand_rwlock_read(&handing->lock);
+    long value = handing->by_lock;
+    strand_rwlock_read_done(&handing->lock);
+    return value;
+}
+
+static void *take(void *arg)
+{
+    for (int i = 0; i < HANDINGS; i++) {
+        struct handing *handing = &hands.each[i];
+        long message = -1;
+        strand_semaphore_acquire(&handing->permits);
+        CHECK_EQ(handing->by_permit, 1);
+        strand_event_wait(&handing->event);
+        CHECK_EQ(handing->by_event, 2);
+        count_under_lock();
+        strand_group_wait(&handing->group);
+        CHECK_EQ(handing->by_group, 3);
+        CHECK_EQ(strand_port_receive(hands.port, &message, sizeof message), sizeof message);
+        CHECK_EQ(message, i);
+        CHECK_EQ(handing->by_message, 4);
+        CHECK_PTR(strand_once_run(&handing->once, write_once, handing), handing);
+        CHECK_EQ(handing->by_once, 5);
+        while (read_under_lock(handing) != 6)
+            strand_yield();
+        come_to_the_barrier(1, i);
+    }
+    return arg;
+}
+
+static void *hand_over(void *arg)
+{
+    for (long round = 0; round < test_scale(40); round++) {
+        memset(&hands, 0, sizeof hands);
+        for (int i = 0; i < HANDINGS; i++)
+            strand_group_add(&hands.each[i].group, 1);
+        hands.barrier = (strand_barrier)STRAND_BARRIER(2);
+        STRAND_SCOPE(scope);
+        strand_pool pools[2] = {strand_pool_self(), strand_pool_self()};
+        if (arg)
+            for (int i = 0; i < 2; i++)
+                pools[i] = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1 + i));
+        hands.port = strand_port_open(scope, sizeof(long), 2, NULL);
+        strand giver = strand_spawn_with(scope, STRAND_ATTR(.pool = pools[0]), give, NULL, 0);
+        strand taker = strand_spawn_with(scope, STRAND_ATTR(.pool = pools[1]), take, NULL, 0);
+        strand_join(taker);
+        strand_join(giver);
+        CHECK_EQ(hands.under_mutex, 2 * HANDINGS);
+    }
+    return arg;
+}
+
+TEST(what_was_done_before_something_is_let_go_is_seen_by_who_gets_it)
+{
+    run_on_four(hand_over, NULL);
+}
+
+TEST(what_was_done_on_another_pool_is_seen_as_on_ones_own)
+{
+    run_on_four(hand_over, &hands);
 }

@@ -404,7 +404,7 @@ static int count_mappings(void)
     return lines;
 }
 
-/* Spawns, parks, throws, times out, offloads. */
+/* Spawns, parks, throws, times out, offloads, on several pools. */
 static void *use_everything(void *arg)
 {
     int number = 0;
@@ -419,6 +419,11 @@ static void *use_everything(void *arg)
         strand_offload(add_one, &number);
     }
     STRAND_END
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
+    for (int i = 0; i < 20; i++)
+        strand_spawn_with(scope, STRAND_ATTR(.pool = pool), sleep_forever, NULL, 0);
+    strand_pool_resize(pool, 4);
+    strand_pool_resize(pool, 1);
     strand_scope_cancel(scope, NULL);
     strand_exception_release(strand_try(fail, NULL, NULL));
     return arg;

@@ -5,6 +5,7 @@
 #define SUITE placement
 #include "test.h"
 
+#include "strand/chan.h"
 #include "strand/debug.h"
 #include "strand/io.h"
 #include "strand/pool.h"
@@ -129,6 +130,42 @@ static void *block_a_crew_thread(void *arg)
 static void offload(void)
 {
     strand_offload(block_a_crew_thread, NULL);
+}
+
+static strand_chan bells;
+
+static void wait_for_the_bell(void)
+{
+    char bell;
+    CHECK_EQ(strand_chan_receive(bells, &bell), 0);
+}
+
+/* Slowly enough for all to be waiting again. */
+static void *ring(void *arg)
+{
+    char bell = 'x';
+    for (;; strand_sleep(200 * STRAND_US))
+        strand_chan_send(bells, &bell);
+    return arg;
+}
+
+static void *invite_guests_of_another_pool(void *arg)
+{
+    STRAND_SCOPE(scope);
+    bells = strand_chan_open(scope, 1, 0, NULL);
+    strand_pool elsewhere = strand_pool_open(scope, NULL);
+    strand ringing = strand_spawn_with(scope, STRAND_ATTR(.pool = elsewhere), ring, NULL, 0);
+    invite_guests(arg);
+    strand_cancel(ringing, NULL);
+    return arg;
+}
+
+TEST_REAL(a_strand_that_one_of_another_pool_wakes_goes_on_on_the_thread_that_ran_it_last)
+{
+    struct guests guests = {.block = wait_for_the_bell, .waits = (int)test_scale(50)};
+    house.hosts = several_threads();
+    run_on(house.hosts, invite_guests_of_another_pool, &guests);
+    AS_A_RULE(guests.stayed, GUESTS * guests.waits);
 }
 
 TEST_REAL(a_strand_that_a_timer_wakes_goes_on_on_the_thread_that_ran_it_last)

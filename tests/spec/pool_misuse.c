@@ -9,16 +9,23 @@
 
 static struct test_output o;
 
-/* Runs the case; it has to abort with a report that names function, and what was wrong. */
-static void misuse(const char *name, const char *function, const char *what)
+/* Runs the case, in which a plain thread does something wrong; it has to abort with a report that names function, and
+ * what was wrong. */
+static void misuse_by_a_thread(const char *name, const char *function, const char *what)
 {
     test_program(&o, "pool_misuse", name);
     CHECK(strstr(o.out, "still alive") == NULL);
     CHECK(o.signalled);
     CHECK_EQ(o.status, SIGABRT);
-    CHECK_CONTAINS(o.out, "hook told: function=");
     CHECK_CONTAINS(o.err, function);
     CHECK_CONTAINS(o.err, what);
+}
+
+/* The same of a strand, whose run's hook is told. */
+static void misuse(const char *name, const char *function, const char *what)
+{
+    misuse_by_a_thread(name, function, what);
+    CHECK_CONTAINS(o.out, "hook told: function=");
 }
 
 /* The same of a pool, whose opening is named. */
@@ -80,4 +87,27 @@ TEST_REAL(pinning_to_what_is_no_thread_is_misuse)
     misuse("pin_here_elsewhere", "strand_spawn_with", "another than the caller's");
     misuse("pin_a_guest", "strand_spawn_with", "attr.pin can't be chosen");
     misuse("pool_for_a_guest", "strand_spawn_with", "attr.pool can't be chosen");
+}
+
+TEST_REAL(a_pool_that_is_driven_by_a_strand_is_misuse)
+{
+    misuse("drive_by_a_strand", "strand_pool_drive", "a strand can't drive a pool");
+    misuse("descriptor_for_a_strand", "strand_pool_fd", "a strand can't drive a pool");
+    misuse("drive_by_a_strand_of_another_run", "strand_pool_drive", "a strand can't drive a pool");
+}
+
+TEST_REAL(driving_what_has_threads_of_its_own_is_misuse)
+{
+    misuse_by_a_thread("drive_what_has_threads", "strand_pool_drive", "its scheduler is 'stealing'");
+    CHECK_CONTAINS(o.err, "the pool 'mine' was opened in open_it_here");
+    misuse_by_a_thread("descriptor_of_what_has_threads", "strand_pool_fd", "its scheduler is 'stealing'");
+    misuse_by_a_thread("drive_the_first", "strand_pool_drive", "which strand_run itself drives");
+    misuse("resize_what_is_driven", "strand_pool_resize", "the scheduler 'current' has one thread");
+}
+
+TEST_REAL(driving_what_is_no_pool_or_in_no_known_way_is_misuse)
+{
+    misuse_by_a_thread("drive_nothing", "strand_pool_drive", "none of a pool");
+    misuse_by_a_thread("drive_a_fibre", "strand_pool_drive", "none of a pool");
+    misuse_by_a_thread("drive_with_flags", "strand_pool_drive", "the flags 0x6 are none");
 }

@@ -670,3 +670,83 @@ TEST_INSIDE(plain_threads_that_are_played_send_and_close_under_any_seed)
     CHECK(played.sent <= played.received); /* some have not counted yet */
     CHECK_EQ(taken_of(played.port), 0);
 }
+
+/* ---- between runs --------------------------------------------------------------------------- */
+
+struct question {
+    long number;
+    strand_port answers; /* the run that asks, and gets the answer there */
+};
+
+/* The root of a run: says where it is to be asked, by a port of the other run, and answers until it is told the end. */
+static void *answer_questions(void *arg)
+{
+    strand_port here_i_am = *(strand_port *)arg;
+    struct question question;
+    STRAND_SCOPE(scope);
+    strand_port mine = strand_port_open(scope, sizeof question, 4, NULL);
+    CHECK_EQ(strand_port_send(here_i_am, &mine, sizeof mine), 0);
+    while (strand_port_receive(mine, &question, sizeof question) == sizeof question && question.number >= 0)
+        CHECK_EQ(send_surely(question.answers, question.number * question.number), 0);
+    return arg;
+}
+
+static void *run_another(void *arg)
+{
+    strand_options options = test_options();
+    test_set_own_threads(&options);
+    CHECK_PTR(strand_run(&options, answer_questions, arg), arg);
+    return NULL;
+}
+
+/* As the root of one run; the other is on a plain thread, or inside of a strand of this one. */
+static void talk_to(strand_scope scope, strand_port hello, void (*start)(strand_scope scope, strand_port *hello))
+{
+    strand_port there, port = open_longs(scope, 4);
+    struct question question = {.answers = port};
+    static strand_port hello_handle;
+    hello_handle = hello;
+    start(scope, &hello_handle);
+    CHECK_EQ(strand_port_receive(hello, &there, sizeof there), sizeof there);
+    for (question.number = 0; question.number < test_scale(200); question.number++) {
+        CHECK_EQ(strand_port_send(there, &question, sizeof question), 0);
+        CHECK_EQ(received_from(port), question.number * question.number);
+    }
+    question.number = -1;
+    CHECK_EQ(strand_port_send(there, &question, sizeof question), 0);
+    while (strand_port_send(there, &question, sizeof question) != -EPIPE)
+        strand_sleep(STRAND_MS); /* until that run has ended */
+}
+
+static pthread_t another;
+
+static void start_on_a_thread(strand_scope scope, strand_port *hello)
+{
+    (void)scope;
+    CHECK_EQ(pthread_create(&another, NULL, run_another, hello), 0);
+}
+
+static void *block_in_another_run(void *arg)
+{
+    return run_another(arg);
+}
+
+static void start_in_a_strand(strand_scope scope, strand_port *hello)
+{
+    strand_pool pool = strand_pool_open(scope, NULL); /* whose thread sleeps meanwhile */
+    strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .stack_size = 1 << 18), block_in_another_run, hello, 0);
+}
+
+TEST_REAL_INSIDE(runs_talk_to_each_other_through_ports_until_one_of_them_ends)
+{
+    {
+        STRAND_SCOPE(scope);
+        talk_to(scope, strand_port_open(scope, sizeof(strand_port), 1, NULL), start_on_a_thread);
+    }
+    CHECK_EQ(pthread_join(another, NULL), 0);
+    {
+        STRAND_SCOPE(scope);
+        talk_to(scope, strand_port_open(scope, sizeof(strand_port), 1, NULL), start_in_a_strand);
+        strand_scope_join(scope);
+    }
+}

@@ -56,6 +56,43 @@ TEST_REAL(a_strand_that_computes_is_reported_with_its_trace)
     }
 }
 
+static void *with_a_holder_on_a_pool(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "scaling"));
+    strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "holder", .pool = pool), computes, NULL, 0));
+    *(strand_pool *)arg = pool;
+    return NULL;
+}
+
+static void keep_the_name_of_the_pool(const struct strand_late *late, void *name)
+{
+    snprintf(name, 32, "%s", late->pool_name);
+    reports_keep(late, NULL);
+}
+
+TEST_REAL(a_report_names_the_pool_whose_thread_is_held)
+{
+    static char name[32];
+    static strand_pool pool;
+    strand_options options = watched(1);
+    options.on_late = keep_the_name_of_the_pool;
+    options.hook_arg = name;
+    const struct kept *kept = first_report(&options, with_a_holder_on_a_pool, &pool);
+    CHECK_STR(kept->name, "holder");
+    CHECK_EQ(kept->late.thread, 0);
+    CHECK_CONTAINS(kept->text, " has held thread 0 of pool 'scaling' (");
+    CHECK(!memcmp(&kept->late.pool, &pool, sizeof pool));
+    const struct kept *over = last_report();
+    CHECK_CONTAINS(over->text, " held thread 0 of pool 'scaling' (");
+}
+
+TEST_REAL(a_report_of_a_strand_on_the_first_pool_does_not_name_that)
+{
+    const struct kept *kept = report_of(computes, 2);
+    CHECK(strstr(kept->text, "pool '") == NULL);
+}
+
 static NOINLINE void wait_in_poll(void)
 {
     struct pollfd wait = {.fd = reports.signal[0], .events = POLLIN};
@@ -157,6 +194,8 @@ static void *computes_in_a_clean_up(void *arg)
 
 static void *catches(void *fn)
 {
+    strand_exception_release(
+        strand_try(test_throw, NULL, NULL)); /* the first throw loads the unwinder, which takes long */
     STRAND_SCOPE(scope);
     STRAND_TRY {
         strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "cleaner"), *(strand_fn *const *)fn, NULL, 0));

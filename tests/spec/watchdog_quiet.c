@@ -5,6 +5,8 @@
 #define SUITE watchdog_quiet
 #include "watchdog.h"
 
+#include "strand/scheduler.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -468,6 +470,63 @@ TEST_REAL(runs_begin_and_end_while_it_looks)
         strand_run(&options, ends_soon, NULL);
         strand_exception_release(uncaught);
     }
+}
+
+/* Longer than it looks away. */
+static int take_long_to_open(void *state)
+{
+    (void)state;
+    usleep(20 * 1000);
+    return -ENOMEM;
+}
+
+static void push(void *state, strand_task *task, enum strand_task_comes how, int thread)
+{
+    (void)how, (void)thread;
+    task->next = *(strand_task **)state;
+    *(strand_task **)state = task;
+}
+
+static strand_task *pick(void *state, int thread)
+{
+    strand_task *task = *(strand_task **)state;
+    (void)thread;
+    *(strand_task **)state = task->next;
+    return task;
+}
+
+static void *open_slowly(void *arg)
+{
+    static const strand_scheduler slow = {.size = sizeof slow,
+                                          .name = "slow",
+                                          .state_size = sizeof(strand_task *),
+                                          .open = take_long_to_open,
+                                          .push = push,
+                                          .pick = pick};
+    STRAND_SCOPE(scope);
+    strand_pool_open(scope, STRAND_POOL_ATTR(.custom = &slow));
+    return arg;
+}
+
+static void *open_and_close_pools(void *arg)
+{
+    strand_exception *e = strand_try(open_slowly, NULL, NULL);
+    CHECK_EQ(strand_exception_code(e), -ENOMEM);
+    strand_exception_release(e);
+    for (long i = test_scale(100); i > 0; i--) {
+        STRAND_SCOPE(scope);
+        strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
+        strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = pool), test_return, NULL, 0));
+    }
+    return arg;
+}
+
+TEST_REAL(pools_are_opened_and_closed_while_it_looks)
+{
+    strand_options options = watched(2);
+    options.watchdog = STRAND_MS;
+    reports_open(0);
+    strand_run(&options, open_and_close_pools, NULL);
 }
 
 static void *dumps_often(void *arg)

@@ -110,21 +110,59 @@ def round_up(size, step=16):
 # ---- strands ---------------------------------------------------------------------------------------------------------
 
 
+POOL_NONE, POOL_CLOSING, THREAD_NONE = 0, 2, 0  # src/sched/sched.h
+
+
+class Pool:
+    """A record of one, which may have ended."""
+
+    def __init__(self, address):
+        self.address = address
+        above = word(address + offset("pool", "above"))
+        state = word(address + offset("pool", "state")) & 0xFFFFFFFF
+        closed = above and read(above + offset("opened_pool", "closed"), 1) == b"\1"
+        self.there = above != 0 and state != POOL_NONE and not closed
+        self.closing = state == POOL_CLOSING
+        self.name = text_at(above + offset("opened_pool", "name"), 32) if above else ""
+        own = word(address + offset("pool", "custom"))
+        named = own + offset("strand_scheduler", "name") if own else word(address + offset("pool", "scheduler"))
+        self.scheduler = text_at(word(named), 32)
+        first = word(address + offset("pool", "threads"))
+        count = word(address + offset("pool", "count")) & 0xFFFFFFFF
+        self.threads = [word(first + 8 * i) for i in range(min(count, 1024))]
+
+    def count(self):
+        return sum(word(t + offset("thread", "life")) & 0xFFFFFFFF != THREAD_NONE for t in self.threads)
+
+    def line(self):
+        closing = ", closing" if self.closing else ""
+        return "pool '%s'%s: %s (%s)" % (self.name, closing, number_of(self.count(), "thread"), self.scheduler)
+
+
 class Run:
     def __init__(self, address):
         self.address = address
-        pool = address + offset("runtime", "sub.pool")
-        first = word(pool + offset("pool", "threads"))
-        count = word(pool + offset("pool", "count")) & 0xFFFFFFFF
-        self.threads = [word(first + 8 * i) for i in range(min(count, 1024))]
-        self.now = max([word(t + offset("thread", "now")) for t in self.threads] or [0])
+        self.first = address + offset("runtime", "sub.pool")
+        self.pools, pool = {}, word(address + offset("runtime", "sub.pools"))
+        while pool:
+            self.pools[pool] = Pool(pool)
+            pool = word(pool + offset("pool", "older"))
+        self.threads = [thread for pool in self.pools.values() for thread in pool.threads]
         self.played = word(address + offset("runtime", "sub.driver")) != 0
 
     def runner(self, fibre):
-        for index, thread in enumerate(self.threads):
-            if word(thread + offset("thread", "current")) == fibre:
-                return index
-        return None
+        """Its address, or None."""
+        return kept("runners", self.address, self.find_runners).get(fibre)
+
+    def find_runners(self):
+        return {word(thread + offset("thread", "current")): thread for thread in self.threads}
+
+    def head(self, strands):
+        """The number of strands, and, if others were opened beside the first one, a line for each pool."""
+        pools = [pool for pool in self.pools.values() if pool.there]
+        threads = sum(pool.count() for pool in pools)
+        lines = ["%s; %s" % (number_of(strands, "strand"), number_of(threads, "thread"))]
+        return lines + ["    " + pool.line() for pool in pools if len(pools) > 1]
 
 
 def number_of(count, noun):
@@ -185,7 +223,7 @@ class Strand:
         return "%s:%d" % (text_at(word(block + offset("block", "file"))), line)
 
     def runner(self):
-        """The index of its thread, or None."""
+        """The address of its thread, or None."""
         if self.over or word(self.fibre + offset("fibre", "active")) != self.member:
             return None
         return self.run.runner(self.fibre)
@@ -204,6 +242,11 @@ class Strand:
             return context, 0, 0
         return context, word(guest + offset("guest", "image")), size
 
+    def pool_name(self):
+        """Of another than the first one."""
+        pool = word(self.fibre + offset("fibre", "pool"))
+        return "pool '%s'" % self.run.pools[pool].name if pool != self.run.first and pool in self.run.pools else ""
+
     def fibre_name(self):
         if not self.guest:
             return ""
@@ -219,7 +262,7 @@ class Strand:
             return "ended, not joined"
         runner = self.runner()
         if runner is not None:
-            return "running on thread %d" % runner
+            return "running on thread %d" % (word(runner + offset("thread", "index")) & 0xFFFFFFFF)
         if not self.started:
             return "has not started"
         if not self.blocked:
@@ -229,6 +272,8 @@ class Strand:
             words += " #%d" % self.blocked_on
         elif re.search("descriptor$", words):
             words += " %d" % self.blocked_on
+        elif re.search("pool$", words):
+            words += " '%s'" % text_at(self.blocked_on + offset("opened_pool", "name"), 32)
         elif not re.search("sleeps|child|call|one of", words):
             words += " at 0x%x" % self.blocked_on
         return words
@@ -244,6 +289,8 @@ class Strand:
         parts = [self.doing()]
         if self.cancelled:
             parts.append("cancelled")
+        if self.pool_name():
+            parts.append(self.pool_name())
         if self.guest:
             image = self.place()[1]
             parts.append(self.fibre_name() + (", inactive" if image else ""))
@@ -626,8 +673,7 @@ def print_frames(frames):
 
 def print_thread(strand, runner):
     """gdb knows the frames of threads by itself."""
-    thread = strand.run.threads[runner]
-    number = word(thread + offset("thread", "os_id")) & 0xFFFFFFFF
+    number = word(runner + offset("thread", "os_id")) & 0xFFFFFFFF
     for other in gdb.selected_inferior().threads():
         if number in other.ptid[1:]:
             other.switch()
@@ -668,7 +714,7 @@ strand ID bt         the functions that strand ID is in, the innermost first"""
     def list(self, everything):
         for run in runs():
             found = find(run)
-            print("%s; %s" % (number_of(len(found), "strand"), number_of(len(run.threads), "thread")))
+            print("\n".join(run.head(len(found))))
             most = len(found) if everything else SHOWN_MOST
             for _, address, guest, _ in found[:most]:
                 print(Strand(run, address, guest).line())

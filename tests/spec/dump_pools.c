@@ -1,0 +1,243 @@
+/*
+ * strand_dump and strand_stats_get of runs with several pools.
+ */
+#define SUITE dump_pools
+#include "test.h"
+
+#include "strand/debug.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline))
+#define FOREVER (3600 * STRAND_S)
+
+static _Atomic int started;
+
+static NOINLINE void doze_off(void)
+{
+    started++;
+    strand_sleep(FOREVER);
+    __asm__ volatile("");
+}
+
+static void *sleeper(void *arg)
+{
+    doze_off();
+    return arg;
+}
+
+static strand_pool open_pool(strand_scope scope, const char *name, int threads)
+{
+    return strand_pool_open(scope, STRAND_POOL_ATTR(.name = name, .threads = threads));
+}
+
+static void spawn_sleepers(strand_scope scope, strand_pool pool, int count)
+{
+    int before = started;
+    for (int i = 0; i < count; i++)
+        strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .name = "dozing"), sleeper, NULL, 0);
+    test_yield_until(&started, before + count);
+    test_await_blocked("sleeps", before + count);
+}
+
+static struct strand_pool_info info_of(strand_pool pool)
+{
+    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info_get(pool, &info);
+    return info;
+}
+
+static void check_line(const char *text, strand_pool pool, const char *name, int strands)
+{
+    char line[128];
+    struct strand_pool_info info = info_of(pool);
+    CHECK_EQ(info.strands, strands);
+    snprintf(line, sizeof line, "\n    pool '%s': %d strand%s, %d thread%s (%s)\n", name, strands,
+             strands == 1 ? "" : "s", info.threads, info.threads == 1 ? "" : "s", info.scheduler);
+    CHECK_CONTAINS(text, line);
+}
+
+static strand_pool open_with_sleepers(strand_scope scope, const char *name, int threads, int count)
+{
+    strand_pool pool = open_pool(scope, name, threads);
+    spawn_sleepers(scope, pool, count);
+    return pool;
+}
+
+TEST_INSIDE(a_dump_names_all_pools_and_says_on_which_of_them_a_strand_lives)
+{
+    STRAND_SCOPE(scope);
+    started = 0;
+    CHECK(strstr(test_dump(), "pool '") == NULL);
+    strand_pool disks = open_with_sleepers(scope, "disks", 3, 5), orders = open_with_sleepers(scope, "orders", 1, 1);
+    const char *text = test_dump();
+    check_line(text, strand_pool_self(), "first", 1);
+    check_line(text, disks, "disks", 5);
+    check_line(text, orders, "orders", 1);
+    char head[128];
+    int threads = info_of(strand_pool_self()).threads + info_of(disks).threads + info_of(orders).threads;
+    snprintf(head, sizeof head, "strands: 7, besides 0 ended, not joined; threads: %d\n", threads);
+    CHECK_CONTAINS(text, head);
+    CHECK_EQ(test_count(text, "  pool 'disks'; "), 5);
+    CHECK_EQ(test_count(text, "  pool 'orders'; "), 1);
+    CHECK_EQ(test_count(text, "pool 'first'"), 1);
+    strand_scope_cancel(scope, NULL);
+}
+
+static void *dump_into(void *file)
+{
+    CHECK_EQ(strand_dump(*(int *)file, NULL), 0);
+    return NULL;
+}
+
+TEST_INSIDE(a_dump_by_a_strand_of_any_pool_is_the_same)
+{
+    STRAND_SCOPE(scope);
+    started = 0;
+    strand_pool disks = open_with_sleepers(scope, "disks", 2, 3);
+    strand_pool other = open_pool(scope, "other", 1);
+    static int file;
+    static char text[16384];
+    file = memfd_create("dump", MFD_CLOEXEC);
+    CHECK(file >= 0);
+    strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = other), dump_into, &file, 0));
+    ssize_t length = pread(file, text, sizeof text - 1, 0);
+    close(file);
+    CHECK(length > 0);
+    text[length] = 0;
+    check_line(text, disks, "disks", 3);
+    CHECK_CONTAINS(text, "\n    pool 'other': 1 strand, ");
+    strand_scope_cancel(scope, NULL);
+}
+
+/* Each strand of a group is on the same pool. */
+TEST_INSIDE(strands_of_several_pools_at_the_same_place_are_told_apart)
+{
+    STRAND_SCOPE(scope);
+    started = 0;
+    strand_pool disks = open_pool(scope, "disks", 2), orders = open_pool(scope, "orders", 1);
+    spawn_sleepers(scope, strand_pool_self(), 2);
+    spawn_sleepers(scope, disks, 4);
+    spawn_sleepers(scope, orders, 3);
+    const char *text = test_dump_as(STRAND_DUMP(.grouping = STRAND_DUMP_GROUPED));
+    CHECK_CONTAINS(text, "2 strands 'dozing' #");
+    CHECK_CONTAINS(text, "4 strands 'dozing' #");
+    CHECK_CONTAINS(text, "3 strands 'dozing' #");
+    CHECK_EQ(test_count(text, "\n    on pool 'disks'\n"), 1);
+    CHECK_EQ(test_count(text, "\n    on pool 'orders'\n"), 1);
+    check_line(text, disks, "disks", 4);
+    strand_scope_cancel(scope, NULL);
+}
+
+static void *close_it(void *pool)
+{
+    strand_pool_close(*(strand_pool *)pool, NULL);
+    return pool;
+}
+
+TEST_INSIDE(a_dump_says_who_waits_for_the_end_of_which_pool_and_what_lives_there_still)
+{
+    static struct test_child child;
+    static strand_pool pool;
+    child = (struct test_child){0};
+    STRAND_SCOPE(scope);
+    pool = open_pool(scope, "slow", 2);
+    strand resisting =
+        strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .name = "dogged"), test_child_resists, &child, 0);
+    test_yield_until(&child.started, 1);
+    strand first = strand_spawn(scope, close_it, &pool), second = strand_spawn(scope, close_it, &pool);
+    test_await_blocked("waits for the end of pool 'slow', since", 2);
+    const char *text = test_dump();
+    CHECK_CONTAINS(text, "\n    pool 'slow', closing: 1 strand, ");
+    CHECK_EQ(test_count(text, "  pool 'slow'; "), 1);
+    text = test_dump_as(STRAND_DUMP(.grouping = STRAND_DUMP_GROUPED));
+    CHECK_CONTAINS(text, "blocked: waits for the end of pool 'slow', since");
+    child.release = 1;
+    strand_join(first);
+    strand_join(second);
+    CHECK(strstr(test_dump(), "'slow'") == NULL);
+    strand_cancel(resisting, NULL);
+}
+
+TEST_REAL_INSIDE(a_dump_from_a_plain_thread_names_the_pools_too)
+{
+    static int file;
+    static char text[16384];
+    pthread_t thread;
+    STRAND_SCOPE(scope);
+    started = 0;
+    strand_pool disks = open_with_sleepers(scope, "disks", 2, 3);
+    file = memfd_create("dump", MFD_CLOEXEC);
+    CHECK_EQ(pthread_create(&thread, NULL, dump_into, &file), 0);
+    /* While it was blocked in the join this thread would come to no switch. */
+    while (lseek(file, 0, SEEK_END) == 0)
+        strand_sleep(STRAND_MS);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    ssize_t length = pread(file, text, sizeof text - 1, 0);
+    close(file);
+    CHECK(length > 0);
+    text[length] = 0;
+    check_line(text, disks, "disks", 3);
+    CHECK_EQ(test_count(text, "  pool 'disks'; "), 3);
+    strand_scope_cancel(scope, NULL);
+}
+
+static void *yield_until_released(void *arg)
+{
+    started++;
+    while (!*(_Atomic int *)arg)
+        strand_yield();
+    return arg;
+}
+
+/* A look that comes between two strands of a thread finds none that runs. */
+TEST_REAL_INSIDE(a_strand_that_runs_on_the_thread_of_another_pool_is_said_to_run_there)
+{
+    static _Atomic int stop;
+    const char *at = NULL, *next = NULL;
+    started = stop = 0;
+    STRAND_SCOPE(scope);
+    strand_pool pool = open_pool(scope, "busy", 1);
+    strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .name = "runner"), yield_until_released, (void *)&stop, 0);
+    test_yield_until(&started, 1);
+    for (int i = 0; i < 1000 && !at; i++) {
+        at = strstr(test_dump(), "  pool 'busy'; ");
+        CHECK(at != NULL);
+        next = strchr(at, '\n');
+        at = strncmp(next, "\n      running on thread 0 (", 27) == 0 ? at : NULL;
+    }
+    CHECK(at != NULL);
+    stop = 1;
+    strand_scope_join(scope);
+}
+
+static struct strand_stats stats(void)
+{
+    struct strand_stats now = {.size = sizeof now};
+    strand_stats_get(&now);
+    return now;
+}
+
+TEST_INSIDE(statistics_count_the_threads_and_strands_of_all_pools)
+{
+    struct strand_stats before = stats();
+    started = 0;
+    for (int i = 1; i <= 2; i++) {
+        STRAND_SCOPE(scope);
+        strand_pool pool = open_with_sleepers(scope, "disks", 3, 4);
+        struct strand_stats with = stats();
+        CHECK_EQ(with.threads, before.threads + (uint64_t)info_of(pool).threads);
+        CHECK_EQ(with.live, before.live + 4);
+        CHECK_EQ(with.spawned, before.spawned + 4 * (uint64_t)i);
+        strand_scope_cancel(scope, NULL);
+        strand_pool_close(pool, NULL);
+        struct strand_stats after = stats();
+        CHECK_EQ(after.threads, before.threads);
+        CHECK_EQ(after.live, before.live);
+        CHECK_EQ(after.ended, before.ended + 4 * (uint64_t)i);
+        started = 0;
+    }
+}
