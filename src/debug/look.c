@@ -279,6 +279,13 @@ void look_ask(struct look *look, struct thread *thread, bool signals)
 
 /* ---- what it waits for ----------------------------------------------------------------------------------- */
 
+bool look_is_blocked(struct cb *c)
+{
+    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);
+    return !over && c->started && c->blocked != BLOCKED_NOT && wait_tag(state) == WAIT_ARMED;
+}
+
 bool look_is_settled(const struct look *look, struct cb *c)
 {
     return !look->loose && wait_tag(atomic_load_explicit(&c->wait.state, memory_order_acquire)) == WAIT_ARMED;

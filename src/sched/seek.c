@@ -116,6 +116,7 @@ static void thread_from_idle(struct thread *thread)
 void pool_enter(struct thread *thread)
 {
     struct pool *pool = thread->pool;
+    __atomic_store_n(&thread->busy_since, driver_now(thread->sub), __ATOMIC_RELAXED);
     lock(NULL, pool);
     thread->state = THREAD_BUSY;
     pool->busy++;
@@ -211,6 +212,7 @@ static void thread_to_busy(struct thread *thread)
     lock(thread, pool);
     ASSERT(thread->state == THREAD_POLLING && seeker_of(pool) == thread);
     thread->state = THREAD_BUSY; /* S-54: busy is announced before the role is free */
+    __atomic_store_n(&thread->busy_since, thread->now, __ATOMIC_RELAXED);
     pool->busy++;
     atomic_store_explicit(&pool->seeker, NULL, memory_order_relaxed);
     if (left || !sleeper_is_timed(pool)) /* [K4] */

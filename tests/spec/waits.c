@@ -475,13 +475,10 @@ TEST_INSIDE(a_long_chain_is_followed_to_its_end)
     struct chain chain = {links, &mutex};
     STRAND_SCOPE(scope);
     strand_spawn_with(scope, STRAND_ATTR(.name = "first"), lock_and_chain, &chain, sizeof chain);
-    while (!strstr(waits(), " waits for mutex"))
-        strand_sleep(STRAND_MS);
-    const char *text = waits();
     char head[100];
     snprintf(head, sizeof head, "%d of %d strands are blocked, %d of them in 1 ring\n", links + 1, links + 2,
              links + 1);
-    CHECK_CONTAINS(text, head);
+    const char *text = waits_with(head);
     snprintf(head, sizeof head, "\n%d strands wait for each other:\n", links + 1);
     CHECK_CONTAINS(text, head);
     strand_scope_cancel(scope, NULL);
