@@ -31,7 +31,7 @@ struct few {
 };
 
 /* Whom a blocked strand waits for. */
-enum class { FOR_STRANDS, FOR_TIME, FOR_OUTSIDE };
+enum whom { FOR_STRANDS, FOR_TIME, FOR_OUTSIDE };
 
 /* What is found of one pool. */
 struct found {
@@ -88,33 +88,42 @@ static bool is_outside(unsigned blocked)
 }
 
 /* Of a select the case counts that comes from outside. */
-static enum class class_of_cases(const struct busy *busy, struct cb *c, unsigned *blocked, uint64_t *on) {
-    enum class class = FOR_STRANDS; for (uint64_t i = 0; i < c->blocked_on && class != FOR_OUTSIDE; i++){
-        strand_case one = look_case(&busy->look, c, i); if (one.source && is_outside(one.source->blocked)){
-            class = FOR_OUTSIDE; *blocked = one.source->blocked; *on = one.object[0];}
-else if (one.source && one.source->blocked == BLOCKED_SLEEP)
+static enum whom whom_of_cases(const struct busy *busy, struct cb *c, unsigned *blocked, uint64_t *on)
 {
-    class = FOR_TIME;
-}
-}
-return class;
+    enum whom whom = FOR_STRANDS;
+    for (uint64_t i = 0; i < c->blocked_on && whom != FOR_OUTSIDE; i++) {
+        strand_case one = look_case(&busy->look, c, i);
+        if (one.source && is_outside(one.source->blocked)) {
+            whom = FOR_OUTSIDE;
+            *blocked = one.source->blocked;
+            *on = one.object[0];
+        } else if (one.source && one.source->blocked == BLOCKED_SLEEP) {
+            whom = FOR_TIME;
+        }
+    }
+    return whom;
 }
 
-static enum class class_of(const struct busy *busy, struct cb *c, unsigned *blocked, uint64_t *on) {
-        *blocked = c->blocked; *on = c->blocked_on;
-        if (*blocked == BLOCKED_SELECT && look_is_settled(&busy->look, c)) return class_of_cases(busy, c, blocked, on);
-        return is_outside(*blocked)        ? FOR_OUTSIDE
-               : *blocked == BLOCKED_SLEEP ? FOR_TIME
-                                           : FOR_STRANDS;
+static enum whom whom_of(const struct busy *busy, struct cb *c, unsigned *blocked, uint64_t *on)
+{
+    *blocked = c->blocked;
+    *on = c->blocked_on;
+    if (*blocked == BLOCKED_SELECT && look_is_settled(&busy->look, c))
+        return whom_of_cases(busy, c, blocked, on);
+    if (*blocked == BLOCKED_DESCRIPTOR && arch_watch_signals((int)*on))
+        *blocked = BLOCKED_SIGNAL;
+    if (is_outside(*blocked))
+        return FOR_OUTSIDE;
+    return *blocked == BLOCKED_SLEEP ? FOR_TIME : FOR_STRANDS;
 }
 
 static void add_blocked(struct busy *busy, struct cb *c, uint64_t id)
 {
     unsigned blocked;
     uint64_t on;
-    enum class class = class_of(busy, c, &blocked, &on);
-    busy->found.waiting += class == FOR_STRANDS;
-    if (class != FOR_OUTSIDE)
+    enum whom whom = whom_of(busy, c, &blocked, &on);
+    busy->found.waiting += whom == FOR_STRANDS;
+    if (whom != FOR_OUTSIDE)
         return;
     busy->found.of_kind[blocked]++;
     struct seen *seen = see(&busy->found.outside, cb_name(c), id);
@@ -238,10 +247,10 @@ static void say_outside(struct busy *busy)
     if (!busy->found.outside.count)
         return;
     out_say(&busy->out, 4,
-            "%zu wait for the outside: %zu for descriptors, %zu for signals, %zu for messages of ports, %zu for "
+            "%zu %s for the outside: %zu for descriptors, %zu for signals, %zu for messages of ports, %zu for "
             "offloaded calls:\n",
-            busy->found.outside.count, of[BLOCKED_DESCRIPTOR], of[BLOCKED_SIGNAL], of[BLOCKED_PORT],
-            of[BLOCKED_OFFLOAD] + of[BLOCKED_CREW]);
+            busy->found.outside.count, busy->found.outside.count == 1 ? "waits" : "wait", of[BLOCKED_DESCRIPTOR],
+            of[BLOCKED_SIGNAL], of[BLOCKED_PORT], of[BLOCKED_OFFLOAD] + of[BLOCKED_CREW]);
     say_few(busy, &busy->found.outside);
     busy->found.any = true;
 }
@@ -280,8 +289,8 @@ static void look_at(struct busy *busy, struct pool *pool)
     if (!busy->found.any)
         out_say(&busy->out, 4, "nothing: it is idle\n");
     if (busy->found.waiting)
-        out_say(&busy->out, 4, "%zu wait for strands, or for what strands do: that does not keep it busy\n",
-                busy->found.waiting);
+        out_say(&busy->out, 4, "%zu %s for strands, or for what strands do: that does not keep it busy\n",
+                busy->found.waiting, busy->found.waiting == 1 ? "waits" : "wait");
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------- */

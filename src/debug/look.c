@@ -297,7 +297,7 @@ static void write_plainly(char *text, size_t size, unsigned why, uint64_t on, in
     const char *words = blocked_words(why);
     if (why == BLOCKED_SLEEP)
         snprintf(text, size, "%s for %.1f ms more", words, (double)((int64_t)on - now) / 1e6);
-    else if (why == BLOCKED_SCOPE || why == BLOCKED_OFFLOAD || why == BLOCKED_CREW)
+    else if (why == BLOCKED_SCOPE || why == BLOCKED_OFFLOAD || why == BLOCKED_CREW || why == BLOCKED_SIGNAL)
         snprintf(text, size, "%s", words);
     else if (why == BLOCKED_DESCRIPTOR)
         snprintf(text, size, "%s %d", words, (int)on);

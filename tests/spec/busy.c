@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -191,6 +192,23 @@ TEST_REAL_INSIDE(who_waits_for_the_outside_keeps_it_busy)
     strand_close(pipe_ends[1]);
 }
 
+static void *await_a_signal(void *arg)
+{
+    STRAND_SIGNALS(signals, SIGUSR1);
+    (void)strand_signal(signals);
+    return arg;
+}
+
+TEST_REAL_INSIDE(who_waits_for_signals_keeps_it_busy)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    spawn_named(scope, "listener", await_a_signal, NULL);
+    CHECK_CONTAINS(busy_with(all, "    1 waits for the outside: 0 for descriptors, 1 for signals, "),
+                   " waits for signals\n");
+    strand_scope_cancel(scope, NULL);
+}
+
 static void *call_until_told(void *arg)
 {
     started = 1;
@@ -359,7 +377,7 @@ TEST_REAL(a_plain_thread_where_nothing_runs_is_told)
 static void *print_from_outside(void *result)
 {
     int fd = memfd_create("busy", MFD_CLOEXEC);
-    *(volatile int *)result = strand_busy_print(all, fd);
+    *(_Atomic int *)result = strand_busy_print(all, fd);
     return TEST_PTR(fd);
 }
 
@@ -367,14 +385,14 @@ static void *be_looked_at(void *arg)
 {
     pthread_t thread;
     void *fd;
-    int result = 1;
+    _Atomic int result = 1;
     begin();
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
     spawn_onto(scope, pool, "sleeper", sleep_long);
     busy_with(pool, "1 timer is pending");
     CHECK_EQ(pthread_create(&thread, NULL, print_from_outside, &result), 0);
-    while (*(volatile int *)&result == 1)
+    while (result == 1)
         strand_sleep(STRAND_MS);
     pthread_join(thread, &fd);
     CHECK_EQ(result, 0);
