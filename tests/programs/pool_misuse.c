@@ -2,6 +2,8 @@
  * Each kind of misuse of pools, by name: the program aborts with a report, after the hook.
  */
 #include "strand.h"
+#include "strand/debug.h"
+#include "strand/io.h"
 #include "strand/pool.h"
 
 #include <stdio.h>
@@ -239,6 +241,31 @@ static void *pool_for_a_guest(void *arg)
     return spawn_with(STRAND_ATTR(.fibre = strand_fibre_open(scope, NULL), .pool = strand_pool_self()));
 }
 
+static void *ask_of_a_stale_one(void *arg)
+{
+    strand_pool pool;
+    (void)arg;
+    {
+        STRAND_SCOPE(scope);
+        pool = open_it_here(scope);
+    }
+    strand_busy_print(pool, 2);
+    return NULL;
+}
+
+static void *ask_from_outside(void *pool)
+{
+    strand_busy_print(*(strand_pool *)pool, 2);
+    return NULL;
+}
+
+static void *ask_of_one_from_outside(void *arg)
+{
+    strand_pool pool = strand_pool_self();
+    (void)arg;
+    return strand_offload(ask_from_outside, &pool);
+}
+
 static const struct {
     const char *name;
     strand_fn *root;
@@ -264,6 +291,8 @@ static const struct {
     {"pin_here_elsewhere", pin_here_elsewhere},
     {"pin_a_guest", pin_a_guest},
     {"pool_for_a_guest", pool_for_a_guest},
+    {"ask_of_a_stale_one", ask_of_a_stale_one},
+    {"ask_of_one_from_outside", ask_of_one_from_outside},
 };
 
 int main(int argc, char **argv)
