@@ -97,9 +97,9 @@ int strand_waits_print(int fd);
  *
  *     pool 'first': 2 threads (stealing)
  *         thread 0 (4711) runs strand 'root' #1, which asks for this; it has been busy for 3.1 ms
- *         1 timer is pending, the next first:
+ *         1 timer is pending
  *             strand 'beat' #5 waits for 87.0 ms more
- *         1 waits for the outside: 1 for descriptors, 0 for signals, 0 for messages of ports, 0 for offloaded calls:
+ *         1 waits for the outside: 1 for descriptors
  *             strand 'reader' #6 waits for descriptor 7
  *         12 wait for strands, or for what strands do: that does not keep it busy
  *

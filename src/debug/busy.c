@@ -224,7 +224,8 @@ static void say_timers(struct busy *busy)
     if (!pending)
         return;
     busy->found.timers.count = pending;
-    out_say(&busy->out, 4, "%u timer%s pending, the next first:\n", pending, pending == 1 ? " is" : "s are");
+    out_say(&busy->out, 4, "%u timer%s pending%s\n", pending, pending == 1 ? " is" : "s are",
+            pending > 1 ? ", the next first" : "");
     say_few(busy, &busy->found.timers);
     busy->found.any = true;
 }
@@ -236,21 +237,33 @@ static void say_runnable(struct busy *busy)
     size_t count = busy->found.runnable.count;
     if (!count)
         return;
-    out_say(&busy->out, 4, "%zu strand%s can run:\n", count, count == 1 ? "" : "s");
+    out_say(&busy->out, 4, "%zu strand%s can run\n", count, count == 1 ? "" : "s");
     say_few(busy, &busy->found.runnable);
     busy->found.any = true;
 }
 
+/* "2 for descriptors, 1 for ports" */
+static void write_kinds(const size_t *of_kind, char *text, size_t size)
+{
+    static const char *const kinds[] = {[BLOCKED_DESCRIPTOR] = "descriptors",
+                                        [BLOCKED_SIGNAL] = "signals",
+                                        [BLOCKED_PORT] = "messages of ports",
+                                        [BLOCKED_OFFLOAD] = "offloaded calls",
+                                        [BLOCKED_CREW] = "crews that end"};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && used < size; i++)
+        if (of_kind[i])
+            used += (size_t)snprintf(text + used, size - used, "%s%zu for %s", used ? ", " : "", of_kind[i], kinds[i]);
+}
+
 static void say_outside(struct busy *busy)
 {
-    const size_t *of = busy->found.of_kind;
-    if (!busy->found.outside.count)
+    char kinds[200];
+    size_t count = busy->found.outside.count;
+    if (!count)
         return;
-    out_say(&busy->out, 4,
-            "%zu %s for the outside: %zu for descriptors, %zu for signals, %zu for messages of ports, %zu for "
-            "offloaded calls:\n",
-            busy->found.outside.count, busy->found.outside.count == 1 ? "waits" : "wait", of[BLOCKED_DESCRIPTOR],
-            of[BLOCKED_SIGNAL], of[BLOCKED_PORT], of[BLOCKED_OFFLOAD] + of[BLOCKED_CREW]);
+    write_kinds(busy->found.of_kind, kinds, sizeof kinds);
+    out_say(&busy->out, 4, "%zu %s for the outside: %s\n", count, count == 1 ? "waits" : "wait", kinds);
     say_few(busy, &busy->found.outside);
     busy->found.any = true;
 }

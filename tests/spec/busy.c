@@ -132,9 +132,9 @@ TEST_INSIDE(timers_keep_it_busy_and_the_next_ones_are_named)
     for (int i = 0; i < 7; i++)
         spawn_onto(scope, pool, "sleeper", sleep_long);
     spawn_onto(scope, pool, "hasty", await_with_a_deadline);
-    const char *text = busy_with(pool, "\n    8 timers are pending, the next first:\n        strand 'hasty' #");
-    CHECK_CONTAINS(text, " has a deadline in 1799");
-    CHECK_CONTAINS(text, " waits for 3599");
+    const char *text = busy_with(pool, "\n    8 timers are pending, the next first\n        strand 'hasty' #");
+    CHECK_CONTAINS(text, " has a deadline in 1");
+    CHECK_CONTAINS(text, " waits for 3");
     CHECK_EQ(test_count(text, "strand 'sleeper' #"), 4);
     CHECK_CONTAINS(text, "\n        and 3 more\n");
     CHECK_EQ(test_count(text, "idle"), 0);
@@ -176,8 +176,8 @@ TEST_REAL_INSIDE(who_waits_for_the_outside_keeps_it_busy)
         spawn_onto(scope, pool, "reader", read_a_byte);
         spawn_onto(scope, pool, "server", receive_a_message);
         spawn_onto(scope, pool, "chooser", select_one);
-        const char *text = busy_with(pool, "\n    3 wait for the outside: 2 for descriptors, 0 for signals, 1 for "
-                                           "messages of ports, 0 for offloaded calls:\n");
+        const char *text =
+            busy_with(pool, "\n    3 wait for the outside: 2 for descriptors, 1 for messages of ports\n");
         char line[64];
         CHECK_CONTAINS(text, "\n        strand 'reader' #");
         CHECK_CONTAINS(text, "\n        strand 'server' #");
@@ -204,8 +204,7 @@ TEST_REAL_INSIDE(who_waits_for_signals_keeps_it_busy)
     begin();
     STRAND_SCOPE(scope);
     spawn_named(scope, "listener", await_a_signal, NULL);
-    CHECK_CONTAINS(busy_with(all, "    1 waits for the outside: 0 for descriptors, 1 for signals, "),
-                   " waits for signals\n");
+    CHECK_CONTAINS(busy_with(all, "    1 waits for the outside: 1 for signals\n"), " waits for signals\n");
     strand_scope_cancel(scope, NULL);
 }
 
@@ -228,7 +227,8 @@ TEST_REAL_INSIDE(an_offloaded_call_keeps_it_busy)
     STRAND_SCOPE(scope);
     spawn_named(scope, "caller", offload_it, NULL);
     test_yield_until(&started, 1);
-    CHECK_CONTAINS(busy_with(all, ", 1 for offloaded calls:\n"), "\n        strand 'caller' #");
+    CHECK_CONTAINS(busy_with(all, "    1 waits for the outside: 1 for offloaded calls\n"),
+                   "\n        strand 'caller' #");
     started = 2;
     strand_scope_join(scope);
 }
@@ -241,7 +241,7 @@ TEST_INSIDE(strands_that_can_run_are_counted_and_the_first_are_named)
         spawn_named(scope, "eager", test_return, NULL);
     const char *text = busy(all);
     if (test_threads() == 1) {
-        CHECK_CONTAINS(text, "\n    8 strands can run:\n        strand 'eager' #");
+        CHECK_CONTAINS(text, "\n    8 strands can run\n        strand 'eager' #");
         CHECK_EQ(test_count(text, "strand 'eager' #"), 5);
         CHECK_EQ(test_count(text, ", and has not started\n"), 5);
         CHECK_CONTAINS(text, "\n        and 3 more\n");
@@ -397,7 +397,7 @@ static void *be_looked_at(void *arg)
     pthread_join(thread, &fd);
     CHECK_EQ(result, 0);
     const char *text = read_back((int)(intptr_t)fd);
-    CHECK_CONTAINS(text, "pool 'extra': 1 thread (stealing)\n    1 timer is pending, the next first:\n");
+    CHECK_CONTAINS(text, "pool 'extra': 1 thread (stealing)\n    1 timer is pending\n");
     CHECK_CONTAINS(text, "pool 'first': ");
     CHECK_EQ(test_count(text, "asks"), 0);
     strand_scope_cancel(scope, NULL);
@@ -425,8 +425,8 @@ static void *print_under_load(void *arg)
         spawn_named(scope, "busy", yield_until_cancelled, NULL);
     test_yield_until(&started, 8);
     for (long i = 0; i < test_scale(100); i++) {
-        const char *text = busy(all), *can = strstr(text, " strands can run:\n");
-        int waiting = can ? atoi(can - 2) : strstr(text, "    1 strand can run:\n") ? 1 : 0;
+        const char *text = busy(all), *can = strstr(text, " strands can run\n");
+        int waiting = can ? atoi(can - 2) : strstr(text, "    1 strand can run\n") ? 1 : 0;
         CHECK_EQ(waiting + (int)test_count(text, " runs strand 'busy' #"), 8);
         strand_yield();
     }
