@@ -141,6 +141,28 @@ TEST_INSIDE(timers_keep_it_busy_and_the_next_ones_are_named)
     strand_scope_cancel(scope, NULL);
 }
 
+static void *wait_on_a_fibre(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_fibre fibre = strand_fibre_open(scope, NULL);
+    for (int i = 0; i < 2; i++)
+        strand_spawn_with(scope, STRAND_ATTR(.name = "guest", .fibre = fibre), await_event, arg, 0);
+    strand_scope_join(scope);
+    return arg;
+}
+
+/* By its timer a pool gives memory back. */
+TEST_INSIDE(fibres_that_rest_do_not_keep_a_pool_busy)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    spawn_onto(scope, pool, "host", wait_on_a_fibre);
+    busy_with(pool, "    nothing: it is idle\n    3 wait for strands");
+    strand_event_set(&event);
+    strand_scope_join(scope);
+}
+
 static int pipe_ends[2];
 static strand_port port;
 

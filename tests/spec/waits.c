@@ -421,6 +421,26 @@ TEST_INSIDE(a_ring_may_go_through_any_child_of_a_scope_that_is_left)
     strand_join(leaver);
 }
 
+static void *join_a_scope_while_locked(void *arg)
+{
+    STRAND_LOCKED(&mutex);
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 5; i++)
+        spawn_named(scope, "inner", lock_and_unlock, &mutex);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_INSIDE(of_rings_that_share_a_strand_one_is_printed)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    spawn_named(scope, "outer", join_a_scope_while_locked, NULL);
+    const char *text = waits_with("6 of 7 strands are blocked, 2 of them in 1 ring\n");
+    CHECK_EQ(test_count(text, "2 strands wait for each other:\n"), 1);
+    strand_scope_cancel(scope, NULL);
+}
+
 /* A ring of so many: each has locked its own mutex, and waits for that of the next. */
 struct link_of_ring {
     strand_mutex own, *next;
