@@ -271,6 +271,29 @@ TEST_INSIDE(strands_that_can_run_are_counted_and_the_first_are_named)
     strand_scope_join(scope);
 }
 
+static void *see_woken(void *arg)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 3; i++)
+        spawn_named(scope, "woken", await_event, NULL);
+    busy_with(all, "    3 wait for strands");
+    strand_event_set(&event);
+    const char *text = busy(all);
+    CHECK_CONTAINS(text, "\n    3 strands can run\n        strand 'woken' #");
+    CHECK_EQ(test_count(text, "wait for strands"), 0);
+    strand_scope_join(scope);
+    return arg;
+}
+
+/* On one thread, where none of them has gone on yet. */
+TEST_REAL(who_was_woken_can_run)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    strand_run(&options, see_woken, NULL);
+}
+
 /* On the usual scheduler, with one thread. */
 static void *see_slot_and_queue(void *arg)
 {
