@@ -19,7 +19,8 @@
 
 #include "still.h"
 
-enum { NOBODY = UINT32_MAX, RINGS_MOST = 64 };
+#define NOBODY UINT32_MAX
+enum { RINGS_MOST = 64 };
 
 enum toward { TOWARD_NOBODY, TOWARD_ONE, TOWARD_CHILDREN, TOWARD_HOLDERS, TOWARD_POOL };
 

@@ -467,7 +467,7 @@ static void spawn_ring(strand_scope scope, struct link_of_ring *links, int count
         spawn_named(scope, "link", lock_own_and_next, &links[i]);
 }
 
-TEST_INSIDE(rings_are_printed_the_shortest_first_and_long_ones_are_cut)
+TEST_REAL_INSIDE(rings_are_printed_the_shortest_first_and_long_ones_are_cut)
 {
     static struct link_of_ring fifty[50], two[2], five[5];
     static _Atomic int all[3];
@@ -527,7 +527,7 @@ static void *lock_and_chain(void *arg)
 }
 
 /* Deeper than a recursion could go on the stack of a strand. */
-TEST_INSIDE(a_long_chain_is_followed_to_its_end)
+TEST_REAL_INSIDE(a_long_chain_is_followed_to_its_end)
 {
     begin();
     int links = (int)test_scale(5000);
@@ -872,7 +872,7 @@ TEST_INSIDE(a_deadline_that_would_end_the_wait_is_told)
 
 /* ---- many ---------------------------------------------------------------------------------------------------- */
 
-TEST_INSIDE(many_that_wait_alike_are_printed_once)
+TEST_REAL_INSIDE(many_that_wait_alike_are_printed_once)
 {
     begin();
     strand_event other = {{0}};
