@@ -88,6 +88,28 @@ int strand_dump(int fd, const strand_dump_options *options);
  */
 int strand_waits_print(int fd);
 
+/**
+ * Print to a descriptor what keeps a pool of the caller's sub-process from being idle; {0}: each of its pools. The
+ * threads that run strands, which, and since when they have not been idle; how many strands can run, and where the
+ * first of them stand: in a slot or a queue, pinned, on their way; the timers that are pending, and whose the next ones
+ * are; who waits for somebody outside: descriptors, signals, ports, offloaded calls; and of one that is closing how
+ * many strands it waits for. Of a pool with none of these it says that it is idle. Strands that wait for strands, for a
+ * mutex or a channel do not keep it busy, and are only counted: strand_waits_print shows them.
+ *
+ *     pool 'first': 2 threads (stealing)
+ *         thread 0 (4711) runs strand 'root' #1, which asks for this; it has been busy for 3.1 ms
+ *         1 timer is pending
+ *             strand 'beat' #5 waits for 87.0 ms more
+ *         1 waits for the outside: 1 for descriptors
+ *             strand 'reader' #6 waits for descriptor 7
+ *         12 wait for strands, or for what strands do: that does not keep it busy
+ *
+ * The others are held meanwhile, and memory is taken, as by strand_dump. Any thread, not in a signal handler; a plain
+ * thread, which belongs to none, gets all pools of all sub-processes, and asks with {0}. A pool that is gone is misuse.
+ * Returns what strand_dump does. O(strands) for each pool.
+ */
+int strand_busy_print(strand_pool pool, int fd);
+
 /** What the watchdog of a run reports (options.watchdog, in strand/pool.h). */
 enum strand_late_kind {
     STRAND_LATE_HOLDS = 1, /* a strand holds its thread */

@@ -140,7 +140,7 @@ struct strand_options {
     void (*on_late)(const struct strand_late *late, void *arg);
 
     enum strand_out_of_work out_of_work; /* what happens when nothing can go on; see there */
-    enum strand_balance balance; /* of the first pool */
+    enum strand_balance balance;         /* of the first pool */
 };
 #define STRAND_THREADS_ALLOWED (-1)
 

@@ -263,6 +263,7 @@ bool arch_watch_can(int signal); /* false: it is no signal, or belongs to faults
 int arch_watch_open(uint64_t signals, const void *owner, struct arch_watch **out);
 const void *arch_watch_owner(const struct arch_watch *watch);
 int arch_watch_fd(const struct arch_watch *watch);
+uint64_t arch_watch_signals(int fd); /* which ones are waited for with this descriptor; 0: none */
 uint64_t arch_watch_serial(const struct arch_watch *watch); /* another one after each closing; records stay */
 int arch_watch_take(struct arch_watch *watch);              /* the number of one that has come, and is taken; 0: none */
 void arch_watch_close(struct arch_watch *watch);

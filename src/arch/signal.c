@@ -183,6 +183,18 @@ int arch_watch_fd(const struct arch_watch *watch)
     return watch->fd;
 }
 
+uint64_t arch_watch_signals(int fd)
+{
+    uint64_t signals = 0;
+    arch_process_lock();
+    struct arch_watch *watch = atomic_load_explicit(&arch_state.watches, memory_order_acquire);
+    for (; watch; watch = watch->next)
+        if (watch->taken && watch->fd == fd)
+            signals = atomic_load_explicit(&watch->wanted, memory_order_relaxed);
+    arch_process_unlock();
+    return signals;
+}
+
 const void *arch_watch_owner(const struct arch_watch *watch)
 {
     return watch->owner;

@@ -147,3 +147,22 @@ uint32_t heap_count_until(const struct heap *heap, int64_t key, uint32_t most)
 {
     return count_below(heap, 0, key, most);
 }
+
+/* Whoever comes next is a child of one that came before. */
+uint32_t heap_first(const struct heap *heap, uint32_t most, struct heap_entry *first)
+{
+    uint32_t open[1 + 4 * HEAP_FIRST_MOST] = {0}, left = heap->count != 0, count = 0;
+    ASSERT(most <= HEAP_FIRST_MOST);
+    while (count < most && left) {
+        uint32_t least = 0;
+        for (uint32_t i = 1; i < left; i++)
+            if (heap->entries[open[i]].key < heap->entries[open[least]].key)
+                least = i;
+        uint32_t at = open[least];
+        open[least] = open[--left];
+        first[count++] = heap->entries[at];
+        for (uint32_t child = 4 * at + 1; child <= 4 * at + 4 && child < heap->count; child++)
+            open[left++] = child;
+    }
+    return count;
+}

@@ -33,6 +33,10 @@ struct heap_node *heap_pop(struct heap *heap); /* the least; not on an empty hea
 /* How many keys are `key` or less, at most `most`. O(that). */
 uint32_t heap_count_until(const struct heap *heap, int64_t key, uint32_t most);
 
+/* The least of them, in order, at most `most` of HEAP_FIRST_MOST: copied to first. Returns how many. O(most^2). */
+enum { HEAP_FIRST_MOST = 16 };
+uint32_t heap_first(const struct heap *heap, uint32_t most, struct heap_entry *first);
+
 static inline int64_t heap_least(const struct heap *heap)
 {
     return heap->count ? heap->entries[0].key : INT64_MAX;

@@ -213,8 +213,6 @@ static const char *words_of_outside(unsigned blocked)
         return "time";
     case BLOCKED_DESCRIPTOR:
         return "the outside: whoever is behind the descriptor";
-    case BLOCKED_SIGNAL:
-        return "the outside: whoever sends the signal";
     case BLOCKED_OFFLOAD:
         return "the outside: the function that was called, on a thread of a crew";
     case BLOCKED_CREW:
@@ -228,11 +226,31 @@ static const char *words_of_outside(unsigned blocked)
     }
 }
 
+/* A case of a select names them by its watch. */
+static uint64_t signals_of(unsigned blocked, uint64_t on)
+{
+    if (blocked == BLOCKED_SIGNAL)
+        return arch_watch_signals(arch_watch_fd((const struct arch_watch *)(uintptr_t)on));
+    return blocked == BLOCKED_DESCRIPTOR ? arch_watch_signals((int)on) : 0;
+}
+
+static void say_signals(struct out *out, uint64_t signals, size_t indent)
+{
+    char numbers[200] = "";
+    size_t used = 0;
+    for (; signals && used < sizeof numbers; signals &= signals - 1)
+        used += (size_t)snprintf(numbers + used, sizeof numbers - used, " %d", __builtin_ctzll(signals) + 1);
+    out_say(out, indent, "the outside: whoever sends one of the signals%s\n", numbers);
+}
+
 /* One that waits for nobody in particular, or of which no more is known. settled: its object can be looked at. */
 static void say_thing(struct out *out, bool settled, unsigned blocked, uint64_t on, uint64_t wanted, size_t indent)
 {
     const char *outside = words_of_outside(blocked);
-    if (outside)
+    uint64_t signals = signals_of(blocked, on);
+    if (signals)
+        say_signals(out, signals, indent);
+    else if (outside)
         out_say(out, indent, "%s\n", outside);
     else if (!settled)
         out_say(out, indent, "who would have to act is not known: not all threads could be held\n");

@@ -219,13 +219,6 @@ static bool is_over(struct cb *c)
     return atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
 }
 
-/* Whether the strand is blocked. Whose wait was claimed can run. */
-static bool waits(struct cb *c)
-{
-    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);
-    return !is_over(c) && c->started && c->blocked != BLOCKED_NOT && wait_tag(state) == WAIT_ARMED;
-}
-
 static bool keep(const struct graph *graph, uint32_t node)
 {
     return pin(graph->look.thread, &graph_cb(graph, node)->word, graph->roll.entries[node].id);
@@ -238,7 +231,7 @@ static void fill(struct graph *graph, uint32_t i)
     node->ring = NOBODY;
     if (!keep(graph, i))
         return; /* it is gone: somebody could not be held */
-    if (waits(c)) {
+    if (look_is_blocked(c)) {
         node->blocked = c->blocked;
         node->on = c->blocked_on;
         graph->blocked++;

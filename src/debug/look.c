@@ -283,6 +283,13 @@ void look_ask(struct look *look, struct thread *thread, bool signals)
 
 /* ---- what it waits for ----------------------------------------------------------------------------------- */
 
+bool look_is_blocked(struct cb *c)
+{
+    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);
+    return !over && c->started && c->blocked != BLOCKED_NOT && wait_tag(state) == WAIT_ARMED;
+}
+
 bool look_is_settled(const struct look *look, struct cb *c)
 {
     return !look->loose && wait_tag(atomic_load_explicit(&c->wait.state, memory_order_acquire)) == WAIT_ARMED;
@@ -294,7 +301,8 @@ static void write_plainly(char *text, size_t size, unsigned why, uint64_t on, in
     const char *words = blocked_words(why);
     if (why == BLOCKED_SLEEP)
         snprintf(text, size, "%s for %.1f ms more", words, (double)((int64_t)on - now) / 1e6);
-    else if (why == BLOCKED_SCOPE || why == BLOCKED_OFFLOAD || why == BLOCKED_CREW || why == BLOCKED_QUIET)
+    else if (why == BLOCKED_SCOPE || why == BLOCKED_OFFLOAD || why == BLOCKED_CREW || why == BLOCKED_SIGNAL ||
+             why == BLOCKED_QUIET)
         snprintf(text, size, "%s", words);
     else if (why == BLOCKED_POOL)
         snprintf(text, size, "%s '%s'", words, pool_name_waited_for(on, (char[POOL_NAME_ROOM]){0}));

@@ -82,6 +82,8 @@ void look_ask(struct look *look, struct thread *thread, bool signals);
 /* The same of any thread, with so much time for the answer; wait_ns 0: without a signal. False: it is not known. */
 bool look_at_runner(struct looker *looker, struct thread *thread, int64_t wait_ns, struct told *told);
 
+/* Whether the strand, which lives, waits for something. Whose wait was claimed can run. */
+bool look_is_blocked(struct cb *c);
 /* Whether what it waits for, which is the user's, can be looked at: nobody can give it back as long as all stand still
  * and nobody has claimed the wait. */
 bool look_is_settled(const struct look *look, struct cb *c);

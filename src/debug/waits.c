@@ -237,11 +237,19 @@ static bool append(struct line *line, const char *item)
     return true;
 }
 
-static void begin_line(struct line *line, const struct graph *graph, size_t count, const char *what)
+static void begin_line(struct line *line, const struct graph *graph)
 {
-    int length = count == live(graph)
-                     ? snprintf(line->text, line->size, "all %zu strands %s", count, what)
-                     : snprintf(line->text, line->size, "%zu of %zu strands %s", count, live(graph), what);
+    char who[64], rings[48] = "";
+    size_t blocked = graph->blocked, all = live(graph), in_rings = graph->ring_strands;
+    if (blocked < all || !all)
+        snprintf(who, sizeof who, "%zu of %zu strands", blocked, all);
+    else
+        snprintf(who, sizeof who, all == 1 ? "the only strand" : "all %zu strands", all);
+    if (in_rings && in_rings == blocked)
+        snprintf(rings, sizeof rings, " for each other");
+    else if (in_rings)
+        snprintf(rings, sizeof rings, ", %zu of them for each other", in_rings);
+    int length = snprintf(line->text, line->size, "%s %s%s", who, blocked == 1 ? "waits" : "wait", rings);
     line->used = (size_t)length < line->size ? (size_t)length : line->size - 1;
 }
 
@@ -257,7 +265,6 @@ static void summarize_ring(struct line *line, const struct graph *graph)
     const struct ring *ring = &graph->rings[0];
     uint32_t at = ring->first;
     bool room = true;
-    begin_line(line, graph, graph->ring_strands, "wait for each other");
     for (uint32_t i = 0; i < ring->length && room; i++) {
         uint32_t next = graph->nodes[at].ring;
         room = append(line, actors_brief(graph, at, next, item, sizeof item));
@@ -270,7 +277,6 @@ static void summarize_waits(struct line *line, const struct graph *graph)
 {
     char item[2 * WORDS_MOST];
     bool room = true;
-    begin_line(line, graph, graph->blocked, graph->blocked == 1 ? "waits" : "wait");
     for (uint32_t i = 0; i < graph->roll.count && room; i++)
         if (is_blocked(graph, i))
             room = append(line, actors_brief_wait(graph, i, item, sizeof item));
@@ -280,6 +286,7 @@ static void summarize_waits(struct line *line, const struct graph *graph)
 static void summarize(const struct graph *graph, char *text, size_t size)
 {
     struct line line = {.text = text, .size = size};
+    begin_line(&line, graph);
     if (graph->rings_kept)
         summarize_ring(&line, graph);
     else
@@ -364,7 +371,7 @@ void graph_summary(struct thread *thread, char *text, size_t size)
     struct graph *graph;
     int error = make(thread, 2, false, text, size, &graph);
     if (error)
-        snprintf(text, size, "%s", error == -ENOMEM ? "no memory for the graph of waits" : "");
+        snprintf(text, size, "%s", error == -ENOMEM ? "no memory for the graph of waits" : "a dump is under way");
     else
         graph_close(graph);
 }

@@ -164,6 +164,7 @@ static void thread_from_idle(struct thread *thread)
 void pool_enter(struct thread *thread)
 {
     struct pool *pool = thread->pool;
+    __atomic_store_n(&thread->busy_since, driver_now(thread->sub), __ATOMIC_RELAXED);
     lock(NULL, pool);
     get_busy(thread);
     unlock(pool);
@@ -258,6 +259,7 @@ static void thread_to_busy(struct thread *thread)
     lock(thread, pool);
     ASSERT(thread->state == THREAD_POLLING && seeker_of(pool) == thread);
     get_busy(thread); /* S-54: before the role is free */
+    __atomic_store_n(&thread->busy_since, thread->now, __ATOMIC_RELAXED);
     set_seeker(pool, NULL);
     if (left || !sleeper_is_timed(pool)) /* [K4] */
         heir = give_role(pool);

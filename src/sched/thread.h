@@ -70,7 +70,8 @@ void thread_detach_oddly_(struct thread *thread);
  * and thread->current names the fibre until then, although it may be gone. */
 OWN_INLINE void thread_detach(struct thread *thread)
 {
-    atomic_signal_fence(memory_order_seq_cst); /* it was counted before: pool_close_begin, whose barrier does the rest */
+    atomic_signal_fence(
+        memory_order_seq_cst); /* it was counted before: pool_close_begin, whose barrier does the rest */
     if (UNLIKELY(thread->odd.always))
         thread_detach_oddly_(thread);
     thread->dead_note = thread->current->note;

@@ -82,6 +82,21 @@ uint32_t timers_due(struct thread *outside, struct pool *pool, int64_t now)
     return count;
 }
 
+uint32_t timers_see(struct thread *thread, struct pool *pool, uint32_t most,
+                    void (*see)(const struct timer *timer, int64_t when, void *arg), void *arg)
+{
+    struct timers *timers = &pool->timers;
+    struct heap_entry first[HEAP_FIRST_MOST];
+    if (pool->sub->shared)
+        spin_lock(&timers->lock, thread);
+    uint32_t count = heap_first(&timers->heap, most, first), pending = timers->heap.count;
+    for (uint32_t i = 0; i < count; i++)
+        see(CONTAINER(first[i].node, struct timer, node), first[i].key, arg);
+    if (pool->sub->shared)
+        spin_unlock(&timers->lock);
+    return pending;
+}
+
 /* The record of whoever is next, which ends with its timer: of many sleepers each is far from the processor. */
 static inline void fetch_next(const struct heap *heap)
 {

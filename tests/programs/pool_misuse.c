@@ -2,6 +2,8 @@
  * Each kind of misuse of pools, by name: the program aborts with a report, after the hook.
  */
 #include "strand.h"
+#include "strand/debug.h"
+#include "strand/io.h"
 #include "strand/pool.h"
 
 #include <pthread.h>
@@ -347,6 +349,33 @@ static void *resize_what_is_driven(void *arg)
     return arg;
 }
 
+/* ---- reports ------------------------------------------------------------------------------------ */
+
+static void *ask_of_a_stale_one(void *arg)
+{
+    strand_pool pool;
+    (void)arg;
+    {
+        STRAND_SCOPE(scope);
+        pool = open_it_here(scope);
+    }
+    strand_busy_print(pool, 2);
+    return NULL;
+}
+
+static void *ask_from_outside(void *pool)
+{
+    strand_busy_print(*(strand_pool *)pool, 2);
+    return NULL;
+}
+
+static void *ask_of_one_from_outside(void *arg)
+{
+    strand_pool pool = strand_pool_self();
+    (void)arg;
+    return strand_offload(ask_from_outside, &pool);
+}
+
 static const struct {
     const char *name;
     strand_fn *root;
@@ -383,6 +412,8 @@ static const struct {
     {"drive_a_fibre", drive_a_fibre},
     {"drive_with_flags", drive_with_flags},
     {"resize_what_is_driven", resize_what_is_driven},
+    {"ask_of_a_stale_one", ask_of_a_stale_one},
+    {"ask_of_one_from_outside", ask_of_one_from_outside},
 };
 
 int main(int argc, char **argv)

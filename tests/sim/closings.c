@@ -2,9 +2,9 @@
  * Small pools that are closed at once, again and again, by several strands of several pools, while their strands wait
  * for what others do at that very moment: events, values, messages of plain threads and handlers, bytes, time, a thread
  * of their own. Some are shielded, and end by themselves, the last one while somebody wakes it; some have a pool below
- * them; some are looked at by a plain thread, which does not know when they end. Whoever goes on does so where it lives;
- * whoever closes a pool finds nobody there; what was sent was received, or is still there; a reader elsewhere whose
- * descriptor such a pool has watched is told of the end.
+ * them; some are looked at by a plain thread, which does not know when they end. Whoever goes on does so where it
+ * lives; whoever closes a pool finds nobody there; what was sent was received, or is still there; a reader elsewhere
+ * whose descriptor such a pool has watched is told of the end.
  */
 #include "sim.h"
 

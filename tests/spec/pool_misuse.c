@@ -111,3 +111,16 @@ TEST_REAL(driving_what_is_no_pool_or_in_no_known_way_is_misuse)
     misuse_by_a_thread("drive_a_fibre", "strand_pool_drive", "none of a pool");
     misuse_by_a_thread("drive_with_flags", "strand_pool_drive", "the flags 0x6 are none");
 }
+
+TEST_REAL(asking_what_keeps_a_pool_busy_that_is_gone_is_misuse)
+{
+    misuse_of_pool("ask_of_a_stale_one", "strand_busy_print", "its scope has been left");
+}
+
+TEST_REAL(asking_of_one_pool_from_a_plain_thread_is_misuse)
+{
+    test_program(&o, "pool_misuse", "ask_of_one_from_outside"); /* a plain thread is of no run that has a hook */
+    CHECK(o.signalled);
+    CHECK_EQ(o.status, SIGABRT);
+    CHECK_CONTAINS(o.err, "strand_busy_print: a plain thread can ask of all pools only");
+}

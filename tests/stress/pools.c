@@ -1,6 +1,6 @@
 /*
- * Pools and ports on real threads: pools that are opened, resized and closed while strands of other pools, plain threads
- * and timers wake those who live there. Nobody is forgotten, and nothing that was sent is lost.
+ * Pools and ports on real threads: pools that are opened, resized and closed while strands of other pools, plain
+ * threads and timers wake those who live there. Nobody is forgotten, and nothing that was sent is lost.
  */
 #define _GNU_SOURCE
 #define SUITE stress_pools

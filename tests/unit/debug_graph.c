@@ -143,10 +143,13 @@ static struct member *judge(struct post *post)
 
 static void *wait_in_a_ring(void *arg)
 {
+    strand_event_clear(&event);
     STRAND_SCOPE(scope);
+    spawn_named(scope, "third", await_event);
+    await_summary("1 of 2 strands waits: 'third' # waits for event");
     strand_mutex_lock(&a);
     strand other = spawn_named(scope, "other", lock_both);
-    await_summary("1 of 2 strands waits: 'other' # waits for mutex");
+    await_summary("2 of 3 strands wait: 'third' # waits for event, 'other' # waits for mutex");
     verdict = (struct verdict){.post.run = judge};
     pool_post(thread_self()->pool, &verdict.post);
     STRAND_TRY {
@@ -158,17 +161,19 @@ static void *wait_in_a_ring(void *arg)
     }
     STRAND_END
     strand_join(other);
+    strand_event_set(&event);
+    strand_scope_join(scope);
     return arg;
 }
 
 static void check_verdict(void)
 {
     const char *line = without_numbers(verdict.line);
-    CHECK(!strcmp(line, "all 2 strands wait for each other: 'root' # for the mutex of 'other' #, "
+    CHECK(!strcmp(line, "all 3 strands wait, 2 of them for each other: 'root' # for the mutex of 'other' #, "
                         "'other' # for the mutex of 'root' #") ||
-          !strcmp(line, "all 2 strands wait for each other: 'other' # for the mutex of 'root' #, "
+          !strcmp(line, "all 3 strands wait, 2 of them for each other: 'other' # for the mutex of 'root' #, "
                         "'root' # for the mutex of 'other' #"));
-    CHECK(strstr(logged, "2 of 2 strands are blocked, 2 of them in 1 ring\n") == logged);
+    CHECK(strstr(logged, "3 of 3 strands are blocked, 2 of them in 1 ring\n") == logged);
     CHECK(strstr(logged, "\n2 strands wait for each other:\n    strand '"));
     CHECK(strstr(logged, "\n    or its deadline, in "));
     CHECK(logged[strlen(logged) - 1] != '\n');

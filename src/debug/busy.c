@@ -1,0 +1,403 @@
+/*
+ * What keeps a pool from being idle: threads that run strands, strands that can run, timers, strands that wait for
+ * somebody outside. Strands that wait for each other do not. Page: docs/inside.md.
+ */
+#include "../../include/strand/debug.h"
+
+#include "still.h"
+
+#include "../sched/timers.h"
+#include "../strand/all.h"
+#include "../strand/custom.h"
+#include "../strand/exception.h"
+#include "../strand/handle.h"
+#include "../strand/misuse.h"
+#include "../strand/pool.h"
+#include "../strand/print.h"
+#include "../sync/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { FEW = 5, THING = 128 };
+
+/* The first of several strands. */
+struct few {
+    size_t count;
+    struct seen {
+        uint64_t id;
+        char name[32], what[THING];
+    } first[FEW];
+};
+
+/* Whom a blocked strand waits for. */
+enum whom { FOR_STRANDS, FOR_TIME, FOR_OUTSIDE };
+
+/* What is found of one pool. */
+struct found {
+    struct pool *pool;
+    int64_t now;
+    struct few runnable, outside, timers;
+    size_t waiting;                     /* for strands */
+    size_t of_kind[BLOCKED_SIGNAL + 1]; /* of those that wait for the outside */
+    bool any;                           /* something keeps it busy */
+};
+
+struct busy {
+    struct look look;
+    struct out out;
+    struct found found;
+};
+
+/* ---- strands --------------------------------------------------------------------------------------------- */
+
+static struct seen *see(struct few *few, const char *name, uint64_t id)
+{
+    if (few->count++ >= FEW)
+        return NULL;
+    struct seen *seen = &few->first[few->count - 1];
+    seen->id = id;
+    snprintf(seen->name, sizeof seen->name, "%s", name);
+    return seen;
+}
+
+/* Where one stands that can run. What a thread that could not be held has in its slot is not looked at. */
+static void say_place(const struct busy *busy, struct cb *c, char *text, size_t size)
+{
+    struct fibre *fibre = c->member.fibre;
+    struct runq *in = atomic_load_explicit(&fibre->in, memory_order_relaxed);
+    struct pool *pool = fibre->pool;
+    const struct thread *thread = in ? CONTAINER(in, struct thread, runq) : NULL;
+    const char *begun = c->started ? "" : ", and has not started";
+    if (fibre->pinned)
+        snprintf(text, size, "pinned to thread %d%s", fibre->home->index, begun);
+    else if (in == &pool->global)
+        snprintf(text, size, "in the queue of the pool%s", begun);
+    else if (in)
+        snprintf(text, size, "in the %s of thread %d%s", !busy->look.loose && in->slot == fibre ? "slot" : "queue",
+                 thread->index, begun);
+    else
+        snprintf(text, size, "%s%s", pool->scheduler_state ? "in a queue of the scheduler" : "on its way to a thread",
+                 begun);
+}
+
+static bool is_outside(unsigned blocked)
+{
+    return blocked == BLOCKED_DESCRIPTOR || blocked == BLOCKED_PORT || blocked == BLOCKED_OFFLOAD ||
+           blocked == BLOCKED_CREW || blocked == BLOCKED_SIGNAL;
+}
+
+/* Of a select the case counts that comes from outside. */
+static enum whom whom_of_cases(const struct busy *busy, struct cb *c, unsigned *blocked, uint64_t *on)
+{
+    enum whom whom = FOR_STRANDS;
+    for (uint64_t i = 0; i < c->blocked_on && whom != FOR_OUTSIDE; i++) {
+        strand_case one = look_case(&busy->look, c, i);
+        if (one.source && is_outside(one.source->blocked)) {
+            whom = FOR_OUTSIDE;
+            *blocked = one.source->blocked;
+            *on = one.object[0];
+        } else if (one.source && one.source->blocked == BLOCKED_SLEEP) {
+            whom = FOR_TIME;
+        }
+    }
+    return whom;
+}
+
+static enum whom whom_of(const struct busy *busy, struct cb *c, unsigned *blocked, uint64_t *on)
+{
+    *blocked = c->blocked;
+    *on = c->blocked_on;
+    if (*blocked == BLOCKED_SELECT && look_is_settled(&busy->look, c))
+        return whom_of_cases(busy, c, blocked, on);
+    if (*blocked == BLOCKED_DESCRIPTOR && arch_watch_signals((int)*on))
+        *blocked = BLOCKED_SIGNAL;
+    if (is_outside(*blocked))
+        return FOR_OUTSIDE;
+    return *blocked == BLOCKED_SLEEP ? FOR_TIME : FOR_STRANDS;
+}
+
+static void add_blocked(struct busy *busy, struct cb *c, uint64_t id)
+{
+    unsigned blocked;
+    uint64_t on;
+    enum whom whom = whom_of(busy, c, &blocked, &on);
+    busy->found.waiting += whom == FOR_STRANDS;
+    if (whom != FOR_OUTSIDE)
+        return;
+    busy->found.of_kind[blocked]++;
+    struct seen *seen = see(&busy->found.outside, cb_name(c), id);
+    if (seen)
+        look_words(&busy->look, c, blocked, on, seen->what, sizeof seen->what);
+}
+
+static void add_pinned(struct busy *busy, struct cb *c, uint64_t id)
+{
+    if (c->member.fibre->pool != busy->found.pool || atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER)
+        return;
+    if (look_is_blocked(c)) {
+        add_blocked(busy, c, id);
+        return;
+    }
+    struct place place = look_place(&busy->look, c);
+    struct seen *seen = place.runner ? NULL : see(&busy->found.runnable, cb_name(c), id);
+    if (seen)
+        say_place(busy, c, seen->what, sizeof seen->what);
+}
+
+static void add(struct cb *c, uint64_t id, void *arg)
+{
+    struct busy *busy = arg;
+    if (!pin(busy->look.thread, &c->word, id))
+        return;
+    add_pinned(busy, c, id);
+    unpin_cb(busy->look.thread, c);
+}
+
+static void say_few(struct busy *busy, const struct few *few)
+{
+    for (size_t i = 0; i < few->count && i < FEW; i++)
+        out_say(&busy->out, 8, "strand '%s' #%llu %s\n", few->first[i].name, (unsigned long long)few->first[i].id,
+                few->first[i].what);
+    if (few->count > FEW)
+        out_say(&busy->out, 8, "and %zu more\n", few->count - FEW);
+}
+
+/* ---- threads --------------------------------------------------------------------------------------------- */
+
+/* The strand that it runs, pinned; or NULL: it has gone meanwhile. */
+static struct cb *runs_on(const struct busy *busy, struct thread *thread, struct fibre *fibre, uint64_t *id)
+{
+    struct member *active = __atomic_load_n(&fibre->active, __ATOMIC_RELAXED);
+    struct cb *c = active ? cb_of(active) : NULL;
+    if (!c || __atomic_load_n(&thread->current, __ATOMIC_ACQUIRE) != fibre)
+        return NULL;
+    *id = cb_id(c);
+    return pin(busy->look.thread, &c->word, *id) ? c : NULL;
+}
+
+static void say_runner(struct busy *busy, struct thread *thread)
+{
+    struct fibre *fibre = __atomic_load_n(&thread->current, __ATOMIC_ACQUIRE);
+    uint64_t id = 0;
+    struct cb *c = fibre ? runs_on(busy, thread, fibre, &id) : NULL;
+    bool held = thread == busy->look.thread || thread->driver || atomic_load(&thread->held);
+    double ms = (double)(busy->found.now - __atomic_load_n(&thread->busy_since, __ATOMIC_RELAXED)) / 1e6;
+    if (!c)
+        return;
+    out_say(&busy->out, 4, "thread %d (%u) runs strand '%s' #%llu%s; it has been busy for %.1f ms\n", thread->index,
+            thread->os_id, cb_name(c), (unsigned long long)id,
+            thread == busy->look.thread ? ", which asks for this"
+            : held                      ? ""
+                                        : ", which has come to no switch for 100 ms",
+            ms);
+    unpin_cb(busy->look.thread, c);
+    busy->found.any = true;
+}
+
+static void say_threads(struct busy *busy)
+{
+    for (int i = 0; i < pool_count(busy->found.pool); i++)
+        say_runner(busy, busy->found.pool->threads[i]);
+}
+
+/* ---- timers ---------------------------------------------------------------------------------------------- */
+
+static void see_timer(const struct timer *timer, int64_t when, void *arg)
+{
+    struct busy *busy = arg;
+    bool waits = timer->kind == TIMER_WAIT;
+    double ms = (double)(when - busy->found.now) / 1e6;
+    if (timer->kind == TIMER_REST)
+        return; /* a pool gives memory back by it, and waits for nothing */
+    struct cb *c =
+        waits ? CONTAINER(timer, struct cb, wait.timer) : block_owner(&CONTAINER(timer, struct deadline, timer)->block);
+    struct seen *seen = see(&busy->found.timers, cb_name(c), cb_id(c));
+    if (seen)
+        snprintf(seen->what, sizeof seen->what, waits ? "waits for %.1f ms more" : "has a deadline in %.1f ms", ms);
+}
+
+static void say_timers(struct busy *busy)
+{
+    uint32_t pending = timers_see(busy->look.thread, busy->found.pool, FEW + 1, see_timer, busy);
+    pending -= busy->found.pool->rests.timer.node.place != HEAP_NOWHERE;
+    if (!pending)
+        return;
+    busy->found.timers.count = pending;
+    out_say(&busy->out, 4, "%u timer%s pending%s\n", pending, pending == 1 ? " is" : "s are",
+            pending > 1 ? ", the next first" : "");
+    say_few(busy, &busy->found.timers);
+    busy->found.any = true;
+}
+
+/* ---- a pool ---------------------------------------------------------------------------------------------- */
+
+static void say_runnable(struct busy *busy)
+{
+    size_t count = busy->found.runnable.count;
+    if (!count)
+        return;
+    out_say(&busy->out, 4, "%zu strand%s can run\n", count, count == 1 ? "" : "s");
+    say_few(busy, &busy->found.runnable);
+    busy->found.any = true;
+}
+
+/* "2 for descriptors, 1 for ports" */
+static void write_kinds(const size_t *of_kind, char *text, size_t size)
+{
+    static const char *const kinds[] = {[BLOCKED_DESCRIPTOR] = "descriptors",
+                                        [BLOCKED_SIGNAL] = "signals",
+                                        [BLOCKED_PORT] = "messages of ports",
+                                        [BLOCKED_OFFLOAD] = "offloaded calls",
+                                        [BLOCKED_CREW] = "crews that end"};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && used < size; i++)
+        if (of_kind[i])
+            used += (size_t)snprintf(text + used, size - used, "%s%zu for %s", used ? ", " : "", of_kind[i], kinds[i]);
+}
+
+static void say_outside(struct busy *busy)
+{
+    char kinds[200];
+    size_t count = busy->found.outside.count;
+    if (!count)
+        return;
+    write_kinds(busy->found.of_kind, kinds, sizeof kinds);
+    out_say(&busy->out, 4, "%zu %s for the outside: %s\n", count, count == 1 ? "waits" : "wait", kinds);
+    say_few(busy, &busy->found.outside);
+    busy->found.any = true;
+}
+
+static void say_closing(struct busy *busy)
+{
+    const struct opened_pool *op = busy->found.pool->above;
+    if (atomic_load_explicit(&busy->found.pool->state, memory_order_acquire) != POOL_CLOSING)
+        return;
+    const struct note *note = op->note;
+    out_say(&busy->out, 4, "it is closing, and waits for the ends of its strands: %llu%s%s%s%s\n",
+            (unsigned long long)pool_live(busy->found.pool), note ? "; closed by '" : "", note ? note->who : "",
+            note && note->why[0] ? "': "
+            : note               ? "'"
+                                 : "",
+            note ? note->why : "");
+    busy->found.any = true;
+}
+
+static void look_at(struct busy *busy, struct pool *pool)
+{
+    const struct opened_pool *op = pool->above;
+    busy->found = (struct found){.pool = pool, .now = driver_now(pool->sub)};
+    out_say(&busy->out, 0, "pool '%s': %d thread%s (%s)\n", op->name, pool_threads(pool),
+            pool_threads(pool) == 1 ? "" : "s", scheduler_name(pool));
+    each_strand(runtime_of(busy->look.thread), add, busy);
+    say_threads(busy);
+    say_runnable(busy);
+    if (atomic_load_explicit(&pool->posts, memory_order_acquire)) {
+        out_say(&busy->out, 4, "something has come from outside, and is to be taken in\n");
+        busy->found.any = true;
+    }
+    say_timers(busy);
+    say_outside(busy);
+    say_closing(busy);
+    if (!busy->found.any)
+        out_say(&busy->out, 4, "nothing: it is idle\n");
+    if (busy->found.waiting)
+        out_say(&busy->out, 4, "%zu %s for strands, or for what strands do: that does not keep it busy\n",
+                busy->found.waiting, busy->found.waiting == 1 ? "waits" : "wait");
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------------- */
+
+/* Those that are open, or closing; a record that is being prepared has no handle. */
+static void look_at_all(struct busy *busy, struct subprocess *sub)
+{
+    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire);
+    for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_acquire))
+        if (atomic_load_explicit(&pool->state, memory_order_acquire) != POOL_NONE && pool->above)
+            look_at(busy, pool);
+}
+
+static size_t size_of_busy(void)
+{
+    return ((sizeof(struct busy) + 63) & ~(size_t)63) + looker_size();
+}
+
+/* Memory that is taken before anybody is held. Returns 0 or a negated errno code. */
+static int open_busy(struct thread *thread, int fd, struct busy **out)
+{
+    void *memory;
+    int error = arch_map(size_of_busy(), &memory);
+    if (error)
+        return error;
+    struct busy *busy = memory;
+    error = out_open(&busy->out, fd);
+    if (error) {
+        arch_unmap(memory, size_of_busy());
+        return error;
+    }
+    busy->look = (struct look){.thread = thread, .out = &busy->out};
+    busy->look.looker = (struct looker *)(void *)((char *)memory + ((sizeof(struct busy) + 63) & ~(size_t)63));
+    looker_init(busy->look.looker);
+    *out = busy;
+    return 0;
+}
+
+static int close_busy(struct busy *busy)
+{
+    int error = busy->out.error;
+    out_flush(&busy->out);
+    error = error ? error : busy->out.error;
+    out_close(&busy->out);
+    arch_unmap(busy, size_of_busy());
+    return error;
+}
+
+static NOINLINE int list_plainly(struct thread *thread, int fd)
+{
+    char room[PLAIN_ROOM];
+    struct out out;
+    out_open_streaming(&out, fd, room, sizeof room);
+    return plain_list(thread, &out, "the report of what keeps pools busy");
+}
+
+/* only: this one, or all. */
+static int print(struct thread *thread, struct pool *only, int fd)
+{
+    struct busy *busy;
+    int error = still_begin(thread);
+    if (error)
+        return error;
+    error = open_busy(thread, fd, &busy);
+    if (!error) {
+        bool still = still_hold(&busy->look, false);
+        if (still && only)
+            look_at(busy, only);
+        else if (still)
+            look_at_all(busy, thread->sub);
+        still_let_go(thread);
+    }
+    still_end(thread);
+    if (!error)
+        error = close_busy(busy);
+    return error == -ENOMEM ? list_plainly(thread, fd) : error;
+}
+
+static int print_one(struct thread *thread, void *arg)
+{
+    return print(thread, NULL, *(int *)arg);
+}
+
+int strand_busy_print(strand_pool handle, int fd)
+{
+    struct thread *thread = thread_self();
+    if (!thread && handle.bits[1])
+        MISUSE("strand_busy_print", "", "a plain thread can ask of all pools only, by {0}");
+    if (!thread)
+        return still_each_run(print_one, &fd);
+    if (!handle.bits[1])
+        return print(thread, NULL, fd);
+    struct opened_pool *op = pool_find(thread, handle, "strand_busy_print");
+    int error = print(thread, op->pool, fd);
+    pool_found(op);
+    return error;
+}

@@ -1,0 +1,518 @@
+/*
+ * strand_busy_print says what keeps a pool from being idle.
+ */
+#define _GNU_SOURCE
+#define SUITE busy
+#include "test.h"
+
+#include "strand/debug.h"
+#include "strand/io.h"
+#include "strand/port.h"
+#include "strand/select.h"
+#include "strand/sync.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define FOREVER (3600 * STRAND_S)
+
+static strand_event event;
+static _Atomic int started;
+
+/* A body is run again and again, under seeds. */
+static void begin(void)
+{
+    event = (strand_event){{0}};
+    started = 0;
+}
+
+static const char *read_back(int fd)
+{
+    static char text[1 << 20];
+    ssize_t length = pread(fd, text, sizeof text - 1, 0);
+    CHECK(length > 0);
+    text[length] = 0;
+    close(fd);
+    return text;
+}
+
+/* What strand_busy_print writes now, which the next call overwrites. */
+static const char *busy(strand_pool pool)
+{
+    int fd = memfd_create("busy", MFD_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK_EQ(strand_busy_print(pool, fd), 0);
+    return read_back(fd);
+}
+
+/* The same as soon as there is this in it. */
+static const char *busy_with(strand_pool pool, const char *words)
+{
+    const char *text = busy(pool);
+    for (int i = 0; i < 5000 && !strstr(text, words); i++) {
+        strand_sleep(STRAND_MS);
+        text = busy(pool);
+    }
+    CHECK_CONTAINS(text, words);
+    return text;
+}
+
+static const strand_pool all;
+
+static strand spawn_named(strand_scope scope, const char *name, strand_fn *fn, void *arg)
+{
+    return strand_spawn_with(scope, STRAND_ATTR(.name = name), fn, arg, 0);
+}
+
+static strand spawn_onto(strand_scope scope, strand_pool pool, const char *name, strand_fn *fn)
+{
+    return strand_spawn_with(scope, STRAND_ATTR(.name = name, .pool = pool), fn, NULL, 0);
+}
+
+TEST_INSIDE(a_pool_without_strands_is_idle)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    CHECK_STR(busy_with(pool, "idle"), "pool 'extra': 1 thread (stealing)\n    nothing: it is idle\n");
+}
+
+TEST_INSIDE(the_strand_that_asks_keeps_its_pool_busy)
+{
+    begin();
+    const char *text = busy(all);
+    CHECK_CONTAINS(text, "pool 'first': ");
+    CHECK_CONTAINS(text, " runs strand 'root' #");
+    CHECK_CONTAINS(text, ", which asks for this; it has been busy for ");
+    CHECK_EQ(test_count(text, "idle"), 0);
+    CHECK_EQ(test_count(text, "pool '"), 1);
+    CHECK_STR(strchr(text, '\n') + 1, strstr(text, "    thread "));
+}
+
+static void *await_event(void *arg)
+{
+    strand_event_wait(&event);
+    return arg;
+}
+
+TEST_INSIDE(who_waits_for_strands_does_not_keep_a_pool_busy)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    for (int i = 0; i < 3; i++)
+        spawn_onto(scope, pool, "waiter", await_event);
+    busy_with(pool,
+              "    nothing: it is idle\n    3 wait for strands, or for what strands do: that does not keep it busy\n");
+    strand_event_set(&event);
+    strand_scope_join(scope);
+}
+
+static void *sleep_long(void *arg)
+{
+    strand_sleep(FOREVER);
+    return arg;
+}
+
+static void *await_with_a_deadline(void *arg)
+{
+    STRAND_DEADLINE(strand_in(FOREVER / 2));
+    strand_event_wait(&event);
+    return arg;
+}
+
+TEST_INSIDE(timers_keep_it_busy_and_the_next_ones_are_named)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    for (int i = 0; i < 7; i++)
+        spawn_onto(scope, pool, "sleeper", sleep_long);
+    spawn_onto(scope, pool, "hasty", await_with_a_deadline);
+    const char *text = busy_with(pool, "\n    8 timers are pending, the next first\n        strand 'hasty' #");
+    CHECK_CONTAINS(text, " has a deadline in 1");
+    CHECK_CONTAINS(text, " waits for 3");
+    CHECK_EQ(test_count(text, "strand 'sleeper' #"), 4);
+    CHECK_CONTAINS(text, "\n        and 3 more\n");
+    CHECK_EQ(test_count(text, "idle"), 0);
+    strand_scope_cancel(scope, NULL);
+}
+
+static void *wait_on_a_fibre(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_fibre fibre = strand_fibre_open(scope, NULL);
+    for (int i = 0; i < 2; i++)
+        strand_spawn_with(scope, STRAND_ATTR(.name = "guest", .fibre = fibre), await_event, arg, 0);
+    strand_scope_join(scope);
+    return arg;
+}
+
+/* By its timer a pool gives memory back. */
+TEST_INSIDE(fibres_that_rest_do_not_keep_a_pool_busy)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    spawn_onto(scope, pool, "host", wait_on_a_fibre);
+    busy_with(pool, "    nothing: it is idle\n    3 wait for strands");
+    strand_event_set(&event);
+    strand_scope_join(scope);
+}
+
+static int pipe_ends[2];
+static strand_port port;
+
+static void *read_a_byte(void *arg)
+{
+    char byte;
+    (void)strand_read(pipe_ends[0], &byte, 1);
+    return arg;
+}
+
+static void *receive_a_message(void *arg)
+{
+    char message[8];
+    (void)strand_port_receive(port, message, sizeof message);
+    return arg;
+}
+
+static void *select_one(void *arg)
+{
+    strand_case cases[] = {strand_on_event(&event), strand_on_ready(pipe_ends[0], STRAND_GONE)};
+    (void)strand_select(cases, 2, 0);
+    return arg;
+}
+
+TEST_REAL_INSIDE(who_waits_for_the_outside_keeps_it_busy)
+{
+    begin();
+    CHECK_EQ(strand_pipe(pipe_ends), 0);
+    {
+        STRAND_SCOPE(scope);
+        strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+        port = strand_port_open(scope, 8, 4, NULL);
+        spawn_onto(scope, pool, "reader", read_a_byte);
+        spawn_onto(scope, pool, "server", receive_a_message);
+        spawn_onto(scope, pool, "chooser", select_one);
+        const char *text =
+            busy_with(pool, "\n    3 wait for the outside: 2 for descriptors, 1 for messages of ports\n");
+        char line[64];
+        CHECK_CONTAINS(text, "\n        strand 'reader' #");
+        CHECK_CONTAINS(text, "\n        strand 'server' #");
+        CHECK_CONTAINS(text, "\n        strand 'chooser' #");
+        CHECK_CONTAINS(text, " receives from port 'port' at 0x");
+        snprintf(line, sizeof line, " waits for descriptor %d\n", pipe_ends[0]);
+        CHECK_EQ(test_count(text, line), 2);
+        CHECK_EQ(test_count(text, "idle"), 0);
+        strand_scope_cancel(scope, NULL);
+    }
+    strand_close(pipe_ends[0]);
+    strand_close(pipe_ends[1]);
+}
+
+static void *await_a_signal(void *arg)
+{
+    STRAND_SIGNALS(signals, SIGUSR1);
+    (void)strand_signal(signals);
+    return arg;
+}
+
+TEST_REAL_INSIDE(who_waits_for_signals_keeps_it_busy)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    spawn_named(scope, "listener", await_a_signal, NULL);
+    CHECK_CONTAINS(busy_with(all, "    1 waits for the outside: 1 for signals\n"), " waits for signals\n");
+    strand_scope_cancel(scope, NULL);
+}
+
+static void *call_until_told(void *arg)
+{
+    started = 1;
+    while (started == 1)
+        usleep(100);
+    return arg;
+}
+
+static void *offload_it(void *arg)
+{
+    return strand_offload(call_until_told, arg);
+}
+
+TEST_REAL_INSIDE(an_offloaded_call_keeps_it_busy)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    spawn_named(scope, "caller", offload_it, NULL);
+    test_yield_until(&started, 1);
+    CHECK_CONTAINS(busy_with(all, "    1 waits for the outside: 1 for offloaded calls\n"),
+                   "\n        strand 'caller' #");
+    started = 2;
+    strand_scope_join(scope);
+}
+
+TEST_INSIDE(strands_that_can_run_are_counted_and_the_first_are_named)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 8; i++)
+        spawn_named(scope, "eager", test_return, NULL);
+    const char *text = busy(all);
+    if (test_threads() == 1) {
+        CHECK_CONTAINS(text, "\n    8 strands can run\n        strand 'eager' #");
+        CHECK_EQ(test_count(text, "strand 'eager' #"), 5);
+        CHECK_EQ(test_count(text, ", and has not started\n"), 5);
+        CHECK_CONTAINS(text, "\n        and 3 more\n");
+    }
+    strand_scope_join(scope);
+}
+
+static void *see_woken(void *arg)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 3; i++)
+        spawn_named(scope, "woken", await_event, NULL);
+    busy_with(all, "    3 wait for strands");
+    strand_event_set(&event);
+    const char *text = busy(all);
+    CHECK_CONTAINS(text, "\n    3 strands can run\n        strand 'woken' #");
+    CHECK_EQ(test_count(text, "wait for strands"), 0);
+    strand_scope_join(scope);
+    return arg;
+}
+
+/* On one thread, where none of them has gone on yet. */
+TEST_REAL(who_was_woken_can_run)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    strand_run(&options, see_woken, NULL);
+}
+
+/* On the usual scheduler, with one thread. */
+static void *see_slot_and_queue(void *arg)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    spawn_named(scope, "older", test_return, NULL);
+    spawn_named(scope, "newer", test_return, NULL);
+    const char *text = busy(all), *newer = strstr(text, "strand 'newer' #"), *older = strstr(text, "strand 'older' #");
+    CHECK(newer && older);
+    CHECK_CONTAINS(newer, " in the slot of thread 0, and has not started\n");
+    CHECK_CONTAINS(older, " in the queue of thread 0, and has not started\n");
+    CHECK_EQ(test_count(text, "in the slot of"), 1);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(what_stands_in_the_slot_is_told_from_what_stands_in_the_queue)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    options.scheduler = "stealing";
+    strand_run(&options, see_slot_and_queue, NULL);
+}
+
+static void *see_global_queue(void *arg)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    spawn_named(scope, "eager", test_return, NULL);
+    CHECK_CONTAINS(busy(all), " in the queue of the pool, and has not started\n");
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(what_stands_in_the_queue_of_a_pool_is_said_to)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    options.scheduler = "global";
+    strand_run(&options, see_global_queue, NULL);
+}
+
+static void *pin_one(void *arg)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    strand_spawn_with(scope, STRAND_ATTR(.name = "settler", .pool = strand_pool_self(), .pin = STRAND_PIN(0)),
+                      test_return, NULL, 0);
+    CHECK_CONTAINS(busy(all), " pinned to thread 0, and has not started\n");
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(what_is_pinned_is_said_to_be)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    strand_run(&options, pin_one, NULL);
+}
+
+static void *spin(void *arg)
+{
+    started = 1;
+    while (started != 2)
+        strand_yield();
+    return arg;
+}
+
+TEST_INSIDE(threads_that_run_strands_are_named_with_them)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    spawn_onto(scope, pool, "spinner", spin);
+    const char *text = busy_with(pool, " runs strand 'spinner' #");
+    CHECK_CONTAINS(text, "    thread 0 (");
+    CHECK_CONTAINS(text, "; it has been busy for ");
+    CHECK_EQ(test_count(text, "asks"), 0);
+    started = 2;
+    strand_scope_join(scope);
+}
+
+static void *resist(void *arg)
+{
+    STRAND_SHIELD;
+    strand_event_wait(&event);
+    return arg;
+}
+
+static strand_pool closing;
+
+static void *close_it(void *arg)
+{
+    strand_pool_close(closing, "enough of it");
+    return arg;
+}
+
+TEST_INSIDE(of_a_pool_that_is_closing_it_is_told_what_it_waits_for)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    closing = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    strand_spawn_with(scope, STRAND_ATTR(.name = "stubborn", .pool = closing), resist, NULL, 0);
+    strand_spawn_with(scope, STRAND_ATTR(.name = "stubborn", .pool = closing), resist, NULL, 0);
+    busy_with(closing, "    2 wait for strands");
+    strand closer = spawn_named(scope, "closer", close_it, NULL);
+    CHECK_CONTAINS(busy_with(all, "\n    it is closing, "),
+                   "and waits for the ends of its strands: 2; closed by 'closer': enough of it\n");
+    strand_event_set(&event);
+    strand_join(closer);
+    strand_scope_cancel(scope, NULL);
+}
+
+/* ---- from elsewhere -------------------------------------------------------------------------------------------- */
+
+TEST_INSIDE(a_bad_descriptor_is_an_error_code)
+{
+    CHECK_EQ(strand_busy_print(all, -1), -EBADF);
+}
+
+TEST_REAL(a_plain_thread_where_nothing_runs_is_told)
+{
+    CHECK_EQ(strand_busy_print(all, 2), -ESRCH);
+}
+
+static void *print_from_outside(void *result)
+{
+    int fd = memfd_create("busy", MFD_CLOEXEC);
+    *(_Atomic int *)result = strand_busy_print(all, fd);
+    return TEST_PTR(fd);
+}
+
+static void *be_looked_at(void *arg)
+{
+    pthread_t thread;
+    void *fd;
+    _Atomic int result = 1;
+    begin();
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    spawn_onto(scope, pool, "sleeper", sleep_long);
+    busy_with(pool, "1 timer is pending");
+    CHECK_EQ(pthread_create(&thread, NULL, print_from_outside, &result), 0);
+    while (result == 1)
+        strand_sleep(STRAND_MS);
+    pthread_join(thread, &fd);
+    CHECK_EQ(result, 0);
+    const char *text = read_back((int)(intptr_t)fd);
+    CHECK_CONTAINS(text, "pool 'extra': 1 thread (stealing)\n    1 timer is pending\n");
+    CHECK_CONTAINS(text, "pool 'first': ");
+    CHECK_EQ(test_count(text, "asks"), 0);
+    strand_scope_cancel(scope, NULL);
+    return arg;
+}
+
+TEST_REAL(a_plain_thread_sees_all_pools_of_all_runs)
+{
+    test_run(be_looked_at, NULL);
+}
+
+static void *yield_until_cancelled(void *arg)
+{
+    started++;
+    for (;;)
+        strand_yield();
+    return arg;
+}
+
+static void *print_under_load(void *arg)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 8; i++)
+        spawn_named(scope, "busy", yield_until_cancelled, NULL);
+    test_yield_until(&started, 8);
+    for (long i = 0; i < test_scale(100); i++) {
+        const char *text = busy(all), *can = strstr(text, " strands can run\n");
+        int waiting = can ? atoi(can - 2) : strstr(text, "    1 strand can run\n") ? 1 : 0;
+        CHECK_EQ(waiting + (int)test_count(text, " runs strand 'busy' #"), 8);
+        strand_yield();
+    }
+    strand_scope_cancel(scope, NULL);
+    return arg;
+}
+
+TEST(what_is_printed_under_load_is_true_of_one_moment)
+{
+    strand_options options = test_options();
+    test_set_threads(&options, 4);
+    strand_run(&options, print_under_load, NULL);
+}
+
+/* A signal is to find it here, and not in a function of a sanitizer's. */
+__attribute__((no_sanitize("thread"))) static void *compute(void *arg)
+{
+    started = 1;
+    while (*(volatile int *)&started != 2)
+        continue;
+    return arg;
+}
+
+static void *print_beside_one_that_computes(void *arg)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    spawn_named(scope, "computer", compute, NULL);
+    while (started != 1)
+        strand_yield();
+    const char *text = busy(all);
+    started = 2;
+    CHECK_CONTAINS(text, " runs strand 'computer' #");
+    CHECK_CONTAINS(text, ", which has come to no switch for 100 ms; it has been busy for ");
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(a_thread_that_cant_be_held_is_said_to_have_come_to_no_switch)
+{
+    strand_options options = test_options();
+    test_set_threads(&options, 2);
+    strand_run(&options, print_beside_one_that_computes, NULL);
+}
