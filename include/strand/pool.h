@@ -242,6 +242,23 @@ STRAND_BLOCKS void strand_wait_quiet(strand_pool pool, unsigned flags);
 #define STRAND_QUIET_RUN 1u
 #define STRAND_QUIET_BLOCKED 2u
 
+/**
+ * Shut the run down that the pool is of: first its strands are told, so that they take on no more and end by
+ * themselves; then, `drain` nanoseconds later, its root strand is cancelled, with `why` (copied, up to 128 bytes of the
+ * first one that is said; NULL: none in particular) in the traces, and the tree comes down in order. drain <= 0: at
+ * once. INT64_MAX: never. It is cancelled earlier if the run is out of work meanwhile. Of several calls the earliest
+ * instant counts. Clean-ups run, as always, for as long as they take. If the root ends by that cancellation, strand_run
+ * returns NULL, and that is no exception; what else leaves it is.
+ *
+ * Any thread, those of other runs and handlers of signals too: it never waits, takes no memory, and leaves errno alone.
+ * A handle is had from strand_pool_self. Returns 0, or -ESHUTDOWN: the run, or that pool, has ended. Some 100 ns.
+ */
+int strand_stop(strand_pool pool, int64_t drain, const char *why);
+/** Whether somebody has called strand_stop for the caller's run. */
+bool strand_stopping(void);
+/** Wait until somebody does: to close what brings in new work. As a case of a select: strand_on_stopping. */
+STRAND_BLOCKS void strand_wait_stopping(void);
+
 /** Figures of a pool. */
 struct strand_pool_info {
     size_t size; /* sizeof(struct strand_pool_info); required */

@@ -46,6 +46,8 @@ strand_case strand_case_drop(strand_case c);
 
 /** The strand has ended, or is gone: as strand_wait. {0} and the caller itself are misuse. */
 strand_case strand_on_end(strand other);
+/** The run is being shut down: as strand_wait_stopping (strand/pool.h). */
+strand_case strand_on_stopping(void);
 /** The instant has come. {0}: it never does. */
 strand_case strand_on_time(strand_time when);
 

@@ -219,6 +219,8 @@ static const char *words_of_outside(unsigned blocked)
         return "the outside: functions that run on threads of the crew";
     case BLOCKED_QUIET:
         return "whoever still runs, sleeps, or waits for the outside, by an end of that";
+    case BLOCKED_STOPPING:
+        return "the outside, or a strand: whoever calls strand_stop";
     case BLOCKED_PORT:
         return "the outside: whoever sends to the port, or closes it";
     default:

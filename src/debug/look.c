@@ -302,7 +302,7 @@ static void write_plainly(char *text, size_t size, unsigned why, uint64_t on, in
     if (why == BLOCKED_SLEEP)
         snprintf(text, size, "%s for %.1f ms more", words, (double)((int64_t)on - now) / 1e6);
     else if (why == BLOCKED_SCOPE || why == BLOCKED_OFFLOAD || why == BLOCKED_CREW || why == BLOCKED_SIGNAL ||
-             why == BLOCKED_QUIET)
+             why == BLOCKED_QUIET || why == BLOCKED_STOPPING)
         snprintf(text, size, "%s", words);
     else if (why == BLOCKED_POOL)
         snprintf(text, size, "%s '%s'", words, pool_name_waited_for(on, (char[POOL_NAME_ROOM]){0}));

@@ -109,6 +109,7 @@ int player_interrupt(struct sim *sim, void (*handler)(void *), void *arg)
     while (*at)
         at = &(*at)->next;
     *at = interrupt;
+    arch_note_release(&sim->interrupts);
     return 0;
 }
 
@@ -116,6 +117,7 @@ int player_interrupt(struct sim *sim, void (*handler)(void *), void *arg)
  * the handler. */
 static void handle(struct sim *sim)
 {
+    arch_note_acquire(&sim->interrupts);
     struct interrupt *interrupt = sim->interrupts;
     void (*handler)(void *) = interrupt->handler;
     void *arg = interrupt->arg;

@@ -90,6 +90,7 @@ enum blocked {
     BLOCKED_OFFLOAD,
     BLOCKED_POOL,
     BLOCKED_QUIET,
+    BLOCKED_STOPPING,
     BLOCKED_CREW,
     BLOCKED_DESCRIPTOR,
     BLOCKED_SEND,
@@ -401,6 +402,20 @@ struct descriptors {
     void (*move)(struct descriptors *descriptors, struct thread *thread, struct pool *from);
 };
 
+/* An overt end of the run: src/strand/shutdown.h. */
+struct shutdown {
+    _Atomic uint32_t asked; /* enum asked */
+    _Atomic uint32_t posted;
+    _Atomic int64_t by; /* the instant when the root is cancelled, if it lives; ARCH_FOREVER: never */
+    char why[129];
+    struct post post;
+    struct timer timer;
+    bool timed; /* it is pending */
+    atomic_flag lock;
+    struct link waiters; /* under the lock */
+    _Atomic bool begun;  /* set under it */
+};
+
 struct runtime {
     struct subprocess sub;
     strand_options options;
@@ -416,11 +431,12 @@ struct runtime {
     _Atomic(struct crew *) crew; /* src/io/offload.c */
     _Atomic uintptr_t dumping;   /* who dumps it; 0: nobody. src/debug/dump.c */
     struct arch_run listed;
-    char deadlock[200];    /* what it was about, for the exception */
-    bool told_to_end;      /* by a shut-down, or because it was out of work: the root's interruption is no failure */
-    struct link quiet;     /* who waits for quiet, under sub.quiet_lock: src/strand/quiet.c */
-    struct census *census; /* src/debug/census.c; NULL: it was not asked for */
-    struct quit *quit;     /* src/debug/quit.c; NULL: it was not asked for */
+    char deadlock[200];       /* what it was about, for the exception */
+    _Atomic bool told_to_end; /* by a shut-down, or because it was out of work: the root's interruption is no failure */
+    struct shutdown shutdown;
+    struct link quiet;            /* who waits for quiet, under sub.quiet_lock: src/strand/quiet.c */
+    struct census *census;        /* src/debug/census.c; NULL: it was not asked for */
+    struct quit *quit;            /* src/debug/quit.c; NULL: it was not asked for */
     struct watchdog *watchdog;    /* src/debug/watchdog.c; NULL: it was not asked for */
     struct unwindings unwindings; /* with a watchdog only */
     bool shares;                  /* strands live on pool.common unless they are told otherwise. For tests */

@@ -253,7 +253,8 @@ static void end_root(struct thread *thread, struct cb *c)
     struct runtime *runtime = runtime_of(thread);
     runtime->result = c->outcome == OUTCOME_VALUE ? c->result : NULL;
     runtime->exception = cb_take_exception(c);
-    if (c->outcome == OUTCOME_INTERRUPTED && runtime->told_to_end) {
+    bool told = atomic_load_explicit(&runtime->told_to_end, memory_order_acquire);
+    if (c->outcome == OUTCOME_INTERRUPTED && told) {
         strand_exception_release(runtime->exception);
         runtime->exception = NULL;
     }

@@ -43,6 +43,7 @@ const char *blocked_words(unsigned blocked)
         [BLOCKED_SCOPE] = "waits for the end of any child",
         [BLOCKED_OFFLOAD] = "waits for an offloaded call",
         [BLOCKED_POOL] = "waits for the end of pool",
+        [BLOCKED_STOPPING] = "waits for the run to be shut down",
         [BLOCKED_QUIET] = "waits for quiet",
         [BLOCKED_CREW] = "waits for the end of a crew",
         [BLOCKED_DESCRIPTOR] = "waits for descriptor",

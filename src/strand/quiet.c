@@ -9,6 +9,7 @@
 #include "misuse.h"
 #include "pool.h"
 #include "print.h"
+#include "shutdown.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,6 +139,13 @@ void quiet_reached(struct subprocess *sub)
         atomic_fetch_and_explicit(&sub->minds_quiet, ~(uint32_t)QUIET_VERDICT, memory_order_seq_cst);
 }
 
+void quiet_while_stopping(struct runtime *runtime)
+{
+    bool asks = !runtime->sub.driver && runtime->options.out_of_work == STRAND_OUT_OF_WORK_AUTO;
+    if (!asks) /* else it is so, unless somebody outside has acted on it */
+        atomic_fetch_or_explicit(&runtime->sub.minds_quiet, QUIET_VERDICT, memory_order_seq_cst);
+}
+
 /* Threads of the process that are none of the run's, and might act on it. */
 static bool has_strangers(struct runtime *runtime)
 {
@@ -156,7 +164,7 @@ struct member *quiet_cancel_root(struct runtime *runtime, const char *why)
 {
     struct thread *thread = thread_self();
     struct note *note = note_new(thread, NULL, why);
-    runtime->told_to_end = true;
+    atomic_store_explicit(&runtime->told_to_end, true, memory_order_release);
     struct member *member = cancel_strand(thread, runtime->root, note, false);
     note_release(note);
     return member;
@@ -180,7 +188,8 @@ static struct member *tell_root(struct thread *thread, struct runtime *runtime)
 
 static struct member *end_run(struct thread *thread, struct runtime *runtime)
 {
-    struct member *root = quiet_cancel_root(runtime, "it is out of work");
+    const char *why = shutdown_has_begun(runtime) ? shutdown_reason(runtime) : "it is out of work";
+    struct member *root = quiet_cancel_root(runtime, why);
     if (!root)
         report(thread, runtime, "the run is out of work, but can't end");
     return root;
@@ -192,11 +201,14 @@ static struct member *judge(struct thread *thread, struct runtime *runtime, bool
 {
     enum strand_out_of_work what = runtime->options.out_of_work;
     struct member *root = NULL;
-    if (what == STRAND_OUT_OF_WORK_AUTO && !runtime->told_to_end && has_strangers(runtime)) {
+    bool ends = what == STRAND_OUT_OF_WORK_END || shutdown_has_begun(runtime);
+    if (what == STRAND_OUT_OF_WORK_AUTO && has_strangers(runtime)) {
         *sure = false;
         return NULL;
     }
-    if (what == STRAND_OUT_OF_WORK_END && !runtime->told_to_end)
+    if (what == STRAND_OUT_OF_WORK_WAIT && atomic_load_explicit(&runtime->told_to_end, memory_order_relaxed))
+        return NULL;
+    if (ends && !atomic_load_explicit(&runtime->told_to_end, memory_order_relaxed))
         root = end_run(thread, runtime);
     else if (what != STRAND_OUT_OF_WORK_EXIT)
         root = tell_root(thread, runtime);

@@ -16,6 +16,9 @@ void quiet_pool_over(struct thread *thread, struct pool *pool);
 /* Somebody outside of the run has acted on it, and may do so again. Any thread; in the handler of a signal, too. */
 void quiet_reached(struct subprocess *sub);
 
+/* The run is being shut down: once it is out of work, it need not be waited for. */
+void quiet_while_stopping(struct runtime *runtime);
+
 /* The root strand is to be told that nothing can go on: what it throws. */
 __attribute__((noreturn)) void quiet_throw_deadlock(struct thread *thread, struct cb *root);
 

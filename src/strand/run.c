@@ -13,6 +13,7 @@
 #include "pool.h"
 #include "print.h"
 #include "quiet.h"
+#include "shutdown.h"
 
 #include "../sched/image.h"
 #include "../sched/rest.h"
@@ -121,7 +122,10 @@ static const struct sched_ops ops = {
     .starved = guest_starved,
     .warn = warn,
     .orphaned = orphaned,
-    .fire = {[TIMER_WAIT] = wait_time_comes, [TIMER_DEADLINE] = deadline_comes, [TIMER_REST] = rest_comes},
+    .fire = {[TIMER_WAIT] = wait_time_comes,
+             [TIMER_DEADLINE] = deadline_comes,
+             [TIMER_REST] = rest_comes,
+             [TIMER_SHUTDOWN] = shutdown_comes},
     .census = census_note,
     .moved = watchdog_moved,
     .quiet = quiet_comes,
@@ -313,6 +317,7 @@ static int run_pool(struct runtime *runtime, const char **what)
         return error;
     thread_adopt(NULL);
     quiet_open(runtime);
+    shutdown_open(runtime);
     int helpers = (!adopt && !runtime->sub.driver) + runtime->options.dump_on_quit + (runtime->options.watchdog != 0);
     atomic_store_explicit(&runtime->sub.helpers, helpers, memory_order_relaxed);
     error = run_watched(runtime, adopt, what);

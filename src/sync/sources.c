@@ -6,6 +6,7 @@
 #include "../strand/end.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
+#include "../strand/shutdown.h"
 #include "../strand/wait.h"
 
 /* Of an armed strand: the case can happen at once. */
@@ -56,6 +57,34 @@ strand_case strand_on_end(strand other)
     if (!other.bits[1])
         MISUSE("strand_on_end", "", "there is no strand behind {0}");
     return (strand_case){.source = &source_end, .object = {other.bits[0], other.bits[1]}};
+}
+
+/* ---- the run's being shut down ------------------------------------------------------------------------------- */
+
+static enum answer stopping_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
+{
+    bool waits = node ? shutdown_link(thread, node) : !shutdown_has_begun(runtime_of(thread));
+    if (node && waits)
+        atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
+    return waits ? SOURCE_NOT : settle(thread, me, c, node);
+}
+
+static enum answer stopping_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
+{
+    (void)me, (void)won;
+    if (atomic_load_explicit(&node->linked, memory_order_relaxed))
+        shutdown_unlink(thread, node);
+    atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
+    c->result = 0;
+    return SOURCE_DONE;
+}
+
+static const struct strand_source_ source_stopping = {
+    .stand = stopping_stand, .over = stopping_over, .blocked = BLOCKED_STOPPING};
+
+strand_case strand_on_stopping(void)
+{
+    return (strand_case){.source = &source_stopping};
 }
 
 /* ---- instants ------------------------------------------------------------------------------------------------ */

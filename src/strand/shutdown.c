@@ -1,0 +1,202 @@
+/*
+ * Shutting a run down. The protocol block stands in shutdown.h.
+ */
+#include "shutdown.h"
+
+#include "../sched/timers.h"
+#include "interrupt.h"
+#include "misuse.h"
+#include "pool.h"
+#include "quiet.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct member *arrive(struct post *post);
+
+void shutdown_open(struct runtime *runtime)
+{
+    struct shutdown *shutdown = &runtime->shutdown;
+    list_init(&shutdown->waiters);
+    atomic_store_explicit(&shutdown->by, ARCH_FOREVER, memory_order_relaxed);
+    timer_init(&shutdown->timer, TIMER_SHUTDOWN, 0);
+    shutdown->post.run = arrive;
+}
+
+const char *shutdown_reason(struct runtime *runtime)
+{
+    struct shutdown *shutdown = &runtime->shutdown;
+    bool said = atomic_load_explicit(&shutdown->asked, memory_order_acquire) == ASKED_YES;
+    return said && shutdown->why[0] ? shutdown->why : "it is shut down";
+}
+
+/* ---- asking ---------------------------------------------------------------------------------------------- */
+
+static void say_why(struct shutdown *shutdown, const char *why)
+{
+    uint32_t no = ASKED_NO;
+    if (!atomic_compare_exchange_strong_explicit(&shutdown->asked, &no, ASKED_BEING, memory_order_acquire,
+                                                 memory_order_relaxed))
+        return;
+    if (why)
+        memcpy(shutdown->why, why, strnlen(why, sizeof shutdown->why - 1));
+    atomic_store_explicit(&shutdown->asked, ASKED_YES, memory_order_release);
+}
+
+static void ask(struct runtime *runtime, int64_t drain, const char *why)
+{
+    struct shutdown *shutdown = &runtime->shutdown;
+    int64_t by, least = atomic_load_explicit(&shutdown->by, memory_order_relaxed);
+    if (__builtin_add_overflow(driver_now_unknown(), drain > 0 ? drain : 0, &by))
+        by = ARCH_FOREVER;
+    say_why(shutdown, why);
+    while (by < least && !atomic_compare_exchange_weak_explicit(&shutdown->by, &least, by, memory_order_seq_cst,
+                                                                memory_order_relaxed))
+        ;
+    if (!atomic_exchange_explicit(&shutdown->posted, 1, memory_order_seq_cst)) { /* [D1] */
+        arch_note_release(&shutdown->post);
+        pool_post(&runtime->sub.pool, &shutdown->post);
+    }
+}
+
+/* As pin, which waits for others: they may be what this handler has interrupted. */
+static bool try_to_pin(struct opened_pool *op, uint64_t serial)
+{
+    uint64_t word = atomic_load_explicit(&op->word, memory_order_relaxed);
+    while (word_serial(word) == serial && !(word & WORD_DEAD) && (word & WORD_PINS) != WORD_PINS)
+        if (atomic_compare_exchange_weak_explicit(&op->word, &word, word + WORD_PIN, memory_order_acq_rel,
+                                                  memory_order_relaxed))
+            return true;
+    return false;
+}
+
+int strand_stop(strand_pool handle, int64_t drain, const char *why)
+{
+    struct opened_pool *op = pool_of_handle(handle, "strand_stop");
+    if (!try_to_pin(op, pool_serial(handle)))
+        return -ESHUTDOWN;
+    struct runtime *runtime = (struct runtime *)op->pool->sub;
+    bool left = subprocess_is_left(&runtime->sub);
+    if (!left)
+        ask(runtime, drain, why);
+    atomic_fetch_sub_explicit(&op->word, WORD_PIN, memory_order_acq_rel); /* [D3] */
+    return left ? -ESHUTDOWN : 0;
+}
+
+/* ---- what comes of it, on a thread of the first pool that has the role of its seeker ----------------------- */
+
+static void begin(struct thread *thread, struct runtime *runtime)
+{
+    struct shutdown *shutdown = &runtime->shutdown;
+    struct batch batch;
+    struct member *member;
+    struct link *link;
+    if (shutdown_has_begun(runtime))
+        return;
+    batch_init(&batch);
+    quiet_while_stopping(runtime);
+    spin_lock(&shutdown->lock, thread);
+    atomic_store_explicit(&shutdown->begun, true, memory_order_release);
+    while ((link = list_pop_front(&shutdown->waiters))) {
+        struct wait_node *node = CONTAINER(link, struct wait_node, link);
+        member = &node->waiter->member;
+        if (wait_claim(node, true))
+            batch_add(&batch, member);
+    }
+    spin_unlock(&shutdown->lock);
+    while ((member = batch_take(&batch)))
+        pool_deliver(thread, member);
+}
+
+/* Its timer does not keep the run from being out of work. False: there is none. */
+static bool start_timer(struct thread *thread, struct runtime *runtime, int64_t by)
+{
+    struct shutdown *shutdown = &runtime->shutdown;
+    struct pool *first = &runtime->sub.pool;
+    if (shutdown->timed)
+        timer_stop(thread, first, &shutdown->timer);
+    bool timed = timer_start(thread, first, &shutdown->timer, by) == 0;
+    if (timed && !shutdown->timed)
+        atomic_fetch_add_explicit(&first->excused, 1, memory_order_relaxed);
+    if (!timed && shutdown->timed)
+        atomic_fetch_sub_explicit(&first->excused, 1, memory_order_relaxed);
+    shutdown->timed = timed;
+    return timed;
+}
+
+static struct member *arrive(struct post *post)
+{
+    struct shutdown *shutdown = CONTAINER(post, struct shutdown, post);
+    struct runtime *runtime = CONTAINER(shutdown, struct runtime, shutdown);
+    struct thread *thread = thread_self();
+    arch_note_acquire(post);
+    atomic_store_explicit(&shutdown->posted, 0, memory_order_seq_cst); /* [D1] */
+    if (!thread || runtime_of(thread) != runtime || pool_stops(&runtime->sub.pool))
+        return NULL; /* it has ended by itself */
+    begin(thread, runtime);
+    int64_t by = atomic_load_explicit(&shutdown->by, memory_order_seq_cst);
+    if (by == ARCH_FOREVER || (by > driver_now(&runtime->sub) && start_timer(thread, runtime, by)))
+        return NULL;
+    return quiet_cancel_root(runtime, shutdown_reason(runtime));
+}
+
+struct member *shutdown_comes(struct timer *timer)
+{
+    struct shutdown *shutdown = CONTAINER(timer, struct shutdown, timer);
+    struct runtime *runtime = CONTAINER(shutdown, struct runtime, shutdown);
+    shutdown->timed = false;
+    atomic_fetch_sub_explicit(&runtime->sub.pool.excused, 1, memory_order_relaxed);
+    return quiet_cancel_root(runtime, shutdown_reason(runtime));
+}
+
+/* ---- hearing of it --------------------------------------------------------------------------------------- */
+
+bool shutdown_link(struct thread *thread, struct wait_node *node)
+{
+    struct shutdown *shutdown = &runtime_of(thread)->shutdown;
+    spin_lock(&shutdown->lock, thread);
+    bool begun = atomic_load_explicit(&shutdown->begun, memory_order_relaxed); /* [D2] */
+    if (!begun)
+        list_push_back(&shutdown->waiters, &node->link);
+    spin_unlock(&shutdown->lock);
+    if (!begun)
+        quiet_leave(thread);
+    return !begun;
+}
+
+void shutdown_unlink(struct thread *thread, struct wait_node *node)
+{
+    struct shutdown *shutdown = &runtime_of(thread)->shutdown;
+    spin_lock(&shutdown->lock, thread);
+    if (node->link.next)
+        list_remove(&node->link);
+    spin_unlock(&shutdown->lock);
+    quiet_return(thread);
+}
+
+bool strand_stopping(void)
+{
+    return shutdown_has_begun(runtime_of(must_be_strand("strand_stopping")));
+}
+
+void strand_wait_stopping(void)
+{
+    struct thread *thread = must_be_strand("strand_wait_stopping");
+    struct cb *me = current_of(thread);
+    may_block(thread, me, "strand_wait_stopping");
+    struct wait_node *node = &me->wait.node;
+    wait_because(thread, me, BLOCKED_STOPPING, 0);
+    node->index = 0;
+    node->epoch = wait_arm(thread, me, own_of(me)->floor);
+    bool linked = shutdown_link(thread, node);
+    if ((!linked || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
+        me->blocked = BLOCKED_NOT;
+    } else {
+        thread = thread_park(thread);
+        wait_over(me);
+    }
+    if (linked)
+        shutdown_unlink(thread, node);
+    if (interrupted(me))
+        interrupt_throw(thread, me, 0);
+}

@@ -1,0 +1,44 @@
+/*
+ * Shutting a run down: overtly, from anywhere. Page: docs/protocols/shutdown.md.
+ *
+ * PARTIES   whoever asks: any thread of the process, in the handler of a signal too; the first pool, a thread of which
+ *           is told by a post; strands that wait to hear of it; the root strand.
+ * STATE     asked: NO, BEING (somebody writes `why`), YES. by: the earliest instant that was asked for. posted: the
+ *           post is on its way. begun: strands know of it. The timer is the first pool's.
+ *
+ *             ask: `why`, once; lower `by`; post, unless that is posted                any thread
+ *             the post: clear posted; begin, once; cancel the root, or start the timer a thread of the first pool
+ *             the timer: cancel the root                                               another one of that pool, or it
+ *
+ * OWNERSHIP `why` is the first asker's until asked is YES; the timer and `timed` are whoever's has the role of the
+ *           seeker of the first pool.
+ * INVARIANTS [D1] `by` only falls, and what it falls to is looked at: who lowers it posts after that, and the post
+ *           clears `posted` before it reads `by`. [D2] who waits when `begun` is set is told: both under the lock. [D3]
+ *           whoever asks keeps the run from ending, by a pin of a pool's handle.
+ * NOT DONE  a message in the run queues (S-31, S-32): it would have to wait for its turn.
+ * TESTED BY tests/spec/shutdown.c.
+ */
+#ifndef STRAND_SHUTDOWN_H
+#define STRAND_SHUTDOWN_H
+
+#include "core.h"
+
+enum asked { ASKED_NO, ASKED_BEING, ASKED_YES };
+
+void shutdown_open(struct runtime *runtime);
+/* sched_ops.fire */
+struct member *shutdown_comes(struct timer *timer);
+/* Why, in words; to be said once somebody has asked. */
+const char *shutdown_reason(struct runtime *runtime);
+
+static inline bool shutdown_has_begun(struct runtime *runtime)
+{
+    return atomic_load_explicit(&runtime->shutdown.begun, memory_order_acquire);
+}
+
+/* The armed strand's node stands among those who are told. False: it has begun. */
+bool shutdown_link(struct thread *thread, struct wait_node *node);
+/* Nobody holds it any more. */
+void shutdown_unlink(struct thread *thread, struct wait_node *node);
+
+#endif
