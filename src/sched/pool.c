@@ -119,7 +119,6 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     runq_open(&pool->global);
     timers_open(&pool->timers);
     rest_open(pool);
-    atomic_store_explicit(&pool->excused, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->stop, POOL_GOES_ON, memory_order_release);
     int error = pool_make_threads(pool, plan->threads);
     return error || !pool->scheduler->open ? error : pool->scheduler->open(pool);
@@ -147,8 +146,10 @@ static int open_record(struct pool *pool, const struct pool_plan *plan)
     int error = prepare(pool, plan);
     if (!error && !sub->driver && (error = arch_poller_open(&pool->poller)) && pool->scheduler->close)
         pool->scheduler->close(pool);
-    if (error)
+    if (error) {
+        atomic_store_explicit(&pool->stop, POOL_OVER, memory_order_release);
         return error;
+    }
     atomic_store_explicit(&pool->state, POOL_OPEN, memory_order_seq_cst);
     return 0;
 }
@@ -263,7 +264,7 @@ void pool_close(struct pool *pool)
         pool->scheduler->close(pool);
     if (!pool->sub->driver)
         arch_poller_close(&pool->poller);
-    atomic_store_explicit(&pool->stop, POOL_OVER, memory_order_release);
+    atomic_store_explicit(&pool->stop, POOL_OVER, memory_order_seq_cst); /* [Q4] */
 }
 
 void pool_keep(struct pool *pool)
