@@ -43,7 +43,6 @@ struct strand_misuse {
 
 struct strand_late; /* strand/debug.h */
 
-/** The options of strand_run. Zero is the default of each. */
 /**
  * What happens when a run is out of work although strands are left: none runs or is runnable, none waits for a time, a
  * descriptor, a signal, a message of a port or an offloaded call, and no strand waits for just that
@@ -51,8 +50,9 @@ struct strand_late; /* strand/debug.h */
  */
 enum strand_out_of_work {
     /* As STRAND_OUT_OF_WORK_THROW, unless somebody outside of the run could go on with it: the process has threads that
-     * are none of the run's, or a plain thread has posted a value into one of the run's channels before. Then the run
-     * waits. In a run with a seed it is a failure of that seed (docs/simulation.md). */
+     * are none of the run's, or make a call that its caller has left (strand_offload_with), or a plain thread has
+     * posted a value into one of the run's channels before. Then the run waits. In a run with a seed it is a failure of
+     * that seed (docs/simulation.md). */
     STRAND_OUT_OF_WORK_AUTO = 0,
     /* It is a deadlock: who waits for whom is told in the log (on_log, or standard error), and STRAND_DEADLOCK is
      * thrown in the root strand, where it waits, so that the tree comes down in order. If the root can't be
@@ -65,6 +65,7 @@ enum strand_out_of_work {
     STRAND_OUT_OF_WORK_WAIT /* nothing: somebody outside of the run will go on with it */
 };
 
+/** The options of strand_run. Zero is the default of each. */
 struct strand_options {
     size_t size; /* sizeof(strand_options); required */
 

@@ -100,7 +100,6 @@ static int stand_at(struct thread *thread, strand_case *c, struct wait_node *nod
             descriptor_unlock(thread, d);
             c->detail = (int64_t)(uintptr_t)d;
             thread->sub->outside += descriptor_is_looked_at(thread, d);
-            quiet_leave(thread);
             return 0;
         }
         descriptor_unlock(thread, d);
@@ -119,7 +118,6 @@ static int leave(struct thread *thread, strand_case *c, struct wait_node *node, 
     struct side *side = &d->sides[place.side];
     int result = won && !closing(d) ? look(thread, d, place) : 0;
     thread->sub->outside -= descriptor_is_looked_at(thread, d);
-    quiet_return(thread);
     descriptor_lock(thread, d);
     if (won && closing(d))
         result = -EBADF;
@@ -174,7 +172,7 @@ static enum answer ready_over(struct thread *thread, struct cb *me, strand_case 
 }
 
 static const struct strand_source_ source_ready = {
-    .stand = ready_stand, .over = ready_over, .look = SEEDED_LOOK_NS, .blocked = BLOCKED_DESCRIPTOR};
+    .stand = ready_stand, .over = ready_over, .look = SEEDED_LOOK_NS, .outside = true, .blocked = BLOCKED_DESCRIPTOR};
 
 strand_case strand_on_ready(int fd, int what)
 {
@@ -248,7 +246,7 @@ static enum answer signal_over(struct thread *thread, struct cb *me, strand_case
 }
 
 static const struct strand_source_ source_signal = {
-    .stand = signal_stand, .over = signal_over, .look = SEEDED_LOOK_NS, .blocked = BLOCKED_SIGNAL};
+    .stand = signal_stand, .over = signal_over, .look = SEEDED_LOOK_NS, .outside = true, .blocked = BLOCKED_SIGNAL};
 
 strand_case strand_on_signal(strand_signals signals, int *number)
 {

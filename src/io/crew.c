@@ -176,6 +176,7 @@ static void discard_left(struct crew *crew, struct job *job)
     crew_unlock(crew);
     if (mine)
         job_discard(job, true);
+    atomic_fetch_add_explicit(&crew->sub->helpers, 1, memory_order_release);
     crew_lock(crew, NULL);
     crew->running--;
 }

@@ -100,6 +100,8 @@ static enum fate interrupted_call(struct thread **thread, struct cb *me, struct 
     }
     job->left = leaves; /* [O5] */
     job->held = leaves && call->attr.stop;
+    if (leaves) /* nobody waits for what it is going to do: for others it is as a plain thread, until it comes back */
+        atomic_fetch_sub_explicit(&crew->sub->helpers, 1, memory_order_release);
     crew_unlock(crew);
     if (state != JOB_RUNNING && state != JOB_RETURNED)
         return INTERRUPTED;

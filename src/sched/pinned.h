@@ -33,6 +33,12 @@ OWN_INLINE bool pinned_has_mail(struct thread *thread)
     return atomic_load_explicit(&thread->pinned.inbox, memory_order_seq_cst) != NULL;
 }
 
+/* Or there is something left that it has taken, as only a thread can have that is driven, and left alone. */
+OWN_INLINE bool pinned_has_work(struct thread *thread)
+{
+    return pinned_has_mail(thread) || __atomic_load_n(&thread->picks.pinned, __ATOMIC_SEQ_CST);
+}
+
 /* The thread is about to sleep. True: it has better to do. */
 OWN_INLINE bool pinned_doze(struct thread *thread)
 {

@@ -120,7 +120,6 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     runq_open(&pool->global);
     timers_open(&pool->timers);
     rest_open(pool);
-    atomic_store_explicit(&pool->excused, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->stop, 0, memory_order_relaxed);
     int error = pool_make_threads(pool, plan->threads);
     return error || !pool->scheduler->open ? error : pool->scheduler->open(pool);

@@ -12,8 +12,9 @@ static bool is_empty(struct pool *pool)
 {
     if (pool->scheduler->work(pool) || atomic_load_explicit(&pool->posts, memory_order_acquire))
         return false;
+    bool driven = pool_is_driven(pool);
     for (int i = 0; i < pool_count(pool); i++)
-        if (pinned_has_mail(pool->threads[i]))
+        if (driven ? pinned_has_work(pool->threads[i]) : pinned_has_mail(pool->threads[i]))
             return false;
     return true;
 }
@@ -22,7 +23,7 @@ static bool is_empty(struct pool *pool)
 static bool awaits_nothing(struct pool *pool)
 {
     uint32_t timers = atomic_load_explicit(&pool->timers.count, memory_order_acquire);
-    uint32_t idle = atomic_load_explicit(&pool->excused, memory_order_acquire) +
+    uint32_t idle = atomic_load_explicit(&pool->timers.excused, memory_order_acquire) +
                     atomic_load_explicit(&pool->rests.armed, memory_order_acquire);
     uint64_t returned = 0, left = 0;
     for (int i = 0; i < pool_count(pool); i++)
@@ -85,8 +86,16 @@ enum lull quiet_run(struct thread *thread)
     return all_still(thread, &now) && now == before ? least : LULL_NONE;
 }
 
+static bool run_awaits_nothing(struct subprocess *sub)
+{
+    bool nothing = true;
+    for (struct pool *pool = first_of(sub); pool && nothing; pool = after(pool))
+        nothing = is_none(pool) || awaits_nothing(pool);
+    return nothing;
+}
+
 bool quiet_is_near(struct pool *pool)
 {
     uint32_t minds = atomic_load_explicit(&pool->sub->minds_quiet, memory_order_seq_cst);
-    return is_empty(pool) && (minds >= QUIET_WAITER || awaits_nothing(pool));
+    return is_empty(pool) && (minds >= QUIET_WAITER || run_awaits_nothing(pool->sub));
 }

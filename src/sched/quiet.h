@@ -8,18 +8,23 @@
  *           told to go on. Per sub-process: quiet_lock, under which one seeker at a time decides.
  * PROTOCOL  twice the same with a look at all queues in between: nobody is busy, the seeker is parked, and `stirs` is
  *           what it was. A thread is counted as busy, and a seeker not as parked, before it takes anything out of a
- * queue and until it has put back, or run, what it took; so what the look did not find was in nobody's hands either.
+ *           queue and until it has put back, or run, what it took; so what the look did not find was in nobody's hands
+ *           either. Events of descriptors are handed out by a seeker that is parked: who is woken by one counts as
+ *           waiting for the outside until it runs.
  * INVARIANTS [Q1] if both readings are equal, and the look found nothing, there was a moment between them when nobody
  *           ran and nothing was runnable, in all pools that were read. [Q2] after the last stir a seeker decides: one
- * that parks does, and a thread that is the last one to fall idle while the seeker is parked tells that one, if it
- *           would find anything. [Q3] who is claimed by a decision is in a queue, or its seeker not parked, before the
- *           next decision begins.
+ *           that parks does, and a thread that is the last one to fall idle while the seeker is parked tells that one,
+ *           if it would find anything. [Q3] who is claimed by a decision is in a queue, or its seeker not parked,
+ *           before the next decision begins. [Q4] who waits for a pool that ends is told: he can be found, and then
+ *           looks whether it is over; who closes it says so, and then looks who waits. [Q5] whoever might act on the
+ *           run from outside is counted before the look that decides: one who has gone has acted before it.
  * ORDERING  all of it under the pools' locks but the queues, which are read between two of them: what a thread put into
  *           a queue it did before it fell idle under the lock. Posts come from anywhere, at any time: one that comes
- *           after the look comes after that moment.
+ *           after the look comes after that moment. minds_quiet and pool.stop: seq_cst [Q4]. Who falls idle lets go of
+ *           the lock, passes a full barrier, and then looks whether others wait for the outside [Q2].
  * NOT DONE  one counter of busy threads for all pools: two more atomic operations whenever a thread wakes up. A
- * decision by whoever falls idle last: it would have to hand out what it claims without the role. TESTED BY
- * tests/models/quiet.pml, tests/spec/quiet.c, tests/sim/quiet.c.
+ *           decision by whoever falls idle last: it would have to hand out what it claims without the role.
+ * TESTED BY tests/models/quiet.pml, tests/spec/quiet.c, tests/spec/deadlock.c, tests/sim/quiet.c.
  */
 #ifndef SCHED_QUIET_H
 #define SCHED_QUIET_H
@@ -30,10 +35,10 @@
  * timer, or a strand that waits for what is outside of the run, to change that. */
 enum lull { LULL_NONE, LULL_BLOCKED, LULL_DRY, LULL_UNKNOWN };
 
-/* By the seeker of a pool, under quiet_lock. Of its own pool; of all. */
+/* Under quiet_lock. Of a pool, by any thread; of all, by a seeker that is about to wait. */
 enum lull quiet_pool(struct thread *thread, struct pool *pool);
 enum lull quiet_run(struct thread *thread);
-/* The same: it is going to have work, so others who decide have to count with it. */
+/* By a seeker, under quiet_lock: it is going to have work, so others who decide have to count with it. */
 void quiet_stir(struct thread *thread);
 
 /* By a thread that is idle, without the role: whether its seeker might find something to decide [Q2]. */

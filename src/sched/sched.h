@@ -202,13 +202,14 @@ enum timer_kind { TIMER_WAIT, TIMER_DEADLINE, TIMER_REST, TIMER_SHUTDOWN, TIMER_
 
 struct timer {
     struct heap_node node;
-    uint32_t kind : 8, index : 24; /* the index is the layer's above */
+    uint32_t kind : 7, excused : 1, index : 24; /* timer_excuse; the index is the layer's above */
 };
 
 struct timers {
     struct heap heap;
-    _Atomic int64_t next;   /* the least key: read without the lock */
-    _Atomic uint32_t count; /* how many are pending: the same */
+    _Atomic int64_t next;     /* the least key: read without the lock */
+    _Atomic uint32_t count;   /* how many are pending: the same */
+    _Atomic uint32_t excused; /* of them: timer_excuse */
     atomic_flag lock;
 };
 
@@ -404,7 +405,6 @@ struct pool {
     _Atomic uint32_t kickers; /* so many have taken it upon themselves to wake it there, and are about to */
     bool eager;               /* and a push is to wake it */
     uint64_t stirs;           /* how often somebody of the pool has begun to move: quiet.h */
-    _Atomic uint32_t excused; /* timers that would do nothing but end a wait for quiet */
     int futile;               /* wake-ups and thefts in a row that were not worth it */
 
     _Alignas(CACHE_LINE) struct rests rests;
@@ -570,8 +570,7 @@ struct driver {
     void (*thread_join)(struct subprocess *sub, void *played);
     void (*word_wait)(struct subprocess *sub, const _Atomic uint32_t *word, uint32_t expected, int64_t deadline);
     void (*word_wake)(struct subprocess *sub, const _Atomic uint32_t *word, int threads);
-    void (*plain_point)(struct subprocess *sub);  /* as point */
-    int (*plain_threads)(struct subprocess *sub); /* how many have not ended */
+    void (*plain_point)(struct subprocess *sub); /* as point */
 
     void (*meet)(struct subprocess *sub, int fd); /* a descriptor of the system's is used for the first time */
     const struct driver_fds *fds;                 /* NULL: all descriptors are the system's */

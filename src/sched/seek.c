@@ -46,7 +46,7 @@
 enum { FUTILE_MOST = 5 };
 /* What could not be decided for good is looked at again so many times. */
 #define UNSURE_NS INT64_C(250000)
-enum { UNSURE_MOST = 3 };
+enum { UNSURE_MOST = 6 };
 /* What is stolen costs both sides some cache misses, and a wake-up: work of less than this is left to its owner. */
 #define LOOT_WORTH_NS INT64_C(10000)
 /* A timer so near is waited for without a system call, which takes as long. */
@@ -509,7 +509,7 @@ bool pool_settle(struct thread *thread)
     set_seeker(pool, thread);
     bool lull = settle(pool);
     unlock(pool);
-    bool own = pinned_doze(thread) || any_own(thread); /* [P2] */
+    bool own = pinned_doze(thread) || any_own(thread) || pinned_has_work(thread); /* [P2]; it may come back too late */
     barrier(pool);
     if (own || any_work(thread, pool)) /* [K1] */
         return true;

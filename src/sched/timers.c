@@ -18,6 +18,7 @@ void timers_open(struct timers *timers)
     heap_init(&timers->heap);
     atomic_init(&timers->next, ARCH_FOREVER);
     atomic_init(&timers->count, 0);
+    atomic_init(&timers->excused, 0);
     atomic_flag_clear(&timers->lock);
 }
 
@@ -30,6 +31,7 @@ void timer_init(struct timer *timer, enum timer_kind kind, uint32_t index)
 {
     timer->node.place = HEAP_NOWHERE;
     timer->kind = kind;
+    timer->excused = false;
     timer->index = index & 0xffffff;
 }
 
@@ -68,6 +70,23 @@ bool timer_stop(struct thread *thread, struct pool *pool, struct timer *timer)
         heap_remove(&timers->heap, &timer->node);
     unlock(thread, timers);
     return pending;
+}
+
+/* Under the lock. */
+static void excuse(struct timers *timers, struct timer *timer, bool excused)
+{
+    uint32_t count = atomic_load_explicit(&timers->excused, memory_order_relaxed) + excused - timer->excused;
+    atomic_store_explicit(&timers->excused, count, memory_order_relaxed);
+    timer->excused = excused;
+}
+
+void timer_excuse(struct thread *thread, struct pool *pool, struct timer *timer, bool excused)
+{
+    struct timers *timers = &pool->timers;
+    lock(thread, timers);
+    if (timer->node.place != HEAP_NOWHERE)
+        excuse(timers, timer, excused);
+    unlock(thread, timers);
 }
 
 uint32_t timers_due(struct thread *outside, struct pool *pool, int64_t now)
@@ -115,6 +134,8 @@ static int fire_some(struct thread *thread, struct timers *timers, int64_t now, 
     while (fired < FIRE_BATCH && heap_least(&timers->heap) <= now) {
         struct timer *timer = CONTAINER(heap_pop(&timers->heap), struct timer, node);
         fetch_next(&timers->heap);
+        if (UNLIKELY(timer->excused))
+            excuse(timers, timer, false);
         batch_add(woken, thread->sub->ops->fire[timer->kind](timer));
         fired++;
     }

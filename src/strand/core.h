@@ -410,7 +410,6 @@ struct shutdown {
     char why[129];
     struct post post;
     struct timer timer;
-    bool timed; /* it is pending */
     atomic_flag lock;
     struct link waiters; /* under the lock */
     _Atomic bool begun;  /* set under it */

@@ -11,6 +11,8 @@
 #include "print.h"
 #include "shutdown.h"
 
+#include "../sched/timers.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +30,23 @@ void quiet_open(struct runtime *runtime)
 /* A strand that waits stands in runtime.quiet by its node: node.value is the pool, NULL: all of them; node.result is
  * the lull that it waits for. */
 
-static void link_waiter(struct thread *thread, struct cb *me)
+/* Whether the pool has ended, or is quiet already: its seeker, which may be parked for long, is not asked. Under
+ * quiet_lock, after the strand was linked [Q4]. */
+static bool is_quiet_already(struct thread *thread, struct pool *pool, enum lull lull)
+{
+    return atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_CLOSED || quiet_pool(thread, pool) >= lull;
+}
+
+/* op: as below. Returns whether there is nothing to wait for. */
+static bool link_waiter(struct thread *thread, struct cb *me, struct opened_pool *op, enum lull lull)
 {
     struct runtime *runtime = runtime_of(thread);
     atomic_fetch_add_explicit(&runtime->sub.minds_quiet, QUIET_WAITER, memory_order_seq_cst);
     spin_lock(&runtime->sub.quiet_lock, thread);
     list_push_back(&runtime->quiet, &me->wait.node.link);
+    bool over = op && is_quiet_already(thread, op->pool, lull);
     spin_unlock(&runtime->sub.quiet_lock);
+    return over;
 }
 
 /* Whoever claims a wait takes its node out. Nobody else touches the node after this. */
@@ -57,33 +69,29 @@ static void claim(struct wait_node *node, struct batch *batch)
         batch_add(batch, member);
 }
 
-/* Deadlines of the caller's that are pending, and would end the wait. */
-static uint32_t own_timers(struct cb *me)
+/* The caller's deadlines: they would do nothing but end the wait, or not even that, in a shield. */
+static void excuse_own(struct thread *thread, struct cb *me, bool excused)
 {
-    uint32_t count = 0;
-    for (struct block *block = own_of(me)->blocks; block && block->index >= own_of(me)->floor; block = block->outer)
-        count += block->kind == BLOCK_DEADLINE && CONTAINER(block, struct deadline, block)->when != ARCH_FOREVER;
-    return count;
+    for (struct block *block = own_of(me)->blocks; block; block = block->outer) {
+        struct deadline *deadline = CONTAINER(block, struct deadline, block);
+        if (block->kind == BLOCK_DEADLINE)
+            timer_excuse(thread, deadline->pool, &deadline->timer, excused);
+    }
 }
 
 /* op: whose pool it is, pinned, if it is another than the caller's; else NULL. */
 static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, struct opened_pool *op, enum lull lull)
 {
     struct wait_node *node = &me->wait.node;
-    uint32_t excused = own_timers(me);
-    struct pool *home = thread->pool;
-    atomic_fetch_add_explicit(&home->excused, excused, memory_order_relaxed);
+    excuse_own(thread, me, true);
     wait_because(thread, me, BLOCKED_QUIET, 0);
     node->value = pool;
     node->result = (int)lull;
     node->index = 0;
     node->epoch = wait_arm(thread, me, own_of(me)->floor);
-    link_waiter(thread, me);
-    bool over = op && atomic_load_explicit(&op->pool->state, memory_order_seq_cst) == POOL_CLOSED; /* [Q4] */
-    if (op) {
-        pool_kick_(thread, op->pool); /* which may be quiet already */
+    bool over = link_waiter(thread, me, op, lull);
+    if (op)
         pool_found(op);
-    }
     if ((over || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
         me->blocked = BLOCKED_NOT;
     } else {
@@ -91,7 +99,7 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
         wait_over(me);
     }
     unlink_waiter(thread, me);
-    atomic_fetch_sub_explicit(&home->excused, excused, memory_order_relaxed);
+    excuse_own(thread, me, false);
     if (interrupted(me))
         interrupt_throw(thread, me, 0);
 }
@@ -151,13 +159,16 @@ static bool has_strangers(struct runtime *runtime)
 {
     struct subprocess *sub = &runtime->sub;
     int own = atomic_load_explicit(&sub->helpers, memory_order_acquire);
-    if (sub->driver)
-        return sub->driver->plain_threads(sub) > own;
     for (struct thread *thread = thread_first(sub); thread; thread = thread_after(thread)) {
         enum thread_life life = thread_life(thread);
         own += (life == THREAD_HERE || life == THREAD_LEAVING) && !pool_is_driven(thread->pool);
     }
     return arch_thread_count() != own;
+}
+
+static bool is_told_to_end(struct runtime *runtime)
+{
+    return atomic_load_explicit(&runtime->told_to_end, memory_order_relaxed);
 }
 
 struct member *quiet_cancel_root(struct runtime *runtime, const char *why)
@@ -195,20 +206,15 @@ static struct member *end_run(struct thread *thread, struct runtime *runtime)
     return root;
 }
 
-/* The run is dry, and nobody waits for that. Under quiet_lock. Returns the root if it has to be made runnable; else
- * *sure: there is nothing to be done. */
-static struct member *judge(struct thread *thread, struct runtime *runtime, bool *sure)
+/* The run is out of work. Under quiet_lock. Returns the root, which has to be made runnable. */
+static struct member *judge(struct thread *thread, struct runtime *runtime)
 {
     enum strand_out_of_work what = runtime->options.out_of_work;
     struct member *root = NULL;
     bool ends = what == STRAND_OUT_OF_WORK_END || shutdown_has_begun(runtime);
-    if (what == STRAND_OUT_OF_WORK_AUTO && has_strangers(runtime)) {
-        *sure = false;
+    if (what == STRAND_OUT_OF_WORK_WAIT && is_told_to_end(runtime))
         return NULL;
-    }
-    if (what == STRAND_OUT_OF_WORK_WAIT && atomic_load_explicit(&runtime->told_to_end, memory_order_relaxed))
-        return NULL;
-    if (ends && !atomic_load_explicit(&runtime->told_to_end, memory_order_relaxed))
+    if (ends && !is_told_to_end(runtime))
         root = end_run(thread, runtime);
     else if (what != STRAND_OUT_OF_WORK_EXIT)
         root = tell_root(thread, runtime);
@@ -231,22 +237,48 @@ static enum lull lull_of(struct thread *thread, struct pool *pool, enum lull *he
     return *run != LULL_UNKNOWN ? *run : (*run = quiet_run(thread));
 }
 
+static bool verdict_is_wanted(struct subprocess *sub)
+{
+    return atomic_load_explicit(&sub->minds_quiet, memory_order_seq_cst) & QUIET_VERDICT;
+}
+
+/* The run is dry, and nobody waits for that. Strangers are counted before the look that decides [Q5]. */
+static bool is_out_of_work(struct thread *thread, struct runtime *runtime, bool *sure)
+{
+    if (runtime->options.out_of_work != STRAND_OUT_OF_WORK_AUTO || is_told_to_end(runtime))
+        return true;
+    *sure = !has_strangers(runtime);
+    return *sure && verdict_is_wanted(&runtime->sub) && quiet_run(thread) == LULL_DRY;
+}
+
+/* Who waits for another's decision may be held for its report. */
+static void lock_quiet(struct thread *thread)
+{
+    atomic_flag *lock = &thread->sub->quiet_lock;
+    while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire)) {
+        if (atomic_load_explicit(&thread->hold, memory_order_relaxed))
+            pool_stand_still(thread);
+        driver_await(thread);
+    }
+    arch_note_acquire(lock);
+}
+
 bool quiet_comes(struct thread *thread, struct batch *batch)
 {
     struct runtime *runtime = runtime_of(thread);
     struct subprocess *sub = &runtime->sub;
     enum lull here = LULL_UNKNOWN, run = LULL_UNKNOWN;
     bool sure = true;
-    spin_lock(&sub->quiet_lock, thread);
+    lock_quiet(thread);
     for (struct link *link = runtime->quiet.next, *next; link != &runtime->quiet; link = next) {
         struct wait_node *node = CONTAINER(link, struct wait_node, link);
         next = link->next;
         if ((int)lull_of(thread, node->value, &here, &run) >= node->result)
             claim(node, batch);
     }
-    bool verdict = atomic_load_explicit(&sub->minds_quiet, memory_order_relaxed) & QUIET_VERDICT;
-    if (verdict && !batch->first && list_empty(&runtime->quiet) && lull_of(thread, NULL, &here, &run) == LULL_DRY)
-        batch_add(batch, judge(thread, runtime, &sure));
+    bool verdict = verdict_is_wanted(sub) && !batch->first && list_empty(&runtime->quiet);
+    if (verdict && lull_of(thread, NULL, &here, &run) == LULL_DRY && is_out_of_work(thread, runtime, &sure))
+        batch_add(batch, judge(thread, runtime));
     if (batch->first)
         quiet_stir(thread); /* [Q3] */
     spin_unlock(&sub->quiet_lock);

@@ -113,15 +113,11 @@ static bool start_timer(struct thread *thread, struct runtime *runtime, int64_t 
 {
     struct shutdown *shutdown = &runtime->shutdown;
     struct pool *first = &runtime->sub.pool;
-    if (shutdown->timed)
-        timer_stop(thread, first, &shutdown->timer);
-    bool timed = timer_start(thread, first, &shutdown->timer, by) == 0;
-    if (timed && !shutdown->timed)
-        atomic_fetch_add_explicit(&first->excused, 1, memory_order_relaxed);
-    if (!timed && shutdown->timed)
-        atomic_fetch_sub_explicit(&first->excused, 1, memory_order_relaxed);
-    shutdown->timed = timed;
-    return timed;
+    timer_excuse(thread, first, &shutdown->timer, false);
+    timer_stop(thread, first, &shutdown->timer);
+    int error = timer_start(thread, first, &shutdown->timer, by);
+    timer_excuse(thread, first, &shutdown->timer, true);
+    return !error;
 }
 
 static struct member *arrive(struct post *post)
@@ -144,8 +140,6 @@ struct member *shutdown_comes(struct timer *timer)
 {
     struct shutdown *shutdown = CONTAINER(timer, struct shutdown, timer);
     struct runtime *runtime = CONTAINER(shutdown, struct runtime, shutdown);
-    shutdown->timed = false;
-    atomic_fetch_sub_explicit(&runtime->sub.pool.excused, 1, memory_order_relaxed);
     return quiet_cancel_root(runtime, shutdown_reason(runtime));
 }
 

@@ -10,7 +10,7 @@
  *             the post: clear posted; begin, once; cancel the root, or start the timer a thread of the first pool
  *             the timer: cancel the root                                               another one of that pool, or it
  *
- * OWNERSHIP `why` is the first asker's until asked is YES; the timer and `timed` are whoever's has the role of the
+ * OWNERSHIP `why` is the first asker's until asked is YES; the timer is whoever's has the role of the
  *           seeker of the first pool.
  * INVARIANTS [D1] `by` only falls, and what it falls to is looked at: who lowers it posts after that, and the post
  *           clears `posted` before it reads `by`. [D2] who waits when `begun` is set is told: both under the lock. [D3]

@@ -361,7 +361,7 @@ static bool message_is_ready(struct thread *thread, const strand_case *c)
 }
 
 static const struct strand_source_ source_message = {
-    .stand = message_stand, .ready = message_is_ready, .over = message_over, .blocked = BLOCKED_PORT};
+    .stand = message_stand, .ready = message_is_ready, .over = message_over, .outside = true, .blocked = BLOCKED_PORT};
 
 strand_case strand_on_message(strand_port port, void *message, size_t room)
 {

@@ -19,6 +19,7 @@
  */
 #include "source.h"
 
+#include "../sched/quiet.h"
 #include "../sched/switch.h"
 #include "../sched/timers.h"
 #include "../strand/exception.h"
@@ -44,8 +45,9 @@ struct select {
     strand_case *cases;
     uint32_t count, stood; /* stood: with how many, while armed */
     unsigned flags;
-    bool now;   /* without waiting */
-    bool tried; /* each has just been tried in vain, and nothing has changed since */
+    bool now;     /* without waiting */
+    bool outside; /* one of them may come from outside of the run */
+    bool tried;   /* each has just been tried in vain, and nothing has changed since */
     struct offers *offers;
     int64_t when;        /* the earliest of the instants among those, or INT64_MAX */
     uint32_t when_index; /* whose it is */
@@ -281,6 +283,7 @@ static inline enum answer stand_with(struct thread *thread, struct select *s, ui
         return SOURCE_DROPPED;
     enum answer answer = s->tried && c->source->when ? SOURCE_NOT : c->source->stand(thread, s->me, c, node);
     if (answer == SOURCE_NOT) {
+        s->outside |= c->source->outside;
         int64_t when = c->source->when                           ? c->source->when(c)
                        : thread->sub->outside && c->source->look ? driver_now(thread->sub) + c->source->look
                                                                  : INT64_MAX;
@@ -365,7 +368,11 @@ static uint32_t park(struct thread **thread, struct select *s, int error)
     uint32_t tag = WAIT_IDLE;
     bool stay = error || s->now || interrupted(me); /* [W4] */
     if (!stay || !wait_retract(*thread, me)) {
+        if (UNLIKELY(s->outside))
+            quiet_leave(*thread);
         *thread = switch_park(*thread);
+        if (UNLIKELY(s->outside))
+            quiet_return(*thread);
         tag = wait_over(me);
     }
     if (s->when != INT64_MAX && !s->now && error == 0 && !(tag == WAIT_WON && wait_winner(me) == s->when_index))
@@ -390,6 +397,7 @@ static int wait_for_one(struct thread **thread, struct select *s)
         throw_no_memory(me, "a select");
     }
     s->when = INT64_MAX;
+    s->outside = false;
     wait_because(*thread, me, BLOCKED_SELECT, s->count);
     me->wait.node.value = s->cases; /* for people: who can't use its node otherwise */
     enum answer answer = stand_with_all(*thread, s, &happened);

@@ -34,6 +34,7 @@ struct strand_source_ {
     int64_t look;
     /* How many bytes of case->value others may read or write while a node is linked. NULL: none. */
     size_t (*size)(struct thread *thread, struct cb *me, const strand_case *c);
+    bool outside;    /* it may come from outside of the run: quiet.h */
     uint8_t blocked; /* for people: what a strand would be that waits for this alone; enum blocked */
     /* It is an instant, which the select waits for by its own timer: no node is ever linked. NULL: it is not. */
     int64_t (*when)(const strand_case *c);

@@ -2,12 +2,16 @@
  * Runs that are out of work, by name, and misuse of strand_wait_quiet.
  */
 #include "strand.h"
+#include "strand/chan.h"
+#include "strand/io.h"
 #include "strand/pool.h"
 #include "strand/sync.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void say(void)
 {
@@ -65,6 +69,74 @@ static void *by_itself(void *arg)
     return wait_for_ever(arg);
 }
 
+/* ---- plain threads that might go on with it ---- */
+
+static void *nap(void *arg)
+{
+    usleep(100000);
+    return arg;
+}
+
+static void *ends_later(void *arg)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, nap, arg))
+        return NULL;
+    pthread_detach(thread);
+    return wait_for_ever(arg);
+}
+
+typedef STRAND_CHAN(int) ints;
+static ints chan;
+
+static void *post_one(void *arg)
+{
+    int value = 1;
+    usleep(*(useconds_t *)arg);
+    STRAND_POST(chan, &value);
+    return NULL;
+}
+
+static void *receive_what_is_posted(void *arg)
+{
+    pthread_t thread;
+    int value;
+    STRAND_SCOPE(scope);
+    chan = STRAND_CHAN_OPEN(ints, scope, 0);
+    if (pthread_create(&thread, NULL, post_one, arg))
+        return NULL;
+    pthread_detach(thread);
+    STRAND_RECEIVE(chan, &value);
+    return NULL;
+}
+
+/* At about the time when the run is looked at again. */
+static void post_and_end(void)
+{
+    for (useconds_t us = 0; us < 3000; us += 10)
+        strand_run(STRAND_OPTIONS(.threads = 2), receive_what_is_posted, &us);
+}
+
+/* The caller has gone, the call goes on. */
+static void *left_call(void *arg)
+{
+    static useconds_t us = 100000;
+    int value;
+    STRAND_SCOPE(scope);
+    chan = STRAND_CHAN_OPEN(ints, scope, 0);
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(20 * STRAND_MS));
+        strand_offload_with(NULL, post_one, &us, 0);
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+    }
+    STRAND_END
+    STRAND_RECEIVE(chan, &value);
+    return arg;
+}
+
+/* ---- misuse ---- */
+
 static void *flags(void *arg)
 {
     strand_wait_quiet((strand_pool){{0}}, 4);
@@ -82,15 +154,18 @@ static const struct {
     strand_fn *fn;
     enum strand_out_of_work what;
 } cases[] = {
-    {"exit", wait_for_ever, STRAND_OUT_OF_WORK_EXIT},   {"shielded", shielded, STRAND_OUT_OF_WORK_THROW},
-    {"leaving", leaving, STRAND_OUT_OF_WORK_THROW},     {"cleaning_up", cleaning_up, STRAND_OUT_OF_WORK_THROW},
-    {"end_shielded", shielded, STRAND_OUT_OF_WORK_END}, {"by_itself", by_itself, STRAND_OUT_OF_WORK_AUTO},
-    {"flags", flags, STRAND_OUT_OF_WORK_AUTO},          {"run_and_pool", run_and_pool, STRAND_OUT_OF_WORK_AUTO},
+    {"exit", wait_for_ever, STRAND_OUT_OF_WORK_EXIT},    {"shielded", shielded, STRAND_OUT_OF_WORK_THROW},
+    {"leaving", leaving, STRAND_OUT_OF_WORK_THROW},      {"cleaning_up", cleaning_up, STRAND_OUT_OF_WORK_THROW},
+    {"end_shielded", shielded, STRAND_OUT_OF_WORK_END},  {"by_itself", by_itself, STRAND_OUT_OF_WORK_AUTO},
+    {"ends_later", ends_later, STRAND_OUT_OF_WORK_AUTO}, {"left_call", left_call, STRAND_OUT_OF_WORK_AUTO},
+    {"flags", flags, STRAND_OUT_OF_WORK_AUTO},           {"run_and_pool", run_and_pool, STRAND_OUT_OF_WORK_AUTO},
 };
 
 int main(int argc, char **argv)
 {
     atexit(say);
+    if (argc == 2 && strcmp(argv[1], "post_and_end") == 0)
+        post_and_end();
     for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof *cases; i++)
         if (strcmp(argv[1], cases[i].name) == 0)
             strand_run(STRAND_OPTIONS(.out_of_work = cases[i].what, .threads = 2), cases[i].fn, NULL);

@@ -43,7 +43,8 @@ static struct {
     bool one;      /* a single seed is run: it may be heard of */
     bool shared;   /* all strands live on shared stacks */
     bool refuses;  /* memory, now and then */
-    bool breaks;   /* connections */
+    enum strand_out_of_work out_of_work;
+    bool breaks; /* connections */
     _Atomic int lives, logged;
     _Atomic uint64_t observed;
     uint64_t hash; /* of all runs */
@@ -479,6 +480,11 @@ int sim_logged(void)
     return sim.logged;
 }
 
+enum strand_out_of_work sim_out_of_work(void)
+{
+    return sim.out_of_work;
+}
+
 static void on_log(const char *message, void *arg)
 {
     (void)arg;
@@ -540,11 +546,16 @@ static void run(uint64_t seed)
         way.resets = sim_draw(&chance, 4);
         way.silence = sim_draw(&chance, 4);
     }
+    static const enum strand_out_of_work ways[] = {STRAND_OUT_OF_WORK_WAIT, STRAND_OUT_OF_WORK_THROW,
+                                                   STRAND_OUT_OF_WORK_END};
+    if (sim_workload.bears & SIM_OUT_OF_WORK)
+        options.out_of_work = ways[sim_draw(&chance, 3)];
+    sim.out_of_work = options.out_of_work;
     long before = blocks;
     void *result = strand_run(&options, root, first);
     if (uncaught && !sim_no_memory(uncaught))
         sim_unexpected(uncaught, "an exception has left the root strand");
-    SIM_CHECK(uncaught || result == first);
+    SIM_CHECK(uncaught || result == first || (sim.out_of_work == STRAND_OUT_OF_WORK_END && !result));
     strand_exception_release(uncaught);
     check_lives();
     if (sim_workload.oracle)

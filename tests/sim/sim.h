@@ -126,8 +126,12 @@ void sim_observe(uint64_t what);
 /** How often the library has told the log hook in this run that an exception was lost. */
 int sim_logged(void);
 
-/** What a workload may bear beside the seed: under one seed in four, each. */
-enum { SIM_NO_MEMORY = 1, SIM_BREAKS = 2 };
+/** Whether this run is told when it is out of work: STRAND_OUT_OF_WORK_THROW or END; else it waits (SIM_OUT_OF_WORK).
+ */
+enum strand_out_of_work sim_out_of_work(void);
+
+/** What a workload may bear beside the seed: under one seed in four, each; the last under two in three. */
+enum { SIM_NO_MEMORY = 1, SIM_BREAKS = 2, SIM_OUT_OF_WORK = 4 };
 /** SIM_WORKLOAD of a workload that bears it. Refused memory may leave its root strand as an exception. */
 #define SIM_WORKLOAD_THAT(bears, name, root, oracle, world)                                                            \
     const struct sim_workload sim_workload = {#name, root, oracle, &(world), sizeof(world), bears}

@@ -8,6 +8,7 @@
 #include "strand/chan.h"
 #include "strand/io.h"
 #include "strand/port.h"
+#include "strand/select.h"
 #include "strand/sync.h"
 
 #include "strand/sim.h"
@@ -145,6 +146,14 @@ TEST(also_if_they_are_in_several_pools)
 {
     check_deadlock(across, NULL);
     CHECK_EQ(ring.unwound, 3);
+}
+
+TEST(whoever_else_looks_just_then_is_held_for_the_report)
+{
+    for (long i = 0; i < test_scale(100); i++) {
+        check_deadlock(across, NULL);
+        CHECK_EQ(test_count(logged, "could not be held"), 0);
+    }
 }
 
 /* ---- what is done instead --------------------------------------------------------------------- */
@@ -291,6 +300,19 @@ TEST(a_plain_thread_may_still_post_in_a_played_run_too)
     CHECK_PTR(strand_run(&options, receive_from_a_plain_thread, &options), &options);
 }
 
+TEST_REAL(who_has_ended_by_then_and_who_may_still_post_are_told_apart)
+{
+    test_program(&o, "ending", "ends_later");
+    CHECK_EQ(o.status, EXIT_FAILURE);
+    CHECK_CONTAINS(o.err, "the run is deadlocked");
+    test_program(&o, "ending", "post_and_end");
+    CHECK_EQ(o.status, 0);
+    CHECK_STR(o.err, "");
+    test_program(&o, "ending", "left_call");
+    CHECK_EQ(o.status, 0);
+    CHECK_STR(o.err, "");
+}
+
 static void *send_late(void *arg)
 {
     strand_sim_sleep(NAP);
@@ -312,6 +334,9 @@ static void *wait_for_this_and_that(void *arg)
     port = strand_port_open(scope, 1, 1, NULL);
     CHECK_EQ(strand_sim_thread(send_late, NULL), 0);
     CHECK_EQ(strand_port_receive(port, &byte, 1), 1);
+    CHECK_EQ(strand_sim_thread(send_late, NULL), 0);
+    strand_case message = strand_on_message(port, &byte, 1);
+    CHECK_EQ(strand_select(&message, 1, 0), 0);
     strand_sleep(NAP);
     CHECK_PTR(strand_offload(nap, arg), arg);
     STRAND_TRY {

@@ -7,10 +7,14 @@
 #include "strand/chan.h"
 #include "strand/io.h"
 #include "strand/port.h"
+#include "strand/scheduler.h"
 #include "strand/select.h"
 #include "strand/sim.h"
 #include "strand/sync.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #define SOON (3 * STRAND_MS)
@@ -157,6 +161,14 @@ static void *wait_under_a_deadline(void *arg)
     return NULL;
 }
 
+static void *sleep_twice(void *arg)
+{
+    strand_sleep(2 * SOON);
+    strand_sleep(SOON);
+    (*(_Atomic int *)arg)++;
+    return NULL;
+}
+
 TEST_INSIDE(a_deadline_of_anothers_counts)
 {
     static _Atomic int done;
@@ -166,6 +178,61 @@ TEST_INSIDE(a_deadline_of_anothers_counts)
     quiet_here();
     CHECK_EQ(done, 1);
     strand_scope_join(scope);
+}
+
+TEST_INSIDE(a_deadline_of_ones_own_does_not_count_in_a_shield_either)
+{
+    strand_time end = strand_in(20 * STRAND_S);
+    STRAND_DEADLINE(end);
+    STRAND_SHIELD;
+    quiet_here();
+    quiet_everywhere();
+    CHECK(strand_now().ns < end.ns);
+}
+
+/* It passes while the strand waits, and then nothing of it is left to be overlooked. */
+TEST_INSIDE(a_shielded_deadline_of_ones_own_that_passes_meanwhile_hides_nobody_elses)
+{
+    static _Atomic int done;
+    done = 0;
+    STRAND_SCOPE(scope);
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(SOON));
+        STRAND_SHIELD;
+        strand_spawn(scope, work, (void *)&done);
+        strand_spawn(scope, wait_under_a_deadline, (void *)&done);
+        for (int i = 0; i < 3; i++)
+            strand_spawn(scope, sleep_twice, (void *)&done);
+        quiet_here();
+        CHECK_EQ(done, 5);
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+    }
+    STRAND_END
+    strand_scope_join(scope);
+}
+
+static void *wait_for_quiet(void *arg)
+{
+    strand_wait_quiet((strand_pool){{0}}, *(unsigned *)arg);
+    return arg;
+}
+
+TEST_INSIDE(who_waits_for_quiet_can_be_cancelled)
+{
+    static unsigned flags[] = {0, STRAND_QUIET_RUN};
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, sleep_long, NULL);
+    for (int i = 0; i < 4; i++) {
+        strand child = strand_spawn(scope, wait_for_quiet, &flags[i % 2]);
+        for (int j = 0; j < i; j++)
+            strand_yield();
+        strand_cancel(child, NULL);
+        CHECK(test_join_interrupted(child));
+    }
+    strand_scope_cancel(scope, NULL);
+    strand_scope_join(scope);
+    quiet_here();
 }
 
 /* ---- what comes from outside ----------------------------------------------------------------- */
@@ -252,6 +319,30 @@ TEST_INSIDE(a_select_of_something_outside_counts_as_long_as_it_waits)
     strand_close(ends[1]);
 }
 
+static void *select_message_or_chan(void *arg)
+{
+    int value;
+    char byte;
+    strand_case cases[] = {strand_on_message(port, &byte, 1), STRAND_ON_RECEIVE(*(ints *)arg, &value)};
+    return TEST_PTR(strand_select(cases, 2, 0) + 1);
+}
+
+TEST_INSIDE(a_select_of_a_port_counts_as_long_as_it_waits)
+{
+    static ints chan;
+    STRAND_SCOPE(scope);
+    chan = STRAND_CHAN_OPEN(ints, scope, 0);
+    port = strand_port_open(scope, 1, 4, NULL);
+    for (int i = 0; i < 2; i++) {
+        strand child = strand_spawn(scope, select_message_or_chan, &chan);
+        CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
+        CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, 60 * STRAND_S));
+        CHECK_EQ(i ? send(chan, 1) : strand_port_send(port, "x", 1), 0);
+        CHECK_PTR(strand_join(child), TEST_PTR(i + 1));
+        quiet_here();
+    }
+}
+
 /* ---- pools ----------------------------------------------------------------------------------- */
 
 TEST_RACE(of_another_pool_and_of_all)
@@ -325,6 +416,104 @@ TEST_RACE(several_wait_at_once_and_none_for_another)
     CHECK_EQ(done, 2);
     strand_scope_join(scope);
     CHECK_EQ(waited, 6);
+}
+
+static int refuse(void *state)
+{
+    (void)state;
+    return -ENOMEM;
+}
+
+static void keep(void *state, strand_task *task, enum strand_task_comes how, int thread)
+{
+    (void)state, (void)task, (void)how, (void)thread;
+}
+
+static strand_task *give_none(void *state, int thread)
+{
+    (void)state, (void)thread;
+    return NULL;
+}
+
+TEST_RACE(a_pool_that_could_not_be_opened_is_none)
+{
+    static const strand_scheduler custom = {
+        .size = sizeof custom, .name = "none", .open = refuse, .push = keep, .pick = give_none};
+    volatile bool refused = false;
+    STRAND_SCOPE(scope);
+    STRAND_TRY {
+        strand_pool_open(scope, STRAND_POOL_ATTR(.custom = &custom));
+    }
+    STRAND_CATCH(&STRAND_SYSTEM, e) {
+        refused = true;
+    }
+    STRAND_END
+    CHECK(refused);
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, 5 * STRAND_S));
+}
+
+/* ---- pools that a plain thread drives --------------------------------------------------------- */
+
+static void *drive_to_the_end(void *arg)
+{
+    while (strand_pool_drive(another, strand_in(10 * STRAND_MS), STRAND_DRIVE_WAIT) == 1)
+        continue;
+    return arg;
+}
+
+TEST_REAL_RACE(a_pool_that_nobody_drives_is_quiet)
+{
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = "current"));
+    CHECK(is_quiet(pool, 0, 5 * STRAND_S));
+    CHECK(is_quiet(pool, STRAND_QUIET_BLOCKED, 5 * STRAND_S));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, 5 * STRAND_S));
+    another = pool;
+    pthread_t driver;
+    CHECK_EQ(pthread_create(&driver, NULL, drive_to_the_end, NULL), 0);
+    strand_pool_close(pool, NULL);
+    pthread_join(driver, NULL);
+}
+
+static _Atomic int driven, enough;
+
+/* For a while, and there is something left to be done the next time. */
+static void *drive_now_and_then(void *arg)
+{
+    struct pollfd ready = {.fd = strand_pool_fd(another), .events = POLLIN};
+    for (; driven < 3; driven++) {
+        CHECK_EQ(poll(&ready, 1, 10000), 1);
+        CHECK_EQ(strand_pool_drive(another, strand_in(STRAND_MS), 0), 1);
+    }
+    while (!enough)
+        usleep(1000);
+    return drive_to_the_end(arg);
+}
+
+static void *yield_until_it_is_enough(void *arg)
+{
+    while (!enough)
+        strand_yield();
+    return arg;
+}
+
+TEST_REAL_RACE(what_is_pinned_to_a_thread_that_comes_back_later_is_not_overlooked)
+{
+    pthread_t driver;
+    driven = enough = 0;
+    STRAND_SCOPE(scope);
+    another = strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = "current"));
+    strand child =
+        strand_spawn_with(scope, STRAND_ATTR(.pool = another, .pin = STRAND_PIN(0)), yield_until_it_is_enough, NULL, 0);
+    CHECK_EQ(pthread_create(&driver, NULL, drive_now_and_then, NULL), 0);
+    while (driven < 3)
+        strand_sleep(STRAND_MS);
+    CHECK(!is_quiet(another, STRAND_QUIET_BLOCKED, SOON));
+    CHECK(!is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED | STRAND_QUIET_RUN, SOON));
+    enough = 1;
+    strand_join(child);
+    strand_pool_close(another, NULL);
+    pthread_join(driver, NULL);
 }
 
 /* ---- no moment is taken for quiet in which somebody is about to go on (S-62 to S-65) ------------ */
