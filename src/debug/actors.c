@@ -120,6 +120,13 @@ static const char *state_of(const struct graph *graph, uint32_t node)
     return graph->nodes[node].blocked != BLOCKED_NOT ? "blocked too" : "not blocked";
 }
 
+/* The mutex is its own, but it has not gone on: so where it was locked is not written down yet. */
+static bool was_handed(const struct graph *graph, const struct node *node, uint32_t target)
+{
+    const struct cb *c = graph_cb(graph, target);
+    return c->blocked == BLOCKED_MUTEX && c->blocked_on == node->on;
+}
+
 /* Of one of those that a strand waits for. */
 static void say_actor(const struct graph *graph, const struct node *node, uint32_t target, uint32_t at, size_t indent)
 {
@@ -131,6 +138,8 @@ static void say_actor(const struct graph *graph, const struct node *node, uint32
         const struct holder *holder = &graph->holders[node->first + at];
         out_say(out, indent, "%s would have to give it back, locked to %s in %s; it is %s\n", name,
                 holder->writes ? "write" : "read", place(holder->site, where), state);
+    } else if (node->blocked == BLOCKED_MUTEX && was_handed(graph, node, target)) {
+        out_say(out, indent, "%s was handed it just now, and would have to unlock it; it is %s\n", name, state);
     } else if (node->blocked == BLOCKED_MUTEX) {
         const struct mutex *mutex = (const struct mutex *)(uintptr_t)node->on;
         out_say(out, indent, "%s would have to unlock it, locked in %s; it is %s\n", name,
@@ -158,6 +167,8 @@ static void say_strands(const struct graph *graph, uint32_t from, size_t indent)
             more++;
         said += said < ACTORS_MOST;
     }
+    if (!said)
+        out_say(graph->look.out, indent, "nobody that is known now\n");
     if (more)
         out_say(graph->look.out, indent, "and %zu more%s\n", more, node->any ? ": any of all these" : "");
     else if (node->any && said > 1)

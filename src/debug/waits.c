@@ -124,6 +124,12 @@ static struct alike *find(struct alikes *alikes, const struct alike *key)
     return alike;
 }
 
+/* Where somebody could not be held a name may go with its strand. */
+static bool have_one_name(const struct graph *graph, uint32_t one, uint32_t other)
+{
+    return !graph->look.loose && !strcmp(cb_name(graph_cb(graph, one)), cb_name(graph_cb(graph, other)));
+}
+
 static void add(const struct graph *graph, struct alikes *alikes, uint32_t number)
 {
     struct alike key = key_of(graph, number), *alike = find(alikes, &key);
@@ -133,7 +139,7 @@ static void add(const struct graph *graph, struct alikes *alikes, uint32_t numbe
     }
     const struct cb *c = graph_cb(graph, number);
     uint64_t id = graph->roll.entries[number].id;
-    alike->names_differ |= strcmp(cb_name(graph_cb(graph, alike->node)), cb_name(graph_cb(graph, number))) != 0;
+    alike->names_differ |= !have_one_name(graph, alike->node, number);
     alike->actors_differ |= graph->nodes[alike->node].on != graph->nodes[number].on;
     alike->last = id > alike->last ? id : alike->last;
     alike->since_least = c->since < alike->since_least ? c->since : alike->since_least;
@@ -302,7 +308,7 @@ static void say_all(const struct graph *graph, struct alikes *alikes)
             graph->ring_strands, graph->ring_count, graph->ring_count == 1 ? "" : "s");
     if (graph->roll.left_out)
         out_say(out, 0, "%zu are left out: there was no room for them\n", graph->roll.left_out);
-    if (alikes && graph->blocked > SINGLE_MOST)
+    if (graph->blocked > SINGLE_MOST)
         say_grouped(graph, alikes);
     else
         say_each(graph);
@@ -369,6 +375,7 @@ void graph_report(struct thread *thread)
 void graph_summary(struct thread *thread, char *text, size_t size)
 {
     struct graph *graph;
+    text[0] = '\0';
     int error = make(thread, 2, false, text, size, &graph);
     if (error)
         snprintf(text, size, "%s", error == -ENOMEM ? "no memory for the graph of waits" : "a dump is under way");

@@ -110,6 +110,32 @@ TEST_INSIDE(of_a_mutex_the_holder_is_named_and_where_it_was_locked)
     strand_scope_join(scope);
 }
 
+static void *see_a_mutex_handed_over(void *arg)
+{
+    begin();
+    STRAND_SCOPE(scope);
+    strand_mutex_lock(&mutex);
+    spawn_named(scope, "heir", lock_and_unlock, &mutex);
+    waits_with("1 of 2 strands are");
+    spawn_named(scope, "waiter", lock_and_unlock, &mutex);
+    waits_with("2 of 3 strands are");
+    strand_mutex_unlock(&mutex);
+    const char *text = waits();
+    CHECK_CONTAINS(text, "1 of 3 strands are blocked");
+    CHECK_CONTAINS(text, "\n    strand 'heir' #");
+    CHECK_CONTAINS(text, " was handed it just now, and would have to unlock it; it is not blocked\n");
+    strand_scope_join(scope);
+    return arg;
+}
+
+/* On one thread, where who has it has not gone on yet. */
+TEST_REAL(of_a_mutex_that_was_handed_over_the_next_holder_is_named)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    strand_run(&options, see_a_mutex_handed_over, NULL);
+}
+
 static void *await_event(void *arg)
 {
     strand_event_wait(&event);
