@@ -104,7 +104,7 @@ bool pool_is_still(struct thread *by, struct pool *pool, uint64_t *stirs);
 
 /* A thread without anything to run: find something, or sleep. NULL: the pool is to stop, or the thread to leave. */
 struct fibre *pool_find_work(struct thread *thread);
-/* A busy thread takes the role, if free, for one look at timers and posts. */
+/* A busy thread takes the role, if free, for one look at timers and posts, and to even out (service.h). */
 void pool_look(struct thread *thread);
 /* Make a strand runnable that was woken from outside of any, on the thread that ran it last if that is busy. The
  * caller has the role of the seeker. */

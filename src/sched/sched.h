@@ -180,6 +180,7 @@ struct service {         /* in ticks */
     uint32_t served;     /* runq.served then */
     uint64_t time;       /* in which somebody waited */
     uint64_t turns;      /* and so many were served meanwhile, in parts of one */
+    uint64_t slowest;    /* the longest time between two notes, which fades as well */
     uint64_t evened_out; /* when it last compared itself with others */
 };
 /* What is done about threads whose strands wait longer than those of others: as enum strand_balance. */

@@ -7,7 +7,7 @@
 #include "runq.h"
 
 /* A sum fades by a sixty-fourth at each note. However long that was ago, it counts as two milliseconds at most. */
-enum { FADES = 64, NOTE_MS = 2, WHOLE = 256, HELD_MS = 100 };
+enum { FADES = 64, NOTE_MS = 2, WHOLE = 256, HELD_MS = 100, HELD_TIMES = 4 };
 /* A wait that is longer by less than an eighth, or less than a two-hundredth of a millisecond, is left as it is. */
 enum { UNEVEN = 8, WORTH = 200 };
 
@@ -67,8 +67,10 @@ void service_note(struct thread *thread, uint64_t now, uint64_t ms)
     struct service *service = &thread->service;
     const struct runq *queue = queue_of(thread);
     uint32_t turns = served_by(queue) - service->served;
+    uint64_t time = now - service->noted, faded = service->slowest - service->slowest / FADES;
+    service->slowest = time > faded ? time : faded;
     if (turns || runq_length(queue)) {
-        struct part part = part_of(now - service->noted, turns, ms);
+        struct part part = part_of(time, turns, ms);
         add(&service->time, part.time);
         add(&service->turns, part.turns);
     }
@@ -85,13 +87,20 @@ static uint64_t since(uint64_t then, uint64_t now)
     return now > then ? now - then : 0; /* the other one's may be a little later */
 }
 
-struct round service_round(struct thread *thread, uint64_t now, uint64_t ms)
+/* A machine that is full takes threads from processors for long: for the one that asks as for others. */
+static uint64_t patience_of(const struct thread *by, uint64_t ms)
+{
+    uint64_t times = HELD_TIMES * by->service.slowest;
+    return times > HELD_MS * ms ? times : HELD_MS * ms;
+}
+
+struct round service_round(const struct thread *by, struct thread *thread, uint64_t now, uint64_t ms)
 {
     const struct service *service = &thread->service;
     const struct runq *queue = queue_of(thread);
     uint64_t late = since(get(&service->noted), now);
     uint32_t turns = served_by(queue) - __atomic_load_n(&service->served, __ATOMIC_RELAXED);
-    struct round round = {.length = runq_length(queue), .held = late > HELD_MS * ms};
+    struct round round = {.length = runq_length(queue), .held = late > patience_of(by, ms)};
     round.held = round.held && is_busy(thread);
     if (round.held)
         round.length = thread->pool->scheduler->waiting(thread);
@@ -128,7 +137,7 @@ struct pool_service pool_service(struct thread *by, struct pool *pool)
     for (int i = 0; i < atomic_load_explicit(&pool->count, memory_order_acquire); i++) {
         if (!is_busy(pool->threads[i]))
             continue;
-        struct round round = service_round(pool->threads[i], now, ms);
+        struct round round = service_round(by, pool->threads[i], now, ms);
         uint64_t wait = round_wait(&round);
         longest = wait > longest ? wait : longest;
         shortest = wait < shortest ? wait : shortest;

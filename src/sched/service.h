@@ -15,8 +15,8 @@
  * EVENING   a busy thread that has the role of the seeker for one look, a millisecond after it evened out last at the
  *           earliest: of some others it takes the one whose strands wait longest. If that is a good deal longer than
  *           its own do, it takes so many of them that both wait alike: from the far ends of the lists, where they would
- *           wait longest. A thread that has not looked around for a hundred milliseconds is held by one strand: those
- *           in its slot and its inbox wait as well then.
+ *           wait longest. A thread that has not looked around for a hundred milliseconds, and four times as long as the
+ *           taker itself was kept from it lately, is held by one strand: those in its slot and its inbox wait as well.
  * INVARIANTS [E1] who takes has the role: nobody else steals or evens out meanwhile. [E2] after that the taker's wait
  *           is not longer than the victim's, by the same measure: two threads don't take from each other in turns, and
  *           nobody waits longer for having been moved. [E3] what was taken is in the taker's queue before it gives the
@@ -48,8 +48,8 @@ OWN_INLINE uint64_t round_wait(const struct round *round)
 void service_begin(struct thread *thread, uint64_t now);
 /* It looks around. ms: the ticks of a millisecond. */
 void service_note(struct thread *thread, uint64_t now, uint64_t ms);
-/* Of any thread, as it is now. */
-struct round service_round(struct thread *thread, uint64_t now, uint64_t ms);
+/* Of any thread, as it is now. by: the caller's, which knows how long threads are kept from looking around. */
+struct round service_round(const struct thread *by, struct thread *thread, uint64_t now, uint64_t ms);
 /* How many of theirs should be mine. */
 uint64_t service_excess(const struct round *theirs, const struct round *mine, uint64_t ms);
 

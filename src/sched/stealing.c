@@ -268,7 +268,7 @@ static struct thread *slowest_of(struct thread *thread, uint32_t count, uint64_t
     struct thread *slowest = NULL;
     for (uint32_t i = 0; i < count && i < LOOKED_AT; i++) {
         struct thread *other = thread->pool->threads[(first + i) % count];
-        struct round round = service_round(other, thread->looked, ms);
+        struct round round = service_round(thread, other, thread->looked, ms);
         if (other == thread || !round.length || (slowest && round_wait(&round) <= round_wait(longest)))
             continue;
         slowest = other;
@@ -291,7 +291,7 @@ static void even_out(struct thread *thread)
     if (thread->looked - thread->service.evened_out < ms)
         return;
     thread->service.evened_out = thread->looked;
-    struct round mine = service_round(thread, thread->looked, ms), theirs;
+    struct round mine = service_round(thread, thread, thread->looked, ms), theirs;
     struct thread *slowest = slowest_of(thread, count, ms, &theirs);
     if (!slowest)
         return;

@@ -38,12 +38,20 @@ struct one {
 };
 static struct one loner, crowd[CROWD];
 
+/* About a microsecond: a wait of less than five is left as it is. */
+static void work(void)
+{
+    for (volatile int i = 0; i < 500; i++)
+        continue;
+}
+
 static void *take_turns(void *arg)
 {
     struct one *one = arg;
     while (!over) {
         one->at = strand_thread_index();
         one->turns++;
+        work();
         strand_yield();
     }
     return arg;
@@ -221,6 +229,7 @@ static void *note_moves(void *arg)
 {
     struct mover *mover = arg;
     for (int at = strand_thread_index(); !over; at = strand_thread_index()) {
+        work();
         strand_yield();
         mover->moves += strand_thread_index() != at;
     }
