@@ -3,7 +3,7 @@
 #
 # The programs in the documents do what is said there. In a document they stand between the lines `<!-- program -->` and
 # `<!-- end of program -->`: all blocks of C between these, one after the other, are a program, which is compiled without
-# a warning and with FOLDER's libstrand.a, and run; what it prints is the last block there, which is not of C.
+# a warning and with FOLDER's libstrand.a, and run; what it prints is the block there that is not of C.
 set -u
 export LC_ALL=C
 

@@ -5,6 +5,7 @@
 #include "strand/debug.h"
 #include "strand/io.h"
 #include "strand/pool.h"
+#include "strand/scheduler.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -202,6 +203,33 @@ static void *open_for_another(void *arg)
     return strand_join(strand_spawn(scope, open_in_a_foreign_scope, &own));
 }
 
+static void *open_two_dedicated(void *arg)
+{
+    (void)arg;
+    return open_with(STRAND_POOL_ATTR(.threads = 2, .scheduler = "dedicated"));
+}
+
+static void take_in(void *state, strand_task *task, enum strand_task_comes how, int thread)
+{
+    (void)state, (void)task, (void)how, (void)thread;
+}
+
+static strand_task *give_out_nothing(void *state, int thread)
+{
+    (void)state, (void)thread;
+    return NULL;
+}
+
+static void *hold_back_a_strand(void *arg)
+{
+    static const strand_scheduler miser = {
+        .size = sizeof miser, .name = "miser", .push = take_in, .pick = give_out_nothing};
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.custom = &miser));
+    strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = pool), return_arg, arg, 0));
+    return arg;
+}
+
 static void *resize_to_none(void *arg)
 {
     strand_pool_resize(strand_pool_self(), 0);
@@ -240,6 +268,13 @@ static void *pin_a_guest(void *arg)
     (void)arg;
     STRAND_SCOPE(scope);
     return spawn_with(STRAND_ATTR(.fibre = strand_fibre_open(scope, NULL), .pin = STRAND_PIN(0)));
+}
+
+static void *rank_a_guest(void *arg)
+{
+    (void)arg;
+    STRAND_SCOPE(scope);
+    return spawn_with(STRAND_ATTR(.fibre = strand_fibre_open(scope, NULL), .rank = 1));
 }
 
 static void *pool_for_a_guest(void *arg)
@@ -397,11 +432,14 @@ static const struct {
     {"open_with_an_unknown_balance", open_with_an_unknown_balance},
     {"open_for_another", open_for_another},
     {"resize_to_none", resize_to_none},
+    {"open_two_dedicated", open_two_dedicated},
+    {"hold_back_a_strand", hold_back_a_strand},
     {"ask_without_a_size", ask_without_a_size},
     {"pin_to_nonsense", pin_to_nonsense},
     {"pin_here_elsewhere", pin_here_elsewhere},
     {"pin_a_guest", pin_a_guest},
     {"pool_for_a_guest", pool_for_a_guest},
+    {"rank_a_guest", rank_a_guest},
     {"drive_by_a_strand", drive_by_a_strand},
     {"descriptor_for_a_strand", descriptor_for_a_strand},
     {"drive_by_a_strand_of_another_run", drive_by_a_strand_of_another_run},

@@ -177,6 +177,7 @@ static void check_comes_back(strand_fn *busy)
         loop.pool = open_driven(scope);
         start(&loop);
         spawn_onto(scope, loop.pool, busy, &stop);
+        strand_spawn_with(scope, STRAND_ATTR(.pool = loop.pool, .pin = STRAND_PIN(0)), busy, &stop, 0);
         for (long before = loop.calls; loop.calls < before + 5;)
             strand_sleep(STRAND_MS);
         __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
@@ -330,8 +331,11 @@ static _Atomic bool told;
 static void *drive_to_its_end(void *pool)
 {
     int result;
-    while ((result = strand_pool_drive(*(strand_pool *)pool, strand_in(STRAND_MS), STRAND_DRIVE_WAIT)) != 0)
+    while ((result = strand_pool_drive(*(strand_pool *)pool, strand_in(STRAND_MS), STRAND_DRIVE_WAIT)) != 0) {
+        int fd = strand_pool_fd(*(strand_pool *)pool);
         CHECK_EQ(result, 1);
+        CHECK(fd == -ESHUTDOWN || (test_seed() ? fd == -ENOTSUP : fd >= 0));
+    }
     told = true;
     return pool;
 }

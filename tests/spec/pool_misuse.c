@@ -73,7 +73,13 @@ TEST_REAL(what_no_pool_can_be_is_misuse)
     misuse("open_with_an_unknown_scheduler", "strand_pool_open", "'clairvoyant'");
     misuse("open_with_an_unknown_balance", "strand_pool_open", "balance is 77");
     misuse("resize_to_none", "strand_pool_resize", "0 threads");
+    misuse("open_two_dedicated", "strand_pool_open", "the scheduler 'dedicated' has one");
     misuse("ask_without_a_size", "strand_pool_info_get", "size is 0");
+}
+
+TEST_REAL(a_scheduler_that_holds_back_its_last_task_is_misuse)
+{
+    misuse("hold_back_a_strand", "strand_scheduler.pick", "'miser' has given out no task");
 }
 
 TEST_REAL(opening_a_pool_in_the_plain_scope_of_another_strand_is_misuse)
@@ -87,6 +93,7 @@ TEST_REAL(pinning_to_what_is_no_thread_is_misuse)
     misuse("pin_here_elsewhere", "strand_spawn_with", "another than the caller's");
     misuse("pin_a_guest", "strand_spawn_with", "attr.pin can't be chosen");
     misuse("pool_for_a_guest", "strand_spawn_with", "attr.pool can't be chosen");
+    misuse("rank_a_guest", "strand_spawn_with", "attr.rank can't be chosen");
 }
 
 TEST_REAL(a_pool_that_is_driven_by_a_strand_is_misuse)
