@@ -1,6 +1,7 @@
 /*
  * What became runnable, to the thread or pool that is to run it; and what comes from outside: posts, events, timers.
- * Model of what is posted to a thread that goes: tests/models/resize.pml.
+ * Models of what is posted to a thread that goes: tests/models/resize.pml; to a pool that is closed:
+ * tests/models/closing.pml.
  */
 #include "pinned.h"
 #include "polled.h"

@@ -1,5 +1,5 @@
 /*
- * A pool's making, running and ending, and holding its threads still.
+ * A pool's making, running and ending, and holding its threads still. Model of its closing: tests/models/closing.pml.
  */
 #include "pool.h"
 

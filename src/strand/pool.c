@@ -18,6 +18,7 @@
  *           the state [L2].
  * NOT DONE  cancelling every strand of the pool: what is inside is left by its owners' frames, as of any cancelled
  *           strand. A list of a pool's strands: each spawn would pay for it.
+ * TESTED BY tests/models/closing.pml.
  */
 #include "../../include/strand/pool.h"
 

@@ -1,6 +1,6 @@
 /*
  * Spawning, and the frame that every strand's function runs in. Model of spawning into open scopes:
- * tests/models/scope.pml.
+ * tests/models/scope.pml; onto a pool that is closed: tests/models/closing.pml.
  */
 #include "cancel.h"
 #include "end.h"
