@@ -2,9 +2,9 @@
  * Small pools that are closed at once, again and again, by several strands of several pools, while their strands wait
  * for what others do at that very moment: events, values, messages of plain threads and handlers, bytes, time, a thread
  * of their own. Some are shielded, and end by themselves, the last one while somebody wakes it; some have a pool below
- * them; some are looked at by a plain thread, which does not know when they end. Whoever goes on does so where it
- * lives; whoever closes a pool finds nobody there; what was sent was received, or is still there; a reader elsewhere
- * whose descriptor such a pool has watched is told of the end.
+ * them, or children that are born just then; some are looked at by a plain thread, which does not know when they end.
+ * Whoever goes on does so where it lives; whoever closes a pool finds nobody there; what was sent was received, or is
+ * still there; a reader elsewhere whose descriptor such a pool has watched is told of the end.
  */
 #include "sim.h"
 
@@ -20,6 +20,7 @@
 enum { ROUNDS = 3, RESIDENTS = 3, WAKERS = 3 };
 
 static struct {
+    strand_scope around;
     strand_pool first, second, pool; /* the third is closed; `users` of its handle keep its scope from being left */
     _Atomic int open, users;
     strand_event events[ROUNDS];
@@ -139,15 +140,32 @@ static void have_a_pool(struct sim_life *me, void *arg)
     strand_scope_join(scope);
 }
 
+static void pass_by(struct sim_life *me, void *arg)
+{
+    (void)arg;
+    SIM_CLEANUP(me);
+    world.homes[me->number] = strand_pool_self();
+}
+
+/* They are born while the closer looks whom to cancel, into a scope that is told of each end. */
+static void have_children(struct sim_life *me, void *arg)
+{
+    STRAND_SHIELD;
+    STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
+    for (uint32_t n = 1 + sim_draw(&me->chance, 3); n > 0; n--)
+        (void)sim_spawn(me, scope, pass_by, arg);
+    strand_scope_join(scope);
+}
+
 static void reside(struct sim_life *me, void *arg)
 {
-    static sim_body *const ways[] = {wait_somehow, wait_for_a_while, wait_in_shield, have_a_pool};
+    static sim_body *const ways[] = {wait_somehow, wait_for_a_while, wait_in_shield, have_children, have_a_pool};
     SIM_CLEANUP(me);
     strand_pool home = world.homes[me->number] = strand_pool_self();
     int thread = me->tag - 1;
     for (uint32_t n = 1 + sim_draw(&me->chance, 2); n > 0; n--) {
-        uint32_t way = sim_draw(&me->chance, 16);
-        strand_exception *e = sim_try(me, ways[way < 15 ? way / 5 : 3], arg);
+        uint32_t way = sim_draw(&me->chance, 13);
+        strand_exception *e = sim_try(me, ways[way / 3], arg);
         SIM_CHECK(same(home, strand_pool_self()));
         if (thread >= 0)
             SIM_CHECK_EQ(strand_thread_index(), thread);
@@ -204,7 +222,7 @@ static void spawn_onto_it(struct sim_life *me, void *arg)
 
 static void wake_somebody(struct sim_life *me, void *arg)
 {
-    switch (sim_draw(&me->chance, 8)) {
+    switch (sim_draw(&me->chance, 9)) {
     case 0:
     case 1:
         strand_event_set(&world.events[world.round]);
@@ -293,8 +311,8 @@ static void close_to_others(strand_pool *pool)
 
 static void keep(struct sim_life *me, void *arg)
 {
-    static const char *const schedulers[] = {"stealing", "stealing", "global", "dedicated", "current"};
-    const char *scheduler = schedulers[sim_draw(&me->chance, 5)];
+    static const char *const schedulers[] = {"stealing", "stealing", "global", "dedicated", "current", "current"};
+    const char *scheduler = schedulers[sim_draw(&me->chance, 6)];
     int threads = scheduler[0] == 's' || scheduler[0] == 'g' ? 1 + (int)sim_draw(&me->chance, 2) : 1;
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
     world.pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = threads, .scheduler = scheduler));
@@ -305,7 +323,7 @@ static void keep(struct sim_life *me, void *arg)
         (void)strand_sim_thread(look_on, &world.driven[(intptr_t)arg]);
     }
     STRAND_SCOPE_WITH(others, STRAND_COLLECT);
-    for (uint32_t n = 1 + sim_draw(&me->chance, RESIDENTS); n > 0; n--) {
+    for (uint32_t n = sim_draw(&me->chance, RESIDENTS + 1); n > 0; n--) {
         int pin = sim_one_in(&me->chance, 3) ? 1 + (int)sim_draw(&me->chance, (uint32_t)threads) : 0;
         (void)sim_spawn_at(me, others, STRAND_ATTR(.pool = world.pool, .pin = pin), reside, arg, pin);
     }
@@ -318,6 +336,68 @@ static void keep(struct sim_life *me, void *arg)
         check_dry();
     }
     strand_scope_cancel(others, "it is late");
+}
+
+/* ---- the last one, who ends by itself --------------------------------------------------------------------- */
+
+static void wait_for_the_last(struct sim_life *me, void *arg)
+{
+    (void)arg;
+    STRAND_SHIELD;
+    STRAND_DEADLINE(strand_in((4 + sim_draw(&me->chance, 4)) * STRAND_US));
+    strand_event_wait(&world.events[world.round]);
+}
+
+/* When its time comes, or somebody wakes it, whichever is first; the close does not reach it. */
+static void breathe_last(struct sim_life *me, void *arg)
+{
+    SIM_CLEANUP(me);
+    world.homes[me->number] = strand_pool_self();
+    sim_settle(sim_try(me, wait_for_the_last, arg));
+}
+
+static void wake_the_last(struct sim_life *me, void *arg)
+{
+    (void)arg;
+    SIM_CLEANUP(me);
+    world.homes[me->number] = strand_pool_self();
+    strand_sleep((3 + sim_draw(&me->chance, 6)) * STRAND_US);
+    strand_event_set(&world.events[world.round]);
+}
+
+static void keep_one(struct sim_life *me, void *arg)
+{
+    STRAND_SCOPE_WITH(others, STRAND_COLLECT);
+    STRAND_SCOPE(scope);
+    world.pool = strand_pool_open(scope, NULL);
+    struct sim_life *last = sim_spawn_at(me, scope, STRAND_ATTR(.pool = world.pool), breathe_last, arg, 0);
+    struct sim_life *waker = sim_spawn_at(me, others, STRAND_ATTR(.pool = world.second), wake_the_last, arg, 0);
+    pause_a_little(me);
+    strand_pool_close(world.pool, "by its keeper");
+    (void)sim_join(last);
+    (void)sim_join(waker);
+}
+
+/* ---- who goes on closing when the scope has been left ------------------------------------------------------ */
+
+static void close_from_afar(struct sim_life *me, void *arg)
+{
+    (void)arg;
+    SIM_CLEANUP(me);
+    world.homes[me->number] = strand_pool_self();
+    strand_pool_close(world.pool, "from afar");
+}
+
+/* The close has begun when this one has ended. From then on its scope may be left, and another pool have its place. */
+static void leave_to_another(struct sim_life *me, void *arg)
+{
+    STRAND_SCOPE(scope);
+    if (sim_refuses_memory())
+        return; /* then it may have ended by that */
+    world.pool = strand_pool_open(scope, NULL);
+    struct sim_life *witness = sim_spawn_at(me, scope, STRAND_ATTR(.pool = world.pool), stay, arg, 0);
+    (void)sim_spawn_at(me, world.around, STRAND_ATTR(.pool = somewhere(me)), close_from_afar, arg, 0);
+    (void)sim_join(witness);
 }
 
 /* ---- who has nothing to do with it ------------------------------------------------------------------------ */
@@ -335,20 +415,23 @@ static void read_on(struct sim_life *me, void *arg)
 
 static void live(struct sim_life *me, void *arg)
 {
+    static sim_body *const ways[] = {keep, keep, keep_one, leave_to_another};
     struct sim_life *wakers[WAKERS];
     (void)arg;
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
     struct sim_life *reader = sim_spawn_at(me, scope, STRAND_ATTR(.pool = somewhere(me)), read_on, NULL, 0);
     for (int i = 0; i < WAKERS; i++)
         wakers[i] = sim_spawn_at(me, scope, STRAND_ATTR(.pool = somewhere(me)), wake, NULL, 0);
+    world.around = scope;
     for (int i = 0; i < ROUNDS; i++) {
         world.round = i;
-        sim_settle(sim_try(me, keep, (void *)(intptr_t)i));
+        sim_settle(sim_try(me, ways[sim_draw(&me->chance, 4)], (void *)(intptr_t)i));
     }
     for (int i = 0; i < WAKERS; i++)
         (void)sim_join(wakers[i]);
     strand_close(world.pipe[1]);
     (void)sim_join(reader);
+    strand_scope_cancel(scope, "it is over");
 }
 
 static void drain(void)

@@ -85,3 +85,35 @@ TEST_INSIDE(a_thread_goes_though_strands_of_a_fibre_follow_each_other_on_it)
 {
     leave_crowds(be_followed);
 }
+
+/* ---- who is refused --------------------------------------------------------------------------- */
+
+struct late {
+    strand_pool pool;
+    strand_scope scope;
+};
+
+static void *pin_into_what_was_left(void *arg)
+{
+    struct late *late = arg;
+    strand_spawn_with(late->scope, STRAND_ATTR(.pool = late->pool, .pin = STRAND_PIN(1)), test_return, NULL, 0);
+    return arg;
+}
+
+TEST_INSIDE(a_thread_goes_though_a_strand_was_to_be_pinned_to_it_and_was_refused)
+{
+    static struct late late;
+    void *result;
+    STRAND_SCOPE(scope);
+    late.pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
+    {
+        STRAND_SCOPE_WITH(inner, STRAND_OPEN);
+        late.scope = inner;
+    }
+    strand_exception *e = strand_try(pin_into_what_was_left, &late, &result);
+    CHECK_KIND(e, &STRAND_SYSTEM);
+    CHECK_EQ(strand_exception_code(e), -ECANCELED);
+    strand_exception_release(e);
+    CHECK_EQ(strand_pool_resize(late.pool, 1), 0);
+    await_threads(late.pool, 1);
+}
