@@ -145,16 +145,20 @@ static void pass_by(struct sim_life *me, void *arg)
     (void)arg;
     SIM_CLEANUP(me);
     world.homes[me->number] = strand_pool_self();
+    strand_yield();
 }
 
-/* They are born while the closer looks whom to cancel, into a scope that is told of each end. */
+/* They are born while the closer looks whom to cancel, into a scope that is told of each end; and are none of those. */
 static void have_children(struct sim_life *me, void *arg)
 {
     STRAND_SHIELD;
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
-    for (uint32_t n = 1 + sim_draw(&me->chance, 3); n > 0; n--)
-        (void)sim_spawn(me, scope, pass_by, arg);
-    strand_scope_join(scope);
+    struct sim_life *children[3];
+    int count = 1 + (int)sim_draw(&me->chance, 3);
+    for (int i = 0; i < count; i++)
+        children[i] = sim_spawn(me, scope, pass_by, arg);
+    for (int i = 0; i < count; i++)
+        SIM_CHECK(sim_join(children[i]) == SIM_RETURNED || sim_refuses_memory());
 }
 
 static void reside(struct sim_life *me, void *arg)
