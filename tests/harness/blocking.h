@@ -109,6 +109,13 @@ static inline int64_t closed(int fd)
     return fd < 0 ? fd : strand_close(fd);
 }
 
+static inline int wait_stopping(void)
+{
+    strand_stop(strand_pool_self(), INT64_MAX, NULL);
+    strand_wait_stopping();
+    return 0;
+}
+
 /* ROW(marked function, who is said to have been misused, a call: negative if it has failed) */
 #define BLOCKING(ROW)                                                                                                  \
     ROW(strand_scope_join, "strand_scope_join", (strand_scope_join(t->children), 0))                                   \
@@ -117,6 +124,8 @@ static inline int64_t closed(int fd)
     ROW(strand_join, "strand_join", (strand_join(t->child), 0))                                                        \
     ROW(strand_wait, "strand_wait", (strand_wait(t->child), 0))                                                        \
     ROW(strand_yield, "strand_yield", (strand_yield(), 0))                                                             \
+    ROW(strand_wait_quiet, "strand_wait_quiet", (strand_wait_quiet(strand_pool_self(), STRAND_QUIET_BLOCKED), 0))      \
+    ROW(strand_wait_stopping, "strand_wait_stopping", wait_stopping())                                                 \
     ROW(strand_checkpoint, "strand_checkpoint", (strand_checkpoint(), 0))                                              \
     ROW(strand_sleep, "strand_sleep", (strand_sleep(1), 0))                                                            \
     ROW(strand_sleep_until, "strand_sleep_until", (strand_sleep_until((strand_time){1}), 0))                           \
