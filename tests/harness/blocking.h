@@ -10,6 +10,7 @@
 #include "strand/chan.h"
 #include "strand/io.h"
 #include "strand/limit.h"
+#include "strand/pool.h"
 #include "strand/port.h"
 #include "strand/select.h"
 #include "strand/sync.h"
@@ -111,7 +112,8 @@ static inline int64_t closed(int fd)
 
 static inline int wait_stopping(void)
 {
-    strand_stop(strand_pool_self(), INT64_MAX, NULL);
+    if (strand_id(strand_self()))
+        strand_stop(strand_pool_self(), INT64_MAX, NULL);
     strand_wait_stopping();
     return 0;
 }
@@ -124,7 +126,7 @@ static inline int wait_stopping(void)
     ROW(strand_join, "strand_join", (strand_join(t->child), 0))                                                        \
     ROW(strand_wait, "strand_wait", (strand_wait(t->child), 0))                                                        \
     ROW(strand_yield, "strand_yield", (strand_yield(), 0))                                                             \
-    ROW(strand_wait_quiet, "strand_wait_quiet", (strand_wait_quiet(strand_pool_self(), STRAND_QUIET_BLOCKED), 0))      \
+    ROW(strand_wait_quiet, "strand_wait_quiet", (strand_wait_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED), 0))      \
     ROW(strand_wait_stopping, "strand_wait_stopping", wait_stopping())                                                 \
     ROW(strand_checkpoint, "strand_checkpoint", (strand_checkpoint(), 0))                                              \
     ROW(strand_sleep, "strand_sleep", (strand_sleep(1), 0))                                                            \
