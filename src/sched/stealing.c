@@ -257,8 +257,10 @@ static void pull_from(struct thread *thread, struct thread *victim, bool held, u
 static void even_out_by_seed(struct thread *thread, uint32_t count)
 {
     struct thread *victim = thread->pool->threads[driver_choose(thread, count)];
-    if (victim != thread)
-        pull_from(thread, victim, driver_choose(thread, 2), driver_choose(thread, PULLED_BY_SEED));
+    if (victim == thread)
+        return;
+    uint32_t most = driver_choose(thread, PULLED_BY_SEED); /* before the next: arguments have no order */
+    pull_from(thread, victim, driver_choose(thread, 2), most);
 }
 
 /* Of a few others the one whose strands wait longest; NULL: there is nobody to wait for. */

@@ -53,8 +53,13 @@
 /* large */
 
 #define SLOTS 2
+#define MESSAGES 4 /* 1 and 2 are the thread's, 3 and 4 those of the other sender */
+
+#ifdef PAIR
 #define RECEIVERS 2
-#define MESSAGES 4 /* 1 and 2 are the thread's, 3 is the handler's, 4 the other one's */
+#else
+#define RECEIVERS 1
+#endif
 
 #define NONE 0
 #define WANTED 1
@@ -80,15 +85,15 @@ byte arrived;
 byte wake;
 
 byte travelling; /* posts of the pool */
-byte given[RECEIVERS], why[RECEIVERS];
-bit runnable[RECEIVERS];
+byte given[2], why[2];
+bit runnable[2];
 
 bit handling;
-byte senders = 3;
+byte senders = 2;
 byte receivers = RECEIVERS;
 bit closing; /* whoever closes it has gone */
 
-bit taken[SLOTS + 1], came[MESSAGES + 1], second;
+bit taken[SLOTS + 1], came[MESSAGES + 1];
 byte sent, received, dropped;
 bit told;
 
@@ -244,27 +249,31 @@ inline send(message)
 bit claiming;
 #endif
 
-proctype thread() provided (!handling)
+proctype thread()
+#ifndef OTHER
+    provided (!handling)
+#endif
 {
     byte slot, f, t, rest;
     send(1);
+#ifdef TWICE
     send(2);
+#endif
     senders--
 }
 
-proctype handler()
-{
-    byte slot, f, t, rest;
-    handling = 1;
-    send(3);
-    d_step { handling = 0; senders-- }
-}
-
+/* Another thread, or a handler that interrupts the first. */
 proctype other()
 {
     byte slot, f, t, rest;
+#ifndef OTHER
+    handling = 1;
+#endif
+    send(3);
+#ifdef TWICE
     send(4);
-    senders--
+#endif
+    d_step { handling = 0; senders-- }
 }
 
 /* ---- under the lock ---- */
@@ -292,8 +301,7 @@ inline take_arrived()
             n = content[t];
             assert(!came[n]); /* [P2] */
             came[n] = 1;
-            assert(n != 1 || !second);
-            second = (n == 2 -> 1 : second);
+            assert((n != 1 || !came[2]) && (n != 3 || !came[4]));
             t = next[t]
         :: else -> break
         od;
@@ -560,11 +568,12 @@ init
     atomic {
         next[1] = 2;
         run thread();
-        run handler();
         run other();
         run pool();
         run receiver(0);
+#ifdef PAIR
         run receiver(1);
+#endif
         run closer();
         run owner()
     }

@@ -28,14 +28,14 @@
 /* must stall: -DINBOXFIRST */
 /* must stall: -DNOINBOX */
 /* must stall: -DKEEPS */
-/* must fail: -DCALLBLIND */
+/* must stall: -DCALLBLIND */
 /* must fail: -DTWOLIVES */
 /* must stall: -DNOROUSE */
 /* must stall: -DSLEEPSBLIND */
 /* must fail: -DPINBLIND */
 /* must fail: -DSHRINKBLIND */
 
-#define FIBRES 3
+#define FIBRES 2
 
 #define NONE 0
 #define HERE 1
@@ -92,7 +92,9 @@ end:
 
 inline hand_over()
 {
-#ifndef NOINBOX
+#ifdef NOINBOX
+    skip
+#else
     if
     :: inbox[1] -> d_step { taken = inbox[1]; inbox[1] = 0 } inbox[0] = inbox[0] + taken; taken = 0
     :: !inbox[1]
@@ -112,14 +114,15 @@ loop:
 #endif
         if
         :: atomic { life == LEAVING -> life = GONE } goto out
-        :: life != LEAVING /* it was called back */
+        :: life != LEAVING -> /* it was called back, and runs on; who does that is about to say so */
+            !leave || life == LEAVING || inbox[1] > 0
         fi
     :: !leave
     fi;
     if
     :: atomic { inbox[1] > 0 -> assert(life != NONE); inbox[1]--; ran++ } goto loop
     :: !inbox[1] && !leave
-    :: leave -> goto loop
+    :: !inbox[1] && leave -> goto loop
     fi;
     atomic { !lock -> lock = 1 } /* thread_to_asleep */
 #ifdef SLEEPSBLIND
@@ -240,7 +243,6 @@ init
     atomic {
         posters = FIBRES;
         run goes();
-        run poster();
         run poster();
         run poster()
     }

@@ -124,7 +124,9 @@ static void call(struct sim_life *me, strand_crew crew, bool mortal)
 {
     int number = world.count++;
     SIM_CHECK(number < CALLS);
-    struct plan plan = {&world.calls[number], crew, sim_one_in(&me->chance, 2), sim_one_in(&me->chance, 2), 0};
+    struct plan plan = {.call = &world.calls[number], .crew = crew};
+    plan.copies = sim_one_in(&me->chance, 2); /* then the next: an initializer has no order */
+    plan.stops = sim_one_in(&me->chance, 2);
     plan.call->borrows = !plan.copies || sim_one_in(&me->chance, 4);
     plan.ns = sim_draw(&me->chance, 8) * 3 * STRAND_US;
     if (mortal && plan.copies && plan.stops && sim_one_in(&me->chance, 2))

@@ -173,7 +173,9 @@ static void select_one(struct actor *actor)
             cases[i] = strand_case_drop(cases[i]);
     }
     cases[3] = strand_on_time(strand_in(sim_draw(chance, 40) * STRAND_US));
-    int i = strand_select(cases, sim_one_in(chance, 2) ? 4 : 3, sim_draw(chance, 4));
+    unsigned flags = sim_draw(chance, 4); /* before the next: arguments have no order */
+    size_t count = sim_one_in(chance, 2) ? 4 : 3;
+    int i = strand_select(cases, count, flags);
     if (i >= 0 && i < 3)
         took(actor, ports[i], &messages[i], cases[i].result, over[i]);
 }

@@ -168,9 +168,11 @@ static void go_down(struct sim_life *me, void *arg)
 static void do_one(struct sim_life *me, void *arg)
 {
     intptr_t depth = (intptr_t)arg;
+    int64_t units;
     switch (sim_draw(&me->chance, depth > 0 ? 9 : 7)) {
     case 0:
-        strand_sleep((int64_t)sim_draw(&me->chance, 20) * (sim_one_in(&me->chance, 4) ? REST : STRAND_US));
+        units = sim_draw(&me->chance, 20); /* before the next: factors have no order */
+        strand_sleep(units * (sim_one_in(&me->chance, 4) ? REST : STRAND_US));
         break;
     case 1:
         go_down(me, (void *)(intptr_t)sim_draw(&me->chance, DEPTH_MOST));
