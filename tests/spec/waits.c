@@ -935,7 +935,7 @@ TEST_INSIDE(who_closes_a_pool_waits_for_its_strands)
     begin();
     STRAND_SCOPE(scope);
     strand closer = spawn_named(scope, "closer", close_a_pool, NULL);
-    const char *text = waits_with("3 of 4 strands are");
+    const char *text = waits_with("waits for the end of pool 'extra'");
     const char *closes = strstr(text, "strand 'closer' #");
     CHECK(closes != NULL);
     CHECK_EQ(test_count(closes, "\n    strand 'inhabitant' #"), 2);
