@@ -571,7 +571,8 @@ struct driver {
     void (*thread_join)(struct subprocess *sub, void *played);
     void (*word_wait)(struct subprocess *sub, const _Atomic uint32_t *word, uint32_t expected, int64_t deadline);
     void (*word_wake)(struct subprocess *sub, const _Atomic uint32_t *word, int threads);
-    void (*plain_point)(struct subprocess *sub); /* as point */
+    void (*plain_point)(struct subprocess *sub);  /* as point */
+    int (*plain_threads)(struct subprocess *sub); /* how many have not ended */
 
     void (*meet)(struct subprocess *sub, int fd); /* a descriptor of the system's is used for the first time */
     const struct driver_fds *fds;                 /* NULL: all descriptors are the system's */

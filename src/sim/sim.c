@@ -150,6 +150,17 @@ static void thread_join(struct subprocess *sub, void *other)
     player_free(played);
 }
 
+static int plain_threads(struct subprocess *sub)
+{
+    const struct sim *sim = sim_of(sub);
+    int count = 0;
+    for (uint32_t i = 0; i < sim->count; i++) {
+        const struct played *p = sim->played[i];
+        count += !p->thread && p->state != PLAYED_DONE && p->state != PLAYED_FREE;
+    }
+    return count;
+}
+
 static void plain_point(struct subprocess *sub)
 {
     player_give_way(sim_of(sub), PLAYED_READY, GAVE_SUSPENSION);
@@ -199,6 +210,7 @@ static const struct driver of_real_descriptors = {
     .word_wait = word_wait,
     .word_wake = word_wake,
     .plain_point = plain_point,
+    .plain_threads = plain_threads,
     .meet = net_meet,
 };
 

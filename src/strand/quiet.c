@@ -1,5 +1,5 @@
 /*
- * Waiting for quiet, and what is done when a run is out of work.
+ * Waiting for quiet, and what is done when a run is out of work. Model of who decides: tests/models/quiet.pml.
  */
 #include "quiet.h"
 
@@ -159,6 +159,8 @@ static bool has_strangers(struct runtime *runtime)
 {
     struct subprocess *sub = &runtime->sub;
     int own = atomic_load_explicit(&sub->helpers, memory_order_acquire);
+    if (sub->driver)
+        return sub->driver->plain_threads(sub) > own;
     for (struct thread *thread = thread_first(sub); thread; thread = thread_after(thread)) {
         enum thread_life life = thread_life(thread);
         own += (life == THREAD_HERE || life == THREAD_LEAVING) && !pool_is_driven(thread->pool);
@@ -245,7 +247,7 @@ static bool verdict_is_wanted(struct subprocess *sub)
 /* The run is dry, and nobody waits for that. Strangers are counted before the look that decides [Q5]. */
 static bool is_out_of_work(struct thread *thread, struct runtime *runtime, bool *sure)
 {
-    if (runtime->options.out_of_work != STRAND_OUT_OF_WORK_AUTO || is_told_to_end(runtime))
+    if (runtime->options.out_of_work != STRAND_OUT_OF_WORK_AUTO)
         return true;
     *sure = !has_strangers(runtime);
     return *sure && verdict_is_wanted(&runtime->sub) && quiet_run(thread) == LULL_DRY;

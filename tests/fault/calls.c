@@ -232,6 +232,7 @@ int fault_eventfd(unsigned count, int flags);
 int fault_timerfd_create(int clock, int flags);
 int fault_open(const char *path, int flags, ...);
 int fault___open_2(const char *path, int flags);
+int fault_stat(const char *path, struct stat *status);
 int fault_close(int fd);
 int fault_dup3(int from, int to, int flags);
 int fault_fcntl(int fd, int command, ...);
@@ -520,6 +521,11 @@ int fault_open(const char *path, int flags, ...)
 int fault___open_2(const char *path, int flags)
 {
     return refused(PART_open) ? -1 : descriptor(open(path, flags & ~O_CREAT), CALLER);
+}
+
+int fault_stat(const char *path, struct stat *status)
+{
+    return refused(PART_stat) ? -1 : stat(path, status);
 }
 
 /* It is closed all the same. */

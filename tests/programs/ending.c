@@ -135,6 +135,23 @@ static void *left_call(void *arg)
     return arg;
 }
 
+/* The run has been told to end, and does as soon as it has been given what it waits for. */
+static void *stopped(void *arg)
+{
+    static useconds_t us = 100000;
+    pthread_t thread;
+    int value;
+    STRAND_SCOPE(scope);
+    chan = STRAND_CHAN_OPEN(ints, scope, 0);
+    if (pthread_create(&thread, NULL, post_one, &us))
+        return NULL;
+    pthread_detach(thread);
+    strand_stop(strand_pool_self(), 0, NULL);
+    STRAND_SHIELD;
+    STRAND_RECEIVE(chan, &value);
+    return arg;
+}
+
 /* ---- misuse ---- */
 
 static void *flags(void *arg)
@@ -154,11 +171,12 @@ static const struct {
     strand_fn *fn;
     enum strand_out_of_work what;
 } cases[] = {
-    {"exit", wait_for_ever, STRAND_OUT_OF_WORK_EXIT},    {"shielded", shielded, STRAND_OUT_OF_WORK_THROW},
-    {"leaving", leaving, STRAND_OUT_OF_WORK_THROW},      {"cleaning_up", cleaning_up, STRAND_OUT_OF_WORK_THROW},
-    {"end_shielded", shielded, STRAND_OUT_OF_WORK_END},  {"by_itself", by_itself, STRAND_OUT_OF_WORK_AUTO},
-    {"ends_later", ends_later, STRAND_OUT_OF_WORK_AUTO}, {"left_call", left_call, STRAND_OUT_OF_WORK_AUTO},
-    {"flags", flags, STRAND_OUT_OF_WORK_AUTO},           {"run_and_pool", run_and_pool, STRAND_OUT_OF_WORK_AUTO},
+    {"exit", wait_for_ever, STRAND_OUT_OF_WORK_EXIT},        {"shielded", shielded, STRAND_OUT_OF_WORK_THROW},
+    {"leaving", leaving, STRAND_OUT_OF_WORK_THROW},          {"cleaning_up", cleaning_up, STRAND_OUT_OF_WORK_THROW},
+    {"end_shielded", shielded, STRAND_OUT_OF_WORK_END},      {"by_itself", by_itself, STRAND_OUT_OF_WORK_AUTO},
+    {"ends_later", ends_later, STRAND_OUT_OF_WORK_AUTO},     {"stopped", stopped, STRAND_OUT_OF_WORK_AUTO},
+    {"left_call", left_call, STRAND_OUT_OF_WORK_AUTO},       {"flags", flags, STRAND_OUT_OF_WORK_AUTO},
+    {"run_and_pool", run_and_pool, STRAND_OUT_OF_WORK_AUTO},
 };
 
 int main(int argc, char **argv)

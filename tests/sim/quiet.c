@@ -24,6 +24,7 @@ typedef STRAND_CHAN(int) ints;
 static struct {
     strand_pool pools[POOLS]; /* the first is the run's own */
     int pool_count;
+    bool local; /* no token leaves the only one, and it is what is waited for */
     ints to[HANDS];
     _Atomic int tokens; /* that are on their way */
     _Atomic int none;   /* how often the last of them was put down */
@@ -112,7 +113,7 @@ static void resize(struct sim_life *me)
 static void work_on(struct sim_life *me, int hops)
 {
     void *token = (void *)(intptr_t)hops;
-    switch (sim_draw(&me->chance, 12)) {
+    switch (sim_draw(&me->chance, 14)) {
     case 0:
         nap(me);
         break;
@@ -132,10 +133,16 @@ static void work_on(struct sim_life *me, int hops)
         strand_yield();
         break;
     case 6:
-        pass_on_by_pool(me, token);
+        pass_on_by_child(me, token, world.pools[sim_draw(&me->chance, (uint32_t)world.pool_count)]);
         return;
     case 7:
-        pass_on_by_child(me, token, world.pools[sim_draw(&me->chance, (uint32_t)world.pool_count)]);
+    case 8:
+        SIM_CHECK_EQ(STRAND_POST(world.to[sim_draw(&me->chance, HANDS)], &hops), 0);
+        return;
+    case 9:
+        if (world.local)
+            break;
+        pass_on_by_pool(me, token);
         return;
     }
     SIM_CHECK_EQ(STRAND_SEND(world.to[sim_draw(&me->chance, HANDS)], &hops), 0);
@@ -164,19 +171,20 @@ static void wait_for_all(void)
 {
     int before = world.none;
     bool none = !world.tokens;
-    strand_wait_quiet((strand_pool){{0}}, STRAND_QUIET_RUN);
+    strand_wait_quiet((strand_pool){{0}}, world.local ? 0 : STRAND_QUIET_RUN);
     SIM_CHECK(none || world.none != before);
     world.quiets++;
 }
 
-/* Of any of them, in any way; a deadline may end it. */
+/* Of any of them, in any way; a deadline may end it, if it is not a long one. */
 static void watch_one(struct sim_life *me, void *arg)
 {
-    (void)arg;
+    static const int64_t patience[] = {0, 10 * STRAND_US, 3600 * STRAND_S};
     strand_pool pool = world.pools[sim_draw(&me->chance, (uint32_t)world.pool_count)];
     unsigned flags = sim_one_in(&me->chance, 2) ? STRAND_QUIET_BLOCKED : 0;
-    int64_t patience = sim_one_in(&me->chance, 2) ? 3600 * STRAND_S : (int64_t)sim_draw(&me->chance, 50) * STRAND_US;
-    STRAND_DEADLINE(strand_in(patience));
+    me->tag = (int)sim_draw(&me->chance, 3);
+    (void)arg;
+    STRAND_DEADLINE(me->tag ? strand_in(patience[me->tag]) : (strand_time){0});
     if (sim_one_in(&me->chance, 3))
         wait_for_all();
     else
@@ -188,7 +196,7 @@ static void watch(struct sim_life *me, void *arg)
     SIM_CLEANUP(me);
     for (uint32_t n = 1 + sim_draw(&me->chance, 3); n > 0; n--) {
         strand_exception *e = sim_try(me, watch_one, arg);
-        SIM_CHECK(!e || strand_exception_is(e, &STRAND_TIMED_OUT));
+        SIM_CHECK(!e || (me->tag == 1 && strand_exception_is(e, &STRAND_TIMED_OUT)));
         strand_exception_release(e);
     }
 }
@@ -229,16 +237,25 @@ static void open_pools(struct sim_life *me, strand_scope scope)
     static const char *const schedulers[] = {"stealing", "stealing", "global"};
     world.pools[0] = strand_pool_self();
     world.pool_count = 1 + (int)sim_draw(&me->chance, POOLS);
+    world.local = world.pool_count == 1 && sim_one_in(&me->chance, 2);
     for (int i = 1; i < world.pool_count; i++)
         world.pools[i] = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1 + (int)sim_draw(&me->chance, 2),
                                                                   .scheduler = schedulers[sim_draw(&me->chance, 3)]));
+}
+
+/* To any of its threads. */
+static int pin_on(struct sim_life *me, strand_pool pool)
+{
+    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info_get(pool, &info);
+    return STRAND_PIN((int)sim_draw(&me->chance, (uint32_t)info.threads));
 }
 
 static void spawn_all(struct sim_life *me, strand_scope scope)
 {
     for (intptr_t i = 0; i < HANDS; i++) {
         strand_pool pool = world.pools[sim_draw(&me->chance, (uint32_t)world.pool_count)];
-        int pin = sim_one_in(&me->chance, 3) ? STRAND_PIN(0) : 0;
+        int pin = sim_one_in(&me->chance, 2) ? pin_on(me, pool) : 0;
         sim_spawn_at(me, scope, STRAND_ATTR(.pool = pool, .pin = pin), take_part, (void *)i, 0);
     }
     for (uint32_t n = sim_draw(&me->chance, WATCHERS + 1); n > 0; n--)

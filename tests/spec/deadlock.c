@@ -311,6 +311,9 @@ TEST_REAL(who_has_ended_by_then_and_who_may_still_post_are_told_apart)
     test_program(&o, "ending", "left_call");
     CHECK_EQ(o.status, 0);
     CHECK_STR(o.err, "");
+    test_program(&o, "ending", "stopped");
+    CHECK_EQ(o.status, 0);
+    CHECK_STR(o.err, "");
 }
 
 static void *send_late(void *arg)
@@ -387,6 +390,17 @@ TEST(who_waits_for_a_descriptor_is_none)
     strand_exception *e;
     strand_options options = that(STRAND_OUT_OF_WORK_THROW, &e);
     CHECK_PTR(strand_run(&options, wait_for_a_child_that_reads, &options), &options);
+}
+
+/* Its threads look for work before there is any. */
+TEST_REAL(a_run_whose_root_has_not_begun_is_none)
+{
+    for (long i = 0; i < test_scale(200); i++) {
+        strand_exception *e;
+        strand_options options = that(STRAND_OUT_OF_WORK_THROW, &e);
+        test_set_own_threads(&options);
+        CHECK_PTR(strand_run(&options, test_return, &options), &options);
+    }
 }
 
 /* Many times: a hand-over between threads is no moment of quiet. */

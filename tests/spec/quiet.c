@@ -394,6 +394,34 @@ TEST_RACE(of_a_pool_that_is_closed_meanwhile)
     }
 }
 
+static void *receive_and_yield(void *arg)
+{
+    int value;
+    while (STRAND_RECEIVE(*(ints *)arg, &value) == 0)
+        strand_yield();
+    return NULL;
+}
+
+TEST_RACE(a_seeker_that_sleeps_is_told_when_the_last_of_the_others_falls_idle)
+{
+    static ints chan;
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
+    chan = STRAND_CHAN_OPEN(ints, scope, 4);
+    for (int i = 0; i < 2; i++)
+        strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .pin = STRAND_PIN(i)), receive_and_yield, &chan, 0);
+    strand_spawn(scope, sleep_long, NULL);
+    for (long i = 0; i < test_scale(200); i++) {
+        CHECK_EQ(send(chan, 1), 0);
+        if (i % 2)
+            strand_yield();
+        CHECK(is_quiet(pool, i % 4 ? 0 : STRAND_QUIET_BLOCKED, 10 * STRAND_S));
+    }
+    STRAND_CHAN_CLOSE(chan);
+    strand_scope_cancel(scope, NULL);
+    strand_scope_join(scope);
+}
+
 static void *wait_here(void *arg)
 {
     quiet_here();

@@ -1,0 +1,279 @@
+/*
+ * Whether a run is dry: seekers decide while threads of several pools fall idle, are woken, and hand work to each other.
+ *
+ * MODELS    src/sched/quiet.c: quiet_run, all_still, look, is_empty
+ *           src/sched/seek.c: pool_is_still, quiet_stir, get_busy, set_seeker, unpark, thread_to_idle, thread_from_idle,
+ *           thread_to_polling, thread_to_busy, park, decide, pool_find_work, pool_settle
+ *           src/strand/quiet.c: quiet_comes
+ *           Labels [Q1] [Q2] [Q3].
+ * ABSTRACTS work to tokens: each is in a queue, pinned to a thread, in a post, or in somebody's hands; a thread that has
+ *           one passes it on or puts it down. Two pools: one of two threads, to the second of which some are pinned, and
+ *           one of one thread. `stirs` to a bit for each pool, which the first reading clears: one decides at a time.
+ *           Wake-ups, which are seeker.pml's and pinned.pml's, to the reasons for them: who makes work tells a seeker that
+ *           is parked after that; a thread that sleeps goes on when it has mail, or the role is free. A step of a thread
+ *           that only it can see goes together with the next.
+ * CHECKED   it is never dry while there is a token [Q1] (S-62, S-63, S-65): neither for a strand that waits for that,
+ *           which is woken, somewhere, and goes on, nor, after that, for the run. In the end it is dry [Q2].
+ * MACROS    DRIVEN       the thread of the second pool is somebody else's, who leaves with something pinned left
+ *           BUSYLATE     a thread takes what is pinned to it, and then says that it is busy
+ *           BUSYBLIND    nobody asks whether others are busy
+ *           ONEREADING   there is no second reading
+ *           NOSUM        the second reading does not ask who has moved
+ *           UNPARKSILENT a seeker that goes on does not
+ *           NOQUEUES     the look does not mind queues
+ *           NOMAIL       it does not mind what is pinned
+ *           NOPOSTS      it does not mind posts
+ *           NOLEFT       it does not mind what somebody has left
+ *           NOSTIR       who is woken by a decision is handed out by a seeker that still counts as parked
+ *           NOLAST       the last thread to fall idle does not tell its seeker
+ */
+/* must hold */
+/* must hold: -DDRIVEN */
+/* must fail: -DBUSYLATE */
+/* must fail: -DBUSYBLIND */
+/* must fail: -DONEREADING */
+/* must fail: -DNOSUM */
+/* must fail: -DUNPARKSILENT */
+/* must fail: -DNOQUEUES */
+/* must fail: -DNOMAIL */
+/* must fail: -DNOPOSTS */
+/* must fail: -DDRIVEN -DNOLEFT */
+/* must fail: -DNOSTIR */
+/* must stall: -DNOLAST */
+
+#define THREADS 3
+#define POOLS 2
+#define PINNED 1     /* the thread that tokens are pinned to */
+#define P(t) (t == 2) /* its pool */
+
+byte queue[POOLS], posts[POOLS];
+byte mail;   /* of PINNED */
+byte left;   /* pinned to the driven thread, and taken out of its inbox */
+byte busy[POOLS];
+byte seeker[POOLS]; /* 1 + the thread; 0: the role is free */
+bit parked[POOLS], moved[POOLS];
+bit deciding; /* quiet_lock */
+byte tokens = 1, hops = 3;
+byte waiters = 1;
+bit dry;
+
+#define anything(t) (queue[P(t)] || posts[P(t)] || (t == PINNED && mail) || (t == 2 && left))
+
+inline unpark(p)
+{
+    parked[p] = 0;
+#ifndef UNPARKSILENT
+    moved[p] = 1
+#endif
+}
+
+inline get_busy(t)
+{
+    busy[P(t)]++;
+    moved[P(t)] = 1
+}
+
+/* pool_kick_, pool_rouse */
+inline kick(p)
+{
+    d_step {
+        if
+        :: parked[p] -> unpark(p)
+        :: else
+        fi
+    }
+}
+
+/* ---- what is done with a token: by who is busy -------------------------------------------------------- */
+
+inline carry(t)
+{
+    if
+    :: hops == 0 -> d_step { tokens--; hand = 0 }
+    :: hops > 0 ->
+        hops--;
+        if
+        :: d_step { queue[0]++; hand = 0 } kick(0)
+        :: d_step { queue[1]++; hand = 0 } kick(1)
+        :: d_step { posts[1]++; hand = 0 } kick(1)
+        :: d_step { mail++; hand = 0 }
+            d_step {
+                if
+                :: parked[0] && seeker[0] == PINNED + 1 -> unpark(0)
+                :: else
+                fi
+            }
+#ifdef DRIVEN
+        :: t == 2 -> d_step { left++; hand = 0 }
+#endif
+        fi
+    fi
+}
+
+/* ---- the decision: by a seeker that is parked --------------------------------------------------------- */
+
+inline read_first(p)
+{
+    d_step {
+#ifdef BUSYBLIND
+        still = still && parked[p];
+#else
+        still = still && parked[p] && !busy[p];
+#endif
+        moved[p] = 0
+    }
+}
+
+inline look_at(p)
+{
+#ifndef NOQUEUES
+    still = still && !queue[p];
+#endif
+#ifndef NOPOSTS
+    still = still && !posts[p];
+#endif
+#ifndef NOMAIL
+    still = still && !(p == 0 && mail);
+#endif
+#ifndef NOLEFT
+    still = still && !(p == 1 && left)
+#endif
+}
+
+inline read_again(p)
+{
+#ifndef ONEREADING
+    d_step {
+#ifndef BUSYBLIND
+        still = still && !busy[p];
+#endif
+#ifndef NOSUM
+        still = still && !moved[p];
+#endif
+        still = still && parked[p]
+    }
+#else
+    skip
+#endif
+}
+
+inline decide(t)
+{
+    atomic { !deciding -> deciding = 1; still = 1 }
+    read_first(0);
+    read_first(1);
+    look_at(0);
+    look_at(1);
+    read_again(0);
+    read_again(1);
+    if
+    :: still ->
+        assert(!tokens); /* [Q1] */
+        if
+        :: waiters ->
+            d_step { waiters--; tokens++; hops = 1; hand = 1 }
+#ifndef NOSTIR
+            d_step { unpark(P(t)) } /* [Q3] */
+#endif
+        :: !waiters -> dry = 1
+        fi
+    :: !still
+    fi;
+    d_step { deciding = 0; still = 0 }
+    if
+    :: hand ->
+        if
+        :: d_step { queue[0]++; hand = 0 } kick(0)
+        :: d_step { queue[1]++; hand = 0 } kick(1)
+        :: d_step { mail++; hand = 0 } kick(0)
+        fi
+    :: !hand
+    fi
+}
+
+/* ---- a thread -------------------------------------------------------------------------------------------- */
+
+proctype thread(byte t)
+{
+    bit hand, last, lull, still;
+work:
+    if
+    :: atomic { queue[P(t)] -> queue[P(t)]--; hand = 1 } carry(t); goto work
+    :: atomic { t == PINNED && mail -> mail--; hand = 1 } carry(t); goto work
+    :: atomic { t == 2 && left -> left--; hand = 1 } carry(t); goto work
+#ifdef DRIVEN
+    :: left && t == 2 -> /* its driver leaves, and comes back some time: pool_settle, pool_unsettle */
+progress_left:
+        d_step { busy[1]--; seeker[1] = 3; parked[1] = 1; moved[1] = 1 }
+        d_step { unpark(1); seeker[1] = 0; get_busy(2) }
+        goto work
+#endif
+    :: !queue[P(t)] && !(t == PINNED && mail) && !(t == 2 && left)
+    fi;
+    d_step { busy[P(t)]--; last = !busy[P(t)] && parked[P(t)] } /* thread_to_idle */
+#ifndef NOLAST
+    if
+    :: last && !queue[P(t)] && !(P(t) == 0 && mail) -> kick(P(t)) /* [Q2] */
+    :: else
+    fi;
+#endif
+    last = 0;
+idle:
+end_asleep:
+    if
+    :: atomic { !seeker[P(t)] -> seeker[P(t)] = t + 1; moved[P(t)] = 1 }
+    :: t == PINNED && seeker[P(t)] && mail ->
+#ifdef BUSYLATE
+        mail--;
+        hand = 1;
+        d_step { get_busy(t) }
+        carry(t);
+#else
+        d_step { get_busy(t) }
+#endif
+        goto work
+    fi;
+seek:
+    if
+    :: posts[P(t)] -> /* to the other pool */
+        d_step { posts[P(t)]--; hand = 1 }
+        d_step { queue[1 - P(t)]++; hand = 0 }
+        kick(1 - P(t));
+        goto seek
+    :: atomic { queue[P(t)] -> queue[P(t)]--; hand = 1 }
+    :: atomic { t == PINNED && mail -> mail--; hand = 1 }
+    :: atomic { t == 2 && left -> left--; hand = 1 }
+    :: !anything(t) -> goto wait
+    fi;
+    d_step { get_busy(t); seeker[P(t)] = 0; moved[P(t)] = 1 } /* S-54 */
+    carry(t);
+    goto work;
+wait:
+    !parked[P(t)];
+    d_step { parked[P(t)] = 1; lull = !busy[P(t)] }
+    if
+    :: anything(t) -> d_step { unpark(P(t)); lull = 0 } goto seek
+    :: !anything(t)
+    fi;
+    if
+    :: lull -> decide(t) /* [Q2] */
+    :: !lull
+    fi;
+    lull = 0;
+end_parked:
+    !parked[P(t)] -> goto seek
+}
+
+init
+{
+    byte t;
+    atomic {
+        queue[0] = 1;
+        busy[0] = 2;
+        busy[1] = 1;
+        run thread(0);
+        run thread(1);
+        run thread(2)
+    }
+    dry /* [Q2] */
+}
