@@ -23,18 +23,22 @@ static struct thread *one_of(struct pool *pool, struct thread *by)
     return thread_life(thread) == THREAD_HERE ? thread : pool->threads[0];
 }
 
+void pool_pass_on(struct thread *gone)
+{
+    struct link missed, *link;
+    list_init(&missed);
+    inbox_take(&gone->runq.inbox, &missed);
+    while ((link = list_pop_front(&missed)))
+        inbox_post(&gone->pool->threads[0]->runq.inbox, CONTAINER(link, struct fibre, queued));
+}
+
 void pool_post_fibre(struct pool *pool, struct thread *by, struct thread *home, struct fibre *fibre)
 {
     if (!home || home->pool != pool)
         home = one_of(pool, by);
     inbox_post(&home->runq.inbox, fibre);
-    if (LIKELY(has_queue(home)))
-        return;
-    struct link missed, *link; /* [Z1] it has gone, and may have taken its inbox before that */
-    list_init(&missed);
-    inbox_take(&home->runq.inbox, &missed);
-    while ((link = list_pop_front(&missed)))
-        inbox_post(&pool->threads[0]->runq.inbox, CONTAINER(link, struct fibre, queued));
+    if (UNLIKELY(!has_queue(home)))
+        pool_pass_on(home); /* [Z1] it has gone, and may have taken its inbox before that */
 }
 
 void pool_send(struct thread *thread, struct fibre *fibre)

@@ -424,8 +424,11 @@ int pool_start_thread(struct pool *pool, int index)
                             : arch_thread_start(&thread->os, thread_main, thread, "strand");
     if (error) {
         atomic_fetch_sub_explicit(&pool->alive, 1, memory_order_relaxed);
-        pool_leave(thread);
         atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst);
+        pool_pass_on(thread); /* [Z1] it was here for a moment, and others may have posted to it */
+        pool_leave(thread);
+        if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
+            pool_kick_(NULL, pool);
     }
     return error;
 }

@@ -115,6 +115,8 @@ void pool_send(struct thread *thread, struct fibre *fibre);
 /* Into the queue of others' fibres of `home`, or of some thread that stays if that goes, or is NULL. The caller wakes
  * somebody. */
 void pool_post_fibre(struct pool *pool, struct thread *by, struct thread *home, struct fibre *fibre);
+/* What is in the inbox of a thread that has gone, to the one that stays. The caller wakes somebody. */
+void pool_pass_on(struct thread *gone);
 /* What has come from outside: posts, events of descriptors, timers. By who has the role. */
 void pool_take_events(struct thread *thread, struct pool *pool);
 /* Have post->run called on a thread of the pool, soon. Any thread of the process, in the handler of a signal too: it

@@ -9,14 +9,18 @@
  * ABSTRACTS a message to its number; the pool's posts to a number, of which a thread of the pool takes one at a time (see
  *           seeker.pml, ring.pml); the serial to one bit: once the port's memory is given away, every handle is stale;
  *           interruptions of those who wait away (see wait.pml); spinning to a guard.
- * PARTIES   a thread that sends two messages, and a handler that interrupts it anywhere and sends one: until that has
- *           returned the thread does nothing; another thread that sends one; the thread of the pool that takes posts; two
- *           strands that receive until they are told that it is over; somebody who closes the port. Two slots.
+ * PARTIES   a thread that sends a message, and a handler that interrupts it anywhere and sends one: until that has
+ *           returned the thread does nothing; the thread of the pool that takes posts; a strand that receives until it is
+ *           told that it is over; somebody who closes the port. Two slots. More of all that at once would be too many
+ *           states: the macros add one thing each.
  * CHECKED   [P1] the handler ends whatever it has interrupted; nobody gets a slot that somebody has. [P2] what was sent is
  *           received, or dropped, once; that of one thread in order. [P3] all end, though the port is closed only when
  *           everything that was sent has been received. [P4] who is told that it is over has nothing to come, and nothing
  *           comes. [P5] nobody touches the port, or its box, once it may be somebody else's.
- * MACROS    EARLY        it is closed at any time
+ * MACROS    OTHER        who sends beside the thread is no handler, but another thread
+ *           TWICE        who sends sends two messages
+ *           PAIR         there are two who receive
+ *           EARLY        it is closed at any time
  *           LEFT         its scope is left at any time: it is not closed before, and who receives is of no scope
  *           LOCKED       slots are claimed under a lock
  *           NOTAG        a slot is claimed whether the first one is still followed by the same
@@ -34,8 +38,13 @@
  *           NOREFSLOT    a slot that a receiver has does not keep it
  */
 /* must hold */
+/* must hold: -DOTHER */
 /* must hold: -DEARLY */
 /* must hold: -DLEFT */
+/* must hold in states: -DTWICE */
+/* must hold in states: -DPAIR */
+/* must hold in states: -DEARLY -DOTHER */
+/* must hold in states: -DLEFT -DOTHER */
 /* must stall: -DLOCKED */
 /* must stall: -DTELLEARLY */
 /* must stall: -DWANTSBLIND */
@@ -43,7 +52,7 @@
 /* must stall: -DWAKESTAYS */
 /* must stall: -DWAKELATE */
 /* must stall: -DLASTUNTOLD */
-/* must fail: -DNOTAG */
+/* must fail: -DTWICE -DNOTAG */
 /* must fail: -DEARLY -DOVEREARLY */
 /* must fail: -DEARLY -DOVERLATE */
 /* must fail: -DEARLY -DCLOSEDIN */

@@ -3,7 +3,7 @@
  *
  * MODELS    src/sched/resize.c: thread_goes_, send_away, call_back, add_thread, grow, shrink, pool_resize, pool_pin,
  *           pool_unpin
- *           src/sched/deliver.c: pool_post_fibre, has_queue
+ *           src/sched/deliver.c: pool_post_fibre, pool_pass_on, has_queue
  *           Labels [Z1] [Z2].
  * ABSTRACTS the pool to two threads: thread 0, which stays, and one that goes and comes. Inboxes to numbers: what a
  *           thread has taken it runs at once, or, if it is to go first, hands over. Nobody steals: under full load
@@ -12,7 +12,9 @@
  *           stands for the wake-ups of seeker.pml, or until it is roused.
  * CHECKED   each fibre runs. There is one thread in a record at a time. Nobody pins to a thread that goes. In the end
  *           there are as many threads as were wanted.
- * MACROS    NOLOOK       who posts does not look whether the thread has gone
+ * MACROS    REFUSED      the system has no second thread for the record
+ *           NOPASS       then what was posted to it meanwhile stays there
+ *           NOLOOK       who posts does not look whether the thread has gone
  *           INBOXFIRST   the thread hands its inbox over before it says that it has gone
  *           NOINBOX      it does not hand it over
  *           KEEPS        who has posted to a thread that has gone leaves it there
@@ -24,6 +26,8 @@
  *           SHRINKBLIND  who resizes does not look whether strands are pinned to it
  */
 /* must hold */
+/* must hold: -DREFUSED */
+/* must stall: -DREFUSED -DNOPASS */
 /* must stall: -DNOLOOK */
 /* must stall: -DINBOXFIRST */
 /* must stall: -DNOINBOX */
@@ -195,14 +199,26 @@ inline grow()
 #endif
     :: life == GONE ->
         join();
+#ifdef REFUSED
+        d_step { leave = 0; life = HERE }
+        life = NONE;
+#ifndef NOPASS
+        d_step { missed = inbox[1]; inbox[1] = 0 } /* [Z1] */
+        inbox[0] = inbox[0] + missed;
+        missed = 0;
+#endif
+        goto refused
+#else
         d_step { leave = 0; life = HERE; alive++; assert(alive == 1) }
         run goes()
+#endif
     fi;
     size = 2
 }
 
 active proctype resizer()
 {
+    byte missed;
     do
     :: shrinks > 0 ->
         shrinks--;
@@ -211,6 +227,7 @@ active proctype resizer()
         :: size == 2 -> shrink()
         :: size == 1 -> grow()
         fi;
+refused:
         resizing = 0
     :: shrinks == 0 -> break
     od;
@@ -248,5 +265,5 @@ init
     }
     over && !posters && !pinners;
     ran == FIBRES; /* [Z1] */
-    (size == 2 -> life == HERE && alive == 1 : life == GONE && alive == 0)
+    (size == 2 -> life == HERE && alive == 1 : (life == GONE || life == NONE) && alive == 0)
 }
