@@ -1,8 +1,8 @@
 /*
  * The states of a pool's threads and the role of the seeker. The page docs/protocols/seeker.md has the diagram; the
  * models are tests/models/seeker.pml and, of what lies in slots, tests/models/slot.pml, of who is roused for what is
- * pinned to it, tests/models/pinned.pml, of kicks at a pool that is closed, tests/models/closing.pml, of what is decided
- * when nobody is busy, tests/models/quiet.pml.
+ * pinned to it, tests/models/pinned.pml, of kicks at a pool that is closed, tests/models/closing.pml, of what is
+ * decided when nobody is busy, tests/models/quiet.pml.
  *
  * PARTIES   the threads of a pool; producers (busy threads that push, anybody that posts).
  * STATE     per thread: busy, idle, polling. Per pool, under its lock: who is the seeker, who sleeps, how many are
