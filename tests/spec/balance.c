@@ -38,20 +38,22 @@ struct one {
 };
 static struct one loner, crowd[CROWD];
 
-/* About a microsecond: a wait of less than five is left as it is. */
-static void work(void)
+static void compute(int64_t ns)
 {
-    for (volatile int i = 0; i < 500; i++)
+    strand_time begun = strand_now();
+    while (strand_now().ns - begun.ns < ns)
         continue;
 }
 
+/* A turn takes a microsecond, however fast the machine is: waits that differ by less than five in all are left as they
+ * are, and a hundred turns of nothing may take three. */
 static void *take_turns(void *arg)
 {
     struct one *one = arg;
     while (!over) {
         one->at = strand_thread_index();
         one->turns++;
-        work();
+        compute(STRAND_US);
         strand_yield();
     }
     return arg;
@@ -227,7 +229,6 @@ static void *note_moves(void *arg)
 {
     struct mover *mover = arg;
     for (int at = strand_thread_index(); !over; at = strand_thread_index()) {
-        work();
         strand_yield();
         mover->moves += strand_thread_index() != at;
     }
