@@ -316,8 +316,6 @@ static int run_pool(struct runtime *runtime, const char **what)
     if (error)
         return error;
     thread_adopt(NULL);
-    quiet_open(runtime);
-    shutdown_open(runtime);
     int helpers = (!adopt && !runtime->sub.driver) + runtime->options.dump_on_quit + (runtime->options.watchdog != 0);
     atomic_store_explicit(&runtime->sub.helpers, helpers, memory_order_relaxed);
     error = run_watched(runtime, adopt, what);
@@ -329,6 +327,8 @@ static int run_pool(struct runtime *runtime, const char **what)
 /* On its pool, which has been made, from its root to what it has left when all strands have ended. */
 static int run_on(struct pool *pool, struct runtime *runtime, strand_fn *fn, void *arg, const char **what)
 {
+    quiet_open(runtime); /* before the root, whose making TSan takes for all that comes before a run */
+    shutdown_open(runtime);
     arch_run_enter(&runtime->listed);
     int error = make_root(runtime, fn, arg, what);
     if (!error)
