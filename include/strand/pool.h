@@ -213,11 +213,12 @@ int strand_pool_resize(strand_pool pool, int threads);
  * Drive a pool that was opened with the scheduler "current": it has no thread of its own; its strands run on whoever
  * calls this, between the calls nobody does. For threads with a loop of their own, such as that of a toolkit or a game,
  * and for libraries that insist on one thread. Runs what is ready until nothing is, at most until the instant `until`
- * (strand_in); with STRAND_DRIVE_WAIT it waits for more until then. Time is looked at when strands switch, so one that
- * computes holds the caller up. Returns 1; 0: the pool has ended, and the handle is not to be used any more; -EBUSY:
- * another thread drives it now; -EPERM: another thread has driven it before: it is always the same one. Plain threads
- * only; a strand's call is misuse. A pool ends in such a call: whoever closes it, or leaves its scope, waits for that.
- * Under a seed a thread of the seed's runs the pool, and the call only says whether it has ended.
+ * (strand_in; {0}: for as long as it takes), but one strand at least if one is ready; with STRAND_DRIVE_WAIT it waits
+ * for more until then. Time is looked at when strands switch, so one that computes holds the caller up. Returns 1; 0:
+ * the pool has ended, and the handle is not to be used any more; -EBUSY: another thread drives it now; -EPERM: another
+ * thread has driven it before: it is always the same one. Plain threads only; a strand's call is misuse. A pool ends in
+ * such a call: whoever closes it, or leaves its scope, waits for that. Under a seed a thread of the seed's runs the
+ * pool, and the call only says whether it has ended.
  */
 int strand_pool_drive(strand_pool pool, strand_time until, unsigned flags);
 #define STRAND_DRIVE_WAIT 1u /* wait for what becomes ready */
@@ -247,15 +248,17 @@ STRAND_BLOCKS void strand_wait_quiet(strand_pool pool, unsigned flags);
  * Shut the run down that the pool is of: first its strands are told, so that they take on no more and end by
  * themselves; then, `drain` nanoseconds later, its root strand is cancelled, with `why` (copied, up to 128 bytes of the
  * first one that is said; NULL: none in particular) in the traces, and the tree comes down in order. drain <= 0: at
- * once. INT64_MAX: never. It is cancelled earlier if the run is out of work meanwhile. Of several calls the earliest
- * instant counts. Clean-ups run, as always, for as long as they take. If the root ends by that cancellation, strand_run
- * returns NULL, and that is no exception; what else leaves it is.
+ * once. INT64_MAX: there is no such instant. It is cancelled earlier if the run is out of work meanwhile. Of several
+ * calls the earliest instant counts. Clean-ups run, as always, for as long as they take. If the root ends by that
+ * cancellation, strand_run returns NULL, and that is no exception; what else leaves it is.
  *
  * Any thread, those of other runs and handlers of signals too: it never waits, takes no memory, and leaves errno alone.
- * A handle is had from strand_pool_self. Returns 0, or -ESHUTDOWN: the run, or that pool, has ended. Some 100 ns.
+ * A handle is had from strand_pool_self; a handler is best installed by the root strand, when that has stored one.
+ * Returns 0, or -ESHUTDOWN: the run has ended, or the scope of that pool has been left, or it is no pool ({0}). Some
+ * 100 ns.
  */
 int strand_stop(strand_pool pool, int64_t drain, const char *why);
-/** Whether somebody has called strand_stop for the caller's run. */
+/** Whether somebody has called strand_stop for the caller's run. Does not suspend: for strands that compute, too. */
 bool strand_stopping(void);
 /** Wait until somebody does: to close what brings in new work. As a case of a select: strand_on_stopping. */
 STRAND_BLOCKS void strand_wait_stopping(void);

@@ -138,11 +138,13 @@ static void look(struct dump *dump)
 
 /* ---- without memory -------------------------------------------------------------------------------------- */
 
-static NOINLINE int list_plainly(struct thread *thread, int fd)
+static NOINLINE int list_plainly(struct thread *thread, int fd, bool logs)
 {
     char room[PLAIN_ROOM];
     struct out out;
     out_open_streaming(&out, fd, room, sizeof room);
+    if (logs)
+        out_log(&out, runtime_of(thread));
     return plain_list(thread, &out, "a dump");
 }
 
@@ -155,8 +157,9 @@ static bool is_grouped(struct runtime *runtime, const strand_dump_options *optio
     return options->grouping == STRAND_DUMP_GROUPED;
 }
 
-/* title: said before all else. Of a run that the caller's thread is none of, there may be no more than that. */
-static int dump_with(struct thread *thread, int fd, const strand_dump_options *options, const char *title)
+/* title: said before all else. Of a run that the caller's thread is none of, there may be no more than that. logs: to
+ * the log, instead of the descriptor. */
+static int dump_with(struct thread *thread, int fd, const strand_dump_options *options, const char *title, bool logs)
 {
     struct runtime *runtime = runtime_of(thread);
     struct dump dump = {.look.thread = thread, .out.fd = fd, .runtime = runtime, .signals = !options->no_signals};
@@ -165,31 +168,39 @@ static int dump_with(struct thread *thread, int fd, const strand_dump_options *o
         return error;
     error = take_memory(&dump, is_grouped(runtime, options));
     if (!error) {
+        if (logs)
+            out_log(&dump.out, runtime);
         if (*title)
             out_say(&dump.out, 0, "%s\n", title);
         look(&dump);
     }
     still_end(thread);
     if (error)
-        return list_plainly(thread, fd);
+        return list_plainly(thread, fd, logs);
     error = dump.out.error;
     out_flush(&dump.out);
     if (!error)
         error = dump.out.error;
     give_memory(&dump);
-    return error == -ENOMEM ? list_plainly(thread, fd) : error;
+    return error == -ENOMEM ? list_plainly(thread, fd, logs) : error;
 }
 
 int dump_from(struct thread *thread, int fd)
 {
     const strand_dump_options none = {.size = sizeof none};
-    return dump_with(thread, fd, &none, "");
+    return dump_with(thread, fd, &none, "", false);
 }
 
 void dump_on_quit(struct thread *thread, int fd)
 {
     const strand_dump_options none = {.size = sizeof none};
-    (void)dump_with(thread, fd, &none, "libstrand: SIGQUIT");
+    (void)dump_with(thread, fd, &none, "libstrand: SIGQUIT", false);
+}
+
+void dump_report(struct thread *thread)
+{
+    const strand_dump_options none = {.size = sizeof none};
+    (void)dump_with(thread, 2, &none, "", true);
 }
 
 struct asked {
@@ -200,7 +211,7 @@ struct asked {
 static int dump_one(struct thread *thread, void *arg)
 {
     const struct asked *asked = arg;
-    return dump_with(thread, asked->fd, asked->options, "");
+    return dump_with(thread, asked->fd, asked->options, "", false);
 }
 
 int strand_dump(int fd, const strand_dump_options *asked)
@@ -213,5 +224,6 @@ int strand_dump(int fd, const strand_dump_options *asked)
         memcpy(&options, asked, asked->size < sizeof options ? asked->size : sizeof options);
     if ((unsigned)options.grouping > STRAND_DUMP_GROUPED)
         MISUSE("strand_dump", "", "strand_dump_options.grouping is %d", (int)options.grouping);
-    return thread ? dump_with(thread, fd, &options, "") : still_each_run(dump_one, &(struct asked){fd, &options});
+    return thread ? dump_with(thread, fd, &options, "", false)
+                  : still_each_run(dump_one, &(struct asked){fd, &options});
 }

@@ -274,12 +274,14 @@ void thread_drive(struct thread *thread)
 {
     begin(thread);
     pool_wait_polled(thread, thread->pool, 0); /* its descriptor is readable no more */
-    while (!pool_stops(thread->pool) && !is_late(thread) && !thread_is_to_go(thread)) {
+    bool late = false;                         /* not before something was run: who gives little time gets on, too */
+    while (!pool_stops(thread->pool) && !late && !thread_is_to_go(thread)) {
         pool_look(thread);
         struct fibre *fibre = thread_pick(thread);
         if (!fibre && !thread->waits)
             break;
         run(thread, fibre ? fibre : pool_find_work(thread));
+        late = is_late(thread);
     }
     __atomic_store_n(&thread->odd.leave, false, __ATOMIC_RELAXED);
 }

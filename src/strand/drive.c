@@ -68,7 +68,7 @@ int strand_pool_drive(strand_pool handle, strand_time until, unsigned flags)
     let_go(op);
     if (!mine)
         return before == POOL_DRIVEN ? -EBUSY : 0;
-    return pool_drive(pool, until.ns, flags & STRAND_DRIVE_WAIT);
+    return pool_drive(pool, until.ns ? until.ns : ARCH_FOREVER, flags & STRAND_DRIVE_WAIT);
 }
 
 int strand_pool_fd(strand_pool handle)

@@ -25,6 +25,8 @@ void print_foreign(void);
 void print_terminating(void);
 /* All strands of the thread's run, as strand_dump writes them: made by src/debug. Returns 0 or a negated errno code. */
 int dump_from(struct thread *thread, int fd);
+/* The same to the log; the thread may be one of a pool's that runs no strand, and holds no lock of its pool. */
+void dump_report(struct thread *thread);
 /* The same for quit_open's thread. */
 void dump_on_quit(struct thread *thread, int fd);
 /* Who waits for whom in the thread's run, as strand_waits_print writes it, to the log hook or to standard error; and

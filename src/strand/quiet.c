@@ -189,6 +189,7 @@ static void report(struct thread *thread, struct runtime *runtime, const char *h
     graph_summary(thread, runtime->deadlock, sizeof runtime->deadlock);
     log_text(runtime, headline);
     graph_report(thread);
+    dump_report(thread);
 }
 
 static struct member *tell_root(struct thread *thread, struct runtime *runtime)

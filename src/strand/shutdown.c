@@ -72,9 +72,9 @@ static bool try_to_pin(struct opened_pool *op, uint64_t serial)
 
 int strand_stop(strand_pool handle, int64_t drain, const char *why)
 {
-    struct opened_pool *op = pool_of_handle(handle, "strand_stop");
-    if (!try_to_pin(op, pool_serial(handle)))
-        return -ESHUTDOWN;
+    struct opened_pool *op = (struct opened_pool *)(uintptr_t)handle.bits[0];
+    if (!arch_in_handles(op) || !(handle.bits[1] & MARK_POOL) || !try_to_pin(op, pool_serial(handle)))
+        return -ESHUTDOWN; /* or never begun: a handler that came early is not to end the program */
     struct runtime *runtime = (struct runtime *)op->pool->sub;
     bool left = subprocess_is_left(&runtime->sub);
     if (!left)
@@ -170,7 +170,7 @@ void shutdown_unlink(struct thread *thread, struct wait_node *node)
 
 bool strand_stopping(void)
 {
-    return shutdown_has_begun(runtime_of(must_be_strand("strand_stopping")));
+    return shutdown_is_asked_for(runtime_of(must_be_strand("strand_stopping")));
 }
 
 void strand_wait_stopping(void)

@@ -31,6 +31,12 @@ struct member *shutdown_comes(struct timer *timer);
 /* Why, in words; to be said once somebody has asked. */
 const char *shutdown_reason(struct runtime *runtime);
 
+/* Somebody has asked: it has begun, or is about to. */
+static inline bool shutdown_is_asked_for(struct runtime *runtime)
+{
+    return atomic_load_explicit(&runtime->shutdown.asked, memory_order_acquire) != ASKED_NO;
+}
+
 static inline bool shutdown_has_begun(struct runtime *runtime)
 {
     return atomic_load_explicit(&runtime->shutdown.begun, memory_order_acquire);

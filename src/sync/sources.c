@@ -63,7 +63,7 @@ strand_case strand_on_end(strand other)
 
 static enum answer stopping_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
-    bool waits = node ? shutdown_link(thread, node) : !shutdown_has_begun(runtime_of(thread));
+    bool waits = node ? shutdown_link(thread, node) : !shutdown_is_asked_for(runtime_of(thread));
     if (node && waits)
         atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
     return waits ? SOURCE_NOT : settle(thread, me, c, node);

@@ -279,10 +279,10 @@ inline take_events()
     }
 }
 
+#ifdef EVEN
 /* What has been taken out of one queue is not in the other yet. */
 inline even_out()
 {
-#ifdef EVEN
     atomic {
         if
         :: me != 0 && queue[0] + buffered[0] -> take_half(0)
@@ -292,8 +292,8 @@ inline even_out()
         fi
     }
     d_step { buffered[me] = buffered[me] + some; some = 0 }
-#endif
 }
+#endif
 
 inline look()
 {
@@ -302,7 +302,9 @@ inline look()
     :: atomic { seeker == NONE -> flush(me); seeker = me; looking = 1; show_kick() }
         take_events();
 #ifndef EVENLATE
+#ifdef EVEN
         even_out();
+#endif
 #endif
         atomic {
             flush(me);
@@ -313,7 +315,9 @@ inline look()
         }
         look_again();
 #ifdef EVENLATE
+#ifdef EVEN
         even_out()
+#endif
 #endif
     :: seeker != NONE /* it looks */
     fi

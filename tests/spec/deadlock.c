@@ -221,6 +221,7 @@ TEST_REAL(the_program_ends_if_it_is_asked_to_or_the_root_can_not_be_told)
         CHECK_CONTAINS(o.err, i == 4 ? "the run is out of work, but can't end" : "the run is deadlocked");
         CHECK_CONTAINS(o.err, "the program ends");
         CHECK_CONTAINS(o.err, "waits for event");
+        CHECK_CONTAINS(o.err, " bytes used; ran on thread "); /* the dump */
         CHECK_CONTAINS(o.out, "at exit");
     }
 }

@@ -220,6 +220,64 @@ TEST_REAL_INSIDE(first_come_first_served_holds_across_drives)
     CHECK_EQ(pthread_join(loop.thread, NULL), 0);
 }
 
+static void *yield_a_few_times(void *arg)
+{
+    for (int i = 0; i < 10; i++)
+        strand_yield();
+    return arg;
+}
+
+/* The natural call of a loop that has other things to do. */
+static void *drive_without_time(void *arg)
+{
+    struct loop *loop = arg;
+    long calls = 0;
+    while (strand_pool_drive(loop->pool, strand_in(0), 0) == 1)
+        calls++;
+    return (void *)calls;
+}
+
+TEST_REAL_INSIDE(who_gives_no_time_gets_on_too)
+{
+    static struct loop loop;
+    pthread_t thread;
+    loop = (struct loop){0};
+    {
+        STRAND_SCOPE(scope);
+        loop.pool = open_driven(scope);
+        CHECK_EQ(pthread_create(&thread, NULL, drive_without_time, &loop), 0);
+        for (int i = 0; i < 3; i++)
+            spawn_onto(scope, loop.pool, yield_a_few_times, NULL);
+        strand_scope_join(scope);
+    }
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
+static void *drive_for_good(void *arg)
+{
+    struct loop *loop = arg;
+    return (void *)(intptr_t)strand_pool_drive(loop->pool, (strand_time){0}, STRAND_DRIVE_WAIT);
+}
+
+TEST_REAL_INSIDE(who_names_no_instant_drives_until_the_pool_has_ended)
+{
+    static struct loop loop;
+    pthread_t thread;
+    void *result = &loop;
+    loop = (struct loop){0};
+    {
+        STRAND_SCOPE(scope);
+        loop.pool = open_driven(scope);
+        CHECK_EQ(pthread_create(&thread, NULL, drive_for_good, &loop), 0);
+        for (int i = 0; i < 3; i++) {
+            strand_join(spawn_onto(scope, loop.pool, yield_a_few_times, NULL));
+            strand_sleep(STRAND_MS);
+        }
+    }
+    CHECK_EQ(pthread_join(thread, &result), 0);
+    CHECK_PTR(result, NULL);
+}
+
 static void *drive_once(void *arg)
 {
     return (void *)(intptr_t)strand_pool_drive(*(strand_pool *)arg, strand_in(0), 0);

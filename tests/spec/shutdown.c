@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #define NAP (5 * STRAND_MS)
 #define LONG (3600 * STRAND_S)
@@ -275,7 +276,7 @@ TEST(plain_threads_and_handlers_may_stop_a_run)
 static void on_signal(int number)
 {
     (void)number;
-    CHECK_EQ(strand_stop(seen.pool, 0, "SIGUSR1"), 0);
+    CHECK_EQ(strand_stop(seen.pool, seen.drain, "a signal"), 0);
 }
 
 static void *stop_by_a_signal(void *arg)
@@ -327,6 +328,34 @@ TEST_REAL(a_strand_of_another_run_may_stop_it)
     strand_options options = usual();
     CHECK_PTR(strand_run(&options, be_stopped_by_another_run, NULL), NULL);
     CHECK_PTR(e, NULL);
+}
+
+static void *compute_until_told(void *arg)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    seen.pool = strand_pool_self();
+    seen.drain = INT64_MAX;
+    CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
+    alarm(1);
+    while (!strand_stopping())
+        continue;
+    return arg;
+}
+
+TEST_REAL(a_strand_that_computes_sees_that_the_run_is_stopped)
+{
+    strand_options options = usual();
+    CHECK_PTR(strand_run(&options, compute_until_told, &options), &options);
+    CHECK_PTR(e, NULL);
+}
+
+TEST(what_is_no_pool_stops_nothing)
+{
+    strand_fibre fibre = {{0x1000, UINT64_MAX}};
+    strand_pool pool;
+    CHECK_EQ(strand_stop((strand_pool){{0}}, 0, NULL), -ESHUTDOWN);
+    memcpy(&pool, &fibre, sizeof pool);
+    CHECK_EQ(strand_stop(pool, 0, NULL), -ESHUTDOWN);
 }
 
 /* ---- at any moment --------------------------------------------------------------------------------- */
