@@ -316,6 +316,25 @@ TEST_REAL(who_has_ended_by_then_and_who_may_still_post_are_told_apart)
     CHECK_STR(o.err, "");
 }
 
+/* Told to end, it does when it has got what it waits for. */
+static void *receive_while_it_is_stopped(void *arg)
+{
+    CHECK_EQ(strand_stop(strand_pool_self(), 0, NULL), 0);
+    STRAND_SHIELD;
+    return receive_from_a_plain_thread(arg);
+}
+
+TEST(a_plain_thread_may_still_post_to_who_has_been_told_to_end)
+{
+    static const enum strand_out_of_work ways[] = {STRAND_OUT_OF_WORK_AUTO, STRAND_OUT_OF_WORK_WAIT};
+    for (int i = 0; i < 2; i++) {
+        strand_exception *e;
+        strand_options options = that(ways[i], &e);
+        CHECK_PTR(strand_run(&options, receive_while_it_is_stopped, &options), &options);
+        CHECK_STR(logged, "");
+    }
+}
+
 static void *send_late(void *arg)
 {
     strand_sim_sleep(NAP);

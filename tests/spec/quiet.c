@@ -432,12 +432,14 @@ static void *wait_here(void *arg)
 TEST_RACE(several_wait_at_once_and_none_for_another)
 {
     static _Atomic int done, waited;
+    static unsigned of_all = STRAND_QUIET_RUN;
     done = waited = 0;
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
     for (int i = 0; i < 3; i++) {
         strand_spawn(scope, wait_here, (void *)&waited);
         spawn_onto(scope, pool, wait_here, (void *)&waited);
+        spawn_onto(scope, pool, wait_for_quiet, &of_all);
     }
     strand_spawn(scope, work_of_two, (void *)&done);
     quiet_everywhere();
