@@ -97,5 +97,5 @@ static bool run_awaits_nothing(struct subprocess *sub)
 bool quiet_is_near(struct pool *pool)
 {
     uint32_t minds = atomic_load_explicit(&pool->sub->minds_quiet, memory_order_seq_cst);
-    return is_empty(pool) && (minds >= QUIET_WAITER || run_awaits_nothing(pool->sub));
+    return (minds >= QUIET_WAITER || run_awaits_nothing(pool->sub)) && is_empty(pool);
 }

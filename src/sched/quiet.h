@@ -41,7 +41,8 @@ enum lull quiet_run(struct thread *thread);
 /* By a seeker, under quiet_lock: it is going to have work, so others who decide have to count with it. */
 void quiet_stir(struct thread *thread);
 
-/* By a thread that is idle, without the role: whether its seeker might find something to decide [Q2]. */
+/* By a thread that has let go of its pool's lock, idle or to wait as the seeker: whether there might be something to
+ * decide [Q2]. A few loads, no lock: most waits are for the outside. */
 bool quiet_is_near(struct pool *pool);
 
 /* Of subprocess.minds_quiet: something is to be done when the whole run is dry; one strand more that waits for quiet.

@@ -483,7 +483,7 @@ static bool decide(struct thread *thread, struct pool *pool)
     if (!quiet_is_minded(pool->sub))
         return false;
     batch_init(&batch);
-    bool unsure = pool->sub->ops->quiet(thread, &batch), some = batch.first != NULL;
+    bool unsure = quiet_is_near(pool) && pool->sub->ops->quiet(thread, &batch), some = batch.first != NULL;
     thread->unsure = unsure ? thread->unsure + 1 : 0;
     while ((member = batch_take(&batch)))
         pool_deliver(thread, member);
