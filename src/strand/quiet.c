@@ -89,18 +89,18 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
     node->result = (int)lull;
     node->index = 0;
     node->epoch = wait_arm(thread, me, own_of(me)->floor);
-    bool over = link_waiter(thread, me, op, lull);
+    bool happened = link_waiter(thread, me, op, lull);
     if (op)
         pool_found(op);
-    if ((over || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
+    if ((happened || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
         me->blocked = BLOCKED_NOT;
     } else {
         thread = thread_park(thread);
-        wait_over(me);
+        happened = wait_over(me) == WAIT_WON;
     }
     unlink_waiter(thread, me);
     excuse_own(thread, me, false);
-    if (interrupted(me))
+    if (!happened && interrupted(me))
         interrupt_throw(thread, me, 0);
 }
 

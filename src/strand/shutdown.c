@@ -182,15 +182,15 @@ void strand_wait_stopping(void)
     wait_because(thread, me, BLOCKED_STOPPING, 0);
     node->index = 0;
     node->epoch = wait_arm(thread, me, own_of(me)->floor);
-    bool linked = shutdown_link(thread, node);
-    if ((!linked || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
+    bool linked = shutdown_link(thread, node), happened = !linked;
+    if ((happened || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
         me->blocked = BLOCKED_NOT;
     } else {
         thread = thread_park(thread);
-        wait_over(me);
+        happened = wait_over(me) == WAIT_WON;
     }
     if (linked)
         shutdown_unlink(thread, node);
-    if (interrupted(me))
+    if (!happened && interrupted(me))
         interrupt_throw(thread, me, 0);
 }

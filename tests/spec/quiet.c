@@ -235,6 +235,27 @@ TEST_INSIDE(who_waits_for_quiet_can_be_cancelled)
     quiet_here();
 }
 
+static void *wait_then_note(void *arg)
+{
+    quiet_here();
+    (*(_Atomic int *)arg)++;
+    return NULL;
+}
+
+TEST_INSIDE(a_cancel_that_comes_when_it_is_quiet_already_does_not_undo_that)
+{
+    static _Atomic int done;
+    STRAND_SCOPE(scope);
+    for (long i = 0; i < test_scale(100); i++) {
+        done = 0;
+        strand child = strand_spawn(scope, wait_then_note, (void *)&done);
+        quiet_here(); /* both wait: both are told */
+        strand_cancel(child, NULL);
+        strand_join(child);
+        CHECK_EQ(done, 1);
+    }
+}
+
 /* ---- what comes from outside ----------------------------------------------------------------- */
 
 static int ends[2];
