@@ -25,7 +25,7 @@ static void note(const struct strand_late *late, void *arg)
     FAULT_CHECK(late->ns >= 0 && late->text[0]);
     if (late->over)
         return;
-    FAULT_CHECK(late->ns >= late->limit && strchr(late->name, 'r') != NULL); /* root, strand, or "cleaner" */
+    FAULT_CHECK(late->ns >= late->limit && strchr(late->name, 'r') != NULL); /* root, strand, "reader" or "cleaner" */
     if (late->kind == STRAND_LATE_CLEANUPS)
         told.cleanups++;
     else if (!told.holds++)
@@ -66,12 +66,18 @@ static void *cleaner(void *arg)
     return arg;
 }
 
+static void *reader(void *arg)
+{
+    struct pollfd wait = {.fd = told.ends[0], .events = POLLIN};
+    FAULT_CHECK(poll(&wait, 1, (int)(PATIENCE / STRAND_MS)) >= 0); /* it is not broken off */
+    return arg;
+}
+
 static void *inner_root(void *arg)
 {
     (void)arg;
-    struct pollfd wait = {.fd = told.ends[0], .events = POLLIN};
-    FAULT_CHECK(poll(&wait, 1, (int)(PATIENCE / STRAND_MS)) >= 0); /* it is not broken off */
     STRAND_SCOPE(scope);
+    strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "reader"), reader, NULL, 0));
     strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "cleaner"), cleaner, NULL, 0));
     return FAULT_DONE;
 }
