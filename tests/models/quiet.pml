@@ -1,7 +1,7 @@
 /*
  * Whether a run is dry: seekers decide while threads of several pools fall idle, are woken, and hand work to each other.
  *
- * MODELS    src/sched/quiet.c: quiet_run, all_still, look, is_empty
+ * MODELS    src/sched/quiet.c: quiet_run, all_still, look, is_empty, quiet_is_near
  *           src/sched/seek.c: pool_is_still, quiet_stir, get_busy, set_seeker, unpark, thread_to_idle, thread_from_idle,
  *           thread_to_polling, thread_to_busy, park, decide, pool_find_work, pool_settle
  *           src/strand/quiet.c: quiet_comes
@@ -256,8 +256,9 @@ wait:
     :: !anything(t)
     fi;
     if
-    :: lull -> decide(t) /* [Q2] */
-    :: !lull
+    :: lull && !queue[P(t)] && !posts[P(t)] && !(P(t) == 0 && mail) && !(P(t) == 1 && left) -> /* quiet_is_near */
+        decide(t) /* [Q2] */
+    :: else
     fi;
     lull = 0;
 end_parked:
