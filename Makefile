@@ -117,7 +117,7 @@ help:
 	@echo "TESTS=\"scope\"    only the tests in files of these names"
 	@echo "MUTANTS=\"names\"  only these of tests/mutants"
 	@echo "SIM=\"trees\"      only these workloads of make sim"
-	@echo "SHORT=1          a part of make fault and make fuzz, a dozen of the mutants"
+	@echo "SHORT=1          a part of make fault and make fuzz, a dozen of the mutants, a third of what models say"
 	@echo "ALL=1            make fault fails every call of long counts too, which are sampled otherwise"
 	@echo "FUZZ_S=600       seconds that make fuzz looks for inputs"
 	@echo "BENCH=\"fib30\"    only these rows"
@@ -212,7 +212,7 @@ mutants:
 
 models:
 	@tools/setup.sh models >&2
-	@JOBS=$(JOBS) tools/run-models.sh build/models $(wildcard tests/models/*.pml)
+	@JOBS=$(JOBS) SHORT=$(SHORT) tools/run-models.sh build/models $(wildcard tests/models/*.pml)
 
 # The library is built once more, in a way that tells the fuzzer which of its branches were taken.
 fuzz:
