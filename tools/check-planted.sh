@@ -5,7 +5,7 @@
 # of each line `/* expect: PATTERN */` of its source, one of which names the function at fault, and in none of those of
 # `/* never: PATTERN */`. UNDER: what the programs are run by, valgrind for example, with its options.
 set -u
-export ASAN_OPTIONS="detect_leaks=1"
+export ASAN_OPTIONS="detect_leaks=1:intercept_tls_get_addr=0"
 export UBSAN_OPTIONS="print_stacktrace=1"
 TSAN_OPTIONS="external_symbolizer_path=$(command -v addr2line)"
 export TSAN_OPTIONS

@@ -59,7 +59,7 @@ case $SEEDS in '' | *[!0-9]* | 0) echo "run-sim: SEEDS is '$SEEDS', no number of
 for case in $(awk '/^[^#]/ { print $1 }' tests/sim/cases); do
     [ -e "tests/sim/$case.c" ] || { echo "run-sim: tests/sim/cases names $case, which is no workload" >&2 && exit 2; }
 done
-export ASAN_OPTIONS="detect_leaks=1:${ASAN_OPTIONS-}" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS-}"
+export ASAN_OPTIONS="detect_leaks=1:intercept_tls_get_addr=0:${ASAN_OPTIONS-}" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS-}"
 TSAN_OPTIONS="halt_on_error=1:atexit_sleep_ms=0:report_signal_unsafe=0:external_symbolizer_path=$(command -v addr2line):${TSAN_OPTIONS-}"
 SCRATCH=$(mktemp -d) || exit 1
 SHARED=
