@@ -648,7 +648,8 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
             pool_stand_still(thread);
         int64_t now = driver_now(thread->sub);
         bool near = spins_for_timer(thread, pool, now);
-        if (near || (thread->shared && !poor && now - since < pool->spin_ns)) {
+        bool asked = atomic_load_explicit(&pool->sub->minds_quiet, memory_order_relaxed) >= QUIET_WAITER;
+        if (near || (thread->shared && !poor && !asked && now - since < pool->spin_ns)) { /* who waits decides */
             driver_relax(thread);
             continue;
         }
