@@ -1,1 +1,0 @@
-build-debug/obj/criterion/tests/turtle/client.o: tests/turtle/client.c

@@ -1,9 +1,0 @@
-build-debug/obj/examples/crowd/known.o: examples/crowd/known.c \
- examples/crowd/crowd.h include/strand.h include/strand/pool.h \
- include/strand/../strand.h include/strand/sync.h include/strand/select.h
-examples/crowd/crowd.h:
-include/strand.h:
-include/strand/pool.h:
-include/strand/../strand.h:
-include/strand/sync.h:
-include/strand/select.h:

@@ -1,1 +1,0 @@
-build-debug/obj/src/arch/gdb.o: src/arch/gdb.S

@@ -1,1 +1,0 @@
-build-debug/obj/src/arch/x86_64.o: src/arch/x86_64.S
