@@ -254,8 +254,8 @@ STRAND_BLOCKS void strand_wait_quiet(strand_pool pool, unsigned flags);
  *
  * Any thread, those of other runs and handlers of signals too: it never waits, takes no memory, and leaves errno alone.
  * A handle is had from strand_pool_self; a handler is best installed by the root strand, when that has stored one.
- * Returns 0, or -ESHUTDOWN: the run has ended, or the scope of that pool has been left, or it is no pool ({0}). Some
- * 100 ns.
+ * Returns 0, or -ESHUTDOWN: the run has ended, or the scope of that pool has been left, or it is no pool ({0}); or
+ * -EAGAIN: 63 others are looking at the pool at this moment. Some 100 ns.
  */
 int strand_stop(strand_pool pool, int64_t drain, const char *why);
 /** Whether somebody has called strand_stop for the caller's run. Does not suspend: for strands that compute, too. */

@@ -352,14 +352,6 @@ static int close_busy(struct busy *busy)
     return error;
 }
 
-static NOINLINE int list_plainly(struct thread *thread, int fd)
-{
-    char room[PLAIN_ROOM];
-    struct out out;
-    out_open_streaming(&out, fd, room, sizeof room);
-    return plain_list(thread, &out, "the report of what keeps pools busy");
-}
-
 /* only: this one, or all. */
 static int print(struct thread *thread, struct pool *only, int fd)
 {
@@ -379,7 +371,7 @@ static int print(struct thread *thread, struct pool *only, int fd)
     still_end(thread);
     if (!error)
         error = close_busy(busy);
-    return error == -ENOMEM ? list_plainly(thread, fd) : error;
+    return error == -ENOMEM ? list_plainly(thread, fd, false, "the report of what keeps pools busy") : error;
 }
 
 static int print_one(struct thread *thread, void *arg)

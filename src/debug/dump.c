@@ -136,18 +136,6 @@ static void look(struct dump *dump)
     still_let_go(dump->look.thread);
 }
 
-/* ---- without memory -------------------------------------------------------------------------------------- */
-
-static NOINLINE int list_plainly(struct thread *thread, int fd, bool logs)
-{
-    char room[PLAIN_ROOM];
-    struct out out;
-    out_open_streaming(&out, fd, room, sizeof room);
-    if (logs)
-        out_log(&out, runtime_of(thread));
-    return plain_list(thread, &out, "a dump");
-}
-
 /* ---- the whole ------------------------------------------------------------------------------------------- */
 
 static bool is_grouped(struct runtime *runtime, const strand_dump_options *options)
@@ -176,13 +164,13 @@ static int dump_with(struct thread *thread, int fd, const strand_dump_options *o
     }
     still_end(thread);
     if (error)
-        return list_plainly(thread, fd, logs);
+        return list_plainly(thread, fd, logs, "a dump");
     error = dump.out.error;
     out_flush(&dump.out);
     if (!error)
         error = dump.out.error;
     give_memory(&dump);
-    return error == -ENOMEM ? list_plainly(thread, fd, logs) : error;
+    return error == -ENOMEM ? list_plainly(thread, fd, logs, "a dump") : error;
 }
 
 int dump_from(struct thread *thread, int fd)

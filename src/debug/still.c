@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MADE_MEANWHILE = 4096, ITEM_MOST = 64, PLAIN_STRAND = 1024 };
+enum { MADE_MEANWHILE = 4096, ITEM_MOST = 64, PLAIN_STRAND = 1024, PLAIN_ROOM = 2048 };
 #define HOLD_NS INT64_C(100000000)
 
 /* ---- one at a time --------------------------------------------------------------------------------------- */
@@ -202,15 +202,20 @@ static void say_plainly(struct cb *c, uint64_t id, void *arg)
         out_flush(out);
 }
 
-int plain_list(struct thread *thread, struct out *out, const char *instead_of)
+NOINLINE int list_plainly(struct thread *thread, int fd, bool logs, const char *instead_of)
 {
-    struct plain_list list = {.out = out, .thread = thread};
+    char room[PLAIN_ROOM];
+    struct out out;
+    struct plain_list list = {.out = &out, .thread = thread};
     if (thread->shared && !thread->sub->shared)
         return -ENOMEM; /* from outside: see still_hold */
-    out_say(out, 0, "no memory for %s: a plain list of the strands, while they run\n", instead_of);
+    out_open_streaming(&out, fd, room, sizeof room);
+    if (logs)
+        out_log(&out, runtime_of(thread));
+    out_say(&out, 0, "no memory for %s: a plain list of the strands, while they run\n", instead_of);
     each_strand(runtime_of(thread), say_plainly, &list);
-    out_flush(out);
-    return out->error;
+    out_flush(&out);
+    return out.error;
 }
 
 /* ---- sorting --------------------------------------------------------------------------------------------- */

@@ -49,11 +49,9 @@ size_t roll_first_of(const struct roll *roll, uint64_t owner);
 
 /* ---- without memory ---------------------------------------------------------------------------------------- */
 
-enum { PLAIN_ROOM = 2048 };
-
-/* The strands, one by one, while they run: nobody is held, since a slow reader would hold them then. The `out` streams,
- * with PLAIN_ROOM bytes at least. Returns its error, or -ENOMEM: from outside, of a run of one thread. */
-int plain_list(struct thread *thread, struct out *out, const char *instead_of);
+/* The strands, one by one, while they run: nobody is held, since a slow reader would hold them then. logs: to the log,
+ * instead of the descriptor. Returns 0 or a negated errno code; -ENOMEM: from outside, of a run of one thread. */
+int list_plainly(struct thread *thread, int fd, bool logs, const char *instead_of);
 
 /* A heap sort in place: qsort asks malloc. Items of 64 bytes at most. */
 void sort_in_place(void *items, size_t count, size_t size, bool (*is_before)(const void *a, const void *b));

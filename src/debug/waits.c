@@ -343,16 +343,6 @@ static int make(struct thread *thread, int fd, bool logs, char *text, size_t siz
     return error;
 }
 
-static NOINLINE int list_plainly(struct thread *thread, int fd, bool logs)
-{
-    char room[PLAIN_ROOM];
-    struct out out;
-    out_open_streaming(&out, fd, room, sizeof room);
-    if (logs)
-        out_log(&out, runtime_of(thread));
-    return plain_list(thread, &out, "the graph of waits");
-}
-
 static int print(struct thread *thread, int fd, bool logs)
 {
     struct graph *graph;
@@ -364,7 +354,7 @@ static int print(struct thread *thread, int fd, bool logs)
             error = graph->out.error;
         graph_close(graph);
     }
-    return error == -ENOMEM ? list_plainly(thread, fd, logs) : error;
+    return error == -ENOMEM ? list_plainly(thread, fd, logs, "the graph of waits") : error;
 }
 
 void graph_report(struct thread *thread)

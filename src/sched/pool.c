@@ -114,13 +114,13 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     pool->above = NULL;
     atomic_store_explicit(&pool->watched, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->keepers, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool->stop, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_relaxed);
     atomic_store_explicit(&pool->size, plan->threads, memory_order_relaxed);
     list_init(&pool->sleepers);
     runq_open(&pool->global);
     timers_open(&pool->timers);
     rest_open(pool);
-    atomic_store_explicit(&pool->stop, 0, memory_order_relaxed);
     int error = pool_make_threads(pool, plan->threads);
     return error || !pool->scheduler->open ? error : pool->scheduler->open(pool);
 }

@@ -20,7 +20,7 @@
  *           run from outside is counted before the look that decides: one who has gone has acted before it.
  * ORDERING  all of it under the pools' locks but the queues, which are read between two of them: what a thread put into
  *           a queue it did before it fell idle under the lock. Posts come from anywhere, at any time: one that comes
- *           after the look comes after that moment. minds_quiet and pool.stop: seq_cst [Q4]. Who falls idle lets go of
+ *           after the look comes after that moment. minds_quiet and pool.state: seq_cst [Q4]. Who falls idle lets go of
  *           the lock, passes a full barrier, and then looks whether others wait for the outside [Q2].
  * NOT DONE  one counter of busy threads for all pools: two more atomic operations whenever a thread wakes up. A
  *           decision by whoever falls idle last: it would have to hand out what it claims without the role.

@@ -319,8 +319,8 @@ struct thread {
     struct runq runq;
     struct pinned pinned;
     _Atomic uint64_t spawned, departed, ended; /* strands: spawned here, of them onto other pools, ended here */
-    _Atomic uint64_t left,
-        returned; /* strands that began here to wait for what is outside of the run, and ended that */
+    /* Strands that began here to wait for what is outside of the run, and that ended that here. */
+    _Atomic uint64_t left, returned;
 
     _Atomic uint32_t life; /* enum thread_life */
     /* Under the pool's lock. */

@@ -14,12 +14,6 @@
 
 #include <errno.h>
 
-/* Nothing of the run is touched after that: it may end. */
-static void let_go(struct opened_pool *op)
-{
-    atomic_fetch_sub_explicit(&op->word, WORD_PIN, memory_order_acq_rel);
-}
-
 /* Pinned; NULL: it has ended. */
 static struct opened_pool *look_up(strand_pool handle, const char *function)
 {
@@ -30,7 +24,7 @@ static struct opened_pool *look_up(strand_pool handle, const char *function)
     if (!pin(&outside, &op->word, pool_serial(handle)))
         return NULL;
     if (subprocess_is_left(op->pool->sub)) { /* the child of a fork: its run has stayed in the parent */
-        let_go(op);
+        pool_found(op);
         return NULL;
     }
     if (op->pool == &op->pool->sub->pool)
@@ -47,7 +41,7 @@ static int look_on(struct opened_pool *op)
     spin_lock(&op->lock, NULL);
     bool over = op->closed;
     spin_unlock(&op->lock);
-    let_go(op);
+    pool_found(op);
     driver_relax_unknown();
     return !over;
 }
@@ -65,7 +59,7 @@ int strand_pool_drive(strand_pool handle, strand_time until, unsigned flags)
     uint32_t before = POOL_UNDRIVEN;
     bool mine = atomic_compare_exchange_strong_explicit(&pool->driving, &before, POOL_DRIVEN, memory_order_acq_rel,
                                                         memory_order_relaxed);
-    let_go(op);
+    pool_found(op);
     if (!mine)
         return before == POOL_DRIVEN ? -EBUSY : 0;
     return pool_drive(pool, until.ns ? until.ns : ARCH_FOREVER, flags & STRAND_DRIVE_WAIT);
@@ -79,6 +73,6 @@ int strand_pool_fd(strand_pool handle)
     spin_lock(&op->lock, NULL);
     int fd = !pool_is_driven(op->pool) ? -ENOTSUP : op->gone ? -ESHUTDOWN : op->pool->poller.epoll;
     spin_unlock(&op->lock);
-    let_go(op);
+    pool_found(op);
     return fd;
 }

@@ -7,6 +7,7 @@
 
 #include "exception.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static bool try_pin(_Atomic uint64_t *word, uint64_t *old, bool shared)
@@ -26,6 +27,17 @@ bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
         }
     }
     return false;
+}
+
+int pin_at_once(_Atomic uint64_t *word, uint64_t serial)
+{
+    uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
+    while (word_serial(old) == serial && !(old & WORD_DEAD))
+        if (try_pin(word, &old, true))
+            return 0;
+        else if ((old & WORD_PINS) == WORD_PINS)
+            return -EAGAIN;
+    return -ESRCH;
 }
 
 bool unpin(struct thread *thread, _Atomic uint64_t *word)

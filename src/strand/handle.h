@@ -63,6 +63,9 @@ static inline bool handle_is_open(strand_scope handle)
 /* Keep the memory of a stranger's strand or scope from being given to somebody else; false if the handle is stale. A
  * pin is held across a few instructions, never across a suspension. */
 bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
+/* The same without waiting, where all pins are taken: handlers of signals may have interrupted who has them. Of an
+ * object of a run that others use too. 0; -ESRCH: it is stale; -EAGAIN: all pins are taken. */
+int pin_at_once(_Atomic uint64_t *word, uint64_t serial);
 /* True if the memory was retired meanwhile and this was the last pin: it is the caller's to give back. */
 bool unpin(struct thread *thread, _Atomic uint64_t *word);
 /* NULL: it is gone. Of another run: misuse of `function`. */

@@ -49,6 +49,7 @@ void pool_forget(struct runtime *runtime);
 
 /* For strand_attr.pool, {0}: no pool; and attr.pin. The pool of this run, kept by a pin; misuse if there is none. */
 struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const char *function);
+/* No longer. Nothing of the pool, nor of its run, is touched after that: both may end. */
 void pool_found(struct opened_pool *op);
 
 /* For threads that are none of the run's: drive.c. */

@@ -4,6 +4,7 @@
 #include "shutdown.h"
 
 #include "../sched/timers.h"
+#include "handle.h"
 #include "interrupt.h"
 #include "misuse.h"
 #include "pool.h"
@@ -59,27 +60,19 @@ static void ask(struct runtime *runtime, int64_t drain, const char *why)
     }
 }
 
-/* As pin, which waits for others: they may be what this handler has interrupted. */
-static bool try_to_pin(struct opened_pool *op, uint64_t serial)
-{
-    uint64_t word = atomic_load_explicit(&op->word, memory_order_relaxed);
-    while (word_serial(word) == serial && !(word & WORD_DEAD) && (word & WORD_PINS) != WORD_PINS)
-        if (atomic_compare_exchange_weak_explicit(&op->word, &word, word + WORD_PIN, memory_order_acq_rel,
-                                                  memory_order_relaxed))
-            return true;
-    return false;
-}
-
 int strand_stop(strand_pool handle, int64_t drain, const char *why)
 {
     struct opened_pool *op = (struct opened_pool *)(uintptr_t)handle.bits[0];
-    if (!arch_in_handles(op) || !(handle.bits[1] & MARK_POOL) || !try_to_pin(op, pool_serial(handle)))
-        return -ESHUTDOWN; /* or never begun: a handler that came early is not to end the program */
+    if (!arch_in_handles(op) || !(handle.bits[1] & MARK_POOL))
+        return -ESHUTDOWN; /* a handler that comes before there is a handle is not to end the program */
+    int error = pin_at_once(&op->word, pool_serial(handle));
+    if (error)
+        return error == -EAGAIN ? error : -ESHUTDOWN;
     struct runtime *runtime = (struct runtime *)op->pool->sub;
     bool left = subprocess_is_left(&runtime->sub);
     if (!left)
         ask(runtime, drain, why);
-    atomic_fetch_sub_explicit(&op->word, WORD_PIN, memory_order_acq_rel); /* [D3] */
+    pool_found(op); /* [D3] */
     return left ? -ESHUTDOWN : 0;
 }
 
@@ -153,8 +146,6 @@ bool shutdown_link(struct thread *thread, struct wait_node *node)
     if (!begun)
         list_push_back(&shutdown->waiters, &node->link);
     spin_unlock(&shutdown->lock);
-    if (!begun)
-        quiet_leave(thread);
     return !begun;
 }
 
@@ -165,7 +156,6 @@ void shutdown_unlink(struct thread *thread, struct wait_node *node)
     if (node->link.next)
         list_remove(&node->link);
     spin_unlock(&shutdown->lock);
-    quiet_return(thread);
 }
 
 bool strand_stopping(void)
@@ -186,7 +176,9 @@ void strand_wait_stopping(void)
     if ((happened || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
         me->blocked = BLOCKED_NOT;
     } else {
+        quiet_leave(thread);
         thread = thread_park(thread);
+        quiet_return(thread);
         happened = wait_over(me) == WAIT_WON;
     }
     if (linked)

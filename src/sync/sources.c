@@ -80,7 +80,7 @@ static enum answer stopping_over(struct thread *thread, struct cb *me, strand_ca
 }
 
 static const struct strand_source_ source_stopping = {
-    .stand = stopping_stand, .over = stopping_over, .blocked = BLOCKED_STOPPING};
+    .stand = stopping_stand, .over = stopping_over, .outside = true, .blocked = BLOCKED_STOPPING};
 
 strand_case strand_on_stopping(void)
 {

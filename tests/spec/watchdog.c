@@ -41,7 +41,7 @@ TEST_REAL(a_strand_that_computes_is_reported_with_its_trace)
     for (int threads = 1; threads <= 2; threads++) {
         const struct kept *kept = report_of(computes, threads);
         CHECK_EQ(kept->late.kind, STRAND_LATE_HOLDS);
-        CHECK(!kept->late.over && kept->late.reports == 1);
+        CHECK(!kept->late.over && kept->late.reports == 1U + (unsigned)reports.blind);
         CHECK(kept->late.id > 1);
         CHECK_STR(kept->name, "holder");
         CHECK_CONTAINS(kept->spawned, "spawn_a_named_one+0x");
@@ -440,7 +440,7 @@ TEST_REAL(who_stays_late_is_reported_when_it_lasts_twice_as_long_and_once_when_i
         CHECK_EQ(reports.kept[i].late.id, reports.kept[0].late.id);
     for (int i = 0; i < reports.count - 1; i++) {
         const struct strand_late *late = &reports.kept[i].late;
-        CHECK_EQ(late->reports, i + 1);
+        CHECK((int)late->reports > i && (int)late->reports <= i + 1 + reports.blind);
         CHECK(late->ns >= LIMIT << i);
         CHECK(i == 0 || late->ns > reports.kept[i - 1].late.ns);
     }
