@@ -370,7 +370,6 @@ TEST_INSIDE(two_strands_that_lock_two_mutexes_in_two_orders_are_a_ring)
     spawn_named(scope, "a", lock_both, &ab);
     spawn_named(scope, "b", lock_both, &ba);
     const char *text = waits_with("2 of 3 strands are blocked, 2 of them in 1 ring\n");
-    CHECK_CONTAINS(text, "2 of 3 strands are blocked, 2 of them in 1 ring\n");
     const char *ring = strstr(text, "\n2 strands wait for each other:\n");
     CHECK(ring != NULL);
     CHECK_EQ(test_count(ring, "\n    strand 'a' #"), 1);
@@ -437,7 +436,6 @@ TEST_INSIDE(a_ring_may_go_through_any_child_of_a_scope_that_is_left)
     STRAND_SCOPE(scope);
     strand leaver = spawn_named(scope, "leaver", leave_while_locked, NULL);
     const char *text = waits_with("3 of 4 strands are blocked, 2 of them in 1 ring\n");
-    CHECK_CONTAINS(text, "3 of 4 strands are blocked, 2 of them in 1 ring\n");
     const char *ring = strstr(text, "\n2 strands wait for each other:\n");
     CHECK(ring != NULL);
     CHECK_CONTAINS(ring, " leaves a scope, waits for strand 'inner' #");
@@ -502,8 +500,7 @@ TEST_REAL_INSIDE(rings_are_printed_the_shortest_first_and_long_ones_are_cut)
     spawn_ring(scope, fifty, 50, &all[0]);
     spawn_ring(scope, two, 2, &all[1]);
     spawn_ring(scope, five, 5, &all[2]);
-    const char *text = waits_with("57 of 58 strands are");
-    CHECK_CONTAINS(text, "57 of 58 strands are blocked, 57 of them in 3 rings\n");
+    const char *text = waits_with("57 of 58 strands are blocked, 57 of them in 3 rings\n"); /* and not while some sleep until all are there */
     const char *short_one = strstr(text, "\n2 strands wait for each other:\n");
     const char *middle = strstr(text, "\n5 strands wait for each other:\n");
     const char *long_one = strstr(text, "\n50 strands wait for each other:\n");
@@ -523,8 +520,7 @@ TEST_REAL_INSIDE(of_very_many_rings_the_shortest_are_printed)
     for (int i = 0; i < RINGS; i++)
         spawn_ring(scope, threes[i], 3, &all[i]);
     spawn_ring(scope, two, 2, &all[RINGS]);
-    const char *text = waits_with("212 of 213 strands are");
-    CHECK_CONTAINS(text, "212 of 213 strands are blocked, 212 of them in 71 rings\n");
+    const char *text = waits_with("212 of 213 strands are blocked, 212 of them in 71 rings\n");
     CHECK_EQ(test_count(text, "\n2 strands wait for each other:\n"), 1);
     CHECK_EQ(test_count(text, "\n3 strands wait for each other:\n"), 63);
     CHECK_CONTAINS(text, "\nand 7 rings more, none of them shorter\n");
