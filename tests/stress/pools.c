@@ -151,8 +151,8 @@ static void *pass_on(void *arg)
     int thread = strand_thread_index();
     while (strand_port_receive(busy.port, &value, sizeof value) >= 0) {
         CHECK_EQ(strand_thread_index(), thread);
-        busy.received++;
-        if (busy.received % 8 == 0 && strand_chan_send(busy.chan, &value) == 0)
+        long number = ++busy.received;
+        if (number % 8 == 0 && strand_chan_send(busy.chan, &value) == 0)
             busy.sent++;
         CHECK_EQ(strand_thread_index(), thread);
     }
