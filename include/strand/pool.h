@@ -51,16 +51,20 @@ struct strand_late; /* strand/debug.h */
 enum strand_out_of_work {
     /* As STRAND_OUT_OF_WORK_THROW, unless somebody outside of the run could go on with it: the process has threads that
      * are none of the run's, or make a call that its caller has left (strand_offload_with), or a plain thread has
-     * posted a value into one of the run's channels before. Then the run waits. In a run with a seed it is a failure of
-     * that seed (docs/simulation.md). */
+     * posted a value into one of the run's channels before. Then the run waits; once it has been so for a second or
+     * two, it looks for strands that wait for each other, by locks or joins, whom nobody could wake, and says in the
+     * log that there are some, if there are. In a run with a seed it is a failure of that seed (docs/simulation.md). */
     STRAND_OUT_OF_WORK_AUTO = 0,
     /* It is a deadlock: who waits for whom is told in the log (on_log, or standard error), and STRAND_DEADLOCK is
      * thrown in the root strand, where it waits, so that the tree comes down in order. If the root can't be
      * interrupted, because it is in a shield or in a clean-up, the program ends, as below. */
     STRAND_OUT_OF_WORK_THROW,
-    STRAND_OUT_OF_WORK_EXIT, /* the same report, and the program ends: exit(EXIT_FAILURE) */
+    /* The same report, and the program ends: exit(EXIT_FAILURE), on a thread of the run. What the program has for
+     * atexit must not wait for strands: they stay as they are. */
+    STRAND_OUT_OF_WORK_EXIT,
     /* It is the end of the run: the root strand is cancelled. If that is how it ends, strand_run returns NULL, and
-     * there is no exception. For runs of strands that go on for as long as there is something to be done. */
+     * there is no exception. For runs of strands that go on for as long as there is something to be done. Strands that
+     * wait for each other are told of in the log. */
     STRAND_OUT_OF_WORK_END,
     STRAND_OUT_OF_WORK_WAIT /* nothing: somebody outside of the run will go on with it */
 };
@@ -69,7 +73,8 @@ enum strand_out_of_work {
 struct strand_options {
     size_t size; /* sizeof(strand_options); required */
 
-    int threads;      /* 0: one; STRAND_THREADS_ALLOWED: one per allowed CPU (3 if that can't be known) */
+    int threads; /* 0: one, or as many as `cpus` are; STRAND_THREADS_ALLOWED: one per allowed CPU (3 if that can't be
+                    known), but only one with a scheduler that has no more */
     bool own_threads; /* all threads are the run's own; the caller sleeps meanwhile (required inside a strand) */
     /* "stealing" (NULL: the same): a queue per thread; one without work steals. "global": one queue for all threads,
      * first come, first served. "dedicated": one thread of the run's own, with a queue of its own; the caller sleeps.
@@ -142,6 +147,10 @@ struct strand_options {
 
     enum strand_out_of_work out_of_work; /* what happens when nothing can go on; see there */
     enum strand_balance balance;         /* of the first pool */
+    /* Thread i of the first pool runs on cpus[i % cpus_count] only; they stay the caller's. All threads are the run's
+     * own then, as with own_threads. A CPU that the process may not use is an exception (-EINVAL). NULL: on any. */
+    const int *cpus;
+    int cpus_count;
 };
 #define STRAND_THREADS_ALLOWED (-1)
 
@@ -167,8 +176,10 @@ typedef struct strand_pool {
 
 /** What a pool may be told at its opening. Zero is the default of each. */
 typedef struct strand_pool_attr {
-    size_t size;           /* sizeof(strand_pool_attr); required */
-    int threads;           /* 0: one; STRAND_THREADS_ALLOWED: one per allowed CPU; 1024 at most */
+    size_t size; /* sizeof(strand_pool_attr); required */
+    /* 0: as many as `cpus` are, or else STRAND_THREADS_ALLOWED: one per allowed CPU; with a scheduler that has no more,
+     * one. 1024 at most. */
+    int threads;
     const char *scheduler; /* as strand_options.scheduler; "current": strand_pool_drive; NULL: "stealing" */
     int64_t spin_us;       /* as strand_options.spin_us */
     /* Thread i runs on cpus[i % cpus_count] only; copied. 0: on any. */

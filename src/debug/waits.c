@@ -304,8 +304,11 @@ static void summarize(const struct graph *graph, char *text, size_t size)
 static void say_all(const struct graph *graph, struct alikes *alikes)
 {
     struct out *out = graph->look.out;
-    out_say(out, 0, "%zu of %zu strands are blocked, %zu of them in %zu ring%s\n", graph->blocked, live(graph),
-            graph->ring_strands, graph->ring_count, graph->ring_count == 1 ? "" : "s");
+    out_say(out, 0, "%zu of %zu strands are blocked", graph->blocked, live(graph));
+    if (graph->ring_count)
+        out_say(out, 0, ", %zu of them in %zu ring%s", graph->ring_strands, graph->ring_count,
+                graph->ring_count == 1 ? "" : "s");
+    out_say(out, 0, "\n");
     if (graph->roll.left_out)
         out_say(out, 0, "%zu are left out: there was no room for them\n", graph->roll.left_out);
     if (graph->blocked > SINGLE_MOST)
@@ -362,15 +365,18 @@ void graph_report(struct thread *thread)
     (void)print(thread, 2, true);
 }
 
-void graph_summary(struct thread *thread, char *text, size_t size)
+bool graph_summary(struct thread *thread, char *text, size_t size)
 {
     struct graph *graph;
     text[0] = '\0';
     int error = make(thread, 2, false, text, size, &graph);
-    if (error)
+    if (error) {
         snprintf(text, size, "%s", error == -ENOMEM ? "no memory for the graph of waits" : "a dump is under way");
-    else
-        graph_close(graph);
+        return false;
+    }
+    bool rings = graph->rings_kept > 0;
+    graph_close(graph);
+    return rings;
 }
 
 static int print_one(struct thread *thread, void *arg)

@@ -483,7 +483,8 @@ static bool decide(struct thread *thread, struct pool *pool)
     if (!quiet_is_minded(pool->sub))
         return false;
     batch_init(&batch);
-    bool unsure = quiet_is_near(pool) && pool->sub->ops->quiet(thread, &batch), some = batch.first != NULL;
+    bool last = thread->unsure == UNSURE_MOST;
+    bool unsure = quiet_is_near(pool) && pool->sub->ops->quiet(thread, &batch, last), some = batch.first != NULL;
     thread->unsure = unsure ? thread->unsure + 1 : 0;
     while ((member = batch_take(&batch)))
         pool_deliver(thread, member);

@@ -30,11 +30,11 @@ void dump_report(struct thread *thread);
 /* The same for quit_open's thread. */
 void dump_on_quit(struct thread *thread, int fd);
 /* Who waits for whom in the thread's run, as strand_waits_print writes it, to the log hook or to standard error; and
- * the same in one line of at most `size` - 1 bytes, of which 180 are enough. Made by src/debug. By a strand, or by a
- * pool's thread that runs none and holds no lock; the other threads are held meanwhile. Without memory the first is a
- * plain list of the strands, and the line says that there is none. */
+ * the same in one line of at most `size` - 1 bytes, of which 180 are enough, and whether strands wait for each other.
+ * Made by src/debug. By a strand, or by a pool's thread that runs none and holds no lock; the other threads are held
+ * meanwhile. Without memory the first is a plain list of the strands, and the line says that there is none. */
 void graph_report(struct thread *thread);
-void graph_summary(struct thread *thread, char *text, size_t size);
+bool graph_summary(struct thread *thread, char *text, size_t size);
 /* Of a run whose strands' stacks are to be counted: made by src/debug. Returns 0 or -ENOMEM. */
 int census_open(struct runtime *runtime);
 /* sched_ops.census */

@@ -183,10 +183,22 @@ struct member *quiet_cancel_root(struct runtime *runtime, const char *why)
     return member;
 }
 
+/* Strands that wait for each other are an error also where that is not all there is to it. Returns whether there are
+ * any. */
+static bool tell_ring(struct thread *thread, struct runtime *runtime, const char *moreover)
+{
+    char text[sizeof runtime->deadlock + 64];
+    if (!graph_summary(thread, text, sizeof runtime->deadlock))
+        return false;
+    strcat(text, moreover);
+    log_text(runtime, text);
+    return true;
+}
+
 /* While all still stand where they wait for each other. */
 static void report(struct thread *thread, struct runtime *runtime, const char *headline)
 {
-    graph_summary(thread, runtime->deadlock, sizeof runtime->deadlock);
+    (void)graph_summary(thread, runtime->deadlock, sizeof runtime->deadlock);
     log_text(runtime, headline);
     graph_report(thread);
     dump_report(thread);
@@ -202,7 +214,9 @@ static struct member *tell_root(struct thread *thread, struct runtime *runtime)
 
 static struct member *end_run(struct thread *thread, struct runtime *runtime)
 {
-    const char *why = shutdown_has_begun(runtime) ? shutdown_reason(runtime) : "it is out of work";
+    bool stops = shutdown_has_begun(runtime);
+    const char *why = stops ? shutdown_reason(runtime) : "it is out of work";
+    (void)tell_ring(thread, runtime, stops ? ", while the run is shut down" : ", at the end of the run");
     struct member *root = quiet_cancel_root(runtime, why);
     if (!root)
         report(thread, runtime, "the run is out of work, but can't end");
@@ -266,7 +280,7 @@ static void lock_quiet(struct thread *thread)
     arch_note_acquire(lock);
 }
 
-bool quiet_comes(struct thread *thread, struct batch *batch)
+bool quiet_comes(struct thread *thread, struct batch *batch, bool last)
 {
     struct runtime *runtime = runtime_of(thread);
     struct subprocess *sub = &runtime->sub;
@@ -282,6 +296,8 @@ bool quiet_comes(struct thread *thread, struct batch *batch)
     bool verdict = verdict_is_wanted(sub) && !batch->first && list_empty(&runtime->quiet);
     if (verdict && lull_of(thread, NULL, &here, &run) == LULL_DRY && is_out_of_work(thread, runtime, &sure))
         batch_add(batch, judge(thread, runtime));
+    else if (!sure && last && !runtime->ring_told)
+        runtime->ring_told = tell_ring(thread, runtime, "; from outside that can only be ended by stopping the run");
     if (batch->first)
         quiet_stir(thread); /* [Q3] */
     spin_unlock(&sub->quiet_lock);

@@ -9,8 +9,9 @@
 
 /* At the beginning of a run: from now on sched_ops.quiet is asked for what its options want. */
 void quiet_open(struct runtime *runtime);
-/* sched_ops.quiet. Returns whether it is to be asked once more soon, without anybody having moved. */
-bool quiet_comes(struct thread *thread, struct batch *batch);
+/* sched_ops.quiet. Returns whether it is to be asked once more soon, without anybody having moved; last: not any more.
+ */
+bool quiet_comes(struct thread *thread, struct batch *batch, bool last);
 /* The pool has ended: nobody of it says so any more. */
 void quiet_pool_over(struct thread *thread, struct pool *pool);
 /* Somebody outside of the run has acted on it, and may do so again. Any thread; in the handler of a signal, too. */

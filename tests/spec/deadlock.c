@@ -20,12 +20,14 @@
 #define NAP (20 * STRAND_MS)
 
 static char logged[8192];
+static _Atomic int lines_logged;
 
 static void keep_log(const char *message, void *arg)
 {
     (void)arg;
     size_t used = strlen(logged);
     snprintf(logged + used, sizeof logged - used, "%s\n", message);
+    lines_logged++;
 }
 
 static strand_options that(enum strand_out_of_work what, strand_exception **uncaught)
@@ -35,6 +37,7 @@ static strand_options that(enum strand_out_of_work what, strand_exception **unca
     options.on_log = keep_log;
     options.uncaught = uncaught;
     logged[0] = '\0';
+    lines_logged = 0;
     return options;
 }
 
@@ -209,6 +212,60 @@ TEST(a_failure_on_the_way_out_is_not_lost)
     strand_exception_release(e);
 }
 
+static void check_ring_told(enum strand_out_of_work what, strand_fn *root, const char *words)
+{
+    strand_exception *e;
+    strand_options options = that(what, &e);
+    CHECK_PTR(strand_run(&options, root, NULL), NULL);
+    CHECK_PTR(e, NULL);
+    CHECK_EQ(ring.unwound, 3);
+    CHECK_EQ(lines_logged, 1);
+    CHECK_CONTAINS(logged, "all 4 strands wait, 3 of them for each other: ");
+    CHECK_CONTAINS(logged, words);
+}
+
+TEST(a_ring_is_told_of_though_the_run_ends)
+{
+    check_ring_told(STRAND_OUT_OF_WORK_END, make_ring, ", at the end of the run\n");
+}
+
+static void *make_ring_while_stopped(void *arg)
+{
+    CHECK_EQ(strand_stop(strand_pool_self(), INT64_MAX, NULL), 0);
+    return make_ring(arg);
+}
+
+TEST(a_ring_is_told_of_though_the_run_is_shut_down)
+{
+    check_ring_told(STRAND_OUT_OF_WORK_WAIT, make_ring_while_stopped, ", while the run is shut down\n");
+}
+
+static strand_pool to_be_stopped;
+
+static void *stop_it_when_it_is_told_of(void *arg)
+{
+    while (!lines_logged)
+        usleep(1000);
+    CHECK_EQ(strand_stop(to_be_stopped, 0, NULL), 0);
+    return arg;
+}
+
+static void *make_ring_beside_a_plain_thread(void *arg)
+{
+    to_be_stopped = strand_pool_self();
+    return make_ring(arg);
+}
+
+/* It might wake the root, for all that is known; but not those. */
+TEST_REAL(a_ring_is_told_of_though_a_plain_thread_might_act_on_the_run)
+{
+    pthread_t thread;
+    CHECK_EQ(pthread_create(&thread, NULL, stop_it_when_it_is_told_of, NULL), 0);
+    check_ring_told(STRAND_OUT_OF_WORK_AUTO, make_ring_beside_a_plain_thread,
+                    "; from outside that can only be ended by stopping the run\n");
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+}
+
 static struct test_output o;
 
 TEST_REAL(the_program_ends_if_it_is_asked_to_or_the_root_can_not_be_told)
@@ -371,7 +428,7 @@ static void *wait_for_this_and_that(void *arg)
     STRAND_END
     {
         STRAND_SCOPE(inner);
-        strand_pool pool = strand_pool_open(inner, NULL);
+        strand_pool pool = strand_pool_open(inner, STRAND_POOL_ATTR(.threads = 1));
         strand_join(strand_spawn_with(inner, STRAND_ATTR(.pool = pool), test_return, arg, 0));
         strand_pool_close(pool, NULL);
         strand_crew crew = strand_crew_open(inner, STRAND_CREW_ATTR(.threads = 1));
@@ -427,7 +484,7 @@ TEST_REAL(a_run_whose_root_has_not_begun_is_none)
 static void *hand_over(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, NULL);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     for (long i = 0; i < test_scale(2000); i++)
         CHECK_PTR(strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = pool), test_return, arg, 0)), arg);
     return arg;
