@@ -61,7 +61,7 @@ static void *root(void *arg)
     strand_pool other = {0};
     STRAND_SCOPE(scope);
     if (question->pools)
-        other = strand_pool_open(scope, NULL);
+        other = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     measure(question, other);
     for (int i = 0; i < BENCH_SAMPLES; i++)
         bench_sample(question->row, "strand", 2, "us", measure(question, other));

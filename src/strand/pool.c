@@ -44,8 +44,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CPUS_MOST = 4096 };
-
 /* A field that the caller's header knows. */
 #define ATTR(attr, field)                                                                                              \
     ((attr) && (attr)->size >= offsetof(strand_pool_attr, field) + sizeof((attr)->field) ? (attr)->field : 0)
@@ -200,7 +198,12 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
     plan->scheduler = scheduler_for(name, plan->custom, "strand_pool_attr", what, sizeof what);
     if (!plan->scheduler)
         MISUSE("strand_pool_open", "", "%s", what);
-    plan->threads = thread_count(ATTR(attr, threads), thread->driver != NULL);
+    plan->cpus_count = ATTR(attr, cpus) ? ATTR(attr, cpus_count) : 0;
+    if (plan->cpus_count < 0 || plan->cpus_count > CPUS_MOST)
+        MISUSE("strand_pool_open", "", "strand_pool_attr.cpus_count is %d, not 0 to %d", plan->cpus_count, CPUS_MOST);
+    int asked = ATTR(attr, threads),
+        usual = plan->cpus_count && !plan->scheduler->alone ? plan->cpus_count : STRAND_THREADS_ALLOWED;
+    plan->threads = thread_count(asked ? asked : usual, plan->scheduler, thread->driver != NULL);
     if (plan->threads < 1 || plan->threads > THREADS_MOST)
         MISUSE("strand_pool_open", "", "strand_pool_attr.threads is %d, not 1 to %d", plan->threads, THREADS_MOST);
     if (plan->scheduler->alone && plan->threads > 1)
@@ -211,9 +214,6 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
     if (!is_balance(balance))
         MISUSE("strand_pool_open", "", "strand_pool_attr.balance is %d, none of enum strand_balance", balance);
     plan->balance = (enum balance)balance;
-    plan->cpus_count = ATTR(attr, cpus) ? ATTR(attr, cpus_count) : 0;
-    if (plan->cpus_count < 0 || plan->cpus_count > CPUS_MOST)
-        MISUSE("strand_pool_open", "", "strand_pool_attr.cpus_count is %d, not 0 to %d", plan->cpus_count, CPUS_MOST);
 }
 
 /* Each of the CPUs can be had by this process. Returns 0 or a negated errno code. */
@@ -228,10 +228,7 @@ static int copy_cpus(struct thread *thread, const strand_pool_attr *attr, struct
         return -ENOMEM;
     memcpy(op->cpus, attr->cpus, size);
     plan->cpus = op->cpus;
-    for (int i = 0; i < plan->cpus_count; i++)
-        if (!arch_cpu_is_allowed(op->cpus[i]))
-            return -EINVAL;
-    return 0;
+    return first_refused(op->cpus, plan->cpus_count) < 0 ? 0 : -EINVAL;
 }
 
 static int open_pool(struct thread *thread, const strand_pool_attr *attr, void *site, struct opened_pool **out)
@@ -509,11 +506,10 @@ void strand_pool_close(strand_pool handle, const char *why)
 int strand_pool_resize(strand_pool handle, int threads)
 {
     struct thread *thread = must_be_strand("strand_pool_resize");
-    if (threads == STRAND_THREADS_ALLOWED)
-        threads = thread_count(threads, thread->driver != NULL);
+    struct opened_pool *op = pool_find(thread, handle, "strand_pool_resize");
+    threads = thread_count(threads, op->pool->scheduler, thread->driver != NULL);
     if (threads < 1 || threads > THREADS_MOST)
         MISUSE("strand_pool_resize", "", "%d threads, not 1 to %d", threads, THREADS_MOST);
-    struct opened_pool *op = pool_find(thread, handle, "strand_pool_resize");
     if (op->pool->scheduler->alone && threads > 1)
         MISUSE("strand_pool_resize", pool_made(op, (char[256]){0}, 256),
                "a pool with the scheduler '%s' has one thread", op->pool->scheduler->name);

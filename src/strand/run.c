@@ -147,13 +147,31 @@ static void take_options(struct runtime *runtime, const strand_options *options)
         misuse("strand_run", "", "strand_options.size is %zu, not sizeof(strand_options)", options->size);
     memcpy(&runtime->options, options,
            options->size < sizeof runtime->options ? options->size : sizeof runtime->options);
+    runtime->options.own_threads |= runtime->options.cpus != NULL;
 }
 
-int thread_count(int asked, bool seeded)
+int thread_count(int asked, const struct scheduler *scheduler, bool seeded)
 {
-    if (asked == STRAND_THREADS_ALLOWED) /* a seed is the same everywhere */
-        return seeded ? THREADS_SEEDED : strand_threads_allowed();
-    return asked ? asked : 1;
+    if (asked != STRAND_THREADS_ALLOWED)
+        return asked;
+    if (scheduler->alone)
+        return 1;
+    return seeded ? THREADS_SEEDED : strand_threads_allowed(); /* a seed is the same everywhere */
+}
+
+/* Of the first pool. */
+static int thread_count_of(const strand_options *options, const struct scheduler *scheduler, bool seeded)
+{
+    int usual = options->cpus && !scheduler->alone ? options->cpus_count : 1;
+    return thread_count(options->threads ? options->threads : usual, scheduler, seeded);
+}
+
+int first_refused(const int *cpus, int count)
+{
+    for (int i = 0; cpus && i < count; i++)
+        if (!arch_cpu_is_allowed(cpus[i]))
+            return i;
+    return -1;
 }
 
 static size_t stack_usual(const strand_options *options)
@@ -163,12 +181,19 @@ static size_t stack_usual(const strand_options *options)
 
 int run_check(const strand_options *options, bool seeded, char *text, size_t room)
 {
-    int threads = thread_count(options->threads, seeded);
     const struct scheduler *scheduler = scheduler_for(options->scheduler, options->custom, "options", text, room);
-    if (threads < 1 || threads > THREADS_MOST)
-        snprintf(text, room, "options.threads is %d, not 1 to %d", threads, THREADS_MOST);
-    else if (!scheduler)
+    int threads = scheduler ? thread_count_of(options, scheduler, seeded) : 0, refused;
+    if (!scheduler)
         ;
+    else if (options->cpus && (options->cpus_count < 1 || options->cpus_count > CPUS_MOST))
+        snprintf(text, room, "options.cpus_count is %d, not 1 to %d", options->cpus_count, CPUS_MOST);
+    else if ((refused = first_refused(options->cpus, options->cpus_count)) >= 0)
+        snprintf(text, room, "options.cpus[%d] is %d, a CPU that this process may not use", refused,
+                 options->cpus[refused]);
+    else if (options->cpus && scheduler == &scheduler_current)
+        snprintf(text, room, "options.cpus: the scheduler 'current' runs on the caller's thread");
+    else if (threads < 1 || threads > THREADS_MOST)
+        snprintf(text, room, "options.threads is %d, not 1 to %d", threads, THREADS_MOST);
     else if (scheduler->alone && threads > 1)
         snprintf(text, room, "options.threads is %d; a pool with the scheduler '%s' has one", threads, scheduler->name);
     else if (scheduler == &scheduler_current && options->own_threads)
@@ -199,9 +224,11 @@ static int make_pool(struct runtime *runtime, const char **what)
     struct pool_plan plan = {
         .scheduler = scheduler_for(options->scheduler, options->custom, "options", runtime->text, sizeof runtime->text),
         .custom = options->custom,
-        .threads = thread_count(options->threads, sub->driver != NULL),
         .spin_ns = (options->spin_us ? options->spin_us : POOL_SPIN_US) * STRAND_US,
+        .cpus = options->cpus,
+        .cpus_count = options->cpus_count,
         .balance = (enum balance)options->balance};
+    plan.threads = thread_count_of(options, plan.scheduler, sub->driver != NULL);
     return pool_open_first(sub, &plan);
 }
 

@@ -6,8 +6,12 @@
 
 #include "core.h"
 
-/* How many threads are meant: 0: one; STRAND_THREADS_ALLOWED. */
-int thread_count(int asked, bool seeded);
+enum { CPUS_MOST = 4096 }; /* that a pool is told of */
+
+/* How many threads are meant, which may be STRAND_THREADS_ALLOWED: of a pool with that scheduler. */
+int thread_count(int asked, const struct scheduler *scheduler, bool seeded);
+/* The index of the first CPU of those that the process may not use; -1: it may use all. */
+int first_refused(const int *cpus, int count);
 /* Whether a run can be had with these options: 0, or -EINVAL with what is wrong in text. seeded: one that is played. */
 int run_check(const strand_options *options, bool seeded, char *text, size_t room);
 /* So that it can take and give back the run's memory. */

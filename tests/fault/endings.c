@@ -73,7 +73,7 @@ static void *quiet(void *arg)
 {
     STRAND_SCOPE(scope);
     STRAND_DEADLINE(strand_in(60 * STRAND_S));
-    strand_pool pool = strand_pool_open(scope, NULL);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     (void)arg;
     for (int i = 0; i < 2; i++) {
         strand_spawn(scope, nap, NULL);

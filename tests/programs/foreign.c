@@ -426,7 +426,7 @@ static void *make(void *operation)
     made.chan = strand_chan_open(scope, sizeof value, 1, NULL);
     made.fibre = strand_fibre_open(scope, NULL);
     made.first = strand_pool_self();
-    made.pool = strand_pool_open(scope, NULL);
+    made.pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     made.crew = strand_crew_open(scope, NULL);
     made.port = strand_port_open(scope, sizeof value, 1, NULL);
     strand_prio_init(&semaphore, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1});

@@ -28,7 +28,7 @@ static void *return_arg(void *arg)
 
 static NOINLINE strand_pool open_it_here(strand_scope scope)
 {
-    return strand_pool_open(scope, STRAND_POOL_ATTR(.name = "mine"));
+    return strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "mine"));
 }
 
 static void tell(const struct strand_misuse *misuse, void *arg)
@@ -179,13 +179,13 @@ static void *open_with_fewer_than_no_cpus(void *arg)
 static void *open_with_an_unknown_scheduler(void *arg)
 {
     (void)arg;
-    return open_with(STRAND_POOL_ATTR(.scheduler = "clairvoyant"));
+    return open_with(STRAND_POOL_ATTR(.threads = 1, .scheduler = "clairvoyant"));
 }
 
 static void *open_with_an_unknown_balance(void *arg)
 {
     (void)arg;
-    return open_with(STRAND_POOL_ATTR(.balance = (enum strand_balance)77));
+    return open_with(STRAND_POOL_ATTR(.threads = 1, .balance = (enum strand_balance)77));
 }
 
 static void *open_in_a_foreign_scope(void *arg)
@@ -225,7 +225,7 @@ static void *hold_back_a_strand(void *arg)
     static const strand_scheduler miser = {
         .size = sizeof miser, .name = "miser", .push = take_in, .pick = give_out_nothing};
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.custom = &miser));
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .custom = &miser));
     strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = pool), return_arg, arg, 0));
     return arg;
 }

@@ -373,7 +373,7 @@ static void keep_one(struct sim_life *me, void *arg)
 {
     STRAND_SCOPE_WITH(others, STRAND_COLLECT);
     STRAND_SCOPE(scope);
-    world.pool = strand_pool_open(scope, NULL);
+    world.pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     struct sim_life *last = sim_spawn_at(me, scope, STRAND_ATTR(.pool = world.pool), breathe_last, arg, 0);
     struct sim_life *waker = sim_spawn_at(me, others, STRAND_ATTR(.pool = world.second), wake_the_last, arg, 0);
     pause_a_little(me);
@@ -398,7 +398,7 @@ static void leave_to_another(struct sim_life *me, void *arg)
     STRAND_SCOPE(scope);
     if (sim_refuses_memory())
         return; /* then it may have ended by that */
-    world.pool = strand_pool_open(scope, NULL);
+    world.pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     struct sim_life *witness = sim_spawn_at(me, scope, STRAND_ATTR(.pool = world.pool), stay, arg, 0);
     (void)sim_spawn_at(me, world.around, STRAND_ATTR(.pool = somewhere(me)), close_from_afar, arg, 0);
     (void)sim_join(witness);

@@ -282,7 +282,7 @@ static void have_a_pool(struct sim_life *me, void *arg)
     const char *scheduler = schedulers[sim_draw(&me->chance, 3)];
     (void)arg;
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = scheduler));
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .scheduler = scheduler));
     struct sim_life *child = sim_spawn_at(me, scope, STRAND_ATTR(.pool = pool), act, NULL, 0);
     if (sim_one_in(&me->chance, 2))
         strand_yield();

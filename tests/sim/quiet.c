@@ -97,7 +97,7 @@ static void pass_on_by_pool(struct sim_life *me, void *token)
     static const char *const schedulers[] = {"stealing", "global", "dedicated", "current"};
     const char *scheduler = schedulers[sim_draw(&me->chance, 4)];
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = scheduler));
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .scheduler = scheduler));
     pass_on_by_child(me, token, pool);
     if (sim_one_in(&me->chance, 2))
         strand_pool_close(pool, NULL);

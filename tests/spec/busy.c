@@ -76,7 +76,7 @@ TEST_INSIDE(a_pool_without_strands_is_idle)
 {
     begin();
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
     CHECK_STR(busy_with(pool, "idle"), "pool 'extra': 1 thread (stealing)\n    nothing: it is idle\n");
 }
 
@@ -102,7 +102,7 @@ TEST_INSIDE(who_waits_for_strands_does_not_keep_a_pool_busy)
 {
     begin();
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
     for (int i = 0; i < 3; i++)
         spawn_onto(scope, pool, "waiter", await_event);
     busy_with(pool,
@@ -128,7 +128,7 @@ TEST_INSIDE(timers_keep_it_busy_and_the_next_ones_are_named)
 {
     begin();
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
     for (int i = 0; i < 7; i++)
         spawn_onto(scope, pool, "sleeper", sleep_long);
     spawn_onto(scope, pool, "hasty", await_with_a_deadline);
@@ -156,7 +156,7 @@ TEST_INSIDE(fibres_that_rest_do_not_keep_a_pool_busy)
 {
     begin();
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
     spawn_onto(scope, pool, "host", wait_on_a_fibre);
     busy_with(pool, "    nothing: it is idle\n    3 wait for strands");
     strand_event_set(&event);
@@ -193,7 +193,7 @@ TEST_REAL_INSIDE(who_waits_for_the_outside_keeps_it_busy)
     CHECK_EQ(strand_pipe(pipe_ends), 0);
     {
         STRAND_SCOPE(scope);
-        strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+        strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
         port = strand_port_open(scope, 8, 4, NULL);
         spawn_onto(scope, pool, "reader", read_a_byte);
         spawn_onto(scope, pool, "server", receive_a_message);
@@ -366,7 +366,7 @@ TEST_INSIDE(threads_that_run_strands_are_named_with_them)
 {
     begin();
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
     spawn_onto(scope, pool, "spinner", spin);
     const char *text = busy_with(pool, " runs strand 'spinner' #");
     CHECK_CONTAINS(text, "    thread 0 (");
@@ -395,7 +395,7 @@ TEST_INSIDE(of_a_pool_that_is_closing_it_is_told_what_it_waits_for)
 {
     begin();
     STRAND_SCOPE(scope);
-    closing = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    closing = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
     strand_spawn_with(scope, STRAND_ATTR(.name = "stubborn", .pool = closing), resist, NULL, 0);
     strand_spawn_with(scope, STRAND_ATTR(.name = "stubborn", .pool = closing), resist, NULL, 0);
     busy_with(closing, "    2 wait for strands");
@@ -433,7 +433,7 @@ static void *be_looked_at(void *arg)
     _Atomic int result = 1;
     begin();
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
     spawn_onto(scope, pool, "sleeper", sleep_long);
     busy_with(pool, "1 timer is pending");
     CHECK_EQ(pthread_create(&thread, NULL, print_from_outside, &result), 0);

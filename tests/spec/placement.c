@@ -153,7 +153,7 @@ static void *invite_guests_of_another_pool(void *arg)
 {
     STRAND_SCOPE(scope);
     bells = strand_chan_open(scope, 1, 0, NULL);
-    strand_pool elsewhere = strand_pool_open(scope, NULL);
+    strand_pool elsewhere = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     strand ringing = strand_spawn_with(scope, STRAND_ATTR(.pool = elsewhere), ring, NULL, 0);
     invite_guests(arg);
     strand_cancel(ringing, NULL);

@@ -58,11 +58,11 @@ TEST_INSIDE(the_fibres_of_a_closed_pool_take_no_strands_also_when_there_is_a_new
     abroad.scope = scope;
     {
         STRAND_SCOPE(inner);
-        strand_pool pool = strand_pool_open(inner, NULL);
+        strand_pool pool = strand_pool_open(inner, STRAND_POOL_ATTR(.threads = 1));
         strand_join(spawn_onto(inner, pool, open_fibre, &abroad));
     }
     check_shut_down(strand_try(spawn_onto_fibre, &abroad, &result));
-    strand_pool_open(scope, NULL);
+    strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     check_shut_down(strand_try(spawn_onto_fibre, &abroad, &result));
     (void)strand_fibre_trim(abroad.fibre);
 }
@@ -111,7 +111,7 @@ TEST_INSIDE(closing_a_pool_is_not_refused_to_a_strand_that_is_interrupted)
     void *result;
     for (int i = 0; i < 2; i++) {
         STRAND_SCOPE(scope);
-        closer = (struct closer){strand_pool_open(scope, NULL), false};
+        closer = (struct closer){strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1)), false};
         strand inside = spawn_onto(scope, closer.pool, sleep_forever, NULL);
         strand child = strand_spawn(scope, ways[i], &closer);
         strand_yield();
@@ -133,7 +133,7 @@ TEST_INSIDE(who_has_ended_on_a_pool_that_is_closed_may_be_handed_off)
     strand ended;
     {
         STRAND_SCOPE(inner);
-        ended = spawn_onto(from, strand_pool_open(inner, NULL), test_return, &ended);
+        ended = spawn_onto(from, strand_pool_open(inner, STRAND_POOL_ATTR(.threads = 1)), test_return, &ended);
         strand_wait(ended);
     }
     CHECK_EQ(strand_hand_off(ended, to), 0);
@@ -234,7 +234,7 @@ struct late {
 static void *open_late(void *arg)
 {
     struct late *late = arg;
-    strand_pool_open(late->scope, STRAND_POOL_ATTR(.scheduler = late->scheduler));
+    strand_pool_open(late->scope, STRAND_POOL_ATTR(.threads = 1, .scheduler = late->scheduler));
     return arg;
 }
 

@@ -47,7 +47,9 @@ static void await_threads(strand_pool pool, int threads)
 static void check_allowed(int threads)
 {
     STRAND_SCOPE(scope);
-    strand_pool pool = open_pool(scope, NULL, STRAND_THREADS_ALLOWED);
+    strand_pool usual = strand_pool_open(scope, NULL), pool = open_pool(scope, NULL, STRAND_THREADS_ALLOWED);
+    CHECK_EQ(info_of(usual).wanted, threads);
+    CHECK_EQ(info_of(usual).threads, threads);
     CHECK_EQ(info_of(pool).wanted, threads);
     CHECK_EQ(info_of(pool).threads, threads);
     CHECK_EQ(strand_pool_resize(pool, threads + 1), 0);
@@ -56,12 +58,56 @@ static void check_allowed(int threads)
     CHECK_EQ(info_of(pool).wanted, threads);
 }
 
-TEST_REAL_INSIDE(a_pool_may_have_a_thread_for_each_cpu_that_may_be_used_and_the_environment_limits_that)
+TEST_REAL_INSIDE(a_pool_has_a_thread_for_each_cpu_that_may_be_used_and_the_environment_limits_that)
 {
     unsetenv("STRAND_THREADS");
     check_allowed(strand_threads_allowed());
     setenv("STRAND_THREADS", "1", 1);
     check_allowed(1);
+}
+
+static void *drive_to_its_end(void *pool)
+{
+    while (strand_pool_drive(*(strand_pool *)pool, strand_in(STRAND_MS), STRAND_DRIVE_WAIT) == 1)
+        continue;
+    return NULL;
+}
+
+static void check_one(const char *scheduler, int asked)
+{
+    STRAND_SCOPE(scope);
+    strand_pool pool = open_pool(scope, scheduler, asked);
+    CHECK_EQ(info_of(pool).wanted, 1);
+    if (scheduler[0] != 'c')
+        CHECK_EQ(strand_pool_resize(pool, STRAND_THREADS_ALLOWED), 0);
+    CHECK_EQ(info_of(pool).wanted, 1);
+    if (scheduler[0] == 'c') { /* which ends when it is driven */
+        pthread_t driver;
+        CHECK_EQ(pthread_create(&driver, NULL, drive_to_its_end, &pool), 0);
+        strand_pool_close(pool, NULL);
+        CHECK_EQ(pthread_join(driver, NULL), 0);
+    }
+}
+
+TEST_REAL_INSIDE(of_a_scheduler_with_one_thread_all_that_are_allowed_are_one)
+{
+    static const char *const schedulers[] = {"dedicated", "current"};
+    for (int i = 0; i < 2; i++) {
+        check_one(schedulers[i], 0);
+        check_one(schedulers[i], STRAND_THREADS_ALLOWED);
+    }
+}
+
+TEST_REAL_INSIDE(a_pool_that_is_bound_to_cpus_has_a_thread_for_each)
+{
+    cpu_set_t set;
+    int cpus[3], cpu = 0;
+    CHECK_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+    while (!CPU_ISSET(cpu, &set))
+        cpu++;
+    cpus[0] = cpus[1] = cpus[2] = cpu;
+    STRAND_SCOPE(scope);
+    CHECK_EQ(info_of(strand_pool_open(scope, STRAND_POOL_ATTR(.cpus = cpus, .cpus_count = 3))).wanted, 3);
 }
 
 static struct {

@@ -55,7 +55,7 @@ TEST_INSIDE(a_strand_lives_on_the_pool_that_it_is_given_and_what_it_spawns_too)
 {
     static strand_pool seen[2];
     STRAND_SCOPE(scope);
-    strand_pool here = strand_pool_self(), there = strand_pool_open(scope, NULL);
+    strand_pool here = strand_pool_self(), there = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     CHECK(!same(here, there));
     strand_join(spawn_onto(scope, there, note_pools_of_two, seen));
     CHECK(same(seen[0], there));
@@ -78,7 +78,7 @@ TEST_REAL_INSIDE(a_pool_has_threads_of_its_own)
 {
     static pid_t seen;
     STRAND_SCOPE(scope);
-    strand_pool there = strand_pool_open(scope, NULL);
+    strand_pool there = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     pid_t here = gettid();
     strand_join(spawn_onto(scope, there, note_thread, &seen));
     CHECK(seen != here && seen != getpid());
@@ -125,7 +125,7 @@ TEST_INSIDE(a_join_takes_values_and_exceptions_across_pools)
     int value = 7;
     void *result = NULL;
     STRAND_SCOPE(scope);
-    pool = strand_pool_open(scope, NULL);
+    pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     CHECK_PTR(strand_join(spawn_onto(scope, pool, test_return, &value)), &value);
     strand_exception *e = strand_try(join_what_fails, &pool, &result);
     CHECK_KIND(e, &STRAND_ERROR);
@@ -135,7 +135,7 @@ TEST_INSIDE(a_join_takes_values_and_exceptions_across_pools)
 TEST_INSIDE(a_cancel_reaches_a_strand_of_another_pool)
 {
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, NULL);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     strand child = spawn_onto(scope, pool, sleep_forever, NULL);
     strand_yield();
     strand_cancel(child, "enough");
@@ -194,7 +194,7 @@ TEST_INSIDE(a_mutex_excludes_strands_of_several_pools)
     static struct counter counter;
     memset(&counter, 0, sizeof counter);
     STRAND_SCOPE(scope);
-    strand_pool pools[] = {strand_pool_self(), strand_pool_open(scope, NULL),
+    strand_pool pools[] = {strand_pool_self(), strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1)),
                            strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2))};
     for (int i = 0; i < 9; i++)
         spawn_onto(scope, pools[i % 3], count_up, &counter);
@@ -278,7 +278,7 @@ static void *close_it(void *arg)
 static void *join_a_strand_of_a_closed_pool(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, NULL);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     strand child = spawn_onto(scope, pool, sleep_forever, NULL);
     strand_pool_close(pool, "the day is over");
     strand_join(child);
@@ -323,7 +323,7 @@ TEST_INSIDE(a_spawn_onto_a_closed_pool_is_refused_and_starts_nothing)
     static strand_pool pool;
     void *result;
     STRAND_SCOPE(scope);
-    pool = strand_pool_open(scope, NULL);
+    pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     strand_pool_close(pool, NULL);
     strand_pool_close(pool, NULL);
     strand_exception *e = strand_try(spawn_onto_closed, &pool, &result);
@@ -339,7 +339,7 @@ TEST_INSIDE(several_strands_may_close_one_pool)
     static strand_pool pool;
     struct brood *brood = new_brood();
     STRAND_SCOPE(scope);
-    pool = strand_pool_open(scope, NULL);
+    pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     STRAND_SCOPE_WITH(inner, STRAND_COLLECT);
     spawn_onto(inner, pool, have_children, brood);
     await_started(brood, 4);
@@ -401,7 +401,7 @@ TEST_INSIDE(closing_a_pool_cancels_what_was_handed_off_or_spawned_elsewhere_too)
 {
     static struct exile exile;
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, NULL);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     STRAND_SCOPE_WITH(away, STRAND_OPEN);
     exile = (struct exile){away, new_brood()};
     strand_join(spawn_onto(scope, pool, send_away, &exile));
@@ -439,7 +439,7 @@ TEST_INSIDE(a_descriptor_that_a_closed_pool_has_watched_is_watched_on)
     static int fds[2];
     CHECK_EQ(strand_pipe(fds), 0);
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, NULL);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     strand there = spawn_onto(scope, pool, read_one, &fds[0]);
     strand_sleep(5 * STRAND_MS);
     CHECK_EQ(strand_write(fds[1], "x", 1), 1);
@@ -464,7 +464,7 @@ static void await_threads(strand_pool pool, int threads)
 TEST_INSIDE(a_pool_may_be_made_larger_and_smaller)
 {
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, NULL);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     for (int threads = 4; threads; threads--) {
         CHECK_EQ(strand_pool_resize(pool, 5), 0);
         CHECK_EQ(info_of(pool).wanted, 5);
@@ -505,7 +505,7 @@ TEST_INSIDE(nothing_is_lost_when_a_pool_is_resized_under_load)
     static struct load load;
     load = (struct load){false, 0};
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, NULL);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     for (int i = 0; i < 6; i++)
         spawn_onto(scope, pool, work_on, &load);
     for (int i = 0; i < test_scale(100) + 4; i++) {
@@ -707,7 +707,7 @@ TEST_INSIDE(pinned_strands_and_others_of_a_thread_take_turns)
     turns[0] = turns[1] = 0;
     __atomic_store_n(&stop, false, __ATOMIC_RELAXED);
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, NULL);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     for (int i = 0; i < 2; i++) {
         spawn_onto(scope, pool, yield_until, &stop);
         strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .pin = STRAND_PIN(0)), yield_until, &stop, 0);
@@ -750,7 +750,7 @@ static int first_cpu(cpu_set_t *set)
 static void *open_from_a_bound_one(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_pool free = strand_pool_open(scope, NULL);
+    strand_pool free = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     strand_join(spawn_onto(scope, free, note_freedom, arg));
     return arg;
 }

@@ -733,7 +733,7 @@ static void *block_in_another_run(void *arg)
 
 static void start_in_a_strand(strand_scope scope, strand_port *hello)
 {
-    strand_pool pool = strand_pool_open(scope, NULL); /* whose thread sleeps meanwhile */
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1)); /* whose thread sleeps meanwhile */
     strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .stack_size = 1 << 18), block_in_another_run, hello, 0);
 }
 

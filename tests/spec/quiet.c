@@ -493,7 +493,7 @@ TEST_RACE(a_pool_that_could_not_be_opened_is_none)
     volatile bool refused = false;
     STRAND_SCOPE(scope);
     STRAND_TRY {
-        strand_pool_open(scope, STRAND_POOL_ATTR(.custom = &custom));
+        strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .custom = &custom));
     }
     STRAND_CATCH(&STRAND_SYSTEM, e) {
         refused = true;
@@ -631,7 +631,7 @@ TEST_RACE(a_token_that_goes_round_several_pools_is_never_overlooked)
 {
     STRAND_SCOPE(scope);
     strand_pool pools[] = {strand_pool_self(), strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2)),
-                           strand_pool_open(scope, NULL)};
+                           strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1))};
     run_relay(scope, pools, 3, true);
 }
 
@@ -668,7 +668,7 @@ TEST_RACE(what_a_pinned_strands_last_message_starts_is_done_before_it_is_quiet)
     static _Atomic int done;
     done = 0;
     STRAND_SCOPE(scope);
-    strand_pool events = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "events"));
+    strand_pool events = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "events"));
     for (long round = 1; round <= test_scale(100); round++) {
         STRAND_SCOPE(inner);
         relay.to[0] = STRAND_CHAN_OPEN(ints, inner, round % 2);

@@ -137,7 +137,7 @@ static void *drain(void *arg)
         strand_spawn(scope, accept_until_told, arg);
         strand_spawn(scope, accept_by_a_select, arg);
     }
-    strand_pool pool = strand_pool_open(scope, NULL);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     strand_spawn_with(scope, STRAND_ATTR(.pool = pool), accept_until_told, arg, 0);
     strand_spawn_with(scope, STRAND_ATTR(.pool = pool), stop_slowly, arg, 0);
     strand_scope_join(scope);

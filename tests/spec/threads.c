@@ -8,6 +8,7 @@
 #include "strand/debug.h"
 #include "strand/pool.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -58,6 +59,68 @@ TEST_REAL(threads_allowed_means_one_per_cpu_that_may_be_used)
     CHECK(strand_threads_allowed() >= 1);
     run_on(STRAND_THREADS_ALLOWED, count_threads, &count);
     CHECK_EQ(count, strand_threads_allowed());
+}
+
+static int first_cpu(void)
+{
+    cpu_set_t set;
+    int cpu = 0;
+    CHECK_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+    while (!CPU_ISSET(cpu, &set))
+        cpu++;
+    return cpu;
+}
+
+static void *is_bound_to(void *cpu)
+{
+    cpu_set_t set;
+    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats_get(&stats);
+    CHECK_EQ(stats.threads, 2);
+    CHECK_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+    CHECK_EQ(CPU_COUNT(&set), 1);
+    CHECK(CPU_ISSET(*(int *)cpu, &set));
+    return cpu;
+}
+
+/* The caller's own thread is left as it is. */
+TEST_REAL(the_threads_of_a_run_may_be_bound_to_cpus)
+{
+    int cpu = first_cpu(), cpus[] = {cpu, cpu};
+    cpu_set_t before, after;
+    strand_options options = test_options();
+    options.cpus = cpus;
+    options.cpus_count = 2;
+    options.threads = 0;
+    options.scheduler = "stealing";
+    CHECK_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    CHECK_PTR(strand_run(&options, is_bound_to, &cpu), &cpu);
+    CHECK_EQ(sched_getaffinity(0, sizeof after, &after), 0);
+    CHECK(CPU_EQUAL(&before, &after));
+}
+
+static void check_refused(const int *cpus, int count, const char *scheduler, const char *words)
+{
+    strand_exception *e = NULL;
+    strand_options options = test_options();
+    options.cpus = cpus;
+    options.cpus_count = count;
+    options.threads = 0;
+    options.scheduler = scheduler;
+    options.uncaught = &e;
+    CHECK_PTR(strand_run(&options, test_return, &options), NULL);
+    CHECK_KIND(e, &STRAND_SYSTEM);
+    CHECK_EQ(strand_exception_code(e), -EINVAL);
+    CHECK_CONTAINS(strand_exception_text(e), words);
+    strand_exception_release(e);
+}
+
+TEST_REAL(cpus_that_can_not_be_had_are_refused)
+{
+    int cpus[] = {first_cpu(), 1 << 20};
+    check_refused(cpus, 2, "stealing", "options.cpus[1] is 1048576, a CPU that this process may not use");
+    check_refused(cpus, 0, "stealing", "options.cpus_count is 0, not 1 to 4096");
+    check_refused(cpus, 1, "current", "the scheduler 'current' runs on the caller's thread");
 }
 
 static int threads_allowed_in_a_program(const char *affinity)

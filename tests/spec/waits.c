@@ -76,7 +76,7 @@ static NOINLINE strand spawn_named(strand_scope scope, const char *name, strand_
 TEST_INSIDE(where_nobody_is_blocked_nobody_is_printed)
 {
     begin();
-    CHECK_STR(waits(), "0 of 1 strands are blocked, 0 of them in 0 rings\n");
+    CHECK_STR(waits(), "0 of 1 strands are blocked\n");
 }
 
 static NOINLINE void lock_it(strand_mutex *one)
@@ -99,7 +99,7 @@ TEST_INSIDE(of_a_mutex_the_holder_is_named_and_where_it_was_locked)
     lock_it(&mutex);
     spawn_named(scope, "waiter", lock_and_unlock, &mutex);
     const char *text = waits_with("1 of 2 strands are");
-    CHECK_CONTAINS(text, "1 of 2 strands are blocked, 0 of them in 0 rings\n");
+    CHECK_CONTAINS(text, "1 of 2 strands are blocked\n");
     CHECK_CONTAINS(text, "strand 'waiter' #");
     CHECK_CONTAINS(text, " waits for mutex at 0x");
     CHECK_CONTAINS(text, " ms; spawned in spawn_named+0x");
@@ -500,7 +500,8 @@ TEST_REAL_INSIDE(rings_are_printed_the_shortest_first_and_long_ones_are_cut)
     spawn_ring(scope, fifty, 50, &all[0]);
     spawn_ring(scope, two, 2, &all[1]);
     spawn_ring(scope, five, 5, &all[2]);
-    const char *text = waits_with("57 of 58 strands are blocked, 57 of them in 3 rings\n"); /* and not while some sleep until all are there */
+    const char *text = waits_with(
+        "57 of 58 strands are blocked, 57 of them in 3 rings\n"); /* and not while some sleep until all are there */
     const char *short_one = strstr(text, "\n2 strands wait for each other:\n");
     const char *middle = strstr(text, "\n5 strands wait for each other:\n");
     const char *long_one = strstr(text, "\n50 strands wait for each other:\n");
@@ -614,7 +615,7 @@ TEST_INSIDE(who_waits_for_any_of_several_is_in_a_ring_when_one_is_left)
     begin();
     STRAND_SCOPE(scope);
     spawn_named(scope, "collector", collect_while_locked, &mutex);
-    CHECK_CONTAINS(waits_with("3 of 4 strands are"), "3 of 4 strands are blocked, 0 of them in 0 rings\n");
+    CHECK_CONTAINS(waits_with("3 of 4 strands are"), "3 of 4 strands are blocked\n");
     strand_event_set(&event);
     while (!strstr(waits(), "2 of 3 strands are blocked"))
         strand_sleep(STRAND_MS);
@@ -722,7 +723,7 @@ TEST_INSIDE(of_what_has_no_holder_it_is_told_how_things_stand)
         CHECK_CONTAINS(text, "\n    whoever signals it\n");
         CHECK_CONTAINS(text,
                        "\n    whoever has one of its permits, of which 1 of 1 are taken: nobody is written down\n");
-        CHECK_CONTAINS(text, "0 of them in 0 rings");
+        CHECK_EQ(test_count(text, " ring"), 0);
         strand_scope_cancel(scope, NULL);
     }
     strand_limit_release(&users);
@@ -917,7 +918,7 @@ TEST_REAL_INSIDE(many_that_wait_alike_are_printed_once)
 static void *close_a_pool(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "extra"));
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
     for (int i = 0; i < 2; i++)
         strand_spawn_with(scope, STRAND_ATTR(.name = "inhabitant", .pool = pool), stay_under_a_shield, NULL, 0);
     test_yield_until(&locked, 2);
@@ -1005,7 +1006,7 @@ static void *print_under_load(void *arg)
         spawn_named(scope, "busy", yield_until_cancelled, NULL);
     test_yield_until(&locked, 8);
     for (long i = 0; i < test_scale(100); i++) {
-        CHECK_CONTAINS(waits(), " of 9 strands are blocked, 0 of them in 0 rings\n");
+        CHECK_CONTAINS(waits(), " of 9 strands are blocked\n");
         strand_yield();
     }
     strand_scope_cancel(scope, NULL);

@@ -59,7 +59,7 @@ TEST_REAL(a_strand_that_computes_is_reported_with_its_trace)
 static void *with_a_holder_on_a_pool(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "scaling"));
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "scaling"));
     strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "holder", .pool = pool), computes, NULL, 0));
     *(strand_pool *)arg = pool;
     return NULL;

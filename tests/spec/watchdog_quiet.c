@@ -516,7 +516,7 @@ static void *open_slowly(void *arg)
                                           .push = push,
                                           .pick = pick};
     STRAND_SCOPE(scope);
-    strand_pool_open(scope, STRAND_POOL_ATTR(.custom = &slow));
+    strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .custom = &slow));
     return arg;
 }
 
