@@ -137,9 +137,9 @@ struct strand_options {
      * reports at once, and one each second. What is reported: struct strand_late in strand/debug.h. STRAND_WATCHDOG=ms
      * in the environment counts for all runs instead of `watchdog`, 0 there turns it off. docs/inside.md has more.
      *
-     * The run has one more thread then, which looks four times within that time, and sleeps while all others do. No
-     * operation costs more for it, but throwing does, by some dozens of ns. Ignored in a run with a seed: no time
-     * passes in it while a strand computes. */
+     * The run has one more thread then, which looks four times within the shorter of the two, and sleeps while all
+     * others do. No operation costs more for it, but throwing does, by some dozens of ns. Ignored in a run with a seed:
+     * no time passes in it while a strand computes. */
     int64_t watchdog, watchdog_cleanups;
     /* Gets the reports of the watchdog, on its thread, which is none of the run's: it may call what a plain thread may.
      * Meanwhile nothing is watched, and the run does not end. NULL: they go to on_log, or standard error. */

@@ -198,7 +198,8 @@ static int make(struct runtime *runtime, struct watchdog **out)
     worker_open_outside(&w->worker, runtime);
     w->limit = limit_of(options->watchdog);
     w->cleanups_limit = options->watchdog_cleanups ? limit_of(options->watchdog_cleanups) : w->limit;
-    w->period = w->limit / LOOKS < PERIOD_MOST_NS ? w->limit / LOOKS : PERIOD_MOST_NS;
+    int64_t least = w->limit < w->cleanups_limit ? w->limit : w->cleanups_limit;
+    w->period = least / LOOKS < PERIOD_MOST_NS ? least / LOOKS : PERIOD_MOST_NS;
     w->credit = CREDIT_MOST;
     w->time = 1; /* 0 is no time: struct stay */
     w->clock = driver_now(&runtime->sub);

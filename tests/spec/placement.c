@@ -181,7 +181,7 @@ TEST_REAL(a_strand_that_is_woken_from_outside_goes_on_on_the_thread_that_ran_it_
 /* ---- by a strand: to that strand's thread -------------------------------------------------------- */
 
 /* Each host has children, which wake somebody in turn and end. Whoever is woken goes from thread to thread so. */
-#define VISITS 400
+#define VISITS 120
 #define RUNS_WITH_FIBRE "a strand of a shared fibre runs where the fibre does"
 
 static struct {
