@@ -131,6 +131,8 @@ void pool_retime(struct thread *thread, struct pool *pool, int64_t when);
 int pool_hold(struct thread *thread, struct subprocess *sub, int64_t deadline);
 void pool_release(struct thread *thread, struct subprocess *sub);
 void pool_stand_still(struct thread *thread);
+/* A thread that is about to be started while others are held: those who hold or let go may have missed it. */
+void pool_hold_new(struct thread *thread);
 /* On the thread: it sleeps, or ends, and counts as held until it moves again. */
 void pool_rest(struct thread *thread);
 void pool_move(struct thread *thread);

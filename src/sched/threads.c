@@ -1,0 +1,260 @@
+/*
+ * The threads of a pool: their records, and the lives of those of the system that live in them.
+ */
+#include "threads.h"
+
+#include "pinned.h"
+#include "runq.h"
+#include "stack.h"
+#include "thread.h"
+#include "timers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- records --------------------------------------------------------------------------------------------- */
+
+static struct thread *make_thread(struct pool *pool, int index)
+{
+    struct subprocess *sub = pool->sub;
+    size_t size = (sub->ops->thread_size + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
+    struct thread *thread = aligned_alloc(CACHE_LINE, size);
+    if (!thread)
+        return NULL;
+    memset(thread, 0, size);
+    thread->pool = pool;
+    thread->sub = sub;
+    thread->index = index;
+    thread->rng.state = sub->seed + (uint64_t)index * UINT64_C(0x9E3779B97F4A7C15);
+    atomic_init(&thread->held, HELD_RESTS); /* until it has begun */
+    runq_open(&thread->runq);
+    pinned_open(&thread->pinned);
+    if (sub->ops->thread_open(thread) < 0) {
+        free(thread);
+        return NULL;
+    }
+    return thread;
+}
+
+void thread_prepare(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    struct subprocess *sub = pool->sub;
+    thread->shared = sub->shared;
+    thread->census = sub->census;
+    thread->stealing = pool->scheduler == &scheduler_stealing;
+    thread->driver = sub->driver;
+    __atomic_store_n(&thread->picks.any, 0, __ATOMIC_RELAXED);
+    thread->picks.seeded = sub->driver != NULL;
+    __atomic_store_n(&thread->odd.any, 0, __ATOMIC_SEQ_CST);
+    thread->limit = ARCH_FOREVER;
+    thread->usual = sub->stacks.usual;
+    thread->kept = sub->stack_most ? 0 : thread->usual;
+    thread->period = thread->ticks = 1;
+    thread->state = THREAD_BUSY;
+    thread->canaries = false;
+    if (atomic_load_explicit(&sub->stacks.warned, memory_order_seq_cst))
+        stack_mind_canaries(thread);
+    atomic_store_explicit(&thread->life, THREAD_HERE, memory_order_seq_cst);
+}
+
+int pool_make_threads(struct pool *pool, int count)
+{
+    for (int i = pool_count(pool); i < count; i++) {
+        struct thread *thread = make_thread(pool, i);
+        if (!thread)
+            return -ENOMEM;
+        pool->threads[i] = thread;
+        atomic_store_explicit(&pool->count, i + 1, memory_order_release);
+    }
+    return 0;
+}
+
+void pool_unmake_threads(struct pool *pool)
+{
+    for (int i = 0; i < pool_count(pool); i++) {
+        pool->sub->ops->thread_close(pool->threads[i]);
+        free(pool->threads[i]);
+    }
+    free(pool->threads);
+}
+
+struct thread *thread_first(struct subprocess *sub)
+{
+    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire);
+    while (pool && !pool_count(pool))
+        pool = atomic_load_explicit(&pool->older, memory_order_acquire);
+    return pool ? pool->threads[0] : NULL;
+}
+
+struct thread *thread_after(struct thread *thread)
+{
+    struct pool *pool = thread->pool;
+    if (thread->index + 1 < pool_count(pool))
+        return pool->threads[thread->index + 1];
+    do
+        pool = atomic_load_explicit(&pool->older, memory_order_acquire);
+    while (pool && !pool_count(pool));
+    return pool ? pool->threads[0] : NULL;
+}
+
+/* ---- living ---------------------------------------------------------------------------------------------- */
+
+void with_signal_stack(void (*fn)(void *), void *arg)
+{
+    void *memory;
+    if (arch_signals_thread_enter(&memory) < 0)
+        memory = NULL; /* an overflow then ends the program without a report */
+    fn(arg);
+    if (memory)
+        arch_signals_thread_leave(memory);
+}
+
+static void loop(void *thread)
+{
+    thread_loop(thread);
+}
+
+void thread_live(struct thread *thread)
+{
+    struct thread *before = thread_self();
+    thread_adopt(thread);
+    thread->os_id = arch_thread_id();
+    if (thread->driver) {
+        thread_loop(thread);
+    } else {
+        pool_move(thread);
+        with_signal_stack(loop, thread);
+        pool_rest(thread);
+    }
+    thread_adopt(before);
+}
+
+/* The last one says so. Thread 0 stays until the pool is stopped, so then that is what has come. */
+static void leave_pool(struct pool *pool)
+{
+    if (atomic_fetch_sub_explicit(&pool->alive, 1, memory_order_acq_rel) != 1)
+        return;
+    arch_note_acquire(&pool->gone);
+    if (pool->gone)
+        pool->gone(pool);
+}
+
+void thread_leave_for_good(struct thread *thread)
+{
+    leave_pool(thread->pool);
+    atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst);
+}
+
+/* ---- by one who drives ------------------------------------------------------------------------------------ */
+
+static void drive_loop(void *thread)
+{
+    thread_drive(thread);
+}
+
+/* As long as nobody drives, thread 0 counts as a seeker that waits: what comes makes the poller's descriptor readable.
+ */
+static void drive(struct thread *thread, int64_t until)
+{
+    struct pool *pool = thread->pool;
+    thread_adopt(thread);
+    thread->os_id = arch_thread_id();
+    thread->limit = until;
+    pool_move(thread);
+    pool_unsettle(thread);
+    with_signal_stack(drive_loop, thread);
+    thread->limit = ARCH_FOREVER;
+    if (pool_settle(thread))
+        arch_poller_kick(&pool->poller);
+    else
+        arch_poller_arm(&pool->poller, timers_next(&pool->timers));
+    pool_rest(thread);
+    thread_adopt(NULL);
+}
+
+int pool_drive(struct pool *pool, int64_t until, bool waits)
+{
+    struct thread *thread = pool->threads[0];
+    uint32_t me = arch_thread_id(), none = 0;
+    if (!atomic_compare_exchange_strong_explicit(&pool->driver, &none, me, memory_order_acq_rel,
+                                                 memory_order_acquire) &&
+        none != me) {
+        atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_release);
+        return -EPERM;
+    }
+    thread->waits = waits;
+    if (!pool_stops(pool))
+        drive(thread, until);
+    if (!pool_stops(pool)) {
+        atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_release);
+        return 1;
+    }
+    pool_unsettle(thread); /* the next pool in this record may have a thread of its own */
+    atomic_store_explicit(&pool->driving, POOL_DRIVEN_TO_ITS_END, memory_order_release);
+    thread_leave_for_good(thread);
+    return 0;
+}
+
+/* ---- by one of the pool's own ------------------------------------------------------------------------------ */
+
+/* What the C library has made for the thread, such as its errno, was there before any strand came here. */
+static void *thread_main(void *arg)
+{
+    struct thread *thread = arg;
+    struct pool *pool = thread->pool;
+    arch_note_release(&thread->sub->pool);
+    if (pool->cpus && !thread->driver && arch_thread_bind(pool->cpus[thread->index % pool->cpus_count]) < 0)
+        thread->sub->ops->warn(thread->sub, "a thread can't be bound to the CPU that it was opened for");
+    thread_live(thread);
+    leave_pool(pool);
+    return NULL;
+}
+
+int pool_start_thread(struct pool *pool, int index)
+{
+    struct thread *thread = pool->threads[index];
+    struct subprocess *sub = pool->sub;
+    thread_prepare(thread);
+    pool_hold_new(thread);
+    pool_enter(thread);
+    atomic_fetch_add_explicit(&pool->alive, 1, memory_order_relaxed);
+    int error = sub->driver ? sub->driver->start(thread, thread_main)
+                            : arch_thread_start(&thread->os, thread_main, thread, "strand");
+    if (error) {
+        atomic_fetch_sub_explicit(&pool->alive, 1, memory_order_relaxed);
+        atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst);
+        pool_pass_on(thread); /* [Z1] it was here for a moment, and others may have posted to it */
+        pool_leave(thread);
+        if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
+            pool_kick_(NULL, pool);
+    }
+    return error;
+}
+
+/* One of a pool that is driven is somebody else's, and says itself that it has ended. */
+static void await_driver(struct thread *thread)
+{
+    while (thread_life(thread) != THREAD_NONE)
+        driver_await(thread_self());
+}
+
+void pool_join_thread(struct thread *thread)
+{
+    if (thread_life(thread) == THREAD_NONE)
+        return;
+    if (pool_is_driven(thread->pool))
+        await_driver(thread);
+    else if (thread->driver)
+        thread->driver->join(thread);
+    else
+        arch_thread_join(thread->os);
+    atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst);
+}
+
+void pool_join_threads(struct pool *pool, int first)
+{
+    for (int i = first; i < pool_count(pool); i++)
+        pool_join_thread(pool->threads[i]);
+}

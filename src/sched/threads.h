@@ -1,0 +1,20 @@
+/*
+ * The threads of a pool: what pool.c needs of their lives, beside what pool.h has for all.
+ */
+#ifndef SCHED_THREADS_H
+#define SCHED_THREADS_H
+
+#include "pool.h"
+
+/* fn(arg) on the calling thread of the system, with a stack for its signals. */
+void with_signal_stack(void (*fn)(void *), void *arg);
+/* Before a thread of the system begins to live in the record. */
+void thread_prepare(struct thread *thread);
+/* The calling thread of the system lives in it until the pool is stopped. */
+void thread_live(struct thread *thread);
+/* Nobody lives in it any more. Who closes the pool waits for the last step: the run may end right after that, and knows
+ * nothing of the thread of the system. */
+void thread_leave_for_good(struct thread *thread);
+void pool_unmake_threads(struct pool *pool);
+
+#endif
