@@ -46,6 +46,13 @@ int pool_know(struct runtime *runtime);
 strand_pool pool_handle(const struct pool *pool);
 /* At the end of the run. */
 void pool_forget(struct runtime *runtime);
+/* What stands for it; NULL as above. The watchdog asks whatever has become of the pool, which TSan does not know to be
+ * in order. */
+struct opened_pool *pool_above(const struct pool *pool);
+/* Its pool is closed. */
+void pool_handle_over(struct thread *thread, struct opened_pool *op);
+/* closing.c: struct owned.release of a pool. */
+void pool_end_with_scope(struct thread *thread, struct owned *owned);
 
 /* For strand_attr.pool, {0}: no pool; and attr.pin. The pool of this run, kept by a pin; misuse if there is none. */
 struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const char *function);
