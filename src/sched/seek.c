@@ -30,7 +30,8 @@
  * NOT DONE  a wake-up for every push: it costs the pusher a system call and mostly finds nothing. Passing the role to a
  *           sleeper at every step to busy: one wake-up per event of a half-loaded server. So the
  *           seeker takes what it will run out of the queue before it gives the role up: it does not count as left, and
- *           nobody steals it meanwhile.
+ *           nobody steals it meanwhile. Parting this file: what is done under the lock is nobody else's business, and
+ *           a dozen of steps that may only be taken here would have to be there for all.
  */
 #include "pinned.h"
 #include "polled.h"
