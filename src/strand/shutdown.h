@@ -16,7 +16,7 @@
  *           clears `posted` before it reads `by`. [D2] who waits when `begun` is set is told: both under the lock. [D3]
  *           whoever asks keeps the run from ending, by a pin of a pool's handle.
  * NOT DONE  a message in the run queues (S-31, S-32): it would have to wait for its turn.
- * TESTED BY tests/spec/shutdown.c.
+ * TESTED BY tests/spec/shutdown.c, tests/sim/stops.c.
  */
 #ifndef STRAND_SHUTDOWN_H
 #define STRAND_SHUTDOWN_H

@@ -555,7 +555,8 @@ static void run(uint64_t seed)
     void *result = strand_run(&options, root, first);
     if (uncaught && !sim_no_memory(uncaught))
         sim_unexpected(uncaught, "an exception has left the root strand");
-    SIM_CHECK(uncaught || result == first || (sim.out_of_work == STRAND_OUT_OF_WORK_END && !result));
+    bool may_end = sim.out_of_work == STRAND_OUT_OF_WORK_END || sim_workload.bears & SIM_STOPPED;
+    SIM_CHECK(uncaught || result == first || (may_end && !result));
     strand_exception_release(uncaught);
     check_lives();
     if (sim_workload.oracle)

@@ -130,8 +130,9 @@ int sim_logged(void);
  */
 enum strand_out_of_work sim_out_of_work(void);
 
-/** What a workload may bear beside the seed: under one seed in four, each; the last under two in three. */
-enum { SIM_NO_MEMORY = 1, SIM_BREAKS = 2, SIM_OUT_OF_WORK = 4 };
+/** What a workload may bear beside the seed: under one seed in four, each; the third under two in three. Or it has its
+ * run shut down: then its root may end by that. */
+enum { SIM_NO_MEMORY = 1, SIM_BREAKS = 2, SIM_OUT_OF_WORK = 4, SIM_STOPPED = 8 };
 /** SIM_WORKLOAD of a workload that bears it. Refused memory may leave its root strand as an exception. */
 #define SIM_WORKLOAD_THAT(bears, name, root, oracle, world)                                                            \
     const struct sim_workload sim_workload = {#name, root, oracle, &(world), sizeof(world), bears}
