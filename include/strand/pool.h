@@ -214,8 +214,8 @@ STRAND_SECTION_EXCLUDES_ void strand_pool_close(strand_pool pool, const char *wh
 /**
  * Have a pool of so many threads, 1 to 1024, or STRAND_THREADS_ALLOWED. New ones begin at once. One that is to go, goes
  * at its next switch, with what waits in its queue given to others; that is not waited for. The thread of index 0
- * stays. Returns 0 or a negated errno code: -EBUSY: strands are pinned to a thread that would have to go: there are as
- * few as may be; -EAGAIN, -ENOMEM: there are as many as could be had; -ESHUTDOWN: it is closed, or being closed. Any
+ * stays. Returns 0 or a negated errno code: -EBUSY: strands are pinned to a thread that would have to go, and nothing
+ * is changed; -EAGAIN, -ENOMEM: there are as many as could be had; -ESHUTDOWN: it is closed, or being closed. Any
  * strand of the run. Does not suspend.
  */
 int strand_pool_resize(strand_pool pool, int threads);

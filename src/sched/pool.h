@@ -138,8 +138,8 @@ void pool_rest(struct thread *thread);
 void pool_move(struct thread *thread);
 
 /* resize.c: so many threads, 1 at least. Those that are to go, go at their next switch, without being waited for.
- * Returns 0, or a negated errno code: -EBUSY: strands are pinned to one of those; there are as few as may be, or as
- * many as could be had. by: the calling strand's thread. */
+ * Returns 0, or a negated errno code: -EBUSY: strands are pinned to one of those, and nothing is changed; others: there
+ * are as many as could be had. by: the calling strand's thread. */
 int pool_resize(struct thread *by, struct pool *pool, int threads);
 /* How many there are now, those that are about to go included. */
 int pool_threads(struct pool *pool);

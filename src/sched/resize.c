@@ -88,15 +88,15 @@ static int grow(struct thread *by, struct pool *pool, int from, int to)
     return error;
 }
 
-/* As few as may be. */
+/* All that are to go, or none. */
 static int shrink(struct thread *by, struct pool *pool, int from, int to)
 {
+    for (int i = to; i < from; i++)
+        if (atomic_load_explicit(&pool->threads[i]->pinned.strands, memory_order_relaxed))
+            return -EBUSY; /* [Z2] */
     for (int i = from - 1; i >= to; i--) {
-        struct thread *thread = pool->threads[i];
-        if (atomic_load_explicit(&thread->pinned.strands, memory_order_relaxed))
-            return -EBUSY;                                           /* [Z2] */
         atomic_store_explicit(&pool->size, i, memory_order_seq_cst); /* nobody is sent there from now on */
-        send_away(by, thread);
+        send_away(by, pool->threads[i]);
     }
     return 0;
 }

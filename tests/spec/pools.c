@@ -672,6 +672,8 @@ TEST_INSIDE(a_thread_that_strands_are_pinned_to_stays)
     pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 4));
     strand child = strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .pin = STRAND_PIN(1)), sleep_forever, NULL, 0);
     CHECK_EQ(strand_pool_resize(pool, 1), -EBUSY);
+    CHECK_EQ(info_of(pool).wanted, 4);
+    CHECK_EQ(strand_pool_resize(pool, 2), 0);
     CHECK_EQ(info_of(pool).wanted, 2);
     strand_exception *e = strand_try(pin_too_far, &pool, &result);
     CHECK_KIND(e, &STRAND_SYSTEM);
