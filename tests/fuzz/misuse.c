@@ -1,6 +1,7 @@
 /*
- * Misuse, which ends the program after the hook has run. So it is done in a child process, in some runs, once at most;
- * the hook there says by the exit status whether it is the misuse that was meant.
+ * Misuse, which ends the program after the hook has run. So it is only noted, in some runs, once at most; and when the
+ * run is over, a child process has the same run again, with the misuse where it stands. The hook there says by the exit
+ * status whether it is the one that was meant.
  */
 #include "run.h"
 
@@ -11,7 +12,9 @@
 
 enum { AS_MEANT = 42, ANOTHER = 43, NOT_REPORTED = 44 };
 
-static const char *meant; /* in the child process: the function that is misused */
+static bool in_the_child;
+static const char *meant; /* there, from the misuse on: the function that is misused */
+static int noted;         /* which */
 
 void on_misuse(const struct strand_misuse *misuse, void *arg)
 {
@@ -212,7 +215,7 @@ static void *misuse_it(void *arg)
     return NULL;
 }
 
-static void in_the_child(int which, int target)
+static void do_it(int which, int target)
 {
     meant = misuses[which].function;
     strand_exception_release(strand_try(misuse_it, (int[]){which, target}, NULL));
@@ -222,17 +225,30 @@ static void in_the_child(int which, int target)
 void run_misuse(struct mstrand *s, const struct node *node)
 {
     enum { ONE_IN = 4 }; /* a child process takes longer than all the rest of a run */
-    int which = node->a % (int)(sizeof misuses / sizeof *misuses), status, target = 0;
+    int which = node->a % (int)(sizeof misuses / sizeof *misuses), target = 0;
     if (misuses[which].fits && (target = choose(s, node->a / 8, misuses[which].fits)) == NO_ONE)
         return;
     if (model.misused || program.seed % ONE_IN)
         return;
+    if (in_the_child)
+        do_it(which, target);
     model.misused = true;
+    noted = which;
+}
+
+void misuse_in_a_child(void (*run_again)(void))
+{
+    int status;
+    if (!model.misused)
+        return;
     pid_t child = fork();
-    if (child == 0)
-        in_the_child(which, target);
+    if (child == 0) {
+        in_the_child = true;
+        run_again();
+        _exit(NOT_REPORTED);
+    }
     if (child < 0 || waitpid(child, &status, 0) != child)
         return; /* the system is short of something */
-    MUST(WIFEXITED(status) && WEXITSTATUS(status) == AS_MEANT, "misuse %d, of %s: status %#x", which,
-         misuses[which].function, (unsigned)status);
+    MUST(WIFEXITED(status) && WEXITSTATUS(status) == AS_MEANT, "misuse %d, of %s: status %#x", noted,
+         misuses[noted].function, (unsigned)status);
 }

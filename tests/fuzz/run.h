@@ -36,6 +36,8 @@ int payloads(void);
 
 /* misuse.c */
 void run_misuse(struct mstrand *s, const struct node *node);
+/* If there was one to be had: run_again has the same run. */
+void misuse_in_a_child(void (*run_again)(void));
 void on_misuse(const struct strand_misuse *misuse, void *arg);
 
 /* blocks.c */

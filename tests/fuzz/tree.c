@@ -173,5 +173,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (getenv("FUZZ_WORDS"))
         program_print(&program, stderr);
     run_once();
+    misuse_in_a_child(run_once);
     return 0;
 }
