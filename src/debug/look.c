@@ -135,7 +135,8 @@ size_t look_used(const struct look *look, struct cb *c, const struct place *plac
         return told_of(look, c)->used;
     if (place->runner == look->thread)
         at = __builtin_frame_address(0);
-    return at && top ? (size_t)(top - at) : 0;
+    bool inside = at && top && at < top && (size_t)(top - at) <= fibre->stack_size; /* and not on a signal's stack */
+    return inside ? (size_t)(top - at) : 0;
 }
 
 static void say_place(const struct look *look, struct cb *c, const struct place *place, size_t indent)
