@@ -56,6 +56,32 @@ static struct cb *next_child(struct thread *thread, struct scope *scope)
     return child;
 }
 
+/* Of the children that live, the oldest of which it is: the one whose end is waited for. Where they begin first come,
+ * first served, the newest ends last as a rule, and one wake-up does for all. */
+static struct cb *last_to_end(struct thread *thread, struct scope *scope, struct cb *oldest)
+{
+    struct fibre *fibre = oldest->member.fibre;
+    if (thread->stealing && __atomic_load_n(&fibre->pool, __ATOMIC_RELAXED) == thread->pool)
+        return oldest;
+    scope_lock(thread, scope);
+    struct cb *newest = CONTAINER(scope->children.prev, struct cb, sibling);
+    scope_unlock(thread, scope);
+    return ended(newest) ? oldest : newest;
+}
+
+/* child: as above. */
+static void await_child(struct thread **thread, struct cb *me, struct scope *scope, struct cb *child, enum blocked why,
+                        uint32_t floor)
+{
+    struct fibre *fibre = child->member.fibre, *next = NULL;
+    if (!(*thread)->driver && thread_take(*thread, fibre))
+        next = fibre;
+    else
+        child = last_to_end(*thread, scope, child);
+    wait_because(*thread, me, why, cb_id(child));
+    (void)end_wait(thread, me, child, handle_of(child), floor, next, false);
+}
+
 static COLD void leave_in_section(struct cb *me, struct scope *scope)
 {
     char where[256];
@@ -71,13 +97,8 @@ static struct thread *drain(struct thread *thread, struct cb *me, struct scope *
     for (struct cb *child; (child = next_child(thread, scope));) {
         if (UNLIKELY(own_of(me)->section_file != NULL))
             leave_in_section(me, scope);
-        while (!ended(child)) {
-            struct fibre *fibre = child->member.fibre, *first = NULL;
-            if (!thread->driver && thread_take(thread, fibre))
-                first = fibre;
-            wait_because(thread, me, BLOCKED_LEAVE, cb_id(child));
-            end_wait(&thread, me, child, handle_of(child), WAIT_FLOOR_MOST, first, false);
-        }
+        while (!ended(child))
+            await_child(&thread, me, scope, child, BLOCKED_LEAVE, WAIT_FLOOR_MOST);
         arch_note_acquire(child);
         take_in(thread, scope, child, remains);
     }
@@ -276,11 +297,7 @@ void strand_scope_join(strand_scope handle)
             join_one(thread, scope, child, &first, &pruned);
             continue;
         }
-        struct fibre *fibre = child->member.fibre, *next = NULL;
-        if (!thread->driver && thread_take(thread, fibre))
-            next = fibre;
-        wait_because(thread, me, BLOCKED_JOIN_SCOPE, cb_id(child));
-        end_wait(&thread, me, child, handle_of(child), own_of(me)->floor, next, false);
+        await_child(&thread, me, scope, child, BLOCKED_JOIN_SCOPE, own_of(me)->floor);
     }
     me->blocked = BLOCKED_NOT;
     if (pruned)

@@ -370,6 +370,36 @@ TEST_REAL(what_a_thread_runs_itself_does_not_wake_another_at_each_event)
     CHECK(quietest.wakes <= WAKES_MOST);
 }
 
+/* Longer than who waits for it looks around before it sleeps. */
+static void *compute_shortly(void *arg)
+{
+    for (strand_time until = strand_in(100 * STRAND_US); strand_now().ns < until.ns;)
+        continue;
+    return arg;
+}
+
+static void *join_those_of_another_pool(void *arg)
+{
+    enum { CHILDREN = 200 };
+    uint64_t *wakes = arg;
+    STRAND_SCOPE(outer);
+    strand_pool pool = strand_pool_open(outer, STRAND_POOL_ATTR(.scheduler = "dedicated"));
+    struct strand_stats before = stats();
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < CHILDREN; i++)
+        strand_spawn_with(scope, STRAND_ATTR(.pool = pool), compute_shortly, NULL, 0);
+    strand_scope_join(scope);
+    *wakes = stats().wakes - before.wakes;
+    return arg;
+}
+
+TEST_REAL(who_joins_a_scope_of_strands_of_another_pool_is_not_woken_at_each_end)
+{
+    uint64_t wakes;
+    run_on(1, join_those_of_another_pool, &wakes);
+    CHECK(wakes <= 20);
+}
+
 static void *store_thread(void *id)
 {
     *(pid_t *)id = gettid();
