@@ -14,7 +14,7 @@
 set -u
 export LC_ALL=C
 
-# run_one "PROGRAM|SCHEDULER|THREADS|SEEDS": one line to standard output, "passed failed skipped" to $SCRATCH/counts
+# run_one "PROGRAM|SCHEDULER|THREADS|SEEDS", where SEEDS may name schedulers instead: one line to standard output, "passed failed skipped" to $SCRATCH/counts
 run_one()
 {
     IFS='|' read -r program sched threads seeds <<END
@@ -31,7 +31,8 @@ END
     status=$?
     ms=$((($(date +%s%N) - start) / 1000000))
     counts=$(counts_of "$log" "$name" "$status")
-    how="$sched${threads:+ $threads}${seeds:+ $seeds seeds}"
+    how="$sched $threads" first=${seeds%% *}
+    [ -z "$seeds" ] || how="${first#*:} seeds"
     report "$name" "$how" "$status" "$ms" $counts
 }
 
@@ -141,15 +142,17 @@ with()
     done
 }
 
-# Seeds play the threads that they need, so none are asked for. The first scheduler takes them all, the others a tenth:
-# there is less for chance to decide in them.
+# Seeds play the threads that they need, so none are asked for. The first scheduler takes them all, the others a tenth of
+# the one before: there is less for chance to decide in them. One process plays all schedulers: beginning takes as long as
+# many seeds.
 seeded()
 {
-    share=$seeds
+    share=$seeds list=''
     for sched in ${SCHED:-$all_scheds}; do
-        [ "$share" -eq 0 ] || echo "$1|$sched||$share"
+        [ "$share" -eq 0 ] || list="$list $sched:$share"
         share=$(((share + 9) / 10))
     done
+    [ -z "$list" ] || echo "$1|||${list# }"
 }
 
 if [ "${1-}" = --one ]; then

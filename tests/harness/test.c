@@ -20,7 +20,8 @@
 
 static struct {
     const struct test_case *running;
-    long seed; /* the body runs under this one; 0: none */
+    long seed;          /* the body runs under this one; 0: none */
+    char scheduler[32]; /* and on this one, instead of STRAND_TEST_SCHED; "": that */
     atomic_flag failing;
     atomic_flag log_lock; /* held for the length of a copy, by code that does not suspend */
     size_t log_length;
@@ -56,7 +57,8 @@ STRAND_NORETURN static void fail(const char *file, int line, const char *what)
     int n = snprintf(head, sizeof(head), "%s:%d: %s.%s", file, line, suite, name);
 
     if (test.seed != 0 && n > 0 && (size_t)n < sizeof(head))
-        snprintf(head + n, sizeof(head) - (size_t)n, " (STRAND_SEED=%ld)", test.seed);
+        snprintf(head + n, sizeof(head) - (size_t)n, " (STRAND_SEED=%ld%s%s)", test.seed, *test.scheduler ? ", " : "",
+                 test.scheduler);
     write_all(head, strlen(head));
     write_all(": ", 2);
     write_all(what, strlen(what));
@@ -213,14 +215,16 @@ static long environment_number(const char *name, long otherwise)
     return text != NULL && *text != '\0' ? strtol(text, NULL, 10) : otherwise;
 }
 
-static long seeds(void)
+static const char *seeds(void)
 {
-    return environment_number("STRAND_TEST_SEEDS", 0);
+    const char *text = getenv("STRAND_TEST_SEEDS");
+
+    return text != NULL ? text : "";
 }
 
 static const char *scheduler_asked_for(void)
 {
-    const char *scheduler = getenv("STRAND_TEST_SCHED");
+    const char *scheduler = *test.scheduler != '\0' ? test.scheduler : getenv("STRAND_TEST_SCHED");
 
     return scheduler != NULL && *scheduler != '\0' ? scheduler : "stealing";
 }
@@ -235,12 +239,12 @@ int test_threads(void)
 {
     if (is_alone(scheduler_asked_for()))
         return 1;
-    return (int)environment_number("STRAND_TEST_THREADS", seeds() > 0 ? 4 : 1);
+    return (int)environment_number("STRAND_TEST_THREADS", *seeds() != '\0' ? 4 : 1);
 }
 
 long test_scale(long n)
 {
-    long scaled = n * environment_number("STRAND_TEST_SCALE", seeds() > 0 ? 1 : 100) / 100;
+    long scaled = n * environment_number("STRAND_TEST_SCALE", *seeds() != '\0' ? 1 : 100) / 100;
 
     return scaled > 1 ? scaled : 1;
 }
@@ -337,7 +341,7 @@ const char *test_why_skipped(const struct test_case *the_test)
 {
     const char *stacks = getenv("STRAND_STACKS");
 
-    if (the_test->real && seeds() > 0)
+    if (the_test->real && *seeds() != '\0')
         return "needs real threads, the real clock or a program";
     return stacks != NULL && strcmp(stacks, "shared") == 0 ? the_test->own_stacks : NULL;
 }
@@ -347,14 +351,9 @@ void test_say_skipped(const struct test_case *the_test)
     fprintf(stderr, "skipped: %s.%s: %s\n", the_test->suite, the_test->name, test_why_skipped(the_test));
 }
 
-void test_execute(const struct test_case *the_test)
+static void execute_seeds(const struct test_case *the_test, long last)
 {
-    test.running = the_test;
-    if (seeds() == 0)
-        execute_once(the_test);
-    else
-        setenv("STRAND_QUIET", "1", 0); /* a failed test names its seed; the others need not be heard of */
-    for (test.seed = 1; test.seed <= seeds(); test.seed++) {
+    for (test.seed = 1; test.seed <= last; test.seed++) {
         char text[32];
         snprintf(text, sizeof(text), "%s%ld", getenv("STRAND_TEST_STEPS") != NULL ? "s" : "", test.seed);
         setenv("STRAND_SEED", text, 1);
@@ -362,5 +361,33 @@ void test_execute(const struct test_case *the_test)
     }
     unsetenv("STRAND_SEED");
     test.seed = 0;
+}
+
+/* "stealing:500 global:50", or a number alone. */
+static void execute_all_seeds(const struct test_case *the_test)
+{
+    const char *word = seeds();
+    int length;
+    while (sscanf(word, " %*s%n", &length) != EOF) {
+        long last;
+        if (sscanf(word, " %31[a-z]:%ld", test.scheduler, &last) != 2) {
+            *test.scheduler = '\0';
+            last = strtol(word, NULL, 10);
+        }
+        execute_seeds(the_test, last);
+        word += length;
+    }
+    *test.scheduler = '\0';
+}
+
+void test_execute(const struct test_case *the_test)
+{
+    test.running = the_test;
+    if (*seeds() == '\0') {
+        execute_once(the_test);
+    } else {
+        setenv("STRAND_QUIET", "1", 0); /* a failed test names its seed; the others need not be heard of */
+        execute_all_seeds(the_test);
+    }
     test.running = NULL;
 }

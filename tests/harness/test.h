@@ -29,7 +29,7 @@
  *   STRAND_TEST_THREADS=n  threads of the runs (default 1; with seeds 4, and they are played by one)
  *   STRAND_TEST_SCHED=s    scheduler of the runs (default stealing)
  *   STRAND_TEST_SCALE=p    per cent of the usual repetitions (default 100; with seeds 1, the seeds repeat already)
- *   STRAND_TEST_SEEDS=n    run each body under the seeds 1 to n
+ *   STRAND_TEST_SEEDS=n    run each body under the seeds 1 to n; or on several schedulers: "stealing:500 global:50"
  *   STRAND_TEST_STEPS=1    each step of a seed is an atomic operation (the library built with STEPS=1)
  *   STRAND_TEST_LIMIT=s    seconds that the plain runner gives a test (default 120)
  */
