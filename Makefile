@@ -117,7 +117,8 @@ help:
 	@echo "TESTS=\"scope\"    only the tests in files of these names"
 	@echo "MUTANTS=\"names\"  only these of tests/mutants"
 	@echo "SIM=\"trees\"      only these workloads of make sim"
-	@echo "SHORT=1          a part of make fault and make fuzz, a dozen of the mutants, a third of what models say"
+	@echo "SHORT=1          a part of make fault and make fuzz, a dozen of the mutants, a third of what models say, half of the"
+	@echo "                 schedulers and numbers of threads that make test takes for each program"
 	@echo "ALL=1            make fault fails every call of long counts too, which are sampled otherwise"
 	@echo "FUZZ_S=600       seconds that make fuzz looks for inputs"
 	@echo "BENCH=\"fib30\"    only these rows"
@@ -541,7 +542,7 @@ do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(str
 	$(OUT)/turtle/client $(OUT)/turtle/watch.so
 	status=0; \
 	$(if $(STEPS),STRAND_TEST_STEPS=1) MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
-		STACKS="$(STACKS)" tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
+		SHORT="$(SHORT)" STACKS="$(STACKS)" tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
 	$(if $(planted),tools/check-planted.sh $(planted) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-link.sh $(OUT) || status=1;) \

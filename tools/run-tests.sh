@@ -9,12 +9,15 @@
 #   spec     the same, and once more on each scheduler under seeds
 #   httpd    against a server on one thread and on two
 #
-# The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it.
+# The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it. SHORT=1: of
+# the schedulers and numbers of threads each program takes a half, the next one the other half, and after each commit it
+# is the other way round.
 # STACKS=shared: spec alone, with all strands but roots on shared stacks, each copied out where it suspends.
 set -u
 export LC_ALL=C
 
-# run_one "PROGRAM|SCHEDULER|THREADS|SEEDS", where SEEDS may name schedulers instead: one line to standard output, "passed failed skipped" to $SCRATCH/counts
+# run_one "PROGRAM|SCHEDULER|THREADS|SEEDS", where SEEDS may name the schedulers instead: one line to standard output,
+# "passed failed skipped" to $SCRATCH/counts
 run_one()
 {
     IFS='|' read -r program sched threads seeds <<END
@@ -93,7 +96,7 @@ report()
 # each scheduler and each number of threads.
 usual()
 {
-    some="stealing:1 global:2 stealing:4 global:8"
+    some="stealing:1 global:8 global:2 stealing:4"
     case $1 in
     release) stress="$(cross "stealing global" "$all_threads")" spec="$(cross "$all_scheds" "1 4")" seeds=500 scale=100 ;;
     debug) stress=$some spec=$some seeds=100 scale=50 ;;
@@ -119,8 +122,9 @@ cross()
 # All runs, a line each. Long ones come first, so that the end is not a wait for a single one.
 runs()
 {
-    kinds="seeds httpd stress spec unit"
+    kinds="seeds httpd stress spec unit" turn=0
     [ -z "${STACKS-}" ] || kinds="seeds spec"
+    [ -z "${SHORT-}" ] || turn=$(git rev-list --count HEAD 2>/dev/null || echo 0)
     for kind in $kinds; do
         for program; do
             case $kind:$program in
@@ -137,8 +141,10 @@ runs()
 # with PROGRAM "SCHEDULER:NUMBER..."
 with()
 {
+    count=0 of=$(echo "$2" | wc -w) turn=$((turn + 1))
     for pair in $2; do
-        echo "$1|${pair%:*}|${pair#*:}|"
+        [ -n "${SHORT-}" ] && [ $((2 * count / of)) -ne $((turn % 2)) ] || echo "$1|${pair%:*}|${pair#*:}|"
+        count=$((count + 1))
     done
 }
 
