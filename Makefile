@@ -542,7 +542,7 @@ do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(str
 	$(OUT)/turtle/client $(OUT)/turtle/watch.so
 	status=0; \
 	$(if $(STEPS),STRAND_TEST_STEPS=1) MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
-		SHORT="$(SHORT)" STACKS="$(STACKS)" tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
+		HALF="$(SHORT)" STACKS="$(STACKS)" tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
 	$(if $(planted),tools/check-planted.sh $(planted) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-link.sh $(OUT) || status=1;) \

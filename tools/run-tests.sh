@@ -9,9 +9,8 @@
 #   spec     the same, and once more on each scheduler under seeds
 #   httpd    against a server on one thread and on two
 #
-# The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it. SHORT=1: of
-# the schedulers and numbers of threads each program takes a half, the next one the other half, and after each commit it
-# is the other way round.
+# The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it. HALF=1: of
+# the schedulers and numbers of threads each program takes a half, the first or the second as the commit has it.
 # STACKS=shared: spec alone, with all strands but roots on shared stacks, each copied out where it suspends.
 set -u
 export LC_ALL=C
@@ -122,9 +121,9 @@ cross()
 # All runs, a line each. Long ones come first, so that the end is not a wait for a single one.
 runs()
 {
-    kinds="seeds httpd stress spec unit" turn=0
+    kinds="seeds httpd stress spec unit" commit=''
     [ -z "${STACKS-}" ] || kinds="seeds spec"
-    [ -z "${SHORT-}" ] || turn=$(git rev-list --count HEAD 2>/dev/null || echo 0)
+    [ -z "${HALF-}" ] || commit=$(git rev-parse HEAD 2>/dev/null)
     for kind in $kinds; do
         for program; do
             case $kind:$program in
@@ -141,9 +140,13 @@ runs()
 # with PROGRAM "SCHEDULER:NUMBER..."
 with()
 {
-    count=0 of=$(echo "$2" | wc -w) turn=$((turn + 1))
+    count=0 of=$(echo "$2" | wc -w) half=''
+    if [ -n "${HALF-}" ] && [ "$of" -gt 1 ]; then
+        half=$(echo "$commit $1" | cksum | cut -d ' ' -f 1)
+        half=$((half % 2))
+    fi
     for pair in $2; do
-        [ -n "${SHORT-}" ] && [ $((2 * count / of)) -ne $((turn % 2)) ] || echo "$1|${pair%:*}|${pair#*:}|"
+        [ "${half:-$((2 * count / of))}" -ne $((2 * count / of)) ] || echo "$1|${pair%:*}|${pair#*:}|"
         count=$((count + 1))
     done
 }

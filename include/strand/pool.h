@@ -51,9 +51,10 @@ struct strand_late; /* strand/debug.h */
 enum strand_out_of_work {
     /* As STRAND_OUT_OF_WORK_THROW, unless somebody outside of the run could go on with it: the process has threads that
      * are none of the run's, or make a call that its caller has left (strand_offload_with), or a plain thread has
-     * posted a value into one of the run's channels before. Then the run waits; once it has been so for a second or
-     * two, it looks for strands that wait for each other, by locks or joins, whom nobody could wake, and says in the
-     * log that there are some, if there are. In a run with a seed it is a failure of that seed (docs/simulation.md). */
+     * posted a value into one of the run's channels before. Then the run waits, and does not notice threads that end
+     * more than a second later. But if nothing has been posted, it looks once, after a second or two, for strands that
+     * wait for each other, by locks or joins, whom nobody could wake, and says in the log that there are some. For a
+     * run with a seed to be out of work is a failure of that seed (docs/simulation.md). */
     STRAND_OUT_OF_WORK_AUTO = 0,
     /* It is a deadlock: who waits for whom is told in the log (on_log, or standard error), and STRAND_DEADLOCK is
      * thrown in the root strand, where it waits, so that the tree comes down in order. If the root can't be

@@ -261,6 +261,7 @@ static void thread_to_busy(struct thread *thread)
     lock(thread, pool);
     ASSERT(thread->state == THREAD_POLLING && seeker_of(pool) == thread);
     get_busy(thread); /* S-54: before the role is free */
+    thread->unsure = 0;
     __atomic_store_n(&thread->busy_since, thread->now, __ATOMIC_RELAXED);
     set_seeker(pool, NULL);
     if (left || !sleeper_is_timed(pool)) /* [K4] */

@@ -64,9 +64,9 @@ static struct cb *last_to_end(struct thread *thread, struct scope *scope, struct
     if (thread->stealing && __atomic_load_n(&fibre->pool, __ATOMIC_RELAXED) == thread->pool)
         return oldest;
     scope_lock(thread, scope);
-    struct cb *newest = CONTAINER(scope->children.prev, struct cb, sibling);
+    struct cb *newest = oldest->listed ? oldest : CONTAINER(scope->children.prev, struct cb, sibling);
     scope_unlock(thread, scope);
-    return ended(newest) ? oldest : newest;
+    return ended(newest) ? oldest : newest; /* listed: its end is under way, and is to be seen before others' */
 }
 
 /* child: as above. */

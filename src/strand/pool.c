@@ -173,7 +173,7 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
     if (plan->cpus_count < 0 || plan->cpus_count > CPUS_MOST)
         MISUSE("strand_pool_open", "", "strand_pool_attr.cpus_count is %d, not 0 to %d", plan->cpus_count, CPUS_MOST);
     int asked = ATTR(attr, threads),
-        usual = plan->cpus_count && !plan->scheduler->alone ? plan->cpus_count : STRAND_THREADS_ALLOWED;
+        usual = plan->cpus_count && !plan->scheduler->alone ? threads_for(plan->cpus_count) : STRAND_THREADS_ALLOWED;
     plan->threads = thread_count(asked ? asked : usual, plan->scheduler, thread->driver != NULL);
     if (plan->threads < 1 || plan->threads > THREADS_MOST)
         MISUSE("strand_pool_open", "", "strand_pool_attr.threads is %d, not 1 to %d", plan->threads, THREADS_MOST);

@@ -296,11 +296,12 @@ bool quiet_comes(struct thread *thread, struct batch *batch, bool last)
     bool verdict = verdict_is_wanted(sub) && !batch->first && list_empty(&runtime->quiet);
     if (verdict && lull_of(thread, NULL, &here, &run) == LULL_DRY && is_out_of_work(thread, runtime, &sure))
         batch_add(batch, judge(thread, runtime));
-    else if (!sure && last && !runtime->ring_told)
-        runtime->ring_told = tell_ring(thread, runtime, "; from outside that can only be ended by stopping the run");
     if (batch->first)
         quiet_stir(thread); /* [Q3] */
     spin_unlock(&sub->quiet_lock);
+    if (!sure && last && !atomic_load_explicit(&runtime->ring_told, memory_order_relaxed) &&
+        tell_ring(thread, runtime, "; from outside that can only be ended by stopping the run"))
+        atomic_store_explicit(&runtime->ring_told, true, memory_order_relaxed);
     return !sure;
 }
 

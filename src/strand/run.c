@@ -156,13 +156,14 @@ int thread_count(int asked, const struct scheduler *scheduler, bool seeded)
         return asked;
     if (scheduler->alone)
         return 1;
-    return seeded ? THREADS_SEEDED : strand_threads_allowed(); /* a seed is the same everywhere */
+    int allowed = seeded ? THREADS_SEEDED : strand_threads_allowed(); /* a seed is the same everywhere */
+    return allowed < THREADS_MOST ? allowed : THREADS_MOST;
 }
 
 /* Of the first pool. */
 static int thread_count_of(const strand_options *options, const struct scheduler *scheduler, bool seeded)
 {
-    int usual = options->cpus && !scheduler->alone ? options->cpus_count : 1;
+    int usual = options->cpus && !scheduler->alone ? threads_for(options->cpus_count) : 1;
     return thread_count(options->threads ? options->threads : usual, scheduler, seeded);
 }
 

@@ -219,7 +219,7 @@ static const char *seeds(void)
 {
     const char *text = getenv("STRAND_TEST_SEEDS");
 
-    return text != NULL ? text : "";
+    return text != NULL && strcmp(text, "0") != 0 ? text : "";
 }
 
 static const char *scheduler_asked_for(void)
@@ -366,16 +366,18 @@ static void execute_seeds(const struct test_case *the_test, long last)
 /* "stealing:500 global:50", or a number alone. */
 static void execute_all_seeds(const struct test_case *the_test)
 {
-    const char *word = seeds();
+    char word[64];
     int length;
-    while (sscanf(word, " %*s%n", &length) != EOF) {
+    for (const char *rest = seeds(); sscanf(rest, " %63s%n", word, &length) == 1; rest += length) {
         long last;
-        if (sscanf(word, " %31[a-z]:%ld", test.scheduler, &last) != 2) {
+        int end = 0;
+        if (sscanf(word, "%31[a-z]:%ld%n", test.scheduler, &last, &end) != 2) {
             *test.scheduler = '\0';
-            last = strtol(word, NULL, 10);
+            (void)sscanf(word, "%ld%n", &last, &end);
         }
+        if (!end || word[end] != '\0' || last < 1)
+            CHECK_FAIL("STRAND_TEST_SEEDS: '%s' is neither a number of seeds nor a scheduler with one", word);
         execute_seeds(the_test, last);
-        word += length;
     }
     *test.scheduler = '\0';
 }

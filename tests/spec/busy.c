@@ -5,6 +5,8 @@
 #define SUITE busy
 #include "test.h"
 
+#include "printed.h"
+
 #include "strand/debug.h"
 #include "strand/io.h"
 #include "strand/port.h"
@@ -12,9 +14,7 @@
 #include "strand/sync.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define FOREVER (3600 * STRAND_S)
@@ -29,38 +29,25 @@ static void begin(void)
     started = 0;
 }
 
-static const char *read_back(int fd)
+static const strand_pool all;
+static strand_pool asked_for;
+
+static int print(int fd)
 {
-    static char text[1 << 20];
-    ssize_t length = pread(fd, text, sizeof text - 1, 0);
-    CHECK(length > 0);
-    text[length] = 0;
-    close(fd);
-    return text;
+    return strand_busy_print(asked_for, fd);
 }
 
-/* What strand_busy_print writes now, which the next call overwrites. */
 static const char *busy(strand_pool pool)
 {
-    int fd = memfd_create("busy", MFD_CLOEXEC);
-    CHECK(fd >= 0);
-    CHECK_EQ(strand_busy_print(pool, fd), 0);
-    return read_back(fd);
+    asked_for = pool;
+    return printed(print);
 }
 
-/* The same as soon as there is this in it. */
 static const char *busy_with(strand_pool pool, const char *words)
 {
-    const char *text = busy(pool);
-    for (int i = 0; i < 5000 && !strstr(text, words); i++) {
-        strand_sleep(STRAND_MS);
-        text = busy(pool);
-    }
-    CHECK_CONTAINS(text, words);
-    return text;
+    asked_for = pool;
+    return printed_with(print, words);
 }
-
-static const strand_pool all;
 
 static strand spawn_named(strand_scope scope, const char *name, strand_fn *fn, void *arg)
 {
@@ -419,29 +406,15 @@ TEST_REAL(a_plain_thread_where_nothing_runs_is_told)
     CHECK_EQ(strand_busy_print(all, 2), -ESRCH);
 }
 
-static void *print_from_outside(void *result)
-{
-    int fd = memfd_create("busy", MFD_CLOEXEC);
-    *(_Atomic int *)result = strand_busy_print(all, fd);
-    return TEST_PTR(fd);
-}
-
 static void *be_looked_at(void *arg)
 {
-    pthread_t thread;
-    void *fd;
-    _Atomic int result = 1;
     begin();
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
     spawn_onto(scope, pool, "sleeper", sleep_long);
     busy_with(pool, "1 timer is pending");
-    CHECK_EQ(pthread_create(&thread, NULL, print_from_outside, &result), 0);
-    while (result == 1)
-        strand_sleep(STRAND_MS);
-    pthread_join(thread, &fd);
-    CHECK_EQ(result, 0);
-    const char *text = read_back((int)(intptr_t)fd);
+    asked_for = all;
+    const char *text = printed_outside(print);
     CHECK_CONTAINS(text, "pool 'extra': 1 thread (stealing)\n    1 timer is pending\n");
     CHECK_CONTAINS(text, "pool 'first': ");
     CHECK_EQ(test_count(text, "asks"), 0);

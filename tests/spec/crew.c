@@ -241,6 +241,7 @@ TEST_REAL_INSIDE(of_several_idle_threads_the_one_that_ran_last_is_called)
     strand_offload_on(crew, note_thread, &first);
     while (info_of(crew).threads > 1 && strand_now().ns < end.ns) {
         strand_sleep(10 * STRAND_MS);
+        YIELD_UNTIL(info_of(crew).idle == info_of(crew).threads); /* it is on its way from the last call */
         strand_offload_on(crew, note_thread, &id);
         CHECK_EQ(id, first);
     }

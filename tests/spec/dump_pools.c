@@ -4,12 +4,9 @@
 #define SUITE dump_pools
 #include "test.h"
 
-#include "strand/debug.h"
+#include "printed.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "strand/debug.h"
 
 #define NOINLINE __attribute__((noinline))
 #define FOREVER (3600 * STRAND_S)
@@ -87,27 +84,20 @@ TEST_INSIDE(a_dump_names_all_pools_and_says_on_which_of_them_a_strand_lives)
     strand_scope_cancel(scope, NULL);
 }
 
-static void *dump_into(void *file)
+static void *print_a_dump(void *text)
 {
-    CHECK_EQ(strand_dump(*(int *)file, NULL), 0);
-    return NULL;
+    *(const char **)text = test_dump();
+    return text;
 }
 
 TEST_INSIDE(a_dump_by_a_strand_of_any_pool_is_the_same)
 {
+    static const char *text;
     STRAND_SCOPE(scope);
     started = 0;
     strand_pool disks = open_with_sleepers(scope, "disks", 2, 3);
     strand_pool other = open_pool(scope, "other", 1);
-    static int file;
-    static char text[16384];
-    file = memfd_create("dump", MFD_CLOEXEC);
-    CHECK(file >= 0);
-    strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = other), dump_into, &file, 0));
-    ssize_t length = pread(file, text, sizeof text - 1, 0);
-    close(file);
-    CHECK(length > 0);
-    text[length] = 0;
+    strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = other), print_a_dump, &text, 0));
     check_line(text, disks, "disks", 3);
     CHECK_CONTAINS(text, "\n    pool 'other': 1 strand, ");
     strand_scope_cancel(scope, NULL);
@@ -162,24 +152,17 @@ TEST_INSIDE(a_dump_says_who_waits_for_the_end_of_which_pool_and_what_lives_there
     strand_cancel(resisting, NULL);
 }
 
+static int dump(int fd)
+{
+    return strand_dump(fd, NULL);
+}
+
 TEST_REAL_INSIDE(a_dump_from_a_plain_thread_names_the_pools_too)
 {
-    static int file;
-    static char text[16384];
-    pthread_t thread;
     STRAND_SCOPE(scope);
     started = 0;
     strand_pool disks = open_with_sleepers(scope, "disks", 2, 3);
-    file = memfd_create("dump", MFD_CLOEXEC);
-    CHECK_EQ(pthread_create(&thread, NULL, dump_into, &file), 0);
-    /* While it was blocked in the join this thread would come to no switch. */
-    while (lseek(file, 0, SEEK_END) == 0)
-        strand_sleep(STRAND_MS);
-    CHECK_EQ(pthread_join(thread, NULL), 0);
-    ssize_t length = pread(file, text, sizeof text - 1, 0);
-    close(file);
-    CHECK(length > 0);
-    text[length] = 0;
+    const char *text = printed_outside(dump);
     check_line(text, disks, "disks", 3);
     CHECK_EQ(test_count(text, "  pool 'disks'; "), 3);
     strand_scope_cancel(scope, NULL);

@@ -5,6 +5,8 @@
 #define SUITE waits
 #include "test.h"
 
+#include "printed.h"
+
 #include "strand/chan.h"
 #include "strand/debug.h"
 #include "strand/io.h"
@@ -14,38 +16,20 @@
 #include "strand/sync.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline))
 #define FOREVER (3600 * STRAND_S)
 
-/* What strand_waits_print writes now, which the next call overwrites. */
 static const char *waits(void)
 {
-    static char text[1 << 20];
-    int fd = memfd_create("waits", MFD_CLOEXEC);
-    CHECK(fd >= 0);
-    CHECK_EQ(strand_waits_print(fd), 0);
-    ssize_t length = pread(fd, text, sizeof text - 1, 0);
-    CHECK(length > 0);
-    text[length] = 0;
-    close(fd);
-    return text;
+    return printed(strand_waits_print);
 }
 
-/* The same as soon as there is this in it. */
 static const char *waits_with(const char *words)
 {
-    const char *text = waits();
-    for (int i = 0; i < 5000 && !strstr(text, words); i++) {
-        strand_sleep(STRAND_MS);
-        text = waits();
-    }
-    CHECK_CONTAINS(text, words);
-    return text;
+    return printed_with(strand_waits_print, words);
 }
 
 static strand_mutex mutex, other_mutex, third_mutex;
@@ -950,34 +934,15 @@ TEST_REAL(a_plain_thread_where_nothing_runs_is_told)
     CHECK_EQ(strand_waits_print(2), -ESRCH);
 }
 
-static void *print_from_outside(void *result)
-{
-    int fd = memfd_create("waits", MFD_CLOEXEC);
-    *(_Atomic int *)result = strand_waits_print(fd);
-    return TEST_PTR(fd);
-}
-
 static void *be_looked_at(void *arg)
 {
-    pthread_t thread;
-    void *fd;
-    static char text[65536];
-    _Atomic int result = 1;
     begin();
     STRAND_SCOPE(scope);
     spawn_named(scope, "waiter", await_event, NULL);
     waits_with("1 of 2 strands are");
-    CHECK_EQ(pthread_create(&thread, NULL, print_from_outside, &result), 0);
-    while (result == 1)
-        strand_sleep(STRAND_MS);
-    pthread_join(thread, &fd);
-    CHECK_EQ(result, 0);
-    ssize_t length = pread((int)(intptr_t)fd, text, sizeof text - 1, 0);
-    CHECK(length > 0);
-    text[length] = 0;
+    const char *text = printed_outside(strand_waits_print);
     CHECK_CONTAINS(text, "strand 'waiter' #");
     CHECK_CONTAINS(text, "\n    whoever sets it\n");
-    close((int)(intptr_t)fd);
     strand_event_set(&event);
     strand_scope_join(scope);
     return arg;
