@@ -1,5 +1,6 @@
 /*
- * Holding the threads of a sub-process still. Protocol: docs/protocols/dump.md.
+ * Holding the threads of a sub-process still. Protocol: docs/protocols/dump.md. Model of how they begin to move:
+ * tests/models/watchdog.pml.
  */
 #include "pool.h"
 

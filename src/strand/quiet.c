@@ -187,10 +187,10 @@ struct member *quiet_cancel_root(struct runtime *runtime, const char *why)
  * any. */
 static bool tell_ring(struct thread *thread, struct runtime *runtime, const char *moreover)
 {
-    char text[sizeof runtime->deadlock + 64];
-    if (!graph_summary(thread, text, sizeof runtime->deadlock))
+    char ring[sizeof runtime->deadlock], text[sizeof ring + 64];
+    if (!graph_summary(thread, ring, sizeof ring))
         return false;
-    strcat(text, moreover);
+    snprintf(text, sizeof text, "%s%s", ring, moreover);
     log_text(runtime, text);
     return true;
 }

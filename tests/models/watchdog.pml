@@ -3,7 +3,7 @@
  *
  * MODELS    src/debug/watchdog.c: watch, rests, sleep_while_all_rest, sleep_until, wake, watchdog_moved, watchdog_close
  *           src/debug/cleanups.c: cleanups_due, note_late, look_at
- *           src/sched/pool.c: pool_move, pool_rest
+ *           src/sched/hold.c: pool_move, pool_rest
  *           src/strand/unwinding.c: unwinding_begins_, unwinding_ends_
  *           Labels [G1], [G2].
  * ABSTRACTS times to any: whoever holds its thread does so until it was seen; whoever unwinds, until it was told of, or not
