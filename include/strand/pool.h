@@ -46,7 +46,9 @@ struct strand_late; /* strand/debug.h */
 /**
  * What happens when a run is out of work although strands are left: none runs or is runnable, none waits for a time, a
  * descriptor, a signal, a message of a port or an offloaded call, and no strand waits for just that
- * (strand_wait_quiet). Nobody of the run can ever wake one of them: they wait for each other, or for nobody.
+ * (strand_wait_quiet). Nobody of the run can ever wake one of them: they wait for each other, or for nobody. What a
+ * pool still has to do that is driven from outside (strand_pool_drive) counts as work, whether somebody drives it or
+ * not; if it is closed, and there is no thread that could, the log says so.
  */
 enum strand_out_of_work {
     /* As STRAND_OUT_OF_WORK_THROW, unless somebody outside of the run could go on with it: the process has threads that
@@ -67,7 +69,9 @@ enum strand_out_of_work {
      * there is no exception. For runs of strands that go on for as long as there is something to be done. Strands that
      * wait for each other are told of in the log. */
     STRAND_OUT_OF_WORK_END,
-    STRAND_OUT_OF_WORK_WAIT /* nothing: somebody outside of the run will go on with it */
+    /* Nothing: somebody outside of the run will go on with it. So it is, too, while it is being shut down, for as long
+     * as there is time to drain. */
+    STRAND_OUT_OF_WORK_WAIT
 };
 
 /** The options of strand_run. Zero is the default of each. */
@@ -149,7 +153,8 @@ struct strand_options {
     enum strand_out_of_work out_of_work; /* what happens when nothing can go on; see there */
     enum strand_balance balance;         /* of the first pool */
     /* Thread i of the first pool runs on cpus[i % cpus_count] only; they stay the caller's. All threads are the run's
-     * own then, as with own_threads. A CPU that the process may not use is an exception (-EINVAL). NULL: on any. */
+     * own then, as with own_threads. A CPU that the process may not use is an exception (-EINVAL), as is a count of
+     * none. NULL: on any. */
     const int *cpus;
     int cpus_count;
 };
@@ -183,7 +188,8 @@ typedef struct strand_pool_attr {
     int threads;
     const char *scheduler; /* as strand_options.scheduler; "current": strand_pool_drive; NULL: "stealing" */
     int64_t spin_us;       /* as strand_options.spin_us */
-    /* Thread i runs on cpus[i % cpus_count] only; copied. 0: on any. */
+    /* Thread i runs on cpus[i % cpus_count] only; copied. How many threads there are STRAND_THREADS does not limit
+     * then. NULL: on any. */
     const int *cpus;
     int cpus_count;
     const char *name;                      /* for people; copied, up to 31 bytes; NULL: "pool" */
@@ -260,7 +266,8 @@ STRAND_BLOCKS void strand_wait_quiet(strand_pool pool, unsigned flags);
  * Shut the run down that the pool is of: first its strands are told, so that they take on no more and end by
  * themselves; then, `drain` nanoseconds later, its root strand is cancelled, with `why` (copied, up to 128 bytes of the
  * first one that is said; NULL: none in particular) in the traces, and the tree comes down in order. drain <= 0: at
- * once. INT64_MAX: there is no such instant. It is cancelled earlier if the run is out of work meanwhile. Of several
+ * once. INT64_MAX: there is no such instant. It is cancelled earlier if the run is out of work meanwhile, unless it
+ * then waits for what somebody outside may do (enum strand_out_of_work). Of several
  * calls the earliest instant counts. Clean-ups run, as always, for as long as they take. If the root ends by that
  * cancellation, strand_run returns NULL, and that is no exception; what else leaves it is. A root that wants to be told
  * apart from one that has ended by itself stores what strand_stopping says in a clean-up.

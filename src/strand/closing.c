@@ -29,7 +29,10 @@
 #include "end.h"
 #include "exception.h"
 #include "misuse.h"
+#include "print.h"
 #include "quiet.h"
+
+#include <stdio.h>
 
 /* On a thread of the closer's pool: the pool's threads have gone. */
 static struct member *tell_closer(struct post *post)
@@ -161,6 +164,17 @@ static void finish(struct thread *thread, struct opened_pool *op)
     batch_deliver(thread, &batch);
 }
 
+/* It may have one in a moment; but if it has not, this is all that will ever be heard of it. */
+static void tell_undriven(struct thread *thread, struct opened_pool *op)
+{
+    char text[128];
+    bool undriven = atomic_load_explicit(&op->pool->driving, memory_order_relaxed) == POOL_UNDRIVEN;
+    if (!undriven || quiet_has_strangers(runtime_of(thread)))
+        return;
+    snprintf(text, sizeof text, "pool '%s' is being closed, and no thread is there to drive it to its end", op->name);
+    log_text(runtime_of(thread), text);
+}
+
 static void close_first(struct thread *thread, struct cb *me, struct opened_pool *op, const char *why)
 {
     struct closing closing = {.thread = thread, .op = op};
@@ -171,6 +185,8 @@ static void close_first(struct thread *thread, struct cb *me, struct opened_pool
     each_strand(runtime_of(thread), cancel_one, &closing);
     batch_deliver(thread, &closing.batch);
     pool_close_look(thread, op->pool);
+    if (pool_is_driven(op->pool))
+        tell_undriven(thread, op);
     if (expect(thread, me, op, &op->gone, &op->closer))
         thread = await(thread, me);
     finish(thread, op);

@@ -71,7 +71,8 @@ int strand_pool_fd(strand_pool handle)
     if (!op)
         return -ESHUTDOWN;
     spin_lock(&op->lock, NULL);
-    int fd = !pool_is_driven(op->pool) ? -ENOTSUP : op->gone ? -ESHUTDOWN : op->pool->poller.epoll;
+    bool over = op->gone || atomic_load_explicit(&op->pool->driving, memory_order_acquire) == POOL_DRIVEN_TO_ITS_END;
+    int fd = !pool_is_driven(op->pool) ? -ENOTSUP : over ? -ESHUTDOWN : op->pool->poller.epoll;
     spin_unlock(&op->lock);
     pool_found(op);
     return fd;

@@ -170,8 +170,8 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
     if (!plan->scheduler)
         MISUSE("strand_pool_open", "", "%s", what);
     plan->cpus_count = ATTR(attr, cpus) ? ATTR(attr, cpus_count) : 0;
-    if (plan->cpus_count < 0 || plan->cpus_count > CPUS_MOST)
-        MISUSE("strand_pool_open", "", "strand_pool_attr.cpus_count is %d, not 0 to %d", plan->cpus_count, CPUS_MOST);
+    if (ATTR(attr, cpus) && (plan->cpus_count < 1 || plan->cpus_count > CPUS_MOST))
+        MISUSE("strand_pool_open", "", "strand_pool_attr.cpus_count is %d, not 1 to %d", plan->cpus_count, CPUS_MOST);
     int asked = ATTR(attr, threads),
         usual = plan->cpus_count && !plan->scheduler->alone ? threads_for(plan->cpus_count) : STRAND_THREADS_ALLOWED;
     plan->threads = thread_count(asked ? asked : usual, plan->scheduler, thread->driver != NULL);
@@ -180,6 +180,8 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
     if (plan->scheduler->alone && plan->threads > 1)
         MISUSE("strand_pool_open", "", "strand_pool_attr.threads is %d; a pool with the scheduler '%s' has one",
                plan->threads, plan->scheduler->name);
+    if (spin_us < 0)
+        MISUSE("strand_pool_open", "", "strand_pool_attr.spin_us is %lld", (long long)spin_us);
     plan->spin_ns = (spin_us ? spin_us : POOL_SPIN_US) * STRAND_US;
     int balance = (int)ATTR(attr, balance);
     if (!is_balance(balance))

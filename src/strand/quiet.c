@@ -149,13 +149,14 @@ void quiet_reached(struct subprocess *sub)
 
 void quiet_while_stopping(struct runtime *runtime)
 {
-    bool asks = !runtime->sub.driver && runtime->options.out_of_work == STRAND_OUT_OF_WORK_AUTO;
-    if (!asks) /* else it is so, unless somebody outside has acted on it */
+    enum strand_out_of_work what = runtime->options.out_of_work;
+    if (what == STRAND_OUT_OF_WORK_AUTO && !runtime->sub.driver)
+        return; /* it is so, unless somebody outside has acted on it */
+    if (what != STRAND_OUT_OF_WORK_WAIT)
         atomic_fetch_or_explicit(&runtime->sub.minds_quiet, QUIET_VERDICT, memory_order_seq_cst);
 }
 
-/* Threads of the process that are none of the run's, and might act on it. */
-static bool has_strangers(struct runtime *runtime)
+bool quiet_has_strangers(struct runtime *runtime)
 {
     struct subprocess *sub = &runtime->sub;
     int own = atomic_load_explicit(&sub->helpers, memory_order_acquire);
@@ -229,8 +230,6 @@ static struct member *judge(struct thread *thread, struct runtime *runtime)
     enum strand_out_of_work what = runtime->options.out_of_work;
     struct member *root = NULL;
     bool ends = what == STRAND_OUT_OF_WORK_END || shutdown_has_begun(runtime);
-    if (what == STRAND_OUT_OF_WORK_WAIT && is_told_to_end(runtime))
-        return NULL;
     if (ends && !is_told_to_end(runtime))
         root = end_run(thread, runtime);
     else if (what != STRAND_OUT_OF_WORK_EXIT)
@@ -264,7 +263,7 @@ static bool is_out_of_work(struct thread *thread, struct runtime *runtime, bool 
 {
     if (runtime->options.out_of_work != STRAND_OUT_OF_WORK_AUTO)
         return true;
-    *sure = !has_strangers(runtime);
+    *sure = !quiet_has_strangers(runtime);
     return *sure && verdict_is_wanted(&runtime->sub) && quiet_run(thread) == LULL_DRY;
 }
 

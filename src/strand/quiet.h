@@ -17,6 +17,9 @@ void quiet_pool_over(struct thread *thread, struct pool *pool);
 /* Somebody outside of the run has acted on it, and may do so again. Any thread; in the handler of a signal, too. */
 void quiet_reached(struct subprocess *sub);
 
+/* Threads of the process that are none of the run's, and might act on it. */
+bool quiet_has_strangers(struct runtime *runtime);
+
 /* The run is being shut down: once it is out of work, it need not be waited for. */
 void quiet_while_stopping(struct runtime *runtime);
 

@@ -199,6 +199,14 @@ int run_check(const strand_options *options, bool seeded, char *text, size_t roo
         snprintf(text, room, "options.threads is %d; a pool with the scheduler '%s' has one", threads, scheduler->name);
     else if (scheduler == &scheduler_current && options->own_threads)
         snprintf(text, room, "options.own_threads: the scheduler 'current' runs on the caller's thread");
+    else if (options->out_of_work < STRAND_OUT_OF_WORK_AUTO || options->out_of_work > STRAND_OUT_OF_WORK_WAIT)
+        snprintf(text, room, "options.out_of_work is %d, none of enum strand_out_of_work", (int)options->out_of_work);
+    else if (options->guards != STRAND_GUARDS_BEST_EFFORT && options->guards != STRAND_GUARDS_REQUIRED)
+        snprintf(text, room, "options.guards is %d, none of enum strand_guards", (int)options->guards);
+    else if (options->spin_us < 0)
+        snprintf(text, room, "options.spin_us is %lld", (long long)options->spin_us);
+    else if (options->offload_threads < 0)
+        snprintf(text, room, "options.offload_threads is %d", options->offload_threads);
     else if (!is_balance((int)options->balance))
         snprintf(text, room, "options.balance is %d, none of enum strand_balance", (int)options->balance);
     else if (!stack_round(options->stack_size))

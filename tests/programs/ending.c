@@ -152,6 +152,37 @@ static void *stopped(void *arg)
     return arg;
 }
 
+static strand_pool window;
+
+static void *drive_it(void *arg)
+{
+    while (strand_pool_drive(window, strand_in(STRAND_MS), STRAND_DRIVE_WAIT) == 1)
+        continue;
+    return arg;
+}
+
+static void *help_later(void *arg)
+{
+    pthread_t thread;
+    strand_sleep(100 * STRAND_MS);
+    pthread_create(&thread, NULL, drive_it, NULL);
+    pthread_detach(thread);
+    return arg;
+}
+
+/* When it is closed nobody is there to drive it, but there will be. */
+static void *undriven(void *arg)
+{
+    STRAND_SCOPE(outer);
+    strand_spawn(outer, help_later, arg);
+    {
+        STRAND_SCOPE(scope);
+        window = strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = "current", .name = "window"));
+    }
+    strand_scope_join(outer);
+    return arg;
+}
+
 /* ---- misuse ---- */
 
 static void *flags(void *arg)
@@ -176,7 +207,7 @@ static const struct {
     {"end_shielded", shielded, STRAND_OUT_OF_WORK_END},      {"by_itself", by_itself, STRAND_OUT_OF_WORK_AUTO},
     {"ends_later", ends_later, STRAND_OUT_OF_WORK_AUTO},     {"stopped", stopped, STRAND_OUT_OF_WORK_AUTO},
     {"left_call", left_call, STRAND_OUT_OF_WORK_AUTO},       {"flags", flags, STRAND_OUT_OF_WORK_AUTO},
-    {"run_and_pool", run_and_pool, STRAND_OUT_OF_WORK_AUTO},
+    {"run_and_pool", run_and_pool, STRAND_OUT_OF_WORK_AUTO}, {"undriven", undriven, STRAND_OUT_OF_WORK_AUTO},
 };
 
 int main(int argc, char **argv)

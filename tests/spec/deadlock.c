@@ -237,7 +237,7 @@ static void *make_ring_while_stopped(void *arg)
 
 TEST(a_ring_is_told_of_though_the_run_is_shut_down)
 {
-    check_ring_told(STRAND_OUT_OF_WORK_WAIT, make_ring_while_stopped, ", while the run is shut down\n");
+    check_ring_told(STRAND_OUT_OF_WORK_THROW, make_ring_while_stopped, ", while the run is shut down\n");
 }
 
 static strand_pool to_be_stopped;
@@ -356,6 +356,13 @@ TEST(a_plain_thread_may_still_post_in_a_played_run_too)
     strand_exception *e;
     strand_options options = that(STRAND_OUT_OF_WORK_AUTO, &e);
     CHECK_PTR(strand_run(&options, receive_from_a_plain_thread, &options), &options);
+}
+
+TEST_REAL(a_pool_that_nobody_drives_to_its_end_is_told_of)
+{
+    test_program(&o, "ending", "undriven");
+    CHECK_EQ(o.status, 0);
+    CHECK_CONTAINS(o.err, "pool 'window' is being closed, and no thread is there to drive it to its end");
 }
 
 TEST_REAL(who_has_ended_by_then_and_who_may_still_post_are_told_apart)

@@ -234,6 +234,7 @@ static void *drive_without_time(void *arg)
     long calls = 0;
     while (strand_pool_drive(loop->pool, strand_in(0), 0) == 1)
         calls++;
+    CHECK_EQ(strand_pool_fd(loop->pool), -ESHUTDOWN); /* which may not have been given back yet */
     return (void *)calls;
 }
 

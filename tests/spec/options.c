@@ -140,6 +140,10 @@ TEST(options_that_no_run_can_have_are_refused)
     check_refused(&(strand_options){.scheduler = "lottery"}, "lottery");
     check_refused(&(strand_options){.stack_size = SIZE_MAX}, "stack_size");
     check_refused(&(strand_options){.balance = (enum strand_balance)77}, "balance is 77");
+    check_refused(STRAND_OPTIONS(.out_of_work = (enum strand_out_of_work)77), "options.out_of_work is 77");
+    check_refused(STRAND_OPTIONS(.guards = (enum strand_guards)77), "options.guards is 77");
+    check_refused(STRAND_OPTIONS(.offload_threads = -3), "options.offload_threads is -3");
+    check_refused(STRAND_OPTIONS(.spin_us = -7), "options.spin_us is -7");
 }
 
 TEST(a_name_is_kept_up_to_31_bytes)

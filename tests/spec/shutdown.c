@@ -176,10 +176,40 @@ static void *wait_for_each_other(void *arg)
 TEST(who_is_out_of_work_need_not_wait_until_the_time_is_over)
 {
     strand_options options = usual();
-    options.out_of_work = STRAND_OUT_OF_WORK_WAIT;
+    options.out_of_work = STRAND_OUT_OF_WORK_THROW;
     CHECK_PTR(strand_run(&options, wait_for_each_other, NULL), NULL);
     CHECK_PTR(e, NULL);
     CHECK_EQ(seen.cleaned, 3);
+}
+
+static strand_chan gifts;
+
+static void *post_later(void *arg)
+{
+    int gift = 7;
+    strand_sim_sleep(20 * STRAND_MS);
+    CHECK_EQ(strand_chan_post(gifts, &gift), 0);
+    return arg;
+}
+
+static void *wait_for_a_plain_thread(void *arg)
+{
+    int gift = 0;
+    STRAND_SCOPE(scope);
+    gifts = strand_chan_open(scope, sizeof gift, 0, NULL);
+    CHECK_EQ(strand_stop(strand_pool_self(), LONG, NULL), 0);
+    CHECK_EQ(strand_sim_thread(post_later, NULL), 0);
+    CHECK_EQ(strand_chan_receive(gifts, &gift), 0);
+    CHECK_EQ(gift, 7);
+    return arg;
+}
+
+TEST(who_waits_for_outsiders_has_all_of_the_time)
+{
+    strand_options options = usual();
+    options.out_of_work = STRAND_OUT_OF_WORK_WAIT;
+    CHECK_PTR(strand_run(&options, wait_for_a_plain_thread, &options), &options);
+    CHECK_PTR(e, NULL);
 }
 
 static void *stop_earlier_and_earlier(void *arg)
