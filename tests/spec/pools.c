@@ -664,6 +664,36 @@ static void *pin_too_far(void *arg)
     return arg;
 }
 
+static strand_scope of_the_fibre;
+
+static void *open_a_fibre(void *fibre)
+{
+    *(strand_fibre *)fibre = strand_fibre_open(of_the_fibre, NULL);
+    return fibre;
+}
+
+static void *close_the_pool(void *pool)
+{
+    strand_pool_close(*(strand_pool *)pool, "on purpose");
+    return pool;
+}
+
+TEST_INSIDE(closing_a_pool_cancels_the_strands_on_its_opened_fibres)
+{
+    static strand_fibre fibre;
+    static strand_pool pool;
+    STRAND_SCOPE_WITH(scope, STRAND_OPEN | STRAND_COLLECT);
+    of_the_fibre = scope;
+    pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
+    strand_join(spawn_onto(scope, pool, open_a_fibre, &fibre));
+    strand guest = strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), sleep_forever, NULL, 0);
+    strand closer = strand_spawn(scope, close_the_pool, &pool);
+    strand_wait(guest);
+    strand_join(closer);
+    CHECK_EQ(info_of(pool).strands, 0);
+    strand_scope_cancel(scope, NULL);
+}
+
 TEST_INSIDE(a_thread_that_strands_are_pinned_to_stays)
 {
     static strand_pool pool;

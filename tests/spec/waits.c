@@ -273,9 +273,10 @@ TEST_INSIDE(the_holders_of_a_read_write_lock_are_found_on_a_fibre_that_they_shar
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     for (int i = 0; i < 3; i++)
         strand_spawn_with(scope, STRAND_ATTR(.name = "reader", .fibre = fibre), read_until_event, NULL, 0);
-    waits_with("3 of 4 strands are");
+    strand_spawn_with(scope, STRAND_ATTR(.name = "bystander", .fibre = fibre), await_event, NULL, 0);
+    waits_with("4 of 5 strands are");
     spawn_named(scope, "writer", write_once, NULL);
-    const char *text = strstr(waits_with("4 of 5 strands are"), "strand 'writer' #");
+    const char *text = strstr(waits_with("5 of 6 strands are"), "strand 'writer' #");
     CHECK(text != NULL);
     CHECK_EQ(test_count(text, " would have to give it back, locked to read in read_until_event+0x"), 3);
     strand_event_set(&event);
