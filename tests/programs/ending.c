@@ -174,10 +174,10 @@ static void *help_later(void *arg)
 static void *undriven(void *arg)
 {
     STRAND_SCOPE(outer);
-    strand_spawn(outer, help_later, arg);
     {
         STRAND_SCOPE(scope);
         window = strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = "current", .name = "window"));
+        strand_spawn(outer, help_later, arg);
     }
     strand_scope_join(outer);
     return arg;
