@@ -2,7 +2,7 @@
 # usage: tools/check-docs.sh
 #
 # The relative links of the documents lead to files that exist, and those with an anchor into a Markdown file to a
-# heading of it.
+# heading of it. What docs/coverage.md lists is there.
 set -u
 export LC_ALL=C.UTF-8
 
@@ -51,5 +51,6 @@ while read -r file; do
 $(links "$file")
 END
 done <"$documents"
+tools/coverage-report.py docs/coverage.md || status=1
 [ $status -ne 0 ] || echo "docs: ok"
 exit $status

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """usage: tools/coverage-report.py [--all] JSON LIST
+       tools/coverage-report.py LIST
 
 Prints how many of the lines and branches of each file and folder were run, from what gcovr wrote. Fails where a
 folder with limits is below them, and where LIST, a Markdown page, is out of date: it names the functions of those
@@ -8,9 +9,9 @@ folders in which something is not run, in items like
     - `src/base/heap.c`: `heap_open`, `grow`
 
 Its functions have to be there still. With --all a function in which a line or a branch is not run has to be in it, too.
-What is listed may be run: some of it is run by chance.
+What is listed may be run: some of it is run by chance. Without a JSON only that is checked, whether they are there.
 
-It is called by tools/coverage.sh from the root of the repository.
+It is called by tools/coverage.sh and tools/check-docs.sh from the root of the repository.
 """
 import json
 import pathlib
@@ -94,14 +95,20 @@ def listed_in(path):
     return listed
 
 
-def check_list(files, path, every):
-    """Returns whether it is out of date."""
-    stale, listed = False, listed_in(path)
-    for name, functions in listed.items():
+def check_names(path):
+    """Returns whether it lists what is not there."""
+    stale = False
+    for name, functions in listed_in(path).items():
         known = set(functions_of(name)) if pathlib.Path(name).exists() else set()
         for function in sorted(functions - known):
             print(f"coverage: {path} lists {function} of {name}, which is not there")
             stale = True
+    return stale
+
+
+def check_list(files, path, every):
+    """Returns whether it is out of date."""
+    stale, listed = check_names(path), listed_in(path)
     for file in files:
         name = file["file"]
         if name.rpartition("/")[0] not in LIMITS:
@@ -138,5 +145,7 @@ def main(every, path, page):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 2:
+        sys.exit(check_names(sys.argv[1]))
     ALL = sys.argv[1] == "--all"
     sys.exit(main(ALL, *sys.argv[1 + ALL :]))

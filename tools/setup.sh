@@ -13,7 +13,7 @@ packages_of()
     turtle) echo libsdl2-dev libx11-dev xvfb ;;
     ledger) echo libsqlite3-dev sqlite3 ;;
     test) echo g++ libcriterion-dev pkgconf curl gdb ;;
-    check) echo g++ clang-19 clang-format-14 ;;
+    check) echo python3 g++ clang-19 clang-format-14 ;;
     man) echo doxygen python3 ;;
     tsan) echo clang-19 libclang-rt-19-dev ;;
     models) echo spin ;;
