@@ -267,10 +267,10 @@ STRAND_BLOCKS void strand_wait_quiet(strand_pool pool, unsigned flags);
  * themselves; then, `drain` nanoseconds later, its root strand is cancelled, with `why` (copied, up to 128 bytes of the
  * first one that is said; NULL: none in particular) in the traces, and the tree comes down in order. drain <= 0: at
  * once. INT64_MAX: there is no such instant. It is cancelled earlier if the run is out of work meanwhile, unless it
- * then waits for what somebody outside may do (enum strand_out_of_work). Of several
- * calls the earliest instant counts. Clean-ups run, as always, for as long as they take. If the root ends by that
- * cancellation, strand_run returns NULL, and that is no exception; what else leaves it is. A root that wants to be told
- * apart from one that has ended by itself stores what strand_stopping says in a clean-up.
+ * then waits for what somebody outside may do (enum strand_out_of_work). Of several calls the earliest instant counts.
+ * Clean-ups run, as always, for as long as they take. If the root ends by that cancellation, strand_run returns NULL,
+ * and that is no exception; what else leaves it is. A root that wants to be told apart from one that has ended by
+ * itself stores what strand_stopping says in a clean-up.
  *
  * Any thread, those of other runs and handlers of signals too: it never waits, takes no memory, and leaves errno alone.
  * A handle is had from strand_pool_self; a handler is best installed by the root strand, when that has stored one.

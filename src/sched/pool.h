@@ -29,9 +29,9 @@ void pool_unmake(struct thread *thread, struct pool *pool);
 /* Its strands are to end, which is the caller's business; then its threads do, and the last one calls gone(pool), in no
  * strand. From now on nobody else is counted in by pool_arrive. Full barrier. */
 void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(struct pool *pool));
-/* There may be no strand left, without one having ended. */
 /* How many strands live on it: right for some moment, if strands come and go meanwhile not exactly. */
 uint64_t pool_live(struct pool *pool);
+/* There may be no strand left, without one having ended. */
 void pool_close_look(struct thread *thread, struct pool *pool);
 void pool_note_end_(struct thread *thread);
 /* A strand is about to be spawned onto a pool that is not the thread's: it is counted in. False: the pool is closing.

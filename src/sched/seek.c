@@ -260,8 +260,8 @@ static void thread_to_busy(struct thread *thread)
     bool left = pool->count > 1 && pool->scheduler->work(pool);
     lock(thread, pool);
     ASSERT(thread->state == THREAD_POLLING && seeker_of(pool) == thread);
-    get_busy(thread); /* S-54: before the role is free */
-    thread->unsure = 0;
+    get_busy(thread);   /* S-54: before the role is free */
+    thread->unsure = 0; /* what is to be decided next is another thing */
     __atomic_store_n(&thread->busy_since, thread->now, __ATOMIC_RELAXED);
     set_seeker(pool, NULL);
     if (left || !sleeper_is_timed(pool)) /* [K4] */

@@ -15,6 +15,10 @@
  * INVARIANTS [D1] `by` only falls, and what it falls to is looked at: who lowers it posts after that, and the post
  *           clears `posted` before it reads `by`. [D2] who waits when `begun` is set is told: both under the lock. [D3]
  *           whoever asks keeps the run from ending, by a pin of a pool's handle.
+ * ORDERING  asked = YES (release) pairs with the reader of `why` (acquire). `by`, then the exchange of `posted`; the
+ *           store to `posted`, then the load of `by`: seq_cst, so that one of the two sees the other [D1]. begun
+ *           (release) pairs with whoever looks without the lock (acquire); under it, with who links [D2]. told_to_end
+ *           (release), before the root is cancelled, pairs with the end of the root (acquire).
  * NOT DONE  a message in the run queues (S-31, S-32): it would have to wait for its turn.
  * TESTED BY tests/spec/shutdown.c, tests/sim/stops.c.
  */

@@ -11,6 +11,7 @@
 
 #include "strand/debug.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -270,6 +271,24 @@ struct strand_options test_options(void)
         .threads = test_threads(),
         .scheduler = scheduler_asked_for(),
     };
+}
+
+static void *must_not_run(void *arg)
+{
+    CHECK_FAIL("the run was not refused");
+    return arg;
+}
+
+void test_refused(struct strand_options options, const char *words)
+{
+    strand_exception *e = NULL;
+    options.size = sizeof options;
+    options.uncaught = &e;
+    CHECK_PTR(strand_run(&options, must_not_run, NULL), NULL);
+    CHECK_KIND(e, &STRAND_SYSTEM);
+    CHECK_EQ(strand_exception_code(e), -EINVAL);
+    CHECK_CONTAINS(strand_exception_text(e), words);
+    strand_exception_release(e);
 }
 
 void test_set_threads(struct strand_options *options, int threads)

@@ -66,6 +66,8 @@
 
 /** The options that the environment asks for, to be changed further. */
 struct strand_options test_options(void);
+/** A run with these options is refused by strand_run, with -EINVAL and these words; its function is not called. */
+void test_refused(struct strand_options options, const char *words);
 /** For a test that is about so many threads: on the usual scheduler, if the one that the environment asks for has one.
  */
 void test_set_threads(struct strand_options *options, int threads);

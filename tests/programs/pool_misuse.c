@@ -176,6 +176,19 @@ static void *open_with_fewer_than_no_cpus(void *arg)
     return open_with(STRAND_POOL_ATTR(.cpus = &cpu, .cpus_count = -1));
 }
 
+static void *open_with_cpus_but_no_count(void *arg)
+{
+    int cpu = 0;
+    (void)arg;
+    return open_with(STRAND_POOL_ATTR(.cpus = &cpu));
+}
+
+static void *open_that_spins_for_less_than_no_time(void *arg)
+{
+    (void)arg;
+    return open_with(STRAND_POOL_ATTR(.threads = 1, .spin_us = -5));
+}
+
 static void *open_with_an_unknown_scheduler(void *arg)
 {
     (void)arg;
@@ -428,6 +441,8 @@ static const struct {
     {"open_with_no_size", open_with_no_size},
     {"open_with_a_million_threads", open_with_a_million_threads},
     {"open_with_fewer_than_no_cpus", open_with_fewer_than_no_cpus},
+    {"open_with_cpus_but_no_count", open_with_cpus_but_no_count},
+    {"open_that_spins_for_less_than_no_time", open_that_spins_for_less_than_no_time},
     {"open_with_an_unknown_scheduler", open_with_an_unknown_scheduler},
     {"open_with_an_unknown_balance", open_with_an_unknown_balance},
     {"open_for_another", open_for_another},

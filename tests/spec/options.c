@@ -119,31 +119,17 @@ static void *spawn_with_long_name(void *arg)
     return arg;
 }
 
-static void check_refused(const strand_options *options, const char *word)
-{
-    int number = 0;
-    strand_exception *e = NULL;
-    strand_options own = *options;
-    own.size = sizeof own;
-    own.uncaught = &e;
-    CHECK_PTR(strand_run(&own, add_one, &number), NULL);
-    CHECK_KIND(e, &STRAND_SYSTEM);
-    CHECK_CONTAINS(strand_exception_text(e), word);
-    CHECK_EQ(number, 0);
-    strand_exception_release(e);
-}
-
 TEST(options_that_no_run_can_have_are_refused)
 {
-    check_refused(&(strand_options){.threads = -7}, "-7");
-    check_refused(&(strand_options){.threads = 1000000}, "1000000");
-    check_refused(&(strand_options){.scheduler = "lottery"}, "lottery");
-    check_refused(&(strand_options){.stack_size = SIZE_MAX}, "stack_size");
-    check_refused(&(strand_options){.balance = (enum strand_balance)77}, "balance is 77");
-    check_refused(STRAND_OPTIONS(.out_of_work = (enum strand_out_of_work)77), "options.out_of_work is 77");
-    check_refused(STRAND_OPTIONS(.guards = (enum strand_guards)77), "options.guards is 77");
-    check_refused(STRAND_OPTIONS(.offload_threads = -3), "options.offload_threads is -3");
-    check_refused(STRAND_OPTIONS(.spin_us = -7), "options.spin_us is -7");
+    test_refused((strand_options){.threads = -7}, "-7");
+    test_refused((strand_options){.threads = 1000000}, "1000000");
+    test_refused((strand_options){.scheduler = "lottery"}, "lottery");
+    test_refused((strand_options){.stack_size = SIZE_MAX}, "stack_size");
+    test_refused((strand_options){.balance = (enum strand_balance)77}, "balance is 77");
+    test_refused((strand_options){.out_of_work = (enum strand_out_of_work)77}, "options.out_of_work is 77");
+    test_refused((strand_options){.guards = (enum strand_guards)77}, "options.guards is 77");
+    test_refused((strand_options){.offload_threads = -3}, "options.offload_threads is -3");
+    test_refused((strand_options){.spin_us = -7}, "options.spin_us is -7");
 }
 
 TEST(a_name_is_kept_up_to_31_bytes)

@@ -70,6 +70,8 @@ TEST_REAL(what_no_pool_can_be_is_misuse)
     misuse("open_with_no_size", "strand_pool_open", "size is 0");
     misuse("open_with_a_million_threads", "strand_pool_open", "not 1 to 1024");
     misuse("open_with_fewer_than_no_cpus", "strand_pool_open", "cpus_count is -1");
+    misuse("open_with_cpus_but_no_count", "strand_pool_open", "cpus_count is 0");
+    misuse("open_that_spins_for_less_than_no_time", "strand_pool_open", "spin_us is -5");
     misuse("open_with_an_unknown_scheduler", "strand_pool_open", "'clairvoyant'");
     misuse("open_with_an_unknown_balance", "strand_pool_open", "balance is 77");
     misuse("resize_to_none", "strand_pool_resize", "0 threads");

@@ -300,27 +300,15 @@ TEST_REAL(current_is_the_callers_thread_and_dedicated_is_not)
 
 /* ---- what is refused ------------------------------------------------------------------------ */
 
-static void check_refused(strand_options options, const char *word)
-{
-    strand_exception *e = NULL;
-    options.size = sizeof options;
-    options.uncaught = &e;
-    CHECK_PTR(strand_run(&options, test_return, &options), NULL);
-    CHECK_KIND(e, &STRAND_SYSTEM);
-    CHECK_EQ(strand_exception_code(e), -EINVAL);
-    CHECK_CONTAINS(strand_exception_text(e), word);
-    strand_exception_release(e);
-}
-
 TEST(schedulers_that_no_run_can_have_are_refused)
 {
     static const strand_scheduler nameless = {.size = sizeof nameless, .push = lifo_push, .pick = lifo_pick};
     static const strand_scheduler small = {.size = 8, .name = "small", .push = lifo_push, .pick = lifo_pick};
-    check_refused((strand_options){.scheduler = "dedicated", .threads = 2}, "'dedicated' has one");
-    check_refused((strand_options){.scheduler = "current", .own_threads = true}, "own_threads");
-    check_refused((strand_options){.scheduler = "global", .custom = &lifo}, "both");
-    check_refused((strand_options){.custom = &nameless}, "name");
-    check_refused((strand_options){.custom = &small}, "size");
+    test_refused((strand_options){.scheduler = "dedicated", .threads = 2}, "'dedicated' has one");
+    test_refused((strand_options){.scheduler = "current", .own_threads = true}, "own_threads");
+    test_refused((strand_options){.scheduler = "global", .custom = &lifo}, "both");
+    test_refused((strand_options){.custom = &nameless}, "name");
+    test_refused((strand_options){.custom = &small}, "size");
 }
 
 static int refuse(void *state)

@@ -284,15 +284,9 @@ TEST_OWN_STACKS(strands_that_have_begun_go_on_also_if_their_frames_outgrow_the_l
 
 static void check_refused(size_t bytes, size_t stack_size, const char *words)
 {
-    strand_exception *e = NULL;
     strand_options options = limited_to(bytes);
     options.stack_size = stack_size;
-    options.uncaught = &e;
-    CHECK_PTR(strand_run(&options, test_return, &e), NULL);
-    CHECK_KIND(e, &STRAND_SYSTEM);
-    CHECK_EQ(strand_exception_code(e), -EINVAL);
-    CHECK_CONTAINS(strand_exception_text(e), words);
-    strand_exception_release(e);
+    test_refused(options, words);
 }
 
 TEST(a_limit_below_one_stack_is_refused_by_strand_run)

@@ -8,7 +8,6 @@
 #include "strand/debug.h"
 #include "strand/pool.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -101,18 +100,7 @@ TEST_REAL(the_threads_of_a_run_may_be_bound_to_cpus)
 
 static void check_refused(const int *cpus, int count, const char *scheduler, const char *words)
 {
-    strand_exception *e = NULL;
-    strand_options options = test_options();
-    options.cpus = cpus;
-    options.cpus_count = count;
-    options.threads = 0;
-    options.scheduler = scheduler;
-    options.uncaught = &e;
-    CHECK_PTR(strand_run(&options, test_return, &options), NULL);
-    CHECK_KIND(e, &STRAND_SYSTEM);
-    CHECK_EQ(strand_exception_code(e), -EINVAL);
-    CHECK_CONTAINS(strand_exception_text(e), words);
-    strand_exception_release(e);
+    test_refused((strand_options){.cpus = cpus, .cpus_count = count, .scheduler = scheduler}, words);
 }
 
 TEST_REAL(cpus_that_can_not_be_had_are_refused)

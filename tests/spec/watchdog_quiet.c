@@ -269,25 +269,12 @@ TEST_REAL(an_environment_that_makes_no_sense_changes_nothing)
     }
 }
 
-static strand_exception *refusal(strand_options options)
-{
-    strand_exception *e = NULL;
-    options.uncaught = &e;
-    strand_run(&options, test_return, NULL);
-    return e;
-}
-
 TEST_REAL(limits_below_a_millisecond_are_refused)
 {
     for (int i = 0; i < 4; i++) {
         strand_options options = test_options();
         *(i % 2 ? &options.watchdog_cleanups : &options.watchdog) = i < 2 ? STRAND_MS - 1 : -STRAND_S;
-        strand_exception *e = refusal(options);
-        CHECK(e != NULL);
-        CHECK_KIND(e, &STRAND_SYSTEM);
-        CHECK_EQ(strand_exception_code(e), -EINVAL);
-        CHECK_CONTAINS(strand_exception_text(e), i % 2 ? "options.watchdog_cleanups is" : "options.watchdog is");
-        strand_exception_release(e);
+        test_refused(options, i % 2 ? "options.watchdog_cleanups is" : "options.watchdog is");
     }
 }
 
@@ -564,6 +551,49 @@ TEST_REAL(dumps_and_reports_do_not_hold_each_other_up)
     strand_options options = watched(2);
     nowhere = memfd_create("nowhere", MFD_CLOEXEC);
     (void)first_report("root", &options, one_is_late_while_the_other_dumps, &nowhere);
+}
+
+/* Of so many strands that the threads stand still for longer than the watchdog looks away. */
+enum { CROWD = 20000, DUMPS = 10 };
+static _Atomic int crowded, dumped;
+
+static void *dump_the_crowd(void *arg)
+{
+    while (!crowded)
+        usleep(1000);
+    for (int i = 0; i < DUMPS; i++)
+        CHECK_EQ(strand_dump(*(int *)arg, NULL), 0);
+    dumped = 1;
+    for (int i = 0; i < 20000 && !reports.released; i++)
+        usleep(1000);
+    reports.released = 1;
+    return arg;
+}
+
+static void *is_late_after_the_dumps(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (long i = test_scale(CROWD); i > 0; i--)
+        strand_spawn(scope, sleeps, NULL);
+    crowded = 1;
+    while (!dumped)
+        strand_sleep(STRAND_US);
+    compute();
+    strand_scope_cancel(scope, NULL);
+    return arg;
+}
+
+/* They go on without a word to the watchdog: it must not sleep until it is woken. */
+TEST_REAL(after_dumps_from_outside_it_still_watches)
+{
+    pthread_t thread;
+    int nowhere = memfd_create("nowhere", MFD_CLOEXEC);
+    strand_options options = watched(1);
+    crowded = dumped = 0;
+    CHECK_EQ(pthread_create(&thread, NULL, dump_the_crowd, &nowhere), 0);
+    (void)first_report("root", &options, is_late_after_the_dumps, NULL);
+    pthread_join(thread, NULL);
+    close(nowhere);
 }
 
 static void dump_then_keep(const struct strand_late *late, void *arg)
