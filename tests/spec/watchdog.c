@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <time.h>
 
 /* ---- who holds its thread -------------------------------------------------------------------------------- */
@@ -325,6 +326,28 @@ TEST_REAL(a_clean_up_that_blocks_is_reported_though_it_holds_no_thread)
     }
 }
 
+static bool is_over(void)
+{
+    int count = reports.count;
+    return count > 0 && reports.kept[count - 1].late.over;
+}
+
+static void *catches_and_waits_for_the_last_report(void *arg)
+{
+    static strand_fn *fn = blocks_in_a_clean_up;
+    catches(&fn);
+    for (int i = 0; i < 5000 && !is_over(); i++)
+        strand_sleep(STRAND_MS);
+    CHECK(is_over());
+    return arg;
+}
+
+TEST_REAL(that_a_clean_up_is_over_is_told_while_the_run_goes_on)
+{
+    strand_options options = watched_clean_ups(1);
+    (void)first_report("cleaner", &options, catches_and_waits_for_the_last_report, NULL);
+}
+
 /* Guests of one fibre: while it is blocked, the other one is in the stack. */
 static void *sleeps_now_and_then(void *arg)
 {
@@ -540,6 +563,48 @@ TEST_REAL(what_is_not_delayed_is_not_told)
     CHECK(kept->late.stalled);
     CHECK(kept->late.timers == 0 && kept->late.timer_ns == 0 && !kept->late.events);
     CHECK(strstr(kept->text, "it delays") == NULL);
+}
+
+static void *sleeps_as_long_as_it_may(void *arg)
+{
+    strand_sleep(LONG_LIMIT);
+    return arg;
+}
+
+/* The seeker has armed its timer for the sleeper, and is woken before by a byte. */
+static void *delays_a_sleeper(void *arg)
+{
+    char byte;
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, sleeps_as_long_as_it_may, NULL);
+    CHECK_EQ(strand_read(pipe_of_strands[0], &byte, 1), 1);
+    compute();
+    strand_scope_join(scope);
+    strand_close(pipe_of_strands[0]);
+    return arg;
+}
+
+static void *writes_soon(void *arg)
+{
+    usleep(5000);
+    CHECK_EQ(write(pipe_of_strands[1], "b", 1), 1);
+    return arg;
+}
+
+TEST_REAL(a_timer_that_is_due_is_no_event_of_a_descriptor)
+{
+    pthread_t thread;
+    strand_options options = watched(1);
+    options.watchdog = LONG_LIMIT;
+    reports_open("root", 2);
+    CHECK_EQ(strand_pipe(pipe_of_strands), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, writes_soon, NULL), 0);
+    strand_run(&options, delays_a_sleeper, NULL);
+    pthread_join(thread, NULL);
+    close(pipe_of_strands[1]);
+    const struct kept *kept = &reports.kept[1];
+    CHECK_EQ(kept->late.timers, 1);
+    CHECK(!kept->late.events);
 }
 
 static _Atomic int begun;
