@@ -571,19 +571,6 @@ static void *sleeps_as_long_as_it_may(void *arg)
     return arg;
 }
 
-/* The seeker has armed its timer for the sleeper, and is woken before by a byte. */
-static void *delays_a_sleeper(void *arg)
-{
-    char byte;
-    STRAND_SCOPE(scope);
-    strand_spawn(scope, sleeps_as_long_as_it_may, NULL);
-    CHECK_EQ(strand_read(pipe_of_strands[0], &byte, 1), 1);
-    compute();
-    strand_scope_join(scope);
-    strand_close(pipe_of_strands[0]);
-    return arg;
-}
-
 static void *writes_soon(void *arg)
 {
     usleep(5000);
@@ -591,17 +578,30 @@ static void *writes_soon(void *arg)
     return arg;
 }
 
+/* The seeker has armed its timer for the sleeper, and is woken before by a byte. */
+static void *delays_a_sleeper(void *arg)
+{
+    char byte;
+    pthread_t writer;
+    STRAND_SCOPE(scope);
+    CHECK_EQ(strand_pipe(pipe_of_strands), 0);
+    strand_spawn(scope, sleeps_as_long_as_it_may, NULL);
+    CHECK_EQ(pthread_create(&writer, NULL, writes_soon, NULL), 0);
+    CHECK_EQ(strand_read(pipe_of_strands[0], &byte, 1), 1);
+    pthread_join(writer, NULL);
+    compute();
+    strand_scope_join(scope);
+    strand_close(pipe_of_strands[0]);
+    strand_close(pipe_of_strands[1]);
+    return arg;
+}
+
 TEST_REAL(a_timer_that_is_due_is_no_event_of_a_descriptor)
 {
-    pthread_t thread;
     strand_options options = watched(1);
     options.watchdog = LONG_LIMIT;
     reports_open("root", 2);
-    CHECK_EQ(strand_pipe(pipe_of_strands), 0);
-    CHECK_EQ(pthread_create(&thread, NULL, writes_soon, NULL), 0);
     strand_run(&options, delays_a_sleeper, NULL);
-    pthread_join(thread, NULL);
-    close(pipe_of_strands[1]);
     const struct kept *kept = &reports.kept[1];
     CHECK_EQ(kept->late.timers, 1);
     CHECK(!kept->late.events);
