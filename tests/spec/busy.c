@@ -139,13 +139,14 @@ static void *wait_on_a_fibre(void *arg)
     return arg;
 }
 
-/* By its timer a pool gives memory back. */
+/* By its timer a pool gives memory back. It is pending as soon as they wait, and for a quarter of a second at least. */
 TEST_INSIDE(fibres_that_rest_do_not_keep_a_pool_busy)
 {
     begin();
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
     spawn_onto(scope, pool, "host", wait_on_a_fibre);
+    CHECK_EQ(test_count(busy_with(pool, "    3 wait for strands"), "pending"), 0);
     busy_with(pool, "    nothing: it is idle\n    3 wait for strands");
     strand_event_set(&event);
     strand_scope_join(scope);

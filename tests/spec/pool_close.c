@@ -67,6 +67,22 @@ TEST_INSIDE(the_fibres_of_a_closed_pool_take_no_strands_also_when_there_is_a_new
     (void)strand_fibre_trim(abroad.fibre);
 }
 
+/* Whoever closes a pool looks where each strand lives, also those that nobody has joined yet. With MODE=asan memory
+ * that is gone is noticed. */
+TEST_INSIDE(a_pool_is_closed_beside_a_strand_that_has_ended_on_a_fibre_that_was_closed)
+{
+    STRAND_SCOPE(scope);
+    strand guest;
+    {
+        STRAND_SCOPE(inner);
+        guest =
+            strand_spawn_with(scope, STRAND_ATTR(.fibre = strand_fibre_open(inner, NULL)), test_return, TEST_PTR(1), 0);
+        strand_wait(guest);
+    }
+    strand_pool_close(strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1)), NULL);
+    CHECK_PTR(strand_join(guest), TEST_PTR(1));
+}
+
 /* ---- who may close them ---------------------------------------------------------------------- */
 
 struct closer {

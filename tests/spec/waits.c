@@ -283,26 +283,39 @@ TEST_INSIDE(the_holders_of_a_read_write_lock_are_found_on_a_fibre_that_they_shar
     strand_scope_join(scope);
 }
 
+static strand_event chosen[3];
+
 /* Where its cases lie. */
-static void *select_events(void *arg)
+static void *select_its_event(void *its_event)
 {
-    strand_case cases[] = {strand_on_event(&event), strand_on_time(strand_in(FOREVER))};
+    strand_case cases[] = {strand_on_event(its_event), strand_on_time(strand_in(FOREVER))};
     (void)strand_select(cases, 2, 0);
-    return arg;
+    return NULL;
 }
 
+/* Each waits for another event, since their cases lie at the same place; there the bystander has something else. */
 TEST_INSIDE(the_cases_of_selects_are_found_on_a_fibre_that_they_share)
 {
+    static const char *const names[] = {"first", "second", "third"};
     begin();
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
-    for (int i = 0; i < 3; i++)
-        strand_spawn_with(scope, STRAND_ATTR(.name = "chooser", .fibre = fibre), select_events, NULL, 0);
-    const char *text = waits_with("3 of 4 strands are");
-    CHECK_EQ(test_count(text, "\n    case 0: waits for event at 0x"), 3);
+    for (int i = 0; i < 3; i++) {
+        chosen[i] = (strand_event){{0}};
+        strand_spawn_with(scope, STRAND_ATTR(.name = names[i], .fibre = fibre), select_its_event, &chosen[i], 0);
+    }
+    waits_with("3 of 4 strands are");
+    strand_spawn_with(scope, STRAND_ATTR(.name = "bystander", .fibre = fibre), await_event, NULL, 0);
+    const char *text = waits_with("4 of 5 strands are");
+    for (int i = 0; i < 3; i++) {
+        char head[64], its_case[64];
+        snprintf(head, sizeof head, "\nstrand '%s' #", names[i]);
+        snprintf(its_case, sizeof its_case, "\n    case 0: waits for event at %p\n", (void *)&chosen[i]);
+        CHECK_CONTAINS(text, head);
+        CHECK_EQ(strncmp(strchr(strstr(text, head) + 1, '\n'), its_case, strlen(its_case)), 0);
+    }
     CHECK_EQ(test_count(text, "\n    case 1: sleeps for 3"), 3);
-    strand_event_set(&event);
-    strand_scope_join(scope);
+    strand_scope_cancel(scope, NULL);
 }
 
 static void *run_until_event(void *arg)
