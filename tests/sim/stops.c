@@ -219,6 +219,8 @@ static void check_interruption(const strand_exception *e)
     if (sim_no_memory(e)) /* for that very exception */
         return;
     SIM_CHECK(strand_exception_is(e, &STRAND_INTERRUPTED));
+    if (sim_refuses_memory() && !*strand_exception_who(e)) /* for what is to be said of it */
+        return;
     SIM_CHECK(!strcmp(strand_exception_who(e), "the run itself"));
     const char *why = strand_exception_why(e); /* the second: who was to say why is being interrupted in that */
     SIM_CHECK(!strcmp(why, "stop, says the workload") || !strcmp(why, "it is shut down"));
