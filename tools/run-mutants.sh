@@ -50,7 +50,7 @@ run()
     case $1 in
     test)
         # Four at a time: what hangs takes time, and nothing else.
-        JOBS=4 SEEDS=200 SCHED='' THREADS='' SCALE=20 LIMIT=$((LIMIT / 8)) tools/run-tests.sh "$(program_of "$1" "$2")" \
+        JOBS=4 SEEDS=200 SCHED='' THREADS='' SCALE=20 LIMIT=$((LIMIT / 4)) tools/run-tests.sh "$(program_of "$1" "$2")" \
             >"$4" 2>&1 </dev/null
         ;;
     fault)
