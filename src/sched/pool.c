@@ -147,7 +147,10 @@ void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(str
 
 void pool_close_look(struct thread *thread, struct pool *pool)
 {
-    if (is_closing(pool) && !pool_live(pool))
+    if (!is_closing(pool))
+        return;
+    atomic_thread_fence(memory_order_seq_cst); /* [L4] what was counted here, then the others' numbers */
+    if (!pool_live(pool))
         pool_stop(thread, pool);
 }
 
