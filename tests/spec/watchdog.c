@@ -496,6 +496,28 @@ static void *sleeps_a_moment(void *arg)
 
 static int pipe_of_strands[2];
 
+static void open_pipe(void)
+{
+    CHECK_EQ(strand_pipe(pipe_of_strands), 0);
+}
+
+static void close_pipe(void)
+{
+    strand_close(pipe_of_strands[0]);
+    strand_close(pipe_of_strands[1]);
+}
+
+/* Of the root: there all that it delays has waited for a while. */
+static const struct kept *second_report(strand_fn *root)
+{
+    strand_options options = watched(1);
+    options.watchdog = LONG_LIMIT;
+    reports_open("root", 2);
+    strand_run(&options, root, NULL);
+    CHECK(reports.count >= 2);
+    return &reports.kept[1];
+}
+
 static void *reads_a_byte(void *arg)
 {
     char byte;
@@ -503,12 +525,11 @@ static void *reads_a_byte(void *arg)
     return arg;
 }
 
-/* Three that could run, one whose sleep is over before the limit, one whose byte is there. The last report counts:
- * there all of them have waited for a while. */
+/* Three that could run, one whose sleep is over before the limit, one whose byte is there. */
 static void *delays_others(void *arg)
 {
     STRAND_SCOPE(scope);
-    CHECK_EQ(strand_pipe(pipe_of_strands), 0);
+    open_pipe();
     strand_spawn(scope, sleeps_a_moment, NULL);
     strand_spawn(scope, reads_a_byte, NULL);
     strand_sleep(STRAND_MS); /* both wait */
@@ -517,18 +538,13 @@ static void *delays_others(void *arg)
         strand_spawn(scope, test_return, NULL);
     compute();
     strand_scope_join(scope);
-    strand_close(pipe_of_strands[0]);
-    strand_close(pipe_of_strands[1]);
+    close_pipe();
     return arg;
 }
 
 TEST_REAL(what_is_delayed_is_told)
 {
-    strand_options options = watched(1);
-    options.watchdog = LONG_LIMIT;
-    reports_open("root", 2);
-    strand_run(&options, delays_others, NULL);
-    const struct kept *kept = &reports.kept[1];
+    const struct kept *kept = second_report(delays_others);
     CHECK_EQ(kept->late.runnable, 3);
     CHECK(kept->late.runnable_ns >= LONG_LIMIT && kept->late.runnable_ns <= kept->late.ns);
     CHECK(kept->late.stalled);
@@ -544,14 +560,13 @@ TEST_REAL(what_is_delayed_is_told)
 static void *delays_nobody(void *arg)
 {
     STRAND_SCOPE(scope);
-    CHECK_EQ(strand_pipe(pipe_of_strands), 0);
+    open_pipe();
     strand reader = strand_spawn(scope, reads_a_byte, NULL);
     strand_sleep(STRAND_MS);
     compute();
     CHECK_EQ(strand_write(pipe_of_strands[1], "b", 1), 1);
     strand_join(reader);
-    strand_close(pipe_of_strands[0]);
-    strand_close(pipe_of_strands[1]);
+    close_pipe();
     return arg;
 }
 
@@ -584,25 +599,20 @@ static void *delays_a_sleeper(void *arg)
     char byte;
     pthread_t writer;
     STRAND_SCOPE(scope);
-    CHECK_EQ(strand_pipe(pipe_of_strands), 0);
+    open_pipe();
     strand_spawn(scope, sleeps_as_long_as_it_may, NULL);
     CHECK_EQ(pthread_create(&writer, NULL, writes_soon, NULL), 0);
     CHECK_EQ(strand_read(pipe_of_strands[0], &byte, 1), 1);
     pthread_join(writer, NULL);
     compute();
     strand_scope_join(scope);
-    strand_close(pipe_of_strands[0]);
-    strand_close(pipe_of_strands[1]);
+    close_pipe();
     return arg;
 }
 
 TEST_REAL(a_timer_that_is_due_is_no_event_of_a_descriptor)
 {
-    strand_options options = watched(1);
-    options.watchdog = LONG_LIMIT;
-    reports_open("root", 2);
-    strand_run(&options, delays_a_sleeper, NULL);
-    const struct kept *kept = &reports.kept[1];
+    const struct kept *kept = second_report(delays_a_sleeper);
     CHECK_EQ(kept->late.timers, 1);
     CHECK(!kept->late.events);
 }
