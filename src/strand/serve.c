@@ -1,0 +1,127 @@
+/*
+ * The frame that every strand's function runs in: at the bottom of each stack, which serves one strand after the other.
+ */
+#include "end.h"
+#include "exception.h"
+#include "fibre.h"
+#include "misuse.h"
+#include "run.h"
+
+#include "../sched/switch.h"
+
+/* ---- running --------------------------------------------------------------------------------------------- */
+
+ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving, struct cb *c)
+{
+    cb_throws(c, exception_land(c));
+    ASSERT(!own_of(c)->flight && !own_of(c)->depth);
+    own_of(c)->floor = 0;
+    arch_longjmp(serving->try.jump, STRAND_TRY_FORM_);
+}
+
+ARCH_NOT_INSTRUMENTED static void leave_serving(struct serving *serving)
+{
+    struct cb *c = current_of(must_be_strand("strand_spawn"));
+    if (own_of(c)->flight)
+        catch_all(serving, c);
+}
+
+static inline void begin(struct cb *c)
+{
+    c->started = true;
+    if (UNLIKELY(c->odd))
+        own_of(c)->locals = c->inherits;
+}
+
+static inline void *call(struct cb *c, struct thread *thread)
+{
+    if (UNLIKELY(thread->cxx != NULL))
+        return arch_call(c->fn, c->arg); /* says so if a C++ exception leaves it */
+    return c->fn(c->arg);
+}
+
+/* thrown: the current strand has ended already, by an exception. */
+__attribute__((noreturn)) static NOINLINE void serve(struct thread *thread, struct strand_try_ *try, bool thrown)
+{
+    for (;; thrown = false) {
+        struct cb *c = current_of(thread);
+        if (LIKELY(!thrown)) {
+            arch_note_acquire(c);
+            begin(c);
+            own_of(c)->tries = try;
+            c->result = call(c, thread);
+            thread = must_be_strand("strand_spawn"); /* it returns in the process that it was called in */
+        }
+        end_strand(thread, c);
+        thread = switch_serve_next(thread);
+    }
+}
+
+void serve_strands(struct thread *thread)
+{
+    struct serving serving __attribute__((cleanup(leave_serving)));
+    serving.try.outer = NULL;
+    serving.try.in_flight = NULL;
+    bool thrown = STRAND_TRY_SETJMP_(serving.try) != 0;
+    serve(thrown ? thread_self() : thread, &serving.try, thrown);
+}
+
+/* ---- on an opened fibre ------------------------------------------------------------------------------------ */
+
+/* The frame of serve_opened, and what lies above it, is not copied: it is the same for all strands of the fibre, and so
+ * is their try block. Nothing may change there after opened_wait. */
+ARCH_NOT_INSTRUMENTED static void leave_opened(char *mark)
+{
+    (void)mark;
+    struct thread *thread = must_be_strand("strand_spawn");
+    struct cb *c = current_of(thread);
+    if (own_of(c)->flight)
+        catch_all(&hosting_of(opened_of(thread->current))->serving, c);
+}
+
+static COLD void result_misuse(struct thread *thread, struct cb *c)
+{
+    MISUSE_STRAND("strand_spawn", c,
+                  "its result points into its own stack, which is somebody else's by now: %zu bytes "
+                  "below the top",
+                  (size_t)(thread->current->stack->top - (char *)c->result));
+}
+
+/* Returns when there is another strand to be run on this stack. */
+static NOINLINE void end_guest(void *result, bool thrown)
+{
+    struct thread *thread = must_be_strand("strand_spawn");
+    struct cb *c = current_of(thread);
+    if (LIKELY(!thrown)) {
+        c->result = result;
+        if (UNLIKELY(opened_has(thread->current, result)))
+            result_misuse(thread, c);
+    }
+    end_strand(thread, c);
+    (void)switch_serve_opened(thread);
+}
+
+/* As little of the stack as can be: this frame is in the image of every strand. */
+static NOINLINE void run_guest(void)
+{
+    struct thread *thread = thread_self();
+    struct cb *c = current_of(thread);
+    arch_note_acquire(c);
+    begin(c);
+    end_guest(call(c, thread), false);
+}
+
+void serve_opened(struct opened *opened, void *above)
+{
+    char mark __attribute__((cleanup(leave_opened)));
+    struct serving *serving = &((struct hosting *)above)->serving;
+    serving->try.outer = NULL;
+    serving->try.in_flight = NULL;
+    ((struct own *)(void *)opened->fibre.own)->tries = &serving->try; /* of every strand, from its beginning on */
+    if (STRAND_TRY_SETJMP_(serving->try) != 0)
+        end_guest(NULL, true);
+    else
+        opened_wait(opened, &mark);
+    for (;;)
+        run_guest();
+}
