@@ -22,7 +22,7 @@
 
 #include "../strand.h"
 
-#include <errno.h>
+#include <errno.h> /* for the codes; errno itself is read in src/arch alone: tools/check-system.sh */
 #include <pthread.h>
 #include <time.h>
 

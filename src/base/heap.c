@@ -4,7 +4,7 @@
  */
 #include "heap.h"
 
-#include <errno.h>
+#include <errno.h> /* for the codes; errno itself is read in src/arch alone: tools/check-system.sh */
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
  */
 #include "slab.h"
 
-#include <errno.h>
+#include <errno.h> /* for the codes; errno itself is read in src/arch alone: tools/check-system.sh */
 
 void slab_init(struct slab *slab, const struct slab_source *source, unsigned kind, size_t size,
                void (*construct)(void *object))

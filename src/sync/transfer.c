@@ -1,5 +1,8 @@
 /*
  * Values from strand to strand: sends, receives, and both as cases of a select. The protocol block is in chan.h.
+ *
+ * One room, though a long one: every function is a way to `match` or a way from it to `finish`, which are inlined on
+ * the path that a value takes. Parted, both would be a header's, and the path is read in two places.
  */
 #include "chan.h"
 #include "source.h"
