@@ -362,6 +362,8 @@ void arch_run_leave(struct arch_run *run);
 /* The newest of those with a number below that. It stays until arch_run_unuse. Returns 0, -ESRCH: there is none, or
  * -EBUSY: the calling thread may be the one that keeps others from looking, in a handler. */
 int arch_run_use(uint64_t below, struct arch_run **run);
+/* The one that is_it says yes to, which may not follow what it is asked about. NULL: there is none. No handlers. */
+struct arch_run *arch_run_use_that(bool (*is_it)(struct arch_run *run, const void *what), const void *what);
 void arch_run_unuse(struct arch_run *run);
 
 /* Forks. In the child there is one thread, and none of those that ran strands; what was running is the parent's. How
@@ -380,7 +382,7 @@ void arch_on_orphan(void (*on_orphan)(void *self));
 extern HIDDEN char *arch_handles;       /* its base */
 extern HIDDEN size_t arch_handles_size; /* 1 TiB, less where the system refuses that; 0 before the start */
 #define ARCH_HANDLES arch_handles_size
-enum { ARCH_CHUNK_KINDS = 8 };
+enum { ARCH_CHUNK_KINDS = 16 };
 /* Readable, writable, zero; -ENOMEM at the limit. One that was given back is had again by those of its kind only: what
  * a handle points to is of that kind for ever. */
 int arch_chunk_take(unsigned kind, void **chunk);

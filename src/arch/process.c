@@ -98,6 +98,18 @@ int arch_run_use(uint64_t below, struct arch_run **run)
     return found ? 0 : -ESRCH;
 }
 
+struct arch_run *arch_run_use_that(bool (*is_it)(struct arch_run *run, const void *what), const void *what)
+{
+    pthread_mutex_lock(&lock);
+    struct arch_run *run = arch_state.runs;
+    while (run && !is_it(run, what))
+        run = run->next;
+    if (run)
+        atomic_fetch_add_explicit(&run->users, 1, memory_order_acquire);
+    pthread_mutex_unlock(&lock);
+    return run;
+}
+
 void arch_run_unuse(struct arch_run *run)
 {
     atomic_fetch_sub_explicit(&run->users, 1, memory_order_release);

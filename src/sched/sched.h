@@ -134,7 +134,7 @@ struct fibre {
      * for that (docs/protocols/switch.md). Before the first run: meaningless, stack is NULL. */
     _Atomic(arch_context) context;
     struct stack *stack;
-    struct thread *home;       /* ran it last; NULL before the first run */
+    struct thread *home;       /* ran it last; NULL: what it is to run next has not begun */
     _Atomic(struct runq *) in; /* written under that queue's lock */
     struct link queued;        /* in the run queue `in` */
     struct pool *pool;

@@ -14,7 +14,7 @@
 /* What was in the slot gives way to something newer. Inside. */
 OWN_INLINE void stealing_displace(struct runq *queue, struct fibre *fibre)
 {
-    if (fibre->stack)
+    if (fibre->home) /* else it is to begin with something, though it may have a stack */
         runq_append(queue, &queue->woken, fibre);
     else
         runq_prepend(queue, &queue->young, fibre);

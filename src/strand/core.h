@@ -107,6 +107,10 @@ enum blocked {
     BLOCKED_GROUP,
     BLOCKED_PERMIT, /* of a priority semaphore, or a limit */
     BLOCKED_PORT,
+    BLOCKED_MAILBOX,
+    BLOCKED_ASK,
+    BLOCKED_ACTOR_END,
+    BLOCKED_ACTOR, /* a strand that runs actors, and none has anything to do */
     BLOCKED_SIGNAL /* as a case of a select only */
 };
 
@@ -129,11 +133,12 @@ struct note {
 };
 
 /* What only a strand with attributes or copied arguments has. */
+enum { STRAND_NAME_ROOM = 32 };
 struct extra {
     void (*drop)(void *result);
     size_t size; /* of args */
-    char name[32];
-    _Alignas(16) char args[];
+    _Alignas(16) char name[STRAND_NAME_ROOM];
+    /* And behind it its args. */
 };
 
 enum { ENDS_LOCK = 1, ENDS_OVER = 2, ENDS_NOTIFY = 4, ENDS_BITS = 7 };
@@ -370,9 +375,13 @@ struct stay {
     char name[32], pool[32]; /* its own, and of its pool */
 };
 
+enum { CELL_CLASSES = 5, ENVELOPE_CLASSES = 2 };
+extern const uint16_t cell_sizes[CELL_CLASSES], envelope_sizes[ENVELOPE_CLASSES]; /* run.c */
+
 struct worker {
     struct thread thread;
     struct slab_cache cbs, guests, blocks, objects, tickets, offers;
+    struct slab_cache cells[CELL_CLASSES], tasks, runners, promises, envelopes[ENVELOPE_CLASSES]; /* of actors */
     uint64_t serial, serials;     /* the next, and how many are left */
     strand_exception *exceptions; /* kept for the next throws: reserve.c */
     uint32_t exceptions_count;
@@ -383,8 +392,16 @@ enum { SERIAL_BATCH = 1 << 16 };
 
 struct crew;
 struct plain;
+struct system;
 
-enum { OBJECT_SIZE = 256, OFFERS_SIZE = 448, TICKET_SIZE = CACHE_LINE };
+enum {
+    OBJECT_SIZE = 256,
+    OFFERS_SIZE = 448,
+    TICKET_SIZE = CACHE_LINE,
+    TASK_SIZE = 128,
+    RUNNER_SIZE = 256,
+    PROMISE_SIZE = 128
+};
 /* In the serial of a handle of an object, so that none is taken for one of another kind: strands and channels have no
  * mark. */
 #define MARK_FIBRE (UINT64_C(1) << 62)
@@ -422,13 +439,22 @@ struct runtime {
     struct slab objects; /* of OBJECT_SIZE bytes: what else has handles */
     struct slab offers;  /* of OFFERS_SIZE bytes: what selects wait with, src/sync/select.c */
     struct slab tickets; /* of TICKET_SIZE bytes: who waits for a permit, src/sync/prio.h; what a strand holds */
+    struct slab cells[CELL_CLASSES];         /* of actors: src/actor/actor.h */
+    struct slab tasks;                       /* of TASK_SIZE bytes: of those that are awake */
+    struct slab runners;                     /* of RUNNER_SIZE bytes: the strands that run them */
+    struct slab promises;                    /* of PROMISE_SIZE bytes: who waits for an answer; and systems' handles */
+    struct slab envelopes[ENVELOPE_CLASSES]; /* messages to them */
     struct cb *root;
     char text[128]; /* what is wrong with the options */
     void *result;
     strand_exception *exception;
     _Atomic int64_t live;        /* kept only if max_strands is set */
     _Atomic(struct crew *) crew; /* src/io/offload.c */
-    _Atomic uintptr_t dumping;   /* who dumps it; 0: nobody. src/debug/dump.c */
+    /* A strand could not start. True: that is dealt with, and it has ended with a value. */
+    bool (*_Atomic refused)(struct thread *thread, struct cb *c);
+    atomic_flag actors_lock;
+    struct system *actors;     /* the newest system, under the lock: src/actor/system.c */
+    _Atomic uintptr_t dumping; /* who dumps it; 0: nobody. src/debug/dump.c */
     struct arch_run listed;
     char deadlock[200];     /* what it was about, for the exception */
     _Atomic bool ring_told; /* of no order to anything else: it was logged that strands wait for each other, though the

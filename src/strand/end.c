@@ -244,8 +244,7 @@ COLD void end_publish_slowly(struct thread *thread, struct cb *c)
 static void count_out(struct thread *thread, struct cb *c)
 {
     count_ended(thread);
-    if (c->counted)
-        atomic_fetch_sub_explicit(&runtime_of(thread)->live, 1, memory_order_relaxed);
+    cb_uncount(thread, c);
 }
 
 static void end_root(struct thread *thread, struct cb *c)
@@ -265,7 +264,7 @@ COLD void end_slowly(struct thread *thread, struct cb *c)
 {
     struct batch batch;
     if (UNLIKELY(own_of(c)->held != NULL))
-        held_at_end(thread, c, is_root(thread, c) ? "strand_run" : "strand_spawn");
+        held_at_end(thread, c, is_root(thread, c) ? "strand_run" : "strand_spawn", "ends");
     batch_init(&batch);
     if (UNLIKELY(own_of(c)->checked != NULL))
         check_at_end_(c);
@@ -299,14 +298,8 @@ const char *words_of_refusal(struct thread *thread, int error, char *text, size_
     return text;
 }
 
-void end_refused(struct member *member, int error)
+static void fail_to_start(struct thread *thread, struct cb *c, int error)
 {
-    struct thread *thread = thread_self();
-    struct cb *c = cb_of(member);
-    struct batch batch;
-    arch_note_acquire(c); /* as its first step would have */
-    struct local *inherits = cb_inherits(c);
-    batch_init(&batch);
     char text[160];
     const char *why = words_of_refusal(thread, error, text, sizeof text);
     strand_exception *e =
@@ -318,6 +311,20 @@ void end_refused(struct member *member, int error)
                                  cb_name(c), why);
     e->code = error;
     cb_throws(c, e);
+}
+
+void end_refused(struct member *member, int error)
+{
+    struct thread *thread = thread_self();
+    struct cb *c = cb_of(member);
+    struct batch batch;
+    arch_note_acquire(c); /* as its first step would have */
+    struct local *inherits = cb_inherits(c);
+    batch_init(&batch);
+    bool (*refused)(struct thread *, struct cb *) =
+        atomic_load_explicit(&runtime_of(thread)->refused, memory_order_acquire);
+    if (!refused || !refused(thread, c))
+        fail_to_start(thread, c, error);
     judge(c);
     locals_release(inherits);
     if (c->member.fibre->pinned)

@@ -82,7 +82,7 @@ struct cb *pin_cb(struct thread *thread, strand handle, const char *function)
 COLD void extra_free(struct extra *extra, bool wipes)
 {
     if (extra && wipes)
-        arch_wipe(extra->args, extra->size, 0);
+        arch_wipe(extra + 1, extra->size, 0);
     free(extra);
 }
 

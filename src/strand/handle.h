@@ -131,6 +131,15 @@ static inline void cb_publish_(struct thread *thread, struct cb *c)
 }
 
 /* What is not set here is set by the caller, or holds of every free control block (cb_construct). NULL: no memory. */
+/* It does not count against options.max_strands any more. */
+static inline void cb_uncount(struct thread *thread, struct cb *c)
+{
+    if (LIKELY(!c->counted))
+        return;
+    c->counted = false;
+    atomic_fetch_sub_explicit(&runtime_of(thread)->live, 1, memory_order_relaxed);
+}
+
 static inline struct cb *cb_new(struct thread *thread)
 {
     struct fibre *fibre = driver_slab_get(thread, &worker_of(thread)->cbs);
@@ -139,6 +148,7 @@ static inline struct cb *cb_new(struct thread *thread)
     struct cb *c = cb_in(fibre);
     cb_begin_(c);
     fibre->stack = NULL;
+    __atomic_store_n(&fibre->home, NULL, __ATOMIC_RELAXED);
     __atomic_store_n(&fibre->pool, thread->pool, __ATOMIC_RELAXED); /* with who closes a pool */
     fibre->started = false;
     fibre->rank = 0;

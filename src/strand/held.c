@@ -93,7 +93,7 @@ NOINLINE bool held_remove_(struct held *held, uintptr_t what)
     return true;
 }
 
-static COLD void ends_with(struct cb *c, const char *function)
+static COLD void ends_with(struct cb *c, const char *function, const char *what)
 {
     char where[160], made[320];
     uintptr_t offset;
@@ -106,14 +106,14 @@ static COLD void ends_with(struct cb *c, const char *function)
                           (size_t)(hold->what & ~(uintptr_t)7), where, (size_t)offset);
     if (others && length > 0 && (size_t)length < sizeof made)
         snprintf(made + length, sizeof made - (size_t)length, ", and it holds %u more", others);
-    misuse(function, made, "strand '%s' #%llu ends, and holds a %s still", cb_name(c), (unsigned long long)cb_id(c),
+    misuse(function, made, "strand '%s' #%llu %s, and holds a %s still", cb_name(c), (unsigned long long)cb_id(c), what,
            noun);
 }
 
-void held_at_end(struct thread *thread, struct cb *c, const char *function)
+void held_at_end(struct thread *thread, struct cb *c, const char *function, const char *what)
 {
     if (UNLIKELY(own_of(c)->held->one.what || own_of(c)->held->count))
-        ends_with(c, function);
+        ends_with(c, function, what);
     give_back(thread, own_of(c)->held);
     own_of(c)->held = NULL;
 }

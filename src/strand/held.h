@@ -64,8 +64,8 @@ OWN_INLINE bool held_remove(struct cb *me, const void *object, enum held_kind ki
     return true;
 }
 
-/* The strand ends: misuse if it holds something; else the records go. */
-void held_at_end(struct thread *thread, struct cb *c, const char *function);
+/* The strand ends, or has done so much of `function`: misuse if it holds something; else the records go. */
+void held_at_end(struct thread *thread, struct cb *c, const char *function, const char *what);
 
 /* For reports: that `owner` locked it, and where. */
 const char *held_made(struct cb *owner, enum held_kind kind, void *site, char *buffer, size_t size);

@@ -61,6 +61,10 @@ const char *blocked_words(unsigned blocked)
         [BLOCKED_GROUP] = "waits for group",
         [BLOCKED_PERMIT] = "waits for semaphore",
         [BLOCKED_PORT] = "receives from port",
+        [BLOCKED_ASK] = "waits for the answer of an actor",
+        [BLOCKED_ACTOR_END] = "waits for the end of an actor",
+        [BLOCKED_MAILBOX] = "waits for room in the mailbox of an actor",
+        [BLOCKED_ACTOR] = "waits for actors that have messages",
         [BLOCKED_SIGNAL] = "waits for signals",
     };
     return blocked < sizeof words / sizeof *words && words[blocked] ? words[blocked] : "";

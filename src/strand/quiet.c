@@ -79,8 +79,10 @@ static void excuse_own(struct thread *thread, struct cb *me, bool excused)
     }
 }
 
-/* op: whose pool it is, pinned, if it is another than the caller's; else NULL. */
-static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, struct opened_pool *op, enum lull lull)
+/* op: whose pool it is, pinned, if it is another than the caller's; else NULL. over: something else that it waits for,
+ * or NULL. */
+static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, struct opened_pool *op, enum lull lull,
+                     const _Atomic bool *over)
 {
     struct wait_node *node = &me->wait.node;
     excuse_own(thread, me, true);
@@ -92,6 +94,8 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
     bool happened = link_waiter(thread, me, op, lull);
     if (op)
         pool_found(op);
+    if (over)
+        happened = atomic_load_explicit(over, memory_order_seq_cst);
     if ((happened || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
         me->blocked = BLOCKED_NOT;
     } else {
@@ -116,7 +120,30 @@ void strand_wait_quiet(strand_pool handle, unsigned flags)
         MISUSE("strand_wait_quiet", "", "STRAND_QUIET_RUN means all pools, so none is to be named");
     struct opened_pool *op = named ? pool_find(thread, handle, "strand_wait_quiet") : NULL;
     enum lull lull = flags & STRAND_QUIET_BLOCKED ? LULL_BLOCKED : LULL_DRY;
-    wait_for(thread, me, run ? NULL : op ? op->pool : thread->pool, op, lull);
+    wait_for(thread, me, run ? NULL : op ? op->pool : thread->pool, op, lull, NULL);
+}
+
+void quiet_wait_or(struct thread *thread, struct cb *me, struct cb *_Atomic *waiter, const _Atomic bool *over)
+{
+    atomic_store_explicit(waiter, me, memory_order_seq_cst);
+    if (!atomic_load_explicit(over, memory_order_seq_cst))
+        wait_for(thread, me, NULL, NULL, LULL_DRY, over);
+}
+
+void quiet_wake(struct thread *thread, const struct cb *waiter)
+{
+    struct runtime *runtime = runtime_of(thread);
+    struct batch batch;
+    batch_init(&batch);
+    spin_lock(&runtime->sub.quiet_lock, thread);
+    for (struct link *link = runtime->quiet.next, *next; link != &runtime->quiet; link = next) {
+        struct wait_node *node = CONTAINER(link, struct wait_node, link);
+        next = link->next;
+        if (node->waiter == waiter)
+            claim(node, &batch);
+    }
+    spin_unlock(&runtime->sub.quiet_lock);
+    batch_deliver(thread, &batch);
 }
 
 void quiet_pool_over(struct thread *thread, struct pool *pool)

@@ -12,6 +12,10 @@ void quiet_open(struct runtime *runtime);
 /* sched_ops.quiet. Returns whether it is to be asked once more soon, without anybody having moved; last: not any more.
  */
 bool quiet_comes(struct thread *thread, struct batch *batch, bool last);
+/* Wait until the run is dry, or `over` is set by somebody who calls quiet_wake then for *waiter, which is the caller
+ * meanwhile. Throws if it is interrupted. */
+void quiet_wait_or(struct thread *thread, struct cb *me, struct cb *_Atomic *waiter, const _Atomic bool *over);
+void quiet_wake(struct thread *thread, const struct cb *waiter);
 /* The pool has ended: nobody of it says so any more. */
 void quiet_pool_over(struct thread *thread, struct pool *pool);
 /* Somebody outside of the run has acted on it, and may do so again. Any thread; in the handler of a signal, too. */

@@ -52,6 +52,13 @@ void worker_open(struct worker *worker, struct runtime *runtime)
     worker->objects.slab = &runtime->objects;
     worker->tickets.slab = &runtime->tickets;
     worker->offers.slab = &runtime->offers;
+    worker->tasks.slab = &runtime->tasks;
+    worker->runners.slab = &runtime->runners;
+    worker->promises.slab = &runtime->promises;
+    for (int i = 0; i < CELL_CLASSES; i++)
+        worker->cells[i].slab = &runtime->cells[i];
+    for (int i = 0; i < ENVELOPE_CLASSES; i++)
+        worker->envelopes[i].slab = &runtime->envelopes[i];
 }
 
 static void worker_flush(struct worker *worker)
@@ -62,6 +69,13 @@ static void worker_flush(struct worker *worker)
     slab_flush(&worker->objects);
     slab_flush(&worker->tickets);
     slab_flush(&worker->offers);
+    slab_flush(&worker->tasks);
+    slab_flush(&worker->runners);
+    slab_flush(&worker->promises);
+    for (int i = 0; i < CELL_CLASSES; i++)
+        slab_flush(&worker->cells[i]);
+    for (int i = 0; i < ENVELOPE_CLASSES; i++)
+        slab_flush(&worker->envelopes[i]);
 }
 
 void worker_open_outside(struct worker *worker, struct runtime *runtime)
@@ -134,7 +148,22 @@ static const struct sched_ops ops = {
 /* ---- making ---------------------------------------------------------------------------------------------- */
 
 /* Of chunks of the handle range. */
-enum { KIND_CBS, KIND_GUESTS, KIND_BLOCKS, KIND_OBJECTS, KIND_TICKETS, KIND_OFFERS, KINDS };
+enum {
+    KIND_CBS,
+    KIND_GUESTS,
+    KIND_BLOCKS,
+    KIND_OBJECTS,
+    KIND_TICKETS,
+    KIND_OFFERS,
+    KIND_TASKS,
+    KIND_RUNNERS,
+    KIND_PROMISES,
+    KIND_CELLS,
+    KIND_ENVELOPES = KIND_CELLS + CELL_CLASSES,
+    KINDS = KIND_ENVELOPES + ENVELOPE_CLASSES
+};
+const uint16_t cell_sizes[CELL_CLASSES] = {56, 64, 96, 128, 256};
+const uint16_t envelope_sizes[ENVELOPE_CLASSES] = {64, 128};
 _Static_assert((int)KINDS <= (int)ARCH_CHUNK_KINDS, "each has a list");
 
 static const struct slab_source chunks = {ARCH_CHUNK, arch_chunk_take, arch_chunk_give, arch_pause};
@@ -406,6 +435,13 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     slab_init(&runtime->objects, &chunks, KIND_OBJECTS, OBJECT_SIZE, NULL);
     slab_init(&runtime->tickets, &chunks, KIND_TICKETS, TICKET_SIZE, NULL);
     slab_init(&runtime->offers, &chunks, KIND_OFFERS, OFFERS_SIZE, NULL);
+    slab_init(&runtime->tasks, &chunks, KIND_TASKS, TASK_SIZE, NULL);
+    slab_init(&runtime->runners, &chunks, KIND_RUNNERS, RUNNER_SIZE, NULL);
+    slab_init(&runtime->promises, &chunks, KIND_PROMISES, PROMISE_SIZE, NULL);
+    for (unsigned i = 0; i < CELL_CLASSES; i++)
+        slab_init(&runtime->cells[i], &chunks, KIND_CELLS + i, cell_sizes[i], NULL);
+    for (unsigned i = 0; i < ENVELOPE_CLASSES; i++)
+        slab_init(&runtime->envelopes[i], &chunks, KIND_ENVELOPES + i, envelope_sizes[i], NULL);
     runtime->options.census |= is_asked_for("STRAND_CENSUS");
     if ((error = open_driver(runtime, what)))
         return error;
@@ -432,6 +468,13 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     slab_close(&runtime->objects);
     slab_close(&runtime->tickets);
     slab_close(&runtime->offers);
+    slab_close(&runtime->tasks);
+    slab_close(&runtime->runners);
+    slab_close(&runtime->promises);
+    for (int i = 0; i < CELL_CLASSES; i++)
+        slab_close(&runtime->cells[i]);
+    for (int i = 0; i < ENVELOPE_CLASSES; i++)
+        slab_close(&runtime->envelopes[i]);
     return error;
 }
 

@@ -24,6 +24,13 @@ void worker_open(struct worker *worker, struct runtime *runtime);
 /* The record of a thread for one that is none of the run's, but looks at it: zeroed before. */
 void worker_open_outside(struct worker *worker, struct runtime *runtime);
 
+/* A strand of the library's own, in an open scope that stays open, which inherits nothing. It is not runnable yet: the
+ * caller launches it. pin: to the thread of that index; -1: to none. alone: it may block its thread, so it shares no
+ * fibre. Any thread of the run, in no strand too. */
+int spawn_own(struct thread *thread, struct scope *scope, struct pool *pool, int pin, bool alone, strand_fn *fn,
+              void *arg, struct cb **out);
+void spawn_launch(struct thread *thread, struct cb *c);
+
 /* sched_ops.serve */
 void serve_strands(struct thread *thread);
 /* The same for those of an opened fibre. */

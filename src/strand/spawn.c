@@ -116,7 +116,7 @@ static int make(struct thread *thread, struct cb *me, const struct plan *plan, s
     ASSERT(!plan->pool || !plan->opened);
     __atomic_store_n(&c->extra, plan->extra, __ATOMIC_RELEASE); /* with cb_name of a dumper */
     c->counted = runtime_of(thread)->options.max_strands != 0;
-    c->inherits = locals_keep(own_of(me)->locals);
+    c->inherits = me ? locals_keep(own_of(me)->locals) : NULL;
     c->odd = c->counted || c->extra || c->inherits || plan->pin;
     *out = c;
     return 0;
@@ -213,6 +213,36 @@ static int anchor_and_launch(struct thread *thread, struct scope *scope, struct 
     return 0;
 }
 
+int spawn_own(struct thread *thread, struct scope *scope, struct pool *pool, int pin, bool alone, strand_fn *fn,
+              void *arg, struct cb **out)
+{
+    bool elsewhere = pool != thread->pool;
+    struct plan plan = {.fn = fn,
+                        .arg = arg,
+                        .site = __builtin_return_address(0),
+                        .stack_size = thread->usual,
+                        .pool = elsewhere ? pool : NULL};
+    if (elsewhere && !pool_arrive(thread, pool))
+        return -ESHUTDOWN;
+    int error = pin < 0 ? 0 : pool_pin(thread, pool, pin, &plan.pin);
+    if (!error && UNLIKELY(runtime_of(thread)->shares) && !alone)
+        error = fibre_in_common(thread, pool, &plan);
+    if (!error)
+        error = make(thread, NULL, &plan, out);
+    if (!error && (error = anchor(thread, scope, *out)))
+        unmake(thread, *out);
+    if (error && plan.pin)
+        pool_unpin(plan.pin);
+    if (error && elsewhere)
+        pool_turn_back(thread, pool);
+    return error;
+}
+
+void spawn_launch(struct thread *thread, struct cb *c)
+{
+    launch(thread, c);
+}
+
 /* Does all or nothing. */
 static int spawn(struct thread *thread, struct cb *me, strand_scope handle, const char *function, struct plan *plan,
                  strand *out)
@@ -303,8 +333,7 @@ static int plan_extra(struct thread *thread, struct plan *plan, const strand_att
     extra->name[length] = '\0';
     if (size) {
         must_not_hold_address(thread, args, size, NULL, "the argument", "strand_spawn_with");
-        memcpy(extra->args, args, size);
-        plan->arg = extra->args;
+        plan->arg = memcpy(extra + 1, args, size);
     }
     plan->extra = extra;
     return 0;
