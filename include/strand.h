@@ -352,7 +352,8 @@ int strand_hand_off(strand child, strand_scope to);
 strand strand_self(void);
 /** A number that no other strand of this process ever had; 0 for {0}. Any thread. */
 uint64_t strand_id(strand s);
-/** The name of the calling strand (its attribute, else "root" or "strand"). */
+/** The name of the calling strand (its attribute, else "root" or "strand"; in the turn of an actor, and as long as that
+ *  lasts: the actor's, else its class'). */
 const char *strand_name(void);
 /** Let others run: a cancellation point that always gives way. */
 STRAND_BLOCKS void strand_yield(void);

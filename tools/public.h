@@ -5,6 +5,7 @@
 #define STRAND_OUT_OF_LINE_ /* what user code has inline is defined there */
 #pragma GCC visibility push(default)
 #include "../include/strand.h"
+#include "../include/strand/actor.h"
 #include "../include/strand/chan.h"
 #include "../include/strand/debug.h"
 #include "../include/strand/check.h"

@@ -1,0 +1,87 @@
+/*
+ * What an actor becomes, and messages that it puts aside meanwhile. In its own turn.
+ */
+#include "cell.h"
+#include "message.h"
+#include "more.h"
+
+#include "../strand/misuse.h"
+
+#include <stdlib.h>
+
+static struct more *own_more(struct thread *thread, struct runner *r, const char *what)
+{
+    struct more *more = more_of(thread, r->cell);
+    if (!more)
+        throw_no_memory(current_of(thread), what);
+    return more;
+}
+
+void strand_become(strand_behaviour *receive)
+{
+    struct thread *thread = must_be_strand("strand_become");
+    struct runner *r = must_be_actor(thread, "strand_become");
+    struct more *more = own_more(thread, r, "a behaviour");
+    struct behaviours *top = driver_malloc(thread, sizeof *top);
+    must_be_there((void *)(uintptr_t)receive, "behaviour", "strand_become");
+    if (!top)
+        throw_no_memory(current_of(thread), "a behaviour");
+    *top = (struct behaviours){more->behaviours, receive};
+    more->behaviours = top;
+    r->receive = receive;
+}
+
+void strand_unbecome(void)
+{
+    struct thread *thread = must_be_strand("strand_unbecome");
+    struct runner *r = must_be_actor(thread, "strand_unbecome");
+    struct more *more = cell_more(r->cell);
+    struct behaviours *top = more ? more->behaviours : NULL;
+    if (!top)
+        MISUSE("strand_unbecome", "", "the actor has become nothing that it could cease to be");
+    more->behaviours = top->below;
+    r->receive = behaviour_of(r->cell);
+    free(top);
+}
+
+void behaviours_drop(struct more *more)
+{
+    for (struct behaviours *top; (top = more->behaviours);) {
+        more->behaviours = top->below;
+        free(top);
+    }
+}
+
+/* ---- messages put aside ------------------------------------------------------------------------------------ */
+
+void strand_stash(strand_message *message)
+{
+    struct thread *thread = must_be_strand("strand_stash");
+    struct runner *r = must_be_in_hand(thread, message, "strand_stash");
+    struct more *more = own_more(thread, r, "a message that is put aside");
+    struct envelope *e = r->in_hand;
+    r->in_hand = NULL;
+    e->next = NULL;
+    *more->stash_last = e;
+    more->stash_last = &e->next;
+}
+
+size_t stash_return(struct runner *r)
+{
+    struct more *more = cell_more(r->cell);
+    size_t count = 0;
+    if (!more || !more->stash)
+        return 0;
+    for (struct envelope *e = more->stash; e; e = e->next)
+        count++;
+    *more->stash_last = r->task->batch;
+    r->task->batch = more->stash;
+    more->stash = NULL;
+    more->stash_last = &more->stash;
+    return count;
+}
+
+size_t strand_unstash_all(void)
+{
+    return stash_return(must_be_actor(must_be_strand("strand_unstash_all"), "strand_unstash_all"));
+}

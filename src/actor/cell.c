@@ -1,0 +1,396 @@
+/*
+ * Cells and their tasks. The protocol block is in actor.h.
+ */
+#include "cell.h"
+
+#include "clock.h"
+#include "life.h"
+#include "mailbox.h"
+#include "message.h"
+#include "more.h"
+#include "place.h"
+
+#include "../strand/cancel.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- kinds ------------------------------------------------------------------------------------------------- */
+
+static void lay_out(struct kind *kind, const strand_actor_class *class, size_t args)
+{
+    kind->args = args;
+    kind->args_at = (class->state_size + 15) & ~(size_t)15;
+    kind->whole = args ? kind->args_at + args : class->state_size;
+    size_t size = sizeof(struct cell) + kind->whole;
+    while (kind->size_class < CELL_CLASSES && cell_sizes[kind->size_class] < size)
+        kind->size_class++;
+    kind->outside = kind->size_class == CELL_CLASSES;
+    if (kind->outside)
+        kind->size_class = 0;
+}
+
+static struct kind *find_kind(struct kind *kind, const struct place *place, const strand_actor_class *class,
+                              size_t args)
+{
+    while (kind && (kind->class != class || kind->args != args || kind->place != place))
+        kind = kind->next;
+    return kind;
+}
+
+struct kind *kind_of(struct thread *thread, struct place *place, const strand_actor_class *class, size_t args)
+{
+    struct system *system = place->system;
+    struct kind *first = atomic_load_explicit(&system->kinds, memory_order_acquire),
+                *kind = find_kind(first, place, class, args);
+    if (LIKELY(kind != NULL))
+        return kind;
+    spin_lock(&system->lock, thread);
+    first = atomic_load_explicit(&system->kinds, memory_order_acquire);
+    kind = find_kind(first, place, class, args);
+    if (!kind && (kind = driver_calloc(thread, 1, sizeof *kind))) {
+        kind->next = first;
+        kind->system = system;
+        kind->class = class;
+        kind->place = place;
+        kind->most = class->mailbox_most ? class->mailbox_most : UINT32_MAX;
+        kind->receive = class->receive;
+        snprintf(kind->label, sizeof kind->label, "%s", class->name ? class->name : "actor");
+        kind->odd = class->priority || class->log_receives || place->quantum;
+        lay_out(kind, class, args);
+        atomic_store_explicit(&system->kinds, kind, memory_order_release);
+    }
+    spin_unlock(&system->lock);
+    return kind;
+}
+
+/* ---- a cell's beginning ------------------------------------------------------------------------------------ */
+
+const void *cell_args(struct cell *cell)
+{
+    const struct kind *kind = cell_kind(cell);
+    return kind->args ? (char *)cell_state(cell) + kind->args_at : NULL;
+}
+
+void cell_reset(struct cell *cell)
+{
+    const struct kind *kind = cell_kind(cell);
+    const strand_actor_class *class = kind->class;
+    char *state = cell_state(cell);
+    memset(state, 0, class->state_size);
+    if (!class->start && kind->args)
+        memcpy(state, state + kind->args_at, kind->args < class->state_size ? kind->args : class->state_size);
+}
+
+static bool give_state(struct thread *thread, struct cell *cell)
+{
+    if (LIKELY(!cell_kind(cell)->outside))
+        return true;
+    void *state = driver_malloc(thread, cell_kind(cell)->whole);
+    if (state)
+        memcpy(cell->state, &state, sizeof state);
+    return state;
+}
+
+/* Nobody can find it any more but by its name. */
+static void unmake(struct thread *thread, struct cell *cell)
+{
+    if (UNLIKELY(cell_kind(cell)->outside))
+        free(cell_state(cell));
+    struct slab_cache *cache = &worker_of(thread)->cells[cell_kind(cell)->size_class];
+    more_end(cell);
+    arch_note_release(cell);
+    slab_put(cache, cell);
+}
+
+/* Under the parent's lock. */
+static bool is_stopping(uint64_t parent)
+{
+    return (parent & CELL_AWAKE) && (word_task(parent)->flags & (TASK_STOPPING | TASK_RESTARTING));
+}
+
+/* Into the list of the parent, and there it is, with that word. False: the parent stops, or has ended. */
+static bool adopt(struct thread *thread, strand_actor above, struct cell *cell, uint64_t as)
+{
+    struct cell *parent = ref_cell(above);
+    uint64_t word;
+    if (!cell_lock(thread, parent, ref_serial(above), &word))
+        return false;
+    bool open = !is_stopping(word);
+    if (open) {
+        atomic_store_explicit(&cell->word, as, memory_order_release);
+        cell->older = parent->children;
+        if (cell->older)
+            cell->older->newer = cell;
+        parent->children = cell;
+    }
+    cell_unlock(parent, word);
+    return open;
+}
+
+/* Its memory, without a word. NULL: there is none. */
+static struct cell *build(struct thread *thread, struct kind *kind, struct cell *parent, const void *args)
+{
+    struct cell *cell = driver_slab_get(thread, &worker_of(thread)->cells[kind->size_class]);
+    if (!cell)
+        return NULL;
+    arch_note_acquire(cell);
+    cell->form = (uintptr_t)kind;
+    if (!give_state(thread, cell)) {
+        slab_put(&worker_of(thread)->cells[kind->size_class], cell);
+        return NULL;
+    }
+    if (UNLIKELY(kind->class->priority != NULL) && !levels_open(thread, cell)) {
+        unmake(thread, cell);
+        return NULL;
+    }
+    if (kind->args)
+        memcpy((char *)cell_state(cell) + kind->args_at, args, kind->args);
+    cell_reset(cell);
+    cell->parent = parent;
+    cell->children = cell->newer = cell->older = NULL;
+    return cell;
+}
+
+/* Until it is in its parent's list nobody finds it, by its name neither; and then it is locked until it is complete.
+ * Who has its lock before that waits for no other: the parent may have ended, and its memory be that of a cell like
+ * this. */
+int cell_make(struct thread *thread, struct kind *kind, strand_actor above, const char *name, const void *args,
+              uint32_t calls, struct envelope *first, strand_actor *out)
+{
+    struct cell *cell = build(thread, kind, ref_cell(above), args);
+    uint64_t serial = next_serial(worker_of(thread)), word = serial << WORD_SERIAL | CELL_FRESH;
+    struct task *task = cell && (calls || first) ? cell_wake(thread, cell, &word) : NULL;
+    if (cell && !task && (calls || first)) {
+        unmake(thread, cell);
+        cell = NULL;
+    }
+    if (!cell)
+        return -ENOMEM;
+    if (task)
+        atomic_store_explicit(&task->calls, calls, memory_order_relaxed);
+    uint64_t locked = word | (thread->shared ? CELL_LOCK : 0);
+    bool alone = !above.bits[1];
+    atomic_store_explicit(&cell->word, alone ? locked : word_freed(serial << WORD_SERIAL), memory_order_release);
+    int error = name ? more_name(thread, cell, name) : 0;
+    if (!error && !alone && !adopt(thread, above, cell, locked)) {
+        more_unname(thread, cell);
+        error = -ESHUTDOWN;
+    }
+    if (UNLIKELY(error)) {
+        if (task)
+            task_retire(thread, task);
+        unmake(thread, cell);
+        return error;
+    }
+    if (first)
+        mailbox_put(task, first);
+    *out = ref_of(cell, serial);
+    struct runner *r = task ? task_schedule(thread, task) : NULL;
+    cell_unlock(cell, word);
+    if (r)
+        place_go(thread, r, true);
+    return 0;
+}
+
+/* ---- awake ------------------------------------------------------------------------------------------------- */
+
+static struct task *task_new(struct thread *thread)
+{
+    if (!STRAND_ACTOR_TASKS_MALLOC)
+        return driver_slab_get(thread, &worker_of(thread)->tasks);
+    struct task *task = driver_malloc(thread, sizeof *task);
+    if (task)
+        task->wakes = 0;
+    return task;
+}
+
+static void task_free(struct thread *thread, struct task *task)
+{
+    if (STRAND_ACTOR_TASKS_MALLOC)
+        free(task);
+    else
+        slab_put(&worker_of(thread)->tasks, task);
+}
+
+struct task *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word)
+{
+    struct task *task = task_new(thread);
+    if (UNLIKELY(!task))
+        return NULL;
+    arch_note_acquire(task);
+    task->cell = cell;
+    task->runner = NULL;
+    task->first = task->batch = NULL;
+    task->last = &task->first;
+    atomic_store_explicit(&task->calls, 0, memory_order_relaxed);
+    task->flags = *word & CELL_FRESH ? TASK_FRESH : 0;
+    task->queued = task->taken = 0;
+    list_init(&task->waiters);
+    task->cursor = NULL;
+    task->failed = task->escalated = NULL;
+    task->why = NULL;
+    atomic_store_explicit(&task->serial, word_serial(*word), memory_order_release);
+    *word = (uint64_t)(++task->wakes & CELL_WAKES_MOST) << CELL_WAKES | (uint64_t)(uintptr_t)task | CELL_AWAKE;
+    return task;
+}
+
+struct runner *task_schedule(struct thread *thread, struct task *task)
+{
+    if (task->flags & TASK_SCHEDULED)
+        return NULL;
+    task->flags |= TASK_SCHEDULED; /* [A3] */
+    struct place *place = cell_kind(task->cell)->place;
+    struct runner *r = place_get(thread, place);
+    if (UNLIKELY(!r))
+        return place_starve(thread, place, task);
+    r->task = task; /* [A1] */
+    task->runner = r;
+    return r;
+}
+
+void task_retire(struct thread *thread, struct task *task)
+{
+    atomic_store_explicit(&task->serial, 0, memory_order_relaxed);
+    arch_note_release(task);
+    task_free(thread, task);
+}
+
+int cell_call(struct thread *thread, strand_actor actor, uint32_t calls)
+{
+    struct cell *cell = ref_cell(actor);
+    uint64_t word;
+    if (!cell_lock(thread, cell, ref_serial(actor), &word))
+        return -ESRCH;
+    struct task *task = word & CELL_AWAKE ? word_task(word) : cell_wake(thread, cell, &word);
+    struct runner *r = NULL;
+    struct member *woken = NULL;
+    bool fresh = false;
+    if (task) {
+        fresh = task->flags & TASK_FRESH;
+        uint32_t before = atomic_load_explicit(&task->calls, memory_order_relaxed);
+        if (calls & (CALL_RESUME | CALL_RESTART)) /* what was asked for last holds */
+            before &= ~(uint32_t)CALL_SUSPEND;
+        if (calls & CALL_SUSPEND)
+            before &= ~(uint32_t)CALL_RESUME;
+        atomic_store_explicit(&task->calls, before | calls, memory_order_relaxed);
+        r = task_schedule(thread, task);
+        bool ends = task->flags & (TASK_STOPPING | TASK_RESTARTING); /* its function for the end is not a message */
+        if (!r && (calls & CALL_NOW) && task->runner && !ends)
+            woken = cancel_strand(thread, task->runner->strand, NULL, false);
+    }
+    cell_unlock(cell, word);
+    if (r)
+        place_go(thread, r, fresh);
+    if (woken)
+        thread_ready(thread, woken);
+    return task ? 0 : -ENOMEM;
+}
+
+bool cell_is_there(struct thread *thread, strand_actor actor)
+{
+    return ref_is_ours(thread, actor) && cell_ref(ref_cell(actor)).bits[1] == actor.bits[1];
+}
+
+size_t cell_length(struct thread *thread, strand_actor actor)
+{
+    struct cell *cell = ref_cell(actor);
+    uint64_t word;
+    if (!cell_lock(thread, cell, ref_serial(actor), &word))
+        return 0;
+    size_t length = word & CELL_AWAKE ? word_task(word)->queued + (word_task(word)->runner != NULL) : 0;
+    cell_unlock(cell, word);
+    return length;
+}
+
+/* ---- children ---------------------------------------------------------------------------------------------- */
+
+strand_actor cell_ref(const struct cell *cell)
+{
+    uint64_t word = atomic_load_explicit(&cell->word, memory_order_acquire), again, serial;
+    for (;; word = again) {
+        serial = word & CELL_AWAKE ? atomic_load_explicit(&word_task(word)->serial, memory_order_acquire)
+                                   : word_serial(word);
+        again = atomic_load_explicit(&cell->word, memory_order_acquire);
+        if (((again ^ word) & ~(uint64_t)CELL_LOCK) == 0)
+            return word & WORD_FREE ? (strand_actor){{0, 0}} : ref_of(cell, serial);
+    }
+}
+
+strand_actor cell_next_child(struct task *task)
+{
+    strand_actor found = {{0, 0}};
+    while (task->cursor && !found.bits[1]) {
+        struct cell *child = task->cursor;
+        task->cursor = child->older;
+        found = cell_ref(child);
+    }
+    return found;
+}
+
+/* Out of the list of the parent, which hears of it if it waits for its last child. */
+static void leave_parent(struct thread *thread, struct cell *cell)
+{
+    struct cell *parent = cell->parent;
+    if (!parent)
+        return;
+    struct runner *r = NULL;
+    uint64_t word = cell_lock_living(thread, parent);
+    if (cell->newer)
+        cell->newer->older = cell->older;
+    else
+        parent->children = cell->older;
+    if (cell->older)
+        cell->older->newer = cell->newer;
+    if (word & CELL_AWAKE) {
+        struct task *task = word_task(word);
+        if (task->cursor == cell)
+            task->cursor = cell->older;
+        if (!parent->children && (task->flags & TASK_WAITS)) {
+            uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
+            atomic_store_explicit(&task->calls, calls | CALL_ALONE, memory_order_relaxed);
+            r = task_schedule(thread, task);
+        }
+    }
+    cell_unlock(parent, word);
+    if (r)
+        place_go(thread, r, false);
+}
+
+void cell_unmake(struct thread *thread, strand_actor actor)
+{
+    struct cell *cell = ref_cell(actor);
+    uint64_t word = cell_lock_living(thread, cell);
+    more_unname(thread, cell);
+    cell_unlock(cell, word_freed(word & ~(uint64_t)CELL_BITS));
+    leave_parent(thread, cell);
+    unmake(thread, cell);
+}
+
+void cell_end(struct thread *thread, struct runner *r)
+{
+    struct cell *cell = r->cell;
+    struct task *task = r->task;
+    if (cell_more(cell)) {
+        more_unname(thread, cell);
+        clock_forget(thread, cell_more(cell));
+    }
+    (void)cell_lock_living(thread, cell);
+    ASSERT(!task->first && !task->batch && list_empty(&task->waiters));
+    struct more *more = cell_more(cell);
+    struct watch *watchers = more ? more->watchers : NULL, *watching = more ? more->watching : NULL;
+    strand_exception *why = task->why;
+    struct failure *failed = task->failed, *escalated = task->escalated;
+    cell_unlock(cell, word_freed(ref_serial(r->self) << WORD_SERIAL));
+    task_retire(thread, task);
+    r->task = NULL;
+    watch_forget(thread, watching, r->self);
+    thread = watch_tell(thread, watchers);
+    strand_exception_release(why);
+    failures_drop(failed);
+    failures_drop(escalated);
+    leave_parent(thread, cell);
+    unmake(thread, cell);
+}

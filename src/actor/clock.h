@@ -1,0 +1,22 @@
+/*
+ * The clock of a system: messages to actors, and restarts, at an instant. One strand waits for the next of them.
+ *
+ * OWNERSHIP the heap, and all that is in it, by the clock's lock. A timer belongs to its actor, which frees it; one
+ * that restarts an actor is the clock's.
+ */
+#ifndef ACTOR_CLOCK_H
+#define ACTOR_CLOCK_H
+
+#include "actor.h"
+
+struct due;
+
+void clock_open(struct clock *clock);
+/* When its strand has ended. */
+void clock_close(struct clock *clock);
+/* Tell an actor so later. 0, or -ENOMEM. */
+int clock_call(struct thread *thread, struct system *system, int64_t ns, strand_actor actor, uint32_t calls);
+/* The actor begins anew, or has ended: it has no timers. */
+void clock_forget(struct thread *thread, struct more *more);
+
+#endif

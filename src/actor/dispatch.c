@@ -1,0 +1,171 @@
+/*
+ * Dispatchers. See dispatch.h. Those that a system is told of are opened with it; the executors that have names of
+ * their own, when an actor first asks for one.
+ */
+#include "dispatch.h"
+
+#include "place.h"
+
+#include "../strand/misuse.h"
+#include "../strand/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TASKS_MOST = 64 };
+
+/* How a dispatcher gets its threads. */
+enum executor { EXECUTOR_SHARED, EXECUTOR_OWN, EXECUTOR_CALLERS, EXECUTOR_GROWS, EXECUTOR_UNKNOWN };
+
+static enum executor executor_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum executor executor;
+    } known[] = {{"", EXECUTOR_SHARED},
+                 {"default-executor", EXECUTOR_SHARED},
+                 {"thread-pool-executor", EXECUTOR_SHARED},
+                 {"fork-join-executor", EXECUTOR_OWN},
+                 {"current-context-executor", EXECUTOR_CALLERS},
+                 {"task-executor", EXECUTOR_GROWS}};
+    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i].name, name))
+            return known[i].executor;
+    return name ? EXECUTOR_UNKNOWN : EXECUTOR_SHARED;
+}
+
+struct opening {
+    struct system *system;
+    const strand_dispatcher *what;
+    enum executor executor;
+    strand_pool pool;
+};
+
+static void *open_pool(void *arg)
+{
+    struct opening *opening = arg;
+    const strand_dispatcher *what = opening->what;
+    opening->pool = strand_pool_open(
+        opening->system->scope, STRAND_POOL_ATTR(.threads = opening->executor == EXECUTOR_GROWS ? 1 : what->threads,
+                                                 .scheduler = what->scheduler, .name = what->name));
+    return NULL;
+}
+
+static bool is_named(strand_pool pool)
+{
+    return pool.bits[0] || pool.bits[1];
+}
+
+/* The pool's record, kept by the system's scope. */
+static int find_pool(struct thread *thread, struct opening *opening, struct pool **out)
+{
+    const strand_dispatcher *what = opening->what;
+    bool named = is_named(what->pool);
+    *out = opening->system->place.pool;
+    if (!named && opening->executor != EXECUTOR_OWN && opening->executor != EXECUTOR_GROWS)
+        return 0;
+    opening->pool = what->pool;
+    strand_exception *e = named ? NULL : strand_try(open_pool, opening, NULL);
+    int error = !e ? 0 : strand_exception_code(e) ? strand_exception_code(e) : -EINTR;
+    strand_exception_release(e);
+    if (error)
+        return error;
+    struct opened_pool *op = pool_find(thread_self(), opening->pool, "STRAND_ACTORS");
+    *out = op->pool;
+    pool_found(op);
+    (void)thread;
+    return 0;
+}
+
+static int make(struct thread *thread, struct system *system, const strand_dispatcher *what, struct place **out)
+{
+    struct opening opening = {.system = system, .what = what, .executor = executor_of(what->executor)};
+    struct pool *pool;
+    if (opening.executor == EXECUTOR_UNKNOWN)
+        return -ENOENT;
+    if (is_named(what->pool))
+        opening.executor = EXECUTOR_SHARED;
+    struct place *place = aligned_alloc(CACHE_LINE, (sizeof *place + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+    if (!place)
+        return -ENOMEM;
+    int error = find_pool(thread, &opening, &pool);
+    thread = thread_self();
+    int pin = opening.executor == EXECUTOR_CALLERS && !what->pin ? system->thread : what->pin - 1;
+    int most = opening.executor != EXECUTOR_GROWS ? 0 : what->threads ? what->threads : TASKS_MOST;
+    if (!error)
+        error = place_open(thread, system, place, pool, pin, most);
+    if (error) {
+        free(place);
+        return error;
+    }
+    strncpy(place->name, what->name ? what->name : what->executor, sizeof place->name - 1);
+    place->most = what->batch ? what->batch : TURN_MOST;
+    place->quantum = what->quantum;
+    *out = place;
+    return 0;
+}
+
+static void link_place(struct thread *thread, struct system *system, struct place *place)
+{
+    spin_lock(&system->lock, thread);
+    place->next = atomic_load_explicit(&system->places, memory_order_relaxed);
+    atomic_store_explicit(&system->places, place, memory_order_release);
+    spin_unlock(&system->lock);
+}
+
+static struct place *find(struct system *system, const char *name)
+{
+    struct place *place = atomic_load_explicit(&system->places, memory_order_acquire);
+    while (place && strcmp(place->name, name) != 0)
+        place = place->next;
+    return place;
+}
+
+int dispatch_open(struct thread *thread, struct system *system, const strand_dispatcher *dispatchers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const strand_dispatcher *what = &dispatchers[i];
+        struct place *place;
+        if (what->size != sizeof *what)
+            MISUSE("STRAND_ACTORS", "", "strand_dispatcher.size is %zu, not sizeof(strand_dispatcher)", what->size);
+        if (!what->name || !*what->name || strlen(what->name) >= sizeof place->name)
+            MISUSE("STRAND_ACTORS", "", "a dispatcher has no name, or one that is too long");
+        int error = make(thread, system, what, &place);
+        if (error)
+            return error;
+        thread = thread_self();
+        link_place(thread, system, place);
+    }
+    return 0;
+}
+
+int dispatch_find(struct thread *thread, struct system *system, const char *name, struct place **out)
+{
+    *out = &system->place;
+    if (!name)
+        return 0;
+    if ((*out = find(system, name)))
+        return 0;
+    *out = &system->place;
+    enum executor executor = executor_of(name);
+    if (executor == EXECUTOR_SHARED)
+        return 0;
+    if (executor == EXECUTOR_UNKNOWN)
+        return -ENOENT;
+    /* Two that ask for the same at the same time open it twice, and both are used. */
+    strand_dispatcher what = {.size = sizeof what, .name = name, .executor = name};
+    int error = make(thread, system, &what, out);
+    if (!error)
+        link_place(thread_self(), system, *out);
+    return error;
+}
+
+void dispatch_free(struct system *system)
+{
+    struct place *next;
+    for (struct place *place = atomic_load_explicit(&system->places, memory_order_acquire); place; place = next) {
+        next = place->next;
+        free(place);
+    }
+}

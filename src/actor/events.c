@@ -1,0 +1,248 @@
+/*
+ * The stream of events of a system. See events.h.
+ */
+#include "events.h"
+
+#include "cell.h"
+#include "message.h"
+#include "more.h"
+#include "system.h"
+
+#include "../strand/exception.h"
+#include "../strand/misuse.h"
+#include "../strand/print.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void drop_published(void *body)
+{
+    strand_exception_release(((strand_published *)body)->why);
+}
+
+const strand_message_type strand_published_message = {"strand_published", drop_published};
+
+struct subscriber {
+    struct subscriber *next;
+    strand_actor actor;
+    uint32_t kinds;
+};
+
+/* ---- who is told ------------------------------------------------------------------------------------------- */
+
+/* Under the lock. */
+static void sum_up(struct system *system)
+{
+    uint32_t kinds = 0;
+    for (struct subscriber *s = system->subscribers; s; s = s->next)
+        kinds |= s->kinds;
+    atomic_store_explicit(&system->subscribed, kinds, memory_order_relaxed);
+}
+
+/* Under the lock: those that have ended, and the one that is NULL's or of no kinds, are forgotten. */
+static struct subscriber *cut_out(struct thread *thread, struct system *system)
+{
+    struct subscriber *gone = NULL;
+    for (struct subscriber **at = &system->subscribers; *at;) {
+        struct subscriber *s = *at;
+        if (s->kinds && cell_is_there(thread, s->actor)) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        s->next = gone;
+        gone = s;
+    }
+    sum_up(system);
+    return gone;
+}
+
+static void give_back(struct subscriber *gone)
+{
+    for (struct subscriber *next; gone; gone = next) {
+        next = gone->next;
+        free(gone);
+    }
+}
+
+int strand_actors_subscribe(strand_actors handle, strand_actor actor, unsigned kinds)
+{
+    struct thread *thread = must_be_strand("strand_actors_subscribe");
+    struct system *system = system_of(thread, handle, "strand_actors_subscribe");
+    struct subscriber *mine = driver_malloc(thread, sizeof *mine);
+    if (!mine)
+        return -ENOMEM;
+    *mine = (struct subscriber){.actor = actor, .kinds = kinds};
+    spin_lock(&system->events_lock, thread);
+    for (struct subscriber *s = system->subscribers; s; s = s->next)
+        if (s->actor.bits[1] == actor.bits[1])
+            s->kinds = 0;
+    mine->next = system->subscribers;
+    system->subscribers = mine;
+    struct subscriber *gone = cut_out(thread, system);
+    spin_unlock(&system->events_lock);
+    give_back(gone);
+    return cell_is_there(thread, actor) ? 0 : -ESRCH;
+}
+
+void events_close(struct system *system)
+{
+    give_back(system->subscribers);
+}
+
+/* ---- what is told ------------------------------------------------------------------------------------------ */
+
+enum { AT_ONCE = 16, LOGGED_MOST = 10 };
+
+/* Of an actor that does not end meanwhile. */
+static void describe(strand_published *event, const struct cell *cell)
+{
+    snprintf(event->class_name, sizeof event->class_name, "%s", cell_kind(cell)->label);
+    cell_path(cell, event->path, sizeof event->path);
+}
+
+static int tell(struct thread *thread, strand_actor to, const strand_published *event)
+{
+    struct envelope *e = message_new(thread, &strand_published_message, event, sizeof *event);
+    if (!e)
+        return -ENOMEM;
+    if (event->why)
+        strand_exception_keep(event->why);
+    int error = message_deliver(thread, to, e);
+    if (error)
+        envelope_free(thread, e);
+    return error;
+}
+
+/* Nobody is told of his own failure: that would be the next one. The messages go out after the lock has been given
+ * back: what is sent to a mailbox that is full waits for nobody. */
+bool events_publish_(struct thread *thread, struct system *system, const strand_published *event)
+{
+    bool told = false, lost = false;
+    strand_actor to[AT_ONCE];
+    size_t passed = 0, count;
+    do {
+        size_t at = 0;
+        count = 0;
+        spin_lock(&system->events_lock, thread);
+        for (struct subscriber *s = system->subscribers; s && count < AT_ONCE; s = s->next)
+            if ((s->kinds & event->kind) && at++ >= passed)
+                to[count++] = s->actor;
+        spin_unlock(&system->events_lock);
+        passed += count;
+        for (size_t i = 0; i < count; i++) {
+            bool own = event->kind == STRAND_ON_FAILURE && to[i].bits[1] == event->actor.bits[1];
+            int error = own ? -EPIPE : tell(thread, to[i], event);
+            told |= !error;
+            lost |= error == -ENOMEM;
+        }
+    } while (count == AT_ONCE);
+    return told && !lost;
+}
+
+/* One that nobody has subscribed to. */
+static void count_letter(struct system *system, strand_actor to, const strand_message *message)
+{
+    if (atomic_fetch_add_explicit(&system->letters, 1, memory_order_relaxed))
+        return;
+    if (to.bits[1])
+        snprintf(system->first_letter, sizeof system->first_letter, "a '%s' to actor $%llu", message->type->name,
+                 (unsigned long long)(to.bits[1] & ~(MARK_ACTOR | MARK_PROMISE)));
+    else
+        snprintf(system->first_letter, sizeof system->first_letter, "a '%s' to nobody", message->type->name);
+}
+
+void events_tell_rest(struct system *system)
+{
+    char text[320];
+    uint64_t letters = atomic_load_explicit(&system->letters, memory_order_relaxed);
+    if (system->unlogged) {
+        snprintf(text, sizeof text, "the system of actors '%s' has ended, with %llu failure%s more than were logged",
+                 system->name, (unsigned long long)system->unlogged, system->unlogged == 1 ? "" : "s");
+        log_text(system->runtime, text);
+    }
+    if (!letters)
+        return;
+    snprintf(text, sizeof text,
+             "the system of actors '%s' has ended with %llu dead letter%s that nobody was told of; the first: %s",
+             system->name, (unsigned long long)letters, letters == 1 ? "" : "s", system->first_letter);
+    log_text(system->runtime, text);
+}
+
+void events_receive_(struct thread *thread, struct runner *r, const strand_message *message)
+{
+    struct system *system = r->place->system;
+    if (!events_wanted(system, STRAND_ON_RECEIVE) || message->type == &strand_published_message)
+        return;
+    strand_published event = {.kind = STRAND_ON_RECEIVE,
+                              .unhandled = r->unhandled,
+                              .actor = r->self,
+                              .sender = message->sender,
+                              .type = message->type};
+    describe(&event, r->cell);
+    (void)events_publish_(thread, system, &event);
+}
+
+/* Whether one more may go to the log: ten in a second. */
+static bool may_log(struct thread *thread, struct system *system)
+{
+    spin_lock(&system->events_lock, thread);
+    if (thread->now - system->logged_since >= STRAND_S) {
+        system->logged_since = thread->now;
+        system->logged = 0;
+    }
+    bool may = system->logged++ < LOGGED_MOST;
+    system->unlogged += !may;
+    spin_unlock(&system->events_lock);
+    return may;
+}
+
+void events_letter(struct thread *thread, struct system *system, enum strand_event_kind kind, strand_actor to,
+                   const strand_message *message)
+{
+    if (message->type == &strand_published_message || message->type == &strand_terminated_message ||
+        message->type == &message_last)
+        return;
+    strand_published event = {.kind = kind, .actor = to, .sender = message->sender, .type = message->type};
+    bool told = events_wanted(system, kind) && events_publish_(thread, system, &event);
+    if (!told && kind == STRAND_ON_DEAD_LETTER)
+        count_letter(system, to, message);
+}
+
+void events_log(const struct runner *r, const char *what, const strand_exception *why)
+{
+    char path[128], text[256];
+    const struct kind *kind = r->task ? cell_kind(r->cell) : NULL; /* else it is gone */
+    if (kind)
+        cell_path(r->cell, path, sizeof path);
+    snprintf(text, sizeof text, "actor %s of class '%s' %s", kind ? path : "that has ended,",
+             kind ? kind->label : r->label.name, what);
+    log_exception(r->place->system->runtime, text, why);
+}
+
+void events_failure(struct thread *thread, const struct runner *r, const char *what, strand_exception *why)
+{
+    struct system *system = r->place->system;
+    strand_published event = {.kind = STRAND_ON_FAILURE, .actor = r->self, .why = why};
+    if (r->task)
+        describe(&event, r->cell);
+    bool told = events_wanted(system, STRAND_ON_FAILURE) && events_publish_(thread, system, &event);
+    if (!told && may_log(thread, system))
+        events_log(r, what, why);
+}
+
+strand_published events_of(const struct runner *r, enum strand_event_kind kind)
+{
+    strand_published event = {.kind = kind, .actor = r->self};
+    if (UNLIKELY(events_wanted(r->place->system, kind)))
+        describe(&event, r->cell);
+    return event;
+}
+
+void events_tell(struct thread *thread, struct system *system, const strand_published *event)
+{
+    if (UNLIKELY(events_wanted(system, event->kind)))
+        (void)events_publish_(thread, system, event);
+}

@@ -1,0 +1,553 @@
+/*
+ * An actor's life: start, stop, restart, and what becomes of failures. All in the actor's own turn. The protocol block
+ * is in actor.h. One room, although a long one: each of these can come in the middle of each other.
+ */
+#include "life.h"
+
+#include "cell.h"
+#include "clock.h"
+#include "events.h"
+#include "mailbox.h"
+#include "message.h"
+#include "more.h"
+#include "place.h"
+#include "promise.h"
+#include "system.h"
+
+#include "../strand/exception.h"
+#include "../strand/misuse.h"
+#include "../strand/print.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { TOLD_AT_ONCE = 64 };
+
+/* ---- functions of the actor's own -------------------------------------------------------------------------- */
+
+/* One of them, in a scope of its own. */
+struct own_call {
+    struct runner *r;
+    enum { OWN_START, OWN_STOP, OWN_DECIDE } which;
+    bool begun;
+    struct failure *failure;
+    enum strand_directive decided;
+};
+
+static void *call_own(void *arg)
+{
+    struct own_call *call = arg;
+    struct runner *r = call->r;
+    struct cell *cell = r->cell;
+    const strand_actor_class *class = cell_kind(cell)->class;
+    STRAND_SCOPE(scope);
+    r->scope = scope;
+    call->begun = true;
+    if (call->which == OWN_START)
+        class->start(cell_state(cell), cell_args(cell));
+    else if (call->which == OWN_STOP)
+        class->stop(cell_state(cell));
+    else
+        call->decided = class->decide(cell_state(cell), call->failure->child, call->failure->why);
+    return NULL;
+}
+
+/* The exception that it ended by, or NULL. Without memory for its scope it waits for some. */
+static strand_exception *run_own(struct own_call *call)
+{
+    strand_scope outer = call->r->scope;
+    strand_exception *e;
+    while ((e = strand_try(call_own, call, NULL)) && !call->begun) {
+        strand_exception_release(e);
+        (void)place_await_memory();
+    }
+    call->r->scope = outer;
+    return e;
+}
+
+/* ---- failing ----------------------------------------------------------------------------------------------- */
+
+static bool is_ending(const struct task *task)
+{
+    return task->flags & TASK_STOPPING;
+}
+
+static void set_flags(struct thread *thread, struct runner *r, uint32_t set, uint32_t clear)
+{
+    uint64_t word = cell_lock_living(thread, r->cell);
+    r->task->flags = (r->task->flags & ~clear) | set;
+    cell_unlock(r->cell, word);
+}
+
+/* Its parent is to decide. False: no memory. */
+static bool report(struct thread *thread, struct runner *r, strand_exception *e)
+{
+    struct cell *parent = r->cell->parent;
+    struct failure *failure = driver_malloc(thread, sizeof *failure);
+    if (!failure)
+        return false;
+    *failure = (struct failure){.child = r->self, .why = strand_exception_keep(e)};
+    uint64_t word = cell_lock_living(thread, parent);
+    struct task *task = word & CELL_AWAKE ? word_task(word) : cell_wake(thread, parent, &word);
+    struct runner *other = NULL;
+    if (task) {
+        failure->next = task->failed;
+        task->failed = failure;
+        uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
+        atomic_store_explicit(&task->calls, calls | CALL_FAILED, memory_order_relaxed);
+        other = task_schedule(thread, task);
+    }
+    cell_unlock(parent, word);
+    if (other)
+        place_go(thread, other, false);
+    if (!task) {
+        strand_exception_release(failure->why);
+        free(failure);
+    }
+    return task;
+}
+
+static bool was_cancelled(const struct runner *r, const strand_exception *e)
+{
+    uint64_t word = atomic_load_explicit(&r->strand->word, memory_order_relaxed);
+    return (word & WORD_CANCELLED) && strand_exception_is(e, &STRAND_INTERRUPTED);
+}
+
+static bool is_told_to_stop(const struct task *task)
+{
+    return is_ending(task) || (atomic_load_explicit(&task->calls, memory_order_relaxed) & CALL_STOP);
+}
+
+void life_fail(struct runner *r, strand_exception *e)
+{
+    struct thread *thread = thread_self();
+    struct task *task = r->task;
+    if (was_cancelled(r, e) && (!task || is_told_to_stop(task))) {
+        strand_exception_release(e);
+        if (r->in_hand) {
+            r->in_hand->next = NULL;
+            envelopes_die(thread, r->place->system, r->self, r->in_hand);
+        }
+        return;
+    }
+    if (r->in_hand && is_promise(r->in_hand->message.sender))
+        (void)promise_settle(thread, r->in_hand->message.sender, NULL, -EPIPE);
+    if (r->in_hand)
+        envelope_free(thread, r->in_hand);
+    if (!task || is_ending(task)) {
+        events_failure(thread, r, "failed while it stopped", e);
+        strand_exception_release(e);
+        return;
+    }
+    set_flags(thread, r, TASK_SUSPENDED, 0);
+    events_failure(thread, r, "has failed", e);
+    strand_exception_release(task->why);
+    task->why = e;
+    if (!r->cell->parent) {
+        r->fatal = strand_exception_keep(e);
+        set_flags(thread, r, TASK_NOW, 0);
+        (void)cell_call(thread, r->self, CALL_STOP); /* by another runner */
+        life_retire(r);
+    } else if (!report(thread, r, e)) {
+        events_log(r, "is stopped, because there is no memory to tell its supervisor that it failed", e);
+        (void)cell_call(thread, r->self, CALL_STOP); /* it is awake: this takes no memory */
+    }
+}
+
+void life_retire(struct runner *r)
+{
+    struct thread *thread = thread_self();
+    struct runner *next = NULL;
+    if (r->over)
+        return;
+    r->over = true;
+    cb_uncount(thread, r->strand); /* another takes its place */
+    if (r->task && r->place->threads_most)
+        atomic_fetch_sub_explicit(&r->place->active, 1, memory_order_relaxed);
+    place_leave(thread, r);
+    if (!r->task)
+        return;
+    struct task *task = r->task;
+    struct cell *cell = task->cell; /* which it may not have begun with */
+    uint64_t word = cell_lock_living(thread, cell);
+    task->flags &= ~(unsigned)TASK_SCHEDULED;
+    task->runner = NULL;
+    next = task_schedule(thread, task);
+    cell_unlock(cell, word);
+    r->task = NULL;
+    if (next)
+        place_go(thread, next, false);
+    else
+        place_feed(r->place);
+}
+
+/* ---- stopping ---------------------------------------------------------------------------------------------- */
+
+/* A child, after a pause if it is to be restarted. 0, or -ENOMEM: not of one that is awake. */
+static int tell(struct thread *thread, struct runner *r, strand_actor child, uint32_t calls, int64_t pause)
+{
+    bool later = pause && (calls & CALL_RESTART) && !clock_call(thread, r->place->system, pause, child, calls);
+    return later ? 0 : cell_call(thread, child, calls);
+}
+
+/* Tell all children. Without memory it waits for others to give some back. */
+static struct thread *tell_children(struct thread *thread, struct runner *r, uint32_t calls, int64_t pause)
+{
+    struct cell *cell = r->cell;
+    for (uint32_t told = 0;;) {
+        uint64_t word = cell_lock_living(thread, cell);
+        strand_actor child = cell_next_child(r->task);
+        cell_unlock(cell, word);
+        if (!child.bits[1])
+            return thread;
+        while (tell(thread, r, child, calls, pause) == -ENOMEM)
+            thread = place_await_memory();
+        if (++told % TOLD_AT_ONCE == 0)
+            thread = thread_yield(thread); /* so that they do not all take what a turn takes at the same time */
+    }
+}
+
+static void tell_all(struct runner *r, uint32_t calls, int64_t pause)
+{
+    struct thread *thread = thread_self();
+    uint64_t word = cell_lock_living(thread, r->cell);
+    r->task->cursor = r->cell->children;
+    cell_unlock(r->cell, word);
+    (void)tell_children(thread, r, calls, pause);
+}
+
+/* It has no new children by now; those that there are are told to stop. Returns whether they have to be waited for. */
+static bool stop_children(struct runner *r)
+{
+    struct cell *cell = r->cell;
+    struct task *task = r->task;
+    tell_all(r, CALL_STOP | (task->flags & TASK_NOW ? CALL_NOW : 0), 0);
+    struct thread *thread = thread_self();
+    uint64_t word = cell_lock_living(thread, cell);
+    bool waits = cell->children;
+    if (waits)
+        task->flags |= TASK_WAITS;
+    cell_unlock(cell, word);
+    return waits;
+}
+
+static void finish_stop(struct runner *r)
+{
+    struct system *system = r->place->system;
+    struct own_call call = {.r = r, .which = OWN_STOP};
+    if (cell_kind(r->cell)->class->stop && !(r->task->flags & TASK_UNSTARTED)) {
+        strand_exception *e = run_own(&call);
+        if (e)
+            events_failure(thread_self(), r, "failed while it stopped", e);
+        strand_exception_release(e);
+    }
+    bool last = !r->cell->parent;
+    strand_published event = events_of(r, STRAND_ON_END);
+    cell_end(thread_self(), r);
+    events_tell(thread_self(), system, &event); /* it stays as long as this runner has not fallen idle */
+    if (last)
+        system_over(system);
+}
+
+void life_stop(struct runner *r)
+{
+    if (is_ending(r->task))
+        return;
+    if (!mailbox_close(thread_self(), r))
+        return;
+    if (stop_children(r))
+        watch_answer_none(thread_self(), r->cell); /* who asks may be one of them */
+    else
+        finish_stop(r);
+}
+
+/* It stops already, and now its children are to be quick. */
+static void hurry(struct runner *r)
+{
+    tell_all(r, CALL_STOP | CALL_NOW, 0);
+}
+
+/* ---- starting ---------------------------------------------------------------------------------------------- */
+
+static void start(struct runner *r)
+{
+    struct own_call call = {.r = r, .which = OWN_START};
+    if (!cell_kind(r->cell)->class->start)
+        return;
+    set_flags(thread_self(), r, TASK_UNSTARTED, 0);
+    if (is_told_to_stop(r->task)) /* meanwhile */
+        return;
+    strand_exception *e = run_own(&call);
+    if (e)
+        life_fail(r, e);
+    else
+        set_flags(thread_self(), r, 0, TASK_UNSTARTED);
+}
+
+static void finish_restart(struct runner *r)
+{
+    struct own_call call = {.r = r, .which = OWN_STOP};
+    if (cell_kind(r->cell)->class->stop && !(r->task->flags & TASK_UNSTARTED)) {
+        strand_exception *e = run_own(&call);
+        if (e)
+            events_failure(thread_self(), r, "failed while it was restarted", e);
+        strand_exception_release(e);
+    }
+    cell_reset(r->cell);
+    more_reset(r);
+    strand_exception_release(r->task->why);
+    r->task->why = NULL;
+    failures_drop(r->task->escalated);
+    r->task->escalated = NULL;
+    set_flags(thread_self(), r, 0, TASK_RESTARTING | TASK_WAITS);
+    strand_published event = events_of(r, STRAND_ON_RESTART);
+    events_tell(thread_self(), r->place->system, &event);
+    start(r);
+}
+
+/* Another runner is to see to what is asked for, that nobody has cancelled. */
+static bool is_cancelled(const struct runner *r)
+{
+    return UNLIKELY(atomic_load_explicit(&r->strand->due, memory_order_relaxed));
+}
+
+static void call_again(struct runner *r, uint32_t calls)
+{
+    uint64_t word = cell_lock_living(thread_self(), r->cell);
+    uint32_t before = atomic_load_explicit(&r->task->calls, memory_order_relaxed);
+    atomic_store_explicit(&r->task->calls, before | calls, memory_order_relaxed);
+    cell_unlock(r->cell, word);
+}
+
+/* What it has failed by, and that it was to rest, is over; what it is told from now on is not. Who has asked it does
+ * not wait until its children have ended: they may be waiting for that one. */
+static void restart(struct runner *r)
+{
+    struct task *task = r->task;
+    if ((task->flags & (TASK_STOPPING | TASK_RESTARTING)) || !r->cell->parent)
+        return;
+    uint64_t word = cell_lock_living(thread_self(), r->cell);
+    bool due = is_cancelled(r);
+    if (!due)
+        task->flags = (task->flags | TASK_RESTARTING) & ~(unsigned)TASK_SUSPENDED;
+    cell_unlock(r->cell, word);
+    if (due)
+        call_again(r, CALL_RESTART);
+    else if (!stop_children(r))
+        finish_restart(r);
+    else
+        mailbox_let_in(thread_self(), r);
+}
+
+static void be_alone(struct runner *r)
+{
+    if (!(r->task->flags & TASK_WAITS))
+        return;
+    set_flags(thread_self(), r, 0, TASK_WAITS);
+    if (is_ending(r->task))
+        finish_stop(r);
+    else
+        finish_restart(r);
+}
+
+/* ---- supervision ------------------------------------------------------------------------------------------- */
+
+static struct failure *take_failures(struct thread *thread, struct runner *r)
+{
+    uint64_t word = cell_lock_living(thread, r->cell);
+    struct failure *newest = r->task->failed, *ordered = NULL;
+    r->task->failed = NULL;
+    cell_unlock(r->cell, word);
+    while (newest) {
+        struct failure *next = newest->next;
+        newest->next = ordered;
+        ordered = newest;
+        newest = next;
+    }
+    return ordered;
+}
+
+static const uint32_t calls_of[] = {
+    [STRAND_RESTART] = CALL_RESTART, [STRAND_RESUME] = CALL_RESUME, [STRAND_STOP] = CALL_STOP};
+
+static bool is_guardian(const struct cell *cell)
+{
+    return !cell->parent || !cell->parent->parent;
+}
+
+/* What is known of a child's restarts. Of those that have ended nothing is kept. NULL: no memory. */
+static struct restarts *restarts_of(struct thread *thread, struct more *more, strand_actor child)
+{
+    struct restarts *found = NULL;
+    for (struct restarts **at = &more->restarts; *at;) {
+        struct restarts *restarts = *at;
+        if (cell_is_there(thread, restarts->child)) {
+            if (restarts->child.bits[1] == child.bits[1])
+                found = restarts;
+            at = &restarts->next;
+        } else {
+            *at = restarts->next;
+            free(restarts);
+        }
+    }
+    if (!found && (found = driver_calloc(thread, 1, sizeof *found))) {
+        found->child = child;
+        found->next = more->restarts;
+        more->restarts = found;
+    }
+    return found;
+}
+
+static int64_t pause_of(const strand_actor_class *class, unsigned restarts)
+{
+    int64_t pause = class->backoff, most = class->backoff_most ? class->backoff_most : 64 * class->backoff;
+    while (restarts-- > 1 && pause < most)
+        pause = pause < most / 2 ? 2 * pause : most;
+    return pause < most ? pause : most;
+}
+
+/* One more restart: false if there were too many. *pause: how long it is to wait for it. */
+static bool may_restart(struct runner *r, const struct failure *failure, int64_t *pause)
+{
+    const strand_actor_class *class = cell_kind(r->cell)->class;
+    struct thread *thread = thread_self();
+    if (!class->restarts_most && !class->backoff)
+        return true;
+    struct more *more = more_of(thread, r->cell);
+    struct restarts *restarts = more ? restarts_of(thread, more, failure->child) : NULL;
+    int64_t now = driver_now(thread->sub);
+    if (!restarts) {
+        events_log(r, "has no memory to count restarts, and stops a child that has failed", failure->why);
+        return false;
+    }
+    if (!restarts->count || (class->restarts_within && now - restarts->since > class->restarts_within)) {
+        restarts->count = 0;
+        restarts->since = now;
+    }
+    if (class->restarts_within && now - restarts->up > class->restarts_within)
+        restarts->tries = 0;
+    restarts->count++;
+    *pause = pause_of(class, ++restarts->tries);
+    restarts->up = now + *pause;
+    return !class->restarts_most || restarts->count <= class->restarts_most;
+}
+
+/* Returns whether it is dealt with. */
+static bool deal_with(struct runner *r, struct failure *failure)
+{
+    const strand_actor_class *class = cell_kind(r->cell)->class;
+    struct own_call call = {.r = r, .which = OWN_DECIDE, .failure = failure, .decided = STRAND_RESTART};
+    strand_exception *e = class->decide ? run_own(&call) : NULL;
+    int64_t pause = 0;
+    if (!e && call.decided == STRAND_RESTART && !may_restart(r, failure, &pause))
+        call.decided = is_guardian(r->cell) ? STRAND_ESCALATE : STRAND_STOP;
+    if (UNLIKELY((unsigned)call.decided > STRAND_ESCALATE))
+        MISUSE("strand_actor_class.decide", "", "of class '%s' it has returned %d", cell_kind(r->cell)->label,
+               (int)call.decided);
+    if (e || call.decided == STRAND_ESCALATE) {
+        failure->next = r->task->escalated;
+        r->task->escalated = failure;
+        e = e ? e : strand_exception_keep(failure->why);
+        if (r->task->why) { /* it has failed already, and is to be decided about */
+            events_failure(thread_self(), r, "has failed", e);
+            strand_exception_release(e);
+        } else {
+            life_fail(r, e);
+        }
+        return false;
+    }
+    if (class->all_for_one && call.decided != STRAND_RESUME)
+        tell_all(r, calls_of[call.decided], pause);
+    else
+        (void)tell(thread_self(), r, failure->child, calls_of[call.decided], pause); /* it is awake */
+    return true;
+}
+
+void failures_drop(struct failure *failure)
+{
+    for (struct failure *next; failure; failure = next) {
+        next = failure->next;
+        strand_exception_release(failure->why);
+        free(failure);
+    }
+}
+
+static void supervise(struct runner *r)
+{
+    struct failure *failure = take_failures(thread_self(), r), *next;
+    for (; failure; failure = next) {
+        next = failure->next;
+        failure->next = NULL;
+        if (!r->task || (r->task->flags & (TASK_STOPPING | TASK_RESTARTING)) || deal_with(r, failure))
+            failures_drop(failure);
+    }
+}
+
+/* With it those by whose failures it has failed. One whose beginning has failed has no state to go on with. */
+static void resume(struct runner *r)
+{
+    struct task *task = r->task;
+    struct failure *escalated = task->escalated;
+    bool failed = task->why;
+    strand_exception_release(task->why);
+    task->why = NULL;
+    task->escalated = NULL;
+    set_flags(thread_self(), r, 0, TASK_SUSPENDED);
+    for (struct failure *failure = escalated; failure; failure = failure->next)
+        (void)cell_call(thread_self(), failure->child, CALL_RESUME); /* it is awake */
+    failures_drop(escalated);
+    if (failed && (task->flags & TASK_UNSTARTED))
+        restart(r);
+}
+
+void life_calls(struct runner *r)
+{
+    struct thread *thread = thread_self();
+    struct task *task = r->task;
+    uint64_t word = cell_lock_living(thread, r->cell);
+    uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
+    bool due = is_cancelled(r);
+    if (!due) /* else another runner is to see to them, that nobody has cancelled */
+        atomic_store_explicit(&task->calls, 0, memory_order_relaxed);
+    cell_unlock(r->cell, word);
+    if (UNLIKELY(due))
+        return;
+    uint32_t flags = (calls & CALL_NOW ? TASK_NOW : 0) | (calls & CALL_START ? TASK_UNSTARTED : 0);
+    if (flags)
+        set_flags(thread, r, flags, 0);
+    if (calls & CALL_FAILED)
+        supervise(r);
+    if (!r->task) /* the root has failed, and is stopped by another runner */
+        return;
+    if (is_cancelled(r)) { /* meanwhile */
+        call_again(r, calls & ~(uint32_t)CALL_FAILED);
+        return;
+    }
+    if (calls & CALL_STOP) {
+        if (is_ending(task) && (calls & CALL_NOW))
+            hurry(r);
+        else
+            life_stop(r);
+        if (!r->task)
+            return;
+        if (!is_ending(task)) { /* another runner is to stop it */
+            call_again(r, calls & ~(uint32_t)(CALL_FAILED | CALL_STOP | CALL_NOW));
+            return;
+        }
+    }
+    if (calls & CALL_ALONE) {
+        be_alone(r);
+        if (!r->task)
+            return;
+    }
+    if (is_ending(task))
+        return;
+    if (calls & CALL_RESUME)
+        resume(r);
+    if (calls & CALL_START)
+        start(r);
+    if (calls & CALL_RESTART)
+        restart(r);
+    if (calls & CALL_SUSPEND)
+        set_flags(thread_self(), r, TASK_SUSPENDED, 0);
+}

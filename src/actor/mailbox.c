@@ -1,0 +1,333 @@
+/*
+ * Full mailboxes: senders that wait. The protocol block is in actor.h.
+ */
+#include "mailbox.h"
+
+#include "message.h"
+#include "more.h"
+#include "promise.h"
+
+#include "../strand/hook.h"
+#include "../strand/interrupt.h"
+#include "../strand/wait.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+bool mailbox_is_own(struct thread *thread, const struct cell *cell)
+{
+    if (!thread->current)
+        return true;
+    struct runner *r = runner_self(thread);
+    return r && r->cell == cell;
+}
+
+/* Under the lock: the first that waits, if it is still there; its message is the caller's. */
+static struct envelope *claim_first(struct thread *thread, struct task *task, int result, struct batch *senders)
+{
+    struct wait_node *node = CONTAINER(task->waiters.next, struct wait_node, link);
+    struct envelope *e = node->value;
+    struct cb *waiter = node->waiter;
+    list_remove(&node->link);
+    bool claimed = wait_claim(node, thread->shared);
+    if (claimed) {
+        node->result = result;
+        batch_add(senders, &waiter->member);
+    }
+    atomic_store_explicit(&node->linked, 0, memory_order_release);
+    return claimed ? e : NULL;
+}
+
+void mailbox_admit_(struct thread *thread, struct task *task, struct batch *senders)
+{
+    while (task->queued < cell_kind(task->cell)->most && !list_empty(&task->waiters)) {
+        struct envelope *e = claim_first(thread, task, 0, senders);
+        if (e)
+            mailbox_put(task, e);
+    }
+}
+
+void mailbox_refuse(struct thread *thread, struct task *task, struct batch *senders)
+{
+    while (!list_empty(&task->waiters))
+        (void)claim_first(thread, task, -EPIPE, senders); /* the sender has its message still */
+}
+
+/* Interrupted: nobody is to hold the node. */
+static void leave(struct thread *thread, strand_actor to, struct wait_node *node)
+{
+    uint64_t word;
+    if (cell_lock(thread, ref_cell(to), ref_serial(to), &word)) {
+        if (atomic_load_explicit(&node->linked, memory_order_relaxed)) {
+            list_remove(&node->link);
+            atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
+        }
+        cell_unlock(ref_cell(to), word);
+    }
+    while (atomic_load_explicit(&node->linked, memory_order_acquire)) /* the actor is just ending */
+        driver_await(thread);
+}
+
+static int await_room(struct thread *thread, strand_actor to, uint64_t word, struct envelope *e)
+{
+    struct cb *me = current_of(thread);
+    struct wait_node *node = &me->wait.node;
+    uint32_t floor = own_of(me)->floor;
+    node->value = e;
+    node->result = 0;
+    wait_because(thread, me, BLOCKED_MAILBOX, (uintptr_t)ref_cell(to));
+    node->epoch = wait_arm(thread, me, floor);
+    list_push_back(&word_task(word)->waiters, &node->link);
+    atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
+    cell_unlock(ref_cell(to), word);
+    bool stay = atomic_load_explicit(&me->due, memory_order_seq_cst) > floor; /* [W4] */
+    if (UNLIKELY(stay) && wait_retract(thread, me)) {
+        me->blocked = BLOCKED_NOT;
+    } else {
+        thread = thread_park(thread);
+        if (LIKELY(wait_over(me) == WAIT_WON))
+            return node->result;
+    }
+    leave(thread_self(), to, node); /* [W2] */
+    return -EINTR;
+}
+
+/* The oldest of those that wait and take room. */
+static struct envelope *push_out(struct task *task)
+{
+    struct envelope **at = &task->first, *oldest;
+    while (*at && ((*at)->message.size & ENVELOPE_EXTRA))
+        at = &(*at)->next;
+    if (!(oldest = *at))
+        return NULL;
+    *at = oldest->next;
+    if (!*at)
+        task->last = at;
+    task->queued--;
+    return oldest;
+}
+
+/* It was not sent: it is the sender's still, or in its hand. */
+static void give_back(struct thread *thread, struct envelope *e)
+{
+    struct runner *r = runner_self(thread);
+    if (!r || r->in_hand != e)
+        envelope_unsend(thread, e);
+}
+
+int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct envelope *e)
+{
+    struct cell *cell = ref_cell(to);
+    struct task *task = word_task(word);
+    enum strand_mailbox_full what = cell_kind(cell)->class->mailbox_full;
+    if (what == STRAND_FULL_OLDEST) {
+        struct envelope *oldest = push_out(task);
+        struct system *system = cell_kind(cell)->system;
+        mailbox_put(task, e);
+        cell_unlock(cell, word);
+        if (oldest) {
+            oldest->next = NULL;
+            envelopes_die(thread, system, to, oldest);
+        }
+        return 0;
+    }
+    if (what == STRAND_FULL_FAIL) {
+        cell_unlock(cell, word);
+        return -EAGAIN;
+    }
+    struct cb *me = current_of(thread);
+    if (UNLIKELY(own_of(me)->section_file != NULL) || interrupted(me)) {
+        cell_unlock(cell, word);
+        give_back(thread, e);
+        may_block(thread, me, "strand_tell"); /* does not return */
+    }
+    int error = await_room(thread, to, word, e);
+    if (LIKELY(error != -EINTR) || !interrupted(me))
+        return error;
+    give_back(thread_self(), e);
+    interrupt_throw(thread_self(), me, 0);
+}
+
+/* ---- by priority ------------------------------------------------------------------------------------------- */
+
+bool levels_open(struct thread *thread, struct cell *cell)
+{
+    struct more *more = more_under_lock(thread, cell);
+    struct levels *levels = more ? driver_calloc(thread, 1, sizeof *levels) : NULL;
+    if (!levels)
+        return false;
+    for (int i = 0; i < LEVELS; i++)
+        levels->at[i].last = &levels->at[i].first;
+    more->levels = levels;
+    return true;
+}
+
+static const char *made_class(const struct hook *hook, char *buffer, size_t size)
+{
+    const strand_actor_class *class = hook->object;
+    snprintf(buffer, size, "the class is '%s'", class->name ? class->name : "actor");
+    return buffer;
+}
+
+/* What comes behind the message that stops the actor is not handled. */
+static void sort_in(struct levels *levels, const strand_actor_class *class, struct envelope *first)
+{
+    struct hook hook HOOK = {
+        .name = "strand_actor_class.priority", .made = made_class, .object = (void *)(uintptr_t) class};
+    if (!first)
+        return;
+    hook_enter(&hook);
+    for (struct envelope *e = first, *next; e; e = next) {
+        if (e->message.type == &message_last) {
+            levels->rest = e;
+            break;
+        }
+        size_t size = e->message.size;
+        e->message.size = size & ~ENVELOPE_EXTRA;
+        unsigned level = class->priority(&e->message);
+        e->message.size = size;
+        next = e->next;
+        e->next = NULL;
+        level = level < LEVELS ? level : LEVELS - 1;
+        *levels->at[level].last = e;
+        levels->at[level].last = &e->next;
+        levels->some |= UINT64_C(1) << level;
+    }
+    hook_over(&hook);
+}
+
+static struct envelope *pop(struct levels *levels)
+{
+    int level = __builtin_ctzll(levels->some);
+    struct envelope *e = levels->at[level].first;
+    levels->at[level].first = e->next;
+    if (!e->next) {
+        levels->at[level].last = &levels->at[level].first;
+        levels->some &= ~(UINT64_C(1) << level);
+    }
+    return e;
+}
+
+/* All that is queued is sorted in, and there is room for what was handled since. */
+static void fill(struct thread *thread, struct runner *r, struct levels *levels)
+{
+    struct task *task = r->task;
+    struct batch senders;
+    batch_init(&senders);
+    uint64_t word = cell_lock_living(thread, r->cell);
+    task->taken += levels->popped;
+    levels->popped = 0;
+    mailbox_make_room(thread, task, &senders);
+    struct envelope *first = mailbox_take(task);
+    task->taken = 0;
+    cell_unlock(r->cell, word);
+    batch_deliver(thread, &senders);
+    sort_in(levels, cell_kind(r->cell)->class, first);
+}
+
+/* What was put aside, and has come back, is the batch already. */
+struct envelope *levels_next(struct thread *thread, struct runner *r)
+{
+    struct task *task = r->task;
+    struct levels *levels = cell_more(r->cell)->levels;
+    struct envelope *e = NULL;
+    if (task->batch)
+        return task->batch;
+    if (__atomic_load_n(&task->first, __ATOMIC_RELAXED) && !levels->rest)
+        fill(thread, r, levels);
+    if (levels->some) {
+        e = pop(levels);
+        e->next = NULL;
+        levels->popped += !(e->message.size & ENVELOPE_EXTRA);
+    } else if (levels->rest) {
+        e = levels->rest;
+        levels->rest = NULL;
+    } else {
+        task->taken += levels->popped; /* for who looks next whether there is anything at all */
+        levels->popped = 0;
+    }
+    return task->batch = e;
+}
+
+/* All that is left, in order. */
+static struct envelope *empty(struct levels *levels)
+{
+    struct envelope *first = NULL, **last = &first;
+    while (levels->some) {
+        *last = pop(levels);
+        last = &(*last)->next;
+    }
+    *last = levels->rest;
+    levels->rest = NULL;
+    return first;
+}
+
+/* ---- not only for messages --------------------------------------------------------------------------------- */
+
+bool mailbox_close(struct thread *thread, struct runner *r)
+{
+    struct task *task = r->task;
+    struct system *system = r->place->system;
+    struct levels *levels = cell_more(r->cell) ? cell_more(r->cell)->levels : NULL;
+    struct batch senders;
+    batch_init(&senders);
+    uint64_t word = cell_lock_living(thread, r->cell);
+    if (UNLIKELY(atomic_load_explicit(&r->strand->due, memory_order_relaxed))) {
+        uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
+        atomic_store_explicit(&task->calls, calls | CALL_STOP, memory_order_relaxed);
+        cell_unlock(r->cell, word);
+        return false;
+    }
+    (void)stash_return(r);
+    struct envelope *batch = task->batch;
+    task->batch = NULL;
+    task->flags |= TASK_STOPPING;
+    task->queued = task->taken = 0;
+    struct envelope *first = mailbox_take(task);
+    mailbox_refuse(thread, task, &senders);
+    cell_unlock(r->cell, word);
+    batch_deliver(thread, &senders);
+    envelopes_die(thread, system, r->self, batch);
+    if (levels)
+        envelopes_die(thread, system, r->self, empty(levels));
+    envelopes_die(thread, system, r->self, first);
+    return true;
+}
+
+static void answer_none(struct thread *thread, const struct envelope *e)
+{
+    for (; e; e = e->next)
+        if (is_promise(e->message.sender))
+            (void)promise_settle(thread, e->message.sender, NULL, -EPIPE);
+}
+
+void mailbox_let_in(struct thread *thread, struct runner *r)
+{
+    struct task *task = r->task;
+    struct more *more = cell_more(r->cell);
+    struct levels *levels = more ? more->levels : NULL;
+    struct batch senders;
+    batch_init(&senders);
+    uint64_t word = cell_lock_living(thread, r->cell);
+    while (!list_empty(&task->waiters)) {
+        struct envelope *e = claim_first(thread, task, 0, &senders);
+        if (e)
+            mailbox_put(task, e);
+    }
+    struct envelope **last = levels ? &levels->rest : &task->batch;
+    bool sorts = levels && !levels->rest;
+    while (!sorts && *last)
+        last = &(*last)->next;
+    if (!sorts)
+        *last = mailbox_take(task);
+    cell_unlock(r->cell, word);
+    batch_deliver(thread, &senders);
+    if (sorts)
+        fill(thread, r, levels);
+    answer_none(thread, task->batch);
+    answer_none(thread, levels ? levels->rest : NULL);
+    watch_answer_none(thread, r->cell);
+    answer_none(thread, more ? more->stash : NULL);
+    for (int i = 0; levels && i < LEVELS; i++)
+        answer_none(thread, levels->at[i].first);
+}

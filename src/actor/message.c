@@ -1,0 +1,318 @@
+/*
+ * Sending. The protocol block is in actor.h.
+ */
+#include "message.h"
+
+#include "cell.h"
+#include "events.h"
+#include "mailbox.h"
+#include "outside.h"
+#include "place.h"
+#include "promise.h"
+#include "system.h"
+
+#include "../strand/fibre.h"
+#include "../strand/hook.h"
+#include "../strand/misuse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const strand_message_type message_last = {"the last message", NULL};
+
+static int class_of(size_t size)
+{
+    for (int i = 0; i < ENVELOPE_CLASSES && !STRAND_ACTOR_ENVELOPES_MALLOC; i++)
+        if (sizeof(struct envelope) + size <= envelope_sizes[i])
+            return i;
+    return ENVELOPE_CLASSES;
+}
+
+static struct envelope *envelope_new(struct thread *thread, size_t size)
+{
+    int class = class_of(size);
+    if (UNLIKELY(class == ENVELOPE_CLASSES))
+        return driver_malloc(thread, sizeof(struct envelope) + size);
+    struct envelope *e = driver_slab_get(thread, &worker_of(thread)->envelopes[class]);
+    if (LIKELY(e != NULL))
+        arch_note_acquire(e);
+    return e;
+}
+
+void envelope_unsend(struct thread *thread, struct envelope *e)
+{
+    int class = class_of(e->message.size);
+    arch_note_release(e);
+    if (LIKELY(class < ENVELOPE_CLASSES))
+        slab_put(&worker_of(thread)->envelopes[class], e);
+    else
+        free(e);
+}
+
+static const char *made_message(const struct hook *hook, char *buffer, size_t size)
+{
+    const strand_message_type *type = hook->object;
+    snprintf(buffer, size, "the message is a '%s'", type->name);
+    return buffer;
+}
+
+COLD void message_drop(const strand_message_type *type, void *body)
+{
+    struct hook hook HOOK = {
+        .name = "strand_message_type.drop", .made = made_message, .object = (void *)(uintptr_t)type};
+    hook_enter(&hook);
+    type->drop(body);
+    hook_over(&hook);
+}
+
+void envelope_free(struct thread *thread, struct envelope *e)
+{
+    if (UNLIKELY(e->message.type->drop != NULL) && e->message.body)
+        message_drop(e->message.type, e->message.body);
+    envelope_unsend(thread, e);
+}
+
+void envelopes_die(struct thread *thread, struct system *system, strand_actor to, struct envelope *first)
+{
+    while (first) {
+        struct envelope *next = first->next;
+        first->message.size &= ~ENVELOPE_EXTRA;
+        if (system)
+            events_letter(thread, system, STRAND_ON_DEAD_LETTER, to, &first->message);
+        else
+            system_letter(thread, to, &first->message);
+        if (is_promise(first->message.sender))
+            (void)promise_settle(thread, first->message.sender, NULL, -EPIPE);
+        envelope_free(thread, first);
+        first = next;
+    }
+}
+
+/* An actor of another run, or a promise there, perhaps. */
+static inline bool is_elsewhere(const struct thread *thread, strand_actor to)
+{
+    if (LIKELY(ref_is_ours(thread, to)))
+        return false;
+    return (to.bits[1] & MARK_ACTOR) || (is_promise(to) && !promise_is_ours(thread, to));
+}
+
+/* An actor that stops handles nothing more; one that waits for its children's ends is not to be waited for by them. */
+static bool is_refused(const struct task *task, const struct envelope *e)
+{
+    return (task->flags & TASK_STOPPING) || is_promise(e->message.sender);
+}
+
+/* To one of the run, or a promise. 0, -EPIPE, -ENOMEM. */
+static inline int deliver(struct thread *thread, strand_actor to, struct envelope *e, bool always)
+{
+    struct cell *cell = ref_cell(to);
+    uint64_t word;
+    if (UNLIKELY(!(to.bits[1] & MARK_ACTOR)))
+        return is_promise(to) && promise_settle(thread, to, e, 0) ? 0 : -EPIPE;
+    if (UNLIKELY(!cell_lock(thread, cell, ref_serial(to), &word)))
+        return -EPIPE;
+    struct task *task = word & CELL_AWAKE ? word_task(word) : cell_wake(thread, cell, &word);
+    struct runner *r = NULL;
+    bool fresh = false;
+    if (UNLIKELY(!task)) {
+        cell_unlock(cell, word);
+        return -ENOMEM;
+    }
+    if (UNLIKELY(task->flags & (TASK_STOPPING | TASK_WAITS)) && is_refused(task, e)) {
+        cell_unlock(cell, word);
+        return -EPIPE;
+    }
+    if (UNLIKELY(cell_kind(cell)->most != UINT32_MAX)) {
+        if (always || mailbox_is_own(thread, cell))
+            e->message.size |= ENVELOPE_EXTRA;
+        else if (task->queued >= cell_kind(cell)->most && !(task->flags & TASK_WAITS))
+            return mailbox_full(thread, to, word, e);
+    }
+    fresh = task->flags & TASK_FRESH;
+    mailbox_put(task, e);
+    r = task_schedule(thread, task);
+    cell_unlock(cell, word);
+    if (r)
+        place_go(thread, r, fresh);
+    return 0;
+}
+
+/* Of an actor that is gone it is a dead letter; else the caller has what it was made of. */
+static COLD void undelivered(struct thread *thread, strand_actor to, struct envelope *e, int error)
+{
+    if (error != -EPIPE) {
+        envelope_unsend(thread, e);
+        return;
+    }
+    struct runner *r = thread->current ? runner_self(thread) : NULL;
+    e->next = NULL;
+    envelopes_die(thread, r ? r->place->system : NULL, to, e);
+}
+
+struct envelope *message_new(struct thread *thread, const strand_message_type *type, const void *body, size_t size)
+{
+    struct envelope *e = envelope_new(thread, size);
+    if (!e)
+        return NULL;
+    e->message = (strand_message){.type = type, .body = e + 1, .size = size};
+    memcpy(e + 1, body, size);
+    return e;
+}
+
+int message_deliver(struct thread *thread, strand_actor to, struct envelope *e)
+{
+    return deliver(thread, to, e, true);
+}
+
+struct thread *message_insist(struct thread *thread, strand_actor to, struct envelope *e)
+{
+    int error;
+    while ((error = deliver(thread, to, e, true)) == -ENOMEM)
+        thread = place_await_memory();
+    if (error) {
+        e->next = NULL;
+        envelopes_die(thread, NULL, to, e);
+    }
+    return thread;
+}
+
+static inline void must_be_whole(const strand_message_type *type, const void *body, size_t size, const char *function)
+{
+    if (UNLIKELY(!type) || UNLIKELY(size && !body))
+        MISUSE(function, "", "the %s is NULL", type ? "body" : "type");
+}
+
+static inline int send(struct thread *thread, strand_actor to, strand_actor sender, const strand_message_type *type,
+                       const void *body, size_t size)
+{
+    must_not_hold_address(thread, body, size, NULL, "the message", "strand_tell");
+    struct envelope *e = envelope_new(thread, size);
+    if (UNLIKELY(!e))
+        return -ENOMEM;
+    e->message = (strand_message){.type = type, .sender = sender, .body = e + 1, .size = size};
+    memcpy(e + 1, body, size);
+    int error;
+    while (UNLIKELY((error = deliver(thread, to, e, false)) == -EINTR)) /* it was, and is not any more */
+        thread = thread_self();
+    if (UNLIKELY(error))
+        undelivered(thread_self(), to, e, error);
+    return error;
+}
+
+int message_send_last(struct thread *thread, strand_actor to)
+{
+    struct envelope *e = envelope_new(thread, 0);
+    if (!e)
+        return -ENOMEM;
+    e->message = (strand_message){.type = &message_last};
+    int error = deliver(thread, to, e, true);
+    if (error)
+        envelope_unsend(thread, e);
+    return error;
+}
+
+static strand_actor self_of(struct thread *thread)
+{
+    struct runner *r = runner_self(thread);
+    return r ? r->self : (strand_actor){{0, 0}};
+}
+
+static strand_actor outside_self(struct thread *thread)
+{
+    return thread && thread->current ? self_of(thread) : (strand_actor){{0, 0}};
+}
+
+int strand_tell(strand_actor to, const strand_message_type *type, const void *body, size_t size)
+{
+    struct thread *thread = thread_self();
+    must_be_whole(type, body, size, "strand_tell");
+    if (UNLIKELY(!thread || !thread->current) || UNLIKELY(is_elsewhere(thread, to)))
+        return outside_send(to, outside_self(thread), type, body, NULL, size);
+    return send(thread, to, self_of(thread), type, body, size);
+}
+
+int strand_tell_as(strand_actor to, strand_actor sender, const strand_message_type *type, const void *body, size_t size)
+{
+    struct thread *thread = thread_self();
+    must_be_whole(type, body, size, "strand_tell_as");
+    if (UNLIKELY(!thread || !thread->current) || UNLIKELY(is_elsewhere(thread, to)))
+        return outside_send(to, sender, type, body, NULL, size);
+    return send(thread, to, sender, type, body, size);
+}
+
+int strand_reply(const strand_message *message, const strand_message_type *type, const void *body, size_t size)
+{
+    (void)must_be_strand("strand_reply");
+    return strand_tell(message->sender, type, body, size);
+}
+
+int strand_give(strand_actor to, const strand_message_type *type, void *body)
+{
+    struct thread *thread = thread_self();
+    must_be_whole(type, body, 1, "strand_give");
+    if (UNLIKELY(!thread || !thread->current) || UNLIKELY(is_elsewhere(thread, to)))
+        return outside_send(to, outside_self(thread), type, NULL, body, 0);
+    must_not_escape(thread, body, "the message", "strand_give");
+    struct envelope *e = envelope_new(thread, 0);
+    int error = -ENOMEM;
+    if (!e)
+        return error;
+    e->message = (strand_message){.type = type, .sender = self_of(thread), .body = body};
+    while (UNLIKELY((error = deliver(thread, to, e, false)) == -EINTR))
+        thread = thread_self();
+    if (UNLIKELY(error))
+        undelivered(thread_self(), to, e, error);
+    return error;
+}
+
+/* ---- by the receiver --------------------------------------------------------------------------------------- */
+
+struct runner *must_be_in_hand(struct thread *thread, const strand_message *message, const char *function)
+{
+    struct runner *r = runner_self(thread);
+    if (UNLIKELY(!r || !r->in_hand || &r->in_hand->message != message))
+        MISUSE(function, "", "the message is not the one that the caller handles");
+    return r;
+}
+
+static COLD int pass_outside(strand_message *message, strand_actor to)
+{
+    const struct envelope *e = CONTAINER(message, struct envelope, message);
+    void *given = message->body == e + 1 ? NULL : message->body;
+    if (is_promise(message->sender))
+        misuse_foreign("strand_forward", "actor");
+    int error = outside_send(to, message->sender, message->type, message->body, given, message->size);
+    if (!error || error == -EPIPE)
+        message->body = NULL; /* what it owns is on its way, or dropped */
+    return error;
+}
+
+int strand_forward(strand_message *message, strand_actor to)
+{
+    struct thread *thread = must_be_strand("strand_forward");
+    struct runner *r = must_be_in_hand(thread, message, "strand_forward");
+    if (UNLIKELY(!message->body))
+        MISUSE("strand_forward", "", "the message's body has been taken");
+    if (UNLIKELY(is_elsewhere(thread, to)))
+        return pass_outside(message, to);
+    struct envelope *e = r->in_hand; /* until it has been sent: who waits for room can be interrupted */
+    int error;
+    do
+        error = deliver(thread_self(), to, e, false);
+    while (UNLIKELY(error == -EINTR));
+    if (LIKELY(!error) || error == -EPIPE)
+        r->in_hand = NULL;
+    if (UNLIKELY(error == -EPIPE))
+        undelivered(thread_self(), to, e, error);
+    return error;
+}
+
+void *strand_take(strand_message *message)
+{
+    (void)must_be_in_hand(must_be_strand("strand_take"), message, "strand_take");
+    void *body = message->body;
+    message->body = NULL;
+    return body;
+}

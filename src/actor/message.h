@@ -1,0 +1,45 @@
+/*
+ * Messages on their way. The protocol block is in actor.h.
+ */
+#ifndef ACTOR_MESSAGE_H
+#define ACTOR_MESSAGE_H
+
+#include "actor.h"
+
+/* The type of a message that stops its receiver. */
+extern const strand_message_type message_last;
+/* The sender of a strand_terminated that nobody has looked at yet, whether it is expected. */
+enum { NOTICE = 1 };
+/* What the library itself has sent: not the mailbox's to forget, nor the actor's to see before it has been looked at.
+ */
+static inline bool message_is_special(const struct envelope *e)
+{
+    const strand_message *message = &e->message;
+    return UNLIKELY(message->type == &message_last) ||
+           (UNLIKELY(message->type == &strand_terminated_message) && message->sender.bits[0] == NOTICE);
+}
+
+/* NULL: no memory. */
+struct envelope *message_new(struct thread *thread, const strand_message_type *type, const void *body, size_t size);
+/* Whatever is in the mailbox. 0; else it is the caller's still: -EPIPE: nobody is there; -ENOMEM. */
+int message_deliver(struct thread *thread, strand_actor to, struct envelope *e);
+/* The same in a strand; without memory it waits for others to give some back. If nobody is there it is a dead letter.
+ * Returns the thread that the caller goes on on. */
+struct thread *message_insist(struct thread *thread, strand_actor to, struct envelope *e);
+int message_send_last(struct thread *thread, strand_actor to);
+
+/* What a body owns is given back, by a type that has a function for it. By a strand. */
+void message_drop(const strand_message_type *type, void *body);
+/* Its message is over: what it owns is dropped, if nobody has taken it. */
+void envelope_free(struct thread *thread, struct envelope *e);
+/* What a message of that type owns is dropped. */
+void message_drop(const strand_message_type *type, void *body);
+/* It was not sent: what it owns is the sender's still. */
+void envelope_unsend(struct thread *thread, struct envelope *e);
+/* Nobody handles these: they are dead letters, in that system; NULL: to one that is gone, or never was. */
+void envelopes_die(struct thread *thread, struct system *system, strand_actor to, struct envelope *first);
+
+/* Misuse if the caller does not handle that message. */
+struct runner *must_be_in_hand(struct thread *thread, const strand_message *message, const char *function);
+
+#endif

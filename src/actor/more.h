@@ -1,0 +1,80 @@
+/*
+ * What few actors have: names, watchers, behaviours, messages put aside. The protocol block is in actor.h.
+ */
+#ifndef ACTOR_MORE_H
+#define ACTOR_MORE_H
+
+#include "actor.h"
+
+enum { NAME_MOST = 63 };
+
+/* Of a cell that is not known yet, or in a turn of it: what there is more of it. NULL: no memory. */
+struct more *more_of(struct thread *thread, struct cell *cell);
+/* Of a cell that is being made. 0; -ENOMEM; -EINVAL: that can't be a name; -EEXIST: a sibling has it. */
+int more_name(struct thread *thread, struct cell *cell, const char *name);
+/* The actor is about to end: nobody finds it by its name, which others may have, before anybody is told. */
+void more_unname(struct thread *thread, struct cell *cell);
+/* It has ended: all is given back. */
+void more_end(struct cell *cell);
+/* Under the lock of any cell. NULL: no memory. */
+struct more *more_under_lock(struct thread *thread, struct cell *cell);
+/* It begins anew. */
+void more_reset(struct runner *r);
+
+/* ---- behaviours (behaviour.c) ------------------------------------------------------------------------------ */
+
+struct behaviours {
+    struct behaviours *below;
+    strand_behaviour *receive;
+};
+static inline strand_behaviour *behaviour_of(const struct cell *cell)
+{
+    const struct more *more = cell_more(cell);
+    return more && more->behaviours ? more->behaviours->receive : cell_kind(cell)->receive;
+}
+void behaviours_drop(struct more *more);
+/* What was put aside comes next: in front of the batch, which is the turn's own. Room in the mailbox it takes no more.
+ * Returns how many these are. */
+size_t stash_return(struct runner *r);
+
+/* ---- watching (watch.c) ------------------------------------------------------------------------------------ */
+
+/* Who is told of an actor's end: an actor, by a message that is ready, or a promise, whose part this is then. And in
+ * the list of the actor that watches: whom. */
+struct watch {
+    struct watch *next;
+    strand_actor who;
+    struct envelope *notice;
+    _Atomic bool linked; /* in the list of the watched one */
+    bool asks;           /* for an answer, which may come before the end */
+};
+
+/* 0; -ESRCH: it has ended; -ENOMEM. */
+int watch_link(struct thread *thread, strand_actor actor, struct watch *watch);
+/* Afterwards nobody knows of it. */
+void watch_unlink(struct thread *thread, strand_actor actor, struct watch *watch);
+/* Who has asked it, and waits still, is told that there will be no answer. In its own turn. */
+void watch_answer_none(struct thread *thread, struct cell *cell);
+/* Who has watched one that has ended is told, once each, if need be when there is memory again. Returns the thread that
+ * the caller goes on on. */
+struct thread *watch_tell(struct thread *thread, struct watch *watchers);
+/* One that watches has ended itself. */
+void watch_forget(struct thread *thread, struct watch *watching, strand_actor who);
+/* Whether a notice that comes is one that the actor waits for; it does not any more, and the notice is the actor's. */
+bool watch_expects(struct cell *cell, strand_message *notice);
+
+/* Under the lock of one below it, or of its own; or while all threads stand still. As strand_actor_path. */
+size_t cell_path(const struct cell *cell, char *text, size_t room);
+
+/* ---- restarts (life.c) ------------------------------------------------------------------------------------- */
+
+struct restarts {
+    struct restarts *next;
+    strand_actor child;
+    unsigned count; /* since then */
+    int64_t since;
+    unsigned tries; /* without having been up for long */
+    int64_t up;     /* since then it was */
+};
+
+#endif

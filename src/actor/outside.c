@@ -1,0 +1,117 @@
+/*
+ * Messages from outside of the run: from plain threads, and from strands of other runs. Each travels through the posts
+ * of the run's first pool to one of its threads, which sends it as a strand would. Nobody waits for room on the way.
+ */
+#include "outside.h"
+
+#include "message.h"
+#include "system.h"
+
+#include "../sched/pool.h"
+#include "../strand/quiet.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct parcel {
+    struct post post;
+    struct runtime *runtime;
+    strand_actor to, sender;
+    const strand_message_type *type;
+    void *given; /* NULL: it was copied */
+    size_t size;
+    _Alignas(16) char body[];
+};
+
+/* Nobody is there any more. On any thread. */
+static void lose(struct parcel *parcel)
+{
+    if (parcel->type->drop)
+        parcel->type->drop(parcel->given ? parcel->given : parcel->body);
+    free(parcel);
+}
+
+/* There is no memory for its receiver to get it. */
+static void lose_here(struct thread *thread, struct parcel *parcel)
+{
+    system_letter(thread, parcel->to, &(strand_message){.type = parcel->type, .sender = parcel->sender});
+    lose(parcel);
+}
+
+/* On a thread of the pool; or, of a run that has ended, on any. */
+static struct member *arrive(struct post *post)
+{
+    struct parcel *parcel = CONTAINER(post, struct parcel, post);
+    struct thread *thread = thread_self();
+    arch_note_acquire(post);
+    bool here = thread && runtime_of(thread) == parcel->runtime;
+    struct envelope *e = here ? message_new(thread, parcel->type, parcel->body, parcel->size) : NULL;
+    if (!e) {
+        here ? lose_here(thread, parcel) : lose(parcel);
+        return NULL;
+    }
+    if (parcel->given)
+        e->message.body = parcel->given;
+    e->message.sender = parcel->sender;
+    e->next = NULL;
+    if (message_deliver(thread, parcel->to, e))
+        envelopes_die(thread, NULL, parcel->to, e);
+    free(parcel);
+    return NULL;
+}
+
+static struct runtime *runtime_of_run(struct arch_run *run)
+{
+    return CONTAINER(run, struct runtime, listed);
+}
+
+/* Whether a slab, of cells or of promises, is that run's. */
+static bool has_slab(struct arch_run *run, const void *slab)
+{
+    const struct runtime *runtime = runtime_of_run(run);
+    return (uintptr_t)slab - (uintptr_t)runtime->cells < sizeof runtime->cells || slab == &runtime->promises;
+}
+
+/* The run of an actor, or of a promise, which does not end before arch_run_unuse; NULL: it has ended. */
+static struct arch_run *use_run_of(strand_actor actor)
+{
+    const struct cell *cell = ref_cell(actor);
+    if (!(actor.bits[1] & (MARK_ACTOR | MARK_PROMISE)) || !arch_in_handles(cell))
+        return NULL;
+    const struct slab *slab = __atomic_load_n(&cell_chunk(cell)->slab, __ATOMIC_ACQUIRE);
+    return slab ? arch_run_use_that(has_slab, slab) : NULL;
+}
+
+bool outside_is(const struct thread *thread, strand_actor actor)
+{
+    struct arch_run *run = ref_is_ours(thread, actor) ? NULL : use_run_of(actor);
+    if (run)
+        arch_run_unuse(run);
+    return run;
+}
+
+int outside_send(strand_actor to, strand_actor sender, const strand_message_type *type, const void *body, void *given,
+                 size_t size)
+{
+    struct parcel *parcel = malloc(sizeof *parcel + size);
+    if (!parcel)
+        return -ENOMEM;
+    *parcel =
+        (struct parcel){.post.run = arrive, .to = to, .sender = sender, .type = type, .given = given, .size = size};
+    if (size)
+        memcpy(parcel->body, body, size);
+    struct arch_run *run = use_run_of(to);
+    if (!run || subprocess_is_left(&runtime_of_run(run)->sub)) {
+        if (run)
+            arch_run_unuse(run);
+        lose(parcel);
+        return -EPIPE;
+    }
+    parcel->runtime = runtime_of_run(run);
+    quiet_reached(&parcel->runtime->sub);
+    arch_note_release(&parcel->post);
+    pool_post(&runtime_of_run(run)->sub.pool, &parcel->post);
+    arch_run_unuse(run);
+    return 0;
+}

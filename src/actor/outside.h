@@ -1,0 +1,15 @@
+/*
+ * Messages from outside of the run.
+ */
+#ifndef ACTOR_OUTSIDE_H
+#define ACTOR_OUTSIDE_H
+
+#include "actor.h"
+
+/* given: the body itself; NULL: it is copied. */
+int outside_send(strand_actor to, strand_actor sender, const strand_message_type *type, const void *body, void *given,
+                 size_t size);
+/* Whether it is an actor of another run, which has not ended. */
+bool outside_is(const struct thread *thread, strand_actor actor);
+
+#endif

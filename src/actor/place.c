@@ -1,0 +1,514 @@
+/*
+ * Runners, and where those are kept that have nothing to do. Each thread of the place's pool keeps some, which nobody
+ * else touches; the rest is common.
+ */
+#include "place.h"
+
+#include "../sched/pool.h"
+#include "../strand/end.h"
+#include "../strand/run.h"
+
+#include <errno.h>
+#include <string.h>
+
+OWN_INLINE bool has_own(const struct thread *thread, const struct place *place)
+{
+    return thread->pool == place->pool && thread->index < PLACE_THREADS && place->pin < 0;
+}
+
+static void lock(struct thread *thread, struct place *place)
+{
+    if (thread->shared)
+        spin_lock(&place->lock, thread);
+}
+
+static void unlock(struct thread *thread, struct place *place)
+{
+    if (thread->shared)
+        spin_unlock(&place->lock);
+}
+
+static void lock_system(struct thread *thread, struct system *system)
+{
+    if (thread->shared)
+        spin_lock(&system->lock, thread);
+}
+
+static void unlock_system(struct thread *thread, struct system *system)
+{
+    if (thread->shared)
+        spin_unlock(&system->lock);
+}
+
+/* Runners whose strands have ended are given back, if the system's owner does not see to that. Under the lock. */
+static void reap(struct thread *thread, struct system *system)
+{
+    struct scope *scope = (struct scope *)(uintptr_t)system->scope.bits[0];
+    struct link *link = system->ended.next;
+    while (!atomic_load_explicit(&system->closing, memory_order_relaxed) && link != &system->ended) {
+        struct runner *r = CONTAINER(link, struct runner, others);
+        link = link->next;
+        if (!ended(r->strand))
+            return;
+        if (atomic_load_explicit(&r->idle, memory_order_acquire) & RUNNER_LISTED) /* who seized it has left it there */
+            continue;
+        list_remove(&r->others);
+        arch_note_acquire(r->strand);
+        end_consume(thread, scope, r->strand);
+        arch_note_release(r);
+        slab_put(&worker_of(thread)->runners, r);
+    }
+}
+
+void place_leave(struct thread *thread, struct runner *r)
+{
+    struct system *system = r->place->system;
+    __atomic_store_n(&r->strand->extra, NULL, __ATOMIC_RELEASE); /* it is the runner's */
+    lock_system(thread, system);
+    reap(thread, system);
+    list_remove(&r->others);
+    list_push_back(r->fatal ? &system->failed : &system->ended, &r->others);
+    unlock_system(thread, system);
+}
+
+/* What it was to run waits for those who have a stack. There is one, unless the place is just being opened. */
+bool place_refused(struct thread *thread, struct cb *c)
+{
+    if (c->fn != runner_main)
+        return false;
+    struct runner *r = c->arg, *other = NULL;
+    struct place *place = r->place;
+    struct task *task = r->task;
+    atomic_fetch_sub_explicit(&place->unbegun, 1, memory_order_relaxed);
+    place_leave(thread, r);
+    if (place->threads_most)
+        atomic_fetch_sub_explicit(&place->active, 1, memory_order_relaxed);
+    if (task) {
+        struct cell *cell = task->cell;
+        uint64_t word = cell_lock_living(thread, cell);
+        task->runner = NULL;
+        other = place_starve(thread, place, task);
+        cell_unlock(cell, word);
+    }
+    if (other)
+        place_go(thread, other, false);
+    c->arg = NULL; /* its result */
+    return true;
+}
+
+/* 0, or why there is none: -EALREADY: there are enough that are about to begin. */
+static int make(struct thread *thread, struct place *place, struct runner **out)
+{
+    struct system *system = place->system;
+    *out = NULL;
+    if (atomic_load_explicit(&place->unbegun, memory_order_relaxed) >= UNBEGUN_MOST)
+        return -EALREADY;
+    struct runner *r = driver_slab_get(thread, &worker_of(thread)->runners);
+    if (!r)
+        return -ENOMEM;
+    arch_note_acquire(r);
+    memset((char *)r + sizeof(uint64_t), 0, sizeof *r - sizeof(uint64_t));
+    r->place = place;
+    struct scope *scope = (struct scope *)(uintptr_t)system->scope.bits[0];
+    int error = spawn_own(thread, scope, place->pool, place->pin, place->threads_most != 0, runner_main, r, &r->strand);
+    if (error) {
+        slab_put(&worker_of(thread)->runners, r);
+        return error;
+    }
+    lock_system(thread, system);
+    reap(thread, system);
+    list_push_back(&system->runners, &r->others);
+    unlock_system(thread, system);
+    atomic_fetch_add_explicit(&place->unbegun, 1, memory_order_relaxed);
+    *out = r;
+    return 0;
+}
+
+/* It has been taken out of a list, and may be somebody's: see RUNNER_LISTED. */
+static inline bool claim(struct thread *thread, struct runner *r)
+{
+    uint32_t state;
+    if (thread->shared) {
+        state = atomic_exchange_explicit(&r->idle, 0, memory_order_acq_rel);
+    } else {
+        state = atomic_load_explicit(&r->idle, memory_order_relaxed);
+        atomic_store_explicit(&r->idle, 0, memory_order_relaxed);
+    }
+    if (LIKELY(state & RUNNER_IDLE))
+        arch_note_acquire(r);
+    return state & RUNNER_IDLE;
+}
+
+/* The same, and it stays in a list. */
+static bool seize(struct runner *r)
+{
+    uint32_t state = atomic_load_explicit(&r->idle, memory_order_relaxed);
+    while (state & RUNNER_IDLE)
+        if (atomic_compare_exchange_weak_explicit(&r->idle, &state, state & ~(uint32_t)RUNNER_IDLE,
+                                                  memory_order_acq_rel, memory_order_relaxed))
+            return true;
+    return false;
+}
+
+/* It is idle in the list that it is in yet. False: somebody has taken it out of that. */
+static bool rest_there(struct runner *r)
+{
+    uint32_t state = RUNNER_LISTED;
+    return atomic_compare_exchange_strong_explicit(&r->idle, &state, RUNNER_IDLE | RUNNER_LISTED, memory_order_acq_rel,
+                                                   memory_order_relaxed);
+}
+
+/* The thread's own. */
+OWN_INLINE struct runner *pop_own(struct thread *thread, struct place *place)
+{
+    struct runner *r;
+    if (UNLIKELY(!has_own(thread, place)))
+        return NULL;
+    while ((r = place->idle[thread->index].first)) {
+        place->idle[thread->index].first = r->next;
+        place->idle[thread->index].count--;
+        if (LIKELY(claim(thread, r)))
+            break;
+    }
+    return r;
+}
+
+OWN_INLINE bool push_own(struct thread *thread, struct place *place, struct runner *r)
+{
+    if (UNLIKELY(!has_own(thread, place)) || UNLIKELY(place->idle[thread->index].count == IDLE_MOST))
+        return false;
+    r->next = place->idle[thread->index].first;
+    place->idle[thread->index].first = r;
+    place->idle[thread->index].count++;
+    atomic_store_explicit(&r->idle, RUNNER_IDLE | RUNNER_LISTED, memory_order_release);
+    return true;
+}
+
+static struct runner *pop_rest(struct thread *thread, struct place *place)
+{
+    struct runner *r;
+    if (!__atomic_load_n(&place->rest, __ATOMIC_RELAXED))
+        return NULL;
+    lock(thread, place);
+    while ((r = place->rest)) {
+        __atomic_store_n(&place->rest, r->next, __ATOMIC_RELAXED);
+        __atomic_store_n(&place->rest_count, place->rest_count - 1, __ATOMIC_RELAXED);
+        if (claim(thread, r))
+            break;
+    }
+    unlock(thread, place);
+    return r;
+}
+
+static bool push_rest(struct thread *thread, struct place *place, struct runner *r)
+{
+    lock(thread, place);
+    bool room = place->rest_count < IDLE_MOST;
+    if (room) {
+        r->next = place->rest;
+        __atomic_store_n(&place->rest, r, __ATOMIC_RELAXED);
+        __atomic_store_n(&place->rest_count, place->rest_count + 1, __ATOMIC_RELAXED);
+        atomic_store_explicit(&r->idle, RUNNER_IDLE | RUNNER_LISTED, memory_order_release);
+    }
+    unlock(thread, place);
+    return room;
+}
+
+/* It was seized, and has nothing to do after all. Where there is no room for it, only who looks at all of them finds
+ * it.
+ */
+static COLD void release_idle(struct thread *thread, struct place *place, struct runner *r)
+{
+    arch_note_release(r);
+    if (!rest_there(r) && !push_own(thread, place, r) && !push_rest(thread, place, r))
+        atomic_store_explicit(&r->idle, RUNNER_IDLE, memory_order_release);
+}
+
+/* Without memory: one that some other thread keeps. It stays in that one's list. */
+static COLD struct runner *take_any(struct thread *thread, struct place *place)
+{
+    struct system *system = place->system;
+    struct runner *found = NULL;
+    lock_system(thread, system);
+    for (struct link *link = system->runners.next; link != &system->runners && !found; link = link->next) {
+        struct runner *r = CONTAINER(link, struct runner, others);
+        if (r->place == place && seize(r))
+            found = r;
+    }
+    unlock_system(thread, system);
+    if (found)
+        arch_note_acquire(found);
+    return found;
+}
+
+static COLD void come_from_outside(struct place *place)
+{
+    atomic_store_explicit(&place->from_outside, true, memory_order_seq_cst);
+    atomic_store_explicit(&place->odd, true, memory_order_seq_cst);
+}
+
+struct runner *place_get(struct thread *thread, struct place *place)
+{
+    struct runner *r = pop_own(thread, place);
+    if (LIKELY(r != NULL))
+        return r;
+    if (UNLIKELY(!has_own(thread, place)) && !atomic_load_explicit(&place->from_outside, memory_order_relaxed))
+        come_from_outside(place);
+    if ((r = pop_rest(thread, place)))
+        return r;
+    int error = make(thread, place, &r);
+    return LIKELY(!error) || error == -EALREADY ? r : take_any(thread, place);
+}
+
+/* What is true by now of what place.odd stands for. */
+static COLD void look(struct place *place)
+{
+    bool odd = atomic_load_explicit(&place->from_outside, memory_order_relaxed) ||
+               atomic_load_explicit(&place->system->closing, memory_order_acquire) || place->threads_most;
+    atomic_store_explicit(&place->has_begun, true, memory_order_release);
+    if (odd)
+        return;
+    atomic_store_explicit(&place->odd, false, memory_order_seq_cst);
+    if (__atomic_load_n(&place->starved, __ATOMIC_SEQ_CST) ||
+        atomic_load_explicit(&place->from_outside, memory_order_seq_cst) ||
+        atomic_load_explicit(&place->system->closing, memory_order_seq_cst))
+        atomic_store_explicit(&place->odd, true, memory_order_seq_cst);
+}
+
+static COLD bool put_oddly(struct thread *thread, struct place *place, struct runner *r)
+{
+    look(place);
+    bool common = atomic_load_explicit(&place->from_outside, memory_order_relaxed) &&
+                  __atomic_load_n(&place->rest_count, __ATOMIC_RELAXED) < COMMON_MOST;
+    if (atomic_load_explicit(&place->system->closing, memory_order_acquire))
+        return false;
+    if (rest_there(r))
+        return true;
+    return (!common && push_own(thread, place, r)) || push_rest(thread, place, r);
+}
+
+bool place_put(struct thread *thread, struct runner *r)
+{
+    struct place *place = r->place;
+    bool odd =
+        atomic_load_explicit(&place->odd, memory_order_relaxed) || atomic_load_explicit(&r->idle, memory_order_relaxed);
+    arch_note_release(r);
+    return (LIKELY(!odd) && LIKELY(push_own(thread, place, r))) || put_oddly(thread, place, r);
+}
+
+static void assign(struct runner *r, struct task *task)
+{
+    r->task = task; /* [A1] */
+    task->runner = r;
+}
+
+/* Who falls idle says so, and looks at the list again; here it is the other way round. Who begins, too: where somebody
+ * is about to, he sees to it. */
+struct runner *place_starve(struct thread *thread, struct place *place, struct task *task)
+{
+    lock(thread, place);
+    task->next = NULL;
+    if (place->starved)
+        *place->last = task;
+    else
+        __atomic_store_n(&place->starved, task, __ATOMIC_SEQ_CST);
+    place->last = &task->next;
+    atomic_store_explicit(&place->odd, true, memory_order_seq_cst);
+    unlock(thread, place);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&place->unbegun, memory_order_seq_cst))
+        return NULL;
+    if (thread->shared && arch_membarrier_works)
+        arch_membarrier();
+    struct runner *r = take_any(thread, place);
+    struct task *first = r ? place_starved(thread, place) : NULL;
+    if (first)
+        assign(r, first);
+    else if (r)
+        release_idle(thread, place, r);
+    return first ? r : NULL;
+}
+
+bool place_wakes_itself_(struct thread *thread, struct runner *r)
+{
+    struct place *place = r->place;
+    if (!__atomic_load_n(&place->starved, __ATOMIC_SEQ_CST) || !seize(r))
+        return false;
+    struct task *task = place_starved(thread, place);
+    if (task)
+        assign(r, task);
+    else
+        release_idle(thread, place, r);
+    return task;
+}
+
+struct task *place_starved(struct thread *thread, struct place *place)
+{
+    if (LIKELY(!__atomic_load_n(&place->starved, __ATOMIC_RELAXED)))
+        return NULL;
+    lock(thread, place);
+    struct task *task = place->starved;
+    if (task)
+        __atomic_store_n(&place->starved, task->next, __ATOMIC_RELAXED);
+    unlock(thread, place);
+    return task;
+}
+
+void place_begun(struct thread *thread, struct place *place)
+{
+    atomic_fetch_sub_explicit(&place->unbegun, 1, memory_order_seq_cst);
+    struct task *task = place_starved(thread, place);
+    if (LIKELY(!task))
+        return;
+    struct runner *r = place_get(thread, place);
+    if (r)
+        assign(r, task);
+    else
+        r = place_starve(thread, place, task);
+    if (r)
+        place_go(thread, r, false);
+}
+
+/* One more has something to do in a place where each may block its thread. */
+static COLD void grow(struct thread *thread, struct place *place)
+{
+    int active = atomic_fetch_add_explicit(&place->active, 1, memory_order_relaxed) + 1;
+    int threads = atomic_load_explicit(&place->threads, memory_order_relaxed);
+    while (threads < active && threads < place->threads_most)
+        if (atomic_compare_exchange_weak_explicit(&place->threads, &threads, threads + 1, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
+            (void)pool_resize(thread, place->pool, threads + 1); /* else they share those that there are */
+            break;
+        }
+}
+
+void place_go(struct thread *thread, struct runner *r, bool fresh)
+{
+    struct cb *c = r->strand;
+    if (UNLIKELY(r->place->threads_most))
+        grow(thread, r->place);
+    bool begins = !r->launched;
+    r->launched = true;
+    if (UNLIKELY(!thread->current)) { /* a post, from outside of the run */
+        if (begins)
+            count_spawned(thread);
+        arch_note_release(begins ? (void *)c : (void *)&c->member);
+        pool_deliver(thread, &c->member);
+        return;
+    }
+    if (begins) {
+        spawn_launch(thread, c);
+        return;
+    }
+    struct fibre *fibre = c->member.fibre;
+    if (fresh && !fibre->odd && fibre->pool == thread->pool) {
+        __atomic_store_n(&fibre->home, NULL, __ATOMIC_RELAXED);
+        arch_note_release(&c->member);
+        thread_push(thread, fibre, PUSH_NEW); /* depth first: so that a tree of actors stays small */
+    } else {
+        thread_ready(thread, &c->member);
+    }
+}
+
+static void *nap(void *arg)
+{
+    STRAND_SHIELD;
+    strand_sleep(STRAND_MS);
+    return arg;
+}
+
+struct thread *place_await_memory(void)
+{
+    strand_exception *e = strand_try(nap, NULL, NULL);
+    strand_exception_release(e); /* a timer takes some, too */
+    return e ? thread_yield(thread_self()) : thread_self();
+}
+
+void place_feed(struct place *place)
+{
+    struct thread *thread = thread_self();
+    for (struct task *task; (task = place_starved(thread, place));) {
+        struct runner *r = place_get(thread, place);
+        if (r)
+            assign(r, task);
+        else
+            r = place_starve(thread, place, task);
+        if (r)
+            place_go(thread, r, false);
+        else
+            thread = place_await_memory();
+    }
+}
+
+int place_open(struct thread *thread, struct system *system, struct place *place, struct pool *pool, int pin,
+               int threads_most)
+{
+    memset(place, 0, sizeof *place);
+    place->system = system;
+    place->pool = pool;
+    place->pin = pin;
+    place->threads_most = threads_most;
+    place->most = TURN_MOST;
+    place->odd = true;
+    atomic_init(&place->threads, 1);
+    atomic_init(&place->active, 1); /* the first runner, until it falls idle */
+    struct runner *r;
+    int error = make(thread, place, &r); /* so that there is one, whatever becomes of memory */
+    if (error)
+        return error;
+    strand handle = handle_of(r->strand);
+    r->launched = true;
+    spawn_launch(thread, r->strand);
+    while (!atomic_load_explicit(&place->has_begun, memory_order_acquire)) {
+        if (strand_ended(handle) && !atomic_load_explicit(&place->has_begun, memory_order_acquire))
+            return -ENOMEM;
+        thread = thread_yield(thread);
+    }
+    return 0;
+}
+
+/* Under the lock: one that is told to end next; NULL: none is idle now. */
+static struct runner *take_idle(struct system *system)
+{
+    for (struct link *link = system->runners.next; link != &system->runners; link = link->next) {
+        struct runner *r = CONTAINER(link, struct runner, others);
+        if (!r->launched || (atomic_load_explicit(&r->idle, memory_order_acquire) & RUNNER_IDLE)) {
+            list_remove(link);
+            list_push_back(&system->ended, link);
+            return r;
+        }
+    }
+    return NULL;
+}
+
+/* Who ends by the system's failure does so by itself: it is not to be cancelled before. */
+static void await_failed(struct thread *thread, struct system *system)
+{
+    for (struct link *link = system->failed.next; link != &system->failed; link = link->next)
+        while (!ended(CONTAINER(link, struct runner, others)->strand))
+            thread = thread_yield(thread);
+}
+
+void place_close(struct thread *thread, struct system *system)
+{
+    lock_system(thread, system);
+    atomic_store_explicit(&system->closing, true, memory_order_seq_cst);
+    unlock_system(thread, system);
+    struct place *place = atomic_load_explicit(&system->places, memory_order_acquire);
+    atomic_store_explicit(&system->place.odd, true, memory_order_seq_cst);
+    for (; place; place = place->next)
+        atomic_store_explicit(&place->odd, true, memory_order_seq_cst);
+    for (bool empty = false; !empty;) {
+        lock_system(thread, system);
+        empty = list_empty(&system->runners);
+        struct runner *r = take_idle(system);
+        unlock_system(thread, system);
+        if (!r)
+            thread = thread_yield(thread); /* it is about to be idle, or to leave */
+        else if (r->launched)
+            thread_ready(thread, &r->strand->member);
+        else
+            spawn_launch(thread, r->strand);
+    }
+    await_failed(thread_self(), system);
+}

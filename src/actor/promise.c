@@ -1,0 +1,235 @@
+/*
+ * Promises, and asking. The protocol block is in promise.h.
+ */
+#include "promise.h"
+
+#include "cell.h"
+#include "message.h"
+#include "more.h"
+#include "outside.h"
+
+#include "../sched/pool.h"
+#include "../strand/fibre.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct promise *promise_of(strand_actor ref)
+{
+    return (struct promise *)(uintptr_t)ref.bits[0];
+}
+
+static uint64_t serial_of(strand_actor ref)
+{
+    return ref.bits[1] ^ MARK_PROMISE;
+}
+
+/* Of the caller's run: those of others can't be answered from here. */
+bool promise_is_ours(const struct thread *thread, strand_actor ref)
+{
+    return arch_in_handles(promise_of(ref)) &&
+           slab_has(&((const struct runtime *)thread->sub)->promises, promise_of(ref));
+}
+
+static bool lock(struct thread *thread, struct promise *promise, uint64_t serial)
+{
+    uint64_t word = atomic_load_explicit(&promise->word, memory_order_acquire);
+    for (;;) {
+        if (word_serial(word) != serial)
+            return false;
+        if (word & PROMISE_LOCK) {
+            driver_await(thread);
+            word = atomic_load_explicit(&promise->word, memory_order_acquire);
+        } else if (swap_word(&promise->word, &word, word | PROMISE_LOCK, thread->shared)) {
+            arch_note_acquire(promise);
+            return true;
+        }
+    }
+}
+
+static void unlock(struct promise *promise, uint64_t serial)
+{
+    arch_note_release(promise);
+    atomic_store_explicit(&promise->word, serial << WORD_SERIAL, memory_order_release);
+}
+
+struct promise *promise_open(struct thread *thread, strand_actor *ref)
+{
+    struct promise *promise = driver_slab_get(thread, &worker_of(thread)->promises);
+    if (!promise)
+        return NULL;
+    arch_note_acquire(promise);
+    memset((char *)promise + sizeof promise->word, 0, sizeof *promise - sizeof promise->word);
+    uint64_t serial = next_serial(worker_of(thread));
+    *ref = (strand_actor){{(uint64_t)(uintptr_t)promise, serial | MARK_PROMISE}};
+    promise->watch.who = *ref;
+    unlock(promise, serial);
+    return promise;
+}
+
+bool promise_settle(struct thread *thread, strand_actor ref, struct envelope *answer, int error)
+{
+    struct promise *promise = promise_of(ref);
+    struct member *woken = NULL;
+    if (!promise_is_ours(thread, ref) || !lock(thread, promise, serial_of(ref)))
+        return false;
+    struct wait_node *waiter = promise->waiter;
+    bool mine = !promise->settled;
+    if (mine && waiter) {
+        promise->waiter = NULL;
+        woken = &waiter->waiter->member;
+        mine = wait_claim(waiter, thread->shared); /* else it is interrupted, and about to close */
+    }
+    if (mine) {
+        promise->settled = true;
+        promise->answer = answer;
+        promise->error = error;
+    }
+    unlock(promise, serial_of(ref));
+    if (mine && woken && UNLIKELY(!thread->current)) /* a post, from outside of the run */
+        pool_deliver(thread, woken);
+    else if (mine && woken)
+        thread_ready(thread, woken);
+    return mine;
+}
+
+int promise_wait(struct thread *thread, struct promise *promise, enum blocked why, strand_actor whom)
+{
+    struct cb *me = current_of(thread);
+    uint64_t serial = serial_of(promise->watch.who);
+    uint32_t floor = own_of(me)->floor;
+    promise->whom = whom;
+    for (;;) {
+        (void)lock(thread, promise, serial);
+        bool settled = promise->settled;
+        if (!settled) {
+            wait_because(thread, me, why, (uintptr_t)promise);
+            me->wait.node.epoch = wait_arm(thread, me, floor);
+            promise->waiter = &me->wait.node;
+        }
+        unlock(promise, serial);
+        if (settled)
+            return promise->error;
+        bool stay = atomic_load_explicit(&me->due, memory_order_seq_cst) > floor; /* [W4] */
+        if (UNLIKELY(stay) && wait_retract(thread, me)) {
+            me->blocked = BLOCKED_NOT;
+        } else {
+            thread = thread_park(thread);
+            if (LIKELY(wait_over(me) == WAIT_WON))
+                continue;
+        }
+        (void)lock(thread, promise, serial);
+        promise->waiter = NULL; /* [W2] */
+        unlock(promise, serial);
+        if (interrupted(me))
+            interrupt_throw(thread, me, 0);
+    }
+}
+
+void promise_close(struct promise **held)
+{
+    struct promise *promise = *held;
+    struct thread *thread = thread_self();
+    if (!promise)
+        return;
+    uint64_t serial = serial_of(promise->watch.who);
+    (void)lock(thread, promise, serial);
+    struct envelope *answer = promise->answer;
+    atomic_store_explicit(&promise->word, word_freed(serial << WORD_SERIAL), memory_order_release);
+    if (promise->watched.bits[1])
+        watch_unlink(thread, promise->watched, &promise->watch);
+    arch_note_release(promise);
+    slab_put(&worker_of(thread)->promises, promise);
+    if (answer)
+        envelope_free(thread, answer);
+}
+
+/* Under its lock nobody closes it. */
+void promise_depends(struct thread *thread, struct runner *r, strand_actor ref)
+{
+    struct promise *promise = promise_of(ref);
+    int error = 0;
+    if (!promise_is_ours(thread, ref) || !lock(thread, promise, serial_of(ref)))
+        return;
+    if (!promise->settled && !promise->watched.bits[1]) {
+        promise->watch.asks = true;
+        error = watch_link(thread, r->self, &promise->watch);
+        if (!error)
+            promise->watched = r->self;
+    }
+    unlock(promise, serial_of(ref));
+    if (error)
+        (void)promise_settle(thread, ref, NULL, error);
+}
+
+/* ---- asking ------------------------------------------------------------------------------------------------ */
+
+/* The answer is the asker's from now on. size: SIZE_MAX: its address. */
+static int take(struct thread *thread, struct promise *promise, const strand_message_type *type, void *into,
+                size_t size)
+{
+    strand_message *answer = &promise->answer->message;
+    bool given = answer->body != promise->answer + 1;
+    if (answer->type != type || given != (size == SIZE_MAX) || (!given && answer->size != size)) {
+        struct envelope *e = promise->answer;
+        promise->answer = NULL;
+        envelopes_die(thread, NULL, promise->watch.who, e);
+        return -EBADMSG;
+    }
+    if (given)
+        memcpy(into, &answer->body, sizeof answer->body);
+    else
+        memcpy(into, answer->body, size);
+    answer->body = NULL;
+    return 0;
+}
+
+/* An actor of this run, and not the one whose turn it is. */
+static void must_be_another(struct thread *thread, strand_actor whom, const char *function)
+{
+    const struct runner *r = runner_self(thread);
+    if (UNLIKELY(r && r->task && r->self.bits[1] == whom.bits[1]))
+        MISUSE(function, "", "an actor would wait for itself");
+    if (UNLIKELY(outside_is(thread, whom)))
+        misuse_foreign(function, "actor");
+}
+
+int strand_ask(strand_actor to, const strand_message_type *type, const void *body, size_t size,
+               const strand_message_type *into_type, void *into, size_t into_size)
+{
+    struct thread *thread = must_be_strand("strand_ask");
+    struct cb *me = current_of(thread);
+    strand_actor ref;
+    must_be_there(into, "place for the answer", "strand_ask");
+    may_block(thread, me, "strand_ask");
+    must_be_another(thread, to, "strand_ask");
+    struct promise *promise __attribute__((cleanup(promise_close))) = promise_open(thread, &ref);
+    if (!promise)
+        return -ENOMEM;
+    int error = strand_tell_as(to, ref, type, body, size);
+    if (!error)
+        error = promise_wait(thread_self(), promise, BLOCKED_ASK, to);
+    return error ? error : take(thread_self(), promise, into_type, into, into_size);
+}
+
+/* ---- waiting for an end ------------------------------------------------------------------------------------ */
+
+int strand_actor_wait(strand_actor actor)
+{
+    struct thread *thread = must_be_strand("strand_actor_wait");
+    struct cb *me = current_of(thread);
+    strand_actor ref;
+    may_block(thread, me, "strand_actor_wait");
+    must_be_another(thread, actor, "strand_actor_wait");
+    struct promise *promise __attribute__((cleanup(promise_close))) = promise_open(thread, &ref);
+    if (!promise)
+        return -ENOMEM;
+    int error = watch_link(thread, actor, &promise->watch);
+    if (error)
+        return error == -ESRCH ? 0 : error;
+    promise->watched = actor;
+    (void)promise_wait(thread, promise, BLOCKED_ACTOR_END, actor);
+    return 0;
+}

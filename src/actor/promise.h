@@ -1,0 +1,49 @@
+/*
+ * Promises: what a strand waits for that is no actor. It has a reference as actors have, to which one answer can be
+ * sent.
+ *
+ * STATE     word: serial << WORD_SERIAL | PROMISE_LOCK; behind it, under the lock, whether it is settled, by what, and
+ *           who waits.
+ * OWNERSHIP the promise is the strand's that has made it, which waits, and then closes it: nobody finds it after that.
+ */
+#ifndef ACTOR_PROMISE_H
+#define ACTOR_PROMISE_H
+
+#include "actor.h"
+#include "more.h"
+
+enum { PROMISE_LOCK = 1 };
+
+struct promise {
+    _Atomic uint64_t word;
+    struct wait_node *waiter;
+    struct envelope *answer;
+    struct watch watch;
+    strand_actor whom;    /* for people: who was asked, or is to end */
+    strand_actor watched; /* in whose list of watchers that is; {0}: none's */
+    bool settled;
+    int error;
+};
+_Static_assert(sizeof(struct promise) <= PROMISE_SIZE, "it lies in a slab");
+
+static inline bool is_promise(strand_actor ref)
+{
+    return (ref.bits[1] & (MARK_ACTOR | MARK_PROMISE)) == MARK_PROMISE;
+}
+
+/* Whether it is, or was, one of the caller's run. */
+bool promise_is_ours(const struct thread *thread, strand_actor ref);
+/* NULL: no memory. */
+struct promise *promise_open(struct thread *thread, strand_actor *ref);
+/* Settle it: by an answer, which is the promise's then, or by a code. False: it is settled, or gone. */
+bool promise_settle(struct thread *thread, strand_actor ref, struct envelope *answer, int error);
+/* Wait until it is settled. Throws if that is interrupted. Returns the code. */
+int promise_wait(struct thread *thread, struct promise *promise, enum blocked why, strand_actor whom);
+/* Nobody finds it any more; an answer that was not taken is dropped. */
+void promise_close(struct promise **promise);
+
+/* In a turn of the actor that has handled a message of the promise's, or has failed to: if it ends before the promise
+ * is settled, that is by -EPIPE. Without the memory for that it is settled now, by -ENOMEM. */
+void promise_depends(struct thread *thread, struct runner *r, strand_actor ref);
+
+#endif

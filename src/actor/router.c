@@ -1,0 +1,166 @@
+/*
+ * Routers: actors that pass each message on to one of their children, or to all of them. A child that ends is not
+ * replaced; one that fails is restarted, as long as its class' supervision says nothing else.
+ */
+#include "cell.h"
+#include "message.h"
+
+#include "../strand/misuse.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Lies with the arguments of the router's spawn: as long as the actor lives, through restarts. */
+struct router {
+    strand_router what;
+    size_t count, next, args_at;
+    strand_actor routees[];
+};
+
+/* ---- whom -------------------------------------------------------------------------------------------------- */
+
+static size_t smallest(struct thread *thread, const struct router *router)
+{
+    size_t best = 0, least = SIZE_MAX;
+    for (size_t i = 0; i < router->count && least; i++) {
+        size_t length = cell_length(thread, router->routees[i]);
+        if (length < least) {
+            least = length;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+/* The one whose number and the message's make the greatest hash: when one goes, only its messages get another. */
+static size_t by_hash(const struct router *router, const strand_message *message)
+{
+    uint64_t key = router->what.hash(message), most = 0;
+    size_t best = 0;
+    for (size_t i = 0; i < router->count; i++) {
+        uint64_t weight = mix(key ^ mix(router->routees[i].bits[1]));
+        if (weight >= most) {
+            most = weight;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static size_t choose(struct router *router, const strand_message *message)
+{
+    struct thread *thread = thread_self();
+    switch (router->what.route) {
+    case STRAND_ROUTE_RANDOM:
+        return driver_chance(thread, (uint32_t)router->count);
+    case STRAND_ROUTE_SMALLEST:
+        return smallest(thread, router);
+    case STRAND_ROUTE_HASH:
+        return by_hash(router, message);
+    default:
+        return router->next++ % router->count;
+    }
+}
+
+/* ---- what it does ------------------------------------------------------------------------------------------ */
+
+/* One of them has ended. False: it is none, or lives: the message is not the library's. */
+static bool forget(struct router *router, strand_actor routee)
+{
+    for (size_t i = 0; i < router->count; i++)
+        if (router->routees[i].bits[1] == routee.bits[1] && strand_actor_ended(routee)) {
+            router->routees[i] = router->routees[--router->count];
+            return true;
+        }
+    return false;
+}
+
+/* What one gets, the others do not: only what owns nothing can be sent to all. Who can't be told it has not got it. */
+static void broadcast(struct router *router, strand_message *message)
+{
+    int error = message->type->drop || !message->size ? -EINVAL : 0;
+    for (size_t i = 0; i < router->count && error != -EINVAL; i++) {
+        int told = strand_tell_as(router->routees[i], message->sender, message->type, message->body, message->size);
+        error = told && told != -EPIPE ? told : error;
+    }
+    if (error)
+        strand_unhandled(message);
+}
+
+static void pass_on(struct router *router, strand_message *message)
+{
+    int error = strand_forward(message, router->routees[choose(router, message)]);
+    if (error && error != -EPIPE)
+        strand_unhandled(message);
+}
+
+static void route(void *state, strand_message *message)
+{
+    struct router *router = *(struct router **)state;
+    const strand_terminated *ended = STRAND_IS(message, strand_terminated);
+    if (ended && forget(router, ended->who))
+        return;
+    if (!router->count)
+        strand_unhandled(message);
+    else if (router->what.route == STRAND_ROUTE_ALL)
+        broadcast(router, message);
+    else
+        pass_on(router, message);
+}
+
+static enum strand_directive decide(void *state, strand_actor child, const strand_exception *why)
+{
+    const struct router *router = *(struct router **)state;
+    return router->what.decide ? router->what.decide(NULL, child, why) : STRAND_RESTART;
+}
+
+static void start(void *state, const void *args)
+{
+    struct router *router = *(struct router **)state = (struct router *)(uintptr_t)args;
+    const void *theirs = router->what.size_of_args ? (const char *)args + router->args_at : NULL;
+    for (router->count = 0; router->count < router->what.count; router->count++) {
+        strand_actor routee = strand_actor_spawn_child(NULL, router->what.class_, theirs, router->what.size_of_args);
+        router->routees[router->count] = routee;
+        if (strand_watch(routee))
+            throw_no_memory(current_of(thread_self()), "a router");
+    }
+}
+
+static const strand_actor_class router_class = {.size = sizeof router_class,
+                                                .name = "router",
+                                                .state_size = sizeof(struct router *),
+                                                .receive = route,
+                                                .start = start,
+                                                .decide = decide};
+
+static void free_router(struct router **router)
+{
+    free(*router);
+}
+
+strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *attr, const strand_router *what)
+{
+    struct thread *thread = must_be_strand("strand_router_spawn");
+    must_be_there(what, "router", "strand_router_spawn");
+    if (what->size != sizeof *what)
+        MISUSE("strand_router_spawn", "", "strand_router.size is %zu, not sizeof(strand_router)", what->size);
+    if (!what->count || !what->class_ || (what->route == STRAND_ROUTE_HASH && !what->hash))
+        MISUSE("strand_router_spawn", "", "a router has actors, of a class, and by hash a function");
+    size_t args_at = sizeof(struct router) + what->count * sizeof(strand_actor), size = args_at + what->size_of_args;
+    struct router *router __attribute__((cleanup(free_router))) = driver_calloc(thread, 1, size);
+    if (!router)
+        throw_no_memory(current_of(thread), "a router");
+    router->what = *what;
+    router->args_at = args_at;
+    if (what->size_of_args)
+        memcpy((char *)router + args_at, what->args, what->size_of_args);
+    return strand_actor_spawn(system, attr, &router_class, router, size);
+}

@@ -1,0 +1,281 @@
+/*
+ * Turns: a runner's strand, which handles the messages of one actor after the other. The protocol block is in actor.h.
+ */
+#include "cell.h"
+#include "events.h"
+#include "life.h"
+#include "mailbox.h"
+#include "message.h"
+#include "more.h"
+#include "place.h"
+#include "promise.h"
+
+#include "../sched/switch.h"
+#include "../strand/held.h"
+#include "../strand/interrupt.h"
+#include "../strand/wait.h"
+
+#include <string.h>
+
+/* ---- nothing to do ----------------------------------------------------------------------------------------- */
+
+static NOINLINE void set_label(struct runner *r, const struct kind *kind, const struct more *more)
+{
+    const char *name = more && *more->name ? more->name : kind->label;
+    size_t length = strnlen(name, sizeof r->label.name - 1);
+    memcpy(r->label.name, name, length);
+    r->label.name[length] = '\0';
+    r->labelled = more ? NULL : kind;
+}
+
+static inline void take_up(struct runner *r)
+{
+    struct task *task = r->task;
+    r->cell = task->cell;
+    const struct kind *kind = cell_kind(r->cell);
+    const struct more *more = cell_more(r->cell);
+    r->state = cell_state(r->cell);
+    r->odd = kind->odd || more;
+    r->receive = LIKELY(!more) ? kind->receive : behaviour_of(r->cell);
+    r->self = ref_of(r->cell, atomic_load_explicit(&task->serial, memory_order_relaxed));
+    if (UNLIKELY(r->labelled != kind) || UNLIKELY(more != NULL))
+        set_label(r, kind, more);
+    __atomic_store_n(&r->strand->extra, &r->label, __ATOMIC_RELEASE); /* with cb_name of a dumper */
+}
+
+/* Park until there is a task. False: it is to end. */
+static bool await_task(struct runner *r)
+{
+    struct thread *thread = thread_self();
+    struct cb *me = r->strand;
+    bool odd = atomic_load_explicit(&r->place->odd, memory_order_relaxed);
+    struct task *task = UNLIKELY(odd) ? place_starved(thread, r->place) : NULL;
+    if (UNLIKELY(task != NULL)) {
+        r->task = task;
+        task->runner = r;
+        return true;
+    }
+    if (UNLIKELY(odd) && r->place->threads_most)
+        atomic_fetch_sub_explicit(&r->place->active, 1, memory_order_relaxed);
+    wait_because(thread, me, BLOCKED_ACTOR, 0);
+    __atomic_store_n(&me->extra, NULL, __ATOMIC_RELEASE);
+    arch_note_release(r->place->system->name); /* by the thread that falls idle, and who finds out that all are */
+    if (UNLIKELY(!place_put(thread, r))) {
+        me->blocked = BLOCKED_NOT;
+        place_leave(thread, r);
+        return false;
+    }
+    if (UNLIKELY(place_wakes_itself(thread, r))) {
+        if (r->place->threads_most)
+            atomic_fetch_add_explicit(&r->place->active, 1, memory_order_relaxed);
+        me->blocked = BLOCKED_NOT;
+        return true;
+    }
+    thread = switch_park(thread);
+    __atomic_store_n(&me->member.fibre->home, thread, __ATOMIC_RELAXED); /* place_go, of one that had not left yet */
+    arch_note_acquire(&me->member);
+    me->blocked = BLOCKED_NOT;
+    return r->task;
+}
+
+/* ---- a turn ------------------------------------------------------------------------------------------------ */
+
+/* The next messages. False: the turn is over. */
+static bool refill(struct thread *thread, struct runner *r)
+{
+    struct task *task = r->task;
+    struct cell *cell = r->cell;
+    uint64_t word = cell_lock_living(thread, cell);
+    if (UNLIKELY(atomic_load_explicit(&task->calls, memory_order_relaxed))) {
+        cell_unlock(cell, word);
+        return true;
+    }
+    bool mute = task->flags & (TASK_SUSPENDED | TASK_WAITS);
+    struct batch senders;
+    batch_init(&senders);
+    if (!task->batch)
+        mailbox_make_room(thread, task, &senders);
+    if (LIKELY(!mute) && task->first) {
+        if (LIKELY(!r->odd) || !cell_kind(cell)->class->priority) /* else: levels_next */
+            task->batch = mailbox_take(task);
+        cell_unlock(cell, word);
+        batch_deliver(thread, &senders);
+        return true;
+    }
+    task->flags &= ~(unsigned)TASK_SCHEDULED;
+    task->runner = NULL;
+    bool rests = !mute && !task->batch;
+    cell_unlock(cell, rests ? ref_serial(r->self) << WORD_SERIAL : word); /* [A2] */
+    if (LIKELY(rests))
+        task_retire(thread, task);
+    batch_deliver(thread, &senders);
+    r->task = NULL;
+    return false;
+}
+
+static inline bool is_mute(const struct task *task)
+{
+    return UNLIKELY(task->flags & (TASK_SUSPENDED | TASK_WAITS));
+}
+
+/* Whether the message has left anything behind that is to be gone before the next. */
+static inline bool is_clean(struct runner *r, struct cb *me)
+{
+    const struct scope *scope = (const struct scope *)(uintptr_t)r->scope.bits[0];
+    return LIKELY(!scope->count && !scope->belongings && !scope->note && !scope->failures && !own_of(me)->held);
+}
+
+/* A message of the library's own: false if it has been dealt with. */
+static COLD bool is_to_be_handled(struct runner *r, struct envelope *e)
+{
+    if (e->message.type != &message_last && watch_expects(r->cell, &e->message))
+        return true;
+    bool last = e->message.type == &message_last;
+    envelope_free(thread_self(), e);
+    if (last)
+        life_stop(r);
+    return false;
+}
+
+static COLD struct envelope *next_oddly(struct thread *thread, struct runner *r)
+{
+    return cell_kind(r->cell)->class->priority ? levels_next(thread, r) : r->task->batch;
+}
+
+/* For its receive timeout: when it was active last. */
+static COLD void mark_active(const struct runner *r, int64_t when)
+{
+    struct more *more = cell_more(r->cell);
+    if (more && more->timed)
+        __atomic_store_n(&more->active, when, __ATOMIC_RELAXED);
+}
+
+static COLD void handled_oddly(struct thread *thread, struct runner *r)
+{
+    if (cell_kind(r->cell)->class->log_receives && r->in_hand)
+        events_receive_(thread, r, &r->in_hand->message);
+    mark_active(r, driver_now(thread->sub));
+    r->unhandled = false;
+}
+
+/* Its message is over. */
+static inline void handled(struct thread *thread, struct runner *r)
+{
+    struct envelope *e = r->in_hand;
+    if (UNLIKELY(r->odd))
+        handled_oddly(thread, r);
+    if (UNLIKELY(!e))
+        return;
+    if (UNLIKELY(is_promise(e->message.sender)))
+        promise_depends(thread, r, e->message.sender);
+    r->in_hand = NULL;
+    envelope_free(thread, e);
+}
+
+/* Of a place that has a time for turns of its own. */
+static inline uint64_t end_of_turn(const struct thread *thread, const struct runner *r)
+{
+    int64_t ns = r->place->quantum;
+    return LIKELY(!ns) ? 0 : driver_ticks(thread) + (uint64_t)ns * driver_ticks_per_ms(thread) / STRAND_MS;
+}
+
+static inline bool is_over(const struct thread *thread, const struct runner *r, uint64_t ends)
+{
+    return UNLIKELY(r->odd) && r->place->quantum && driver_ticks(thread) >= ends;
+}
+
+/* Until the turn is over, or the scope has to be left. Returns whether it has. */
+static bool serve(struct runner *r)
+{
+    struct cb *me = r->strand;
+    struct thread *thread = thread_self();
+    uint64_t ends = end_of_turn(thread, r);
+    take_up(r);
+    while (r->task) {
+        struct task *task = r->task;
+        if (UNLIKELY(atomic_load_explicit(&me->due, memory_order_relaxed)))
+            return true;
+        if (UNLIKELY(atomic_load_explicit(&task->calls, memory_order_relaxed))) {
+            life_calls(r);
+        } else {
+            struct envelope *e = is_mute(task) ? NULL : UNLIKELY(r->odd) ? next_oddly(thread, r) : task->batch;
+            if (!e) {
+                if (!refill(thread, r))
+                    break;
+                continue;
+            }
+            task->batch = e->next;
+            e->message.size &= ~ENVELOPE_EXTRA;
+            if (LIKELY(!message_is_special(e)) || is_to_be_handled(r, e)) {
+                r->in_hand = e;
+                if (UNLIKELY(r->odd))
+                    mark_active(r, ACTIVE_NOW);
+                r->receive(r->state, &e->message);
+                if (UNLIKELY(!is_clean(r, me)))
+                    return true;
+                handled(thread_self(), r);
+            }
+        }
+        thread = thread_self();
+        thread_tick(thread);
+        if (UNLIKELY(!--r->left) || UNLIKELY(thread_is_asked_for(thread)) || is_over(thread, r, ends)) {
+            thread = thread_give_way_(thread);
+            r->left = r->place->most;
+            ends = end_of_turn(thread, r);
+        }
+    }
+    r->left = 0; /* the turn is over */
+    return false;
+}
+
+static void *serve_all(void *arg)
+{
+    struct runner *r = arg;
+    STRAND_SCOPE(scope);
+    r->scope = scope;
+    while (!r->over) {
+        if (!r->task && !await_task(r)) {
+            r->over = true;
+            break;
+        }
+        if (!r->left)
+            r->left = r->place->most;
+        if (serve(r))
+            break;
+    }
+    return NULL;
+}
+
+void *runner_main(void *arg)
+{
+    struct runner *r = arg;
+    place_begun(thread_self(), r->place);
+    while (!r->over) {
+        r->scope = (strand_scope){{0, 0}};
+        strand_exception *e = strand_try(serve_all, r, NULL);
+        struct thread *thread = thread_self();
+        if (!e && r->task) {
+            handled(thread, r);
+        } else if (e && r->scope.bits[0]) { /* the message may have been passed on, or put aside */
+            life_fail(r, e);
+            if (r->task)
+                mark_active(r, driver_now(thread_self()->sub));
+        } else if (e) { /* there was no memory for its scope, which is tried again when others have had their turns */
+            strand_exception_release(e);
+            (void)thread_yield(thread);
+        }
+        r->in_hand = NULL;
+        r->unhandled = false;
+        thread = thread_self();
+        if (UNLIKELY(own_of(r->strand)->held != NULL))
+            held_at_end(thread, r->strand, "strand_actor_class.receive", "has handled a message");
+        thread_tick(thread);
+        if (UNLIKELY(thread_is_asked_for(thread)))
+            (void)thread_give_way_(thread);
+        if (UNLIKELY(atomic_load_explicit(&r->strand->due, memory_order_relaxed)))
+            life_retire(r);
+    }
+    if (UNLIKELY(r->fatal != NULL))
+        strand_rethrow(r->fatal);
+    return NULL;
+}

@@ -1,0 +1,133 @@
+/*
+ * An actor's messages: what is queued is handled, by one at a time, though the actor falls dormant and its task serves
+ * another one meanwhile.
+ *
+ * MODELS    src/actor/actor.h: cell_lock, cell_unlock; src/actor/cell.c: cell_wake, task_schedule, task_retire;
+ *           src/actor/message.c: deliver; src/actor/turn.c: refill. Labels [A1] [A2] [A3] [A4] [A5].
+ * ABSTRACTS a message to its number, of which a runner takes all that are queued; the slab of tasks to the first that is
+ *           free; the idle runners, and the queues of threads, to a channel; spinning to another attempt.
+ * PARTIES   three senders, one message each, two of them to the same of two actors; two runners; four tasks, as two may
+ *           be about to be given back.
+ * CHECKED   [A1] nobody has the turn of an actor that somebody else has. [A2] [A3] [A5] all messages have been handled
+ *           when nobody can go on. [A4] no reference that is good is taken for a stale one.
+ * MACROS    THREE   all send to the same actor
+ *           HASTY   as THREE, and a reference is taken for a stale one by a look without the lock, if the word is the same after it
+ *           LOOSE   whether the queue is empty is read before the lock is taken
+ *           TWICE   who finds a task scheduled schedules it once more
+ */
+/* must hold */
+/* must hold: -DTHREE */
+/* must fail: -DHASTY */
+/* must fail: -DTWICE */
+/* must stall: -DLOOSE */
+
+#define ACTORS 2
+#define TASKS 4
+#define SENDERS 3
+
+byte word[ACTORS]; /* 0: dormant; else the task + 1 */
+bit locked[ACTORS];
+byte serial[TASKS]; /* of the actor, + 1; 0: it is free */
+bit used[TASKS], scheduled[TASKS];
+byte queued[TASKS];
+byte handled, over;
+byte inside[ACTORS];
+chan ready = [SENDERS] of { byte };
+
+proctype sender(byte a)
+{
+    byte w, t;
+again:
+    w = word[a];
+#ifdef HASTY
+    if
+    :: w > 0 && serial[w - 1] != a + 1 ->
+        if
+        :: word[a] == w -> assert(false) /* [A4] */
+        :: else -> goto again
+        fi
+    :: else
+    fi;
+#endif
+    if
+    :: atomic { word[a] == w && !locked[a] -> locked[a] = 1 }
+    :: atomic { word[a] != w -> goto again }
+    fi;
+    assert(w == 0 || serial[w - 1] == a + 1); /* [A4] */
+    if
+    :: w == 0 ->
+        atomic {
+            t = 0;
+            do
+            :: used[t] -> t++
+            :: else -> break
+            od;
+            used[t] = 1
+        };
+        queued[t] = 0;
+        scheduled[t] = 0;
+        serial[t] = a + 1;
+        word[a] = t + 1
+    :: else -> t = w - 1
+    fi;
+    queued[t]++;
+    if
+#ifdef TWICE
+    :: true -> scheduled[t] = 1; ready ! t
+#else
+    :: !scheduled[t] -> scheduled[t] = 1; ready ! t /* [A3] */
+    :: else
+#endif
+    fi;
+    locked[a] = 0;
+    over++
+}
+
+active [2] proctype runner()
+{
+    byte t, a, n;
+end:
+    do
+    :: ready ? t ->
+        a = serial[t] - 1;
+        inside[a]++;
+        assert(inside[a] == 1); /* [A1] */
+        do
+        :: true ->
+#ifdef LOOSE
+            n = queued[t];
+#endif
+            atomic { !locked[a] -> locked[a] = 1 };
+#ifndef LOOSE
+            n = queued[t];
+#endif
+            if
+            :: n > 0 ->
+                queued[t] = queued[t] - n;
+                locked[a] = 0;
+                handled = handled + n
+            :: else ->
+                scheduled[t] = 0;
+                inside[a]--;
+                atomic { word[a] = 0; locked[a] = 0 }; /* [A2] */
+                serial[t] = 0;
+                used[t] = 0;
+                break
+            fi
+        od
+    od
+}
+
+init
+{
+    atomic {
+        run sender(0);
+        run sender(0);
+#if defined(THREE) || defined(HASTY)
+        run sender(0)
+#else
+        run sender(1)
+#endif
+    };
+    over == SENDERS && handled == SENDERS /* [A5] */
+}
