@@ -4,6 +4,8 @@
  */
 #include "graph.h"
 
+#include "cells.h"
+
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/pool.h"
@@ -56,6 +58,8 @@ static const char *words_of_holder(const struct graph *graph, const struct node 
         return "has locked";
     if (node->blocked == BLOCKED_ONCE)
         return "is in";
+    if (cells_are_waited_for(node->blocked))
+        return "runs";
     if (node->blocked == BLOCKED_POOL)
         return node->toward == TOWARD_ONE ? "closes" : "lives on";
     for (uint32_t i = 0; i < node->count && node->toward == TOWARD_HOLDERS; i++)
@@ -92,7 +96,9 @@ const char *actors_brief(const struct graph *graph, uint32_t from, uint32_t targ
                                          [BLOCKED_ONCE] = "the once",
                                          [BLOCKED_READ_LOCK] = "the lock",
                                          [BLOCKED_WRITE_LOCK] = "the lock",
-                                         [BLOCKED_POOL] = "the pool"};
+                                         [BLOCKED_POOL] = "the pool",
+                                         [BLOCKED_ASK] = "the answer",
+                                         [BLOCKED_MAILBOX] = "room in the mailbox"};
     unsigned blocked = graph->nodes[from].blocked;
     const char *thing = blocked < sizeof things / sizeof *things && things[blocked] ? things[blocked] : "the end";
     char one[STRAND_NAME], other[STRAND_NAME];
@@ -148,6 +154,8 @@ static void say_actor(const struct graph *graph, const struct node *node, uint32
         out_say(out, indent, "%s would have to return from it; it is %s\n", name, state);
     } else if (node->blocked == BLOCKED_POOL && node->toward == TOWARD_ONE) {
         out_say(out, indent, "%s, which closes it, would have to go on; it is %s\n", name, state);
+    } else if (cells_are_waited_for(node->blocked)) {
+        out_say(out, indent, "%s, which runs it, would have to go on; it is %s\n", name, state);
     } else {
         out_say(out, indent, "%s would have to end; it is %s\n", name, state);
     }
@@ -351,6 +359,8 @@ void actors_say(const struct graph *graph, uint32_t from, size_t indent)
         say_strands(graph, from, indent);
     else if (node->blocked == BLOCKED_SELECT && settled)
         say_cases(graph, c, node->on, indent);
+    else if (cells_are_waited_for(node->blocked) && settled)
+        cells_say_idle(graph->look.out, c, indent);
     else
         say_thing(graph->look.out, settled, node->blocked, node->on, (uint64_t)(uintptr_t)c->wait.node.value, indent);
     say_deadline(graph, c, indent);

@@ -3,6 +3,8 @@
  */
 #include "graph.h"
 
+#include "cells.h"
+
 #include "../strand/handle.h"
 #include "../strand/held.h"
 #include "../strand/pool.h"
@@ -209,6 +211,14 @@ static void go_on(const struct graph *graph, struct node *node, struct cb *c, ui
         if (settled)
             go_to_owner(graph, node);
         break;
+    case BLOCKED_ASK:
+    case BLOCKED_ACTOR_END:
+    case BLOCKED_MAILBOX:
+        if (settled) {
+            node->on = (uintptr_t)cells_waited_for(c);
+            go_to_one(graph, node, cells_strand(c));
+        }
+        break;
     default:
         break;
     }
@@ -231,7 +241,9 @@ static void fill(struct graph *graph, uint32_t i)
     node->ring = NOBODY;
     if (!keep(graph, i))
         return; /* it is gone: somebody could not be held */
-    if (look_is_blocked(c)) {
+    if (c->blocked == BLOCKED_ACTOR && !is_over(c)) {
+        graph->idle++;
+    } else if (look_is_blocked(c)) {
         node->blocked = c->blocked;
         node->on = c->blocked_on;
         graph->blocked++;

@@ -63,6 +63,7 @@ struct graph {
     bool holders_unknown; /* there was no memory to write them down, or somebody could not be held */
 
     size_t blocked;      /* strands */
+    size_t idle;         /* strands that actors could run on: they wait for nobody, and are not counted */
     size_t ring_strands; /* of them in rings */
     size_t ring_count, rings_kept;
     struct ring rings[RINGS_MOST]; /* the shortest, in that order */

@@ -4,6 +4,7 @@
  */
 #include "look.h"
 
+#include "cells.h"
 #include "pools.h"
 
 #include "../strand/exception.h"
@@ -303,7 +304,7 @@ static void write_plainly(char *text, size_t size, unsigned why, uint64_t on, in
     if (why == BLOCKED_SLEEP)
         snprintf(text, size, "%s for %.1f ms more", words, (double)((int64_t)on - now) / 1e6);
     else if (why == BLOCKED_SCOPE || why == BLOCKED_OFFLOAD || why == BLOCKED_CREW || why == BLOCKED_SIGNAL ||
-             why == BLOCKED_QUIET || why == BLOCKED_STOPPING)
+             why == BLOCKED_QUIET || why == BLOCKED_STOPPING || why == BLOCKED_ACTOR || cells_are_waited_for(why))
         snprintf(text, size, "%s", words);
     else if (why == BLOCKED_POOL)
         snprintf(text, size, "%s '%s'", words, pool_name_waited_for(on, (char[POOL_NAME_ROOM]){0}));
@@ -328,6 +329,8 @@ const char *look_words(const struct look *look, struct cb *c, unsigned why, uint
     else if (why == BLOCKED_PERMIT && look_is_settled(look, c))
         snprintf(text, size, "%s '%s' #%llu at %p", words, ((struct prio *)object)->name,
                  (unsigned long long)((struct prio *)object)->serial, object);
+    else if (cells_are_waited_for(why) && look_is_settled(look, c))
+        cells_words(c, text, size);
     else
         write_plainly(text, size, why, on, driver_now(look->thread->sub));
     return text;
@@ -437,6 +440,8 @@ void look_say(const struct look *look, struct cb *c, uint64_t id, size_t indent)
     if (doing == DOING_NOTHING)
         return;
     say_place(look, c, &place, indent + 4);
+    if (!look->loose)
+        cells_say(look->out, c, indent + 4);
     say_doing(look, c, doing, &place, indent + 4);
     look_say_frames(look, ips, look_frames(look, c, &place, ips, FRAMES_MOST), indent + 6);
 }

@@ -223,7 +223,7 @@ static void say_rings(const struct graph *graph)
 
 static size_t live(const struct graph *graph)
 {
-    return graph->roll.count - graph->roll.over + graph->roll.left_out;
+    return graph->roll.count - graph->roll.over - graph->idle + graph->roll.left_out;
 }
 
 struct line {

@@ -1,0 +1,110 @@
+/*
+ * Actors in words. What is read lies in slabs, or belongs to an actor that can't end meanwhile.
+ */
+#include "cells.h"
+
+#include "../actor/more.h"
+#include "../actor/promise.h"
+#include "../strand/print.h"
+
+#include <stdio.h>
+
+enum { PATH = 112, LETTERS_MOST = 10000 };
+
+/* ---- whom a strand waits for ------------------------------------------------------------------------------- */
+
+static const struct promise *promise_of(const struct cb *c)
+{
+    return c->blocked == BLOCKED_MAILBOX ? NULL : (const struct promise *)(uintptr_t)c->blocked_on;
+}
+
+const struct cell *cells_waited_for(const struct cb *c)
+{
+    const struct promise *promise = promise_of(c);
+    if (!promise)
+        return (const struct cell *)(uintptr_t)c->blocked_on;
+    const struct cell *cell = ref_cell(promise->whom);
+    return arch_in_handles(cell) && cell_ref(cell).bits[1] == promise->whom.bits[1] ? cell : NULL;
+}
+
+static const struct task *task_of(const struct cell *cell)
+{
+    uint64_t word = cell ? atomic_load_explicit(&cell->word, memory_order_acquire) : 0;
+    return word & CELL_AWAKE ? word_task(word) : NULL;
+}
+
+/* One that is being passed on, and waits for room there, may be somebody else's by now. */
+static const struct envelope *in_hand(const struct runner *r)
+{
+    return r->strand->blocked == BLOCKED_MAILBOX ? NULL : r->in_hand;
+}
+
+static bool is_among(const struct envelope *first, uint64_t sender)
+{
+    int left = LETTERS_MOST;
+    while (first && first->message.sender.bits[1] != sender && left--)
+        first = first->next;
+    return first && left > 0;
+}
+
+/* The question waits, or is in hand: an actor may have passed it on, or put it aside. */
+static bool has_question(const struct task *task, const struct promise *promise)
+{
+    uint64_t asker = promise->watch.who.bits[1];
+    const struct envelope *e = task->runner ? in_hand(task->runner) : NULL;
+    return (e && e->message.sender.bits[1] == asker) || is_among(task->batch, asker) || is_among(task->first, asker);
+}
+
+struct cb *cells_strand(const struct cb *c)
+{
+    const struct task *task = task_of(cells_waited_for(c));
+    if (!task || !task->runner || (c->blocked == BLOCKED_ASK && !has_question(task, promise_of(c))))
+        return NULL;
+    return task->runner->strand;
+}
+
+const char *cells_words(const struct cb *c, char *text, size_t size)
+{
+    static const char *const words[] = {[BLOCKED_ASK] = "waits for the answer of actor",
+                                        [BLOCKED_ACTOR_END] = "waits for the end of actor",
+                                        [BLOCKED_MAILBOX] = "waits for room in the mailbox of actor"};
+    char path[PATH] = "(one that has ended)";
+    const struct cell *cell = cells_waited_for(c);
+    if (cell)
+        cell_path(cell, path, sizeof path);
+    snprintf(text, size, "%s %s", words[c->blocked], path);
+    return text;
+}
+
+void cells_say_idle(struct out *out, const struct cb *c, size_t indent)
+{
+    const struct task *task = task_of(cells_waited_for(c));
+    if (task && (task->flags & TASK_SUSPENDED))
+        out_say(out, indent, "it is suspended: its supervisor, or whoever resumes it\n");
+    else if (task && (task->flags & TASK_WAITS))
+        out_say(out, indent, "it waits for the ends of its children\n");
+    else if (c->blocked == BLOCKED_ASK)
+        out_say(out, indent, "it has not got the question any more: whoever it was passed on to\n");
+    else if (c->blocked == BLOCKED_ACTOR_END)
+        out_say(out, indent, "it has nothing to do: whoever stops it\n");
+    else
+        out_say(out, indent, "who would have to act is not known\n");
+}
+
+/* ---- what a strand runs ------------------------------------------------------------------------------------ */
+
+void cells_say(struct out *out, struct cb *c, size_t indent)
+{
+    char path[PATH], message[PATH] = "";
+    const struct runner *r = c->fn == runner_main && c->started ? c->arg : NULL;
+    const struct task *task = r ? r->task : NULL;
+    if (!task || task->runner != r)
+        return;
+    const strand_actor_class *class = cell_kind(task->cell)->class;
+    cell_path(task->cell, path, sizeof path);
+    const struct envelope *e = in_hand(r);
+    if (e)
+        snprintf(message, sizeof message, ", handles a '%s'", e->message.type->name);
+    out_say(out, indent, "runs actor %s, of class '%s'%s; %u messages wait\n", path, class->name ? class->name : "",
+            message, (unsigned)(task->queued - (task->queued && e)));
+}
