@@ -7,6 +7,7 @@
 #define TEST_BLOCKING_H
 
 #include "strand.h"
+#include "strand/actor.h"
 #include "strand/chan.h"
 #include "strand/io.h"
 #include "strand/limit.h"
@@ -40,6 +41,8 @@ struct things {
     strand_held permits;
     strand_chan full, empty;
     strand_port messages; /* has one */
+    strand_actors over;   /* has been told to stop */
+    strand_actor echo, gone;
     long value;
     strand_ticker ticker;
     strand_signals signals;
@@ -110,6 +113,23 @@ static inline int64_t closed(int fd)
     return fd < 0 ? fd : strand_close(fd);
 }
 
+STRAND_MESSAGE(echoed, { long value; });
+
+static inline void echo(void *things, strand_message *message)
+{
+    (*(struct things **)things)->ran = true;
+    strand_reply(message, STRAND_MSG(echoed, 1));
+}
+
+static const strand_actor_class echo_class = {
+    .size = sizeof echo_class, .name = "echo", .state_size = sizeof(struct things *), .receive = echo};
+
+static inline int64_t ask(struct things *t)
+{
+    echoed answer;
+    return strand_ask(t->echo, STRAND_MSG(echoed, 1), STRAND_INTO(echoed, &answer));
+}
+
 static inline int wait_stopping(void)
 {
     if (strand_id(strand_self()))
@@ -174,7 +194,10 @@ static inline int wait_stopping(void)
     ROW(strand_signal, "strand_signal", strand_signal(t->signals))                                                     \
     ROW(strand_offload, "strand_offload", (strand_offload(run, t), 0))                                                 \
     ROW(strand_offload_on, "strand_offload_on", (strand_offload_on((strand_crew){{0, 0}}, run, t), 0))                 \
-    ROW(strand_offload_with, "strand_offload_with", (strand_offload_with(NULL, run, t, 0), 0))
+    ROW(strand_offload_with, "strand_offload_with", (strand_offload_with(NULL, run, t, 0), 0))                         \
+    ROW(strand_ask, "strand_ask", ask(t))                                                                              \
+    ROW(strand_actor_wait, "strand_actor_wait", strand_actor_wait(t->gone))                                            \
+    ROW(strand_actors_join, "strand_actors_join", (strand_actors_join(t->over), 0))
 
 struct blocking {
     const char *name, *reported;
@@ -259,6 +282,12 @@ static inline bool with_things(const struct blocking *row, void (*use)(const str
     STRAND_SCOPE(children);
     STRAND_SCOPE_WITH(first, STRAND_FIRST_WINS);
     STRAND_SCOPE_WITH(collecting, STRAND_COLLECT);
+    STRAND_ACTORS(actors, NULL);
+    STRAND_ACTORS(over, NULL);
+    struct things *at = &t;
+    t.echo = strand_actor_spawn(actors, NULL, &echo_class, &at, sizeof at);
+    t.gone = strand_actor_spawn(actors, NULL, &echo_class, &at, sizeof at);
+    t.over = over;
     t.signals = signals;
     t.children = children;
     t.first = first;
@@ -266,8 +295,9 @@ static inline bool with_things(const struct blocking *row, void (*use)(const str
     t.child = spawn_ended(children);
     spawn_ended(first);
     spawn_ended(collecting);
-    if (!things_open(&t))
+    if (!things_open(&t) || strand_actor_stop(t.gone, STRAND_STOP_NEXT) != 0)
         return false;
+    strand_actors_stop(over, STRAND_STOP_NEXT);
     {
         STRAND_LIMIT(&t.bound);
         use(row, &t);

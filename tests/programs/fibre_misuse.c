@@ -2,6 +2,7 @@
  * One misuse of opened fibres per argument. The hook writes what it is told to standard output.
  */
 #include "strand.h"
+#include "strand/actor.h"
 #include "strand/chan.h"
 #include "strand/io.h"
 #include "strand/limit.h"
@@ -374,6 +375,54 @@ static void *select_to_send_address(void *arg)
     return copy_to_channel(BY_SELECT);
 }
 
+/* ---- actors ---------------------------------------------------------------------------------------------- */
+
+STRAND_MESSAGE(letter, {
+    uint64_t number;
+    void *address;
+});
+
+static void receive_nothing(void *state, strand_message *message)
+{
+    (void)state;
+    (void)message;
+}
+
+static const strand_actor_class deaf = {
+    .size = sizeof deaf, .name = "deaf", .state_size = sizeof(letter), .receive = receive_nothing};
+
+static void *give_local_to_an_actor(void *arg)
+{
+    int local = 0;
+    STRAND_ACTORS(system, NULL);
+    strand_give(strand_actor_spawn(system, NULL, &deaf, NULL, 0), &letter_message, &local);
+    return arg;
+}
+
+static void *run_a_local_among_actors(void *arg)
+{
+    int local = 0;
+    STRAND_ACTORS(system, NULL);
+    strand_actors_run(system, NULL, nothing, &local);
+    return arg;
+}
+
+static void *tell_address(void *arg)
+{
+    int local = 0;
+    STRAND_ACTORS(system, NULL);
+    strand_tell(strand_actor_spawn(system, NULL, &deaf, NULL, 0), STRAND_MSG(letter, 1, &local));
+    return arg;
+}
+
+static void *begin_an_actor_with_address(void *arg)
+{
+    int local = 0;
+    STRAND_ACTORS(system, NULL);
+    strand_actor_spawn(system, NULL, &deaf, &(letter){1, &local}, sizeof(letter));
+    return arg;
+}
+
 /* ---- objects that others wait at ------------------------------------------------------------------------- */
 
 /* A strand with a stack of its own finds the guest's object taken, and waits there. */
@@ -627,6 +676,10 @@ static const struct {
     {"lock_is_local", NULL, lock_is_local},
     {"copy_to_child", NULL, copy_to_child},
     {"copy_no_address", NULL, copy_no_address},
+    {"give_local_to_an_actor", NULL, give_local_to_an_actor},
+    {"run_a_local_among_actors", NULL, run_a_local_among_actors},
+    {"tell_address", NULL, tell_address},
+    {"begin_an_actor_with_address", NULL, begin_an_actor_with_address},
     {"send_address", NULL, send_address},
     {"try_to_send_address", NULL, try_to_send_address},
     {"post_address", NULL, post_address},

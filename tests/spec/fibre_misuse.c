@@ -90,6 +90,8 @@ TEST_REAL(an_argument_on_the_shared_stack_is_misuse)
     escape("offload_local_on", "strand_offload_on");
     escape("offload_local_with", "strand_offload_with");
     escape("start_a_thread_with_local", "strand_sim_thread");
+    escape("give_local_to_an_actor", "strand_give");
+    escape("run_a_local_among_actors", "strand_actors_run");
 }
 
 TEST_REAL(a_result_on_the_shared_stack_is_misuse)
@@ -137,6 +139,8 @@ TEST_REAL(debug_builds_find_addresses_of_the_shared_stack_in_what_is_copied)
     copied("try_to_send_address", "strand_chan_try_send");
     copied("post_address", "strand_chan_post");
     copied("select_to_send_address", "strand_select");
+    copied("tell_address", "strand_tell");
+    copied("begin_an_actor_with_address", "strand_actor_spawn");
     test_program(&o, "fibre_misuse", "copy_no_address");
     CHECK_EQ(o.status, 0);
     CHECK_STR(o.out, "still alive\n");

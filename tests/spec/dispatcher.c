@@ -1,0 +1,301 @@
+/*
+ * Where actors run.
+ */
+#define _GNU_SOURCE
+#define SUITE dispatcher
+#include "test.h"
+
+#include "strand/actor.h"
+#include "strand/sync.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+STRAND_MESSAGE(number, { int n; });
+
+static strand_event done;
+static _Atomic int count, thread_ids[100];
+
+static void begin(void)
+{
+    done = (strand_event){{0}};
+    count = 0;
+}
+
+static void note_thread(void *state, strand_message *message)
+{
+    int most = *(int *)state, at = count++;
+    (void)message;
+    thread_ids[at] = gettid();
+    if (at % 3 == 0)
+        strand_yield();
+    if (at + 1 == most)
+        strand_event_set(&done);
+}
+
+static const strand_actor_class noting = {
+    .size = sizeof noting, .name = "noting", .state_size = sizeof(int), .receive = note_thread};
+
+static strand_actor spawn_on(strand_actors system, const char *dispatcher, int most)
+{
+    return strand_actor_spawn(system, STRAND_ACTOR_ATTR(.dispatcher = dispatcher), &noting, &most, sizeof most);
+}
+
+static void tell_times(strand_actor a, int times)
+{
+    for (int i = 0; i < times; i++)
+        CHECK_EQ(strand_tell(a, STRAND_MSG(number, i)), 0);
+}
+
+static void check_one_thread(int times)
+{
+    for (int i = 1; i < times; i++)
+        CHECK_EQ(thread_ids[i], thread_ids[0]);
+}
+
+/* */
+TEST_INSIDE(the_names_of_executors_are_understood)
+{
+    static const char *const names[] = {"",
+                                        "default-executor",
+                                        "thread-pool-executor",
+                                        "fork-join-executor",
+                                        "current-context-executor",
+                                        "task-executor",
+                                        NULL};
+    begin();
+    STRAND_ACTORS(system, NULL);
+    for (int i = 0; i < 7; i++)
+        tell_times(spawn_on(system, names[i], 70), 10);
+    strand_event_wait(&done);
+}
+
+static void *spawn_on_an_unknown_one(void *arg)
+{
+    spawn_on(*(strand_actors *)arg, "warp-executor", 1);
+    return arg;
+}
+
+TEST_INSIDE(others_are_refused)
+{
+    STRAND_ACTORS(system, NULL);
+    strand_exception *e = strand_try(spawn_on_an_unknown_one, &system, NULL);
+    CHECK_KIND(e, &STRAND_SYSTEM);
+    CHECK_EQ(strand_exception_code(e), -ENOENT);
+    strand_exception_release(e);
+}
+
+TEST_REAL_INSIDE(an_actor_may_be_pinned_to_a_thread)
+{
+    static const strand_dispatcher own = {
+        .size = sizeof own, .name = "own", .executor = "fork-join-executor", .threads = 2, .pin = STRAND_PIN(1)};
+    begin();
+    STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers = &own, .dispatchers_count = 1));
+    tell_times(spawn_on(system, "own", 30), 30);
+    strand_event_wait(&done);
+    check_one_thread(30);
+    CHECK(thread_ids[0] != gettid());
+}
+
+TEST_REAL_INSIDE(those_of_a_pool_of_one_thread_all_run_on_that)
+{
+    static const strand_dispatcher sql = {
+        .size = sizeof sql, .name = "sql", .executor = "fork-join-executor", .threads = 1, .scheduler = "dedicated"};
+    begin();
+    STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers = &sql, .dispatchers_count = 1));
+    strand_actor a = spawn_on(system, "sql", 40), b = spawn_on(system, "sql", 40);
+    for (int i = 0; i < 20; i++) {
+        tell_times(a, 1);
+        tell_times(b, 1);
+        strand_yield();
+    }
+    strand_event_wait(&done);
+    check_one_thread(40);
+}
+
+static void *main_thread_id;
+
+static void *pin_to_the_caller(void *arg)
+{
+    static const strand_dispatcher ui = {.size = sizeof ui, .name = "ui", .pin = STRAND_PIN(0)};
+    begin();
+    STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers = &ui, .dispatchers_count = 1));
+    tell_times(spawn_on(system, "ui", 30), 30);
+    strand_event_wait(&done);
+    check_one_thread(30);
+    CHECK_EQ(thread_ids[0], (intptr_t)main_thread_id);
+    return arg;
+}
+
+TEST_REAL(an_actor_may_be_pinned_to_the_main_thread)
+{
+    strand_options options = test_options();
+    test_set_callers_thread(&options);
+    main_thread_id = TEST_PTR(gettid());
+    strand_run(&options, pin_to_the_caller, NULL);
+}
+
+static _Atomic int sleeping, slept;
+
+static void block_thread(void *state, strand_message *message)
+{
+    (void)state, (void)message;
+    sleeping++;
+    for (int i = 0; i < 20000 && sleeping < 4; i++)
+        usleep(1000);
+    CHECK(sleeping >= 4);
+    if (++slept == 4)
+        strand_event_set(&done);
+}
+
+static const strand_actor_class blocking = {
+    .size = sizeof blocking, .name = "blocking", .receive = block_thread, .dispatcher = "task-executor"};
+
+TEST_REAL_INSIDE(each_task_of_an_executor_of_tasks_may_block_its_thread)
+{
+    begin();
+    sleeping = slept = 0;
+    STRAND_ACTORS(system, NULL);
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(strand_tell(strand_actor_spawn(system, NULL, &blocking, NULL, 0), STRAND_MSG(number, i)), 0);
+    strand_event_wait(&done);
+}
+
+static void *tell_from_outside(void *actor)
+{
+    for (int i = 0; i < 4; i++)
+        CHECK_EQ(strand_tell(*(strand_actor *)actor, STRAND_MSG(number, i)), 0);
+    return NULL;
+}
+
+TEST_REAL_INSIDE(plain_threads_may_tell_those_of_any_executor)
+{
+    static const char *const names[] = {NULL, "fork-join-executor", "current-context-executor", "task-executor"};
+    begin();
+    STRAND_ACTORS(system, NULL);
+    for (int i = 0; i < 16; i++) {
+        strand_actor a = spawn_on(system, names[i % 4], 64);
+        pthread_t thread;
+        CHECK_EQ(pthread_create(&thread, NULL, tell_from_outside, &a), 0);
+        CHECK_EQ(pthread_join(thread, NULL), 0);
+    }
+    strand_event_wait(&done);
+}
+
+static void *open_one_that_is_pinned_to_no_thread(void *arg)
+{
+    static const strand_dispatcher wrong = {
+        .size = sizeof wrong, .name = "wrong", .executor = "fork-join-executor", .threads = 2, .pin = STRAND_PIN(77)};
+    STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers = &wrong, .dispatchers_count = 1));
+    (void)system;
+    return arg;
+}
+
+TEST_INSIDE(a_dispatcher_is_not_pinned_to_a_thread_that_its_pool_lacks)
+{
+    strand_exception *e = strand_try(open_one_that_is_pinned_to_no_thread, NULL, NULL);
+    CHECK_KIND(e, &STRAND_SYSTEM);
+    CHECK_EQ(strand_exception_code(e), -ENXIO);
+    strand_exception_release(e);
+}
+
+static void *be_a_procedure(void *arg)
+{
+    test_log("%s", (char *)arg);
+    strand_yield();
+    if (++count == 3)
+        strand_event_set(&done);
+    return arg;
+}
+
+/* S-22 */
+TEST_INSIDE(procedures_are_tasks_too)
+{
+    begin();
+    STRAND_ACTORS(system, NULL);
+    CHECK_EQ(strand_actors_run(system, NULL, be_a_procedure, "a"), 0);
+    CHECK_EQ(strand_actors_run(system, "fork-join-executor", be_a_procedure, "a"), 0);
+    CHECK_EQ(strand_actors_run(system, NULL, be_a_procedure, "a"), 0);
+    CHECK_EQ(strand_actors_run(system, "nowhere", be_a_procedure, "a"), -ENOENT);
+    strand_event_wait(&done);
+    CHECK_LOG("a a a");
+}
+
+static char order[13];
+
+static void flood(void *state, strand_message *message)
+{
+    (void)message;
+    order[count++] = *(char *)state;
+}
+
+/* As long as it takes for a turn to be over by its time. */
+static void take_time(void *state, strand_message *message)
+{
+    (void)message;
+    int64_t begun = strand_now().ns;
+    while (strand_now().ns - begun < 200 * STRAND_US)
+        sched_yield();
+    order[count++] = *(char *)state;
+}
+
+static const strand_actor_class slow = {
+    .size = sizeof slow, .name = "slow", .state_size = 1, .receive = take_time, .dispatcher = "quick"};
+
+static void *be_slow(void *arg)
+{
+    static const strand_dispatcher quick = {
+        .size = sizeof quick, .name = "quick", .batch = 1000, .quantum = 100 * STRAND_US};
+    begin();
+    STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers = &quick, .dispatchers_count = 1));
+    strand_actor a = strand_actor_spawn(system, NULL, &slow, "a", 1),
+                 b = strand_actor_spawn(system, NULL, &slow, "b", 1);
+    for (int i = 0; i < 6; i++) {
+        CHECK_EQ(strand_tell(a, STRAND_MSG(number, 0)), 0);
+        CHECK_EQ(strand_tell(b, STRAND_MSG(number, 0)), 0);
+    }
+    strand_actors_join(system);
+    return arg;
+}
+
+/* Each message takes longer than that. */
+TEST_REAL(a_turn_ends_after_so_much_time)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    strand_run(&options, be_slow, NULL);
+    CHECK_EQ(strlen(order), 12);
+    for (int i = 0; i < 8; i++)
+        CHECK(order[i] != order[i + 1]);
+}
+
+static const strand_actor_class flooding = {
+    .size = sizeof flooding, .name = "flooding", .state_size = 1, .receive = flood, .dispatcher = "fair"};
+
+static void *flood_two(void *arg)
+{
+    static const strand_dispatcher fair = {.size = sizeof fair, .name = "fair", .batch = 2};
+    begin();
+    STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers = &fair, .dispatchers_count = 1));
+    strand_actor a = strand_actor_spawn(system, NULL, &flooding, "a", 1),
+                 b = strand_actor_spawn(system, NULL, &flooding, "b", 1);
+    for (int i = 0; i < 6; i++) {
+        CHECK_EQ(strand_tell(a, STRAND_MSG(number, 0)), 0);
+        CHECK_EQ(strand_tell(b, STRAND_MSG(number, 0)), 0);
+    }
+    strand_actors_join(system);
+    return arg;
+}
+
+/* S-16, S-19: both have six to begin with. */
+TEST_REAL(a_turn_ends_after_so_many_messages)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    strand_run(&options, flood_two, NULL);
+    CHECK_EQ(strlen(order), 12);
+    for (int i = 0; i < 8; i++)
+        CHECK(order[i] != order[i + 1] || order[i] != order[i + 2]);
+}

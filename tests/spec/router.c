@@ -1,0 +1,183 @@
+/*
+ * Routers.
+ */
+#define SUITE router
+#include "test.h"
+
+#include "strand/actor.h"
+#include "strand/sync.h"
+
+STRAND_MESSAGE(job, {
+    int n;
+    bool blocks, fails, ends;
+});
+
+enum { WORKERS = 4, JOBS = 200, KEYS = 50 };
+
+static _Atomic int done_by[64], workers, handled;
+static strand_event go;
+
+static void begin(void)
+{
+    workers = handled = 0;
+    go = (strand_event){{0}};
+    for (int i = 0; i < 64; i++)
+        done_by[i] = 0;
+}
+
+static void get_number(void *state, const void *args)
+{
+    CHECK_EQ(*(const int *)args, 7);
+    *(int *)state = workers++;
+}
+
+static _Atomic int handler_of[JOBS];
+
+static void work(void *state, strand_message *message)
+{
+    const job *j = STRAND_IS(message, job);
+    done_by[*(int *)state]++;
+    handler_of[j->n] = *(int *)state;
+    handled++;
+    if (j->blocks)
+        strand_event_wait(&go);
+    if (j->fails)
+        strand_throw(&TEST_ERROR, "failed");
+    if (j->ends)
+        CHECK_EQ(strand_actor_stop(strand_actor_self(), STRAND_STOP_NEXT), 0);
+}
+
+static const strand_actor_class worker = {
+    .size = sizeof worker, .name = "worker", .state_size = sizeof(int), .receive = work, .start = get_number};
+
+static uint64_t hash(const strand_message *message)
+{
+    return (uint64_t)(STRAND_IS(message, job)->n % KEYS);
+}
+
+static strand_actor spawn_router(strand_actors system, enum strand_route route)
+{
+    static const int seven = 7;
+    return strand_router_spawn(system, NULL,
+                               STRAND_ROUTER(.route = route, .count = WORKERS, .class_ = &worker, .args = &seven,
+                                             .size_of_args = sizeof seven, .hash = hash));
+}
+
+static void route_all(enum strand_route route)
+{
+    begin();
+    STRAND_ACTORS(system, NULL);
+    strand_actor r = spawn_router(system, route);
+    for (int i = 0; i < JOBS; i++)
+        CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = i)), 0);
+    strand_actors_join(system);
+    CHECK_EQ(workers, WORKERS);
+}
+
+TEST_INSIDE(a_router_may_pass_messages_on_in_turn)
+{
+    route_all(STRAND_ROUTE_IN_TURN);
+    for (int i = 0; i < WORKERS; i++)
+        CHECK_EQ(done_by[i], JOBS / WORKERS);
+}
+
+TEST_INSIDE(a_router_may_pass_messages_on_at_random)
+{
+    route_all(STRAND_ROUTE_RANDOM);
+    CHECK_EQ(handled, JOBS);
+    bool in_turn = true;
+    for (int i = WORKERS; i < JOBS; i++)
+        in_turn &= handler_of[i] == handler_of[i - WORKERS];
+    CHECK(!in_turn);
+    for (int i = 0; i < WORKERS; i++)
+        CHECK(done_by[i] > 0);
+}
+
+TEST_INSIDE(a_router_may_pass_messages_on_to_all)
+{
+    route_all(STRAND_ROUTE_ALL);
+    for (int i = 0; i < WORKERS; i++)
+        CHECK_EQ(done_by[i], JOBS);
+}
+
+TEST_INSIDE(a_router_may_pass_those_of_one_hash_on_to_one)
+{
+    route_all(STRAND_ROUTE_HASH);
+    CHECK_EQ(handled, JOBS);
+    for (int i = KEYS; i < JOBS; i++)
+        CHECK_EQ(handler_of[i], handler_of[i % KEYS]);
+    for (int i = 0; i < WORKERS; i++)
+        CHECK(done_by[i] > 0);
+}
+
+TEST_INSIDE(when_one_of_a_router_by_hash_ends_only_what_was_its_own_goes_to_others)
+{
+    int before[KEYS];
+    begin();
+    STRAND_ACTORS(system, NULL);
+    strand_actor r = spawn_router(system, STRAND_ROUTE_HASH);
+    for (int i = 0; i < KEYS; i++)
+        CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = i)), 0);
+    strand_actors_join(system);
+    for (int i = 0; i < KEYS; i++)
+        before[i] = handler_of[i];
+    CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = 0, .ends = true)), 0);
+    strand_actors_join(system);
+    for (int i = 0; i < KEYS; i++)
+        CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = i)), 0);
+    strand_actors_join(system);
+    CHECK_EQ(handled, 2 * KEYS + 1);
+    for (int i = 0; i < KEYS; i++)
+        CHECK((handler_of[i] == before[i]) == (before[i] != before[0]));
+}
+
+TEST_INSIDE(a_router_may_pass_messages_on_to_who_has_fewest)
+{
+    begin();
+    STRAND_ACTORS(system, NULL);
+    strand_actor r = spawn_router(system, STRAND_ROUTE_SMALLEST);
+    for (int i = 0; i < 10; i++) {
+        CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = i, .blocks = i < WORKERS - 1)), 0);
+        strand_actors_join(system); /* some are blocked, and nobody else has anything to do */
+    }
+    CHECK_EQ(handled, 10);
+    strand_event_set(&go);
+}
+
+TEST_INSIDE(a_routers_actor_that_fails_is_restarted)
+{
+    begin();
+    STRAND_ACTORS(system, NULL);
+    strand_actor r = spawn_router(system, STRAND_ROUTE_IN_TURN);
+    for (int i = 0; i < JOBS; i++)
+        CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = i, .fails = i == 3)), 0);
+    strand_actors_join(system);
+    CHECK_EQ(handled, JOBS);
+    CHECK_EQ(workers, WORKERS + 1);
+}
+
+static _Atomic int strange;
+
+static void take_anything(void *state, strand_message *message)
+{
+    (void)state;
+    strange += STRAND_IS(message, strand_terminated) != NULL;
+    handled++;
+}
+
+static const strand_actor_class taker = {.size = sizeof taker, .name = "taker", .receive = take_anything};
+
+TEST_INSIDE(a_notice_of_somebody_elses_end_is_passed_on_as_any_message)
+{
+    begin();
+    strange = 0;
+    STRAND_ACTORS(system, NULL);
+    strand_actor other = strand_actor_spawn(system, NULL, &taker, NULL, 0),
+                 r = strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 2, .class_ = &taker));
+    CHECK_EQ(strand_tell(r, STRAND_MSG(strand_terminated, other)), 0);
+    CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = 0)), 0);
+    CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = 1)), 0);
+    strand_actors_join(system);
+    CHECK_EQ(strange, 1);
+    CHECK_EQ(handled, 3);
+}
