@@ -71,7 +71,7 @@ define newline
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline crowd turtle ledger soak test test-install test-matrix sim sim-hash mutants fault check models fuzz bench valgrind coverage man \
+.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-install test-matrix sim sim-hash mutants fault check models fuzz bench valgrind coverage man \
 	install uninstall setup format clean FORCE
 
 help:
@@ -80,6 +80,8 @@ help:
 	@echo "make crawl       count the words of this folder's files, a strand for each (examples/crawl.c)"
 	@echo "make pipeline    the server's log through stages joined by channels (examples/pipeline), and through awk"
 	@echo "make crowd       a million strands (examples/crowd) on stacks of their own and on shared ones: memory, times (3 minutes, 8 GB)"
+	@echo "make bank        transfers between 100 000 accounts, which are actors and crash (examples/bank): no cent may be missing"
+	@echo "make chat        rooms to talk in over TCP, which are actors (examples/chat): on port 7000, for nc, until it is stopped"
 	@echo "make turtle      curves in a window of SDL 2, computed by strands (examples/turtle); without a display, in a virtual one"
 	@echo "make ledger      accounts in an SQLite database, each connection on a thread of its own (examples/ledger)"
 	@echo "make soak        the server under wrk for a minute, a tenth of the clients cut in the middle"
@@ -156,6 +158,16 @@ crowd:
 	$(again) do-$@
 	$(OUT)/examples/crowd
 
+bank:
+	$(call setup)
+	$(again) do-$@
+	$(OUT)/examples/bank
+
+chat:
+	$(call setup)
+	$(again) do-$@
+	$(OUT)/examples/chat --port=7000
+
 turtle:
 	$(call setup,turtle)
 	$(again) do-$@
@@ -221,9 +233,17 @@ fuzz:
 	$(again) MODE=asan FUZZ=1 CC=$(CLANG) OUT=build/fuzz do-$@
 	@JOBS=$(JOBS) FUZZ_S=$(FUZZ_S) SHORT=$(SHORT) tools/run-fuzz.sh build/fuzz
 
+# The library made in other ways, for the rows that compare them; each has a folder of its own.
+variants := tasks_malloc envelopes_malloc runners_fresh
+variant-tasks_malloc := -DSTRAND_ACTOR_TASKS_MALLOC
+variant-envelopes_malloc := -DSTRAND_ACTOR_ENVELOPES_MALLOC
+variant-runners_fresh := -DSTRAND_ACTOR_RUNNERS_KEPT=0 -Wno-type-limits
+varied = $(if $(BENCH),$(filter actor_pool%,$(BENCH)),all)
 bench:
 	$(call setup,bench)
 	$(again) do-$@ >&2
+	$(if $(varied),$(foreach v,$(variants),$(again) do-bench-variant OUT=$(OUT)/bench/variants/$(v) \
+		CFLAGS="$(CFLAGS) $(variant-$(v)) -DBENCH_VARIANT=$(v)" >&2 $(newline)))
 	@STRAND_BENCH_BIN=$(abspath $(OUT)/bench) bench/run $(BENCH)
 
 test-matrix:
@@ -436,7 +456,8 @@ fault := $(OUT)/tests/fault
 programs := $(patsubst %,$(OUT)/programs/%,$(call sources-of,programs))
 example-sources := $(wildcard examples/*.c examples/*/*.c)
 # Those that need no more than the library and the server's parser; turtle and ledger are made by their own targets.
-examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd $(OUT)/examples/pipeline $(OUT)/examples/crowd
+examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd $(OUT)/examples/pipeline $(OUT)/examples/crowd \
+	$(OUT)/examples/bank $(OUT)/examples/chat
 fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/*.c))
 benches := $(patsubst bench/%,$(OUT)/bench/%,$(basename $(wildcard bench/*.c bench/*.cc)))
 
@@ -500,6 +521,10 @@ $(OUT)/examples/pipeline: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/pipe
 	$(call link,$(CC))
 $(OUT)/examples/crowd: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/crowd/*.c)) $(library)
 	$(call link,$(CC),-lm)
+$(OUT)/examples/bank: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/bank/*.c)) $(library)
+	$(call link,$(CC))
+$(OUT)/examples/chat: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/chat/*.c)) $(library)
+	$(call link,$(CC))
 $(OUT)/examples/turtle: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/turtle/*.c)) $(library)
 	$(call link,$(CC),-lSDL2 -lm)
 $(OUT)/examples/ledger: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/ledger/*.c)) $(library)
@@ -522,7 +547,7 @@ $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
 $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 	$(call link,$(CC))
 
-.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-turtle do-ledger do-soak do-bench do-test do-test-install do-sim do-sim-programs do-sim-marked do-valgrind \
+.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-turtle do-ledger do-soak do-bench do-bench-variant do-test do-test-install do-sim do-sim-programs do-sim-marked do-valgrind \
 	do-fault do-fuzz do-coverage do-objects
 .SECONDARY:
 do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so
@@ -531,14 +556,18 @@ do-demo: $(OUT)/examples/demo $(OUT)/examples/httpd
 do-crawl: $(OUT)/examples/crawl
 do-pipeline: $(OUT)/examples/pipeline $(OUT)/examples/httpd
 do-crowd: $(OUT)/examples/crowd
+do-bank: $(OUT)/examples/bank
+do-chat: $(OUT)/examples/chat
 do-turtle: $(OUT)/examples/turtle
 do-ledger: $(OUT)/examples/ledger
 do-soak: $(OUT)/programs/cut_clients $(OUT)/examples/httpd
 do-fuzz: $(OUT)/tree
 do-bench: $(benches) $(OUT)/examples/httpd
+do-bench-variant: $(OUT)/bench/actor_pool
 
 do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
 	$(OUT)/examples/pipeline $(OUT)/examples/crowd $(OUT)/examples/seeds $(OUT)/examples/turtle $(OUT)/examples/ledger \
+	$(OUT)/examples/bank $(OUT)/examples/chat \
 	$(OUT)/turtle/client $(OUT)/turtle/watch.so
 	status=0; \
 	$(if $(STEPS),STRAND_TEST_STEPS=1) MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
@@ -550,6 +579,8 @@ do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(str
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-httpd.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-pipeline.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-crowd.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-bank.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-chat.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-turtle.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-ledger.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-seeds.sh $(OUT) || status=1;) \

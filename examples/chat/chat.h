@@ -1,0 +1,88 @@
+/*
+ * chat: rooms in which people talk, by lines over TCP; nc is the client.
+ *
+ *   /nick NAME     be called that, from now on
+ *   /join ROOM     go into a room, which is made if there is none of that name
+ *   /leave         go out of it
+ *   /who           who is in it
+ *   /rooms         which rooms there are
+ *   /crash         crash it: the room fails, and is restarted; who was in it is in it again
+ *   /quit          go
+ *   anything else  is said in the room
+ *
+ * A client is a strand, which reads, and an actor, its outlet, which writes: what is said to a client that reads too
+ * slowly is lost to it, the oldest first, and nobody waits for it. The tree of actors:
+ *
+ *   /user/lobby       knows who is in which room, and supervises the rooms
+ *     a room          knows its members; passes on what they say
+ *   /user/outlets     supervises the outlets
+ *     an outlet       has a socket to write to
+ *
+ * A room that has crashed begins with nobody in it, and says so to the lobby, which sends those in again that it knows
+ * to be there.
+ */
+#ifndef CHAT_H
+#define CHAT_H
+
+#include <strand.h>
+#include <strand/actor.h>
+
+#include <stdbool.h>
+
+enum { NAME_MOST = 32, LINE_MOST = 1000 };
+
+struct text {
+    char bytes[LINE_MOST + 2 * NAME_MOST + 8];
+};
+
+/* To an outlet: write this line. Its own end of the conversation is over when it is stopped. */
+STRAND_MESSAGE_DECLARE(line, { struct text text; });
+
+/* To a room: of a member. */
+STRAND_MESSAGE_DECLARE(enter, {
+    strand_actor outlet;
+    char name[NAME_MOST];
+    bool again; /* after a crash: nobody is told */
+});
+STRAND_MESSAGE_DECLARE(leave, { strand_actor outlet; });
+STRAND_MESSAGE_DECLARE(rename_to, {
+    strand_actor outlet;
+    char name[NAME_MOST];
+});
+STRAND_MESSAGE_DECLARE(say, {
+    strand_actor outlet;
+    struct text text;
+});
+STRAND_MESSAGE_DECLARE(who, { strand_actor outlet; });
+STRAND_MESSAGE_DECLARE(crash, { char none; });
+
+/* To the lobby: go into a room, out of one ("": and into none), or ask which there are. */
+STRAND_MESSAGE_DECLARE(go_to, {
+    strand_actor outlet;
+    char name[NAME_MOST], room[NAME_MOST];
+});
+STRAND_MESSAGE_DECLARE(went, {
+    strand_actor room; /* {0}: none */
+});
+STRAND_MESSAGE_DECLARE(list_rooms, { strand_actor outlet; });
+/* From a room that has begun anew. */
+STRAND_MESSAGE_DECLARE(begun, { strand_actor room; });
+
+extern const strand_actor_class lobby_class, room_class, outlet_class;
+
+/* printf to an outlet. */
+void tell_line(strand_actor outlet, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+struct server {
+    strand_actors system;
+    strand_actor lobby;
+    strand_scope clients;
+};
+/* The strand of a connection, which it owns. */
+struct client {
+    struct server *server;
+    int fd;
+};
+void *serve_client(void *client);
+
+#endif

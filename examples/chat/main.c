@@ -1,0 +1,117 @@
+/*
+ * The command line, and the server's life.
+ */
+#include "chat.h"
+
+#include <strand/io.h>
+#include <strand/pool.h>
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct options {
+    const char *host;
+    int port;
+};
+
+/* ---- clients ------------------------------------------------------------------------------------------------- */
+
+struct door {
+    struct server *server;
+    int listener;
+};
+
+static void *accept_clients(void *arg)
+{
+    const struct door *door = arg;
+    for (;;) {
+        int fd = strand_accept(door->listener);
+        if (fd < 0) {
+            fprintf(stderr, "chat: a client can't be let in: %s\n", strerror(-fd));
+            strand_sleep(100 * STRAND_MS);
+            continue;
+        }
+        struct client client = {door->server, fd};
+        strand_spawn_with(door->server->clients, STRAND_ATTR(.name = "client"), serve_client, &client, sizeof client);
+    }
+    return NULL;
+}
+
+static void *join_one(void *ended)
+{
+    return strand_join(*(strand *)ended);
+}
+
+/* Consumes those that have gone; what one has failed by is told. */
+static void *serve_clients(void *arg)
+{
+    struct door *door = arg;
+    STRAND_SCOPE_WITH(clients, STRAND_COLLECT | STRAND_OPEN);
+    door->server->clients = clients;
+    strand_spawn_with(clients, STRAND_ATTR(.name = "door"), accept_clients, door, 0);
+    for (;;) {
+        strand ended = strand_scope_next(clients);
+        strand_exception *e = strand_try(join_one, &ended, NULL);
+        if (e && !strand_exception_is(e, &STRAND_INTERRUPTED))
+            fprintf(stderr, "chat: a client has failed: %s\n", strand_exception_text(e));
+        strand_exception_release(e);
+    }
+    return NULL;
+}
+
+/* ---- the server ---------------------------------------------------------------------------------------------- */
+
+static void *serve(void *arg)
+{
+    const struct options *options = arg;
+    STRAND_SIGNALS(signals, SIGINT, SIGTERM);
+    STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.name = "chat"));
+    struct server server = {.system = system};
+    struct door door = {&server, (int)strand_must(strand_listen_tcp(options->host, options->port))};
+    server.lobby = strand_actor_spawn(system, STRAND_ACTOR_ATTR(.name = "lobby"), &lobby_class, NULL, 0);
+    printf("chat: on port %d\n", strand_tcp_port(door.listener));
+    fflush(stdout);
+    {
+        STRAND_SCOPE(scope);
+        strand_spawn_with(scope, STRAND_ATTR(.name = "clients"), serve_clients, &door, 0);
+        printf("chat: ends, by %s\n", strand_signal(signals) == SIGINT ? "SIGINT" : "SIGTERM");
+        strand_scope_cancel(scope, "the server ends");
+    }
+    strand_close(door.listener);
+    return NULL;
+}
+
+static int usage(FILE *out, int status)
+{
+    fputs("usage: chat [--host=NAME] [--port=N]\n"
+          "Rooms to talk in, by lines over TCP; 127.0.0.1 and a free port unless told otherwise. SIGINT or SIGTERM "
+          "ends it.\n",
+          out);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option known[] = {{"host", required_argument, NULL, 'h'},
+                                          {"port", required_argument, NULL, 'p'},
+                                          {"help", no_argument, NULL, '?'},
+                                          {NULL, 0, NULL, 0}};
+    struct options options = {"127.0.0.1", 0};
+    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (c) {
+        case 'h':
+            options.host = optarg;
+            break;
+        case 'p':
+            options.port = atoi(optarg);
+            break;
+        default:
+            return optopt ? usage(stderr, 2) : usage(stdout, 0);
+        }
+    }
+    strand_run(STRAND_OPTIONS(.threads = STRAND_THREADS_ALLOWED), serve, &options);
+    return 0;
+}
