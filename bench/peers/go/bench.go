@@ -43,25 +43,37 @@ func cpu() time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// The most bytes that the process ever had resident.
-func peak() float64 {
+// A field of /proc/self/status that is a size, in bytes.
+func status(field string) float64 {
 	file, err := os.Open("/proc/self/status")
 	check(err == nil, "no /proc")
 	defer file.Close()
 	for lines := bufio.NewScanner(file); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); fields[0] == "VmHWM:" {
+		if fields := strings.Fields(lines.Text()); fields[0] == field {
 			kib, err := strconv.ParseInt(fields[1], 10, 64)
-			check(err == nil, "no VmHWM")
+			check(err == nil, "no "+field)
 			return float64(kib * 1024)
 		}
 	}
-	check(false, "no VmHWM")
+	check(false, "no "+field)
 	return 0
 }
 
+// The most bytes that the process ever had resident.
+func peak() float64 {
+	return status("VmHWM:")
+}
+
+// The bytes that the process has resident now.
+func resident() float64 {
+	return status("VmRSS:")
+}
+
+const step = 0x9e3779b97f4a7c15
+
 // The next number of splitmix64 after seed, the same as bench_random gives.
 func random(seed uint64) uint64 {
-	z := seed + 0x9e3779b97f4a7c15
+	z := seed + step
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9
 	z = (z ^ (z >> 27)) * 0x94d049bb133111eb
 	return z ^ (z >> 31)
