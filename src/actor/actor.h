@@ -197,6 +197,7 @@ struct runner {
     struct task *task; /* NULL: idle; woken so, it is to end */
     struct cell *cell;
     struct envelope *in_hand;
+    struct envelope *notice;   /* the last message of the turn that was one of an end that it has watched */
     strand_behaviour *receive; /* what the actor has become */
     void *state;
     bool odd; /* kind.odd, or there is more of it */

@@ -277,8 +277,8 @@ int cell_call(struct thread *thread, strand_actor actor, uint32_t calls)
             before &= ~(uint32_t)CALL_RESUME;
         atomic_store_explicit(&task->calls, before | calls, memory_order_relaxed);
         r = task_schedule(thread, task);
-        bool ends = task->flags & (TASK_STOPPING | TASK_RESTARTING); /* its function for the end is not a message */
-        if (!r && (calls & CALL_NOW) && task->runner && !ends)
+        bool ends = task->flags & (TASK_STOPPING | TASK_RESTARTING);     /* its function for the end is not a message */
+        if (!r && (calls & ~before & CALL_NOW) && task->runner && !ends) /* once: another runner is to see to it then */
             woken = cancel_strand(thread, task->runner->strand, NULL, false);
     }
     cell_unlock(cell, word);

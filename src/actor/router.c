@@ -72,15 +72,22 @@ static size_t choose(struct router *router, const strand_message *message)
 
 /* ---- what it does ------------------------------------------------------------------------------------------ */
 
-/* One of them has ended. False: it is none, or lives: the message is not the library's. */
-static bool forget(struct router *router, strand_actor routee)
+static void forget(struct router *router, strand_actor routee)
 {
     for (size_t i = 0; i < router->count; i++)
-        if (router->routees[i].bits[1] == routee.bits[1] && strand_actor_ended(routee)) {
+        if (router->routees[i].bits[1] == routee.bits[1]) {
             router->routees[i] = router->routees[--router->count];
-            return true;
+            return;
         }
-    return false;
+}
+
+/* It has watched who has ended: else somebody has told it so, which is a message as any other. */
+static bool is_notice(void)
+{
+    struct runner *r = runner_self(thread_self());
+    bool is = r->notice == r->in_hand;
+    r->notice = NULL;
+    return is;
 }
 
 /* What one gets, the others do not: only what owns nothing can be sent to all. Who can't be told it has not got it. */
@@ -106,9 +113,9 @@ static void route(void *state, strand_message *message)
 {
     struct router *router = *(struct router **)state;
     const strand_terminated *ended = STRAND_IS(message, strand_terminated);
-    if (ended && forget(router, ended->who))
-        return;
-    if (!router->count)
+    if (ended && is_notice())
+        forget(router, ended->who);
+    else if (!router->count)
         strand_unhandled(message);
     else if (router->what.route == STRAND_ROUTE_ALL)
         broadcast(router, message);

@@ -35,6 +35,7 @@ static inline void take_up(struct runner *r)
     const struct kind *kind = cell_kind(r->cell);
     const struct more *more = cell_more(r->cell);
     r->state = cell_state(r->cell);
+    r->notice = NULL;
     r->odd = kind->odd || more;
     r->receive = LIKELY(!more) ? kind->receive : behaviour_of(r->cell);
     r->self = ref_of(r->cell, atomic_load_explicit(&task->serial, memory_order_relaxed));
@@ -128,8 +129,10 @@ static inline bool is_clean(struct runner *r, struct cb *me)
 /* A message of the library's own: false if it has been dealt with. */
 static COLD bool is_to_be_handled(struct runner *r, struct envelope *e)
 {
-    if (e->message.type != &message_last && watch_expects(r->cell, &e->message))
+    if (e->message.type != &message_last && watch_expects(r->cell, &e->message)) {
+        r->notice = e;
         return true;
+    }
     bool last = e->message.type == &message_last;
     envelope_free(thread_self(), e);
     if (last)
