@@ -42,40 +42,64 @@ static bool is_asked_for(const char *variable)
     return value && *value && strcmp(value, "0") != 0;
 }
 
+/* ---- slabs ----------------------------------------------------------------------------------------------- */
+
+/* Of chunks of the handle range. */
+enum {
+    KIND_CBS,
+    KIND_GUESTS,
+    KIND_BLOCKS,
+    KIND_OBJECTS,
+    KIND_TICKETS,
+    KIND_OFFERS,
+    KIND_TASKS,
+    KIND_RUNNERS,
+    KIND_PROMISES,
+    KIND_CELLS,
+    KIND_ENVELOPES = KIND_CELLS + CELL_CLASSES,
+    KINDS = KIND_ENVELOPES + ENVELOPE_CLASSES
+};
+const uint16_t cell_sizes[CELL_CLASSES] = {56, 64, 96, 128, 256};
+const uint16_t envelope_sizes[ENVELOPE_CLASSES] = {64, 128};
+_Static_assert((int)KINDS <= (int)ARCH_CHUNK_KINDS, "each has a list");
+
+/* Each of the run's slabs, of which each thread has a cache by the same name: EACH(name, kind, bytes of an object, what
+ * makes it ready once). */
+#define EACH_SLAB(EACH)                                                                                                \
+    EACH(cbs, KIND_CBS, CB_SIZE, cb_construct)                                                                         \
+    EACH(guests, KIND_GUESTS, GUEST_SIZE, cb_construct_guest)                                                          \
+    EACH(blocks, KIND_BLOCKS, (sizeof(union any_block) + 63) & ~(size_t)63, NULL)                                      \
+    EACH(objects, KIND_OBJECTS, OBJECT_SIZE, NULL)                                                                     \
+    EACH(tickets, KIND_TICKETS, TICKET_SIZE, NULL)                                                                     \
+    EACH(offers, KIND_OFFERS, OFFERS_SIZE, NULL)                                                                       \
+    EACH(tasks, KIND_TASKS, TASK_SIZE, NULL)                                                                           \
+    EACH(runners, KIND_RUNNERS, RUNNER_SIZE, NULL)                                                                     \
+    EACH(promises, KIND_PROMISES, PROMISE_SIZE, NULL)                                                                  \
+    EACH(cells[0], KIND_CELLS, cell_sizes[0], NULL)                                                                    \
+    EACH(cells[1], KIND_CELLS + 1, cell_sizes[1], NULL)                                                                \
+    EACH(cells[2], KIND_CELLS + 2, cell_sizes[2], NULL)                                                                \
+    EACH(cells[3], KIND_CELLS + 3, cell_sizes[3], NULL)                                                                \
+    EACH(cells[4], KIND_CELLS + 4, cell_sizes[4], NULL)                                                                \
+    EACH(envelopes[0], KIND_ENVELOPES, envelope_sizes[0], NULL)                                                        \
+    EACH(envelopes[1], KIND_ENVELOPES + 1, envelope_sizes[1], NULL)
+#define COUNT(slab, kind, size, construct) +1
+_Static_assert(0 EACH_SLAB(COUNT) == KINDS, "each kind has a slab");
+#undef COUNT
+
 /* ---- what the scheduler asks of this layer --------------------------------------------------------------- */
 
 void worker_open(struct worker *worker, struct runtime *runtime)
 {
-    worker->cbs.slab = &runtime->cbs;
-    worker->guests.slab = &runtime->guests;
-    worker->blocks.slab = &runtime->blocks;
-    worker->objects.slab = &runtime->objects;
-    worker->tickets.slab = &runtime->tickets;
-    worker->offers.slab = &runtime->offers;
-    worker->tasks.slab = &runtime->tasks;
-    worker->runners.slab = &runtime->runners;
-    worker->promises.slab = &runtime->promises;
-    for (int i = 0; i < CELL_CLASSES; i++)
-        worker->cells[i].slab = &runtime->cells[i];
-    for (int i = 0; i < ENVELOPE_CLASSES; i++)
-        worker->envelopes[i].slab = &runtime->envelopes[i];
+#define OPEN(slab_, kind, size, construct) worker->slab_.slab = &runtime->slab_;
+    EACH_SLAB(OPEN)
+#undef OPEN
 }
 
 static void worker_flush(struct worker *worker)
 {
-    slab_flush(&worker->cbs);
-    slab_flush(&worker->guests);
-    slab_flush(&worker->blocks);
-    slab_flush(&worker->objects);
-    slab_flush(&worker->tickets);
-    slab_flush(&worker->offers);
-    slab_flush(&worker->tasks);
-    slab_flush(&worker->runners);
-    slab_flush(&worker->promises);
-    for (int i = 0; i < CELL_CLASSES; i++)
-        slab_flush(&worker->cells[i]);
-    for (int i = 0; i < ENVELOPE_CLASSES; i++)
-        slab_flush(&worker->envelopes[i]);
+#define FLUSH(slab, kind, size, construct) slab_flush(&worker->slab);
+    EACH_SLAB(FLUSH)
+#undef FLUSH
 }
 
 void worker_open_outside(struct worker *worker, struct runtime *runtime)
@@ -146,25 +170,6 @@ static const struct sched_ops ops = {
 };
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
-
-/* Of chunks of the handle range. */
-enum {
-    KIND_CBS,
-    KIND_GUESTS,
-    KIND_BLOCKS,
-    KIND_OBJECTS,
-    KIND_TICKETS,
-    KIND_OFFERS,
-    KIND_TASKS,
-    KIND_RUNNERS,
-    KIND_PROMISES,
-    KIND_CELLS,
-    KIND_ENVELOPES = KIND_CELLS + CELL_CLASSES,
-    KINDS = KIND_ENVELOPES + ENVELOPE_CLASSES
-};
-const uint16_t cell_sizes[CELL_CLASSES] = {56, 64, 96, 128, 256};
-const uint16_t envelope_sizes[ENVELOPE_CLASSES] = {64, 128};
-_Static_assert((int)KINDS <= (int)ARCH_CHUNK_KINDS, "each has a list");
 
 static const struct slab_source chunks = {ARCH_CHUNK, arch_chunk_take, arch_chunk_give, arch_pause};
 
@@ -429,19 +434,9 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     image_store_open(&sub->images);
     const char *stacks = arch_env("STRAND_STACKS");
     sub->copies = stacks && !strcmp(stacks, "shared");
-    slab_init(&runtime->cbs, &chunks, KIND_CBS, CB_SIZE, cb_construct);
-    slab_init(&runtime->guests, &chunks, KIND_GUESTS, GUEST_SIZE, cb_construct_guest);
-    slab_init(&runtime->blocks, &chunks, KIND_BLOCKS, (sizeof(union any_block) + 63) & ~(size_t)63, NULL);
-    slab_init(&runtime->objects, &chunks, KIND_OBJECTS, OBJECT_SIZE, NULL);
-    slab_init(&runtime->tickets, &chunks, KIND_TICKETS, TICKET_SIZE, NULL);
-    slab_init(&runtime->offers, &chunks, KIND_OFFERS, OFFERS_SIZE, NULL);
-    slab_init(&runtime->tasks, &chunks, KIND_TASKS, TASK_SIZE, NULL);
-    slab_init(&runtime->runners, &chunks, KIND_RUNNERS, RUNNER_SIZE, NULL);
-    slab_init(&runtime->promises, &chunks, KIND_PROMISES, PROMISE_SIZE, NULL);
-    for (unsigned i = 0; i < CELL_CLASSES; i++)
-        slab_init(&runtime->cells[i], &chunks, KIND_CELLS + i, cell_sizes[i], NULL);
-    for (unsigned i = 0; i < ENVELOPE_CLASSES; i++)
-        slab_init(&runtime->envelopes[i], &chunks, KIND_ENVELOPES + i, envelope_sizes[i], NULL);
+#define INIT(slab, kind, size, construct) slab_init(&runtime->slab, &chunks, kind, size, construct);
+    EACH_SLAB(INIT)
+#undef INIT
     runtime->options.census |= is_asked_for("STRAND_CENSUS");
     if ((error = open_driver(runtime, what)))
         return error;
@@ -462,19 +457,9 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     driver_second_close(sub, runtime->exception && !runtime->options.uncaught ? how : NULL);
     stacks_close(&sub->stacks);
     image_store_close(&sub->images);
-    slab_close(&runtime->cbs);
-    slab_close(&runtime->guests);
-    slab_close(&runtime->blocks);
-    slab_close(&runtime->objects);
-    slab_close(&runtime->tickets);
-    slab_close(&runtime->offers);
-    slab_close(&runtime->tasks);
-    slab_close(&runtime->runners);
-    slab_close(&runtime->promises);
-    for (int i = 0; i < CELL_CLASSES; i++)
-        slab_close(&runtime->cells[i]);
-    for (int i = 0; i < ENVELOPE_CLASSES; i++)
-        slab_close(&runtime->envelopes[i]);
+#define CLOSE(slab, kind, size, construct) slab_close(&runtime->slab);
+    EACH_SLAB(CLOSE)
+#undef CLOSE
     return error;
 }
 
