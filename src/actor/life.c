@@ -1,6 +1,6 @@
 /*
  * An actor's life: start, stop, restart, and what becomes of failures. All in the actor's own turn. The protocol block
- * is in actor.h. One room, although a long one: each of these can come in the middle of each other.
+ * is in actor.h.
  */
 #include "life.h"
 
@@ -25,15 +25,6 @@ enum { TOLD_AT_ONCE = 64 };
 
 /* ---- functions of the actor's own -------------------------------------------------------------------------- */
 
-/* One of them, in a scope of its own. */
-struct own_call {
-    struct runner *r;
-    enum { OWN_START, OWN_STOP, OWN_DECIDE } which;
-    bool begun;
-    struct failure *failure;
-    enum strand_directive decided;
-};
-
 static void *call_own(void *arg)
 {
     struct own_call *call = arg;
@@ -52,8 +43,7 @@ static void *call_own(void *arg)
     return NULL;
 }
 
-/* The exception that it ended by, or NULL. Without memory for its scope it waits for some. */
-static strand_exception *run_own(struct own_call *call)
+strand_exception *life_own(struct own_call *call)
 {
     strand_scope outer = call->r->scope;
     strand_exception *e;
@@ -183,8 +173,7 @@ void life_retire(struct runner *r)
 
 /* ---- stopping ---------------------------------------------------------------------------------------------- */
 
-/* A child, after a pause if it is to be restarted. 0, or -ENOMEM: not of one that is awake. */
-static int tell(struct thread *thread, struct runner *r, strand_actor child, uint32_t calls, int64_t pause)
+int life_tell(struct thread *thread, struct runner *r, strand_actor child, uint32_t calls, int64_t pause)
 {
     bool later = pause && (calls & CALL_RESTART) && !clock_call(thread, r->place->system, pause, child, calls);
     return later ? 0 : cell_call(thread, child, calls);
@@ -200,14 +189,14 @@ static struct thread *tell_children(struct thread *thread, struct runner *r, uin
         cell_unlock(cell, word);
         if (!child.bits[1])
             return thread;
-        while (tell(thread, r, child, calls, pause) == -ENOMEM)
+        while (life_tell(thread, r, child, calls, pause) == -ENOMEM)
             thread = place_await_memory();
         if (++told % TOLD_AT_ONCE == 0)
             thread = thread_yield(thread); /* so that they do not all take what a turn takes at the same time */
     }
 }
 
-static void tell_all(struct runner *r, uint32_t calls, int64_t pause)
+void life_tell_all(struct runner *r, uint32_t calls, int64_t pause)
 {
     struct thread *thread = thread_self();
     uint64_t word = cell_lock_living(thread, r->cell);
@@ -221,7 +210,7 @@ static bool stop_children(struct runner *r)
 {
     struct cell *cell = r->cell;
     struct task *task = r->task;
-    tell_all(r, CALL_STOP | (task->flags & TASK_NOW ? CALL_NOW : 0), 0);
+    life_tell_all(r, CALL_STOP | (task->flags & TASK_NOW ? CALL_NOW : 0), 0);
     struct thread *thread = thread_self();
     uint64_t word = cell_lock_living(thread, cell);
     bool waits = cell->children;
@@ -236,7 +225,7 @@ static void finish_stop(struct runner *r)
     struct system *system = r->place->system;
     struct own_call call = {.r = r, .which = OWN_STOP};
     if (cell_kind(r->cell)->class->stop && !(r->task->flags & TASK_UNSTARTED)) {
-        strand_exception *e = run_own(&call);
+        strand_exception *e = life_own(&call);
         if (e)
             events_failure(thread_self(), r, "failed while it stopped", e);
         strand_exception_release(e);
@@ -264,7 +253,7 @@ void life_stop(struct runner *r)
 /* It stops already, and now its children are to be quick. */
 static void hurry(struct runner *r)
 {
-    tell_all(r, CALL_STOP | CALL_NOW, 0);
+    life_tell_all(r, CALL_STOP | CALL_NOW, 0);
 }
 
 /* ---- starting ---------------------------------------------------------------------------------------------- */
@@ -277,7 +266,7 @@ static void start(struct runner *r)
     set_flags(thread_self(), r, TASK_UNSTARTED, 0);
     if (is_told_to_stop(r->task)) /* meanwhile */
         return;
-    strand_exception *e = run_own(&call);
+    strand_exception *e = life_own(&call);
     if (e)
         life_fail(r, e);
     else
@@ -288,7 +277,7 @@ static void finish_restart(struct runner *r)
 {
     struct own_call call = {.r = r, .which = OWN_STOP};
     if (cell_kind(r->cell)->class->stop && !(r->task->flags & TASK_UNSTARTED)) {
-        strand_exception *e = run_own(&call);
+        strand_exception *e = life_own(&call);
         if (e)
             events_failure(thread_self(), r, "failed while it was restarted", e);
         strand_exception_release(e);
@@ -350,138 +339,7 @@ static void be_alone(struct runner *r)
         finish_restart(r);
 }
 
-/* ---- supervision ------------------------------------------------------------------------------------------- */
-
-static struct failure *take_failures(struct thread *thread, struct runner *r)
-{
-    uint64_t word = cell_lock_living(thread, r->cell);
-    struct failure *newest = r->task->failed, *ordered = NULL;
-    r->task->failed = NULL;
-    cell_unlock(r->cell, word);
-    while (newest) {
-        struct failure *next = newest->next;
-        newest->next = ordered;
-        ordered = newest;
-        newest = next;
-    }
-    return ordered;
-}
-
-static const uint32_t calls_of[] = {
-    [STRAND_RESTART] = CALL_RESTART, [STRAND_RESUME] = CALL_RESUME, [STRAND_STOP] = CALL_STOP};
-
-static bool is_guardian(const struct cell *cell)
-{
-    return !cell->parent || !cell->parent->parent;
-}
-
-/* What is known of a child's restarts. Of those that have ended nothing is kept. NULL: no memory. */
-static struct restarts *restarts_of(struct thread *thread, struct more *more, strand_actor child)
-{
-    struct restarts *found = NULL;
-    for (struct restarts **at = &more->restarts; *at;) {
-        struct restarts *restarts = *at;
-        if (cell_is_there(thread, restarts->child)) {
-            if (restarts->child.bits[1] == child.bits[1])
-                found = restarts;
-            at = &restarts->next;
-        } else {
-            *at = restarts->next;
-            free(restarts);
-        }
-    }
-    if (!found && (found = driver_calloc(thread, 1, sizeof *found))) {
-        found->child = child;
-        found->next = more->restarts;
-        more->restarts = found;
-    }
-    return found;
-}
-
-static int64_t pause_of(const strand_actor_class *class, unsigned restarts)
-{
-    int64_t pause = class->backoff, most = class->backoff_most ? class->backoff_most : 64 * class->backoff;
-    while (restarts-- > 1 && pause < most)
-        pause = pause < most / 2 ? 2 * pause : most;
-    return pause < most ? pause : most;
-}
-
-/* One more restart: false if there were too many. *pause: how long it is to wait for it. */
-static bool may_restart(struct runner *r, const struct failure *failure, int64_t *pause)
-{
-    const strand_actor_class *class = cell_kind(r->cell)->class;
-    struct thread *thread = thread_self();
-    if (!class->restarts_most && !class->backoff)
-        return true;
-    struct more *more = more_of(thread, r->cell);
-    struct restarts *restarts = more ? restarts_of(thread, more, failure->child) : NULL;
-    int64_t now = driver_now(thread->sub);
-    if (!restarts) {
-        events_log(r, "has no memory to count restarts, and stops a child that has failed", failure->why);
-        return false;
-    }
-    if (!restarts->count || (class->restarts_within && now - restarts->since > class->restarts_within)) {
-        restarts->count = 0;
-        restarts->since = now;
-    }
-    if (class->restarts_within && now - restarts->up > class->restarts_within)
-        restarts->tries = 0;
-    restarts->count++;
-    *pause = pause_of(class, ++restarts->tries);
-    restarts->up = now + *pause;
-    return !class->restarts_most || restarts->count <= class->restarts_most;
-}
-
-/* Returns whether it is dealt with. */
-static bool deal_with(struct runner *r, struct failure *failure)
-{
-    const strand_actor_class *class = cell_kind(r->cell)->class;
-    struct own_call call = {.r = r, .which = OWN_DECIDE, .failure = failure, .decided = STRAND_RESTART};
-    strand_exception *e = class->decide ? run_own(&call) : NULL;
-    int64_t pause = 0;
-    if (!e && call.decided == STRAND_RESTART && !may_restart(r, failure, &pause))
-        call.decided = is_guardian(r->cell) ? STRAND_ESCALATE : STRAND_STOP;
-    if (UNLIKELY((unsigned)call.decided > STRAND_ESCALATE))
-        MISUSE("strand_actor_class.decide", "", "of class '%s' it has returned %d", cell_kind(r->cell)->label,
-               (int)call.decided);
-    if (e || call.decided == STRAND_ESCALATE) {
-        failure->next = r->task->escalated;
-        r->task->escalated = failure;
-        e = e ? e : strand_exception_keep(failure->why);
-        if (r->task->why) { /* it has failed already, and is to be decided about */
-            events_failure(thread_self(), r, "has failed", e);
-            strand_exception_release(e);
-        } else {
-            life_fail(r, e);
-        }
-        return false;
-    }
-    if (class->all_for_one && call.decided != STRAND_RESUME)
-        tell_all(r, calls_of[call.decided], pause);
-    else
-        (void)tell(thread_self(), r, failure->child, calls_of[call.decided], pause); /* it is awake */
-    return true;
-}
-
-void failures_drop(struct failure *failure)
-{
-    for (struct failure *next; failure; failure = next) {
-        next = failure->next;
-        strand_exception_release(failure->why);
-        free(failure);
-    }
-}
-
-static void supervise(struct runner *r)
-{
-    struct failure *failure = take_failures(thread_self(), r), *next;
-    for (; failure; failure = next) {
-        next = failure->next;
-        failure->next = NULL;
-        if (!r->task || (r->task->flags & (TASK_STOPPING | TASK_RESTARTING)) || deal_with(r, failure))
-            failures_drop(failure);
-    }
-}
+/* ---- what it is told ---------------------------------------------------------------------------------------- */
 
 /* With it those by whose failures it has failed. One whose beginning has failed has no state to go on with. */
 static void resume(struct runner *r)

@@ -12,9 +12,31 @@ void life_calls(struct runner *r);
 void life_stop(struct runner *r);
 /* Handling the message in hand, or one of its own functions, has failed. Takes the exception. */
 void life_fail(struct runner *r, strand_exception *e);
-/* Failures that nobody decides about any more. */
-void failures_drop(struct failure *failures);
 /* The runner's strand is cancelled: its task goes to another. */
 void life_retire(struct runner *r);
+
+/* ---- for supervise.c --------------------------------------------------------------------------------------- */
+
+/* One of them, in a scope of its own. */
+struct own_call {
+    struct runner *r;
+    enum { OWN_START, OWN_STOP, OWN_DECIDE } which;
+    bool begun;
+    struct failure *failure;
+    enum strand_directive decided;
+};
+/* The exception that it ended by, or NULL. Without memory for its scope it waits for some. */
+strand_exception *life_own(struct own_call *call);
+/* A child, after a pause if it is to be restarted. 0, or -ENOMEM: not of one that is awake. */
+int life_tell(struct thread *thread, struct runner *r, strand_actor child, uint32_t calls, int64_t pause);
+/* All children. */
+void life_tell_all(struct runner *r, uint32_t calls, int64_t pause);
+
+/* ---- supervise.c ------------------------------------------------------------------------------------------- */
+
+/* Children have failed: decide what becomes of them. */
+void supervise(struct runner *r);
+/* Failures that nobody decides about any more. */
+void failures_drop(struct failure *failures);
 
 #endif

@@ -1,0 +1,145 @@
+/*
+ * Supervision: what becomes of children that have failed. In the supervisor's own turn. The protocol block is in
+ * actor.h.
+ */
+#include "cell.h"
+#include "events.h"
+#include "life.h"
+#include "more.h"
+#include "place.h"
+
+#include "../strand/exception.h"
+#include "../strand/misuse.h"
+
+#include <stdlib.h>
+
+static struct failure *take_failures(struct thread *thread, struct runner *r)
+{
+    uint64_t word = cell_lock_living(thread, r->cell);
+    struct failure *newest = r->task->failed, *ordered = NULL;
+    r->task->failed = NULL;
+    cell_unlock(r->cell, word);
+    while (newest) {
+        struct failure *next = newest->next;
+        newest->next = ordered;
+        ordered = newest;
+        newest = next;
+    }
+    return ordered;
+}
+
+static const uint32_t calls_of[] = {
+    [STRAND_RESTART] = CALL_RESTART, [STRAND_RESUME] = CALL_RESUME, [STRAND_STOP] = CALL_STOP};
+
+static bool is_guardian(const struct cell *cell)
+{
+    return !cell->parent || !cell->parent->parent;
+}
+
+/* What is known of a child's restarts. Of those that have ended nothing is kept. NULL: no memory. */
+static struct restarts *restarts_of(struct thread *thread, struct more *more, strand_actor child)
+{
+    struct restarts *found = NULL;
+    for (struct restarts **at = &more->restarts; *at;) {
+        struct restarts *restarts = *at;
+        if (cell_is_there(thread, restarts->child)) {
+            if (restarts->child.bits[1] == child.bits[1])
+                found = restarts;
+            at = &restarts->next;
+        } else {
+            *at = restarts->next;
+            free(restarts);
+        }
+    }
+    if (!found && (found = driver_calloc(thread, 1, sizeof *found))) {
+        found->child = child;
+        found->next = more->restarts;
+        more->restarts = found;
+    }
+    return found;
+}
+
+static int64_t pause_of(const strand_actor_class *class, unsigned restarts)
+{
+    int64_t pause = class->backoff, most = class->backoff_most ? class->backoff_most : 64 * class->backoff;
+    while (restarts-- > 1 && pause < most)
+        pause = pause < most / 2 ? 2 * pause : most;
+    return pause < most ? pause : most;
+}
+
+/* One more restart: false if there were too many. *pause: how long it is to wait for it. */
+static bool may_restart(struct runner *r, const struct failure *failure, int64_t *pause)
+{
+    const strand_actor_class *class = cell_kind(r->cell)->class;
+    struct thread *thread = thread_self();
+    if (!class->restarts_most && !class->backoff)
+        return true;
+    struct more *more = more_of(thread, r->cell);
+    struct restarts *restarts = more ? restarts_of(thread, more, failure->child) : NULL;
+    int64_t now = driver_now(thread->sub);
+    if (!restarts) {
+        events_log(r, "has no memory to count restarts, and stops a child that has failed", failure->why);
+        return false;
+    }
+    if (!restarts->count || (class->restarts_within && now - restarts->since > class->restarts_within)) {
+        restarts->count = 0;
+        restarts->since = now;
+    }
+    if (class->restarts_within && now - restarts->up > class->restarts_within)
+        restarts->tries = 0;
+    restarts->count++;
+    *pause = pause_of(class, ++restarts->tries);
+    restarts->up = now + *pause;
+    return !class->restarts_most || restarts->count <= class->restarts_most;
+}
+
+/* Returns whether it is dealt with. */
+static bool deal_with(struct runner *r, struct failure *failure)
+{
+    const strand_actor_class *class = cell_kind(r->cell)->class;
+    struct own_call call = {.r = r, .which = OWN_DECIDE, .failure = failure, .decided = STRAND_RESTART};
+    strand_exception *e = class->decide ? life_own(&call) : NULL;
+    int64_t pause = 0;
+    if (!e && call.decided == STRAND_RESTART && !may_restart(r, failure, &pause))
+        call.decided = is_guardian(r->cell) ? STRAND_ESCALATE : STRAND_STOP;
+    if (UNLIKELY((unsigned)call.decided > STRAND_ESCALATE))
+        MISUSE("strand_actor_class.decide", "", "of class '%s' it has returned %d", cell_kind(r->cell)->label,
+               (int)call.decided);
+    if (e || call.decided == STRAND_ESCALATE) {
+        failure->next = r->task->escalated;
+        r->task->escalated = failure;
+        e = e ? e : strand_exception_keep(failure->why);
+        if (r->task->why) { /* it has failed already, and is to be decided about */
+            events_failure(thread_self(), r, "has failed", e);
+            strand_exception_release(e);
+        } else {
+            life_fail(r, e);
+        }
+        return false;
+    }
+    if (class->all_for_one && call.decided != STRAND_RESUME)
+        life_tell_all(r, calls_of[call.decided], pause);
+    else
+        (void)life_tell(thread_self(), r, failure->child, calls_of[call.decided], pause); /* it is awake */
+    return true;
+}
+
+void failures_drop(struct failure *failure)
+{
+    for (struct failure *next; failure; failure = next) {
+        next = failure->next;
+        strand_exception_release(failure->why);
+        free(failure);
+    }
+}
+
+void supervise(struct runner *r)
+{
+    struct failure *failure = take_failures(thread_self(), r), *next;
+    for (; failure; failure = next) {
+        next = failure->next;
+        failure->next = NULL;
+        if (!r->task || (r->task->flags & (TASK_STOPPING | TASK_RESTARTING)) || deal_with(r, failure))
+            failures_drop(failure);
+    }
+}
