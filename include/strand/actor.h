@@ -306,7 +306,10 @@ STRAND_BLOCKS int strand_ask(strand_actor to, const strand_message_type *type, c
 STRAND_BLOCKS int strand_actor_wait(strand_actor actor);
 
 /** Sent to those who watch an actor when it has ended: after all that it has sent them, once. It has no sender. */
-STRAND_MESSAGE_DECLARE(strand_terminated, { strand_actor who; });
+typedef struct strand_terminated {
+    strand_actor who;
+} strand_terminated;
+extern const strand_message_type strand_terminated_message;
 /** Be told of an actor's end by a message, at once if it has ended. Watching it again changes nothing; the notice ends
  *  that, a restart of either does not. In a turn. Returns 0, or -ENOMEM: it is not watched. Misuse: an actor of another
  *  run. O(those that the caller watches). */
@@ -346,7 +349,10 @@ int strand_actor_timer(const void *key, int64_t ns, int64_t every, const strand_
  *  already comes all the same. In a turn. O(timers of the actor). */
 void strand_actor_timer_stop(const void *key);
 /** Sent to an actor that had no message for so long; it has no sender. */
-STRAND_MESSAGE_DECLARE(strand_receive_timeout, { char none; });
+typedef struct strand_receive_timeout {
+    char none;
+} strand_receive_timeout;
+extern const strand_message_type strand_receive_timeout_message;
 /** Be told so, again and again, each time that the last message was handled `ns` nanoseconds ago, and none is in hand.
  *  0 and less: not any more. A restart ends it. In a turn. Returns as strand_actor_timer does. */
 int strand_actor_receive_timeout(int64_t ns);
@@ -464,21 +470,21 @@ enum strand_event_kind {
 };
 
 /** Sent to those who have subscribed. It has no sender. */
-STRAND_MESSAGE_DECLARE(strand_published, {
+typedef struct strand_published {
     enum strand_event_kind kind;
     bool unhandled;             /* of a receive: strand_unhandled was called */
     strand_actor actor, sender; /* who it happened to, of a message its receiver; and the message's sender */
     const strand_message_type *type;
     char path[96], class_name[32]; /* of the actor, as far as there is room; "": it had ended before */
     strand_exception *why;         /* of a failure, with its trace: as long as the message is handled */
-});
+} strand_published;
+extern const strand_message_type strand_published_message;
 
 /**
  * An actor, of any system of the run, is sent a strand_published of each kind in `kinds`, and of no others any more; 0:
  * of none. Nobody is told of its own failure. What happens to a strand_published is not published, nor that a
- * strand_terminated is a dead letter. Of a
- * dead letter the receiver's system tells; if the receiver had ended, the system of the actor that has sent it; or else
- * the one that was opened last.
+ * strand_terminated is a dead letter. Of a dead letter the receiver's system tells; if the receiver had ended, the
+ * system of the actor that has sent it; or else the one that was opened last.
  *
  * What nobody has subscribed to, or can be told of for want of memory, goes to the log: of failures ten in a second,
  * with the actor's path and class, and at the system's end how many more there were; of dead letters, at the system's
