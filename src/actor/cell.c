@@ -237,10 +237,8 @@ struct task *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word)
     return task;
 }
 
-struct runner *task_schedule(struct thread *thread, struct task *task)
+struct runner *task_schedule_(struct thread *thread, struct task *task)
 {
-    if (task->flags & TASK_SCHEDULED)
-        return NULL;
     task->flags |= TASK_SCHEDULED; /* [A3] */
     struct place *place = cell_kind(task->cell)->place;
     struct runner *r = place_get(thread, place);

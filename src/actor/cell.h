@@ -23,7 +23,12 @@ const void *cell_args(struct cell *cell);
 struct task *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word);
 /* Under the lock: the task is to be run. Returns the runner that the caller has to send on its way after it has given
  * the lock back; NULL: it has one. */
-struct runner *task_schedule(struct thread *thread, struct task *task);
+struct runner *task_schedule_(struct thread *thread, struct task *task);
+static inline struct runner *task_schedule(struct thread *thread, struct task *task)
+{
+    return task->flags & TASK_SCHEDULED ? NULL : task_schedule_(thread, task);
+}
+
 /* Nothing is to be done any more, and the cell is dormant, or has ended: not before, because whoever finds a cell awake
  * reads its task's serial. */
 void task_retire(struct thread *thread, struct task *task);

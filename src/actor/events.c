@@ -118,7 +118,7 @@ static int tell(struct thread *thread, strand_actor to, const strand_published *
 
 /* Nobody is told of his own failure: that would be the next one. The messages go out after the lock has been given
  * back: what is sent to a mailbox that is full waits for nobody. */
-bool events_publish_(struct thread *thread, struct system *system, const strand_published *event)
+bool events_publish(struct thread *thread, struct system *system, const strand_published *event)
 {
     bool told = false, lost = false;
     strand_actor to[AT_ONCE];
@@ -182,7 +182,7 @@ void events_receive_(struct thread *thread, struct runner *r, const strand_messa
                               .sender = message->sender,
                               .type = message->type};
     describe(&event, r->cell);
-    (void)events_publish_(thread, system, &event);
+    (void)events_publish(thread, system, &event);
 }
 
 /* Whether one more may go to the log: ten in a second. */
@@ -206,7 +206,7 @@ void events_letter(struct thread *thread, struct system *system, enum strand_eve
         message->type == &message_last)
         return;
     strand_published event = {.kind = kind, .actor = to, .sender = message->sender, .type = message->type};
-    bool told = events_wanted(system, kind) && events_publish_(thread, system, &event);
+    bool told = events_wanted(system, kind) && events_publish(thread, system, &event);
     if (!told && kind == STRAND_ON_DEAD_LETTER)
         count_letter(system, to, message);
 }
@@ -228,7 +228,7 @@ void events_failure(struct thread *thread, const struct runner *r, const char *w
     strand_published event = {.kind = STRAND_ON_FAILURE, .actor = r->self, .why = why};
     if (r->task)
         describe(&event, r->cell);
-    bool told = events_wanted(system, STRAND_ON_FAILURE) && events_publish_(thread, system, &event);
+    bool told = events_wanted(system, STRAND_ON_FAILURE) && events_publish(thread, system, &event);
     if (!told && may_log(thread, system))
         events_log(r, what, why);
 }
@@ -236,13 +236,6 @@ void events_failure(struct thread *thread, const struct runner *r, const char *w
 strand_published events_of(const struct runner *r, enum strand_event_kind kind)
 {
     strand_published event = {.kind = kind, .actor = r->self};
-    if (UNLIKELY(events_wanted(r->place->system, kind)))
-        describe(&event, r->cell);
+    describe(&event, r->cell);
     return event;
-}
-
-void events_tell(struct thread *thread, struct system *system, const strand_published *event)
-{
-    if (UNLIKELY(events_wanted(system, event->kind)))
-        (void)events_publish_(thread, system, event);
 }

@@ -6,9 +6,6 @@
 
 #include "actor.h"
 
-/* False: there was no memory to tell all of them. */
-bool events_publish_(struct thread *thread, struct system *system, const strand_published *event);
-
 static inline bool events_wanted(const struct system *system, enum strand_event_kind kind)
 {
     return atomic_load_explicit(&system->subscribed, memory_order_relaxed) & kind;
@@ -23,9 +20,10 @@ void events_failure(struct thread *thread, const struct runner *r, const char *w
 void events_log(const struct runner *r, const char *what, const strand_exception *why);
 /* A message that was handled. */
 void events_receive_(struct thread *thread, struct runner *r, const strand_message *message);
-/* That it begins anew, or ends: what is published of it, which is made before, and told after that. */
+/* To those that want it. False: there was no memory to tell all of them, or nobody does. */
+bool events_publish(struct thread *thread, struct system *system, const strand_published *event);
+/* That it begins anew, or ends: what is published of it, in its turn, before it has ended. */
 strand_published events_of(const struct runner *r, enum strand_event_kind kind);
-void events_tell(struct thread *thread, struct system *system, const strand_published *event);
 /* At the end: of what nobody was told the log is. */
 void events_tell_rest(struct system *system);
 void events_close(struct system *system);

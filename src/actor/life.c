@@ -206,18 +206,31 @@ void life_tell_all(struct runner *r, uint32_t calls, int64_t pause)
 }
 
 /* It has no new children by now; those that there are are told to stop. Returns whether they have to be waited for. */
-static bool stop_children(struct runner *r)
+static bool stop_children(struct thread *thread, struct runner *r)
 {
     struct cell *cell = r->cell;
     struct task *task = r->task;
-    life_tell_all(r, CALL_STOP | (task->flags & TASK_NOW ? CALL_NOW : 0), 0);
-    struct thread *thread = thread_self();
     uint64_t word = cell_lock_living(thread, cell);
-    bool waits = cell->children;
+    bool waits = (task->cursor = cell->children);
+    cell_unlock(cell, word);
+    if (LIKELY(!waits))
+        return false;
+    thread = tell_children(thread, r, CALL_STOP | (task->flags & TASK_NOW ? CALL_NOW : 0), 0);
+    word = cell_lock_living(thread, cell);
+    waits = cell->children;
     if (waits)
         task->flags |= TASK_WAITS;
     cell_unlock(cell, word);
     return waits;
+}
+
+/* What is told of it is made before that, and told after. */
+static COLD void end_published(struct runner *r)
+{
+    struct system *system = r->place->system;
+    strand_published event = events_of(r, STRAND_ON_END);
+    cell_end(thread_self(), r);
+    events_publish(thread_self(), system, &event); /* it stays as long as this runner has not fallen idle */
 }
 
 static void finish_stop(struct runner *r)
@@ -231,9 +244,10 @@ static void finish_stop(struct runner *r)
         strand_exception_release(e);
     }
     bool last = !r->cell->parent;
-    strand_published event = events_of(r, STRAND_ON_END);
-    cell_end(thread_self(), r);
-    events_tell(thread_self(), system, &event); /* it stays as long as this runner has not fallen idle */
+    if (UNLIKELY(events_wanted(system, STRAND_ON_END)))
+        end_published(r);
+    else
+        cell_end(thread_self(), r);
     if (last)
         system_over(system);
 }
@@ -244,7 +258,7 @@ void life_stop(struct runner *r)
         return;
     if (!mailbox_close(thread_self(), r))
         return;
-    if (stop_children(r))
+    if (stop_children(thread_self(), r))
         watch_answer_none(thread_self(), r->cell); /* who asks may be one of them */
     else
         finish_stop(r);
@@ -289,8 +303,10 @@ static void finish_restart(struct runner *r)
     failures_drop(r->task->escalated);
     r->task->escalated = NULL;
     set_flags(thread_self(), r, 0, TASK_RESTARTING | TASK_WAITS);
-    strand_published event = events_of(r, STRAND_ON_RESTART);
-    events_tell(thread_self(), r->place->system, &event);
+    if (events_wanted(r->place->system, STRAND_ON_RESTART)) {
+        strand_published event = events_of(r, STRAND_ON_RESTART);
+        events_publish(thread_self(), r->place->system, &event);
+    }
     start(r);
 }
 
@@ -322,7 +338,7 @@ static void restart(struct runner *r)
     cell_unlock(r->cell, word);
     if (due)
         call_again(r, CALL_RESTART);
-    else if (!stop_children(r))
+    else if (!stop_children(thread_self(), r))
         finish_restart(r);
     else
         mailbox_let_in(thread_self(), r);

@@ -14,14 +14,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-bool mailbox_is_own(struct thread *thread, const struct cell *cell)
-{
-    if (!thread->current)
-        return true;
-    struct runner *r = runner_self(thread);
-    return r && r->cell == cell;
-}
-
 /* Under the lock: the first that waits, if it is still there; its message is the caller's. */
 static struct envelope *claim_first(struct thread *thread, struct task *task, int result, struct batch *senders)
 {

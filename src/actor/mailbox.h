@@ -56,6 +56,7 @@ struct levels {
 bool levels_open(struct thread *thread, struct cell *cell);
 /* The first one, which becomes the batch; NULL: there is none. */
 struct envelope *levels_next(struct thread *thread, struct runner *r);
+
 /* ---- in the actor's own turn ------------------------------------------------------------------------------- */
 
 /* It stops: what waits is dead letters, and so is what comes from now on; who waits for room is told. False: the runner
@@ -68,9 +69,16 @@ void mailbox_let_in(struct thread *thread, struct runner *r);
 /* ---- sending ----------------------------------------------------------------------------------------------- */
 
 /* Whether the caller is the actor itself, or nobody who could wait. */
-bool mailbox_is_own(struct thread *thread, const struct cell *cell);
-/* Under the lock, which it gives back: it is full. 0, -EAGAIN, -EPIPE, -EINTR: to be
- * tried again; or it throws, and the message was not sent. */
+static inline bool mailbox_is_own(struct thread *thread, const struct cell *cell)
+{
+    if (UNLIKELY(!thread->current))
+        return true;
+    const struct runner *r = runner_self(thread);
+    return r && r->cell == cell;
+}
+
+/* Under the lock, which it gives back: it is full. 0, -EAGAIN, -EPIPE, -EINTR: to be tried
+ * again; or it throws, and the message was not sent. */
 int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct envelope *e);
 
 #endif

@@ -30,7 +30,7 @@ static int class_of(size_t size)
     return ENVELOPE_CLASSES;
 }
 
-static struct envelope *envelope_new(struct thread *thread, size_t size)
+static inline struct envelope *envelope_new(struct thread *thread, size_t size)
 {
     int class = class_of(size);
     if (UNLIKELY(class == ENVELOPE_CLASSES))
@@ -104,8 +104,9 @@ static bool is_refused(const struct task *task, const struct envelope *e)
     return (task->flags & TASK_STOPPING) || is_promise(e->message.sender);
 }
 
-/* To one of the run, or a promise. 0, -EPIPE, -ENOMEM. */
-static inline int deliver(struct thread *thread, strand_actor to, struct envelope *e, bool always)
+/* To one of the run, or a promise. 0, -EPIPE, -ENOMEM. In strand_tell there is no call for it. */
+static inline __attribute__((always_inline)) int deliver(struct thread *thread, strand_actor to, struct envelope *e,
+                                                         bool always)
 {
     struct cell *cell = ref_cell(to);
     uint64_t word;
@@ -139,6 +140,11 @@ static inline int deliver(struct thread *thread, strand_actor to, struct envelop
     return 0;
 }
 
+static NOINLINE int deliver_called(struct thread *thread, strand_actor to, struct envelope *e, bool always)
+{
+    return deliver(thread, to, e, always);
+}
+
 /* Of an actor that is gone it is a dead letter; else the caller has what it was made of. */
 static COLD void undelivered(struct thread *thread, strand_actor to, struct envelope *e, int error)
 {
@@ -163,13 +169,13 @@ struct envelope *message_new(struct thread *thread, const strand_message_type *t
 
 int message_deliver(struct thread *thread, strand_actor to, struct envelope *e)
 {
-    return deliver(thread, to, e, true);
+    return deliver_called(thread, to, e, true);
 }
 
 struct thread *message_insist(struct thread *thread, strand_actor to, struct envelope *e)
 {
     int error;
-    while ((error = deliver(thread, to, e, true)) == -ENOMEM)
+    while ((error = deliver_called(thread, to, e, true)) == -ENOMEM)
         thread = place_await_memory();
     if (error) {
         e->next = NULL;
@@ -207,7 +213,7 @@ int message_send_last(struct thread *thread, strand_actor to)
     if (!e)
         return -ENOMEM;
     e->message = (strand_message){.type = &message_last};
-    int error = deliver(thread, to, e, true);
+    int error = deliver_called(thread, to, e, true);
     if (error)
         envelope_unsend(thread, e);
     return error;
@@ -260,7 +266,7 @@ int strand_give(strand_actor to, const strand_message_type *type, void *body)
     if (!e)
         return error;
     e->message = (strand_message){.type = type, .sender = self_of(thread), .body = body};
-    while (UNLIKELY((error = deliver(thread, to, e, false)) == -EINTR))
+    while (UNLIKELY((error = deliver_called(thread, to, e, false)) == -EINTR))
         thread = thread_self();
     if (UNLIKELY(error))
         undelivered(thread_self(), to, e, error);
@@ -300,7 +306,7 @@ int strand_forward(strand_message *message, strand_actor to)
     struct envelope *e = r->in_hand; /* until it has been sent: who waits for room can be interrupted */
     int error;
     do
-        error = deliver(thread_self(), to, e, false);
+        error = deliver_called(thread_self(), to, e, false);
     while (UNLIKELY(error == -EINTR));
     if (LIKELY(!error) || error == -EPIPE)
         r->in_hand = NULL;

@@ -28,11 +28,9 @@ int message_deliver(struct thread *thread, strand_actor to, struct envelope *e);
 struct thread *message_insist(struct thread *thread, strand_actor to, struct envelope *e);
 int message_send_last(struct thread *thread, strand_actor to);
 
-/* What a body owns is given back, by a type that has a function for it. By a strand. */
-void message_drop(const strand_message_type *type, void *body);
 /* Its message is over: what it owns is dropped, if nobody has taken it. */
 void envelope_free(struct thread *thread, struct envelope *e);
-/* What a message of that type owns is dropped. */
+/* What a message of that type owns is dropped, by a type that has a function for that. By a strand. */
 void message_drop(const strand_message_type *type, void *body);
 /* It was not sent: what it owns is the sender's still. */
 void envelope_unsend(struct thread *thread, struct envelope *e);

@@ -376,7 +376,8 @@ struct stay {
 };
 
 enum { CELL_CLASSES = 5, ENVELOPE_CLASSES = 2 };
-extern const uint16_t cell_sizes[CELL_CLASSES], envelope_sizes[ENVELOPE_CLASSES]; /* run.c */
+static const uint16_t cell_sizes[CELL_CLASSES] = {56, 64, 96, 128, 256}; /* in bytes, of actors */
+static const uint16_t envelope_sizes[ENVELOPE_CLASSES] = {64, 128};      /* and of messages to them */
 
 struct worker {
     struct thread thread;

@@ -59,8 +59,6 @@ enum {
     KIND_ENVELOPES = KIND_CELLS + CELL_CLASSES,
     KINDS = KIND_ENVELOPES + ENVELOPE_CLASSES
 };
-const uint16_t cell_sizes[CELL_CLASSES] = {56, 64, 96, 128, 256};
-const uint16_t envelope_sizes[ENVELOPE_CLASSES] = {64, 128};
 _Static_assert((int)KINDS <= (int)ARCH_CHUNK_KINDS, "each has a list");
 
 /* Each of the run's slabs, of which each thread has a cache by the same name: EACH(name, kind, bytes of an object, what

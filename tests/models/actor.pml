@@ -2,8 +2,8 @@
  * An actor's messages: what is queued is handled, by one at a time, though the actor falls dormant and its task serves
  * another one meanwhile.
  *
- * MODELS    src/actor/actor.h: cell_lock, cell_unlock; src/actor/cell.c: cell_wake, task_schedule, task_retire;
- *           src/actor/message.c: deliver; src/actor/turn.c: refill. Labels [A1] [A2] [A3] [A4] [A5].
+ * MODELS    src/actor/actor.h: cell_lock, cell_unlock; src/actor/cell.c: cell_wake, task_retire;
+ *           src/actor/cell.h: task_schedule; src/actor/message.c: deliver; src/actor/turn.c: refill. Labels [A1] [A2] [A3] [A4] [A5].
  * ABSTRACTS a message to its number, of which a runner takes all that are queued; the slab of tasks to the first that is
  *           free; the idle runners, and the queues of threads, to a channel; spinning to another attempt.
  * PARTIES   three senders, one message each, two of them to the same of two actors; two runners; four tasks, as two may
