@@ -29,7 +29,12 @@ modelled()
         inside {
             for (i = 2; i <= NF; i++) {
                 if ($i ~ /^src\/.*:$/) { file = substr($i, 1, length($i) - 1); more = 1 }
-                else if (more && $i ~ /^[a-z_0-9]+,?$/) { name = $i; more = sub(/,$/, "", name); print file, name }
+                else if (more && $i ~ /^[a-z_0-9]+[,;.]?$/) {
+                    name = $i
+                    more = sub(/,$/, "", name)
+                    sub(/[;.]$/, "", name)
+                    print file, name
+                }
                 else more = 0
             }
         }' "$1"
