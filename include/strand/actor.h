@@ -129,8 +129,8 @@ int strand_give(strand_actor to, const strand_message_type *type, void *body);
 int strand_reply(const strand_message *message, const strand_message_type *type, const void *body, size_t size);
 /** Pass the message in hand on, as its sender has sent it; nothing is copied. Waits and returns as strand_tell does.
  *  With 0 and -EPIPE it is not the caller's any more, and not to be touched; else, and interrupted, it is in hand
- *  still. Misuse, here and in the two below: of a message that the caller does not handle, or not any more. Misuse,
- *  too: of one whose body was taken; of a question, to an actor of another run. */
+ *  still; -EREMOTE, too: a question, to an actor of another run, which could not answer it. Misuse, here and in the two
+ *  below: of a message that the caller does not handle, or not any more. Misuse, too: of one whose body was taken. */
 int strand_forward(strand_message *message, strand_actor to);
 /** What the message in hand owns is the caller's: it is not dropped. Returns its body, NULL if it was taken before. A
  *  copy lasts as long as it is handled; what was given is the caller's for good. */
@@ -253,8 +253,8 @@ enum strand_stopping {
  * Stop an actor, and its children before it; oneself, too. When it stops it takes no messages and no children any more,
  * what waits is dead letters, and who waits for room, or for an answer, gets -EPIPE. When its children have ended, its
  * function for the end runs, and who watches it is told. Does not wait for that. A stop comes before all else that the
- * actor is told; another one may hasten it. Returns 0, also for one that has ended; -ENOMEM: nothing was done. To one
- * of another run nothing happens, here and in the three below, and they return 0.
+ * actor is told; another one may hasten it. Returns 0, also for one that has ended; -ENOMEM, or -EREMOTE, of one of
+ * another run: nothing was done.
  */
 int strand_actor_stop(strand_actor actor, enum strand_stopping how);
 
@@ -273,7 +273,7 @@ strand_actor strand_actor_self(void);
 strand_actor strand_actor_parent(void);
 strand_actors strand_actor_system(void);
 /** The path of an actor: /user/..., by names; $ and a number for one that has none. As snprintf: returns its length, 0
- *  if the actor has ended; `text` may be NULL if there is no room. O(depth). */
+ *  if the actor has ended, or is another run's; `text` may be NULL if there is no room. O(depth). */
 size_t strand_actor_path(strand_actor actor, char *text, size_t room);
 /** The actor at a path of names, such as "/user/shop/till"; {0}: there is none. Those without a name are not found, nor
  *  who is below them. Takes a lock that all names of the system have. NULL is misuse. O(length). */
@@ -282,7 +282,7 @@ strand_actor strand_actor_find(strand_actors system, const char *path);
  *  cancelled, before that returns; what is left is cancelled, waited for, and a failure (STRAND_LIVE_STRANDS). In a
  *  turn. */
 strand_scope strand_actor_scope(void);
-/** Whether an actor has ended; one of another run has, for all that is known here. */
+/** Whether an actor has ended; of another run, too. */
 bool strand_actor_ended(strand_actor actor);
 
 /**
@@ -290,19 +290,20 @@ bool strand_actor_ended(strand_actor actor);
  * copied, STRAND_INTO(type, place), or its address if it was given (STRAND_INTO_GIVEN), and what it owns is the
  * caller's; the place may be anywhere. Use STRAND_DEADLINE to wait for so long only. Returns 0; what strand_tell does;
  * -EPIPE also if there will be no answer: the message has become a dead letter, or its handling has failed, or the
- * actor ends without having answered, or waits for its children to begin anew; -EBADMSG: the answer is of another type,
- * or is copied and not given, or the other way round, and is a dead letter; -ENOMEM. An actor that handles the message
- * and forgets to answer keeps the caller waiting until it ends. If it passes the message on, that holds of the one who
- * has it then. Interrupted, it has sent the message or not; an answer that comes later is a dead letter. Misuse: to ask
- * oneself, in a turn; an actor of another run; NULL for the place. Two that ask each other wait for ever.
+ * actor ends without having answered, or waits for its children to begin anew; -EREMOTE: it is of another run, and was
+ * sent nothing; -EBADMSG: the answer is of another type, or is copied and not given, or the other way round, and is a
+ * dead letter; -ENOMEM. An actor that handles the message and forgets to answer keeps the caller waiting until it ends.
+ * If it passes the message on, that holds of the one who has it then. Interrupted, it has sent the message or not; an
+ * answer that comes later is a dead letter. Misuse: to ask oneself, in a turn; NULL for the place. Two that ask each
+ * other wait for ever.
  */
 STRAND_BLOCKS int strand_ask(strand_actor to, const strand_message_type *type, const void *body, size_t size,
                              const strand_message_type *into_type, void *into, size_t into_size);
 #define STRAND_INTO(name, at) &name##_message, (1 ? (at) : (name *)(at)), sizeof(name)
 #define STRAND_INTO_GIVEN(name, at) &name##_message, (1 ? (at) : (name **)(at)), (size_t)-1
 /** Wait until an actor has ended: its function for that has returned, and its name is free. What it did is seen.
- *  Returns 0, or -ENOMEM: it was not waited for. Misuse: for oneself, in a turn; an actor of another run. Who waits in
- *  a turn for an actor above waits for ever. */
+ *  Returns 0; -ENOMEM, or -EREMOTE, of one of another run: it was not waited for. Misuse: for oneself, in a turn. Who
+ *  waits in a turn for an actor above waits for ever. */
 STRAND_BLOCKS int strand_actor_wait(strand_actor actor);
 
 /** Sent to those who watch an actor when it has ended: after all that it has sent them, once. It has no sender. */
@@ -311,8 +312,8 @@ typedef struct strand_terminated {
 } strand_terminated;
 extern const strand_message_type strand_terminated_message;
 /** Be told of an actor's end by a message, at once if it has ended. Watching it again changes nothing; the notice ends
- *  that, a restart of either does not. In a turn. Returns 0, or -ENOMEM: it is not watched. Misuse: an actor of another
- *  run. O(those that the caller watches). */
+ *  that, a restart of either does not. In a turn. Returns 0; -ENOMEM, or -EREMOTE, of one of another run: it is not
+ *  watched. O(those that the caller watches). */
 int strand_watch(strand_actor actor);
 /** Do not be told any more, not even by a message that is in the mailbox already. In a turn. O(those that the caller
  *  watches, and those who watch the actor). */
@@ -488,8 +489,8 @@ extern const strand_message_type strand_published_message;
  *
  * What nobody has subscribed to, or can be told of for want of memory, goes to the log: of failures ten in a second,
  * with the actor's path and class, and at the system's end how many more there were; of dead letters, at the system's
- * end, how many there were, and the first one. Returns 0; -ENOMEM; -ESRCH: the actor has ended. O(those who have
- * subscribed), as is what is published.
+ * end, how many there were, and the first one. Returns 0; -ENOMEM; -ESRCH: the actor has ended, or is another run's.
+ * O(those who have subscribed), as is what is published.
  */
 int strand_actors_subscribe(strand_actors system, strand_actor actor, unsigned kinds);
 

@@ -287,8 +287,8 @@ static COLD int pass_outside(strand_message *message, strand_actor to)
 {
     const struct envelope *e = CONTAINER(message, struct envelope, message);
     void *given = message->body == e + 1 ? NULL : message->body;
-    if (is_promise(message->sender))
-        misuse_foreign("strand_forward", "actor");
+    if (is_promise(message->sender)) /* nobody there can answer it */
+        return -EREMOTE;
     int error = outside_send(to, message->sender, message->type, message->body, given, message->size);
     if (!error || error == -EPIPE)
         message->body = NULL; /* what it owns is on its way, or dropped */

@@ -83,12 +83,27 @@ static struct arch_run *use_run_of(strand_actor actor)
     return slab ? arch_run_use_that(has_slab, slab) : NULL;
 }
 
-bool outside_is(const struct thread *thread, strand_actor actor)
+/* Whether it is of another run, which has not ended; and in *there, whether it has not ended itself. */
+static bool look(const struct thread *thread, strand_actor actor, bool *there)
 {
     struct arch_run *run = ref_is_ours(thread, actor) ? NULL : use_run_of(actor);
+    *there = run && (actor.bits[1] & MARK_ACTOR) && cell_ref(ref_cell(actor)).bits[1] == actor.bits[1];
     if (run)
         arch_run_unuse(run);
     return run;
+}
+
+bool outside_is(const struct thread *thread, strand_actor actor)
+{
+    bool there;
+    return look(thread, actor, &there);
+}
+
+bool outside_is_there(const struct thread *thread, strand_actor actor)
+{
+    bool there;
+    (void)look(thread, actor, &there);
+    return there;
 }
 
 int outside_send(strand_actor to, strand_actor sender, const strand_message_type *type, const void *body, void *given,

@@ -9,7 +9,8 @@
 /* given: the body itself; NULL: it is copied. */
 int outside_send(strand_actor to, strand_actor sender, const strand_message_type *type, const void *body, void *given,
                  size_t size);
-/* Whether it is an actor of another run, which has not ended. */
+/* Whether it is an actor of another run, which has not ended; and whether the actor has not ended either. */
 bool outside_is(const struct thread *thread, strand_actor actor);
+bool outside_is_there(const struct thread *thread, strand_actor actor);
 
 #endif

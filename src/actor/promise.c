@@ -186,14 +186,13 @@ static int take(struct thread *thread, struct promise *promise, const strand_mes
     return 0;
 }
 
-/* An actor of this run, and not the one whose turn it is. */
-static void must_be_another(struct thread *thread, strand_actor whom, const char *function)
+/* Not the one whose turn it is. 0, or -EREMOTE. */
+static int must_be_another(struct thread *thread, strand_actor whom, const char *function)
 {
     const struct runner *r = runner_self(thread);
     if (UNLIKELY(r && r->task && r->self.bits[1] == whom.bits[1]))
         MISUSE(function, "", "an actor would wait for itself");
-    if (UNLIKELY(outside_is(thread, whom)))
-        misuse_foreign(function, "actor");
+    return UNLIKELY(outside_is(thread, whom)) ? -EREMOTE : 0;
 }
 
 int strand_ask(strand_actor to, const strand_message_type *type, const void *body, size_t size,
@@ -204,11 +203,13 @@ int strand_ask(strand_actor to, const strand_message_type *type, const void *bod
     strand_actor ref;
     must_be_there(into, "place for the answer", "strand_ask");
     may_block(thread, me, "strand_ask");
-    must_be_another(thread, to, "strand_ask");
+    int error = must_be_another(thread, to, "strand_ask");
+    if (error)
+        return error;
     struct promise *promise __attribute__((cleanup(promise_close))) = promise_open(thread, &ref);
     if (!promise)
         return -ENOMEM;
-    int error = strand_tell_as(to, ref, type, body, size);
+    error = strand_tell_as(to, ref, type, body, size);
     if (!error)
         error = promise_wait(thread_self(), promise, BLOCKED_ASK, to);
     return error ? error : take(thread_self(), promise, into_type, into, into_size);
@@ -222,11 +223,13 @@ int strand_actor_wait(strand_actor actor)
     struct cb *me = current_of(thread);
     strand_actor ref;
     may_block(thread, me, "strand_actor_wait");
-    must_be_another(thread, actor, "strand_actor_wait");
+    int error = must_be_another(thread, actor, "strand_actor_wait");
+    if (error)
+        return error;
     struct promise *promise __attribute__((cleanup(promise_close))) = promise_open(thread, &ref);
     if (!promise)
         return -ENOMEM;
-    int error = watch_link(thread, actor, &promise->watch);
+    error = watch_link(thread, actor, &promise->watch);
     if (error)
         return error == -ESRCH ? 0 : error;
     promise->watched = actor;

@@ -8,6 +8,7 @@
 #include "dispatch.h"
 #include "events.h"
 #include "message.h"
+#include "outside.h"
 #include "place.h"
 
 #include "../strand/exception.h"
@@ -361,7 +362,7 @@ int strand_actor_stop(strand_actor actor, enum strand_stopping how)
 {
     struct thread *thread = must_be_strand("strand_actor_stop");
     if (!ref_is_ours(thread, actor))
-        return 0;
+        return outside_is(thread, actor) ? -EREMOTE : 0;
     int error = how == STRAND_STOP_LAST ? message_send_last(thread, actor)
                                         : cell_call(thread, actor, CALL_STOP | (how == STRAND_STOP_NOW ? CALL_NOW : 0));
     return error == -ESRCH || error == -EPIPE ? 0 : error;
@@ -377,7 +378,9 @@ strand_actor strand_actor_self(void)
 static int call(strand_actor actor, uint32_t calls, const char *function)
 {
     struct thread *thread = must_be_strand(function);
-    int error = ref_is_ours(thread, actor) ? cell_call(thread, actor, calls) : 0;
+    if (!ref_is_ours(thread, actor))
+        return outside_is(thread, actor) ? -EREMOTE : 0;
+    int error = cell_call(thread, actor, calls);
     return error == -ESRCH ? 0 : error;
 }
 
@@ -398,7 +401,8 @@ int strand_actor_restart(strand_actor actor)
 
 bool strand_actor_ended(strand_actor actor)
 {
-    return !cell_is_there(must_be_strand("strand_actor_ended"), actor);
+    struct thread *thread = must_be_strand("strand_actor_ended");
+    return !cell_is_there(thread, actor) && !outside_is_there(thread, actor);
 }
 
 strand_actor strand_actor_parent(void)

@@ -165,9 +165,9 @@ int strand_watch(strand_actor actor)
 {
     struct thread *thread = must_be_strand("strand_watch");
     struct runner *r = must_be_actor(thread, "strand_watch");
-    struct more *more = more_of(thread, r->cell);
     if (UNLIKELY(outside_is(thread, actor)))
-        misuse_foreign("strand_watch", "actor");
+        return -EREMOTE;
+    struct more *more = more_of(thread, r->cell);
     if (more && *find(more, actor))
         return 0;
     struct watch *mine = more ? driver_malloc(thread, sizeof *mine) : NULL,

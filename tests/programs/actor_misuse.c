@@ -326,58 +326,6 @@ CASE(subscribe_to_a_system_that_is_gone)
     strand_actors_subscribe(gone_system(), a, STRAND_ON_END);
 }
 
-static void *ask_there(void *actor)
-{
-    number answer;
-    strand_ask(*(strand_actor *)actor, STRAND_MSG(number, 1), STRAND_INTO(number, &answer));
-    return NULL;
-}
-
-static void watch_it(void *state, strand_message *message)
-{
-    (void)message;
-    strand_watch(*(strand_actor *)state);
-}
-
-static void *watch_there(void *actor)
-{
-    static const strand_actor_class spy = {
-        .size = sizeof spy, .name = "spy", .state_size = sizeof(strand_actor), .receive = watch_it};
-    STRAND_ACTORS(system, NULL);
-    strand_tell(strand_actor_spawn(system, NULL, &spy, actor, sizeof(strand_actor)), STRAND_MSG(number, 1));
-    strand_actors_join(system);
-    return NULL;
-}
-
-static void *wait_there(void *actor)
-{
-    strand_actor_wait(*(strand_actor *)actor);
-    return NULL;
-}
-
-static void in_another_run(strand_actors system, strand_fn *fn)
-{
-    static strand_options options = {
-        .size = sizeof options, .on_misuse = tell, .hook_arg = "told", .threads = 1, .own_threads = true};
-    strand_actor a = strand_actor_spawn(system, NULL, &performer, NULL, 0);
-    strand_run(&options, fn, &a);
-}
-
-CASE(ask_one_of_another_run)
-{
-    in_another_run(system, ask_there);
-}
-
-CASE(watch_one_of_another_run)
-{
-    in_another_run(system, watch_there);
-}
-
-CASE(wait_for_one_of_another_run)
-{
-    in_another_run(system, wait_there);
-}
-
 IN_AN_ACTOR(ask_itself)
 {
     number answer;
@@ -606,9 +554,6 @@ static const struct {
     ROW(stop_a_system_that_is_gone),
     ROW(find_in_no_system),
     ROW(subscribe_to_a_system_that_is_gone),
-    ROW(ask_one_of_another_run),
-    ROW(watch_one_of_another_run),
-    ROW(wait_for_one_of_another_run),
     ROW(ask_itself),
     ROW(wait_for_itself),
     ROW(keep_a_mutex),

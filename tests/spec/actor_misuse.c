@@ -103,13 +103,6 @@ TEST_REAL(a_system_that_is_gone_is_misuse)
     misuse("subscribe_to_a_system_that_is_gone", "strand_actors_subscribe", "its block has been left");
 }
 
-TEST_REAL(waiting_for_an_actor_of_another_run_is_misuse)
-{
-    misuse("ask_one_of_another_run", "strand_ask", "the actor is of another run");
-    misuse("watch_one_of_another_run", "strand_watch", "the actor is of another run");
-    misuse("wait_for_one_of_another_run", "strand_actor_wait", "the actor is of another run");
-}
-
 TEST_REAL(an_actor_that_waits_for_itself_is_misuse)
 {
     misuse("ask_itself", "strand_ask", "would wait for itself");
