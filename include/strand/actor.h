@@ -206,12 +206,13 @@ typedef struct strand_actor_class {
     /** Supervision of its children: what becomes of one that has failed. `why` is valid during the call
      *  (strand_exception_keep). What it throws is its own failure; no directive is misuse. NULL: they are restarted. */
     enum strand_directive (*decide)(void *state, strand_actor child, const strand_exception *why);
-    bool all_for_one;        /* that one is restarted, or stopped, happens to all of them */
+    bool all_for_one;        /* that one is restarted, or stopped, happens to all of them, to each by itself */
     unsigned restarts_most;  /* more restarts of one child in that time: it is stopped; 0: any number. Of those below
                                 /user more than 10 in a minute are the system's failure. Those by hand don't count */
     int64_t restarts_within; /* ns, from the first of them on; 0: ever */
     int64_t backoff;         /* ns that a child rests before it is restarted; twice as long each time, and as at first
-                                when it has been up for restarts_within (0: never) */
+                                when it has been up for restarts_within (0: never). 0: it doesn't; but one whose
+                                function for the beginning fails rests a ms, and so on, up to a second */
     int64_t backoff_most;    /* ns; it rests no longer than that; 0: 64 times backoff */
     const char *dispatcher;  /* where they run: see strand_dispatcher; NULL: where the system was opened */
     bool log_receives;       /* what it handles is published: STRAND_ON_RECEIVE */
@@ -448,6 +449,8 @@ typedef struct strand_router {
     size_t size_of_args;
     uint64_t (*hash)(const strand_message *message); /* required by STRAND_ROUTE_HASH; in a turn of the router */
     enum strand_directive (*decide)(void *none, strand_actor child, const strand_exception *why); /* NULL: restart */
+    unsigned restarts_most; /* these as in strand_actor_class */
+    int64_t restarts_within, backoff, backoff_most;
 } strand_router;
 #define STRAND_ROUTER(...) STRAND_SIZED_(strand_router, __VA_ARGS__)
 

@@ -135,12 +135,13 @@ struct more {
     struct watch *watching;        /* whose end it is told of: its own */
     struct behaviours *behaviours; /* what it has become: its own */
     struct envelope *stash, **stash_last;
-    struct levels *levels;     /* what waits, by priority: its own */
-    struct restarts *restarts; /* of its children: its own */
-    struct due *timers;        /* its own */
-    bool timed;                /* it has a receive timeout: its own */
-    int64_t active;            /* then: when it last handled a message; ACTIVE_NOW: it does */
-    struct more *next;         /* in system.names */
+    struct levels *levels;       /* what waits, by priority: its own */
+    struct restarts *restarts;   /* of its children: its own */
+    const struct limits *limits; /* of these; NULL: its class': its own */
+    struct due *timers;          /* its own */
+    bool timed;                  /* it has a receive timeout: its own */
+    int64_t active;              /* then: when it last handled a message; ACTIVE_NOW: it does */
+    struct more *next;           /* in system.names */
     uint32_t hash;
     char name[]; /* "": it has none */
 };
@@ -180,6 +181,7 @@ struct failure {
     struct failure *next;
     strand_actor child;
     strand_exception *why;
+    bool unstarted; /* it was its function for the beginning */
 };
 
 /* ---- who runs it ------------------------------------------------------------------------------------------- */

@@ -76,7 +76,8 @@ static bool report(struct thread *thread, struct runner *r, strand_exception *e)
     struct failure *failure = driver_malloc(thread, sizeof *failure);
     if (!failure)
         return false;
-    *failure = (struct failure){.child = r->self, .why = strand_exception_keep(e)};
+    *failure = (struct failure){
+        .child = r->self, .why = strand_exception_keep(e), .unstarted = r->task->flags & TASK_UNSTARTED};
     uint64_t word = cell_lock_living(thread, parent);
     struct task *task = word & CELL_AWAKE ? word_task(word) : cell_wake(thread, parent, &word);
     struct runner *other = NULL;

@@ -66,7 +66,13 @@ bool watch_expects(struct cell *cell, strand_message *notice);
 /* Under the lock of one below it, or of its own; or while all threads stand still. As strand_actor_path. */
 size_t cell_path(const struct cell *cell, char *text, size_t room);
 
-/* ---- restarts (life.c) ------------------------------------------------------------------------------------- */
+/* ---- restarts (supervise.c) -------------------------------------------------------------------------------- */
+
+/* As in strand_actor_class. */
+struct limits {
+    unsigned restarts_most;
+    int64_t restarts_within, backoff, backoff_most;
+};
 
 struct restarts {
     struct restarts *next;

@@ -4,6 +4,7 @@
  */
 #include "cell.h"
 #include "message.h"
+#include "more.h"
 
 #include "../strand/misuse.h"
 
@@ -14,6 +15,7 @@
 /* Lies with the arguments of the router's spawn: as long as the actor lives, through restarts. */
 struct router {
     strand_router what;
+    struct limits limits; /* of restarts: what.restarts_most, and so on */
     size_t count, next, args_at;
     strand_actor routees[];
 };
@@ -133,6 +135,11 @@ static void start(void *state, const void *args)
 {
     struct router *router = *(struct router **)state = (struct router *)(uintptr_t)args;
     const void *theirs = router->what.size_of_args ? (const char *)args + router->args_at : NULL;
+    struct thread *thread = thread_self();
+    struct more *more = more_of(thread, runner_self(thread)->cell);
+    if (!more)
+        throw_no_memory(current_of(thread), "a router");
+    more->limits = &router->limits;
     for (router->count = 0; router->count < router->what.count; router->count++) {
         strand_actor routee = strand_actor_spawn_child(NULL, router->what.class_, theirs, router->what.size_of_args);
         router->routees[router->count] = routee;
@@ -161,11 +168,16 @@ strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *
         MISUSE("strand_router_spawn", "", "strand_router.size is %zu, not sizeof(strand_router)", what->size);
     if (!what->count || !what->class_ || (what->route == STRAND_ROUTE_HASH && !what->hash))
         MISUSE("strand_router_spawn", "", "a router has actors, of a class, and by hash a function");
-    size_t args_at = sizeof(struct router) + what->count * sizeof(strand_actor), size = args_at + what->size_of_args;
+    size_t args_at, size;
+    if (__builtin_mul_overflow(what->count, sizeof(strand_actor), &args_at) ||
+        __builtin_add_overflow(args_at, sizeof(struct router), &args_at) ||
+        __builtin_add_overflow(args_at, what->size_of_args, &size) || size > SIZE_MAX / 2)
+        throw_no_memory(current_of(thread), "a router");
     struct router *router __attribute__((cleanup(free_router))) = driver_calloc(thread, 1, size);
     if (!router)
         throw_no_memory(current_of(thread), "a router");
     router->what = *what;
+    router->limits = (struct limits){what->restarts_most, what->restarts_within, what->backoff, what->backoff_most};
     router->args_at = args_at;
     if (what->size_of_args)
         memcpy((char *)router + args_at, what->args, what->size_of_args);

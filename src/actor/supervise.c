@@ -59,9 +59,22 @@ static struct restarts *restarts_of(struct thread *thread, struct more *more, st
     return found;
 }
 
-static int64_t pause_of(const strand_actor_class *class, unsigned restarts)
+/* Where nothing is said of it, one whose beginning fails is not tried again without end and rest. */
+static const struct limits of_beginnings = {
+    .restarts_within = STRAND_S, .backoff = STRAND_MS, .backoff_most = STRAND_S};
+
+static struct limits limits_of(const struct cell *cell)
 {
-    int64_t pause = class->backoff, most = class->backoff_most ? class->backoff_most : 64 * class->backoff;
+    const struct more *more = cell_more(cell);
+    const strand_actor_class *class = cell_kind(cell)->class;
+    if (more && more->limits)
+        return *more->limits;
+    return (struct limits){class->restarts_most, class->restarts_within, class->backoff, class->backoff_most};
+}
+
+static int64_t pause_of(const struct limits *limits, unsigned restarts)
+{
+    int64_t pause = limits->backoff, most = limits->backoff_most ? limits->backoff_most : 64 * limits->backoff;
     while (restarts-- > 1 && pause < most)
         pause = pause < most / 2 ? 2 * pause : most;
     return pause < most ? pause : most;
@@ -70,10 +83,11 @@ static int64_t pause_of(const strand_actor_class *class, unsigned restarts)
 /* One more restart: false if there were too many. *pause: how long it is to wait for it. */
 static bool may_restart(struct runner *r, const struct failure *failure, int64_t *pause)
 {
-    const strand_actor_class *class = cell_kind(r->cell)->class;
+    struct limits limits = limits_of(r->cell);
     struct thread *thread = thread_self();
-    if (!class->restarts_most && !class->backoff)
+    if (!limits.restarts_most && !limits.backoff && !failure->unstarted)
         return true;
+    const struct limits *rest = limits.backoff || !failure->unstarted ? &limits : &of_beginnings;
     struct more *more = more_of(thread, r->cell);
     struct restarts *restarts = more ? restarts_of(thread, more, failure->child) : NULL;
     int64_t now = driver_now(thread->sub);
@@ -81,16 +95,16 @@ static bool may_restart(struct runner *r, const struct failure *failure, int64_t
         events_log(r, "has no memory to count restarts, and stops a child that has failed", failure->why);
         return false;
     }
-    if (!restarts->count || (class->restarts_within && now - restarts->since > class->restarts_within)) {
+    if (!restarts->count || (limits.restarts_within && now - restarts->since > limits.restarts_within)) {
         restarts->count = 0;
         restarts->since = now;
     }
-    if (class->restarts_within && now - restarts->up > class->restarts_within)
+    if (rest->restarts_within && now - restarts->up > rest->restarts_within)
         restarts->tries = 0;
     restarts->count++;
-    *pause = pause_of(class, ++restarts->tries);
+    *pause = pause_of(rest, ++restarts->tries);
     restarts->up = now + *pause;
-    return !class->restarts_most || restarts->count <= class->restarts_most;
+    return !limits.restarts_most || restarts->count <= limits.restarts_most;
 }
 
 /* Returns whether it is dealt with. */
@@ -100,6 +114,9 @@ static bool deal_with(struct runner *r, struct failure *failure)
     struct own_call call = {.r = r, .which = OWN_DECIDE, .failure = failure, .decided = STRAND_RESTART};
     strand_exception *e = class->decide ? life_own(&call) : NULL;
     int64_t pause = 0;
+    bool resumes = call.decided == STRAND_RESUME;
+    if (resumes && failure->unstarted) /* there is no state to go on with */
+        call.decided = STRAND_RESTART;
     if (!e && call.decided == STRAND_RESTART && !may_restart(r, failure, &pause))
         call.decided = is_guardian(r->cell) ? STRAND_ESCALATE : STRAND_STOP;
     if (UNLIKELY((unsigned)call.decided > STRAND_ESCALATE))
@@ -117,7 +134,7 @@ static bool deal_with(struct runner *r, struct failure *failure)
         }
         return false;
     }
-    if (class->all_for_one && call.decided != STRAND_RESUME)
+    if (class->all_for_one && !resumes)
         life_tell_all(r, calls_of[call.decided], pause);
     else
         (void)life_tell(thread_self(), r, failure->child, calls_of[call.decided], pause); /* it is awake */

@@ -156,6 +156,40 @@ TEST_INSIDE(a_routers_actor_that_fails_is_restarted)
     CHECK_EQ(workers, WORKERS + 1);
 }
 
+TEST_INSIDE(a_routers_actor_that_fails_too_often_is_stopped)
+{
+    begin();
+    STRAND_ACTORS(system, NULL);
+    strand_actor r = strand_router_spawn(system, NULL,
+                                         STRAND_ROUTER(.count = 2, .class_ = &worker, .args = &(const int){7},
+                                                       .size_of_args = sizeof(int), .restarts_most = 1,
+                                                       .restarts_within = STRAND_S));
+    for (int i = 0; i < 8; i++) /* each fails twice, and is stopped; what waits there is dead letters */
+        CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = i, .fails = true)), 0);
+    strand_actors_join(system);
+    CHECK_EQ(handled, 4);
+    CHECK_EQ(workers, 4);
+}
+
+TEST_INSIDE(a_routers_actor_that_fails_may_rest_before_it_is_restarted)
+{
+    begin();
+    STRAND_ACTORS(system, NULL);
+    strand_actor r = strand_router_spawn(system, NULL,
+                                         STRAND_ROUTER(.count = 1, .class_ = &worker, .args = &(const int){7},
+                                                       .size_of_args = sizeof(int), .backoff = 20 * STRAND_MS,
+                                                       .backoff_most = 30 * STRAND_MS));
+    int64_t begun = strand_now().ns;
+    for (int i = 0; i < 3; i++)
+        CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = i, .fails = true)), 0);
+    CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = 3, .blocks = true)), 0);
+    strand_event_set(&go);
+    while (handled < 4)
+        strand_sleep(STRAND_MS);
+    CHECK(strand_now().ns - begun >= (20 + 30 + 30) * STRAND_MS);
+    CHECK_EQ(workers, 4);
+}
+
 static _Atomic int strange;
 
 static void take_anything(void *state, strand_message *message)

@@ -85,9 +85,13 @@ static void fail_again(void *state, strand_message *message)
     strand_throw(&TEST_ERROR, "again");
 }
 
+static _Atomic int starts;
+
 static void start_never(void *state, const void *args)
 {
     (void)state, (void)args;
+    if (++starts == 6)
+        strand_event_set(&done);
     strand_throw(&TEST_ERROR, "never");
 }
 
@@ -141,6 +145,24 @@ TEST_REAL_INSIDE(an_actor_that_never_starts_lets_others_go_on)
 {
     sleep_while_it_fails(&insistent, STRAND_RESTART);
     sleep_while_it_fails(&insistent, STRAND_RESUME);
+}
+
+static void await_starts(enum strand_directive what)
+{
+    done = (strand_event){{0}};
+    starts = 0;
+    directive = what;
+    STRAND_ACTORS(system, NULL);
+    int64_t begun = strand_now().ns;
+    CHECK_EQ(strand_tell(strand_actor_spawn(system, NULL, &insistent, NULL, 0), STRAND_MSG(fail)), 0);
+    strand_event_wait(&done);
+    CHECK(strand_now().ns - begun >= (1 + 2 + 4 + 8 + 16) * STRAND_MS);
+}
+
+TEST_INSIDE(an_actor_that_never_starts_is_tried_less_and_less_often)
+{
+    await_starts(STRAND_RESTART);
+    await_starts(STRAND_RESUME);
 }
 
 static void leave_a_channel(void *state, strand_message *message)
