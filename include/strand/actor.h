@@ -221,8 +221,8 @@ typedef struct strand_actor_class {
 /** What one actor may be told at its spawn. */
 typedef struct strand_actor_attr {
     size_t size;      /* sizeof(strand_actor_attr); required */
-    const char *name; /* among its siblings no other has it; 1 to 63 bytes, without '/', '$' not the first; copied.
-                         NULL: it has none */
+    const char *name; /* among its siblings no other has it; 1 to 63 bytes, without '/' and control characters, '$'
+                         not the first; copied. NULL: it has none */
     const char *dispatcher; /* NULL: its class' */
 } strand_actor_attr;
 #define STRAND_ACTOR_ATTR(...) STRAND_SIZED_(strand_actor_attr, __VA_ARGS__)

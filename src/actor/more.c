@@ -119,7 +119,11 @@ static int enter(struct thread *thread, struct names *names, struct more *more)
 
 static bool is_name(const char *name)
 {
-    return *name && *name != '$' && strnlen(name, NAME_MOST + 1) <= NAME_MOST && !strchr(name, '/');
+    size_t length = strnlen(name, NAME_MOST + 1);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)name[i] < ' ' || name[i] == '/' || name[i] == '\177')
+            return false;
+    return length && length <= NAME_MOST && *name != '$';
 }
 
 int more_name(struct thread *thread, struct cell *cell, const char *name)

@@ -121,6 +121,9 @@ TEST_INSIDE(some_names_are_refused)
     check_name(system, "", -EINVAL);
     check_name(system, "a/b", -EINVAL);
     check_name(system, "$1", -EINVAL);
+    check_name(system, "a\nb", -EINVAL);
+    check_name(system, "a\177", -EINVAL);
+    check_name(system, "k\303\251", 0);
     CHECK_EQ(strand_actor_find(system, "user").bits[1], 0);
     CHECK_EQ(strand_actor_find(system, "/user/nobody").bits[1], 0);
 }
