@@ -78,7 +78,7 @@ static void subscribe_and_tell(unsigned kinds, const char *words)
     strand_actor l = strand_actor_spawn(system, NULL, &listener, NULL, 0),
                  a = strand_actor_spawn(system, STRAND_ACTOR_ATTR(.name = "picky"), &picky, NULL, 0);
     about = a;
-    someone = strand_actor_spawn(system, NULL, &deaf, NULL, 0);
+    someone = strand_actor_spawn(system, STRAND_ACTOR_ATTR(.name = "deaf"), &deaf, NULL, 0);
     CHECK_EQ(strand_actors_subscribe(system, l, kinds), 0);
     CHECK_EQ(strand_tell_as(a, someone, STRAND_MSG(say, 'x')), 0);
     CHECK_EQ(strand_tell_as(a, someone, STRAND_MSG(more, 'x')), 0);

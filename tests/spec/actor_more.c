@@ -1,6 +1,6 @@
 /*
  * Actors, the rest: who is whose parent, more of them at once than have strands, functions for the end that throw,
- * answers that are given, routers that lose their actors, what lies where they lay.
+ * answers that are given, routers that lose their actors, what lies where they lay, and how little that is.
  */
 #define SUITE actor_more
 #include "test.h"
@@ -10,6 +10,7 @@
 #include "strand/sync.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 STRAND_MESSAGE(number, { int n; });
 STRAND_MESSAGE(fail, { int n; });
@@ -347,3 +348,52 @@ TEST_INSIDE(channels_may_lie_where_actors_lay)
         CHECK_EQ(got, i);
     }
 }
+
+/* ---- what a dormant one takes --------------------------------------------------------------------------------- */
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they have bytes of their own beside each */
+static long resident_bytes(void)
+{
+    long all, pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    CHECK_EQ(fscanf(statm, "%ld %ld", &all, &pages), 2);
+    fclose(statm);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+static void add_to(void *state, strand_message *message)
+{
+    *(uint64_t *)state += (uint64_t)STRAND_IS(message, number)->n;
+    count++;
+}
+
+static const strand_actor_class small = {
+    .size = sizeof small, .name = "small", .state_size = sizeof(uint64_t), .receive = add_to};
+
+static void *count_bytes(void *arg)
+{
+    enum { FIRST = 1000, ACTORS = 200000, TOLD = 50 };
+    count = 0;
+    STRAND_ACTORS(system, NULL);
+    long before = 0;
+    for (int i = 0; i < FIRST + ACTORS; i++) {
+        if (i == FIRST)
+            before = resident_bytes();
+        CHECK_EQ(strand_tell(strand_actor_spawn(system, NULL, &small, NULL, 0), STRAND_MSG(number, i)), 0);
+        while (i % TOLD == 0 && count < i)
+            strand_yield();
+    }
+    strand_actors_join(system);
+    CHECK_EQ(count, FIRST + ACTORS);
+    CHECK((resident_bytes() - before) / ACTORS < 72); /* memory comes in pieces of some MiB */
+    return arg;
+}
+
+/* S-09, S-12: 56 bytes with the state. Each has been awake; no more than a few at a time. */
+TEST_REAL(an_actor_that_has_been_awake_takes_no_more_than_its_cell)
+{
+    strand_options options = test_options();
+    options.threads = 1; /* each thread has memory of its own at hand */
+    strand_run(&options, count_bytes, NULL);
+}
+#endif

@@ -1,6 +1,6 @@
 /*
  * On which thread an actor runs that belongs to none. It is a preference: what is checked is a majority that chance
- * would not give.
+ * would not give; and that it is no more than that.
  */
 #define _GNU_SOURCE
 #define SUITE actor_placement
@@ -75,4 +75,49 @@ TEST_REAL(a_dormant_actor_has_its_turn_on_the_thread_of_its_sender)
     strand_run(&options, visit_all, NULL);
     CHECK_EQ(house.turn, house.visits);
     CHECK(house.with_sender * 5 >= house.visits * 4);
+}
+
+/* ---- who has the time ------------------------------------------------------------------------------------------ */
+
+enum { TAKEN = 8 };
+
+static struct {
+    strand_actor actor[TAKEN];
+    pid_t sender;
+    _Atomic int elsewhere, here;
+} busy;
+
+static void note_thread(void *state, strand_message *message)
+{
+    (void)state, (void)message;
+    gettid() == busy.sender ? busy.here++ : busy.elsewhere++;
+}
+
+static const strand_actor_class taken = {.size = sizeof taken, .name = "taken", .receive = note_thread};
+
+/* The sender never gives way, so that only others can have run them; and so they were dormant before each message. */
+static void *tell_and_stay(void *arg)
+{
+    STRAND_ACTORS(system, NULL);
+    for (int i = 0; i < TAKEN; i++)
+        busy.actor[i] = strand_actor_spawn(system, NULL, &taken, NULL, 0);
+    busy.sender = gettid();
+    for (int round = 1; round <= 3; round++) {
+        strand_time give_up = strand_in(60 * STRAND_S);
+        for (int i = 0; i < TAKEN; i++)
+            CHECK_EQ(strand_tell(busy.actor[i], STRAND_MSG(step, i)), 0);
+        while (busy.elsewhere < round * TAKEN && strand_now().ns < give_up.ns)
+            sched_yield();
+    }
+    CHECK_EQ(busy.elsewhere, 3 * TAKEN);
+    CHECK_EQ(busy.here, 0);
+    return arg;
+}
+
+/* S-46, S-48. */
+TEST_REAL(a_dormant_actor_moves_where_the_thread_of_its_sender_has_no_time)
+{
+    strand_options options = test_options();
+    test_set_threads(&options, test_threads() < 2 ? 2 : test_threads());
+    strand_run(&options, tell_and_stay, NULL);
 }
