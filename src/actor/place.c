@@ -16,30 +16,6 @@ OWN_INLINE bool has_own(const struct thread *thread, const struct place *place)
     return thread->pool == place->pool && thread->index < PLACE_THREADS && place->pin < 0;
 }
 
-static void lock(struct thread *thread, struct place *place)
-{
-    if (thread->shared)
-        spin_lock(&place->lock, thread);
-}
-
-static void unlock(struct thread *thread, struct place *place)
-{
-    if (thread->shared)
-        spin_unlock(&place->lock);
-}
-
-static void lock_system(struct thread *thread, struct system *system)
-{
-    if (thread->shared)
-        spin_lock(&system->lock, thread);
-}
-
-static void unlock_system(struct thread *thread, struct system *system)
-{
-    if (thread->shared)
-        spin_unlock(&system->lock);
-}
-
 /* Runners whose strands have ended are given back, if the system's owner does not see to that. Under the lock. */
 static void reap(struct thread *thread, struct system *system)
 {
@@ -64,11 +40,11 @@ void place_leave(struct thread *thread, struct runner *r)
 {
     struct system *system = r->place->system;
     __atomic_store_n(&r->strand->extra, NULL, __ATOMIC_RELEASE); /* it is the runner's */
-    lock_system(thread, system);
+    spin_lock_if_shared(&system->lock, thread);
     reap(thread, system);
     list_remove(&r->others);
     list_push_back(r->fatal ? &system->failed : &system->ended, &r->others);
-    unlock_system(thread, system);
+    spin_unlock_if_shared(&system->lock, thread);
 }
 
 /* What it was to run waits for those who have a stack. There is one, unless the place is just being opened. */
@@ -115,10 +91,10 @@ static int make(struct thread *thread, struct place *place, struct runner **out)
         slab_put(&worker_of(thread)->runners, r);
         return error;
     }
-    lock_system(thread, system);
+    spin_lock_if_shared(&system->lock, thread);
     reap(thread, system);
     list_push_back(&system->runners, &r->others);
-    unlock_system(thread, system);
+    spin_unlock_if_shared(&system->lock, thread);
     atomic_fetch_add_explicit(&place->unbegun, 1, memory_order_relaxed);
     *out = r;
     return 0;
@@ -189,20 +165,20 @@ static struct runner *pop_rest(struct thread *thread, struct place *place)
     struct runner *r;
     if (!__atomic_load_n(&place->rest, __ATOMIC_RELAXED))
         return NULL;
-    lock(thread, place);
+    spin_lock_if_shared(&place->lock, thread);
     while ((r = place->rest)) {
         __atomic_store_n(&place->rest, r->next, __ATOMIC_RELAXED);
         __atomic_store_n(&place->rest_count, place->rest_count - 1, __ATOMIC_RELAXED);
         if (claim(thread, r))
             break;
     }
-    unlock(thread, place);
+    spin_unlock_if_shared(&place->lock, thread);
     return r;
 }
 
 static bool push_rest(struct thread *thread, struct place *place, struct runner *r)
 {
-    lock(thread, place);
+    spin_lock_if_shared(&place->lock, thread);
     bool room = place->rest_count < IDLE_MOST;
     if (room) {
         r->next = place->rest;
@@ -210,7 +186,7 @@ static bool push_rest(struct thread *thread, struct place *place, struct runner 
         __atomic_store_n(&place->rest_count, place->rest_count + 1, __ATOMIC_RELAXED);
         atomic_store_explicit(&r->idle, RUNNER_IDLE | RUNNER_LISTED, memory_order_release);
     }
-    unlock(thread, place);
+    spin_unlock_if_shared(&place->lock, thread);
     return room;
 }
 
@@ -229,13 +205,13 @@ static COLD struct runner *take_any(struct thread *thread, struct place *place)
 {
     struct system *system = place->system;
     struct runner *found = NULL;
-    lock_system(thread, system);
+    spin_lock_if_shared(&system->lock, thread);
     for (struct link *link = system->runners.next; link != &system->runners && !found; link = link->next) {
         struct runner *r = CONTAINER(link, struct runner, others);
         if (r->place == place && seize(r))
             found = r;
     }
-    unlock_system(thread, system);
+    spin_unlock_if_shared(&system->lock, thread);
     if (found)
         arch_note_acquire(found);
     return found;
@@ -306,7 +282,7 @@ static void assign(struct runner *r, struct task *task)
  * is about to, he sees to it. */
 struct runner *place_starve(struct thread *thread, struct place *place, struct task *task)
 {
-    lock(thread, place);
+    spin_lock_if_shared(&place->lock, thread);
     task->next = NULL;
     if (place->starved)
         *place->last = task;
@@ -314,7 +290,7 @@ struct runner *place_starve(struct thread *thread, struct place *place, struct t
         __atomic_store_n(&place->starved, task, __ATOMIC_SEQ_CST);
     place->last = &task->next;
     atomic_store_explicit(&place->odd, true, memory_order_seq_cst);
-    unlock(thread, place);
+    spin_unlock_if_shared(&place->lock, thread);
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&place->unbegun, memory_order_seq_cst))
         return NULL;
@@ -346,11 +322,11 @@ struct task *place_starved(struct thread *thread, struct place *place)
 {
     if (LIKELY(!__atomic_load_n(&place->starved, __ATOMIC_RELAXED)))
         return NULL;
-    lock(thread, place);
+    spin_lock_if_shared(&place->lock, thread);
     struct task *task = place->starved;
     if (task)
         __atomic_store_n(&place->starved, task->next, __ATOMIC_RELAXED);
-    unlock(thread, place);
+    spin_unlock_if_shared(&place->lock, thread);
     return task;
 }
 
@@ -491,18 +467,18 @@ static void await_failed(struct thread *thread, struct system *system)
 
 void place_close(struct thread *thread, struct system *system)
 {
-    lock_system(thread, system);
+    spin_lock_if_shared(&system->lock, thread);
     atomic_store_explicit(&system->closing, true, memory_order_seq_cst);
-    unlock_system(thread, system);
+    spin_unlock_if_shared(&system->lock, thread);
     struct place *place = atomic_load_explicit(&system->places, memory_order_acquire);
     atomic_store_explicit(&system->place.odd, true, memory_order_seq_cst);
     for (; place; place = place->next)
         atomic_store_explicit(&place->odd, true, memory_order_seq_cst);
     for (bool empty = false; !empty;) {
-        lock_system(thread, system);
+        spin_lock_if_shared(&system->lock, thread);
         empty = list_empty(&system->runners);
         struct runner *r = take_idle(system);
-        unlock_system(thread, system);
+        spin_unlock_if_shared(&system->lock, thread);
         if (!r)
             thread = thread_yield(thread); /* it is about to be idle, or to leave */
         else if (r->launched)

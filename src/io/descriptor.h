@@ -60,14 +60,12 @@ struct descriptor {
 /* A pool of one thread has nobody to lock out, and needs no atomic operations. */
 static inline void descriptor_lock(struct thread *thread, struct descriptor *d)
 {
-    if (thread->shared)
-        spin_lock(&d->lock, thread);
+    spin_lock_if_shared(&d->lock, thread);
 }
 
 static inline void descriptor_unlock(struct thread *thread, struct descriptor *d)
 {
-    if (thread->shared)
-        spin_unlock(&d->lock);
+    spin_unlock_if_shared(&d->lock, thread);
 }
 
 /* The system's in a seeded run: nobody reports of it, who waits looks now and then. */

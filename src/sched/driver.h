@@ -116,6 +116,20 @@ OWN_INLINE void spin_unlock(atomic_flag *lock)
     atomic_flag_clear_explicit(lock, memory_order_release);
 }
 
+/* The same of what only threads of the run touch: where there is one it has nobody to lock out, and needs no atomic
+ * operations. */
+OWN_INLINE void spin_lock_if_shared(atomic_flag *lock, struct thread *thread)
+{
+    if (thread->shared)
+        spin_lock(lock, thread);
+}
+
+OWN_INLINE void spin_unlock_if_shared(atomic_flag *lock, struct thread *thread)
+{
+    if (thread->shared)
+        spin_unlock(lock);
+}
+
 /* The seeker's wait: as driver_sleep, but for descriptors too: returns how many events there are. driver_unpoll ends
  * it. */
 int driver_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline);

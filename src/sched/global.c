@@ -10,14 +10,12 @@
 
 static void lock(struct thread *thread)
 {
-    if (thread->shared)
-        spin_lock(&thread->pool->global_lock, thread);
+    spin_lock_if_shared(&thread->pool->global_lock, thread);
 }
 
 static void unlock(struct thread *thread)
 {
-    if (thread->shared)
-        spin_unlock(&thread->pool->global_lock);
+    spin_unlock_if_shared(&thread->pool->global_lock, thread);
 }
 
 static void push(struct thread *thread, struct fibre *fibre, enum push how)

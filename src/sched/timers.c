@@ -37,16 +37,14 @@ void timer_init(struct timer *timer, enum timer_kind kind, uint32_t index)
 
 static void lock(struct thread *thread, struct timers *timers)
 {
-    if (thread->shared)
-        spin_lock(&timers->lock, thread);
+    spin_lock_if_shared(&timers->lock, thread);
 }
 
 static void unlock(struct thread *thread, struct timers *timers)
 {
     atomic_store_explicit(&timers->next, heap_least(&timers->heap), memory_order_relaxed);
     atomic_store_explicit(&timers->count, timers->heap.count, memory_order_relaxed);
-    if (thread->shared)
-        spin_unlock(&timers->lock);
+    spin_unlock_if_shared(&timers->lock, thread);
 }
 
 int timer_start(struct thread *thread, struct pool *pool, struct timer *timer, int64_t when)

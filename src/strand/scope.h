@@ -21,14 +21,12 @@
 
 static inline void scope_lock(struct thread *thread, struct scope *scope)
 {
-    if (thread->shared)
-        spin_lock(&scope->lock, thread);
+    spin_lock_if_shared(&scope->lock, thread);
 }
 
 static inline void scope_unlock(struct thread *thread, struct scope *scope)
 {
-    if (thread->shared)
-        spin_unlock(&scope->lock);
+    spin_unlock_if_shared(&scope->lock, thread);
 }
 
 /* `children` of a plain scope is nobody else's business. */

@@ -61,14 +61,12 @@ struct posted {
 
 static inline void chan_lock(struct thread *thread, struct chan *chan)
 {
-    if (thread->shared)
-        spin_lock(&chan->lock, thread);
+    spin_lock_if_shared(&chan->lock, thread);
 }
 
 static inline void chan_unlock(struct thread *thread, struct chan *chan)
 {
-    if (thread->shared)
-        spin_unlock(&chan->lock);
+    spin_unlock_if_shared(&chan->lock, thread);
 }
 
 /* The channel behind a handle, locked; NULL: it is gone. */

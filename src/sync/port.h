@@ -106,14 +106,12 @@ void box_drop(struct box *box);
 
 static inline void port_lock(struct thread *thread, struct port *port)
 {
-    if (thread->shared)
-        spin_lock(&port->lock, thread);
+    spin_lock_if_shared(&port->lock, thread);
 }
 
 static inline void port_unlock(struct thread *thread, struct port *port)
 {
-    if (thread->shared)
-        spin_unlock(&port->lock);
+    spin_unlock_if_shared(&port->lock, thread);
 }
 
 /* The port of this run behind a handle, locked; NULL: it is gone, or of another run. */

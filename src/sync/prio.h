@@ -58,14 +58,12 @@ _Static_assert(sizeof(struct ticket) <= TICKET_SIZE, "tickets come from a slab")
 
 static inline void prio_lock(struct thread *thread, struct prio *sem)
 {
-    if (thread->shared)
-        spin_lock(&sem->lock, thread);
+    spin_lock_if_shared(&sem->lock, thread);
 }
 
 static inline void prio_unlock(struct thread *thread, struct prio *sem)
 {
-    if (thread->shared)
-        spin_unlock(&sem->lock);
+    spin_unlock_if_shared(&sem->lock, thread);
 }
 
 static inline struct ticket *ticket_of(struct tree_node *place)
