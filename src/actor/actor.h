@@ -90,7 +90,8 @@ enum {
     CALL_SUSPEND = 16,
     CALL_ALONE = 32,  /* its last child has ended */
     CALL_FAILED = 64, /* children have failed: task.failed */
-    CALL_NOW = 128    /* with STOP: the strand that handles a message is cancelled */
+    CALL_NOW = 128,   /* with STOP: the strand that handles a message is cancelled */
+    CALL_RETRY = 256  /* RESTART, if it rests still because it has failed */
 };
 
 /* ---- an actor ---------------------------------------------------------------------------------------------- */
@@ -150,7 +151,7 @@ struct more {
 struct task {
     _Atomic uint64_t serial; /* the cell's; 0: it is free */
     struct cell *cell;
-    struct runner *runner; /* of one that is SCHEDULED */
+    struct runner *runner; /* of one that is SCHEDULED; NULL: it waits for one */
     struct task *next;     /* in place.starved */
     struct envelope *first, **last;
     struct envelope *batch;    /* taken out of the queue: before it */

@@ -244,8 +244,7 @@ struct runner *task_schedule_(struct thread *thread, struct task *task)
     struct runner *r = place_get(thread, place);
     if (UNLIKELY(!r))
         return place_starve(thread, place, task);
-    r->task = task; /* [A1] */
-    task->runner = r;
+    place_assign(r, task);
     return r;
 }
 
@@ -269,15 +268,17 @@ int cell_call(struct thread *thread, strand_actor actor, uint32_t calls)
     if (task) {
         fresh = task->flags & TASK_FRESH;
         uint32_t before = atomic_load_explicit(&task->calls, memory_order_relaxed);
-        if (calls & (CALL_RESUME | CALL_RESTART)) /* what was asked for last holds */
+        bool anew = (calls & CALL_RESTART) || ((calls & CALL_RETRY) && (task->flags & TASK_SUSPENDED));
+        if ((calls & CALL_RESUME) || anew) /* what was asked for last holds */
             before &= ~(uint32_t)CALL_SUSPEND;
         if (calls & CALL_SUSPEND)
             before &= ~(uint32_t)CALL_RESUME;
         atomic_store_explicit(&task->calls, before | calls, memory_order_relaxed);
         r = task_schedule(thread, task);
-        bool ends = task->flags & (TASK_STOPPING | TASK_RESTARTING);     /* its function for the end is not a message */
-        if (!r && (calls & ~before & CALL_NOW) && task->runner && !ends) /* once: another runner is to see to it then */
-            woken = cancel_strand(thread, task->runner->strand, NULL, false);
+        bool ends = task->flags & (TASK_STOPPING | TASK_RESTARTING); /* its function for the end is not a message */
+        struct runner *other = __atomic_load_n(&task->runner, __ATOMIC_ACQUIRE);
+        if (!r && (calls & ~before & CALL_NOW) && other && !ends) /* once: another runner is to see to it then */
+            woken = cancel_strand(thread, other->strand, NULL, false);
     }
     cell_unlock(cell, word);
     if (r)
@@ -298,7 +299,8 @@ size_t cell_length(struct thread *thread, strand_actor actor)
     uint64_t word;
     if (!cell_lock(thread, cell, ref_serial(actor), &word))
         return 0;
-    size_t length = word & CELL_AWAKE ? word_task(word)->queued + (word_task(word)->runner != NULL) : 0;
+    size_t length =
+        word & CELL_AWAKE ? word_task(word)->queued + !!__atomic_load_n(&word_task(word)->runner, __ATOMIC_RELAXED) : 0;
     cell_unlock(cell, word);
     return length;
 }

@@ -176,7 +176,8 @@ void life_retire(struct runner *r)
 
 int life_tell(struct thread *thread, struct runner *r, strand_actor child, uint32_t calls, int64_t pause)
 {
-    bool later = pause && (calls & CALL_RESTART) && !clock_call(thread, r->place->system, pause, child, calls);
+    bool later =
+        pause && (calls & (CALL_RESTART | CALL_RETRY)) && !clock_call(thread, r->place->system, pause, child, calls);
     return later ? 0 : cell_call(thread, child, calls);
 }
 
@@ -421,7 +422,7 @@ void life_calls(struct runner *r)
         resume(r);
     if (calls & CALL_START)
         start(r);
-    if (calls & CALL_RESTART)
+    if ((calls & CALL_RESTART) || ((calls & CALL_RETRY) && task->why))
         restart(r);
     if (calls & CALL_SUSPEND)
         set_flags(thread_self(), r, TASK_SUSPENDED, 0);

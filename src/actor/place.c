@@ -101,7 +101,7 @@ static int make(struct thread *thread, struct place *place, struct runner **out)
 }
 
 /* It has been taken out of a list, and may be somebody's: see RUNNER_LISTED. */
-static inline bool claim(struct thread *thread, struct runner *r)
+OWN_INLINE bool claim(struct thread *thread, struct runner *r)
 {
     uint32_t state;
     if (thread->shared) {
@@ -272,12 +272,6 @@ bool place_put(struct thread *thread, struct runner *r)
     return (LIKELY(!odd) && LIKELY(push_own(thread, place, r))) || put_oddly(thread, place, r);
 }
 
-static void assign(struct runner *r, struct task *task)
-{
-    r->task = task; /* [A1] */
-    task->runner = r;
-}
-
 /* Who falls idle says so, and looks at the list again; here it is the other way round. Who begins, too: where somebody
  * is about to, he sees to it. */
 struct runner *place_starve(struct thread *thread, struct place *place, struct task *task)
@@ -299,7 +293,7 @@ struct runner *place_starve(struct thread *thread, struct place *place, struct t
     struct runner *r = take_any(thread, place);
     struct task *first = r ? place_starved(thread, place) : NULL;
     if (first)
-        assign(r, first);
+        place_assign(r, first);
     else if (r)
         release_idle(thread, place, r);
     return first ? r : NULL;
@@ -312,7 +306,7 @@ bool place_wakes_itself_(struct thread *thread, struct runner *r)
         return false;
     struct task *task = place_starved(thread, place);
     if (task)
-        assign(r, task);
+        place_assign(r, task);
     else
         release_idle(thread, place, r);
     return task;
@@ -338,7 +332,7 @@ void place_begun(struct thread *thread, struct place *place)
         return;
     struct runner *r = place_get(thread, place);
     if (r)
-        assign(r, task);
+        place_assign(r, task);
     else
         r = place_starve(thread, place, task);
     if (r)
@@ -406,7 +400,7 @@ void place_feed(struct place *place)
     for (struct task *task; (task = place_starved(thread, place));) {
         struct runner *r = place_get(thread, place);
         if (r)
-            assign(r, task);
+            place_assign(r, task);
         else
             r = place_starve(thread, place, task);
         if (r)

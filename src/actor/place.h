@@ -11,6 +11,13 @@ struct runner *place_get(struct thread *thread, struct place *place);
 /* The runner has nothing to do. It touches nothing but the place's lists after this, and parks. False: there are enough
  * of them, and it is to end. */
 bool place_put(struct thread *thread, struct runner *r);
+/* It is to run that task, which waits no more: under the cell's lock, or without it, so that cell_call may see it late,
+ * or before the runner has begun. */
+static inline void place_assign(struct runner *r, struct task *task)
+{
+    r->task = task; /* [A1] */
+    __atomic_store_n(&task->runner, r, __ATOMIC_RELEASE);
+}
 /* Under the cell's lock: a task that has no runner waits for one. Returns one that has got a task meanwhile, and is to
  * be sent on its way; or NULL. */
 struct runner *place_starve(struct thread *thread, struct place *place, struct task *task);

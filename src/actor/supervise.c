@@ -117,8 +117,10 @@ static bool deal_with(struct runner *r, struct failure *failure)
     bool resumes = call.decided == STRAND_RESUME;
     if (resumes && failure->unstarted) /* there is no state to go on with */
         call.decided = STRAND_RESTART;
-    if (!e && call.decided == STRAND_RESTART && !may_restart(r, failure, &pause))
+    if (!e && call.decided == STRAND_RESTART && !may_restart(r, failure, &pause)) {
         call.decided = is_guardian(r->cell) ? STRAND_ESCALATE : STRAND_STOP;
+        pause = 0;
+    }
     if (UNLIKELY((unsigned)call.decided > STRAND_ESCALATE))
         MISUSE("strand_actor_class.decide", "", "of class '%s' it has returned %d", cell_kind(r->cell)->label,
                (int)call.decided);
@@ -137,7 +139,7 @@ static bool deal_with(struct runner *r, struct failure *failure)
     if (class->all_for_one && !resumes)
         life_tell_all(r, calls_of[call.decided], pause);
     else
-        (void)life_tell(thread_self(), r, failure->child, calls_of[call.decided], pause); /* it is awake */
+        (void)life_tell(thread_self(), r, failure->child, pause ? CALL_RETRY : calls_of[call.decided], pause);
     return true;
 }
 

@@ -52,8 +52,7 @@ static bool await_task(struct runner *r)
     bool odd = atomic_load_explicit(&r->place->odd, memory_order_relaxed);
     struct task *task = UNLIKELY(odd) ? place_starved(thread, r->place) : NULL;
     if (UNLIKELY(task != NULL)) {
-        r->task = task;
-        task->runner = r;
+        place_assign(r, task);
         return true;
     }
     if (UNLIKELY(odd) && r->place->threads_most)
