@@ -48,6 +48,23 @@
 
 #define TEST_LIMIT_S 120
 
+/* Whether this is built with a sanitizer: gcc has macros for that, clang has features. */
+#if defined(__has_feature)
+#define TEST_TSAN __has_feature(thread_sanitizer)
+#define TEST_ASAN __has_feature(address_sanitizer)
+#else
+#if defined(__SANITIZE_THREAD__)
+#define TEST_TSAN 1
+#else
+#define TEST_TSAN 0
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_ASAN 1
+#else
+#define TEST_ASAN 0
+#endif
+#endif
+
 /* ---- checks: any strand, any thread; a failed one prints what it saw and ends the process ------- */
 
 #define CHECK(condition) ((condition) ? (void)0 : test_fail(__FILE__, __LINE__, "%s", "not true: " #condition))

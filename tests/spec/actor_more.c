@@ -351,7 +351,7 @@ TEST_INSIDE(channels_may_lie_where_actors_lay)
 
 /* ---- what a dormant one takes --------------------------------------------------------------------------------- */
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they have bytes of their own beside each */
+#if !TEST_ASAN && !TEST_TSAN /* they have bytes of their own beside each */
 static long resident_bytes(void)
 {
     long all, pages = 0;

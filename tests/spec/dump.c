@@ -635,13 +635,7 @@ TEST_INSIDE(statistics_fill_no_more_than_the_struct_has_room_for)
 /* ---- from elsewhere ------------------------------------------------------------------------------------------ */
 
 /* TSan takes exception to what libunwind does in a handler, and keeps signals back. */
-#if defined(__SANITIZE_THREAD__)
-#define HANDLERS_ARE_FREE 0
-#elif defined(__has_feature)
-#define HANDLERS_ARE_FREE !__has_feature(thread_sanitizer)
-#else
-#define HANDLERS_ARE_FREE 1
-#endif
+#define HANDLERS_ARE_FREE !TEST_TSAN
 
 #if HANDLERS_ARE_FREE
 static _Atomic int over, results[3]; /* of dumps from a handler: 0, -EBUSY, others */

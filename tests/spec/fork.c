@@ -7,12 +7,6 @@
 
 #include <signal.h>
 
-#if defined(__has_feature)
-#define TSAN __has_feature(thread_sanitizer)
-#else
-#define TSAN 0
-#endif
-
 static struct test_output o;
 
 static void add_option(const char *variable, const char *option)
@@ -135,7 +129,7 @@ TEST_REAL(the_child_ends_and_executes_as_if_there_had_been_no_run)
     lives("root:exec", 0);
     lives("offload:exec", 0);
     lives("handler:_exit", 4);
-#if !TSAN /* which does not bear that the child's one thread ends by returning */
+#if !TEST_TSAN /* which does not bear that the child's one thread ends by returning */
     lives("plain:return", 0);
 #endif
 }
@@ -180,7 +174,7 @@ TEST_REAL(a_run_on_several_threads_forks_again_and_again)
 {
     fork_case("busy:yield");
     CHECK_EQ(test_count(o.out, "child: signal"), 40);
-#if !defined(__SANITIZE_ADDRESS__) /* in a child ASan's malloc may wait for a thread of the parent's */
+#if !TEST_ASAN /* in a child ASan's malloc may wait for a thread of the parent's */
     fork_case("busy:run");
     CHECK_EQ(test_count(o.out, "child: exit 0\n"), 40);
 #endif

@@ -450,13 +450,7 @@ TEST_REAL(no_thread_is_left_after_a_run)
 }
 
 /* TSan maps memory for the history of every strand, and keeps some of it. */
-#if defined(__SANITIZE_THREAD__)
-#define ROOM_FOR_MAPPINGS 150
-#elif defined(__has_feature)
-#define ROOM_FOR_MAPPINGS (__has_feature(thread_sanitizer) ? 150 : 5)
-#else
-#define ROOM_FOR_MAPPINGS 5
-#endif
+#define ROOM_FOR_MAPPINGS (TEST_TSAN ? 150 : 5)
 
 TEST_REAL(the_mappings_do_not_grow_from_run_to_run)
 {

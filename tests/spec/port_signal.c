@@ -13,13 +13,7 @@
 #include <unistd.h>
 
 /* TSan keeps signals back, and takes a handler for a part of what it interrupts. */
-#if defined(__SANITIZE_THREAD__)
-#define STORMS 0
-#elif defined(__has_feature)
-#define STORMS !__has_feature(thread_sanitizer)
-#else
-#define STORMS 1
-#endif
+#define STORMS !TEST_TSAN
 
 enum { STREAMS = 24, LENGTH_MOST = 200, TIMERS = 16 };
 #define STORM (SIGRTMIN + 3)

@@ -157,13 +157,7 @@ TEST_REAL_INSIDE(a_handler_that_was_installed_meanwhile_stays_and_a_later_block_
 }
 
 /* TSan gives out a handler of its own in the place of ours. */
-#if defined(__SANITIZE_THREAD__)
-#define HANDLERS_ARE_WRAPPED 1
-#elif defined(__has_feature)
-#define HANDLERS_ARE_WRAPPED __has_feature(thread_sanitizer)
-#else
-#define HANDLERS_ARE_WRAPPED 0
-#endif
+#define HANDLERS_ARE_WRAPPED TEST_TSAN
 
 TEST_REAL_INSIDE(a_handler_that_was_over_ours_for_a_while_leaves_a_later_block_as_it_was)
 {

@@ -236,13 +236,7 @@ TEST(a_thousand_strands_with_required_guards_can_be_parked_at_once)
 /* ---- memory that is refused ----------------------------------------------------------------- */
 
 /* Sanitizers end the program where they are refused memory. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define MEMORY_MAY_END 0
-#elif defined(__has_feature)
-#define MEMORY_MAY_END !(__has_feature(thread_sanitizer) || __has_feature(address_sanitizer))
-#else
-#define MEMORY_MAY_END 1
-#endif
+#define MEMORY_MAY_END (!TEST_TSAN && !TEST_ASAN)
 
 #if MEMORY_MAY_END
 static void *rest_a_while(void *arg)
