@@ -16,12 +16,12 @@ STRAND_MESSAGE(parcel, { char bytes[5000]; }); /* so large that its memory is gi
 STRAND_MESSAGE(act, { void (*fn)(strand_message *); });
 
 static strand_event go;
-static _Atomic int made, stopped, count, senders;
+static _Atomic int made, stopped, begun, count, senders;
 
 static void begin(void)
 {
     go = (strand_event){{0}};
-    made = stopped = count = senders = 0;
+    made = stopped = begun = count = senders = 0;
 }
 
 /* Does what it is told, and logs numbers. */
@@ -63,7 +63,8 @@ static strand_actor running[20];
 
 static void have_begun(strand_message *message)
 {
-    running[count++] = strand_actor_self(); /* one at a time, or one after the other */
+    running[begun++] = strand_actor_self();
+    count++; /* who reads that sees who it is */
     await_go(message);
 }
 
@@ -97,7 +98,7 @@ enum { CROWD = 4096 }; /* more than there are strands made for in advance */
 
 static void await_no_end(strand_message *message)
 {
-    strand_event never = {{0}};
+    static strand_event never;
     (void)message;
     strand_event_wait(&never);
 }
