@@ -244,29 +244,35 @@ static void take_time(void *state, strand_message *message)
 static const strand_actor_class slow = {
     .size = sizeof slow, .name = "slow", .state_size = 1, .receive = take_time, .dispatcher = "quick"};
 
-static void *be_slow(void *arg)
+/* Both have six messages to begin with, on one thread. */
+static void *tell_two(void *arg)
 {
-    static const strand_dispatcher quick = {
-        .size = sizeof quick, .name = "quick", .batch = 1000, .quantum = 100 * STRAND_US};
+    static const strand_dispatcher all[] = {
+        {.size = sizeof all[0], .name = "quick", .batch = 1000, .quantum = 100 * STRAND_US},
+        {.size = sizeof all[0], .name = "fair", .batch = 2}};
     begin();
-    STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers = &quick, .dispatchers_count = 1));
-    strand_actor a = strand_actor_spawn(system, NULL, &slow, "a", 1),
-                 b = strand_actor_spawn(system, NULL, &slow, "b", 1);
+    STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers = all, .dispatchers_count = 2));
+    strand_actor a = strand_actor_spawn(system, NULL, arg, "a", 1), b = strand_actor_spawn(system, NULL, arg, "b", 1);
     for (int i = 0; i < 6; i++) {
         CHECK_EQ(strand_tell(a, STRAND_MSG(number, 0)), 0);
         CHECK_EQ(strand_tell(b, STRAND_MSG(number, 0)), 0);
     }
     strand_actors_join(system);
-    return arg;
+    return NULL;
+}
+
+static void tell_two_of(const strand_actor_class *class)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    strand_run(&options, tell_two, (void *)(uintptr_t) class);
+    CHECK_EQ(strlen(order), 12);
 }
 
 /* Each message takes longer than that. */
 TEST_REAL(a_turn_ends_after_so_much_time)
 {
-    strand_options options = test_options();
-    options.threads = 1;
-    strand_run(&options, be_slow, NULL);
-    CHECK_EQ(strlen(order), 12);
+    tell_two_of(&slow);
     for (int i = 0; i < 8; i++)
         CHECK(order[i] != order[i + 1]);
 }
@@ -274,28 +280,10 @@ TEST_REAL(a_turn_ends_after_so_much_time)
 static const strand_actor_class flooding = {
     .size = sizeof flooding, .name = "flooding", .state_size = 1, .receive = flood, .dispatcher = "fair"};
 
-static void *flood_two(void *arg)
-{
-    static const strand_dispatcher fair = {.size = sizeof fair, .name = "fair", .batch = 2};
-    begin();
-    STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers = &fair, .dispatchers_count = 1));
-    strand_actor a = strand_actor_spawn(system, NULL, &flooding, "a", 1),
-                 b = strand_actor_spawn(system, NULL, &flooding, "b", 1);
-    for (int i = 0; i < 6; i++) {
-        CHECK_EQ(strand_tell(a, STRAND_MSG(number, 0)), 0);
-        CHECK_EQ(strand_tell(b, STRAND_MSG(number, 0)), 0);
-    }
-    strand_actors_join(system);
-    return arg;
-}
-
-/* S-16, S-19: both have six to begin with. */
+/* S-16, S-19. */
 TEST_REAL(a_turn_ends_after_so_many_messages)
 {
-    strand_options options = test_options();
-    options.threads = 1;
-    strand_run(&options, flood_two, NULL);
-    CHECK_EQ(strlen(order), 12);
+    tell_two_of(&flooding);
     for (int i = 0; i < 8; i++)
         CHECK(order[i] != order[i + 1] || order[i] != order[i + 2]);
 }
