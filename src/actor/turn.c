@@ -207,6 +207,7 @@ static bool serve(struct runner *r)
                 continue;
             }
             task->batch = e->next;
+            __builtin_prefetch(e->next, 1); /* it may be in the cache of its sender's processor */
             e->message.size &= ~ENVELOPE_EXTRA;
             if (LIKELY(!message_is_special(e)) || is_to_be_handled(r, e)) {
                 r->in_hand = e;

@@ -84,15 +84,44 @@ static struct slab_object *take_one(struct slab *slab)
     return object;
 }
 
-/* A batch from the slab: one that was given back, else single objects. */
-static uint32_t take(struct slab *slab, struct slab_object **out)
+enum { AHEAD = 4 };
+
+/* While they are in this processor's cache. The first one has no room for it, and the last ones have nobody. */
+static void look_ahead(struct slab_object *batch)
 {
+    struct slab_object *object = batch->next, *ahead = object;
+    for (int i = 0; i < AHEAD; i++)
+        ahead = ahead->next;
+    for (; ahead; object = object->next, ahead = ahead->next)
+        object->ahead = ahead;
+}
+
+/* A batch goes back. */
+static void give(struct slab_cache *cache, struct slab_object *batch)
+{
+    struct slab *slab = cache->slab;
+    if (__atomic_load_n(&slab->crosses, __ATOMIC_RELAXED))
+        look_ahead(batch);
+    lock(slab);
+    batch->next_batch = slab->batches;
+    slab->batches = batch;
+    slab->giver = cache;
+    unlock(slab);
+}
+
+/* A batch from the slab: one that was given back, else single objects. */
+static uint32_t take(struct slab_cache *cache, struct slab_object **out)
+{
+    struct slab *slab = cache->slab;
     struct slab_object **tail = out;
     uint32_t count = 0;
     lock(slab);
     struct slab_object *batch = slab->batches;
-    if (batch)
+    if (batch) {
         slab->batches = batch->next_batch;
+        if (slab->giver != cache)
+            __atomic_store_n(&slab->crosses, true, __ATOMIC_RELAXED);
+    }
     for (struct slab_object *object; !batch && count < slab->next_count && (object = take_one(slab)); count++) {
         *tail = object;
         tail = &object->next;
@@ -101,6 +130,7 @@ static uint32_t take(struct slab *slab, struct slab_object **out)
         slab->next_count *= 2;
     unlock(slab);
     if (batch) {
+        batch->ahead = batch->next;
         *out = batch;
         return SLAB_BATCH;
     }
@@ -115,7 +145,7 @@ int slab_refill_(struct slab_cache *cache)
         cache->count = SLAB_BATCH;
         cache->spare = NULL;
     } else {
-        cache->count = take(cache->slab, &cache->free);
+        cache->count = take(cache, &cache->free);
     }
     return cache->count ? 0 : -ENOMEM;
 }
@@ -123,13 +153,8 @@ int slab_refill_(struct slab_cache *cache)
 /* The cache has a whole batch: it becomes the spare one, and the former spare one goes to the slab. */
 void slab_set_aside_(struct slab_cache *cache)
 {
-    struct slab *slab = cache->slab;
-    if (cache->spare) {
-        lock(slab);
-        cache->spare->next_batch = slab->batches;
-        slab->batches = cache->spare;
-        unlock(slab);
-    }
+    if (cache->spare)
+        give(cache, cache->spare);
     cache->spare = cache->free;
     cache->free = NULL;
     cache->count = 0;
@@ -141,11 +166,9 @@ void slab_flush(struct slab_cache *cache)
     if (cache->count == SLAB_BATCH)
         slab_set_aside_(cache); /* the spare one goes to the slab */
     struct slab_object *object = cache->free;
+    if (cache->spare)
+        give(cache, cache->spare);
     lock(slab);
-    if (cache->spare) {
-        cache->spare->next_batch = slab->batches;
-        slab->batches = cache->spare;
-    }
     while (object) {
         struct slab_object *next = object->next;
         object->next = slab->loose;

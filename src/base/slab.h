@@ -1,9 +1,11 @@
 /*
  * Objects of one size, cut from chunks. A slab belongs to a sub-process; every thread takes from a cache of its own,
  * and the caches exchange whole batches with the slab, so that nobody walks through objects that have left his
- * processor's caches. Memory comes from a chunk source that never unmaps, and gives a chunk to slabs of one kind only,
- * so an address of an object can be read for ever, and is that of an object: the first 8 bytes of an object are its
- * owner's also while it is free (a word that says whether a handle is stale), the next two words link the free ones.
+ * processor's caches. Where one thread gives back what another takes, each object of a batch also tells of one that is
+ * some places behind it: to go from one to the next would be to wait for the other processor at each. Memory comes from
+ * a chunk source that never unmaps, and gives a chunk to slabs of one kind only, so an address of an object can be read
+ * for ever, and is that of an object: the first 8 bytes of an object are its owner's also while it is free (a word that
+ * says whether a handle is stale), the next two words link the free ones.
  *
  * Who may call: slab_init, slab_close: one thread. slab_get, slab_put: the thread that owns the cache.
  */
@@ -17,7 +19,10 @@
 struct slab_object {
     uint64_t word;
     struct slab_object *next;
-    struct slab_object *next_batch; /* of a batch's first */
+    union {
+        struct slab_object *ahead;      /* one to be fetched when this is taken */
+        struct slab_object *next_batch; /* of a batch's first */
+    };
 };
 
 /* A chunk that was of one kind is of that for ever. */
@@ -44,6 +49,8 @@ struct slab {
     uint32_t next_count;             /* how many new ones are cut at once: few at first, a batch in the end */
     struct slab_object *batches;     /* what the caches gave back */
     struct slab_object *loose;       /* less than a batch each */
+    struct slab_cache *giver;        /* of the last batch that was given back */
+    bool crosses;                    /* a cache has got what another had: batches are to be looked ahead in */
     atomic_flag lock;
 };
 
@@ -85,7 +92,7 @@ OWN_INLINE void *slab_get(struct slab_cache *cache)
     struct slab_object *object = cache->free;
     cache->free = object->next;
     cache->count--;
-    __builtin_prefetch(cache->free, 1);
+    __builtin_prefetch(object->ahead, 1);
     return object;
 }
 
@@ -94,7 +101,7 @@ OWN_INLINE void slab_put(struct slab_cache *cache, void *memory)
     struct slab_object *object = memory;
     if (UNLIKELY(cache->count == SLAB_BATCH))
         slab_set_aside_(cache);
-    object->next = cache->free;
+    object->next = object->ahead = cache->free;
     cache->free = object;
     cache->count++;
 }
