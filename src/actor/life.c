@@ -369,8 +369,9 @@ static void resume(struct runner *r)
     task->why = NULL;
     task->escalated = NULL;
     set_flags(thread_self(), r, 0, TASK_SUSPENDED);
-    for (struct failure *failure = escalated; failure; failure = failure->next)
-        (void)cell_call(thread_self(), failure->child, CALL_RESUME); /* it is awake */
+    for (struct failure *failure = escalated; failure; failure = failure->next) /* they are awake */
+        (void)life_tell(thread_self(), r, failure->child, failure->unstarted ? CALL_RETRY : CALL_RESUME,
+                        BEGINNING_PAUSE);
     failures_drop(escalated);
     if (failed && (task->flags & TASK_UNSTARTED))
         restart(r);

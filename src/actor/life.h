@@ -27,6 +27,8 @@ struct own_call {
 };
 /* The exception that it ended by, or NULL. Without memory for its scope it waits for some. */
 strand_exception *life_own(struct own_call *call);
+/* How long a child rests at first whose beginning has failed, where nothing is said of it. */
+enum { BEGINNING_PAUSE = STRAND_MS };
 /* A child, after a pause if it is to be restarted. 0, or -ENOMEM: not of one that is awake. */
 int life_tell(struct thread *thread, struct runner *r, strand_actor child, uint32_t calls, int64_t pause);
 /* All children. */

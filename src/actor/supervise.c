@@ -61,7 +61,7 @@ static struct restarts *restarts_of(struct thread *thread, struct more *more, st
 
 /* Where nothing is said of it, one whose beginning fails is not tried again without end and rest. */
 static const struct limits of_beginnings = {
-    .restarts_within = STRAND_S, .backoff = STRAND_MS, .backoff_most = STRAND_S};
+    .restarts_within = STRAND_S, .backoff = BEGINNING_PAUSE, .backoff_most = STRAND_S};
 
 static struct limits limits_of(const struct cell *cell)
 {
@@ -91,6 +91,10 @@ static bool may_restart(struct runner *r, const struct failure *failure, int64_t
     struct more *more = more_of(thread, r->cell);
     struct restarts *restarts = more ? restarts_of(thread, more, failure->child) : NULL;
     int64_t now = driver_now(thread->sub);
+    if (!restarts && !limits.restarts_most && !limits.backoff) {
+        *pause = rest->backoff;
+        return true;
+    }
     if (!restarts) {
         events_log(r, "has no memory to count restarts, and stops a child that has failed", failure->why);
         return false;

@@ -147,22 +147,45 @@ TEST_REAL_INSIDE(an_actor_that_never_starts_lets_others_go_on)
     sleep_while_it_fails(&insistent, STRAND_RESUME);
 }
 
-static void await_starts(enum strand_directive what)
+static void await_starts(const strand_actor_class *class, enum strand_directive what, int64_t least)
 {
     done = (strand_event){{0}};
     starts = 0;
     directive = what;
     STRAND_ACTORS(system, NULL);
     int64_t begun = strand_now().ns;
-    CHECK_EQ(strand_tell(strand_actor_spawn(system, NULL, &insistent, NULL, 0), STRAND_MSG(fail)), 0);
+    CHECK_EQ(strand_tell(strand_actor_spawn(system, NULL, class, NULL, 0), STRAND_MSG(fail)), 0);
     strand_event_wait(&done);
-    CHECK(strand_now().ns - begun >= (1 + 2 + 4 + 8 + 16) * STRAND_MS);
+    CHECK(strand_now().ns - begun >= least);
 }
 
 TEST_INSIDE(an_actor_that_never_starts_is_tried_less_and_less_often)
 {
-    await_starts(STRAND_RESTART);
-    await_starts(STRAND_RESUME);
+    await_starts(&insistent, STRAND_RESTART, (1 + 2 + 4 + 8 + 16) * STRAND_MS);
+    await_starts(&insistent, STRAND_RESUME, (1 + 2 + 4 + 8 + 16) * STRAND_MS);
+}
+
+static enum strand_directive decide_nothing(void *state, strand_actor which, const strand_exception *why)
+{
+    (void)state, (void)which, (void)why;
+    return STRAND_ESCALATE;
+}
+
+static const strand_actor_class helpless = {
+    .size = sizeof helpless, .name = "helpless", .receive = spawn_unstarted, .decide = decide_nothing};
+
+static void spawn_helpless(void *state, strand_message *message)
+{
+    (void)state, (void)message;
+    CHECK_EQ(strand_tell(strand_actor_spawn_child(NULL, &helpless, NULL, 0), STRAND_MSG(fail)), 0);
+}
+
+static const strand_actor_class above = {
+    .size = sizeof above, .name = "above", .receive = spawn_helpless, .decide = just_decide};
+
+TEST_INSIDE(an_actor_that_never_starts_rests_also_where_its_parent_is_told_to_go_on)
+{
+    await_starts(&above, STRAND_RESUME, 5 * STRAND_MS);
 }
 
 static void leave_a_channel(void *state, strand_message *message)
