@@ -93,6 +93,14 @@ static int usage(FILE *out, int status)
     return status;
 }
 
+static bool read_port(const char *text, int *port)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+    *port = (int)number;
+    return *text && !*end && number >= 0 && number <= 65535;
+}
+
 int main(int argc, char **argv)
 {
     static const struct option known[] = {{"host", required_argument, NULL, 'h'},
@@ -106,7 +114,8 @@ int main(int argc, char **argv)
             options.host = optarg;
             break;
         case 'p':
-            options.port = atoi(optarg);
+            if (!read_port(optarg, &options.port))
+                return usage(stderr, 2);
             break;
         default:
             return optopt ? usage(stderr, 2) : usage(stdout, 0);
