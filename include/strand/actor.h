@@ -195,7 +195,8 @@ typedef struct strand_actor_class {
      *  returned. Nothing that the actor is told interrupts it; what it throws goes to the log. */
     void (*stop)(void *state);
     /** How many messages may wait, the one in hand and those after it; 0: any number. There is room again when those
-     *  that it has taken up together have been handled; what is put aside takes none. */
+     *  that it has taken up together have been handled (one at a time, where the oldest are pushed out); what is put
+     *  aside takes none. */
     unsigned mailbox_most;
     enum strand_mailbox_full mailbox_full;
     /** Which messages come first: those of priority 0, up to STRAND_PRIORITY_LAST; among equals, in order of arrival.
@@ -291,12 +292,13 @@ bool strand_actor_ended(strand_actor actor);
  * copied, STRAND_INTO(type, place), or its address if it was given (STRAND_INTO_GIVEN), and what it owns is the
  * caller's; the place may be anywhere. Use STRAND_DEADLINE to wait for so long only. Returns 0; what strand_tell does;
  * -EPIPE also if there will be no answer: the message has become a dead letter, or its handling has failed, or the
- * actor ends without having answered, or waits for its children to begin anew; -EREMOTE: it is of another run, and was
- * sent nothing; -EBADMSG: the answer is of another type, or is copied and not given, or the other way round, and is a
- * dead letter; -ENOMEM. An actor that handles the message and forgets to answer keeps the caller waiting until it ends.
- * If it passes the message on, that holds of the one who has it then. Interrupted, it has sent the message or not; an
- * answer that comes later is a dead letter. Misuse: to ask oneself, in a turn; NULL for the place. Two that ask each
- * other wait for ever.
+ * actor that has handled it ends, or begins anew, without having answered; or it waits for its children to begin anew:
+ * a question that waits is handled after that all the same, and its answer a dead letter. -EREMOTE: it is of another
+ * run, and was sent nothing; -EBADMSG: the answer is of another type, or is copied and not given, or the other way
+ * round, and is a dead letter; -ENOMEM. An actor that handles the message and forgets to answer keeps the caller
+ * waiting until it ends, or begins anew. If it passes the message on, that holds of the one who has it then.
+ * Interrupted, it has sent the message or not; an answer that comes later is a dead letter. Misuse: to ask oneself, in
+ * a turn; NULL for the place. Two that ask each other wait for ever.
  */
 STRAND_BLOCKS int strand_ask(strand_actor to, const strand_message_type *type, const void *body, size_t size,
                              const strand_message_type *into_type, void *into, size_t into_size);
@@ -350,7 +352,8 @@ int strand_actor_timer(const void *key, int64_t ns, int64_t every, const strand_
 /** Take it back, if there is one of that key; what its message owns is dropped. A message that is in the mailbox
  *  already comes all the same. In a turn. O(timers of the actor). */
 void strand_actor_timer_stop(const void *key);
-/** Sent to an actor that had no message for so long; it has no sender. */
+/** Sent to an actor that had no message for so long; it has no sender. One at a time, and only if it holds still when
+ *  its turn comes. */
 typedef struct strand_receive_timeout {
     char none;
 } strand_receive_timeout;
@@ -455,8 +458,9 @@ typedef struct strand_router {
 #define STRAND_ROUTER(...) STRAND_SIZED_(strand_router, __VA_ARGS__)
 
 /** Make a router: an actor below /user that passes on what it is told, as its sender has sent it. One of its actors
- *  that ends is not replaced; when there is none left, messages are unhandled, as are those that a full mailbox
- *  refuses; where senders wait for room, it does. Stopping it stops them; a restart makes new ones. attr is the
+ *  that ends is not replaced, and gets nothing any more; when there is none left, or by hash the one stops, or begins
+ *  anew and is asked, messages are unhandled, as are those that a full mailbox refuses, and who asks gets -EPIPE; where
+ *  senders wait for room, it does. Stopping it stops them; a restart makes new ones. attr is the
  *  router's, and may be NULL. Throws as strand_actor_spawn does; what making its actors throws is its failure. Misuse:
  *  without size, count, class_, or, by hash, hash. */
 strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *attr, const strand_router *router);

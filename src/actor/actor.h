@@ -90,8 +90,7 @@ enum {
     CALL_SUSPEND = 16,
     CALL_ALONE = 32,  /* its last child has ended */
     CALL_FAILED = 64, /* children have failed: task.failed */
-    CALL_NOW = 128,   /* with STOP: the strand that handles a message is cancelled */
-    CALL_RETRY = 256  /* RESTART, if it rests still because it has failed */
+    CALL_NOW = 128    /* with STOP: the strand that handles a message is cancelled */
 };
 
 /* ---- an actor ---------------------------------------------------------------------------------------------- */
@@ -140,7 +139,9 @@ struct more {
     struct restarts *restarts;   /* of its children: its own */
     const struct limits *limits; /* of these; NULL: its class': its own */
     struct due *timers;          /* its own */
-    bool timed;                  /* it has a receive timeout: its own */
+    uint64_t timeouts, timed;    /* how many receive timeouts it has had; the one that it has, 0: none: its own */
+    int64_t patience;            /* then: how long that is, in ns: its own */
+    bool told;                   /* then: a message of it is on its way */
     int64_t active;              /* then: when it last handled a message; ACTIVE_NOW: it does */
     struct more *next;           /* in system.names */
     uint32_t hash;
@@ -163,7 +164,7 @@ struct task {
     struct cell *cursor;       /* of who walks through the children: the next one */
     struct failure *failed;    /* children's, the newest first */
     struct failure *escalated; /* of them, those that it has failed by */
-    strand_exception *why;     /* that it failed by */
+    strand_exception *why;     /* that it failed by, and rests for; written in its own turn */
 };
 
 enum {

@@ -11,6 +11,7 @@
 #include "place.h"
 
 #include "../strand/cancel.h"
+#include "../strand/misuse.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -47,6 +48,9 @@ struct kind *kind_of(struct thread *thread, struct place *place, const strand_ac
                 *kind = find_kind(first, place, class, args);
     if (LIKELY(kind != NULL))
         return kind;
+    if ((unsigned)class->mailbox_full > STRAND_FULL_OLDEST)
+        MISUSE("strand_actor_spawn", "", "of class '%s' mailbox_full is %d", class->name ? class->name : "actor",
+               (int)class->mailbox_full);
     spin_lock(&system->lock, thread);
     first = atomic_load_explicit(&system->kinds, memory_order_acquire);
     kind = find_kind(first, place, class, args);
@@ -58,7 +62,8 @@ struct kind *kind_of(struct thread *thread, struct place *place, const strand_ac
         kind->most = class->mailbox_most ? class->mailbox_most : UINT32_MAX;
         kind->receive = class->receive;
         snprintf(kind->label, sizeof kind->label, "%s", class->name ? class->name : "actor");
-        kind->odd = class->priority || class->log_receives || place->quantum;
+        kind->odd =
+            class->priority || class->log_receives || place->quantum || class->mailbox_full == STRAND_FULL_OLDEST;
         lay_out(kind, class, args);
         atomic_store_explicit(&system->kinds, kind, memory_order_release);
     }
@@ -255,12 +260,26 @@ void task_retire(struct thread *thread, struct task *task)
     task_free(thread, task);
 }
 
+static bool rests_for(uint64_t word, const strand_exception *why)
+{
+    return (word & CELL_AWAKE) && __atomic_load_n(&word_task(word)->why, __ATOMIC_RELAXED) == why;
+}
+
 int cell_call(struct thread *thread, strand_actor actor, uint32_t calls)
+{
+    return cell_call_failed(thread, actor, calls, NULL);
+}
+
+int cell_call_failed(struct thread *thread, strand_actor actor, uint32_t calls, const strand_exception *why)
 {
     struct cell *cell = ref_cell(actor);
     uint64_t word;
     if (!cell_lock(thread, cell, ref_serial(actor), &word))
         return -ESRCH;
+    if (UNLIKELY(why) && !rests_for(word, why)) {
+        cell_unlock(cell, word);
+        return 0;
+    }
     struct task *task = word & CELL_AWAKE ? word_task(word) : cell_wake(thread, cell, &word);
     struct runner *r = NULL;
     struct member *woken = NULL;
@@ -268,8 +287,7 @@ int cell_call(struct thread *thread, strand_actor actor, uint32_t calls)
     if (task) {
         fresh = task->flags & TASK_FRESH;
         uint32_t before = atomic_load_explicit(&task->calls, memory_order_relaxed);
-        bool anew = (calls & CALL_RESTART) || ((calls & CALL_RETRY) && (task->flags & TASK_SUSPENDED));
-        if ((calls & CALL_RESUME) || anew) /* what was asked for last holds */
+        if (calls & (CALL_RESUME | CALL_RESTART)) /* what was asked for last holds */
             before &= ~(uint32_t)CALL_SUSPEND;
         if (calls & CALL_SUSPEND)
             before &= ~(uint32_t)CALL_RESUME;
@@ -298,9 +316,11 @@ size_t cell_length(struct thread *thread, strand_actor actor)
     struct cell *cell = ref_cell(actor);
     uint64_t word;
     if (!cell_lock(thread, cell, ref_serial(actor), &word))
-        return 0;
-    size_t length =
-        word & CELL_AWAKE ? word_task(word)->queued + !!__atomic_load_n(&word_task(word)->runner, __ATOMIC_RELAXED) : 0;
+        return SIZE_MAX;
+    const struct task *task = word & CELL_AWAKE ? word_task(word) : NULL;
+    size_t length = !task                         ? 0
+                    : task->flags & TASK_STOPPING ? SIZE_MAX
+                                                  : task->queued + !!__atomic_load_n(&task->runner, __ATOMIC_RELAXED);
     cell_unlock(cell, word);
     return length;
 }

@@ -35,10 +35,12 @@ void task_retire(struct thread *thread, struct task *task);
 
 /* Whether it has not ended. */
 bool cell_is_there(struct thread *thread, strand_actor actor);
-/* How many messages wait for it, about. */
+/* How many messages wait for it, about; SIZE_MAX: it takes no more. */
 size_t cell_length(struct thread *thread, strand_actor actor);
 /* Tell an actor of the tree's business. 0; -ESRCH: it has ended; -ENOMEM. */
 int cell_call(struct thread *thread, strand_actor actor, uint32_t calls);
+/* The same, if it rests still because it has failed by that, which is held; else 0, and nothing is done. */
+int cell_call_failed(struct thread *thread, strand_actor actor, uint32_t calls, const strand_exception *why);
 /* Under the lock of `cell`: the next of its children that task.cursor has not passed; {0}: none. */
 strand_actor cell_next_child(struct task *task);
 /* In its last turn: nobody finds it any more; out of its parent's children, and given back. */

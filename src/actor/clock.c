@@ -23,12 +23,14 @@ enum { FIRED_AT_ONCE = 64 };
 
 struct due {
     struct heap_node node;
-    uint32_t calls;   /* what the actor is told; 0: a message */
-    struct due *next; /* of the actor's */
+    uint32_t calls;        /* what the actor is told; 0: a message */
+    strand_exception *why; /* if it rests still because of that; NULL: whatever */
+    struct due *next;      /* of the actor's */
     strand_actor actor;
     const void *key;
     int64_t when, every; /* 0: once */
     struct more *idle;   /* it is a receive timeout: of that actor */
+    uint64_t number;     /* then: more.timed */
     const strand_message_type *type;
     size_t size;
     _Alignas(16) char body[];
@@ -39,17 +41,18 @@ struct due {
 struct fired {
     strand_actor actor;
     uint32_t calls;
+    strand_exception *why; /* held */
     struct envelope *e;
 };
 
-/* Under the lock. False: the actor was not idle so long. */
+/* Under the lock. False: the actor was not idle so long, or has not come to the last one yet. */
 static bool is_true(struct due *due, int64_t now)
 {
     if (!due->idle)
         return true;
     int64_t since = __atomic_load_n(&due->idle->active, __ATOMIC_RELAXED);
     due->when = now + due->every;
-    if (since == ACTIVE_NOW)
+    if (since == ACTIVE_NOW || __atomic_load_n(&due->idle->told, __ATOMIC_RELAXED))
         return false;
     if (now - since >= due->every)
         return true;
@@ -66,8 +69,12 @@ static size_t take_due(struct thread *thread, struct clock *clock, int64_t now, 
         bool fires = is_true(due, now);
         if (fires) {
             struct envelope *e = due->calls ? NULL : message_new(thread, due->type, due->body, due->size);
+            if (e && due->idle) {
+                __atomic_store_n(&due->idle->told, true, __ATOMIC_RELAXED);
+                e->message.sender = (strand_actor){{NOTICE, due->number}};
+            }
             if (due->calls || e)
-                fired[count++] = (struct fired){due->actor, due->calls, e};
+                fired[count++] = (struct fired){due->actor, due->calls, due->why, e};
             else
                 due->when = now + STRAND_MS; /* no memory: again soon */
             fires = due->calls || e;
@@ -87,8 +94,9 @@ static void fire(const struct fired *fired)
     struct thread *thread = thread_self();
     if (fired->e)
         (void)message_insist(thread, fired->actor, fired->e);
-    while (!fired->e && cell_call(thread, fired->actor, fired->calls) == -ENOMEM)
+    while (!fired->e && cell_call_failed(thread, fired->actor, fired->calls, fired->why) == -ENOMEM)
         thread = place_await_memory();
+    strand_exception_release(fired->why);
 }
 
 static void *keep_time(void *arg)
@@ -119,10 +127,16 @@ void clock_open(struct clock *clock)
     heap_init(&clock->heap);
 }
 
+static void drop_call(struct due *due)
+{
+    strand_exception_release(due->why);
+    free(due);
+}
+
 void clock_close(struct clock *clock)
 {
     while (clock->heap.count) /* restarts; actors' timers are gone with them */
-        free(CONTAINER(heap_pop(&clock->heap), struct due, node));
+        drop_call(CONTAINER(heap_pop(&clock->heap), struct due, node));
     heap_close(&clock->heap);
 }
 
@@ -165,7 +179,7 @@ static int add(struct thread *thread, struct system *system, struct due *due)
 
 static struct due *due_new(struct thread *thread, const strand_message_type *type, const void *body, size_t size)
 {
-    struct due *due = driver_calloc(thread, 1, sizeof *due + size);
+    struct due *due = size < SIZE_MAX / 2 ? driver_calloc(thread, 1, sizeof *due + size) : NULL;
     if (!due)
         return NULL;
     due->node.place = HEAP_NOWHERE;
@@ -176,17 +190,19 @@ static struct due *due_new(struct thread *thread, const strand_message_type *typ
     return due;
 }
 
-int clock_call(struct thread *thread, struct system *system, int64_t ns, strand_actor actor, uint32_t calls)
+int clock_call(struct thread *thread, struct system *system, int64_t ns, strand_actor actor, uint32_t calls,
+               strand_exception *why)
 {
     struct due *due = due_new(thread, NULL, NULL, 0);
     if (!due)
         return -ENOMEM;
     due->calls = calls;
+    due->why = why ? strand_exception_keep(why) : NULL;
     due->actor = actor;
     due->when = strand_in(ns).ns;
     int error = add(thread, system, due);
     if (error)
-        free(due);
+        drop_call(due);
     return error;
 }
 
@@ -214,7 +230,7 @@ void clock_forget(struct thread *thread, struct more *more)
         more->timers = due->next;
         remove_due(thread, &more->kind->system->clock, due);
     }
-    more->timed = false;
+    more->timed = 0;
 }
 
 /* The one of that key, from *at on. */
@@ -272,6 +288,8 @@ int strand_actor_timer(const void *key, int64_t ns, int64_t every, const strand_
 {
     struct thread *thread = must_be_strand("strand_actor_timer");
     struct runner *r = must_be_actor(thread, "strand_actor_timer");
+    if (!type || (size && !body))
+        MISUSE("strand_actor_timer", "", "the %s is NULL", type ? "body" : "type");
     if (every > 0 && type->drop)
         MISUSE("strand_actor_timer", "", "a '%s' owns something: it can't be sent again and again", type->name);
     struct more *more = more_of(thread, r->cell);
@@ -302,7 +320,7 @@ int strand_actor_receive_timeout(int64_t ns)
         return -ENOMEM;
     if (ns <= 0) {
         stop(thread, more, &more->timers, &key);
-        more->timed = false;
+        more->timed = 0;
         return 0;
     }
     r->odd = true;
@@ -314,7 +332,13 @@ int strand_actor_receive_timeout(int64_t ns)
     due->idle = more;
     due->every = ns < EVERY_MOST ? ns : EVERY_MOST;
     due->when = strand_in(ns).ns;
-    more->timed = true;
+    due->number = ++more->timeouts;
+    __atomic_store_n(&more->told, false, __ATOMIC_RELAXED);
     __atomic_store_n(&more->active, r->in_hand ? ACTIVE_NOW : strand_now().ns, __ATOMIC_RELAXED);
-    return start(thread, more, r, due);
+    int error = start(thread, more, r, due);
+    if (error)
+        return error;
+    more->timed = more->timeouts;
+    more->patience = ns < EVERY_MOST ? ns : EVERY_MOST;
+    return 0;
 }

@@ -14,8 +14,9 @@ struct due;
 void clock_open(struct clock *clock);
 /* When its strand has ended. */
 void clock_close(struct clock *clock);
-/* Tell an actor so later. 0, or -ENOMEM. */
-int clock_call(struct thread *thread, struct system *system, int64_t ns, strand_actor actor, uint32_t calls);
+/* Tell an actor so later, as cell_call_failed. 0, or -ENOMEM. */
+int clock_call(struct thread *thread, struct system *system, int64_t ns, strand_actor actor, uint32_t calls,
+               strand_exception *why);
 /* The actor begins anew, or has ended: it has no timers. */
 void clock_forget(struct thread *thread, struct more *more);
 

@@ -124,6 +124,8 @@ static struct place *find(struct system *system, const char *name)
 
 int dispatch_open(struct thread *thread, struct system *system, const strand_dispatcher *dispatchers, size_t count)
 {
+    if (count)
+        must_be_there(dispatchers, "table of dispatchers", "STRAND_ACTORS");
     for (size_t i = 0; i < count; i++) {
         const strand_dispatcher *what = &dispatchers[i];
         struct place *place;
@@ -131,6 +133,8 @@ int dispatch_open(struct thread *thread, struct system *system, const strand_dis
             MISUSE("STRAND_ACTORS", "", "strand_dispatcher.size is %zu, not sizeof(strand_dispatcher)", what->size);
         if (!what->name || !*what->name || strlen(what->name) >= sizeof place->name)
             MISUSE("STRAND_ACTORS", "", "a dispatcher has no name, or one that is too long");
+        if (what->quantum < 0 || what->threads < 0)
+            MISUSE("STRAND_ACTORS", "", "the dispatcher '%s' has a quantum, or threads, below zero", what->name);
         int error = make(thread, system, what, &place);
         if (error)
             return error;

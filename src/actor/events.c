@@ -103,6 +103,17 @@ static void describe(strand_published *event, const struct cell *cell)
     cell_path(cell, event->path, sizeof event->path);
 }
 
+/* Of any, if it has not ended. */
+static void describe_other(struct thread *thread, strand_published *event)
+{
+    struct cell *cell = ref_cell(event->actor);
+    uint64_t word;
+    if (!ref_is_ours(thread, event->actor) || !cell_lock(thread, cell, ref_serial(event->actor), &word))
+        return;
+    describe(event, cell);
+    cell_unlock(cell, word);
+}
+
 static int tell(struct thread *thread, strand_actor to, const strand_published *event)
 {
     struct envelope *e = message_new(thread, &strand_published_message, event, sizeof *event);
@@ -205,8 +216,14 @@ void events_letter(struct thread *thread, struct system *system, enum strand_eve
     if (message->type == &strand_published_message || message->type == &strand_terminated_message ||
         message->type == &message_last)
         return;
-    strand_published event = {.kind = kind, .actor = to, .sender = message->sender, .type = message->type};
-    bool told = events_wanted(system, kind) && events_publish(thread, system, &event);
+    strand_published event = {.kind = kind, .actor = to, .type = message->type};
+    bool told = false;
+    if (events_wanted(system, kind)) {
+        if (message->sender.bits[0] != NOTICE)
+            event.sender = message->sender;
+        describe_other(thread, &event);
+        told = events_publish(thread, system, &event);
+    }
     if (!told && kind == STRAND_ON_DEAD_LETTER)
         count_letter(system, to, message);
 }

@@ -104,6 +104,14 @@ static bool was_cancelled(const struct runner *r, const strand_exception *e)
     return (word & WORD_CANCELLED) && strand_exception_is(e, &STRAND_INTERRUPTED);
 }
 
+/* NULL: it goes on, or begins anew. */
+static void rest_for(struct task *task, strand_exception *e)
+{
+    strand_exception *before = task->why;
+    __atomic_store_n(&task->why, e, __ATOMIC_RELAXED);
+    strand_exception_release(before);
+}
+
 static bool is_told_to_stop(const struct task *task)
 {
     return is_ending(task) || (atomic_load_explicit(&task->calls, memory_order_relaxed) & CALL_STOP);
@@ -132,8 +140,7 @@ void life_fail(struct runner *r, strand_exception *e)
     }
     set_flags(thread, r, TASK_SUSPENDED, 0);
     events_failure(thread, r, "has failed", e);
-    strand_exception_release(task->why);
-    task->why = e;
+    rest_for(task, e);
     if (!r->cell->parent) {
         r->fatal = strand_exception_keep(e);
         set_flags(thread, r, TASK_NOW, 0);
@@ -174,11 +181,16 @@ void life_retire(struct runner *r)
 
 /* ---- stopping ---------------------------------------------------------------------------------------------- */
 
-int life_tell(struct thread *thread, struct runner *r, strand_actor child, uint32_t calls, int64_t pause)
+static int tell(struct thread *thread, struct runner *r, strand_actor child, uint32_t calls, int64_t pause)
 {
-    bool later =
-        pause && (calls & (CALL_RESTART | CALL_RETRY)) && !clock_call(thread, r->place->system, pause, child, calls);
+    bool later = pause && (calls & CALL_RESTART) && !clock_call(thread, r->place->system, pause, child, calls, NULL);
     return later ? 0 : cell_call(thread, child, calls);
+}
+
+void life_retry(struct thread *thread, struct runner *r, const struct failure *failure, int64_t pause)
+{
+    if (!pause || clock_call(thread, r->place->system, pause, failure->child, CALL_RESTART, failure->why))
+        (void)cell_call_failed(thread, failure->child, CALL_RESTART, failure->why); /* it is awake */
 }
 
 /* Tell all children. Without memory it waits for others to give some back. */
@@ -191,7 +203,7 @@ static struct thread *tell_children(struct thread *thread, struct runner *r, uin
         cell_unlock(cell, word);
         if (!child.bits[1])
             return thread;
-        while (life_tell(thread, r, child, calls, pause) == -ENOMEM)
+        while (tell(thread, r, child, calls, pause) == -ENOMEM)
             thread = place_await_memory();
         if (++told % TOLD_AT_ONCE == 0)
             thread = thread_yield(thread); /* so that they do not all take what a turn takes at the same time */
@@ -298,10 +310,10 @@ static void finish_restart(struct runner *r)
             events_failure(thread_self(), r, "failed while it was restarted", e);
         strand_exception_release(e);
     }
+    watch_answer_none(thread_self(), r->cell); /* what it has kept to answer is gone with its state */
     cell_reset(r->cell);
     more_reset(r);
-    strand_exception_release(r->task->why);
-    r->task->why = NULL;
+    rest_for(r->task, NULL);
     failures_drop(r->task->escalated);
     r->task->escalated = NULL;
     set_flags(thread_self(), r, 0, TASK_RESTARTING | TASK_WAITS);
@@ -340,10 +352,10 @@ static void restart(struct runner *r)
     cell_unlock(r->cell, word);
     if (due)
         call_again(r, CALL_RESTART);
-    else if (!stop_children(thread_self(), r))
-        finish_restart(r);
-    else
+    else if (stop_children(thread_self(), r))
         mailbox_let_in(thread_self(), r);
+    else
+        finish_restart(r);
 }
 
 static void be_alone(struct runner *r)
@@ -365,13 +377,14 @@ static void resume(struct runner *r)
     struct task *task = r->task;
     struct failure *escalated = task->escalated;
     bool failed = task->why;
-    strand_exception_release(task->why);
-    task->why = NULL;
+    rest_for(task, NULL);
     task->escalated = NULL;
     set_flags(thread_self(), r, 0, TASK_SUSPENDED);
-    for (struct failure *failure = escalated; failure; failure = failure->next) /* they are awake */
-        (void)life_tell(thread_self(), r, failure->child, failure->unstarted ? CALL_RETRY : CALL_RESUME,
-                        BEGINNING_PAUSE);
+    for (struct failure *failure = escalated; failure; failure = failure->next)
+        if (failure->unstarted)
+            life_retry(thread_self(), r, failure, BEGINNING_PAUSE);
+        else
+            (void)cell_call_failed(thread_self(), failure->child, CALL_RESUME, failure->why); /* it is awake */
     failures_drop(escalated);
     if (failed && (task->flags & TASK_UNSTARTED))
         restart(r);
@@ -423,7 +436,7 @@ void life_calls(struct runner *r)
         resume(r);
     if (calls & CALL_START)
         start(r);
-    if ((calls & CALL_RESTART) || ((calls & CALL_RETRY) && task->why))
+    if (calls & CALL_RESTART)
         restart(r);
     if (calls & CALL_SUSPEND)
         set_flags(thread_self(), r, TASK_SUSPENDED, 0);

@@ -29,8 +29,8 @@ struct own_call {
 strand_exception *life_own(struct own_call *call);
 /* How long a child rests at first whose beginning has failed, where nothing is said of it. */
 enum { BEGINNING_PAUSE = STRAND_MS };
-/* A child, after a pause if it is to be restarted. 0, or -ENOMEM: not of one that is awake. */
-int life_tell(struct thread *thread, struct runner *r, strand_actor child, uint32_t calls, int64_t pause);
+/* A child is to be restarted, after a pause, if it rests still because of that failure. */
+void life_retry(struct thread *thread, struct runner *r, const struct failure *failure, int64_t pause);
 /* All children. */
 void life_tell_all(struct runner *r, uint32_t calls, int64_t pause);
 

@@ -26,6 +26,18 @@ static inline struct envelope *mailbox_take(struct task *task)
     return first;
 }
 
+/* The first one only: those behind it can be pushed out yet. */
+static inline struct envelope *mailbox_take_first(struct task *task)
+{
+    struct envelope *first = task->first;
+    __atomic_store_n(&task->first, first->next, __ATOMIC_RELAXED);
+    if (!first->next)
+        task->last = &task->first;
+    first->next = NULL;
+    task->taken = !(first->message.size & ENVELOPE_EXTRA);
+    return first;
+}
+
 /* Of senders that wait, so many come in as there is room for. */
 void mailbox_admit_(struct thread *thread, struct task *task, struct batch *senders);
 /* The batch is handled. */

@@ -25,7 +25,7 @@ const strand_message_type message_last = {"the last message", NULL};
 static int class_of(size_t size)
 {
     for (int i = 0; i < ENVELOPE_CLASSES && !STRAND_ACTOR_ENVELOPES_MALLOC; i++)
-        if (sizeof(struct envelope) + size <= envelope_sizes[i])
+        if (size <= envelope_sizes[i] - sizeof(struct envelope))
             return i;
     return ENVELOPE_CLASSES;
 }
@@ -33,6 +33,8 @@ static int class_of(size_t size)
 static inline struct envelope *envelope_new(struct thread *thread, size_t size)
 {
     int class = class_of(size);
+    if (UNLIKELY(class == ENVELOPE_CLASSES) && UNLIKELY(size > SIZE_MAX / 2))
+        return NULL;
     if (UNLIKELY(class == ENVELOPE_CLASSES))
         return driver_malloc(thread, sizeof(struct envelope) + size);
     struct envelope *e = driver_slab_get(thread, &worker_of(thread)->envelopes[class]);
@@ -152,7 +154,7 @@ static COLD void undelivered(struct thread *thread, strand_actor to, struct enve
         envelope_unsend(thread, e);
         return;
     }
-    struct runner *r = thread->current ? runner_self(thread) : NULL;
+    struct runner *r = thread->current && !cell_is_there(thread, to) ? runner_self(thread) : NULL;
     e->next = NULL;
     envelopes_die(thread, r ? r->place->system : NULL, to, e);
 }
@@ -250,6 +252,7 @@ int strand_tell_as(strand_actor to, strand_actor sender, const strand_message_ty
 
 int strand_reply(const strand_message *message, const strand_message_type *type, const void *body, size_t size)
 {
+    must_be_there(message, "message", "strand_reply");
     (void)must_be_strand("strand_reply");
     return strand_tell(message->sender, type, body, size);
 }
@@ -295,6 +298,18 @@ static COLD int pass_outside(strand_message *message, strand_actor to)
     return error;
 }
 
+int message_pass(struct runner *r, strand_actor to)
+{
+    struct envelope *e = r->in_hand; /* until it has been sent: who waits for room can be interrupted */
+    int error;
+    do
+        error = deliver_called(thread_self(), to, e, false);
+    while (UNLIKELY(error == -EINTR));
+    if (LIKELY(!error))
+        r->in_hand = NULL;
+    return error;
+}
+
 int strand_forward(strand_message *message, strand_actor to)
 {
     struct thread *thread = must_be_strand("strand_forward");
@@ -303,15 +318,12 @@ int strand_forward(strand_message *message, strand_actor to)
         MISUSE("strand_forward", "", "the message's body has been taken");
     if (UNLIKELY(is_elsewhere(thread, to)))
         return pass_outside(message, to);
-    struct envelope *e = r->in_hand; /* until it has been sent: who waits for room can be interrupted */
-    int error;
-    do
-        error = deliver_called(thread_self(), to, e, false);
-    while (UNLIKELY(error == -EINTR));
-    if (LIKELY(!error) || error == -EPIPE)
+    struct envelope *e = r->in_hand;
+    int error = message_pass(r, to);
+    if (UNLIKELY(error == -EPIPE)) {
         r->in_hand = NULL;
-    if (UNLIKELY(error == -EPIPE))
         undelivered(thread_self(), to, e, error);
+    }
     return error;
 }
 

@@ -8,7 +8,8 @@
 
 /* The type of a message that stops its receiver. */
 extern const strand_message_type message_last;
-/* The sender of a strand_terminated that nobody has looked at yet, whether it is expected. */
+/* The sender of a strand_terminated, or strand_receive_timeout, that nobody has looked at yet, whether it is expected.
+ */
 enum { NOTICE = 1 };
 /* What the library itself has sent: not the mailbox's to forget, nor the actor's to see before it has been looked at.
  */
@@ -37,6 +38,8 @@ void envelope_unsend(struct thread *thread, struct envelope *e);
 /* Nobody handles these: they are dead letters, in that system; NULL: to one that is gone, or never was. */
 void envelopes_die(struct thread *thread, struct system *system, strand_actor to, struct envelope *first);
 
+/* As strand_forward, to one of the run; with -EPIPE too it is in hand still. */
+int message_pass(struct runner *r, strand_actor to);
 /* Misuse if the caller does not handle that message. */
 struct runner *must_be_in_hand(struct thread *thread, const strand_message *message, const char *function);
 

@@ -220,8 +220,10 @@ size_t strand_actor_path(strand_actor actor, char *text, size_t room)
     struct thread *thread = must_be_strand("strand_actor_path");
     struct cell *cell = ref_cell(actor);
     uint64_t word;
-    if (room)
+    if (room) {
+        must_be_there(text, "place for the path", "strand_actor_path");
         *text = '\0';
+    }
     if (!ref_is_ours(thread, actor) || !cell_lock(thread, cell, ref_serial(actor), &word))
         return 0;
     size_t length = cell_path(cell, text, room);

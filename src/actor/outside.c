@@ -5,6 +5,7 @@
 #include "outside.h"
 
 #include "message.h"
+#include "promise.h"
 #include "system.h"
 
 #include "../sched/pool.h"
@@ -86,7 +87,8 @@ static struct arch_run *use_run_of(strand_actor actor)
 /* Whether it is of another run, which has not ended; and in *there, whether it has not ended itself. */
 static bool look(const struct thread *thread, strand_actor actor, bool *there)
 {
-    struct arch_run *run = ref_is_ours(thread, actor) ? NULL : use_run_of(actor);
+    bool ours = ref_is_ours(thread, actor) || (is_promise(actor) && promise_is_ours(thread, actor));
+    struct arch_run *run = ours ? NULL : use_run_of(actor);
     *there = run && (actor.bits[1] & MARK_ACTOR) && cell_ref(ref_cell(actor)).bits[1] == actor.bits[1];
     if (run)
         arch_run_unuse(run);
@@ -109,7 +111,7 @@ bool outside_is_there(const struct thread *thread, strand_actor actor)
 int outside_send(strand_actor to, strand_actor sender, const strand_message_type *type, const void *body, void *given,
                  size_t size)
 {
-    struct parcel *parcel = malloc(sizeof *parcel + size);
+    struct parcel *parcel = size < SIZE_MAX / 2 ? malloc(sizeof *parcel + size) : NULL;
     if (!parcel)
         return -ENOMEM;
     *parcel =

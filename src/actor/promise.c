@@ -142,8 +142,11 @@ void promise_close(struct promise **held)
         watch_unlink(thread, promise->watched, &promise->watch);
     arch_note_release(promise);
     slab_put(&worker_of(thread)->promises, promise);
-    if (answer)
-        envelope_free(thread, answer);
+    if (!answer)
+        return;
+    if (is_promise(answer->message.sender)) /* it was a question, and nobody can answer that */
+        (void)promise_settle(thread, answer->message.sender, NULL, -EPIPE);
+    envelope_free(thread, answer);
 }
 
 /* Under its lock nobody closes it. */

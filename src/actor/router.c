@@ -5,6 +5,7 @@
 #include "cell.h"
 #include "message.h"
 #include "more.h"
+#include "promise.h"
 
 #include "../strand/misuse.h"
 
@@ -92,6 +93,14 @@ static bool is_notice(void)
     return is;
 }
 
+/* Nobody gets it, and who has asked by it is told. */
+static void refuse(strand_message *message)
+{
+    strand_unhandled(message);
+    if (is_promise(message->sender))
+        (void)promise_settle(thread_self(), message->sender, NULL, -EPIPE);
+}
+
 /* What one gets, the others do not: only what owns nothing can be sent to all. Who can't be told it has not got it. */
 static void broadcast(struct router *router, strand_message *message)
 {
@@ -101,14 +110,25 @@ static void broadcast(struct router *router, strand_message *message)
         error = told && told != -EPIPE ? told : error;
     }
     if (error)
-        strand_unhandled(message);
+        refuse(message);
 }
 
+/* One that has ended, though its notice waits, is none of them; who stops, or begins anew, is passed over, but by hash.
+ */
 static void pass_on(struct router *router, strand_message *message)
 {
-    int error = strand_forward(message, router->routees[choose(router, message)]);
-    if (error && error != -EPIPE)
-        strand_unhandled(message);
+    size_t tries = router->what.route == STRAND_ROUTE_HASH ? 1 : router->count;
+    int error = -EPIPE;
+    while (router->count && tries-- && error == -EPIPE) {
+        strand_actor routee = router->routees[choose(router, message)];
+        error = message_pass(runner_self(thread_self()), routee);
+        if (error == -EPIPE && !cell_is_there(thread_self(), routee)) {
+            forget(router, routee);
+            tries += router->what.route == STRAND_ROUTE_HASH;
+        }
+    }
+    if (error)
+        refuse(message);
 }
 
 static void route(void *state, strand_message *message)
@@ -118,7 +138,7 @@ static void route(void *state, strand_message *message)
     if (ended && is_notice())
         forget(router, ended->who);
     else if (!router->count)
-        strand_unhandled(message);
+        refuse(message);
     else if (router->what.route == STRAND_ROUTE_ALL)
         broadcast(router, message);
     else
@@ -166,6 +186,10 @@ strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *
     must_be_there(what, "router", "strand_router_spawn");
     if (what->size != sizeof *what)
         MISUSE("strand_router_spawn", "", "strand_router.size is %zu, not sizeof(strand_router)", what->size);
+    if (what->size_of_args && !what->args)
+        MISUSE("strand_router_spawn", "", "the arguments are NULL, and their size is %zu", what->size_of_args);
+    if ((unsigned)what->route > STRAND_ROUTE_HASH)
+        MISUSE("strand_router_spawn", "", "there is no route %d", (int)what->route);
     if (!what->count || !what->class_ || (what->route == STRAND_ROUTE_HASH && !what->hash))
         MISUSE("strand_router_spawn", "", "a router has actors, of a class, and by hash a function");
     size_t args_at, size;

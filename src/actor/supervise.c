@@ -74,8 +74,10 @@ static struct limits limits_of(const struct cell *cell)
 
 static int64_t pause_of(const struct limits *limits, unsigned restarts)
 {
-    int64_t pause = limits->backoff, most = limits->backoff_most ? limits->backoff_most : 64 * limits->backoff;
-    while (restarts-- > 1 && pause < most)
+    int64_t pause = limits->backoff, most = pause < INT64_MAX / 64 ? 64 * pause : INT64_MAX;
+    if (limits->backoff_most)
+        most = limits->backoff_most;
+    while (pause && restarts-- > 1 && pause < most)
         pause = pause < most / 2 ? 2 * pause : most;
     return pause < most ? pause : most;
 }
@@ -107,7 +109,7 @@ static bool may_restart(struct runner *r, const struct failure *failure, int64_t
         restarts->tries = 0;
     restarts->count++;
     *pause = pause_of(rest, ++restarts->tries);
-    restarts->up = now + *pause;
+    restarts->up = *pause < INT64_MAX - now ? now + *pause : INT64_MAX;
     return !limits.restarts_most || restarts->count <= limits.restarts_most;
 }
 
@@ -142,8 +144,11 @@ static bool deal_with(struct runner *r, struct failure *failure)
     }
     if (class->all_for_one && !resumes)
         life_tell_all(r, calls_of[call.decided], pause);
+    else if (call.decided == STRAND_RESTART)
+        life_retry(thread_self(), r, failure, pause);
     else
-        (void)life_tell(thread_self(), r, failure->child, pause ? CALL_RETRY : calls_of[call.decided], pause);
+        (void)cell_call_failed(thread_self(), failure->child, calls_of[call.decided],
+                               resumes ? failure->why : NULL); /* it is awake */
     return true;
 }
 

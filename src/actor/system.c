@@ -57,12 +57,27 @@ void system_over(struct system *system)
     strand_event_set(&system->over); /* from here on the system may be gone */
 }
 
+/* NULL: it has ended. Under the lock of all, with which its system doesn't end. */
+static struct system *system_of_actor(struct thread *thread, strand_actor actor)
+{
+    struct cell *cell = ref_cell(actor);
+    uint64_t word;
+    if (!ref_is_ours(thread, actor) || !cell_lock(thread, cell, ref_serial(actor), &word))
+        return NULL;
+    struct system *system = cell_kind(cell)->system;
+    cell_unlock(cell, word);
+    return system;
+}
+
 void system_letter(struct thread *thread, strand_actor to, const strand_message *message)
 {
     struct runtime *runtime = runtime_of(thread);
     spin_lock(&runtime->actors_lock, thread);
-    if (runtime->actors)
-        events_letter(thread, runtime->actors, STRAND_ON_DEAD_LETTER, to, message);
+    struct system *system = system_of_actor(thread, to);
+    if (!system)
+        system = runtime->actors;
+    if (system)
+        events_letter(thread, system, STRAND_ON_DEAD_LETTER, to, message);
     spin_unlock(&runtime->actors_lock);
 }
 
@@ -361,6 +376,8 @@ strand_actor strand_actor_spawn_child(const strand_actor_attr *attr, const stran
 int strand_actor_stop(strand_actor actor, enum strand_stopping how)
 {
     struct thread *thread = must_be_strand("strand_actor_stop");
+    if ((unsigned)how > STRAND_STOP_NOW)
+        MISUSE("strand_actor_stop", "", "there is no way %d of stopping", (int)how);
     if (!ref_is_ours(thread, actor))
         return outside_is(thread, actor) ? -EREMOTE : 0;
     int error = how == STRAND_STOP_LAST ? message_send_last(thread, actor)

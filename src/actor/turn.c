@@ -80,6 +80,14 @@ static bool await_task(struct runner *r)
 
 /* ---- a turn ------------------------------------------------------------------------------------------------ */
 
+/* Those with priorities are levels_next's to take. */
+static COLD void take_oddly(struct task *task)
+{
+    const strand_actor_class *class = cell_kind(task->cell)->class;
+    if (!class->priority)
+        task->batch = class->mailbox_full == STRAND_FULL_OLDEST ? mailbox_take_first(task) : mailbox_take(task);
+}
+
 /* The next messages. False: the turn is over. */
 static bool refill(struct thread *thread, struct runner *r)
 {
@@ -96,8 +104,10 @@ static bool refill(struct thread *thread, struct runner *r)
     if (!task->batch)
         mailbox_make_room(thread, task, &senders);
     if (LIKELY(!mute) && task->first) {
-        if (LIKELY(!r->odd) || !cell_kind(cell)->class->priority) /* else: levels_next */
+        if (LIKELY(!r->odd))
             task->batch = mailbox_take(task);
+        else
+            take_oddly(task);
         cell_unlock(cell, word);
         batch_deliver(thread, &senders);
         return true;
@@ -150,6 +160,25 @@ static COLD void mark_active(const struct runner *r, int64_t when)
     struct more *more = cell_more(r->cell);
     if (more && more->timed)
         __atomic_store_n(&more->active, when, __ATOMIC_RELAXED);
+}
+
+/* A receive timeout holds only as long as nothing has come before it, and it was not taken back. False: it is dropped.
+ */
+static COLD bool begins_oddly(struct thread *thread, struct runner *r, struct envelope *e)
+{
+    struct more *more = cell_more(r->cell);
+    strand_actor *sender = &e->message.sender;
+    if (e->message.type == &strand_receive_timeout_message && sender->bits[0] == NOTICE) {
+        bool holds = more->timed == sender->bits[1] && driver_now(thread->sub) - more->active >= more->patience;
+        __atomic_store_n(&more->told, false, __ATOMIC_RELAXED);
+        *sender = (strand_actor){{0, 0}}; /* from now on a message as any other */
+        if (!holds) {
+            envelope_free(thread, e);
+            return false;
+        }
+    }
+    mark_active(r, ACTIVE_NOW);
+    return true;
 }
 
 static COLD void handled_oddly(struct thread *thread, struct runner *r)
@@ -209,10 +238,9 @@ static bool serve(struct runner *r)
             task->batch = e->next;
             __builtin_prefetch(e->next, 1); /* it may be in the cache of its sender's processor */
             e->message.size &= ~ENVELOPE_EXTRA;
-            if (LIKELY(!message_is_special(e)) || is_to_be_handled(r, e)) {
+            if ((LIKELY(!message_is_special(e)) || is_to_be_handled(r, e)) &&
+                (LIKELY(!r->odd) || begins_oddly(thread_self(), r, e))) {
                 r->in_hand = e;
-                if (UNLIKELY(r->odd))
-                    mark_active(r, ACTIVE_NOW);
                 r->receive(r->state, &e->message);
                 if (UNLIKELY(!is_clean(r, me)))
                     return true;

@@ -268,6 +268,62 @@ CASE(router_of_no_class)
     strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 1));
 }
 
+CASE(router_with_no_arguments)
+{
+    strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 1, .class_ = &performer, .size_of_args = 8));
+}
+
+CASE(router_by_no_route)
+{
+    strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 1, .class_ = &performer, .route = 77));
+}
+
+CASE(spawn_of_a_class_that_is_full_in_no_way)
+{
+    static const strand_actor_class full = {.size = sizeof full, .name = "full", .receive = perform, .mailbox_full = 9};
+    strand_actor_spawn(system, NULL, &full, NULL, 0);
+}
+
+CASE(stop_in_no_way)
+{
+    strand_actor_stop(strand_actor_spawn(system, NULL, &performer, NULL, 0), 77);
+}
+
+CASE(reply_to_nothing)
+{
+    (void)system;
+    strand_reply(NULL, STRAND_MSG(number, 1));
+}
+
+CASE(path_into_nothing)
+{
+    strand_actor_path(strand_actor_spawn(system, NULL, &performer, NULL, 0), NULL, 5);
+}
+
+IN_AN_ACTOR(timer_of_no_type)
+{
+    (void)message;
+    strand_actor_timer(&performer, 1, 1, NULL, NULL, 0);
+}
+
+IN_AN_ACTOR(timer_of_no_body)
+{
+    (void)message;
+    strand_actor_timer(&performer, 1, 0, &number_message, NULL, sizeof(number));
+}
+
+static void *open_without_the_dispatchers(void *arg)
+{
+    STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers_count = 1));
+    return arg;
+}
+
+static void *open_with_a_dispatcher_below_zero(void *arg)
+{
+    (void)arg;
+    return open_with_dispatcher(&(strand_dispatcher){.size = sizeof(strand_dispatcher), .name = "it", .quantum = -1});
+}
+
 CASE(router_without_a_hash)
 {
     strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 1, .class_ = &performer, .route = STRAND_ROUTE_HASH));
@@ -546,6 +602,16 @@ static const struct {
     ROW(router_of_nobody),
     ROW(router_of_no_class),
     ROW(router_without_a_hash),
+    ROW(router_with_no_arguments),
+    ROW(router_by_no_route),
+    ROW(spawn_of_a_class_that_is_full_in_no_way),
+    ROW(stop_in_no_way),
+    ROW(reply_to_nothing),
+    ROW(path_into_nothing),
+    ROW(timer_of_no_type),
+    ROW(timer_of_no_body),
+    ROW(open_without_the_dispatchers),
+    ROW(open_with_a_dispatcher_below_zero),
     ROW(run_nothing),
     ROW(give_nothing),
     ROW(find_no_path),

@@ -267,6 +267,25 @@ TEST_INSIDE(a_full_mailbox_forgets_the_oldest)
     CHECK_LOG("4 5 6");
 }
 
+/* It takes up one at a time: else those would be safe that came together with the one in hand. */
+TEST_INSIDE(a_full_mailbox_forgets_the_oldest_of_all_that_have_not_begun)
+{
+    begin();
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, NULL, &forgetful, NULL, 0);
+    CHECK_EQ(strand_actor_suspend(a), 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(block)), 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(number, 1)), 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(number, 2)), 0);
+    CHECK_EQ(strand_actor_resume(a), 0);
+    test_await_blocked("waits for event", 1);
+    for (int i = 3; i <= 5; i++)
+        CHECK_EQ(strand_tell(a, STRAND_MSG(number, i)), 0);
+    strand_event_set(&go);
+    strand_actors_join(system);
+    CHECK_LOG("4 5");
+}
+
 TEST_INSIDE(a_full_mailbox_forgets_no_timer)
 {
     begin();

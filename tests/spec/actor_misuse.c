@@ -69,6 +69,7 @@ TEST_REAL(what_no_actor_can_be_is_misuse)
     misuse("spawn_of_a_class_without_a_size", "strand_actor_spawn", "strand_actor_class.size is 0");
     misuse("spawn_of_a_class_that_receives_nothing", "strand_actor_spawn", "the class 'deaf'");
     misuse("spawn_with_an_attr_without_a_size", "strand_actor_spawn", "strand_actor_attr.size is 0");
+    misuse("spawn_of_a_class_that_is_full_in_no_way", "strand_actor_spawn", "of class 'full' mailbox_full is 9");
     misuse("spawn_with_no_arguments", "strand_actor_spawn", "the arguments are NULL, and their size is 8");
 }
 
@@ -77,6 +78,8 @@ TEST_REAL(what_no_system_can_be_is_misuse)
     misuse("open_without_a_size", "STRAND_ACTORS", "strand_actors_attr.size is 0");
     misuse("open_with_a_dispatcher_without_a_size", "STRAND_ACTORS", "strand_dispatcher.size is 0");
     misuse("open_with_a_dispatcher_without_a_name", "STRAND_ACTORS", "no name");
+    misuse("open_without_the_dispatchers", "STRAND_ACTORS", "the table of dispatchers is NULL");
+    misuse("open_with_a_dispatcher_below_zero", "STRAND_ACTORS", "below zero");
 }
 
 TEST_REAL(what_no_router_can_be_is_misuse)
@@ -84,6 +87,8 @@ TEST_REAL(what_no_router_can_be_is_misuse)
     misuse("router_without_a_size", "strand_router_spawn", "strand_router.size is 0");
     misuse("router_of_nobody", "strand_router_spawn", "a router has actors");
     misuse("router_of_no_class", "strand_router_spawn", "a router has actors");
+    misuse("router_with_no_arguments", "strand_router_spawn", "the arguments are NULL, and their size is 8");
+    misuse("router_by_no_route", "strand_router_spawn", "there is no route 77");
     misuse("router_without_a_hash", "strand_router_spawn", "by hash a function");
 }
 
@@ -92,6 +97,11 @@ TEST_REAL(nothing_is_no_argument)
     misuse("run_nothing", "strand_actors_run", "the function is NULL");
     misuse("give_nothing", "strand_give", "the body is NULL");
     misuse("find_no_path", "strand_actor_find", "the path is NULL");
+    misuse("reply_to_nothing", "strand_reply", "the message is NULL");
+    misuse("path_into_nothing", "strand_actor_path", "the place for the path is NULL");
+    misuse("timer_of_no_type", "strand_actor_timer", "the type is NULL");
+    misuse("timer_of_no_body", "strand_actor_timer", "the body is NULL");
+    misuse("stop_in_no_way", "strand_actor_stop", "there is no way 77 of stopping");
     misuse("ask_into_nothing", "strand_ask", "the place for the answer is NULL");
 }
 

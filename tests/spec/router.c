@@ -144,6 +144,46 @@ TEST_INSIDE(a_router_may_pass_messages_on_to_who_has_fewest)
     strand_event_set(&go);
 }
 
+static strand_actor one;
+static _Atomic int noted;
+
+static void note_self(void *state, strand_message *message)
+{
+    (void)state, (void)message;
+    if (!noted++)
+        one = strand_actor_self();
+    handled++; /* who reads that sees who it is */
+}
+
+static const strand_actor_class noter = {.size = sizeof noter, .name = "noter", .receive = note_self};
+
+static void lose_one(enum strand_route route)
+{
+    begin();
+    noted = 0;
+    STRAND_ACTORS(system, NULL);
+    strand_actor r = strand_router_spawn(system, NULL, STRAND_ROUTER(.route = route, .count = 3, .class_ = &noter));
+    CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = 0)), 0);
+    strand_actors_join(system);
+    CHECK_EQ(handled, 1);
+    CHECK_EQ(strand_actor_suspend(r), 0);
+    for (int i = 0; i < JOBS; i++)
+        CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = i)), 0);
+    CHECK_EQ(strand_actor_stop(one, STRAND_STOP_NEXT), 0);
+    CHECK_EQ(strand_actor_wait(one), 0);
+    CHECK_EQ(strand_actor_resume(r), 0);
+    strand_actors_join(system);
+    CHECK_EQ(handled, JOBS + 1);
+}
+
+/* Its notice is behind all of them. */
+TEST_INSIDE(what_a_router_has_waiting_goes_to_those_that_are_there)
+{
+    lose_one(STRAND_ROUTE_IN_TURN);
+    lose_one(STRAND_ROUTE_SMALLEST);
+    lose_one(STRAND_ROUTE_RANDOM);
+}
+
 TEST_INSIDE(a_routers_actor_that_fails_is_restarted)
 {
     begin();

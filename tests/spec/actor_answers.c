@@ -1,0 +1,195 @@
+/*
+ * That who has asked is told when there will be no answer, and that nobody is told what does not hold any more: by
+ * odd ways.
+ */
+#define SUITE actor_answers
+#include "test.h"
+
+#include "strand/actor.h"
+#include "strand/sync.h"
+
+#include <errno.h>
+
+STRAND_MESSAGE(number, { int n; });
+STRAND_MESSAGE(fail, { char none; });
+
+static int ask(strand_actor whom)
+{
+    number got = {0};
+    return strand_ask(whom, STRAND_MSG(number, 1), STRAND_INTO(number, &got));
+}
+
+static void *ask_and_log(void *arg)
+{
+    int error = ask(*(strand_actor *)arg);
+    test_log(error == -EPIPE ? "none" : error ? "error" : "answer");
+    return NULL;
+}
+
+/* ---- questions that nobody can answer -------------------------------------------------------------------------- */
+
+/* The first question is answered by the second one. */
+static void answer_with_a_question(void *state, strand_message *message)
+{
+    strand_actor *first = state;
+    if (!first->bits[1])
+        *first = message->sender;
+    else
+        CHECK_EQ(strand_forward(message, *first), 0);
+}
+
+static const strand_actor_class confused = {
+    .size = sizeof confused, .name = "confused", .state_size = sizeof(strand_actor), .receive = answer_with_a_question};
+
+TEST_INSIDE(who_asks_by_what_becomes_an_answer_is_told_that_there_is_none)
+{
+    static strand_actor a;
+    STRAND_ACTORS(system, NULL);
+    STRAND_SCOPE(scope);
+    a = strand_actor_spawn(system, NULL, &confused, NULL, 0);
+    strand one = strand_spawn(scope, ask_and_log, &a), other = strand_spawn(scope, ask_and_log, &a);
+    strand_join(one);
+    strand_join(other);
+    CHECK(test_log_is("answer none") || test_log_is("none answer"));
+}
+
+/* Who asks is not an actor of another run, and can't be asked. */
+static void ask_back(void *state, strand_message *message)
+{
+    (void)state;
+    strand_actor asker = message->sender;
+    CHECK_EQ(strand_actor_stop(asker, STRAND_STOP_NEXT), 0);
+    CHECK_EQ(strand_actor_wait(asker), 0);
+    CHECK_EQ(ask(asker), -EPIPE);
+    test_log("back");
+}
+
+static const strand_actor_class curious = {.size = sizeof curious, .name = "curious", .receive = ask_back};
+
+TEST_INSIDE(who_asks_the_asker_back_is_told_that_there_is_no_answer)
+{
+    static strand_actor a;
+    STRAND_ACTORS(system, NULL);
+    STRAND_SCOPE(scope);
+    a = strand_actor_spawn(system, NULL, &curious, NULL, 0);
+    strand_join(strand_spawn(scope, ask_and_log, &a));
+    strand_actors_join(system);
+    CHECK(test_log_is("answer back") || test_log_is("back answer"));
+}
+
+static strand_event kept;
+
+static void keep(void *state, strand_message *message)
+{
+    (void)state, (void)message;
+    strand_event_set(&kept);
+}
+
+static const strand_actor_class keeper = {.size = sizeof keeper, .name = "keeper", .receive = keep};
+
+TEST_INSIDE(who_has_asked_one_that_begins_anew_is_told_that_there_is_no_answer)
+{
+    static strand_actor a;
+    kept = (strand_event){{0}};
+    STRAND_ACTORS(system, NULL);
+    STRAND_SCOPE(scope);
+    a = strand_actor_spawn(system, NULL, &keeper, NULL, 0);
+    strand asker = strand_spawn(scope, ask_and_log, &a);
+    strand_event_wait(&kept);
+    CHECK_EQ(strand_actor_restart(a), 0);
+    strand_join(asker);
+    CHECK(!strand_actor_ended(a));
+    CHECK_LOG("none");
+}
+
+/* ---- receive timeouts ------------------------------------------------------------------------------------------- */
+
+static _Atomic int timeouts, starts;
+
+static void want_timeouts_at_first(void *state, const void *args)
+{
+    (void)state, (void)args;
+    if (!starts++)
+        CHECK_EQ(strand_actor_receive_timeout(STRAND_MS), 0);
+}
+
+static void count_timeouts(void *state, strand_message *message)
+{
+    (void)state;
+    timeouts += STRAND_IS(message, strand_receive_timeout) != NULL;
+    if (STRAND_IS(message, fail))
+        strand_throw(&TEST_ERROR, "on purpose");
+}
+
+static const strand_actor_class idle = {
+    .size = sizeof idle, .name = "idle", .receive = count_timeouts, .start = want_timeouts_at_first};
+
+TEST_INSIDE(an_actor_that_rests_is_told_once_that_it_had_no_message)
+{
+    timeouts = starts = 0;
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, NULL, &idle, NULL, 0);
+    strand_sleep(5 * STRAND_MS);
+    CHECK_EQ(strand_actor_suspend(a), 0);
+    strand_sleep(5 * STRAND_MS);
+    int before = timeouts;
+    strand_sleep(50 * STRAND_MS);
+    CHECK_EQ(timeouts, before);
+    int64_t begun = strand_now().ns;
+    CHECK_EQ(strand_actor_resume(a), 0);
+    while (timeouts == before)
+        strand_sleep(100 * STRAND_US);
+    CHECK(timeouts - before <= 1 + (strand_now().ns - begun) / STRAND_MS);
+}
+
+static strand_actor child;
+
+static void pass_on(void *state, strand_message *message)
+{
+    (void)state;
+    if (!child.bits[1])
+        child = strand_actor_spawn_child(NULL, &idle, NULL, 0);
+    else
+        strand_forward(message, child);
+}
+
+static const strand_actor_class slow = {
+    .size = sizeof slow, .name = "slow", .receive = pass_on, .backoff = 50 * STRAND_MS, .backoff_most = 80 * STRAND_MS};
+
+TEST_INSIDE(an_actor_that_begins_anew_is_not_told_what_the_one_before_has_asked_for)
+{
+    timeouts = starts = 0;
+    child = (strand_actor){{0, 0}};
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, NULL, &slow, NULL, 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(fail)), 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(fail)), 0);
+    while (starts < 2)
+        strand_sleep(STRAND_MS);
+    int before = timeouts;
+    strand_sleep(20 * STRAND_MS);
+    CHECK_EQ(timeouts, before);
+}
+
+/* ---- restarts that were put off --------------------------------------------------------------------------------- */
+
+/* It fails, is resumed by hand, and fails once more while the first restart is still to come. */
+TEST_INSIDE(a_restart_is_for_the_failure_that_it_was_decided_for)
+{
+    timeouts = 0;
+    starts = 1; /* no receive timeouts */
+    child = (strand_actor){{0, 0}};
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, NULL, &slow, NULL, 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(fail)), 0);
+    int64_t begun = strand_now().ns;
+    CHECK_EQ(strand_tell(a, STRAND_MSG(fail)), 0);
+    strand_sleep(20 * STRAND_MS);
+    CHECK_EQ(strand_actor_resume(child), 0);
+    int64_t again = strand_now().ns;
+    CHECK_EQ(strand_tell(child, STRAND_MSG(fail)), 0);
+    while (starts < 3)
+        strand_sleep(STRAND_MS);
+    int64_t now = strand_now().ns;
+    CHECK(again - begun > 50 * STRAND_MS || now - again >= 80 * STRAND_MS); /* else it was too late for that */
+}
