@@ -168,7 +168,7 @@ static COLD bool begins_oddly(struct thread *thread, struct runner *r, struct en
 {
     struct more *more = cell_more(r->cell);
     strand_actor *sender = &e->message.sender;
-    if (e->message.type == &strand_receive_timeout_message && sender->bits[0] == NOTICE) {
+    if (more && e->message.type == &strand_receive_timeout_message && sender->bits[0] == NOTICE) {
         bool holds = more->timed == sender->bits[1] && driver_now(thread->sub) - more->active >= more->patience;
         __atomic_store_n(&more->told, false, __ATOMIC_RELAXED);
         *sender = (strand_actor){{0, 0}}; /* from now on a message as any other */

@@ -171,6 +171,20 @@ TEST_INSIDE(an_actor_that_begins_anew_is_not_told_what_the_one_before_has_asked_
     CHECK_EQ(timeouts, before);
 }
 
+static const strand_actor_class open_book = {
+    .size = sizeof open_book, .name = "open book", .receive = count_timeouts, .log_receives = true};
+
+/* As the library marks its own. */
+TEST_INSIDE(what_looks_like_a_receive_timeout_is_a_message_as_any_other)
+{
+    timeouts = 0;
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, NULL, &open_book, NULL, 0);
+    CHECK_EQ(strand_tell_as(a, (strand_actor){{1, 5}}, STRAND_MSG(strand_receive_timeout)), 0);
+    strand_actors_join(system);
+    CHECK_EQ(timeouts, 1);
+}
+
 /* ---- restarts that were put off --------------------------------------------------------------------------------- */
 
 /* It fails, is resumed by hand, and fails once more while the first restart is still to come. */
