@@ -106,6 +106,8 @@ static void broadcast(struct router *router, strand_message *message)
 {
     int error = message->type->drop || !message->size ? -EINVAL : 0;
     for (size_t i = 0; i < router->count && error != -EINVAL; i++) {
+        if (!cell_is_there(thread_self(), router->routees[i])) /* its notice waits: it is no reason to have no answer */
+            continue;
         int told = strand_tell_as(router->routees[i], message->sender, message->type, message->body, message->size);
         error = told && told != -EPIPE ? told : error;
     }

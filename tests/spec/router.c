@@ -176,6 +176,44 @@ static void lose_one(enum strand_route route)
     CHECK_EQ(handled, JOBS + 1);
 }
 
+STRAND_MESSAGE(question, { char none; });
+
+static void answer(void *state, strand_message *message)
+{
+    if (STRAND_IS(message, question))
+        (void)strand_reply(message, STRAND_MSG(job, .n = 1)); /* the first one counts */
+    else
+        note_self(state, message);
+}
+
+static const strand_actor_class answerer = {.size = sizeof answerer, .name = "answerer", .receive = answer};
+
+static void *ask_all(void *arg)
+{
+    job got;
+    return TEST_PTR(strand_ask(*(strand_actor *)arg, STRAND_MSG(question), STRAND_INTO(job, &got)));
+}
+
+TEST_INSIDE(who_asks_all_is_answered_though_one_has_ended)
+{
+    static strand_actor r;
+    begin();
+    noted = 0;
+    STRAND_ACTORS(system, NULL);
+    STRAND_SCOPE(scope);
+    r = strand_router_spawn(system, NULL, STRAND_ROUTER(.route = STRAND_ROUTE_ALL, .count = 3, .class_ = &answerer));
+    CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = 0)), 0);
+    strand_actors_join(system);
+    CHECK_EQ(handled, 3);
+    CHECK_EQ(strand_actor_suspend(r), 0);
+    strand asker = strand_spawn(scope, ask_all, &r);
+    test_await_blocked("waits for the answer of a", 1);
+    CHECK_EQ(strand_actor_stop(one, STRAND_STOP_NEXT), 0);
+    CHECK_EQ(strand_actor_wait(one), 0);
+    CHECK_EQ(strand_actor_resume(r), 0);
+    CHECK_PTR(strand_join(asker), NULL);
+}
+
 /* Its notice is behind all of them. */
 TEST_INSIDE(what_a_router_has_waiting_goes_to_those_that_are_there)
 {
