@@ -63,7 +63,7 @@ struct server {
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-enum { IN_MOST = 16 * 1024, OUT_MOST = 16 * 1024, BODY_MOST = 1024 * 1024 };
+enum { IN_MOST = 16 * 1024, OUT_MOST = 16 * 1024, BODY_MOST = 1024 * 1024, TRAILERS_MOST = 4096 };
 
 /* A part of the connection's input; a pointer would not survive it being moved. */
 struct span {
@@ -89,7 +89,9 @@ struct request {
     struct span url, headers[HEADERS], name;
     enum header header; /* whose value comes now */
     uint64_t body;
-    size_t head; /* how long it is, once it is complete */
+    size_t head;     /* how long it is, once it is complete */
+    size_t trailers; /* the length of their names and values */
+    bool head_ended; /* what comes now are trailers */
     int hosts;
     int status; /* what the parser's callbacks have against it */
     bool complete;

@@ -50,12 +50,24 @@ static enum header header_named(const char *name, size_t length)
     return NO_HEADER;
 }
 
+/* Trailers come through the callbacks of headers. The server ignores them: they are no headers, and the input that a
+ * span of theirs would lie in may be discarded in the middle of them. */
+static int skip_trailer(struct request *request, size_t length)
+{
+    request->trailers += length;
+    if (request->trailers > TRAILERS_MOST)
+        request->status = 431;
+    return request->status;
+}
+
 /* The parser takes blanks in names, also before the colon, where others see another header, or none. */
 static int on_header_field(http_parser *parser, const char *at, size_t length)
 {
     struct request *request = &connection_of(parser)->request;
     if (memchr(at, ' ', length))
         request->status = 400;
+    if (request->head_ended)
+        return skip_trailer(request, length);
     if (request->header != NO_HEADER || !request->name.length)
         request->name.length = 0;
     extend(connection_of(parser), &request->name, at, length);
@@ -67,6 +79,8 @@ static int on_header_value(http_parser *parser, const char *at, size_t length)
 {
     struct connection *c = connection_of(parser);
     struct request *request = &c->request;
+    if (request->head_ended)
+        return skip_trailer(request, length);
     if (request->name.length) {
         request->header = header_named(c->in + request->name.at, request->name.length);
         request->name.length = 0;
@@ -100,6 +114,7 @@ static int on_headers_complete(http_parser *parser)
 {
     struct connection *c = connection_of(parser);
     struct request *request = &c->request;
+    request->head_ended = true;
     for (int i = 0; i < HEADERS; i++)
         trim(c, &request->headers[i]);
     const struct span host = request->headers[HOST];

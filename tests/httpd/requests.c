@@ -84,6 +84,51 @@ TEST_REAL(a_request_may_come_in_any_pieces)
     server_stop(SIGTERM);
 }
 
+#define CHUNKED(path) REQUEST("GET", path, "Transfer-Encoding: chunked\r\n")
+
+TEST_REAL(a_trailer_is_no_header)
+{
+    make_file("root/file", "0123");
+    SERVER(NULL);
+    int fd = dial();
+    CHECK_EQ(ask(fd, CHUNKED("/file") "0\r\nRange: bytes=1-2\r\n\r\n"), 200);
+    CHECK_EQ(ask(fd, CHUNKED("/file") "1\r\na\r\n0\r\nIf-None-Match: *\r\nHost: other\r\nExpect: more\r\n\r\n"), 200);
+    CHECK_EQ(ask(fd, CHUNKED("/hello") "0\r\nUser-Agent: trailer\r\nContent-Length: 5\r\n\r\n"), 200);
+    CHECK_EQ(ask(fd, GET("/hello")), 200);
+    close(fd);
+    server_stop(SIGTERM);
+}
+
+/* The server has discarded the start of the trailer before its end comes. */
+TEST_REAL(a_trailer_of_any_length_leaves_the_memory_of_other_connections_alone)
+{
+    enum { CLIENTS = 8, STEP = 12000, STEPS = 3 };
+    static char filler[STEP];
+    int fd[CLIENTS];
+    memset(filler, 'A', sizeof filler);
+    make_file("root/file", "0123");
+    SERVER(NULL);
+    for (int i = 0; i < CLIENTS; i++) {
+        fd[i] = dial();
+        CHECK_EQ(ask(fd[i], GET("/hello")), 200);
+    }
+    for (int i = 0; i < CLIENTS; i += 2) {
+        say(fd[i], CHUNKED("/file") "1\r\na\r\n");
+        rest_ms(20);
+        say(fd[i], "0\r\nRange: A");
+        for (int step = 0; step < STEPS; step++) {
+            rest_ms(20);
+            (void)try_say(fd[i], filler, sizeof filler);
+        }
+        CHECK_EQ(receive(fd[i]), 431);
+    }
+    for (int i = 1; i < CLIENTS; i += 2)
+        CHECK_EQ(ask(fd[i], GET("/hello")), 200);
+    for (int i = 0; i < CLIENTS; i++)
+        close(fd[i]);
+    server_stop(SIGTERM);
+}
+
 TEST_REAL(the_body_of_a_get_is_read_and_dropped)
 {
     enum { LENGTH = 1000 * 1000 };
