@@ -508,13 +508,13 @@ TEST_INSIDE(nothing_is_lost_when_a_pool_is_resized_under_load)
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     for (int i = 0; i < 6; i++)
         spawn_onto(scope, pool, work_on, &load);
-    for (int i = 0; i < test_scale(100) + 4; i++) {
+    /* On a busy machine the pool's threads may run for the first time only after the usual number of rounds. */
+    for (int i = 0; i < test_scale(100) + 4 || !__atomic_load_n(&load.done, __ATOMIC_RELAXED); i++) {
         CHECK_EQ(strand_pool_resize(pool, i % 2 ? 1 : 8), 0);
         strand_sleep(i % 5 * 100 * STRAND_US);
     }
     __atomic_store_n(&load.stop, true, __ATOMIC_RELAXED);
     strand_scope_join(scope);
-    CHECK(load.done > 0);
     CHECK_EQ(strand_pool_resize(pool, 1), 0);
     await_threads(pool, 1);
 }

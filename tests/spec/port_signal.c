@@ -51,20 +51,37 @@ static struct {
     _Atomic int streams, stop;
 } world;
 
-/* The handler's streams are the threads that it interrupts: each has one number, by the first signal that comes. */
-static __thread int my_stream __attribute__((tls_model("initial-exec"))) = -1;
+/* A signal may arrive after its timer is deleted, and its handler may run on a thread other than the test's. So a
+ * handler counts itself in `inside`, and touches the world only if `over` is false after that; storms_end sets `over`
+ * first and then waits until `inside` is zero. */
+static _Atomic bool over;
+static _Atomic int inside, storm_number;
+
+/* The handler uses one stream for each thread that it interrupts. The first signal of each storm chooses the stream. */
+static __thread int my_stream __attribute__((tls_model("initial-exec")));
+static __thread int my_storm __attribute__((tls_model("initial-exec")));
+
+static void send_in_handler(void)
+{
+    if (my_storm != storm_number) {
+        my_storm = storm_number;
+        my_stream = world.streams++;
+    }
+    if (my_stream < STREAMS && send_one(world.port, (uint32_t)my_stream, world.sent[my_stream]) == 0)
+        world.sent[my_stream]++;
+    world.bad_errno += errno != 77;
+    world.storms++;
+}
 
 static void on_storm(int signal)
 {
     (void)signal;
     int saved_errno = errno;
     errno = 77;
-    if (my_stream < 0)
-        my_stream = world.streams++;
-    if (my_stream < STREAMS && send_one(world.port, (uint32_t)my_stream, world.sent[my_stream]) == 0)
-        world.sent[my_stream]++;
-    world.bad_errno += errno != 77;
-    world.storms++;
+    inside++;
+    if (!over)
+        send_in_handler();
+    inside--;
     errno = saved_errno;
 }
 
@@ -93,6 +110,9 @@ static void storms_end(void)
 {
     while (storm_count)
         timer_delete(timers[--storm_count]);
+    over = true;
+    while (inside)
+        sched_yield();
 }
 
 static void storms_begin(strand_port port)
@@ -100,6 +120,8 @@ static void storms_begin(strand_port port)
     struct sigaction action = {.sa_handler = on_storm, .sa_flags = SA_RESTART};
     memset((void *)&world, 0, sizeof world);
     world.port = port;
+    storm_number++;
+    over = false;
     CHECK_EQ(sigaction(STORM, &action, NULL), 0);
 }
 
