@@ -3,7 +3,8 @@
 #
 # Links a C and a C++ program with FOLDER's libstrand.a and with its libstrand.so, by -lstrand alone, and runs them. All
 # that is called _Unwind_* has to be served by libgcc_s, whoever asks for it: the library, the program or the C++ library.
-# Traces are looked at too, by every linker that there is. CC and CXX name the compilers.
+# Traces are looked at too, by every linker that there is, and try blocks whose frames -fcf-protection lays out otherwise.
+# CC and CXX name the compilers.
 set -u
 export LC_ALL=C
 
@@ -57,6 +58,31 @@ for how in static shared; do
     expected='_Unwind_RaiseException _Unwind_Resume'
     try "$how" tests/programs/link_cxx.cc ${CXX:-g++} -std=c++17
 done
+
+# protected HOW "COMPILER'S FLAGS" "LINKER'S FLAGS": a try block catches
+protected()
+{
+    program=$work/$1/protected
+    if ! ${CC:-gcc} -std=gnu11 -O2 -fexceptions -Iinclude $2 -c tests/programs/link_c.c -o "$program.o" ||
+        ! ${CC:-gcc} -O2 $3 "$program.o" -o "$program" "-L$work/$1" "-Wl,-rpath,$work/$1" -lstrand; then
+        complain "tests/programs/link_c.c does not link ($1, $2, $3)"
+        return
+    fi
+    timeout 60 "$program" >/dev/null 2>&1 || complain "a try block does not catch ($1, compiled with $2, linked with $3)"
+}
+for how in static shared; do
+    protected "$how" -fcf-protection=full ''
+    protected "$how" -fcf-protection=return ''
+    case $(${CC:-gcc} --version) in
+    *clang*) ;; # its try blocks have one layout
+    *) protected "$how" '-flto -fcf-protection=none' '-flto -fcf-protection=full' ;;
+    esac
+done
+# Where a context switch goes back to is not on the shadow stack.
+for file in "$work/static/protected" "$work/shared/libstrand.so"; do
+    ! readelf -n "$file" | grep -q SHSTK || complain "$file asks for a shadow stack"
+done
+
 # A trace begins with the program's function, also if the library's code lies elsewhere, whoever links it.
 # traced HOW LINKER
 traced()

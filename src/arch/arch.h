@@ -62,8 +62,8 @@ struct arch_flight {
  */
 __attribute__((noreturn)) void arch_unwind(struct arch_flight *flight);
 
-/* Leave a frame that saved itself in jump: form 0 by __builtin_setjmp, form 1 by strand_setjmp_. The second form is
- * also the public symbol strand_setjmp_ (assembler, x86_64.S). */
+/* Leave a frame that saved itself in jump: form 0 by __builtin_setjmp, compiled with or without -fcf-protection, form 1
+ * by strand_setjmp_. The second form is also the public symbol strand_setjmp_ (assembler, x86_64.S). */
 __attribute__((noreturn)) void arch_longjmp(void **jump, uint32_t form);
 
 /* fn(arg), through a frame whose personality calls on_foreign once, in the search phase, before a foreign (C++)

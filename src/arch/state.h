@@ -116,5 +116,6 @@ void arch_ask_after_fork(void);
 
 /* x86_64.S */
 __attribute__((noreturn)) void arch_longjmp_(void **jump);
+__attribute__((noreturn)) void arch_longjmp_builtin_(void **jump);
 
 #endif

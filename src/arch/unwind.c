@@ -55,7 +55,7 @@ _Unwind_Reason_Code arch_unwind_(struct arch_flight *flight)
 NOINLINE ARCH_NOT_INSTRUMENTED void arch_longjmp(void **jump, uint32_t form)
 {
     if (form == 0)
-        __builtin_longjmp(jump, 1);
+        arch_longjmp_builtin_(jump);
     arch_longjmp_(jump);
 }
 

@@ -1,5 +1,6 @@
 /*
- * What C can't say on x86-64, System V: a setjmp of our own, and the frame that watches for foreign exceptions.
+ * What C can't say on x86-64, System V: a setjmp of our own, jumps back to it and to gcc's, and the frame that watches
+ * for foreign exceptions.
  *
  * The words of a jump buffer in form 1: rbx, rbp, r12, r13, r14, r15, the stack pointer after the return, the return
  * address. Like any setjmp it leaves MXCSR and the x87 control word as they are at the jump.
@@ -46,6 +47,32 @@ arch_longjmp_:
         jmp     *0x38(%rdi)
         .cfi_endproc
         .size   arch_longjmp_, . - arch_longjmp_
+
+/*
+ * void arch_longjmp_builtin_(void **jump): its __builtin_setjmp returns 1.
+ *
+ * The words of a jump buffer in form 0: the frame pointer, the address to continue at, the stack pointer. A program that
+ * is compiled, or optimised by the linker, with -fcf-protection=return or =full has the shadow stack pointer before the
+ * stack pointer. That word is 0: the library is not marked for shadow stacks, so no program that contains it has one.
+ * __builtin_longjmp is compiled for one of the two layouts, this jump decides by the buffer.
+ */
+        .globl  arch_longjmp_builtin_
+        .hidden arch_longjmp_builtin_
+        .type   arch_longjmp_builtin_, @function
+        .p2align 4
+arch_longjmp_builtin_:
+        .cfi_startproc
+        endbr64
+        mov     0x00(%rdi), %rbp
+        mov     0x08(%rdi), %rax
+        mov     0x10(%rdi), %rdx
+        test    %rdx, %rdx
+        jnz     0f
+        mov     0x18(%rdi), %rdx
+0:      mov     %rdx, %rsp
+        jmp     *%rax
+        .cfi_endproc
+        .size   arch_longjmp_builtin_, . - arch_longjmp_builtin_
 
 /* void arch_unwind(struct arch_flight *), which is strand_unwind_ to the public: adds no frame to be unwound. */
         .globl  arch_unwind

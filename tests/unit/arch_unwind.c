@@ -69,6 +69,23 @@ static NOINLINE bool catches_builtin(int depth)
     }
 }
 
+/* Under -fcf-protection gcc puts the shadow stack pointer, which is 0, before the stack pointer. */
+static NOINLINE bool catches_builtin_protected(int depth)
+{
+    struct arch_flight flight = {.caught = NULL};
+    CLEANUP(outer, 100);
+    {
+        ATTEMPT(attempt, 0);
+        if (__builtin_setjmp(attempt.jump) == 0) {
+            CLEANUP(inner, 50);
+            attempt.jump[3] = attempt.jump[2];
+            attempt.jump[2] = NULL;
+            deep(depth, &flight);
+        }
+        return attempt.caught;
+    }
+}
+
 static NOINLINE bool catches_own(int depth)
 {
     struct arch_flight flight = {.caught = NULL};
@@ -85,10 +102,10 @@ static NOINLINE bool catches_own(int depth)
 
 static void clean_ups_run_innermost_first_and_once(void)
 {
-    bool (*const forms[])(int) = {catches_builtin, catches_own};
-    for (int form = 0; form < 2; form++) {
+    bool (*const forms[])(int) = {catches_own, catches_builtin, catches_builtin_protected};
+    for (int form = 0; form < 3; form++) {
 #ifdef __clang__
-        if (form == 0)
+        if (form > 0)
             continue; /* the public header does not use it there either */
 #endif
         ran = 0;
