@@ -110,7 +110,8 @@ typedef struct strand_message {
  * senders are to wait then (STRAND_FULL_WAIT): only there it is a cancellation point, interrupted it has sent nothing,
  * and where nothing may suspend it is misuse. Returns 0; or -EPIPE: the actor has ended, or stops, or there is none,
  * and the message is a dead letter, and dropped; or -EAGAIN: its mailbox is full (STRAND_FULL_FAIL); or -ENOMEM. With
- * the last two it was not taken in, and what it owns is the caller's still. Some 20 ns, with its handling.
+ * the last two it was not taken in, and what it owns is the caller's still. To who has asked, and wants an answer of
+ * another type: -EBADMSG, and it is a dead letter, too. Some 20 ns, with its handling.
  *
  * Any thread, but not handlers of signals. From outside of the run it is handed in, never waits, and finds room in any
  * mailbox. What becomes of it is not known: 0; or -ENOMEM; or -EPIPE: the run has ended, and it was dropped.
@@ -125,7 +126,7 @@ int strand_tell_as(strand_actor to, strand_actor sender, const strand_message_ty
 int strand_give(strand_actor to, const strand_message_type *type, void *body);
 /** Answer a message: tell its sender, and wait and return as that does. One without a sender: -EPIPE, and a dead
  * letter. Who answers later, or from a plain thread, keeps `sender`, and tells that. Of several answers to a question
- * the first one counts. */
+ * the first one counts, also if it is refused (-EBADMSG). */
 int strand_reply(const strand_message *message, const strand_message_type *type, const void *body, size_t size);
 /** Pass the message in hand on, as its sender has sent it; nothing is copied. Waits and returns as strand_tell does.
  *  With 0 and -EPIPE it is not the caller's any more, and not to be touched; else, and interrupted, it is in hand
@@ -294,11 +295,11 @@ bool strand_actor_ended(strand_actor actor);
  * -EPIPE also if there will be no answer: the message has become a dead letter, or its handling has failed, or the
  * actor that has handled it ends, or begins anew, without having answered; or it waits for its children to begin anew:
  * a question that waits is handled after that all the same, and its answer a dead letter. -EREMOTE: it is of another
- * run, and was sent nothing; -EBADMSG: the answer is of another type, or is copied and not given, or the other way
- * round, and is a dead letter; -ENOMEM. An actor that handles the message and forgets to answer keeps the caller
- * waiting until it ends, or begins anew. If it passes the message on, that holds of the one who has it then.
- * Interrupted, it has sent the message or not; an answer that comes later is a dead letter. Misuse: to ask oneself, in
- * a turn; NULL for the place. Two that ask each other wait for ever.
+ * run, and was sent nothing; -EBADMSG: the answer was of another type, or copied and not given, or the other way
+ * round: it was refused, by the same code, and is a dead letter; -ENOMEM. An actor that handles the message and forgets
+ * to answer keeps the caller waiting until it ends, or begins anew. If it passes the message on, that holds of the one
+ * who has it then. Interrupted, it has sent the message or not; an answer that comes later is a dead letter. Misuse: to
+ * ask oneself, in a turn; NULL for the place. Two that ask each other wait for ever.
  */
 STRAND_BLOCKS int strand_ask(strand_actor to, const strand_message_type *type, const void *body, size_t size,
                              const strand_message_type *into_type, void *into, size_t into_size);

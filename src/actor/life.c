@@ -130,7 +130,7 @@ void life_fail(struct runner *r, strand_exception *e)
         return;
     }
     if (r->in_hand && is_promise(r->in_hand->message.sender))
-        (void)promise_settle(thread, r->in_hand->message.sender, NULL, -EPIPE);
+        promise_settle(thread, r->in_hand->message.sender, -EPIPE);
     if (r->in_hand)
         envelope_free(thread, r->in_hand);
     if (!task || is_ending(task)) {

@@ -290,7 +290,7 @@ static void answer_none(struct thread *thread, const struct envelope *e)
 {
     for (; e; e = e->next)
         if (is_promise(e->message.sender))
-            (void)promise_settle(thread, e->message.sender, NULL, -EPIPE);
+            promise_settle(thread, e->message.sender, -EPIPE);
 }
 
 void mailbox_let_in(struct thread *thread, struct runner *r)

@@ -86,7 +86,7 @@ void envelopes_die(struct thread *thread, struct system *system, strand_actor to
         else
             system_letter(thread, to, &first->message);
         if (is_promise(first->message.sender))
-            (void)promise_settle(thread, first->message.sender, NULL, -EPIPE);
+            promise_settle(thread, first->message.sender, -EPIPE);
         envelope_free(thread, first);
         first = next;
     }
@@ -106,14 +106,14 @@ static bool is_refused(const struct task *task, const struct envelope *e)
     return (task->flags & TASK_STOPPING) || is_promise(e->message.sender);
 }
 
-/* To one of the run, or a promise. 0, -EPIPE, -ENOMEM. In strand_tell there is no call for it. */
+/* To one of the run, or a promise. 0, -EPIPE, -EBADMSG, -ENOMEM. In strand_tell there is no call for it. */
 static inline __attribute__((always_inline)) int deliver(struct thread *thread, strand_actor to, struct envelope *e,
                                                          bool always)
 {
     struct cell *cell = ref_cell(to);
     uint64_t word;
     if (UNLIKELY(!(to.bits[1] & MARK_ACTOR)))
-        return is_promise(to) && promise_settle(thread, to, e, 0) ? 0 : -EPIPE;
+        return is_promise(to) ? promise_answer(thread, to, e) : -EPIPE;
     if (UNLIKELY(!cell_lock(thread, cell, ref_serial(to), &word)))
         return -EPIPE;
     struct task *task = word & CELL_AWAKE ? word_task(word) : cell_wake(thread, cell, &word);
@@ -147,10 +147,16 @@ static NOINLINE int deliver_called(struct thread *thread, strand_actor to, struc
     return deliver(thread, to, e, always);
 }
 
-/* Of an actor that is gone it is a dead letter; else the caller has what it was made of. */
+/* Nobody will ever handle it, wherever it is sent again. */
+static bool is_dead(int error)
+{
+    return error == -EPIPE || error == -EBADMSG;
+}
+
+/* A dead letter; or the caller has what it was made of. */
 static COLD void undelivered(struct thread *thread, strand_actor to, struct envelope *e, int error)
 {
-    if (error != -EPIPE) {
+    if (!is_dead(error)) {
         envelope_unsend(thread, e);
         return;
     }
@@ -320,7 +326,7 @@ int strand_forward(strand_message *message, strand_actor to)
         return pass_outside(message, to);
     struct envelope *e = r->in_hand;
     int error = message_pass(r, to);
-    if (UNLIKELY(error == -EPIPE)) {
+    if (UNLIKELY(is_dead(error))) {
         r->in_hand = NULL;
         undelivered(thread_self(), to, e, error);
     }

@@ -69,12 +69,27 @@ struct promise *promise_open(struct thread *thread, strand_actor *ref)
     return promise;
 }
 
-bool promise_settle(struct thread *thread, strand_actor ref, struct envelope *answer, int error)
+/* Whether the asker has a place for that answer. */
+static bool is_wanted(const struct promise *promise, const struct envelope *e)
+{
+    const strand_message *answer = &e->message;
+    bool given = answer->body != e + 1;
+    if (answer->type != promise->wanted || given != (promise->wanted_size == SIZE_MAX))
+        return false;
+    return given || answer->size == promise->wanted_size;
+}
+
+/* By an answer, or by a code. As promise_answer. */
+static int settle(struct thread *thread, strand_actor ref, struct envelope *answer, int error)
 {
     struct promise *promise = promise_of(ref);
     struct member *woken = NULL;
     if (!promise_is_ours(thread, ref) || !lock(thread, promise, serial_of(ref)))
-        return false;
+        return -EPIPE;
+    if (answer && !is_wanted(promise, answer)) {
+        answer = NULL;
+        error = -EBADMSG;
+    }
     struct wait_node *waiter = promise->waiter;
     bool mine = !promise->settled;
     if (mine && waiter) {
@@ -92,7 +107,19 @@ bool promise_settle(struct thread *thread, strand_actor ref, struct envelope *an
         pool_deliver(thread, woken);
     else if (mine && woken)
         thread_ready(thread, woken);
-    return mine;
+    if (!mine)
+        return -EPIPE;
+    return error == -EBADMSG ? -EBADMSG : 0;
+}
+
+void promise_settle(struct thread *thread, strand_actor ref, int error)
+{
+    (void)settle(thread, ref, NULL, error);
+}
+
+int promise_answer(struct thread *thread, strand_actor ref, struct envelope *answer)
+{
+    return settle(thread, ref, answer, 0);
 }
 
 int promise_wait(struct thread *thread, struct promise *promise, enum blocked why, strand_actor whom)
@@ -145,7 +172,7 @@ void promise_close(struct promise **held)
     if (!answer)
         return;
     if (is_promise(answer->message.sender)) /* it was a question, and nobody can answer that */
-        (void)promise_settle(thread, answer->message.sender, NULL, -EPIPE);
+        promise_settle(thread, answer->message.sender, -EPIPE);
     envelope_free(thread, answer);
 }
 
@@ -164,29 +191,20 @@ void promise_depends(struct thread *thread, struct runner *r, strand_actor ref)
     }
     unlock(promise, serial_of(ref));
     if (error)
-        (void)promise_settle(thread, ref, NULL, error);
+        promise_settle(thread, ref, error);
 }
 
 /* ---- asking ------------------------------------------------------------------------------------------------ */
 
-/* The answer is the asker's from now on. size: SIZE_MAX: its address. */
-static int take(struct thread *thread, struct promise *promise, const strand_message_type *type, void *into,
-                size_t size)
+/* The answer, which is of the type that is wanted, is the asker's from now on. */
+static void take(struct promise *promise, void *into)
 {
     strand_message *answer = &promise->answer->message;
-    bool given = answer->body != promise->answer + 1;
-    if (answer->type != type || given != (size == SIZE_MAX) || (!given && answer->size != size)) {
-        struct envelope *e = promise->answer;
-        promise->answer = NULL;
-        envelopes_die(thread, NULL, promise->watch.who, e);
-        return -EBADMSG;
-    }
-    if (given)
+    if (promise->wanted_size == SIZE_MAX)
         memcpy(into, &answer->body, sizeof answer->body);
     else
-        memcpy(into, answer->body, size);
+        memcpy(into, answer->body, promise->wanted_size);
     answer->body = NULL;
-    return 0;
 }
 
 /* Not the one whose turn it is. 0, or -EREMOTE. */
@@ -212,10 +230,14 @@ int strand_ask(strand_actor to, const strand_message_type *type, const void *bod
     struct promise *promise __attribute__((cleanup(promise_close))) = promise_open(thread, &ref);
     if (!promise)
         return -ENOMEM;
+    promise->wanted = into_type;
+    promise->wanted_size = into_size;
     error = strand_tell_as(to, ref, type, body, size);
     if (!error)
         error = promise_wait(thread_self(), promise, BLOCKED_ASK, to);
-    return error ? error : take(thread_self(), promise, into_type, into, into_size);
+    if (!error)
+        take(promise, into);
+    return error;
 }
 
 /* ---- waiting for an end ------------------------------------------------------------------------------------ */

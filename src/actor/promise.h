@@ -3,7 +3,7 @@
  * sent.
  *
  * STATE     word: serial << WORD_SERIAL | PROMISE_LOCK; behind it, under the lock, whether it is settled, by what, and
- *           who waits.
+ *           who waits. `wanted` and `wanted_size` are written before anyone else has the reference.
  * OWNERSHIP the promise is the strand's that has made it, which waits, and then closes it: nobody finds it after that.
  */
 #ifndef ACTOR_PROMISE_H
@@ -17,6 +17,8 @@ enum { PROMISE_LOCK = 1 };
 struct promise {
     _Atomic uint64_t word;
     struct wait_node *waiter;
+    const strand_message_type *wanted; /* the only type that an answer may have; NULL: no answer is wanted */
+    size_t wanted_size;                /* of its copied body; SIZE_MAX: it has to be given */
     struct envelope *answer;
     struct watch watch;
     strand_actor whom;    /* for people: who was asked, or is to end */
@@ -35,8 +37,11 @@ static inline bool is_promise(strand_actor ref)
 bool promise_is_ours(const struct thread *thread, strand_actor ref);
 /* NULL: no memory. */
 struct promise *promise_open(struct thread *thread, strand_actor *ref);
-/* Settle it: by an answer, which is the promise's then, or by a code. False: it is settled, or gone. */
-bool promise_settle(struct thread *thread, strand_actor ref, struct envelope *answer, int error);
+/* Settle it by a code, if it is not settled, nor gone. */
+void promise_settle(struct thread *thread, strand_actor ref, int error);
+/* Settle it by an answer. 0: the answer is the promise's; else it is the caller's still: -EPIPE: the promise is
+ * settled, or gone; -EBADMSG: it is not the answer that is wanted, and the promise is settled by the same code. */
+int promise_answer(struct thread *thread, strand_actor ref, struct envelope *answer);
 /* Wait until it is settled. Throws if that is interrupted. Returns the code. */
 int promise_wait(struct thread *thread, struct promise *promise, enum blocked why, strand_actor whom);
 /* Nobody finds it any more; an answer that was not taken is dropped. */

@@ -98,7 +98,7 @@ static void refuse(strand_message *message)
 {
     strand_unhandled(message);
     if (is_promise(message->sender))
-        (void)promise_settle(thread_self(), message->sender, NULL, -EPIPE);
+        promise_settle(thread_self(), message->sender, -EPIPE);
 }
 
 /* What one gets, the others do not: only what owns nothing can be sent to all. Who can't be told it has not got it. */

@@ -85,7 +85,7 @@ struct thread *watch_tell(struct thread *thread, struct watch *watchers)
             continue;
         }
         atomic_store_explicit(&watch->linked, false, memory_order_release); /* from here on it may be gone */
-        (void)promise_settle(thread, who, NULL, -EPIPE);
+        promise_settle(thread, who, -EPIPE);
     }
     *last = NULL;
     for (struct watch *watch = actors, *next; watch; watch = next) {
@@ -117,7 +117,7 @@ void watch_answer_none(struct thread *thread, struct cell *cell)
         next = asking->next;
         strand_actor who = asking->who;
         atomic_store_explicit(&asking->linked, false, memory_order_release); /* from here on it may be gone */
-        (void)promise_settle(thread, who, NULL, -EPIPE);
+        promise_settle(thread, who, -EPIPE);
     }
 }
 
