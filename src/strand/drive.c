@@ -17,11 +17,11 @@
 /* Pinned; NULL: it has ended. */
 static struct opened_pool *look_up(strand_pool handle, const char *function)
 {
-    struct thread outside = {.shared = true}, *self = thread_self();
+    struct thread *self = thread_self();
     if (self && self->current)
         MISUSE(function, "", "a strand can't drive a pool: it is for threads that have work of their own");
     struct opened_pool *op = pool_of_handle(handle, function);
-    if (!pin(&outside, &op->word, pool_serial(handle)))
+    if (!pin_with_outsiders(NULL, &op->word, pool_serial(handle)))
         return NULL;
     if (subprocess_is_left(op->pool->sub)) { /* the child of a fork: its run has stayed in the parent */
         pool_found(op);

@@ -15,11 +15,11 @@ static bool try_pin(_Atomic uint64_t *word, uint64_t *old, bool shared)
     return (*old & WORD_PINS) != WORD_PINS && swap_word(word, old, *old + WORD_PIN, shared);
 }
 
-bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
+static inline bool await_pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial, bool shared)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
     while (word_serial(old) == serial && !(old & WORD_DEAD)) {
-        if (try_pin(word, &old, thread->shared))
+        if (try_pin(word, &old, shared))
             return true;
         if ((old & WORD_PINS) == WORD_PINS) {
             driver_await(thread);
@@ -27,6 +27,16 @@ bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
         }
     }
     return false;
+}
+
+bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
+{
+    return await_pin(thread, word, serial, thread->shared);
+}
+
+bool pin_with_outsiders(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
+{
+    return await_pin(thread, word, serial, true);
 }
 
 int pin_at_once(_Atomic uint64_t *word, uint64_t serial)

@@ -63,8 +63,11 @@ static inline bool handle_is_open(strand_scope handle)
 /* Keep the memory of a stranger's strand or scope from being given to somebody else; false if the handle is stale. A
  * pin is held across a few instructions, never across a suspension. */
 bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
-/* The same without waiting, where all pins are taken: handlers of signals may have interrupted who has them. Of an
- * object of a run that others use too. 0; -ESRCH: it is stale; -EAGAIN: all pins are taken. */
+/* The same of a word that threads outside of the run change too, namely a pool's: the change is atomic even in a run of
+ * one thread. thread: NULL on a plain thread. Every pin of such a word goes through this function or the next one. */
+bool pin_with_outsiders(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
+/* As pin_with_outsiders, but without waiting for a free pin: the caller may be a signal handler that has interrupted
+ * the holder of one. 0; -ESRCH: the handle is stale; -EAGAIN: all pins are taken. */
 int pin_at_once(_Atomic uint64_t *word, uint64_t serial);
 /* True if the memory was retired meanwhile and this was the last pin: it is the caller's to give back. */
 bool unpin(struct thread *thread, _Atomic uint64_t *word);

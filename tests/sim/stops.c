@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { STOPPERS = 4, LISTENERS = 6, POOLS = 3 };
+enum { STOPPERS = 4, LISTENERS = 6, POOLS = 3, CALLS = 5 };
 
 struct stop {
     strand_pool pool;
@@ -47,7 +47,8 @@ static void call(void *arg)
 
 static void *call_from_a_thread(void *stop)
 {
-    call(stop);
+    for (int i = 0; i < CALLS; i++)
+        call(stop);
     return stop;
 }
 
@@ -158,12 +159,24 @@ static void listen(struct sim_life *me, void *arg)
     }
 }
 
+/* Takes references to a pool, as strand_stop does. */
+static void look_at_a_pool(struct sim_life *me)
+{
+    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool pool = somewhere(me);
+    for (int i = 0; i < CALLS; i++)
+        strand_pool_info_get(pool, &info);
+    SIM_CHECK(info.threads > 0);
+}
+
 static void tick(struct sim_life *me, void *arg)
 {
     (void)arg;
     SIM_CLEANUP(me);
-    for (;;)
+    for (;;) {
+        look_at_a_pool(me);
         strand_sleep(STRAND_US);
+    }
 }
 
 /* ---- the run ----------------------------------------------------------------------------------------------- */

@@ -262,6 +262,40 @@ TEST(who_waits_for_it_can_be_interrupted_and_is_no_deadlock)
     CHECK_EQ(seen.drained, 1);
 }
 
+/* ---- from plain threads ----------------------------------------------------------------------- */
+
+enum { CALLS = 1000000 };
+static _Atomic int calling;
+
+static void *stop_often(void *arg)
+{
+    for (int i = 0; i < CALLS; i++)
+        CHECK_EQ(strand_stop(seen.pool, LONG, NULL), 0);
+    calling = 0;
+    return arg;
+}
+
+static void *look_at_the_pool_meanwhile(void *arg)
+{
+    struct strand_pool_info info = {.size = sizeof info};
+    pthread_t thread;
+    seen.pool = strand_pool_self();
+    calling = 1;
+    CHECK_EQ(pthread_create(&thread, NULL, stop_often, NULL), 0);
+    while (calling)
+        strand_pool_info_get(seen.pool, &info);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    return arg;
+}
+
+/* A plain thread and a run of one thread count themselves in and out of the same word. */
+TEST_REAL(stopping_from_a_plain_thread_while_the_run_looks_at_its_pool_loses_no_reference)
+{
+    strand_options options = usual();
+    CHECK_PTR(strand_run(&options, look_at_the_pool_meanwhile, &options), &options);
+    CHECK_PTR(e, NULL);
+}
+
 /* ---- by whom ------------------------------------------------------------------------------------- */
 
 static void *stop_it(void *arg)
