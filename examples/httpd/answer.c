@@ -97,7 +97,7 @@ void answer_sent(struct connection *c, int status, uint64_t length)
 
 void answer(struct connection *c, const struct answer *answer)
 {
-    size_t length = c->parser.method == HTTP_HEAD && c->request.url.length ? 0 : answer->length;
+    size_t length = is_head(c) ? 0 : answer->length;
     put_head(c, answer);
     if (length <= OUT_MOST - c->used) {
         memcpy(c->out + c->used, answer->body, length);

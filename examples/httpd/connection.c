@@ -13,41 +13,6 @@ static const int64_t linger_most = STRAND_S;
 
 /* ---- input ----------------------------------------------------------------------------------- */
 
-static void next_request(struct connection *c)
-{
-    c->begin = c->parsed;
-    c->request = (struct request){.header = NO_HEADER};
-    c->started = false;
-    if (c->begin == c->end)
-        c->begin = c->parsed = c->end = 0;
-    else
-        c->deadline = strand_in(c->server->timeout); /* a part of the next one is here */
-}
-
-static void move(struct span *span, size_t by)
-{
-    span->at -= span->length ? (uint32_t)by : 0;
-}
-
-/* Makes room behind what has come of the current request; false: it is too long. */
-static bool make_room(struct connection *c)
-{
-    size_t by = c->begin;
-    if (c->request.body)
-        c->end = c->parsed = c->begin + c->request.head; /* nobody reads bodies */
-    if (!by || c->end < IN_MOST)
-        return c->end < IN_MOST;
-    memmove(c->in, c->in + by, c->end - by);
-    c->begin = 0;
-    c->parsed -= by;
-    c->end -= by;
-    move(&c->request.url, by);
-    move(&c->request.name, by);
-    for (int i = 0; i < HEADERS; i++)
-        move(&c->request.headers[i], by);
-    return true;
-}
-
 /* For those who end connections (room.c), and who read it in the other order: they never take a phase that has just
  * begun for one that has lasted. */
 static void wait_in(struct connection *c, enum phase phase, int64_t since)
@@ -108,26 +73,6 @@ static void begin_answer(struct connection *c)
     c->logged = false;
 }
 
-/* Whether what has come begins as a request does, be it with a method that nobody knows. */
-static bool begins_with_method(const struct connection *c)
-{
-    size_t at = c->begin;
-    while (at < c->end && c->in[at] >= 'A' && c->in[at] <= 'Z')
-        at++;
-    return at > c->begin && (at == c->end || c->in[at] == ' ');
-}
-
-static int status_of_broken(const struct connection *c)
-{
-    enum http_errno error = HTTP_PARSER_ERRNO(&c->parser);
-    if (c->request.status)
-        return c->request.status;
-    return error == HPE_INVALID_VERSION                           ? 505
-           : error == HPE_INVALID_METHOD && begins_with_method(c) ? 501
-           : error == HPE_HEADER_OVERFLOW                         ? 431
-                                                                  : 400;
-}
-
 /* Until the client ends, or the time is over: one that goes on sending does not get more of it. */
 static void discard(struct connection *c)
 {
@@ -178,12 +123,12 @@ static void talk(struct connection *c)
             next_request(c);
             break;
         case BROKEN:
-            refuse(c, status_of_broken(c));
+            refuse(c, c->request.status);
             return;
         case MORE_NEEDED:
             flush(c);
             if (!make_room(c)) {
-                refuse(c, c->request.url.length > URL_MOST ? 414 : 431);
+                refuse(c, c->request.framing.place <= TARGET ? 414 : 431);
                 return;
             }
             if (!read_more(c))
@@ -235,8 +180,6 @@ static void end_connection(struct connection **at)
 void *serve_connection(void *arg)
 {
     struct connection *c __attribute__((cleanup(end_connection))) = arg;
-    http_parser_init(&c->parser, HTTP_REQUEST);
-    c->parser.data = c;
     c->phase = WORKING;
     next_request(c);
     enlist(c);

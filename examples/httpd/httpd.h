@@ -3,6 +3,8 @@
  *
  *   main.c        the command line, listening, draining
  *   connection.c  a connection's strand: reading and parsing requests, writing what was answered
+ *   framing.c     where a request ends, byte by byte; refuses what is not framed strictly
+ *   request.c     what a request says
  *   room.c        the list of connections, and which of them are told to end
  *   pages.c       what is generated: /hello, /slow, /strands
  *   files.c       the files of a directory
@@ -63,15 +65,64 @@ struct server {
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-enum { IN_MOST = 16 * 1024, OUT_MOST = 16 * 1024, BODY_MOST = 1024 * 1024, TRAILERS_MOST = 4096 };
+enum { IN_MOST = 16 * 1024, OUT_MOST = 16 * 1024, BODY_MOST = 1024 * 1024 };
+/* Of what the server ignores in a chunked body: all trailers together, and the line of one chunk. */
+enum { TRAILERS_MOST = 4096, CHUNK_LINE_MOST = 256 };
 
 /* A part of the connection's input; a pointer would not survive it being moved. */
 struct span {
     uint32_t at, length;
 };
 
+/* What the next byte of a request belongs to. */
+enum place {
+    BLANK_LINE, /* before the request */
+    BLANK_LINE_LF,
+    METHOD,
+    TARGET_FIRST,
+    TARGET,
+    PROTOCOL, /* "HTTP/" */
+    MAJOR_FIRST,
+    MAJOR,
+    MINOR_FIRST,
+    MINOR,
+    LINE_LF,
+    NAME_FIRST, /* of a header or a trailer */
+    NAME,
+    VALUE,
+    FIELDS_LF, /* ends the empty line behind them */
+    BODY,
+    CHUNK_SIZE_FIRST,
+    CHUNK_SIZE,
+    CHUNK_EXTENSION,
+    CHUNK_LINE_LF,
+    CHUNK,
+    CHUNK_CR,
+    CHUNK_LF,
+    ENDED,
+    REFUSED
+};
+
+struct framing {
+    enum place place;
+    int status;            /* once it is refused */
+    bool chunked;          /* the fields that come now are trailers */
+    uint32_t line, fields; /* lengths as yet: of the chunk's line, or of "HTTP/"; of the trailers */
+    uint64_t left, body;   /* of the body or the chunk; the length of all chunks as yet */
+};
+
+enum framed { FRAMED_MORE, FRAMED_HEAD, FRAMED_ALL, FRAMED_WRONG };
+/* Looks at what has come, up to the end of the head or of the request; *used: how much that was. After FRAMED_HEAD the
+ * caller says by frame_body or frame_chunks what follows, unless nothing does. */
+enum framed frame(struct framing *framing, const char *bytes, size_t length, size_t *used);
+void frame_body(struct framing *framing, uint64_t length);
+void frame_chunks(struct framing *framing);
+
+/* A request has at most one of each, but for the last two. */
 enum header {
     HOST,
+    CONTENT_LENGTH,
+    TRANSFER_ENCODING,
     RANGE,
     IF_RANGE,
     IF_MATCH,
@@ -86,15 +137,12 @@ enum header {
 };
 
 struct request {
-    struct span url, headers[HEADERS], name;
+    struct framing framing;
+    struct span url, headers[HEADERS];
+    bool present[HEADERS];
     enum header header; /* whose value comes now */
-    uint64_t body;
-    size_t head;     /* how long it is, once it is complete */
-    size_t trailers; /* the length of their names and values */
-    bool head_ended; /* what comes now are trailers */
-    int hosts;
-    int status; /* what the parser's callbacks have against it */
-    bool complete;
+    size_t head;        /* how long it is, once it is complete */
+    int status;         /* why it is refused */
 };
 
 enum phase { LINGERING, IDLE, READING, WORKING, WRITING };
@@ -135,9 +183,15 @@ void end_idle_connections(struct server *server);
  * those that may be about to ask, or to have asked, are left alone. False: there is nobody to wait for. */
 bool end_some_connections(struct server *server, int wanted);
 
+/* The next request begins where the last one has ended. */
+void next_request(struct connection *c);
 enum parsed { MORE_NEEDED, COMPLETE, BROKEN };
-/* Goes on with what has come. BROKEN: the request's status says why, or the parser's error. */
+/* Goes on with what has come. BROKEN: the request's status says why. */
 enum parsed parse_request(struct connection *c);
+/* Makes room behind what has come of the current request; false: its head is too long. */
+bool make_room(struct connection *c);
+/* Whether it is a HEAD, as far as it has come. */
+bool is_head(const struct connection *c);
 
 /* The text of a header of the current request, "" if there was none; its end is marked. */
 const char *header_of(struct connection *c, enum header header);

@@ -1,32 +1,30 @@
 /*
- * What a request says: the parser's callbacks take notes of where its parts lie in the connection's input. The parser
- * is lenient, so some things are looked at here.
+ * What a request says. framing.c has found its head to be written as the standard wants it, and whole; the parser takes
+ * it apart, and its callbacks take notes of where the parts lie in the connection's input.
  */
 #include "httpd.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* ---- the parser's callbacks: they only take notes, and must not block (see parse_request) --------------- */
+/* ---- the parser's callbacks: they only take notes, and must not block (see parse_head) ------------------ */
 
 static struct connection *connection_of(http_parser *parser)
 {
     return parser->data;
 }
 
-/* What comes in parts comes without gaps. */
-static void extend(struct connection *c, struct span *span, const char *at, size_t length)
+static struct span span_of(const struct connection *c, const char *at, size_t length)
 {
-    if (!span->length)
-        span->at = (uint32_t)(at - c->in);
-    span->length += (uint32_t)length;
+    return (struct span){(uint32_t)(at - c->in), (uint32_t)length};
 }
 
 static int on_url(http_parser *parser, const char *at, size_t length)
 {
     struct connection *c = connection_of(parser);
-    extend(c, &c->request.url, at, length);
+    c->request.url = span_of(c, at, length);
     return 0;
 }
 
@@ -34,6 +32,8 @@ static enum header header_named(const char *name, size_t length)
 {
     static const char *const names[HEADERS] = {
         [HOST] = "host",
+        [CONTENT_LENGTH] = "content-length",
+        [TRANSFER_ENCODING] = "transfer-encoding",
         [RANGE] = "range",
         [IF_RANGE] = "if-range",
         [IF_MATCH] = "if-match",
@@ -50,54 +50,39 @@ static enum header header_named(const char *name, size_t length)
     return NO_HEADER;
 }
 
-/* Trailers come through the callbacks of headers. The server ignores them: they are no headers, and the input that a
- * span of theirs would lie in may be discarded in the middle of them. */
-static int skip_trailer(struct request *request, size_t length)
-{
-    request->trailers += length;
-    if (request->trailers > TRAILERS_MOST)
-        request->status = 431;
-    return request->status;
-}
-
-/* The parser takes blanks in names, also before the colon, where others see another header, or none. */
 static int on_header_field(http_parser *parser, const char *at, size_t length)
 {
     struct request *request = &connection_of(parser)->request;
-    if (memchr(at, ' ', length))
+    request->header = header_named(at, length);
+    if (request->header < REFERER && request->present[request->header])
         request->status = 400;
-    if (request->head_ended)
-        return skip_trailer(request, length);
-    if (request->header != NO_HEADER || !request->name.length)
-        request->name.length = 0;
-    extend(connection_of(parser), &request->name, at, length);
-    request->header = NO_HEADER;
+    if (request->header < HEADERS)
+        request->present[request->header] = true;
     return 0;
 }
 
 static int on_header_value(http_parser *parser, const char *at, size_t length)
 {
     struct connection *c = connection_of(parser);
-    struct request *request = &c->request;
-    if (request->head_ended)
-        return skip_trailer(request, length);
-    if (request->name.length) {
-        request->header = header_named(c->in + request->name.at, request->name.length);
-        request->name.length = 0;
-        if (request->header == HOST && request->hosts++)
-            request->status = 400;
-        if (request->header != NO_HEADER)
-            request->headers[request->header] = (struct span){0};
-    }
-    if (request->header != NO_HEADER)
-        extend(c, &request->headers[request->header], at, length);
+    while (length && (at[length - 1] == ' ' || at[length - 1] == '\t'))
+        length--;
+    if (c->request.header < HEADERS)
+        c->request.headers[c->request.header] = span_of(c, at, length);
     return 0;
 }
 
-static void trim(const struct connection *c, struct span *span)
+static int on_headers_complete(http_parser *parser)
 {
-    while (span->length && strchr(" \t", c->in[span->at + span->length - 1]))
-        span->length--;
+    (void)parser;
+    return 1; /* the body is none of the parser's business */
+}
+
+/* ---- the head -------------------------------------------------------------------------------- */
+
+static bool has(const struct connection *c, enum header header, const char *text)
+{
+    struct span span = c->request.headers[header];
+    return strlen(text) == span.length && strncasecmp(c->in + span.at, text, span.length) == 0;
 }
 
 /* Only of what names, addresses and ports are written with; an empty one is legal. */
@@ -110,68 +95,145 @@ static bool is_host(const char *host, size_t length)
     return true;
 }
 
-static int on_headers_complete(http_parser *parser)
+static bool hosts_are_right(const struct connection *c)
 {
-    struct connection *c = connection_of(parser);
-    struct request *request = &c->request;
-    request->head_ended = true;
-    for (int i = 0; i < HEADERS; i++)
-        trim(c, &request->headers[i]);
-    const struct span host = request->headers[HOST];
-    bool is_1_1 = parser->http_major == 1 && parser->http_minor == 1;
-    if (parser->http_major != 1)
-        request->status = 505;
-    else if (request->status || (is_1_1 && !request->hosts) || !is_host(c->in + host.at, host.length))
-        request->status = 400;
-    else if (parser->method != HTTP_GET && parser->method != HTTP_HEAD)
-        request->status = 405;
-    else if (parser->content_length != UINT64_MAX && parser->content_length > BODY_MOST)
-        request->status = 413;
-    else if (request->headers[EXPECT].length)
-        request->status = 417;
-    return request->status ? 2 : 0; /* 2: nothing more of this connection is understood */
+    const struct request *request = &c->request;
+    const struct span host = request->headers[HOST], url = request->url, path = path_span(c);
+    size_t authority = path.at - url.at; /* with "http://", or there is none */
+    if (authority && (authority == 7 || !is_host(c->in + url.at + 7, authority - 7)))
+        return false;
+    return (request->present[HOST] || c->parser.http_minor == 0) && is_host(c->in + host.at, host.length);
 }
 
-static int on_body(http_parser *parser, const char *at, size_t length)
+/* 0, or the status of why the body can't be told from what follows it. A number that the parser takes has no more
+ * digits than it can count. */
+static int begin_body(struct connection *c)
 {
-    struct connection *c = connection_of(parser);
     struct request *request = &c->request;
-    if (!request->body)
-        request->head = (size_t)(at - c->in) - c->begin;
-    request->body += length;
-    if (request->body > BODY_MOST)
-        request->status = 413;
-    return request->status;
-}
-
-static int on_message_complete(http_parser *parser)
-{
-    connection_of(parser)->request.complete = true;
-    http_parser_pause(parser, 1);
+    const struct span length = request->headers[CONTENT_LENGTH];
+    if (request->present[TRANSFER_ENCODING]) {
+        if (request->present[CONTENT_LENGTH] || c->parser.http_minor == 0)
+            return 400;
+        if (!has(c, TRANSFER_ENCODING, "chunked"))
+            return 501;
+        frame_chunks(&request->framing);
+    } else if (request->present[CONTENT_LENGTH]) {
+        if (!length.length)
+            return 400;
+        for (uint32_t i = 0; i < length.length; i++)
+            if (!isdigit((unsigned char)c->in[length.at + i]))
+                return 400;
+        uint64_t body = strtoull(c->in + length.at, NULL, 10); /* a CR or a blank ends it */
+        if (body > BODY_MOST)
+            return 413;
+        frame_body(&request->framing, body);
+    }
     return 0;
 }
 
-enum parsed parse_request(struct connection *c)
+/* An expectation of HTTP/1.0 is ignored. */
+static int status_of_head(struct connection *c)
+{
+    const struct request *request = &c->request;
+    enum http_errno error = HTTP_PARSER_ERRNO(&c->parser);
+    if (error == HPE_INVALID_METHOD)
+        return 501;
+    if (error == HPE_INVALID_VERSION || (error == HPE_OK && c->parser.http_major != 1))
+        return 505;
+    if (error != HPE_OK || request->status || !hosts_are_right(c))
+        return 400;
+    int status = begin_body(c);
+    if (status == 400)
+        return 400;
+    if (c->parser.method != HTTP_GET && c->parser.method != HTTP_HEAD)
+        return 405;
+    bool expects = request->headers[EXPECT].length && c->parser.http_minor != 0;
+    return status ? status : expects ? 417 : 0;
+}
+
+static void parse_head(struct connection *c)
 {
     static const http_parser_settings settings = {
         .on_url = on_url,
         .on_header_field = on_header_field,
         .on_header_value = on_header_value,
         .on_headers_complete = on_headers_complete,
-        .on_body = on_body,
-        .on_message_complete = on_message_complete,
     };
+    c->request.head = c->parsed - c->begin;
     {
         STRAND_NO_SUSPEND; /* an exception that passed through the parser would leave it in disorder */
-        c->parsed += http_parser_execute(&c->parser, &settings, c->in + c->parsed, c->end - c->parsed);
+        http_parser_execute(&c->parser, &settings, c->in + c->begin, c->request.head);
     }
-    if (c->request.complete)
-        http_parser_pause(&c->parser, 0);
-    if (c->request.status)
-        return BROKEN;
-    if (c->request.complete)
-        return COMPLETE;
-    return HTTP_PARSER_ERRNO(&c->parser) != HPE_OK ? BROKEN : MORE_NEEDED;
+    c->request.status = status_of_head(c);
+}
+
+/* ---- the request ------------------------------------------------------------------------------ */
+
+void next_request(struct connection *c)
+{
+    c->begin = c->parsed;
+    c->request = (struct request){.header = NO_HEADER};
+    c->started = false;
+    http_parser_init(&c->parser, HTTP_REQUEST);
+    c->parser.data = c;
+    if (c->begin == c->end)
+        c->begin = c->parsed = c->end = 0;
+    else
+        c->deadline = strand_in(c->server->timeout); /* a part of the next one is here */
+}
+
+enum parsed parse_request(struct connection *c)
+{
+    struct request *request = &c->request;
+    for (;;) {
+        size_t used;
+        enum framed framed = frame(&request->framing, c->in + c->parsed, c->end - c->parsed, &used);
+        c->parsed += used;
+        switch (framed) {
+        case FRAMED_MORE:
+            return MORE_NEEDED;
+        case FRAMED_ALL:
+            return COMPLETE;
+        case FRAMED_WRONG:
+            request->status = request->framing.status;
+            return BROKEN;
+        case FRAMED_HEAD:
+            parse_head(c);
+            if (request->status)
+                return BROKEN;
+        }
+    }
+}
+
+static void move(struct span *span, size_t by)
+{
+    span->at -= span->length ? (uint32_t)by : 0;
+}
+
+bool make_room(struct connection *c)
+{
+    size_t by = c->begin;
+    if (c->request.head)
+        c->end = c->parsed = c->begin + c->request.head; /* nobody reads bodies */
+    if (!by || c->end < IN_MOST)
+        return c->end < IN_MOST;
+    memmove(c->in, c->in + by, c->end - by);
+    c->begin = 0;
+    c->parsed -= by;
+    c->end -= by;
+    move(&c->request.url, by);
+    for (int i = 0; i < HEADERS; i++)
+        move(&c->request.headers[i], by);
+    return true;
+}
+
+bool is_head(const struct connection *c)
+{
+    static const char method[] = "HEAD ";
+    const char *at = c->in + c->begin, *end = c->in + c->end;
+    while (at < end && (*at == '\r' || *at == '\n'))
+        at++;
+    return (size_t)(end - at) >= strlen(method) && memcmp(at, method, strlen(method)) == 0;
 }
 
 const char *header_of(struct connection *c, enum header header)

@@ -124,7 +124,7 @@ TEST_REAL(there_is_one_length)
     REFUSED(REQUEST("GET", "/hello", "Content-Length: -1\r\n"), 400);
     REFUSED(REQUEST("GET", "/hello", "Content-Length: 1x\r\n"), 400);
     REFUSED(REQUEST("GET", "/hello", "Content-Length: 99999999999999999999\r\n"), 400);
-    REFUSED(REQUEST("GET", "/hello", "Transfer-Encoding: gzip\r\n") "abc", 400);
+    REFUSED(REQUEST("GET", "/hello", "Transfer-Encoding: gzip\r\n") "abc", 501);
     REFUSED(REQUEST("GET", "/hello", "Transfer-Encoding: chunked\r\n") "x\r\n", 400);
     server_stop(SIGTERM);
 }

@@ -120,6 +120,7 @@ TEST_REAL(a_trailer_of_any_length_leaves_the_memory_of_other_connections_alone)
             rest_ms(20);
             (void)try_say(fd[i], filler, sizeof filler);
         }
+        (void)try_say(fd[i], "\r\n\r\n", 4);
         CHECK_EQ(receive(fd[i]), 431);
     }
     for (int i = 1; i < CLIENTS; i += 2)
