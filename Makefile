@@ -5,6 +5,7 @@
 # other modes to a folder of their own.
 
 MODE ?= release
+HARDENED ?=
 JOBS ?= $(shell nproc)
 CLANG ?= clang-19
 CLANGXX ?= clang++-19
@@ -71,7 +72,7 @@ define newline
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-install test-matrix sim sim-hash mutants fault check models fuzz bench valgrind coverage man \
+.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault check models fuzz bench valgrind coverage man \
 	install uninstall setup format clean FORCE
 
 help:
@@ -99,6 +100,8 @@ help:
 	@echo "make man         make the manual, in build/man"
 	@echo "make test-install"
 	@echo "                 install into empty folders, and build programs outside with that; make test does it too"
+	@echo "make test-hardened"
+	@echo "                 the specification's tests, compiled as distributions compile packages (-fcf-protection=full, LTO, ...)"
 	@echo "make test-matrix the tests in all modes, schedulers and numbers of threads (an hour)"
 	@echo "make valgrind    a part of the specification's tests under valgrind, which also has to find planted bugs; with TESTS any of them"
 	@echo "make coverage    how much of the library the tests run, file by file, and whether that is enough; SHORT=1: in less time"
@@ -186,6 +189,11 @@ soak:
 test:
 	$(call setup,test examples turtle ledger $(if $(sanitize),,man))
 	$(again) do-$@
+
+test-hardened:
+	$(call setup,test)
+	$(again) do-lib
+	$(again) do-$@ HARDENED=$(OUT) OUT=$(OUT)/hardened
 
 test-install:
 	$(call setup,test man)
@@ -324,12 +332,16 @@ hardened := -mno-red-zone -fstack-clash-protection -fstack-protector-strong -fcf
 # So that what is fetched ahead to be written to need not be asked for twice. Older processors do nothing then.
 fetching := -mprfchw
 warnings := -Wall -Wextra -Wshadow -Wpedantic $(if $(WERROR),-Werror)
-base-flags := $(warnings) $(flags-$(MODE)) $(hardened) $(fetching) -fexceptions -fasynchronous-unwind-tables -D_GNU_SOURCE=
+# What distributions compile packages with, the later ones of them included; HARDENED=FOLDER takes it for programs, which
+# are linked with that folder's library.
+packaged = $(filter-out -D_FORTIFY_SOURCE=%,$(shell for kind in CPPFLAGS CFLAGS; do DEB_BUILD_MAINT_OPTIONS=hardening=+all dpkg-buildflags --get $$kind; done)) \
+	-O2 -g -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fcf-protection=full -fstack-protector-strong -fstack-clash-protection -fPIE -flto
+base-flags := $(warnings) $(if $(HARDENED),$(packaged),$(flags-$(MODE)) $(hardened) $(fetching) -fasynchronous-unwind-tables) -fexceptions -D_GNU_SOURCE=
 c-flags := -std=gnu11 $(base-flags)
 # clang sees blocking calls in no-suspend sections. Tests make them on purpose.
 thread-safety := $(if $(is-clang),-Wthread-safety)
 cxx-flags := -std=c++17 $(filter-out -D_GNU_SOURCE=,$(base-flags))
-link-flags := -Wl,-z,relro,-z,now,-z,noexecstack $(sanitize) $(if $(counters),--coverage)
+link-flags := $(if $(HARDENED),$(packaged) -pie) -Wl,-z,relro,-z,now,-z,noexecstack $(sanitize) $(if $(counters),--coverage)
 # Initial-exec thread-locals: the library's few words fit into what the loader keeps free, and need no call.
 # Pairs of words are stored faster one by one than through a vector register.
 lib-flags := $(c-flags) -fno-tree-slp-vectorize $(thread-safety) $(notes) -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec \
@@ -431,7 +443,7 @@ do-uninstall:
 
 # A program that ends by a signal takes its counters with it unless it is told how to write them.
 write-counters := $(if $(counters),$(OUT)/obj/$(RUNNER)/tests/harness/coverage.o)
-library := $(OUT)/libstrand.a $(write-counters)
+library := $(or $(HARDENED),$(OUT))/libstrand.a $(write-counters)
 run-macro := $(if $(filter plain,$(RUNNER)),-DTEST_PLAIN,-DTEST_CRITERION)
 run-library := $(if $(filter plain,$(RUNNER)),,-lcriterion)
 test-defines := -Iinclude -Itests/harness $(run-macro) -DTEST_PROGRAMS='"$(abspath $(OUT)/programs)"' \
@@ -549,7 +561,7 @@ $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
 $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 	$(call link,$(CC))
 
-.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-turtle do-ledger do-soak do-bench do-bench-variant do-test do-test-install do-sim do-sim-programs do-sim-marked do-valgrind \
+.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-turtle do-ledger do-soak do-bench do-bench-variant do-test do-test-hardened do-test-install do-sim do-sim-programs do-sim-marked do-valgrind \
 	do-fault do-fuzz do-coverage do-objects
 .SECONDARY:
 do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so
@@ -589,6 +601,10 @@ do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(str
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-gdb.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,$(check-install) || status=1;) \
 	exit $$status
+
+do-test-hardened: $(spec) $(programs)
+	MODE=$(MODE) SCHED="$(or $(SCHED),stealing)" THREADS="$(or $(THREADS),2)" SEEDS="$(or $(SEEDS),2)" SCALE="$(or $(SCALE),20)" JOBS=$(JOBS) \
+		tools/run-tests.sh $(spec)
 
 check-install = MODE=$(MODE) tools/check-install.sh $(OUT)
 do-test-install: do-lib do-man
