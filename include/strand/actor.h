@@ -111,7 +111,9 @@ typedef struct strand_message {
  * and where nothing may suspend it is misuse. Returns 0; or -EPIPE: the actor has ended, or stops, or there is none,
  * and the message is a dead letter, and dropped; or -EAGAIN: its mailbox is full (STRAND_FULL_FAIL); or -ENOMEM. With
  * the last two it was not taken in, and what it owns is the caller's still. To who has asked, and wants an answer of
- * another type: -EBADMSG, and it is a dead letter, too. Some 20 ns, with its handling.
+ * another type: -EBADMSG, and it is a dead letter, too. Where it would wait for room, in a turn of the actor's parent,
+ * and the actor has failed, or fails meanwhile, and waits for that parent's decision: -EDEADLK, and it was not taken
+ * in. Some 20 ns, with its handling.
  *
  * Any thread, but not handlers of signals. From outside of the run it is handed in, never waits, and finds room in any
  * mailbox. What becomes of it is not known: 0; or -ENOMEM; or -EPIPE: the run has ended, and it was dropped.
@@ -296,18 +298,21 @@ bool strand_actor_ended(strand_actor actor);
  * actor that has handled it ends, or begins anew, without having answered; or it waits for its children to begin anew:
  * a question that waits is handled after that all the same, and its answer a dead letter. -EREMOTE: it is of another
  * run, and was sent nothing; -EBADMSG: the answer was of another type, or copied and not given, or the other way
- * round: it was refused, by the same code, and is a dead letter; -ENOMEM. An actor that handles the message and forgets
- * to answer keeps the caller waiting until it ends, or begins anew. If it passes the message on, that holds of the one
- * who has it then. Interrupted, it has sent the message or not; an answer that comes later is a dead letter. Misuse: to
- * ask oneself, in a turn; NULL for the place. Two that ask each other wait for ever.
+ * round: it was refused, by the same code, and is a dead letter; -ENOMEM; -EDEADLK: the question is one of its
+ * parent's, in a turn, and waits at an actor that has failed, and waits for the decision of that parent: so there is no
+ * answer before the turn ends. An actor that handles the message and forgets to answer keeps the caller waiting until
+ * it ends, or begins anew. If it passes the message on, that holds of the one who has it then. Interrupted, it has sent
+ * the message or not; an answer that comes later is a dead letter. Misuse: to ask oneself, in a turn; NULL for the
+ * place. Two that ask each other wait for ever.
  */
 STRAND_BLOCKS int strand_ask(strand_actor to, const strand_message_type *type, const void *body, size_t size,
                              const strand_message_type *into_type, void *into, size_t into_size);
 #define STRAND_INTO(name, at) &name##_message, (1 ? (at) : (name *)(at)), sizeof(name)
 #define STRAND_INTO_GIVEN(name, at) &name##_message, (1 ? (at) : (name **)(at)), (size_t)-1
 /** Wait until an actor has ended: its function for that has returned, and its name is free. What it did is seen.
- *  Returns 0; -ENOMEM, or -EREMOTE, of one of another run: it was not waited for. Misuse: for oneself, in a turn. Who
- *  waits in a turn for an actor above waits for ever. */
+ *  Returns 0; -ENOMEM, or -EREMOTE, of one of another run: it was not waited for; -EDEADLK: in a turn of its parent,
+ *  for whose decision it waits, because it has failed. Misuse: for oneself, in a turn. Who waits in a turn for an actor
+ *  above waits for ever. */
 STRAND_BLOCKS int strand_actor_wait(strand_actor actor);
 
 /** Sent to those who watch an actor when it has ended: after all that it has sent them, once. It has no sender. */
@@ -462,9 +467,9 @@ typedef struct strand_router {
 /** Make a router: an actor below /user that passes on what it is told, as its sender has sent it. One of its actors
  *  that ends is not replaced, and gets nothing any more; when there is none left, or by hash the one stops, or begins
  *  anew and is asked, messages are unhandled, as are those that a full mailbox refuses, and who asks gets -EPIPE; where
- *  senders wait for room, it does. Stopping it stops them; a restart makes new ones. attr is the
- *  router's, and may be NULL. Throws as strand_actor_spawn does; what making its actors throws is its failure. Misuse:
- *  without size, count, class_, or, by hash, hash. */
+ *  senders wait for room, it does, but decides first about one that has failed. Stopping it stops them; a restart makes
+ * new ones. attr is the router's, and may be NULL. Throws as strand_actor_spawn does; what making its actors throws is
+ * its failure. Misuse: without size, count, class_, or, by hash, hash. */
 strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *attr, const strand_router *router);
 
 /* ---- what happens in a system ------------------------------------------------------------------------------ */

@@ -22,7 +22,8 @@
  *           something wakes it, under the same lock under which its runner finds the queues empty: nothing is queued
  *           at a dormant cell. [A3] a task that has something to do is SCHEDULED. [A4] a cell's memory is that of a
  *           cell for ever, and a task's that of a task: so a reference that is stale reads another serial, or none.
- *           [A5] each message that was taken is handled, or a dead letter, once.
+ *           [A5] each message that was taken is handled, or a dead letter, once. [A6] no parent waits for a child that
+ *           waits for its decision (deadlock.c).
  * ORDER OF LOCKS one cell's at a time. The place's lock below it; a promise's above it.
  * BEGINNING a cell is there with its word, which is written LOCKED under the parent's lock, as it enters the list of
  *           children: a parent that stops finds it, or it does not come to be. Nobody waits for a lock while he holds
@@ -174,8 +175,9 @@ enum {
     TASK_STOPPING = 8,
     TASK_RESTARTING = 16,
     TASK_FRESH = 32,
-    TASK_NOW = 64,       /* its children are to stop at once, too */
-    TASK_UNSTARTED = 128 /* its function for the beginning has not returned: that for the end is not called */
+    TASK_NOW = 64,        /* its children are to stop at once, too */
+    TASK_UNSTARTED = 128, /* its function for the beginning has not returned: that for the end is not called */
+    TASK_UNDECIDED = 256  /* it has failed, and its parent has not decided yet what becomes of it */
 };
 
 /* A child that has failed, and waits for what is decided. */
@@ -207,6 +209,8 @@ struct runner {
     bool odd; /* kind.odd, or there is more of it */
     strand_actor self;
     strand_scope scope;
+    _Atomic uint64_t asks;       /* of the promise that its strand waits for; 0: none [A6] */
+    _Atomic bool queues;         /* its strand waits for room in a mailbox [A6] */
     _Atomic uint32_t idle;       /* RUNNER_* */
     uint32_t left;               /* messages of its turn; 0: that has not begun */
     bool launched;               /* its strand has begun, or is about to */

@@ -306,6 +306,17 @@ int cell_call_failed(struct thread *thread, strand_actor actor, uint32_t calls, 
     return task ? 0 : -ENOMEM;
 }
 
+void cell_decided(struct thread *thread, strand_actor actor, const strand_exception *why)
+{
+    struct cell *cell = ref_cell(actor);
+    uint64_t word;
+    if (!cell_lock(thread, cell, ref_serial(actor), &word))
+        return;
+    if (rests_for(word, why))
+        word_task(word)->flags &= ~(unsigned)TASK_UNDECIDED;
+    cell_unlock(cell, word);
+}
+
 bool cell_is_there(struct thread *thread, strand_actor actor)
 {
     return ref_is_ours(thread, actor) && cell_ref(ref_cell(actor)).bits[1] == actor.bits[1];

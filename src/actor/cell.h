@@ -41,6 +41,8 @@ size_t cell_length(struct thread *thread, strand_actor actor);
 int cell_call(struct thread *thread, strand_actor actor, uint32_t calls);
 /* The same, if it rests still because it has failed by that, which is held; else 0, and nothing is done. */
 int cell_call_failed(struct thread *thread, strand_actor actor, uint32_t calls, const strand_exception *why);
+/* Its parent has decided what becomes of it, if it rests still because it has failed by that. */
+void cell_decided(struct thread *thread, strand_actor actor, const strand_exception *why);
 /* Under the lock of `cell`: the next of its children that task.cursor has not passed; {0}: none. */
 strand_actor cell_next_child(struct task *task);
 /* In its last turn: nobody finds it any more; out of its parent's children, and given back. */

@@ -6,6 +6,7 @@
 
 #include "cell.h"
 #include "clock.h"
+#include "deadlock.h"
 #include "events.h"
 #include "mailbox.h"
 #include "message.h"
@@ -78,6 +79,8 @@ static bool report(struct thread *thread, struct runner *r, strand_exception *e)
         return false;
     *failure = (struct failure){
         .child = r->self, .why = strand_exception_keep(e), .unstarted = r->task->flags & TASK_UNSTARTED};
+    set_flags(thread, r, TASK_UNDECIDED, 0); /* [A6] */
+    struct waiting parents = {0};
     uint64_t word = cell_lock_living(thread, parent);
     struct task *task = word & CELL_AWAKE ? word_task(word) : cell_wake(thread, parent, &word);
     struct runner *other = NULL;
@@ -87,6 +90,7 @@ static bool report(struct thread *thread, struct runner *r, strand_exception *e)
         uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
         atomic_store_explicit(&task->calls, calls | CALL_FAILED, memory_order_relaxed);
         other = task_schedule(thread, task);
+        parents = waiting_of(task);
     }
     cell_unlock(parent, word);
     if (other)
@@ -94,6 +98,8 @@ static bool report(struct thread *thread, struct runner *r, strand_exception *e)
     if (!task) {
         strand_exception_release(failure->why);
         free(failure);
+    } else {
+        deadlock_break(thread, r, parents);
     }
     return task;
 }
@@ -348,7 +354,7 @@ static void restart(struct runner *r)
     uint64_t word = cell_lock_living(thread_self(), r->cell);
     bool due = is_cancelled(r);
     if (!due)
-        task->flags = (task->flags | TASK_RESTARTING) & ~(unsigned)TASK_SUSPENDED;
+        task->flags = (task->flags | TASK_RESTARTING) & ~(unsigned)(TASK_SUSPENDED | TASK_UNDECIDED);
     cell_unlock(r->cell, word);
     if (due)
         call_again(r, CALL_RESTART);
@@ -379,7 +385,7 @@ static void resume(struct runner *r)
     bool failed = task->why;
     rest_for(task, NULL);
     task->escalated = NULL;
-    set_flags(thread_self(), r, 0, TASK_SUSPENDED);
+    set_flags(thread_self(), r, 0, TASK_SUSPENDED | TASK_UNDECIDED);
     for (struct failure *failure = escalated; failure; failure = failure->next)
         if (failure->unstarted)
             life_retry(thread_self(), r, failure, BEGINNING_PAUSE);

@@ -3,6 +3,7 @@
  */
 #include "mailbox.h"
 
+#include "deadlock.h"
 #include "message.h"
 #include "more.h"
 #include "promise.h"
@@ -14,10 +15,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Under the lock: the first that waits, if it is still there; its message is the caller's. */
-static struct envelope *claim_first(struct thread *thread, struct task *task, int result, struct batch *senders)
+/* Under the lock: of a sender that waits, if it is still there, the message, which is the caller's; or NULL. */
+static struct envelope *claim(struct thread *thread, struct wait_node *node, int result, struct batch *senders)
 {
-    struct wait_node *node = CONTAINER(task->waiters.next, struct wait_node, link);
     struct envelope *e = node->value;
     struct cb *waiter = node->waiter;
     list_remove(&node->link);
@@ -30,12 +30,27 @@ static struct envelope *claim_first(struct thread *thread, struct task *task, in
     return claimed ? e : NULL;
 }
 
+static struct envelope *claim_first(struct thread *thread, struct task *task, int result, struct batch *senders)
+{
+    return claim(thread, CONTAINER(task->waiters.next, struct wait_node, link), result, senders);
+}
+
 void mailbox_admit_(struct thread *thread, struct task *task, struct batch *senders)
 {
     while (task->queued < cell_kind(task->cell)->most && !list_empty(&task->waiters)) {
         struct envelope *e = claim_first(thread, task, 0, senders);
         if (e)
             mailbox_put(task, e);
+    }
+}
+
+void mailbox_refuse_parent(struct thread *thread, struct task *task, struct batch *senders)
+{
+    for (struct link *link = task->waiters.next, *next; link != &task->waiters; link = next) {
+        const struct cb *waiter = CONTAINER(link, struct wait_node, link)->waiter;
+        next = link->next;
+        if (waiter->fn == runner_main && ((struct runner *)waiter->arg)->cell == task->cell->parent)
+            (void)claim(thread, CONTAINER(link, struct wait_node, link), -EDEADLK, senders);
     }
 }
 
@@ -60,6 +75,12 @@ static void leave(struct thread *thread, strand_actor to, struct wait_node *node
         driver_await(thread);
 }
 
+static void queue_no_more(struct runner **r)
+{
+    if (*r)
+        atomic_store_explicit(&(*r)->queues, false, memory_order_relaxed);
+}
+
 static int await_room(struct thread *thread, strand_actor to, uint64_t word, struct envelope *e)
 {
     struct cb *me = current_of(thread);
@@ -71,6 +92,9 @@ static int await_room(struct thread *thread, strand_actor to, uint64_t word, str
     node->epoch = wait_arm(thread, me, floor);
     list_push_back(&word_task(word)->waiters, &node->link);
     atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
+    struct runner *r __attribute__((cleanup(queue_no_more))) = runner_self(thread);
+    if (r)
+        atomic_store_explicit(&r->queues, true, memory_order_relaxed); /* [A6] */
     cell_unlock(ref_cell(to), word);
     bool stay = atomic_load_explicit(&me->due, memory_order_seq_cst) > floor; /* [W4] */
     if (UNLIKELY(stay) && wait_retract(thread, me)) {
@@ -126,6 +150,10 @@ int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct e
     if (what == STRAND_FULL_FAIL) {
         cell_unlock(cell, word);
         return -EAGAIN;
+    }
+    if (UNLIKELY(is_its_parent(thread, cell)) && awaits_decision(task)) {
+        cell_unlock(cell, word);
+        return -EDEADLK;
     }
     struct cb *me = current_of(thread);
     if (UNLIKELY(own_of(me)->section_file != NULL) || interrupted(me)) {

@@ -49,6 +49,8 @@ static inline void mailbox_make_room(struct thread *thread, struct task *task, s
         mailbox_admit_(thread, task, senders);
 }
 
+/* Its parent, if that waits, is told that it would wait for ever [A6]. */
+void mailbox_refuse_parent(struct thread *thread, struct task *task, struct batch *senders);
 /* The actor ends: who waits is told. */
 void mailbox_refuse(struct thread *thread, struct task *task, struct batch *senders);
 
@@ -89,8 +91,8 @@ static inline bool mailbox_is_own(struct thread *thread, const struct cell *cell
     return r && r->cell == cell;
 }
 
-/* Under the lock, which it gives back: it is full. 0, -EAGAIN, -EPIPE, -EINTR: to be tried
- * again; or it throws, and the message was not sent. */
+/* Under the lock, which it gives back: it is full. 0, -EAGAIN, -EPIPE, -EDEADLK, -EINTR: to be
+ * tried again; or it throws, and the message was not sent. */
 int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct envelope *e);
 
 #endif

@@ -4,6 +4,7 @@
 #include "message.h"
 
 #include "cell.h"
+#include "deadlock.h"
 #include "events.h"
 #include "mailbox.h"
 #include "outside.h"
@@ -103,7 +104,7 @@ static inline bool is_elsewhere(const struct thread *thread, strand_actor to)
 /* An actor that stops handles nothing more; one that waits for its children's ends is not to be waited for by them. */
 static bool is_refused(const struct task *task, const struct envelope *e)
 {
-    return (task->flags & TASK_STOPPING) || is_promise(e->message.sender);
+    return (task->flags & TASK_STOPPING) || ((task->flags & TASK_WAITS) && is_promise(e->message.sender));
 }
 
 /* To one of the run, or a promise. 0, -EPIPE, -EBADMSG, -ENOMEM. In strand_tell there is no call for it. */
@@ -123,9 +124,14 @@ static inline __attribute__((always_inline)) int deliver(struct thread *thread, 
         cell_unlock(cell, word);
         return -ENOMEM;
     }
-    if (UNLIKELY(task->flags & (TASK_STOPPING | TASK_WAITS)) && is_refused(task, e)) {
-        cell_unlock(cell, word);
-        return -EPIPE;
+    strand_actor asker = {{0, 0}};
+    if (UNLIKELY(task->flags & (TASK_STOPPING | TASK_WAITS | TASK_UNDECIDED))) {
+        if (is_refused(task, e)) {
+            cell_unlock(cell, word);
+            return -EPIPE;
+        }
+        if (is_promise(e->message.sender) && awaits_decision(task))
+            asker = e->message.sender;
     }
     if (UNLIKELY(cell_kind(cell)->most != UINT32_MAX)) {
         if (always || mailbox_is_own(thread, cell))
@@ -136,9 +142,12 @@ static inline __attribute__((always_inline)) int deliver(struct thread *thread, 
     fresh = task->flags & TASK_FRESH;
     mailbox_put(task, e);
     r = task_schedule(thread, task);
+    strand_actor parent = UNLIKELY(asker.bits[1]) ? cell_ref(cell->parent) : asker;
     cell_unlock(cell, word);
     if (r)
         place_go(thread, r, fresh);
+    if (UNLIKELY(asker.bits[1]))
+        deadlock_refuse(thread, parent, asker);
     return 0;
 }
 
@@ -314,6 +323,14 @@ int message_pass(struct runner *r, strand_actor to)
     if (LIKELY(!error))
         r->in_hand = NULL;
     return error;
+}
+
+void message_put_back(struct runner *r)
+{
+    struct envelope *e = r->in_hand;
+    r->in_hand = NULL;
+    e->next = r->task->batch;
+    r->task->batch = e;
 }
 
 int strand_forward(strand_message *message, strand_actor to)

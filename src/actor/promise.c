@@ -4,6 +4,7 @@
 #include "promise.h"
 
 #include "cell.h"
+#include "deadlock.h"
 #include "message.h"
 #include "more.h"
 #include "outside.h"
@@ -66,6 +67,9 @@ struct promise *promise_open(struct thread *thread, strand_actor *ref)
     *ref = (strand_actor){{(uint64_t)(uintptr_t)promise, serial | MARK_PROMISE}};
     promise->watch.who = *ref;
     unlock(promise, serial);
+    struct runner *r = runner_self(thread);
+    if (r)
+        atomic_store_explicit(&r->asks, ref->bits[1], memory_order_relaxed); /* [A6] */
     return promise;
 }
 
@@ -159,8 +163,11 @@ void promise_close(struct promise **held)
 {
     struct promise *promise = *held;
     struct thread *thread = thread_self();
+    struct runner *r = runner_self(thread);
     if (!promise)
         return;
+    if (r)
+        atomic_store_explicit(&r->asks, 0, memory_order_relaxed);
     uint64_t serial = serial_of(promise->watch.who);
     (void)lock(thread, promise, serial);
     struct envelope *answer = promise->answer;
@@ -258,6 +265,8 @@ int strand_actor_wait(strand_actor actor)
     if (error)
         return error == -ESRCH ? 0 : error;
     promise->watched = actor;
-    (void)promise_wait(thread, promise, BLOCKED_ACTOR_END, actor);
-    return 0;
+    if (deadlock_is(thread, actor))
+        return -EDEADLK;
+    error = promise_wait(thread, promise, BLOCKED_ACTOR_END, actor);
+    return error == -EPIPE ? 0 : error; /* it has ended */
 }

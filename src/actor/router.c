@@ -18,6 +18,8 @@ struct router {
     strand_router what;
     struct limits limits; /* of restarts: what.restarts_most, and so on */
     size_t count, next, args_at;
+    size_t told;  /* of the message in hand, which goes to all: how many have got it, or were passed over */
+    bool refused; /* then: one could not be told */
     strand_actor routees[];
 };
 
@@ -101,18 +103,35 @@ static void refuse(strand_message *message)
         promise_settle(thread_self(), message->sender, -EPIPE);
 }
 
+/* One that has failed is decided about before it is told more: a router does not wait for room in its mailbox, which it
+ * is to make itself. */
+static void decide_first(void)
+{
+    message_put_back(runner_self(thread_self()));
+}
+
 /* What one gets, the others do not: only what owns nothing can be sent to all. Who can't be told it has not got it. */
 static void broadcast(struct router *router, strand_message *message)
 {
-    int error = message->type->drop || !message->size ? -EINVAL : 0;
-    for (size_t i = 0; i < router->count && error != -EINVAL; i++) {
-        if (!cell_is_there(thread_self(), router->routees[i])) /* its notice waits: it is no reason to have no answer */
-            continue;
-        int told = strand_tell_as(router->routees[i], message->sender, message->type, message->body, message->size);
-        error = told && told != -EPIPE ? told : error;
-    }
-    if (error)
+    if (message->type->drop || !message->size) {
         refuse(message);
+        return;
+    }
+    for (; router->told < router->count; router->told++) {
+        strand_actor routee = router->routees[router->told];
+        if (!cell_is_there(thread_self(), routee)) /* its notice waits: it is no reason to have no answer */
+            continue;
+        int error = strand_tell_as(routee, message->sender, message->type, message->body, message->size);
+        if (error == -EDEADLK) {
+            decide_first();
+            return;
+        }
+        router->refused |= error && error != -EPIPE;
+    }
+    if (router->refused)
+        refuse(message);
+    router->told = 0;
+    router->refused = false;
 }
 
 /* One that has ended, though its notice waits, is none of them; who stops, or begins anew, is passed over, but by hash.
@@ -129,7 +148,9 @@ static void pass_on(struct router *router, strand_message *message)
             tries += router->what.route == STRAND_ROUTE_HASH;
         }
     }
-    if (error)
+    if (error == -EDEADLK)
+        decide_first();
+    else if (error)
         refuse(message);
 }
 
@@ -162,6 +183,8 @@ static void start(void *state, const void *args)
     if (!more)
         throw_no_memory(current_of(thread), "a router");
     more->limits = &router->limits;
+    router->told = 0;
+    router->refused = false;
     for (router->count = 0; router->count < router->what.count; router->count++) {
         strand_actor routee = strand_actor_spawn_child(NULL, router->what.class_, theirs, router->what.size_of_args);
         router->routees[router->count] = routee;

@@ -142,6 +142,7 @@ static bool deal_with(struct runner *r, struct failure *failure)
         }
         return false;
     }
+    cell_decided(thread_self(), failure->child, failure->why);
     if (class->all_for_one && !resumes)
         life_tell_all(r, calls_of[call.decided], pause);
     else if (call.decided == STRAND_RESTART)

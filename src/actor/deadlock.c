@@ -1,0 +1,112 @@
+/*
+ * Deadlocks between a parent and its child that has failed.
+ *
+ * STATE     of the child TASK_UNDECIDED, under its lock: from its failure on until its parent has decided. Of the
+ * parent runner.asks and runner.queues: what the strand that has its turn waits for, written by that strand. ORDERING
+ * [A6] the parent says that it waits before it takes the child's lock, under which it sends, or is put down as one that
+ * waits. The child says under that lock that it is undecided, and looks after that at what the parent waits for. So the
+ * child finds the parent waiting; or the parent, which has come later, finds the child undecided. NOT DONE  a longer
+ * way round: of one who waits for a grandchild that has failed, or whose own children wait for that, nothing is known
+ * here. Nor of a parent whose turn joins a strand that waits for the child. TESTED BY tests/spec/actor_deadlock.c.
+ */
+#include "deadlock.h"
+
+#include "mailbox.h"
+#include "more.h"
+#include "promise.h"
+
+#include <errno.h>
+
+/* ---- where a question is: under the cell's lock, in its turn ----------------------------------------------- */
+
+static strand_actor among(const struct envelope *e, uint64_t asks)
+{
+    while (e && e->message.sender.bits[1] != asks)
+        e = e->next;
+    return e ? e->message.sender : (strand_actor){{0, 0}};
+}
+
+static strand_actor among_senders(const struct task *task, uint64_t asks)
+{
+    for (const struct link *link = task->waiters.next; link != &task->waiters; link = link->next) {
+        const struct envelope *e = CONTAINER(link, struct wait_node, link)->value;
+        if (e->message.sender.bits[1] == asks)
+            return e->message.sender;
+    }
+    return (strand_actor){{0, 0}};
+}
+
+static strand_actor among_watchers(const struct watch *watch, uint64_t asks)
+{
+    while (watch && watch->who.bits[1] != asks)
+        watch = watch->next;
+    return watch ? watch->who : (strand_actor){{0, 0}};
+}
+
+/* The promise of that number, if it is this actor that it waits for; {0}: it is another. */
+static strand_actor find(const struct task *task, const struct more *more, uint64_t asks)
+{
+    strand_actor found = among(task->first, asks);
+    if (!found.bits[1])
+        found = among(task->batch, asks);
+    if (!found.bits[1])
+        found = among_senders(task, asks);
+    if (!more)
+        return found;
+    if (!found.bits[1])
+        found = among(more->stash, asks);
+    if (!found.bits[1])
+        found = among_watchers(more->watchers, asks);
+    const struct levels *levels = more->levels;
+    if (levels && !found.bits[1])
+        found = among(levels->rest, asks);
+    for (int i = 0; levels && i < LEVELS && !found.bits[1]; i++)
+        if (levels->some >> i & 1)
+            found = among(levels->at[i].first, asks);
+    return found;
+}
+
+/* ---- told, or found out ------------------------------------------------------------------------------------- */
+
+void deadlock_break(struct thread *thread, struct runner *r, struct waiting parent)
+{
+    strand_actor asker = {{0, 0}};
+    struct batch senders;
+    if (!parent.asks && !parent.queues)
+        return;
+    batch_init(&senders);
+    uint64_t word = cell_lock_living(thread, r->cell);
+    if (awaits_decision(r->task)) {
+        if (parent.queues)
+            mailbox_refuse_parent(thread, r->task, &senders);
+        if (parent.asks)
+            asker = find(r->task, cell_more(r->cell), parent.asks);
+    }
+    cell_unlock(r->cell, word);
+    batch_deliver(thread, &senders);
+    if (asker.bits[1])
+        promise_settle(thread, asker, -EDEADLK);
+}
+
+void deadlock_refuse(struct thread *thread, strand_actor parent, strand_actor asker)
+{
+    struct cell *cell = ref_cell(parent);
+    uint64_t word;
+    if (!cell_lock(thread, cell, ref_serial(parent), &word))
+        return;
+    bool waits = (word & CELL_AWAKE) && waiting_of(word_task(word)).asks == asker.bits[1];
+    cell_unlock(cell, word);
+    if (waits)
+        promise_settle(thread, asker, -EDEADLK);
+}
+
+bool deadlock_is(struct thread *thread, strand_actor actor)
+{
+    struct cell *cell = ref_cell(actor);
+    uint64_t word;
+    if (!cell_lock(thread, cell, ref_serial(actor), &word))
+        return false;
+    bool is = (word & CELL_AWAKE) && awaits_decision(word_task(word)) && is_its_parent(thread, cell);
+    cell_unlock(cell, word);
+    return is;
+}
