@@ -8,14 +8,6 @@
 
 enum { HEAD_MOST = 4096 + 512 /* with a Location */ };
 
-static void write_out(struct connection *c, const char *bytes, size_t length)
-{
-    c->phase = WRITING;
-    STRAND_DEADLINE(strand_in(c->server->timeout));
-    if (strand_write_all(c->fd, bytes, length) < 0)
-        strand_throw(&CLIENT_GONE, "%s went away", c->peer);
-}
-
 /* Answers are done when the system has them. */
 static void count_served(struct connection *c)
 {
@@ -29,7 +21,7 @@ void flush(struct connection *c)
     if (c->used) {
         size_t used = c->used;
         c->used = 0;
-        write_out(c, c->out, used);
+        send_bytes(c, c->out, used);
     }
     if (c->answered)
         count_served(c);
@@ -104,7 +96,7 @@ void answer(struct connection *c, const struct answer *answer)
         c->used += length;
     } else {
         flush(c);
-        write_out(c, answer->body, length);
+        send_bytes(c, answer->body, length);
     }
     answer_sent(c, answer->status, length);
 }

@@ -9,36 +9,53 @@
 #include <linux/openat2.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_MOST = 4096, SMALL = 8 * 1024, AT_ONCE = 1 << 20 };
+enum { PATH_MOST = 4096, SMALL = 8 * 1024, OPEN_TRIES = 1000 };
 /* A stack keeps the pages that were ever touched, and all of a frame is: so only those have a big one who need it. */
 #define BIG_FRAME __attribute__((noinline))
 
 struct file {
     int fd;
     struct stat status;
-    char tag[64], modified[40];
+    char tag[64];
+    char modified[64];      /* the header's line; empty for a date that HTTP can't write */
     uint64_t first, length; /* of what is sent */
 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* A status of HTTP; 0: it is open. Pipes and devices don't block the open, and are refused after it. */
-static int open_beneath(int root, const char *path, struct file *file)
+/* A descriptor or a negated errno code. errno is read here, where no switch can come in between. Pipes and devices
+ * don't block the open, and are refused after it. */
+__attribute__((noinline)) static int open_once(int root, const char *path)
 {
     const struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
                                  .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-    file->fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
-    if (file->fd < 0 || fstat(file->fd, &file->status) < 0)
-        return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? 503
-               : errno == EACCES || errno == EPERM                   ? 403
-                                                                     : 404;
-    return 0;
+    int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    return fd < 0 ? -errno : fd;
+}
+
+/* A status of HTTP; 0: it is open. A path with ".." can't be followed while somebody renames a directory anywhere in
+ * the system: then it is tried again. */
+static int open_beneath(int root, const char *path, struct file *file)
+{
+    for (int tries = 0; (file->fd = open_once(root, path)) == -EAGAIN && tries < OPEN_TRIES; tries++)
+        strand_yield();
+    switch (file->fd) {
+    case -EAGAIN:
+    case -EMFILE:
+    case -ENFILE:
+    case -ENOMEM:
+        return 503;
+    case -EACCES:
+    case -EPERM:
+        return 403;
+    default:
+        return file->fd < 0 || fstat(file->fd, &file->status) < 0 ? 404 : 0;
+    }
 }
 
 static void close_file(const struct file *file)
@@ -73,12 +90,20 @@ static int open_path(int root, const char *path, struct file *file)
 
 static const char http_date[] = "%a, %d %b %Y %H:%M:%S GMT";
 
-static void describe(struct file *file)
+/* Years have four digits. */
+static void describe_date(struct file *file)
 {
     struct tm tm;
+    file->modified[0] = '\0';
+    if (gmtime_r(&file->status.st_mtim.tv_sec, &tm) && tm.tm_year >= 1000 - 1900 && tm.tm_year <= 9999 - 1900)
+        strftime(file->modified, sizeof file->modified, "Last-Modified: %a, %d %b %Y %H:%M:%S GMT\r\n", &tm);
+}
+
+static void describe(struct file *file)
+{
     snprintf(file->tag, sizeof file->tag, "\"%llx-%llx-%llx\"", (unsigned long long)file->status.st_mtim.tv_sec,
              (unsigned long long)file->status.st_mtim.tv_nsec, (unsigned long long)file->status.st_size);
-    strftime(file->modified, sizeof file->modified, http_date, gmtime_r(&file->status.st_mtim.tv_sec, &tm));
+    describe_date(file);
     file->first = 0;
     file->length = (uint64_t)file->status.st_size;
 }
@@ -208,33 +233,6 @@ static const char *type_of(const char *path)
     return "application/octet-stream";
 }
 
-/* errno is read here, where no switch can come in between. */
-__attribute__((noinline)) static ssize_t send_some(int to, int from, uint64_t first, uint64_t length)
-{
-    off_t offset = (off_t)first;
-    ssize_t sent = sendfile(to, from, &offset, length < AT_ONCE ? (size_t)length : AT_ONCE);
-    return sent < 0 ? -errno : sent;
-}
-
-/* The head has gone. A file that has shrunk meanwhile, and a client that is gone, end the connection. */
-static void send_body(struct connection *c, const struct file *file)
-{
-    STRAND_DEADLINE(strand_in(c->server->timeout));
-    uint64_t at = file->first, left = file->length;
-    while (left) {
-        ssize_t sent = send_some(c->fd, file->fd, at, left);
-        if (sent == -EAGAIN)
-            sent = strand_ready(c->fd, STRAND_WRITABLE);
-        else if (sent == 0)
-            strand_throw(&STRAND_ERROR, "a file has shrunk while it was sent");
-        if (sent < 0 && sent != -EINTR)
-            strand_throw(&CLIENT_GONE, "%s went away", c->peer);
-        at += sent > 0 ? (uint64_t)sent : 0;
-        left -= sent > 0 ? (uint64_t)sent : 0;
-        strand_checkpoint(); /* a socket that always takes more would not see the deadline */
-    }
-}
-
 BIG_FRAME static void send_small(struct connection *c, const struct file *file, struct answer *head)
 {
     char bytes[SMALL];
@@ -248,7 +246,7 @@ BIG_FRAME static void send_small(struct connection *c, const struct file *file, 
         answer_status(c, 500, NULL);
 }
 
-static void send_file(struct connection *c, const struct file *file, struct answer *head)
+static void send_opened(struct connection *c, const struct file *file, struct answer *head)
 {
     head->length = file->length;
     if (c->parser.method == HTTP_HEAD || file->length <= SMALL) {
@@ -256,7 +254,7 @@ static void send_file(struct connection *c, const struct file *file, struct answ
         return;
     }
     send_head(c, head);
-    send_body(c, file);
+    send_file(c, file->fd, file->first, file->length);
     answer_sent(c, head->status, file->length);
 }
 
@@ -272,8 +270,7 @@ static void answer_with(struct connection *c, const char *path, struct file *fil
 {
     char extra[256];
     describe(file);
-    int length = snprintf(extra, sizeof extra, "ETag: %s\r\nLast-Modified: %s\r\nAccept-Ranges: bytes\r\n", file->tag,
-                          file->modified);
+    int length = snprintf(extra, sizeof extra, "ETag: %s\r\n%sAccept-Ranges: bytes\r\n", file->tag, file->modified);
     int status = check_conditions(c, file);
     if (status == 412) {
         answer_status(c, 412, NULL);
@@ -292,7 +289,7 @@ static void answer_with(struct connection *c, const char *path, struct file *fil
         snprintf(extra + length, sizeof extra - (size_t)length, "Content-Range: bytes %llu-%llu/%llu\r\n",
                  (unsigned long long)file->first, (unsigned long long)(file->first + file->length - 1),
                  (unsigned long long)file->status.st_size);
-    send_file(c, file, &(struct answer){.status = status, .type = type_of(path), .extra = extra});
+    send_opened(c, file, &(struct answer){.status = status, .type = type_of(path), .extra = extra});
 }
 
 /* To the same path with a slash. */

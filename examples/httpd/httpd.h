@@ -1,10 +1,12 @@
 /*
- * httpd: an HTTP/1.1 server with a strand for every connection. See main.c for the tree of strands.
+ * httpd: an HTTP/1.1 server with a strand for every connection. See serve.c for the tree of strands.
  *
- *   main.c        the command line, listening, draining
+ *   main.c        the command line
+ *   serve.c       listening, accepting, draining
  *   connection.c  a connection's strand: reading and parsing requests, writing what was answered
  *   framing.c     where a request ends, byte by byte; refuses what is not framed strictly
  *   request.c     what a request says
+ *   send.c        sending at the client's pace, as far as that is bearable
  *   room.c        the list of connections, and which of them are told to end
  *   pages.c       what is generated: /hello, /slow, /strands
  *   files.c       the files of a directory
@@ -30,30 +32,37 @@
 
 /* Lines are gathered in memory and written by one strand, through strand_offload. */
 struct log {
-    int fd; /* -1: none is kept */
+    const char *path; /* NULL: there is no file that could be opened again */
+    int fd;           /* -1: none is kept */
     int wake[2];
-    pthread_mutex_t lock; /* never held across a suspension */
+    size_t piece;         /* so much can be written to what is ready, and does not block */
+    pthread_mutex_t lock; /* never held across a suspension; of the next four */
     char *lines, *writing;
     size_t used;
-    uint64_t lost; /* lines that the file did not take */
-    int error;     /* why */
+    uint64_t lost;      /* lines that the file did not take */
+    int error;          /* why; 0: it was not ready for too long */
+    _Atomic bool stuck; /* a line has waited in vain, and none has been written since */
 };
 
 /* Returns 0 or a negated errno code. path "-": standard output; NULL: no log. */
 int log_open(struct log *log, const char *path);
+/* Goes on in a new file of the same name: the old one may have been renamed. False: the log is no file. */
+bool log_reopen(struct log *log);
 void *log_write(void *log); /* the strand that writes; ends after log_close */
 void log_close(struct log *log);
-void log_free(struct log *log);
+void log_free(struct log *log); /* what is in memory yet is lost */
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
 struct server {
     const char *host, *directory, *log_path;
     int port, threads;
-    int64_t timeout;  /* for a request: to come, to be worked on, to be taken off */
+    int64_t timeout;  /* for a request: to come, to be worked on; and the period of the next */
+    uint64_t rate;    /* bytes per second that a client takes at least, in each period */
     int64_t patience; /* with a connection between requests */
     int64_t drain;
     int listener, root;
+    _Atomic int accept_error; /* why no connections can be taken any more */
     struct log log;
     _Atomic bool draining, cancelled; /* the time to drain is over as well */
     pthread_mutex_t lock;             /* of the next two; never held across a suspension */
@@ -62,6 +71,13 @@ struct server {
     _Atomic uint64_t begun, served, cut, connections, refused;
     struct strand_stats stats; /* at the end */
 };
+
+/* The root strand; returns once the server has drained, or if it can't listen (listener). */
+void *serve(void *server);
+
+enum { NAME_MOST = 300 };
+/* HOST:PORT as in a URL; * for all addresses. */
+void name_listener(const struct server *server, int port, char *name, size_t size);
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
@@ -118,18 +134,18 @@ enum framed frame(struct framing *framing, const char *bytes, size_t length, siz
 void frame_body(struct framing *framing, uint64_t length);
 void frame_chunks(struct framing *framing);
 
-/* A request has at most one of each, but for the last two. */
+/* A request has at most one of each, but for the last four. */
 enum header {
     HOST,
     CONTENT_LENGTH,
     TRANSFER_ENCODING,
     RANGE,
     IF_RANGE,
-    IF_MATCH,
-    IF_NONE_MATCH,
     IF_MODIFIED_SINCE,
     IF_UNMODIFIED_SINCE,
     EXPECT,
+    IF_MATCH,
+    IF_NONE_MATCH,
     REFERER,
     USER_AGENT,
     HEADERS,
@@ -159,6 +175,7 @@ struct connection {
     bool logged;          /* the current request */
     bool started;         /* a part of the answer to the current request may have been sent */
     strand_time deadline; /* by when the request has to be here whole */
+    uint64_t sent;        /* bytes that the system has taken */
     uint32_t owed;        /* requests that are not answered as yet */
     uint32_t answered;    /* those of them whose answers wait in `out` */
     http_parser parser;
@@ -217,6 +234,10 @@ void answer_status(struct connection *c, int status, const char *extra);
 void send_head(struct connection *c, const struct answer *answer);
 void answer_sent(struct connection *c, int status, uint64_t length);
 void flush(struct connection *c);
+
+/* Both throw CLIENT_GONE, also of a client that takes its answer too slowly. */
+void send_bytes(struct connection *c, const char *bytes, size_t length);
+void send_file(struct connection *c, int file, uint64_t first, uint64_t length);
 
 /* ---- what there is to get -------------------------------------------------------------------- */
 

@@ -1,34 +1,74 @@
 /*
  * The access log, in the combined format. A request adds its line to a buffer and goes on. When the disk is slower than
- * the requests, they wait: no line is lost.
+ * the requests, they wait. A log that takes nothing for as long as the server's timeout, such as a pipe that nobody
+ * reads, holds up nothing more: from then on lines that find no room are counted as lost, until it takes some again.
  */
 #include "httpd.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { LOG_MOST = 1 << 20, LINE_MOST = 2048 };
+
+static bool is_file(int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+}
 
 int log_open(struct log *log, const char *path)
 {
     *log = (struct log){.fd = -1, .wake = {-1, -1}};
     if (!path)
         return 0;
-    log->fd = strcmp(path, "-") == 0 ? dup(STDOUT_FILENO) : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    bool output = strcmp(path, "-") == 0;
+    log->fd = output ? dup(STDOUT_FILENO) : open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (log->fd < 0)
         return -errno;
+    log->path = !output && is_file(log->fd) ? path : NULL;
+    log->piece = is_file(log->fd) ? LOG_MOST : PIPE_BUF;
     pthread_mutex_init(&log->lock, NULL);
     log->lines = malloc(LOG_MOST);
     log->writing = malloc(LOG_MOST);
     return log->lines && log->writing ? strand_pipe(log->wake) : -ENOMEM;
 }
 
+/* On a thread that may block. */
+static void *open_again(void *arg)
+{
+    const struct log *log = arg;
+    int fd = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    if (fd < 0 || !is_file(fd) || dup3(fd, log->fd, O_CLOEXEC) < 0)
+        fprintf(stderr, "httpd: %s can't be opened again: the log goes on in the old file\n", log->path);
+    if (fd >= 0)
+        close(fd);
+    return NULL;
+}
+
+bool log_reopen(struct log *log)
+{
+    if (log->path)
+        strand_offload(open_again, log);
+    return log->path;
+}
+
+static uint64_t count_lines(const char *text, size_t length)
+{
+    uint64_t lines = 0;
+    for (size_t i = 0; i < length; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
 void log_free(struct log *log)
 {
+    log->lost += count_lines(log->lines, log->used);
     free(log->lines);
     free(log->writing);
     if (log->fd >= 0)
@@ -37,41 +77,59 @@ void log_free(struct log *log)
 
 struct batch {
     struct log *log;
-    size_t used;
+    size_t done, used;
+    ssize_t wrote; /* at last, or a negated errno code */
 };
 
 /* On a thread that may block. */
-static void *write_batch(void *arg)
+static void *write_piece(void *arg)
 {
-    const struct batch *batch = arg;
+    struct batch *batch = arg;
     struct log *log = batch->log;
-    for (size_t done = 0; done < batch->used;) {
-        ssize_t wrote = write(log->fd, log->writing + done, batch->used - done);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote < 0) {
-            log->error = errno;
-            for (; done < batch->used; done++)
-                log->lost += log->writing[done] == '\n';
-            break;
-        }
-        done += (size_t)wrote;
-    }
+    size_t left = batch->used - batch->done;
+    batch->wrote = write(log->fd, log->writing + batch->done, left < log->piece ? left : log->piece);
+    if (batch->wrote < 0)
+        batch->wrote = -errno;
     return NULL;
 }
 
-static void write_lines(struct log *log)
+/* On whatever way it is left. */
+static void end_batch(const struct batch *batch)
 {
-    struct batch batch = {log, 0};
+    struct log *log = batch->log;
     pthread_mutex_lock(&log->lock);
+    log->lost += count_lines(log->writing + batch->done, batch->used - batch->done);
+    pthread_mutex_unlock(&log->lock);
+}
+
+static struct batch take_lines(struct log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    struct batch batch = {.log = log, .used = log->used};
     char *lines = log->lines;
-    batch.used = log->used;
     log->lines = log->writing;
     log->writing = lines;
     log->used = 0;
     pthread_mutex_unlock(&log->lock);
-    if (batch.used)
-        strand_offload(write_batch, &batch);
+    return batch;
+}
+
+static void write_lines(struct log *log)
+{
+    struct batch batch __attribute__((cleanup(end_batch))) = take_lines(log);
+    while (batch.done < batch.used) {
+        int error = strand_ready(log->fd, STRAND_WRITABLE);
+        batch.wrote = error;
+        if (!error)
+            strand_offload(write_piece, &batch);
+        if (batch.wrote >= 0) {
+            batch.done += (size_t)batch.wrote;
+            log->stuck = false;
+        } else if (batch.wrote != -EINTR && batch.wrote != -EAGAIN) {
+            log->error = (int)-batch.wrote;
+            return;
+        }
+    }
 }
 
 void *log_write(void *arg)
@@ -104,6 +162,28 @@ static bool add(struct log *log, const char *line, size_t length)
     if (fits && first)
         strand_write(log->wake[1], "", 1);
     return fits;
+}
+
+/* The request has been answered: its line is owed, whatever interrupts it. */
+static bool add_in_time(struct server *server, const char *line, size_t length)
+{
+    struct log *log = &server->log;
+    strand_time end = strand_in(server->timeout);
+    STRAND_SHIELD;
+    while (!add(log, line, length)) {
+        if (log->stuck || server->cancelled)
+            return false;
+        log->stuck = strand_now().ns >= end.ns;
+        strand_sleep(STRAND_MS);
+    }
+    return true;
+}
+
+static void lose_line(struct log *log)
+{
+    pthread_mutex_lock(&log->lock);
+    log->lost++;
+    pthread_mutex_unlock(&log->lock);
 }
 
 /* What comes from outside can't forge a line. */
@@ -146,7 +226,6 @@ void log_request(struct connection *c, int status, uint64_t length)
     at = append_header(c, line, at, REFERER);
     at = append_header(c, line, at, USER_AGENT);
     line[at++] = '\n';
-    STRAND_SHIELD; /* it has been answered: the line is owed */
-    while (!add(log, line, at))
-        strand_sleep(STRAND_MS);
+    if (!add_in_time(c->server, line, at))
+        lose_line(log);
 }

@@ -54,7 +54,7 @@ static int on_header_field(http_parser *parser, const char *at, size_t length)
 {
     struct request *request = &connection_of(parser)->request;
     request->header = header_named(at, length);
-    if (request->header < REFERER && request->present[request->header])
+    if (request->header < IF_MATCH && request->present[request->header])
         request->status = 400;
     if (request->header < HEADERS)
         request->present[request->header] = true;

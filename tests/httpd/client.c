@@ -173,6 +173,23 @@ static char *output_of(int *status)
     return text;
 }
 
+bool server_has_ended(void)
+{
+    siginfo_t info = {0};
+    CHECK_EQ(waitid(P_PID, (id_t)server_pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+    return info.si_pid == server_pid;
+}
+
+int server_exit_status(const char **said)
+{
+    int status = 0;
+    *said = output_of(&status);
+    remove_folder();
+    if (!WIFEXITED(status))
+        CHECK_FAIL("the server ended with %x and said: %s", status, *said);
+    return WEXITSTATUS(status);
+}
+
 int server_says(const char *option, const char **said)
 {
     int status = 0;

@@ -31,6 +31,10 @@ struct account {
 /* Send the signal; wait for the end. It exits with 0, has lost nothing, and no strand is left. */
 struct account server_stop(int signal);
 struct account server_wait(void); /* the same, with the signal sent already */
+/* Whether it has ended; nothing of its output is read. */
+bool server_has_ended(void);
+/* Wait for the end, whatever it is: the exit status; what it said on standard output is in *said. */
+int server_exit_status(const char **said);
 
 /* Run it with one option, not to serve: its exit status; what it said, on both streams, is in *said. */
 int server_says(const char *option, const char **said);

@@ -124,6 +124,44 @@ TEST_REAL(a_client_that_does_not_read_is_cut_off)
     CHECK(server_stop(SIGTERM).cut >= 2);
 }
 
+/* It takes so little at a time that the socket never becomes writable. */
+TEST_REAL(a_download_may_take_longer_than_the_time_out)
+{
+    enum { SIZE = 16 << 20, LITTLE = 1024 };
+    static char bytes[SIZE];
+    make_big("root/large", SIZE);
+    SERVER("--timeout=2", "--rate=1");
+    int fd = dial_small(4096);
+    long begun = now_ms();
+    size_t used = 0;
+    CHECK_EQ((say(fd, GET("/large")), receive_head(fd)), 200);
+    while (now_ms() - begun < 5000) {
+        CHECK_EQ(recv(fd, bytes + used, LITTLE, MSG_WAITALL), LITTLE);
+        used += LITTLE;
+        rest_ms(50);
+    }
+    CHECK_EQ(recv(fd, bytes + used, SIZE - used, MSG_WAITALL), SIZE - used);
+    CHECK(memcmp(bytes, bytes_of(SIZE), SIZE) == 0);
+    close(fd);
+    CHECK_EQ(server_stop(SIGTERM).cut, 0);
+}
+
+TEST_REAL(a_client_that_takes_less_than_the_least_rate_is_cut_off)
+{
+    char byte;
+    make_file("root/large", "");
+    CHECK_EQ(truncate(path_of("root/large"), 64 << 20), 0);
+    SERVER("--timeout=0.3", "--rate=1000000");
+    int before = descriptors_at_rest(), fd = dial_small(4096);
+    CHECK_EQ((say(fd, GET("/large")), receive_head(fd)), 200);
+    for (long until = now_ms() + LIMIT_S * 1000L; server_descriptors() > before; rest_ms(20)) {
+        CHECK(now_ms() < until);
+        CHECK_EQ(recv(fd, &byte, 1, 0), 1);
+    }
+    close(fd);
+    CHECK_EQ(server_stop(SIGTERM).cut, 1);
+}
+
 /* ---- gone ------------------------------------------------------------------------------------- */
 
 TEST_REAL(what_works_for_a_client_ends_when_it_goes_away)
