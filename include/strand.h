@@ -141,18 +141,21 @@ bool strand_exception_is(const strand_exception *e, const strand_kind *kind);
 void *strand_exception_payload(const strand_exception *e);
 /** The exception that led to this one, or NULL. Owned by e. */
 const strand_exception *strand_exception_cause(const strand_exception *e);
-/** The i-th exception (from 0) that this one pushed aside, or NULL past the last. Owned by e. */
+/** The i-th exception (from 0) that this one pushed aside, or NULL past the last. The first 256 are kept. Owned by e.
+ *  Any thread. O(i). */
 const strand_exception *strand_exception_suppressed(const strand_exception *e, size_t i);
 /** For interrupted and child-cancelled: who asked (a strand's name), and why; "" if nobody said. */
 const char *strand_exception_who(const strand_exception *e);
 const char *strand_exception_why(const strand_exception *e);
 /** How far a composite operation had come when it was interrupted (bytes), else 0. */
 uint64_t strand_exception_progress(const strand_exception *e);
-/** Print kind, message, trace across strands, causes and suppressed ones to the descriptor. Any thread. */
+/** Print kind, message, trace across strands, causes and suppressed ones to the descriptor; of many the first, and how
+ *  many more there are. Any thread. */
 void strand_exception_print(const strand_exception *e, int fd);
 /** Hold e beyond its catch block; give it back with strand_exception_release. Any thread. O(1). */
 strand_exception *strand_exception_keep(strand_exception *e);
-/** Give back what strand_exception_keep, strand_try or a fetch gave. NULL is allowed. Any thread. */
+/** Give back what strand_exception_keep, strand_try or a fetch gave. NULL is allowed. Any thread. O(what it carries),
+ *  if it is the last reference. */
 void strand_exception_release(strand_exception *e);
 
 /**
@@ -167,7 +170,8 @@ STRAND_NORETURN void strand_throw(const strand_kind *kind, const char *format, .
 struct strand_throw_info {
     int code;                     /* negated errno code, or 0 */
     void *payload;                /* for the catcher, not in the stack of an opened fibre; or NULL */
-    void (*payload_free)(void *); /* called with payload when the exception is gone; or NULL */
+    void (*payload_free)(void *); /* called with payload when the exception is gone, on any thread; it neither blocks
+                                     nor throws; or NULL */
     strand_exception *cause;      /* a reference that the new exception takes over; or NULL */
 };
 /** strand_throw with more to say. */

@@ -350,6 +350,11 @@ int arch_ask_waiting(uint32_t thread_id, void *self, struct arch_asked *asked);
  * code. */
 int arch_process_start(void);
 
+/* A lock for what exceptions carry, which threads of all runs share, and those of none. Held for so long as it takes to
+ * look at that, and across a fork. Whoever holds it calls no function of the user's and takes no other lock. */
+void arch_carried_lock(void);
+void arch_carried_unlock(void);
+
 /* What is running, so that a debugger finds it, and whoever looks from outside: a list in arch_state. */
 struct arch_run {
     struct arch_run *next;

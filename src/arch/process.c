@@ -4,7 +4,8 @@
  * is in this file.
  *
  * One lock guards the start, the chunks of the handle range and the installing of handlers; fork handlers hold it
- * across a fork, so a child finds all of it whole. The fault handler itself takes no lock.
+ * across a fork, so a child finds all of it whole. A second one, which they hold too, guards what exceptions carry. The
+ * fault handler itself takes no lock.
  */
 #include "state.h"
 
@@ -430,6 +431,23 @@ void arch_process_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
+void arch_carried_lock(void)
+{
+    while (atomic_flag_test_and_set_explicit(&arch_state.carried, memory_order_acquire)) {
+        if (player)
+            player->relax(player); /* the holder is played by this very thread */
+        else
+            arch_thread_yield();
+    }
+    arch_note_acquire(&arch_state.carried);
+}
+
+void arch_carried_unlock(void)
+{
+    arch_note_release(&arch_state.carried);
+    atomic_flag_clear_explicit(&arch_state.carried, memory_order_release);
+}
+
 /* ---- forks ------------------------------------------------------------------------------------------------ */
 
 void *arch_orphan(void)
@@ -442,7 +460,19 @@ void arch_on_orphan(void (*on_orphan)(void *))
     atomic_store_explicit(&arch_state.on_orphan, on_orphan, memory_order_release);
 }
 
-/* In the child, with the lock. Signals and the program's end are as they were before there were runs; the memory of
+static void locks_take(void)
+{
+    arch_process_lock();
+    arch_carried_lock();
+}
+
+static void locks_release(void)
+{
+    arch_carried_unlock();
+    arch_process_unlock();
+}
+
+/* In the child, with the locks. Signals and the program's end are as they were before there were runs; the memory of
  * those that are the parent's stays as it is. */
 static void begin_child(void)
 {
@@ -465,14 +495,14 @@ static void begin_child(void)
     arch_state.fiber_maker = NULL;
     arch_state.runs = NULL;
     arch_membarrier_works = membarrier_register();
-    arch_process_unlock();
+    locks_release();
 }
 
 static int start(void)
 {
     int error = arch_handles ? 0 : arch_handles_start();
     if (!error)
-        error = -pthread_atfork(arch_process_lock, arch_process_unlock, begin_child);
+        error = -pthread_atfork(locks_take, locks_release, begin_child);
     if (error)
         return error;
     arch_ticks_start();

@@ -80,6 +80,7 @@ struct arch_state {
     struct arch_chunks chunks;
 
     /* process.c */
+    atomic_flag carried;
     _Atomic(void (*)(void *)) on_orphan;
     _Atomic uint64_t serials;
     _Atomic(bool (*)(void *, void *)) on_fault;

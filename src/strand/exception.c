@@ -77,7 +77,9 @@ strand_exception *exception_new_va(const strand_kind *kind, const char *format, 
     e->note = NULL;
     e->payload = NULL;
     e->payload_free = NULL;
-    e->cause = e->suppressed = e->next = NULL;
+    e->cause = e->ring = e->next = e->walk = NULL;
+    e->ring_count = 0;
+    e->omitted = 0;
     e->source = NULL;
     e->source_serial = e->progress = 0;
     e->ips_count = e->segments_count = 0;
@@ -119,15 +121,8 @@ strand_exception *strand_exception_keep(strand_exception *e)
     return e;
 }
 
-static void destroy(strand_exception *e)
+void exception_give_back(strand_exception *e)
 {
-    if (e->payload_free)
-        e->payload_free(e->payload);
-    strand_exception_release(e->cause);
-    for (strand_exception *next, *s = e->suppressed; s; s = next) {
-        next = s->next;
-        strand_exception_release(s);
-    }
     note_release(e->note);
     if (e->ips != e->ips_first)
         free(e->ips);
@@ -139,92 +134,7 @@ static void destroy(strand_exception *e)
 void strand_exception_release(strand_exception *e)
 {
     if (e && atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) == 1)
-        destroy(e);
-}
-
-/* An exception that is kept may be thrown in several strands at once: what grows with it is under a lock. It is held
- * for as long as a trace takes; nobody suspends inside. */
-static void exception_lock(strand_exception *e)
-{
-    spin_lock(&e->lock, thread_self());
-}
-
-static void exception_unlock(strand_exception *e)
-{
-    spin_unlock(&e->lock);
-}
-
-/* Under e's trace lock or by its only holder. An exception stands in one list only: the first that takes it. */
-static void append(strand_exception *e, strand_exception *pushed_aside)
-{
-    strand_exception **tail = &e->suppressed;
-    while (*tail)
-        tail = &(*tail)->next;
-    *tail = pushed_aside;
-}
-
-/* Whether e would be given back by the last reference to `from`. */
-static bool carries(strand_exception *from, const strand_exception *e)
-{
-    bool found = from == e || (from->cause && carries(from->cause, e));
-    exception_lock(from);
-    for (strand_exception *s = from->suppressed; s && !found; s = s->next)
-        found = carries(s, e);
-    exception_unlock(from);
-    return found;
-}
-
-/* Of the interruptions that e was the cause of: they are about to be e's. One that somebody has kept stays as it is. */
-static void forget_cause(strand_exception *from, strand_exception *e)
-{
-    if (from->cause == e && atomic_load_explicit(&from->refs, memory_order_acquire) == 1) {
-        from->cause = NULL;
-        strand_exception_release(e);
-    }
-    if (from->cause)
-        forget_cause(from->cause, e);
-    exception_lock(from);
-    for (strand_exception *s = from->suppressed; s; s = s->next)
-        forget_cause(s, e);
-    exception_unlock(from);
-}
-
-/* References go one way, or they would never be given back; what carries e is not taken. */
-static void take(strand_exception *e, strand_exception *pushed_aside)
-{
-    forget_cause(pushed_aside, e);
-    if (carries(pushed_aside, e)) {
-        atomic_store_explicit(&pushed_aside->listed, false, memory_order_release);
-        strand_exception_release(pushed_aside);
-        return;
-    }
-    exception_lock(e);
-    append(e, pushed_aside);
-    exception_unlock(e);
-}
-
-void exception_suppress(strand_exception *e, strand_exception *pushed_aside)
-{
-    if (!pushed_aside)
-        return;
-    if (pushed_aside == e || atomic_exchange_explicit(&pushed_aside->listed, true, memory_order_acq_rel)) {
-        strand_exception_release(pushed_aside);
-        return;
-    }
-    take(e, pushed_aside);
-}
-
-void exception_inherit(strand_exception *e, strand_exception *from)
-{
-    exception_lock(from);
-    strand_exception *s = from->suppressed;
-    from->suppressed = NULL;
-    exception_unlock(from);
-    for (strand_exception *next; s; s = next) {
-        next = s->next;
-        s->next = NULL;
-        take(e, s);
-    }
+        exception_destroy_(e);
 }
 
 /* ---- traces ---------------------------------------------------------------------------------------------- */

@@ -34,16 +34,16 @@ struct strand_exception {
     struct flight flight;
     _Atomic uint32_t refs;
     _Atomic bool flying; /* `flight` is in use */
-    atomic_flag lock;    /* of the trace and the suppressed list */
-    _Atomic bool listed; /* it stands in somebody's suppressed list, or in none */
+    atomic_flag lock;    /* of the trace */
+    _Atomic bool listed; /* carry.h */
     const strand_kind *kind;
     int code;
+    uint32_t omitted; /* carry.h */
     struct note *note;
     void *payload;
     void (*payload_free)(void *);
-    struct strand_exception *cause;
-    struct strand_exception *suppressed, *next; /* the list's head, the link in another's */
-    const void *source;                         /* interrupted: the block, or the control block, that it is by */
+    struct strand_exception *cause, *ring, *next, *walk; /* carry.h */
+    const void *source; /* interrupted: the block, or the control block, that it is by */
     uint64_t source_serial;
     uint64_t progress;
     uint16_t ips_count, ips_room, segments_count, segments_room;
@@ -52,7 +52,9 @@ struct strand_exception {
     void *ips_first[TRACE_FIRST];
     struct segment segments_first[SEGMENTS_FIRST];
     char text[EXCEPTION_TEXT];
+    uint16_t ring_count; /* carry.h */
 };
+_Static_assert(sizeof(struct strand_exception) <= 912, "every thread keeps some, and a failing child costs one");
 
 /* New, with one reference, without a trace. Never NULL. */
 strand_exception *exception_new(const strand_kind *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -60,6 +62,18 @@ strand_exception *exception_new_va(const strand_kind *kind, const char *format, 
 /* An errno code (of either sign) in words. */
 const char *error_words(int code);
 void exception_text(strand_exception *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* An exception that is kept may be thrown in several strands at once: its trace, which grows with it, is under a lock.
+ * It is held for as long as a trace takes; nobody suspends inside. */
+static inline void exception_lock(strand_exception *e)
+{
+    spin_lock(&e->lock, thread_self());
+}
+
+static inline void exception_unlock(strand_exception *e)
+{
+    spin_unlock(&e->lock);
+}
+
 /* Append the calling strand's frames. */
 void exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c);
 /* Append "left strand so-and-so, spawned there". */
@@ -77,10 +91,10 @@ __attribute__((noreturn, always_inline)) static inline void exception_throw(stru
 strand_exception *exception_land(struct cb *me);
 /* Put `with` in the place of the newest exception in flight; the reference to that is the caller's. */
 strand_exception *exception_swap(struct cb *me, strand_exception *with);
-/* All that was pushed aside by one exception, to another. */
-void exception_inherit(strand_exception *e, strand_exception *from);
-/* Attach: takes the reference over. NULL is allowed. */
-void exception_suppress(strand_exception *e, strand_exception *pushed_aside);
+/* The last reference is gone: give back what it has, all that it carries too. */
+void exception_destroy_(strand_exception *e);
+/* The object alone. */
+void exception_give_back(strand_exception *e);
 
 /* Memory: src/strand/reserve.c. Never NULL. */
 strand_exception *exception_alloc(void);

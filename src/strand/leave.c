@@ -3,8 +3,8 @@
  * block is in scope.h.
  */
 #include "cancel.h"
+#include "carry.h"
 #include "end.h"
-#include "exception.h"
 #include "handle.h"
 #include "misuse.h"
 #include "print.h"
@@ -37,7 +37,7 @@ static void take_in(struct thread *thread, struct scope *scope, struct cb *child
     end_consume(thread, scope, child);
     if (outcome == OUTCOME_FAILED)
         add(&remains->failure, e);
-    else if (outcome == OUTCOME_ERROR || (e && e->suppressed)) /* a failure inside of it may be seen by nobody else */
+    else if (outcome == OUTCOME_ERROR || (e && e->ring)) /* a failure inside of it may be seen by nobody else */
         add(&remains->errors, e);
     else
         strand_exception_release(e);
@@ -262,13 +262,13 @@ static void join_one(struct thread *thread, struct scope *scope, struct cb *chil
                      strand_exception **pruned)
 {
     strand_exception *e = cb_take_exception(child);
-    if (e && !e->suppressed && child->outcome == OUTCOME_INTERRUPTED && expected(scope, child)) {
+    if (e && !e->ring && child->outcome == OUTCOME_INTERRUPTED && expected(scope, child)) {
         strand_exception_release(e);
         e = NULL;
     }
     end_consume(thread, scope, child);
     if (e)
-        add(e->kind == &STRAND_PRUNED && !e->suppressed ? pruned : first, e);
+        add(e->kind == &STRAND_PRUNED && !e->ring ? pruned : first, e);
 }
 
 /* What interrupts the owner now is nothing but a failure in this very scope, which the join is going to throw. */

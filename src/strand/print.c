@@ -3,14 +3,14 @@
  */
 #include "print.h"
 
-#include "exception.h"
+#include "carry.h"
 #include "misuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MOST = 8 };
+enum { INDENT_MOST = 8, FRAMES_AT_ONCE = 32 };
 
 void print_text(int fd, const char *format, ...)
 {
@@ -76,7 +76,7 @@ void print_frames(int fd, void **ips, size_t count)
         frame(fd, 4, "at", ips[i]);
 }
 
-static void segment(int fd, int indent, const strand_exception *e, const struct segment *s)
+static void head_of_segment(int fd, int indent, const struct segment *s)
 {
     unsigned long long id = s->id;
     if (s->kind == SEGMENT_THROWN)
@@ -86,41 +86,96 @@ static void segment(int fd, int indent, const strand_exception *e, const struct 
     else
         print_text(fd, "%*sleft strand '%s' #%llu%s\n", indent, "", s->name, id,
                    s->count ? ", which had been spawned" : "");
-    for (unsigned i = 0; i < s->count; i++)
-        frame(fd, indent + 2, s->kind == SEGMENT_STRAND ? "in" : "at", e->ips[s->first + i]);
 }
 
-static void print(int fd, int indent, const char *what, const strand_exception *e, int depth)
+/* One that is kept may grow meanwhile, elsewhere: what is printed is copied out under its lock, piece by piece. What
+ * stands in a trace stays as it is. */
+static bool copy_segment(strand_exception *e, unsigned i, struct segment *to)
 {
-    if (depth > DEPTH_MOST) {
-        print_text(fd, "%*s... and more\n", indent, "");
-        return;
+    exception_lock(e);
+    bool there = i < e->segments_count;
+    if (there)
+        *to = e->segments[i];
+    exception_unlock(e);
+    return there;
+}
+
+static unsigned copy_frames(strand_exception *e, unsigned first, unsigned count, void **to)
+{
+    count = count < FRAMES_AT_ONCE ? count : FRAMES_AT_ONCE;
+    exception_lock(e);
+    memcpy(to, e->ips + first, count * sizeof *to);
+    exception_unlock(e);
+    return count;
+}
+
+static void trace(int fd, int indent, const strand_exception *printed)
+{
+    strand_exception *e = (strand_exception *)(uintptr_t)printed;
+    struct segment s;
+    void *ips[FRAMES_AT_ONCE];
+    for (unsigned i = 0; copy_segment(e, i, &s); i++) {
+        head_of_segment(fd, indent, &s);
+        for (unsigned at = s.first, end = at + s.count, count; at < end; at += count) {
+            count = copy_frames(e, at, end - at, ips);
+            for (unsigned k = 0; k < count; k++)
+                frame(fd, indent + 2, s.kind == SEGMENT_STRAND ? "in" : "at", ips[k]);
+        }
     }
-    print_text(fd, "%*s%s%s: %s\n", indent, "", what, e->kind->name, e->text);
+}
+
+static int indent_of(const struct carried *line)
+{
+    return 2 * (line->depth < INDENT_MOST ? line->depth : INDENT_MOST);
+}
+
+static void print_line(int fd, const struct carried *line)
+{
+    static const char *const words[] = {
+        [CARRIED_ITSELF] = "", [CARRIED_CAUSE] = "caused by ", [CARRIED_SUPPRESSED] = "suppressed "};
+    const strand_exception *e = line->e;
+    int indent = indent_of(line);
+    print_text(fd, "%*s%s%s: %s%s\n", indent, "", words[line->as], e->kind->name, e->text,
+               line->again ? " (see above)" : "");
+    if (line->again)
+        return;
     if (e->code)
         print_text(fd, "%*scode %d\n", indent + 2, "", e->code);
     if (e->note && e->note->who[0])
         print_text(fd, "%*scancelled by strand '%s' #%llu%s%s\n", indent + 2, "", e->note->who,
                    (unsigned long long)e->note->who_id, e->note->why[0] ? ": " : "", e->note->why);
-    for (unsigned i = 0; i < e->segments_count; i++)
-        segment(fd, indent + 2, e, &e->segments[i]);
-    if (e->cause)
-        print(fd, indent + 2, "caused by ", e->cause, depth + 1);
-    int listed = 0;
-    for (const strand_exception *s = e->suppressed; s; s = s->next) {
-        if (listed++ == DEPTH_MOST) {
-            print_text(fd, "%*s... and more suppressed\n", indent + 2, "");
-            break;
-        }
-        print(fd, indent + 2, "suppressed ", s, depth + 1);
-    }
+    trace(fd, indent + 2, e);
+}
+
+/* What the ring of the line's exception has besides the lines below it. */
+static void print_unshown(int fd, const struct carried *line)
+{
+    if (line->unshown)
+        print_text(fd, "%*s... and %zu more suppressed\n", indent_of(line) + 2, "", line->unshown);
+}
+
+/* The lines above `next` that nothing is below any more, the innermost first. */
+static void print_ends(int fd, const struct carried *all, size_t last, size_t up)
+{
+    for (; last != up; last = all[last].up)
+        print_unshown(fd, &all[last]);
 }
 
 void strand_exception_print(const strand_exception *e, int fd)
 {
-    if (!e)
-        MISUSE("strand_exception_print", "", "the exception is NULL");
-    print(fd, 0, "", e, 0);
+    must_be_there(e, "exception", "strand_exception_print");
+    struct carried all[CARRIED_ROOM];
+    size_t more, count = carried_list(e, all, &more);
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            print_ends(fd, all, i - 1, all[i].up);
+        print_line(fd, &all[i]);
+    }
+    print_ends(fd, all, count - 1, 0);
+    print_unshown(fd, &all[0]);
+    if (more)
+        print_text(fd, "... and %zu more that those carry\n", more);
+    carried_over(all, count);
 }
 
 void print_here(int fd, struct cb *me)

@@ -5,8 +5,8 @@
 #include "scope.h"
 
 #include "cancel.h"
+#include "carry.h"
 #include "end.h"
-#include "exception.h"
 #include "handle.h"
 #include "misuse.h"
 #include "pool.h"
@@ -351,7 +351,7 @@ static strand_exception *consume_all(struct thread *thread, struct scope *scope)
     strand_exception *failure = NULL;
     for (struct cb *child; (child = first_ended(thread, scope));) {
         strand_exception *e = cb_exception(child);
-        if (e && child->outcome == OUTCOME_INTERRUPTED && !e->suppressed)
+        if (e && child->outcome == OUTCOME_INTERRUPTED && !e->ring)
             e = NULL;
         if (e) {
             child->exception = NULL;

@@ -1,7 +1,7 @@
 /*
  * The public face of exceptions: throwing, looking at them. See docs/errors.md.
  */
-#include "exception.h"
+#include "carry.h"
 #include "fibre.h"
 #include "misuse.h"
 #include "print.h"
@@ -140,14 +140,6 @@ void *strand_exception_payload(const strand_exception *e)
 const strand_exception *strand_exception_cause(const strand_exception *e)
 {
     return e->cause;
-}
-
-const strand_exception *strand_exception_suppressed(const strand_exception *e, size_t i)
-{
-    const strand_exception *s = e->suppressed;
-    while (s && i--)
-        s = s->next;
-    return s;
 }
 
 const char *strand_exception_who(const strand_exception *e)

@@ -6,7 +6,7 @@
  * A frame notes which exception was in flight when it was entered: it is left by an exception if and only if another is
  * in flight now. A flag "unwinding" would be wrong, because clean-ups contain try blocks.
  */
-#include "exception.h"
+#include "carry.h"
 #include "misuse.h"
 
 enum try_state { TRY_BODY, TRY_CAUGHT, TRY_TAKEN };

@@ -107,7 +107,7 @@ TEST_REAL(the_child_of_a_function_that_the_library_has_called_does_not_come_back
     dies("dropped:return", "strand_chan_attr.drop");
     dies("seed_dropped:return", "strand_chan_attr.drop");
     dies("result:return", "strand_attr.drop");
-    dies("payload:return", "strand_scope_cancel");
+    dies("payload:return", "strand_throw_info.payload_free");
     dies("handler:return", "fork");
 }
 

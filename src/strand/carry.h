@@ -1,0 +1,61 @@
+/*
+ * What an exception carries: its cause, and the exceptions that it has pushed aside (suppressed). They form a graph,
+ * which users can make deep and wide: a chain of causes, strands that wrap each other's failures, a scope with many
+ * failures.
+ *
+ * PARTIES   whoever holds a reference: a flight, a catch block, an exception that carries this one, the user. On any
+ *           thread of any run, or of none.
+ * STATE     cause: one edge. ring: a circular list of the suppressed ones by `next`; it points to the newest, and the
+ *           next of that is the oldest. ring_count: how many; omitted: how many were refused.
+ *           listed: it stands in a ring, or did. walk: links the exceptions that a walk has come to; NULL: none has.
+ * OWNERSHIP the edges of an exception (cause, ring, ring_count, omitted) belong to its only holder; those of a shared
+ *           one (refs > 1) to the holder of the lock, which is one for the process, and so does `walk`. `next` belongs
+ * to the ring that the exception stands in. When the last reference is given back, all of them belong to the thread
+ * that gave it. INVARIANTS [X1] No edge is there twice: an exception enters at most one ring, and not that of an
+ * exception that it is the cause of. So catch blocks that wrap what they have caught make a chain, not a tree that
+ * doubles. [X2] There is no cycle. If an exception has one holder, nothing carries it, and whatever it takes closes
+ *           none. A shared one takes an exception only after a walk has not come from that to itself; walk and edge are
+ *           one step under the lock. A walk that comes to it by an interruption that it was the cause of cuts that
+ *           edge: the interruption is about to be told along with its cause.
+ *           [X3] A ring has at most RING_MOST exceptions. The oldest stay, the others are counted.
+ *           [X4] Nothing here recurses: the depth of a graph costs no stack.
+ * ORDERING  refs is read with acquire: what former holders wrote is seen by one that finds itself alone.
+ * PROGRESS  attaching to an exception with one holder: O(1). To a shared one: O(what the other one carries). Giving
+ *           back, and listing: O(what is carried).
+ * NOT DONE  marks that outlive a walk, which two walks would share. A lock for each exception: a cycle is closed by two
+ *           edges, under two locks. References that are counted separately by kind of holder: two more words.
+ * TESTED BY tests/spec/carry.c; mutants carry-*.
+ */
+#ifndef STRAND_CARRY_H
+#define STRAND_CARRY_H
+
+#include "exception.h"
+
+enum { RING_MOST = 256, CARRIED_ROOM = 64, CARRIED_WIDE = 8 };
+
+/* Attach pushed_aside (a reference is taken over; NULL is allowed) to e. */
+void exception_suppress(strand_exception *e, strand_exception *pushed_aside);
+/* All that `from` has pushed aside, to e. */
+void exception_inherit(strand_exception *e, strand_exception *from);
+/* Say in the text of e which exception it has pushed aside first, if it has. By its only holder. */
+void exception_tell_first(strand_exception *e);
+
+enum carried_as { CARRIED_ITSELF, CARRIED_CAUSE, CARRIED_SUPPRESSED };
+
+/* One line of a list of what an exception carries, each before what it carries itself. */
+struct carried {
+    const strand_exception *e;  /* a reference */
+    const strand_exception *at; /* how far the list has come in its ring */
+    uint16_t up, depth;         /* the line of the one that carries it; how many there are above */
+    uint16_t shown;             /* of its ring */
+    uint8_t as;                 /* enum carried_as */
+    bool again;                 /* it has a line above already */
+    size_t unshown;             /* of its ring, those that were refused included */
+};
+
+/* e and what it carries, at most CARRIED_ROOM of them, and CARRIED_WIDE of each ring. Returns how many; *more: how many
+ * others there are that no `unshown` counts. carried_over gives the references back. */
+size_t carried_list(const strand_exception *e, struct carried *all, size_t *more);
+void carried_over(struct carried *all, size_t count);
+
+#endif
