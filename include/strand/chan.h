@@ -75,9 +75,10 @@ int strand_chan_try_send(strand_chan chan, const void *value);
 int strand_chan_try_receive(strand_chan chan, void *value);
 /**
  * Put a copy of *value into a channel from any thread, a plain one too. Never waits: a value for which there is no room
- * stands in the queue, as that of a sender does. Those of one thread keep their order. Returns 0: it is received, or
- * goes to the drop function; -EPIPE: the channel is closed, or gone; -ENOMEM; -EINVAL: value is NULL, and should not
- * be. The run has to last until the call has returned.
+ * stands in the queue, as that of a sender does. From a strand of the channel's run the value is in the channel when
+ * the call returns. From elsewhere it is on its way, and those of one thread keep their order. Returns 0: it is
+ * received, or goes to the drop function; -EPIPE: the channel is closed, or gone; -ENOMEM; -EINVAL: value is NULL, and
+ * should not be. The run has to last until the call has returned.
  */
 int strand_chan_post(strand_chan chan, const void *value);
 /** Close a channel: no more can be sent. Closing it again changes nothing. Never interrupted. */

@@ -142,6 +142,14 @@ void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
     exception_throw(me, e);
 }
 
+COLD struct thread *give_way_before(struct thread *thread, struct cb *me)
+{
+    thread = thread_give_way_(thread);
+    if (interrupted(me))
+        interrupt_throw(thread, me, 0);
+    return thread;
+}
+
 void interrupt_refuse(struct thread *thread, struct cb *me)
 {
     if (thread_is_asked_for(thread)) /* who catches it and tries again keeps nobody from running */

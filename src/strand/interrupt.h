@@ -36,18 +36,21 @@ static inline void may_block(struct thread *thread, struct cb *me, const char *f
         interrupt_refuse(thread, me);
 }
 
-/* The same for an operation that may find what it wants again and again: now and then it gives way first. Returns the
- * thread that it goes on on. */
-static inline struct thread *may_block_often(struct thread *thread, struct cb *me, const char *function)
+/*
+ * A strand that finds what it wants again and again gives way now and then. It does not do so before an operation that
+ * has to wait: it would have no place in the queue yet, and a later operation would overtake it.
+ */
+
+/* The end of an operation that happened without waiting. Never throws: the operation has happened. */
+static inline void give_way_after(struct thread *thread)
 {
-    may_block(thread, me, function);
-    if (LIKELY(!thread_is_asked_for(thread)))
-        return thread;
-    thread = thread_give_way_(thread);
-    if (interrupted(me))
-        interrupt_throw(thread, me, 0);
-    return thread;
+    if (UNLIKELY(thread_is_asked_for(thread)))
+        (void)thread_give_way_(thread);
 }
+
+/* The start of an operation by which the caller would hold something (a lock, a permit) from now on: it gives way while
+ * it does not hold it yet. To be called only if it is free. Returns the thread that the strand goes on on. */
+struct thread *give_way_before(struct thread *thread, struct cb *me);
 
 /* Source number `index` of this strand holds now. Any thread that keeps the strand from ending. Returns its member if
  * the caller has to make it runnable. */

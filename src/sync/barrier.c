@@ -83,12 +83,13 @@ bool strand_barrier_wait(strand_barrier *handle)
     if (UNLIKELY(!barrier->parties))
         MISUSE_AT("strand_barrier_wait", "barrier", barrier, "the barrier is for 0 strands");
     must_lie_elsewhere(thread, barrier, "barrier", "strand_barrier_wait");
-    thread = may_block_often(thread, me, "strand_barrier_wait");
+    may_block(thread, me, "strand_barrier_wait");
     while (!come(thread, me, barrier)) {
         if (LIKELY(gate_park(&thread, me, &barrier->gate, own_of(me)->floor, &rules)))
             return false;
         if (interrupted(me))
             interrupt_throw(thread, me, 0);
     }
+    give_way_after(thread);
     return true;
 }

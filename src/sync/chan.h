@@ -1,7 +1,8 @@
 /*
  * Channels. Page: docs/protocols/chan.md.
  *
- * PARTIES   senders, receivers, selects with both; plain threads that post; who closes; the scope that it ends with.
+ * PARTIES   senders, receivers, selects with both; strands and plain threads that post; who closes; the scope that it
+ *           ends with.
  * STATE     under the lock: `closed`; a ring of `count` values; two queues of wait nodes. A node without a waiter is a
  *           value that was posted while there was no room: it lies in a record of its own.
  *           Without it: `word` (serial and pins: is the handle stale), `posts` (closed, and how many values were
@@ -13,12 +14,12 @@
  *           channel is nobody's without the lock: it may end while a value is on its way between two strands.
  * INVARIANTS [H1] nobody waits to receive while there is a value; nobody waits to send while there is room.
  *           [H2] a value is in one place: its sender's, the ring, a record, its receiver's. [H3] a closed channel says
- *           so to receivers only when nothing is left, nor on its way (posts).
- * ORDERING  the lock. In a run of one thread there is none: nothing here suspends.
- * NOT DONE  all channels of a select locked at once (in the order of addresses): its wait decides instead, see
- *           select.md. Separate locks for ring and queues: one exchange more where it counts.
- * TESTED BY tests/models/select.pml, tests/models/close.pml, tests/models/post.pml, tests/spec/chan.c,
- *           tests/spec/chan_close.c, tests/spec/chan_post.c.
+ *           so to receivers only when nothing is left, nor on its way (posts). [H4] between the call of an operation
+ * and its end, or its place in a queue, nothing else runs on the thread: no later operation overtakes it. ORDERING  the
+ * lock. In a run of one thread there is none: nothing here suspends. NOT DONE  all channels of a select locked at once
+ * (in the order of addresses): its wait decides instead, see select.md. Separate locks for ring and queues: one
+ * exchange more where it counts. TESTED BY tests/models/select.pml, tests/models/close.pml, tests/models/post.pml,
+ * tests/spec/chan.c, tests/spec/chan_close.c, tests/spec/chan_post.c, tests/spec/order.c.
  */
 #ifndef SYNC_CHAN_H
 #define SYNC_CHAN_H
@@ -49,7 +50,7 @@ _Static_assert(sizeof(struct chan) <= OBJECT_SIZE && offsetof(struct chan, lock)
 
 enum { POSTS_CLOSED = 1, POSTS_ONE = 2 };
 
-/* A value that a plain thread has posted. */
+/* A value that was posted, and is on its way or has found no room. */
 struct posted {
     struct post post;
     struct wait_node node; /* waiter: NULL */

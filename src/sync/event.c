@@ -44,10 +44,12 @@ static inline void wait_for(struct gate *gate, const char *noun, enum blocked wh
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
     must_be_there(gate, noun, function);
-    thread = may_block_often(thread, me, function);
+    may_block(thread, me, function);
     uint64_t value = gate_value(gate_look(gate));
-    if (rules->admit(&value, 0))
+    if (rules->admit(&value, 0)) {
+        give_way_after(thread);
         return;
+    }
     must_lie_elsewhere(thread, gate, noun, function);
     gate_enter(thread, me, gate, why, 0, rules);
 }

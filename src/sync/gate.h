@@ -72,6 +72,13 @@ static inline uint64_t gate_look(struct gate *gate)
     return word;
 }
 
+/* Whether one who comes now would pass by these rules; it may be too late when the caller tries. */
+static inline bool gate_is_free(const struct gate *gate, uintptr_t want, const struct gate_rules *rules)
+{
+    uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed), value = gate_value(word);
+    return !(word & GATE_WAITERS) && rules->admit(&value, want);
+}
+
 /* Without the lock, from `old`, in which neither bit is set, to `new`: to get something; */
 static inline bool gate_pass(struct thread *thread, struct gate *gate, uint64_t *old, uint64_t new)
 {

@@ -48,7 +48,7 @@ static inline void acquire(strand_limit *limit, const char *function)
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
     struct prio *sem = prio_of(thread, inside_of(limit), function);
-    thread = may_block_often(thread, me, function);
+    may_block(thread, me, function);
     int error = take(&thread, me, sem);
     if (UNLIKELY(error))
         not_taken(thread, me, error);
@@ -186,7 +186,7 @@ void strand_limits_acquire(strand_held *handle)
     struct thread *thread = must_be_strand("strand_limits_acquire");
     struct cb *me = current_of(thread);
     struct taken *held = taken_of(handle, "strand_limits_acquire");
-    thread = may_block_often(thread, me, "strand_limits_acquire");
+    may_block(thread, me, "strand_limits_acquire");
     if (collect(thread, me, held, "strand_limits_acquire"))
         throw_no_memory(me, "a list of limits");
     for (size_t i = 0; i < held->count; i++) {
@@ -196,6 +196,8 @@ void strand_limits_acquire(strand_held *handle)
             not_taken(thread, me, error);
         }
     }
+    if (!held->count)
+        give_way_after(thread);
 }
 
 int strand_limits_try_acquire(strand_held *handle)

@@ -257,7 +257,7 @@ int64_t strand_port_receive(strand_port handle, void *message, size_t room)
 {
     struct thread *thread = must_be_strand("strand_port_receive");
     struct cb *me = current_of(thread);
-    thread = may_block_often(thread, me, "strand_port_receive");
+    may_block(thread, me, "strand_port_receive");
     struct port *port = port_of(thread, handle, message, room, "strand_port_receive");
     while (port) {
         struct batch woken;
@@ -275,6 +275,7 @@ int64_t strand_port_receive(strand_port handle, void *message, size_t room)
         else
             port_unlock(thread, port);
         batch_deliver(thread, &woken);
+        give_way_after(thread);
         return result;
     }
     return -EPIPE; /* it has ended meanwhile */

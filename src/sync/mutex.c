@@ -83,7 +83,9 @@ static inline void lock(struct mutex *mutex, void *site, const char *function)
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
     must_be_there(mutex, "mutex", function);
-    thread = may_block_often(thread, me, function);
+    may_block(thread, me, function);
+    if (UNLIKELY(thread_is_asked_for(thread)) && !atomic_load_explicit(&mutex->gate.word, memory_order_relaxed))
+        thread = give_way_before(thread, me);
     held_reserve(thread, me, "a mutex");
     while (UNLIKELY(!take_free(thread, me, mutex) && !take_slowly(&thread, me, mutex, own_of(me)->floor)))
         if (interrupted(me))

@@ -96,10 +96,15 @@ void *strand_once_run(strand_once *handle, strand_fn *fn, void *arg)
     struct cb *me = current_of(thread);
     must_be_there(once, "once", "strand_once_run");
     must_be_there((const void *)(uintptr_t)fn, "function", "strand_once_run");
-    thread = may_block_often(thread, me, "strand_once_run");
-    if (UNLIKELY(gate_value(gate_look(&once->gate)) != DONE) && wait_for_turn(thread, me, once))
-        return run(once, fn, arg);
-    return once->result;
+    may_block(thread, me, "strand_once_run");
+    if (UNLIKELY(gate_value(gate_look(&once->gate)) != DONE)) {
+        if (wait_for_turn(thread, me, once))
+            return run(once, fn, arg);
+        return once->result;
+    }
+    void *result = once->result;
+    give_way_after(thread);
+    return result;
 }
 
 bool strand_once_done(const strand_once *handle)

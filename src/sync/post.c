@@ -1,8 +1,8 @@
 /*
- * Values from plain threads. A posted value travels in a record of its own through the posts of the pool to one of its
- * threads, which puts it into the channel as a sender would; where there is no room, the record stands in the queue.
- * Between the two, `posts` counts it, so that a closed channel does not say that nothing is left. Model:
- * tests/models/post.pml.
+ * Posts. A strand of the channel's run puts its value into the channel at once, as a sender would; where there is no
+ * room, a record with the value stands in the queue. So what the strand sends or receives next comes after it. From
+ * everywhere else the record travels through the posts of the pool to one of its threads, which does the same. On the
+ * way `posts` counts it, so that a closed channel does not say that nothing is left. Model: tests/models/post.pml.
  */
 #include "chan.h"
 
@@ -35,8 +35,9 @@ static void give_up(struct posted *posted)
     free(posted);
 }
 
-/* Under the lock. The receiver that gets it, with the value; or NULL: it is in the ring, or the queue. */
-static struct wait_node *place(struct thread *thread, struct chan *chan, struct posted *posted)
+/* Under the lock. False: there is no room for the value. Else a receiver has it, whom the caller makes runnable, or the
+ * ring does (*receiver is NULL). */
+static bool place(struct thread *thread, struct chan *chan, const void *value, struct wait_node **receiver)
 {
     struct link *link;
     while ((link = chan->receivers.next) != &chan->receivers) {
@@ -44,18 +45,27 @@ static struct wait_node *place(struct thread *thread, struct chan *chan, struct 
         chan_unlink(node);
         if (!wait_claim(node, thread->shared))
             continue;
-        value_move(chan->size, node->value, posted->value);
+        value_move(chan->size, node->value, value);
         node->result = 0;
-        free(posted);
-        return node;
+        *receiver = node;
+        return true;
     }
-    if (chan->count < chan->capacity) {
-        chan_put(chan, posted->value);
+    *receiver = NULL;
+    if (chan->count == chan->capacity)
+        return false;
+    chan_put(chan, value);
+    return true;
+}
+
+/* Under the lock. The receiver that has got the value, or NULL. */
+static struct wait_node *place_posted(struct thread *thread, struct chan *chan, struct posted *posted)
+{
+    struct wait_node *receiver;
+    if (place(thread, chan, posted->value, &receiver))
         free(posted);
-    } else {
+    else
         chan_link(&chan->senders, &posted->node);
-    }
-    return NULL;
+    return receiver;
 }
 
 /* On a thread of the pool; or, of a run that has ended, on any. */
@@ -72,7 +82,7 @@ static struct member *arrive(struct post *post)
     struct batch woken;
     struct member *member;
     batch_init(&woken);
-    struct wait_node *receiver = place(thread, chan, posted);
+    struct wait_node *receiver = place_posted(thread, chan, posted);
     atomic_fetch_sub_explicit(&chan->posts, POSTS_ONE, memory_order_acq_rel);
     if (chan_is_over(chan) && !chan->count && list_empty(&chan->senders))
         chan_wake_receivers(thread, chan, &woken);
@@ -111,23 +121,67 @@ static bool accept(struct chan *chan)
     return true;
 }
 
-/* The channel is pinned. */
+/* A record with the value. NULL: no memory. thread NULL: a plain one. */
+static struct posted *make_posted(struct thread *thread, size_t value_size, const void *value)
+{
+    size_t size = sizeof(struct posted) + value_size;
+    struct posted *posted = thread ? driver_malloc(thread, size) : malloc(size);
+    if (!posted)
+        return NULL;
+    memset(posted, 0, sizeof *posted);
+    posted->node.value = posted->value;
+    value_move(value_size, posted->value, value);
+    return posted;
+}
+
+/* From a strand of the run; under the lock, which it gives back. */
+static int post_at_once(struct thread *thread, struct chan *chan, strand_chan handle, const void *value)
+{
+    size_t size = chan->size;
+    struct wait_node *receiver;
+    must_not_hold_address(thread, value, size, &chan->lock, "the value", "strand_chan_post");
+    if (!chan->closed && place(thread, chan, value, &receiver)) {
+        chan_unlock(thread, chan);
+        if (receiver)
+            thread_ready(thread, &receiver->waiter->member);
+        return 0;
+    }
+    bool closed = chan->closed;
+    chan_unlock(thread, chan);
+    struct posted *posted = closed ? NULL : make_posted(thread, size, value);
+    if (!posted)
+        return closed ? -EPIPE : -ENOMEM;
+    chan = chan_find(thread, handle);
+    if (!chan || chan->closed) { /* meanwhile */
+        if (chan)
+            chan_unlock(thread, chan);
+        free(posted);
+        return -EPIPE;
+    }
+    receiver = place_posted(thread, chan, posted);
+    chan_unlock(thread, chan);
+    if (receiver)
+        thread_ready(thread, &receiver->waiter->member);
+    return 0;
+}
+
+/* From elsewhere. The channel is pinned. */
 static int post(struct chan *chan, strand_chan handle, const void *value)
 {
     struct thread *thread = thread_self(); /* NULL: a plain one */
-    size_t size = sizeof(struct posted) + chan->size;
     if (thread && thread->current)
         must_not_hold_address(thread, value, chan->size, NULL, "the value", "strand_chan_post");
-    struct posted *posted = thread ? driver_malloc(thread, size) : malloc(size);
+    struct posted *posted = make_posted(thread, chan->size, value);
     if (!posted)
         return -ENOMEM;
     if (!accept(chan)) {
         free(posted);
         return -EPIPE;
     }
-    *posted = (struct posted){
-        .post.run = arrive, .node.value = posted->value, .chan = handle, .runtime = chan->runtime, .drop = chan->drop};
-    value_move(chan->size, posted->value, value);
+    posted->post.run = arrive;
+    posted->chan = handle;
+    posted->runtime = chan->runtime;
+    posted->drop = chan->drop;
     if (!thread || runtime_of(thread) != chan->runtime)
         quiet_reached(&chan->runtime->sub);
     arch_note_release(&posted->post);
@@ -137,7 +191,15 @@ static int post(struct chan *chan, strand_chan handle, const void *value)
 
 int strand_chan_post(strand_chan handle, const void *value)
 {
-    struct chan *chan = (struct chan *)(uintptr_t)handle.bits[0];
+    struct thread *thread = thread_self();
+    struct chan *chan = thread && thread->current ? chan_find(thread, handle) : NULL;
+    if (chan && (value || !chan->size))
+        return post_at_once(thread, chan, handle, value);
+    if (chan) {
+        chan_unlock(thread, chan);
+        return -EINVAL;
+    }
+    chan = (struct chan *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(chan) || !pin_chan(chan, handle.bits[1]))
         return -EPIPE;
     int error = subprocess_is_left(&chan->runtime->sub) ? -EPIPE

@@ -291,10 +291,23 @@ static inline int take_or_wait(struct thread **thread, struct cb *me, struct pri
     return error;
 }
 
+static COLD bool would_take(struct thread *thread, struct prio *sem, const void *key)
+{
+    prio_lock(thread, sem);
+    bool free = is_free_for(sem, key);
+    prio_unlock(thread, sem);
+    return free;
+}
+
 int prio_take(struct thread **thread, struct cb *me, struct prio *sem, const void *key)
 {
     struct means means = {0};
     int error;
+    if (UNLIKELY(thread_is_asked_for(*thread)) && would_take(*thread, sem, key)) {
+        *thread = thread_give_way_(*thread);
+        if (interrupted(me))
+            return -EINTR;
+    }
     while ((error = take_or_wait(thread, me, sem, key, &means)) == -EAGAIN)
         ;
     if (means.ticket)
@@ -310,7 +323,7 @@ static inline int acquire(strand_prio_semaphore *handle, const void *key, const 
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
     struct prio *sem = prio_of(thread, handle, function);
-    thread = may_block_often(thread, me, function);
+    may_block(thread, me, function);
     must_not_escape(thread, key, "the key", function);
     int error = prio_take(&thread, me, sem, key);
     if (UNLIKELY(error == -EINTR))

@@ -86,7 +86,9 @@ static inline void lock(struct rwlock *lock, uint64_t want, void *site, const ch
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
     must_be_there(lock, "lock", function);
-    thread = may_block_often(thread, me, function);
+    may_block(thread, me, function);
+    if (UNLIKELY(thread_is_asked_for(thread)) && gate_is_free(&lock->gate, want, &rules))
+        thread = give_way_before(thread, me);
     held_reserve(thread, me, "a read-write lock");
     if (UNLIKELY(!take_free(thread, lock, want)))
         take_slowly(thread, me, lock, want, function);

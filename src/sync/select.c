@@ -415,8 +415,11 @@ static int wait_for_one(struct thread **thread, struct select *s)
     answer = leave_all(*thread, s, won ? happened : SELECT_NONE) == SOURCE_AGAIN ? SOURCE_AGAIN : answer;
     if (UNLIKELY(s->kept != NULL))
         give_values_back(s, happened);
-    if (won || answer == SOURCE_DONE || answer == SOURCE_DROPPED)
+    if (won || answer == SOURCE_DONE || answer == SOURCE_DROPPED) {
+        if (!won && !s->now)
+            give_way_after(*thread);
         return answer == SOURCE_AGAIN ? AGAIN : happened == SELECT_NONE ? -EPIPE : (int)happened;
+    }
     if (error)
         throw_no_memory(me, "a timer");
     if (s->now)
@@ -444,17 +447,18 @@ int strand_select(strand_case *cases, size_t count, unsigned flags)
         bad_select(cases, count, flags);
     s.now = flags & STRAND_SELECT_NOW;
     if (LIKELY(!s.now))
-        thread = may_block_often(thread, s.me, "strand_select");
+        may_block(thread, s.me, "strand_select");
     if (s.me->anew)
         s.me->anew = false;                                                        /* of an earlier one */
     bool by_wait = (flags & STRAND_SELECT_ORDERED) && count > 1 && thread->shared; /* [X3] */
     for (;;) {
         uint32_t live = by_wait;
         int result = by_wait ? -1 : attempt_all(thread, &s, &live);
-        if (LIKELY(result >= 0))
-            return result;
-        if (!live)
-            return -EPIPE;
+        if (LIKELY(result >= 0 || !live)) {
+            if (!s.now)
+                give_way_after(thread);
+            return result >= 0 ? result : -EPIPE;
+        }
         if (s.now && !by_wait)
             return -EAGAIN;
         s.tried = !thread->shared && live == s.count;

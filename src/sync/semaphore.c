@@ -79,7 +79,9 @@ static inline void acquire(strand_semaphore *handle, uint32_t n, const char *fun
     struct cb *me = current_of(thread);
     uint64_t want = (uint64_t)n * GATE_ONE;
     check(semaphore, n, function);
-    thread = may_block_often(thread, me, function);
+    may_block(thread, me, function);
+    if (UNLIKELY(thread_is_asked_for(thread)) && gate_is_free(&semaphore->gate, want, &rules))
+        thread = give_way_before(thread, me);
     if (LIKELY(!n || take_free(thread, semaphore, want)))
         return;
     must_lie_elsewhere(thread, semaphore, "semaphore", function);

@@ -220,6 +220,7 @@ static NOINLINE int send_slowly(struct thread *thread, struct cb *me, struct cha
         return wait_to_send(thread, me, chan, handle, value);
     chan_unlock(thread, chan);
     finish(thread, &t, true);
+    give_way_after(thread);
     return t.result;
 }
 
@@ -231,6 +232,7 @@ static NOINLINE int receive_slowly(struct thread *thread, struct cb *me, struct 
         return wait_to_receive(thread, me, chan, handle, value);
     chan_unlock(thread, chan);
     finish(thread, &t, false);
+    give_way_after(thread);
     return t.result;
 }
 
@@ -361,12 +363,14 @@ int strand_chan_send(strand_chan handle, const void *value)
 {
     struct thread *thread = must_be_strand("strand_chan_send");
     struct cb *me = current_of(thread);
-    thread = may_block_often(thread, me, "strand_chan_send");
+    may_block(thread, me, "strand_chan_send");
     struct chan *chan = chan_of(thread, handle, value, "strand_chan_send");
     check_content(thread, chan, value, "strand_chan_send");
     enum quick quick = quick_send(thread, chan, value);
-    if (quick == QUICK_DONE)
+    if (quick == QUICK_DONE) {
+        give_way_after(thread); /* [H4] */
         return 0;
+    }
     if (UNLIKELY(lies_on_shared_stack(thread, value)))
         return send_kept(thread, me, chan, handle, value);
     return quick == QUICK_NOT ? wait_to_send(thread, me, chan, handle, value)
@@ -377,11 +381,13 @@ int strand_chan_receive(strand_chan handle, void *value)
 {
     struct thread *thread = must_be_strand("strand_chan_receive");
     struct cb *me = current_of(thread);
-    thread = may_block_often(thread, me, "strand_chan_receive");
+    may_block(thread, me, "strand_chan_receive");
     struct chan *chan = chan_of(thread, handle, value, "strand_chan_receive");
     enum quick quick = quick_receive(thread, chan, value);
-    if (quick == QUICK_DONE)
+    if (quick == QUICK_DONE) {
+        give_way_after(thread); /* [H4] */
         return 0;
+    }
     if (UNLIKELY(lies_on_shared_stack(thread, value)))
         return receive_kept(thread, me, chan, handle, value);
     return quick == QUICK_NOT ? wait_to_receive(thread, me, chan, handle, value)
