@@ -195,7 +195,8 @@ typedef struct strand_actor_class {
      *  begins with the bytes of `args`, as many as there is room for. */
     void (*start)(void *state, const void *args);
     /** In its last turn, when its children have ended; before a restart, too. Not if `start` was to run and has not
-     *  returned. Nothing that the actor is told interrupts it; what it throws goes to the log. */
+     *  returned; if it has, and failed by a strand that it has left behind, it does. Nothing that the actor is told
+     * interrupts it; what it throws goes to the log. */
     void (*stop)(void *state);
     /** How many messages may wait, the one in hand and those after it; 0: any number. There is room again when those
      *  that it has taken up together have been handled (one at a time, where the oldest are pushed out); what is put
@@ -300,9 +301,13 @@ bool strand_actor_ended(strand_actor actor);
  * run, and was sent nothing; -EBADMSG: the answer was of another type, or copied and not given, or the other way
  * round: it was refused, by the same code, and is a dead letter; -ENOMEM; -EDEADLK: the question is one of its
  * parent's, in a turn, and waits at an actor that has failed, and waits for the decision of that parent: so there is no
- * answer before the turn ends. An actor that handles the message and forgets to answer keeps the caller waiting until
- * it ends, or begins anew. If it passes the message on, that holds of the one who has it then. Interrupted, it has sent
- * the message or not; an answer that comes later is a dead letter. Misuse: to ask oneself, in a turn; NULL for the
+ * answer before the turn ends.
+ *
+ * An actor that handles the message and forgets to answer keeps the caller waiting until it ends, or begins anew; but
+ * if it had no memory for the answer the caller gets -ENOMEM when the message has been handled. If it passes the
+ * message on, that holds of the one who has it then. Interrupted, it has sent the message or not; an answer that comes
+ * later is a dead letter. What the message owns is not the caller's any more, whatever this returns, and if it throws:
+ * what was not taken in has been dropped, with the caller's body. Misuse: to ask oneself, in a turn; NULL for the
  * place. Two that ask each other wait for ever.
  */
 STRAND_BLOCKS int strand_ask(strand_actor to, const strand_message_type *type, const void *body, size_t size,

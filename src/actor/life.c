@@ -41,6 +41,7 @@ static void *call_own(void *arg)
         class->stop(cell_state(cell));
     else
         call->decided = class->decide(cell_state(cell), call->failure->child, call->failure->why);
+    call->returned = true;
     return NULL;
 }
 
@@ -301,10 +302,10 @@ static void start(struct runner *r)
     if (is_told_to_stop(r->task)) /* meanwhile */
         return;
     strand_exception *e = life_own(&call);
+    if (call.returned) /* there is a state, which the function for the end is to see, though a strand was left behind */
+        set_flags(thread_self(), r, 0, TASK_UNSTARTED);
     if (e)
         life_fail(r, e);
-    else
-        set_flags(thread_self(), r, 0, TASK_UNSTARTED);
 }
 
 static void finish_restart(struct runner *r)

@@ -22,6 +22,7 @@ struct own_call {
     struct runner *r;
     enum { OWN_START, OWN_STOP, OWN_DECIDE } which;
     bool begun;
+    bool returned; /* the function; its scope may fail after that, by what is left in it */
     struct failure *failure;
     enum strand_directive decided;
 };

@@ -201,10 +201,11 @@ struct thread *message_insist(struct thread *thread, strand_actor to, struct env
     return thread;
 }
 
-static inline void must_be_whole(const strand_message_type *type, const void *body, size_t size, const char *function)
+/* Who waits for that message as an answer is not to wait for ever. */
+static COLD int no_memory(struct thread *thread, strand_actor to)
 {
-    if (UNLIKELY(!type) || UNLIKELY(size && !body))
-        MISUSE(function, "", "the %s is NULL", type ? "body" : "type");
+    promise_lacks(thread, to);
+    return -ENOMEM;
 }
 
 static inline int send(struct thread *thread, strand_actor to, strand_actor sender, const strand_message_type *type,
@@ -213,7 +214,7 @@ static inline int send(struct thread *thread, strand_actor to, strand_actor send
     must_not_hold_address(thread, body, size, NULL, "the message", "strand_tell");
     struct envelope *e = envelope_new(thread, size);
     if (UNLIKELY(!e))
-        return -ENOMEM;
+        return no_memory(thread, to);
     e->message = (strand_message){.type = type, .sender = sender, .body = e + 1, .size = size};
     memcpy(e + 1, body, size);
     int error;
@@ -250,7 +251,7 @@ static strand_actor outside_self(struct thread *thread)
 int strand_tell(strand_actor to, const strand_message_type *type, const void *body, size_t size)
 {
     struct thread *thread = thread_self();
-    must_be_whole(type, body, size, "strand_tell");
+    message_must_be_whole(type, body, size, "strand_tell");
     if (UNLIKELY(!thread || !thread->current) || UNLIKELY(is_elsewhere(thread, to)))
         return outside_send(to, outside_self(thread), type, body, NULL, size);
     return send(thread, to, self_of(thread), type, body, size);
@@ -259,7 +260,7 @@ int strand_tell(strand_actor to, const strand_message_type *type, const void *bo
 int strand_tell_as(strand_actor to, strand_actor sender, const strand_message_type *type, const void *body, size_t size)
 {
     struct thread *thread = thread_self();
-    must_be_whole(type, body, size, "strand_tell_as");
+    message_must_be_whole(type, body, size, "strand_tell_as");
     if (UNLIKELY(!thread || !thread->current) || UNLIKELY(is_elsewhere(thread, to)))
         return outside_send(to, sender, type, body, NULL, size);
     return send(thread, to, sender, type, body, size);
@@ -275,14 +276,14 @@ int strand_reply(const strand_message *message, const strand_message_type *type,
 int strand_give(strand_actor to, const strand_message_type *type, void *body)
 {
     struct thread *thread = thread_self();
-    must_be_whole(type, body, 1, "strand_give");
+    message_must_be_whole(type, body, 1, "strand_give");
     if (UNLIKELY(!thread || !thread->current) || UNLIKELY(is_elsewhere(thread, to)))
         return outside_send(to, outside_self(thread), type, NULL, body, 0);
     must_not_escape(thread, body, "the message", "strand_give");
     struct envelope *e = envelope_new(thread, 0);
-    int error = -ENOMEM;
+    int error;
     if (!e)
-        return error;
+        return no_memory(thread, to);
     e->message = (strand_message){.type = type, .sender = self_of(thread), .body = body};
     while (UNLIKELY((error = deliver_called(thread, to, e, false)) == -EINTR))
         thread = thread_self();

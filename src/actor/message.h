@@ -6,6 +6,8 @@
 
 #include "actor.h"
 
+#include "../strand/misuse.h"
+
 /* The type of a message that stops its receiver. */
 extern const strand_message_type message_last;
 /* The sender of a strand_terminated, or strand_receive_timeout, that nobody has looked at yet, whether it is expected.
@@ -18,6 +20,13 @@ static inline bool message_is_special(const struct envelope *e)
     const strand_message *message = &e->message;
     return UNLIKELY(message->type == &message_last) ||
            (UNLIKELY(message->type == &strand_terminated_message) && message->sender.bits[0] == NOTICE);
+}
+
+static inline void message_must_be_whole(const strand_message_type *type, const void *body, size_t size,
+                                         const char *function)
+{
+    if (UNLIKELY(!type) || UNLIKELY(size && !body))
+        MISUSE(function, "", "the %s is NULL", type ? "body" : "type");
 }
 
 /* NULL: no memory. */

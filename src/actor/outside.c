@@ -36,6 +36,7 @@ static void lose(struct parcel *parcel)
 /* There is no memory for its receiver to get it. */
 static void lose_here(struct thread *thread, struct parcel *parcel)
 {
+    promise_lacks(thread, parcel->to);
     system_letter(thread, parcel->to, &(strand_message){.type = parcel->type, .sender = parcel->sender});
     lose(parcel);
 }

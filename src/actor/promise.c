@@ -183,6 +183,19 @@ void promise_close(struct promise **held)
     envelope_free(thread, answer);
 }
 
+void promise_lacks(struct thread *thread, strand_actor ref)
+{
+    struct promise *promise = promise_of(ref);
+    if (!is_promise(ref) || !promise_is_ours(thread, ref) || !lock(thread, promise, serial_of(ref)))
+        return;
+    bool handled = promise->watched.bits[1];
+    if (!promise->settled)
+        promise->error = -ENOMEM;
+    unlock(promise, serial_of(ref));
+    if (handled)
+        promise_settle(thread, ref, -ENOMEM);
+}
+
 /* Under its lock nobody closes it. */
 void promise_depends(struct thread *thread, struct runner *r, strand_actor ref)
 {
@@ -190,7 +203,9 @@ void promise_depends(struct thread *thread, struct runner *r, strand_actor ref)
     int error = 0;
     if (!promise_is_ours(thread, ref) || !lock(thread, promise, serial_of(ref)))
         return;
-    if (!promise->settled && !promise->watched.bits[1]) {
+    if (!promise->settled && promise->error) {
+        error = promise->error;
+    } else if (!promise->settled && !promise->watched.bits[1]) {
         promise->watch.asks = true;
         error = watch_link(thread, r->self, &promise->watch);
         if (!error)
@@ -223,6 +238,20 @@ static int must_be_another(struct thread *thread, strand_actor whom, const char 
     return UNLIKELY(outside_is(thread, whom)) ? -EREMOTE : 0;
 }
 
+/* Asking takes what the question owns, whatever becomes of it: who is interrupted, or gets -ENOMEM, could not tell
+ * whether it was sent. */
+struct question {
+    const strand_message_type *type;
+    const void *body;
+    bool sent; /* or dropped as a dead letter */
+};
+
+static void drop_unsent(const struct question *question)
+{
+    if (UNLIKELY(!question->sent) && question->type->drop)
+        message_drop(question->type, (void *)(uintptr_t)question->body);
+}
+
 int strand_ask(strand_actor to, const strand_message_type *type, const void *body, size_t size,
                const strand_message_type *into_type, void *into, size_t into_size)
 {
@@ -230,6 +259,9 @@ int strand_ask(strand_actor to, const strand_message_type *type, const void *bod
     struct cb *me = current_of(thread);
     strand_actor ref;
     must_be_there(into, "place for the answer", "strand_ask");
+    must_be_there(into_type, "type of the answer", "strand_ask");
+    message_must_be_whole(type, body, size, "strand_ask");
+    struct question question __attribute__((cleanup(drop_unsent))) = {type, body, false};
     may_block(thread, me, "strand_ask");
     int error = must_be_another(thread, to, "strand_ask");
     if (error)
@@ -240,6 +272,7 @@ int strand_ask(strand_actor to, const strand_message_type *type, const void *bod
     promise->wanted = into_type;
     promise->wanted_size = into_size;
     error = strand_tell_as(to, ref, type, body, size);
+    question.sent = !error || error == -EPIPE;
     if (!error)
         error = promise_wait(thread_self(), promise, BLOCKED_ASK, to);
     if (!error)

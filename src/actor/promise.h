@@ -24,7 +24,7 @@ struct promise {
     strand_actor whom;    /* for people: who was asked, or is to end */
     strand_actor watched; /* in whose list of watchers that is; {0}: none's */
     bool settled;
-    int error;
+    int error; /* before it is settled: the answer was lost, by that */
 };
 _Static_assert(sizeof(struct promise) <= PROMISE_SIZE, "it lies in a slab");
 
@@ -42,6 +42,9 @@ void promise_settle(struct thread *thread, strand_actor ref, int error);
 /* Settle it by an answer. 0: the answer is the promise's; else it is the caller's still: -EPIPE: the promise is
  * settled, or gone; -EBADMSG: it is not the answer that is wanted, and the promise is settled by the same code. */
 int promise_answer(struct thread *thread, strand_actor ref, struct envelope *answer);
+/* There was no memory for an answer: if none comes after all before the question has been handled, it is settled by
+ * that, or at once if it has been handled. If it is a promise. */
+void promise_lacks(struct thread *thread, strand_actor ref);
 /* Wait until it is settled. Throws if that is interrupted. Returns the code. */
 int promise_wait(struct thread *thread, struct promise *promise, enum blocked why, strand_actor whom);
 /* Nobody finds it any more; an answer that was not taken is dropped. */

@@ -5,6 +5,7 @@
 #include "test.h"
 
 #include "strand/actor.h"
+#include "strand/sim.h"
 #include "strand/sync.h"
 
 #include <errno.h>
@@ -68,6 +69,7 @@ TEST_INSIDE(an_answer_of_another_type_is_refused_on_both_sides_and_dropped_once)
         int how, drops;
     } cases[] = {{COPIED, 1}, {GIVEN, 1}, {PASSED_ON, 1}, {OF_ANOTHER_SIZE, 0}, {RIGHT_TOO_LATE, 1}};
     static strand_actor a;
+    drops = keeps = 0;
     STRAND_ACTORS(system, NULL);
     a = strand_actor_spawn(system, NULL, &wrong, NULL, 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -90,4 +92,153 @@ TEST_INSIDE(an_answer_of_another_type_is_refused_on_both_sides_and_dropped_once)
         CHECK_EQ(got.n, 0);
         drops = 0;
     }
+}
+
+/* ---- whose the question is --------------------------------------------------------------------------------- */
+
+enum { ANSWERED, FORGOTTEN };
+
+static strand_event held;
+
+static void answer_owned(void *state, strand_message *message)
+{
+    (void)state;
+    const owned *o = STRAND_IS(message, owned);
+    if (o && o->n == ANSWERED)
+        strand_reply(message, STRAND_MSG(answer, 1));
+    else if (!o)
+        strand_event_wait(&held);
+}
+
+static const strand_actor_class oracle = {.size = sizeof oracle, .name = "oracle", .receive = answer_owned},
+                                full = {.size = sizeof full,
+                                        .name = "full",
+                                        .receive = answer_owned,
+                                        .mailbox_most = 1},
+                                refusing = {.size = sizeof refusing,
+                                            .name = "refusing",
+                                            .receive = answer_owned,
+                                            .mailbox_most = 1,
+                                            .mailbox_full = STRAND_FULL_FAIL};
+
+struct asking {
+    strand_actor whom;
+    int how;
+};
+
+static void *ask_owned(void *arg)
+{
+    const struct asking *asking = arg;
+    answer got;
+    return TEST_PTR(strand_ask(asking->whom, STRAND_MSG(owned, asking->how), STRAND_INTO(answer, &got)));
+}
+
+/* contract 6: asking takes what the question owns, whatever becomes of it */
+TEST_INSIDE(what_a_question_owns_is_dropped_once_whatever_becomes_of_it)
+{
+    static struct asking asking;
+    held = (strand_event){{0}};
+    drops = 0;
+    {
+        STRAND_ACTORS(system, NULL);
+        STRAND_SCOPE(scope);
+        strand_actor a = strand_actor_spawn(system, NULL, &oracle, NULL, 0),
+                     f = strand_actor_spawn(system, NULL, &full, NULL, 0),
+                     r = strand_actor_spawn(system, NULL, &refusing, NULL, 0);
+        CHECK_EQ(strand_tell(f, STRAND_MSG(answer, 1)), 0);
+        CHECK_EQ(strand_tell(r, STRAND_MSG(answer, 1)), 0);
+        asking = (struct asking){a, ANSWERED};
+        CHECK_PTR(ask_owned(&asking), TEST_PTR(0));
+        test_run_cancelled(ask_owned, &asking); /* before it was sent */
+        asking.whom = r;
+        CHECK_PTR(ask_owned(&asking), TEST_PTR(-EAGAIN));
+        asking.whom = f;
+        strand waiting = strand_spawn(scope, ask_owned, &asking);
+        test_await_blocked("waits for room in the mailbox of actor", 1);
+        strand_cancel(waiting, NULL);
+        CHECK(test_join_interrupted(waiting));
+        asking = (struct asking){a, FORGOTTEN};
+        waiting = strand_spawn(scope, ask_owned, &asking);
+        test_await_blocked("waits for the answer of actor", 1);
+        strand_cancel(waiting, NULL);
+        CHECK(test_join_interrupted(waiting));
+        strand_event_set(&held);
+        strand_actors_join(system);
+        CHECK_EQ(drops, 5);
+        CHECK_EQ(strand_actor_stop(a, STRAND_STOP_NEXT), 0);
+        CHECK_EQ(strand_actor_wait(a), 0);
+        CHECK_PTR(ask_owned(&asking), TEST_PTR(-EPIPE));
+    }
+    CHECK_EQ(drops, 6);
+}
+
+/* ---- out of memory ----------------------------------------------------------------------------------------- */
+
+static int asked, lost;
+
+static void *ask_often(void *arg)
+{
+    STRAND_TRY {
+        STRAND_ACTORS(system, NULL);
+        struct asking asking = {strand_actor_spawn(system, NULL, &oracle, NULL, 0), ANSWERED};
+        for (int i = 0; i < 20; i++) {
+            STRAND_DEADLINE(strand_in(STRAND_S));
+            asked++;
+            lost += ask_owned(&asking) == TEST_PTR(-ENOMEM);
+        }
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        CHECK_FAIL("the asker waits although the answer was lost");
+    }
+    STRAND_CATCH(&STRAND_ERROR, e) {
+    }
+    STRAND_END
+    return arg;
+}
+
+/* The actor does not look at what its reply returns. */
+TEST_REAL(without_memory_no_asker_waits_and_no_question_is_lost)
+{
+    for (uint64_t seed = 1; seed <= 200; seed++)
+        strand_run(STRAND_OPTIONS(.has_seed = true, .seed = seed, .sim = STRAND_SIM(.memory = 30, .quiet = true)),
+                   ask_often, NULL);
+    CHECK(lost > 0);
+    CHECK_EQ(drops, asked);
+}
+
+/* ---- a beginning that leaves a strand behind --------------------------------------------------------------- */
+
+static _Atomic int begun, over;
+
+static void leave_a_strand(void *state, const void *args)
+{
+    static struct test_child left;
+    (void)state, (void)args;
+    if (!begun++)
+        strand_spawn(strand_actor_scope(), test_child_blocks, &left);
+}
+
+static void count_end(void *state)
+{
+    (void)state;
+    over++;
+}
+
+static const strand_actor_class untidy = {.size = sizeof untidy,
+                                          .name = "untidy",
+                                          .state_size = 8,
+                                          .start = leave_a_strand,
+                                          .receive = answer_owned,
+                                          .stop = count_end};
+
+TEST_INSIDE(each_beginning_that_has_returned_has_an_end_also_if_it_left_a_strand_behind)
+{
+    begun = over = 0;
+    {
+        STRAND_ACTORS(system, NULL);
+        struct asking asking = {strand_actor_spawn(system, NULL, &untidy, NULL, 0), ANSWERED};
+        CHECK_PTR(ask_owned(&asking), TEST_PTR(0)); /* it has begun anew */
+    }
+    CHECK_EQ(begun, 2);
+    CHECK_EQ(over, 2);
 }
