@@ -72,7 +72,7 @@ define newline
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault check models fuzz bench valgrind coverage man \
+.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault check models fuzz bench valgrind user-tools coverage man \
 	install uninstall setup format clean FORCE
 
 help:
@@ -104,6 +104,7 @@ help:
 	@echo "                 the specification's tests, compiled as distributions compile packages (-fcf-protection=full, LTO, ...)"
 	@echo "make test-matrix the tests in all modes, schedulers and numbers of threads (an hour)"
 	@echo "make valgrind    a part of the specification's tests under valgrind, which also has to find planted bugs; with TESTS any of them"
+	@echo "make user-tools  the release library under sanitizers that only the program has; TESTS=, ALL=1: all files in each way"
 	@echo "make coverage    how much of the library the tests run, file by file, and whether that is enough; SHORT=1: in less time"
 	@echo "make setup       install the packages of all targets; the targets do it for themselves too"
 	@echo "make format      format the sources in place"
@@ -263,6 +264,10 @@ valgrind:
 	@tools/setup.sh build valgrind >&2
 	$(again) MODE=debug RUNNER=plain VALGRIND=1 OUT=build/valgrind TESTS="$(or $(TESTS),$(valgrind-part))" do-$@
 
+user-tools:
+	@tools/setup.sh build test tsan >&2
+	$(again) RUNNER=plain do-$@
+
 coverage:
 	$(if $(is-clang),$(error the counters are those of gcc))
 	@tools/setup.sh build examples test coverage >&2
@@ -323,8 +328,8 @@ sanitize := $(strip $(sanitize-$(MODE)) $(guided))
 # many times as it is called.
 counters := $(if $(filter coverage,$(MODE)),--coverage -fprofile-update=atomic)
 
-# Files without TSan's instrumentation still need its notes; valgrind has notes of its own.
-notes := $(if $(filter tsan,$(MODE)),-DSTRAND_TSAN)$(if $(VALGRIND),-DSTRAND_VALGRIND)
+# Files without TSan's instrumentation still need to know of it.
+notes := $(if $(filter tsan,$(MODE)),-DSTRAND_TSAN)
 is-clang := $(findstring clang,$(CC))
 # Context switches and the ways out of a try block do not go by a shadow stack, hence -fcf-protection=none.
 # Those switches push where a leaf function may keep its locals otherwise, hence -mno-red-zone.
@@ -561,7 +566,7 @@ $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
 $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 	$(call link,$(CC))
 
-.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-turtle do-ledger do-soak do-bench do-bench-variant do-test do-test-hardened do-test-install do-sim do-sim-programs do-sim-marked do-valgrind \
+.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-turtle do-ledger do-soak do-bench do-bench-variant do-test do-test-hardened do-test-install do-sim do-sim-programs do-sim-marked do-valgrind do-user-tools \
 	do-fault do-fuzz do-coverage do-objects
 .SECONDARY:
 do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so
@@ -623,6 +628,12 @@ do-valgrind: $(spec) $(programs) $(planted)
 	JOBS=$(JOBS) UNDER="$(memcheck)" tools/run-valgrind.sh $(spec) || status=1; \
 	UNDER="$(memcheck)" tools/check-planted.sh $(planted) || status=1; \
 	exit $$status
+
+# gcc's and clang's, the library linked in both ways, both kinds of stacks: each once for each sanitizer.
+user-ways := gcc:address:a:private $(CLANG):address:so:shared \
+	$(if $(shell command -v clang-14),clang-14:address:a:private)
+do-user-tools: do-lib $(programs)
+	JOBS=$(JOBS) TESTS="$(TESTS)" ALL="$(ALL)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" tools/check-user-tools.sh $(OUT) $(user-ways)
 
 # The counters of all processes are added up in the files beside the objects.
 do-coverage: $(unit) $(spec) $(stress) $(programs) $(httpd) $(sim) $(OUT)/examples/httpd

@@ -429,6 +429,20 @@ void arch_signals_leave(void);
 int arch_signals_thread_enter(void **memory);
 void arch_signals_thread_leave(void *memory);
 
+/* What calls of assembler clobber, besides general registers. */
+#ifdef __AVX512F__
+#define ARCH_CLOBBERED_TOO                                                                                             \
+    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",      \
+        "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
+#else
+#define ARCH_CLOBBERED_TOO
+#endif
+
+#define ARCH_VECTORS_                                                                                                  \
+    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12",         \
+        "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",                         \
+        "st(7)" ARCH_CLOBBERED_TOO
+
 #include "notes.h"
 
 #include "context.h"

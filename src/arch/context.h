@@ -14,14 +14,6 @@
 
 #define ARCH_MXCSR_FLAGS 0x3fu
 
-#ifdef __AVX512F__
-#define ARCH_CLOBBERED_TOO                                                                                             \
-    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",      \
-        "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", "k7"
-#else
-#define ARCH_CLOBBERED_TOO
-#endif
-
 /* jump_fcontext, entered by a jump with its return address pushed by hand. The processor predicts returns from the
  * calls that it has seen; a call that returns on another stack would put its predictions one off, and the next return
  * of the strand that goes on would be a wrong guess. What is below the stack pointer is lost: the library is compiled
@@ -36,9 +28,7 @@ ARCH_NOT_INSTRUMENTED __attribute__((always_inline)) static inline struct arch_t
                      "1:"
                      : "=a"(transfer.from), "=d"(transfer.data), "+D"(to), "+S"(data)
                      :
-                     : "rcx", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
-                       "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)",
-                       "st(3)", "st(4)", "st(5)", "st(6)", "st(7)", "memory", "cc" ARCH_CLOBBERED_TOO);
+                     : "rcx", "r8", "r9", "r10", "r11", "memory", "cc", ARCH_VECTORS_);
     return transfer;
 }
 

@@ -1,108 +1,226 @@
 /*
- * The part of the notes that is not worth an inline, and the word by which the linker refuses a mixture of kinds.
+ * The notes where a tool watches the program: which tool it is, what it has to know of each stack, and which of its
+ * functions a note is. See notes.h; what a sanitizer needs in particular is in notes_asan.c and notes_tsan.c.
  */
-#include "state.h"
+#include "noted.h"
+
+#include <dlfcn.h>
+#include <string.h>
+#include <sys/mman.h>
 
 const char ARCH_NOTES_KIND;
 
-#if ARCH_NOTES_SEPARATE
-#include <dlfcn.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-/*
- * A new fiber of TSan's is ordered after whoever makes it, and that is, at a switch, the strand which happens to have
- * run before. So fibers are made in the name of one that does nothing else, one at a time. That one also maps the
- * stack's memory anew, by which TSan forgets who has used it before; only the two ends stay, where the guard page is
- * and where others keep data above the stack. The lock is taken by assembler, as everything else would order the
- * strands after all: the C library's locks are intercepted, and atomics are instrumented even where nothing else is.
- */
-ARCH_NOT_INSTRUMENTED static void lock_fibers(void)
+void arch_tool_find(void)
 {
-    uint32_t taken = 1;
-    for (;;) {
-        __asm__ volatile("xchgl %0, %1" : "+r"(taken), "+m"(arch_state.fiber_lock) : : "memory");
-        if (!taken)
-            return;
-        arch_pause();
+    if (__tsan_create_fiber)
+        arch_tool = ARCH_TOOL_TSAN;
+    else if (__asan_unpoison_memory_region && __sanitizer_start_switch_fiber)
+        arch_tool = ARCH_TOOL_ASAN;
+    else if (__lsan_register_root_region)
+        arch_tool = ARCH_TOOL_LSAN;
+    else if (arch_valgrind(ARCH_VALGRIND_RUNS, 0, 0))
+        arch_tool = ARCH_TOOL_VALGRIND;
+    arch_tool_is_order = arch_tool == ARCH_TOOL_TSAN;
+}
+
+ARCH_NOT_INSTRUMENTED static bool is_asan(void)
+{
+    return arch_tool == ARCH_TOOL_ASAN || arch_tool == ARCH_TOOL_LSAN;
+}
+
+/* ---- records ----------------------------------------------------------------------------------------------- */
+
+/* They are kept for the next stack. Not from malloc: some belong to memory that no tool looks through, and would count
+ * as leaks. */
+ARCH_NOT_INSTRUMENTED static void add_records(void)
+{
+    enum { BYTES = 1 << 16 };
+    void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT(memory != MAP_FAILED);
+    struct arch_noted *records = memory;
+    for (size_t i = 0; i < BYTES / sizeof *records; i++) {
+        records[i].next = arch_state.noted;
+        arch_state.noted = &records[i];
     }
 }
 
-ARCH_NOT_INSTRUMENTED static void unlock_fibers(void)
+ARCH_NOT_INSTRUMENTED static struct arch_noted *take_record(void)
 {
-    __asm__ volatile("movl $0, %0" : "=m"(arch_state.fiber_lock) : : "memory");
+    tsan_lock();
+    if (!arch_state.noted)
+        add_records();
+    struct arch_noted *n = arch_state.noted;
+    arch_state.noted = n->next;
+    tsan_unlock();
+    arch_wipe(n, sizeof *n, 0);
+    return n;
 }
 
-/* A loop would become a call of memcpy, which is intercepted too. */
-ARCH_NOT_INSTRUMENTED static void copy_bytes(char *to, const char *from, size_t bytes)
+ARCH_NOT_INSTRUMENTED static void give_record(struct arch_noted *n)
 {
-    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+    tsan_lock();
+    n->next = arch_state.noted;
+    arch_state.noted = n;
+    tsan_unlock();
 }
 
-/* The lowest page that was ever touched: telling TSan of memory that nobody used costs much and means nothing.
- * By the system call itself: what an intercepted function writes counts as written by the maker. */
-ARCH_NOT_INSTRUMENTED static char *lowest_used(char *begin, const char *end, size_t page)
+/* ---- stacks and switches ------------------------------------------------------------------------------------- */
+
+ARCH_NOT_INSTRUMENTED void arch_note_thread_(struct arch_note *n)
 {
-    unsigned char resident[64];
-    while (begin < end) {
-        size_t pages = (size_t)(end - begin) / page;
-        pages = pages < sizeof resident ? pages : sizeof resident;
-        if (syscall(SYS_mincore, begin, pages * page, resident) < 0)
-            return begin;
-        for (size_t i = 0; i < pages; i++, begin += page)
-            if (resident[i] & 1)
-                return begin;
-    }
-    return begin;
+    n->of = take_record();
+    if (arch_tool == ARCH_TOOL_TSAN)
+        n->of->fiber = __tsan_get_current_fiber();
+    else if (arch_tool == ARCH_TOOL_ASAN)
+        asan_thread(n->of);
 }
 
-ARCH_NOT_INSTRUMENTED static void map_anew(char *low, char *top)
+/* The tool learns of a thread's end by itself. */
+void arch_note_thread_end_(struct arch_note *n)
 {
-    char kept[4096];
-    size_t page = arch_page_size();
-    char *end = (char *)(((uintptr_t)top + page - 1) & ~(page - 1));
-    char *begin = lowest_used((char *)(((uintptr_t)low + 2 * page - 1) & ~(page - 1)), end, page);
-    size_t above = (size_t)(end - top);
-    if (begin >= end || above > sizeof kept)
+    give_record(n->of);
+}
+
+ARCH_NOT_INSTRUMENTED void arch_note_make_(struct arch_note *n, char *low, size_t size)
+{
+    n->of = take_record();
+    n->of->low = low;
+    n->of->size = size;
+    if (arch_tool == ARCH_TOOL_TSAN)
+        n->of->fiber = tsan_make(low, size);
+    else if (is_asan())
+        asan_make(n->of);
+    else
+        n->of->id = (unsigned)arch_valgrind(ARCH_VALGRIND_STACK_REGISTER, (uintptr_t)low, (uintptr_t)low + size);
+}
+
+ARCH_NOT_INSTRUMENTED void arch_note_end_(struct arch_note *n)
+{
+    struct arch_noted *of = n->of;
+    if (arch_tool == ARCH_TOOL_TSAN)
+        __tsan_destroy_fiber(of->fiber);
+    else if (is_asan())
+        asan_end(of);
+    else
+        (void)arch_valgrind(ARCH_VALGRIND_STACK_DEREGISTER, of->id, 0);
+    give_record(of);
+}
+
+ARCH_NOT_INSTRUMENTED void arch_note_leave_(struct arch_note *from, struct arch_note *to, bool ends)
+{
+    if (arch_tool == ARCH_TOOL_TSAN)
+        tsan_switch(to->of->fiber);
+    else if (is_asan())
+        asan_leave(from->of, to->of, ends);
+}
+
+ARCH_NOT_INSTRUMENTED void arch_note_arrive_(struct arch_note *to)
+{
+    if (is_asan())
+        asan_arrive(to->of);
+}
+
+ARCH_NOT_INSTRUMENTED void arch_note_suspended_(struct arch_note *n, arch_context context)
+{
+    if (is_asan())
+        asan_suspended(n->of, context);
+}
+
+ARCH_NOT_INSTRUMENTED void arch_note_resumed_(struct arch_note *n)
+{
+    if (is_asan())
+        asan_resumed(n->of);
+}
+
+/* Frames that are unwound do not take their red zones away, and calls that don't return do not report it: ASan forgets
+ * the whole stack's. */
+void arch_note_throw_(void)
+{
+    if (arch_tool == ARCH_TOOL_ASAN)
+        __asan_handle_no_return();
+}
+
+void arch_note_unmap_(void *p, size_t size)
+{
+    if (is_asan())
+        asan_unmap(p, size);
+}
+
+/* ---- frames that are copied ---------------------------------------------------------------------------------- */
+
+/* Behind the frames and what lies beside them: what ASan knows of them, then the record. */
+ARCH_NOT_INSTRUMENTED static size_t known_size(size_t bytes)
+{
+    return arch_tool == ARCH_TOOL_ASAN ? bytes / 8 : 0;
+}
+
+ARCH_NOT_INSTRUMENTED size_t arch_image_size_(size_t bytes)
+{
+    return bytes + known_size(bytes) + sizeof(struct arch_note);
+}
+
+ARCH_NOT_INSTRUMENTED void arch_image_save_(struct arch_note *n, void *image, const char *at, size_t bytes,
+                                            size_t beside)
+{
+    if (is_asan())
+        asan_save(n->of, image, at, bytes, beside);
+    else
+        arch_copy(image, at, bytes); /* for TSan not by memcpy, which would count as an access by this thread */
+    arch_copy((char *)image + bytes + beside + known_size(bytes), n, sizeof *n);
+}
+
+/* Below the frames lie those of another strand. Its own, of calls that have returned, would be out of bounds by now.
+ * The lowest page is a guard, or has words that tell of an overflow. */
+static void refill(const struct arch_noted *n, const char *at, size_t size)
+{
+    const char *low = n->low + arch_page_size();
+    if (at > low)
+        (void)arch_valgrind(ARCH_MEMCHECK_NOACCESS, (uintptr_t)low, (size_t)(at - low));
+    (void)arch_valgrind(ARCH_MEMCHECK_UNDEFINED, (uintptr_t)at, size);
+}
+
+ARCH_NOT_INSTRUMENTED void arch_image_load_(struct arch_note *n, const void *image, char *at, size_t bytes,
+                                            size_t beside)
+{
+    arch_copy(n, (const char *)image + bytes + beside + known_size(bytes), sizeof *n);
+    if (is_asan()) {
+        asan_load(n->of, image, at, bytes, beside);
         return;
-    copy_bytes(kept, top, above);
-    void *at = mmap(begin, (size_t)(end - begin), PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    ASSERT(at == begin);
-    (void)madvise(begin, (size_t)(end - begin), MADV_NOHUGEPAGE);
-    copy_bytes(top, kept, above);
+    }
+    arch_image_start_(n, image, at, bytes);
+    if (arch_tool == ARCH_TOOL_VALGRIND) /* what it points to is known by the frames in the stack from now on */
+        (void)arch_valgrind(ARCH_MEMCHECK_UNDEFINED, (uintptr_t)image, bytes);
 }
 
-ARCH_NOT_INSTRUMENTED void arch_note_make(struct arch_note *n, char *low, size_t size)
+ARCH_NOT_INSTRUMENTED void arch_image_start_(struct arch_note *n, const void *image, char *at, size_t bytes)
 {
-    void *self = __tsan_get_current_fiber();
-    lock_fibers();
-    if (!arch_state.fiber_maker)
-        arch_state.fiber_maker = __tsan_create_fiber(0);
-    __tsan_switch_to_fiber(arch_state.fiber_maker, __tsan_switch_to_fiber_no_sync);
-    map_anew(low, low + size);
-    n->fiber = __tsan_create_fiber(0);
-    __tsan_switch_to_fiber(self, __tsan_switch_to_fiber_no_sync);
-    unlock_fibers();
+    if (is_asan()) {
+        asan_start(image, at, bytes);
+        return;
+    }
+    if (arch_tool == ARCH_TOOL_VALGRIND)
+        refill(n->of, at, bytes);
+    arch_copy(at, image, bytes);
 }
+
+void arch_image_drop_(void *image, size_t bytes)
+{
+    if (is_asan())
+        asan_drop(image, bytes);
+}
+
+/* ---- signals --------------------------------------------------------------------------------------------------- */
 
 /* TSan keeps a signal back until the strand that it interrupted makes a call which TSan knows, and that may be never.
  * So it is not told of the handler: the C library is asked behind its back. */
 int arch_note_sigaction(int signal, const struct sigaction *new, struct sigaction *old)
 {
-    int (*behind)(int, const struct sigaction *, struct sigaction *) = NULL;
-    void *library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    int (*behind)(int, const struct sigaction *, struct sigaction *) = sigaction;
+    void *library = arch_tool == ARCH_TOOL_TSAN ? dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD) : NULL;
     if (library) {
         *(void **)&behind = dlsym(library, "sigaction");
         (void)dlclose(library); /* it stays: others use it */
+        ASSERT(behind);
     }
-    ASSERT(behind);
     return behind(signal, new, old);
 }
-#else
-int arch_note_sigaction(int signal, const struct sigaction *new, struct sigaction *old)
-{
-    return sigaction(signal, new, old);
-}
-#endif

@@ -1,29 +1,35 @@
 /*
- * What sanitizers and valgrind have to be told about stacks, switches and order. Empty inlines in ordinary builds; no
- * #if at the calls. The order at a switch: arch_note_leave on the old stack, the jump, arch_note_arrive on the new one,
- * also when a context is entered for the first time. A note may be copied while its stack runs. Included by arch.h
- * only.
+ * What sanitizers and valgrind have to be told about stacks, switches and order. The library finds out once, before the
+ * first run, which tool watches the program (arch_tool_find): the sanitizers' functions are weak symbols, and valgrind
+ * answers a request. So one library serves ordinary programs and those that a user builds with a sanitizer. Without a
+ * tool each note is one branch that the processor predicts.
  *
- * The kind of the build is the compiler's, or STRAND_TSAN: files that are compiled without TSan's instrumentation, and
- * announce their order by arch_note_release and arch_note_acquire, still need TSan's notes. STRAND_VALGRIND asks for
- * valgrind's, which cost a few instructions per stack. All files of a build agree: else it does not link (notes.c).
+ * The order at a switch: arch_note_leave on the old stack, the jump, arch_note_arrive on the new one, also when a
+ * context is entered for the first time. A note may be copied while its stack runs; only one copy is used from then on.
+ * Included by arch.h only.
  *
- *   thread      n is the calling thread's own stack
+ *   thread      n is the calling thread's own stack; thread_end: it is not used for switches any more
  *   make, end   n is the stack of a new context; that context has ended, and is left already
  *   leave       from `from` to `to`; `ends`: `from` is never gone back to
  *   suspended   n is left for good or for now at `context`; resumed: n is about to be gone on with. Any thread
+ *   throw       an exception is about to unwind frames of the calling context
  *   look        this memory is read before it is written, on purpose
  *   unmap       this memory is about to be given back, whatever stacks lie in it
  *   save        n, suspended at `at`, is copied out: `bytes` from there on go to an image of arch_image_size(bytes), in
- *               which the caller has stored `beside` bytes more right behind them. load: it is copied in again
- *   start       the same of an image that stays, for a new context; drop: that image is not used any more
+ *               which the caller has stored `beside` bytes more right behind them, and n goes along. load: it is copied
+ *               in again, and n is what was saved
+ *   start       the frames of an image that stays, for a new context; drop: that image is not used any more
  *   release     what this thread did so far happens before what follows an arch_note_acquire of the same address
  *
- * Besides, a kind says: ARCH_NOTES_SEPARATE, whether every strand needs a context of its own, so that two which run one
- * after the other on one stack are not taken as ordered; ARCH_NOTES_MEMBARRIER, whether arch_membarrier may be used;
- * ARCH_NOTES_THREADS, how many threads of its own it has; ARCH_NOTES_HANDLES, how much address space it leaves to the
- * handle range; ARCH_NOT_INSTRUMENTED, the attribute that hides a function from TSan. All functions need it that are
- * left by arch_longjmp and so never report their return, or that touch at a switch what is ordered only after it.
+ * Besides, the tool decides: arch_notes_separate, whether every strand needs a context of its own, so that two which
+ * run one after the other on one stack are not taken as ordered; arch_notes_membarrier, whether arch_membarrier may be
+ * used; arch_notes_threads, how many threads of its own it has; arch_notes_handles, how much address space it leaves to
+ * the handle range.
+ *
+ * A library that is itself compiled with a sanitizer (MODE=asan, MODE=tsan) has the same notes. All its files agree on
+ * that: else it does not link (ARCH_NOTES_KIND). ARCH_NOT_INSTRUMENTED hides a function from TSan there. All functions
+ * need it that are left by arch_longjmp and so never report their return, or that touch at a switch what is ordered
+ * only after it.
  */
 #ifndef ARCH_NOTES_H
 #define ARCH_NOTES_H
@@ -35,13 +41,219 @@
 #endif
 
 #if defined(__SANITIZE_THREAD__) || ARCH_HAS_FEATURE_(thread_sanitizer) || defined(STRAND_TSAN)
-#include "notes_tsan.h"
-#elif defined(__SANITIZE_ADDRESS__) || ARCH_HAS_FEATURE_(address_sanitizer)
-#include "notes_asan.h"
-#elif defined(STRAND_VALGRIND)
-#include "notes_valgrind.h"
+#define ARCH_NOTES_KIND arch_notes_are_tsan_
+/* clang reports entries and exits also of functions that are not sanitized. */
+#ifdef __clang__
+#define ARCH_NOT_INSTRUMENTED __attribute__((disable_sanitizer_instrumentation))
 #else
-#include "notes_none.h"
+#define ARCH_NOT_INSTRUMENTED __attribute__((no_sanitize("thread")))
 #endif
+#else
+#if defined(__SANITIZE_ADDRESS__) || ARCH_HAS_FEATURE_(address_sanitizer)
+#define ARCH_NOTES_KIND arch_notes_are_asan_
+#else
+#define ARCH_NOTES_KIND arch_notes_are_none_
+#endif
+#define ARCH_NOT_INSTRUMENTED
+#endif
+
+extern const char ARCH_NOTES_KIND;
+
+/* LSAN: LeakSanitizer alone. The others are nobody's: MemorySanitizer has no use for a library without instructions of
+ * its own. */
+enum arch_tool { ARCH_TOOL_NONE, ARCH_TOOL_ASAN, ARCH_TOOL_LSAN, ARCH_TOOL_TSAN, ARCH_TOOL_VALGRIND };
+
+/* Both are written once, under the process's lock, before the first run. */
+extern HIDDEN uint8_t arch_tool;       /* enum arch_tool */
+extern HIDDEN bool arch_tool_is_order; /* it is TSan, which alone is told of order */
+
+struct arch_noted; /* what the tool has to know of a stack: notes.c */
+struct arch_note {
+    struct arch_noted *of; /* means nothing without a tool */
+};
+
+/* notes.c */
+void arch_note_thread_(struct arch_note *n);
+void arch_note_thread_end_(struct arch_note *n);
+void arch_note_make_(struct arch_note *n, char *low, size_t size);
+void arch_note_end_(struct arch_note *n);
+void arch_note_leave_(struct arch_note *from, struct arch_note *to, bool ends);
+void arch_note_arrive_(struct arch_note *to);
+void arch_note_suspended_(struct arch_note *n, arch_context context);
+void arch_note_resumed_(struct arch_note *n);
+void arch_note_throw_(void);
+void arch_note_unmap_(void *p, size_t size);
+size_t arch_image_size_(size_t bytes);
+void arch_image_save_(struct arch_note *n, void *image, const char *at, size_t bytes, size_t beside);
+void arch_image_load_(struct arch_note *n, const void *image, char *at, size_t bytes, size_t beside);
+void arch_image_start_(struct arch_note *n, const void *image, char *at, size_t bytes);
+void arch_image_drop_(void *image, size_t bytes);
+
+static inline bool arch_notes_separate(void)
+{
+    return UNLIKELY(arch_tool_is_order);
+}
+
+static inline bool arch_notes_membarrier(void)
+{
+    return arch_tool != ARCH_TOOL_TSAN && arch_tool != ARCH_TOOL_VALGRIND;
+}
+
+static inline int arch_notes_threads(void)
+{
+    return arch_tool == ARCH_TOOL_TSAN;
+}
+
+/* TSan leaves a program about 1.5 TiB around the shared libraries, wherever chance puts these. */
+static inline size_t arch_notes_handles(void)
+{
+    return (size_t)1 << (arch_tool == ARCH_TOOL_TSAN ? 36 : 40);
+}
+
+static inline void arch_note_thread(struct arch_note *n)
+{
+    (void)*(const volatile char *)&ARCH_NOTES_KIND;
+    if (UNLIKELY(arch_tool))
+        arch_note_thread_(n);
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_note_make(struct arch_note *n, char *low, size_t size)
+{
+    if (UNLIKELY(arch_tool))
+        arch_note_make_(n, low, size);
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_note_end(struct arch_note *n)
+{
+    if (UNLIKELY(arch_tool))
+        arch_note_end_(n);
+}
+
+static inline void arch_note_thread_end(struct arch_note *n)
+{
+    if (UNLIKELY(arch_tool))
+        arch_note_thread_end_(n);
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_note_leave(struct arch_note *from, struct arch_note *to, bool ends)
+{
+    if (UNLIKELY(arch_tool))
+        arch_note_leave_(from, to, ends);
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_note_arrive(struct arch_note *to)
+{
+    if (UNLIKELY(arch_tool))
+        arch_note_arrive_(to);
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_note_suspended(struct arch_note *n, arch_context context)
+{
+    if (UNLIKELY(arch_tool))
+        arch_note_suspended_(n, context);
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_note_resumed(struct arch_note *n)
+{
+    if (UNLIKELY(arch_tool))
+        arch_note_resumed_(n);
+}
+
+static inline void arch_note_throw(void)
+{
+    if (UNLIKELY(arch_tool))
+        arch_note_throw_();
+}
+
+static inline void arch_note_unmap(void *p, size_t size)
+{
+    if (UNLIKELY(arch_tool))
+        arch_note_unmap_(p, size);
+}
+
+/* Calls that keep the general registers: where an order is announced, the compiler goes on as if nothing stood there.
+ * The library is compiled with -mno-red-zone. */
+#define ARCH_ORDER_(call, p) __asm__ volatile("call " call : : "D"(p) : ARCH_VECTORS_, "cc")
+
+ARCH_NOT_INSTRUMENTED __attribute__((always_inline)) static inline void arch_note_release(const volatile void *p)
+{
+    if (UNLIKELY(arch_tool_is_order))
+        ARCH_ORDER_("arch_note_release_", p);
+}
+
+ARCH_NOT_INSTRUMENTED __attribute__((always_inline)) static inline void arch_note_acquire(const volatile void *p)
+{
+    if (UNLIKELY(arch_tool_is_order))
+        ARCH_ORDER_("arch_note_acquire_", p);
+}
+
+ARCH_NOT_INSTRUMENTED static inline size_t arch_image_size(size_t bytes)
+{
+    return UNLIKELY(arch_tool) ? arch_image_size_(bytes) : bytes;
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_image_save(struct arch_note *n, void *image, const char *at, size_t bytes,
+                                                         size_t beside)
+{
+    if (UNLIKELY(arch_tool))
+        arch_image_save_(n, image, at, bytes, beside);
+    else
+        __builtin_memcpy(image, at, bytes);
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_image_load(struct arch_note *n, const void *image, char *at, size_t bytes,
+                                                         size_t beside)
+{
+    if (UNLIKELY(arch_tool))
+        arch_image_load_(n, image, at, bytes, beside);
+    else
+        __builtin_memcpy(at, image, bytes);
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_image_start(struct arch_note *n, const void *image, char *at,
+                                                          size_t bytes)
+{
+    if (UNLIKELY(arch_tool))
+        arch_image_start_(n, image, at, bytes);
+    else
+        __builtin_memcpy(at, image, bytes);
+}
+
+static inline void arch_image_drop(void *image, size_t bytes)
+{
+    if (UNLIKELY(arch_tool))
+        arch_image_drop_(image, bytes);
+}
+
+/* ---- valgrind's requests ----------------------------------------------------------------------------------- */
+
+enum arch_valgrind {
+    ARCH_VALGRIND_RUNS = 0x1001,             /* () */
+    ARCH_VALGRIND_STACK_REGISTER = 0x1501,   /* (low, top): an id */
+    ARCH_VALGRIND_STACK_DEREGISTER = 0x1502, /* (id) */
+    ARCH_MEMCHECK_NOACCESS = 0x4d430000,     /* (at, size), as the two below */
+    ARCH_MEMCHECK_UNDEFINED = 0x4d430001,
+    ARCH_MEMCHECK_DEFINED = 0x4d430002,
+};
+
+/* Instructions that change nothing, which valgrind knows (its manual, "The client request mechanism"): 0 without it. */
+__attribute__((always_inline)) static inline uint64_t arch_valgrind(enum arch_valgrind request, uintptr_t a,
+                                                                    uintptr_t b)
+{
+    volatile uint64_t question[6] = {request, a, b, 0, 0, 0};
+    uint64_t answer;
+    __asm__ volatile("rolq $3, %%rdi\n\trolq $13, %%rdi\n\trolq $61, %%rdi\n\trolq $51, %%rdi\n\txchgq %%rbx, %%rbx"
+                     : "=d"(answer)
+                     : "a"(&question[0]), "0"(0)
+                     : "cc", "memory");
+    return answer;
+}
+
+/* Not a call: its return would take from the caller again what lies below the caller's frame. */
+__attribute__((always_inline)) static inline void arch_note_look(void *p, size_t size)
+{
+    if (UNLIKELY(arch_tool == ARCH_TOOL_VALGRIND))
+        (void)arch_valgrind(ARCH_MEMCHECK_DEFINED, (uintptr_t)p, size);
+}
 
 #endif

@@ -23,6 +23,16 @@ struct arch_state arch_state = {.serials = 1};
 
 uint32_t arch_generation;
 bool arch_mxcsr_is_slow;
+#if defined(__SANITIZE_THREAD__) || ARCH_HAS_FEATURE_(thread_sanitizer) || defined(STRAND_TSAN)
+uint8_t arch_tool = ARCH_TOOL_TSAN;
+bool arch_tool_is_order = true;
+#elif defined(__SANITIZE_ADDRESS__) || ARCH_HAS_FEATURE_(address_sanitizer)
+uint8_t arch_tool = ARCH_TOOL_ASAN;
+bool arch_tool_is_order;
+#else
+uint8_t arch_tool;
+bool arch_tool_is_order;
+#endif
 bool arch_membarrier_works;
 char *arch_handles;
 size_t arch_handles_size;
@@ -418,7 +428,7 @@ static bool mxcsr_measure(void)
 
 static bool membarrier_register(void)
 {
-    return ARCH_NOTES_MEMBARRIER && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    return arch_notes_membarrier() && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 void arch_process_lock(void)
@@ -500,6 +510,7 @@ static void begin_child(void)
 
 static int start(void)
 {
+    arch_tool_find();
     int error = arch_handles ? 0 : arch_handles_start();
     if (!error)
         error = -pthread_atfork(locks_take, locks_release, begin_child);

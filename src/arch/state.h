@@ -62,9 +62,10 @@ struct arch_state {
     /* trace.c */
     struct arch_tracer *tracer; /* NULL: no libunwind */
 
-    /* notes.c: TSan only */
+    /* notes.c, notes_tsan.c */
+    struct arch_noted *noted; /* records that nobody uses, under the lock */
     uint32_t fiber_lock;
-    void *fiber_maker; /* in whose name fibers are made */
+    void *fiber_maker; /* in whose name TSan's fibers are made */
 
     /* signal.c */
     _Atomic(struct arch_watch *) watches;
@@ -92,6 +93,7 @@ extern struct arch_state arch_state;
 
 /* Each is called once, by arch_process_start; the range of handles under the process's lock, and again if it failed. */
 int arch_handles_start(void);
+void arch_tool_find(void);
 void arch_ticks_start(void);
 void arch_unwind_start(void);
 /* Under process.c's lock: take, or give back, the C++ runtime's terminate handler. */

@@ -5,6 +5,9 @@
  * in a static program, traces are taken by libgcc_s, which is ten times slower, and a suspended context shows one
  * address.
  *
+ * Under a sanitizer or valgrind libgcc_s takes the traces of running strands, too. libunwind's own record per thread is
+ * a thread-local of a loaded library with a destructor: LeakSanitizer and TSan crash over it at the end of a thread.
+ *
  * The library's own frames are left out at both ends of a trace, by the section that all its code lies in
  * (tools/own-text.sh). Counting them would not do: the compiler inlines them and makes jumps of calls.
  *
@@ -79,7 +82,7 @@ size_t arch_trace(void **ips, size_t max)
 {
     const struct arch_tracer *tracer = arch_state.tracer;
     struct taken taken = {.ips = ips, .max = max};
-    if (UNLIKELY(!tracer)) {
+    if (UNLIKELY(!tracer || arch_tool)) {
         (void)_Unwind_Backtrace(gather, &taken);
         return trace_without_entry(ips, taken.count);
     }

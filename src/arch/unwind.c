@@ -46,6 +46,7 @@ _Unwind_Reason_Code arch_unwind_(struct arch_flight *flight); /* for x86_64.S */
 _Unwind_Reason_Code arch_unwind_(struct arch_flight *flight)
 {
     struct _Unwind_Exception *exception = exception_of(flight);
+    arch_note_throw();
     memset(exception, 0, sizeof *exception);
     exception->exception_class = CLASS_OURS;
     exception->exception_cleanup = deleted;

@@ -113,6 +113,54 @@ arch_call:
         .cfi_endproc
         .size   arch_call, . - arch_call
 
+/* void arch_note_release_(void *at), arch_note_acquire_(void *at): arch_order_*_ in C, with all general registers kept.
+ * Called by assembler from anywhere, so with any alignment of the stack. */
+        .macro  order name, function
+        .globl  \name
+        .hidden \name
+        .type   \name, @function
+        .p2align 4
+\name:
+        .cfi_startproc
+        endbr64
+        push    %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset %rbp, -16
+        mov     %rsp, %rbp
+        .cfi_def_cfa_register %rbp
+        and     $-16, %rsp
+        sub     $0x50, %rsp
+        mov     %rax, 0x00(%rsp)
+        mov     %rcx, 0x08(%rsp)
+        mov     %rdx, 0x10(%rsp)
+        mov     %rsi, 0x18(%rsp)
+        mov     %rdi, 0x20(%rsp)
+        mov     %r8, 0x28(%rsp)
+        mov     %r9, 0x30(%rsp)
+        mov     %r10, 0x38(%rsp)
+        mov     %r11, 0x40(%rsp)
+        call    \function
+        mov     0x00(%rsp), %rax
+        mov     0x08(%rsp), %rcx
+        mov     0x10(%rsp), %rdx
+        mov     0x18(%rsp), %rsi
+        mov     0x20(%rsp), %rdi
+        mov     0x28(%rsp), %r8
+        mov     0x30(%rsp), %r9
+        mov     0x38(%rsp), %r10
+        mov     0x40(%rsp), %r11
+        leave
+        .cfi_def_cfa %rsp, 8
+        ret
+        .cfi_endproc
+        .size   \name, . - \name
+        .endm
+
+        order   arch_note_release_, arch_order_release_
+        order   arch_note_acquire_, arch_order_acquire_
+
+        .hidden arch_order_release_
+        .hidden arch_order_acquire_
         .hidden arch_call_personality_
         .hidden arch_unwind_
         .section .note.GNU-stack, "", @progbits

@@ -334,7 +334,6 @@ static int move_out(struct thread *thread, struct opened *opened, bool must)
     if (UNLIKELY(more))
         save_beside(thread, opened, guest, image + frames);
     arch_image_save(&opened->fibre.note, image, guest_context(opened, guest), frames, more);
-    guest->note = opened->fibre.note;
     guest->image = image;
     set_resident(opened, NULL);
     if (UNLIKELY(guest->wipes)) {
@@ -354,7 +353,6 @@ static void move_in(struct thread *thread, struct opened *opened, struct guest *
     char *image = guest->image;
     opened->image = image;
     opened->image_size = arch_image_size(frames + more);
-    opened->fibre.note = guest->note;
     arch_image_load(&opened->fibre.note, image, guest_context(opened, guest), frames, more);
     if (UNLIKELY(more))
         load_beside(thread, opened, guest, image + frames);
@@ -369,10 +367,9 @@ static void move_in(struct thread *thread, struct opened *opened, struct guest *
 /* It begins where all of them do. */
 static void move_in_new(struct opened *opened, struct guest *guest)
 {
-    struct arch_note none = opened->fibre.note;
     char *low = opened->fibre.stack->low;
     arch_note_make(&opened->fibre.note, low, (size_t)(opened->base - low));
-    arch_image_start(&none, opened->first_image, (char *)opened->first, opened->first_size);
+    arch_image_start(&opened->fibre.note, opened->first_image, (char *)opened->first, opened->first_size);
     __atomic_store_n(&guest->depth, (uint32_t)(opened->first_size / sizeof(uintptr_t)), __ATOMIC_RELAXED);
     opened->fibre.started = false;
 }
@@ -468,7 +465,7 @@ bool opened_goes_on(struct thread *thread, struct opened *opened)
 {
     take_mail(thread, opened);
     struct member *member = opened->ready.first;
-    if (ARCH_NOTES_SEPARATE || thread->driver || opened->wipes || !member || guest_of(member)->depth)
+    if (arch_notes_separate() || thread->driver || opened->wipes || !member || guest_of(member)->depth)
         return false;
     forget_image(thread, opened);
     opened->fibre.active = batch_take(&opened->ready);

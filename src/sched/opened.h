@@ -93,7 +93,6 @@ struct guest {
     uint32_t depth; /* how many words its frames have: it goes on at base - depth; 0: it has not started */
     bool wipes;     /* nothing of its frames stays in memory that others get */
     bool keeps;     /* what it has open lies in its image */
-    struct arch_note note;
 };
 enum { GUEST_ROOM = (sizeof(struct guest) + 15) & ~15u };
 

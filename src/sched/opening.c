@@ -37,9 +37,10 @@ NOINLINE void opened_wait(struct opened *opened, void *base)
     arch_note_leave(&opened->fibre.note, &opened->opener, false);
     struct arch_transfer transfer = arch_context_jump(opener, NULL);
     struct thread *thread = transfer.data;
-    arch_note_arrive(&thread->current->note);
-    arch_note_acquire(&thread->current->note);
-    arch_note_acquire(&thread->sub->pool);
+    if (UNLIKELY(arch_tool)) {
+        thread_arrive_noted_(thread, &thread->current->note, transfer.from);
+        arch_note_acquire(&thread->current->note);
+    }
     switch_arrive(thread, transfer.from);
 }
 
@@ -78,7 +79,7 @@ static void unmake(struct thread *thread, struct opened *opened)
     struct pool *pool = opened->fibre.pool;
     arch_note_acquire(&opened->fibre.note);
     if (opened->first_image)
-        arch_image_drop(&opened->fibre.note, opened->first_image, opened->first_size);
+        arch_image_drop(opened->first_image, opened->first_size);
     free(opened->first_image);
     if (opened->fibre.stack)
         stack_put(thread, opened->fibre.stack, thread->kept);

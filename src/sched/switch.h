@@ -12,6 +12,9 @@
 void thread_entry_(struct arch_transfer transfer);
 void thread_leave_oddly_(struct thread *thread, struct fibre *from);
 void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_note *here);
+void thread_jump_oddly_(struct thread *thread, struct arch_note *from, struct fibre *to, bool ends);
+void thread_make_noted_(struct fibre *to, size_t room);
+void thread_arrive_noted_(struct thread *thread, struct arch_note *here, arch_context from);
 struct fibre *thread_give_up_(struct thread *thread, struct fibre *next);
 int thread_give_stack_(struct thread *thread, struct fibre *to);
 
@@ -21,7 +24,6 @@ OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
     enum after after = thread->after;
     if (LIKELY(after <= AFTER_YIELD)) {
         struct fibre *left = thread->from;
-        arch_note_suspended(&left->note, from);
         atomic_store_explicit(&left->context, from, memory_order_release); /* [S2] */
         if (after == AFTER_YIELD) {
             if (UNLIKELY(left->pinned))
@@ -30,7 +32,6 @@ OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
                 thread_push(thread, left, PUSH_YIELDED);
         }
     } else if (after == AFTER_END) {
-        arch_note_end(&thread->dead_note);
         thread->dead->idle = from;
         stack_put(thread, thread->dead, thread->kept);
     } else if (after == AFTER_LOOP) {
@@ -52,16 +53,16 @@ OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibr
             return NULL;
         }
         atomic_store_explicit(&to->context, NULL, memory_order_relaxed);
-        arch_note_resumed(&to->note);
         return context;
     }
     if (UNLIKELY(stack_get(thread, to->stack_size, &to->stack)) && thread_give_stack_(thread, to))
         return NULL;
     stack = to->stack;
     size_t room = (size_t)(stack->top - stack->low);
-    arch_note_make(&to->note, stack->low, room);
+    if (UNLIKELY(arch_tool))
+        thread_make_noted_(to, room);
     atomic_store_explicit(&to->context, NULL, memory_order_relaxed);
-    if (LIKELY(stack->idle && !ARCH_NOTES_SEPARATE))
+    if (LIKELY(stack->idle != NULL))
         return stack->idle;
     return arch_context_make(stack->top, room, thread_entry_);
 }
@@ -78,19 +79,18 @@ OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_
     }
     thread->current = to;
     thread->switches++;
-    if (UNLIKELY(thread->odd.always))
-        thread_arrive_oddly_(thread, to, to ? &to->note : &thread->loop_note);
-    arch_note_release(thread->sub); /* to the end of the run, and to a dump */
     bool ends = thread->after == AFTER_END || thread->after == AFTER_OPENED_END;
-    arch_note_leave(from, to ? &to->note : &thread->loop_note, ends);
+    if (UNLIKELY(thread->odd.always))
+        thread_jump_oddly_(thread, from, to, ends);
     struct arch_transfer transfer = arch_context_jump(context, thread);
-    /* On the stack of one that has ended another one begins, on whatever thread: it has a note of its own. */
-    arch_note_arrive(ends ? &((struct thread *)transfer.data)->current->note : from);
-    arch_note_acquire(&((struct thread *)transfer.data)->sub->pool); /* of a dump that is over */
-    if (ARCH_NOTES_SEPARATE)
+    thread = transfer.data;
+    if (UNLIKELY(arch_tool)) {
+        /* On the stack of one that has ended another one begins, on whatever thread: it has a note of its own. */
+        thread_arrive_noted_(thread, ends ? &thread->current->note : from, transfer.from);
         arch_note_acquire(from); /* who ran on this stack meanwhile */
-    switch_arrive(transfer.data, transfer.from);
-    return transfer.data;
+    }
+    switch_arrive(thread, transfer.from);
+    return thread;
 }
 
 /* Returns what the arriving side has to do. */
@@ -160,7 +160,7 @@ OWN_INLINE struct thread *switch_serve_next(struct thread *thread)
         thread->next = NULL; /* whoever joined has ticked */
     else
         next = thread_pick_after_end_(thread);
-    if (!ARCH_NOTES_SEPARATE && next && !next->stack && next->stack_size == stack->size) {
+    if (next && !next->stack && next->stack_size == stack->size && !arch_notes_separate()) {
         switch_reuse(thread, next, stack);
         return thread;
     }

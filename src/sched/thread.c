@@ -62,6 +62,36 @@ COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct a
     thread->here = here;
 }
 
+/* Before the jump, in runs that need it. */
+COLD void thread_jump_oddly_(struct thread *thread, struct arch_note *from, struct fibre *to, bool ends)
+{
+    struct arch_note *note = to ? &to->note : &thread->loop_note;
+    thread_arrive_oddly_(thread, to, note);
+    if (to)
+        arch_note_resumed(note);
+    arch_note_release(thread->sub); /* to the end of the run, and to a dump */
+    arch_note_leave(from, note, ends);
+}
+
+/* For a tool: `to` is about to begin on its stack. */
+COLD void thread_make_noted_(struct fibre *to, size_t room)
+{
+    arch_note_make(&to->note, to->stack->low, room);
+    if (arch_notes_separate())
+        to->stack->idle = NULL; /* a context of its own, not that of the strand before */
+}
+
+/* For a tool, after the jump: `here` was switched to, and what was left is suspended or has ended. */
+COLD void thread_arrive_noted_(struct thread *thread, struct arch_note *here, arch_context from)
+{
+    arch_note_arrive(here);
+    arch_note_acquire(&thread->sub->pool); /* of a dump that is over */
+    if (thread->after <= AFTER_YIELD)
+        arch_note_suspended(&thread->from->note, from);
+    else if (thread->after == AFTER_END)
+        arch_note_end(&thread->dead_note);
+}
+
 /* Strands are counted before they are detached, so the last one of a closing pool sees that it is. */
 COLD void thread_detach_oddly_(struct thread *thread)
 {
@@ -94,8 +124,8 @@ void thread_entry_(struct arch_transfer transfer)
 {
     ARCH_STACK_ENDS_HERE();
     struct thread *thread = transfer.data;
-    arch_note_arrive(&thread->current->note);
-    arch_note_acquire(&thread->sub->pool);
+    if (UNLIKELY(arch_tool))
+        thread_arrive_noted_(thread, &thread->current->note, transfer.from);
     switch_arrive(thread, transfer.from);
     thread->sub->ops->serve(thread);
     UNREACHABLE();
@@ -240,7 +270,7 @@ static void begin(struct thread *thread)
 {
     thread->cxx = arch_cxx_globals();
     bool fences = thread->shared && !arch_membarrier_works;
-    if (thread->cxx || thread->driver || thread->census || thread->sub->stack_most || fences)
+    if (thread->cxx || thread->driver || thread->census || thread->sub->stack_most || fences || arch_tool)
         __atomic_store_n(&thread->odd.always, true, __ATOMIC_RELAXED);
     thread->here = &thread->loop_note;
     if (!thread->driver)

@@ -114,6 +114,7 @@ void with_signal_stack(void (*fn)(void *), void *arg)
 static void loop(void *thread)
 {
     thread_loop(thread);
+    arch_note_thread_end(&((struct thread *)thread)->loop_note);
 }
 
 void thread_live(struct thread *thread)
@@ -152,6 +153,7 @@ void thread_leave_for_good(struct thread *thread)
 static void drive_loop(void *thread)
 {
     thread_drive(thread);
+    arch_note_thread_end(&((struct thread *)thread)->loop_note);
 }
 
 /* As long as nobody drives, thread 0 counts as a seeker that waits: what comes makes the poller's descriptor readable.

@@ -197,6 +197,7 @@ void player_play(struct sim *sim, const struct played *last)
     arch_note_thread(&sim->director_note);
     while (!finished(sim))
         player_step(sim);
+    arch_note_thread_end(&sim->director_note);
     thread_adopt(before);
 }
 

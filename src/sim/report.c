@@ -187,5 +187,5 @@ void report_ending(struct arch_player *player)
 {
     struct sim *sim = (struct sim *)player;
     if (!sim->failed)
-        report(sim, "the program ends", ARCH_NOTES_SEPARATE); /* TSan aborts where no memory can be had for a dump */
+        report(sim, "the program ends", arch_notes_separate()); /* TSan aborts where no memory can be had for a dump */
 }

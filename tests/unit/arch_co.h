@@ -95,6 +95,7 @@ ARCH_NOT_INSTRUMENTED static inline void co_resume(struct co *co)
     struct arch_transfer transfer = arch_context_jump(co->context, NULL);
     arch_note_arrive(&host->note);
     arch_note_acquire(co);
+    arch_note_thread_end(&host->note);
     if (co->ended) {
         arch_note_end(&co->note);
     } else {

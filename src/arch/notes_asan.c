@@ -1,0 +1,139 @@
+/*
+ * The notes for AddressSanitizer and LeakSanitizer. The first has to know the bounds of the stack in use and keeps a
+ * fake stack per stack; the second scans, besides the stacks in use, the live parts of the suspended ones, which are
+ * registered as roots. The scheduler does that for the stacks of contexts (arch_note_suspended); a thread's own stack
+ * is suspended whenever the thread is on another one, and is dealt with here.
+ *
+ * LeakSanitizer alone knows no switch of stacks. It scans all of a thread's own stack while the thread is elsewhere; a
+ * context's stack is a root from its beginning to its end.
+ */
+#include "noted.h"
+
+static bool leaks_only(void)
+{
+    return arch_tool == ARCH_TOOL_LSAN;
+}
+
+static void set_root(struct arch_noted *n, const char *root)
+{
+    n->root = root;
+    if (__lsan_register_root_region)
+        __lsan_register_root_region(root, (size_t)(n->low + n->size - root));
+}
+
+static void clear_root(struct arch_noted *n)
+{
+    if (n->root && __lsan_unregister_root_region)
+        __lsan_unregister_root_region(n->root, (size_t)(n->low + n->size - n->root));
+    n->root = NULL;
+}
+
+void asan_suspended(struct arch_noted *n, const char *context)
+{
+    if (!leaks_only())
+        set_root(n, context);
+}
+
+void asan_resumed(struct arch_noted *n)
+{
+    if (!leaks_only())
+        clear_root(n);
+}
+
+void asan_thread(struct arch_noted *n)
+{
+    n->sp = __builtin_frame_address(0);
+}
+
+/* What an earlier context has left poisoned there does not count. */
+void asan_make(struct arch_noted *n)
+{
+    if (leaks_only())
+        set_root(n, n->low);
+    else
+        __asan_unpoison_memory_region(n->low, n->size);
+}
+
+void asan_end(struct arch_noted *n)
+{
+    if (leaks_only())
+        clear_root(n);
+}
+
+void asan_leave(struct arch_noted *from, struct arch_noted *to, bool ends)
+{
+    enum { BELOW = 2048 }; /* what the jump and its callers push yet */
+    if (leaks_only())
+        return;
+    if (from->sp)
+        from->sp = (char *)__builtin_frame_address(0) - BELOW;
+    to->from = from;
+    __sanitizer_start_switch_fiber(ends ? NULL : &from->fake, to->low, to->size);
+}
+
+void asan_arrive(struct arch_noted *to)
+{
+    const void *low;
+    size_t size;
+    if (leaks_only())
+        return;
+    __sanitizer_finish_switch_fiber(to->fake, &low, &size);
+    if (to->sp)
+        clear_root(to);
+    struct arch_noted *from = to->from;
+    if (from->sp) {
+        from->low = (char *)low;
+        from->size = size;
+        set_root(from, from->sp);
+    }
+}
+
+/* Not every ASan does this for munmap; the next mapping there may be anybody's. */
+void asan_unmap(const void *p, size_t size)
+{
+    if (!leaks_only())
+        __asan_unpoison_memory_region(p, size);
+}
+
+static char *shadow(const void *at)
+{
+    size_t scale, offset;
+    __asan_get_shadow_mapping(&scale, &offset);
+    return (char *)(((uintptr_t)at >> scale) + offset);
+}
+
+/* A byte of ASan's says which of 8 bytes may be used. Those of the frames are copied with them, after what the caller
+ * stores behind these: else the frames would come back without their red zones. */
+void asan_save(struct arch_noted *n, char *image, const char *at, size_t bytes, size_t beside)
+{
+    asan_resumed(n);
+    arch_copy(image, at, bytes);
+    if (!leaks_only()) {
+        arch_copy(image + bytes + beside, shadow(at), bytes / 8);
+        __asan_unpoison_memory_region(at, bytes);
+    }
+    if (__lsan_register_root_region)
+        __lsan_register_root_region(image, bytes);
+}
+
+void asan_load(struct arch_noted *n, const char *image, char *at, size_t bytes, size_t beside)
+{
+    asan_drop(image, bytes);
+    arch_copy(at, image, bytes);
+    if (!leaks_only())
+        arch_copy(shadow(at), image + bytes + beside, bytes / 8);
+    asan_suspended(n, at);
+}
+
+void asan_start(const char *image, char *at, size_t bytes)
+{
+    arch_copy(at, image, bytes);
+    if (!leaks_only())
+        arch_copy(shadow(at), image + bytes, bytes / 8);
+}
+
+void asan_drop(const void *image, size_t bytes)
+{
+    if (__lsan_unregister_root_region)
+        __lsan_unregister_root_region(image, bytes);
+}

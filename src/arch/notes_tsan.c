@@ -1,0 +1,101 @@
+/*
+ * The notes for ThreadSanitizer. Every context is a fiber of TSan's, and a switch between two of them means no order:
+ * what one strand did does not happen before what the next one does just because a thread runs both. Order is announced
+ * by arch_note_release and arch_note_acquire only.
+ */
+#include "noted.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { NO_ORDER = 1 }; /* __tsan_switch_to_fiber_no_sync */
+
+/* By assembler: the C library's locks are intercepted, and atomics are instrumented even where nothing else is. */
+ARCH_NOT_INSTRUMENTED void tsan_lock(void)
+{
+    uint32_t taken = 1;
+    for (;;) {
+        __asm__ volatile("xchgl %0, %1" : "+r"(taken), "+m"(arch_state.fiber_lock) : : "memory");
+        if (!taken)
+            return;
+        arch_pause();
+    }
+}
+
+ARCH_NOT_INSTRUMENTED void tsan_unlock(void)
+{
+    __asm__ volatile("movl $0, %0" : "=m"(arch_state.fiber_lock) : : "memory");
+}
+
+/* The lowest page that was ever touched: telling TSan of memory that nobody used costs much and means nothing.
+ * By the system call itself: what an intercepted function writes counts as written by the maker. */
+ARCH_NOT_INSTRUMENTED static char *lowest_used(char *begin, const char *end, size_t page)
+{
+    unsigned char resident[64];
+    while (begin < end) {
+        size_t pages = (size_t)(end - begin) / page;
+        pages = pages < sizeof resident ? pages : sizeof resident;
+        if (syscall(SYS_mincore, begin, pages * page, resident) < 0)
+            return begin;
+        for (size_t i = 0; i < pages; i++, begin += page)
+            if (resident[i] & 1)
+                return begin;
+    }
+    return begin;
+}
+
+ARCH_NOT_INSTRUMENTED static void map_anew(char *low, char *top)
+{
+    char kept[4096];
+    size_t page = arch_page_size();
+    char *end = (char *)(((uintptr_t)top + page - 1) & ~(page - 1));
+    char *begin = lowest_used((char *)(((uintptr_t)low + 2 * page - 1) & ~(page - 1)), end, page);
+    size_t above = (size_t)(end - top);
+    if (begin >= end || above > sizeof kept)
+        return;
+    arch_copy(kept, top, above);
+    void *at = mmap(begin, (size_t)(end - begin), PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    ASSERT(at == begin);
+    (void)madvise(begin, (size_t)(end - begin), MADV_NOHUGEPAGE);
+    arch_copy(top, kept, above);
+}
+
+/*
+ * A new fiber of TSan's is ordered after whoever makes it, and that is, at a switch, the strand which happens to have
+ * run before. So fibers are made in the name of one that does nothing else, one at a time. That one also maps the
+ * stack's memory anew, by which TSan forgets who has used it before; only the two ends stay, where the guard page is
+ * and where others keep data above the stack. The lock keeps out of TSan's sight: it would order the strands after all.
+ */
+ARCH_NOT_INSTRUMENTED void *tsan_make(char *low, size_t size)
+{
+    void *self = __tsan_get_current_fiber();
+    tsan_lock();
+    if (!arch_state.fiber_maker)
+        arch_state.fiber_maker = __tsan_create_fiber(0);
+    __tsan_switch_to_fiber(arch_state.fiber_maker, NO_ORDER);
+    map_anew(low, low + size);
+    void *fiber = __tsan_create_fiber(0);
+    __tsan_switch_to_fiber(self, NO_ORDER);
+    tsan_unlock();
+    return fiber;
+}
+
+ARCH_NOT_INSTRUMENTED void tsan_switch(void *fiber)
+{
+    __tsan_switch_to_fiber(fiber, NO_ORDER);
+}
+
+/* What x86_64.S calls with all registers kept. */
+ARCH_NOT_INSTRUMENTED void arch_order_release_(void *p);
+ARCH_NOT_INSTRUMENTED void arch_order_release_(void *p)
+{
+    __tsan_release(p);
+}
+
+ARCH_NOT_INSTRUMENTED void arch_order_acquire_(void *p);
+ARCH_NOT_INSTRUMENTED void arch_order_acquire_(void *p)
+{
+    __tsan_acquire(p);
+}
