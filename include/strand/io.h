@@ -16,12 +16,12 @@ extern "C" {
  * Calls that wait for a descriptor without holding up their thread. Any descriptor of the process will do: sockets,
  * pipes, terminals, what other libraries have opened. Those that are made here do not block and are closed on exec; of
  * others nothing is changed, unless it is said below. A descriptor that strands have used is closed by strand_close, in
- * the run that has used it, and by nothing else. Several strands may use one at the same time; on each side they are
- * served first come, first served. Buffers may lie on the caller's stack. Results are bytes, or negated errno codes:
- * -EBADF also when it was closed meanwhile. SIGPIPE is never raised. After a fork the child must not go on with
- * strands: what they wait with is shared with the parent. In a seeded run pipes and sockets that are made here lie in
- * memory (strand/sim.h). Those that come from elsewhere stay the system's: such a run is not the same every time, and
- * while all strands wait time passes as fast as it does outside.
+ * the run that has used it; before another library closes one, call strand_forget. Several strands may use one at the
+ * same time; on each side they are served first come, first served. Buffers may lie on the caller's stack. Results are
+ * bytes, or negated errno codes: -EBADF also when it was closed meanwhile. SIGPIPE is never raised. After a fork the
+ * child must not go on with strands: what they wait with is shared with the parent. In a seeded run pipes and sockets
+ * that are made here lie in memory (strand/sim.h). Those that come from elsewhere stay the system's: such a run is not
+ * the same every time, and while all strands wait time passes as fast as it does outside.
  */
 
 /** Read at least one byte, and at most size, into buffer. Returns how many, 0 at the end, or a negated errno code. With
@@ -56,6 +56,14 @@ strand_case strand_on_ready(int fd, int what);
  * errno code. Never interrupted, and refused only for a number that is not open.
  */
 int strand_close(int fd);
+/**
+ * Say that another library is about to close a descriptor, or has just closed it. What the run knows of the number is
+ * dropped, and strands that wait for it get -EBADF; the number itself stays as it is. Returns when no strand of this
+ * run makes a call on it any more. The next use of the number begins anew. Without this call, a number that is used
+ * again for a descriptor which was not made by this library is recognised before a strand waits for it; strands that
+ * still waited for the old one get -EBADF then. Never interrupted. O(1). A number that no strand has used is ignored.
+ */
+void strand_forget(int fd);
 /** Make a pipe: fds[0] is to be read, fds[1] to be written. Returns 0 or a negated errno code. Any thread. */
 int strand_pipe(int fds[2]);
 

@@ -192,6 +192,9 @@ enum { ARCH_IN = 1, ARCH_OUT = 2, ARCH_END = 4 }; /* ARCH_END: the peer sends no
  * code: -EPERM: its readiness can't be waited for (a regular file); -EEXIST: it is watched already. */
 int arch_poller_add(struct arch_poller *poller, int fd, uint64_t data);
 int arch_poller_remove(struct arch_poller *poller, int fd);
+/* Whether the number still means what was added: a registration ends with its object. What holds now is reported once
+ * more. Any thread. */
+bool arch_poller_has(struct arch_poller *poller, int fd, uint64_t data);
 
 /* ---- fd.c: descriptors. None of these calls waits on a descriptor that does not block --------------------- */
 
@@ -206,10 +209,16 @@ enum arch_fd_kind {
     ARCH_FD_FILE,   /* always ready, however long it takes */
     ARCH_FD_PLAYED  /* not the system's: a seeded run's (sched/fds.h) */
 };
-/* An arch_fd_kind, or a negated errno code. Whether a descriptor blocks is shared with others, whom a change of that
- * would surprise, and who may change it at any time. A terminal that blocks is opened once more for our calls: *own is
- * that descriptor, or -1. */
-int arch_fd_kind(int fd, int *own);
+/* What lies behind a number. inode 0: it has none of its own (eventfd, ...), so others of the kind look the same. */
+struct arch_fd_object {
+    uint64_t device, inode;
+};
+/* Returns 0 or a negated errno code. */
+int arch_fd_object(int fd, struct arch_fd_object *out);
+/* An arch_fd_kind, or a negated errno code: -EBADF also of O_PATH, which no call means anything on. Whether a
+ * descriptor blocks is shared with others, whom a change of that would surprise, and who may change it at any time. A
+ * terminal that blocks is opened once more for our calls: *own is that descriptor, or -1. */
+int arch_fd_kind(int fd, int *own, struct arch_fd_object *object);
 /* Bytes moved (reading: 0 at the end), or a negated errno code: -EAGAIN: not ready. EINTR is tried again, SIGPIPE never
  * raised. */
 int64_t arch_fd_read(int fd, enum arch_fd_kind kind, void *buffer, size_t size);

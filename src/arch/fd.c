@@ -62,13 +62,31 @@ static int open_once_more(int fd, int flags)
     return own < 0 ? -1 : own;
 }
 
-int arch_fd_kind(int fd, int *own)
+/* The system has one inode, without a type, for all that have none of their own. */
+static struct arch_fd_object object_of(const struct stat *status)
+{
+    return (struct arch_fd_object){.device = status->st_dev, .inode = status->st_mode & S_IFMT ? status->st_ino : 0};
+}
+
+int arch_fd_object(int fd, struct arch_fd_object *out)
+{
+    struct stat status;
+    if (fstat(fd, &status) < 0)
+        return -errno;
+    *out = object_of(&status);
+    return 0;
+}
+
+int arch_fd_kind(int fd, int *own, struct arch_fd_object *object)
 {
     struct stat status;
     int flags = fcntl(fd, F_GETFL);
     *own = -1;
     if (flags < 0 || fstat(fd, &status) < 0)
         return -errno;
+    if (flags & O_PATH)
+        return -EBADF;
+    *object = object_of(&status);
     if (S_ISSOCK(status.st_mode))
         return is_tcp(fd) ? ARCH_FD_TCP : ARCH_FD_SOCKET;
     if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode))

@@ -167,9 +167,14 @@ void arch_poller_arm(struct arch_poller *poller, int64_t deadline_ns)
     poller->armed = deadline_ns;
 }
 
+static struct epoll_event both_ways(uint64_t data)
+{
+    return (struct epoll_event){.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET, .data.u64 = data};
+}
+
 int arch_poller_add(struct arch_poller *poller, int fd, uint64_t data)
 {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET, .data.u64 = data};
+    struct epoll_event event = both_ways(data);
     return epoll_ctl(poller->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
@@ -177,6 +182,12 @@ int arch_poller_remove(struct arch_poller *poller, int fd)
 {
     struct epoll_event unused = {0};
     return epoll_ctl(poller->epoll, EPOLL_CTL_DEL, fd, &unused) < 0 ? -errno : 0;
+}
+
+bool arch_poller_has(struct arch_poller *poller, int fd, uint64_t data)
+{
+    struct epoll_event event = both_ways(data);
+    return epoll_ctl(poller->epoll, EPOLL_CTL_MOD, fd, &event) == 0 || (errno != ENOENT && errno != EBADF);
 }
 
 static uint32_t readiness(uint32_t events)

@@ -64,11 +64,21 @@ static bool closing(struct descriptor *d)
     return atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
 }
 
+/* descriptor_enter_at_once, of the object that is behind the number now [D4]. */
+static int enter(struct thread *thread, int fd, struct descriptor **out)
+{
+    int error = descriptor_enter_at_once(thread, fd, out);
+    if (error || !descriptor_is_replaced(thread, *out))
+        return error;
+    descriptor_replaced(thread, *out);
+    return descriptor_enter_at_once(thread, fd, out);
+}
+
 /* Not standing: 1, 0, or a negated errno code. Who came earlier comes first. */
 static int ready_now(struct thread *thread, struct place place)
 {
     struct descriptor *d;
-    int result = descriptor_enter_at_once(thread, place.fd, &d);
+    int result = enter(thread, place.fd, &d);
     if (result)
         return result;
     if (!atomic_load_explicit(&d->sides[place.side].waited, memory_order_relaxed))
@@ -82,7 +92,7 @@ static int ready_now(struct thread *thread, struct place place)
 static int stand_at(struct thread *thread, strand_case *c, struct wait_node *node, struct place place)
 {
     struct descriptor *d;
-    int result = descriptor_enter_at_once(thread, place.fd, &d);
+    int result = enter(thread, place.fd, &d);
     if (result)
         return result;
     struct side *side = &d->sides[place.side];

@@ -30,6 +30,8 @@ static void forget(struct descriptor *d)
         (void)arch_fd_close(d->call);
     atomic_store_explicit(&d->watched, false, memory_order_relaxed);
     atomic_store_explicit(&d->waitless, false, memory_order_relaxed);
+    atomic_store_explicit(&d->ours, false, memory_order_relaxed);
+    atomic_store_explicit(&d->compared, false, memory_order_relaxed);
     atomic_store_explicit(&d->known, false, memory_order_relaxed);
     atomic_store_explicit(&d->late, 0, memory_order_relaxed);
 }
@@ -160,34 +162,32 @@ static bool swap_users(struct thread *thread, struct descriptor *d, uint32_t *ol
     return atomic_compare_exchange_weak_explicit(&d->users, old, new, memory_order_acq_rel, memory_order_relaxed);
 }
 
+/* Let others go on who are about to leave, some of them by running on this thread. */
+static uint32_t await_users(struct thread **thread, struct descriptor *d, int round)
+{
+    if (round % AWAITS == 0) {
+        thread_tick(*thread);
+        *thread = thread_yield(*thread);
+    } else {
+        driver_await(*thread);
+    }
+    return atomic_load_explicit(&d->users, memory_order_acquire);
+}
+
 /* Closing may take as long as the other side likes (SO_LINGER), and the system may have given the number to somebody
  * new before it returns. */
 static int enter(struct thread **thread, struct descriptor *d)
 {
-    uint32_t users = atomic_load_explicit(&d->users, memory_order_relaxed);
-    for (int rounds = 1;; rounds++) {
-        if (users == CLOSING) {
-            if (rounds % AWAITS == 0) {
-                thread_tick(*thread);
-                *thread = thread_yield(*thread);
-            } else {
-                driver_await(*thread);
-            }
-            users = atomic_load_explicit(&d->users, memory_order_relaxed);
+    uint32_t users = atomic_load_explicit(&d->users, memory_order_acquire);
+    for (int round = 1;; round++) {
+        if (users == CLOSING || (users & CLOSING && descriptor_going(d) == GOING_REPLACED)) {
+            users = await_users(thread, d, round);
         } else if (users & CLOSING) {
             return -EBADF;
         } else if (swap_users(*thread, d, &users, users + 1)) {
             return 0;
         }
     }
-}
-
-void descriptor_made(int fd)
-{
-    struct thread *thread = thread_self();
-    struct descriptor *d;
-    if (thread && find(thread, fd, &d) == 0 && !atomic_load_explicit(&d->users, memory_order_acquire))
-        forget(d);
 }
 
 /* Of one that is closing. Under the lock: the pool that watches it may be about to end, and to leave it to another. */
@@ -209,7 +209,7 @@ int descriptor_leave(struct thread *thread, struct descriptor *d)
         return 0;
     unwatch(thread, d);
     forget(d);
-    int result = fd_close(thread, d->fd);
+    int result = descriptor_going(d) == GOING_CLOSED ? fd_close(thread, d->fd) : 0;
     atomic_store_explicit(&d->users, 0, memory_order_release);
     return result;
 }
@@ -219,7 +219,8 @@ static int get_to_know(struct thread *thread, struct descriptor *d)
 {
     if (LIKELY(atomic_load_explicit(&d->known, memory_order_acquire)))
         return 0;
-    int own, kind = fd_kind(thread, d->fd, &own);
+    struct arch_fd_object object = {0};
+    int own, kind = fd_kind(thread, d->fd, &own, &object);
     if (kind < 0)
         return kind;
     if (UNLIKELY(thread->driver != NULL) && kind != ARCH_FD_PLAYED)
@@ -228,6 +229,8 @@ static int get_to_know(struct thread *thread, struct descriptor *d)
     if (!atomic_load_explicit(&d->known, memory_order_relaxed)) {
         d->kind = (enum arch_fd_kind)kind;
         d->call = own < 0 ? d->fd : own;
+        d->object = object;
+        atomic_store_explicit(&d->compared, kind == ARCH_FD_FILE || own >= 0, memory_order_relaxed);
         own = -1;
         d->ended = false;
         for (int i = 0; i < SIDES; i++)
@@ -256,20 +259,105 @@ int descriptor_enter(struct thread **thread, int fd, struct descriptor **out)
     return error ? error : arrive(*thread, *out);
 }
 
+static int count_in(struct thread *thread, struct descriptor *d)
+{
+    uint32_t users = atomic_load_explicit(&d->users, memory_order_relaxed);
+    do {
+        if (users & CLOSING)
+            return -EBADF;
+    } while (!swap_users(thread, d, &users, users + 1));
+    return 0;
+}
+
 int descriptor_enter_at_once(struct thread *thread, int fd, struct descriptor **out)
 {
     int error = find(thread, fd, out);
     if (error)
         return error;
-    uint32_t users = atomic_load_explicit(&(*out)->users, memory_order_relaxed);
-    do {
-        if (users & CLOSING)
-            return -EBADF;
-    } while (!swap_users(thread, *out, &users, users + 1));
-    return arrive(thread, *out);
+    error = count_in(thread, *out);
+    return error ? error : arrive(thread, *out);
 }
 
-/* ---- closing --------------------------------------------------------------------------------------------- */
+/* ---- the end of an object: closing, and others' closing -------------------------------------------------- */
+
+bool descriptor_turn_out(struct thread *thread, struct descriptor *d, enum going how, struct batch *woken)
+{
+    descriptor_lock(thread, d);
+    bool first = !(atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING);
+    if (first) {
+        atomic_store_explicit(&d->going, (uint8_t)how, memory_order_relaxed);
+        atomic_fetch_or_explicit(&d->users, CLOSING, memory_order_acq_rel);
+    }
+    operations_claim(thread, d, woken);
+    descriptor_unlock(thread, d);
+    return first;
+}
+
+bool descriptor_is_replaced(struct thread *thread, struct descriptor *d)
+{
+    if (d->kind == ARCH_FD_PLAYED || atomic_load_explicit(&d->ours, memory_order_relaxed))
+        return false;
+    struct arch_fd_object now;
+    if (arch_fd_object(d->fd, &now) < 0)
+        return false; /* it is closed: the call says so */
+    if (now.device != d->object.device || now.inode != d->object.inode)
+        return true;
+    if (now.inode || !atomic_load_explicit(&d->watched, memory_order_relaxed))
+        return false;
+    descriptor_lock(thread, d); /* or another pool might get it meanwhile */
+    bool gone = atomic_load_explicit(&d->watched, memory_order_relaxed) && !pool_watches(d->pool, d->call, &d->polled);
+    descriptor_unlock(thread, d);
+    return gone;
+}
+
+void descriptor_replaced(struct thread *thread, struct descriptor *d)
+{
+    struct batch woken;
+    batch_init(&woken);
+    (void)descriptor_turn_out(thread, d, GOING_REPLACED, &woken);
+    batch_deliver(thread, &woken);
+    (void)descriptor_leave(thread, d);
+}
+
+void descriptor_made(int fd)
+{
+    struct thread *thread = thread_self();
+    struct descriptor *d;
+    if (!thread || find(thread, fd, &d))
+        return;
+    uint32_t users = atomic_load_explicit(&d->users, memory_order_acquire);
+    if (!users)
+        forget(d);
+    else if (!(users & CLOSING) && count_in(thread, d) == 0)
+        descriptor_replaced(thread, d); /* some still wait for what was closed elsewhere */
+    atomic_store_explicit(&d->ours, true, memory_order_relaxed);
+}
+
+/* Of a number that was never used here nothing is known. */
+static struct descriptor *find_used(struct thread *thread, int fd)
+{
+    struct descriptors *there = atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire);
+    uint32_t number = (uint32_t)fd;
+    if (!there || number >= CHUNK * CHUNKS)
+        return NULL;
+    struct descriptor *chunk = atomic_load_explicit(&table_of(there)->chunks[number / CHUNK], memory_order_acquire);
+    return chunk ? &chunk[number % CHUNK] : NULL;
+}
+
+void descriptor_forget(struct thread *thread, int fd)
+{
+    struct descriptor *d = find_used(thread, fd);
+    struct batch woken;
+    batch_init(&woken);
+    if (!d || enter(&thread, d))
+        return;
+    bool first = descriptor_turn_out(thread, d, GOING_FORGOTTEN, &woken);
+    batch_deliver(thread, &woken);
+    uint32_t users = atomic_load_explicit(&d->users, memory_order_acquire);
+    for (int round = 1; first && users != (CLOSING | 1); round++)
+        users = await_users(&thread, d, round);
+    (void)descriptor_leave(thread, d);
+}
 
 int descriptor_close(struct thread *thread, int fd)
 {
@@ -283,10 +371,7 @@ int descriptor_close(struct thread *thread, int fd)
         error = enter(&thread, d);
     if (error)
         return error;
-    descriptor_lock(thread, d);
-    bool first = !(atomic_fetch_or_explicit(&d->users, CLOSING, memory_order_acq_rel) & CLOSING);
-    operations_claim(thread, d, &woken);
-    descriptor_unlock(thread, d);
+    bool first = descriptor_turn_out(thread, d, GOING_CLOSED, &woken);
     if (first && (atomic_load_explicit(&d->users, memory_order_relaxed) & ~CLOSING) > 1) {
         unwatch(thread, d);
         bool known = atomic_load_explicit(&d->known, memory_order_acquire); /* else who is inside has just come */

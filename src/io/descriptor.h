@@ -11,13 +11,19 @@
  *           still ready. Whoever finds less than it asked for clears `ready`, unless an event came meanwhile [D2], or
  *           the end was reported with it. Who closes while others are inside takes away what is behind the number at
  *           once, and leaves a blank: their calls fail.
+ *           Other libraries close what is theirs, and the system uses the number again. Whoever has to expect that says
+ *           so (strand_forget); of what was not made here it is also noticed, before an operation waits, or before any
+ *           call where the record says that calls may block their thread [D4]. The record then begins anew, as if the
+ *           number had been closed by strand_close, but for the number itself.
  * OWNERSHIP queues, `ready`, `turn`: under the lock. `events` is raised under it and read without.
  *           In a run of one thread there is no lock, and `users` changes by plain stores: a table belongs to one run,
  *           and nobody comes to it but strands and the poller.
  * INVARIANTS [D1] a number is given back to the system when the last operation has left, so nobody's call goes to a
  *           descriptor that was opened in its place. [D2] an event is never forgotten: who waits has seen `events`
  *           unchanged since before its call, under the lock. [D3] a waiter that was woken and is gone has passed its
- *           turn on.
+ *           turn on. [D4] nobody waits, nor makes a call that may block, because of what is known of an object that is
+ *           gone: the record is `ours`, or its device and inode are those behind the number. The poller is asked about
+ *           objects that have no inode of their own.
  * NOT DONE  level-triggered or one-shot registration: a system call for each wait; a read into the strand's buffer by
  *           the poller's thread: the buffer would be somebody else's memory.
  */
@@ -47,15 +53,25 @@ struct descriptor {
     _Atomic bool known; /* kind means something */
     _Atomic bool watched;
     _Atomic bool waitless; /* nothing to wait for: always ready */
+    _Atomic bool ours;     /* made by the library, so it is closed by strand_close, or forgotten [D4] */
+    _Atomic bool compared; /* before each operation `object` is compared: its calls may block, or are made elsewhere */
+    _Atomic uint8_t going; /* enum going, while CLOSING is set */
     bool ended;            /* the end was reported together with the last bytes: it is no event of its own any more */
     enum arch_fd_kind kind;
     _Atomic int late; /* an error that came after bytes which strand_read_all has returned: of the next read */
+    struct arch_fd_object object;
     int call; /* what calls are made on, and the poller watches: fd, or a terminal opened once more (arch_fd_kind) */
     struct pool *pool;
     struct side sides[SIDES];
 };
 
 #define CLOSING (UINT32_C(1) << 31)
+/* What becomes of the number when the last one has left. */
+enum going {
+    GOING_CLOSED,    /* it is given back to the system */
+    GOING_FORGOTTEN, /* it is somebody else's */
+    GOING_REPLACED   /* the same, and it is used already: operations that have not waited yet begin anew */
+};
 
 /* A pool of one thread has nobody to lock out, and needs no atomic operations. */
 static inline void descriptor_lock(struct thread *thread, struct descriptor *d)
@@ -81,6 +97,21 @@ int descriptor_enter(struct thread **thread, int fd, struct descriptor **out);
 int descriptor_enter_at_once(struct thread *thread, int fd, struct descriptor **out);
 int descriptor_leave(struct thread *thread, struct descriptor *d);
 
+static inline enum going descriptor_going(const struct descriptor *d)
+{
+    return (enum going)atomic_load_explicit(&d->going, memory_order_relaxed);
+}
+
+/* By somebody inside: nobody else comes in, and those who wait are claimed and added to woken. False: it was going
+ * already. */
+bool descriptor_turn_out(struct thread *thread, struct descriptor *d, enum going how, struct batch *woken);
+/* By somebody inside: another object lies behind the number, as far as can be told now. */
+bool descriptor_is_replaced(struct thread *thread, struct descriptor *d);
+/* By somebody inside, who leaves: the record begins anew. */
+void descriptor_replaced(struct thread *thread, struct descriptor *d);
+/* Nothing is known of the number any more; waits for those inside, who get -EBADF. */
+void descriptor_forget(struct thread *thread, int fd);
+
 /* One operation on one side of a descriptor, on its strand's stack; nobody else sees it. */
 struct operation {
     struct thread *thread;
@@ -93,11 +124,14 @@ struct operation {
     bool turn;
 };
 
-/* Begin. Returns 0 or a negated errno code; then there is nothing to end. Throws if the strand is interrupted. */
+/* Begin. Returns 0 or a negated errno code; then there is nothing to end, though operation_leave does no harm. Throws
+ * if the strand is interrupted. */
 int operation_enter(struct operation *op, int fd, enum side_name side, const char *function);
 /* Before each call: waits if that is known to be useless, or others wait. 0, or a negated errno code: closed meanwhile.
  * Throws when interrupted; the operation has ended then. */
 int operation_ready(struct operation *op);
+/* After a call that the record's kind has made fail: 0: it was out of date, begin anew; or a negated errno code. */
+int operation_mistaken(struct operation *op, int error);
 /* After a call that has found nothing. */
 void operation_drained(struct operation *op);
 /* After a read that found less than there was room for: nothing is left of some streams but, maybe, the end. */

@@ -89,29 +89,62 @@ void descriptor_fire(struct thread *thread, struct polled *polled, uint32_t even
 
 /* ---- operations ------------------------------------------------------------------------------------------ */
 
+/* Outside of a descriptor, or at its end: op->d is NULL. */
+static int enter(struct operation *op, int fd, enum side_name side)
+{
+    struct descriptor *d;
+    int error = descriptor_enter(&op->thread, fd, &d);
+    while (!error && UNLIKELY(atomic_load_explicit(&d->compared, memory_order_relaxed)) &&
+           descriptor_is_replaced(op->thread, d)) { /* [D4] */
+        descriptor_replaced(op->thread, d);
+        error = descriptor_enter(&op->thread, fd, &d);
+    }
+    if (error)
+        return error;
+    op->d = d;
+    op->side = &d->sides[side];
+    return 0;
+}
+
+static void pass_turn_on(struct operation *op)
+{
+    descriptor_lock(op->thread, op->d);
+    op->side->turn = op->turn = false;
+    struct member *next =
+        descriptor_is_looked_at(op->thread, op->d) ? NULL : side_pass_on(op->thread, op->side); /* [D3] */
+    side_mirror(op->side);
+    descriptor_unlock(op->thread, op->d);
+    if (next)
+        thread_ready(op->thread, next);
+}
+
+/* Another object lies behind the number: the operation, which has not waited for the one before, is one of the new
+ * object. Returns 0 or a negated errno code. */
+static int begin_anew(struct operation *op)
+{
+    struct descriptor *d = op->d;
+    enum side_name side = (enum side_name)(op->side - d->sides);
+    if (op->turn)
+        pass_turn_on(op);
+    op->d = NULL;
+    descriptor_replaced(op->thread, d);
+    return enter(op, d->fd, side);
+}
+
 int operation_enter(struct operation *op, int fd, enum side_name side, const char *function)
 {
     struct thread *thread = must_be_strand(function);
     *op = (struct operation){.thread = thread, .me = current_of(thread), .function = function};
     may_block(thread, op->me, function);
-    int error = descriptor_enter(&op->thread, fd, &op->d);
-    if (!error)
-        op->side = &op->d->sides[side];
-    return error;
+    return enter(op, fd, side);
 }
 
 void operation_leave(struct operation *op)
 {
-    if (UNLIKELY(op->turn)) {
-        descriptor_lock(op->thread, op->d);
-        op->side->turn = op->turn = false;
-        struct member *next =
-            descriptor_is_looked_at(op->thread, op->d) ? NULL : side_pass_on(op->thread, op->side); /* [D3] */
-        side_mirror(op->side);
-        descriptor_unlock(op->thread, op->d);
-        if (next)
-            thread_ready(op->thread, next);
-    }
+    if (UNLIKELY(!op->d))
+        return;
+    if (UNLIKELY(op->turn))
+        pass_turn_on(op);
     (void)descriptor_leave(op->thread, op->d);
 }
 
@@ -125,6 +158,11 @@ static void clear_ready(struct operation *op, bool unless_ended)
     if (atomic_load_explicit(&side->events, memory_order_relaxed) == op->seen && !(unless_ended && d->ended))
         atomic_store_explicit(&side->ready, false, memory_order_relaxed);
     descriptor_unlock(op->thread, d);
+}
+
+int operation_mistaken(struct operation *op, int error)
+{
+    return descriptor_is_replaced(op->thread, op->d) ? begin_anew(op) : error;
 }
 
 void operation_drained(struct operation *op)
@@ -155,6 +193,7 @@ int descriptor_watch(struct thread *thread, struct descriptor *d)
     descriptor_unlock(thread, d);
     if (error == -EPERM) {
         atomic_store_explicit(&d->waitless, true, memory_order_relaxed);
+        atomic_store_explicit(&d->compared, true, memory_order_relaxed);
         return 0;
     }
     return known ? 0 : error;
@@ -242,6 +281,8 @@ static int wait_seeded(struct operation *op)
 /* Until it may be worth a call. */
 static int wait_for_side(struct operation *op)
 {
+    if (!op->turn && UNLIKELY(descriptor_is_replaced(op->thread, op->d))) /* [D4] */
+        return begin_anew(op);
     struct descriptor *d = op->d;
     struct side *side = op->side;
     struct cb *me = op->me;
@@ -272,15 +313,19 @@ static int wait_for_side(struct operation *op)
 
 int operation_ready(struct operation *op)
 {
-    struct side *side = op->side;
     op->thread = thread_share(op->thread);
     for (;;) {
+        struct side *side = op->side;
         if (interrupted(op->me))
             throw_interrupted(op);
         op->seen = atomic_load_explicit(&side->events, memory_order_acquire);
         bool free = op->turn || !atomic_load_explicit(&side->waited, memory_order_relaxed);
-        if (UNLIKELY(atomic_load_explicit(&op->d->users, memory_order_relaxed) & CLOSING))
-            return -EBADF;
+        if (UNLIKELY(atomic_load_explicit(&op->d->users, memory_order_relaxed) & CLOSING)) {
+            int error = descriptor_going(op->d) == GOING_REPLACED ? begin_anew(op) : -EBADF;
+            if (error)
+                return error;
+            continue;
+        }
         if (free && atomic_load_explicit(&side->ready, memory_order_relaxed))
             return 0;
         if (atomic_load_explicit(&op->d->waitless, memory_order_relaxed))

@@ -15,7 +15,7 @@ static int64_t read_some(struct operation *op, void *buffer, size_t size)
 {
     if (UNLIKELY(atomic_load_explicit(&op->d->late, memory_order_relaxed))) {
         int late = atomic_exchange_explicit(&op->d->late, 0, memory_order_relaxed);
-        if (late)
+        if (late && (late = operation_mistaken(op, late)))
             return late;
     }
     for (;;) {
@@ -23,6 +23,8 @@ static int64_t read_some(struct operation *op, void *buffer, size_t size)
         if (got < 0)
             return got;
         got = fd_read(op->thread, op->d->call, op->d->kind, buffer, size);
+        if (UNLIKELY(got == -ENOTSOCK) && !(got = operation_mistaken(op, -ENOTSOCK)))
+            continue;
         if (got > 0 && (size_t)got < size)
             operation_short(op);
         if (got != -EAGAIN)
@@ -38,6 +40,8 @@ static int64_t write_some(struct operation *op, const void *buffer, size_t size)
         if (put < 0)
             return put;
         put = fd_write(op->thread, op->d->call, op->d->kind, buffer, size);
+        if (UNLIKELY(put == -ENOTSOCK) && !(put = operation_mistaken(op, -ENOTSOCK)))
+            continue;
         if (put == -EAGAIN)
             operation_drained(op);
         else
@@ -122,6 +126,11 @@ int strand_ready(int fd, int what)
 int strand_close(int fd)
 {
     return descriptor_close(must_be_strand("strand_close"), fd);
+}
+
+void strand_forget(int fd)
+{
+    descriptor_forget(must_be_strand("strand_forget"), fd);
 }
 
 int strand_pipe(int fds[2])

@@ -30,10 +30,10 @@ static inline const struct driver_fds *fds_of(struct subprocess *run, int fd)
     return UNLIKELY(fds != NULL) && fds->has(run, fd) ? fds : NULL;
 }
 
-static inline int fd_kind(struct thread *thread, int fd, int *own)
+static inline int fd_kind(struct thread *thread, int fd, int *own, struct arch_fd_object *object)
 {
     *own = -1;
-    return fds_of(fds_run(thread), fd) ? ARCH_FD_PLAYED : arch_fd_kind(fd, own);
+    return fds_of(fds_run(thread), fd) ? ARCH_FD_PLAYED : arch_fd_kind(fd, own, object);
 }
 
 static inline int fd_ready(struct thread *thread, int fd)

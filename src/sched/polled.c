@@ -6,6 +6,8 @@
 #include "driver.h"
 #include "pool.h"
 
+#include <errno.h>
+
 enum { EVENTS = 64 };
 
 int pool_watch(struct pool *pool, int fd, struct polled *polled)
@@ -18,11 +20,16 @@ int pool_watch(struct pool *pool, int fd, struct polled *polled)
     return error;
 }
 
+bool pool_watches(struct pool *pool, int fd, struct polled *polled)
+{
+    return arch_poller_has(&pool->poller, fd, (uint64_t)(uintptr_t)polled);
+}
+
 void pool_unwatch(struct pool *pool, int fd)
 {
     struct subprocess *sub = pool->sub;
     int error = sub->driver ? sub->driver->fds->unwatch(sub, fd) : arch_poller_remove(&pool->poller, fd);
-    if (error == 0)
+    if (error == 0 || error == -ENOENT || error == -EBADF)
         atomic_fetch_sub_explicit(&pool->watched, 1, memory_order_relaxed);
 }
 

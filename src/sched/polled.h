@@ -17,7 +17,10 @@ struct polled {
 /* Watch fd in both directions, edge-triggered: every change to readiness is an event, and so is what holds now. Returns
  * 0 or a negated errno code; -EPERM: there is nothing to wait for (a regular file). Any thread. */
 int pool_watch(struct pool *pool, int fd, struct polled *polled);
-/* Before fd is closed. Any thread. */
+/* Whether the number still means what pool_watch was told; false: others have closed that. Not of what is played. Any
+ * thread. */
+bool pool_watches(struct pool *pool, int fd, struct polled *polled);
+/* Before fd is closed, or when pool_watches has said that it was. Any thread. */
 void pool_unwatch(struct pool *pool, int fd);
 /* Pass on what has happened, without waiting. For the seeker, and a busy thread that looks. */
 void pool_take_polled(struct thread *thread, struct pool *pool);

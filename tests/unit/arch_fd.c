@@ -96,31 +96,59 @@ static void close_both(const int ends[2])
 
 /* ---- kinds and readiness --------------------------------------------------------------------- */
 
+static struct arch_fd_object object;
+
 static void kinds_are_told_apart(void)
 {
     int own, ends[2], fd = open("/", O_RDONLY);
-    CHECK_EQUAL(arch_fd_kind(fd, &own), ARCH_FD_FILE);
+    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), ARCH_FD_FILE);
     close(fd);
     fd = open("/proc/self/exe", O_RDONLY);
-    CHECK_EQUAL(arch_fd_kind(fd, &own), ARCH_FD_FILE);
+    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), ARCH_FD_FILE);
     refuse("fstat", 0, 1, EIO);
-    CHECK_EQUAL(arch_fd_kind(fd, &own), -EIO);
+    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), -EIO);
     CHECK(was_refused());
     close(fd);
-    CHECK_EQUAL(arch_fd_kind(fd, &own), -EBADF);
+    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), -EBADF);
     fd = open("/dev/null", O_RDWR);
-    CHECK_EQUAL(arch_fd_kind(fd, &own), ARCH_FD_OTHER);
+    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), ARCH_FD_OTHER);
     CHECK_EQUAL(own, -1);
     close(fd);
     make_pipe(ends);
-    CHECK_EQUAL(arch_fd_kind(ends[0], &own), ARCH_FD_OTHER);
+    CHECK_EQUAL(arch_fd_kind(ends[0], &own, &object), ARCH_FD_OTHER);
     close_both(ends);
     fd = socket(AF_INET, SOCK_STREAM, 0);
-    CHECK_EQUAL(arch_fd_kind(fd, &own), ARCH_FD_TCP);
+    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), ARCH_FD_TCP);
     refuse("getsockopt", 0, 1, ENOPROTOOPT);
-    CHECK_EQUAL(arch_fd_kind(fd, &own), ARCH_FD_SOCKET);
+    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), ARCH_FD_SOCKET);
     CHECK(was_refused());
     close(fd);
+}
+
+static void a_number_without_calls_is_of_no_kind(void)
+{
+    int own, fd = arch_fd_number();
+    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), -EBADF);
+    close(fd);
+}
+
+static void objects_are_told_apart(void)
+{
+    int ends[2], more[2], event = eventfd(0, 0);
+    struct arch_fd_object other;
+    make_pipe(ends);
+    make_pipe(more);
+    CHECK_EQUAL(arch_fd_object(ends[0], &object), 0);
+    CHECK_EQUAL(arch_fd_object(ends[1], &other), 0);
+    CHECK(object.inode && object.inode == other.inode && object.device == other.device);
+    CHECK_EQUAL(arch_fd_object(more[0], &other), 0);
+    CHECK(object.inode != other.inode);
+    CHECK_EQUAL(arch_fd_object(event, &other), 0);
+    CHECK(other.inode == 0);
+    close(event);
+    CHECK_EQUAL(arch_fd_object(event, &other), -EBADF);
+    close_both(ends);
+    close_both(more);
 }
 
 /* A terminal is opened once more, unless it does not block, and its master never. */
@@ -130,16 +158,16 @@ static void terminals_get_a_descriptor_of_our_own(void)
     char *name;
     if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0 || !(name = ptsname(master)))
         return;
-    CHECK_EQUAL(arch_fd_kind(master, &own), ARCH_FD_OTHER);
+    CHECK_EQUAL(arch_fd_kind(master, &own, &object), ARCH_FD_OTHER);
     CHECK_EQUAL(own, -1);
     int terminal = open(name, O_RDWR | O_NOCTTY);
-    CHECK_EQUAL(arch_fd_kind(terminal, &own), ARCH_FD_OTHER);
+    CHECK_EQUAL(arch_fd_kind(terminal, &own, &object), ARCH_FD_OTHER);
     CHECK(own >= 0 && own != terminal);
     CHECK(fcntl(own, F_GETFL, 0L) & O_NONBLOCK);
     CHECK(!(fcntl(terminal, F_GETFL, 0L) & O_NONBLOCK));
     close(own);
     CHECK_EQUAL(arch_fd_unblock(terminal), 0);
-    CHECK_EQUAL(arch_fd_kind(terminal, &own), ARCH_FD_OTHER);
+    CHECK_EQUAL(arch_fd_kind(terminal, &own, &object), ARCH_FD_OTHER);
     CHECK_EQUAL(own, -1);
     close(terminal);
     close(master);
@@ -396,6 +424,8 @@ int main(void)
 {
     CHECK_EQUAL(arch_process_start(), 0);
     kinds_are_told_apart();
+    a_number_without_calls_is_of_no_kind();
+    objects_are_told_apart();
     terminals_get_a_descriptor_of_our_own();
     readiness_is_what_poll_says();
     disturbed_calls_are_made_again();
