@@ -213,6 +213,7 @@ strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
  * local that is written in the first block and read after it is volatile.
  */
 #define STRAND_TRY                                                                                                     \
+    STRAND_TRY_BEGINS_                                                                                                 \
     {                                                                                                                  \
         _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wshadow\"") struct strand_try_ strand_f_     \
             __attribute__((cleanup(strand_try_leave_)));                                                               \
@@ -225,7 +226,18 @@ strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
         strand_exception *e __attribute__((unused)) = strand_caught_(&strand_f_);
 #define STRAND_END                                                                                                     \
     }                                                                                                                  \
-    }
+    }                                                                                                                  \
+    STRAND_TRY_ENDS_
+/* In C++ a try block of C++ is around it, which catches nothing: in a noexcept function, as destructors are, gcc leaves
+ * out the clean-ups that stand in no such block, this one's too. */
+#ifdef __cplusplus
+#define STRAND_TRY_BEGINS_ try
+#define STRAND_TRY_ENDS_                                                                                               \
+    catch (::strand_nothing_ &) {}
+#else
+#define STRAND_TRY_BEGINS_
+#define STRAND_TRY_ENDS_
+#endif
 
 /* ---- scopes: children are anchored to a block of their parent's code ------------------------------------- */
 
@@ -412,6 +424,11 @@ extern inline __attribute__((gnu_inline, always_inline, artificial)) void strand
 }
 #endif
 
+#ifdef __cplusplus
+struct strand_nothing_ { /* is never thrown */
+    char unused;
+};
+#endif
 struct strand_try_ {
     void *jump[8];
     struct strand_try_ *outer;

@@ -156,6 +156,7 @@ int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct e
         return -EDEADLK;
     }
     struct cb *me = current_of(thread);
+    cxx_settle(thread, me);
     if (UNLIKELY(own_of(me)->section_file != NULL) || interrupted(me)) {
         cell_unlock(cell, word);
         give_back(thread, e);

@@ -52,8 +52,9 @@ void arch_set_self(void *self);
 /* One unwinding on its way. Lives off the stack, from arch_unwind until somebody jumps out of the landing pads. */
 struct arch_flight {
     uint64_t unwind_exception[4] __attribute__((aligned(16))); /* struct _Unwind_Exception */
-    /* A C++ catch (...) has taken the exception and did not rethrow it. */
-    void (*caught)(struct arch_flight *flight);
+    /* A C++ catch (...) has taken the exception and did not rethrow it. aside: as in struct arch_thrown. */
+    void (*caught)(struct arch_flight *flight, bool aside);
+    struct arch_thrown *thrown; /* in a program with C++: arch_flight_wrap; NULL: not wrapped */
 };
 
 /* Run the landing pads (clean-ups, destructors) of all frames from the caller's outwards, until one of them leaves by
@@ -61,6 +62,40 @@ struct arch_flight {
  * x86_64.S).
  */
 __attribute__((noreturn)) void arch_unwind(struct arch_flight *flight);
+
+/* ---- cxx.c: with a C++ runtime --------------------------------------------------------------------------- */
+
+/* What the strand's side does. */
+struct arch_thrown_ops {
+    void (*keep)(void *what); /* one more reference */
+    void (*release)(void *what);
+    void (*again)(struct arch_flight *flight);   /* set aside, it was rethrown */
+    void (*escapes)(struct arch_flight *flight); /* it gets beyond the limit */
+};
+
+/* The C++ object that is thrown. */
+struct arch_thrown {
+    struct arch_flight *flight; /* NULL: it has landed; a std::exception_ptr may keep this object longer */
+    const struct arch_thrown_ops *ops;
+    void *what;            /* the flight's reference, unless `owns` */
+    void (*dispose)(void); /* the runtime's function for that */
+    uintptr_t frame;       /* that is being unwound */
+    uintptr_t limit;       /* a frame that it may get to, and no further; 0: none */
+    uintptr_t beyond;      /* the function of that, once it is there */
+    bool aside;            /* a C++ handler has it, and its strand knows */
+    bool owns;             /* a reference to `what`: a C++ handler had it, so a std::exception_ptr may keep it */
+};
+
+/* In a program with C++, before arch_unwind: what is thrown becomes a C++ exception as well, which handlers of C++ can
+ * count, nest, rethrow and keep. False: there is no such runtime. */
+bool arch_flight_wrap(struct arch_flight *flight, void *what, const struct arch_thrown_ops *ops);
+/* Whether a C++ handler has it, and has not rethrown it. */
+bool arch_flight_is_caught(const struct arch_flight *flight);
+/* The strand has caught it: to C++ it is handled. False: a handler further out has rethrown it, and has it again: it is
+ * set aside. */
+bool arch_flight_land(struct arch_flight *flight);
+/* It carries something else from now on. The caller holds references to both. */
+void arch_flight_swap(struct arch_flight *flight, void *what);
 
 /* Leave a frame that saved itself in jump: form 0 by __builtin_setjmp, compiled with or without -fcf-protection, form 1
  * by strand_setjmp_. The second form is also the public symbol strand_setjmp_ (assembler, x86_64.S). */

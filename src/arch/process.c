@@ -235,8 +235,8 @@ int arch_signals_enter(bool (*on_fault)(void *address, void *ucontext))
     if (faults.users++ == 0)
         for (int kind = 0; kind < FAULT_KINDS && !error; kind++)
             error = fault_install(kind);
-    if (faults.users == 1)
-        arch_terminate_take(true);
+    arch_cxx_find();
+    arch_terminate_take(true);
     pthread_mutex_unlock(&lock);
     if (error)
         arch_signals_leave();
@@ -517,7 +517,7 @@ static int start(void)
     if (error)
         return error;
     arch_ticks_start();
-    arch_unwind_start();
+    arch_cxx_find();
     arch_trace_start();
     arch_membarrier_works = membarrier_register();
     arch_mxcsr_is_slow = mxcsr_measure();

@@ -40,6 +40,25 @@ struct arch_cpus {
     cpu_set_t set[];
 };
 
+/* What is used of the C++ runtime. Written once, before `there`. */
+struct arch_cxx_runtime {
+    _Atomic bool there;
+    bool throws;    /* it has all that is needed for strands' exceptions to be C++'s */
+    uint64_t loads; /* of libraries, when it was looked for */
+    struct arch_cxx *(*globals)(void);
+    void *(*allocate)(size_t size);
+    void *(*init)(void *object, void *type, void (*destroy)(void *object));
+    void *(*begin_catch)(void *exception);
+    void (*end_catch)(void);
+    const void *class_type;
+    void (*(*set_terminate)(void (*)(void)))(void);
+    void (*(*get_terminate)(void))(void);
+    struct { /* a std::type_info */
+        const void *methods;
+        const char *name;
+    } type;
+};
+
 struct arch_state {
     /* memory.c */
     _Atomic int guards;            /* enum arch_guards: what is left to be tried */
@@ -55,9 +74,10 @@ struct arch_state {
 
     /* unwind.c */
     _Atomic(void (*)(void)) on_foreign, on_terminate;
-    void (*(*set_terminate)(void (*)(void)))(void);
+
+    /* cxx.c: under the process's lock */
+    struct arch_cxx_runtime cxx;
     void (*terminate_before)(void);
-    struct arch_cxx *(*cxx_globals)(void);
 
     /* trace.c */
     struct arch_tracer *tracer; /* NULL: no libunwind */
@@ -95,9 +115,12 @@ extern struct arch_state arch_state;
 int arch_handles_start(void);
 void arch_tool_find(void);
 void arch_ticks_start(void);
-void arch_unwind_start(void);
 /* Under process.c's lock: take, or give back, the C++ runtime's terminate handler. */
 void arch_terminate_take(bool take);
+/* Under process.c's lock: look for the C++ runtime, unless it was found before. */
+void arch_cxx_find(void);
+/* arch_unwind of a flight that was wrapped. Returns only on a corrupt stack. */
+int arch_thrown_unwind_(struct arch_thrown *thrown);
 void arch_trace_start(void);
 
 /* The calling thread, which was just made, may use what the process may. */

@@ -8,8 +8,6 @@
  */
 #include "state.h"
 
-#include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unwind.h>
 
@@ -37,7 +35,7 @@ static void deleted(_Unwind_Reason_Code reason, struct _Unwind_Exception *except
 {
     struct arch_flight *flight = CONTAINER(exception, struct arch_flight, unwind_exception);
     if (reason == _URC_FOREIGN_EXCEPTION_CAUGHT)
-        flight->caught(flight);
+        flight->caught(flight, false);
 }
 
 /* arch_unwind's end. Its last call is a jump where the compiler optimises: a frame that is not there costs no step of
@@ -45,6 +43,8 @@ static void deleted(_Unwind_Reason_Code reason, struct _Unwind_Exception *except
 _Unwind_Reason_Code arch_unwind_(struct arch_flight *flight); /* for x86_64.S */
 _Unwind_Reason_Code arch_unwind_(struct arch_flight *flight)
 {
+    if (flight->thrown)
+        return (_Unwind_Reason_Code)arch_thrown_unwind_(flight->thrown);
     struct _Unwind_Exception *exception = exception_of(flight);
     arch_note_throw();
     memset(exception, 0, sizeof *exception);
@@ -77,55 +77,4 @@ _Unwind_Reason_Code arch_call_personality_(int version, _Unwind_Action actions, 
 void arch_on_foreign(void (*on_foreign)(void))
 {
     atomic_store_explicit(&arch_state.on_foreign, on_foreign, memory_order_release);
-}
-
-/* The C++ runtime's function, in whichever library it is: linked with the program, or loaded before the start with its
- * symbols kept local (a plug-in's). One that is loaded later, while no sub-process has been started since, is not seen.
- */
-extern struct arch_cxx *__cxa_get_globals(void) __attribute__((weak));
-
-void arch_unwind_start(void)
-{
-    static const char *const libraries[] = {"libstdc++.so.6", "libc++abi.so.1"};
-    arch_state.cxx_globals = __cxa_get_globals;
-    if (!arch_state.cxx_globals)
-        *(void **)&arch_state.cxx_globals = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
-    for (size_t i = 0; i < sizeof libraries / sizeof *libraries && !arch_state.cxx_globals; i++) {
-        void *library = dlopen(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
-        if (library)
-            *(void **)&arch_state.cxx_globals = dlsym(library, "__cxa_get_globals");
-    }
-}
-
-void arch_on_terminate(void (*on_terminate)(void))
-{
-    atomic_store_explicit(&arch_state.on_terminate, on_terminate, memory_order_release);
-}
-
-static void terminating(void)
-{
-    void (*on_terminate)(void) = atomic_load_explicit(&arch_state.on_terminate, memory_order_acquire);
-    if (on_terminate)
-        on_terminate();
-    if (arch_state.terminate_before)
-        arch_state.terminate_before();
-    abort();
-}
-
-/* std::set_terminate, by its name: the library does not need a C++ runtime. */
-void arch_terminate_take(bool take)
-{
-    if (!arch_state.set_terminate)
-        *(void **)&arch_state.set_terminate = dlsym(RTLD_DEFAULT, "_ZSt13set_terminatePFvvE");
-    if (!arch_state.set_terminate)
-        return;
-    if (take)
-        arch_state.terminate_before = arch_state.set_terminate(terminating);
-    else
-        arch_state.set_terminate(arch_state.terminate_before);
-}
-
-NOINLINE struct arch_cxx *arch_cxx_globals(void)
-{
-    return arch_state.cxx_globals ? arch_state.cxx_globals() : NULL;
 }

@@ -192,6 +192,7 @@ static void may_offload(struct thread *thread, struct cb *me, const struct call 
     if (UNLIKELY(own_of(me)->section_file != NULL))
         section_misuse_(me, call->function);
     thread_tick(thread);
+    cxx_settle(thread, me);
     if (interrupted(me)) {
         give_up(NULL, call);
         interrupt_refuse(thread, me);

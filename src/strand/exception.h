@@ -87,8 +87,11 @@ __attribute__((noreturn, always_inline)) static inline void exception_throw(stru
 {
     arch_unwind(exception_start(me, e));
 }
-/* Take the newest one in flight out of flight; its reference is the caller's. */
-strand_exception *exception_land(struct cb *me);
+/* Take the newest one in flight out of flight; its reference is the caller's. `outer` was in flight before the block
+ * that catches it was entered: another one between them ends the program. */
+strand_exception *exception_land(struct cb *me, const struct flight *outer);
+/* Of the exceptions in flight, those that a handler of C++ has: none of them is in flight. */
+void exception_set_aside(struct cb *me);
 /* Put `with` in the place of the newest exception in flight; the reference to that is the caller's. */
 strand_exception *exception_swap(struct cb *me, strand_exception *with);
 /* The last reference is gone: give back what it has, all that it carries too. */

@@ -11,6 +11,7 @@
 #ifndef STRAND_INTERRUPT_H
 #define STRAND_INTERRUPT_H
 
+#include "cxx.h"
 #include "handle.h"
 #include "wait.h"
 
@@ -32,6 +33,7 @@ static inline void may_block(struct thread *thread, struct cb *me, const char *f
     if (UNLIKELY(own_of(me)->section_file != NULL))
         section_misuse_(me, function);
     thread_tick(thread);
+    cxx_settle(thread, me);
     if (interrupted(me))
         interrupt_refuse(thread, me);
 }
@@ -97,6 +99,7 @@ static inline void block_enter(struct thread *thread, struct cb *me, struct bloc
                                const char *file, int line)
 {
     struct own *own = own_of(me);
+    cxx_settle(thread, me);
     __atomic_store_n(&block->owner, me, __ATOMIC_RELAXED); /* strangers look at it: block_owner */
     block->outer = own->blocks;
     block->index = ++own->depth;

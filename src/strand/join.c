@@ -131,6 +131,7 @@ void *strand_join(strand handle)
     if (UNLIKELY(own_of(me)->section_file != NULL))
         section_misuse_(me, "strand_join");
     thread_tick(thread);
+    cxx_settle(thread, me);
     if (interrupted(me))
         check_interrupted(thread, me, c);
     if (!ended(c))

@@ -285,6 +285,7 @@ void strand_scope_join(strand_scope handle)
     if (UNLIKELY(own_of(me)->section_file != NULL))
         section_misuse_(me, "strand_scope_join");
     thread_tick(thread);
+    cxx_settle(thread, me);
     strand_exception *first = NULL, *pruned = NULL;
     for (;;) {
         if (interrupted(me) && !only_by_scope(me, scope))

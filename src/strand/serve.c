@@ -13,7 +13,7 @@
 
 ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving, struct cb *c)
 {
-    cb_throws(c, exception_land(c));
+    cb_throws(c, exception_land(c, NULL));
     ASSERT(!own_of(c)->flight && !own_of(c)->depth);
     own_of(c)->floor = 0;
     arch_longjmp(serving->try.jump, STRAND_TRY_FORM_);
@@ -62,6 +62,7 @@ void serve_strands(struct thread *thread)
     struct serving serving __attribute__((cleanup(leave_serving)));
     serving.try.outer = NULL;
     serving.try.in_flight = NULL;
+    serving.try.uncaught = 0;
     bool thrown = STRAND_TRY_SETJMP_(serving.try) != 0;
     serve(thrown ? thread_self() : thread, &serving.try, thrown);
 }
@@ -117,6 +118,7 @@ void serve_opened(struct opened *opened, void *above)
     struct serving *serving = &((struct hosting *)above)->serving;
     serving->try.outer = NULL;
     serving->try.in_flight = NULL;
+    serving->try.uncaught = 0;
     ((struct own *)(void *)opened->fibre.own)->tries = &serving->try; /* of every strand, from its beginning on */
     if (STRAND_TRY_SETJMP_(serving->try) != 0)
         end_guest(NULL, true);

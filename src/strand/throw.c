@@ -2,6 +2,7 @@
  * The public face of exceptions: throwing, looking at them. See docs/errors.md.
  */
 #include "carry.h"
+#include "cxx.h"
 #include "fibre.h"
 #include "misuse.h"
 #include "print.h"
@@ -92,6 +93,7 @@ void strand_suppress(strand_exception *e)
 {
     struct thread *thread = must_be_strand("strand_suppress");
     struct cb *me = current_of(thread);
+    cxx_settle(thread, me);
     if (own_of(me)->flight) {
         exception_suppress(own_of(me)->flight->exception, e);
     } else {
@@ -103,7 +105,10 @@ void strand_suppress(strand_exception *e)
 bool strand_unwinding(void)
 {
     struct thread *thread = thread_self();
-    return thread && thread->current && own_of(current_of(thread))->flight;
+    if (!thread || !thread->current)
+        return false;
+    cxx_settle(thread, current_of(thread));
+    return own_of(current_of(thread))->flight || (thread->cxx && thread->cxx->uncaught);
 }
 
 NOINLINE int64_t strand_must(int64_t result)

@@ -7,6 +7,7 @@
  * in flight now. A flag "unwinding" would be wrong, because clean-ups contain try blocks.
  */
 #include "carry.h"
+#include "cxx.h"
 #include "misuse.h"
 
 enum try_state { TRY_BODY, TRY_CAUGHT, TRY_TAKEN };
@@ -16,6 +17,7 @@ void strand_try_enter_(struct strand_try_ *frame, uint32_t form)
     struct thread *thread = must_be_strand("STRAND_TRY");
     struct cb *me = current_of(thread);
     struct own *own = own_of(me);
+    cxx_settle(thread, me);
     frame->outer = own->tries;
     frame->in_flight = own->flight;
     frame->caught = NULL;
@@ -39,12 +41,8 @@ ARCH_NOT_INSTRUMENTED static void leave_body(struct cb *me, struct strand_try_ *
         return;
     }
     ASSERT(own->depth == frame->depth);
-    frame->caught = exception_land(me);
-    ASSERT(own->flight == frame->in_flight);
+    frame->caught = exception_land(me, frame->in_flight);
     own->floor = frame->floor;
-    struct arch_cxx *cxx = me->member.fibre->home->cxx;
-    if (cxx)
-        cxx->uncaught = frame->uncaught; /* C++ handlers that rethrew it have counted it again each time */
     frame->state = TRY_CAUGHT;
     arch_longjmp(frame->jump, frame->form);
 }

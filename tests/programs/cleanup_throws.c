@@ -3,6 +3,7 @@
  */
 #include "strand.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +42,18 @@ static void fail_in_clean_up(int *unused)
     __asm__ volatile("");
 }
 
+static NOINLINE void throw_first_in_a_try_block(void)
+{
+    STRAND_TRY {
+        int x __attribute__((cleanup(fail_in_clean_up), unused)) = 0;
+        strand_throw(&STRAND_ERROR, "first failure");
+    }
+    STRAND_CATCH(&STRAND_ANY, e) {
+        puts("still alive");
+    }
+    STRAND_END
+}
+
 static NOINLINE void throw_first(void)
 {
     int x __attribute__((cleanup(fail_in_clean_up), unused)) = 0;
@@ -50,6 +63,8 @@ static NOINLINE void throw_first(void)
 static void *root(void *arg)
 {
     STRAND_TRY {
+        if (strcmp(way, "cxx-try") == 0)
+            throw_first_in_a_try_block();
         throw_first();
     }
     STRAND_CATCH(&STRAND_ANY, e) {
@@ -62,6 +77,8 @@ static void *root(void *arg)
 int main(int argc, char **argv)
 {
     way = argc > 1 ? argv[1] : "unwinding";
+    if (strncmp(way, "cxx", 3) == 0 && !dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL))
+        return 1;
     strand_run(NULL, root, NULL);
     puts("still alive at the end");
     return 0;

@@ -507,6 +507,17 @@ TEST_REAL(a_throw_that_would_leave_a_clean_up_is_known_before_anything_unwinds)
     CHECK(strstr(o.out, "inner frame of the clean-up left") == NULL);
 }
 
+TEST_REAL(with_a_cxx_runtime_too_a_throw_that_leaves_a_clean_up_ends_the_program_with_both_traces)
+{
+    static struct test_output o;
+    run_failing_clean_up(&o, "cxx");
+    CHECK_CONTAINS(o.err, "would leave a clean-up");
+    CHECK_CONTAINS(o.err, "throw_first");
+    CHECK_CONTAINS(o.err, "throw_second");
+    run_failing_clean_up(&o, "cxx-try");
+    CHECK_CONTAINS(o.err, "would leave a clean-up");
+}
+
 TEST_REAL(a_deadline_that_would_leave_a_clean_up_ends_the_program)
 {
     static struct test_output o;

@@ -216,8 +216,9 @@ static void a_throw_leaves_nothing_behind(void)
 /* What a C++ catch (...) does at its end: it deletes the exception. */
 static int swallowed;
 
-static void on_caught(struct arch_flight *flight)
+static void on_caught(struct arch_flight *flight, bool aside)
 {
+    CHECK(!aside);
     CHECK(flight == flying);
     swallowed++;
 }

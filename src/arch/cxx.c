@@ -1,0 +1,263 @@
+/*
+ * The C++ runtime, where the program has one: its functions are found by name, because the library needs none. Its
+ * state of exceptions, its terminate handler, and strands' exceptions as C++ sees them.
+ *
+ * C++ code can only count, nest and keep (std::exception_ptr) exceptions that it knows as its own. So in a program with
+ * a C++ runtime every unwinding carries a C++ exception, made by the runtime itself: an arch_thrown, of a type that no
+ * program can name. What is used of its header is laid down in the Itanium C++ ABI (2.2.1), which libstdc++ and
+ * libc++abi share. Without a runtime, or with one that lacks a function of the table below, what is unwound is the
+ * flight's own record: a foreign exception to whoever catches it.
+ */
+#include "state.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+#include <unwind.h>
+
+#define CLASS_GNU_CXX UINT64_C(0x474E5543432B2B00) /* "GNUCC++" */
+
+/* What the ABI says stands in front of a C++ exception. */
+struct cxa_exception {
+    const void *type;
+    void (*destroy)(void *object);
+    void (*on_unexpected)(void), (*on_terminate)(void);
+    struct cxa_exception *next;
+    int handlers; /* that have it now; negated once it was rethrown; 0: none has */
+    int switch_value;
+    const void *action, *language_data;
+    uintptr_t landing_pad;
+    void *adjusted;
+    struct _Unwind_Exception unwind;
+};
+
+extern char __cxa_get_globals[] __attribute__((weak)), __cxa_allocate_exception[] __attribute__((weak)),
+    __cxa_init_primary_exception[] __attribute__((weak)), __cxa_begin_catch[] __attribute__((weak)),
+    __cxa_end_catch[] __attribute__((weak)), _ZTVN10__cxxabiv117__class_type_infoE[] __attribute__((weak)),
+    _ZSt13set_terminatePFvvE[] __attribute__((weak)), _ZSt13get_terminatev[] __attribute__((weak));
+
+struct symbol {
+    const char *name;
+    void *linked; /* with the program; a weak reference */
+    size_t at;    /* in struct arch_cxx_runtime */
+};
+
+#define SYMBOL(member, name)                                                                                           \
+    {                                                                                                                  \
+#name, name, offsetof(struct arch_cxx_runtime, member)                                                         \
+    }
+
+/* The library that has the runtime, for dlsym: one that all of the program sees, or one that was loaded with its
+ * symbols kept local, as a plug-in's; it stays loaded. NULL: there is none. */
+static bool find_library(void **library)
+{
+    static const char *const names[] = {"libstdc++.so.6", "libc++abi.so.1"};
+    *library = RTLD_DEFAULT;
+    bool found = __cxa_get_globals || dlsym(RTLD_DEFAULT, "__cxa_get_globals");
+    for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++) {
+        *library = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
+        found = *library && dlsym(*library, "__cxa_get_globals");
+    }
+    return found;
+}
+
+static int count_loads(struct dl_phdr_info *info, size_t size, void *loads)
+{
+    (void)size;
+    *(uint64_t *)loads = info->dlpi_adds;
+    return 1;
+}
+
+void arch_cxx_find(void)
+{
+    const struct symbol symbols[] = {
+        SYMBOL(allocate, __cxa_allocate_exception),
+        SYMBOL(init, __cxa_init_primary_exception),
+        SYMBOL(begin_catch, __cxa_begin_catch),
+        SYMBOL(end_catch, __cxa_end_catch),
+        SYMBOL(class_type, _ZTVN10__cxxabiv117__class_type_infoE),
+        SYMBOL(set_terminate, _ZSt13set_terminatePFvvE),
+        SYMBOL(get_terminate, _ZSt13get_terminatev),
+        SYMBOL(globals, __cxa_get_globals),
+    };
+    struct arch_cxx_runtime *cxx = &arch_state.cxx;
+    void *library;
+    uint64_t loads = 0;
+    (void)dl_iterate_phdr(count_loads, &loads);
+    if (cxx->there || loads == cxx->loads)
+        return;
+    cxx->loads = loads;
+    if (!find_library(&library))
+        return;
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
+        *(void **)(void *)((char *)cxx + symbols[i].at) =
+            symbols[i].linked ? symbols[i].linked : dlsym(library, symbols[i].name);
+    cxx->throws = cxx->allocate && cxx->init && cxx->begin_catch && cxx->end_catch && cxx->class_type;
+    if (cxx->throws) {
+        cxx->type.methods = (const char *)cxx->class_type + 2 * sizeof(void *); /* behind its offset and its type */
+        cxx->type.name = "14strand_thrown_";
+    }
+    atomic_store_explicit(&cxx->there, true, memory_order_release);
+}
+
+NOINLINE struct arch_cxx *arch_cxx_globals(void)
+{
+    struct arch_cxx_runtime *cxx = &arch_state.cxx;
+    return atomic_load_explicit(&cxx->there, memory_order_acquire) ? cxx->globals() : NULL;
+}
+
+/* ---- what is thrown -------------------------------------------------------------------------------------- */
+
+static struct _Unwind_Exception *exception_of(struct arch_thrown *thrown)
+{
+    return (struct _Unwind_Exception *)(void *)thrown - 1;
+}
+
+static int *handlers_of(struct arch_thrown *thrown)
+{
+    return &CONTAINER(exception_of(thrown), struct cxa_exception, unwind)->handlers;
+}
+
+static void own(struct arch_thrown *thrown)
+{
+    if (!thrown->owns)
+        thrown->ops->keep(thrown->what);
+    thrown->owns = true;
+}
+
+static void destroy(void *object)
+{
+    struct arch_thrown *thrown = object;
+    thrown->ops->release(thrown->what);
+}
+
+/* The last handler that had it has ended, or the strand has caught it. The runtime's own function gives the object back
+ * unless a std::exception_ptr keeps it. */
+static void dispose(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception)
+{
+    struct arch_thrown *thrown = (struct arch_thrown *)(void *)(exception + 1);
+    struct arch_flight *flight = thrown->flight;
+    own(thrown);
+    if (flight) {
+        thrown->flight = NULL;
+        flight->thrown = NULL;
+        flight->caught(flight, thrown->aside);
+    }
+    ((_Unwind_Exception_Cleanup_Fn)thrown->dispose)(reason, exception);
+}
+
+bool arch_flight_wrap(struct arch_flight *flight, void *what, const struct arch_thrown_ops *ops)
+{
+    struct arch_cxx_runtime *cxx = &arch_state.cxx;
+    struct arch_cxx *globals = arch_cxx_globals();
+    if (!globals || !cxx->throws)
+        return false;
+    struct arch_thrown *thrown = cxx->allocate(sizeof *thrown);
+    int *references = cxx->init(thrown, &cxx->type, destroy);
+    struct _Unwind_Exception *exception = exception_of(thrown);
+    if (exception->exception_class == CLASS_GNU_CXX)
+        *references = 1; /* libstdc++ leaves that to whoever throws */
+    *thrown = (struct arch_thrown){
+        .flight = flight, .ops = ops, .what = what, .dispose = (void (*)(void))exception->exception_cleanup};
+    exception->exception_cleanup = dispose;
+    flight->thrown = thrown;
+    globals->uncaught++;
+    return true;
+}
+
+bool arch_flight_is_caught(const struct arch_flight *flight)
+{
+    return flight->thrown && *handlers_of(flight->thrown) > 0;
+}
+
+bool arch_flight_land(struct arch_flight *flight)
+{
+    struct arch_thrown *thrown = flight->thrown;
+    if (!thrown)
+        return true;
+    own(thrown);
+    thrown->aside = *handlers_of(thrown) < 0;
+    bool over = !thrown->aside;
+    if (over) {
+        flight->thrown = NULL;
+        thrown->flight = NULL;
+    }
+    (void)arch_state.cxx.begin_catch(exception_of(thrown));
+    arch_state.cxx.end_catch();
+    return over;
+}
+
+void arch_flight_swap(struct arch_flight *flight, void *what)
+{
+    struct arch_thrown *thrown = flight->thrown;
+    if (!thrown)
+        return;
+    void *old = thrown->what;
+    if (thrown->owns)
+        thrown->ops->keep(what);
+    thrown->what = what;
+    if (thrown->owns)
+        thrown->ops->release(old);
+}
+
+/* ---- how it is unwound ----------------------------------------------------------------------------------- */
+
+/* Before each frame. A handler that had the exception may have thrown it again. One that leaves a clean-up which runs
+ * because of another gets beyond the frame that this was unwound to: the first frame at or above `limit` is that one,
+ * and may catch it. */
+static _Unwind_Reason_Code observe(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                                   struct _Unwind_Exception *exception, struct _Unwind_Context *context, void *arg)
+{
+    struct arch_thrown *thrown = arg;
+    (void)version, (void)class, (void)exception;
+    ASSERT(!(actions & _UA_END_OF_STACK));
+    thrown->frame = _Unwind_GetCFA(context);
+    if (UNLIKELY(*handlers_of(thrown) < 0))
+        own(thrown);
+    if (UNLIKELY(thrown->aside)) {
+        thrown->aside = false;
+        thrown->ops->again(thrown->flight);
+    }
+    if (UNLIKELY(thrown->limit && thrown->frame >= thrown->limit)) {
+        uintptr_t function = _Unwind_GetRegionStart(context);
+        if (!thrown->beyond)
+            thrown->beyond = function;
+        else if (function != thrown->beyond)
+            thrown->ops->escapes(thrown->flight);
+    }
+    return _URC_NO_REASON;
+}
+
+int arch_thrown_unwind_(struct arch_thrown *thrown)
+{
+    return (int)_Unwind_ForcedUnwind(exception_of(thrown), observe, thrown);
+}
+
+/* ---- std::terminate -------------------------------------------------------------------------------------- */
+
+void arch_on_terminate(void (*on_terminate)(void))
+{
+    atomic_store_explicit(&arch_state.on_terminate, on_terminate, memory_order_release);
+}
+
+static void terminating(void)
+{
+    void (*on_terminate)(void) = atomic_load_explicit(&arch_state.on_terminate, memory_order_acquire);
+    if (on_terminate)
+        on_terminate();
+    if (arch_state.terminate_before)
+        arch_state.terminate_before();
+    abort();
+}
+
+/* A handler that the program has installed meanwhile stays. */
+void arch_terminate_take(bool take)
+{
+    struct arch_cxx_runtime *cxx = &arch_state.cxx;
+    if (!cxx->set_terminate || !cxx->get_terminate)
+        return;
+    if (take && cxx->get_terminate() != terminating)
+        arch_state.terminate_before = cxx->set_terminate(terminating);
+    else if (!take && cxx->get_terminate() == terminating)
+        cxx->set_terminate(arch_state.terminate_before);
+}
