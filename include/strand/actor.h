@@ -327,10 +327,10 @@ typedef struct strand_terminated {
 extern const strand_message_type strand_terminated_message;
 /** Be told of an actor's end by a message, at once if it has ended. Watching it again changes nothing; the notice ends
  *  that, a restart of either does not. In a turn. Returns 0; -ENOMEM, or -EREMOTE, of one of another run: it is not
- *  watched. O(those that the caller watches). */
+ *  watched. O(log of those that the caller watches). */
 int strand_watch(strand_actor actor);
-/** Do not be told any more, not even by a message that is in the mailbox already. In a turn. O(those that the caller
- *  watches, and those who watch the actor). */
+/** Do not be told any more, not even by a message that is in the mailbox already. In a turn. O(log of those that
+ *  the caller watches). */
 void strand_unwatch(strand_actor actor);
 
 /* ---- what an actor becomes --------------------------------------------------------------------------------- */
@@ -356,12 +356,12 @@ size_t strand_unstash_all(void);
  * any address, is replaced. Timers end with a restart, and with the actor; what a message owns that was not sent then
  * is dropped, and only one that owns nothing can be sent again and again: else misuse. In a turn. Returns 0; -ENOMEM,
  * or -EAGAIN: options.max_strands is reached: nothing was done, and what it owns is the caller's. If there is no memory
- * when it is due, it comes a millisecond later. O(timers of the actor).
+ * when it is due, it comes a millisecond later. O(log of the timers).
  */
 int strand_actor_timer(const void *key, int64_t ns, int64_t every, const strand_message_type *type, const void *body,
                        size_t size);
-/** Take it back, if there is one of that key; what its message owns is dropped. A message that is in the mailbox
- *  already comes all the same. In a turn. O(timers of the actor). */
+/** Take it back, if there is one of that key; what its message owns is dropped. Nor is a message of it
+ *  handled that is in the mailbox already; so it is with one that is replaced. In a turn. O(log of the timers). */
 void strand_actor_timer_stop(const void *key);
 /** Sent to an actor that had no message for so long; it has no sender. One at a time, and only if it holds still when
  *  its turn comes. */
@@ -495,7 +495,7 @@ typedef struct strand_published {
     bool unhandled;             /* of a receive: strand_unhandled was called */
     strand_actor actor, sender; /* who it happened to, of a message its receiver; and the message's sender */
     const strand_message_type *type;
-    char path[96], class_name[32]; /* of the actor, as far as there is room; "": it had ended before */
+    char path[96], class_name[32]; /* of the actor; of a longer path the end, after "..."; "": it had ended before */
     strand_exception *why;         /* of a failure, with its trace: as long as the message is handled */
 } strand_published;
 extern const strand_message_type strand_published_message;
@@ -509,7 +509,7 @@ extern const strand_message_type strand_published_message;
  * What nobody has subscribed to, or can be told of for want of memory, goes to the log: of failures ten in a second,
  * with the actor's path and class, and at the system's end how many more there were; of dead letters, at the system's
  * end, how many there were, and the first one. Returns 0; -ENOMEM; -ESRCH: the actor has ended, or is another run's.
- * O(those who have subscribed), as is what is published.
+ * O(log of those who have subscribed); what is published, O(those).
  */
 int strand_actors_subscribe(strand_actors system, strand_actor actor, unsigned kinds);
 

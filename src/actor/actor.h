@@ -40,6 +40,7 @@
 
 #include "../../include/strand/actor.h"
 #include "../../include/strand/sync.h"
+#include "../base/index.h"
 #include "../strand/handle.h"
 #include "../strand/scope.h"
 
@@ -50,6 +51,8 @@ enum { CELL_LOCK = 1, CELL_AWAKE = 2, CELL_FRESH = 4, CELL_BITS = 7, CELL_WAKES 
 #define MARK_ACTOR (UINT64_C(1) << 58)
 #define MARK_ACTORS (UINT64_C(1) << 57)
 #define MARK_PROMISE (UINT64_C(1) << 56)
+/* In the sender of a timer's message that nobody has looked at yet: beside it the timer's number, before it its key. */
+#define MARK_TIMER (UINT64_C(1) << 59)
 
 struct system;
 struct place;
@@ -98,7 +101,8 @@ enum {
 
 /* What actors of one class in one system have in common. */
 struct kind {
-    struct kind *next;
+    struct kind *next;          /* in system.kinds */
+    struct index_node by_parts; /* in system.more_kinds */
     struct system *system;
     const strand_actor_class *class;
     struct place *place;
@@ -124,27 +128,27 @@ struct cell {
 enum { FORM_MORE = 1 };
 _Static_assert(sizeof(struct cell) == 48, "what a dormant actor has beside its state");
 
-struct watch;
-
 #define ACTIVE_NOW INT64_MAX
 
 /* What few actors have. */
 struct more {
     struct kind *kind;
     struct cell *cell;
-    struct watch *watchers;        /* who is told of its end: under the lock */
-    struct watch *watching;        /* whose end it is told of: its own */
+    struct link watchers, askers;  /* who is told of its end, also because there is no answer then: under the lock */
+    struct tree watching;          /* whose end it is told of: its own */
     struct behaviours *behaviours; /* what it has become: its own */
     struct envelope *stash, **stash_last;
-    struct levels *levels;       /* what waits, by priority: its own */
-    struct restarts *restarts;   /* of its children: its own */
-    const struct limits *limits; /* of these; NULL: its class': its own */
-    struct due *timers;          /* its own */
-    uint64_t timeouts, timed;    /* how many receive timeouts it has had; the one that it has, 0: none: its own */
-    int64_t patience;            /* then: how long that is, in ns: its own */
-    bool told;                   /* then: a message of it is on its way */
-    int64_t active;              /* then: when it last handled a message; ACTIVE_NOW: it does */
-    struct more *next;           /* in system.names */
+    struct levels *levels;                /* what waits, by priority: its own */
+    struct tree restarts;                 /* of its children, by number: its own */
+    size_t restarts_count, restarts_most; /* so many, and at how many those that have ended are looked for: its own */
+    const struct limits *limits;          /* of these; NULL: its class': its own */
+    struct tree timers;                   /* by key: its own */
+    uint64_t numbers;                     /* how many timers it has had: its own */
+    bool timed;                           /* one of them is a receive timeout: its own */
+    int64_t patience;                     /* then: how long that is, in ns: its own */
+    bool told;                            /* then: a message of it is on its way */
+    int64_t active;                       /* then: when it last handled a message; ACTIVE_NOW: it does */
+    struct more *next;                    /* in system.names */
     uint32_t hash;
     char name[]; /* "": it has none */
 };
@@ -273,6 +277,8 @@ struct names {
     size_t room, count;
 };
 
+enum { KINDS_NEAR = 32, EVENTS = 6 };
+
 struct system {
     struct system *older; /* of the run: under its lock */
     struct runtime *runtime;
@@ -280,7 +286,9 @@ struct system {
     strand_scope scope;
     strand_actor root, user, own; /* the cells are others' when these have ended */
     atomic_flag lock;
-    struct kind *_Atomic kinds;
+    struct kind *_Atomic kinds; /* the first KINDS_NEAR: read without the lock */
+    uint32_t kinds_near;        /* how many these are: under the lock */
+    struct tree more_kinds;     /* the others, by what they are made of: the same */
     struct link runners, ended; /* under the lock */
     struct link failed;         /* the same: who has ended by the system's failure, which is the owner's to take */
     _Atomic bool closing;       /* the owner waits for their ends: set under the lock */
@@ -295,8 +303,10 @@ struct system {
     uint32_t logged;
     uint64_t unlogged; /* failures that were too many: the same */
     atomic_flag events_lock;
-    struct subscriber *subscribers; /* under it */
-    _Atomic uint32_t subscribed;    /* to what: STRAND_ON_* */
+    struct tree subscribers;                    /* by the actor's number: under it */
+    size_t subscribers_count, subscribers_most; /* as more.restarts_most: under it */
+    uint32_t subscribers_of[EVENTS];            /* how many of each kind of event: under it */
+    _Atomic uint32_t subscribed;                /* to what: STRAND_ON_* */
     char name[32];
     int thread; /* the index of the one that it was opened on */
     struct place *_Atomic places;

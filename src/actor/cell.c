@@ -33,40 +33,80 @@ static void lay_out(struct kind *kind, const strand_actor_class *class, size_t a
         kind->size_class = 0;
 }
 
-static struct kind *find_kind(struct kind *kind, const struct place *place, const strand_actor_class *class,
+static inline bool is_kind(const struct kind *kind, const struct place *place, const strand_actor_class *class,
+                           size_t args)
+{
+    return kind->class == class && kind->args == args && kind->place == place;
+}
+
+static struct kind *find_near(struct kind *kind, const struct place *place, const strand_actor_class *class,
                               size_t args)
 {
-    while (kind && (kind->class != class || kind->args != args || kind->place != place))
+    while (kind && !is_kind(kind, place, class, args))
         kind = kind->next;
     return kind;
+}
+
+static uint64_t key_of(const struct place *place, const strand_actor_class *class, size_t args)
+{
+    uint64_t key = ((uintptr_t) class * UINT64_C(0x9e3779b97f4a7c15)) ^ (uintptr_t)place;
+    return key * UINT64_C(0xff51afd7ed558ccd) + args;
+}
+
+static struct kind *find_far(const struct tree *kinds, const struct place *place, const strand_actor_class *class,
+                             size_t args)
+{
+    uint64_t key = key_of(place, class, args);
+    struct index_node *at = index_find(kinds, key);
+    while (at && at->key == key && !is_kind(CONTAINER(at, struct kind, by_parts), place, class, args))
+        at = index_next(at);
+    return at && at->key == key ? CONTAINER(at, struct kind, by_parts) : NULL;
+}
+
+static struct kind *kind_new(struct thread *thread, struct place *place, const strand_actor_class *class, size_t args)
+{
+    struct kind *kind = driver_calloc(thread, 1, sizeof *kind);
+    if (!kind)
+        return NULL;
+    kind->system = place->system;
+    kind->class = class;
+    kind->place = place;
+    kind->most = class->mailbox_most ? class->mailbox_most : UINT32_MAX;
+    kind->receive = class->receive;
+    snprintf(kind->label, sizeof kind->label, "%s", class->name ? class->name : "actor");
+    kind->odd = class->priority || class->log_receives || place->quantum || class->mailbox_full == STRAND_FULL_OLDEST;
+    lay_out(kind, class, args);
+    return kind;
+}
+
+/* Under the lock of the system. Where few are near, it is one of them. */
+static void enter(struct system *system, struct kind *kind)
+{
+    struct kind *first = atomic_load_explicit(&system->kinds, memory_order_relaxed);
+    if (system->kinds_near == KINDS_NEAR) {
+        index_add(&system->more_kinds, &kind->by_parts, key_of(kind->place, kind->class, kind->args));
+        return;
+    }
+    system->kinds_near++;
+    kind->next = first;
+    atomic_store_explicit(&system->kinds, kind, memory_order_release);
 }
 
 struct kind *kind_of(struct thread *thread, struct place *place, const strand_actor_class *class, size_t args)
 {
     struct system *system = place->system;
-    struct kind *first = atomic_load_explicit(&system->kinds, memory_order_acquire),
-                *kind = find_kind(first, place, class, args);
+    struct kind *kind = find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), place, class, args);
     if (LIKELY(kind != NULL))
         return kind;
     if ((unsigned)class->mailbox_full > STRAND_FULL_OLDEST)
         MISUSE("strand_actor_spawn", "", "of class '%s' mailbox_full is %d", class->name ? class->name : "actor",
                (int)class->mailbox_full);
     spin_lock(&system->lock, thread);
-    first = atomic_load_explicit(&system->kinds, memory_order_acquire);
-    kind = find_kind(first, place, class, args);
-    if (!kind && (kind = driver_calloc(thread, 1, sizeof *kind))) {
-        kind->next = first;
-        kind->system = system;
-        kind->class = class;
-        kind->place = place;
-        kind->most = class->mailbox_most ? class->mailbox_most : UINT32_MAX;
-        kind->receive = class->receive;
-        snprintf(kind->label, sizeof kind->label, "%s", class->name ? class->name : "actor");
-        kind->odd =
-            class->priority || class->log_receives || place->quantum || class->mailbox_full == STRAND_FULL_OLDEST;
-        lay_out(kind, class, args);
-        atomic_store_explicit(&system->kinds, kind, memory_order_release);
-    }
+    kind = find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), place, class, args);
+    if (!kind)
+        kind = find_far(&system->more_kinds, place, class, args);
+    if (!kind && (kind = kind_new(thread, place, class, args)))
+        enter(system, kind);
     spin_unlock(&system->lock);
     return kind;
 }
@@ -410,15 +450,17 @@ void cell_end(struct thread *thread, struct runner *r)
     }
     (void)cell_lock_living(thread, cell);
     ASSERT(!task->first && !task->batch && list_empty(&task->waiters));
-    struct more *more = cell_more(cell);
-    struct watch *watchers = more ? more->watchers : NULL, *watching = more ? more->watching : NULL;
+    struct more *more = cell_more(cell); /* from here on nobody else's */
     strand_exception *why = task->why;
     struct failure *failed = task->failed, *escalated = task->escalated;
     cell_unlock(cell, word_freed(ref_serial(r->self) << WORD_SERIAL));
     task_retire(thread, task);
     r->task = NULL;
-    watch_forget(thread, watching, r->self);
-    thread = watch_tell(thread, watchers);
+    if (more) {
+        watch_forget(thread, &more->watching);
+        watch_tell_askers(thread, &more->askers);
+        thread = watch_tell(thread, &more->watchers);
+    }
     strand_exception_release(why);
     failures_drop(failed);
     failures_drop(escalated);

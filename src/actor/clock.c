@@ -23,14 +23,13 @@ enum { FIRED_AT_ONCE = 64 };
 
 struct due {
     struct heap_node node;
-    uint32_t calls;        /* what the actor is told; 0: a message */
-    strand_exception *why; /* if it rests still because of that; NULL: whatever */
-    struct due *next;      /* of the actor's */
+    uint32_t calls;           /* what the actor is told; 0: a message */
+    strand_exception *why;    /* if it rests still because of that; NULL: whatever */
+    struct index_node by_key; /* in more.timers; until its last message is handled */
     strand_actor actor;
-    const void *key;
     int64_t when, every; /* 0: once */
     struct more *idle;   /* it is a receive timeout: of that actor */
-    uint64_t number;     /* then: more.timed */
+    uint64_t number;     /* among the actor's */
     const strand_message_type *type;
     size_t size;
     _Alignas(16) char body[];
@@ -69,10 +68,10 @@ static size_t take_due(struct thread *thread, struct clock *clock, int64_t now, 
         bool fires = is_true(due, now);
         if (fires) {
             struct envelope *e = due->calls ? NULL : message_new(thread, due->type, due->body, due->size);
-            if (e && due->idle) {
+            if (e)
+                e->message.sender = (strand_actor){{due->by_key.key, due->number | MARK_TIMER}};
+            if (e && due->idle)
                 __atomic_store_n(&due->idle->told, true, __ATOMIC_RELAXED);
-                e->message.sender = (strand_actor){{NOTICE, due->number}};
-            }
             if (due->calls || e)
                 fired[count++] = (struct fired){due->actor, due->calls, due->why, e};
             else
@@ -224,62 +223,57 @@ static void remove_due(struct thread *thread, struct clock *clock, struct due *d
         strand_event_set(&clock->changed);
 }
 
-void clock_forget(struct thread *thread, struct more *more)
+static void stop(struct thread *thread, struct more *more, struct due *due)
 {
-    for (struct due *due; (due = more->timers);) {
-        more->timers = due->next;
-        remove_due(thread, &more->kind->system->clock, due);
-    }
-    more->timed = 0;
-}
-
-/* The one of that key, from *at on. */
-static void stop(struct thread *thread, struct more *more, struct due **at, const void *key)
-{
-    while (*at && (*at)->key != key)
-        at = &(*at)->next;
-    struct due *due = *at;
-    if (!due)
-        return;
-    *at = due->next;
+    index_remove(&more->timers, &due->by_key);
     remove_due(thread, &more->kind->system->clock, due);
 }
 
-/* Those that have been sent, once, are of no use any more. */
-static void sweep(struct thread *thread, struct more *more)
+void clock_forget(struct thread *thread, struct more *more)
 {
-    struct clock *clock = &more->kind->system->clock;
-    struct due *sent = NULL;
-    spin_lock(&clock->lock, thread);
-    for (struct due **at = &more->timers, *due; (due = *at);) {
-        if (due->node.place != HEAP_NOWHERE) {
-            at = &due->next;
-            continue;
-        }
-        *at = due->next;
-        due->next = sent;
-        sent = due;
+    for (struct index_node *first; (first = index_first(&more->timers));)
+        stop(thread, more, CONTAINER(first, struct due, by_key));
+    more->timed = false;
+}
+
+static struct due *find(const struct more *more, const void *key)
+{
+    struct index_node *found = index_find(&more->timers, (uintptr_t)key);
+    return found ? CONTAINER(found, struct due, by_key) : NULL;
+}
+
+bool clock_holds(struct thread *thread, struct more *more, const strand_message *message)
+{
+    struct due *due = find(more, (const void *)(uintptr_t)message->sender.bits[0]);
+    if (!due || (due->number | MARK_TIMER) != message->sender.bits[1])
+        return false;
+    if (due->idle) {
+        __atomic_store_n(&more->told, false, __ATOMIC_RELAXED);
+        return driver_now(thread->sub) - more->active >= more->patience;
     }
-    spin_unlock(&clock->lock);
-    for (struct due *next; sent; sent = next) {
-        next = sent->next;
-        free(sent);
+    if (!due->every) {
+        index_remove(&more->timers, &due->by_key);
+        free(due);
     }
+    return true;
 }
 
 /* In the place of the one of the same key, which goes on if this can't be had. */
-static int start(struct thread *thread, struct more *more, struct runner *r, struct due *due)
+static int start(struct thread *thread, struct more *more, struct runner *r, const void *key, struct due *due)
 {
+    struct due *before = find(more, key);
     due->actor = r->self;
-    sweep(thread, more);
+    due->number = ++more->numbers;
+    index_add(&more->timers, &due->by_key, (uintptr_t)key); /* behind the other */
     int error = add(thread, r->place->system, due);
     if (error) {
+        index_remove(&more->timers, &due->by_key);
         free(due); /* what it owns is the caller's */
         return error;
     }
-    due->next = more->timers;
-    more->timers = due;
-    stop(thread, more, &due->next, due->key);
+    if (before)
+        stop(thread, more, before);
+    r->odd = true; /* its messages are looked at before they are handled */
     return 0;
 }
 
@@ -296,18 +290,18 @@ int strand_actor_timer(const void *key, int64_t ns, int64_t every, const strand_
     struct due *due = more ? due_new(thread, type, body, size) : NULL;
     if (!due)
         return -ENOMEM;
-    due->key = key;
     due->when = strand_in(ns > 0 ? ns : 0).ns;
     due->every = every <= 0 ? 0 : every < EVERY_MOST ? every : EVERY_MOST;
-    return start(thread, more, r, due);
+    return start(thread, more, r, key, due);
 }
 
 void strand_actor_timer_stop(const void *key)
 {
     struct thread *thread = must_be_strand("strand_actor_timer_stop");
     struct more *more = cell_more(must_be_actor(thread, "strand_actor_timer_stop")->cell);
-    if (more)
-        stop(thread, more, &more->timers, key);
+    struct due *due = more ? find(more, key) : NULL;
+    if (due)
+        stop(thread, more, due);
 }
 
 int strand_actor_receive_timeout(int64_t ns)
@@ -318,27 +312,26 @@ int strand_actor_receive_timeout(int64_t ns)
     struct more *more = more_of(thread, r->cell);
     if (!more)
         return -ENOMEM;
+    struct due *due = find(more, &key);
     if (ns <= 0) {
-        stop(thread, more, &more->timers, &key);
-        more->timed = 0;
+        if (due)
+            stop(thread, more, due);
+        more->timed = false;
         return 0;
     }
-    r->odd = true;
-    struct due *due =
+    due =
         due_new(thread, &strand_receive_timeout_message, &(strand_receive_timeout){0}, sizeof(strand_receive_timeout));
     if (!due)
         return -ENOMEM;
-    due->key = &key;
     due->idle = more;
     due->every = ns < EVERY_MOST ? ns : EVERY_MOST;
     due->when = strand_in(ns).ns;
-    due->number = ++more->timeouts;
     __atomic_store_n(&more->told, false, __ATOMIC_RELAXED);
     __atomic_store_n(&more->active, r->in_hand ? ACTIVE_NOW : strand_now().ns, __ATOMIC_RELAXED);
-    int error = start(thread, more, r, due);
+    int error = start(thread, more, r, &key, due);
     if (error)
         return error;
-    more->timed = more->timeouts;
+    more->timed = true;
     more->patience = ns < EVERY_MOST ? ns : EVERY_MOST;
     return 0;
 }

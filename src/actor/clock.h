@@ -19,5 +19,8 @@ int clock_call(struct thread *thread, struct system *system, int64_t ns, strand_
                strand_exception *why);
 /* The actor begins anew, or has ended: it has no timers. */
 void clock_forget(struct thread *thread, struct more *more);
+/* In its turn, about a message of a timer, which comes now: whether the timer holds still. One that was set once is
+ * over. */
+bool clock_holds(struct thread *thread, struct more *more, const strand_message *message);
 
 #endif

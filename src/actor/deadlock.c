@@ -36,11 +36,14 @@ static strand_actor among_senders(const struct task *task, uint64_t asks)
     return (strand_actor){{0, 0}};
 }
 
-static strand_actor among_watchers(const struct watch *watch, uint64_t asks)
+static strand_actor among_watches(const struct link *list, uint64_t asks)
 {
-    while (watch && watch->who.bits[1] != asks)
-        watch = watch->next;
-    return watch ? watch->who : (strand_actor){{0, 0}};
+    for (const struct link *link = list->next; link != list; link = link->next) {
+        strand_actor who = CONTAINER(link, const struct watch, link)->who;
+        if (who.bits[1] == asks)
+            return who;
+    }
+    return (strand_actor){{0, 0}};
 }
 
 /* The promise of that number, if it is this actor that it waits for; {0}: it is another. */
@@ -56,7 +59,9 @@ static strand_actor find(const struct task *task, const struct more *more, uint6
     if (!found.bits[1])
         found = among(more->stash, asks);
     if (!found.bits[1])
-        found = among_watchers(more->watchers, asks);
+        found = among_watches(&more->askers, asks);
+    if (!found.bits[1])
+        found = among_watches(&more->watchers, asks);
     const struct levels *levels = more->levels;
     if (levels && !found.bits[1])
         found = among(levels->rest, asks);

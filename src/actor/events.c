@@ -25,46 +25,60 @@ static void drop_published(void *body)
 const strand_message_type strand_published_message = {"strand_published", drop_published};
 
 struct subscriber {
-    struct subscriber *next;
+    struct index_node by_actor;
+    struct subscriber *gone; /* the next of those that are forgotten */
     strand_actor actor;
     uint32_t kinds;
 };
 
+enum { SUBSCRIBERS_FEW = 8 };
+
 /* ---- who is told ------------------------------------------------------------------------------------------- */
 
-/* Under the lock. */
-static void sum_up(struct system *system)
+static struct subscriber *subscriber_at(struct index_node *node)
 {
-    uint32_t kinds = 0;
-    for (struct subscriber *s = system->subscribers; s; s = s->next)
-        kinds |= s->kinds;
-    atomic_store_explicit(&system->subscribed, kinds, memory_order_relaxed);
+    return node ? CONTAINER(node, struct subscriber, by_actor) : NULL;
 }
 
-/* Under the lock: those that have ended, and the one that is NULL's or of no kinds, are forgotten. */
-static struct subscriber *cut_out(struct thread *thread, struct system *system)
+/* Under the lock. */
+static void set_kinds(struct system *system, struct subscriber *s, uint32_t kinds)
 {
-    struct subscriber *gone = NULL;
-    for (struct subscriber **at = &system->subscribers; *at;) {
-        struct subscriber *s = *at;
-        if (s->kinds && cell_is_there(thread, s->actor)) {
-            at = &s->next;
-            continue;
-        }
-        *at = s->next;
-        s->next = gone;
-        gone = s;
+    uint32_t all = 0;
+    for (int i = 0; i < EVENTS; i++) {
+        system->subscribers_of[i] += (kinds >> i & 1) - (s->kinds >> i & 1);
+        all |= (uint32_t)(system->subscribers_of[i] > 0) << i;
     }
-    sum_up(system);
-    return gone;
+    s->kinds = kinds;
+    atomic_store_explicit(&system->subscribed, all, memory_order_relaxed);
+}
+
+/* Under the lock. The memory is given back after it. */
+static void forget(struct system *system, struct subscriber *s, struct subscriber **gone)
+{
+    set_kinds(system, s, 0);
+    index_remove(&system->subscribers, &s->by_actor);
+    system->subscribers_count--;
+    s->gone = *gone;
+    *gone = s;
 }
 
 static void give_back(struct subscriber *gone)
 {
     for (struct subscriber *next; gone; gone = next) {
-        next = gone->next;
+        next = gone->gone;
         free(gone);
     }
+}
+
+/* Under the lock. They are looked for when there are twice as many as there were then. */
+static void forget_ended(struct thread *thread, struct system *system, struct subscriber **gone)
+{
+    for (struct index_node *at = index_first(&system->subscribers), *next; at; at = next) {
+        next = index_next(at);
+        if (!cell_is_there(thread, subscriber_at(at)->actor))
+            forget(system, subscriber_at(at), gone);
+    }
+    system->subscribers_most = 2 * system->subscribers_count + SUBSCRIBERS_FEW;
 }
 
 int strand_actors_subscribe(strand_actors handle, strand_actor actor, unsigned kinds)
@@ -74,22 +88,35 @@ int strand_actors_subscribe(strand_actors handle, strand_actor actor, unsigned k
     struct subscriber *mine = driver_malloc(thread, sizeof *mine);
     if (!mine)
         return -ENOMEM;
-    *mine = (struct subscriber){.actor = actor, .kinds = kinds};
+    *mine = (struct subscriber){.actor = actor};
+    struct subscriber *gone = NULL;
+    kinds &= (1u << EVENTS) - 1;
     spin_lock(&system->events_lock, thread);
-    for (struct subscriber *s = system->subscribers; s; s = s->next)
-        if (s->actor.bits[1] == actor.bits[1])
-            s->kinds = 0;
-    mine->next = system->subscribers;
-    system->subscribers = mine;
-    struct subscriber *gone = cut_out(thread, system);
+    if (system->subscribers_count >= system->subscribers_most)
+        forget_ended(thread, system, &gone);
+    struct subscriber *s = subscriber_at(index_find(&system->subscribers, actor.bits[1]));
+    if (!s) {
+        s = mine;
+        mine = NULL;
+        index_add(&system->subscribers, &s->by_actor, actor.bits[1]);
+        system->subscribers_count++;
+    }
+    if (kinds)
+        set_kinds(system, s, kinds);
+    else
+        forget(system, s, &gone);
     spin_unlock(&system->events_lock);
     give_back(gone);
+    free(mine);
     return cell_is_there(thread, actor) ? 0 : -ESRCH;
 }
 
 void events_close(struct system *system)
 {
-    give_back(system->subscribers);
+    struct subscriber *gone = NULL;
+    for (struct index_node *first; (first = index_first(&system->subscribers));)
+        forget(system, subscriber_at(first), &gone);
+    give_back(gone);
 }
 
 /* ---- what is told ------------------------------------------------------------------------------------------ */
@@ -100,7 +127,7 @@ enum { AT_ONCE = 16, LOGGED_MOST = 10 };
 static void describe(strand_published *event, const struct cell *cell)
 {
     snprintf(event->class_name, sizeof event->class_name, "%s", cell_kind(cell)->label);
-    cell_path(cell, event->path, sizeof event->path);
+    cell_path_end(cell, event->path, sizeof event->path);
 }
 
 /* Of any, if it has not ended. */
@@ -133,16 +160,18 @@ bool events_publish(struct thread *thread, struct system *system, const strand_p
 {
     bool told = false, lost = false;
     strand_actor to[AT_ONCE];
-    size_t passed = 0, count;
+    uint64_t last = 0; /* the number of the last one that was looked at */
+    size_t count;
     do {
-        size_t at = 0;
         count = 0;
         spin_lock(&system->events_lock, thread);
-        for (struct subscriber *s = system->subscribers; s && count < AT_ONCE; s = s->next)
-            if ((s->kinds & event->kind) && at++ >= passed)
-                to[count++] = s->actor;
+        struct index_node *at = index_after(&system->subscribers, last);
+        for (; at && count < AT_ONCE; at = index_next(at)) {
+            last = at->key;
+            if (subscriber_at(at)->kinds & event->kind)
+                to[count++] = subscriber_at(at)->actor;
+        }
         spin_unlock(&system->events_lock);
-        passed += count;
         for (size_t i = 0; i < count; i++) {
             bool own = event->kind == STRAND_ON_FAILURE && to[i].bits[1] == event->actor.bits[1];
             int error = own ? -EPIPE : tell(thread, to[i], event);
@@ -219,8 +248,7 @@ void events_letter(struct thread *thread, struct system *system, enum strand_eve
     strand_published event = {.kind = kind, .actor = to, .type = message->type};
     bool told = false;
     if (events_wanted(system, kind)) {
-        if (message->sender.bits[0] != NOTICE)
-            event.sender = message->sender;
+        event.sender = message_sender(message);
         describe_other(thread, &event);
         told = events_publish(thread, system, &event);
     }
@@ -233,7 +261,7 @@ void events_log(const struct runner *r, const char *what, const strand_exception
     char path[128], text[256];
     const struct kind *kind = r->task ? cell_kind(r->cell) : NULL; /* else it is gone */
     if (kind)
-        cell_path(r->cell, path, sizeof path);
+        cell_path_end(r->cell, path, sizeof path);
     snprintf(text, sizeof text, "actor %s of class '%s' %s", kind ? path : "that has ended,",
              kind ? kind->label : r->label.name, what);
     log_exception(r->place->system->runtime, text, why);
@@ -242,10 +270,13 @@ void events_log(const struct runner *r, const char *what, const strand_exception
 void events_failure(struct thread *thread, const struct runner *r, const char *what, strand_exception *why)
 {
     struct system *system = r->place->system;
-    strand_published event = {.kind = STRAND_ON_FAILURE, .actor = r->self, .why = why};
-    if (r->task)
-        describe(&event, r->cell);
-    bool told = events_wanted(system, STRAND_ON_FAILURE) && events_publish(thread, system, &event);
+    bool told = false;
+    if (events_wanted(system, STRAND_ON_FAILURE)) {
+        strand_published event = {.kind = STRAND_ON_FAILURE, .actor = r->self, .why = why};
+        if (r->task)
+            describe(&event, r->cell);
+        told = events_publish(thread, system, &event);
+    }
     if (!told && may_log(thread, system))
         events_log(r, what, why);
 }

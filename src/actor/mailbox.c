@@ -203,10 +203,10 @@ static void sort_in(struct levels *levels, const strand_actor_class *class, stru
             levels->rest = e;
             break;
         }
-        size_t size = e->message.size;
-        e->message.size = size & ~ENVELOPE_EXTRA;
-        unsigned level = class->priority(&e->message);
-        e->message.size = size;
+        strand_message message = e->message;
+        message.size &= ~ENVELOPE_EXTRA;
+        message.sender = message_sender(&message);
+        unsigned level = class->priority(&message);
         next = e->next;
         e->next = NULL;
         level = level < LEVELS ? level : LEVELS - 1;

@@ -10,9 +10,15 @@
 
 /* The type of a message that stops its receiver. */
 extern const strand_message_type message_last;
-/* The sender of a strand_terminated, or strand_receive_timeout, that nobody has looked at yet, whether it is expected.
- */
+/* The sender of a strand_terminated that nobody has looked at yet, whether it is expected. */
 enum { NOTICE = 1 };
+/* For all but the library: no sender, if that is the library's own mark. */
+static inline strand_actor message_sender(const strand_message *message)
+{
+    strand_actor sender = message->sender;
+    bool marked = (sender.bits[1] & MARK_TIMER) || (sender.bits[0] == NOTICE && !sender.bits[1]);
+    return marked ? (strand_actor){{0, 0}} : sender;
+}
 /* What the library itself has sent: not the mailbox's to forget, nor the actor's to see before it has been looked at.
  */
 static inline bool message_is_special(const struct envelope *e)

@@ -28,6 +28,8 @@ static struct more *make(struct thread *thread, struct cell *cell, const char *n
     more->kind = cell_kind(cell);
     more->cell = cell;
     more->stash_last = &more->stash;
+    list_init(&more->watchers);
+    list_init(&more->askers);
     memcpy(more->name, name, length);
     return more;
 }
@@ -165,10 +167,7 @@ void more_end(struct cell *cell)
     if (LIKELY(!more))
         return;
     behaviours_drop(more);
-    for (struct restarts *restarts = more->restarts, *next; restarts; restarts = next) {
-        next = restarts->next;
-        free(restarts);
-    }
+    restarts_drop(more);
     free(more->levels);
     free(more);
 }
@@ -213,6 +212,27 @@ size_t cell_path(const struct cell *cell, char *text, size_t room)
     if (room)
         text[length < room ? length : room - 1] = '\0';
     return length;
+}
+
+void cell_path_end(const struct cell *cell, char *text, size_t room)
+{
+    static const char more[] = "...";
+    char step[NAME_MOST + 2];
+    size_t begin = room - 1; /* from there on the text is, at the end of the room */
+    if (!cell->parent)
+        text[--begin] = '/';
+    for (const struct cell *at = cell; at->parent; at = at->parent) {
+        size_t size = step_of(at, step);
+        if (size + (at->parent->parent ? sizeof more - 1 : 0) > begin) {
+            begin -= sizeof more - 1;
+            memcpy(text + begin, more, sizeof more - 1);
+            break;
+        }
+        begin -= size;
+        memcpy(text + begin, step, size);
+    }
+    memmove(text, text + begin, room - 1 - begin);
+    text[room - 1 - begin] = '\0';
 }
 
 size_t strand_actor_path(strand_actor actor, char *text, size_t room)

@@ -39,13 +39,12 @@ size_t stash_return(struct runner *r);
 
 /* ---- watching (watch.c) ------------------------------------------------------------------------------------ */
 
-/* Who is told of an actor's end: an actor, by a message that is ready, or a promise, whose part this is then. And in
- * the list of the actor that watches: whom. */
+/* Who is told of an actor's end: an actor, by a message that is ready, or a promise, whose part this is then. */
 struct watch {
-    struct watch *next;
+    struct link link; /* in the watched one's list of watchers, or of those who ask */
     strand_actor who;
     struct envelope *notice;
-    _Atomic bool linked; /* in the list of the watched one */
+    _Atomic bool linked; /* in that list */
     bool asks;           /* for an answer, which may come before the end */
 };
 
@@ -57,14 +56,18 @@ void watch_unlink(struct thread *thread, strand_actor actor, struct watch *watch
 void watch_answer_none(struct thread *thread, struct cell *cell);
 /* Who has watched one that has ended is told, once each, if need be when there is memory again. Returns the thread that
  * the caller goes on on. */
-struct thread *watch_tell(struct thread *thread, struct watch *watchers);
+struct thread *watch_tell(struct thread *thread, struct link *watchers);
+/* The same of those who ask. */
+void watch_tell_askers(struct thread *thread, struct link *askers);
 /* One that watches has ended itself. */
-void watch_forget(struct thread *thread, struct watch *watching, strand_actor who);
+void watch_forget(struct thread *thread, struct tree *watching);
 /* Whether a notice that comes is one that the actor waits for; it does not any more, and the notice is the actor's. */
 bool watch_expects(struct cell *cell, strand_message *notice);
 
 /* Under the lock of one below it, or of its own; or while all threads stand still. As strand_actor_path. */
 size_t cell_path(const struct cell *cell, char *text, size_t room);
+/* The same; but of a path that is too long there is the end, after "...". O(room), however deep it is. */
+void cell_path_end(const struct cell *cell, char *text, size_t room);
 
 /* ---- restarts (supervise.c) -------------------------------------------------------------------------------- */
 
@@ -75,12 +78,13 @@ struct limits {
 };
 
 struct restarts {
-    struct restarts *next;
+    struct index_node by_child;
     strand_actor child;
     unsigned count; /* since then */
     int64_t since;
     unsigned tries; /* without having been up for long */
     int64_t up;     /* since then it was */
 };
+void restarts_drop(struct more *more);
 
 #endif

@@ -13,6 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* One of them. Those that have not ended are the first `count` of router.order. */
+struct routee {
+    struct index_node by_actor;
+    strand_actor actor;
+    size_t at; /* in router.order */
+};
+
 /* Lies with the arguments of the router's spawn: as long as the actor lives, through restarts. */
 struct router {
     strand_router what;
@@ -20,7 +27,9 @@ struct router {
     size_t count, next, args_at;
     size_t told;  /* of the message in hand, which goes to all: how many have got it, or were passed over */
     bool refused; /* then: one could not be told */
-    strand_actor routees[];
+    struct tree by_actor;
+    struct routee **order; /* as many as what.count, behind them */
+    struct routee routees[];
 };
 
 /* ---- whom -------------------------------------------------------------------------------------------------- */
@@ -29,7 +38,7 @@ static size_t smallest(struct thread *thread, const struct router *router)
 {
     size_t best = 0, least = SIZE_MAX;
     for (size_t i = 0; i < router->count && least; i++) {
-        size_t length = cell_length(thread, router->routees[i]);
+        size_t length = cell_length(thread, router->order[i]->actor);
         if (length < least) {
             least = length;
             best = i;
@@ -51,7 +60,7 @@ static size_t by_hash(const struct router *router, const strand_message *message
     uint64_t key = router->what.hash(message), most = 0;
     size_t best = 0;
     for (size_t i = 0; i < router->count; i++) {
-        uint64_t weight = mix(key ^ mix(router->routees[i].bits[1]));
+        uint64_t weight = mix(key ^ mix(router->order[i]->actor.bits[1]));
         if (weight >= most) {
             most = weight;
             best = i;
@@ -77,13 +86,19 @@ static size_t choose(struct router *router, const strand_message *message)
 
 /* ---- what it does ------------------------------------------------------------------------------------------ */
 
-static void forget(struct router *router, strand_actor routee)
+/* The last one takes its place. */
+static void forget(struct router *router, struct routee *routee)
 {
-    for (size_t i = 0; i < router->count; i++)
-        if (router->routees[i].bits[1] == routee.bits[1]) {
-            router->routees[i] = router->routees[--router->count];
-            return;
-        }
+    struct routee *last = router->order[--router->count];
+    index_remove(&router->by_actor, &routee->by_actor);
+    router->order[last->at = routee->at] = last;
+}
+
+static void forget_ended(struct router *router, strand_actor actor)
+{
+    struct index_node *found = index_find(&router->by_actor, actor.bits[1]);
+    if (found)
+        forget(router, CONTAINER(found, struct routee, by_actor));
 }
 
 /* It has watched who has ended: else somebody has told it so, which is a message as any other. */
@@ -118,7 +133,7 @@ static void broadcast(struct router *router, strand_message *message)
         return;
     }
     for (; router->told < router->count; router->told++) {
-        strand_actor routee = router->routees[router->told];
+        strand_actor routee = router->order[router->told]->actor;
         if (!cell_is_there(thread_self(), routee)) /* its notice waits: it is no reason to have no answer */
             continue;
         int error = strand_tell_as(routee, message->sender, message->type, message->body, message->size);
@@ -141,9 +156,9 @@ static void pass_on(struct router *router, strand_message *message)
     size_t tries = router->what.route == STRAND_ROUTE_HASH ? 1 : router->count;
     int error = -EPIPE;
     while (router->count && tries-- && error == -EPIPE) {
-        strand_actor routee = router->routees[choose(router, message)];
-        error = message_pass(runner_self(thread_self()), routee);
-        if (error == -EPIPE && !cell_is_there(thread_self(), routee)) {
+        struct routee *routee = router->order[choose(router, message)];
+        error = message_pass(runner_self(thread_self()), routee->actor);
+        if (error == -EPIPE && !cell_is_there(thread_self(), routee->actor)) {
             forget(router, routee);
             tries += router->what.route == STRAND_ROUTE_HASH;
         }
@@ -159,7 +174,7 @@ static void route(void *state, strand_message *message)
     struct router *router = *(struct router **)state;
     const strand_terminated *ended = STRAND_IS(message, strand_terminated);
     if (ended && is_notice())
-        forget(router, ended->who);
+        forget_ended(router, ended->who);
     else if (!router->count)
         refuse(message);
     else if (router->what.route == STRAND_ROUTE_ALL)
@@ -185,11 +200,15 @@ static void start(void *state, const void *args)
     more->limits = &router->limits;
     router->told = 0;
     router->refused = false;
-    for (router->count = 0; router->count < router->what.count; router->count++) {
-        strand_actor routee = strand_actor_spawn_child(NULL, router->what.class_, theirs, router->what.size_of_args);
-        router->routees[router->count] = routee;
-        if (strand_watch(routee))
+    router->by_actor = (struct tree){0};
+    router->order = (struct routee **)(void *)(router->routees + router->what.count);
+    for (router->count = 0; router->count < router->what.count;) {
+        struct routee *routee = &router->routees[router->count];
+        routee->actor = strand_actor_spawn_child(NULL, router->what.class_, theirs, router->what.size_of_args);
+        if (strand_watch(routee->actor))
             throw_no_memory(current_of(thread_self()), "a router");
+        index_add(&router->by_actor, &routee->by_actor, routee->actor.bits[1]);
+        router->order[routee->at = router->count++] = routee;
     }
 }
 
@@ -218,7 +237,7 @@ strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *
     if (!what->count || !what->class_ || (what->route == STRAND_ROUTE_HASH && !what->hash))
         MISUSE("strand_router_spawn", "", "a router has actors, of a class, and by hash a function");
     size_t args_at, size;
-    if (__builtin_mul_overflow(what->count, sizeof(strand_actor), &args_at) ||
+    if (__builtin_mul_overflow(what->count, sizeof(struct routee) + sizeof(struct routee *), &args_at) ||
         __builtin_add_overflow(args_at, sizeof(struct router), &args_at) ||
         __builtin_add_overflow(args_at, what->size_of_args, &size) || size > SIZE_MAX / 2)
         throw_no_memory(current_of(thread), "a router");

@@ -13,6 +13,8 @@
 
 #include <stdlib.h>
 
+enum { RESTARTS_FEW = 8 };
+
 static struct failure *take_failures(struct thread *thread, struct runner *r)
 {
     uint64_t word = cell_lock_living(thread, r->cell);
@@ -36,27 +38,49 @@ static bool is_guardian(const struct cell *cell)
     return !cell->parent || !cell->parent->parent;
 }
 
-/* What is known of a child's restarts. Of those that have ended nothing is kept. NULL: no memory. */
+static struct restarts *restarts_at(struct index_node *node)
+{
+    return node ? CONTAINER(node, struct restarts, by_child) : NULL;
+}
+
+static void forget(struct more *more, struct restarts *restarts)
+{
+    index_remove(&more->restarts, &restarts->by_child);
+    more->restarts_count--;
+    free(restarts);
+}
+
+/* Of children that have ended not much is kept: they are looked for when there are twice as many as there were then. */
+static void forget_ended(struct thread *thread, struct more *more)
+{
+    for (struct index_node *at = index_first(&more->restarts), *next; at; at = next) {
+        next = index_next(at);
+        if (!cell_is_there(thread, restarts_at(at)->child))
+            forget(more, restarts_at(at));
+    }
+    more->restarts_most = 2 * more->restarts_count + RESTARTS_FEW;
+}
+
+/* What is known of a child's restarts. NULL: no memory. */
 static struct restarts *restarts_of(struct thread *thread, struct more *more, strand_actor child)
 {
-    struct restarts *found = NULL;
-    for (struct restarts **at = &more->restarts; *at;) {
-        struct restarts *restarts = *at;
-        if (cell_is_there(thread, restarts->child)) {
-            if (restarts->child.bits[1] == child.bits[1])
-                found = restarts;
-            at = &restarts->next;
-        } else {
-            *at = restarts->next;
-            free(restarts);
-        }
-    }
-    if (!found && (found = driver_calloc(thread, 1, sizeof *found))) {
+    struct restarts *found = restarts_at(index_find(&more->restarts, child.bits[1]));
+    if (found)
+        return found;
+    if (more->restarts_count >= more->restarts_most)
+        forget_ended(thread, more);
+    if ((found = driver_calloc(thread, 1, sizeof *found))) {
         found->child = child;
-        found->next = more->restarts;
-        more->restarts = found;
+        index_add(&more->restarts, &found->by_child, child.bits[1]);
+        more->restarts_count++;
     }
     return found;
+}
+
+void restarts_drop(struct more *more)
+{
+    for (struct index_node *first; (first = index_first(&more->restarts));)
+        forget(more, restarts_at(first));
 }
 
 /* Where nothing is said of it, one whose beginning fails is not tried again without end and rest. */

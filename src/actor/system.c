@@ -169,6 +169,10 @@ static void free_system(struct thread *thread, struct system *system)
         next_kind = kind->next;
         free(kind);
     }
+    for (struct index_node *first; (first = index_first(&system->more_kinds));) {
+        index_remove(&system->more_kinds, first);
+        free(CONTAINER(first, struct kind, by_parts));
+    }
     atomic_store_explicit(&system->door->word, word_freed(serial_of(system->door) << WORD_SERIAL),
                           memory_order_release);
     slab_put(&worker_of(thread)->promises, system->door);

@@ -2,6 +2,7 @@
  * Turns: a runner's strand, which handles the messages of one actor after the other. The protocol block is in actor.h.
  */
 #include "cell.h"
+#include "clock.h"
 #include "events.h"
 #include "life.h"
 #include "mailbox.h"
@@ -162,15 +163,14 @@ static COLD void mark_active(const struct runner *r, int64_t when)
         __atomic_store_n(&more->active, when, __ATOMIC_RELAXED);
 }
 
-/* A receive timeout holds only as long as nothing has come before it, and it was not taken back. False: it is dropped.
- */
+/* A timer's message holds only if that was not taken back, or replaced, while it was on its way; and a receive timeout,
+ * as long as nothing has come before it. False: it is dropped. */
 static COLD bool begins_oddly(struct thread *thread, struct runner *r, struct envelope *e)
 {
     struct more *more = cell_more(r->cell);
     strand_actor *sender = &e->message.sender;
-    if (more && e->message.type == &strand_receive_timeout_message && sender->bits[0] == NOTICE) {
-        bool holds = more->timed == sender->bits[1] && driver_now(thread->sub) - more->active >= more->patience;
-        __atomic_store_n(&more->told, false, __ATOMIC_RELAXED);
+    if (more && (sender->bits[1] & MARK_TIMER)) {
+        bool holds = clock_holds(thread, more, &e->message);
         *sender = (strand_actor){{0, 0}}; /* from now on a message as any other */
         if (!holds) {
             envelope_free(thread, e);

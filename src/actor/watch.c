@@ -14,6 +14,13 @@
 
 const strand_message_type strand_terminated_message = {"strand_terminated", NULL};
 
+/* By the actor that watches: whom, by number. What it has in that one's list is there as long as that has not ended. */
+struct watched {
+    struct index_node by_who;
+    strand_actor who;
+    struct watch *theirs;
+};
+
 /* ---- the list of those who watch an actor: under its lock -------------------------------------------------- */
 
 int watch_link(struct thread *thread, strand_actor actor, struct watch *watch)
@@ -24,28 +31,24 @@ int watch_link(struct thread *thread, strand_actor actor, struct watch *watch)
         return -ESRCH;
     struct more *more = more_under_lock(thread, cell);
     if (more) {
-        watch->next = more->watchers;
-        more->watchers = watch;
+        list_push_back(watch->asks ? &more->askers : &more->watchers, &watch->link);
         atomic_store_explicit(&watch->linked, true, memory_order_relaxed);
     }
     cell_unlock(cell, word);
     return more ? 0 : -ENOMEM;
 }
 
-/* The one at that address, or if that is NULL, of that watcher. */
-static struct watch *cut_out(struct thread *thread, strand_actor actor, const struct watch *watch, strand_actor who)
+/* False: the actor has ended, and tells, or has told, and given back, what watches it; or it tells those who ask. */
+static bool cut_out(struct thread *thread, strand_actor actor, struct watch *watch)
 {
     struct cell *cell = ref_cell(actor);
     uint64_t word;
     if (!ref_is_ours(thread, actor) || !cell_lock(thread, cell, ref_serial(actor), &word))
-        return NULL;
-    struct watch **at = &cell_more(cell)->watchers, *found;
-    while (*at && (watch ? *at != watch : (*at)->who.bits[1] != who.bits[1]))
-        at = &(*at)->next;
-    found = *at;
+        return false;
+    bool found = watch->link.next;
     if (found) {
-        *at = found->next;
-        atomic_store_explicit(&found->linked, false, memory_order_relaxed);
+        list_remove(&watch->link);
+        atomic_store_explicit(&watch->linked, false, memory_order_relaxed);
     }
     cell_unlock(cell, word);
     return found;
@@ -53,109 +56,100 @@ static struct watch *cut_out(struct thread *thread, strand_actor actor, const st
 
 void watch_unlink(struct thread *thread, strand_actor actor, struct watch *watch)
 {
-    (void)cut_out(thread, actor, watch, (strand_actor){{0, 0}});
+    (void)cut_out(thread, actor, watch);
     while (atomic_load_explicit(&watch->linked, memory_order_acquire)) /* the actor is just telling */
         driver_await(thread);
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------- */
 
-/* The first that came first. */
-static struct watch *reversed(struct watch *newest)
+static struct watch *pop(struct link *list)
 {
-    struct watch *ordered = NULL;
-    for (struct watch *watch = newest, *next; watch; watch = next) {
-        next = watch->next;
-        watch->next = ordered;
-        ordered = watch;
-    }
-    return ordered;
+    struct link *first = list_pop_front(list);
+    return first ? CONTAINER(first, struct watch, link) : NULL;
 }
 
-/* Promises first, without waiting for memory in between: who takes one back waits until it has been told. */
-struct thread *watch_tell(struct thread *thread, struct watch *watchers)
+/* Of a promise: who takes one back waits until it has been told. */
+static void tell_promise(struct thread *thread, struct watch *watch)
 {
-    struct watch *actors = NULL, **last = &actors;
-    for (struct watch *watch = reversed(watchers), *next; watch; watch = next) {
-        next = watch->next;
-        strand_actor who = watch->who;
-        if (!is_promise(who)) {
-            *last = watch;
-            last = &watch->next;
-            continue;
-        }
-        atomic_store_explicit(&watch->linked, false, memory_order_release); /* from here on it may be gone */
-        promise_settle(thread, who, -EPIPE);
-    }
-    *last = NULL;
-    for (struct watch *watch = actors, *next; watch; watch = next) {
-        next = watch->next;
+    strand_actor who = watch->who;
+    atomic_store_explicit(&watch->linked, false, memory_order_release); /* from here on it may be gone */
+    promise_settle(thread, who, -EPIPE);
+}
+
+void watch_tell_askers(struct thread *thread, struct link *askers)
+{
+    for (struct watch *watch; (watch = pop(askers));)
+        tell_promise(thread, watch);
+}
+
+/* Promises first, without waiting for memory in between. The first that came first. */
+struct thread *watch_tell(struct thread *thread, struct link *watchers)
+{
+    struct link actors;
+    list_init(&actors);
+    for (struct watch *watch; (watch = pop(watchers));)
+        if (is_promise(watch->who))
+            tell_promise(thread, watch);
+        else
+            list_push_back(&actors, &watch->link);
+    for (struct watch *watch; (watch = pop(&actors));) {
         thread = message_insist(thread, watch->who, watch->notice);
         free(watch);
     }
     return thread;
 }
 
+/* Each is taken out under the lock: it may be unlinked meanwhile. */
 void watch_answer_none(struct thread *thread, struct cell *cell)
 {
     struct more *more = cell_more(cell);
+    struct watch *watch = NULL;
     if (!more)
         return;
-    struct watch *asking = NULL;
-    uint64_t word = cell_lock_living(thread, cell);
-    for (struct watch **at = &more->watchers, *watch; (watch = *at);) {
-        if (!watch->asks) {
-            at = &watch->next;
-            continue;
-        }
-        *at = watch->next;
-        watch->next = asking;
-        asking = watch;
-    }
-    cell_unlock(cell, word);
-    for (struct watch *next; asking; asking = next) {
-        next = asking->next;
-        strand_actor who = asking->who;
-        atomic_store_explicit(&asking->linked, false, memory_order_release); /* from here on it may be gone */
-        promise_settle(thread, who, -EPIPE);
-    }
+    do {
+        uint64_t word = cell_lock_living(thread, cell);
+        watch = pop(&more->askers);
+        cell_unlock(cell, word);
+        if (watch)
+            tell_promise(thread, watch);
+    } while (watch);
 }
 
-static void give_up(struct thread *thread, strand_actor watched, strand_actor who)
+/* Do not watch it any more. */
+static void give_up(struct thread *thread, struct watched *watched)
 {
-    struct watch *theirs = cut_out(thread, watched, NULL, who);
-    if (!theirs)
-        return; /* the notice is on its way, and comes to nobody who expects it */
-    envelope_free(thread, theirs->notice);
-    free(theirs);
+    struct watch *theirs = watched->theirs;
+    if (cut_out(thread, watched->who, theirs)) { /* else the notice is on its way, and comes to nobody who expects it */
+        envelope_free(thread, theirs->notice);
+        free(theirs);
+    }
+    free(watched);
 }
 
-void watch_forget(struct thread *thread, struct watch *watching, strand_actor who)
+void watch_forget(struct thread *thread, struct tree *watching)
 {
-    for (struct watch *watch = watching, *next; watch; watch = next) {
-        next = watch->next;
-        give_up(thread, watch->who, who);
-        free(watch);
+    for (struct index_node *first; (first = index_first(watching));) {
+        index_remove(watching, first);
+        give_up(thread, CONTAINER(first, struct watched, by_who));
     }
 }
 
 /* ---- by the actor that watches ----------------------------------------------------------------------------- */
 
-static struct watch **find(struct more *more, strand_actor actor)
+static struct watched *find(const struct more *more, strand_actor actor)
 {
-    struct watch **at = &more->watching;
-    while (*at && (*at)->who.bits[1] != actor.bits[1])
-        at = &(*at)->next;
-    return at;
+    struct index_node *found = index_find(&more->watching, actor.bits[1]);
+    return found ? CONTAINER(found, struct watched, by_who) : NULL;
 }
 
 bool watch_expects(struct cell *cell, strand_message *notice)
 {
     struct more *more = cell_more(cell);
-    struct watch **at = more ? find(more, ((const strand_terminated *)notice->body)->who) : NULL, *mine;
-    if (!at || !(mine = *at))
+    struct watched *mine = more ? find(more, ((const strand_terminated *)notice->body)->who) : NULL;
+    if (!mine)
         return false;
-    *at = mine->next;
+    index_remove(&more->watching, &mine->by_who);
     free(mine);
     notice->sender = (strand_actor){{0, 0}}; /* from now on a message as any other: it may be put aside, too */
     return true;
@@ -168,10 +162,10 @@ int strand_watch(strand_actor actor)
     if (UNLIKELY(outside_is(thread, actor)))
         return -EREMOTE;
     struct more *more = more_of(thread, r->cell);
-    if (more && *find(more, actor))
+    if (more && find(more, actor))
         return 0;
-    struct watch *mine = more ? driver_malloc(thread, sizeof *mine) : NULL,
-                 *theirs = mine ? driver_malloc(thread, sizeof *theirs) : NULL;
+    struct watched *mine = more ? driver_malloc(thread, sizeof *mine) : NULL;
+    struct watch *theirs = mine ? driver_calloc(thread, 1, sizeof *theirs) : NULL;
     struct envelope *notice =
         theirs ? message_new(thread, &strand_terminated_message, &(strand_terminated){actor}, sizeof(strand_terminated))
                : NULL;
@@ -181,23 +175,23 @@ int strand_watch(strand_actor actor)
         return -ENOMEM;
     }
     notice->message.sender = (strand_actor){{NOTICE, 0}};
-    *mine = (struct watch){.next = more->watching, .who = actor};
-    *theirs = (struct watch){.who = r->self, .notice = notice};
-    more->watching = mine;
+    theirs->who = r->self;
+    theirs->notice = notice;
+    mine->who = actor;
+    mine->theirs = theirs;
+    index_add(&more->watching, &mine->by_who, actor.bits[1]);
     int error = watch_link(thread, actor, theirs);
     if (!error)
         return 0;
     free(theirs);
-    if (error == -ESRCH)
+    if (error == -ESRCH) {
         (void)message_insist(thread, r->self, notice); /* at once; it is awake: this takes no memory */
-    else
-        envelope_free(thread, notice);
-    if (error != -ESRCH) {
-        more->watching = mine->next;
-        free(mine);
-        return error;
+        return 0;
     }
-    return 0;
+    envelope_free(thread, notice);
+    index_remove(&more->watching, &mine->by_who);
+    free(mine);
+    return error;
 }
 
 void strand_unwatch(strand_actor actor)
@@ -205,10 +199,9 @@ void strand_unwatch(strand_actor actor)
     struct thread *thread = must_be_strand("strand_unwatch");
     struct runner *r = must_be_actor(thread, "strand_unwatch");
     struct more *more = cell_more(r->cell);
-    struct watch **at = more ? find(more, actor) : NULL, *mine;
-    if (!at || !(mine = *at))
+    struct watched *mine = more ? find(more, actor) : NULL;
+    if (!mine)
         return;
-    *at = mine->next;
-    free(mine);
-    give_up(thread, actor, r->self);
+    index_remove(&more->watching, &mine->by_who);
+    give_up(thread, mine);
 }

@@ -300,3 +300,77 @@ TEST_INSIDE(an_actor_that_handles_a_message_is_not_idle)
     strand_actors_join(system);
     CHECK_LOG("handled handled");
 }
+
+/* ---- on their way ------------------------------------------------------------------------------------------ */
+
+STRAND_MESSAGE(begin_late, { int how; });
+STRAND_MESSAGE(sent, { int n; });
+
+enum { STOPPED, REPLACED, BEGUN_ANEW };
+
+static _Atomic int is_sent, sent_drops;
+
+static void count_sent(void *body)
+{
+    (void)body;
+    sent_drops++;
+}
+
+STRAND_MESSAGE_WITH(owned_tick, count_sent, { int n; });
+
+/* Its timer is due after the other's: when it is told, so has been the other. */
+static void be_later(void *state, strand_message *message)
+{
+    (void)state;
+    if (STRAND_IS(message, tick))
+        is_sent = 1;
+    else
+        CHECK_EQ(strand_actor_timer(NULL, 2 * STRAND_MS, 0, STRAND_MSG(tick, 1)), 0);
+}
+
+static const strand_actor_class later = {.size = sizeof later, .name = "later", .receive = be_later};
+
+static strand_actor after;
+
+static void change_late(void *state, strand_message *message)
+{
+    static const char key, other;
+    (void)state;
+    const begin_late *b = STRAND_IS(message, begin_late);
+    const owned_tick *t = STRAND_IS(message, owned_tick);
+    if (t)
+        test_log("%d", t->n);
+    if (!b)
+        return;
+    CHECK_EQ(strand_actor_timer(&key, 0, 0, STRAND_MSG(owned_tick, 1)), 0);
+    CHECK_EQ(strand_actor_timer(&other, 0, 0, STRAND_MSG(owned_tick, 2)), 0);
+    CHECK_EQ(strand_tell(after, STRAND_MSG(sent, 0)), 0);
+    test_yield_until(&is_sent, 1);
+    if (b->how == STOPPED)
+        strand_actor_timer_stop(&key);
+    else if (b->how == REPLACED)
+        CHECK_EQ(strand_actor_timer(&key, 0, 0, STRAND_MSG(owned_tick, 3)), 0);
+    else
+        CHECK_EQ(strand_actor_restart(strand_actor_self()), 0);
+}
+
+static const strand_actor_class changing = {.size = sizeof changing, .name = "changing", .receive = change_late};
+
+TEST_INSIDE(a_timer_that_is_taken_back_or_replaced_is_not_heard_of_though_its_message_waits)
+{
+    static const struct {
+        const char *log;
+        int drops;
+    } cases[] = {[STOPPED] = {"2", 2}, [REPLACED] = {"2 3", 3}, [BEGUN_ANEW] = {"", 2}};
+    for (int how = 0; how <= BEGUN_ANEW; how++) {
+        is_sent = sent_drops = 0;
+        STRAND_ACTORS(system, NULL);
+        after = strand_actor_spawn(system, NULL, &later, NULL, 0);
+        strand_actor a = strand_actor_spawn(system, NULL, &changing, NULL, 0);
+        CHECK_EQ(strand_tell(a, STRAND_MSG(begin_late, how)), 0);
+        strand_actors_join(system);
+        CHECK_LOG(cases[how].log);
+        CHECK_EQ(sent_drops, cases[how].drops);
+        test_log_clear();
+    }
+}

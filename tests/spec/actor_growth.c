@@ -1,0 +1,277 @@
+/*
+ * What an actor, or a system, can have many of costs no more than it has to: four times as many take less than ten
+ * times as long. Of several attempts, by the processor's time of the only thread, the best one counts.
+ */
+#define SUITE actor_growth
+#include "test.h"
+
+#include "strand/actor.h"
+
+#include <time.h>
+
+STRAND_MESSAGE(grow, { int count; });
+STRAND_MESSAGE(crash, { char none; });
+STRAND_MESSAGE(answer, { char none; });
+
+static int64_t processor_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * STRAND_S + t.tv_nsec;
+}
+
+/* ---- what actors do ---------------------------------------------------------------------------------------- */
+
+static strand_actor *all;
+
+static void be_idle(void *state, strand_message *message)
+{
+    (void)state;
+    if (STRAND_IS(message, crash))
+        strand_throw(&TEST_ERROR, "as it was told");
+}
+
+static const strand_actor_class idle = {.size = sizeof idle, .name = "idle", .receive = be_idle};
+
+static void watch_many(void *state, strand_message *message)
+{
+    (void)state;
+    int count = STRAND_IS(message, grow)->count;
+    for (int i = 0; i < count; i++)
+        CHECK_EQ(strand_watch(all[i]), 0);
+    for (int i = 0; i < count; i++)
+        strand_unwatch(all[i]);
+}
+
+static void set_many_timers(void *state, strand_message *message)
+{
+    (void)state;
+    int count = STRAND_IS(message, grow)->count;
+    for (int again = 0; again < 2; again++)
+        for (int i = 1; i <= count; i++)
+            CHECK_EQ(strand_actor_timer(TEST_PTR(i), STRAND_S * 1000, 0, STRAND_MSG(answer)), 0);
+    for (int i = 1; i <= count; i++)
+        strand_actor_timer_stop(TEST_PTR(i));
+}
+
+static void have_many(void *state, strand_message *message)
+{
+    (void)state;
+    const grow *g = STRAND_IS(message, grow);
+    for (int i = 0; g && i < g->count; i++)
+        all[i] = strand_actor_spawn_child(NULL, &idle, NULL, 0);
+}
+
+/* Each has one below it; the lowest one fails, and so do all above. */
+static void go_down(void *state, strand_message *message)
+{
+    const strand_actor_class *self = *(const strand_actor_class **)state;
+    const grow *g = STRAND_IS(message, grow);
+    if (!g->count)
+        strand_throw(&TEST_ERROR, "at the bottom");
+    strand_actor below = strand_actor_spawn_child(NULL, self, &self, sizeof self);
+    CHECK_EQ(strand_tell(below, STRAND_MSG(grow, g->count - 1)), 0);
+}
+
+static enum strand_directive escalate(void *state, strand_actor child, const strand_exception *why)
+{
+    (void)state, (void)child, (void)why;
+    return STRAND_ESCALATE;
+}
+
+static const strand_actor_class
+    watcher = {.size = sizeof watcher, .name = "watcher", .receive = watch_many},
+    clerk = {.size = sizeof clerk, .name = "clerk", .receive = set_many_timers},
+    counting = {.size = sizeof counting, .name = "counting", .receive = have_many, .restarts_most = 5},
+    deep = {.size = sizeof deep, .name = "deep", .state_size = sizeof(void *), .receive = go_down, .decide = escalate};
+
+/* ---- what is measured -------------------------------------------------------------------------------------- */
+
+static void tell_one(strand_actors system, const strand_actor_class *class, int count)
+{
+    const strand_actor_class *args = class;
+    strand_actor a = strand_actor_spawn(system, NULL, class, &args, class->state_size);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(grow, count)), 0);
+    strand_actors_join(system);
+}
+
+static void spawn_all(strand_actors system, int count)
+{
+    for (int i = 0; i < count; i++)
+        all[i] = strand_actor_spawn(system, NULL, &idle, NULL, 0);
+}
+
+static void watch(strand_actors system, int count)
+{
+    spawn_all(system, count);
+    tell_one(system, &watcher, count);
+}
+
+static void set_timers(strand_actors system, int count)
+{
+    tell_one(system, &clerk, count);
+}
+
+static void fail_once_each(strand_actors system, int count)
+{
+    tell_one(system, &counting, count);
+    for (int i = 0; i < count; i++)
+        CHECK_EQ(strand_tell(all[i], STRAND_MSG(crash)), 0);
+    strand_actors_join(system);
+}
+
+static void fail_from_below(strand_actors system, int count)
+{
+    tell_one(system, &deep, count);
+}
+
+/* It lasts until the system has been left. */
+static strand_actor_class *classes;
+
+static void spawn_of_many_classes(strand_actors system, int count)
+{
+    for (int again = 0; again < 2; again++)
+        for (int i = 0; i < count; i++) {
+            classes[i] = idle;
+            strand_actor a = strand_actor_spawn(system, NULL, &classes[i], NULL, 0);
+            CHECK_EQ(strand_actor_stop(a, STRAND_STOP_NEXT), 0);
+        }
+}
+
+static void subscribe(strand_actors system, int count)
+{
+    spawn_all(system, count);
+    for (int i = 0; i < count; i++)
+        CHECK_EQ(strand_actors_subscribe(system, all[i], STRAND_ON_RECEIVE), 0);
+    for (int i = 0; i < count; i++)
+        CHECK_EQ(strand_actors_subscribe(system, all[i], 0), 0);
+}
+
+static _Atomic int told;
+
+static void end_first(void *state, strand_message *message)
+{
+    (void)state, (void)message;
+    told++;
+    CHECK_EQ(strand_actor_stop(strand_actor_self(), STRAND_STOP_NEXT), 0);
+}
+
+/* Each ends by its first message, and is one of them no more. */
+static void use_up_a_router(strand_actors system, int count)
+{
+    static const strand_actor_class brief = {.size = sizeof brief, .name = "brief", .receive = end_first};
+    told = 0;
+    strand_actor router = strand_router_spawn(system, NULL, STRAND_ROUTER(.count = (size_t)count, .class_ = &brief));
+    for (int i = 0; i < count; i++)
+        CHECK_EQ(strand_tell(router, STRAND_MSG(crash)), 0);
+    strand_actors_join(system);
+    CHECK_EQ(told, count);
+}
+
+static void *wait_for_end(void *actor)
+{
+    CHECK_EQ(strand_actor_wait(*(strand_actor *)actor), 0);
+    return NULL;
+}
+
+static void interrupt_those_who_wait(strand_actors system, int count)
+{
+    strand_actor a = strand_actor_spawn(system, NULL, &idle, NULL, 0);
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < count; i++)
+        strand_spawn(scope, wait_for_end, &a);
+    strand_yield();
+    strand_scope_cancel(scope, NULL);
+}
+
+/* ---- comparing --------------------------------------------------------------------------------------------- */
+
+struct measure {
+    void (*work)(strand_actors system, int count);
+    int count;
+    int64_t took;
+};
+
+static void *measure(void *arg)
+{
+    struct measure *m = arg;
+    int64_t begun = processor_ns();
+    {
+        STRAND_ACTORS(system, NULL);
+        m->work(system, m->count);
+    }
+    m->took = processor_ns() - begun;
+    return NULL;
+}
+
+static void say_nothing(const char *text, void *arg)
+{
+    (void)text, (void)arg;
+}
+
+static int64_t time_of(void (*work)(strand_actors, int), int count)
+{
+    struct measure m = {work, count, 0};
+    all = malloc((size_t)count * sizeof *all);
+    classes = malloc((size_t)count * sizeof *classes);
+    strand_run(STRAND_OPTIONS(.threads = 1, .on_log = say_nothing), measure, &m);
+    free(classes);
+    free(all);
+    return m.took;
+}
+
+enum { ATTEMPTS = 7 };
+
+static void compare(void (*work)(strand_actors, int), int count)
+{
+    int64_t few = INT64_MAX, many = INT64_MAX;
+    for (int i = 0; i < ATTEMPTS; i++) {
+        int64_t now = time_of(work, count);
+        few = few < now ? few : now;
+        now = time_of(work, 4 * count);
+        many = many < now ? many : now;
+        if (many / 10 < few)
+            return;
+    }
+    CHECK_FAIL("%d take %lld us, %d take %lld us", count, (long long)few / 1000, 4 * count, (long long)many / 1000);
+}
+
+TEST_REAL(many_watches_are_set_and_given_up_one_by_one)
+{
+    compare(watch, 5000);
+}
+
+TEST_REAL(many_timers_are_set_replaced_and_taken_back_one_by_one)
+{
+    compare(set_timers, 5000);
+}
+
+TEST_REAL(many_children_fail_and_their_restarts_are_counted)
+{
+    compare(fail_once_each, 2000);
+}
+
+TEST_REAL(a_failure_goes_up_many_levels)
+{
+    compare(fail_from_below, 2000);
+}
+
+TEST_REAL(actors_are_of_many_classes)
+{
+    compare(spawn_of_many_classes, 2500);
+}
+
+TEST_REAL(many_actors_subscribe)
+{
+    compare(subscribe, 5000);
+}
+
+TEST_REAL(many_actors_of_a_router_end)
+{
+    compare(use_up_a_router, 5000);
+}
+
+TEST_REAL(many_strands_that_wait_for_an_end_are_interrupted)
+{
+    compare(interrupt_those_who_wait, 2500);
+}
