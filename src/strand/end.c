@@ -163,7 +163,7 @@ static strand_exception *to_others(struct cb *c, strand_exception *e)
 
 static bool was_pruned(struct cb *c, bool cancelled)
 {
-    struct note *note = atomic_load_explicit(&c->note, memory_order_acquire);
+    struct note *note = note_of(c);
     return cancelled && note && note->pruned;
 }
 

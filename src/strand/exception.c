@@ -43,6 +43,7 @@ struct note *note_new(struct thread *thread, struct cb *who, const char *why)
     note->pruned = false;
     snprintf(note->who, sizeof note->who, "%s", who ? cb_name(who) : "the run itself");
     snprintf(note->why, sizeof note->why, "%s", why ? why : "");
+    arch_note_release(note);
     return note;
 }
 
@@ -55,8 +56,21 @@ struct note *note_keep(struct note *note)
 
 void note_release(struct note *note)
 {
-    if (note && atomic_fetch_sub_explicit(&note->refs, 1, memory_order_acq_rel) == 1)
-        free(note);
+    if (!note)
+        return;
+    arch_note_release(note);
+    if (atomic_fetch_sub_explicit(&note->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    arch_note_acquire(note);
+    free(note);
+}
+
+struct note *note_of(struct cb *c)
+{
+    struct note *note = atomic_load_explicit(&c->note, memory_order_acquire);
+    if (note)
+        arch_note_acquire(note);
+    return note;
 }
 
 const char *error_words(int code)
@@ -134,8 +148,13 @@ void exception_give_back(strand_exception *e)
 
 void strand_exception_release(strand_exception *e)
 {
-    if (e && atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) == 1)
-        exception_destroy_(e);
+    if (!e)
+        return;
+    arch_note_release(e);
+    if (atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    arch_note_acquire(e);
+    exception_destroy_(e);
 }
 
 /* ---- traces ---------------------------------------------------------------------------------------------- */

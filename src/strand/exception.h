@@ -109,6 +109,8 @@ void exception_reserve_close(struct worker *worker);
 struct note *note_new(struct thread *thread, struct cb *who, const char *why);
 struct note *note_keep(struct note *note);
 void note_release(struct note *note);
+/* The one that says who cancelled c, or NULL. */
+struct note *note_of(struct cb *c);
 const char *cb_name(struct cb *c);
 
 #endif

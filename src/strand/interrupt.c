@@ -105,7 +105,7 @@ bool block_foreign(struct thread *thread, struct block *block)
 
 static strand_exception *by_cancel(struct cb *me)
 {
-    struct note *note = atomic_load_explicit(&me->note, memory_order_acquire);
+    struct note *note = note_of(me);
     strand_exception *e = exception_new(&STRAND_INTERRUPTED, "cancelled%s%s%s%s", note ? " by " : "",
                                         note ? note->who : "", note && note->why[0] ? ": " : "", note ? note->why : "");
     e->note = note_keep(note);

@@ -88,6 +88,7 @@ static struct slot *claim(struct box *box)
         rest = ((free >> FREE_TAG) + 1) << FREE_TAG | next;
     } while (
         !atomic_compare_exchange_weak_explicit(&box->free, &free, rest, memory_order_acquire, memory_order_acquire));
+    arch_note_acquire(slot);
     return slot;
 }
 
@@ -99,6 +100,7 @@ static uint32_t number_of(const struct box *box, const struct slot *slot)
 static void publish(struct box *box, struct slot *slot)
 {
     uint32_t newest = atomic_load_explicit(&box->arrived, memory_order_relaxed), number = number_of(box, slot) + 1;
+    arch_note_release(slot);
     do
         atomic_store_explicit(&slot->next, newest, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&box->arrived, &newest, number, memory_order_seq_cst,
@@ -191,8 +193,11 @@ int strand_port_info_get(strand_port handle, struct strand_port_info *out)
 
 void box_drop(struct box *box)
 {
-    if (atomic_fetch_sub_explicit(&box->refs, 1, memory_order_acq_rel) == 1)
-        free(box);
+    arch_note_release(box);
+    if (atomic_fetch_sub_explicit(&box->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    arch_note_acquire(box);
+    free(box);
 }
 
 /* The post of the box: on a thread of the pool; or, of a run that has ended, on any. */

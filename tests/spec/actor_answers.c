@@ -143,14 +143,17 @@ TEST_INSIDE(an_actor_that_rests_is_told_once_that_it_had_no_message)
 }
 
 static strand_actor child;
+static _Atomic bool child_is_there;
 
 static void pass_on(void *state, strand_message *message)
 {
     (void)state;
-    if (!child.bits[1])
+    if (!child.bits[1]) {
         child = strand_actor_spawn_child(NULL, &idle, NULL, 0);
-    else
+        atomic_store(&child_is_there, true);
+    } else {
         strand_forward(message, child);
+    }
 }
 
 static const strand_actor_class slow = {
@@ -192,6 +195,7 @@ TEST_INSIDE(a_restart_is_for_the_failure_that_it_was_decided_for)
 {
     timeouts = 0;
     starts = 1; /* no receive timeouts */
+    atomic_store(&child_is_there, false);
     child = (strand_actor){{0, 0}};
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &slow, NULL, 0);
@@ -199,6 +203,7 @@ TEST_INSIDE(a_restart_is_for_the_failure_that_it_was_decided_for)
     int64_t begun = strand_now().ns;
     CHECK_EQ(strand_tell(a, STRAND_MSG(fail)), 0);
     strand_sleep(20 * STRAND_MS);
+    CHECK(atomic_load(&child_is_there));
     CHECK_EQ(strand_actor_resume(child), 0);
     int64_t again = strand_now().ns;
     CHECK_EQ(strand_tell(child, STRAND_MSG(fail)), 0);
