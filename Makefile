@@ -47,6 +47,8 @@ LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/strand
+# gdb looks below the system's folder only, also for what is in /usr/local.
+GDBDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/usr,$(PREFIX))/share/gdb/auto-load
 DESTDIR ?=
 MAN ?= yes
 
@@ -128,7 +130,7 @@ help:
 	@echo "ALL=1            make fault fails every call of long counts too, which are sampled otherwise"
 	@echo "FUZZ_S=600       seconds that make fuzz looks for inputs"
 	@echo "BENCH=\"fib30\"    only these rows"
-	@echo "PREFIX=folder    where to install to, $(PREFIX) now; also LIBDIR, INCLUDEDIR, MANDIR, DOCDIR"
+	@echo "PREFIX=folder    where to install to, $(PREFIX) now; also LIBDIR, INCLUDEDIR, MANDIR, DOCDIR, GDBDIR"
 	@echo "DESTDIR=folder   install below this folder, for a package"
 	@echo "MAN=no           install without the manual"
 	@echo "JOBS=$(JOBS)           how many compilers or tests run at a time"
@@ -368,6 +370,10 @@ unsanitized := $(if $(filter tsan,$(MODE)),$(patsubst %,$(OUT)/obj/src/%/%,sim s
 own-frames := $(if $(filter asan,$(MODE)),$(if $(is-clang),-fsanitize-address-use-after-return=never,--param asan-use-after-return=0))
 lib-sanitize = $(if $(filter $(unsanitized),$@),,$(sanitize) $(own-frames))
 
+# The frames below every strand's function keep frame pointers, so that profilers which go by these find the base.
+framed := $(addprefix $(OUT)/obj/src/,strand/serve.o sched/thread.o sched/opening.o)
+with-frames = $(if $(filter $(framed),$@),-fno-omit-frame-pointer)
+
 # All objects are made anew when this file or the command line's flags have changed.
 flags-asked = $(strip flags: $(CC) $(CXX) $(lib-flags) $(sanitize) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) Makefile:)
 made-by = $(flags-asked) $(shell cksum <Makefile)
@@ -378,7 +384,7 @@ $(OUT)/flags: FORCE
 $(OUT)/obj/src/%.o: src/%.c $(OUT)/flags
 	mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(CC) $(lib-flags) $(steps) $(lib-public) $(lib-sanitize) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(CC) $(lib-flags) $(with-frames) $(steps) $(lib-public) $(lib-sanitize) $(CFLAGS) -MMD -MP -c $< -o $@
 
 $(OUT)/obj/src/%.o: src/%.S $(OUT)/flags
 	mkdir -p $(@D)
@@ -437,7 +443,7 @@ do-install-as-built:
 		exit 1; \
 	fi
 
-install-variables := PREFIX LIBDIR INCLUDEDIR MANDIR DOCDIR DESTDIR MAN
+install-variables := PREFIX LIBDIR INCLUDEDIR MANDIR DOCDIR GDBDIR DESTDIR MAN
 $(foreach v,$(install-variables),$(eval do-install do-uninstall: export $(v) := $($(v))))
 do-install: $(if $(as-built),do-install-as-built,do-lib) $(if $(filter no,$(MAN)),,do-man)
 	tools/install.sh install $(OUT) $(version) $(headers)
@@ -630,7 +636,7 @@ do-valgrind: $(spec) $(programs) $(planted)
 	exit $$status
 
 # gcc's and clang's, the library linked in both ways, both kinds of stacks: each once for each sanitizer.
-user-ways := gcc:address:a:private $(CLANG):address:so:shared \
+user-ways := gcc:address:a:private $(CLANG):address:so:shared gcc:thread:so:private $(CLANG):thread:a:private \
 	$(if $(shell command -v clang-14),clang-14:address:a:private)
 do-user-tools: do-lib $(programs)
 	JOBS=$(JOBS) TESTS="$(TESTS)" ALL="$(ALL)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" tools/check-user-tools.sh $(OUT) $(user-ways)

@@ -98,5 +98,7 @@ esac
 ${CC:-gcc} -g -O2 -fexceptions -Iinclude tests/programs/parked.c -L"$folder" -lstrand \
     -Wl,-rpath,"$(realpath "$folder")" -o "$work/shared" || status=1
 check "a program with the shared library" -ex run "$work/shared"
+(export STRAND_GUARDS=mprotect && ask -ex run -ex "generate-core-file $work/gcore-shared" "$work/shared") >/dev/null
+check "a core file of a program with the shared library" "$work/shared" "$work/gcore-shared"
 [ $status -ne 0 ] || echo "gdb: ok"
 exit $status

@@ -3,7 +3,7 @@
 #        tools/install.sh uninstall
 #
 # Installs what was built in FOLDER, without building anything, or removes what was installed. PREFIX, LIBDIR,
-# INCLUDEDIR, MANDIR and DOCDIR say where to; DESTDIR, which may be empty, is put in front of them. MAN=no leaves the
+# INCLUDEDIR, MANDIR, DOCDIR and GDBDIR say where to; DESTDIR, which may be empty, is put in front of them. MAN=no leaves the
 # manual out.
 #
 # DOCDIR/installed lists the files and folders that were put there: a line "file PATH" or "folder PATH" each, without
@@ -36,6 +36,7 @@ libdir=$(clean "${LIBDIR:-}")
 includedir=$(clean "${INCLUDEDIR:-}")
 mandir=$(clean "${MANDIR:-}")
 docdir=$(clean "${DOCDIR:-}")
+gdbdir=$(clean "${GDBDIR:-}")
 cmakedir=$libdir/cmake/strand
 root=${DESTDIR:+$(realpath -ms -- "$DESTDIR")}
 root=${root%/}
@@ -142,6 +143,7 @@ if [ "${MAN:-yes}" != no ]; then
         put 644 "$page" "$mandir/man3/${page##*/}"
     done
 fi
+put 644 tools/gdb/strand.py "$gdbdir$libdir/$realname-gdb.py" # which gdb loads with the library of that path
 for file in LICENSE NOTICE; do
     put 644 $file "$docdir/$file"
 done

@@ -15,7 +15,8 @@
 
 /* ---- context.c, context.h: execution contexts over Boost.Context ----------------------------------------- */
 
-typedef void *arch_context; /* a suspended context: the address of its saved frame, at the low end of its stack */
+enum { ARCH_FRAME_R12 = 0x08 }; /* in a saved frame: context.h */
+typedef void *arch_context;     /* a suspended context: the address of its saved frame, at the low end of its stack */
 
 struct arch_transfer {
     arch_context from; /* whoever jumped here, suspended now */
@@ -29,10 +30,15 @@ extern arch_context make_fcontext(void *top, size_t size, void (*entry)(struct a
  * by arch_process_start. */
 extern HIDDEN bool arch_mxcsr_is_slow;
 
+/* x86_64.S: goes on with the function in r12, with a frame pointer of zero, where profilers stop. */
+extern void arch_begin_(struct arch_transfer transfer);
+
 /* A new context that starts with entry on the stack [top - size, top); top is 16-aligned. entry never returns. */
 static inline arch_context arch_context_make(char *top, size_t size, void (*entry)(struct arch_transfer))
 {
-    return make_fcontext(top, size, entry);
+    arch_context context = make_fcontext(top, size, arch_begin_);
+    *(void (**)(struct arch_transfer))(void *)((char *)context + ARCH_FRAME_R12) = entry;
+    return context;
 }
 
 /* Suspend the caller, go on with `to`; returns when somebody jumps back, maybe on another thread. The sticky exception

@@ -90,6 +90,20 @@ strand_unwind_:
         .size   arch_unwind, . - arch_unwind
         .size   strand_unwind_, . - strand_unwind_
 
+/* Where contexts begin: jumped to by Boost.Context, with a return address on the stack. */
+        .globl  arch_begin_
+        .hidden arch_begin_
+        .type   arch_begin_, @function
+        .p2align 4
+arch_begin_:
+        .cfi_startproc
+        .cfi_undefined %rip
+        endbr64
+        xor     %ebp, %ebp
+        jmp     *%r12
+        .cfi_endproc
+        .size   arch_begin_, . - arch_begin_
+
 /* void *arch_call(void *(*fn)(void *), void *arg) */
         .globl  arch_call
         .hidden arch_call

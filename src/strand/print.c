@@ -23,12 +23,26 @@ void print_text(int fd, const char *format, ...)
         arch_write(fd, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
 }
 
-static void frame(int fd, int indent, const char *at, void *ip)
+/* So many times in a row. */
+static void frame(int fd, int indent, const char *at, void *ip, unsigned times)
 {
     char name[160];
     uintptr_t offset;
     (void)arch_symbol(ip, name, sizeof name, &offset);
-    print_text(fd, "%*s%s %s+0x%zx\n", indent, "", at, name, (size_t)offset);
+    print_text(fd, "%*s%s %s+0x%zx", indent, "", at, name, (size_t)offset);
+    if (times > 1)
+        print_text(fd, ", %u times", times);
+    print_text(fd, "\n");
+}
+
+/* A function that calls itself from one place makes one line. */
+static void frames(int fd, int indent, const char *at, void **ips, size_t count)
+{
+    for (size_t i = 0, times; i < count; i += times) {
+        for (times = 1; i + times < count && ips[i + times] == ips[i];)
+            times++;
+        frame(fd, indent, at, ips[i], (unsigned)times);
+    }
 }
 
 const char *blocked_words(unsigned blocked)
@@ -72,8 +86,7 @@ const char *blocked_words(unsigned blocked)
 
 void print_frames(int fd, void **ips, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        frame(fd, 4, "at", ips[i]);
+    frames(fd, 4, "at", ips, count);
 }
 
 static void head_of_segment(int fd, int indent, const struct segment *s)
@@ -118,8 +131,7 @@ static void trace(int fd, int indent, const strand_exception *printed)
         head_of_segment(fd, indent, &s);
         for (unsigned at = s.first, end = at + s.count, count; at < end; at += count) {
             count = copy_frames(e, at, end - at, ips);
-            for (unsigned k = 0; k < count; k++)
-                frame(fd, indent + 2, s.kind == SEGMENT_STRAND ? "in" : "at", ips[k]);
+            frames(fd, indent + 2, s.kind == SEGMENT_STRAND ? "in" : "at", ips, count);
         }
     }
 }
@@ -139,8 +151,11 @@ static void print_line(int fd, const struct carried *line)
                line->again ? " (see above)" : "");
     if (line->again)
         return;
-    if (e->code)
-        print_text(fd, "%*scode %d\n", indent + 2, "", e->code);
+    if (e->code) {
+        const char *name = strerrorname_np(e->code < 0 ? -e->code : e->code);
+        print_text(fd, "%*scode %d%s%s%s\n", indent + 2, "", e->code, name ? " (" : "", name ? name : "",
+                   name ? ")" : "");
+    }
     if (e->note && e->note->who[0])
         print_text(fd, "%*scancelled by strand '%s' #%llu%s%s\n", indent + 2, "", e->note->who,
                    (unsigned long long)e->note->who_id, e->note->why[0] ? ": " : "", e->note->why);

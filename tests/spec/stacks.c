@@ -16,6 +16,27 @@
 
 static struct test_output o;
 
+/* ---- frame pointers --------------------------------------------------------------------------- */
+
+/* What a profiler that goes by frame pointers does: from this frame outwards, to the one that has none. */
+static void *walk_frames(void *arg)
+{
+    uintptr_t *frame = __builtin_frame_address(0);
+    for (int i = 0; frame; i++) {
+        CHECK(i < 10);
+        uintptr_t *outer = (uintptr_t *)*frame;
+        CHECK(!outer || outer > frame);
+        frame = outer;
+    }
+    return arg;
+}
+
+TEST_INSIDE(the_frame_pointers_of_a_strand_end_at_the_base_of_its_stack)
+{
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, walk_frames, NULL));
+}
+
 /* ---- sizes ---------------------------------------------------------------------------------- */
 
 /* Goes down until `bytes` of stack are used, writing all the way, and checks on the way back. */

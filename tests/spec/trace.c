@@ -112,6 +112,34 @@ TEST(so_has_that_of_must)
     CHECK_FRAMES(printed_of(must), "thrown in", "must");
 }
 
+TEST(a_code_is_printed_with_its_name)
+{
+    CHECK_CONTAINS(printed_of(must), "  code -2 (ENOENT)\n");
+}
+
+static NOINLINE void throws_from_so_deep(volatile int levels)
+{
+    if (levels == 0)
+        strand_throw(&STRAND_ERROR, "from below");
+    if (levels > 0)
+        throws_from_so_deep(levels - 1);
+    KEEP_FRAME;
+}
+
+static NOINLINE void *throws_from_below(void *arg)
+{
+    throws_from_so_deep(10);
+    KEEP_FRAME;
+    return arg;
+}
+
+TEST(a_function_that_calls_itself_is_one_line_with_the_number_of_its_calls)
+{
+    const char *text = printed_of(throws_from_below);
+    CHECK_CONTAINS(text, ", 10 times\n");
+    CHECK_CONTAINS(text, "at throws_from_below+");
+}
+
 static NOINLINE void *tries(void *arg)
 {
     strand_exception *e = strand_try(calls_throws, arg, NULL);

@@ -386,7 +386,7 @@ def load_codes():
     codes, name = {}, ""
     for line in gdb.execute("info files", to_string=True).splitlines():
         found = re.match(r"^\s*(0x[0-9a-f]+) - (0x[0-9a-f]+) is (\S+)(?: in (.*))?$", line)
-        if found:
+        if found and not re.match(r"load\d+[a-z]?$", found.group(3)):  # a segment of a core file: no section
             name = found.group(4) or ""
             code = codes.setdefault(name, Code())
             code.sections.append((int(found.group(1), 16), int(found.group(2), 16), found.group(3)))
