@@ -479,6 +479,7 @@ sim := $(filter-out sim,$(call sources-of,sim))
 sim := $(patsubst %,$(OUT)/sim/%,$(if $(SIM),$(filter $(SIM),$(sim)),$(sim)))
 fault := $(OUT)/tests/fault
 programs := $(patsubst %,$(OUT)/programs/%,$(call sources-of,programs))
+quiet-sources := $(wildcard tests/quiet/*.c tests/quiet/*.cc)
 example-sources := $(wildcard examples/*.c examples/*/*.c)
 # Those that need no more than the library and the server's parser; turtle and ledger are made by their own targets.
 examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd $(OUT)/examples/pipeline $(OUT)/examples/crowd \
@@ -599,6 +600,7 @@ do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(str
 		HALF="$(SHORT)" STACKS="$(STACKS)" tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
 	$(if $(planted),tools/check-planted.sh $(planted) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS),,CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/check-quiet.sh $(quiet-sources) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-link.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-programs.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-httpd.sh $(OUT) || status=1;) \
@@ -662,7 +664,7 @@ do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(a
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 # Each says what it is and whether it holds; one that fails does not keep the others from running.
-checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject docs shell conformance blocking models fault
+checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject quiet docs shell conformance blocking models fault
 .PHONY: do-check $(checks:%=check-%)
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
@@ -703,6 +705,8 @@ check-clobbered:
 check-reject:
 	tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc)
 	tools/reject.sh clang $(CLANG) $(wildcard tests/reject/*.c tests/reject/*.cc)
+check-quiet:
+	CC=gcc CXX=g++ CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/check-quiet.sh $(quiet-sources)
 check-docs:
 	tools/check-docs.sh
 check-shell:

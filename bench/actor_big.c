@@ -40,7 +40,7 @@ static void play(void *state, strand_message *message)
     const ping *i = STRAND_IS(message, ping);
     const pong *o = STRAND_IS(message, pong);
     if (i) {
-        strand_reply(message, STRAND_MSG(pong, i->n));
+        STRAND_IGNORE(strand_reply(message, STRAND_MSG(pong, i->n)));
         return;
     }
     if (b)

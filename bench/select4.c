@@ -16,7 +16,7 @@ static void *produce(void *arg)
 {
     numbers *chan = arg;
     for (uint64_t i = 1; i <= ITEMS; i++)
-        STRAND_SEND(*chan, &i);
+        STRAND_IGNORE(STRAND_SEND(*chan, &i));
     return NULL;
 }
 

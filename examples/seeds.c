@@ -125,7 +125,7 @@ static void *lost_message(void *mended)
     STRAND_SCOPE(scope);
     office.letters = STRAND_CHAN_OPEN(letters, scope, (size_t)sent);
     for (int i = 0; i < sent; i++)
-        STRAND_SEND(office.letters, &i);
+        STRAND_IGNORE(STRAND_SEND(office.letters, &i));
     {
         STRAND_SCOPE(clerks);
         strand clerk = strand_spawn(clerks, keep_letters, &office);

@@ -33,10 +33,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if !defined(__EXCEPTIONS)
-#error "strand.h needs -fexceptions (pkg-config --cflags strand): without it clean-ups are skipped in silence"
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -51,6 +47,11 @@ const char *strand_version(void);
 
 /** Marks a function that does not return. */
 #define STRAND_NORETURN __attribute__((noreturn))
+
+/** Marks a function whose result says whether anything was done: the compiler warns of a call that drops it. */
+#define STRAND_CHECKED __attribute__((warn_unused_result))
+/** Drops the result of such a function on purpose. */
+#define STRAND_IGNORE(call) ((void)!(call))
 
 /** Marks a function that may suspend its caller and is a cancellation point: when interrupted it throws, and has done
  *  nothing unless its description says otherwise. Under clang (18 or later) -Wthread-safety a blocking call inside
@@ -71,6 +72,22 @@ extern struct strand_section_ strand_no_suspend_; /* stands in attributes only *
 #else
 #define STRAND_SECTION_ENTERS_
 #define STRAND_SECTION_LEAVES_
+#endif
+
+/* The pointer in that place is kept for later: what it points to need not be set yet. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#define STRAND_KEEPS_(place) __attribute__((access(none, place)))
+#else
+#define STRAND_KEEPS_(place)
+#endif
+
+/* What runs at the end of a block. Without -fexceptions an exception would skip it in silence, so the macros that need
+ * it do not compile there. Types and functions can be used all the same. */
+#if defined(__EXCEPTIONS)
+#define STRAND_CLEANUP_(function) __attribute__((cleanup(function), unused))
+#else
+#define STRAND_CLEANUP_(function)                                                                                      \
+    _Pragma("GCC error \"this macro of libstrand needs -fexceptions (pkg-config --cflags strand)\"")
 #endif
 
 /** The handle of a strand, a value. */
@@ -193,7 +210,15 @@ int64_t strand_must(int64_t result);
  * exception that left fn, which the caller owns (strand_exception_release, or strand_rethrow).
  * Works with every compiler, in C and in C++. Does not block by itself. A few ns without an exception.
  */
-strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
+STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
+
+/* gcc takes every call after a try block for one that may come back to it, so it warns of what a loop frees at its end.
+ * It places the warning at the end of the function, so the warning has to be off from the block on. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#define STRAND_TRY_COMES_BACK_ _Pragma("GCC diagnostic ignored \"-Wuse-after-free\"")
+#else
+#define STRAND_TRY_COMES_BACK_
+#endif
 
 #if defined(__clang__) || !defined(__x86_64__) || defined(STRAND_SETJMP)
 #define STRAND_TRY_SETJMP_(f) strand_setjmp_((f).jump)
@@ -215,8 +240,8 @@ strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
 #define STRAND_TRY                                                                                                     \
     STRAND_TRY_BEGINS_                                                                                                 \
     {                                                                                                                  \
-        _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wshadow\"") struct strand_try_ strand_f_     \
-            __attribute__((cleanup(strand_try_leave_)));                                                               \
+        STRAND_TRY_COMES_BACK_ _Pragma("GCC diagnostic push") _Pragma(                                                 \
+            "GCC diagnostic ignored \"-Wshadow\"") struct strand_try_ strand_f_ STRAND_CLEANUP_(strand_try_leave_);    \
         _Pragma("GCC diagnostic pop") strand_try_enter_(&strand_f_, STRAND_TRY_FORM_);                                 \
         if (STRAND_TRY_SETJMP_(strand_f_) == 0) {
 #define STRAND_CATCH(kind, e)                                                                                          \
@@ -262,7 +287,7 @@ enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WI
 #define STRAND_SCOPE(name) STRAND_SCOPE_WITH(name, 0)
 #define STRAND_SCOPE_OPEN(name) STRAND_SCOPE_WITH(name, STRAND_OPEN)
 #define STRAND_SCOPE_WITH(name, flags)                                                                                 \
-    strand_scope name __attribute__((cleanup(strand_scope_leave_))) = strand_scope_enter_((flags), __FILE__, __LINE__)
+    strand_scope name STRAND_CLEANUP_(strand_scope_leave_) = strand_scope_enter_((flags), __FILE__, __LINE__)
 
 /**
  * Wait for all children, also after one has failed, and consume them; results go to the drop functions. The first
@@ -307,8 +332,8 @@ size_t strand_scope_count(strand_scope scope);
 #define STRAND_SHIELD STRAND_GUARD_(strand_shield_, strand_shield_enter_())
 #define STRAND_DEADLINE(when) STRAND_GUARD_(strand_deadline_, strand_deadline_enter_((when), __FILE__, __LINE__))
 #define STRAND_NO_SUSPEND                                                                                              \
-    struct strand_guard_ STRAND_PASTE_(strand_nosuspend_, __COUNTER__)                                                 \
-        __attribute__((cleanup(strand_section_leave_), unused)) = strand_section_enter_(__FILE__, __LINE__)
+    struct strand_guard_ STRAND_PASTE_(strand_nosuspend_, __COUNTER__) STRAND_CLEANUP_(strand_section_leave_) =        \
+        strand_section_enter_(__FILE__, __LINE__)
 #define STRAND_LOCAL(key, value) STRAND_GUARD_(strand_local_, strand_local_enter_((key), (value)))
 
 /* ---- strands --------------------------------------------------------------------------------------------- */
@@ -363,7 +388,7 @@ void strand_cancel(strand child, const char *why);
  * comes into a cancelled scope is cancelled. Returns 0; -EINVAL if the scope is stale or not open (the anchor stays as
  * it was). Into a scope of the child itself or of a strand below it: misuse. Owner of the child's present scope only.
  */
-int strand_hand_off(strand child, strand_scope to);
+STRAND_CHECKED int strand_hand_off(strand child, strand_scope to);
 /** The calling strand; {0} outside of strands. Any thread. */
 strand strand_self(void);
 /** A number that no other strand of this process ever had; 0 for {0}. Any thread. */
@@ -403,13 +428,6 @@ STRAND_BLOCKS void strand_sleep(int64_t ns);
 STRAND_BLOCKS void strand_sleep_until(strand_time when);
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */
-
-/* The address of a record that lives to the end of the enclosing full expression, or block. */
-#ifdef __cplusplus
-#define STRAND_SIZED_(type, ...) (&static_cast<const type &>(type{.size = sizeof(type), __VA_ARGS__}))
-#else
-#define STRAND_SIZED_(type, ...) (&(const type){.size = sizeof(type), __VA_ARGS__})
-#endif
 
 /* strand_throw without a frame of its own, which would be one more to unwind. */
 struct strand_flight_;
@@ -458,9 +476,22 @@ void strand_guard_leave_(struct strand_guard_ *guard);
 #define STRAND_PASTE2_(a, b) a##b
 #define STRAND_PASTE_(a, b) STRAND_PASTE2_(a, b)
 #define STRAND_GUARD_(name, enter)                                                                                     \
-    struct strand_guard_ STRAND_PASTE_(name, __COUNTER__) __attribute__((cleanup(strand_guard_leave_), unused)) = enter
+    struct strand_guard_ STRAND_PASTE_(name, __COUNTER__) STRAND_CLEANUP_(strand_guard_leave_) = enter
 
+/* The address of a record that lives to the end of the enclosing full expression, or block. C++ compilers warn of each
+ * member that is left out: g++ not in macros of system headers, as the lines from here on are, clang not if told so. */
 #ifdef __cplusplus
 }
+#pragma GCC system_header
+#if defined(__clang__)
+#define STRAND_RECORD_(type, ...)                                                                                      \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wmissing-field-initializers\"")              \
+        type{__VA_ARGS__} _Pragma("clang diagnostic pop")
+#else
+#define STRAND_RECORD_(type, ...) (type{__VA_ARGS__})
+#endif
+#define STRAND_SIZED_(type, ...) (&static_cast<const type &>(STRAND_RECORD_(type, .size = sizeof(type), __VA_ARGS__)))
+#else
+#define STRAND_SIZED_(type, ...) (&(const type){.size = sizeof(type), __VA_ARGS__})
 #endif
 #endif

@@ -340,7 +340,7 @@ def write_page(page, known, folder, version, date):
         out.append("when interrupted, it throws, and has done nothing unless it is said above.")
     others = related(page, [plain(page.comment), *[line for lines in written for line in lines]], known)
     out += [".SH SEE ALSO"]
-    out += [f".BR {name} (3)," for name in others if name not in ("STRAND_BLOCKS", "STRAND_NORETURN")]
+    out += [f".BR {name} (3)," for name in others if name not in ("STRAND_BLOCKS", "STRAND_CHECKED", "STRAND_NORETURN")]
     out += [".BR strand (7)"]
     (folder / f"{names[0]}.3").write_text("\n".join(out) + "\n", encoding="utf-8")
     for name in names[1:]:

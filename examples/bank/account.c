@@ -75,7 +75,7 @@ static void book_order(struct account *me, const strand_message *message, const 
     else
         order = write_down(me->page, b);
     may_crash(me->bank, &me->chance);
-    strand_reply(message, STRAND_MSG(booked, b->number, order->refused));
+    STRAND_IGNORE(strand_reply(message, STRAND_MSG(booked, b->number, order->refused)));
     may_crash(me->bank, &me->chance);
 }
 
@@ -127,7 +127,7 @@ static void be_branch(void *state, strand_message *message)
         struct account_args args = {o->bank, i};
         o->bank->account[i] = strand_actor_spawn_child(NULL, &account_class, &args, sizeof args);
     }
-    strand_reply(message, STRAND_MSG(opened, o->count));
+    STRAND_IGNORE(strand_reply(message, STRAND_MSG(opened, o->count)));
 }
 
 const strand_actor_class branch_class = {

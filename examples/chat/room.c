@@ -208,7 +208,7 @@ static void let_go(struct lobby *lobby, const strand_message *message, const go_
     int at = *g->room ? open_or_find(lobby, g->room) : -1;
     take_out(lobby, g->outlet);
     if (at < 0) {
-        strand_reply(message, STRAND_MSG(went, {{0, 0}}));
+        STRAND_IGNORE(strand_reply(message, STRAND_MSG(went, {{0, 0}})));
         return;
     }
     if (strand_watch(g->outlet))
@@ -216,7 +216,7 @@ static void let_go(struct lobby *lobby, const strand_message *message, const go_
     struct people *people = &lobby->rooms[at].people;
     add(people, g->outlet, g->name);
     send_in(lobby->rooms[at].room, &people->list[people->count - 1], false);
-    strand_reply(message, STRAND_MSG(went, lobby->rooms[at].room));
+    STRAND_IGNORE(strand_reply(message, STRAND_MSG(went, lobby->rooms[at].room)));
 }
 
 /* After a crash it knows nobody; in the beginning nobody is there. */

@@ -91,7 +91,7 @@ static void tell_progress(struct pipeline *p)
         snprintf(text, sizeof text, "pipeline: %llu lines, %.1f MB, %llu bad; %zu blocks and %zu batches wait\n",
                  (unsigned long long)p->lines, (double)p->bytes_read / 1e6, (unsigned long long)p->bad,
                  STRAND_CHAN_LENGTH(p->blocks), batches);
-    (void)strand_write_all(STDERR_FILENO, text, (size_t)length);
+    STRAND_IGNORE(strand_write_all(STDERR_FILENO, text, (size_t)length));
 }
 
 /* ---- the pipeline ---------------------------------------------------------------------------- */

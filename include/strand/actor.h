@@ -96,11 +96,6 @@ typedef struct strand_message {
 /** What is sent, in the place of three arguments: the type, and a structure with these members: STRAND_MSG(name),
  *  STRAND_MSG(name, .member = value, ...). */
 #define STRAND_MSG(...) STRAND_MSG_(__VA_ARGS__, )
-#ifdef __cplusplus
-#define STRAND_MSG_(name, ...) &name##_message, &static_cast<const name &>(name{__VA_ARGS__}), sizeof(name)
-#else
-#define STRAND_MSG_(name, ...) &name##_message, &__extension__(const name){__VA_ARGS__}, sizeof(name)
-#endif
 /** The body of a message, if it is of that type; else NULL. `message` is evaluated twice. */
 #define STRAND_IS(message, name) ((message)->type == &name##_message ? (name *)(message)->body : (name *)(void *)0)
 
@@ -129,7 +124,8 @@ int strand_give(strand_actor to, const strand_message_type *type, void *body);
 /** Answer a message: tell its sender, and wait and return as that does. One without a sender: -EPIPE, and a dead
  * letter. Who answers later, or from a plain thread, keeps `sender`, and tells that. Of several answers to a question
  * the first one counts, also if it is refused (-EBADMSG). */
-int strand_reply(const strand_message *message, const strand_message_type *type, const void *body, size_t size);
+STRAND_CHECKED int strand_reply(const strand_message *message, const strand_message_type *type, const void *body,
+                                size_t size);
 /** Pass the message in hand on, as its sender has sent it; nothing is copied. Waits and returns as strand_tell does.
  *  With 0 and -EPIPE it is not the caller's any more, and not to be touched; else, and interrupted, it is in hand
  *  still; -EREMOTE, too: a question, to an actor of another run, which could not answer it. Misuse, here and in the two
@@ -310,8 +306,9 @@ bool strand_actor_ended(strand_actor actor);
  * what was not taken in has been dropped, with the caller's body. Misuse: to ask oneself, in a turn; NULL for the
  * place. Two that ask each other wait for ever.
  */
-STRAND_BLOCKS int strand_ask(strand_actor to, const strand_message_type *type, const void *body, size_t size,
-                             const strand_message_type *into_type, void *into, size_t into_size);
+STRAND_BLOCKS STRAND_CHECKED int strand_ask(strand_actor to, const strand_message_type *type, const void *body,
+                                            size_t size, const strand_message_type *into_type, void *into,
+                                            size_t into_size);
 #define STRAND_INTO(name, at) &name##_message, (1 ? (at) : (name *)(at)), sizeof(name)
 #define STRAND_INTO_GIVEN(name, at) &name##_message, (1 ? (at) : (name **)(at)), (size_t)-1
 /** Wait until an actor has ended: its function for that has returned, and its name is free. What it did is seen.
@@ -427,7 +424,7 @@ typedef struct strand_actors_attr {
  * handle afterwards.
  */
 #define STRAND_ACTORS(name, attr)                                                                                      \
-    strand_actors name __attribute__((cleanup(strand_actors_leave_))) = strand_actors_enter_((attr), __FILE__, __LINE__)
+    strand_actors name STRAND_CLEANUP_(strand_actors_leave_) = strand_actors_enter_((attr), __FILE__, __LINE__)
 
 /** Stop a system: as leaving it, by STRAND_STOP_NOW as by an exception, without waiting. Only without memory it waits,
  *  uninterruptibly, until others have given some back. */
@@ -518,7 +515,13 @@ int strand_actors_subscribe(strand_actors system, strand_actor actor, unsigned k
 strand_actors strand_actors_enter_(const strand_actors_attr *attr, const char *file, int line);
 void strand_actors_leave_(strand_actors *system);
 
+/* As of a system header: see the end of strand.h. */
 #ifdef __cplusplus
 }
+#pragma GCC system_header
+#define STRAND_MSG_(name, ...)                                                                                         \
+    &name##_message, &static_cast<const name &>(STRAND_RECORD_(name, __VA_ARGS__)), sizeof(name)
+#else
+#define STRAND_MSG_(name, ...) &name##_message, &__extension__(const name){__VA_ARGS__}, sizeof(name)
 #endif
 #endif

@@ -66,13 +66,13 @@ strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, c
 /** Send a copy of *value, which may be NULL only if values have no size. Waits until a receiver takes it, or there is
  * room. Returns 0, or -EPIPE: it is closed, and nothing was sent. Interrupted, it has sent nothing. Here and in receive
  * a value on the stack of an opened fibre takes memory while the caller waits: STRAND_SYSTEM if that is refused. */
-STRAND_BLOCKS int strand_chan_send(strand_chan chan, const void *value);
+STRAND_BLOCKS STRAND_CHECKED int strand_chan_send(strand_chan chan, const void *value);
 /** Receive into *value. Waits for a value. Returns 0, or -EPIPE: it is closed, and nothing is left in it. Interrupted,
  *  it has received nothing. */
-STRAND_BLOCKS int strand_chan_receive(strand_chan chan, void *value);
+STRAND_BLOCKS STRAND_CHECKED int strand_chan_receive(strand_chan chan, void *value);
 /** The same without waiting: -EAGAIN if that would have been needed. Not cancellation points. */
-int strand_chan_try_send(strand_chan chan, const void *value);
-int strand_chan_try_receive(strand_chan chan, void *value);
+STRAND_CHECKED int strand_chan_try_send(strand_chan chan, const void *value);
+STRAND_CHECKED int strand_chan_try_receive(strand_chan chan, void *value);
 /**
  * Put a copy of *value into a channel from any thread, a plain one too. Never waits: a value for which there is no room
  * stands in the queue, as that of a sender does. From a strand of the channel's run the value is in the channel when
@@ -80,7 +80,7 @@ int strand_chan_try_receive(strand_chan chan, void *value);
  * received, or goes to the drop function; -EPIPE: the channel is closed, or gone; -ENOMEM; -EINVAL: value is NULL, and
  * should not be. The run has to last until the call has returned.
  */
-int strand_chan_post(strand_chan chan, const void *value);
+STRAND_CHECKED int strand_chan_post(strand_chan chan, const void *value);
 /** Close a channel: no more can be sent. Closing it again changes nothing. Never interrupted. */
 void strand_chan_close(strand_chan chan);
 /** How many values can be received at once, and how many are there room for; queued senders are not counted. */
@@ -88,7 +88,7 @@ size_t strand_chan_length(strand_chan chan);
 size_t strand_chan_capacity(strand_chan chan);
 
 /** A send, or a receive, as a case of a select. The value has to stay until the select returns. */
-strand_case strand_on_send(strand_chan chan, const void *value);
+strand_case strand_on_send(strand_chan chan, const void *value) STRAND_KEEPS_(2);
 strand_case strand_on_receive(strand_chan chan, void *value);
 
 /** The same for a channel of one type; `type` is that of its handle, `value` a pointer to an element. Channel and value
@@ -148,8 +148,18 @@ template <class element> struct strand_element_<element *> {
 #define STRAND_CHAN_TYPED_(type, chan) (type{chan})
 #else
 #define STRAND_SENT_(chan, value)                                                                                      \
-    _Generic((value), __typeof__(&*(chan).element) : (value), const __typeof__(*(chan).element) * : (value))
-#define STRAND_RECEIVED_(chan, value) _Generic((value), __typeof__(&*(chan).element) : (value))
+    STRAND_POINTS_(value, "the value to be sent is not the address of an element of the channel",                      \
+                   __typeof__(&*(chan).element) : 1, const __typeof__(*(chan).element) * : 1, default : 0)
+#define STRAND_RECEIVED_(chan, value)                                                                                  \
+    STRAND_POINTS_(value, "the value is not received into the address of an element of the channel",                   \
+                   __typeof__(&*(chan).element) : 1, default : 0)
+/* value, if the associations give 1 for its type; else this text is the compiler's error */
+#define STRAND_POINTS_(value, text, ...)                                                                               \
+    ((void)sizeof(struct {                                                                                             \
+         _Static_assert(_Generic((value), __VA_ARGS__), text);                                                         \
+         char unused;                                                                                                  \
+     }),                                                                                                               \
+     (value))
 #define STRAND_CHAN_SIZE_(type)                                                                                        \
     (sizeof(*((type *)0)->element) +                                                                                   \
      0 * sizeof(struct {                                                                                               \

@@ -37,7 +37,7 @@ STRAND_BLOCKS int64_t strand_write(int fd, const void *bytes, size_t size);
 /** Write all of the bytes. Returns size, or a negated errno code: then nothing tells how many had gone, and who has to
  *  know calls strand_write in a loop. An interruption can come between the parts too; its exception tells how many had
  *  gone (strand_exception_progress). */
-STRAND_BLOCKS int64_t strand_write_all(int fd, const void *bytes, size_t size);
+STRAND_BLOCKS STRAND_CHECKED int64_t strand_write_all(int fd, const void *bytes, size_t size);
 
 enum { STRAND_READABLE = 1, STRAND_WRITABLE = 2, STRAND_GONE = 4 };
 /** Wait until a read (STRAND_READABLE) or a write (STRAND_WRITABLE) would not block, for calls of other libraries; or
@@ -96,12 +96,12 @@ STRAND_BLOCKS int strand_listen_tcp(const char *host, int port);
 /** Connect by TCP to the first of the host's addresses that answers; "" is this machine. Returns a descriptor, or a
  *  negated errno code: that of the last address, or of the name, as strand_listen_tcp has them and looks it up.
  *  Interrupted, it closes its socket. */
-STRAND_BLOCKS int strand_dial_tcp(const char *host, int port);
+STRAND_BLOCKS STRAND_CHECKED int strand_dial_tcp(const char *host, int port);
 /** Make a listening Unix socket of this path, or connect to one. Returns a descriptor, or a negated errno code. The
  *  listener makes the file; removing it is the caller's. After an @ comes an abstract name, for which there is no file.
  *  Dialling that is interrupted closes its socket. */
 int strand_listen_unix(const char *path);
-STRAND_BLOCKS int strand_dial_unix(const char *path);
+STRAND_BLOCKS STRAND_CHECKED int strand_dial_unix(const char *path);
 /** Tell the port that a TCP socket is bound to. Returns it, or a negated errno code. Any thread. */
 int strand_tcp_port(int fd);
 
@@ -119,7 +119,7 @@ typedef struct {
  * has installed a handler after an earlier block and before its end. Does not block.
  */
 #define STRAND_SIGNALS(name, ...)                                                                                      \
-    strand_signals name __attribute__((cleanup(strand_signals_leave_))) = strand_signals_enter_(__VA_ARGS__, 0)
+    strand_signals name STRAND_CLEANUP_(strand_signals_leave_) = strand_signals_enter_(__VA_ARGS__, 0)
 
 /** Wait for the next signal of a block of STRAND_SIGNALS. Returns its number. Those that come while nobody waits are
  *  kept; the same one several times counts once. Interrupted, it has taken none. */

@@ -75,7 +75,7 @@ STRAND_BLOCKS int strand_prio_acquire(strand_prio_semaphore *sem, const void *ke
  *  -ENOBUFS, this throws STRAND_SYSTEM. */
 #define STRAND_PRIO_PERMIT(sem, key) STRAND_GUARD_(strand_prio_permit_, strand_prio_permit_enter_((sem), (key)))
 /** The same without waiting: 0, or -EAGAIN. Not a cancellation point. */
-int strand_prio_try_acquire(strand_prio_semaphore *sem, const void *key);
+STRAND_CHECKED int strand_prio_try_acquire(strand_prio_semaphore *sem, const void *key);
 /**
  * Give a permit back: it is handed to the best one that waits. More than were taken is misuse. Any strand, also one
  * that has not taken it. Never interrupted. O(log waiters), with a `priority` O(waiters).
@@ -123,7 +123,7 @@ STRAND_BLOCKS void strand_limit_acquire(strand_limit *limit);
 /** A permit until the end of the block, however it is left. Blocks. */
 #define STRAND_LIMIT_PERMIT(limit) STRAND_GUARD_(strand_limit_permit_, strand_limit_permit_enter_(limit))
 /** The same without waiting: 0, or -EAGAIN. Not a cancellation point. */
-int strand_limit_try_acquire(strand_limit *limit);
+STRAND_CHECKED int strand_limit_try_acquire(strand_limit *limit);
 /** Give a permit back, to the one that has waited longest. More than were taken is misuse. Never interrupted. */
 void strand_limit_release(strand_limit *limit);
 /** A permit of the limit, as a case of a select. */
@@ -152,12 +152,12 @@ typedef struct strand_held {
 STRAND_BLOCKS void strand_limits_acquire(strand_held *held);
 /** The same without waiting: 0; -EAGAIN: of one of them there is no permit; -ENOMEM. Holds nothing then, and may be
  *  released all the same. Not a cancellation point. */
-int strand_limits_try_acquire(strand_held *held);
+STRAND_CHECKED int strand_limits_try_acquire(strand_held *held);
 /** Give back what strand_limits_acquire has taken, also if other limits hold by now. Never interrupted. */
 void strand_limits_release(strand_held *held);
 /** A permit of each limit that holds here, until the end of the block. Blocks. */
 #define STRAND_WITHIN_LIMITS                                                                                           \
-    strand_held STRAND_PASTE_(strand_within_, __COUNTER__) __attribute__((cleanup(strand_limits_release), unused)) =   \
+    strand_held STRAND_PASTE_(strand_within_, __COUNTER__) STRAND_CLEANUP_(strand_limits_release) =                    \
         strand_limits_enter_()
 
 /* ---- wrapping a client ----------------------------------------------------------------------------------- */

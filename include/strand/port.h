@@ -61,7 +61,7 @@ strand_port strand_port_open(strand_scope scope, size_t message_size, size_t slo
  * -EPIPE: the port is closed or gone, or was never; -EINVAL: message is NULL. A handler that interrupts a send must
  * return, and not leave by siglongjmp. Some 40 ns; more if a strand waits for it, as then its run is told.
  */
-int strand_port_send(strand_port port, const void *message, size_t size);
+STRAND_CHECKED int strand_port_send(strand_port port, const void *message, size_t size);
 /** Close a port: no more can be sent; what is in it is still received. Closing it again, or one that is gone, changes
  *  nothing. Any thread, handlers too. Never interrupted. */
 void strand_port_close(strand_port port);
@@ -73,7 +73,7 @@ void strand_port_close(strand_port port);
  */
 STRAND_BLOCKS int64_t strand_port_receive(strand_port port, void *message, size_t room);
 /** The same without waiting: -EAGAIN if that would have been needed. No cancellation point. */
-int64_t strand_port_try_receive(strand_port port, void *message, size_t room);
+STRAND_CHECKED int64_t strand_port_try_receive(strand_port port, void *message, size_t room);
 /** To receive, as a case of a select: `result` of the case is the length, or -EPIPE. The memory has to stay until the
  *  select returns. */
 strand_case strand_on_message(strand_port port, void *message, size_t room);

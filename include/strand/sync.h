@@ -53,7 +53,7 @@ typedef struct strand_mutex {
 STRAND_BLOCKS void strand_mutex_lock(strand_mutex *mutex);
 /** Lock a mutex without waiting. Returns 0, or -EAGAIN: somebody holds it, perhaps the caller. No cancellation point.
  */
-int strand_mutex_try_lock(strand_mutex *mutex);
+STRAND_CHECKED int strand_mutex_try_lock(strand_mutex *mutex);
 /** Unlock a mutex: who has waited longest in its queue holds it then. By a strand that does not hold it: misuse. */
 void strand_mutex_unlock(strand_mutex *mutex);
 /** Whether the calling strand holds the mutex. */
@@ -98,8 +98,8 @@ STRAND_BLOCKS void strand_rwlock_read(strand_rwlock *lock);
  *  is ending as the writer. Interrupted, the caller does not hold it. */
 STRAND_BLOCKS void strand_rwlock_write(strand_rwlock *lock);
 /** The same without waiting: 0, or -EAGAIN if that would have been needed. Not cancellation points. */
-int strand_rwlock_try_read(strand_rwlock *lock);
-int strand_rwlock_try_write(strand_rwlock *lock);
+STRAND_CHECKED int strand_rwlock_try_read(strand_rwlock *lock);
+STRAND_CHECKED int strand_rwlock_try_write(strand_rwlock *lock);
 /** Give a read lock back. By a strand that holds none of it: misuse. */
 void strand_rwlock_read_done(strand_rwlock *lock);
 /** Give the write lock back. By another than its writer: misuse. */
@@ -131,8 +131,8 @@ STRAND_BLOCKS void strand_semaphore_acquire(strand_semaphore *semaphore);
  *  bounded semaphore can ever have is misuse. Interrupted, it has taken none. */
 STRAND_BLOCKS void strand_semaphore_acquire_many(strand_semaphore *semaphore, uint32_t n);
 /** The same without waiting: 0, or -EAGAIN if that would have been needed. Not cancellation points. */
-int strand_semaphore_try_acquire(strand_semaphore *semaphore);
-int strand_semaphore_try_acquire_many(strand_semaphore *semaphore, uint32_t n);
+STRAND_CHECKED int strand_semaphore_try_acquire(strand_semaphore *semaphore);
+STRAND_CHECKED int strand_semaphore_try_acquire_many(strand_semaphore *semaphore, uint32_t n);
 /** Give one permit, or n; the caller need not have taken them. More than the bound, or than 2^60, is misuse. */
 void strand_semaphore_release(strand_semaphore *semaphore);
 void strand_semaphore_release_many(strand_semaphore *semaphore, uint32_t n);

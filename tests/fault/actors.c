@@ -120,7 +120,7 @@ static void be_reader(void *state, strand_message *message)
     (void)state;
     read_letter(message);
     if (STRAND_IS(message, order))
-        (void)strand_reply(message, STRAND_MSG(answer, 1));
+        STRAND_IGNORE(strand_reply(message, STRAND_MSG(answer, 1)));
 }
 
 static unsigned by_number(const strand_message *message)

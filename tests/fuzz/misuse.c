@@ -93,7 +93,7 @@ static void join_gone(int i)
 
 static void hand_off_foreign(int i)
 {
-    strand_hand_off(model.strands[i].handle, (strand_scope){{0, 0}});
+    STRAND_IGNORE(strand_hand_off(model.strands[i].handle, (strand_scope){{0, 0}}));
 }
 
 static void hand_off_below(int i)
@@ -105,7 +105,7 @@ static void hand_off_below(int i)
             me = &model.strands[s];
     while (!is_child(me, above))
         above = model.scopes[model.strands[above].anchor].owner;
-    strand_hand_off(model.strands[above].handle, model.scopes[i].handle);
+    STRAND_IGNORE(strand_hand_off(model.strands[above].handle, model.scopes[i].handle));
 }
 
 static void join_scope(int i)

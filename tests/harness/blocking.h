@@ -118,7 +118,7 @@ STRAND_MESSAGE(echoed, { long value; });
 static inline void echo(void *things, strand_message *message)
 {
     (*(struct things **)things)->ran = true;
-    strand_reply(message, STRAND_MSG(echoed, 1));
+    STRAND_IGNORE(strand_reply(message, STRAND_MSG(echoed, 1)));
 }
 
 static const strand_actor_class echo_class = {

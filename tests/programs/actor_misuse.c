@@ -292,7 +292,7 @@ CASE(stop_in_no_way)
 CASE(reply_to_nothing)
 {
     (void)system;
-    strand_reply(NULL, STRAND_MSG(number, 1));
+    STRAND_IGNORE(strand_reply(NULL, STRAND_MSG(number, 1)));
 }
 
 CASE(path_into_nothing)
@@ -346,7 +346,8 @@ CASE(find_no_path)
 
 CASE(ask_into_nothing)
 {
-    strand_ask(strand_actor_spawn(system, NULL, &performer, NULL, 0), STRAND_MSG(number, 1), &number_message, NULL, 4);
+    STRAND_IGNORE(strand_ask(strand_actor_spawn(system, NULL, &performer, NULL, 0), STRAND_MSG(number, 1),
+                             &number_message, NULL, 4));
 }
 
 /* ---- handles -------------------------------------------------------------------------------------------------------
@@ -386,7 +387,7 @@ IN_AN_ACTOR(ask_itself)
 {
     number answer;
     (void)message;
-    strand_ask(strand_actor_self(), STRAND_MSG(number, 1), STRAND_INTO(number, &answer));
+    STRAND_IGNORE(strand_ask(strand_actor_self(), STRAND_MSG(number, 1), STRAND_INTO(number, &answer)));
 }
 
 IN_AN_ACTOR(wait_for_itself)
@@ -545,7 +546,7 @@ static void watch_nobody(void)
 
 static void reply_nobody(void)
 {
-    strand_reply(&mine, STRAND_MSG(number, 1));
+    STRAND_IGNORE(strand_reply(&mine, STRAND_MSG(number, 1)));
 }
 
 static void open_nothing(void)

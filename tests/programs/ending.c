@@ -93,7 +93,7 @@ static void *post_one(void *arg)
 {
     int value = 1;
     usleep(*(useconds_t *)arg);
-    STRAND_POST(chan, &value);
+    STRAND_IGNORE(STRAND_POST(chan, &value));
     return NULL;
 }
 
@@ -106,7 +106,7 @@ static void *receive_what_is_posted(void *arg)
     if (pthread_create(&thread, NULL, post_one, arg))
         return NULL;
     pthread_detach(thread);
-    STRAND_RECEIVE(chan, &value);
+    STRAND_IGNORE(STRAND_RECEIVE(chan, &value));
     return NULL;
 }
 
@@ -131,7 +131,7 @@ static void *left_call(void *arg)
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
     }
     STRAND_END
-    STRAND_RECEIVE(chan, &value);
+    STRAND_IGNORE(STRAND_RECEIVE(chan, &value));
     return arg;
 }
 
@@ -148,7 +148,7 @@ static void *stopped(void *arg)
     pthread_detach(thread);
     strand_stop(strand_pool_self(), 0, NULL);
     STRAND_SHIELD;
-    STRAND_RECEIVE(chan, &value);
+    STRAND_IGNORE(STRAND_RECEIVE(chan, &value));
     return arg;
 }
 

@@ -147,7 +147,7 @@ static void send_to_a_fibre(void)
     long value = 1;
     STRAND_SCOPE(scope);
     handle.fibre = strand_fibre_open(scope, NULL);
-    strand_chan_send(handle.channel, &value);
+    STRAND_IGNORE(strand_chan_send(handle.channel, &value));
 }
 
 static void *spawn_on_the_others_fibre(void *arg)
@@ -276,7 +276,7 @@ static void *wait_with_a_local_key(void *arg)
     static strand_prio_semaphore sem;
     int key = 0;
     strand_prio_init(&sem, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1});
-    strand_prio_try_acquire(&sem, NULL);
+    STRAND_IGNORE(strand_prio_try_acquire(&sem, NULL));
     strand_prio_acquire(&sem, &key);
     return arg;
 }
@@ -323,7 +323,7 @@ static void *copy_no_address(void *arg)
     STRAND_SCOPE(scope);
     strand_chan chan = strand_chan_open(scope, sizeof message, 1, NULL);
     strand_join(strand_spawn_with(scope, NULL, nothing, &message, sizeof message));
-    strand_chan_send(chan, &message);
+    STRAND_IGNORE(strand_chan_send(chan, &message));
     return arg;
 }
 
@@ -337,13 +337,13 @@ static void *copy_to_channel(enum by by)
     strand_case cases[] = {strand_on_send(chan, &message)};
     switch (by) {
     case BY_SEND:
-        strand_chan_send(chan, &message);
+        STRAND_IGNORE(strand_chan_send(chan, &message));
         break;
     case BY_TRY:
-        strand_chan_try_send(chan, &message);
+        STRAND_IGNORE(strand_chan_try_send(chan, &message));
         break;
     case BY_POST:
-        strand_chan_post(chan, &message);
+        STRAND_IGNORE(strand_chan_post(chan, &message));
         break;
     case BY_SELECT:
         strand_select(cases, 1, 0);
@@ -521,7 +521,7 @@ static void *semaphore_is_local(void *arg)
 static void *semaphore_is_local_and_tried(void *arg)
 {
     strand_semaphore semaphore = STRAND_SEMAPHORE(0);
-    strand_semaphore_try_acquire(&semaphore);
+    STRAND_IGNORE(strand_semaphore_try_acquire(&semaphore));
     return arg;
 }
 

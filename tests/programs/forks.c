@@ -427,7 +427,7 @@ static void *run(void *from)
         long value = 1;
         port = strand_port_open(scope, sizeof value, 1, NULL);
         chan = strand_chan_open(scope, sizeof value, 1, strcmp(from, "dropped") == 0 ? &dropping : NULL);
-        strand_chan_send(chan, &value);
+        STRAND_IGNORE(strand_chan_send(chan, &value));
         other = strand_spawn(scope, sleep_for_long, NULL);
         strand_yield();
         fork_from(from, scope);

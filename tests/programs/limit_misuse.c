@@ -256,7 +256,7 @@ static NOINLINE void leave_a_value(void (*drop)(void *))
     int value = 1;
     STRAND_SCOPE(scope);
     strand_chan chan = strand_chan_open(scope, sizeof value, 1, STRAND_CHAN_ATTR(.name = "rest", .drop = drop));
-    strand_chan_send(chan, &value);
+    STRAND_IGNORE(strand_chan_send(chan, &value));
 }
 
 static void *yield_in_a_drop(void *arg)
@@ -277,7 +277,7 @@ static NOINLINE void post_and_leave(void (*drop)(void *))
     int value = 1;
     STRAND_SCOPE(scope);
     strand_chan chan = strand_chan_open(scope, sizeof value, 1, STRAND_CHAN_ATTR(.name = "rest", .drop = drop));
-    strand_chan_post(chan, &value);
+    STRAND_IGNORE(strand_chan_post(chan, &value));
 }
 
 static void *throw_in_a_drop_of_a_post(void *arg)
@@ -469,23 +469,24 @@ static struct account *volatile no_account;
          strand_prio_init(no_sem, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1}))            \
         null(strand_prio_acquire, strand_prio_acquire(no_sem, NULL)) null(STRAND_PRIO_PERMIT,                          \
                                                                           STRAND_PRIO_PERMIT(no_sem, NULL))            \
-            null(strand_prio_try_acquire, strand_prio_try_acquire(no_sem, NULL)) null(strand_prio_release,             \
-                                                                                      strand_prio_release(no_sem))     \
-                null(strand_prio_reconsider, strand_prio_reconsider(no_sem)) null(strand_on_prio_permit,               \
-                                                                                  strand_on_prio_permit(no_sem, NULL)) \
-                    null(strand_prio_prune, strand_prio_prune(no_sem, 0, NULL))                                        \
-                        null(strand_prio_waiting, strand_prio_waiting(no_sem)) null(strand_prio_in_flight,             \
-                                                                                    strand_prio_in_flight(no_sem))     \
-                            null(strand_limit_init, strand_limit_init(no_limit, 1, NULL))                              \
-                                null(strand_limit_acquire, strand_limit_acquire(no_limit))                             \
-                                    null(STRAND_LIMIT_PERMIT, STRAND_LIMIT_PERMIT(no_limit))                           \
-                                        null(strand_limit_try_acquire, strand_limit_try_acquire(no_limit))             \
-                                            null(strand_limit_release, strand_limit_release(no_limit)) null(           \
-                                                strand_on_limit, strand_on_limit(no_limit))                            \
-                                                null(strand_limit_in_flight, strand_limit_in_flight(no_limit)) null(   \
-                                                    STRAND_LIMIT, STRAND_LIMIT(no_limit))                              \
-                                                    null(strand_limits_acquire, strand_limits_acquire(no_held)) null(  \
-                                                        strand_limits_try_acquire, strand_limits_try_acquire(no_held)) \
+            null(strand_prio_try_acquire, STRAND_IGNORE(strand_prio_try_acquire(no_sem, NULL))) null(                  \
+                strand_prio_release, strand_prio_release(no_sem)) null(strand_prio_reconsider,                         \
+                                                                       strand_prio_reconsider(no_sem))                 \
+                null(strand_on_prio_permit,                                                                            \
+                     strand_on_prio_permit(no_sem, NULL)) null(strand_prio_prune, strand_prio_prune(no_sem, 0, NULL))  \
+                    null(strand_prio_waiting, strand_prio_waiting(no_sem)) null(strand_prio_in_flight,                 \
+                                                                                strand_prio_in_flight(no_sem))         \
+                        null(strand_limit_init, strand_limit_init(no_limit, 1, NULL)) null(                            \
+                            strand_limit_acquire, strand_limit_acquire(no_limit)) null(STRAND_LIMIT_PERMIT,            \
+                                                                                       STRAND_LIMIT_PERMIT(no_limit))  \
+                            null(strand_limit_try_acquire, STRAND_IGNORE(strand_limit_try_acquire(no_limit)))          \
+                                null(strand_limit_release, strand_limit_release(no_limit))                             \
+                                    null(strand_on_limit, strand_on_limit(no_limit))                                   \
+                                        null(strand_limit_in_flight, strand_limit_in_flight(no_limit))                 \
+                                            null(STRAND_LIMIT, STRAND_LIMIT(no_limit))                                 \
+                                                null(strand_limits_acquire, strand_limits_acquire(no_held))            \
+                                                    null(strand_limits_try_acquire,                                    \
+                                                         STRAND_IGNORE(strand_limits_try_acquire(no_held)))            \
                                                         null(strand_limits_release, strand_limits_release(no_held))    \
                                                             null(STRAND_MONITOR_ENTER,                                 \
                                                                  STRAND_MONITOR_ENTER(account, in, no_account);        \

@@ -418,7 +418,7 @@ static void *volatile none; /* what compilers do not know to be NULL */
     }
 #define NULL_CASES(X)                                                                                                  \
     X(strand_mutex_lock, strand_mutex_lock(none))                                                                      \
-    X(strand_mutex_try_lock, strand_mutex_try_lock(none))                                                              \
+    X(strand_mutex_try_lock, STRAND_IGNORE(strand_mutex_try_lock(none)))                                               \
     X(strand_mutex_unlock, strand_mutex_unlock(none))                                                                  \
     X(strand_mutex_held, (void)strand_mutex_held(none))                                                                \
     X(STRAND_LOCKED, STRAND_LOCKED((strand_mutex *)none))                                                              \
@@ -427,16 +427,16 @@ static void *volatile none; /* what compilers do not know to be NULL */
     X(strand_condition_broadcast, strand_condition_broadcast(none))                                                    \
     X(strand_rwlock_read, strand_rwlock_read(none))                                                                    \
     X(strand_rwlock_write, strand_rwlock_write(none))                                                                  \
-    X(strand_rwlock_try_read, strand_rwlock_try_read(none))                                                            \
-    X(strand_rwlock_try_write, strand_rwlock_try_write(none))                                                          \
+    X(strand_rwlock_try_read, STRAND_IGNORE(strand_rwlock_try_read(none)))                                             \
+    X(strand_rwlock_try_write, STRAND_IGNORE(strand_rwlock_try_write(none)))                                           \
     X(strand_rwlock_read_done, strand_rwlock_read_done(none))                                                          \
     X(strand_rwlock_write_done, strand_rwlock_write_done(none))                                                        \
     X(STRAND_READ_LOCKED, STRAND_READ_LOCKED((strand_rwlock *)none))                                                   \
     X(STRAND_WRITE_LOCKED, STRAND_WRITE_LOCKED((strand_rwlock *)none))                                                 \
     X(strand_semaphore_acquire, strand_semaphore_acquire(none))                                                        \
     X(strand_semaphore_acquire_many, strand_semaphore_acquire_many(none, 0))                                           \
-    X(strand_semaphore_try_acquire, strand_semaphore_try_acquire(none))                                                \
-    X(strand_semaphore_try_acquire_many, strand_semaphore_try_acquire_many(none, 0))                                   \
+    X(strand_semaphore_try_acquire, STRAND_IGNORE(strand_semaphore_try_acquire(none)))                                 \
+    X(strand_semaphore_try_acquire_many, STRAND_IGNORE(strand_semaphore_try_acquire_many(none, 0)))                    \
     X(strand_semaphore_release, strand_semaphore_release(none))                                                        \
     X(strand_semaphore_release_many, strand_semaphore_release_many(none, 0))                                           \
     X(strand_semaphore_permits, (void)strand_semaphore_permits(none))                                                  \

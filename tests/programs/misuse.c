@@ -187,19 +187,19 @@ static strand_chan gone_channel(void)
 
 static void *send_to_no_channel(void *arg)
 {
-    strand_chan_send((strand_chan){{0, 0}}, &value);
+    STRAND_IGNORE(strand_chan_send((strand_chan){{0, 0}}, &value));
     return arg;
 }
 
 static void *send_to_a_channel_that_is_gone(void *arg)
 {
-    strand_chan_send(gone_channel(), &value);
+    STRAND_IGNORE(strand_chan_send(gone_channel(), &value));
     return arg;
 }
 
 static void *receive_from_a_channel_that_is_gone(void *arg)
 {
-    strand_chan_receive(gone_channel(), &value);
+    STRAND_IGNORE(strand_chan_receive(gone_channel(), &value));
     return arg;
 }
 
@@ -208,7 +208,7 @@ static void *try_a_channel_that_is_gone(void *arg)
     strand_chan gone = gone_channel();
     STRAND_SCOPE(scope);
     strand_chan_open(scope, sizeof value, 1, NULL); /* in its place */
-    strand_chan_try_send(gone, &value);
+    STRAND_IGNORE(strand_chan_try_send(gone, &value));
     return arg;
 }
 
@@ -234,20 +234,20 @@ static void *select_on_a_channel_that_is_gone(void *arg)
 static void *send_nothing(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_chan_send(strand_chan_open(scope, sizeof value, 1, NULL), NULL);
+    STRAND_IGNORE(strand_chan_send(strand_chan_open(scope, sizeof value, 1, NULL), NULL));
     return arg;
 }
 
 static void *receive_into_nothing(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_chan_receive(strand_chan_open(scope, sizeof value, 1, NULL), NULL);
+    STRAND_IGNORE(strand_chan_receive(strand_chan_open(scope, sizeof value, 1, NULL), NULL));
     return arg;
 }
 
 static void *send_there(void *chan)
 {
-    strand_chan_send(*(strand_chan *)chan, &value);
+    STRAND_IGNORE(strand_chan_send(*(strand_chan *)chan, &value));
     return NULL;
 }
 
@@ -308,9 +308,9 @@ static ON_PURPOSE void *receive_in_no_suspend(void *arg)
 {
     STRAND_SCOPE(scope);
     strand_chan chan = strand_chan_open(scope, sizeof value, 1, NULL);
-    strand_chan_try_send(chan, &value);
+    STRAND_IGNORE(strand_chan_try_send(chan, &value));
     STRAND_NO_SUSPEND;
-    strand_chan_receive(chan, &value);
+    STRAND_IGNORE(strand_chan_receive(chan, &value));
     return arg;
 }
 
@@ -399,7 +399,7 @@ static void *hand_off_below_itself(void *arg)
     strand child = spawn_it_here(scope, open_a_scope_below, arg);
     while (!low_is_open)
         strand_yield();
-    strand_hand_off(child, low);
+    STRAND_IGNORE(strand_hand_off(child, low));
     return arg;
 }
 
@@ -410,14 +410,14 @@ static void *join_after_hand_off(void *arg)
     strand_spawn(scope, open_a_scope_below, arg);
     while (!low_is_open)
         strand_yield();
-    strand_hand_off(child, low);
+    STRAND_IGNORE(strand_hand_off(child, low));
     return strand_join(child);
 }
 
 static void *hand_off_other(void *other)
 {
     STRAND_SCOPE_OPEN(open);
-    strand_hand_off(*(strand *)other, open);
+    STRAND_IGNORE(strand_hand_off(*(strand *)other, open));
     return NULL;
 }
 
@@ -457,7 +457,7 @@ static void *hand_off_in_a_circle(void *arg)
     if (strand_hand_off(pair.child[0], pair.scope[1]) == 0)
         puts("the first was handed off");
     fflush(stdout);
-    strand_hand_off(pair.child[1], pair.scope[0]);
+    STRAND_IGNORE(strand_hand_off(pair.child[1], pair.scope[0]));
     return arg;
 }
 
@@ -625,7 +625,7 @@ static void *spawn_nothing_with(void *arg)
 
 static void *try_nothing(void *arg)
 {
-    strand_try(NULL, arg, NULL);
+    STRAND_IGNORE(strand_try(NULL, arg, NULL));
     return arg;
 }
 
@@ -830,7 +830,7 @@ static void run_outside(const char *name, const strand_options *options)
     else if (strcmp(name, "throw_on_a_plain_thread") == 0)
         strand_throw(&STRAND_ERROR, "from outside");
     else if (strcmp(name, "send_on_a_plain_thread") == 0)
-        strand_chan_send((strand_chan){{0, 0}}, &value);
+        STRAND_IGNORE(strand_chan_send((strand_chan){{0, 0}}, &value));
     else if (strcmp(name, "offload_on_a_plain_thread") == 0)
         strand_offload(return_arg, NULL);
     else if (strcmp(name, "run_with_options_of_no_size") == 0)

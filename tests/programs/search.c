@@ -59,7 +59,7 @@ static void *wait_for_a_post(void *arg)
     int number;
     STRAND_SCOPE(scope);
     numbers chan = STRAND_CHAN_OPEN(numbers, scope, 1);
-    (void)STRAND_RECEIVE(chan, &number);
+    STRAND_IGNORE(STRAND_RECEIVE(chan, &number));
     return arg;
 }
 

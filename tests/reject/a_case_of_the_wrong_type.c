@@ -1,4 +1,4 @@
-/* expect: not compatible with any */
+/* expect: the value (to be sent )?is not received into the address of an element of the channel */
 /* flags: -fexceptions */
 /* compiler: both */
 #include "strand/chan.h"

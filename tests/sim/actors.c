@@ -196,7 +196,7 @@ static void be_actor(void *state, strand_message *message)
         SIM_CHECK(l->order.number > one->last[l->order.from]);
         one->last[l->order.from] = l->order.number;
     } else if (!sim_one_in(&chance, 4)) {
-        (void)strand_reply(message, STRAND_MSG(answer, q->order.number + 1));
+        STRAND_IGNORE(strand_reply(message, STRAND_MSG(answer, q->order.number + 1)));
     }
     for (uint32_t i = sim_draw(&chance, 4); i > 0; i--)
         act(me, &chance);

@@ -63,9 +63,9 @@ static void wait_in_a_channel(struct sim_life *me)
     if (sim_one_in(&me->chance, 3))
         strand_port_receive(world.port, &value, sizeof value);
     else if (sim_one_in(&me->chance, 2))
-        strand_chan_receive(world.silent, &value);
+        STRAND_IGNORE(strand_chan_receive(world.silent, &value));
     else
-        strand_chan_send(world.deaf, &value);
+        STRAND_IGNORE(strand_chan_send(world.deaf, &value));
 }
 
 static void wait_for_one_of_many(struct sim_life *me)

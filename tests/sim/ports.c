@@ -212,7 +212,7 @@ static void drain_by_select(struct sim_life *me, void *arg)
 
 static void on_brief_signal(void *value)
 {
-    (void)strand_port_send(world.brief, value, sizeof(int));
+    STRAND_IGNORE(strand_port_send(world.brief, value, sizeof(int)));
 }
 
 static void *send_briefly(void *arg)
@@ -269,7 +269,7 @@ static void open_briefly(struct sim_life *me, void *arg)
 
 static void on_lonely_signal(void *value)
 {
-    (void)strand_port_send(world.brief, value, sizeof(int));
+    STRAND_IGNORE(strand_port_send(world.brief, value, sizeof(int)));
 }
 
 static void on_no_signal(void *value)

@@ -105,7 +105,7 @@ static void answer_owned(void *state, strand_message *message)
     (void)state;
     const owned *o = STRAND_IS(message, owned);
     if (o && o->n == ANSWERED)
-        strand_reply(message, STRAND_MSG(answer, 1));
+        STRAND_IGNORE(strand_reply(message, STRAND_MSG(answer, 1)));
     else if (!o)
         strand_event_wait(&held);
 }

@@ -34,7 +34,7 @@ static void receive(void *state, strand_message *message)
         CHECK_EQ(strand_ask(q->other, STRAND_MSG(question), STRAND_INTO(answer, &got)), 0);
     }
     if (q)
-        strand_reply(message, STRAND_MSG(answer, 1));
+        STRAND_IGNORE(strand_reply(message, STRAND_MSG(answer, 1)));
     if (!STRAND_IS(message, pause_there))
         return;
     strand_event_set(&paused);
@@ -148,7 +148,7 @@ static void meet_and_ask(void *state, strand_message *message)
     answer got;
     const question *q = STRAND_IS(message, question);
     strand_barrier_wait(&both);
-    strand_ask(q->other, STRAND_MSG(question), STRAND_INTO(answer, &got));
+    STRAND_IGNORE(strand_ask(q->other, STRAND_MSG(question), STRAND_INTO(answer, &got)));
 }
 
 static const strand_actor_class bird = {.size = sizeof bird, .name = "bird", .state_size = 8, .receive = meet_and_ask};

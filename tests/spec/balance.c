@@ -323,7 +323,7 @@ static numbers there, back;
 static void *give_back(void *arg)
 {
     for (int value; STRAND_RECEIVE(there, &value) == 0;)
-        STRAND_SEND(back, &value);
+        STRAND_IGNORE(STRAND_SEND(back, &value));
     return arg;
 }
 
@@ -331,8 +331,8 @@ static void *give_back(void *arg)
 static void *talk(void *arg)
 {
     for (int value = 0; !over; value++) {
-        STRAND_SEND(there, &value);
-        STRAND_RECEIVE(back, &value);
+        STRAND_IGNORE(STRAND_SEND(there, &value));
+        STRAND_IGNORE(STRAND_RECEIVE(back, &value));
     }
     STRAND_CHAN_CLOSE(there);
     return arg;

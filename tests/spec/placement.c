@@ -145,7 +145,7 @@ static void *ring(void *arg)
 {
     char bell = 'x';
     for (;; strand_sleep(200 * STRAND_US))
-        strand_chan_send(bells, &bell);
+        STRAND_IGNORE(strand_chan_send(bells, &bell));
     return arg;
 }
 

@@ -181,7 +181,7 @@ STRAND_MESSAGE(question, { char none; });
 static void answer(void *state, strand_message *message)
 {
     if (STRAND_IS(message, question))
-        (void)strand_reply(message, STRAND_MSG(job, .n = 1)); /* the first one counts */
+        STRAND_IGNORE(strand_reply(message, STRAND_MSG(job, .n = 1))); /* the first one counts */
     else
         note_self(state, message);
 }

@@ -134,7 +134,7 @@ static void *pass_on(void *arg)
         if (value % 5 == 0)
             strand_sleep(STRAND_US);
         strand_yield();
-        strand_chan_send(chans[1], &value);
+        STRAND_IGNORE(strand_chan_send(chans[1], &value));
     }
     strand_chan_close(chans[1]);
     return arg;

@@ -631,7 +631,7 @@ static strand_chan chan;
 static void *receive(void *arg)
 {
     char value;
-    strand_chan_receive(chan, &value);
+    STRAND_IGNORE(strand_chan_receive(chan, &value));
     return arg;
 }
 

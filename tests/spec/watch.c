@@ -216,7 +216,7 @@ static void be_oracle(void *state, strand_message *message)
     if (q->n == 0)
         kept = message->sender; /* to be answered later */
     else if (q->n == 1)
-        strand_reply(message, STRAND_MSG(other, 1));
+        STRAND_IGNORE(strand_reply(message, STRAND_MSG(other, 1)));
     else if (q->n == 2)
         strand_event_wait(&go);
     if (q->n >= 3) {

@@ -399,7 +399,7 @@ static void handle_question(struct handling *h, const question *q)
     else if (way == 2)
         act_some(h);
     else if (way != 3)
-        (void)strand_reply(h->message, STRAND_MSG(answer, q->number));
+        STRAND_IGNORE(strand_reply(h->message, STRAND_MSG(answer, q->number)));
 }
 
 static void receive(void *state, strand_message *message)

@@ -1,0 +1,27 @@
+#!/bin/sh
+# usage: tools/check-quiet.sh FILE...
+#
+# Correct programs are compiled without a warning, by each compiler that there is, optimised and not. CC, CXX, CLANG and
+# CLANGXX name the compilers.
+set -u
+
+status=0 compiled=0
+for file; do
+    case $file in
+    *.cc) compilers="${CXX:-g++} ${CLANGXX:-clang++-19}" standards="gnu++14 gnu++17 c++20" ;;
+    *) compilers="${CC:-gcc} ${CLANG:-clang-19}" standards=gnu11 ;;
+    esac
+    for compiler in $compilers; do
+        command -v "$compiler" >/dev/null || continue
+        for standard in $standards; do
+            for level in -O0 -O2 -O3; do
+                "$compiler" "-std=$standard" $level -g -Wall -Wextra -Werror -fexceptions -Iinclude -c "$file" -o /dev/null ||
+                    { echo "quiet: $compiler -std=$standard $level warns of $file"; status=1; }
+                compiled=$((compiled + 1))
+            done
+        done
+    done
+done
+[ $# -gt 0 ] || status=1
+[ $status -ne 0 ] || echo "quiet: $compiled compilations without a warning"
+exit $status
