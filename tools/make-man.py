@@ -6,8 +6,9 @@ FOLDER/man7/strand.7, which is OVERVIEW with a list of these pages in the place 
 
 A comment speaks for the item below it and for those that follow without a blank line in between. They share a page,
 which is named after the first of them; the others' pages lead there, and those of enumerators too. Names that end in an
-underscore are for macros only and have none. A function, variable or macro without a comment is told of; with --strict
-that fails.
+underscore are for macros only and have none. What a page says of return values and errors is taken from the comment's
+own sentences; its example is a part of a program of this repository that uses the name. A function, variable or macro
+without a comment is told of; with --strict that fails.
 
 It is called by tools/man.sh from the root of the repository, because doxygen names the headers from there.
 """
@@ -22,6 +23,8 @@ WHOLE_WORDS = {"break_long_words": False, "break_on_hyphens": False}
 PUBLIC = re.compile(r"(?:strand|STRAND)(?:_\w*)?(?<!_)$")
 NAME = re.compile(r"\b(?:strand|STRAND)_\w*[A-Za-z0-9]\b(?!_)")
 TYPES = ("typedef", "struct", "union")
+OVERVIEW, TYPE_PAGE = "strand", "strand_handle"  # `man strand` shows the overview
+EXAMPLES = ("examples/*.c", "examples/*/*.c", "tests/programs/*.c", "tests/sim/*.c", "tests/spec/*.c")
 BLOCKS = ("verbatim", "programlisting", "itemizedlist", "orderedlist")
 
 
@@ -50,7 +53,12 @@ class Page:
 
     def names(self):
         constants = [name for item in self.items for name in item.constants]
-        return [name for name in [*[item.name for item in self.items], *constants] if PUBLIC.match(name)]
+        names = [name for name in [*[item.name for item in self.items], *constants] if PUBLIC.match(name)]
+        return [TYPE_PAGE, *names] if names[:1] == [OVERVIEW] else names
+
+    def does(self):
+        """Whether there is something to be called on it."""
+        return any(item.kind == "function" or item.node.find("param") is not None for item in self.items)
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
@@ -296,16 +304,85 @@ def narrow(raw):
 # ---- writing: pages ------------------------------------------------------------------------------------------------
 
 
+def sentences(nodes, pattern):
+    """Those of a description that say something of this kind, but for its lists."""
+    found = []
+    for node in nodes:
+        text = node.text or ""
+        for child in node:
+            if child.tag not in BLOCKS:
+                inner = inline(child)
+                text += f"\0{inner}\0" if child.tag in ("computeroutput", "emphasis", "bold") else inner
+            text += child.tail or ""
+        text = " ".join(text.split())
+        parts = re.split(r"(?<=[.?!])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z])", text)
+        found += [part for part in parts if re.search(pattern, part)]
+    return found
+
+
+def returns(page):
+    functions = [item for item in page.items if item.kind == "function"]
+    kinds = [re.sub(r"\s*\w+$", "", item.node.findtext("definition")) for item in functions]
+    kinds = [kind.removeprefix("STRAND_BLOCKS ") for kind in kinds]
+    said = sentences(page.comment, r"\b[Rr]eturns\b|\bor NULL\b|^(?:0|NULL|True|False|Whether)\b")
+    if kinds and all(kind == "void" for kind in kinds) or not kinds and not said:
+        return ["None."]
+    if said:
+        return flow(" ".join(said))
+    kind = next(kind for kind in kinds if kind != "void")
+    return [f"A value of type \\fI{code(kind)}\\fP, which DESCRIPTION explains."]
+
+
+def errors(page, blocks_too):
+    said = sentences(page.comment, r"\bthrows?\b|\bmisuse\b|-E[A-Z]{2,}|\brefuse[sd]?\b|\b[Ff]ails\b")
+    out = flow(" ".join(said)) if said else []
+    if blocks_too:
+        out.append("When interrupted, it throws \\fBSTRAND_INTERRUPTED\\fP.")
+    return out or ["None. Misuse is reported and ends the program."]
+
+
+def example(names):
+    """Some lines of a program of this repository that uses one of the names, the first in the order of EXAMPLES."""
+    for pattern in EXAMPLES:
+        for path in sorted(pathlib.Path().glob(pattern)):
+            lines = source_of(path)
+            for name in names:
+                use = re.compile(rf" (?!\s*/?\*).*(?<!\w){name}(?!\w)")  # in a function, and not in a comment
+                at = next((i for i, line in enumerate(lines) if use.match(line)), None)
+                if at is not None:
+                    return path, part_of(lines, at)
+    return None
+
+
+sources = {}
+
+
+def source_of(path):
+    if path not in sources:
+        sources[path] = path.read_text(encoding="utf-8").splitlines()
+    return sources[path]
+
+
+def part_of(lines, at, before=3, after=4):
+    """A few lines around one, of its own function."""
+    first, last = at, at
+    while first > 0 and at - first < before and lines[first - 1].startswith(" "):
+        first -= 1
+    while last + 1 < len(lines) and last - at < after and lines[last + 1].startswith(" "):
+        last += 1
+    return textwrap.dedent("\n".join(lines[first : last + 1])).splitlines()
+
+
 def related(page, texts, known):
     """The pages that this one's words lead to. The types `strand` and the like are words of English too."""
     mentioned = {}
     for name in [name for text in texts for name in NAME.findall(text)]:
-        if name in known and known[name] is not page:
+        if name in known and name != OVERVIEW and known[name] is not page:
             mentioned.setdefault(known[name].names()[0], name)
     return sorted(mentioned.values(), key=lambda name: (name.lower(), name))
 
 
-def write_page(page, known, folder, version, date):
+def write_page(page, neighbours, known, folder, version, date):
     names = page.names()
     source = pathlib.Path(page.file).read_text(encoding="utf-8").splitlines()
     shown = [item for item in page.items if PUBLIC.match(item.name) or item.constants]
@@ -318,9 +395,9 @@ def write_page(page, known, folder, version, date):
 
     out = [
         f'.\\" Made from {page.file} by tools/make-man.py.',
-        f'.TH {names[0]} 3 {date} "libstrand {version}" "libstrand"',
+        f'.TH {names[0].upper()} 3 {date} "libstrand {version}" "libstrand"',
         ".SH NAME",
-        f"{', '.join(names)} \\- {code(summary(page))}",
+        *textwrap.wrap(f"{', '.join(names)} \\- {code(summary(page))}", 78, **WHOLE_WORDS),
         ".SH LIBRARY",
         "Structured concurrency for C (libstrand, \\-lstrand)",
         ".SH SYNOPSIS",
@@ -338,12 +415,22 @@ def write_page(page, known, folder, version, date):
         who = "It" if len(blocking) == len(shown) else " or ".join(f"\\fB{name}\\fP" for name in blocking)
         out += [".PP", f"{who} may suspend the caller, and is a cancellation point:"]
         out.append("when interrupted, it throws, and has done nothing unless it is said above.")
+    if page.does():
+        out += [".SH RETURN VALUE", *returns(page), ".SH ERRORS", *errors(page, bool(blocking))]
+    shown_in = example(names)
+    if shown_in:
+        path, part = shown_in
+        out += [".SH EXAMPLES", f"From \\fI{code(str(path))}\\fP:", ".PP", ".in +4n", ".EX"]
+        out += [*[guarded(code(line)) for line in part], ".EE", ".in"]
     others = related(page, [plain(page.comment), *[line for lines in written for line in lines]], known)
+    others += [near for near in neighbours if near not in others]
     out += [".SH SEE ALSO"]
     out += [f".BR {name} (3)," for name in others if name not in ("STRAND_BLOCKS", "STRAND_CHECKED", "STRAND_NORETURN")]
     out += [".BR strand (7)"]
     (folder / f"{names[0]}.3").write_text("\n".join(out) + "\n", encoding="utf-8")
     for name in names[1:]:
+        if name == OVERVIEW:
+            continue
         (folder / f"{name}.3").write_text(f".so man3/{names[0]}.3\n", encoding="utf-8")
 
 
@@ -374,8 +461,9 @@ def main():
     man3, man7 = pathlib.Path(out, "man3"), pathlib.Path(out, "man7")
     man3.mkdir(parents=True, exist_ok=True)
     man7.mkdir(parents=True, exist_ok=True)
-    for page in pages:
-        write_page(page, known, man3, version, date)
+    for i, page in enumerate(pages):
+        near = [other for other in pages[max(i - 1, 0) : i + 2] if other is not page and other.file == page.file]
+        write_page(page, [other.names()[0] for other in near], known, man3, version, date)
     text = pathlib.Path(overview).read_text(encoding="utf-8")
     text = text.replace('.\\" @PAGES@', "\n".join(listing(pages))).replace("@VERSION@", version).replace("@DATE@", date)
     (man7 / "strand.7").write_text(text, encoding="utf-8")

@@ -14,7 +14,7 @@ packages_of()
     ledger) echo libsqlite3-dev sqlite3 ;;
     test) echo g++ libcriterion-dev pkgconf curl gdb netcat-openbsd ;;
     check) echo python3 g++ clang-19 clang-format-14 ;;
-    man) echo doxygen python3 ;;
+    man) echo doxygen python3 mandoc ;;
     tsan) echo clang-19 libclang-rt-19-dev ;;
     models) echo spin ;;
     fuzz) echo g++ clang-19 libclang-rt-19-dev ;;
