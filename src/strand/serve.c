@@ -19,11 +19,22 @@ ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving, struct
     arch_longjmp(serving->try.jump, STRAND_TRY_FORM_);
 }
 
+/* No exception is in flight, and yet the frames below the strand's function are unwound: nothing else does that. Going
+ * on would end the thread under all strands of its pool. */
+__attribute__((noreturn)) static COLD void thread_exits(struct cb *c)
+{
+    MISUSE_STRAND("pthread_exit", c,
+                  "it would end the thread that runs the pool's strands. To end the strand '%s' alone, return from its "
+                  "function or throw an exception",
+                  cb_name(c));
+}
+
 ARCH_NOT_INSTRUMENTED static void leave_serving(struct serving *serving)
 {
     struct cb *c = current_of(must_be_strand("strand_spawn"));
-    if (own_of(c)->flight)
-        catch_all(serving, c);
+    if (!own_of(c)->flight)
+        thread_exits(c);
+    catch_all(serving, c);
 }
 
 static inline void begin(struct cb *c)
@@ -76,8 +87,9 @@ ARCH_NOT_INSTRUMENTED static void leave_opened(char *mark)
     (void)mark;
     struct thread *thread = must_be_strand("strand_spawn");
     struct cb *c = current_of(thread);
-    if (own_of(c)->flight)
-        catch_all(&hosting_of(opened_of(thread->current))->serving, c);
+    if (!own_of(c)->flight)
+        thread_exits(c);
+    catch_all(&hosting_of(opened_of(thread->current))->serving, c);
 }
 
 static COLD void result_misuse(struct thread *thread, struct cb *c)

@@ -8,6 +8,7 @@
 #include "strand/io.h"
 #include "strand/pool.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -498,6 +499,27 @@ static NOINLINE void block_in_the_section(void)
     __asm__ volatile("");
 }
 
+/* By a child on a stack of its own, by one of an opened fibre, and by the root. */
+static void *exit_thread(void *arg)
+{
+    pthread_exit(arg);
+}
+
+static void *exit_thread_in_a_child(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, exit_thread, arg));
+    return arg;
+}
+
+static void *exit_thread_on_a_shared_stack(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_fibre fibre = strand_fibre_open(scope, NULL);
+    strand_join(strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), exit_thread, arg, 0));
+    return arg;
+}
+
 static NOINLINE void *block_in_no_suspend(void *arg)
 {
     STRAND_NO_SUSPEND;
@@ -769,6 +791,9 @@ static const struct {
     {"hand_off_in_a_circle", hand_off_in_a_circle},
     {"hand_off_in_a_circle_at_once", hand_off_in_a_circle_at_once},
     {"hand_off_a_strand_of_another_owner", hand_off_a_strand_of_another_owner},
+    {"exit_thread", exit_thread},
+    {"exit_thread_in_a_child", exit_thread_in_a_child},
+    {"exit_thread_on_a_shared_stack", exit_thread_on_a_shared_stack},
     {"block_in_no_suspend", block_in_no_suspend},
     {"yield_in_no_suspend", yield_in_no_suspend},
     {"join_in_no_suspend", join_in_no_suspend},

@@ -166,6 +166,17 @@ TEST_REAL(handing_off_the_child_of_another_strand_is_misuse)
     misuse_of_object("hand_off_a_strand_of_another_owner", "strand_hand_off", "spawn_it_here");
 }
 
+/* ---- the end of a thread ---------------------------------------------------------------------- */
+
+TEST_REAL(pthread_exit_in_a_strand_is_misuse_whose_report_says_what_to_do_instead)
+{
+    static const char *const cases[] = {"exit_thread", "exit_thread_in_a_child", "exit_thread_on_a_shared_stack"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        misuse(cases[i], "pthread_exit");
+        CHECK_CONTAINS(o.err, "return from its function or throw");
+    }
+}
+
 /* ---- blocking ------------------------------------------------------------------------------- */
 
 TEST_REAL(blocking_in_a_no_suspend_section_is_misuse_reported_with_both_places)
