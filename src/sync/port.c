@@ -54,6 +54,7 @@ static void unpin_port(struct port *port)
 {
     uint64_t word = atomic_load_explicit(&port->word, memory_order_relaxed), new;
     bool last;
+    arch_note_release(port);
     do {
         do {
             last = (word & (PORT_PINS | PORT_OVER | PORT_CLOSED)) == (PORT_PIN | PORT_CLOSED);
@@ -298,6 +299,7 @@ static void port_end(struct thread *thread, struct owned *owned)
     port_settle(thread, port, &woken);
     port_end_waits(thread, port, &woken);
     await_senders(thread, port);
+    arch_note_acquire(port); /* what those have put */
     port_take_arrived(port);
     port_unlock(thread, port);
     batch_deliver(thread, &woken);
