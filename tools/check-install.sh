@@ -85,6 +85,9 @@ flags_of()
 }
 
 cflags=$(flags_of "$root" /usr/local/lib --cflags) || complain "pkg-config does not find strand"
+for flag in -fexceptions -fstack-clash-protection; do
+    case " $cflags " in *" $flag "*) ;; *) complain "pkg-config --cflags has no $flag" ;; esac
+done
 for header in $(cd include && find . -name '*.h'); do
     echo "#include <${header#./}>" >"$work/header.c"
     eval "try '${header#./}' $CC -std=c11 -Wall -Wextra -Wpedantic -Werror $cflags -fsyntax-only \"\$work/header.c\""
