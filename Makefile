@@ -1,7 +1,8 @@
 # libstrand. `make help` lists what can be made and with which variables.
 #
-# The targets of the first part install what they need (tools/setup.sh) and then call this file again, in parallel, for
-# the targets of the second part, which are named do-*. All output goes to build/: the release mode right there, the
+# The targets of the first part look whether the packages that they need are there (tools/setup.sh) and then call this
+# file again, in parallel, for the targets of the second part, which are named do-*. Packages are installed by make setup
+# alone, which make demo and make test call first. All output goes to build/: the release mode right there, the
 # other modes to a folder of their own.
 
 MODE ?= release
@@ -52,6 +53,9 @@ GDBDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/usr,$(PREFIX))/share/gdb/aut
 DESTDIR ?=
 MAN ?= yes
 
+# What make setup installs the packages for: groups of tools/setup.sh.
+GROUPS ?= all
+
 # How many seconds make fuzz looks for inputs.
 FUZZ_S ?= 600
 
@@ -64,7 +68,8 @@ valgrind-part := try cleanup exception scope spawn stacks wait fibre fibre_wait 
 short-coverage = SCHED="$(or $(SCHED),stealing)" THREADS="$(or $(THREADS),2)" SEEDS="$(or $(SEEDS),3)"
 
 setup-mode := $(if $(filter tsan,$(MODE)),tsan)
-setup = @tools/setup.sh build $(setup-mode) $(1) >&2
+setup = @tools/setup.sh --check build $(setup-mode) $(1) >&2
+install-packages = +@$(MAKE) --no-print-directory setup GROUPS="build $(setup-mode) $(1)"
 parallel = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
 again = +@$(MAKE) --no-print-directory $(parallel)
 
@@ -97,7 +102,7 @@ help:
 	@echo "make models      check the protocols' models by spin, for safety and progress (2 minutes)"
 	@echo "make fuzz        random programs against a model of the tree of strands, for 10 minutes"
 	@echo "make bench       measure; with -s nothing but the results is on standard output"
-	@echo "make install     install the library, its headers and its manual below PREFIX"
+	@echo "make install     install the library, its headers and its manual, as they were made, below PREFIX"
 	@echo "make uninstall   remove what was installed, with the same variables"
 	@echo "make man         make the manual, in build/man"
 	@echo "make test-install"
@@ -108,7 +113,7 @@ help:
 	@echo "make valgrind    a part of the specification's tests under valgrind, which also has to find planted bugs; with TESTS any of them"
 	@echo "make user-tools  the release library under sanitizers that only the program has; TESTS=, ALL=1: all files in each way"
 	@echo "make coverage    how much of the library the tests run, file by file, and whether that is enough; SHORT=1: in less time"
-	@echo "make setup       install the packages of all targets; the targets do it for themselves too"
+	@echo "make setup       install the packages that the targets need; other targets say what is missing, demo and test call it first"
 	@echo "make format      format the sources in place"
 	@echo "make clean       remove build/"
 	@echo
@@ -145,7 +150,7 @@ all:
 	$(again) do-$@
 
 demo:
-	$(call setup,examples)
+	$(call install-packages,examples)
 	$(again) do-$@
 	$(OUT)/examples/demo $(OUT)/examples/httpd docs
 
@@ -190,7 +195,7 @@ soak:
 	tools/soak-httpd.sh $(OUT)
 
 test:
-	$(call setup,test examples turtle ledger $(if $(sanitize),,man))
+	$(call install-packages,test examples turtle ledger $(if $(sanitize),,man))
 	$(again) do-$@
 
 test-hardened:
@@ -203,7 +208,7 @@ test-install:
 	$(again) do-$@
 
 check:
-	@tools/setup.sh build examples turtle ledger test check >&2
+	@tools/setup.sh --check build examples turtle ledger test check >&2
 	$(again) -k --output-sync=target MODE=release QUIET=1 do-$@
 
 # Workloads with seeds that have failed at atomic steps.
@@ -235,12 +240,12 @@ mutants:
 		$(if $(MUTANTS),$(MUTANTS:%=tests/mutants/%.patch),$(sort $(wildcard tests/mutants/*.patch)))
 
 models:
-	@tools/setup.sh models >&2
+	@tools/setup.sh --check models >&2
 	@JOBS=$(JOBS) SHORT=$(SHORT) tools/run-models.sh build/models $(wildcard tests/models/*.pml)
 
 # The library is built once more, in a way that tells the fuzzer which of its branches were taken.
 fuzz:
-	@tools/setup.sh build fuzz >&2
+	@tools/setup.sh --check build fuzz >&2
 	$(again) MODE=asan FUZZ=1 CC=$(CLANG) OUT=build/fuzz do-$@
 	@JOBS=$(JOBS) FUZZ_S=$(FUZZ_S) SHORT=$(SHORT) tools/run-fuzz.sh build/fuzz
 
@@ -263,38 +268,34 @@ test-matrix:
 	done; exit $$status
 
 valgrind:
-	@tools/setup.sh build valgrind >&2
+	@tools/setup.sh --check build valgrind >&2
 	$(again) MODE=debug RUNNER=plain VALGRIND=1 OUT=build/valgrind TESTS="$(or $(TESTS),$(valgrind-part))" do-$@
 
 user-tools:
-	@tools/setup.sh build test tsan >&2
+	@tools/setup.sh --check build test tsan >&2
 	$(again) RUNNER=plain do-$@
 
 coverage:
 	$(if $(is-clang),$(error the counters are those of gcc))
-	@tools/setup.sh build examples test coverage >&2
+	@tools/setup.sh --check build examples test coverage >&2
 	$(again) MODE=coverage $(if $(SHORT),$(short-coverage)) do-$@
 
 man:
-	@tools/setup.sh man >&2
+	@tools/setup.sh --check man >&2
 	$(again) do-$@
 
-# The manual's tools are needed only where it has not been made yet.
 install:
 	$(if $(sanitize)$(counters),$(error a library for $(MODE) is not for installing))
-	$(call setup)
-	+@[ "$(MAN)" = no ] || $(MAKE) -q do-man >/dev/null 2>&1 || tools/setup.sh man >&2 || \
-		{ echo "install: MAN=no installs without the manual, which these packages are for" >&2; exit 1; }
 	$(again) do-$@
 
 uninstall:
 	$(again) do-$@
 
 setup:
-	@tools/setup.sh all
+	@tools/setup.sh $(GROUPS) >&2
 
 format:
-	@tools/setup.sh check >&2
+	@tools/setup.sh --check check >&2
 	$(FORMAT) -i $(formatted)
 
 clean:
@@ -426,26 +427,16 @@ $(OUT)/libstrand.so: $(OUT)/obj/libstrand.o tools/exports.map
 
 # ---- the manual, and installing -----------------------------------------------------------------------------------------
 
-.PHONY: do-man do-install do-install-as-built do-uninstall
+.PHONY: do-man do-install do-uninstall
 do-man: $(OUT)/man/man7/strand.7
 $(OUT)/man/man7/strand.7: $(headers) docs/man/strand.7 tools/man.sh tools/make-man.py tools/package/Doxyfile
 	$(call say,MAN,$(OUT)/man)
 	tools/man.sh $(OUT)/man $(version)
 
-# What was built with other flags is installed as it is: make install, perhaps as another user, need not be given them.
-built := $(and $(wildcard $(OUT)/libstrand.a),$(wildcard $(OUT)/libstrand.so))
-as-built = $(and $(built),$(if $(findstring $(flags-asked),$(file <$(OUT)/flags)),,yes))
-do-install-as-built:
-	changed=$$(find src include tools/exports.map tools/public.h tools/embed.sh tools/own-text.sh -type f -newer $(OUT)/libstrand.so) && \
-	if [ -n "$$changed" ]; then \
-		echo "install: $(OUT) was built with other flags, and since then has changed:" $$changed >&2; \
-		echo "install: make it first, with the flags that are wanted" >&2; \
-		exit 1; \
-	fi
-
+# Builds nothing and writes nothing here, as it may run as another user; what was built is installed, whatever its flags.
 install-variables := PREFIX LIBDIR INCLUDEDIR MANDIR DOCDIR GDBDIR DESTDIR MAN
 $(foreach v,$(install-variables),$(eval do-install do-uninstall: export $(v) := $($(v))))
-do-install: $(if $(as-built),do-install-as-built,do-lib) $(if $(filter no,$(MAN)),,do-man)
+do-install:
 	tools/install.sh install $(OUT) $(version) $(headers)
 do-uninstall:
 	tools/install.sh uninstall

@@ -52,6 +52,8 @@ mkdir -p "$root/usr/local/include/strand" "$root/usr/local/lib/pkgconfig" "$root
 echo of somebody else >"$root/usr/local/include/strand/other.h"
 snapshot "$root" >"$work/before"
 built=$(cksum "$folder/libstrand.a" "$folder/libstrand.so" "$folder/flags")
+touch "$work/start"
+sleep 0.01
 
 try "make install" made install "DESTDIR=$root" || exit 1
 snapshot "$root" >"$work/first"
@@ -61,6 +63,14 @@ try "make install PREFIX=/usr" made install "DESTDIR=$packaged" PREFIX=/usr LIBD
     INCLUDEDIR=/usr/include/multi || exit 1
 [ "$built" = "$(cksum "$folder/libstrand.a" "$folder/libstrand.so" "$folder/flags")" ] ||
     complain "make install has built the library anew"
+written=$(find . "$folder" -path ./.git -prune -o -path ./build -prune -o -newer "$work/start" -print)
+[ -z "$written" ] || complain "make install has written to" $written
+# install is not another way to build
+if made install "OUT=$work/nothing" "DESTDIR=$work/never" >"$work/said" 2>&1; then
+    complain "make install has not failed without a library"
+elif ! grep -q "make it first" "$work/said" || [ -e "$work/nothing" ]; then
+    complain "make install does not say that nothing was built, or has built: $(cat "$work/said")"
+fi
 
 # a place that cannot be written to
 echo >"$work/file"

@@ -70,6 +70,13 @@ fi
 
 folder=$1 version=$2
 shift 2
+for file in libstrand.a libstrand.so; do
+    [ -e "$folder/$file" ] || fail "there is no $folder/$file: make it first"
+done
+changed=$(find src include tools/exports.map tools/public.h tools/embed.sh tools/own-text.sh -type f -newer "$folder/libstrand.so")
+[ -z "$changed" ] || fail "make it first: since it was made, these have changed:" $changed
+[ "${MAN:-}" = no ] || [ -e "$folder/man/man7/strand.7" ] ||
+    fail "there is no manual yet: make man makes it, and MAN=no installs without it"
 major=${version%%.*}
 minor=${version#*.}
 minor=${minor%%.*}

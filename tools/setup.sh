@@ -1,7 +1,8 @@
 #!/bin/sh
-# usage: tools/setup.sh GROUP...
+# usage: tools/setup.sh [--check] GROUP...
 #
-# Installs the Debian packages that the groups need and that are missing; does nothing if all are there. The groups:
+# Installs the Debian packages that the groups need and that are missing; does nothing if all are there. --check installs
+# none: it says which are missing, and fails. The groups:
 # build, examples, turtle, ledger, test, check, man, tsan, models, fuzz, valgrind, coverage, bench, soak; all is every one of them.
 set -eu
 
@@ -54,6 +55,8 @@ install()
     as_root apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "$@"
 }
 
+check=''
+[ "${1-}" != --check ] || { check=yes && shift; }
 wanted=$(for group; do packages_of "$group" || exit 1; done)
 if ! command -v dpkg-query >/dev/null; then
     echo "setup: this is not a Debian system; what is needed is called there:" $wanted >&2
@@ -61,6 +64,11 @@ if ! command -v dpkg-query >/dev/null; then
 fi
 missing=$(missing_of $(printf '%s\n' $wanted | sort -u))
 [ -n "$missing" ] || exit 0
+if [ -n "$check" ]; then
+    echo "setup: these packages are missing:" $missing >&2
+    echo "setup: make setup installs them, and those of all other targets; make setup GROUPS=\"$*\" these alone" >&2
+    exit 1
+fi
 echo "setup: installing" $missing >&2
 if [ "$(id -u)" -ne 0 ] && ! sudo -n true 2>/dev/null; then
     echo "setup: that takes rights you lack. Have it done by:" >&2
