@@ -45,7 +45,7 @@ static void be_child(void *state, strand_message *message)
     }
     handled++;
     if (STRAND_IS(message, question))
-        strand_reply(message, STRAND_MSG(answer, 0));
+        STRAND_IGNORE(strand_reply(message, STRAND_MSG(answer, 0)));
 }
 
 static const strand_actor_class child = {.size = sizeof child, .name = "child", .receive = be_child, .mailbox_most = 1};
@@ -191,7 +191,7 @@ static void decide_by_hand(void *state, strand_message *message)
         CHECK_EQ(strand_actor_stop(the_child, STRAND_STOP_NEXT), 0);
     else if (how == ASK)
         CHECK_EQ(strand_actor_restart(the_child), 0);
-    strand_reply(message, STRAND_MSG(answer, wait_for(how, the_child, message)));
+    STRAND_IGNORE(strand_reply(message, STRAND_MSG(answer, wait_for(how, the_child, message))));
 }
 
 static const strand_actor_class by_hand = {.size = sizeof by_hand, .name = "by hand", .receive = decide_by_hand};
