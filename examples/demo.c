@@ -3,7 +3,7 @@
  *
  * It starts examples/httpd over a directory on a free port of the loopback. Clients, each a strand, get all files of
  * the directory and compare them; some go away while their request is being worked on, some are cancelled, some ask for
- * what takes longer than the server allows. The live tree of the server is printed once, in the middle of it. Then the
+ * what takes longer than the server allows. The live tree of the server is read once, in the middle of it. Then the
  * server is told to drain while requests are under way. At the end what the clients have counted is what the server
  * has counted, nothing is lost, and no strand is left alive, here or there.
  */
@@ -285,12 +285,14 @@ static void wait_for_naps(struct demo *demo, long naps)
     }
 }
 
-static void print_tree(struct demo *demo)
+static void describe_tree(struct demo *demo)
 {
     struct reply reply __attribute__((cleanup(reply_free))) = {0};
     get_tree(demo, &reply);
-    printf("the server's strands, in the middle of it:\n");
-    fwrite(reply.body, 1, reply.length, stdout);
+    const char *line_end = reply.body ? memchr(reply.body, '\n', reply.length) : NULL;
+    if (line_end)
+        printf("demo: in the middle of it the server's tree of strands begins with: %.*s\n",
+               (int)(line_end - reply.body), reply.body);
 }
 
 /* ---- the play -------------------------------------------------------------------------------- */
@@ -299,6 +301,8 @@ static void drive(struct demo *demo)
 {
     STRAND_SCOPE(scope);
     strand waiting[CANCELLED];
+    printf("demo: %d clients go away while the server works for them, %d ask for what takes longer than its %s s\n",
+           GOING, PATIENT, TIMEOUT_S);
     for (int i = 0; i < GOING; i++)
         strand_spawn(scope, go_away, demo);
     for (int i = 0; i < PATIENT; i++)
@@ -306,7 +310,9 @@ static void drive(struct demo *demo)
     for (int i = 0; i < CANCELLED; i++)
         waiting[i] = strand_spawn(scope, wait_for_ever, demo);
     wait_for_naps(demo, CANCELLED + PATIENT);
-    print_tree(demo);
+    describe_tree(demo);
+    printf("demo: %d more clients are cancelled while they wait; %d others get every file %d times and compare it\n",
+           CANCELLED, READERS, ROUNDS);
     for (int i = 0; i < CANCELLED; i++)
         strand_cancel(waiting[i], "the demo has seen enough");
     for (int i = 0; i < READERS; i++)
@@ -322,6 +328,8 @@ static void drain(struct demo *demo, pid_t server)
     for (int i = 0; i < TOO_LATE; i++)
         strand_spawn(scope, be_too_late, demo);
     wait_for_naps(demo, DRAINED + TOO_LATE);
+    printf("demo: the server is told to end, with %d requests that can be answered in %s s, and %d that cannot\n",
+           DRAINED, DRAIN_S, TOO_LATE);
     kill(server, SIGTERM);
     strand_scope_join(scope);
 }
@@ -401,6 +409,8 @@ static void *play(void *arg)
     if (!read_line(server.output, line, sizeof line) ||
         sscanf(line, "httpd: listening on 127.0.0.1:%d", &demo->port) != 1)
         strand_throw(&WRONG, "the server does not listen");
+    printf("demo: a web server on port %d serves the %d files of %s, with a strand for each connection\n", demo->port,
+           demo->file_count, demo->directory);
     drive(demo);
     drain(demo, server.pid);
     while (read_line(server.output, line, sizeof line))
@@ -411,6 +421,23 @@ static void *play(void *arg)
     strand_stats_get(&stats);
     demo->strands = (long long)stats.spawned;
     return arg;
+}
+
+/* Whether the server has counted what its clients have. */
+static bool sums_agree(const struct demo *demo)
+{
+    unsigned long long served = 0, cut = 0, lost = 0, connections = 0, strands = 0, live = 0;
+    int fields = sscanf(demo->last, "httpd: served=%llu cut=%llu lost=%llu connections=%llu strands=%llu live=%llu",
+                        &served, &cut, &lost, &connections, &strands, &live);
+    long long difference = (long long)(served + cut) - demo->requests;
+    printf("demo: the clients have sent %ld requests; the server has answered %llu of them and cut %llu short\n",
+           demo->requests, served, cut);
+    printf("demo: of the %lld strands that the clients and the server have spawned, %llu are left\n",
+           demo->strands + (long long)strands, live);
+    printf("server: %s\n", demo->last);
+    printf("demo: requests=%ld cut=%ld lost=%lld strands=%lld live=%llu\n", demo->requests, demo->cut,
+           (long long)lost + (difference < 0 ? -difference : difference), demo->strands + (long long)strands, live);
+    return fields == 6 && difference == 0 && (long)cut == demo->cut && lost == 0 && live == 0;
 }
 
 int main(int argc, char **argv)
@@ -425,15 +452,7 @@ int main(int argc, char **argv)
     strand_run(STRAND_OPTIONS(.threads = STRAND_THREADS_ALLOWED), play, &demo);
     for (int i = 0; i < demo.file_count; i++)
         free(demo.files[i].bytes);
-    unsigned long long served = 0, cut = 0, lost = 0, connections = 0, strands = 0, live = 0;
-    int fields = sscanf(demo.last, "httpd: served=%llu cut=%llu lost=%llu connections=%llu strands=%llu live=%llu",
-                        &served, &cut, &lost, &connections, &strands, &live);
-    long long difference = (long long)(served + cut) - demo.requests;
-    printf("server: %s\n", demo.last);
-    printf("demo: requests=%ld cut=%ld lost=%lld strands=%lld live=%llu\n", demo.requests, demo.cut,
-           (long long)lost + (difference < 0 ? -difference : difference), demo.strands + (long long)strands, live);
-    return fields == 6 && demo.status == 0 && demo.file_count > 0 && difference == 0 && (long)cut == demo.cut &&
-                   lost == 0 && live == 0 && demo.wrong == 0
-               ? 0
-               : 1;
+    bool ok = sums_agree(&demo) && demo.status == 0 && demo.file_count > 0 && demo.wrong == 0;
+    printf("demo: %s\n", ok ? "ok, every request is accounted for" : "FAILED");
+    return ok ? 0 : 1;
 }
