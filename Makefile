@@ -79,7 +79,7 @@ define newline
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault check models fuzz bench valgrind user-tools coverage man \
+.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes check models fuzz bench valgrind user-tools coverage man \
 	install uninstall setup format clean FORCE
 
 help:
@@ -98,6 +98,7 @@ help:
 	@echo "make sim-hash    the same seeds give the same schedules with gcc and clang, optimised and not"
 	@echo "make mutants     bugs planted in the library, each of which the tests have to find (10 minutes)"
 	@echo "make check       warnings as errors, format, layers, exports and the other rules of the house"
+	@echo "make sizes       what a strand, a scope, an actor and an exception take, beside tests/sizes/expected; make check does it too"
 	@echo "make fault       make each call of the library fail wherever the workloads of tests/fault reach it"
 	@echo "make models      check the protocols' models by spin, for safety and progress (2 minutes)"
 	@echo "make fuzz        random programs against a model of the tree of strands, for 10 minutes"
@@ -226,6 +227,10 @@ sim-hash:
 	$(foreach way,$(sim-hash-ways),$(again) do-sim-programs OUT=build/hash/$(way) CFLAGS="$(CFLAGS) -$(lastword $(subst -, ,$(way)))" \
 		CC=$(if $(filter clang%,$(way)),$(CLANG),gcc) $(newline))
 	tools/check-hash.sh $(or $(SEEDS),500) $(sim-hash-ways:%=build/hash/%)
+
+sizes:
+	$(call setup)
+	$(again) check-sizes
 
 fault:
 	$(call setup)
@@ -520,6 +525,8 @@ $(OUT)/programs/%: $(test-objects)/programs/%.o $(library)
 	$(call link,$(if $(wildcard tests/programs/$*.cc),$(CXX),$(CC)))
 $(OUT)/sim/%: $(test-objects)/sim/%.o $(test-objects)/sim/sim.o $(library)
 	$(call link,$(CC))
+$(OUT)/sizes: $(test-objects)/sizes/sizes.o $(library)
+	$(call link,$(CC))
 $(OUT)/planted/%: $(test-objects)/planted/%.o $(library)
 	$(call link,$(CC))
 # The library with other names for what it calls: those of tests/fault/calls.c.
@@ -648,14 +655,14 @@ do-fault: do-lib $(fault)
 	$(if $(filter release,$(MODE)),tools/check-fault.sh $(OUT))
 	JOBS=$(JOBS) $(fault) $(if $(SHORT),--short) $(if $(ALL),--all) $(TESTS)
 
-all-sources := $(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
+all-sources := $(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz sizes,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
 do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
 	$(patsubst %,$(OUT)/obj/%.o,$(basename $(example-sources) $(wildcard bench/*.c bench/*.cc)))
 
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 # Each says what it is and whether it holds; one that fails does not keep the others from running.
-checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject quiet docs shell conformance blocking models fault
+checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject quiet sizes docs shell conformance blocking models fault
 .PHONY: do-check $(checks:%=check-%)
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
@@ -696,6 +703,8 @@ check-clobbered:
 check-reject:
 	tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc)
 	tools/reject.sh clang $(CLANG) $(wildcard tests/reject/*.c tests/reject/*.cc)
+check-sizes: $(OUT)/sizes
+	tools/check-sizes.sh $<
 check-quiet:
 	CC=gcc CXX=g++ CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/check-quiet.sh $(quiet-sources)
 check-docs:
