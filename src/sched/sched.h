@@ -313,7 +313,7 @@ struct thread {
     bool looked_twice;        /* it waited for that before it waited last */
     struct service service;
     uint64_t young_served; /* when the oldest that had not started was last given its turn out of order */
-    int64_t now;           /* the clock at the last look: good for "since when", not for waiting */
+    int64_t now;           /* the clock a millisecond ago, at most, if it is busy: for "since when", not for waiting */
     int64_t busy_since;    /* about when it found something to do, after it had nothing; for people */
     struct rng rng;
     struct runq runq;

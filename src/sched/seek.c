@@ -634,7 +634,7 @@ static bool judge_loot(struct thread *thread, struct pool *pool)
  */
 static struct fibre *seek(struct thread *thread, struct pool *pool)
 {
-    int64_t since = driver_now(thread->sub);
+    int64_t since = thread->now = driver_now(thread->sub);
     bool eager = true, kicked = false, poor = judge_loot(thread, pool);
     for (int rounds = 0; !done(thread, pool);) {
         thread_must_not_be_left(thread);
@@ -649,7 +649,7 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
         }
         if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_relaxed)))
             pool_stand_still(thread);
-        int64_t now = driver_now(thread->sub);
+        int64_t now = thread->now = driver_now(thread->sub);
         bool near = spins_for_timer(thread, pool, now);
         bool asked = atomic_load_explicit(&pool->sub->minds_quiet, memory_order_relaxed) >= QUIET_WAITER;
         if (near || (thread->shared && !poor && !asked && now - since < pool->spin_ns)) { /* who waits decides */
@@ -662,8 +662,9 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
         eager = !kicked && !poor;
         poor = false;
         kicked = park(thread, pool, eager, rounds++, nap) && eager;
+        thread->now = driver_now(thread->sub);
         if (kicked)
-            since = driver_now(thread->sub);
+            since = thread->now;
     }
     return NULL;
 }
@@ -710,6 +711,7 @@ static struct fibre *find_work(struct thread *thread)
         if (!spin_for_role(thread, pool))
             sleep_a_while(thread, pool);
     }
+    thread->now = driver_now(thread->sub);
     if (seeker_of(pool) == thread) /* it was given the role while it slept, and is to go */
         thread_to_busy(thread);
     else

@@ -346,7 +346,9 @@ COLD void thread_tick_(struct thread *thread)
     thread->looked_switches = thread->switches;
     thread->looked = now;
     thread->picks.fair = true;
-    if (now - thread->service.noted >= ms)
+    if (now - thread->service.noted >= ms) {
+        thread->now = driver_now(thread->sub);
         service_note(thread, now, ms);
+    }
     pool_look(thread);
 }
