@@ -116,12 +116,13 @@ typedef struct strand_semaphore {
 } strand_semaphore;
 
 /** The initialiser of a semaphore of n permits; of one that never has more than `most`, where n is no more than that:
- *  else its first use is misuse. `most` 0: no bound. */
+ *  else its first use is misuse, as it is of one of more than 2^60 permits. `most` 0: no bound. n is evaluated twice.
+ */
 #define STRAND_SEMAPHORE(n) STRAND_SEMAPHORE_BOUNDED(n, 0)
 #define STRAND_SEMAPHORE_BOUNDED(n, most)                                                                              \
     {                                                                                                                  \
         {                                                                                                              \
-            (uint64_t)(n) * 4, 0, 0, (uint64_t)(most)                                                                  \
+            (uint64_t)(n) * 4, 0, 0, (uint64_t)(n) > UINT64_C(1) << 60 ? UINT64_MAX : (uint64_t)(most)                 \
         }                                                                                                              \
     }
 

@@ -19,8 +19,9 @@
 
 struct semaphore {
     struct gate gate;
-    uint64_t most;
+    uint64_t most; /* 0: none; TOO_MANY: its initialiser was given more than PERMITS_MOST */
 };
+#define TOO_MANY UINT64_MAX
 _Static_assert(sizeof(struct semaphore) == sizeof(strand_semaphore), "its initialisers set the last word");
 _Static_assert(GATE_ONE == 4, "as the initialisers have it");
 
@@ -53,6 +54,9 @@ static inline bool take_free(struct thread *thread, struct semaphore *semaphore,
 static NOINLINE void check_bound(struct semaphore *semaphore, uint32_t n, const char *function)
 {
     uint64_t permits = atomic_load_explicit(&semaphore->gate.word, memory_order_relaxed) / GATE_ONE;
+    if (UNLIKELY(semaphore->most == TOO_MANY))
+        MISUSE_AT(function, "semaphore", (const void *)semaphore, "the semaphore was made with more than %llu permits",
+                  (unsigned long long)PERMITS_MOST);
     if (UNLIKELY(permits > semaphore->most))
         MISUSE_AT(function, "semaphore", (const void *)semaphore,
                   "the semaphore was made with more permits than its bound: %llu, and not above %llu",

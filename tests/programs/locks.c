@@ -251,6 +251,13 @@ static void *release_above_the_bound(void *arg)
     return arg;
 }
 
+static void *begin_with_too_many(void *arg)
+{
+    strand_semaphore semaphore = STRAND_SEMAPHORE((UINT64_C(1) << 60) + 1);
+    strand_semaphore_acquire(&semaphore);
+    return arg;
+}
+
 static void *release_too_many(void *arg)
 {
     strand_semaphore semaphore = STRAND_SEMAPHORE_BOUNDED(2, 3);
@@ -500,6 +507,7 @@ static const struct {
     {"begin_above_the_bound", begin_above_the_bound},
     {"select_above_the_bound", select_above_the_bound},
     {"release_above_the_bound", release_above_the_bound},
+    {"begin_with_too_many", begin_with_too_many},
     {"release_too_many", release_too_many},
     {"acquire_too_many", acquire_too_many},
     {"wait_at_a_zeroed_barrier", wait_at_a_zeroed_barrier},

@@ -443,6 +443,16 @@ TEST_REAL(acquiring_more_than_the_bound_is_misuse)
     CHECK_CONTAINS(o.out, "function=strand_semaphore_acquire_many");
 }
 
+TEST_REAL(using_one_that_was_made_with_more_permits_than_there_can_be_is_misuse)
+{
+    strand_semaphore full = STRAND_SEMAPHORE(UINT64_C(1) << 60);
+    CHECK_EQ(full.bits[3], 0);
+    test_program(&o, "locks", "begin_with_too_many");
+    CHECK(o.signalled);
+    CHECK_CONTAINS(o.out, "function=strand_semaphore_acquire;");
+    CHECK_CONTAINS(o.out, "made with more than 1152921504606846976 permits");
+}
+
 TEST_REAL(using_one_that_was_made_with_more_permits_than_its_bound_is_misuse)
 {
     static const char *const names[][2] = {{"begin_above_the_bound", "function=strand_semaphore_acquire;"},
