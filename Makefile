@@ -426,7 +426,7 @@ $(OUT)/libstrand-internal.a: $(OUT)/obj/merged.o
 
 $(OUT)/libstrand.so: $(OUT)/obj/libstrand.o tools/exports.map
 	$(call say,LINK,$@)
-	$(CC) -shared -Wl,-soname,$(soname) -Wl,--version-script=tools/exports.map $(link-flags) \
+	$(CC) -shared -Wl,-soname,$(soname) -Wl,-z,nodelete -Wl,--version-script=tools/exports.map $(link-flags) \
 		$(if $(sanitize),,-Wl,-z,defs) $(LDFLAGS) $< -o $@
 	ln -sf libstrand.so $(OUT)/$(soname)
 

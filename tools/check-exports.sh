@@ -32,6 +32,10 @@ check_names "$shared" "$in_shared"
 [ "$in_archive" = "$in_shared" ] || complain "the two libraries export different names:" \
     $(printf '%s\n%s\n' "$in_archive" "$in_shared" | sort | uniq -u)
 
+# Handles outlive runs, so their addresses stay reserved for as long as the process lives: each time that the library was
+# unloaded and loaded again would take another TiB.
+readelf -dW "$shared" | grep -q NODELETE || complain "$shared can be unloaded"
+
 # Local definitions count too: calls from inside would go to them.
 for library in "$archive" "$shared"; do
     taken=$(nm "$library" | awk '$2 ~ /^[^Uwv]$/ && $3 ~ /^(__libunwind)?_Unwind_/ { print $3 }')
