@@ -106,7 +106,8 @@ struct strand_options {
     /* A misuse is about to end the program. Any thread may call it. It may not return by longjmp. */
     void (*on_misuse)(const struct strand_misuse *misuse, void *arg);
     /* Something that no exception could carry: lost exceptions of cancelled children, warnings; reports of the
-     * watchdog, which have several lines. Any thread may call it. NULL: standard error. */
+     * watchdog, which have several lines. Any thread may call it, also in the middle of a switch from one strand to
+     * another. So it may neither block nor throw: that is misuse. NULL: standard error. */
     void (*on_log)(const char *message, void *arg);
     void *hook_arg;
 

@@ -4,6 +4,7 @@
 #include "print.h"
 
 #include "carry.h"
+#include "hook.h"
 #include "misuse.h"
 
 #include <stdio.h>
@@ -247,14 +248,24 @@ COLD void print_terminating(void)
     strand_exception_print(flight->exception, 2);
 }
 
+/* What is logged may be logged in the middle of a switch, or under a lock. */
+static const char *made_of_log(const struct hook *hook, char *buffer, size_t size)
+{
+    snprintf(buffer, size, "it was called with: %s", (const char *)hook->object);
+    return buffer;
+}
+
 void log_text(struct runtime *runtime, const char *text)
 {
     if (!runtime->options.on_log) {
         print_text(2, "libstrand: %s\n", text);
         return;
     }
+    struct hook hook HOOK = {.name = "options.on_log", .made = made_of_log, .object = (void *)(uintptr_t)text};
+    hook_enter(&hook);
     runtime->options.on_log(text, runtime->options.hook_arg);
     must_be_here(runtime, "options.on_log");
+    hook_over(&hook);
 }
 
 void log_exception(struct runtime *runtime, const char *what, const strand_exception *e)

@@ -266,6 +266,21 @@ TEST_REAL(without_a_log_hook_messages_go_to_standard_error)
     CHECK_STR(o.out, "");
 }
 
+/* It may be called in the middle of a switch. */
+TEST_REAL(a_log_hook_that_blocks_or_throws_is_misuse)
+{
+    static struct test_output o;
+    test_program(&o, "log", "block");
+    CHECK(o.signalled);
+    CHECK_CONTAINS(o.err, "strand_sleep");
+    CHECK_CONTAINS(o.err, "options.on_log");
+    CHECK_CONTAINS(o.err, "lost letter");
+    test_program(&o, "log", "throw");
+    CHECK(o.signalled);
+    CHECK_CONTAINS(o.err, "options.on_log");
+    CHECK_CONTAINS(o.err, "lost letter");
+}
+
 /* ---- runs beside and inside each other ------------------------------------------------------ */
 
 static void *count_in_a_run(void *number)
