@@ -111,6 +111,9 @@ __attribute__((noreturn)) void arch_longjmp(void **jump, uint32_t form);
  * exception would leave it; the search then goes on to the end of the stack, where the C++ runtime terminates. */
 void *arch_call(void *(*fn)(void *), void *arg);
 void arch_on_foreign(void (*on_foreign)(void));
+/* Called when arch_unwind gets to a function, with an address in it, that has no unwind tables, so nothing tells who
+ * has called it. The program ends after that. */
+void arch_on_lost(void (*on_lost)(void *ip));
 /* Called when the C++ runtime terminates the program, between arch_signals_enter and leave; then the handler that was
  * there before goes on. In a program without a C++ runtime it does nothing. */
 void arch_on_terminate(void (*on_terminate)(void));

@@ -74,6 +74,7 @@ struct arch_state {
 
     /* unwind.c */
     _Atomic(void (*)(void)) on_foreign, on_terminate;
+    _Atomic(void (*)(void *ip)) on_lost;
 
     /* cxx.c: under the process's lock */
     struct arch_cxx_runtime cxx;

@@ -8,6 +8,7 @@
  */
 #include "state.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unwind.h>
 
@@ -24,10 +25,14 @@ static struct _Unwind_Exception *exception_of(struct arch_flight *flight)
 static _Unwind_Reason_Code never_stop(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                       struct _Unwind_Exception *exception, struct _Unwind_Context *context, void *arg)
 {
-    (void)version, (void)class, (void)exception, (void)context, (void)arg;
-    /* Every strand's entry is a try, so somebody has left before. */
-    ASSERT(!(actions & _UA_END_OF_STACK));
-    return _URC_NO_REASON;
+    (void)version, (void)class, (void)exception, (void)arg;
+    if (LIKELY(!(actions & _UA_END_OF_STACK)))
+        return _URC_NO_REASON;
+    /* Every strand's entry is a try, so somebody would have left before if there were a way to it. */
+    void (*on_lost)(void *ip) = atomic_load_explicit(&arch_state.on_lost, memory_order_acquire);
+    if (on_lost)
+        on_lost((void *)_Unwind_GetIP(context));
+    abort();
 }
 
 /* The unwinder's notice that somebody else deletes our exception: a C++ catch (...) that ended without a rethrow. */
@@ -72,6 +77,11 @@ _Unwind_Reason_Code arch_call_personality_(int version, _Unwind_Action actions, 
             on_foreign();
     }
     return _URC_CONTINUE_UNWIND;
+}
+
+void arch_on_lost(void (*on_lost)(void *ip))
+{
+    atomic_store_explicit(&arch_state.on_lost, on_lost, memory_order_release);
 }
 
 void arch_on_foreign(void (*on_foreign)(void))

@@ -236,6 +236,18 @@ COLD void print_foreign(void)
                    cb_name(current_of(thread)), (unsigned long long)cb_id(current_of(thread)));
 }
 
+COLD void print_lost(void *ip)
+{
+    struct cb *me = current_of(thread_self());
+    print_text(2,
+               "libstrand: an exception of strand '%s' #%llu can't get through a function without unwind tables; the "
+               "program ends. Compile that function with -fexceptions, or give it .cfi directives if it is in "
+               "assembler, or catch the exception before it gets there. The function:\n",
+               cb_name(me), (unsigned long long)cb_id(me));
+    print_frames(2, &ip, 1);
+    strand_exception_print(own_of(me)->flight->exception, 2);
+}
+
 COLD void print_terminating(void)
 {
     struct thread *thread = thread_self();

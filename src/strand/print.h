@@ -23,6 +23,8 @@ void overflow_report(struct thread *thread, void *address, void *ucontext);
 /* A C++ exception is about to leave a strand's function; the C++ runtime ends the program. */
 void print_foreign(void);
 void print_terminating(void);
+/* An exception can't get through the function that has this address: for arch_on_lost. */
+void print_lost(void *ip);
 /* All strands of the thread's run, as strand_dump writes them: made by src/debug. Returns 0 or a negated errno code. */
 int dump_from(struct thread *thread, int fd);
 /* The same to the log; the thread may be one of a pool's that runs no strand, and holds no lock of its pool. */

@@ -378,6 +378,7 @@ static int run_pool(struct runtime *runtime, const char **what)
                  !arch_orphan(); /* whose thread stands on a strand's stack */
     arch_on_orphan(make_odd);
     arch_on_foreign(print_foreign);
+    arch_on_lost(print_lost);
     arch_on_terminate(print_terminating);
     *what = "signal handlers";
     int error = arch_signals_enter(on_fault);

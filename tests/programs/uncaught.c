@@ -61,6 +61,32 @@ static void *leaves_a_child(void *arg)
     return arg;
 }
 
+/* A function without unwind tables: it calls fn(arg). */
+void *call_without_tables(strand_fn *fn, void *arg);
+__asm__(".text\n"
+        ".type call_without_tables, @function\n"
+        "call_without_tables:\n"
+        "push %rbp\n"
+        "mov %rsp, %rbp\n"
+        "mov %rdi, %rax\n"
+        "mov %rsi, %rdi\n"
+        "call *%rax\n"
+        "pop %rbp\n"
+        "ret\n"
+        ".size call_without_tables, . - call_without_tables\n");
+
+static void *throws_through_assembler(void *arg)
+{
+    STRAND_TRY {
+        call_without_tables(pour, arg);
+    }
+    STRAND_CATCH(&STRAND_ANY, e) {
+        puts("still alive");
+    }
+    STRAND_END
+    return arg;
+}
+
 int main(int argc, char **argv)
 {
     const char *who = argc > 1 ? argv[1] : "root";
@@ -69,6 +95,8 @@ int main(int argc, char **argv)
         root = grandchild_fails;
     else if (strcmp(who, "live") == 0)
         root = leaves_a_child;
+    else if (strcmp(who, "tables") == 0)
+        root = throws_through_assembler;
     strand_run(NULL, root, NULL);
     puts("still alive");
     return 0;

@@ -37,6 +37,17 @@ static void die_of(const char *whose)
     CHECK(strstr(o.out, "still alive") == NULL);
 }
 
+TEST_REAL(an_exception_that_gets_to_a_function_without_unwind_tables_is_printed_with_what_to_do)
+{
+    test_program(&o, "uncaught", "tables");
+    CHECK(o.signalled);
+    CHECK_CONTAINS(o.err, "without unwind tables");
+    CHECK_CONTAINS(o.err, "-fexceptions");
+    CHECK_CONTAINS(o.err, "call_without_tables");
+    CHECK_CONTAINS(o.err, "spill: glass 3 is full");
+    CHECK(strstr(o.out, "still alive") == NULL);
+}
+
 TEST_REAL(an_exception_that_leaves_the_root_ends_the_program_with_exit_status_1)
 {
     die_of("root");
