@@ -332,7 +332,10 @@ struct scope {
     struct owned *belongings; /* end with it; the newest first */
     struct link ended;        /* COLLECT, FIRST_WINS: all that have, in order; else the failed ones */
     size_t ends;              /* how many are in it */
-    struct cb *winner;
+    union {
+        struct cb *winner;   /* FIRST_WINS */
+        struct link *unseen; /* the others: in `ended`; before it nobody has failed */
+    };
     struct wait_node *waiter; /* the owner, in strand_scope_next or _first */
     struct note *note;        /* cancelled, and why */
     unsigned flags;

@@ -21,6 +21,11 @@ static bool flags_are_good(unsigned flags)
     return !(flags & ~(policies | STRAND_OPEN)) && !(flags & policies & ((flags & policies) - 1));
 }
 
+static bool has_winner(const struct scope *scope)
+{
+    return scope->flags & STRAND_FIRST_WINS;
+}
+
 strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
 {
     struct thread *thread = must_be_strand("STRAND_SCOPE");
@@ -35,6 +40,8 @@ strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
     list_init(&scope->children);
     list_init(&scope->ended);
     scope->flags = flags;
+    if (!has_winner(scope))
+        scope->unseen = &scope->ended;
     uint64_t serial = word_serial(atomic_load_explicit(&scope->block.word, memory_order_relaxed));
     return (strand_scope){{(uint64_t)(uintptr_t)scope, serial << 1 | (flags & STRAND_OPEN)}};
 }
@@ -107,6 +114,8 @@ static void cancel_by_policy(struct thread *thread, struct scope *scope, struct 
 static void list_end(struct scope *scope, struct cb *child)
 {
     list_push_back(&scope->ended, &child->wait.node.link);
+    if (!has_winner(scope) && scope->unseen == &scope->ended)
+        scope->unseen = &child->wait.node.link;
     child->listed = true;
     scope->ends++;
 }
@@ -166,17 +175,35 @@ void scope_receive(struct thread *thread, struct scope *scope, struct cb *child,
     scope_unlock(thread, scope);
 }
 
+/* Under the lock. What was passed over is not looked at again. */
+static struct cb *first_failed(struct scope *scope)
+{
+    for (; scope->unseen != &scope->ended; scope->unseen = scope->unseen->next) {
+        struct cb *child = CONTAINER(scope->unseen, struct cb, wait.node.link);
+        if (child->outcome == OUTCOME_FAILED)
+            return child;
+    }
+    return NULL;
+}
+
 strand_exception *scope_first_failure(struct thread *thread, struct scope *scope)
 {
-    strand_exception *e = NULL;
     scope_lock(thread, scope);
-    for (struct link *link = scope->ended.next; link != &scope->ended && !e; link = link->next) {
-        struct cb *child = CONTAINER(link, struct cb, wait.node.link);
-        if (child->outcome == OUTCOME_FAILED)
-            e = strand_exception_keep(cb_exception(child));
-    }
+    struct cb *child = first_failed(scope);
+    strand_exception *e = child ? strand_exception_keep(cb_exception(child)) : NULL;
     scope_unlock(thread, scope);
     return e;
+}
+
+/* Under the lock, of one that is about to be taken out of `ended`. */
+static void forget_place(struct scope *scope, struct cb *child)
+{
+    if (has_winner(scope)) {
+        if (scope->winner == child)
+            scope->winner = NULL;
+    } else if (scope->unseen == &child->wait.node.link) {
+        scope->unseen = child->wait.node.link.next;
+    }
 }
 
 void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
@@ -188,11 +215,10 @@ void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
     list_remove(&child->sibling);
     scope->count--;
     if (UNLIKELY(listed)) {
+        forget_place(scope, child);
         list_remove(&child->wait.node.link);
         child->listed = false;
         scope->ends--;
-        if (scope->winner == child)
-            scope->winner = NULL;
     }
     if (failed && --scope->failures == 0)
         atomic_store_explicit(&scope->block.due, 0, memory_order_seq_cst); /* [C3] */
@@ -264,13 +290,8 @@ strand_exception *strand_scope_failure(strand_scope handle, strand *which)
     struct scope *scope = scope_of_owner(me, handle, "strand_scope_failure");
     if (!(scope->flags & STRAND_COLLECT))
         MISUSE_SCOPE("strand_scope_failure", scope, "the scope was not opened with STRAND_COLLECT");
-    struct cb *child = NULL;
     scope_lock(thread, scope);
-    for (struct link *link = scope->ended.next; link != &scope->ended && !child; link = link->next) {
-        struct cb *ended = CONTAINER(link, struct cb, wait.node.link);
-        if (ended->outcome == OUTCOME_FAILED)
-            child = ended;
-    }
+    struct cb *child = first_failed(scope);
     scope_unlock(thread, scope);
     if (!child)
         return NULL;
