@@ -293,8 +293,9 @@ enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WI
  * Wait for all children, also after one has failed, and consume them; results go to the drop functions. The first
  * failure is thrown, further ones suppressed in it. Children cancelled by the owner or by a policy are expected to end
  * interrupted; one cancelled by anybody else throws STRAND_CHILD_CANCELLED, one that was pruned STRAND_PRUNED, unless
- * there is something else to throw. Interrupted, it has consumed some of them: strand_scope_count tells how many are
- * left. Owner only. O(children).
+ * there is something else to throw. Interrupted from outside of the scope, it has consumed some of them, and what it
+ * would have thrown of those is suppressed in the interruption: strand_scope_count tells how many are left. Owner only.
+ * O(children).
  */
 STRAND_BLOCKS void strand_scope_join(strand_scope scope);
 /**
@@ -311,6 +312,7 @@ STRAND_BLOCKS void *strand_scope_first(strand_scope scope, strand *winner);
 /**
  * STRAND_COLLECT: the next failure of a child, consumed with that child, in order of their ends; NULL if there is
  * none now. The caller owns it. *child (may be NULL) gets the handle of the child it was. Does not block. Owner only.
+ * O(1) on average.
  */
 strand_exception *strand_scope_failure(strand_scope scope, strand *child);
 /**

@@ -111,11 +111,18 @@ static void take(strand_exception *e, strand_exception *pushed_aside)
     strand_exception_release(pushed_aside);
 }
 
+/* An interruption makes way for its cause when it leaves the scope, or for another failure, which then inherits its
+ * ring alone. */
+static bool is_told_as_cause(const strand_exception *e, const strand_exception *pushed_aside)
+{
+    return pushed_aside == e->cause && !e->source;
+}
+
 void exception_suppress(strand_exception *e, strand_exception *pushed_aside)
 {
     if (!pushed_aside)
         return;
-    if (pushed_aside == e || pushed_aside == e->cause || /* [X1] */
+    if (pushed_aside == e || is_told_as_cause(e, pushed_aside) || /* [X1] */
         atomic_exchange_explicit(&pushed_aside->listed, true, memory_order_acq_rel)) {
         strand_exception_release(pushed_aside);
         return;
@@ -144,9 +151,9 @@ void exception_inherit(strand_exception *e, strand_exception *from)
     }
 }
 
-void exception_tell_first(strand_exception *e)
+void exception_tell_first(strand_exception *e, const strand_exception *from)
 {
-    const strand_exception *first = e->ring ? e->ring->next : NULL;
+    const strand_exception *first = strand_exception_suppressed(from, 0);
     size_t length = strlen(e->text);
     if (first)
         snprintf(e->text + length, sizeof e->text - length, "; suppressed: %s: %s", first->kind->name, first->text);

@@ -8,12 +8,14 @@
  * STATE     cause: one edge. ring: a circular list of the suppressed ones by `next`; it points to the newest, and the
  *           next of that is the oldest. ring_count: how many; omitted: how many were refused.
  *           listed: it stands in a ring, or did. walk: links the exceptions that a walk has come to; NULL: none has.
- * OWNERSHIP the edges of an exception (cause, ring, ring_count, omitted) belong to its only holder; those of a shared
- *           one (refs > 1) to the holder of the lock, which is one for the process, and so does `walk`. `next` belongs
- * to the ring that the exception stands in. When the last reference is given back, all of them belong to the thread
- * that gave it. INVARIANTS [X1] No edge is there twice: an exception enters at most one ring, and not that of an
- * exception that it is the cause of. So catch blocks that wrap what they have caught make a chain, not a tree that
- * doubles. [X2] There is no cycle. If an exception has one holder, nothing carries it, and whatever it takes closes
+ * OWNERSHIP the edges of an exception (cause, ring, ring_count, omitted) belong to its only holder. Those of a shared
+ *           one (refs > 1) belong to the holder of the lock, one for the process, and so does `walk`. `next` belongs to
+ *           the ring that the exception stands in. Of one whose last reference is given back, all belong to the giver.
+ * INVARIANTS
+ *           [X1] No edge is there twice: an exception enters at most one ring, and not that of an exception that it is
+ *           the cause of, unless that is an interruption, which is about to make way. So catch blocks that wrap what
+ *           they have caught make a chain, not a tree that doubles.
+ *           [X2] There is no cycle. If an exception has one holder, nothing carries it, and whatever it takes closes
  *           none. A shared one takes an exception only after a walk has not come from that to itself; walk and edge are
  *           one step under the lock. A walk that comes to it by an interruption that it was the cause of cuts that
  *           edge: the interruption is about to be told along with its cause.
@@ -37,8 +39,9 @@ enum { RING_MOST = 256, CARRIED_ROOM = 64, CARRIED_WIDE = 8 };
 void exception_suppress(strand_exception *e, strand_exception *pushed_aside);
 /* All that `from` has pushed aside, to e. */
 void exception_inherit(strand_exception *e, strand_exception *from);
-/* Say in the text of e which exception it has pushed aside first, if it has. By its only holder. */
-void exception_tell_first(strand_exception *e);
+/* Say in the text of e, by its only holder, which exception `from` has pushed aside first, if it has: whoever reads
+ * nothing but the text of an end by a time-out, or by a cancel, sees an error that came before it. */
+void exception_tell_first(strand_exception *e, const strand_exception *from);
 
 enum carried_as { CARRIED_ITSELF, CARRIED_CAUSE, CARRIED_SUPPRESSED };
 

@@ -3,9 +3,10 @@
  */
 #include "end.h"
 
-#include "exception.h"
+#include "carry.h"
 #include "handle.h"
 #include "held.h"
+#include "hook.h"
 #include "local.h"
 #include "misuse.h"
 #include "scope.h"
@@ -149,6 +150,7 @@ static strand_exception *to_others(struct cb *c, strand_exception *e)
     struct note *note = e->note;
     bool pruned = note && note->pruned;
     const strand_kind *kind = pruned ? &STRAND_PRUNED : &STRAND_CHILD_CANCELLED;
+    const strand_exception *interruption = e;
     if (atomic_load_explicit(&e->refs, memory_order_acquire) > 1) {
         strand_exception *other = exception_new(kind, "%s", "");
         other->note = note_keep(note);
@@ -158,6 +160,7 @@ static strand_exception *to_others(struct cb *c, strand_exception *e)
     e->kind = kind;
     exception_text(e, "strand '%s' was %s%s%s%s%s", cb_name(c), pruned ? "pruned" : "cancelled", note ? " by " : "",
                    note ? note->who : "", note && note->why[0] ? ": " : "", note ? note->why : "");
+    exception_tell_first(e, interruption);
     return e;
 }
 

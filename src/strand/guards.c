@@ -2,7 +2,7 @@
  * What holds until the end of a block: shields, deadlines, no-suspend sections, strand-local values. The guard on the
  * stack is the strand's alone; what others touch (a deadline) is a record off the stack.
  */
-#include "exception.h"
+#include "carry.h"
 #include "fibre.h"
 #include "handle.h"
 #include "interrupt.h"
@@ -53,7 +53,7 @@ struct member *deadline_comes(struct timer *timer)
  * one. */
 static void become_timed_out(struct cb *me, struct deadline *deadline)
 {
-    strand_exception *e = own_of(me)->flight->exception;
+    strand_exception *e = own_of(me)->flight->exception, *interruption = e;
     if (atomic_load_explicit(&e->refs, memory_order_acquire) > 1) {
         strand_exception *with = exception_new(&STRAND_TIMED_OUT, "%s", "");
         with->cause = e;
@@ -64,6 +64,7 @@ static void become_timed_out(struct cb *me, struct deadline *deadline)
     e->kind = &STRAND_TIMED_OUT;
     e->source = NULL;
     exception_text(e, "the deadline of %s:%d passed", deadline->block.file, deadline->block.line);
+    exception_tell_first(e, interruption);
 }
 
 static void deadline_leave(struct strand_guard_ *guard)

@@ -4,7 +4,7 @@
  */
 #include "interrupt.h"
 
-#include "exception.h"
+#include "carry.h"
 #include "handle.h"
 #include "quiet.h"
 #include "scope.h"
@@ -130,13 +130,18 @@ static strand_exception *by_block(struct thread *thread, struct block *block)
     return e;
 }
 
-void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
+static strand_exception *interruption(struct thread *thread, struct cb *me)
 {
     struct block *source = interrupt_source(me);
     uint64_t word = atomic_load_explicit(&me->word, memory_order_relaxed);
     if (UNLIKELY(!source && (word & WORD_ITSELF) == WORD_STUCK))
-        quiet_throw_deadlock(thread, me);
-    strand_exception *e = source ? by_block(thread, source) : by_cancel(me);
+        return quiet_deadlock(thread, me);
+    return source ? by_block(thread, source) : by_cancel(me);
+}
+
+void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
+{
+    strand_exception *e = interruption(thread, me);
     e->progress = progress;
     exception_trace(e, SEGMENT_THROWN, me);
     exception_throw(me, e);
@@ -148,6 +153,14 @@ COLD struct thread *give_way_before(struct thread *thread, struct cb *me)
     if (interrupted(me))
         interrupt_throw(thread, me, 0);
     return thread;
+}
+
+void interrupt_throw_over(struct thread *thread, struct cb *me, strand_exception *pushed_aside)
+{
+    strand_exception *e = interruption(thread, me);
+    exception_suppress(e, pushed_aside);
+    exception_trace(e, SEGMENT_THROWN, me);
+    exception_throw(me, e);
 }
 
 void interrupt_refuse(struct thread *thread, struct cb *me)

@@ -23,6 +23,10 @@ static inline bool interrupted(struct cb *me)
 /* Throws for the outermost source that holds and is not put off. */
 __attribute__((noreturn)) void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress);
 
+/* The same, with an exception (a reference, or NULL) that the operation had met, suppressed. */
+__attribute__((noreturn)) void interrupt_throw_over(struct thread *thread, struct cb *me,
+                                                    strand_exception *pushed_aside);
+
 /* The same at the start of an operation, which has not waited yet: now and then it gives way first. */
 __attribute__((noreturn)) void interrupt_refuse(struct thread *thread, struct cb *me);
 

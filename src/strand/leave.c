@@ -271,10 +271,10 @@ static void join_one(struct thread *thread, struct scope *scope, struct cb *chil
         add(e->kind == &STRAND_PRUNED && !e->ring ? pruned : first, e);
 }
 
-/* What interrupts the owner now is nothing but a failure in this very scope, which the join is going to throw. */
-static bool only_by_scope(struct cb *me, struct scope *scope)
+/* What interrupts the owner is a source outside of this very scope: a failure in it is what the join throws. */
+static bool interrupted_from_outside(struct cb *me, struct scope *scope)
 {
-    return interrupt_source(me) == &scope->block;
+    return interrupted(me) && interrupt_source(me) != &scope->block;
 }
 
 void strand_scope_join(strand_scope handle)
@@ -287,26 +287,22 @@ void strand_scope_join(strand_scope handle)
     thread_tick(thread);
     cxx_settle(thread, me);
     strand_exception *first = NULL, *pruned = NULL;
-    for (;;) {
-        if (interrupted(me) && !only_by_scope(me, scope))
-            break;
-        struct cb *child = next_child(thread, scope);
-        if (!child)
-            break;
-        if (ended(child)) {
-            arch_note_acquire(child);
-            join_one(thread, scope, child, &first, &pruned);
+    bool cut_short;
+    for (struct cb *child; !(cut_short = interrupted_from_outside(me, scope)) && (child = next_child(thread, scope));) {
+        if (!ended(child)) {
+            await_child(&thread, me, scope, child, BLOCKED_JOIN_SCOPE, own_of(me)->floor);
             continue;
         }
-        await_child(&thread, me, scope, child, BLOCKED_JOIN_SCOPE, own_of(me)->floor);
+        arch_note_acquire(child);
+        join_one(thread, scope, child, &first, &pruned);
     }
     me->blocked = BLOCKED_NOT;
     if (pruned)
         add(&first, pruned);
-    if (first) {
+    if (first)
         exception_trace(first, SEGMENT_JOINED, me);
+    if (cut_short) /* children are left, and sources outside come first */
+        interrupt_throw_over(thread, me, first);
+    if (first)
         exception_throw(me, first);
-    }
-    if (interrupted(me))
-        interrupt_throw(thread, me, 0);
 }

@@ -331,12 +331,10 @@ bool quiet_comes(struct thread *thread, struct batch *batch, bool last)
     return !sure;
 }
 
-void quiet_throw_deadlock(struct thread *thread, struct cb *root)
+strand_exception *quiet_deadlock(struct thread *thread, struct cb *root)
 {
     struct runtime *runtime = runtime_of(thread);
     atomic_fetch_and_explicit(&root->word, ~(uint64_t)WORD_STUCK, memory_order_seq_cst);
     interrupt_lower(thread, root);
-    strand_exception *e = exception_new(&STRAND_DEADLOCK, "%s", runtime->deadlock);
-    exception_trace(e, SEGMENT_THROWN, root);
-    exception_throw(root, e);
+    return exception_new(&STRAND_DEADLOCK, "%s", runtime->deadlock);
 }

@@ -27,8 +27,8 @@ bool quiet_has_strangers(struct runtime *runtime);
 /* The run is being shut down: once it is out of work, it need not be waited for. */
 void quiet_while_stopping(struct runtime *runtime);
 
-/* The root strand is to be told that nothing can go on: what it throws. */
-__attribute__((noreturn)) void quiet_throw_deadlock(struct thread *thread, struct cb *root);
+/* What the root strand throws, to learn that nothing can go on: new, without a trace. */
+strand_exception *quiet_deadlock(struct thread *thread, struct cb *root);
 
 /* The root, which lives, is cancelled by the run itself. Returns it if the caller has to make it runnable. */
 struct member *quiet_cancel_root(struct runtime *runtime, const char *why);

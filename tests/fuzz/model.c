@@ -125,8 +125,13 @@ static struct exc *by_cancel(struct mstrand *s, const strand_exception *e)
 
 struct exc *interruption(struct mstrand *s, const strand_exception *e)
 {
-    int to = certain(s);
     MUST(!strand_exception_suppressed(e, 0), "a new interruption has suppressed exceptions");
+    return interruption_over(s, e);
+}
+
+struct exc *interruption_over(struct mstrand *s, const strand_exception *e)
+{
+    int to = certain(s);
     if (to == -1)
         return by_cancel(s, e);
     MUST(!strand_exception_who(e)[0],

@@ -145,6 +145,8 @@ bool source_certain(struct mstrand *s, int but);
 bool source_possible(struct mstrand *s);
 /* The operation was interrupted: which of the sources that may hold it can have been. */
 struct exc *interruption(struct mstrand *s, const strand_exception *e);
+/* The same of one that may have met an exception before, which is suppressed. */
+struct exc *interruption_over(struct mstrand *s, const strand_exception *e);
 
 bool anchored(const struct mstrand *c, int scope);
 int anchored_count(int scope);

@@ -175,25 +175,26 @@ void scope_join_ends(struct mstrand *s, int scope, const strand_exception *e, si
     bool interrupted = e && strand_exception_kind(e) == &STRAND_INTERRUPTED;
     MUST(e || (!left && !s->must), "the join of scope %d returned, with %zu children left, and %s", scope, left,
          s->must ? "had to be interrupted" : "was not interrupted");
-    MUST(!left || source_possible(s), "the join of scope %d was not interrupted, but %zu children are left", scope,
-         left);
+    MUST(!left || interrupted, "the join of scope %d was not interrupted, but %zu children are left", scope, left);
     for (int i = 1; i < NODES && !left; i++)
         MUST(!anchored(&model.strands[i], scope) || model.strands[i].life != RUNNING,
              "the join of scope %d is over, and strand %d has not ended", scope, i);
-    struct exc *thrown = thrown_by(scope, interrupted ? NULL : e, !left);
-    consume_some(scope, interrupted ? NULL : e, left);
+    const strand_exception *met = interrupted ? strand_exception_suppressed(e, 0) : e;
+    struct exc *thrown = thrown_by(scope, met, !left);
+    consume_some(scope, met, left);
     model.scopes[scope].blurred |= left > 0;
-    if (!interrupted) {
-        s->flight = thrown;
-        if (e)
-            exc_compare(e, thrown, "join of a scope");
+    if (met)
+        exc_compare(met, thrown, "join of a scope");
+    s->flight = thrown;
+    if (!interrupted)
         return;
-    }
-    s->flight = interruption(s, e);
+    MUST(!met || !strand_exception_suppressed(e, 1), "an interrupted join has suppressed more than one exception");
+    s->flight = interruption_over(s, e);
     MUST(s->flight->source != BY_SCOPE || s->flight->scope != scope,
          "the join of scope %d was interrupted by a failure "
          "that it has to throw",
          scope);
+    exc_suppress(s->flight, thrown);
 }
 
 /* ---- the first one --------------------------------------------------------------------------------------- */

@@ -97,6 +97,97 @@ TEST_INSIDE(a_failure_and_live_strands_together_throw_the_failure_with_live_stra
     CHECK_LOG("caught");
 }
 
+/* ---- an interruption that comes after a failure ------------------------------------------------ */
+
+static void *sleep_an_hour(void *arg)
+{
+    strand_sleep(3600 * STRAND_S);
+    return arg;
+}
+
+static void *fail_and_sleep(void *arg)
+{
+    STRAND_DEADLINE(strand_in(5 * STRAND_MS));
+    STRAND_SCOPE(s);
+    strand_spawn(s, test_throw, "of a child");
+    strand_spawn(s, sleep_an_hour, NULL);
+    strand_scope_join(s);
+    return arg;
+}
+
+/* The join goes on after the failure, until the deadline outside ends it. */
+TEST_INSIDE(joining_a_scope_is_interrupted_from_outside_also_after_a_failure)
+{
+    strand_exception *e = strand_try(fail_and_sleep, NULL, NULL);
+    CHECK_KIND(e, &STRAND_TIMED_OUT);
+    CHECK_KIND(strand_exception_suppressed(e, 0), &TEST_ERROR);
+    CHECK_CONTAINS(strand_exception_text(e), "passed; suppressed: ");
+    CHECK_CONTAINS(strand_exception_text(e), ": of a child");
+    strand_exception_release(e);
+}
+
+struct joining {
+    struct test_child victim, other;
+    strand victim_handle;
+    _Atomic int ready;
+};
+
+static void *join_a_cancelled_one(void *arg)
+{
+    struct joining *joining = arg;
+    STRAND_SCOPE(s);
+    joining->victim_handle = test_spawn_started(s, test_child_blocks, &joining->victim);
+    test_spawn_started(s, test_child_blocks, &joining->other);
+    joining->ready = 1;
+    strand_scope_join(s);
+    return NULL;
+}
+
+static void *join_it(void *child)
+{
+    return strand_join(*(strand *)child);
+}
+
+/* A third party cancels a child, and the owner of its scope is cancelled later. */
+TEST_INSIDE(a_cancelled_owner_that_joins_its_scope_ends_by_its_own_cancel)
+{
+    struct joining joining = {0};
+    STRAND_SCOPE(s);
+    strand owner = strand_spawn(s, join_a_cancelled_one, &joining);
+    test_yield_until(&joining.ready, 1);
+    strand_cancel(joining.victim_handle, "by a third party");
+    test_yield_until(&joining.victim.ended, 1);
+    test_await_blocked("joins its scope", 1);
+    strand_cancel(owner, "the owner itself");
+    strand_exception *e = strand_try(join_it, &owner, NULL);
+    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+    CHECK_STR(strand_exception_why(e), "the owner itself");
+    CHECK_STR(strand_exception_why(strand_exception_suppressed(e, 0)), "by a third party");
+    CHECK_CONTAINS(strand_exception_text(e), "; suppressed: child-cancelled: ");
+    strand_exception_release(e);
+}
+
+static void *leave_over_a_failure_by_a_time_out(void *arg)
+{
+    struct test_child *child = arg;
+    STRAND_DEADLINE(strand_in(STRAND_MS));
+    STRAND_SCOPE_WITH(s, STRAND_COLLECT);
+    strand_spawn(s, test_throw, "of a child");
+    test_spawn_started(s, test_child_blocks, child);
+    strand_sleep(3600 * STRAND_S);
+    return NULL;
+}
+
+TEST_INSIDE(the_text_of_a_time_out_names_the_first_error_that_it_has_pushed_aside)
+{
+    struct test_child child = {0};
+    strand_exception *e = strand_try(leave_over_a_failure_by_a_time_out, &child, NULL);
+    CHECK_KIND(e, &STRAND_TIMED_OUT);
+    CHECK_KIND(strand_exception_suppressed(e, 0), &TEST_ERROR);
+    CHECK_CONTAINS(strand_exception_text(e), ": of a child");
+    strand_exception_release(e);
+}
+
 /* ---- an interruption that is suppressed in the failure it came from --------------------------- */
 
 static int freed;
@@ -112,12 +203,6 @@ static void *fail_with_payload(void *arg)
     struct strand_throw_info info = {.payload = &freed, .payload_free = count_freed};
     (void)arg;
     strand_throw_with(&TEST_ERROR, &info, "of a child");
-}
-
-static void *sleep_an_hour(void *arg)
-{
-    strand_sleep(3600 * STRAND_S);
-    return arg;
 }
 
 /* The try block meets the same source again. */
@@ -147,6 +232,31 @@ TEST_INSIDE(an_interruption_that_is_suppressed_in_the_failure_it_came_from_does_
     CHECK_EQ(freed, 0);
     strand_exception_release(e);
     CHECK_EQ(freed, 1);
+}
+
+static void join_then_fail_again(strand_scope *scope)
+{
+    strand child;
+    strand_suppress(strand_try(join_scope, scope, NULL));
+    test_spawn_failed(*scope, &child, 1);
+}
+
+static void *be_interrupted_by_the_first_of_two(void *arg)
+{
+    STRAND_SCOPE(s);
+    strand_spawn(s, test_throw2, "the first");
+    strand_scope scope __attribute__((cleanup(join_then_fail_again), unused)) = s;
+    strand_sleep(3600 * STRAND_S);
+    return arg;
+}
+
+/* The second failure takes the place of the interruption, and the first one was its cause alone. */
+TEST_INSIDE(a_failure_that_a_clean_up_suppresses_in_its_own_interruption_is_not_lost)
+{
+    strand_exception *e = strand_try(be_interrupted_by_the_first_of_two, NULL, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    CHECK_EQ(test_count_kind(e, &TEST_ERROR2), 1);
+    strand_exception_release(e);
 }
 
 /* ---- races ----------------------------------------------------------------------------------- */
