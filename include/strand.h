@@ -194,7 +194,8 @@ struct strand_throw_info {
 /** strand_throw with more to say. */
 STRAND_NORETURN void strand_throw_with(const strand_kind *kind, const struct strand_throw_info *info,
                                        const char *format, ...) __attribute__((format(printf, 3, 4)));
-/** Throw e again; takes the caller's reference over. In a catch block: rethrow(keep(e)). */
+/** Throw e again; takes the caller's reference over. In a catch block: rethrow(keep(e)), as the block's own reference
+ * is none of the caller's; giving that away is misuse. */
 STRAND_NORETURN void strand_rethrow(strand_exception *e);
 /** Attach e to the exception in flight (from a clean-up that may not throw); takes the reference over.
  *  With none in flight it goes to the log hook. */

@@ -398,7 +398,8 @@ struct strand_attr {
     size_t size;       /* sizeof(strand_attr); required */
     const char *name;  /* copied, up to 31 bytes; NULL: "strand" */
     size_t stack_size; /* address space in bytes; 0: as the options say; rounded up as there */
-    /* Gets a result that nobody takes: of a child that was joined by its scope, or never. */
+    /* Gets a result that nobody takes: of a child that was joined by its scope, or never.
+     * Runs on the owner of the scope; it neither blocks nor throws. */
     void (*drop)(void *result);
     strand_pool pool;   /* where it runs; {0}: where its spawner does. One of another run is misuse. */
     strand_fibre fibre; /* an opened one, on which it lives with others; {0}: one of its own */

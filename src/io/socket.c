@@ -179,6 +179,7 @@ int strand_listen_tcp(const char *host, int port)
 {
     struct arch_address addresses[ADDRESSES];
     struct thread *thread = must_be_strand("strand_listen_tcp");
+    must_be_there(host, "host", "strand_listen_tcp");
     may_block(thread, current_of(thread), "strand_listen_tcp");
     int count = addresses_of(host, port, true, addresses), fd = count;
     for (int i = 0; i < count; i++)
@@ -191,6 +192,7 @@ int strand_dial_tcp(const char *host, int port)
 {
     struct arch_address addresses[ADDRESSES];
     struct thread *thread = must_be_strand("strand_dial_tcp");
+    must_be_there(host, "host", "strand_dial_tcp");
     may_block(thread, current_of(thread), "strand_dial_tcp");
     int count = addresses_of(host, port, false, addresses), fd = count;
     for (int i = 0; i < count; i++)
@@ -202,6 +204,7 @@ int strand_dial_tcp(const char *host, int port)
 int strand_listen_unix(const char *path)
 {
     struct arch_address address;
+    must_be_there(path, "path", "strand_listen_unix");
     int error = arch_address_unix(path, &address);
     return error ? error : listen_at(&address, false);
 }
@@ -210,6 +213,7 @@ int strand_dial_unix(const char *path)
 {
     struct arch_address address;
     struct thread *thread = must_be_strand("strand_dial_unix");
+    must_be_there(path, "path", "strand_dial_unix");
     may_block(thread, current_of(thread), "strand_dial_unix");
     int error = arch_address_unix(path, &address);
     return error ? error : dial_at(&address, false);

@@ -197,6 +197,9 @@ static strand_exception *drop_ring(strand_exception *dying, strand_exception *ne
 
 void exception_destroy_(strand_exception *e)
 {
+    if (UNLIKELY(atomic_load_explicit(&e->caught, memory_order_relaxed)))
+        MISUSE("strand_exception_release", "", "the exception '%s' belongs to its catch block, which releases it",
+               e->text);
     e->walk = NULL;
     for (strand_exception *dying = e; (e = dying);) {
         dying = drop(e->walk, e->cause); /* [X4] */

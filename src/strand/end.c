@@ -343,10 +343,17 @@ void end_refused(struct member *member, int error)
         pool_stop(thread, thread->pool);
 }
 
-static void drop(struct thread *thread, const struct extra *extra, void *result)
+static const char *made_of_child(const struct hook *hook, char *buffer, size_t size)
 {
-    extra->drop(result);
-    must_be_here(runtime_of(thread), "strand_attr.drop");
+    return made_strand(hook->object, buffer, size);
+}
+
+static void drop(struct cb *child)
+{
+    struct hook hook HOOK = {.name = "strand_attr.drop", .made = made_of_child, .object = child};
+    hook_enter(&hook);
+    child->extra->drop(child->result);
+    hook_over(&hook);
 }
 
 COLD void end_consume_slowly(struct thread *thread, struct scope *scope, struct cb *child)
@@ -354,7 +361,7 @@ COLD void end_consume_slowly(struct thread *thread, struct scope *scope, struct 
     scope_forget(thread, scope, child);
     struct extra *extra = child->extra;
     if (extra && extra->drop && child->outcome == OUTCOME_VALUE)
-        drop(thread, extra, child->result);
+        drop(child);
     strand_exception_release(cb_take_exception(child));
     cb_retire(thread, child);
 }

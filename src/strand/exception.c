@@ -86,6 +86,7 @@ strand_exception *exception_new_va(const strand_kind *kind, const char *format, 
     strand_exception *e = exception_alloc();
     atomic_init(&e->flying, false);
     atomic_init(&e->listed, false);
+    atomic_init(&e->caught, false);
     atomic_flag_clear_explicit(&e->lock, memory_order_relaxed);
     e->kind = kind;
     e->code = 0;
@@ -132,6 +133,7 @@ void exception_text(strand_exception *e, const char *format, ...)
 
 strand_exception *strand_exception_keep(strand_exception *e)
 {
+    must_be_there(e, "exception", "strand_exception_keep");
     atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
     return e;
 }
@@ -155,6 +157,16 @@ void strand_exception_release(strand_exception *e)
         return;
     arch_note_acquire(e);
     exception_destroy_(e);
+}
+
+void exception_must_hold(const strand_exception *e, const char *function)
+{
+    if (UNLIKELY(atomic_load_explicit(&e->refs, memory_order_acquire) == 1 &&
+                 atomic_load_explicit(&e->caught, memory_order_relaxed)))
+        MISUSE(function, "",
+               "the exception '%s' belongs to its catch block, and the caller holds no reference: "
+               "strand_exception_keep gives one",
+               e->text);
 }
 
 /* ---- traces ---------------------------------------------------------------------------------------------- */

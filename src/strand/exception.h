@@ -36,6 +36,7 @@ struct strand_exception {
     _Atomic bool flying; /* `flight` is in use */
     atomic_flag lock;    /* of the trace */
     _Atomic bool listed; /* carry.h */
+    _Atomic bool caught; /* a catch block holds it, for exception_must_hold */
     const strand_kind *kind;
     int code;
     uint32_t omitted; /* carry.h */
@@ -94,6 +95,8 @@ strand_exception *exception_land(struct cb *me, const struct flight *outer);
 void exception_set_aside(struct cb *me);
 /* Put `with` in the place of the newest exception in flight; the reference to that is the caller's. */
 strand_exception *exception_swap(struct cb *me, strand_exception *with);
+/* Misuse if the only reference is that of a catch block, where the caller gives one away that it ought to hold. */
+void exception_must_hold(const strand_exception *e, const char *function);
 /* The last reference is gone: give back what it has, all that it carries too. */
 void exception_destroy_(strand_exception *e);
 /* The object alone. */

@@ -20,6 +20,7 @@ static bool below(const strand_kind *kind, const strand_kind *other)
 
 bool strand_exception_is(const strand_exception *e, const strand_kind *kind)
 {
+    must_be_there(e, "exception", "strand_exception_is");
     return below(e->kind, kind);
 }
 
@@ -29,6 +30,7 @@ static strand_exception *make(struct thread *thread, const char *function, const
 {
     if (!kind)
         MISUSE(function, "", "the kind is NULL");
+    must_be_there(format, "message", function);
     must_not_escape(thread, kind, "the kind", function);
     if (below(kind, &STRAND_INTERRUPTED))
         MISUSE(function, "", "the kind '%s' is thrown by sources of interruption only", kind->name);
@@ -72,6 +74,8 @@ NOINLINE void strand_throw_with(const strand_kind *kind, const struct strand_thr
     va_end(args);
     if (info) {
         must_not_escape(thread, info->payload, "the payload", "strand_throw_with");
+        if (info->cause)
+            exception_must_hold(info->cause, "strand_throw_with");
         e->code = info->code;
         e->payload = info->payload;
         e->payload_free = info->payload_free;
@@ -86,6 +90,7 @@ NOINLINE void strand_rethrow(strand_exception *e)
     struct cb *me = current_of(must_be_strand("strand_rethrow"));
     if (!e)
         MISUSE("strand_rethrow", "", "the exception is NULL");
+    exception_must_hold(e, "strand_rethrow");
     exception_throw(me, e);
 }
 
@@ -93,6 +98,8 @@ void strand_suppress(strand_exception *e)
 {
     struct thread *thread = must_be_strand("strand_suppress");
     struct cb *me = current_of(thread);
+    if (e)
+        exception_must_hold(e, "strand_suppress");
     cxx_settle(thread, me);
     if (own_of(me)->flight) {
         exception_suppress(own_of(me)->flight->exception, e);
@@ -124,40 +131,48 @@ NOINLINE int64_t strand_must(int64_t result)
 
 const char *strand_exception_text(const strand_exception *e)
 {
+    must_be_there(e, "exception", "strand_exception_text");
     return e->text;
 }
 
 int strand_exception_code(const strand_exception *e)
 {
+    must_be_there(e, "exception", "strand_exception_code");
     return e->code;
 }
 
 const strand_kind *strand_exception_kind(const strand_exception *e)
 {
+    must_be_there(e, "exception", "strand_exception_kind");
     return e->kind;
 }
 
 void *strand_exception_payload(const strand_exception *e)
 {
+    must_be_there(e, "exception", "strand_exception_payload");
     return e->payload;
 }
 
 const strand_exception *strand_exception_cause(const strand_exception *e)
 {
+    must_be_there(e, "exception", "strand_exception_cause");
     return e->cause;
 }
 
 const char *strand_exception_who(const strand_exception *e)
 {
+    must_be_there(e, "exception", "strand_exception_who");
     return e->note ? e->note->who : "";
 }
 
 const char *strand_exception_why(const strand_exception *e)
 {
+    must_be_there(e, "exception", "strand_exception_why");
     return e->note ? e->note->why : "";
 }
 
 uint64_t strand_exception_progress(const strand_exception *e)
 {
+    must_be_there(e, "exception", "strand_exception_progress");
     return e->progress;
 }

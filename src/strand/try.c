@@ -56,6 +56,7 @@ ARCH_NOT_INSTRUMENTED void strand_try_leave_(struct strand_try_ *frame)
     }
     strand_exception *e = frame->caught;
     frame->caught = NULL;
+    atomic_store_explicit(&e->caught, false, memory_order_relaxed);
     if (own_of(me)->flight != frame->in_flight)
         exception_suppress(own_of(me)->flight->exception, e); /* the catch block threw: the caught one goes along */
     else if (frame->state == TRY_CAUGHT)
@@ -75,6 +76,7 @@ bool strand_catches_(struct strand_try_ *frame, const strand_kind *kind)
 strand_exception *strand_caught_(struct strand_try_ *frame)
 {
     frame->state = TRY_TAKEN;
+    atomic_store_explicit(&frame->caught->caught, true, memory_order_relaxed);
     return frame->caught;
 }
 

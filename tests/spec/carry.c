@@ -5,6 +5,7 @@
 #define SUITE carry
 #include "test.h"
 
+#include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -388,5 +389,52 @@ TEST_RACE(two_strands_that_suppress_two_exceptions_in_each_other_close_no_cycle)
         strand_exception_release(a);
         strand_exception_release(b);
         CHECK_EQ(freed, 2);
+    }
+}
+
+/* ---- printing what grows --------------------------------------------------------------------- */
+
+static void *rethrow(void *e)
+{
+    strand_rethrow(e);
+}
+
+static void *join_a_rethrower(void *e)
+{
+    STRAND_SCOPE(s);
+    return strand_join(strand_spawn(s, rethrow, strand_exception_keep(e)));
+}
+
+static void *throw_on(void *e)
+{
+    for (int i = 0; i < 40; i++)
+        strand_exception_release(strand_try(join_a_rethrower, e, NULL));
+    return NULL;
+}
+
+static void *print_on(void *e)
+{
+    int fd = open("/dev/null", O_WRONLY);
+    CHECK(fd >= 0);
+    for (int i = 0; i < 40; i++) {
+        strand_exception_print(e, fd);
+        strand_yield();
+    }
+    close(fd);
+    return NULL;
+}
+
+/* Its trace is moved to larger memory meanwhile. */
+TEST_RACE(an_exception_is_printed_while_its_trace_grows)
+{
+    for (long i = 0; i < test_scale(20); i++) {
+        strand_exception *e = counted();
+        {
+            STRAND_SCOPE(s);
+            strand_spawn(s, throw_on, e);
+            strand_spawn(s, print_on, e);
+            strand_scope_join(s);
+        }
+        strand_exception_release(e);
     }
 }
