@@ -1,0 +1,136 @@
+/*
+ * The notes of a program that ThreadSanitizer watches, played by this test: a context is a fiber, which a fiber that
+ * does nothing else makes; no switch means an order, and what is announced as one is.
+ */
+#include "arch_under.h"
+
+#if SANITIZED
+int main(void)
+{
+    return 0;
+}
+#else
+
+enum { NO_ORDER = 1 };
+
+/* The fibers are numbers: 1 is the thread's own. */
+static uintptr_t made = 1, destroyed, current = 1, maker;
+static int switches, acquired, released;
+
+void *__tsan_get_current_fiber(void);
+void *__tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void *fiber);
+void __tsan_switch_to_fiber(void *fiber, unsigned flags);
+void __tsan_acquire(void *at);
+void __tsan_release(void *at);
+
+void *__tsan_get_current_fiber(void)
+{
+    return (void *)current;
+}
+
+/* The first one is the maker, and only it makes others. */
+void *__tsan_create_fiber(unsigned flags)
+{
+    CHECK_EQUAL(flags, 0);
+    CHECK(made == 1 || current == maker);
+    made++;
+    if (!maker)
+        maker = made;
+    return (void *)made;
+}
+
+void __tsan_destroy_fiber(void *fiber)
+{
+    destroyed = (uintptr_t)fiber;
+}
+
+void __tsan_switch_to_fiber(void *fiber, unsigned flags)
+{
+    CHECK_EQUAL(flags, NO_ORDER);
+    current = (uintptr_t)fiber;
+    switches++;
+}
+
+void __tsan_acquire(void *at)
+{
+    CHECK(at != NULL);
+    acquired++;
+}
+
+void __tsan_release(void *at)
+{
+    CHECK(at != NULL);
+    released++;
+}
+
+static uintptr_t seen;
+
+static void see_fiber(struct co *co)
+{
+    seen = current;
+    co_yield (co);
+    CHECK_EQUAL(current, seen);
+}
+
+static void a_context_is_a_fiber_of_its_own(void)
+{
+    struct co co;
+    co_make(&co, see_fiber, NULL);
+    co_resume(&co);
+    CHECK(seen > 1 && seen != maker);
+    CHECK_EQUAL(current, 1);
+    co_resume(&co);
+    CHECK_EQUAL(current, 1);
+    CHECK_EQUAL(destroyed, seen);
+    CHECK_EQUAL(switches, 2 + 4);
+    CHECK(acquired > 0 && released > 0);
+    co_free(&co);
+}
+
+/* What others keep above a stack stays there when its memory is mapped anew, and what lay on it is gone. */
+static void the_memory_of_a_new_stack_is_new(void)
+{
+    struct co co;
+    co_make(&co, see_fiber, NULL);
+    char *top = co.low + CO_STACK - CO_ABOVE;
+    memset(top, 'a', CO_ABOVE);
+    memset(top - 1000, 'o', 1000);
+    arch_note_make(&co.note, co.low, CO_STACK - CO_ABOVE);
+    CHECK(top[0] == 'a' && top[CO_ABOVE - 1] == 'a');
+    CHECK_EQUAL(top[-1], 0);
+    arch_note_end(&co.note);
+    arch_note_make(&co.note, co.low, CO_STACK - CO_ABOVE);
+    arch_note_end(&co.note);
+    co_free(&co);
+}
+
+static void nothing_is_kept_beside_an_image(void)
+{
+    struct co co;
+    co_make(&co, see_fiber, NULL);
+    char *frames = under_frames(&co);
+    memset(frames, 'f', UNDER_FRAMES);
+    char *image = calloc(1, arch_image_size(UNDER_FRAMES) + UNDER_BESIDE);
+    arch_image_save(&co.note, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    memset(frames, 0, UNDER_FRAMES);
+    arch_image_load(&co.note, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    CHECK(frames[0] == 'f' && frames[UNDER_FRAMES - 1] == 'f');
+    arch_image_drop(image, UNDER_FRAMES);
+    arch_note_unmap(frames, UNDER_FRAMES);
+    arch_note_throw();
+    free(image);
+    co_free(&co);
+}
+
+int main(void)
+{
+    CHECK_EQUAL(arch_process_start(), 0);
+    CHECK_EQUAL(arch_tool, ARCH_TOOL_TSAN);
+    CHECK(arch_notes_separate() && !arch_notes_membarrier() && arch_notes_threads() == 1);
+    a_context_is_a_fiber_of_its_own();
+    the_memory_of_a_new_stack_is_new();
+    nothing_is_kept_beside_an_image();
+    return failures != 0;
+}
+#endif
