@@ -445,7 +445,8 @@ STRAND_BLOCKS void strand_actors_join(strand_actors system);
 enum strand_route {
     STRAND_ROUTE_IN_TURN = 0, /* round robin */
     STRAND_ROUTE_RANDOM,
-    STRAND_ROUTE_SMALLEST, /* who has the fewest messages waiting; O(count) */
+    STRAND_ROUTE_SMALLEST, /* who has the fewest messages waiting, of those with as many one that is not blocked;
+                              O(count) */
     STRAND_ROUTE_ALL,      /* each gets a copy; of what was given, or owns something: nobody, it is unhandled. Who asks
                               gets the first answer, or -EPIPE as soon as one fails by the question */
     STRAND_ROUTE_HASH      /* always the same for the same hash, as long as that actor lives; O(count) */

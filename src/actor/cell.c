@@ -12,6 +12,7 @@
 
 #include "../strand/cancel.h"
 #include "../strand/misuse.h"
+#include "../strand/wait.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -362,18 +363,30 @@ bool cell_is_there(struct thread *thread, strand_actor actor)
     return ref_is_ours(thread, actor) && cell_ref(ref_cell(actor)).bits[1] == actor.bits[1];
 }
 
-size_t cell_length(struct thread *thread, strand_actor actor)
+/* Whether it handles nothing for now: its turn's strand waits for something, or it rests. */
+static bool is_blocked(const struct task *task, const struct runner *r)
+{
+    if (task->flags & (TASK_SUSPENDED | TASK_WAITS))
+        return true;
+    return r && wait_tag(atomic_load_explicit(&r->strand->wait.state, memory_order_relaxed)) == WAIT_ARMED;
+}
+
+size_t cell_load(struct thread *thread, strand_actor actor)
 {
     struct cell *cell = ref_cell(actor);
     uint64_t word;
     if (!cell_lock(thread, cell, ref_serial(actor), &word))
         return SIZE_MAX;
     const struct task *task = word & CELL_AWAKE ? word_task(word) : NULL;
-    size_t length = !task                         ? 0
-                    : task->flags & TASK_STOPPING ? SIZE_MAX
-                                                  : task->queued + !!__atomic_load_n(&task->runner, __ATOMIC_RELAXED);
+    size_t load = 0;
+    if (task && (task->flags & TASK_STOPPING)) {
+        load = SIZE_MAX;
+    } else if (task) {
+        const struct runner *r = __atomic_load_n(&task->runner, __ATOMIC_ACQUIRE);
+        load = (size_t)task->queued * 4 + (is_blocked(task, r) ? 2 : 0) + (r ? 1 : 0);
+    }
     cell_unlock(cell, word);
-    return length;
+    return load;
 }
 
 /* ---- children ---------------------------------------------------------------------------------------------- */

@@ -35,8 +35,9 @@ void task_retire(struct thread *thread, struct task *task);
 
 /* Whether it has not ended. */
 bool cell_is_there(struct thread *thread, strand_actor actor);
-/* How many messages wait for it, about; SIZE_MAX: it takes no more. */
-size_t cell_length(struct thread *thread, strand_actor actor);
+/* How much it has to do, about: how many messages wait; of those with as many, it is more for one whose turn is
+ * blocked, or that rests, than for one that runs, and nothing for one that is dormant. SIZE_MAX: it takes no more. */
+size_t cell_load(struct thread *thread, strand_actor actor);
 /* Tell an actor of the tree's business. 0; -ESRCH: it has ended; -ENOMEM. */
 int cell_call(struct thread *thread, strand_actor actor, uint32_t calls);
 /* The same, if it rests still because it has failed by that, which is held; else 0, and nothing is done. */

@@ -38,9 +38,9 @@ static size_t smallest(struct thread *thread, const struct router *router)
 {
     size_t best = 0, least = SIZE_MAX;
     for (size_t i = 0; i < router->count && least; i++) {
-        size_t length = cell_length(thread, router->order[i]->actor);
-        if (length < least) {
-            least = length;
+        size_t load = cell_load(thread, router->order[i]->actor);
+        if (load < least) {
+            least = load;
             best = i;
         }
     }
