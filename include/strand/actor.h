@@ -448,7 +448,7 @@ enum strand_route {
     STRAND_ROUTE_SMALLEST, /* who has the fewest messages waiting, of those with as many one that is not blocked;
                               O(count) */
     STRAND_ROUTE_ALL,      /* each gets a copy; of what was given, or owns something: nobody, it is unhandled. Who asks
-                              gets the first answer, or -EPIPE as soon as one fails by the question */
+                              gets the first answer; or, when none of them will answer any more, the code of the last */
     STRAND_ROUTE_HASH      /* always the same for the same hash, as long as that actor lives; O(count) */
 };
 

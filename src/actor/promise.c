@@ -56,31 +56,83 @@ static void unlock(struct promise *promise, uint64_t serial)
     atomic_store_explicit(&promise->word, serial << WORD_SERIAL, memory_order_release);
 }
 
-struct promise *promise_open(struct thread *thread, strand_actor *ref)
+/* Nobody finds it yet: it has no word. */
+static struct promise *make(struct thread *thread, strand_actor *ref)
 {
     struct promise *promise = driver_slab_get(thread, &worker_of(thread)->promises);
     if (!promise)
         return NULL;
     arch_note_acquire(promise);
     memset((char *)promise + sizeof promise->word, 0, sizeof *promise - sizeof promise->word);
-    uint64_t serial = next_serial(worker_of(thread));
-    *ref = (strand_actor){{(uint64_t)(uintptr_t)promise, serial | MARK_PROMISE}};
+    *ref = (strand_actor){{(uint64_t)(uintptr_t)promise, next_serial(worker_of(thread)) | MARK_PROMISE}};
     promise->watch.who = *ref;
-    unlock(promise, serial);
+    return promise;
+}
+
+/* Nobody finds it from now on. */
+static void give_back(struct thread *thread, struct promise *promise, uint64_t serial)
+{
+    atomic_store_explicit(&promise->word, word_freed(serial << WORD_SERIAL), memory_order_release);
+    if (promise->watched.bits[1])
+        watch_unlink(thread, promise->watched, &promise->watch);
+    arch_note_release(promise);
+    slab_put(&worker_of(thread)->promises, promise);
+}
+
+struct promise *promise_open(struct thread *thread, strand_actor *ref)
+{
+    struct promise *promise = make(thread, ref);
+    if (!promise)
+        return NULL;
+    unlock(promise, serial_of(*ref));
     struct runner *r = runner_self(thread);
     if (r)
         atomic_store_explicit(&r->asks, ref->bits[1], memory_order_relaxed); /* [A6] */
     return promise;
 }
 
-/* Whether the asker has a place for that answer. */
+int promise_part(struct thread *thread, strand_actor whole, strand_actor *ref)
+{
+    struct promise *promise = promise_of(whole), *part = make(thread, ref);
+    if (!part)
+        return -ENOMEM;
+    bool there = lock(thread, promise, serial_of(whole));
+    if (there && !promise->settled) {
+        promise->open++;
+        part->is_part = true;
+        part->whole = whole;
+        unlock(part, serial_of(*ref));
+        unlock(promise, serial_of(whole));
+        return 0;
+    }
+    if (there)
+        unlock(promise, serial_of(whole));
+    give_back(thread, part, serial_of(*ref));
+    return -EPIPE;
+}
+
+/* Whether the asker has a place for that answer; a part asks the whole. */
 static bool is_wanted(const struct promise *promise, const struct envelope *e)
 {
     const strand_message *answer = &e->message;
+    if (promise->is_part)
+        return true;
     bool given = answer->body != e + 1;
     if (answer->type != promise->wanted || given != (promise->wanted_size == SIZE_MAX))
         return false;
     return given || answer->size == promise->wanted_size;
+}
+
+static int settle(struct thread *thread, strand_actor ref, struct envelope *answer, int error);
+
+/* By a part that has just been settled, which nobody else touches any more; and it is given back. */
+static int settle_whole(struct thread *thread, struct promise *part)
+{
+    strand_actor whole = part->whole;
+    struct envelope *answer = part->answer;
+    int error = part->error;
+    give_back(thread, part, serial_of(part->watch.who));
+    return settle(thread, whole, answer, error);
 }
 
 /* By an answer, or by a code. As promise_answer. */
@@ -96,6 +148,14 @@ static int settle(struct thread *thread, strand_actor ref, struct envelope *answ
     }
     struct wait_node *waiter = promise->waiter;
     bool mine = !promise->settled;
+    if (mine && !answer && promise->open) { /* there may be another answer */
+        promise->open--;
+        promise->error = (int16_t)(error ? error : promise->error);
+        unlock(promise, serial_of(ref));
+        return error == -EBADMSG ? error : 0;
+    }
+    if (!answer && !error)
+        error = promise->error ? promise->error : -EPIPE;
     if (mine && waiter) {
         promise->waiter = NULL;
         woken = &waiter->waiter->member;
@@ -104,9 +164,12 @@ static int settle(struct thread *thread, strand_actor ref, struct envelope *answ
     if (mine) {
         promise->settled = true;
         promise->answer = answer;
-        promise->error = error;
+        promise->error = (int16_t)error;
     }
+    bool is_part = mine && promise->is_part;
     unlock(promise, serial_of(ref));
+    if (is_part)
+        return settle_whole(thread, promise);
     if (mine && woken && UNLIKELY(!thread->current)) /* a post, from outside of the run */
         pool_deliver(thread, woken);
     else if (mine && woken)
@@ -171,11 +234,7 @@ void promise_close(struct promise **held)
     uint64_t serial = serial_of(promise->watch.who);
     (void)lock(thread, promise, serial);
     struct envelope *answer = promise->answer;
-    atomic_store_explicit(&promise->word, word_freed(serial << WORD_SERIAL), memory_order_release);
-    if (promise->watched.bits[1])
-        watch_unlink(thread, promise->watched, &promise->watch);
-    arch_note_release(promise);
-    slab_put(&worker_of(thread)->promises, promise);
+    give_back(thread, promise, serial);
     if (!answer)
         return;
     if (is_promise(answer->message.sender)) /* it was a question, and nobody can answer that */
@@ -189,8 +248,7 @@ void promise_lacks(struct thread *thread, strand_actor ref)
     if (!is_promise(ref) || !promise_is_ours(thread, ref) || !lock(thread, promise, serial_of(ref)))
         return;
     bool handled = promise->watched.bits[1];
-    if (!promise->settled)
-        promise->error = -ENOMEM;
+    promise->lost = true;
     unlock(promise, serial_of(ref));
     if (handled)
         promise_settle(thread, ref, -ENOMEM);
@@ -203,8 +261,8 @@ void promise_depends(struct thread *thread, struct runner *r, strand_actor ref)
     int error = 0;
     if (!promise_is_ours(thread, ref) || !lock(thread, promise, serial_of(ref)))
         return;
-    if (!promise->settled && promise->error) {
-        error = promise->error;
+    if (!promise->settled && promise->lost) {
+        error = -ENOMEM;
     } else if (!promise->settled && !promise->watched.bits[1]) {
         promise->watch.asks = true;
         error = watch_link(thread, r->self, &promise->watch);

@@ -125,18 +125,33 @@ static void decide_first(void)
     message_put_back(runner_self(thread_self()));
 }
 
+/* A question has a part for each of them. */
+static int tell_one(strand_actor routee, const strand_message *message, bool asks)
+{
+    strand_actor sender = message->sender;
+    int error = asks ? promise_part(thread_self(), message->sender, &sender) : 0;
+    if (error == -ENOMEM)
+        return error;
+    bool has_part = asks && !error;
+    error = strand_tell_as(routee, has_part ? sender : message->sender, message->type, message->body, message->size);
+    if (error && has_part)
+        promise_settle(thread_self(), sender, error);
+    return error;
+}
+
 /* What one gets, the others do not: only what owns nothing can be sent to all. Who can't be told it has not got it. */
 static void broadcast(struct router *router, strand_message *message)
 {
+    bool asks = is_promise(message->sender) && promise_is_ours(thread_self(), message->sender);
     if (message->type->drop || !message->size) {
         refuse(message);
         return;
     }
     for (; router->told < router->count; router->told++) {
         strand_actor routee = router->order[router->told]->actor;
-        if (!cell_is_there(thread_self(), routee)) /* its notice waits: it is no reason to have no answer */
+        if (!cell_is_there(thread_self(), routee)) /* its notice waits */
             continue;
-        int error = strand_tell_as(routee, message->sender, message->type, message->body, message->size);
+        int error = tell_one(routee, message, asks);
         if (error == -EDEADLK) {
             decide_first();
             return;
@@ -144,9 +159,13 @@ static void broadcast(struct router *router, strand_message *message)
         router->refused |= error && error != -EPIPE;
     }
     if (router->refused)
-        refuse(message);
+        strand_unhandled(message);
     router->told = 0;
     router->refused = false;
+    if (asks) { /* from here on it is theirs to answer */
+        promise_settle(thread_self(), message->sender, 0);
+        message->sender = (strand_actor){{0, 0}};
+    }
 }
 
 /* One that has ended, though its notice waits, is none of them; who stops, or begins anew, is passed over, but by hash.
