@@ -46,7 +46,7 @@ int message_send_last(struct thread *thread, strand_actor to);
 
 /* Its message is over: what it owns is dropped, if nobody has taken it. */
 void envelope_free(struct thread *thread, struct envelope *e);
-/* What a message of that type owns is dropped, by a type that has a function for that. By a strand. */
+/* What a message of that type owns is dropped, by a type that has a function for that. On any thread. */
 void message_drop(const strand_message_type *type, void *body);
 /* It was not sent: what it owns is the sender's still. */
 void envelope_unsend(struct thread *thread, struct envelope *e);

@@ -29,7 +29,7 @@ struct parcel {
 static void lose(struct parcel *parcel)
 {
     if (parcel->type->drop)
-        parcel->type->drop(parcel->given ? parcel->given : parcel->body);
+        message_drop(parcel->type, parcel->given ? parcel->given : parcel->body);
     free(parcel);
 }
 

@@ -350,6 +350,48 @@ CASE(ask_into_nothing)
                              &number_message, NULL, 4));
 }
 
+CASE(ask_for_nothing)
+{
+    number got;
+    strand_ask(strand_actor_spawn(system, NULL, &performer, NULL, 0), STRAND_MSG(number, 1), NULL, &got, sizeof got);
+}
+
+CASE(ask_by_no_type)
+{
+    number got;
+    strand_ask(strand_actor_spawn(system, NULL, &performer, NULL, 0), NULL, &got, 4, STRAND_INTO(number, &got));
+}
+
+CASE(ask_by_no_body)
+{
+    number got;
+    strand_ask(strand_actor_spawn(system, NULL, &performer, NULL, 0), &number_message, NULL, 4,
+               STRAND_INTO(number, &got));
+}
+
+IN_AN_ACTOR(forward_no_message)
+{
+    strand_forward(NULL, message->sender);
+}
+
+IN_AN_ACTOR(take_no_message)
+{
+    (void)message;
+    strand_take(NULL);
+}
+
+IN_AN_ACTOR(stash_no_message)
+{
+    (void)message;
+    strand_stash(NULL);
+}
+
+IN_AN_ACTOR(leave_no_message)
+{
+    (void)message;
+    strand_unhandled(NULL);
+}
+
 /* ---- handles -------------------------------------------------------------------------------------------------------
  */
 
@@ -617,6 +659,13 @@ static const struct {
     ROW(give_nothing),
     ROW(find_no_path),
     ROW(ask_into_nothing),
+    ROW(ask_for_nothing),
+    ROW(ask_by_no_type),
+    ROW(ask_by_no_body),
+    ROW(forward_no_message),
+    ROW(take_no_message),
+    ROW(stash_no_message),
+    ROW(leave_no_message),
     ROW(spawn_in_a_system_that_is_gone),
     ROW(stop_a_system_that_is_gone),
     ROW(find_in_no_system),

@@ -103,6 +103,13 @@ TEST_REAL(nothing_is_no_argument)
     misuse("timer_of_no_body", "strand_actor_timer", "the body is NULL");
     misuse("stop_in_no_way", "strand_actor_stop", "there is no way 77 of stopping");
     misuse("ask_into_nothing", "strand_ask", "the place for the answer is NULL");
+    misuse("ask_for_nothing", "strand_ask", "the type of the answer is NULL");
+    misuse("ask_by_no_type", "strand_ask", "the type is NULL");
+    misuse("ask_by_no_body", "strand_ask", "the body is NULL");
+    misuse("forward_no_message", "strand_forward", "the message is not the one that the caller handles");
+    misuse("take_no_message", "strand_take", "the message is not the one that the caller handles");
+    misuse("stash_no_message", "strand_stash", "the message is not the one that the caller handles");
+    misuse("leave_no_message", "strand_unhandled", "the message is not the one that the caller handles");
 }
 
 TEST_REAL(a_system_that_is_gone_is_misuse)
