@@ -101,7 +101,8 @@ help:
 	@echo "make sizes       what a strand, a scope, an actor and an exception take, beside tests/sizes/expected; make check does it too"
 	@echo "make fault       make each call of the library fail wherever the workloads of tests/fault reach it"
 	@echo "make models      check the protocols' models by spin, for safety and progress (2 minutes)"
-	@echo "make fuzz        random programs against a model of the tree of strands, for 10 minutes"
+	@echo "make fuzz        random programs against a model of the tree of strands, and random requests to"
+	@echo "                 examples/httpd, 10 minutes each; TESTS=tree or TESTS=requests: one of them"
 	@echo "make bench       measure; with -s nothing but the results is on standard output"
 	@echo "make install     install the library, its headers and its manual, as they were made, below PREFIX"
 	@echo "make uninstall   remove what was installed, with the same variables"
@@ -252,7 +253,8 @@ models:
 fuzz:
 	@tools/setup.sh --check build fuzz >&2
 	$(again) MODE=asan FUZZ=1 CC=$(CLANG) OUT=build/fuzz do-$@
-	@JOBS=$(JOBS) FUZZ_S=$(FUZZ_S) SHORT=$(SHORT) tools/run-fuzz.sh build/fuzz
+	@for target in $(or $(TESTS),tree requests); do \
+		JOBS=$(JOBS) FUZZ_S=$(FUZZ_S) SHORT=$(SHORT) tools/run-fuzz.sh build/fuzz $$target || exit 1; done
 
 # The library made in other ways, for the rows that compare them; each has a folder of its own.
 variants := tasks_malloc envelopes_malloc runners_fresh
@@ -319,7 +321,7 @@ soname := libstrand.so.$(firstword $(subst ., ,$(version)))
 layers := base arch sched strand sync io actor sim debug
 lib-sources := $(sort $(foreach l,$(layers),$(wildcard src/$(l)/*.c src/$(l)/*.S)))
 headers := $(wildcard include/*.h include/strand/*.h)
-formatted := $(headers) $(wildcard src/*/*.[ch] tests/*/*.[ch] tests/*/*.cc bench/*.[ch] bench/*.cc examples/*.[ch] examples/*/*.[ch])
+formatted := $(headers) $(wildcard src/*/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch] tests/*/*.cc bench/*.[ch] bench/*.cc examples/*.[ch] examples/*/*.[ch])
 
 flags-release := -O2 -g -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 flags-debug := -O0 -g3 -DSTRAND_DEBUG_BUILD
@@ -481,6 +483,9 @@ example-sources := $(wildcard examples/*.c examples/*/*.c)
 examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd $(OUT)/examples/pipeline $(OUT)/examples/crowd \
 	$(OUT)/examples/bank $(OUT)/examples/chat
 fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/*.c))
+# What the server reads of a request, without its sockets.
+request-fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/httpd/*.c)) \
+	$(patsubst %,$(OUT)/obj/examples/httpd/%.o,framing request)
 benches := $(patsubst bench/%,$(OUT)/bench/%,$(basename $(wildcard bench/*.c bench/*.cc)))
 
 # compile FLAGS: a source to an object
@@ -539,6 +544,8 @@ $(fault): $(patsubst tests/%.c,$(test-objects)/%.o,$(wildcard tests/fault/*.c)) 
 	$(call link,$(CC))
 $(OUT)/tree: $(fuzzer) $(library)
 	$(call link,$(CC),-fsanitize=fuzzer)
+$(OUT)/requests: $(request-fuzzer) $(library)
+	$(call link,$(CC),-fsanitize=fuzzer -lhttp_parser)
 $(OUT)/examples/httpd: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/httpd/*.c)) $(library)
 	$(call link,$(CC),-lhttp_parser)
 $(OUT)/examples/pipeline: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/pipeline/*.c)) $(library)
@@ -585,7 +592,7 @@ do-chat: $(OUT)/examples/chat
 do-turtle: $(OUT)/examples/turtle
 do-ledger: $(OUT)/examples/ledger
 do-soak: $(OUT)/programs/cut_clients $(OUT)/examples/httpd
-do-fuzz: $(OUT)/tree
+do-fuzz: $(OUT)/tree $(OUT)/requests
 do-bench: $(benches) $(OUT)/examples/httpd
 do-bench-variant: $(OUT)/bench/actor_pool
 
@@ -655,7 +662,7 @@ do-fault: do-lib $(fault)
 	$(if $(filter release,$(MODE)),tools/check-fault.sh $(OUT))
 	JOBS=$(JOBS) $(fault) $(if $(SHORT),--short) $(if $(ALL),--all) $(TESTS)
 
-all-sources := $(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz sizes,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
+all-sources := $(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz fuzz/httpd sizes,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
 do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
 	$(patsubst %,$(OUT)/obj/%.o,$(basename $(example-sources) $(wildcard bench/*.c bench/*.cc)))
 

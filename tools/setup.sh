@@ -18,7 +18,7 @@ packages_of()
     man) echo doxygen python3 mandoc ;;
     tsan) echo clang-19 libclang-rt-19-dev ;;
     models) echo spin ;;
-    fuzz) echo g++ clang-19 libclang-rt-19-dev ;;
+    fuzz) echo g++ clang-19 libclang-rt-19-dev libhttp-parser-dev ;;
     valgrind) echo valgrind ;;
     coverage) echo gcovr ;;
     bench) echo g++ libhttp-parser-dev wrk ;;
