@@ -13,6 +13,7 @@
 #include "httpd.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -31,6 +32,8 @@ static const int64_t room_pause = STRAND_MS, no_room_pause = 10 * STRAND_MS;
 static const int64_t error_pause = 100 * STRAND_MS;
 /* So many errors without a connection in between do not pass. */
 enum { ERRORS_MOST = 50 };
+/* So many connections at a time are a burst, whose memory is worth giving back. */
+enum { BURST_LEAST = 1000 };
 /* For the lines that are in memory when there is no time any more. */
 static const int64_t log_grace = STRAND_S;
 
@@ -168,14 +171,36 @@ static void *join_it(void *ended)
     return strand_join(*(strand *)ended);
 }
 
+static void *trim_memory(void *arg)
+{
+    malloc_trim(0);
+    return arg;
+}
+
+/* The allocator keeps the memory of the connections of a burst, in pieces; it is told to give it back when most of them
+ * have ended. */
+static void end_burst(const struct server *server, uint64_t ended, uint64_t *most)
+{
+    uint64_t live = server->connections - ended;
+    if (live > *most)
+        *most = live;
+    if (*most < BURST_LEAST || live > *most / 4)
+        return;
+    *most = live;
+    strand_offload(trim_memory, NULL);
+}
+
 /* A connection that fails is a bug, or a file that changed under our hands: it is told, and the others go on. */
 static void *keep_connections(void *arg)
 {
-    struct acceptor acceptor = {.server = arg};
+    struct server *server = arg;
+    struct acceptor acceptor = {.server = server};
     STRAND_SCOPE_WITH(connections, STRAND_OPEN | STRAND_COLLECT);
     acceptor.connections = connections;
     spawn_acceptor(&acceptor);
+    uint64_t count = 0, most = 0;
     for (strand ended; (ended = strand_scope_next(connections)).bits[0];) {
+        end_burst(server, ++count, &most);
         strand_exception *e = strand_try(join_it, &ended, NULL);
         if (e && strand_exception_is(e, &STRAND_INTERRUPTED))
             strand_rethrow(e);

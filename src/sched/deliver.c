@@ -107,6 +107,7 @@ void pool_take_events(struct thread *thread, struct pool *pool)
 {
     take_posts(thread, pool);
     pool_take_polled(thread, pool);
+    rest_note_stacks(thread, pool);
     if (timers_next(&pool->timers) == ARCH_FOREVER)
         return;
     thread->now = driver_now(pool->sub);

@@ -1,21 +1,24 @@
 /*
  * Rounds over the opened fibres that were in use: those that have not been since the round before are trimmed. What
- * that means is in opened.c; the protocol block is in opened.h.
+ * that means is in opened.c; the protocol block is in opened.h. A round also gives the pages of free stacks back to the
+ * system: of as many as were spare all the time since the round before (stack.c).
  *
- * There is no round without cause: the first use after the last round starts the timer, and a round that leaves no
- * fibre in the list does not start it again. So two wake-ups follow the last use, at most: one that finds it too young,
- * and one that trims. A round is made in pieces, between which its thread does its other work.
+ * There is no round without cause: the first use after the last round starts the timer, and so do many spare stacks; a
+ * round that leaves neither a fibre in the list nor many stacks that were used does not start it again. So two wake-ups
+ * follow the last use, at most: one that finds it too young, and one that trims. A round is made in pieces, between
+ * which its thread does its other work.
  */
 #include "rest.h"
 
 #include "driver.h"
 #include "image.h"
+#include "stack.h"
 #include "timers.h"
 
 /* From one round to the next: who has rested for so long, or up to twice as long, is trimmed. */
 #define ERA_NS INT64_C(250000000)
-/* Of one piece: fibres that are looked at, fibres that are trimmed, chunks of images that go back. */
-enum { LOOKS = 256, TRIMS = 16, CHUNKS = 16 };
+/* Of one piece: fibres that are looked at, fibres that are trimmed, chunks of images and stacks that go back. */
+enum { LOOKS = 256, TRIMS = 16, CHUNKS = 16, STACKS = 32 };
 
 /* By who has the role. */
 struct member *rest_comes(struct timer *timer)
@@ -71,6 +74,15 @@ COLD void rest_note_(struct thread *thread, struct opened *opened)
     spin_unlock(&rests->lock);
     if (start)
         arm(thread, pool, driver_now(thread->sub) + ERA_NS);
+}
+
+COLD void rest_note_stacks_(struct thread *thread, struct pool *pool)
+{
+    struct rests *rests = &pool->rests;
+    if (atomic_load_explicit(&rests->armed, memory_order_relaxed))
+        return;
+    if (!atomic_exchange_explicit(&rests->armed, true, memory_order_release))
+        arm(thread, pool, driver_now(pool->sub) + ERA_NS);
 }
 
 static void leave_list(struct rests *rests, struct opened *opened)
@@ -134,6 +146,7 @@ static void begin_round(struct thread *thread, struct pool *pool)
     rests->found = !rests->count;
     rests->chunks = 0;
     spin_unlock(&rests->lock);
+    rests->stacks = stacks_begin_round(thread);
 }
 
 /* Chunks that no fibre has now are likely to be needed again as long as all fibres are in use. */
@@ -146,12 +159,23 @@ static void count_chunks(struct pool *pool)
                         (__atomic_load_n(&images->kept_bytes, __ATOMIC_RELAXED) != 0);
 }
 
+/* A piece of the stacks that have rested. One without memory for a note of it keeps its pages, and so do the others. */
+static void give_stacks(struct thread *thread, struct rests *rests)
+{
+    for (int given = 0; given < STACKS && rests->stacks; given++)
+        rests->stacks = stacks_hollow(thread) ? rests->stacks - 1 : 0;
+}
+
 /* True: the round is over. */
 static bool go_on(struct thread *thread, struct pool *pool)
 {
     struct rests *rests = &pool->rests;
     struct opened *opened;
     int looks = LOOKS;
+    if (rests->stacks) {
+        give_stacks(thread, rests);
+        return false;
+    }
     if (rests->chunks) {
         size_t most = rests->chunks < CHUNKS ? rests->chunks : CHUNKS;
         bool all = image_store_trim(thread, &pool->sub->images, most) >= most * IMAGE_CHUNK;
@@ -179,7 +203,7 @@ COLD void rest_look_(struct thread *thread, struct pool *pool)
         when += ERA_NS;
         spin_lock(&rests->lock, thread);
         rests->under_way = false;
-        bool more = rests->count > 0;
+        bool more = rests->count > 0 || stacks_are_many(&pool->sub->stacks);
         atomic_store_explicit(&rests->armed, more, memory_order_release);
         spin_unlock(&rests->lock);
         if (!more)

@@ -1,11 +1,12 @@
 /*
- * Opened fibres that rest: on which nobody has run for a while give the memory back that they do not need, without
- * having been told. The protocol is a part of that in opened.h ([O7]).
+ * Opened fibres that rest, on which nobody has run for a while, give the memory back that they do not need, without
+ * having been told; and so do free stacks that nobody needs. The protocol is a part of that in opened.h ([O7]).
  */
 #ifndef SCHED_REST_H
 #define SCHED_REST_H
 
 #include "opened.h"
+#include "stack.h"
 
 void rest_open(struct pool *pool);
 /* Its threads have gone: what it has noted is noted no more. */
@@ -20,6 +21,14 @@ OWN_INLINE void rest_note(struct thread *thread, struct opened *opened)
     if (UNLIKELY(atomic_load_explicit(&opened->used, memory_order_relaxed) !=
                  atomic_load_explicit(&thread->pool->era, memory_order_relaxed)))
         rest_note_(thread, opened);
+}
+
+void rest_note_stacks_(struct thread *thread, struct pool *pool);
+/* Who has the role of the seeker, before it looks at the timers: many stacks are spare. */
+OWN_INLINE void rest_note_stacks(struct thread *thread, struct pool *pool)
+{
+    if (UNLIKELY(stacks_are_many(&pool->sub->stacks)))
+        rest_note_stacks_(thread, pool);
 }
 
 /* Nobody knows it any more. */

@@ -46,6 +46,9 @@ struct stacks {
     uint32_t colour;
     struct stack_region *regions;
     struct stack *free[STACK_CLASSES]; /* by log2 of the size */
+    size_t spare;                      /* how many are in these lists */
+    size_t least;                      /* the fewest since a round of rests has begun: nobody has needed those */
+    _Atomic bool many;                 /* so many are spare that a round is worth its wake-ups (rest.c) */
     uint32_t hollow;                   /* how many more have no pages: budget.h */
 };
 
@@ -227,6 +230,7 @@ struct rests { /* a pool's */
     bool under_way; /* a round has begun, and goes on with the timer */
     bool found;     /* and has found one that has rested */
     size_t chunks;  /* so many of the store's are to be given back by it */
+    size_t stacks;  /* and so many free stacks' pages */
     struct timer timer;
 };
 

@@ -2,7 +2,8 @@
  * Where stacks come from. A region is one mapping cut into stacks of one size; it lives as long as the sub-process. A
  * stack is set up (header, colour, and its guard page, if that has not come with a batch of others' before) when it is
  * cut, and only recycled after that. Recycling keeps the pages that a stack has touched; stacks beyond what a thread
- * keeps go back to the sub-process, for other threads.
+ * keeps go back to the sub-process, for other threads. Pages of those that nobody has needed there for a while go back
+ * to the system (rest.c).
  */
 #include "stack.h"
 
@@ -26,7 +27,8 @@ struct stack_region {
 };
 enum { HOLLOW = 4 };
 
-enum { STACK_COLOURS = 16, STACK_BATCH = 16, GUARD_BATCH = 64 };
+/* STACK_MANY: fewer than so many spare stacks are not worth a wake-up. */
+enum { STACK_COLOURS = 16, STACK_BATCH = 16, GUARD_BATCH = 64, STACK_MANY = 256 };
 #define STACK_REGION_FIRST ((size_t)2 << 20)
 #define STACK_REGION_MOST ((size_t)64 << 20)
 
@@ -277,11 +279,27 @@ static void push(struct stack **list, struct stack *stack)
     *list = stack;
 }
 
+/* Both under the lock. */
+static struct stack *take_spare(struct stacks *stacks, unsigned class)
+{
+    struct stack *stack = pop(&stacks->free[class]);
+    if (stack && --stacks->spare < stacks->least)
+        stacks->least = stacks->spare;
+    return stack;
+}
+
+static void give_spare(struct stacks *stacks, struct stack *stack)
+{
+    push(&stacks->free[class_of(stack->size)], stack);
+    if (++stacks->spare > STACK_MANY)
+        atomic_store_explicit(&stacks->many, true, memory_order_relaxed);
+}
+
 /* Under the lock: one stack of that size, from the free ones or a new one. */
 static int take(struct thread *thread, size_t size, struct stack **out)
 {
     struct stacks *stacks = &thread->sub->stacks;
-    if ((*out = pop(&stacks->free[class_of(size)])))
+    if ((*out = take_spare(stacks, class_of(size))))
         return 0;
     struct stack_region *region = UNLIKELY(stacks->hollow) ? region_with_hollow(stacks, size) : NULL;
     return region ? fill(thread, region, out) : cut(thread, size, out);
@@ -325,7 +343,7 @@ void stack_put_slow_(struct thread *thread, struct stack *stack)
 {
     struct stacks *stacks = &thread->sub->stacks;
     spin_lock(&stacks->lock, thread);
-    push(&stacks->free[class_of(stack->size)], stack);
+    give_spare(stacks, stack);
     spin_unlock(&stacks->lock);
     budget_ended(thread);
 }
@@ -335,14 +353,26 @@ bool stacks_hollow(struct thread *thread)
     struct stacks *stacks = &thread->sub->stacks;
     bool any = false;
     spin_lock(&stacks->lock, thread);
-    for (int i = 0; i < STACK_CLASSES && !any; i++) {
-        struct stack *stack = pop(&stacks->free[i]);
+    for (unsigned i = 0; i < STACK_CLASSES && !any; i++) {
+        struct stack *stack = take_spare(stacks, i);
         any = stack && empty(thread, stack);
         if (stack && !any)
-            push(&stacks->free[i], stack);
+            give_spare(stacks, stack);
     }
     spin_unlock(&stacks->lock);
     return any;
+}
+
+/* Those that are used again and again leave many for one more round. */
+size_t stacks_begin_round(struct thread *thread)
+{
+    struct stacks *stacks = &thread->sub->stacks;
+    spin_lock(&stacks->lock, thread);
+    size_t rested = stacks->least;
+    stacks->least = stacks->spare;
+    atomic_store_explicit(&stacks->many, stacks->spare - rested > STACK_MANY, memory_order_relaxed);
+    spin_unlock(&stacks->lock);
+    return rested;
 }
 
 void stack_cache_flush(struct thread *thread)

@@ -55,6 +55,12 @@ void stack_cache_flush(struct thread *thread);
 void stack_mind_canaries(struct thread *thread);
 /* The pages of a free stack go back to the system, and are counted no more (budget.h). False: there is none. */
 bool stacks_hollow(struct thread *thread);
+/* A round of rests begins (rest.c). Returns how many free stacks nobody has needed since the one before. */
+size_t stacks_begin_round(struct thread *thread);
+OWN_INLINE bool stacks_are_many(struct stacks *stacks)
+{
+    return atomic_load_explicit(&stacks->many, memory_order_relaxed);
+}
 
 /* The lowest address that frames may use: above the guard page, or the canary. */
 char *stack_floor(const struct stack *stack);

@@ -6,9 +6,12 @@
 
 #include "strand/debug.h"
 #include "strand/pool.h"
+#include "strand/sync.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define NOINLINE __attribute__((noinline))
 #define FOREVER (3600 * STRAND_S)
@@ -253,6 +256,55 @@ TEST(a_thousand_strands_with_required_guards_can_be_parked_at_once)
     options.guards = STRAND_GUARDS_REQUIRED;
     strand_run(&options, park_many, &strands);
 }
+
+/* ---- memory that is given back ------------------------------------------------------------- */
+
+enum { BURST = 1000 };
+static _Atomic int used;
+static strand_event all_have;
+
+static long resident_bytes(void)
+{
+    long all, pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    CHECK_EQ(fscanf(statm, "%ld %ld", &all, &pages), 2);
+    fclose(statm);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+static void *use_and_wait(void *bytes)
+{
+    use_stack_of(bytes);
+    ++used;
+    strand_event_wait(&all_have);
+    return NULL;
+}
+
+/* The size is not the usual one: threads keep none of these stacks for themselves. */
+static long use_many_stacks(size_t bytes)
+{
+    STRAND_SCOPE(scope);
+    used = 0;
+    strand_event_clear(&all_have);
+    for (int i = 0; i < BURST; i++)
+        strand_spawn_with(scope, STRAND_ATTR(.stack_size = 128 * KIB), use_and_wait, &bytes, 0);
+    test_yield_until(&used, BURST);
+    long resident = resident_bytes();
+    strand_event_set(&all_have);
+    strand_scope_join(scope);
+    return resident;
+}
+
+TEST_REAL_INSIDE(the_pages_of_stacks_go_back_to_the_system_after_a_burst)
+{
+    size_t bytes = 64 * KIB;
+    for (int again = 0; again < 2; again++) {
+        long most = use_many_stacks(bytes);
+        while (resident_bytes() > most - BURST * (long)bytes / 2)
+            strand_sleep(10 * STRAND_MS);
+    }
+}
+TEST_OWN_STACKS(the_pages_of_stacks_go_back_to_the_system_after_a_burst, "frames that are saved are elsewhere");
 
 /* ---- memory that is refused ----------------------------------------------------------------- */
 
