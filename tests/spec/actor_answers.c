@@ -12,6 +12,7 @@
 
 STRAND_MESSAGE(number, { int n; });
 STRAND_MESSAGE(fail, { char none; });
+STRAND_MESSAGE(rest, { char none; });
 
 static int ask(strand_actor whom)
 {
@@ -104,7 +105,7 @@ TEST_INSIDE(who_has_asked_one_that_begins_anew_is_told_that_there_is_no_answer)
 
 /* ---- receive timeouts ------------------------------------------------------------------------------------------- */
 
-static _Atomic int timeouts, starts;
+static _Atomic int timeouts, starts, resting, failures;
 
 static void want_timeouts_at_first(void *state, const void *args)
 {
@@ -117,6 +118,10 @@ static void count_timeouts(void *state, strand_message *message)
 {
     (void)state;
     timeouts += STRAND_IS(message, strand_receive_timeout) != NULL;
+    if (STRAND_IS(message, rest)) {
+        CHECK_EQ(strand_actor_suspend(strand_actor_self()), 0);
+        resting = 1; /* from here on it handles nothing */
+    }
     if (STRAND_IS(message, fail))
         strand_throw(&TEST_ERROR, "on purpose");
 }
@@ -126,12 +131,13 @@ static const strand_actor_class idle = {
 
 TEST_INSIDE(an_actor_that_rests_is_told_once_that_it_had_no_message)
 {
-    timeouts = starts = 0;
+    timeouts = starts = resting = 0;
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &idle, NULL, 0);
-    strand_sleep(5 * STRAND_MS);
-    CHECK_EQ(strand_actor_suspend(a), 0);
-    strand_sleep(5 * STRAND_MS);
+    while (!timeouts)
+        strand_sleep(STRAND_MS);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(rest)), 0);
+    test_yield_until(&resting, 1);
     int before = timeouts;
     strand_sleep(50 * STRAND_MS);
     CHECK_EQ(timeouts, before);
@@ -190,18 +196,29 @@ TEST_INSIDE(what_looks_like_a_receive_timeout_is_a_message_as_any_other)
 
 /* ---- restarts that were put off --------------------------------------------------------------------------------- */
 
+static void count_failures(void *state, strand_message *message)
+{
+    (void)state, (void)message;
+    failures++;
+}
+
+static const strand_actor_class observer = {.size = sizeof observer, .name = "observer", .receive = count_failures};
+
 /* It fails, is resumed by hand, and fails once more while the first restart is still to come. */
 TEST_INSIDE(a_restart_is_for_the_failure_that_it_was_decided_for)
 {
-    timeouts = 0;
+    timeouts = failures = 0;
     starts = 1; /* no receive timeouts */
     atomic_store(&child_is_there, false);
     child = (strand_actor){{0, 0}};
     STRAND_ACTORS(system, NULL);
+    strand_actor eyes = strand_actor_spawn(system, NULL, &observer, NULL, 0);
+    CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ON_FAILURE), 0);
     strand_actor a = strand_actor_spawn(system, NULL, &slow, NULL, 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(fail)), 0);
     int64_t begun = strand_now().ns;
     CHECK_EQ(strand_tell(a, STRAND_MSG(fail)), 0);
+    test_yield_until(&failures, 1);
     strand_sleep(20 * STRAND_MS);
     CHECK(atomic_load(&child_is_there));
     CHECK_EQ(strand_actor_resume(child), 0);

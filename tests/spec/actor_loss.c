@@ -121,7 +121,6 @@ static void ask_one_that_ends(const strand_actor_class *class)
     a = strand_actor_spawn(system, NULL, class, NULL, 0);
     STRAND_SCOPE(scope);
     strand_spawn(scope, stop_it_later, &a);
-    STRAND_DEADLINE(strand_in(STRAND_S));
     CHECK_EQ(strand_ask(a, STRAND_MSG(number, 1), STRAND_INTO(number, &got)), -EPIPE);
     strand_scope_join(scope);
 }

@@ -103,7 +103,6 @@ static void *ask(void *arg)
 {
     const struct asking *asking = arg;
     answer got;
-    STRAND_DEADLINE(strand_in(STRAND_S));
     return TEST_PTR(strand_ask(asking->whom, STRAND_MSG(owned, asking->how), STRAND_INTO(answer, &got)));
 }
 
@@ -242,7 +241,6 @@ static const strand_actor_class hoarder = {
 
 static void *tell_one_more(void *arg)
 {
-    STRAND_DEADLINE(strand_in(STRAND_S));
     tell(*(strand_actor *)arg, 5);
     return arg;
 }
