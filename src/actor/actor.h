@@ -92,9 +92,10 @@ enum {
     CALL_RESUME = 4,
     CALL_RESTART = 8,
     CALL_SUSPEND = 16,
-    CALL_ALONE = 32,  /* its last child has ended */
-    CALL_FAILED = 64, /* children have failed: task.failed */
-    CALL_NOW = 128    /* with STOP: the strand that handles a message is cancelled */
+    CALL_ALONE = 32,   /* its last child has ended */
+    CALL_FAILED = 64,  /* children have failed: task.failed */
+    CALL_NOW = 128,    /* with STOP: the strand that handles a message is cancelled */
+    CALL_DECIDED = 256 /* its parent has decided what becomes of it: it does nothing by that alone */
 };
 
 /* ---- an actor ---------------------------------------------------------------------------------------------- */

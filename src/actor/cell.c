@@ -353,8 +353,11 @@ void cell_decided(struct thread *thread, strand_actor actor, const strand_except
     uint64_t word;
     if (!cell_lock(thread, cell, ref_serial(actor), &word))
         return;
-    if (rests_for(word, why))
-        word_task(word)->flags &= ~(unsigned)TASK_UNDECIDED;
+    if (rests_for(word, why)) {
+        struct task *task = word_task(word);
+        uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
+        atomic_store_explicit(&task->calls, calls | CALL_DECIDED, memory_order_relaxed);
+    }
     cell_unlock(cell, word);
 }
 

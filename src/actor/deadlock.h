@@ -7,13 +7,14 @@
 
 #include "actor.h"
 
+enum { CALLS_DECIDED = CALL_STOP | CALL_RESTART | CALL_RESUME | CALL_DECIDED };
+
 /* Under the lock: whether it has failed, and goes on by nobody but its parent. What it has been told by others decides,
  * too. */
 static inline bool awaits_decision(const struct task *task)
 {
     uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
-    return (task->flags & TASK_UNDECIDED) && !(task->flags & TASK_STOPPING) &&
-           !(calls & (CALL_STOP | CALL_RESTART | CALL_RESUME));
+    return (task->flags & TASK_UNDECIDED) && !(task->flags & TASK_STOPPING) && !(calls & CALLS_DECIDED);
 }
 
 /* Whether the caller's strand has the turn of that one's parent. */

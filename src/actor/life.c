@@ -406,6 +406,8 @@ void life_calls(struct runner *r)
     bool due = is_cancelled(r);
     if (!due) /* else another runner is to see to them, that nobody has cancelled */
         atomic_store_explicit(&task->calls, 0, memory_order_relaxed);
+    if (!due && (calls & CALLS_DECIDED))
+        task->flags &= ~(unsigned)TASK_UNDECIDED;
     cell_unlock(r->cell, word);
     if (UNLIKELY(due))
         return;
