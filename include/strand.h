@@ -130,6 +130,7 @@ typedef struct strand_kind { /* make your own: static const, with a parent below
  *           STRAND_PRUNED           the same; a priority semaphore had pruned this very child (strand/limit.h)
  *         STRAND_LIVE_STRANDS       a scope was left with strands still anchored to it
  *         STRAND_DEADLOCK           nothing in the run can go on any more (strand/pool.h: strand_options.out_of_work)
+ *         STRAND_FOREIGN              an exception of C++ has left a strand's function or an actor's (docs/cxx.md)
  *         STRAND_SYSTEM             the system refused; carries an errno code
  */
 extern const strand_kind STRAND_ANY;
@@ -140,6 +141,7 @@ extern const strand_kind STRAND_CHILD_CANCELLED;
 extern const strand_kind STRAND_PRUNED;
 extern const strand_kind STRAND_LIVE_STRANDS;
 extern const strand_kind STRAND_DEADLOCK;
+extern const strand_kind STRAND_FOREIGN;
 extern const strand_kind STRAND_SYSTEM;
 
 /** An exception. Its references are counted: what a function gives to its caller is given back by
@@ -369,12 +371,17 @@ strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg);
  *  copy, which lives as long as the strand. With size 0, fn gets `args` itself. */
 strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size);
 
+#ifdef __cplusplus
+#define STRAND_JOIN_SYMBOL_ __asm__("strand_join_cxx_")
+#else
+#define STRAND_JOIN_SYMBOL_
+#endif
 /**
  * Wait for the end of a child and consume it. Returns its value, or throws: the exception that it ended by, or
  * STRAND_CHILD_CANCELLED if it was cancelled and ended interrupted. Owner of the child's scope only; once: a second
  * join is misuse. A child that has not started may be run by the joiner's thread right here.
  */
-STRAND_BLOCKS void *strand_join(strand child);
+STRAND_BLOCKS void *strand_join(strand child) STRAND_JOIN_SYMBOL_;
 /** Wait until a strand has ended, without consuming it. Anyone but itself, any number of times; returns at once if it
  *  is gone. {0} is misuse. */
 STRAND_BLOCKS void strand_wait(strand other);
@@ -462,6 +469,9 @@ struct strand_guard_ {
     void (*leave)(struct strand_guard_ *guard);
 };
 
+#ifndef __cplusplus
+void *strand_join_cxx_(strand child); /* what C++ code calls as strand_join */
+#endif
 int strand_setjmp_(void **jump) __attribute__((returns_twice));
 void strand_try_enter_(struct strand_try_ *frame, uint32_t form);
 void strand_try_leave_(struct strand_try_ *frame);

@@ -15,6 +15,7 @@
 #include "promise.h"
 #include "system.h"
 
+#include "../strand/cxx.h"
 #include "../strand/exception.h"
 #include "../strand/misuse.h"
 #include "../strand/print.h"
@@ -49,7 +50,7 @@ strand_exception *life_own(struct own_call *call)
 {
     strand_scope outer = call->r->scope;
     strand_exception *e;
-    while ((e = strand_try(call_own, call, NULL)) && !call->begun) {
+    while ((e = cxx_try(call_own, call)) && !call->begun) {
         strand_exception_release(e);
         (void)place_await_memory();
     }

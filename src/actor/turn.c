@@ -12,6 +12,7 @@
 #include "promise.h"
 
 #include "../sched/switch.h"
+#include "../strand/cxx.h"
 #include "../strand/held.h"
 #include "../strand/interrupt.h"
 #include "../strand/wait.h"
@@ -283,7 +284,7 @@ void *runner_main(void *arg)
     place_begun(thread_self(), r->place);
     while (!r->over) {
         r->scope = (strand_scope){{0, 0}};
-        strand_exception *e = strand_try(serve_all, r, NULL);
+        strand_exception *e = cxx_try(serve_all, r);
         struct thread *thread = thread_self();
         if (!e && r->task) {
             handled(thread, r);

@@ -107,10 +107,19 @@ void arch_flight_swap(struct arch_flight *flight, void *what);
  * by strand_setjmp_. The second form is also the public symbol strand_setjmp_ (assembler, x86_64.S). */
 __attribute__((noreturn)) void arch_longjmp(void **jump, uint32_t form);
 
-/* fn(arg), through a frame whose personality calls on_foreign once, in the search phase, before a foreign (C++)
- * exception would leave it; the search then goes on to the end of the stack, where the C++ runtime terminates. */
+/* An exception of C++ that has left a function. */
+struct arch_foreign {
+    void *kept;       /* a std::exception_ptr: the caller's */
+    void *ours;       /* what arch_flight_wrap was given, if it is one of those; no reference */
+    const char *what; /* what() of a std::exception, or NULL; as long as it is kept */
+    const char *type; /* the name, mangled */
+};
+/* fn(arg), through a frame that catches every exception of C++ and calls on_foreign, which does not return. */
 void *arch_call(void *(*fn)(void *), void *arg);
-void arch_on_foreign(void (*on_foreign)(void));
+void arch_on_foreign(void (*on_foreign)(const struct arch_foreign *foreign));
+void arch_foreign_drop(void *kept);
+/* Throw it as C++ does; `kept` stays the caller's. */
+__attribute__((noreturn)) void arch_foreign_rethrow(void *kept);
 /* Called when arch_unwind gets to a function, with an address in it, that has no unwind tables, so nothing tells who
  * has called it. The program ends after that. */
 void arch_on_lost(void (*on_lost)(void *ip));

@@ -15,11 +15,12 @@
 #include <stdlib.h>
 #include <unwind.h>
 
+#define CLASS_LANGUAGE UINT64_C(0xffffff00)        /* a bit below it tells what is rethrown from a pointer */
 #define CLASS_GNU_CXX UINT64_C(0x474E5543432B2B00) /* "GNUCC++" */
 
 /* What the ABI says stands in front of a C++ exception. */
 struct cxa_exception {
-    const void *type;
+    const struct arch_cxx_type *type;
     void (*destroy)(void *object);
     void (*on_unexpected)(void), (*on_terminate)(void);
     struct cxa_exception *next;
@@ -34,7 +35,10 @@ struct cxa_exception {
 extern char __cxa_get_globals[] __attribute__((weak)), __cxa_allocate_exception[] __attribute__((weak)),
     __cxa_init_primary_exception[] __attribute__((weak)), __cxa_begin_catch[] __attribute__((weak)),
     __cxa_end_catch[] __attribute__((weak)), _ZTVN10__cxxabiv117__class_type_infoE[] __attribute__((weak)),
-    _ZSt13set_terminatePFvvE[] __attribute__((weak)), _ZSt13get_terminatev[] __attribute__((weak));
+    _ZSt13set_terminatePFvvE[] __attribute__((weak)), _ZSt13get_terminatev[] __attribute__((weak)),
+    _ZSt17current_exceptionv[] __attribute__((weak)), _ZNSt15__exception_ptr13exception_ptrD1Ev[] __attribute__((weak)),
+    _ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE[] __attribute__((weak)),
+    _ZTISt9exception[] __attribute__((weak));
 
 struct symbol {
     const char *name;
@@ -78,6 +82,10 @@ void arch_cxx_find(void)
         SYMBOL(class_type, _ZTVN10__cxxabiv117__class_type_infoE),
         SYMBOL(set_terminate, _ZSt13set_terminatePFvvE),
         SYMBOL(get_terminate, _ZSt13get_terminatev),
+        SYMBOL(current, _ZSt17current_exceptionv),
+        SYMBOL(drop, _ZNSt15__exception_ptr13exception_ptrD1Ev),
+        SYMBOL(rethrow, _ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE),
+        SYMBOL(base, _ZTISt9exception),
         SYMBOL(globals, __cxa_get_globals),
     };
     struct arch_cxx_runtime *cxx = &arch_state.cxx;
@@ -94,9 +102,10 @@ void arch_cxx_find(void)
             symbols[i].linked ? symbols[i].linked : dlsym(library, symbols[i].name);
     cxx->throws = cxx->allocate && cxx->init && cxx->begin_catch && cxx->end_catch && cxx->class_type;
     if (cxx->throws) {
-        cxx->type.methods = (const char *)cxx->class_type + 2 * sizeof(void *); /* behind its offset and its type */
+        cxx->type.methods = (void (*const *)(void))cxx->class_type + 2; /* behind its offset and its type */
         cxx->type.name = "14strand_thrown_";
     }
+    cxx->keeps = cxx->throws && cxx->current && cxx->drop && cxx->rethrow && cxx->base;
     atomic_store_explicit(&cxx->there, true, memory_order_release);
 }
 
@@ -231,6 +240,73 @@ static _Unwind_Reason_Code observe(int version, _Unwind_Action actions, _Unwind_
 int arch_thrown_unwind_(struct arch_thrown *thrown)
 {
     return (int)_Unwind_ForcedUnwind(exception_of(thrown), observe, thrown);
+}
+
+/* ---- exceptions of C++ that leave a strand's function ------------------------------------------------------- */
+
+/* The personality of arch_call's frame (x86_64.S): a handler for every C++ exception. Strands' own ones are not
+ * searched for; those that come from a std::exception_ptr are C++'s. */
+_Unwind_Reason_Code arch_call_personality_(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                                           struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+{
+    (void)version;
+    bool cxx = (class & CLASS_LANGUAGE) == (CLASS_GNU_CXX & CLASS_LANGUAGE);
+    if (!cxx || (actions & _UA_FORCE_UNWIND) || !arch_state.cxx.keeps || !atomic_load(&arch_state.on_foreign))
+        return _URC_CONTINUE_UNWIND;
+    if (actions & _UA_SEARCH_PHASE)
+        return _URC_HANDLER_FOUND;
+    if (!(actions & _UA_HANDLER_FRAME))
+        return _URC_CONTINUE_UNWIND;
+    _Unwind_SetGR(context, __builtin_eh_return_data_regno(0), (uintptr_t)exception);
+    _Unwind_SetIP(context, (uintptr_t)arch_call_landing_);
+    return _URC_INSTALL_CONTEXT;
+}
+
+/* what() of a std::exception, else NULL. typeid(std::exception) knows whether another type is below it: the fifth of
+ * its functions, in libstdc++ and libc++abi. */
+static const char *words_of(void *object, const struct arch_cxx_type *type)
+{
+    typedef bool catches(const void *self, const void *thrown, void **object, unsigned outer);
+    typedef const char *words(const void *self);
+    const struct arch_cxx_type *base = arch_state.cxx.base;
+    if (!((catches *)base->methods[4])(base, type, &object, 1))
+        return NULL;
+    return ((words *)(*(void (***)(void))object)[2])(object);
+}
+
+/* Where arch_call's frame lands. */
+__attribute__((noreturn)) void arch_call_caught_(struct _Unwind_Exception *exception)
+{
+    const struct arch_cxx_runtime *cxx = &arch_state.cxx;
+    struct arch_foreign foreign = {NULL, NULL, NULL, NULL};
+    (void)cxx->begin_catch(exception);
+    cxx->current(&foreign.kept);
+    cxx->end_catch();
+    struct _Unwind_Exception *primary = exception_of(foreign.kept);
+    const struct arch_cxx_type *type = CONTAINER(primary, struct cxa_exception, unwind)->type;
+    if (type == &cxx->type)
+        foreign.ours = ((struct arch_thrown *)foreign.kept)->what;
+    else
+        foreign.what = words_of(foreign.kept, type);
+    foreign.type = type->name;
+    atomic_load_explicit(&arch_state.on_foreign, memory_order_acquire)(&foreign);
+    UNREACHABLE();
+}
+
+void arch_on_foreign(void (*on_foreign)(const struct arch_foreign *foreign))
+{
+    atomic_store_explicit(&arch_state.on_foreign, on_foreign, memory_order_release);
+}
+
+void arch_foreign_drop(void *kept)
+{
+    arch_state.cxx.drop(&kept);
+}
+
+void arch_foreign_rethrow(void *kept)
+{
+    arch_state.cxx.rethrow(&kept);
+    UNREACHABLE();
 }
 
 /* ---- std::terminate -------------------------------------------------------------------------------------- */

@@ -40,6 +40,12 @@ struct arch_cpus {
     cpu_set_t set[];
 };
 
+/* A std::type_info. */
+struct arch_cxx_type {
+    void (*const *methods)(void);
+    const char *name;
+};
+
 /* What is used of the C++ runtime. Written once, before `there`. */
 struct arch_cxx_runtime {
     _Atomic bool there;
@@ -53,10 +59,13 @@ struct arch_cxx_runtime {
     const void *class_type;
     void (*(*set_terminate)(void (*)(void)))(void);
     void (*(*get_terminate)(void))(void);
-    struct { /* a std::type_info */
-        const void *methods;
-        const char *name;
-    } type;
+    struct arch_cxx_type type;
+    /* std::exception_ptr is one address; functions take and give the address of it. */
+    void (*current)(void **out);
+    void (*drop)(void **exception_ptr);
+    void (*rethrow)(void **exception_ptr);
+    const struct arch_cxx_type *base; /* std::exception */
+    bool keeps;                       /* it has all that is needed to carry exceptions of C++ */
 };
 
 struct arch_state {
@@ -73,7 +82,8 @@ struct arch_state {
     _Atomic(struct arch_cpus *) cpus; /* that were allowed before the first thread was bound; never given back */
 
     /* unwind.c */
-    _Atomic(void (*)(void)) on_foreign, on_terminate;
+    _Atomic(void (*)(const struct arch_foreign *)) on_foreign;
+    _Atomic(void (*)(void)) on_terminate;
     _Atomic(void (*)(void *ip)) on_lost;
 
     /* cxx.c: under the process's lock */
@@ -142,6 +152,7 @@ void arch_watches_after_fork(void);
 void arch_ask_after_fork(void);
 
 /* x86_64.S */
+void arch_call_landing_(void);
 __attribute__((noreturn)) void arch_longjmp_(void **jump);
 __attribute__((noreturn)) void arch_longjmp_builtin_(void **jump);
 

@@ -65,26 +65,7 @@ NOINLINE ARCH_NOT_INSTRUMENTED void arch_longjmp(void **jump, uint32_t form)
     arch_longjmp_(jump);
 }
 
-/* The personality of arch_call's frame (x86_64.S). An exception that is searched through it has no handler in the
- * strand's function; ours are never searched for. */
-_Unwind_Reason_Code arch_call_personality_(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
-                                           struct _Unwind_Exception *exception, struct _Unwind_Context *context)
-{
-    (void)version, (void)exception, (void)context;
-    if ((actions & _UA_SEARCH_PHASE) && class != CLASS_OURS) {
-        void (*on_foreign)(void) = atomic_load_explicit(&arch_state.on_foreign, memory_order_acquire);
-        if (on_foreign)
-            on_foreign();
-    }
-    return _URC_CONTINUE_UNWIND;
-}
-
 void arch_on_lost(void (*on_lost)(void *ip))
 {
     atomic_store_explicit(&arch_state.on_lost, on_lost, memory_order_release);
-}
-
-void arch_on_foreign(void (*on_foreign)(void))
-{
-    atomic_store_explicit(&arch_state.on_foreign, on_foreign, memory_order_release);
 }

@@ -121,9 +121,18 @@ arch_call:
         mov     %rdi, %rax
         mov     %rsi, %rdi
         call    *%rax
+        .cfi_remember_state
         pop     %rbp
         .cfi_def_cfa %rsp, 8
         ret
+        .cfi_restore_state
+        .globl  arch_call_landing_
+        .hidden arch_call_landing_
+arch_call_landing_:                     /* with the foreign exception in rax */
+        endbr64
+        mov     %rax, %rdi
+        call    arch_call_caught_
+        ud2
         .cfi_endproc
         .size   arch_call, . - arch_call
 
@@ -175,6 +184,7 @@ arch_call:
 
         .hidden arch_order_release_
         .hidden arch_order_acquire_
+        .hidden arch_call_caught_
         .hidden arch_call_personality_
         .hidden arch_unwind_
         .section .note.GNU-stack, "", @progbits

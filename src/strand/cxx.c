@@ -4,6 +4,7 @@
 #include "cxx.h"
 
 #include "exception.h"
+#include "misuse.h"
 
 /* Sources below it are put off [U1]. */
 static uint32_t floor_now(const struct own *own, uintptr_t uncaught)
@@ -20,4 +21,38 @@ COLD void cxx_settle_(struct thread *thread, struct cb *me)
 {
     exception_set_aside(me); /* [U2] */
     own_of(me)->floor = floor_now(own_of(me), thread->cxx->uncaught);
+}
+
+/* The strand goes on with an exception of its own, which keeps that of C++. */
+COLD void cxx_on_foreign(const struct arch_foreign *foreign)
+{
+    struct cb *me = current_of(must_be_strand("strand_spawn"));
+    if (foreign->ours) {
+        strand_exception *e = strand_exception_keep(foreign->ours);
+        arch_foreign_drop(foreign->kept);
+        exception_throw(me, e);
+    }
+    strand_exception *e = foreign->what ? exception_new(&STRAND_FOREIGN, "%s", foreign->what)
+                                        : exception_new(&STRAND_FOREIGN, "a C++ exception of type %s", foreign->type);
+    e->payload = foreign->kept;
+    e->payload_free = arch_foreign_drop;
+    exception_trace(e, SEGMENT_THROWN, me);
+    exception_throw(me, e);
+}
+
+struct guarded {
+    strand_fn *fn;
+    void *arg;
+};
+
+static void *call_guarded(void *arg)
+{
+    const struct guarded *guarded = arg;
+    return cxx_call(thread_self(), guarded->fn, guarded->arg);
+}
+
+strand_exception *cxx_try(strand_fn *fn, void *arg)
+{
+    struct guarded guarded = {fn, arg};
+    return strand_try(call_guarded, &guarded, NULL);
 }

@@ -16,6 +16,16 @@
 
 #include "core.h"
 
+/* fn(arg). An exception of C++ that would leave it is thrown on as STRAND_FOREIGN. */
+static inline void *cxx_call(struct thread *thread, strand_fn *fn, void *arg)
+{
+    return UNLIKELY(thread->cxx != NULL) ? arch_call(fn, arg) : fn(arg);
+}
+/* As strand_try; an exception of C++ is returned as STRAND_FOREIGN. */
+strand_exception *cxx_try(strand_fn *fn, void *arg);
+/* For arch_on_foreign. */
+void cxx_on_foreign(const struct arch_foreign *foreign);
+
 void cxx_settle_(struct thread *thread, struct cb *me);
 
 static inline void cxx_settle(struct thread *thread, struct cb *me)

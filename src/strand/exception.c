@@ -21,6 +21,7 @@ const strand_kind STRAND_CHILD_CANCELLED = {"child-cancelled", &STRAND_ERROR};
 const strand_kind STRAND_PRUNED = {"pruned", &STRAND_CHILD_CANCELLED};
 const strand_kind STRAND_DEADLOCK = {"deadlock", &STRAND_ERROR};
 const strand_kind STRAND_LIVE_STRANDS = {"live-strands", &STRAND_ERROR};
+const strand_kind STRAND_FOREIGN = {"foreign", &STRAND_ERROR};
 const strand_kind STRAND_SYSTEM = {"system", &STRAND_ERROR};
 
 /* ---- notes: who cancelled, and why ----------------------------------------------------------------------- */

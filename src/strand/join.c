@@ -46,10 +46,24 @@ static NOINLINE bool interrupted_by_it(struct thread *thread, struct cb *me, str
     return failed;
 }
 
-__attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread, struct cb *me, struct cb *c)
+static void release(strand_exception **e)
+{
+    strand_exception_release(*e);
+}
+
+/* To C++ code, with the type that it has there. */
+__attribute__((noreturn)) static COLD void throw_as_cxx(strand_exception *foreign)
+{
+    strand_exception *e __attribute__((cleanup(release))) = foreign;
+    arch_foreign_rethrow(e->payload);
+}
+
+__attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread, struct cb *me, struct cb *c, bool cxx)
 {
     strand_exception *e = cb_take_exception(c);
     end_consume(thread, c->anchor, c);
+    if (UNLIKELY(e->kind == &STRAND_FOREIGN) && cxx && e->payload_free == arch_foreign_drop)
+        throw_as_cxx(e);
     exception_trace(e, SEGMENT_JOINED, me);
     exception_throw(me, e);
 }
@@ -123,7 +137,7 @@ static NOINLINE void check_interrupted(struct thread *thread, struct cb *me, str
         interrupt_throw(thread, me, 0);
 }
 
-void *strand_join(strand handle)
+OWN_INLINE_ALWAYS void *join(strand handle, bool cxx)
 {
     struct thread *thread = must_be_strand("strand_join");
     struct cb *me = current_of(thread);
@@ -138,11 +152,21 @@ void *strand_join(strand handle)
         thread = await_child(thread, me, c, handle.bits[1]);
     arch_note_acquire(c);
     if (UNLIKELY(c->outcome > OUTCOME_VALUE))
-        throw_child(thread, me, c);
+        throw_child(thread, me, c, cxx);
     void *result = c->result;
     c->outcome = OUTCOME_NONE; /* taken: it is not dropped */
     end_consume(thread, c->anchor, c);
     return result;
+}
+
+void *strand_join(strand handle)
+{
+    return join(handle, false);
+}
+
+void *strand_join_cxx_(strand handle)
+{
+    return join(handle, true);
 }
 
 void strand_wait(strand handle)

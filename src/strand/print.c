@@ -228,14 +228,6 @@ COLD void overflow_report(struct thread *thread, void *address, void *ucontext)
         abort();
 }
 
-COLD void print_foreign(void)
-{
-    struct thread *thread = thread_self();
-    if (thread && thread->current)
-        print_text(2, "libstrand: a C++ exception leaves the function of strand '%s' #%llu; the program ends\n",
-                   cb_name(current_of(thread)), (unsigned long long)cb_id(current_of(thread)));
-}
-
 COLD void print_lost(void *ip)
 {
     struct cb *me = current_of(thread_self());

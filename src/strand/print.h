@@ -20,8 +20,7 @@ __attribute__((noreturn)) void print_and_die(const char *what, strand_exception 
 /* A stack has overflowed, by a fault at address, or (NULL) found at a switch. The fault goes on; the canary's finder
  * aborts. */
 void overflow_report(struct thread *thread, void *address, void *ucontext);
-/* A C++ exception is about to leave a strand's function; the C++ runtime ends the program. */
-void print_foreign(void);
+/* The C++ runtime ends the program. */
 void print_terminating(void);
 /* An exception can't get through the function that has this address: for arch_on_lost. */
 void print_lost(void *ip);

@@ -4,6 +4,7 @@
 #include "run.h"
 
 #include "custom.h"
+#include "cxx.h"
 #include "end.h"
 #include "exception.h"
 #include "fibre.h"
@@ -377,7 +378,7 @@ static int run_pool(struct runtime *runtime, const char **what)
     bool adopt = !runtime->options.own_threads && !runtime->sub.pool.scheduler->own_thread &&
                  !arch_orphan(); /* whose thread stands on a strand's stack */
     arch_on_orphan(make_odd);
-    arch_on_foreign(print_foreign);
+    arch_on_foreign(cxx_on_foreign);
     arch_on_lost(print_lost);
     arch_on_terminate(print_terminating);
     *what = "signal handlers";

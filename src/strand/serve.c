@@ -1,6 +1,7 @@
 /*
  * The frame that every strand's function runs in: at the bottom of each stack, which serves one strand after the other.
  */
+#include "cxx.h"
 #include "end.h"
 #include "exception.h"
 #include "fibre.h"
@@ -44,13 +45,6 @@ static inline void begin(struct cb *c)
         own_of(c)->locals = c->inherits;
 }
 
-static inline void *call(struct cb *c, struct thread *thread)
-{
-    if (UNLIKELY(thread->cxx != NULL))
-        return arch_call(c->fn, c->arg); /* says so if a C++ exception leaves it */
-    return c->fn(c->arg);
-}
-
 /* thrown: the current strand has ended already, by an exception. */
 __attribute__((noreturn)) static NOINLINE void serve(struct thread *thread, struct strand_try_ *try, bool thrown)
 {
@@ -60,7 +54,7 @@ __attribute__((noreturn)) static NOINLINE void serve(struct thread *thread, stru
             arch_note_acquire(c);
             begin(c);
             own_of(c)->tries = try;
-            c->result = call(c, thread);
+            c->result = cxx_call(thread, c->fn, c->arg);
             thread = must_be_strand("strand_spawn"); /* it returns in the process that it was called in */
         }
         end_strand(thread, c);
@@ -121,7 +115,7 @@ static NOINLINE void run_guest(void)
     struct cb *c = current_of(thread);
     arch_note_acquire(c);
     begin(c);
-    end_guest(call(c, thread), false);
+    end_guest(cxx_call(thread, c->fn, c->arg), false);
 }
 
 void serve_opened(struct opened *opened, void *above)

@@ -3,6 +3,7 @@
  */
 #define SUITE actor_cxx
 
+#include <new>
 #include <string>
 
 #if defined(TEST_CRITERION)
@@ -57,6 +58,8 @@ void count(void *state, strand_message *message)
     Leaving leaving;
     auto *counter = static_cast<Counter *>(state);
     if (const add *a = STRAND_IS(message, add)) {
+        if (a->n == 13)
+            throw std::bad_alloc();
         if (a->n < 0)
             strand_throw(&TEST_ERROR, "less than nothing");
         counter->sum += a->twice ? 2 * a->n : a->n;
@@ -103,6 +106,19 @@ TEST_INSIDE(what_a_message_owns_in_cxx_is_destroyed)
     CHECK_EQ(strand_give(a, &words_message, new std::string("given")), 0); /* nobody has a use for it */
     strand_actors_join(system);
     CHECK_LOG("hello left dropped left");
+}
+
+TEST_INSIDE(an_actor_that_an_exception_of_cxx_leaves_fails_and_begins_anew)
+{
+    STRAND_ACTORS(system, nullptr);
+    strand_actor a = strand_actor_spawn(system, nullptr, &counter_class, nullptr, 0);
+    sum answer = {};
+    CHECK_EQ(strand_tell(a, STRAND_MSG(add, 1, false)), 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(add, 13, false)), 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(add, 5, false)), 0);
+    CHECK_EQ(strand_ask(a, STRAND_MSG(ask_sum), STRAND_INTO(sum, &answer)), 0);
+    CHECK_EQ(answer.n, 5);
+    CHECK_LOG("left left left left");
 }
 
 TEST_INSIDE(an_actor_that_fails_in_cxx_runs_its_destructors)

@@ -480,10 +480,11 @@ TEST_REAL(options_and_attributes_can_be_written_in_the_place_of_an_argument_in_c
 }
 #pragma GCC diagnostic pop
 
-TEST_REAL(a_cxx_exception_that_leaves_the_function_of_a_strand_ends_the_program)
+TEST_REAL(a_cxx_exception_that_leaves_the_root_strand_ends_the_program_as_any_other)
 {
     die_of("foreign");
-    CHECK_CONTAINS(o.err, "courier");
+    CHECK_EQ(o.status, 1);
+    CHECK_CONTAINS(o.err, "foreign: parcel lost");
 }
 
 TEST_REAL(a_cxx_exception_that_leaves_an_offloaded_function_ends_the_program)

@@ -566,4 +566,83 @@ TEST_INSIDE(an_exception_that_was_kept_in_a_handler_goes_on_to_a_try_block)
     CHECK_LOG("loaded");
 }
 
+/* ---- exceptions of C++ that leave a strand's function ------------------------------------------- */
+
+void *throw_std(void *)
+{
+    Transaction transaction;
+    throw std::out_of_range("too far");
+}
+
+void *throw_a_number(void *)
+{
+    throw 42;
+}
+
+void *throw_the_kept(void *arg)
+{
+    std::rethrow_exception(*static_cast<std::exception_ptr *>(arg));
+}
+
+TEST_INSIDE(a_join_in_cxx_throws_the_exception_of_cxx_that_the_child_has_ended_by)
+{
+    STRAND_SCOPE(scope);
+    try {
+        strand_join(strand_spawn(scope, throw_std, nullptr));
+    } catch (const std::out_of_range &e) {
+        test_log("%s", e.what());
+    }
+    try {
+        strand_join(strand_spawn(scope, throw_a_number, nullptr));
+    } catch (int number) {
+        CHECK_EQ(number, 42);
+        test_log("caught");
+    }
+    CHECK_EQ(std::uncaught_exceptions(), 0);
+    CHECK_LOG("rolled-back too far caught");
+}
+
+void *leave_a_scope_with(void *fn)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, reinterpret_cast<strand_fn *>(fn), nullptr);
+    STRAND_SHIELD;
+    strand_wait(child);
+    return nullptr;
+}
+
+TEST_INSIDE(a_scope_throws_the_exception_of_cxx_of_a_child_as_a_foreign_one)
+{
+    strand_exception *e = strand_try(leave_a_scope_with, reinterpret_cast<void *>(throw_std), nullptr);
+    CHECK_KIND(e, &STRAND_FOREIGN);
+    CHECK_STR(strand_exception_text(e), "too far");
+    strand_exception_release(e);
+    e = strand_try(leave_a_scope_with, reinterpret_cast<void *>(throw_a_number), nullptr);
+    CHECK_KIND(e, &STRAND_FOREIGN);
+    CHECK_STR(strand_exception_text(e), "a C++ exception of type i");
+    strand_exception_release(e);
+}
+
+TEST_INSIDE(an_exception_of_a_strand_that_was_kept_leaves_another_strand_as_what_it_is)
+{
+    freed = 0;
+    std::exception_ptr kept;
+    try {
+        throw_loaded();
+    } catch (...) {
+        kept = std::current_exception();
+    }
+    STRAND_TRY {
+        STRAND_SCOPE(scope);
+        strand_join(strand_spawn(scope, throw_the_kept, &kept));
+    }
+    STRAND_CATCH(&STONE, e) {
+        test_log("%s", strand_exception_text(e));
+    }
+    STRAND_END
+    kept = nullptr;
+    CHECK_EQ(freed, 1);
+    CHECK_LOG("loaded");
+}
+
 } // namespace
