@@ -122,7 +122,8 @@ typedef struct {
     strand_signals name STRAND_CLEANUP_(strand_signals_leave_) = strand_signals_enter_(__VA_ARGS__, 0)
 
 /** Wait for the next signal of a block of STRAND_SIGNALS. Returns its number. Those that come while nobody waits are
- *  kept; the same one several times counts once. Interrupted, it has taken none. */
+ *  kept; the same one several times counts once. Of several that have come each gets its turn, in the order of their
+ *  numbers. Interrupted, it has taken none. */
 STRAND_BLOCKS int strand_signal(strand_signals signals);
 /** The same as a case of a select: *number (may be NULL) is the signal's. */
 strand_case strand_on_signal(strand_signals signals, int *number);

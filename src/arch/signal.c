@@ -20,6 +20,7 @@
 
 struct arch_watch {
     _Atomic uint64_t wanted, pending; /* signal n: bit n - 1 */
+    _Atomic uint64_t last;            /* the bit that was taken last; 0: none */
     _Atomic uint32_t inside;
     _Atomic uint64_t serial;
     int fd;
@@ -166,6 +167,7 @@ int arch_watch_open(uint64_t signals, const void *owner, struct arch_watch **out
         watch->fd = fd;
         watch->owner = owner;
         atomic_store_explicit(&watch->pending, 0, memory_order_relaxed);
+        atomic_store_explicit(&watch->last, 0, memory_order_relaxed);
         atomic_store_explicit(&watch->wanted, signals, memory_order_seq_cst);
         if ((error = take_signals(signals)))
             give_record(watch);
@@ -205,14 +207,25 @@ uint64_t arch_watch_serial(const struct arch_watch *watch)
     return atomic_load_explicit(&watch->serial, memory_order_relaxed);
 }
 
+/* Round robin: the lowest signal above the one that was taken last, so that one that comes again and again does not
+ * keep the others from their turn. */
+static uint64_t next_of(const struct arch_watch *watch, uint64_t pending)
+{
+    uint64_t last = atomic_load_explicit(&watch->last, memory_order_relaxed);
+    uint64_t above = pending & ~(last | (last - 1)), from = above ? above : pending;
+    return from & -from;
+}
+
 int arch_watch_take(struct arch_watch *watch)
 {
     uint64_t pending = atomic_load_explicit(&watch->pending, memory_order_acquire);
     while (pending) {
-        uint64_t lowest = pending & -pending;
-        if (atomic_compare_exchange_weak_explicit(&watch->pending, &pending, pending & ~lowest, memory_order_acq_rel,
-                                                  memory_order_acquire))
-            return __builtin_ctzll(lowest) + 1;
+        uint64_t next = next_of(watch, pending);
+        if (atomic_compare_exchange_weak_explicit(&watch->pending, &pending, pending & ~next, memory_order_acq_rel,
+                                                  memory_order_acquire)) {
+            atomic_store_explicit(&watch->last, next, memory_order_relaxed);
+            return __builtin_ctzll(next) + 1;
+        }
     }
     return 0;
 }

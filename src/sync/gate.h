@@ -148,8 +148,7 @@ static inline void gate_link(struct thread *thread, struct gate *gate, struct wa
 {
     if (gate_is_waited_for(gate))
         gate_check_run(thread, gate, gate_first(gate)->waiter, NULL);
-    list_push_back(&gate->waiters, &node->link);
-    atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
+    select_link(thread, &gate->waiters, node);
 }
 
 static inline void gate_unlink(struct wait_node *node)

@@ -100,12 +100,11 @@ void port_take_arrived(struct port *port)
 /* ---- those who wait ------------------------------------------------------------------------------------------------
  */
 
-static void link_node(struct port *port, struct wait_node *node)
+static void link_node(struct thread *thread, struct port *port, struct wait_node *node)
 {
     node->value = NULL;
     node->result = 0;
-    list_push_back(&port->receivers, &node->link);
-    atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
+    select_link(thread, &port->receivers, node);
 }
 
 static void unlink_node(struct wait_node *node)
@@ -237,7 +236,7 @@ static bool wait_in(struct thread **thread, struct cb *me, struct port *port, st
     struct wait_node *node = &me->wait.node;
     wait_because(*thread, me, BLOCKED_PORT, (uint64_t)(uintptr_t)port);
     node->epoch = wait_arm(*thread, me, own_of(me)->floor);
-    link_node(port, node);
+    link_node(*thread, port, node);
     port_unlock(*thread, port);
     batch_deliver(*thread, woken);
     if (UNLIKELY(interrupted(me)) && wait_retract(*thread, me)) { /* [W4] */
@@ -338,7 +337,7 @@ static enum answer message_stand(struct thread *thread, struct cb *me, strand_ca
     enum found found = look(thread, port, node != NULL, &woken);
     enum answer answer = found == FOUND_NOTHING ? SOURCE_NOT : settle(thread, me, c, node, found == FOUND_OVER);
     if (answer == SOURCE_NOT && node)
-        link_node(port, node);
+        link_node(thread, port, node);
     if (answer == SOURCE_DONE && found == FOUND_READY)
         c->result = (int)receive_ready(thread, me, port, c->value);
     else

@@ -13,6 +13,7 @@
  *           moment between arming and the end, every case that was stood with either is linked or has found the wait
  *           claimed: no event is missed. [X3] ordered: when the wait is taken back for a case, no earlier one could
  *           happen, since that would have claimed it.
+ *           [X4] of several cases that stand in one queue one after the other, any may be first, unless ordered.
  * NOT DONE  holding the locks of all channels at once, in an order: then events, ends, times and descriptors would need
  *           places in it too, and a long select would hold up everybody.
  * TESTED BY tests/models/select.pml, tests/models/close.pml (dropping out), tests/spec/select.c, tests/stress/select.c.
@@ -260,6 +261,24 @@ static COLD void give_values_back(struct select *s, uint32_t happened)
     s->kept = NULL;
 }
 
+/* ---- one object several times ----------------------------------------------------------------------------------- */
+
+enum { PLACES_MOST = 16 }; /* of more than these, the last ones change places */
+
+struct link *select_place_(struct thread *thread, struct link *queue, const struct wait_node *node)
+{
+    struct link *place = queue;
+    uint32_t own = 0;
+    if (node->ordered)
+        return queue;
+    for (struct link *at = queue->prev; at != queue && own < PLACES_MOST; at = at->prev, own++)
+        if (CONTAINER(at, struct wait_node, link)->waiter != node->waiter)
+            break;
+    for (uint32_t back = driver_chance(thread, own + 1); back; back--)
+        place = place->prev;
+    return place;
+}
+
 /* ---- standing with all of them ------------------------------------------------------------------------------- */
 
 static inline enum answer stand_with(struct thread *thread, struct select *s, uint32_t i, uint32_t epoch)
@@ -271,10 +290,10 @@ static inline enum answer stand_with(struct thread *thread, struct select *s, ui
     node->index = i;
     node->drops = c->flags & CASE_DROPS;
     node->looks = s->now;
+    node->ordered = s->flags & STRAND_SELECT_ORDERED;
     if (LIKELY(s->tried && c->source->queue)) {
         node->value = c->value;
-        list_push_back((struct link *)(uintptr_t)(c->object[0] + c->source->queue), &node->link);
-        atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
+        select_link(thread, (struct link *)(uintptr_t)(c->object[0] + c->source->queue), node);
         return SOURCE_NOT;
     }
     node->result = 0;

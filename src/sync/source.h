@@ -44,6 +44,21 @@ struct strand_source_ {
  * Returns the strand if it was the last of the select, which then returns -EPIPE. */
 struct member *select_drop_out(struct thread *thread, struct wait_node *node);
 
+/* Under the lock of the queue: where chance puts the node of a select that has others at the end of the queue. */
+struct link *select_place_(struct thread *thread, struct link *queue, const struct wait_node *node);
+
+/* Under the same lock: a case stands in the queue. Where one select stands several times, one after the other, each
+ * order of them is as likely, unless the select is ordered. */
+static inline void select_link(struct thread *thread, struct link *queue, struct wait_node *node)
+{
+    struct link *before = queue;
+    if (UNLIKELY(!list_empty(queue)) &&
+        UNLIKELY(CONTAINER(queue->prev, struct wait_node, link)->waiter == node->waiter))
+        before = select_place_(thread, queue, node);
+    list_push_back(before, &node->link);
+    atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
+}
+
 /* In case->flags. */
 enum { CASE_DROPS = 1 };
 

@@ -402,7 +402,7 @@ static inline enum answer do_or_link(struct thread *thread, struct transfer *t, 
     struct chan *chan = t->chan;
     enum answer answer = send ? send_locked(thread, t) : receive_locked(thread, t);
     if (answer == SOURCE_NOT && node)
-        chan_link(send ? &chan->senders : &chan->receivers, node);
+        select_link(thread, send ? &chan->senders : &chan->receivers, node);
     chan_unlock(thread, chan);
     if (answer == SOURCE_DONE)
         finish(thread, t, send);

@@ -53,6 +53,22 @@ TEST_INSIDE(signals_that_come_while_nobody_waits_are_kept)
     STRAND_END
 }
 
+TEST_INSIDE(a_signal_that_comes_again_and_again_keeps_no_other_from_its_turn)
+{
+    STRAND_SIGNALS(signals, SIGHUP, SIGUSR1, SIGTERM);
+    come(SIGTERM);
+    come(SIGUSR1);
+    int seen_usr1 = 0, seen_term = 0;
+    for (int i = 0; i < 3; i++) {
+        come(SIGHUP);
+        int signal = strand_signal(signals);
+        seen_usr1 += signal == SIGUSR1;
+        seen_term += signal == SIGTERM;
+    }
+    CHECK_EQ(seen_usr1, 1);
+    CHECK_EQ(seen_term, 1);
+}
+
 TEST_INSIDE(all_who_wait_get_theirs_if_different_signals_come)
 {
     STRAND_SIGNALS(signals, SIGUSR1, SIGUSR2);
