@@ -279,14 +279,22 @@ STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **res
  *       STRAND_TOGETHER    the first failure of a child also cancels its siblings
  *       STRAND_COLLECT     failures wait to be fetched (strand_scope_failure) and interrupt nobody
  *       STRAND_FIRST_WINS  the first child that returns cancels the others (strand_scope_first)
+ *       STRAND_SERVICE     children that end without a failure are consumed by themselves; with STRAND_COLLECT or none
+ *                          of the policies, or STRAND_TOGETHER
  *
  * Leaving a scope cancels what is still anchored to it and waits, uninterruptibly, for its end. If children
  * were left that the owner had neither joined nor cancelled, STRAND_LIVE_STRANDS is thrown, unless another
  * exception is already on its way. A failure of a child that nobody has seen is thrown here at the latest.
  * Where nothing may suspend (STRAND_NO_SUSPEND, a monitor) a scope can be left that nobody is anchored to; else that is
  * misuse. clang, which does not know who is anchored, warns of every scope there.
+ *
+ * A server that spawns a strand for each connection and joins none opens its scope with STRAND_SERVICE: else what is
+ * left of each takes memory until the scope is joined or left. Children that have returned, or were cancelled and have
+ * ended, do not count as live then, nor in strand_scope_count. They are consumed in the order of their ends: when the
+ * owner spawns into the scope, or is in strand_scope_join or strand_scope_next; drop functions run there. So their
+ * handles go stale, and joining one of them by itself, or handing it off, is misuse; strand_wait takes any handle.
  */
-enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WINS = 8 };
+enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WINS = 8, STRAND_SERVICE = 16 };
 #define STRAND_SCOPE(name) STRAND_SCOPE_WITH(name, 0)
 #define STRAND_SCOPE_OPEN(name) STRAND_SCOPE_WITH(name, STRAND_OPEN)
 #define STRAND_SCOPE_WITH(name, flags)                                                                                 \
@@ -320,7 +328,8 @@ STRAND_BLOCKS void *strand_scope_first(strand_scope scope, strand *winner);
 strand_exception *strand_scope_failure(strand_scope scope, strand *child);
 /**
  * STRAND_COLLECT and STRAND_FIRST_WINS: wait until some child that is still anchored has ended and return its handle,
- * in order of their ends, without consuming it; {0} when no child is left. Owner only.
+ * in order of their ends, without consuming it; {0} when no child is left. With STRAND_SERVICE it returns only children
+ * that have failed. Owner only.
  */
 STRAND_BLOCKS strand strand_scope_next(strand_scope scope);
 /** How many children are anchored to the scope now (ended ones that are not consumed included). Owner only, or open. */

@@ -40,22 +40,17 @@ static void *accept_clients(void *arg)
     return NULL;
 }
 
-static void *join_one(void *ended)
-{
-    return strand_join(*(strand *)ended);
-}
-
-/* Consumes those that have gone; what one has failed by is told. */
+/* Those that have gone are consumed by the scope; what one has failed by is told. */
 static void *serve_clients(void *arg)
 {
     struct door *door = arg;
-    STRAND_SCOPE_WITH(clients, STRAND_COLLECT | STRAND_OPEN);
+    STRAND_SCOPE_WITH(clients, STRAND_COLLECT | STRAND_OPEN | STRAND_SERVICE);
     door->server->clients = clients;
     strand_spawn_with(clients, STRAND_ATTR(.name = "door"), accept_clients, door, 0);
     for (;;) {
-        strand ended = strand_scope_next(clients);
-        strand_exception *e = strand_try(join_one, &ended, NULL);
-        if (e && !strand_exception_is(e, &STRAND_INTERRUPTED))
+        strand_scope_next(clients);
+        strand_exception *e = strand_scope_failure(clients, NULL);
+        if (e)
             fprintf(stderr, "chat: a client has failed: %s\n", strand_exception_text(e));
         strand_exception_release(e);
     }

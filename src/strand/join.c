@@ -20,6 +20,14 @@ static COLD __attribute__((noreturn)) void strangers_child(struct cb *c, const c
     MISUSE_STRAND(function, c, "only the owner of the scope that a strand is anchored to may do that");
 }
 
+/* It may be consumed at the owner's next spawn: refused at any time, so that the answer does not depend on timing. */
+static COLD __attribute__((noreturn)) void of_a_service(struct cb *c, const char *function)
+{
+    MISUSE_STRAND(function, c,
+                  "the strands of a STRAND_SERVICE scope are consumed by themselves: use strand_wait, or "
+                  "strand_scope_join");
+}
+
 /* The child behind a handle, for its owner. */
 static inline __attribute__((always_inline)) struct cb *child_of(struct cb *me, strand handle, const char *function)
 {
@@ -142,6 +150,8 @@ OWN_INLINE_ALWAYS void *join(strand handle, bool cxx)
     struct thread *thread = must_be_strand("strand_join");
     struct cb *me = current_of(thread);
     struct cb *c = child_of(me, handle, "strand_join");
+    if (UNLIKELY(scope_is_service(c->anchor)))
+        of_a_service(c, "strand_join");
     if (UNLIKELY(own_of(me)->section_file != NULL))
         section_misuse_(me, "strand_join");
     thread_tick(thread);
@@ -262,6 +272,8 @@ int strand_hand_off(strand child, strand_scope handle)
     struct thread *thread = must_be_strand("strand_hand_off");
     struct cb *me = current_of(thread);
     struct cb *c = child_of(me, child, "strand_hand_off");
+    if (scope_is_service(c->anchor))
+        of_a_service(c, "strand_hand_off");
     if (!handle_is_open(handle))
         return -EINVAL;
     struct scope *to = pin_scope(thread, handle, "strand_hand_off");

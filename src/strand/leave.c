@@ -109,8 +109,8 @@ static struct thread *drain(struct thread *thread, struct cb *me, struct scope *
  * is thrown as such. Under the scope's lock. */
 static bool left_alone(struct cb *child)
 {
-    bool failed = child->listed && child->outcome == OUTCOME_FAILED;
-    return !failed && !(atomic_load_explicit(&child->word, memory_order_relaxed) & WORD_OWNED);
+    bool dealt = child->listed && (scope_is_service(child->anchor) || child->outcome == OUTCOME_FAILED);
+    return !dealt && !(atomic_load_explicit(&child->word, memory_order_relaxed) & WORD_OWNED);
 }
 
 /* Cancel what is not cancelled yet, and what is spawned from now on. */
@@ -277,6 +277,14 @@ static bool interrupted_from_outside(struct cb *me, struct scope *scope)
     return interrupted(me) && interrupt_source(me) != &scope->block;
 }
 
+/* Of a service, one that has failed or runs. */
+static struct cb *next_to_join(struct thread *thread, struct scope *scope)
+{
+    if (scope_is_service(scope))
+        scope_reap(thread, scope);
+    return next_child(thread, scope);
+}
+
 void strand_scope_join(strand_scope handle)
 {
     struct thread *thread = must_be_strand("strand_scope_join");
@@ -288,13 +296,16 @@ void strand_scope_join(strand_scope handle)
     cxx_settle(thread, me);
     strand_exception *first = NULL, *pruned = NULL;
     bool cut_short;
-    for (struct cb *child; !(cut_short = interrupted_from_outside(me, scope)) && (child = next_child(thread, scope));) {
-        if (!ended(child)) {
+    for (struct cb *child;
+         !(cut_short = interrupted_from_outside(me, scope)) && (child = next_to_join(thread, scope));) {
+        if (ended(child)) {
+            arch_note_acquire(child);
+            join_one(thread, scope, child, &first, &pruned);
+        } else if (scope_is_service(scope)) {
+            thread = scope_await_end(thread, me, scope, 0, cb_id(child), BLOCKED_JOIN_SCOPE);
+        } else {
             await_child(&thread, me, scope, child, BLOCKED_JOIN_SCOPE, own_of(me)->floor);
-            continue;
         }
-        arch_note_acquire(child);
-        join_one(thread, scope, child, &first, &pruned);
     }
     me->blocked = BLOCKED_NOT;
     if (pruned)

@@ -14,11 +14,13 @@
 
 #include <errno.h>
 
-/* At most one of the policies. */
+/* At most one of the policies; and who wants the first result of all does not want them consumed. */
 static bool flags_are_good(unsigned flags)
 {
     const unsigned policies = STRAND_TOGETHER | STRAND_COLLECT | STRAND_FIRST_WINS;
-    return !(flags & ~(policies | STRAND_OPEN)) && !(flags & policies & ((flags & policies) - 1));
+    bool one = !(flags & policies & ((flags & policies) - 1));
+    return one && !(flags & ~(policies | STRAND_OPEN | STRAND_SERVICE)) &&
+           (flags & (STRAND_SERVICE | STRAND_FIRST_WINS)) != (STRAND_SERVICE | STRAND_FIRST_WINS);
 }
 
 static bool has_winner(const struct scope *scope)
@@ -129,7 +131,7 @@ static void note_end(struct thread *thread, struct scope *scope, struct cb *chil
         scope->failures++;
         if (scope->flags & STRAND_TOGETHER)
             cancel_by_policy(thread, scope, child, "a sibling failed", batch);
-        if (!scope_notifies(scope))
+        if (!scope_keeps_failures(scope))
             batch_add(batch, block_raise(&scope->block, thread->shared)); /* [C2] */
     } else if ((scope->flags & STRAND_FIRST_WINS) && child->outcome == OUTCOME_VALUE && !scope->winner) {
         scope->winner = child;
@@ -267,18 +269,25 @@ void strand_scope_cancel(strand_scope handle, const char *why)
 
 /* ---- what the owner can ask ------------------------------------------------------------------------------ */
 
+/* Of a service without those that have ended and not failed. */
+static size_t count_of(struct thread *thread, struct scope *scope)
+{
+    scope_lock_children(thread, scope);
+    size_t count = scope->count - (scope_is_service(scope) ? scope->ends - scope->failures : 0);
+    scope_unlock_children(thread, scope);
+    return count;
+}
+
 size_t strand_scope_count(strand_scope handle)
 {
     struct thread *thread = must_be_strand("strand_scope_count");
     struct cb *me = current_of(thread);
     if (!handle_is_open(handle))
-        return scope_of_owner(me, handle, "strand_scope_count")->count;
+        return count_of(thread, scope_of_owner(me, handle, "strand_scope_count"));
     struct scope *scope = pin_scope(thread, handle, "strand_scope_count");
     if (!scope)
         return 0;
-    scope_lock(thread, scope);
-    size_t count = scope->count;
-    scope_unlock(thread, scope);
+    size_t count = count_of(thread, scope);
     unpin_scope(thread, scope);
     return count;
 }
@@ -303,10 +312,10 @@ strand_exception *strand_scope_failure(strand_scope handle, strand *which)
     return e;
 }
 
-/* Wait until more than `seen` children, of so many, stand in `ended`. Owner; throws when interrupted. */
-static struct thread *await_more(struct thread *thread, struct cb *me, struct scope *scope, size_t seen, size_t count)
+struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, size_t seen, size_t count,
+                               enum blocked why)
 {
-    wait_because(thread, me, BLOCKED_SCOPE, count);
+    wait_because(thread, me, why, count);
     struct wait_node *node = &me->wait.node;
     node->epoch = wait_arm(thread, me, own_of(me)->floor);
     scope_lock(thread, scope);
@@ -323,6 +332,13 @@ static struct thread *await_more(struct thread *thread, struct cb *me, struct sc
     scope_lock(thread, scope);
     scope->waiter = NULL; /* [W2] */
     scope_unlock(thread, scope);
+    return thread;
+}
+
+/* The same, which throws when interrupted. */
+static struct thread *await_more(struct thread *thread, struct cb *me, struct scope *scope, size_t seen, size_t count)
+{
+    thread = scope_await_end(thread, me, scope, seen, count, BLOCKED_SCOPE);
     if (interrupted(me))
         interrupt_throw(thread, me, 0);
     return thread;
@@ -349,14 +365,44 @@ static struct cb *first_ended(struct thread *thread, struct scope *scope)
     return child;
 }
 
+void scope_reap(struct thread *thread, struct scope *scope)
+{
+    for (struct cb *child; (child = first_ended(thread, scope)) && child->outcome != OUTCOME_FAILED;) {
+        strand_exception *e = cb_take_exception(child);
+        bool told = child->outcome == OUTCOME_ERROR || (e && e->ring);
+        end_consume(thread, scope, child);
+        if (told)
+            log_exception(runtime_of(thread), "a cancelled strand of a service ended by an exception", e);
+        strand_exception_release(e);
+    }
+}
+
+/* Returns one that has failed, or NULL: no child is left. */
+static struct cb *next_failed(struct thread *thread, struct cb *me, struct scope *scope)
+{
+    for (;;) {
+        size_t count;
+        scope_reap(thread, scope);
+        if (ends_of(thread, scope, &count))
+            return first_ended(thread, scope);
+        if (!count)
+            return NULL;
+        thread = await_more(thread, me, scope, 0, count);
+    }
+}
+
 strand strand_scope_next(strand_scope handle)
 {
     struct thread *thread = must_be_strand("strand_scope_next");
     struct cb *me = current_of(thread);
     struct scope *scope = scope_of_owner(me, handle, "strand_scope_next");
-    if (!scope_notifies(scope))
+    if (!scope_keeps_failures(scope))
         MISUSE_SCOPE("strand_scope_next", scope, "the scope was opened without STRAND_COLLECT or STRAND_FIRST_WINS");
     may_block(thread, me, "strand_scope_next");
+    if (scope_is_service(scope)) {
+        struct cb *failed = next_failed(thread, me, scope);
+        return failed ? handle_of(failed) : (strand){{0, 0}};
+    }
     for (size_t count; !ends_of(thread, scope, &count);) {
         if (!count)
             return (strand){{0, 0}};

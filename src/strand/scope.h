@@ -8,11 +8,10 @@
  *           flags: whoever holds the lock. A child is in `children` until the owner consumes it, or hands it off.
  * INVARIANTS [C1] a scope's record outlives its children: the owner does not leave before the last has ended. [C2] a
  *           child that fails raises its scope before its end can be seen. [C3] a plain scope's block is due while
- *           failures > 0.
- * ORDER OF LOCKS the run's lock of hand-offs (join.c), then ENDS_LOCK of a child, then its scope's lock; never two
- *           scopes' locks at once.
- * TESTED BY tests/models/scope.pml, tests/models/end.pml (a child's end), tests/models/handoff.pml,
- *           tests/models/interrupt.pml (the flag of a failed child's scope).
+ *           failures > 0. [C4] only the owner consumes, also in a service: nobody else knows whether the owner looks at
+ * a child just then. ORDER OF LOCKS the run's lock of hand-offs (join.c), then ENDS_LOCK of a child, then its scope's
+ * lock; never two scopes' locks at once. TESTED BY tests/models/scope.pml, tests/models/end.pml (a child's end),
+ * tests/models/handoff.pml, tests/models/interrupt.pml (the flag of a failed child's scope).
  */
 #ifndef STRAND_SCOPE_H
 #define STRAND_SCOPE_H
@@ -50,9 +49,21 @@ static inline void scope_anchor(struct scope *scope, struct cb *child)
     scope->count++;
 }
 
+/* Whether all children that end are listed in `ended`, and wake the owner; else only those that fail. */
 static inline bool scope_notifies(const struct scope *scope)
 {
+    return scope->flags & (STRAND_COLLECT | STRAND_FIRST_WINS | STRAND_SERVICE);
+}
+
+/* Whether a child's failure waits to be fetched, and does not interrupt the owner. */
+static inline bool scope_keeps_failures(const struct scope *scope)
+{
     return scope->flags & (STRAND_COLLECT | STRAND_FIRST_WINS);
+}
+
+static inline bool scope_is_service(const struct scope *scope)
+{
+    return scope->flags & STRAND_SERVICE;
 }
 
 /* At the end of a child that failed, or of any child of a scope that notifies; under the child's ENDS_LOCK. */
@@ -63,6 +74,13 @@ bool scope_expect(struct thread *thread, struct scope *scope);
 void scope_receive(struct thread *thread, struct scope *scope, struct cb *child, bool over, struct batch *batch);
 /* The exception of the first failed child that nobody has seen (a reference), or NULL. */
 strand_exception *scope_first_failure(struct thread *thread, struct scope *scope);
+/* Owner of a service: consume the children that have ended, in the order of their ends, up to a failure that nobody has
+ * seen [C4]. */
+void scope_reap(struct thread *thread, struct scope *scope);
+/* Owner of a scope that notifies: wait until more than `seen` of `count` children stand in `ended`, or until an
+ * interruption. Returns the thread that it goes on on. */
+struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, size_t seen, size_t count,
+                               enum blocked why);
 /* The owner takes an ended child out: it is dealt with. */
 void scope_forget(struct thread *thread, struct scope *scope, struct cb *child);
 /* Cancel one child of the scope: by its owner (note says who), or by a policy. Under the lock of the children. */

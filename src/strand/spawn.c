@@ -152,6 +152,8 @@ static int anchor_shared(struct thread *thread, struct scope *scope, struct cb *
 
 static int anchor(struct thread *thread, struct scope *scope, struct cb *c)
 {
+    if (scope_is_service(scope) && block_owner(&scope->block) == current_of(thread))
+        scope_reap(thread, scope);
     if (scope->flags)
         return anchor_shared(thread, scope, c);
     scope_anchor(scope, c);

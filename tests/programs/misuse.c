@@ -622,6 +622,27 @@ static void *take_the_next_without_a_policy(void *arg)
     return arg;
 }
 
+static void *join_one_of_a_service(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
+    strand_join(strand_spawn(scope, return_arg, NULL));
+    return arg;
+}
+
+static void *hand_off_one_of_a_service(void *arg)
+{
+    STRAND_SCOPE_OPEN(other);
+    STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
+    strand_hand_off(strand_spawn(scope, return_arg, NULL), other);
+    return arg;
+}
+
+static void *want_the_first_of_a_service(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_SERVICE | STRAND_FIRST_WINS);
+    return arg;
+}
+
 static void *take_the_first_without_a_policy(void *arg)
 {
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
@@ -769,6 +790,9 @@ static const struct {
     {"cancel_an_invented_scope", cancel_an_invented_scope},
     {"fetch_a_failure_without_a_policy", fetch_a_failure_without_a_policy},
     {"take_the_next_without_a_policy", take_the_next_without_a_policy},
+    {"join_one_of_a_service", join_one_of_a_service},
+    {"hand_off_one_of_a_service", hand_off_one_of_a_service},
+    {"want_the_first_of_a_service", want_the_first_of_a_service},
     {"take_the_first_without_a_policy", take_the_first_without_a_policy},
     {"spawn_with_attributes_of_an_absurd_size", spawn_with_attributes_of_an_absurd_size},
     {"dump_with_options_of_no_size", dump_with_options_of_no_size},

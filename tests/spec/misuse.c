@@ -83,6 +83,15 @@ TEST_REAL(asking_a_scope_for_what_its_policy_does_not_keep_is_misuse)
     CHECK_CONTAINS(o.err, "STRAND_FIRST_WINS");
 }
 
+TEST_REAL(joining_or_handing_off_a_strand_of_a_service_is_misuse)
+{
+    misuse("join_one_of_a_service", "strand_join");
+    CHECK_CONTAINS(o.err, "STRAND_SERVICE");
+    misuse("hand_off_one_of_a_service", "strand_hand_off");
+    CHECK_CONTAINS(o.err, "STRAND_SERVICE");
+    misuse("want_the_first_of_a_service", "STRAND_SCOPE_WITH");
+}
+
 TEST_REAL(spawning_into_a_scope_that_was_left_is_misuse)
 {
     misuse("spawn_into_a_stale_scope", "strand_spawn");

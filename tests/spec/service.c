@@ -1,0 +1,189 @@
+/*
+ * Scopes of services: children that end without a failure are consumed by themselves.
+ */
+#define SUITE service
+#include "test.h"
+
+#include "strand/pool.h"
+#include "strand/sync.h"
+
+static _Atomic int dropped, order_is_kept;
+
+/* A result is the number of its child. */
+static void drop_number(void *number)
+{
+    order_is_kept = order_is_kept && (intptr_t)number == dropped + 1;
+    dropped++;
+}
+
+static strand spawn_numbered(strand_scope scope, strand_fn *fn, int number)
+{
+    return strand_spawn_with(scope, STRAND_ATTR(.drop = drop_number), fn, TEST_PTR(number), 0);
+}
+
+static void begin(void)
+{
+    dropped = 0;
+    order_is_kept = 1;
+}
+
+/* ---- consumed -------------------------------------------------------------------------------------- */
+
+TEST_INSIDE(children_that_have_returned_are_consumed_by_the_next_spawn_and_not_counted)
+{
+    begin();
+    STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
+    for (int i = 1; i <= 100; i++) {
+        strand child = spawn_numbered(scope, test_return, i);
+        CHECK_EQ(dropped, i - 1);
+        strand_wait(child);
+        CHECK_EQ(strand_scope_count(scope), 0);
+    }
+    strand_scope_join(scope);
+    CHECK_EQ(dropped, 100);
+    CHECK(order_is_kept);
+}
+
+static strand_event turns[4];
+
+static void *end_in_turn(void *number)
+{
+    strand_event_wait(&turns[4 - (intptr_t)number]);
+    return number;
+}
+
+TEST_INSIDE(joining_the_scope_consumes_in_the_order_of_ends)
+{
+    begin();
+    memset(turns, 0, sizeof turns);
+    STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
+    strand child[4];
+    for (int i = 3; i >= 0; i--) /* the oldest ends last */
+        child[3 - i] = spawn_numbered(scope, end_in_turn, i + 1);
+    for (int i = 3; i >= 0; i--) {
+        strand_event_set(&turns[i]);
+        strand_wait(child[i]);
+    }
+    strand_scope_join(scope);
+    CHECK_EQ(dropped, 4);
+    CHECK(order_is_kept);
+}
+
+static void *spawn_hundred(void *scope)
+{
+    for (int i = 0; i < 100; i++) {
+        strand_spawn_with(*(strand_scope *)scope, STRAND_ATTR(.drop = drop_number), test_return, NULL, 0);
+        strand_yield();
+    }
+    return NULL;
+}
+
+TEST_INSIDE(what_others_spawn_into_an_open_service_is_consumed_while_its_owner_joins_it)
+{
+    begin();
+    static strand_scope scope;
+    STRAND_SCOPE_WITH(service, STRAND_SERVICE | STRAND_OPEN);
+    scope = service;
+    for (int i = 0; i < 4; i++)
+        strand_spawn(service, spawn_hundred, &scope);
+    strand_scope_join(service);
+    CHECK_EQ(dropped, 400);
+    CHECK_EQ(strand_scope_count(service), 0);
+}
+
+TEST_INSIDE(cancelled_children_are_consumed_too_whoever_has_cancelled_them)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
+    for (int i = 0; i < 10; i++) {
+        struct test_child blocked = {0};
+        strand child = test_spawn_started(scope, test_child_blocks, &blocked);
+        strand_cancel(child, NULL);
+        strand_wait(child);
+        CHECK_EQ(strand_scope_count(scope), 0);
+    }
+    strand_scope_join(scope);
+}
+
+/* ---- live strands ---------------------------------------------------------------------------------- */
+
+static void *leave_with_a_returned_one(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
+    strand_wait(strand_spawn(scope, test_return, NULL));
+    return arg;
+}
+
+static void *leave_with_a_blocked_one(void *arg)
+{
+    static struct test_child blocked;
+    blocked = (struct test_child){0};
+    STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
+    test_spawn_started(scope, test_child_blocks, &blocked);
+    return arg;
+}
+
+TEST_INSIDE(a_child_that_has_returned_is_not_live_one_that_runs_is)
+{
+    CHECK_PTR(strand_try(leave_with_a_returned_one, NULL, NULL), NULL);
+    strand_exception *e = strand_try(leave_with_a_blocked_one, NULL, NULL);
+    CHECK_KIND(e, &STRAND_LIVE_STRANDS);
+    strand_exception_release(e);
+}
+
+/* ---- failures --------------------------------------------------------------------------------------- */
+
+static void *serve_until_one_fails(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
+    for (int i = 0;; i++)
+        strand_wait(strand_spawn(scope, i == 10 ? test_throw : test_return, NULL));
+    return arg;
+}
+
+TEST_INSIDE(a_failure_interrupts_the_owner_of_a_service)
+{
+    strand_exception *e = strand_try(serve_until_one_fails, NULL, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    strand_exception_release(e);
+}
+
+TEST_INSIDE(a_service_that_collects_gives_its_failures_and_nothing_else)
+{
+    begin();
+    int failed = 0;
+    STRAND_SCOPE_WITH(scope, STRAND_SERVICE | STRAND_COLLECT);
+    for (int i = 1; i <= 30; i++)
+        i % 10 ? (void)spawn_numbered(scope, test_return, i) : (void)strand_spawn(scope, test_throw, NULL);
+    while (strand_scope_next(scope).bits[0]) {
+        strand_exception *e = strand_scope_failure(scope, NULL);
+        CHECK_KIND(e, &TEST_ERROR);
+        strand_exception_release(e);
+        failed++;
+    }
+    CHECK_EQ(failed, 3);
+    CHECK_EQ(dropped, 27);
+}
+
+static void *first_fails(void *number)
+{
+    if ((intptr_t)number == 1)
+        strand_throw(&TEST_ERROR, "on purpose");
+    return number;
+}
+
+static void *join_service(void *arg)
+{
+    begin();
+    STRAND_SCOPE_WITH(scope, STRAND_SERVICE | STRAND_TOGETHER);
+    for (int i = 1; i <= 3; i++)
+        spawn_numbered(scope, first_fails, i);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_INSIDE(joining_a_service_throws_the_failure)
+{
+    strand_exception *e = strand_try(join_service, NULL, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    strand_exception_release(e);
+}
