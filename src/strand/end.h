@@ -27,6 +27,14 @@ static inline bool ended(struct cb *c)
     return atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
 }
 
+/* A strand that has ended, or is gone: the caller sees what it did. */
+static inline void end_seen(strand handle)
+{
+    void *c = (void *)(uintptr_t)handle.bits[0];
+    if (arch_in_handles(c))
+        arch_note_acquire(c);
+}
+
 /* The current strand's function has returned or thrown; ends it. On its own stack, which is in use until the next
  * switch. */
 void end_slowly(struct thread *thread, struct cb *c);

@@ -189,11 +189,12 @@ void strand_wait(strand handle)
         MISUSE_STRAND("strand_wait", me, "a strand can't wait for its own end");
     may_block(thread, me, "strand_wait");
     struct cb *c = pin_cb(thread, handle, "strand_wait");
-    if (!c)
-        return;
-    wait_because(thread, me, BLOCKED_WAIT, handle.bits[1]);
-    if (!end_wait(&thread, me, c, handle, own_of(me)->floor, NULL, true) && interrupted(me))
-        interrupt_throw(thread, me, 0);
+    if (c) {
+        wait_because(thread, me, BLOCKED_WAIT, handle.bits[1]);
+        if (!end_wait(&thread, me, c, handle, own_of(me)->floor, NULL, true) && interrupted(me))
+            interrupt_throw(thread, me, 0);
+    }
+    end_seen(handle);
 }
 
 bool strand_ended(strand handle)
@@ -203,6 +204,8 @@ bool strand_ended(strand handle)
     bool over = !c || ended(c);
     if (c)
         unpin_cb(thread, c);
+    if (over)
+        end_seen(handle);
     return over;
 }
 

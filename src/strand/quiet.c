@@ -105,7 +105,7 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
     unlink_waiter(thread, me);
     excuse_own(thread, me, false);
     if (happened)
-        arch_note_acquire(thread->sub); /* [Q6] each switch has released it */
+        arch_note_acquire(thread->sub); /* each switch has released it */
     if (!happened && interrupted(me))
         interrupt_throw(thread, me, 0);
 }

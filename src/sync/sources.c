@@ -28,14 +28,17 @@ static strand other_in(const strand_case *c)
 static enum answer end_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
     struct cb *other = pin_cb(thread, other_in(c), "strand_select");
-    if (!other)
+    if (!other) {
+        end_seen(other_in(c));
         return settle(thread, me, c, node);
+    }
     if (UNLIKELY(other == me))
         MISUSE_STRAND("strand_select", me, "a strand can't wait for its own end");
     bool waits = node ? ends_link(thread, other, node) : !ended(other);
     unpin_cb(thread, other);
     if (waits)
         return SOURCE_NOT;
+    end_seen(other_in(c));
     if (node)
         atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
     return settle(thread, me, c, node);
