@@ -132,7 +132,8 @@ static void spawn_of_many_classes(strand_actors system, int count)
 {
     for (int again = 0; again < 2; again++)
         for (int i = 0; i < count; i++) {
-            classes[i] = idle;
+            if (!again)
+                classes[i] = idle;
             strand_actor a = strand_actor_spawn(system, NULL, &classes[i], NULL, 0);
             CHECK_EQ(strand_actor_stop(a, STRAND_STOP_NEXT), 0);
         }
