@@ -1,5 +1,7 @@
 /*
- * For how long something has been so, where no timer keeps the clock going.
+ * For how long something has been so, where no timer keeps the clock going. The system may stop a thread between two
+ * looks at the clock, so each measurement is repeated until one of them is right: a clock that is not refreshed is
+ * wrong every time.
  */
 #define SUITE dump_since
 #include "test.h"
@@ -13,6 +15,7 @@
 
 #define BUSY_MS 200
 #define SLACK_MS 50
+#define ATTEMPTS 10
 
 static double ms_from(int64_t begin)
 {
@@ -28,6 +31,7 @@ static double ms_after(const char *text, const char *words)
 }
 
 static strand_event never;
+static bool right;
 
 static void *wait_for_ever(void *arg)
 {
@@ -48,14 +52,22 @@ static void *yield_often(void *arg)
     while (!strstr(test_dump(), "waits for event"))
         strand_yield();
     double told = ms_after(strstr(test_dump(), "waits for event"), "since ");
-    CHECK(told <= ms_from(since) + SLACK_MS);
+    right = told <= ms_from(since) + SLACK_MS;
     strand_scope_cancel(scope, NULL);
     return arg;
 }
 
+static void some_attempt_is_right(void *(*fn)(void *arg))
+{
+    right = false;
+    for (int i = 0; i < ATTEMPTS && !right; i++)
+        test_run(fn, NULL);
+    CHECK(right);
+}
+
 TEST_REAL(a_strand_that_has_just_blocked_is_not_said_to_have_been_so_for_long)
 {
-    test_run(yield_often, NULL);
+    some_attempt_is_right(yield_often);
 }
 
 static int ends[2];
@@ -82,7 +94,7 @@ static void *read_and_tell(void *arg)
     CHECK_EQ(strand_busy_print((strand_pool){{0}}, told[1]), 0);
     double most = ms_from(written) + SLACK_MS;
     CHECK(read(told[0], text, sizeof text - 1) > 0);
-    CHECK(ms_after(text, "it has been busy for ") <= most);
+    right = ms_after(text, "it has been busy for ") <= most;
     CHECK_EQ(pthread_join(thread, NULL), 0);
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(strand_close(ends[i]), 0);
@@ -93,5 +105,5 @@ static void *read_and_tell(void *arg)
 
 TEST_REAL(a_thread_that_was_idle_is_not_said_to_have_been_busy)
 {
-    test_run(read_and_tell, NULL);
+    some_attempt_is_right(read_and_tell);
 }
