@@ -271,13 +271,21 @@ static void *throw_in_a_drop(void *arg)
     return arg;
 }
 
-/* The value is on its way when the channel ends. */
-static NOINLINE void post_and_leave(void (*drop)(void *))
+static void *post_one(void *chan)
 {
     int value = 1;
+    STRAND_IGNORE(strand_chan_post(*(strand_chan *)chan, &value));
+    return NULL;
+}
+
+/* A plain thread posts. Its value is on its way when the channel ends. */
+static NOINLINE void post_and_leave(void (*drop)(void *))
+{
+    pthread_t thread;
     STRAND_SCOPE(scope);
-    strand_chan chan = strand_chan_open(scope, sizeof value, 1, STRAND_CHAN_ATTR(.name = "rest", .drop = drop));
-    STRAND_IGNORE(strand_chan_post(chan, &value));
+    strand_chan chan = strand_chan_open(scope, sizeof(int), 1, STRAND_CHAN_ATTR(.name = "rest", .drop = drop));
+    if (pthread_create(&thread, NULL, post_one, &chan) == 0)
+        pthread_join(thread, NULL);
 }
 
 static void *throw_in_a_drop_of_a_post(void *arg)
