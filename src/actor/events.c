@@ -81,34 +81,37 @@ static void forget_ended(struct thread *thread, struct system *system, struct su
     system->subscribers_most = 2 * system->subscribers_count + SUBSCRIBERS_FEW;
 }
 
+/* Only an actor of this run that has not ended is entered: the memory of others may serve anything by now, and they are
+ * not to be sent to. Its own cell stays one of this run. */
 int strand_actors_subscribe(strand_actors handle, strand_actor actor, unsigned kinds)
 {
     struct thread *thread = must_be_strand("strand_actors_subscribe");
     struct system *system = system_of(thread, handle, "strand_actors_subscribe");
-    struct subscriber *mine = driver_malloc(thread, sizeof *mine);
-    if (!mine)
+    bool there = cell_is_there(thread, actor);
+    kinds = there ? kinds & ((1u << EVENTS) - 1) : 0;
+    struct subscriber *mine = kinds ? driver_malloc(thread, sizeof *mine) : NULL;
+    if (kinds && !mine)
         return -ENOMEM;
-    *mine = (struct subscriber){.actor = actor};
     struct subscriber *gone = NULL;
-    kinds &= (1u << EVENTS) - 1;
     spin_lock(&system->events_lock, thread);
     if (system->subscribers_count >= system->subscribers_most)
         forget_ended(thread, system, &gone);
     struct subscriber *s = subscriber_at(index_find(&system->subscribers, actor.bits[1]));
-    if (!s) {
+    if (!s && kinds) {
         s = mine;
         mine = NULL;
+        *s = (struct subscriber){.actor = actor};
         index_add(&system->subscribers, &s->by_actor, actor.bits[1]);
         system->subscribers_count++;
     }
     if (kinds)
         set_kinds(system, s, kinds);
-    else
+    else if (s)
         forget(system, s, &gone);
     spin_unlock(&system->events_lock);
     give_back(gone);
     free(mine);
-    return cell_is_there(thread, actor) ? 0 : -ESRCH;
+    return there ? 0 : -ESRCH;
 }
 
 void events_close(struct system *system)
