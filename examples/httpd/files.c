@@ -1,6 +1,7 @@
 /*
- * The files of a directory: whole and in part, with conditions. The system itself keeps paths inside of the directory
- * (openat2, RESOLVE_BENEATH): "..", absolute paths and links that lead out of it are refused.
+ * The files of a directory: whole and in part, with conditions. The "." and ".." of a path are resolved in its text, as
+ * in any URL. The system itself keeps what is opened inside of the directory (openat2, RESOLVE_BENEATH): absolute paths
+ * and links that lead out of it are refused.
  */
 #include "httpd.h"
 
@@ -14,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATH_MOST = 4096, SMALL = 8 * 1024, OPEN_TRIES = 1000 };
+enum { PATH_MOST = 4096, SMALL = 8 * 1024 };
 /* A stack keeps the pages that were ever touched, and all of a frame is: so only those have a big one who need it. */
 #define BIG_FRAME __attribute__((noinline))
 
@@ -28,6 +29,35 @@ struct file {
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+static bool is_segment(const char *at, size_t length, const char *name)
+{
+    return length == strlen(name) && memcmp(at, name, length) == 0;
+}
+
+/* Removes "." and ".." from a path that begins with a slash (RFC 3986, 5.2.4), and empty segments too, as the system
+ * ignores them. In place. False: the path leads above the root. */
+static bool remove_dots(char *path)
+{
+    char *const first = path + 1, *to = first; /* `to` follows a slash, or is the end */
+    size_t length;
+    for (const char *from = first; *from; from += length) {
+        length = strcspn(from, "/");
+        size_t name = length;
+        length += from[length] == '/';
+        if (is_segment(from, name, "..")) {
+            if (to == first)
+                return false;
+            for (to--; to > first && to[-1] != '/';)
+                to--;
+        } else if (name && !is_segment(from, name, ".")) {
+            memmove(to, from, length);
+            to += length;
+        }
+    }
+    *to = '\0';
+    return true;
+}
+
 /* A descriptor or a negated errno code. errno is read here, where no switch can come in between. Pipes and devices
  * don't block the open, and are refused after it. */
 __attribute__((noinline)) static int open_once(int root, const char *path)
@@ -38,12 +68,21 @@ __attribute__((noinline)) static int open_once(int root, const char *path)
     return fd < 0 ? -errno : fd;
 }
 
-/* A status of HTTP; 0: it is open. A path with ".." can't be followed while somebody renames a directory anywhere in
- * the system: then it is tried again. */
-static int open_beneath(int root, const char *path, struct file *file)
+/* The same. The system refuses to follow the ".." of a link while a directory is renamed anywhere (EAGAIN): it is asked
+ * again for as long as a request may be worked on. */
+static int open_patiently(const struct server *server, const char *path)
 {
-    for (int tries = 0; (file->fd = open_once(root, path)) == -EAGAIN && tries < OPEN_TRIES; tries++)
+    int64_t end = strand_in(server->timeout).ns;
+    int fd;
+    while ((fd = open_once(server->root, path)) == -EAGAIN && strand_now().ns < end)
         strand_yield();
+    return fd;
+}
+
+/* A status of HTTP; 0: it is open. */
+static int open_beneath(const struct server *server, const char *path, struct file *file)
+{
+    file->fd = open_patiently(server, path);
     switch (file->fd) {
     case -EAGAIN:
     case -EMFILE:
@@ -64,26 +103,24 @@ static void close_file(const struct file *file)
         close(file->fd); /* no strand has waited for it */
 }
 
-BIG_FRAME static int open_index(int root, const char *path, struct file *file)
+BIG_FRAME static int open_index(const struct server *server, const char *path, struct file *file)
 {
     char index[PATH_MOST + 16];
     snprintf(index, sizeof index, "%sindex.html", path);
-    int status = open_beneath(root, index, file);
+    int status = open_beneath(server, index, file);
     return status ? status : S_ISREG(file->status.st_mode) ? 0 : 404;
 }
 
 /* Relative to the root, which is "."; a directory means its index.html. */
-static int open_path(int root, const char *path, struct file *file)
+static int open_path(const struct server *server, const char *path, struct file *file)
 {
-    while (*path == '/')
-        path++;
-    int status = open_beneath(root, *path ? path : ".", file);
+    int status = open_beneath(server, *path ? path : ".", file);
     if (status || !S_ISDIR(file->status.st_mode))
         return status ? status : S_ISREG(file->status.st_mode) ? 0 : 404;
     if (*path && path[strlen(path) - 1] != '/')
         return 301;
     close_file(file);
-    return open_index(root, path, file);
+    return open_index(server, path, file);
 }
 
 /* ---- conditions and ranges --------------------------------------------------------------------- */
@@ -304,10 +341,10 @@ BIG_FRAME static void redirect(struct connection *c, const char *query)
     answer_status(c, 301, extra);
 }
 
-void answer_file(struct connection *c, const char *path, const char *query)
+void answer_file(struct connection *c, char *path, const char *query)
 {
     struct file file __attribute__((cleanup(close_file))) = {.fd = -1};
-    int status = strlen(path) < PATH_MOST ? open_path(c->server->root, path, &file) : 414;
+    int status = !remove_dots(path) ? 404 : strlen(path) < PATH_MOST ? open_path(c->server, path + 1, &file) : 414;
     if (status == 0)
         answer_with(c, path, &file);
     else if (status == 301)

@@ -243,8 +243,8 @@ void send_file(struct connection *c, int file, uint64_t first, uint64_t length);
 
 /* True if the path was one of the generated pages. */
 bool answer_page(struct connection *c, const char *path, const char *query);
-/* query: as it came, NULL for none; a redirection keeps it. */
-void answer_file(struct connection *c, const char *path, const char *query);
+/* path: begins with a slash; it loses its "." and "..". query: as it came, NULL for none; a redirection keeps it. */
+void answer_file(struct connection *c, char *path, const char *query);
 
 void log_request(struct connection *c, int status, uint64_t length);
 

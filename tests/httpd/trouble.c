@@ -7,6 +7,7 @@
 #include "client.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -62,42 +63,82 @@ TEST_REAL(a_date_that_http_can_not_write_is_left_out)
 }
 
 struct renamer {
+    pthread_t thread;
     char a[256], b[256];
-    volatile bool over;
+    _Atomic bool over;
+    long turns; /* at most */
 };
 
 static void *rename_directories(void *arg)
 {
     struct renamer *renamer = arg;
-    while (!renamer->over) {
+    for (long i = 0; i < renamer->turns && !renamer->over; i++) {
         CHECK_EQ(rename(renamer->a, renamer->b), 0);
         CHECK_EQ(rename(renamer->b, renamer->a), 0);
     }
     return NULL;
 }
 
-/* The system then refuses to follow "..", for the moment. */
+static void begin_renaming(struct renamer *renamer, long turns)
+{
+    make_directory("a");
+    strcpy(renamer->a, path_of("a"));
+    strcpy(renamer->b, path_of("b"));
+    renamer->turns = turns;
+    CHECK_EQ(pthread_create(&renamer->thread, NULL, rename_directories, renamer), 0);
+}
+
+static void end_renaming(struct renamer *renamer)
+{
+    renamer->over = true;
+    pthread_join(renamer->thread, NULL);
+}
+
+enum { STEPS = 300 };
+
+/* The path from root to root/file, by many "..". */
+static const char *winding_path(void)
+{
+    static char path[STEPS * 7 + 5];
+    path[0] = '\0';
+    for (int i = 0; i < STEPS; i++)
+        strcat(path, "sub/../");
+    return strcat(path, "file");
+}
+
+/* The system refuses to follow ".." meanwhile. */
 TEST_REAL(a_file_is_found_while_directories_are_renamed)
 {
-    enum { REQUESTS = 1000, STEPS = 300 };
+    enum { REQUESTS = 1000 };
     static struct renamer renamer;
-    static char request[STEPS * 7 + 100] = "GET /";
-    pthread_t thread;
-    for (int i = 0; i < STEPS; i++)
-        strcat(request, "sub/../");
-    strcat(request, "file HTTP/1.1\r\nHost: test\r\n\r\n");
+    char request[STEPS * 7 + 100];
+    sprintf(request, "GET /%s HTTP/1.1\r\nHost: test\r\n\r\n", winding_path());
     make_directory("root/sub");
-    make_directory("a");
     make_file("root/file", "0123");
-    strcpy(renamer.a, path_of("a"));
-    strcpy(renamer.b, path_of("b"));
     SERVER(NULL);
     int fd = dial();
-    CHECK_EQ(pthread_create(&thread, NULL, rename_directories, &renamer), 0);
+    begin_renaming(&renamer, LONG_MAX);
     for (int i = 0; i < REQUESTS; i++)
         CHECK_EQ(ask(fd, request), 200);
-    renamer.over = true;
-    pthread_join(thread, NULL);
+    end_renaming(&renamer);
+    close(fd);
+    server_stop(SIGTERM);
+}
+
+/* The system may refuse to follow the link until the renaming has ended, which is long before the request's limit. */
+TEST_REAL(a_link_is_followed_when_directories_are_no_longer_renamed)
+{
+    enum { REQUESTS = 100, TURNS = 20000 };
+    static struct renamer renamer;
+    make_directory("root/sub");
+    make_file("root/file", "0123");
+    CHECK_EQ(symlink(winding_path(), path_of("root/link")), 0);
+    SERVER("--timeout=100");
+    int fd = dial();
+    begin_renaming(&renamer, TURNS);
+    for (int i = 0; i < REQUESTS; i++)
+        CHECK_EQ(ask(fd, GET("/link")), 200);
+    end_renaming(&renamer);
     close(fd);
     server_stop(SIGTERM);
 }
