@@ -39,9 +39,9 @@ static void work(void *state, strand_message *message)
     if (how == FAIL)
         strand_throw(&TEST_ERROR, "failed");
     if (how == ANSWER)
-        (void)STRAND_IGNORE(strand_reply(message, STRAND_MSG(answer, me)));
+        STRAND_IGNORE(strand_reply(message, STRAND_MSG(answer, me)));
     if (how == ANSWER_WRONGLY)
-        (void)STRAND_IGNORE(strand_reply(message, STRAND_MSG(other, me)));
+        STRAND_IGNORE(strand_reply(message, STRAND_MSG(other, me)));
     if (how == END)
         CHECK_EQ(strand_actor_stop(strand_actor_self(), STRAND_STOP_NEXT), 0);
 }
