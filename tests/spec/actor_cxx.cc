@@ -3,6 +3,7 @@
  */
 #define SUITE actor_cxx
 
+#include <atomic>
 #include <new>
 #include <string>
 
@@ -119,6 +120,105 @@ TEST_INSIDE(an_actor_that_an_exception_of_cxx_leaves_fails_and_begins_anew)
     CHECK_EQ(strand_ask(a, STRAND_MSG(ask_sum), STRAND_INTO(sum, &answer)), 0);
     CHECK_EQ(answer.n, 5);
     CHECK_LOG("left left left left");
+}
+
+namespace {
+
+enum Where { START, STOP, DECIDE, TASK };
+
+struct Alive {
+    static std::atomic<int> count;
+    Alive()
+    {
+        count++;
+    }
+    ~Alive()
+    {
+        count--;
+    }
+};
+std::atomic<int> Alive::count, failures;
+std::atomic<Where> where;
+std::atomic<bool> has_failed;
+
+/* Once, in that function. */
+void run_out_of_memory(Where here)
+{
+    Alive alive;
+    if (where == here && !has_failed.exchange(true))
+        throw std::bad_alloc();
+}
+
+strand_actor_class short_of_memory()
+{
+    strand_actor_class class_ = class_of();
+    class_.start = [](void *, const void *) { run_out_of_memory(START); };
+    class_.stop = [](void *) { run_out_of_memory(STOP); };
+    class_.decide = [](void *, strand_actor, const strand_exception *why) {
+        CHECK_KIND(why, &STRAND_FOREIGN);
+        run_out_of_memory(DECIDE);
+        return STRAND_RESTART;
+    };
+    class_.receive = [](void *, strand_message *message) {
+        if (STRAND_IS(message, add)) {
+            strand_actor child = strand_actor_spawn_child(nullptr, &counter_class, nullptr, 0);
+            CHECK_EQ(strand_tell(child, STRAND_MSG(add, 13, false)), 0);
+        } else {
+            CHECK_EQ(strand_reply(message, STRAND_MSG(sum, 7)), 0);
+        }
+    };
+    return class_;
+}
+
+strand_actor_class counting_failures()
+{
+    strand_actor_class class_ = class_of();
+    class_.receive = [](void *, strand_message *message) {
+        const strand_published *failure = STRAND_IS(message, strand_published);
+        CHECK_STR(strand_exception_text(failure->why), "std::bad_alloc");
+        failures++;
+    };
+    return class_;
+}
+
+const strand_actor_class short_class = short_of_memory(), failures_class = counting_failures();
+
+void must_answer(strand_actor a)
+{
+    sum answer = {};
+    CHECK_EQ(strand_ask(a, STRAND_MSG(ask_sum), STRAND_INTO(sum, &answer)), 0);
+    CHECK_EQ(answer.n, 7);
+}
+
+void *task(void *arg)
+{
+    run_out_of_memory(TASK);
+    return arg;
+}
+
+} // namespace
+
+TEST_INSIDE(running_out_of_memory_in_any_function_of_an_actor_in_cxx_is_a_failure_like_any_other)
+{
+    for (Where here : {START, STOP, DECIDE, TASK}) {
+        where = here;
+        has_failed = false;
+        failures = 0;
+        STRAND_ACTORS(system, nullptr);
+        strand_actor listener = strand_actor_spawn(system, nullptr, &failures_class, nullptr, 0);
+        CHECK_EQ(strand_actors_subscribe(system, listener, STRAND_ON_FAILURE), 0);
+        strand_actor a = strand_actor_spawn(system, nullptr, &short_class, nullptr, 0);
+        CHECK_EQ(strand_tell(a, STRAND_MSG(add, 0, false)), 0);
+        CHECK_EQ(strand_actors_run(system, nullptr, task, nullptr), 0);
+        strand_actors_join(system);
+        must_answer(a);
+        CHECK_EQ(strand_actor_restart(a), 0);
+        strand_actors_join(system);
+        must_answer(a);
+        CHECK(has_failed);
+        CHECK_EQ(failures, 2); /* and its child's */
+        CHECK_EQ(Alive::count, 0);
+    }
 }
 
 TEST_INSIDE(an_actor_that_fails_in_cxx_runs_its_destructors)
