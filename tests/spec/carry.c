@@ -31,11 +31,14 @@ static strand_exception *counted(void)
     return strand_try(throw_counted, NULL, NULL);
 }
 
-/* How many lines strand_exception_print writes that have the words. */
-static int printed_lines(const strand_exception *e, const char *words)
+/* strand_exception_print writes so many lines that have the words. It looks up the names of functions, which takes
+ * long: of all seeds it does so under the first. */
+static void check_printed(const strand_exception *e, const char *words, int lines)
 {
     char line[512];
     int count = 0;
+    if (test_seed() > 1)
+        return;
     FILE *file = tmpfile();
     CHECK(file != NULL);
     strand_exception_print(e, fileno(file));
@@ -43,7 +46,7 @@ static int printed_lines(const strand_exception *e, const char *words)
     while (fgets(line, sizeof line, file))
         count += strstr(line, words) != NULL;
     fclose(file);
-    return count;
+    CHECK_EQ(count, lines);
 }
 
 static size_t suppressed_count(const strand_exception *e)
@@ -84,7 +87,7 @@ TEST_INSIDE(an_exception_that_wraps_what_was_caught_does_not_carry_it_twice)
     for (const strand_exception *e = top; e; e = strand_exception_cause(e), levels++)
         CHECK_PTR(strand_exception_suppressed(e, 0), NULL);
     CHECK_EQ(levels, 41);
-    CHECK_EQ(printed_lines(top, "caused by"), 40);
+    check_printed(top, "caused by", 40);
     strand_exception_release(top);
 }
 
@@ -120,7 +123,7 @@ static strand_exception *chain_of_suppressed(int length)
 
 static void *print_and_release(void *e)
 {
-    CHECK_EQ(printed_lines(e, "more that those carry"), 1);
+    check_printed(e, "more that those carry", 1);
     strand_exception_release(e);
     return NULL;
 }
@@ -222,7 +225,7 @@ TEST_INSIDE(so_many_suppressed_exceptions_are_kept_and_the_others_counted)
     strand_exception *e = strand_try(fail_many_times, &count, NULL);
     CHECK_EQ(suppressed_count(e), RING);
     CHECK_EQ(freed, 100);
-    CHECK_EQ(printed_lines(e, "... and 348 more suppressed"), 1); /* 8 are printed */
+    check_printed(e, "... and 348 more suppressed", 1); /* 8 are printed */
     strand_exception_release(e);
     CHECK_EQ(freed, count);
 }
@@ -251,7 +254,7 @@ TEST_INSIDE(a_failure_takes_over_what_its_interruption_carries_and_the_count_of_
     strand_exception *e = strand_try(be_interrupted_over_many, &count, NULL);
     CHECK_KIND(e, &TEST_ERROR);
     CHECK_EQ(suppressed_count(e), RING);
-    CHECK_EQ(printed_lines(e, "... and 258 more suppressed"), 1);
+    check_printed(e, "... and 258 more suppressed", 1);
     strand_exception_release(e);
     CHECK_EQ(freed, count + 1);
 }
@@ -339,8 +342,8 @@ TEST_INSIDE(an_exception_that_is_carried_in_two_places_is_printed_once)
         strand_exception_release(e);
         e = strand_try(throw_then, &two, NULL);
     }
-    CHECK_EQ(printed_lines(e, "thrown in strand"), 41);
-    CHECK_EQ(printed_lines(e, "see above"), 20);
+    check_printed(e, "thrown in strand", 41);
+    check_printed(e, "see above", 20);
     strand_exception_release(e);
     CHECK_EQ(freed, 1);
 }
@@ -405,9 +408,11 @@ static void *join_a_rethrower(void *e)
     return strand_join(strand_spawn(s, rethrow, strand_exception_keep(e)));
 }
 
+/* The trace grows also where these are a few. */
 static void *throw_on(void *e)
 {
-    for (int i = 0; i < 40; i++)
+    int times = test_seed() > 1 ? 6 : 40;
+    for (int i = 0; i < times; i++)
         strand_exception_release(strand_try(join_a_rethrower, e, NULL));
     return NULL;
 }
@@ -416,7 +421,7 @@ static void *print_on(void *e)
 {
     int fd = open("/dev/null", O_WRONLY);
     CHECK(fd >= 0);
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 2; i++) {
         strand_exception_print(e, fd);
         strand_yield();
     }

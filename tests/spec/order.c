@@ -158,33 +158,41 @@ static void send_two_messages(void)
         CHECK_EQ(strand_port_send(world.port, &i, sizeof i), 0);
 }
 
+/* What is free may be taken by the second while the first, which has not begun to wait, gives way: so both have to wait
+ * before it is given back. */
+static void await_both(const char *how)
+{
+    test_yield_until(&world.calls, 2);
+    await_blocked(how, 2);
+}
+
 static void unlock(void)
 {
-    await_blocked("blocked: waits for mutex", 2);
+    await_both("blocked: waits for mutex");
     strand_mutex_unlock(&world.mutex);
 }
 
 static void unlock_writer(void)
 {
-    await_blocked("blocked: waits to write", 2);
+    await_both("blocked: waits to write");
     strand_rwlock_write_done(&world.rwlock);
 }
 
 static void release(void)
 {
-    await_blocked("blocked: waits for semaphore", 2);
+    await_both("blocked: waits for semaphore");
     strand_semaphore_release(&world.semaphore);
 }
 
 static void release_prio(void)
 {
-    await_blocked("blocked: waits for semaphore", 2);
+    await_both("blocked: waits for semaphore");
     strand_prio_release(&world.prio);
 }
 
 static void release_limit(void)
 {
-    await_blocked("blocked: waits for semaphore", 2);
+    await_both("blocked: waits for semaphore");
     strand_limit_release(&world.limit);
 }
 
