@@ -633,7 +633,7 @@ static void *hand_off_one_of_a_service(void *arg)
 {
     STRAND_SCOPE_OPEN(other);
     STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
-    strand_hand_off(strand_spawn(scope, return_arg, NULL), other);
+    STRAND_IGNORE(strand_hand_off(strand_spawn(scope, return_arg, NULL), other));
     return arg;
 }
 
