@@ -5,10 +5,10 @@
 # of each line `/* expect: PATTERN */` of its source, one of which names the function at fault, and in none of those of
 # `/* never: PATTERN */`. UNDER: what the programs are run by, valgrind for example, with its options.
 set -u
-export ASAN_OPTIONS="detect_leaks=1:intercept_tls_get_addr=0"
+symbols="external_symbolizer_path=$(command -v addr2line)"
+export ASAN_OPTIONS="detect_leaks=1:intercept_tls_get_addr=0:$symbols"
 export UBSAN_OPTIONS="print_stacktrace=1"
-TSAN_OPTIONS="external_symbolizer_path=$(command -v addr2line)"
-export TSAN_OPTIONS
+export TSAN_OPTIONS="$symbols"
 
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

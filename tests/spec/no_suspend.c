@@ -374,7 +374,6 @@ TEST_INSIDE(the_arguments_of_a_checked_call_are_evaluated_once)
 {
     pthread_mutex_t *mutexes[] = {&mutex, &other}, **next = mutexes;
     const struct timespec past[] = {{0, 0}, {0, 0}}, *until = past;
-    const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_REALTIME}, *clock = clocks;
     CHECK_EQ(pthread_mutex_lock(*next++), 0);
     CHECK_PTR(next, mutexes + 1);
     CHECK_EQ(pthread_mutex_trylock(*next++), 0);
@@ -385,11 +384,14 @@ TEST_INSIDE(the_arguments_of_a_checked_call_are_evaluated_once)
     CHECK_PTR(next, mutexes + 2);
     CHECK_PTR(until, past + 1);
     CHECK_EQ(pthread_mutex_unlock(*--next), 0);
+#if !TEST_TSAN || defined(__clang__) /* gcc's TSan does not see this lock, and takes the unlock for an error */
+    const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_REALTIME}, *clock = clocks;
     CHECK_EQ(pthread_mutex_clocklock(*next++, *clock++, until++), 0);
     CHECK_PTR(next, mutexes + 2);
     CHECK_PTR(until, past + 2);
     CHECK_PTR(clock, clocks + 1);
     CHECK_EQ(pthread_mutex_unlock(*--next), 0);
+#endif
     CHECK_EQ(pthread_mutex_unlock(*--next), 0);
     strand_yield();
 }
