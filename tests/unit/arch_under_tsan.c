@@ -2,6 +2,7 @@
  * The notes of a program that ThreadSanitizer watches, played by this test: a context is a fiber, which a fiber that
  * does nothing else makes; no switch means an order, and what is announced as one is.
  */
+#include "arch/state.h"
 #include "arch_under.h"
 
 #if SANITIZED
@@ -123,6 +124,23 @@ static void nothing_is_kept_beside_an_image(void)
     co_free(&co);
 }
 
+static int handled;
+
+static void handle(int signal)
+{
+    handled = signal;
+}
+
+static void a_handler_is_set_behind_its_back(void)
+{
+    struct sigaction action = {.sa_handler = handle}, before;
+    CHECK_EQUAL(arch_note_sigaction(SIGUSR1, &action, &before), 0);
+    CHECK(before.sa_handler == SIG_DFL);
+    raise(SIGUSR1);
+    CHECK_EQUAL(handled, SIGUSR1);
+    CHECK_EQUAL(arch_note_sigaction(SIGUSR1, &before, NULL), 0);
+}
+
 int main(void)
 {
     CHECK_EQUAL(arch_process_start(), 0);
@@ -131,6 +149,7 @@ int main(void)
     a_context_is_a_fiber_of_its_own();
     the_memory_of_a_new_stack_is_new();
     nothing_is_kept_beside_an_image();
+    a_handler_is_set_behind_its_back();
     return failures != 0;
 }
 #endif

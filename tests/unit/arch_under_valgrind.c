@@ -1,0 +1,50 @@
+/*
+ * The notes of a program that valgrind watches. Its requests are instructions that change nothing elsewhere, so the
+ * test says itself that valgrind is there, and checks that what is copied stays as it is.
+ */
+#include "arch_under.h"
+
+static void a_stack_is_registered_and_left(void)
+{
+    under_switch();
+    char below[64] = "as it was";
+    arch_note_look(below, sizeof below);
+    CHECK(strcmp(below, "as it was") == 0);
+}
+
+static void frames_are_copied_as_they_are(void)
+{
+    struct co co;
+    co_make(&co, under_yield_once, NULL);
+    arch_note_make(&co.note, co.low, CO_STACK - CO_ABOVE);
+    char *frames = under_frames(&co);
+    memset(frames, 'f', UNDER_FRAMES);
+    size_t size = arch_image_size(UNDER_FRAMES);
+    CHECK_EQUAL(size, UNDER_FRAMES + sizeof co.note);
+    char *image = calloc(1, size + UNDER_BESIDE);
+    arch_image_save(&co.note, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    memset(frames, 0, UNDER_FRAMES);
+    arch_image_load(&co.note, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    CHECK(frames[0] == 'f' && frames[UNDER_FRAMES - 1] == 'f');
+    memset(frames, 0, UNDER_FRAMES);
+    arch_image_start(&co.note, image, frames, UNDER_FRAMES);
+    CHECK(frames[0] == 'f' && frames[UNDER_FRAMES - 1] == 'f');
+    arch_image_drop(image, UNDER_FRAMES);
+    arch_note_throw();
+    arch_note_unmap(frames, UNDER_FRAMES);
+    arch_note_end(&co.note);
+    free(image);
+    co_free(&co);
+}
+
+int main(void)
+{
+    CHECK_EQUAL(arch_process_start(), 0);
+    if (arch_tool != ARCH_TOOL_NONE)
+        return failures != 0;
+    arch_tool = ARCH_TOOL_VALGRIND;
+    CHECK(!arch_notes_separate() && !arch_notes_membarrier() && arch_notes_threads() == 0);
+    a_stack_is_registered_and_left();
+    frames_are_copied_as_they_are();
+    return failures != 0;
+}
