@@ -219,7 +219,8 @@ static _Unwind_Reason_Code observe(int version, _Unwind_Action actions, _Unwind_
 {
     struct arch_thrown *thrown = arg;
     (void)version, (void)class, (void)exception;
-    ASSERT(!(actions & _UA_END_OF_STACK));
+    if (UNLIKELY(actions & _UA_END_OF_STACK))
+        arch_unwind_lost_(context);
     thrown->frame = _Unwind_GetCFA(context);
     if (UNLIKELY(*handlers_of(thrown) < 0))
         own(thrown);

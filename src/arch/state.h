@@ -132,6 +132,9 @@ void arch_terminate_take(bool take);
 void arch_cxx_find(void);
 /* arch_unwind of a flight that was wrapped. Returns only on a corrupt stack. */
 int arch_thrown_unwind_(struct arch_thrown *thrown);
+struct _Unwind_Context;
+/* Unwinding has come to the end of the stack. */
+__attribute__((noreturn)) void arch_unwind_lost_(struct _Unwind_Context *context);
 void arch_trace_start(void);
 
 /* The calling thread, which was just made, may use what the process may. */

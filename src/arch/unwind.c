@@ -22,17 +22,22 @@ static struct _Unwind_Exception *exception_of(struct arch_flight *flight)
     return (struct _Unwind_Exception *)(void *)flight->unwind_exception;
 }
 
-static _Unwind_Reason_Code never_stop(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
-                                      struct _Unwind_Exception *exception, struct _Unwind_Context *context, void *arg)
+/* Every strand's entry is a try, so somebody would have left before if there were a way to it. */
+void arch_unwind_lost_(struct _Unwind_Context *context)
 {
-    (void)version, (void)class, (void)exception, (void)arg;
-    if (LIKELY(!(actions & _UA_END_OF_STACK)))
-        return _URC_NO_REASON;
-    /* Every strand's entry is a try, so somebody would have left before if there were a way to it. */
     void (*on_lost)(void *ip) = atomic_load_explicit(&arch_state.on_lost, memory_order_acquire);
     if (on_lost)
         on_lost((void *)_Unwind_GetIP(context));
     abort();
+}
+
+static _Unwind_Reason_Code never_stop(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                                      struct _Unwind_Exception *exception, struct _Unwind_Context *context, void *arg)
+{
+    (void)version, (void)class, (void)exception, (void)arg;
+    if (UNLIKELY(actions & _UA_END_OF_STACK))
+        arch_unwind_lost_(context);
+    return _URC_NO_REASON;
 }
 
 /* The unwinder's notice that somebody else deletes our exception: a C++ catch (...) that ended without a rethrow. */

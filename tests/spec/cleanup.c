@@ -499,6 +499,7 @@ TEST_REAL(a_clean_up_that_throws_while_unwinding_ends_the_program_with_both_trac
     CHECK_CONTAINS(o.err, "throw_second");
 }
 
+#if !TEST_ASAN /* which brings a C++ runtime along: some handler of C++ might catch it */
 TEST_REAL(a_throw_that_would_leave_a_clean_up_is_known_before_anything_unwinds)
 {
     static struct test_output o;
@@ -506,6 +507,7 @@ TEST_REAL(a_throw_that_would_leave_a_clean_up_is_known_before_anything_unwinds)
     CHECK_CONTAINS(o.out, "clean-up begins");
     CHECK(strstr(o.out, "inner frame of the clean-up left") == NULL);
 }
+#endif
 
 #if !defined(__clang__) /* which has C call abort() there, and the library is not asked: docs/cxx.md */
 TEST_REAL(with_a_cxx_runtime_too_a_throw_that_leaves_a_clean_up_ends_the_program_with_both_traces)
