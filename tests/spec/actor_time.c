@@ -17,23 +17,34 @@ STRAND_MESSAGE(wait_for, { int64_t ns; });
 static strand_event done;
 static _Atomic int64_t handled_at, idle_for;
 
+enum { TICKS = 4, TIMERS = 10 };
+static int ticked[TICKS];
+static struct {
+    int64_t earliest, latest;
+} due[TIMERS];
+
 static void be_timed(void *state, strand_message *message)
 {
     int *count = state;
+    int64_t before = strand_now().ns;
     const tick *t = STRAND_IS(message, tick);
     const set *s = STRAND_IS(message, set);
     const wait_for *w = STRAND_IS(message, wait_for);
+    if (t && *count < TICKS)
+        ticked[*count] = t->n;
     if (t)
         test_log("%d", t->n);
     else if (w)
         CHECK_EQ(strand_actor_receive_timeout(w->ns), 0);
-    else if (s && s->n)
+    else if (s && s->n) {
         CHECK_EQ(strand_actor_timer(TEST_PTR(s->n), s->ns, s->every, STRAND_MSG(tick, s->n)), 0);
-    else if (s)
+        due[s->n].earliest = before + s->ns;
+        due[s->n].latest = strand_now().ns + s->ns;
+    } else if (s)
         strand_actor_timer_stop(TEST_PTR(s->ns));
     else
         test_log("idle");
-    if (t && ++*count == 4)
+    if (t && ++*count == TICKS)
         strand_event_set(&done);
     if (STRAND_IS(message, strand_receive_timeout)) {
         idle_for = strand_now().ns - handled_at;
@@ -56,8 +67,10 @@ TEST_INSIDE(an_actor_tells_itself_later)
     CHECK_EQ(strand_tell(a, STRAND_MSG(set, 60 * STRAND_MS, 0, 6)), 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(set, 20 * STRAND_MS, 0, 2)), 0);
     strand_event_wait(&done);
-    CHECK_LOG("1 2 3 6");
     CHECK(strand_now().ns - begun >= 60 * STRAND_MS);
+    CHECK_EQ(ticked[0] + ticked[1] + ticked[2] + ticked[3], 1 + 2 + 3 + 6);
+    for (int i = 1; i < TICKS; i++) /* the actor may not have set them all at once */
+        CHECK(due[ticked[i - 1]].earliest <= due[ticked[i]].latest);
 }
 
 TEST_INSIDE(a_timer_may_come_again_and_again_until_it_is_stopped)
