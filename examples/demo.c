@@ -328,8 +328,8 @@ static void drain(struct demo *demo, pid_t server)
     for (int i = 0; i < TOO_LATE; i++)
         strand_spawn(scope, be_too_late, demo);
     wait_for_naps(demo, DRAINED + TOO_LATE);
-    printf("demo: the server is told to end, with %d requests that can be answered in %s s, and %d that cannot\n",
-           DRAINED, DRAIN_S, TOO_LATE);
+    printf("demo: the server gets SIGTERM with %d requests that can be answered in %s s, and %d that cannot\n", DRAINED,
+           DRAIN_S, TOO_LATE);
     kill(server, SIGTERM);
     strand_scope_join(scope);
 }

@@ -40,7 +40,7 @@ static void *accept_clients(void *arg)
     return NULL;
 }
 
-/* Those that have gone are consumed by the scope; what one has failed by is told. */
+/* The scope consumes clients that have left. The loop reports the failure of one that did not leave in peace. */
 static void *serve_clients(void *arg)
 {
     struct door *door = arg;

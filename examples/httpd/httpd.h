@@ -41,7 +41,7 @@ struct log {
     size_t used;
     uint64_t lost;      /* lines that the file did not take */
     int error;          /* why; 0: it was not ready for too long */
-    _Atomic bool stuck; /* a line has waited in vain, and none has been written since */
+    _Atomic bool stuck; /* a line timed out, and none has been written since */
 };
 
 /* Returns 0 or a negated errno code. path "-": standard output; NULL: no log. */

@@ -177,8 +177,8 @@ static void *trim_memory(void *arg)
     return arg;
 }
 
-/* The allocator keeps the memory of the connections of a burst, in pieces; it is told to give it back when most of them
- * have ended. */
+/* The allocator keeps the memory of a burst's connections, in pieces. When most of them have ended, the server has the
+ * allocator return it to the system. */
 static void end_burst(const struct server *server, uint64_t ended, uint64_t *most)
 {
     uint64_t live = server->connections - ended;
@@ -190,7 +190,7 @@ static void end_burst(const struct server *server, uint64_t ended, uint64_t *mos
     strand_offload(trim_memory, NULL);
 }
 
-/* A connection that fails is a bug, or a file that changed under our hands: it is told, and the others go on. */
+/* A connection fails by a bug, or because a file changes while it is sent. The failure is logged; the others go on. */
 static void *keep_connections(void *arg)
 {
     struct server *server = arg;

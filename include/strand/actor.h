@@ -105,10 +105,10 @@ typedef struct strand_message {
  * senders are to wait then (STRAND_FULL_WAIT): only there it is a cancellation point, interrupted it has sent nothing,
  * and where nothing may suspend it is misuse. Returns 0; or -EPIPE: the actor has ended, or stops, or there is none,
  * and the message is a dead letter, and dropped; or -EAGAIN: its mailbox is full (STRAND_FULL_FAIL); or -ENOMEM. With
- * the last two it was not taken in, and what it owns is the caller's still. To who has asked, and wants an answer of
- * another type: -EBADMSG, and it is a dead letter, too. Where it would wait for room, in a turn of the actor's parent,
- * and the actor has failed, or fails meanwhile, and waits for that parent's decision: -EDEADLK, and it was not taken
- * in. Some 20 ns, with its handling.
+ * the last two it was not taken in, and the caller still owns its contents. Returns -EBADMSG if the receiver is an
+ * asker that expects an answer of another type; the message is a dead letter then, too. Returns -EDEADLK, and does not
+ * take the message in, if the caller is the actor's parent, in a turn, and would wait for room while the failed actor
+ * waits for its decision. Some 20 ns, with its handling.
  *
  * Any thread, but not handlers of signals. From outside of the run it is handed in, never waits, and finds room in any
  * mailbox. What becomes of it is not known: 0; or -ENOMEM; or -EPIPE: the run has ended, and it was dropped.
@@ -190,9 +190,9 @@ typedef struct strand_actor_class {
      *  the spawn, which last as long as the actor. What it throws is a failure of the actor. Without it the state
      *  begins with the bytes of `args`, as many as there is room for. */
     void (*start)(void *state, const void *args);
-    /** In its last turn, when its children have ended; before a restart, too. Not if `start` was to run and has not
-     *  returned; if it has, and failed by a strand that it has left behind, it does. Nothing that the actor is told
-     * interrupts it; what it throws goes to the log. */
+    /** In its last turn, when its children have ended; before a restart, too. Does not run if `start` has been called
+     *  and has not returned. Runs if `start` has returned and a strand that it left behind has failed. No message or
+     *  stop interrupts it; what it throws goes to the log. */
     void (*stop)(void *state);
     /** How many messages may wait, the one in hand and those after it; 0: any number. There is room again when those
      *  that it has taken up together have been handled (one at a time, where the oldest are pushed out); what is put
@@ -299,12 +299,12 @@ bool strand_actor_ended(strand_actor actor);
  * parent's, in a turn, and waits at an actor that has failed, and waits for the decision of that parent: so there is no
  * answer before the turn ends.
  *
- * An actor that handles the message and forgets to answer keeps the caller waiting until it ends, or begins anew; but
- * if it had no memory for the answer the caller gets -ENOMEM when the message has been handled. If it passes the
- * message on, that holds of the one who has it then. Interrupted, it has sent the message or not; an answer that comes
- * later is a dead letter. What the message owns is not the caller's any more, whatever this returns, and if it throws:
- * what was not taken in has been dropped, with the caller's body. Misuse: to ask oneself, in a turn; NULL for the
- * place. Two that ask each other wait for ever.
+ * An actor that handles the question and does not answer keeps the caller waiting until the actor ends or restarts. If
+ * it had no memory for the answer, the caller gets -ENOMEM when the question has been handled. If it passes the
+ * question on, the same holds for the actor that has it then. Interrupted, it has sent the message or not; an answer
+ * that comes later is a dead letter. The caller no longer owns the contents of the question, whatever this returns or
+ * throws: a question that was not taken in has been dropped, with the caller's body. Misuse: to ask oneself, in a turn;
+ * NULL for the place. Two that ask each other wait for ever.
  */
 STRAND_BLOCKS STRAND_CHECKED int strand_ask(strand_actor to, const strand_message_type *type, const void *body,
                                             size_t size, const strand_message_type *into_type, void *into,
@@ -312,9 +312,9 @@ STRAND_BLOCKS STRAND_CHECKED int strand_ask(strand_actor to, const strand_messag
 #define STRAND_INTO(name, at) &name##_message, (1 ? (at) : (name *)(at)), sizeof(name)
 #define STRAND_INTO_GIVEN(name, at) &name##_message, (1 ? (at) : (name **)(at)), (size_t)-1
 /** Wait until an actor has ended: its function for that has returned, and its name is free. What it did is seen.
- *  Returns 0; -ENOMEM, or -EREMOTE, of one of another run: it was not waited for; -EDEADLK: in a turn of its parent,
- *  for whose decision it waits, because it has failed. Misuse: for oneself, in a turn. Who waits in a turn for an actor
- *  above waits for ever. */
+ *  Returns 0; -ENOMEM, or -EREMOTE, of one of another run: it was not waited for; -EDEADLK: the caller is its
+ *  parent, in a turn, and the failed actor waits for that parent's decision. Misuse: to wait for oneself, in a turn. An
+ *  actor that waits in a turn for an actor above it waits for ever. */
 STRAND_BLOCKS int strand_actor_wait(strand_actor actor);
 
 /** Sent to those who watch an actor when it has ended: after all that it has sent them, once. It has no sender. */
@@ -445,7 +445,7 @@ STRAND_BLOCKS void strand_actors_join(strand_actors system);
 enum strand_route {
     STRAND_ROUTE_IN_TURN = 0, /* round robin */
     STRAND_ROUTE_RANDOM,
-    STRAND_ROUTE_SMALLEST, /* who has the fewest messages waiting, of those with as many one that is not blocked;
+    STRAND_ROUTE_SMALLEST, /* the routee with the fewest messages waiting; among equals one that is not blocked;
                               O(count) */
     STRAND_ROUTE_ALL,      /* each gets a copy; of what was given, or owns something: nobody, it is unhandled. Who asks
                               gets the first answer; or, when none of them will answer any more, the code of the last */

@@ -59,9 +59,10 @@ int strand_close(int fd);
 /**
  * Say that another library is about to close a descriptor, or has just closed it. What the run knows of the number is
  * dropped, and strands that wait for it get -EBADF; the number itself stays as it is. Returns when no strand of this
- * run makes a call on it any more. The next use of the number begins anew. Without this call, a number that is used
- * again for a descriptor which was not made by this library is recognised before a strand waits for it; strands that
- * still waited for the old one get -EBADF then. Never interrupted. O(1). A number that no strand has used is ignored.
+ * run makes a call on it any more. The next use of the number makes a new record. Without this call, a number that is
+ * used again for a descriptor which was not made by this library is recognised before a strand waits for it; strands
+ * that still waited for the old one get -EBADF then. Never interrupted. O(1). A number that no strand has used is
+ * ignored.
  */
 void strand_forget(int fd);
 /** Make a pipe: fds[0] is to be read, fds[1] to be written. Returns 0 or a negated errno code. Any thread. */

@@ -135,8 +135,8 @@ _Static_assert(sizeof(struct cell) == 48, "what a dormant actor has beside its s
 struct more {
     struct kind *kind;
     struct cell *cell;
-    struct link watchers, askers;  /* who is told of its end, also because there is no answer then: under the lock */
-    struct tree watching;          /* whose end it is told of: its own */
+    struct link watchers, askers;  /* get a notice of its end; the askers, that there is no answer: under the lock */
+    struct tree watching;          /* the actors whose end it gets a notice of: its own */
     struct behaviours *behaviours; /* what it has become: its own */
     struct envelope *stash, **stash_last;
     struct levels *levels;                /* what waits, by priority: its own */

@@ -23,7 +23,7 @@ enum { FIRED_AT_ONCE = 64 };
 
 struct due {
     struct heap_node node;
-    uint32_t calls;           /* what the actor is told; 0: a message */
+    uint32_t calls;           /* which function of the actor to call; 0: it gets a message */
     strand_exception *why;    /* if it rests still because of that; NULL: whatever */
     struct index_node by_key; /* in more.timers; until its last message is handled */
     strand_actor actor;

@@ -5,9 +5,9 @@
  * parent runner.asks and runner.queues: what the strand that has its turn waits for, written by that strand. ORDERING
  * [A6] the parent says that it waits before it takes the child's lock, under which it sends, or is put down as one that
  * waits. The child says under that lock that it is undecided, and looks after that at what the parent waits for. So the
- * child finds the parent waiting; or the parent, which has come later, finds the child undecided. NOT DONE  a longer
- * way round: of one who waits for a grandchild that has failed, or whose own children wait for that, nothing is known
- * here. Nor of a parent whose turn joins a strand that waits for the child. TESTED BY tests/spec/actor_deadlock.c.
+ * child finds the parent waiting; or the parent, which has come later, finds the child undecided. NOT DONE  longer
+ * cycles: an actor that waits for its failed grandchild, or for an actor that waits for one, and a parent whose turn
+ * joins a strand that waits for the child, are not recognised. TESTED BY tests/spec/actor_deadlock.c.
  */
 #include "deadlock.h"
 

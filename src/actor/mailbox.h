@@ -49,7 +49,7 @@ static inline void mailbox_make_room(struct thread *thread, struct task *task, s
         mailbox_admit_(thread, task, senders);
 }
 
-/* Its parent, if that waits, is told that it would wait for ever [A6]. */
+/* The actor's parent, if it waits for the actor, gets -EDEADLK [A6]. */
 void mailbox_refuse_parent(struct thread *thread, struct task *task, struct batch *senders);
 /* The actor ends: who waits is told. */
 void mailbox_refuse(struct thread *thread, struct task *task, struct batch *senders);

@@ -201,7 +201,7 @@ struct thread *message_insist(struct thread *thread, strand_actor to, struct env
     return thread;
 }
 
-/* Who waits for that message as an answer is not to wait for ever. */
+/* The asker that waits for this answer gets -ENOMEM: it would wait for ever. */
 static COLD int no_memory(struct thread *thread, strand_actor to)
 {
     promise_lacks(thread, to);

@@ -55,7 +55,7 @@ void envelopes_die(struct thread *thread, struct system *system, strand_actor to
 
 /* As strand_forward, to one of the run; with -EPIPE too it is in hand still. */
 int message_pass(struct runner *r, strand_actor to);
-/* The message in hand is the next one again: after what the actor is told meanwhile. */
+/* The message in hand is the next one again: after the calls that the actor has to make meanwhile. */
 void message_put_back(struct runner *r);
 /* Misuse if the caller does not handle that message. */
 struct runner *must_be_in_hand(struct thread *thread, const strand_message *message, const char *function);

@@ -39,7 +39,8 @@ size_t stash_return(struct runner *r);
 
 /* ---- watching (watch.c) ------------------------------------------------------------------------------------ */
 
-/* Who is told of an actor's end: an actor, by a message that is ready, or a promise, whose part this is then. */
+/* One receiver of the notice of an actor's end: an actor, by a message allocated before, or a promise, as one of its
+ * parts. */
 struct watch {
     struct link link; /* in the watched one's list of watchers, or of those who ask */
     strand_actor who;

@@ -296,8 +296,8 @@ static int must_be_another(struct thread *thread, strand_actor whom, const char 
     return UNLIKELY(outside_is(thread, whom)) ? -EREMOTE : 0;
 }
 
-/* Asking takes what the question owns, whatever becomes of it: who is interrupted, or gets -ENOMEM, could not tell
- * whether it was sent. */
+/* Asking takes what the question owns, whatever becomes of it: an asker that is interrupted or gets -ENOMEM could
+ * not know whether it was sent. */
 struct question {
     const strand_message_type *type;
     const void *body;

@@ -3,7 +3,7 @@
  * sent.
  *
  * STATE     word: serial << WORD_SERIAL | PROMISE_LOCK; behind it, under the lock, whether it is settled, by what, and
- *           who waits. `wanted` and `wanted_size` are written before anyone else has the reference.
+ *           the waiter. `wanted` and `wanted_size` are written before anyone else has the reference.
  * OWNERSHIP the promise is the strand's that has made it, which waits, and then closes it: nobody finds it after that.
  * A part belongs to whoever settles it, which hands on what it is settled by, and closes it. PARTS     a question that
  * goes to several actors has a part for each, a promise that nobody waits for. The first answer to any of them settles
@@ -26,7 +26,7 @@ struct promise {
     struct envelope *answer;
     struct watch watch;
     union {
-        strand_actor whom;  /* for people: who was asked, or is to end */
+        strand_actor whom;  /* for diagnostics only: the actor that was asked, or waited for */
         strand_actor whole; /* of a part: the promise that it is one of */
     };
     strand_actor watched; /* in whose list of watchers that is; {0}: none's */

@@ -118,8 +118,8 @@ static void refuse(strand_message *message)
         promise_settle(thread_self(), message->sender, -EPIPE);
 }
 
-/* One that has failed is decided about before it is told more: a router does not wait for room in its mailbox, which it
- * is to make itself. */
+/* The router decides about a failed routee before it sends more to it: it must not wait for room in the routee's
+ * mailbox, because only its own decision makes room there. */
 static void decide_first(void)
 {
     message_put_back(runner_self(thread_self()));

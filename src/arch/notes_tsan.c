@@ -65,7 +65,7 @@ ARCH_NOT_INSTRUMENTED static void map_anew(char *low, char *top)
 /*
  * A new fiber of TSan's is ordered after whoever makes it, and that is, at a switch, the strand which happens to have
  * run before. So fibers are made in the name of one that does nothing else, one at a time. That one also maps the
- * stack's memory anew, by which TSan forgets who has used it before; only the two ends stay, where the guard page is
+ * stack's memory again, so that TSan forgets its earlier users; only the two ends stay, where the guard page is
  * and where others keep data above the stack. The lock keeps out of TSan's sight: it would order the strands after all.
  */
 ARCH_NOT_INSTRUMENTED void *tsan_make(char *low, size_t size)

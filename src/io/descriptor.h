@@ -11,10 +11,10 @@
  *           still ready. Whoever finds less than it asked for clears `ready`, unless an event came meanwhile [D2], or
  *           the end was reported with it. Who closes while others are inside takes away what is behind the number at
  *           once, and leaves a blank: their calls fail.
- *           Other libraries close what is theirs, and the system uses the number again. Whoever has to expect that says
- *           so (strand_forget); of what was not made here it is also noticed, before an operation waits, or before any
- *           call where the record says that calls may block their thread [D4]. The record then begins anew, as if the
- *           number had been closed by strand_close, but for the number itself.
+ *           Other libraries close what is theirs, and the system uses the number again. A program that expects
+ *           this calls strand_forget. For a descriptor that the library did not make, it is also noticed before an
+ *           operation waits, and before every call if the record says that calls may block their thread [D4]. The
+ *           record is then replaced, as if strand_close had closed the number, but the number stays open.
  * OWNERSHIP queues, `ready`, `turn`: under the lock. `events` is raised under it and read without.
  *           In a run of one thread there is no lock, and `users` changes by plain stores: a table belongs to one run,
  *           and nobody comes to it but strands and the poller.
@@ -70,7 +70,7 @@ struct descriptor {
 enum going {
     GOING_CLOSED,    /* it is given back to the system */
     GOING_FORGOTTEN, /* it is somebody else's */
-    GOING_REPLACED   /* the same, and it is used already: operations that have not waited yet begin anew */
+    GOING_REPLACED   /* the same, and it is used already: operations that have not waited yet start again */
 };
 
 /* A pool of one thread has nobody to lock out, and needs no atomic operations. */
@@ -107,7 +107,7 @@ static inline enum going descriptor_going(const struct descriptor *d)
 bool descriptor_turn_out(struct thread *thread, struct descriptor *d, enum going how, struct batch *woken);
 /* By somebody inside: another object lies behind the number, as far as can be told now. */
 bool descriptor_is_replaced(struct thread *thread, struct descriptor *d);
-/* By somebody inside, who leaves: the record begins anew. */
+/* The record is out of date and is replaced. The caller is inside, and leaves. */
 void descriptor_replaced(struct thread *thread, struct descriptor *d);
 /* Nothing is known of the number any more; waits for those inside, who get -EBADF. */
 void descriptor_forget(struct thread *thread, int fd);
@@ -130,7 +130,8 @@ int operation_enter(struct operation *op, int fd, enum side_name side, const cha
 /* Before each call: waits if that is known to be useless, or others wait. 0, or a negated errno code: closed meanwhile.
  * Throws when interrupted; the operation has ended then. */
 int operation_ready(struct operation *op);
-/* After a call that the record's kind has made fail: 0: it was out of date, begin anew; or a negated errno code. */
+/* After a call that the record's kind has made fail: 0: it was out of date, start the operation again; or a negated
+ * errno code. */
 int operation_mistaken(struct operation *op, int error);
 /* After a call that has found nothing. */
 void operation_drained(struct operation *op);

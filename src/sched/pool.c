@@ -104,7 +104,7 @@ static struct pool *take_record(struct subprocess *sub, int room)
 
 int pool_open_first(struct subprocess *sub, const struct pool_plan *plan)
 {
-    if (plan->threads > 1 || arch_notes_separate()) /* what orders strands is to be seen by TSan */
+    if (plan->threads > 1 || arch_notes_separate()) /* TSan has to see the operations that order strands */
         sub->shared = true;
     int error = make_record(sub, &sub->pool, room_for(plan));
     return error ? error : open_record(&sub->pool, plan);

@@ -24,7 +24,7 @@ OWN_INLINE void rest_note(struct thread *thread, struct opened *opened)
 }
 
 void rest_note_stacks_(struct thread *thread, struct pool *pool);
-/* Who has the role of the seeker, before it looks at the timers: many stacks are spare. */
+/* Called by the seeker before it looks at the timers: starts the rounds if many stacks are spare. */
 OWN_INLINE void rest_note_stacks(struct thread *thread, struct pool *pool)
 {
     if (UNLIKELY(stacks_are_many(&pool->sub->stacks)))
@@ -35,7 +35,7 @@ OWN_INLINE void rest_note_stacks(struct thread *thread, struct pool *pool)
 void rest_forget(struct thread *thread, struct opened *opened);
 
 void rest_look_(struct thread *thread, struct pool *pool);
-/* Who has the role of the seeker, after firing timers: go on with a round, if the time has come. A few system calls for
+/* Called by the seeker after it has fired timers: goes on with a round if its time has come. A few system calls for
  * each of some fibres. */
 OWN_INLINE void rest_look(struct thread *thread, struct pool *pool)
 {

@@ -66,7 +66,7 @@ struct wait_node {
     uint32_t epoch;
     _Atomic uint16_t linked; /* 1 from the linking until the source has let go of it */
     bool drops : 1;          /* a case that drops out when its channel is closed */
-    bool looks : 1;          /* of a select that does not wait: nobody is to be sent away for it */
+    bool looks : 1;          /* of a select that does not wait: no other waiter leaves its place for it */
     bool ordered : 1;        /* of a select whose first case that can happen happens */
     uint32_t index;          /* which of a select's cases; else 0 */
     int result;              /* of a wait that was won: written by who has claimed it, before it makes it runnable */

@@ -91,7 +91,7 @@ __attribute__((noreturn, always_inline)) static inline void exception_throw(stru
 /* Take the newest one in flight out of flight; its reference is the caller's. `outer` was in flight before the block
  * that catches it was entered: another one between them ends the program. */
 strand_exception *exception_land(struct cb *me, const struct flight *outer);
-/* Of the exceptions in flight, those that a handler of C++ has: none of them is in flight. */
+/* Take the exceptions that a C++ handler has caught out of those in flight. */
 void exception_set_aside(struct cb *me);
 /* Put `with` in the place of the newest exception in flight; the reference to that is the caller's. */
 strand_exception *exception_swap(struct cb *me, strand_exception *with);

@@ -26,7 +26,7 @@ static inline bool await_pin(struct thread *thread, _Atomic uint64_t *word, uint
             old = atomic_load_explicit(word, memory_order_relaxed);
         }
     }
-    (void)atomic_load_explicit(word, memory_order_acquire); /* who is told that it is gone sees what was done before */
+    (void)atomic_load_explicit(word, memory_order_acquire); /* a caller that finds the strand gone sees what it did */
     return false;
 }
 

@@ -43,8 +43,8 @@ static inline void may_block(struct thread *thread, struct cb *me, const char *f
 }
 
 /*
- * A strand that finds what it wants again and again gives way now and then. It does not do so before an operation that
- * has to wait: it would have no place in the queue yet, and a later operation would overtake it.
+ * A strand whose operations never have to wait yields from time to time. It does not yield before an operation that has
+ * to wait: it would have no place in the queue yet, and a later operation would overtake it.
  */
 
 /* The end of an operation that happened without waiting. Never throws: the operation has happened. */
@@ -54,8 +54,8 @@ static inline void give_way_after(struct thread *thread)
         (void)thread_give_way_(thread);
 }
 
-/* The start of an operation by which the caller would hold something (a lock, a permit) from now on: it gives way while
- * it does not hold it yet. To be called only if it is free. Returns the thread that the strand goes on on. */
+/* The start of an operation that takes something (a lock, a permit) which is free: the caller yields before it holds
+ * it. Call only if it is free. Returns the thread on which the strand continues. */
 struct thread *give_way_before(struct thread *thread, struct cb *me);
 
 /* Source number `index` of this strand holds now. Any thread that keeps the strand from ending. Returns its member if

@@ -14,7 +14,7 @@
 
 #include <errno.h>
 
-/* At most one of the policies; and who wants the first result of all does not want them consumed. */
+/* At most one of the policies. A scope that returns the first result must not consume results. */
 static bool flags_are_good(unsigned flags)
 {
     const unsigned policies = STRAND_TOGETHER | STRAND_COLLECT | STRAND_FIRST_WINS;
