@@ -6,7 +6,7 @@
 
 #include "../strand/misuse.h"
 #include "../strand/print.h"
-#include "../strand/run.h"
+#include "../strand/run_options.h"
 
 #include <errno.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static int check(const struct search *search)
     const strand_options *options = &search->options;
     struct driver_second asked = {true, search->first, options->sim};
     char text[200];
-    int error = run_check(options, true, text, sizeof text);
+    int error = run_options_check(options, true, text, sizeof text);
     if (!error)
         error = options_check(&asked, text, sizeof text);
     if (error && options->on_log)

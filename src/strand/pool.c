@@ -10,6 +10,7 @@
 #include "handle.h"
 #include "misuse.h"
 #include "run.h"
+#include "run_options.h"
 #include "scope.h"
 
 #include "../sched/service.h"
@@ -174,7 +175,7 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
         MISUSE("strand_pool_open", "", "strand_pool_attr.cpus_count is %d, not 1 to %d", plan->cpus_count, CPUS_MOST);
     int asked = ATTR(attr, threads),
         usual = plan->cpus_count && !plan->scheduler->alone ? threads_for(plan->cpus_count) : STRAND_THREADS_ALLOWED;
-    plan->threads = thread_count(asked ? asked : usual, plan->scheduler, thread->driver != NULL);
+    plan->threads = run_options_thread_count(asked ? asked : usual, plan->scheduler, thread->driver != NULL);
     if (plan->threads < 1 || plan->threads > THREADS_MOST)
         MISUSE("strand_pool_open", "", "strand_pool_attr.threads is %d, not 1 to %d", plan->threads, THREADS_MOST);
     if (plan->scheduler->alone && plan->threads > 1)
@@ -201,7 +202,7 @@ static int copy_cpus(struct thread *thread, const strand_pool_attr *attr, struct
         return -ENOMEM;
     memcpy(op->cpus, attr->cpus, size);
     plan->cpus = op->cpus;
-    return first_refused(op->cpus, plan->cpus_count) < 0 ? 0 : -EINVAL;
+    return run_options_refused_cpu(op->cpus, plan->cpus_count) < 0 ? 0 : -EINVAL;
 }
 
 static int open_pool(struct thread *thread, const strand_pool_attr *attr, void *site, struct opened_pool **out)
@@ -255,7 +256,7 @@ int strand_pool_resize(strand_pool handle, int threads)
 {
     struct thread *thread = must_be_strand("strand_pool_resize");
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_resize");
-    threads = thread_count(threads, op->pool->scheduler, thread->driver != NULL);
+    threads = run_options_thread_count(threads, op->pool->scheduler, thread->driver != NULL);
     if (threads < 1 || threads > THREADS_MOST)
         MISUSE("strand_pool_resize", "", "%d threads, not 1 to %d", threads, THREADS_MOST);
     if (op->pool->scheduler->alone && threads > 1)

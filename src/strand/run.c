@@ -14,6 +14,7 @@
 #include "pool.h"
 #include "print.h"
 #include "quiet.h"
+#include "run_options.h"
 #include "shutdown.h"
 
 #include "../sched/image.h"
@@ -21,27 +22,9 @@
 #include "../sched/stack.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define WATCHDOG_LEAST_NS INT64_C(1000000)
-enum { THREADS_SEEDED = 4, STACK_USUAL = 64 * 1024 };
-
-int strand_threads_allowed(void)
-{
-    int allowed = arch_cpus_allowed();
-    const char *limit = arch_env("STRAND_THREADS");
-    int wanted = limit ? atoi(limit) : 0;
-    return wanted > 0 && wanted < allowed ? wanted : allowed;
-}
-
-static bool is_asked_for(const char *variable)
-{
-    const char *value = arch_env(variable);
-    return value && *value && strcmp(value, "0") != 0;
-}
 
 /* ---- slabs ----------------------------------------------------------------------------------------------- */
 
@@ -172,92 +155,6 @@ static const struct sched_ops ops = {
 
 static const struct slab_source chunks = {ARCH_CHUNK, arch_chunk_take, arch_chunk_give, arch_pause};
 
-static void take_options(struct runtime *runtime, const strand_options *options)
-{
-    if (!options)
-        return;
-    if (options->size < offsetof(strand_options, own_threads) || options->size > 4096)
-        misuse("strand_run", "", "strand_options.size is %zu, not sizeof(strand_options)", options->size);
-    memcpy(&runtime->options, options,
-           options->size < sizeof runtime->options ? options->size : sizeof runtime->options);
-    runtime->options.own_threads |= runtime->options.cpus != NULL;
-}
-
-int thread_count(int asked, const struct scheduler *scheduler, bool seeded)
-{
-    if (asked != STRAND_THREADS_ALLOWED)
-        return asked;
-    if (scheduler->alone)
-        return 1;
-    int allowed = seeded ? THREADS_SEEDED : strand_threads_allowed(); /* a seed is the same everywhere */
-    return allowed < THREADS_MOST ? allowed : THREADS_MOST;
-}
-
-/* Of the first pool. */
-static int thread_count_of(const strand_options *options, const struct scheduler *scheduler, bool seeded)
-{
-    int usual = options->cpus && !scheduler->alone ? threads_for(options->cpus_count) : 1;
-    return thread_count(options->threads ? options->threads : usual, scheduler, seeded);
-}
-
-int first_refused(const int *cpus, int count)
-{
-    for (int i = 0; cpus && i < count; i++)
-        if (!arch_cpu_is_allowed(cpus[i]))
-            return i;
-    return -1;
-}
-
-static size_t stack_usual(const strand_options *options)
-{
-    return stack_round(options->stack_size ? options->stack_size : STACK_USUAL);
-}
-
-int run_check(const strand_options *options, bool seeded, char *text, size_t room)
-{
-    const struct scheduler *scheduler = scheduler_for(options->scheduler, options->custom, "options", text, room);
-    int threads = scheduler ? thread_count_of(options, scheduler, seeded) : 0, refused;
-    if (!scheduler)
-        ;
-    else if (options->cpus && (options->cpus_count < 1 || options->cpus_count > CPUS_MOST))
-        snprintf(text, room, "options.cpus_count is %d, not 1 to %d", options->cpus_count, CPUS_MOST);
-    else if ((refused = first_refused(options->cpus, options->cpus_count)) >= 0)
-        snprintf(text, room, "options.cpus[%d] is %d, a CPU that this process may not use", refused,
-                 options->cpus[refused]);
-    else if (options->cpus && scheduler == &scheduler_current)
-        snprintf(text, room, "options.cpus: the scheduler 'current' runs on the caller's thread");
-    else if (threads < 1 || threads > THREADS_MOST)
-        snprintf(text, room, "options.threads is %d, not 1 to %d", threads, THREADS_MOST);
-    else if (scheduler->alone && threads > 1)
-        snprintf(text, room, "options.threads is %d; a pool with the scheduler '%s' has one", threads, scheduler->name);
-    else if (scheduler == &scheduler_current && options->own_threads)
-        snprintf(text, room, "options.own_threads: the scheduler 'current' runs on the caller's thread");
-    else if (options->out_of_work < STRAND_OUT_OF_WORK_AUTO || options->out_of_work > STRAND_OUT_OF_WORK_WAIT)
-        snprintf(text, room, "options.out_of_work is %d, none of enum strand_out_of_work", (int)options->out_of_work);
-    else if (options->guards != STRAND_GUARDS_BEST_EFFORT && options->guards != STRAND_GUARDS_REQUIRED)
-        snprintf(text, room, "options.guards is %d, none of enum strand_guards", (int)options->guards);
-    else if (options->spin_us < 0)
-        snprintf(text, room, "options.spin_us is %lld", (long long)options->spin_us);
-    else if (options->offload_threads < 0)
-        snprintf(text, room, "options.offload_threads is %d", options->offload_threads);
-    else if (!is_balance((int)options->balance))
-        snprintf(text, room, "options.balance is %d, none of enum strand_balance", (int)options->balance);
-    else if (!stack_round(options->stack_size))
-        snprintf(text, room, "options.stack_size is %zu", options->stack_size);
-    else if (options->max_stack_bytes && options->max_stack_bytes < stack_usual(options))
-        snprintf(text, room, "options.max_stack_bytes is %zu, which is less than one stack of %zu bytes",
-                 options->max_stack_bytes, stack_usual(options));
-    else if (options->watchdog && options->watchdog < WATCHDOG_LEAST_NS)
-        snprintf(text, room, "options.watchdog is %lld ns, not 0, nor a millisecond at least",
-                 (long long)options->watchdog);
-    else if (options->watchdog_cleanups && options->watchdog_cleanups < WATCHDOG_LEAST_NS)
-        snprintf(text, room, "options.watchdog_cleanups is %lld ns, not 0, nor a millisecond at least",
-                 (long long)options->watchdog_cleanups);
-    else
-        return 0;
-    return -EINVAL;
-}
-
 static int make_pool(struct runtime *runtime, const char **what)
 {
     struct subprocess *sub = &runtime->sub;
@@ -270,7 +167,7 @@ static int make_pool(struct runtime *runtime, const char **what)
         .cpus = options->cpus,
         .cpus_count = options->cpus_count,
         .balance = (enum balance)options->balance};
-    plan.threads = thread_count_of(options, plan.scheduler, sub->driver != NULL);
+    plan.threads = run_options_threads(options, plan.scheduler, sub->driver != NULL);
     return pool_open_first(sub, &plan);
 }
 
@@ -296,27 +193,6 @@ static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const ch
 }
 
 /* Whether the run is to be looked at by a thread that is none of its own. */
-static bool choose_quit(struct runtime *runtime)
-{
-    strand_options *options = &runtime->options;
-    options->dump_on_quit |= is_asked_for("STRAND_DUMP_ON_QUIT");
-    options->dump_on_quit &= !runtime->sub.driver;
-    return options->dump_on_quit;
-}
-
-/* What the environment says counts, if it makes sense: 0, or so many milliseconds. */
-static void choose_watchdog(struct runtime *runtime)
-{
-    strand_options *options = &runtime->options;
-    const char *text = arch_env("STRAND_WATCHDOG");
-    char *end;
-    long ms = text ? strtol(text, &end, 10) : -1;
-    if (ms >= 0 && ms < INT64_MAX / STRAND_MS && end != text && !*end)
-        options->watchdog = ms * STRAND_MS;
-    if (runtime->sub.driver)
-        options->watchdog = 0;
-}
-
 static int open_driver(struct runtime *runtime, const char **what)
 {
     const strand_options *options = &runtime->options;
@@ -424,26 +300,26 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
 {
     struct subprocess *sub = &runtime->sub;
     *what = runtime->text;
-    int error = run_check(&runtime->options, false, runtime->text, sizeof runtime->text);
+    int error = run_options_check(&runtime->options, false, runtime->text, sizeof runtime->text);
     if (error)
         return error;
     sub->ops = &ops;
     sub->generation = arch_generation;
     sub->stack_most = runtime->options.max_stack_bytes;
-    stacks_open(&sub->stacks, stack_usual(&runtime->options), runtime->options.guards == STRAND_GUARDS_REQUIRED);
+    stacks_open(&sub->stacks, run_options_stack_size(&runtime->options),
+                runtime->options.guards == STRAND_GUARDS_REQUIRED);
     image_store_open(&sub->images);
     const char *stacks = arch_env("STRAND_STACKS");
     sub->copies = stacks && !strcmp(stacks, "shared");
 #define INIT(slab, kind, size, construct) slab_init(&runtime->slab, &chunks, kind, size, construct);
     EACH_SLAB(INIT)
 #undef INIT
-    runtime->options.census |= is_asked_for("STRAND_CENSUS");
     if ((error = open_driver(runtime, what)))
         return error;
     runtime->shares = sub->copies;
     runtime->spawns_oddly = runtime->shares || runtime->options.max_strands;
-    sub->shared = choose_quit(runtime);
-    choose_watchdog(runtime);
+    run_options_from_environment(runtime);
+    sub->shared = runtime->options.dump_on_quit;
     sub->census = runtime->options.census;
     if (!(error = make_pool(runtime, what))) {
         if (!(error = pool_know(runtime)))
@@ -490,7 +366,7 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg)
     if (options && options->size >= offsetof(strand_options, uncaught) + sizeof options->uncaught)
         none.uncaught = options->uncaught;
     if (!error) {
-        take_options(runtime, options);
+        run_options_take(runtime, options);
         if (thread && thread->current && !runtime->options.own_threads)
             misuse("strand_run", "", "inside a strand a run needs threads of its own (options.own_threads)");
         what = "the process's part of the runtime";

@@ -6,19 +6,6 @@
 
 #include "core.h"
 
-enum { CPUS_MOST = 4096 }; /* that a pool is told of */
-
-/* How many threads are meant, which may be STRAND_THREADS_ALLOWED: of a pool with that scheduler. */
-int thread_count(int asked, const struct scheduler *scheduler, bool seeded);
-/* One for each of those CPUs, if there may be as many. */
-static inline int threads_for(int cpus)
-{
-    return cpus < THREADS_MOST ? cpus : THREADS_MOST;
-}
-/* The index of the first CPU of those that the process may not use; -1: it may use all. */
-int first_refused(const int *cpus, int count);
-/* Whether a run can be had with these options: 0, or -EINVAL with what is wrong in text. seeded: one that is played. */
-int run_check(const strand_options *options, bool seeded, char *text, size_t room);
 /* So that it can take and give back the run's memory. */
 void worker_open(struct worker *worker, struct runtime *runtime);
 /* The record of a thread for one that is none of the run's, but looks at it: zeroed before. */

@@ -1,0 +1,31 @@
+/*
+ * The options of a run.
+ */
+#ifndef STRAND_RUN_OPTIONS_H
+#define STRAND_RUN_OPTIONS_H
+
+#include "core.h"
+
+enum { CPUS_MOST = 4096 }; /* that a pool may name */
+
+/* Copy the options into the run; NULL: the usual ones. A wrong size is misuse. */
+void run_options_take(struct runtime *runtime, const strand_options *options);
+/* Whether a run is possible with these options: 0, or -EINVAL with the reason in text. seeded: a seed plays the run. */
+int run_options_check(const strand_options *options, bool seeded, char *text, size_t room);
+/* Add what the environment asks for. The run knows by now whether a seed plays it. */
+void run_options_from_environment(struct runtime *runtime);
+/* The number of threads of the first pool. */
+int run_options_threads(const strand_options *options, const struct scheduler *scheduler, bool seeded);
+/* The number of threads of a pool with that scheduler; asked may be STRAND_THREADS_ALLOWED. */
+int run_options_thread_count(int asked, const struct scheduler *scheduler, bool seeded);
+/* One thread for each of those CPUs, if a pool may have as many. */
+static inline int threads_for(int cpus)
+{
+    return cpus < THREADS_MOST ? cpus : THREADS_MOST;
+}
+/* The index of the first of these CPUs that the process may not use; -1: it may use all. */
+int run_options_refused_cpu(const int *cpus, int count);
+/* The size of a stack, in bytes, that the options ask for. */
+size_t run_options_stack_size(const strand_options *options);
+
+#endif
