@@ -15,7 +15,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -128,7 +127,7 @@ void arch_run_unuse(struct arch_run *run)
 
 /* ---- faults ---------------------------------------------------------------------------------------------- */
 
-enum { FAULT_KINDS = 2, SIGNAL_STACK = 64 * 1024 };
+enum { FAULT_KINDS = 2 };
 static const int fault_signals[FAULT_KINDS] = {SIGSEGV, SIGBUS};
 
 static struct {
@@ -262,60 +261,6 @@ void arch_signals_leave(void)
     else
         faults.users--;
     pthread_mutex_unlock(&lock);
-}
-
-/* The memory of a thread's signal stack: a guard page, the stack, and at the high end what was there before. One stays
- * with the process, for the next run. */
-static _Atomic(void *) spare_signal_stack;
-
-static int signal_stack_take(void **out)
-{
-    size_t page = arch_page_size();
-    *out = atomic_exchange_explicit(&spare_signal_stack, NULL, memory_order_acquire);
-    if (*out) {
-        arch_note_acquire(&spare_signal_stack);
-        return 0;
-    }
-    int error = arch_map(page + SIGNAL_STACK + page, out);
-    if (!error)
-        (void)mprotect(*out, page, PROT_NONE);
-    return error;
-}
-
-static void signal_stack_give(void *memory)
-{
-    void *none = NULL;
-    arch_note_release(&spare_signal_stack);
-    if (!atomic_compare_exchange_strong_explicit(&spare_signal_stack, &none, memory, memory_order_release,
-                                                 memory_order_relaxed))
-        arch_unmap(memory, arch_page_size() * 2 + SIGNAL_STACK);
-}
-
-int arch_signals_thread_enter(void **memory)
-{
-    size_t page = arch_page_size();
-    void *base;
-    int error = signal_stack_take(&base);
-    if (error)
-        return error;
-    stack_t *before = (stack_t *)(void *)((char *)base + page + SIGNAL_STACK);
-    stack_t stack = {.ss_sp = (char *)base + page, .ss_size = SIGNAL_STACK};
-    if (sigaltstack(&stack, before) < 0) {
-        error = -errno;
-        signal_stack_give(base);
-        return error;
-    }
-    *memory = base;
-    return 0;
-}
-
-void arch_signals_thread_leave(void *memory)
-{
-    size_t page = arch_page_size();
-    stack_t *before = (stack_t *)(void *)((char *)memory + page + SIGNAL_STACK);
-    /* Refused on the signal stack itself, which then has to stay. */
-    if (sigaltstack(before, NULL) == 0)
-        signal_stack_give(memory);
 }
 
 /* ---- played runs ----------------------------------------------------------------------------------------- */

@@ -102,6 +102,9 @@ struct arch_state {
     _Atomic(struct arch_watch *) watches;
     struct arch_watched watched[ARCH_SIGNALS]; /* signal n: n - 1 */
 
+    /* signal_stack.c */
+    _Atomic(void *) spare_signal_stack; /* NULL: none */
+
     /* ask.c */
     _Atomic bool asking;
     _Atomic uint64_t ask; /* thread id << 32 | ASK_* */

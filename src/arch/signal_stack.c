@@ -1,0 +1,61 @@
+/*
+ * The stack on which a thread's signal handlers run. Its memory has a guard page, the stack, and at the high end the
+ * description of the signal stack that the thread had before. One such memory stays with the process for the next run.
+ */
+#include "state.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+enum { SIGNAL_STACK = 64 * 1024 };
+
+static int take(void **out)
+{
+    size_t page = arch_page_size();
+    *out = atomic_exchange_explicit(&arch_state.spare_signal_stack, NULL, memory_order_acquire);
+    if (*out) {
+        arch_note_acquire(&arch_state.spare_signal_stack);
+        return 0;
+    }
+    int error = arch_map(page + SIGNAL_STACK + page, out);
+    if (!error)
+        (void)mprotect(*out, page, PROT_NONE);
+    return error;
+}
+
+static void give(void *memory)
+{
+    void *none = NULL;
+    arch_note_release(&arch_state.spare_signal_stack);
+    if (!atomic_compare_exchange_strong_explicit(&arch_state.spare_signal_stack, &none, memory, memory_order_release,
+                                                 memory_order_relaxed))
+        arch_unmap(memory, arch_page_size() * 2 + SIGNAL_STACK);
+}
+
+int arch_signals_thread_enter(void **memory)
+{
+    size_t page = arch_page_size();
+    void *base;
+    int error = take(&base);
+    if (error)
+        return error;
+    stack_t *before = (stack_t *)(void *)((char *)base + page + SIGNAL_STACK);
+    stack_t stack = {.ss_sp = (char *)base + page, .ss_size = SIGNAL_STACK};
+    if (sigaltstack(&stack, before) < 0) {
+        error = -errno;
+        give(base);
+        return error;
+    }
+    *memory = base;
+    return 0;
+}
+
+void arch_signals_thread_leave(void *memory)
+{
+    size_t page = arch_page_size();
+    stack_t *before = (stack_t *)(void *)((char *)memory + page + SIGNAL_STACK);
+    /* Refused on the signal stack itself, which then has to stay. */
+    if (sigaltstack(before, NULL) == 0)
+        give(memory);
+}
