@@ -14,8 +14,7 @@ static bool has_one_holder(const strand_exception *e)
     return atomic_load_explicit(&e->refs, memory_order_acquire) == 1;
 }
 
-/* ---- walks: under the lock of what is carried
- * ------------------------------------------------------------------------ */
+/* ---- walks, under the lock ------------------------------------------------------------------------------------ */
 
 /* The last one's walk is itself. */
 static strand_exception *visit(strand_exception *last, strand_exception *e)

@@ -7,18 +7,9 @@
 #include <new>
 #include <string>
 
-#if defined(TEST_CRITERION)
-#include <criterion/criterion.h>
-#endif
+#include "cxx.h"
 
-/* The harness is written in C: as in cxx.cc. */
-#include <stdatomic.h>
-#define _Atomic
-extern "C" {
-#include "test.h"
-}
 #include "strand/actor.h"
-#undef _Atomic
 
 STRAND_MESSAGE(add, {
     int n;

@@ -10,20 +10,10 @@
 #include <string>
 #include <unistd.h>
 
-#if defined(TEST_CRITERION)
-#include <criterion/criterion.h>
-#endif
+#include "cxx.h"
 
-/* The harness is written in C: C++ knows no _Atomic, and what of the harness is atomic is not used here. The atomics of
- * C come last, because their macros disturb the headers of C++. */
-#include <stdatomic.h>
-#define _Atomic
-extern "C" {
-#include "test.h"
-}
 #include "strand/chan.h"
 #include "strand/io.h"
-#undef _Atomic
 
 namespace {
 

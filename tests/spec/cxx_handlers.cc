@@ -10,17 +10,7 @@
 #include <stdexcept>
 #include <streambuf>
 
-#if defined(TEST_CRITERION)
-#include <criterion/criterion.h>
-#endif
-
-/* The harness is written in C: as in cxx.cc. */
-#include <stdatomic.h>
-#define _Atomic
-extern "C" {
-#include "test.h"
-}
-#undef _Atomic
+#include "cxx.h"
 
 namespace {
 

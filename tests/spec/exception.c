@@ -4,6 +4,8 @@
 #define SUITE exception
 #include "test.h"
 
+#include "printed_lines.h"
+
 #include <errno.h>
 #include <pthread.h>
 
@@ -37,21 +39,6 @@ static char *printed(const strand_exception *e)
     CHECK(fread(text, 1, 65535, file) > 0);
     fclose(file);
     return text;
-}
-
-/* How many lines of that have the words. */
-static int printed_lines(const strand_exception *e, const char *words)
-{
-    char line[512];
-    int count = 0;
-    FILE *file = tmpfile();
-    CHECK(file != NULL);
-    strand_exception_print(e, fileno(file));
-    rewind(file);
-    while (fgets(line, sizeof line, file))
-        count += strstr(line, words) != NULL;
-    fclose(file);
-    return count;
 }
 
 static void check_printed(const strand_exception *e, const char *const *needles)

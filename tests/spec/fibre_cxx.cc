@@ -7,16 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#if defined(TEST_CRITERION)
-#include <criterion/criterion.h>
-#endif
-
-#include <stdatomic.h>
-#define _Atomic
-extern "C" {
-#include "test.h"
-}
-#undef _Atomic
+#include "cxx.h"
 
 namespace {
 
