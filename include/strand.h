@@ -29,9 +29,7 @@
 #ifndef STRAND_H
 #define STRAND_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "strand/compiler.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -56,39 +54,7 @@ const char *strand_version(void);
 /** Marks a function that may suspend its caller and is a cancellation point: when interrupted it throws, and has done
  *  nothing unless its description says otherwise. Under clang (18 or later) -Wthread-safety a blocking call inside
  *  STRAND_NO_SUSPEND is a compile-time warning. */
-#if defined(__clang__)
-struct __attribute__((capability("no-suspend section"))) strand_section_ {
-    char unused;
-};
-extern struct strand_section_ strand_no_suspend_; /* stands in attributes only */
-#define STRAND_SECTION_EXCLUDES_ __attribute__((locks_excluded(strand_no_suspend_)))
-#else
-#define STRAND_SECTION_EXCLUDES_
-#endif
 #define STRAND_BLOCKS STRAND_SECTION_EXCLUDES_
-#if defined(__clang__) && __clang_major__ >= 18 /* earlier ones don't see what a cleanup attribute releases */
-#define STRAND_SECTION_ENTERS_ __attribute__((acquire_capability(strand_no_suspend_)))
-#define STRAND_SECTION_LEAVES_ __attribute__((release_capability(strand_no_suspend_)))
-#else
-#define STRAND_SECTION_ENTERS_
-#define STRAND_SECTION_LEAVES_
-#endif
-
-/* The pointer in that place is kept for later: what it points to need not be set yet. */
-#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
-#define STRAND_KEEPS_(place) __attribute__((access(none, place)))
-#else
-#define STRAND_KEEPS_(place)
-#endif
-
-/* What runs at the end of a block. Without -fexceptions an exception would skip it in silence, so the macros that need
- * it do not compile there. Types and functions can be used all the same. */
-#if defined(__EXCEPTIONS)
-#define STRAND_CLEANUP_(function) __attribute__((cleanup(function), unused))
-#else
-#define STRAND_CLEANUP_(function)                                                                                      \
-    _Pragma("GCC error \"this macro of libstrand needs -fexceptions (pkg-config --cflags strand)\"")
-#endif
 
 /** The handle of a strand, a value. */
 typedef struct {
@@ -215,14 +181,6 @@ int64_t strand_must(int64_t result);
  */
 STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
 
-/* gcc takes every call after a try block for one that may come back to it, so it warns of what a loop frees at its end.
- * It places the warning at the end of the function, so the warning has to be off from the block on. */
-#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
-#define STRAND_TRY_COMES_BACK_ _Pragma("GCC diagnostic ignored \"-Wuse-after-free\"")
-#else
-#define STRAND_TRY_COMES_BACK_
-#endif
-
 #if defined(__clang__) || !defined(__x86_64__) || defined(STRAND_SETJMP)
 #define STRAND_TRY_SETJMP_(f) strand_setjmp_((f).jump)
 #define STRAND_TRY_FORM_ 1
@@ -256,16 +214,6 @@ STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **res
     }                                                                                                                  \
     }                                                                                                                  \
     STRAND_TRY_ENDS_
-/* In C++ a try block of C++ is around it, which catches nothing: in a noexcept function, as destructors are, gcc leaves
- * out the clean-ups that stand in no such block, this one's too. */
-#ifdef __cplusplus
-#define STRAND_TRY_BEGINS_ try
-#define STRAND_TRY_ENDS_                                                                                               \
-    catch (::strand_nothing_ &) {}
-#else
-#define STRAND_TRY_BEGINS_
-#define STRAND_TRY_ENDS_
-#endif
 
 /* ---- scopes: children are anchored to a block of their parent's code ------------------------------------- */
 
@@ -380,11 +328,6 @@ strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg);
  *  copy, which lives as long as the strand. With size 0, fn gets `args` itself. */
 strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size);
 
-#ifdef __cplusplus
-#define STRAND_JOIN_SYMBOL_ __asm__("strand_join_cxx_")
-#else
-#define STRAND_JOIN_SYMBOL_
-#endif
 /**
  * Wait for the end of a child and consume it. Returns its value, or throws: the exception that it ended by, or
  * STRAND_CHILD_CANCELLED if it was cancelled and ended interrupted. Owner of the child's scope only; once: a second
@@ -461,11 +404,6 @@ extern inline __attribute__((gnu_inline, always_inline, artificial)) void strand
 }
 #endif
 
-#ifdef __cplusplus
-struct strand_nothing_ { /* is never thrown */
-    char unused;
-};
-#endif
 struct strand_try_ {
     void *jump[8];
     struct strand_try_ *outer;
@@ -495,25 +433,10 @@ void strand_section_leave_(struct strand_guard_ *guard) STRAND_SECTION_LEAVES_;
 struct strand_guard_ strand_local_enter_(const strand_key *key, void *value);
 void strand_guard_leave_(struct strand_guard_ *guard);
 
-#define STRAND_PASTE2_(a, b) a##b
-#define STRAND_PASTE_(a, b) STRAND_PASTE2_(a, b)
 #define STRAND_GUARD_(name, enter)                                                                                     \
     struct strand_guard_ STRAND_PASTE_(name, __COUNTER__) STRAND_CLEANUP_(strand_guard_leave_) = enter
 
-/* The address of a record that lives to the end of the enclosing full expression, or block. C++ compilers warn of each
- * member that is left out: g++ not in macros of system headers, as the lines from here on are, clang not if told so. */
 #ifdef __cplusplus
 }
-#pragma GCC system_header
-#if defined(__clang__)
-#define STRAND_RECORD_(type, ...)                                                                                      \
-    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wmissing-field-initializers\"")              \
-        type{__VA_ARGS__} _Pragma("clang diagnostic pop")
-#else
-#define STRAND_RECORD_(type, ...) (type{__VA_ARGS__})
-#endif
-#define STRAND_SIZED_(type, ...) (&static_cast<const type &>(STRAND_RECORD_(type, .size = sizeof(type), __VA_ARGS__)))
-#else
-#define STRAND_SIZED_(type, ...) (&(const type){.size = sizeof(type), __VA_ARGS__})
 #endif
 #endif

@@ -1,0 +1,97 @@
+/*
+ * What the other headers need of compilers, languages and options that differ, and the standard's headers that all of
+ * them use. Nothing here is for programs; strand.h includes it.
+ */
+#ifndef STRAND_COMPILER_H
+#define STRAND_COMPILER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A section in which nothing may block, as clang's thread-safety analysis sees it. */
+#if defined(__clang__)
+struct __attribute__((capability("no-suspend section"))) strand_section_ {
+    char unused;
+};
+extern struct strand_section_ strand_no_suspend_; /* stands in attributes only */
+#define STRAND_SECTION_EXCLUDES_ __attribute__((locks_excluded(strand_no_suspend_)))
+#else
+#define STRAND_SECTION_EXCLUDES_
+#endif
+#if defined(__clang__) && __clang_major__ >= 18 /* earlier ones don't see what a cleanup attribute releases */
+#define STRAND_SECTION_ENTERS_ __attribute__((acquire_capability(strand_no_suspend_)))
+#define STRAND_SECTION_LEAVES_ __attribute__((release_capability(strand_no_suspend_)))
+#else
+#define STRAND_SECTION_ENTERS_
+#define STRAND_SECTION_LEAVES_
+#endif
+
+/* The pointer in that place is kept for later: what it points to need not be set yet. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#define STRAND_KEEPS_(place) __attribute__((access(none, place)))
+#else
+#define STRAND_KEEPS_(place)
+#endif
+
+/* What runs at the end of a block. Without -fexceptions an exception would skip it in silence, so the macros that need
+ * it do not compile there. Types and functions can be used all the same. */
+#if defined(__EXCEPTIONS)
+#define STRAND_CLEANUP_(function) __attribute__((cleanup(function), unused))
+#else
+#define STRAND_CLEANUP_(function)                                                                                      \
+    _Pragma("GCC error \"this macro of libstrand needs -fexceptions (pkg-config --cflags strand)\"")
+#endif
+
+#define STRAND_PASTE2_(a, b) a##b
+#define STRAND_PASTE_(a, b) STRAND_PASTE2_(a, b)
+
+/* gcc takes every call after a try block for one that may come back to it, so it warns of what a loop frees at its end.
+ * It places the warning at the end of the function, so the warning has to be off from the block on. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
+#define STRAND_TRY_COMES_BACK_ _Pragma("GCC diagnostic ignored \"-Wuse-after-free\"")
+#else
+#define STRAND_TRY_COMES_BACK_
+#endif
+
+#ifdef __cplusplus
+struct strand_nothing_ { /* is never thrown */
+    char unused;
+};
+#endif
+
+/* In C++ STRAND_TRY stands in a try block of C++, which catches nothing: in a noexcept function, as destructors are,
+ * gcc leaves out the clean-ups that stand in no such block. */
+#ifdef __cplusplus
+#define STRAND_TRY_BEGINS_ try
+#define STRAND_TRY_ENDS_                                                                                               \
+    catch (::strand_nothing_ &) {}
+#else
+#define STRAND_TRY_BEGINS_
+#define STRAND_TRY_ENDS_
+#endif
+
+/* C++ code calls strand_join_cxx_ as strand_join: it throws exceptions of C++ with their types. */
+#ifdef __cplusplus
+#define STRAND_JOIN_SYMBOL_ __asm__("strand_join_cxx_")
+#else
+#define STRAND_JOIN_SYMBOL_
+#endif
+
+/* The address of a record that lives to the end of the enclosing full expression, or block. C++ compilers warn of each
+ * member that is left out: g++ not in macros of system headers, as the lines from here on are, clang not if told so. */
+#ifdef __cplusplus
+#pragma GCC system_header
+#if defined(__clang__)
+#define STRAND_RECORD_(type, ...)                                                                                      \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wmissing-field-initializers\"")              \
+        type{__VA_ARGS__} _Pragma("clang diagnostic pop")
+#else
+#define STRAND_RECORD_(type, ...) (type{__VA_ARGS__})
+#endif
+#define STRAND_SIZED_(type, ...) (&static_cast<const type &>(STRAND_RECORD_(type, .size = sizeof(type), __VA_ARGS__)))
+#else
+#define STRAND_SIZED_(type, ...) (&(const type){.size = sizeof(type), __VA_ARGS__})
+#endif
+
+#endif
