@@ -25,6 +25,7 @@ NAME = re.compile(r"\b(?:strand|STRAND)_\w*[A-Za-z0-9]\b(?!_)")
 TYPES = ("typedef", "struct", "union")
 OVERVIEW, TYPE_PAGE = "strand", "strand_handle"  # `man strand` shows the overview
 EXAMPLES = ("examples/*.c", "examples/*/*.c", "tests/programs/*.c", "tests/sim/*.c", "tests/spec/*.c")
+ATTRIBUTES = re.compile(r"\b(?:STRAND_BLOCKS|STRAND_CHECKED|STRAND_NORETURN|STRAND_SECTION_EXCLUDES_)\s+")
 BLOCKS = ("verbatim", "programlisting", "itemizedlist", "orderedlist")
 
 
@@ -262,8 +263,9 @@ def declaration(item, source):
 
 
 def prototype(node):
-    head = re.sub(r"\* +", "*", node.findtext("definition"))
+    head = re.sub(r"\* +", "*", ATTRIBUTES.sub("", node.findtext("definition")))
     arguments = re.sub(r"(\w)\(\*", r"\1 (*", node.findtext("argsstring").replace(",...", ", ..."))
+    arguments = re.sub(r"(?<=\)) (?:STRAND_\w+(?:\([^()]*\))? ?)+$", "", arguments)
     line = f"{head}{arguments};"
     if len(line) <= COLUMNS:
         return [line]
@@ -323,18 +325,21 @@ def sentences(nodes, pattern):
 def returns(page):
     functions = [item for item in page.items if item.kind == "function"]
     kinds = [re.sub(r"\s*\w+$", "", item.node.findtext("definition")) for item in functions]
-    kinds = [kind.removeprefix("STRAND_BLOCKS ") for kind in kinds]
+    kinds = [ATTRIBUTES.sub("", kind) for kind in kinds]
     said = sentences(page.comment, r"\b[Rr]eturns\b|\bor NULL\b|^(?:0|NULL|True|False|Whether)\b")
     if kinds and all(kind == "void" for kind in kinds) or not kinds and not said:
         return ["None."]
     if said:
         return flow(" ".join(said))
+    gives = re.match(r"(?:Get|Make) ([^.]*\.)", plain(page.comment))
+    if gives:
+        return flow(f"Returns {gives[1]}")
     kind = next(kind for kind in kinds if kind != "void")
     return [f"A value of type \\fI{code(kind)}\\fP, which DESCRIPTION explains."]
 
 
 def errors(page, blocks_too):
-    said = sentences(page.comment, r"\bthrows?\b|\bmisuse\b|-E[A-Z]{2,}|\brefuse[sd]?\b|\b[Ff]ails\b")
+    said = sentences(page.comment, r"\b[Tt]hrows?\b|\bmisuse\b|-E[A-Z]{2,}|\brefuse[sd]?\b|\b[Ff]ails\b")
     out = flow(" ".join(said)) if said else []
     if blocks_too:
         out.append("When interrupted, it throws \\fBSTRAND_INTERRUPTED\\fP.")
@@ -347,10 +352,12 @@ def example(names):
         for path in sorted(pathlib.Path().glob(pattern)):
             lines = source_of(path)
             for name in names:
-                use = re.compile(rf" (?!\s*/?\*).*(?<!\w){name}(?!\w)")  # in a function, and not in a comment
-                at = next((i for i, line in enumerate(lines) if use.match(line)), None)
-                if at is not None:
-                    return path, part_of(lines, at)
+                word = rf"(?<!\w){name}(?!\w)"
+                # In a function, or as a declaration; not in a comment.
+                for use in (rf" (?!\s*/?\*).*{word}", rf"(?!/\*|//|#|TEST).*{word}"):
+                    at = next((i for i, line in enumerate(lines) if re.match(use, line)), None)
+                    if at is not None:
+                        return path, part_of(lines, at)
     return None
 
 
@@ -364,8 +371,12 @@ def source_of(path):
 
 
 def part_of(lines, at, before=3, after=4):
-    """A few lines around one, of its own function."""
+    """A few lines around one: of its own function, or the whole declaration."""
     first, last = at, at
+    if not lines[at].startswith(" "):
+        while last + 1 < len(lines) and lines[last + 1].strip() and last - at < 2 * after:
+            last += 1
+        return lines[first : last + 1]
     while first > 0 and at - first < before and lines[first - 1].startswith(" "):
         first -= 1
     while last + 1 < len(lines) and last - at < after and lines[last + 1].startswith(" "):
@@ -390,7 +401,12 @@ def write_page(page, neighbours, known, folder, version, date):
     blocking = [
         item.name
         for item, lines in zip(shown, written)
-        if item.kind == "function" and any("STRAND_BLOCKS" in line for line in lines)
+        if item.kind == "function" and "STRAND_BLOCKS" in item.node.findtext("definition")
+    ]
+    checked = [
+        item.name
+        for item in shown
+        if item.kind == "function" and "STRAND_CHECKED" in item.node.findtext("definition")
     ]
 
     out = [
@@ -412,11 +428,16 @@ def write_page(page, neighbours, known, folder, version, date):
     out = [line if line else ".sp" for line in out]
     out += [".fi", ".SH DESCRIPTION", *blocks(page.comment)]
     if blocking:
-        who = "It" if len(blocking) == len(shown) else " or ".join(f"\\fB{name}\\fP" for name in blocking)
-        out += [".PP", f"{who} may suspend the caller, and is a cancellation point:"]
-        out.append("when interrupted, it throws, and has done nothing unless it is said above.")
+        name = "This function" if len(blocking) == len(shown) else " or ".join(f"\\fB{name}\\fP" for name in blocking)
+        out += [".PP", f"{name} may suspend the calling strand and is a cancellation point:"]
+        out += ["an interruption makes it throw", "\\fBSTRAND_INTERRUPTED\\fP."]
+        out.append("It has then had no effect, unless the text above says otherwise.")
     if page.does():
-        out += [".SH RETURN VALUE", *returns(page), ".SH ERRORS", *errors(page, bool(blocking))]
+        out += [".SH RETURN VALUE", *returns(page)]
+        if checked:
+            of = "the result" if len(checked) == len(shown) else "a result of " + " or ".join(checked)
+            out += flow(f"The compiler warns about a call that ignores {of}.")
+        out += [".SH ERRORS", *errors(page, bool(blocking))]
     shown_in = example(names)
     if shown_in:
         path, part = shown_in

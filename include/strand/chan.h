@@ -1,5 +1,5 @@
 /*
- * Channels: strands hand values to each other.
+ * Channels pass values between strands.
  *
  *     typedef STRAND_CHAN(struct line) lines;
  *
@@ -10,16 +10,18 @@
  *         ...
  *     STRAND_CHAN_CLOSE(ch);
  *
- * Values are copied as bytes, which C++ checks: only a trivially copyable type may be an element. What is not is sent
- * by its address, which is then the receiver's to free.
+ * A channel copies values as bytes. In C++ the element type must therefore be trivially copyable; send a pointer to any
+ * other object, and let the receiver free it.
  *
- * A channel has any number of senders and receivers, who are served first come, first served on both sides. With room
- * for 0 values it is a rendezvous: a send ends when a receiver has the value. It belongs to a scope, and ends when that
- * has been left. After the close, receivers get what is in it and what queued senders have, and only then -EPIPE.
- * Who waits at a channel when its scope is left gets -EPIPE; to use its handle after that is misuse, as with every
- * handle that has gone stale. Strands of the scope itself have ended by then. Others may be between two operations, and
- * would not be told: so who has handed the channel to such strands closes it, and waits until they are done with it,
- * before the scope is left.
+ * A channel has any number of senders and receivers and serves both sides in FIFO order. A channel of capacity 0 is a
+ * rendezvous: a send returns when a receiver has the value. After a close, receivers first get the values in the buffer
+ * and those of queued senders, and then -EPIPE.
+ *
+ * A channel belongs to a scope and ends when the scope has been left. Strands of the scope have ended by then. A strand
+ * outside the scope that waits at the channel gets -EPIPE; one that uses the stale handle later is misuse. If strands
+ * outside the scope use the channel, close it and wait for them before leaving the scope.
+ *
+ * Which callers: strand_chan_post, any thread of the process. All other functions, strands of the channel's run.
  */
 #ifndef STRAND_CHAN_H
 #define STRAND_CHAN_H
@@ -30,69 +32,92 @@
 extern "C" {
 #endif
 
-/** The handle of a channel, a value. */
+/** A handle of a channel: a plain value that may be copied. {0} names no channel. A handle goes stale when the
+ * channel's scope has been left; using a stale handle is misuse. */
 typedef struct {
     uint64_t bits[2];
-} strand_chan; /* {0}: none; goes stale when its scope has been left */
+} strand_chan;
 
-/** The type of a handle of a channel of values of one type, arrays and addresses of functions too. A const type is
- *  refused where the channel is opened: who receives writes to it. */
+/** The type of a handle of a channel whose values have one type. The type may be an array or a pointer to a function.
+ *  STRAND_CHAN_OPEN does not compile with a const type, because receivers write to the element. */
 #define STRAND_CHAN(type)                                                                                              \
     union {                                                                                                            \
         strand_chan untyped;                                                                                           \
         __typeof__(type) *element;                                                                                     \
     }
 
-/** What a channel may be told at its making. Zero is the default of each. */
+/** Optional attributes of a channel. Zero is the default of each field but `size`. */
 typedef struct strand_chan_attr {
     size_t size;      /* sizeof(strand_chan_attr); required */
-    const char *name; /* for people; copied, up to 31 bytes; NULL: "channel" */
-    /* Gets each value that is left in the channel at its end, by its address, as a cleanup attribute's function does;
-     * may not block, nor throw: that is misuse; on any thread of the run. */
+    const char *name; /* diagnostics only; copied, up to 31 bytes; NULL means "channel" */
+    /* Called with the address of each value that is left in the channel when it ends, on any thread of the run.
+     * Blocking and throwing in it are misuse. NULL does nothing. */
     void (*drop)(void *element);
 } strand_chan_attr;
 
-/** Attributes in the place of an argument, as STRAND_ATTR makes them of strands. */
+/** Write attributes as an argument, with `size` filled in: STRAND_CHAN_ATTR(.name = "lines"). */
 #define STRAND_CHAN_ATTR(...) STRAND_SIZED_(strand_chan_attr, __VA_ARGS__)
 
 /**
- * Make a channel in a scope: for values of `size` bytes (0 is allowed), with room for `capacity` of them. attr may be
- * NULL. Throws STRAND_SYSTEM if memory is refused. Owner of the scope only, unless it is open. The channel ends when
- * its scope has been left and all strands of it have ended: who waits there then gets -EPIPE; values that are left in
- * it go to the drop function.
+ * Open a channel in a scope. `size` is the size of a value in bytes and may be 0. `capacity` is the number of values
+ * that the buffer holds; 0 makes a rendezvous. `attr` may be NULL. Only the owner of the scope may call this function,
+ * or any strand of the run if the scope is open (STRAND_SCOPE_OPEN).
+ *
+ * The channel ends when its scope has been left and all strands of the scope have ended. Strands that wait at the
+ * channel then get -EPIPE, and the values that are left in it go to the function attr->drop.
+ *
+ * Returns the handle of the channel. Throws STRAND_SYSTEM if there is no memory.
  */
 strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, const strand_chan_attr *attr);
 
-/** Send a copy of *value, which may be NULL only if values have no size. Waits until a receiver takes it, or there is
- * room. Returns 0, or -EPIPE: it is closed, and nothing was sent. Interrupted, it has sent nothing. Here and in receive
- * a value on the stack of an opened fibre takes memory while the caller waits: STRAND_SYSTEM if that is refused. */
+/**
+ * Send a copy of *value. The call waits until a receiver takes the value or the buffer has room. `value` may be NULL
+ * only if the size of the channel's values is 0. On a shared fibre, a caller that waits needs memory for a value that
+ * lies on its stack.
+ *
+ * Returns 0, or -EPIPE if the channel is closed; nothing was sent then. An interrupted call has sent nothing. Throws
+ * STRAND_SYSTEM if there is no memory.
+ */
 STRAND_BLOCKS STRAND_CHECKED int strand_chan_send(strand_chan chan, const void *value);
-/** Receive into *value. Waits for a value. Returns 0, or -EPIPE: it is closed, and nothing is left in it. Interrupted,
- *  it has received nothing. */
+/**
+ * Receive a value into *value. The call waits for a value. On a shared fibre, a caller that waits needs memory if
+ * `value` points to its stack.
+ *
+ * Returns 0, or -EPIPE if the channel is closed and empty. An interrupted call has received nothing. Throws
+ * STRAND_SYSTEM if there is no memory.
+ */
 STRAND_BLOCKS STRAND_CHECKED int strand_chan_receive(strand_chan chan, void *value);
-/** The same without waiting: -EAGAIN if that would have been needed. Not cancellation points. */
+/** Send a value, or receive one, without waiting. Neither is a cancellation point. Returns 0, -EAGAIN if the call would
+ *  have to wait, or -EPIPE if the channel is closed (and, to receive, empty). */
 STRAND_CHECKED int strand_chan_try_send(strand_chan chan, const void *value);
 STRAND_CHECKED int strand_chan_try_receive(strand_chan chan, void *value);
 /**
- * Put a copy of *value into a channel from any thread, a plain one too. Never waits: a value for which there is no room
- * stands in the queue, as that of a sender does. From a strand of the channel's run the value is in the channel when
- * the call returns. From elsewhere it is on its way, and those of one thread keep their order. Returns 0: it is
- * received, or goes to the drop function; -EPIPE: the channel is closed, or gone; -ENOMEM; -EINVAL: value is NULL, and
- * should not be. The run has to last until the call has returned.
+ * Put a copy of *value into a channel from any thread of the process, plain threads included. The call never waits: a
+ * value that finds no room is queued like the value of a waiting sender. A value that a strand of the channel's run
+ * posts is in the channel when the call returns. A value from elsewhere arrives later; the values of one thread keep
+ * their order. The run must last until the call has returned.
+ *
+ * Returns 0 if the value is or will be in the channel; it is then received or goes to the drop function. Returns -EPIPE
+ * if the channel is closed or gone, -ENOMEM if there is no memory, or -EINVAL if `value` is NULL and values have a
+ * size.
  */
 STRAND_CHECKED int strand_chan_post(strand_chan chan, const void *value);
-/** Close a channel: no more can be sent. Closing it again changes nothing. Never interrupted. */
+/** Close a channel. Later sends return -EPIPE; receivers still get the values in the buffer and those of queued
+ *  senders. Closing a closed channel has no effect. The call never suspends. */
 void strand_chan_close(strand_chan chan);
-/** How many values can be received at once, and how many are there room for; queued senders are not counted. */
+/** Get the number of values in the buffer, or the number that the buffer can hold. Neither counts queued senders. */
 size_t strand_chan_length(strand_chan chan);
 size_t strand_chan_capacity(strand_chan chan);
 
-/** A send, or a receive, as a case of a select. The value has to stay until the select returns. */
+/** Make the case of a send or of a receive. `value` must stay valid until the select returns. The case's result is 0,
+ * or -EPIPE if the channel is closed (and, to receive, empty). */
 strand_case strand_on_send(strand_chan chan, const void *value) STRAND_KEEPS_(2);
 strand_case strand_on_receive(strand_chan chan, void *value);
 
-/** The same for a channel of one type; `type` is that of its handle, `value` a pointer to an element. Channel and value
- *  are evaluated once, in C++ too. */
+/** Typed forms of the functions of a channel, which take a handle of a STRAND_CHAN type. `type` is the type of the
+ *  handle, and `value` points to an element of the channel; a pointer to another type does not compile. Each macro
+ *  evaluates the channel and the value once. STRAND_SEND(chan, value) returns what strand_chan_send returns, and so on.
+ */
 #define STRAND_CHAN_OPEN(type, scope, capacity) STRAND_CHAN_OPEN_WITH(type, scope, capacity, NULL)
 #define STRAND_CHAN_OPEN_WITH(type, scope, capacity, attr)                                                             \
     STRAND_CHAN_TYPED_(type, strand_chan_open((scope), STRAND_CHAN_SIZE_(type), (capacity), (attr)))

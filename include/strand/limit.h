@@ -1,15 +1,15 @@
 /*
- * Limits: how many may do something at a time.
+ * Concurrency limits: bound how many strands do something at a time.
  *
- *   strand_prio_semaphore   who waits for a permit is served in an order of the user's; the worst can be pruned
- *   strand_limit            a plain number of permits; first come, first served
- *   STRAND_PRIO_PERMIT, STRAND_LIMIT_PERMIT   one permit of either, until the end of a block
- *   STRAND_LIMIT            a limit that holds for all requests of a block and of the strands spawned in it
- *   STRAND_WITHIN_LIMITS    one request of a client library: a permit of each limit that holds here
- *   STRAND_DELEGATE         a client that is wrapped, so that its requests are limited without its knowing
+ *   strand_prio_semaphore   a semaphore that serves its waiters by priority and can prune the waiters of lowest
+ * priority strand_limit            a number of permits, served in FIFO order STRAND_PRIO_PERMIT, STRAND_LIMIT_PERMIT
+ * hold one permit of either until a block ends STRAND_LIMIT            apply a limit to all requests of a block and of
+ * the strands spawned in it STRAND_WITHIN_LIMITS    for client libraries: hold a permit of each limit that applies
+ * here, for one request STRAND_DELEGATE         wrap a client of another library so that limits apply to its requests
  *
- * Semaphores and limits are structures of the user's, who keeps them as long as anybody uses them; they own no memory,
- * and nothing is to be given back. They must not lie on the stack of an opened fibre, nor be copied.
+ * Which callers: strands of one run, never plain threads. The caller allocates semaphores and limits and keeps them as
+ * long as any strand uses them. They own no memory and need no release. They must not be copied and must not lie on the
+ * stack of a shared fibre.
  */
 #ifndef STRAND_LIMIT_H
 #define STRAND_LIMIT_H
@@ -24,138 +24,150 @@ extern "C" {
 
 /* ---- the priority semaphore ------------------------------------------------------------------------------ */
 
-/** A semaphore whose waiters are ordered. Initialised by strand_prio_init. */
+/** A semaphore that serves its waiters by priority. strand_prio_init initialises it. */
 typedef struct strand_prio_semaphore {
     uint64_t bits[20];
 } strand_prio_semaphore;
 
-/** A priority of somebody who may not go, although there is a permit. Lower than all others. */
+/** A priority below all others: the waiter may not get a permit now, even if one is free. */
 #define STRAND_NOT_NOW INT64_MIN
 
-/** What becomes of a strand that would wait where max_waiters wait already. */
+/** The policies of a semaphore with max_waiters waiters when one more strand would have to wait. */
 enum {
-    STRAND_FULL_PRUNES = 0, /* the worst of them all is pruned, which may be the one that comes */
-    STRAND_FULL_REFUSES = 1 /* the one that comes gets -ENOBUFS */
+    STRAND_FULL_PRUNES = 0, /* prune the waiter of lowest priority, which may be the new one */
+    STRAND_FULL_REFUSES = 1 /* refuse the new one: it gets -ENOBUFS */
 };
 
 /**
- * What a priority semaphore is told. Zero is the default of each; `size` and `limit` are required.
+ * The options of a priority semaphore. `size` and `limit` are required; zero is the default of each other field.
  *
- * The order is one of: `compare`, for keys that do not change while they wait; `priority`, which is asked of each that
- * waits, every time that a permit is free; or neither: first come, first served. Among equals that holds too. Both
- * functions are called in any strand that uses the semaphore, one call at a time, and may not block, throw, or use the
- * semaphore: all three are misuse. They are given keys, which are the user's: a pointer to what describes the waiter,
- * or a number cast to one.
+ * Set at most one of two functions to order the waiters. `compare` orders keys that do not change while they wait.
+ * `priority` is called for each waiter whenever a permit is free. Without either, and among equals, the order is FIFO.
+ * The library calls both functions in any strand that uses the semaphore, one call at a time. Blocking, throwing and
+ * using the semaphore in them are misuse. Their arguments are keys: pointers that the callers of strand_prio_acquire
+ * pass to describe themselves, or numbers cast to pointers.
  */
 typedef struct strand_prio_options {
     size_t size;                                             /* sizeof(strand_prio_options) */
-    size_t limit;                                            /* how many permits there are; at least 1 */
-    int (*compare)(const void *a, const void *b, void *arg); /* < 0: a goes before b; 0: they are equal */
+    size_t limit;                                            /* the number of permits, at least 1 */
+    int (*compare)(const void *a, const void *b, void *arg); /* < 0 if a goes before b; 0 if they are equal */
     int64_t (*priority)(const void *key, void *arg);         /* the greatest goes first; STRAND_NOT_NOW: not yet */
-    void *arg;                                               /* for both */
-    size_t max_waiters;                                      /* 0: any number */
+    void *arg;                                               /* passed to both functions */
+    size_t max_waiters;                                      /* 0 means no bound */
     int on_full;                                             /* STRAND_FULL_PRUNES, STRAND_FULL_REFUSES */
-    const char *name;                                        /* for people; kept as a pointer */
+    const char *name;                                        /* diagnostics only; not copied */
 } strand_prio_options;
 
-/** Make a semaphore of *sem. Takes no memory. Any strand, before others use it, or when nobody uses it any more: while
- *  strands wait for it that is misuse. */
+/** Initialise a priority semaphore. It owns no memory. Any strand may call it before others use the semaphore or after
+ *  all have finished; initialising a semaphore that strands wait for is misuse. */
 void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *options);
 
 /**
- * Take a permit; wait for one if none is free, or this key may not go yet. Whoever gets a free permit is decided when
- * it becomes free: a late better one goes before those that wait; who has a permit keeps it. *key has to stay, and must
- * not change its place in the order, until the call returns; it must not lie on the stack of an opened fibre. Returns
- * 0, or -ENOBUFS: max_waiters wait, and this one is refused. Interrupted (or pruned, see strand_prio_prune) it has
- * taken none. Throws STRAND_SYSTEM if memory is refused. O(log waiters); a semaphore with a `priority` asks for it
- * once.
+ * Acquire a permit of a priority semaphore. The call waits until a permit is free and the key may have it. The choice
+ * is made when a permit becomes free, so a late caller of higher priority goes before earlier waiters. A permit once
+ * acquired is never taken away. *key must stay valid and keep its position in the order until the call returns, and it
+ * must not lie on the stack of a shared fibre. Cost: O(log waiters); a semaphore with a `priority` calls it once.
+ *
+ * Returns 0, or -ENOBUFS if max_waiters strands wait and this one is refused. An interrupted or pruned call
+ * (strand_prio_prune) has acquired nothing. Throws STRAND_SYSTEM if there is no memory.
  */
 STRAND_BLOCKS int strand_prio_acquire(strand_prio_semaphore *sem, const void *key);
-/** A permit until the end of the block, however it is left. Blocks, as strand_prio_acquire does; where that returns
- *  -ENOBUFS, this throws STRAND_SYSTEM. */
+/** Hold a permit of a priority semaphore until the enclosing block ends, however the block ends. It waits like
+ *  strand_prio_acquire. Where that function returns -ENOBUFS, this macro throws STRAND_SYSTEM. */
 #define STRAND_PRIO_PERMIT(sem, key) STRAND_GUARD_(strand_prio_permit_, strand_prio_permit_enter_((sem), (key)))
-/** The same without waiting: 0, or -EAGAIN. Not a cancellation point. */
+/** Acquire a permit of a priority semaphore if that needs no waiting. The call is not a cancellation point. Returns 0,
+ * or -EAGAIN if the caller would have to wait. */
 STRAND_CHECKED int strand_prio_try_acquire(strand_prio_semaphore *sem, const void *key);
 /**
- * Give a permit back: it is handed to the best one that waits. More than were taken is misuse. Any strand, also one
- * that has not taken it. Never interrupted. O(log waiters), with a `priority` O(waiters).
+ * Release a permit. The waiter that goes first in the order gets it. Any strand may release a permit, also one that has
+ * not acquired it. Releasing more permits than were acquired is misuse. The call never suspends. Cost: O(log waiters),
+ * or O(waiters) with a `priority`.
  */
 void strand_prio_release(strand_prio_semaphore *sem);
-/** Something has changed that priorities depend on: all that wait are asked again, as long as there are free permits.
- *  Never interrupted. O(waiters). */
+/** Compute the priorities of all waiters again, as long as permits are free. Call it when something has changed that
+ *  priorities depend on. The call never suspends. Cost: O(waiters). */
 void strand_prio_reconsider(strand_prio_semaphore *sem);
-/** Taking a permit, as a case of a select; *key has to stay until that returns. Its result is 0; -ENOBUFS: it would
- * have had to wait where max_waiters wait, and none of those could be pruned, or all are better; -ENOMEM. */
+/** Make the case that a priority semaphore has a permit for a key. The select acquires the permit. *key must stay valid
+ *  until the select returns. The case's result is 0; -ENOBUFS if max_waiters strands wait and this one is refused; or
+ *  -ENOMEM if there is no memory. */
 strand_case strand_on_prio_permit(strand_prio_semaphore *sem, const void *key);
 
 /**
- * Prune those that wait, the worst first (of equals the latest), until `keep` are left. To prune a strand is to cancel
- * it, with a note that says so: it ends interrupted, and its owner's join throws STRAND_PRUNED instead of
- * STRAND_CHILD_CANCELLED. The first cancel of a strand counts. Strands in a shield and root strands are not pruned.
- * `why` (may be NULL) is copied, up to 128 bytes. Does not wait. Returns how many it has pruned; none, whatever `keep`
- * is, if memory for the note is refused. With a `priority` O(waiters) for each, else O(log waiters). Never interrupted.
+ * Prune waiters until `keep` are left, beginning with the last in the order. To prune a strand is to cancel it with a
+ * recorded reason: the strand ends interrupted, and joining it throws STRAND_PRUNED instead of STRAND_CHILD_CANCELLED.
+ * A strand that was cancelled before keeps its first reason. Shielded strands and root strands are not pruned. `why`
+ * may be NULL; the call copies up to 128 bytes of it. The call never suspends. Cost: O(log waiters) for each pruned
+ * strand, or O(waiters) with a `priority`.
  *
- * What an owner sees of a pruned child: no failure, so neither it nor siblings are interrupted, and COLLECT does not
- * fetch it. strand_join throws STRAND_PRUNED: who expects it joins one by one, and spawns again later what was pruned.
- * strand_scope_join joins all and throws STRAND_PRUNED only if there is nothing worse to throw, in which it stands
- * suppressed otherwise. A scope that is left with a pruned child not joined is left with live strands.
+ * Returns the number of pruned strands. Returns 0 if there is no memory to record the reason.
  *
- * STRAND_PRUNED is about the joined child itself, always. A child that was not pruned, and lets the STRAND_PRUNED of a
- * child of its own through, has failed: to its owner that is STRAND_CHILD_CANCELLED, with the other as its cause.
+ * A pruned child has not failed: neither its owner nor its siblings are interrupted, and the policy COLLECT does not
+ * fetch it. An owner that expects STRAND_PRUNED joins its children one by one and may spawn the pruned ones again
+ * later. strand_scope_join joins all children and throws STRAND_PRUNED only if no child has failed; otherwise it adds
+ * STRAND_PRUNED to the suppressed exceptions of the failure. A pruned child that was not joined counts as live when its
+ * scope is left.
+ *
+ * STRAND_PRUNED always concerns the joined child itself. A STRAND_PRUNED that leaves a child which was not pruned
+ * counts as that child's failure: its owner sees STRAND_CHILD_CANCELLED, with the STRAND_PRUNED as its cause.
  */
 size_t strand_prio_prune(strand_prio_semaphore *sem, size_t keep, const char *why);
 
-/** How many wait, and how many permits are taken. */
+/** Get the number of waiters, or the number of permits in use, of a priority semaphore. */
 size_t strand_prio_waiting(const strand_prio_semaphore *sem);
 size_t strand_prio_in_flight(const strand_prio_semaphore *sem);
 
 /* ---- limits ---------------------------------------------------------------------------------------------- */
 
-/** A number of permits; first come, first served. Initialised by strand_limit_init. */
+/** A number of permits, served in FIFO order. strand_limit_init initialises it. */
 typedef struct strand_limit {
     strand_prio_semaphore inside;
 } strand_limit;
 
-/** Make a limit of so many permits, at least 1. `name` (may be NULL) is kept as a pointer. */
+/** Initialise a limit with a number of permits, at least 1. `name` may be NULL; it is not copied. */
 void strand_limit_init(strand_limit *limit, size_t permits, const char *name);
-/** Take a permit, as soon as there is one. Interrupted it has taken none. */
+/** Acquire a permit of a limit. The call waits until one is free. An interrupted call has acquired none. */
 STRAND_BLOCKS void strand_limit_acquire(strand_limit *limit);
-/** A permit until the end of the block, however it is left. Blocks. */
+/** Hold a permit of a limit until the enclosing block ends, however the block ends. It waits like strand_limit_acquire.
+ */
 #define STRAND_LIMIT_PERMIT(limit) STRAND_GUARD_(strand_limit_permit_, strand_limit_permit_enter_(limit))
-/** The same without waiting: 0, or -EAGAIN. Not a cancellation point. */
+/** Acquire a permit of a limit if one is free. The call is not a cancellation point. Returns 0, or -EAGAIN if the
+ * caller would have to wait. */
 STRAND_CHECKED int strand_limit_try_acquire(strand_limit *limit);
-/** Give a permit back, to the one that has waited longest. More than were taken is misuse. Never interrupted. */
+/** Release a permit of a limit. The first waiter gets it. Releasing more permits than were acquired is misuse. The call
+ *  never suspends. */
 void strand_limit_release(strand_limit *limit);
-/** A permit of the limit, as a case of a select. */
+/** Make the case that a limit has a permit. The select acquires the permit. */
 strand_case strand_on_limit(strand_limit *limit);
-/** How many permits are taken. */
+/** Get the number of permits in use. */
 size_t strand_limit_in_flight(const strand_limit *limit);
 
 /**
- * The limit holds until the end of the block, for requests that are made here and in the strands that are spawned here
- * (and in theirs): it is put on the stack of limits that a strand inherits. It has to live as long as all those. A
- * limit that is on the stack twice counts once. Takes no permit.
+ * Apply a limit until the enclosing block ends. The limit applies to requests (STRAND_WITHIN_LIMITS) of this block, of
+ * the strands spawned in the block, and of their descendants. It must live as long as all of them. A limit that applies
+ * twice counts once. The macro acquires no permit.
  */
 #define STRAND_LIMIT(limit) STRAND_GUARD_(strand_limit_bound_, strand_limit_enter_(limit))
 
-/** Permits that were taken together. */
+/** Permits that were acquired together. */
 typedef struct strand_held {
     uint64_t bits[8];
 } strand_held;
 
 /**
- * Take one permit of each limit that holds here, for one request of a client. All or nothing: interrupted, it gives
- * back what it had. Limits are taken in one total order, whatever the order of the stack, so strands whose limits
- * overlap do not wait for each other for ever; but a strand that takes them again before it has given them back
- * may wait for itself. Throws STRAND_SYSTEM if memory is refused, and has taken none. O(limits^2).
+ * Acquire one permit of each limit that applies here, for one request of a client library. The call acquires all
+ * permits or none: an interrupted call releases those that it had. It acquires the limits in one total order, so
+ * strands whose limits overlap cannot deadlock. A strand that calls it again before it has released the permits may
+ * wait for itself. Throws STRAND_SYSTEM if there is no memory; it has acquired none then. Cost: O(limits^2).
  */
 STRAND_BLOCKS void strand_limits_acquire(strand_held *held);
-/** The same without waiting: 0; -EAGAIN: of one of them there is no permit; -ENOMEM. Holds nothing then, and may be
- *  released all the same. Not a cancellation point. */
+/** Acquire one permit of each limit that applies here if that needs no waiting. The call is not a cancellation point.
+ *  Returns 0, -EAGAIN if a limit has no free permit, or -ENOMEM if there is no memory. After an error *held holds
+ *  nothing; releasing it has no effect. */
 STRAND_CHECKED int strand_limits_try_acquire(strand_held *held);
-/** Give back what strand_limits_acquire has taken, also if other limits hold by now. Never interrupted. */
+/** Release the permits in *held, even if other limits apply by now. The call never suspends. */
 void strand_limits_release(strand_held *held);
-/** A permit of each limit that holds here, until the end of the block. Blocks. */
+/** Hold a permit of each limit that applies here until the enclosing block ends, however the block ends. It waits like
+ *  strand_limits_acquire. */
 #define STRAND_WITHIN_LIMITS                                                                                           \
     strand_held STRAND_PASTE_(strand_within_, __COUNTER__) STRAND_CLEANUP_(strand_limits_release) =                    \
         strand_limits_enter_()
@@ -163,8 +175,8 @@ void strand_limits_release(strand_held *held);
 /* ---- wrapping a client ----------------------------------------------------------------------------------- */
 
 /**
- * Wrap a client that is reached through a table of operations, to change some of them, and delegate the others to an
- * instance that somebody else has made. From
+ * Wrap a client that is reached through a table of operations: change some operations and delegate the others to an
+ * existing instance. For example:
  *
  *     struct kv { const struct kv_ops *ops; };
  *     struct kv_ops { int (*get)(struct kv *self, int key, int *value); void (*flush)(struct kv *self); };
@@ -175,19 +187,18 @@ void strand_limits_release(strand_held *held);
  *     STRAND_DELEGATE(kv, KV_OPERATIONS)
  *     STRAND_DELEGATE_LIMITED(kv, KV_OPERATIONS)
  *
- * (an operation that returns a `value`, one that returns `nothing`; the first parameter is called self, and the first
- * argument inner; the list names every member of the table, which has no others than operations: one that is forgotten
- * does not compile) the first line makes
+ * The list names an operation that returns a value with `value` and one that returns nothing with `nothing`. The first
+ * parameter is called self and the first argument inner. The table must have no members but operations, and the list
+ * must name all of them, else the program does not compile. STRAND_DELEGATE defines:
  *
  *     struct kv_wrapper { struct kv base; struct kv *inner; };
- *     struct kv_ops kv_delegated(void);                         a table that delegates everything, to be changed
+ *     struct kv_ops kv_delegated(void);                         a table that delegates every operation
  *     struct kv_wrapper kv_wrap(struct kv *inner, const struct kv_ops *ops);   &wrapper.base is the client
- *     struct kv *kv_inner(struct kv *self);                     for operations of one's own: the wrapped one
+ *     struct kv *kv_inner(struct kv *self);                     the wrapped instance, for operations of your own
  *
- * Operations work on the wrapped one. The wrapper's own fields of struct kv, but ops, are copies of those that it had
- * when it was wrapped, for who reads them there; what one of the two changes later the other does not see.
- *
- * and the second a table whose operations all run within the limits that hold where they are called:
+ * Delegated operations work on the wrapped instance. The wrapper copies the fields of struct kv except `ops` when it is
+ * made; later changes of one side are not visible to the other. STRAND_DELEGATE_LIMITED defines a table whose
+ * operations all run within the limits that apply where they are called:
  *
  *     struct kv_ops kv_limited(void);
  */

@@ -1,7 +1,6 @@
 /*
- * Monitors: a structure that is reached only through functions in which nothing suspends, so that each of them is one
- * step for all others: on one thread because nobody else runs meanwhile, on several because others wait for its few
- * instructions.
+ * Monitors: structures whose members are only reachable inside short functions that exclude each other and never
+ * suspend. Each such function is atomic for all strands.
  *
  *     STRAND_MONITOR(account, {
  *         int balance, movements;
@@ -17,10 +16,10 @@
  *         return in->balance;
  *     }
  *
- * In a header that others see, `struct account;` and the functions are enough. What blocks inside of them is misuse,
- * reported with the place of the STRAND_MONITOR_ENTER; clang (18 or later, -Wthread-safety) reports it at compile time.
- * So is leaving a scope to which strands are anchored.
- * To wait for a state of the monitor is the business of who calls it, outside: by an event, or a channel.
+ * A public header needs only `struct account;` and the functions. Blocking inside a monitor is misuse, and so is
+ * leaving a scope with anchored children; the report names the STRAND_MONITOR_ENTER, and clang (18 or later, with
+ * -Wthread-safety) warns at compile time. A caller that has to wait for a state of the monitor waits outside it, by an
+ * event or a channel.
  */
 #ifndef STRAND_MONITOR_H
 #define STRAND_MONITOR_H
@@ -31,8 +30,8 @@
 extern "C" {
 #endif
 
-/** Define struct `type` with the members in braces, which only STRAND_MONITOR_ENTER reaches. A monitor is zero at
- * first, as its members are; it owns no memory; it must not lie on the stack of an opened fibre. */
+/** Define a monitor as `struct type`. The members stand in braces and are reached by STRAND_MONITOR_ENTER only. A
+ * zeroed monitor is ready for use. It owns no memory. It must not lie on the stack of a shared fibre. */
 #define STRAND_MONITOR(type, ...)                                                                                      \
     struct type##_inside_ __VA_ARGS__;                                                                                 \
     struct type {                                                                                                      \
@@ -41,9 +40,10 @@ extern "C" {
     }
 
 /**
- * Until the end of the block nobody else is in the monitor, nothing may block, and `in` points to the members. Any
- * strand. To enter a monitor again that the strand is in is misuse. Two monitors, one inside the other, are entered in
- * the same order everywhere. A few ns.
+ * Enter a monitor until the end of the enclosing block. The macro declares `in`, a pointer to the members. Until the
+ * block ends no other strand is in the monitor, and blocking is misuse. Entering a monitor that the strand has entered
+ * already is misuse. Enter nested monitors in the same order everywhere. Any strand may use it. Cost: a few ns; if
+ * another thread is in the monitor, the caller spins until it has left.
  */
 #define STRAND_MONITOR_ENTER(type, in, monitor)                                                                        \
     struct type *const STRAND_PASTE_(strand_entered_, in) = (monitor);                                                 \

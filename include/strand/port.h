@@ -1,21 +1,24 @@
 /*
- * Ports: messages from anywhere in the process to the strands of one run.
+ * Ports carry messages from anywhere in the process to the strands of one run.
  *
  *     strand_port port = strand_port_open(scope, sizeof(struct order), 64, NULL);
- *     ...                                         the handle goes to whoever is to send
+ *     ...                                         the owner gives the handle to the senders
  *     strand_port_send(port, &order, sizeof order);         any thread, another run, the handler of a signal
  *     ...
  *     while (strand_port_receive(port, &order, sizeof order) >= 0)
  *         ...
  *
- * Runs share nothing; a port is how they talk: a message is copied into one of its slots, and out of it. The memory of
- * all slots is taken when the port is opened, so sending takes none, and it waits for nobody: a port that is full says
- * so. The handle is a value which may be copied anywhere, into messages too, so that a peer can answer. It goes stale
- * when the port's scope has been left, whoever sends at that moment; who sends then is told.
+ * Runs share nothing and communicate through ports. A send copies the message into a slot of the port; a receive copies
+ * it out. The port allocates its slots when it is opened, so a send allocates nothing and waits for nobody: it returns
+ * -EAGAIN when the port is full. A handle may be copied anywhere, also into a message, so that a peer can answer. The
+ * handle goes stale when the port's scope has been left; a later send returns -EPIPE.
  *
- * Messages have any length up to a limit. Those of one sender come in the order in which it has sent them; between
- * several senders the order is that in which their sends have ended. (A handler that sends in the middle of a send of
- * the thread that it interrupts comes first.) Receivers are served first come, first served.
+ * A message has any length up to the port's limit. The messages of one sender arrive in the order in which it sent
+ * them. The messages of several senders arrive in the order in which their sends completed; a signal handler that sends
+ * in the middle of a send of the interrupted thread completes first. Receivers are served in FIFO order.
+ *
+ * Which callers: strand_port_send, strand_port_close and strand_port_info_get, any thread of the process and signal
+ * handlers. All other functions, strands of the run that opened the port.
  */
 #ifndef STRAND_PORT_H
 #define STRAND_PORT_H
@@ -26,70 +29,84 @@
 extern "C" {
 #endif
 
-/** The handle of a port, a value. */
+/** A handle of a port: a plain value that may be copied, also to other runs. {0} names no port. A handle goes stale
+ * when the port's scope has been left. */
 typedef struct {
     uint64_t bits[2];
-} strand_port; /* {0}: none; goes stale when its scope has been left */
+} strand_port;
 
-/** What a port may be told at its opening. Zero is the default of each. */
+/** Optional attributes of a port. Zero is the default of each field but `size`. */
 typedef struct strand_port_attr {
     size_t size;      /* sizeof(strand_port_attr); required */
-    const char *name; /* for people; copied, up to 31 bytes; NULL: "port" */
-    /* Gets each message that is left in the port at its end; may not block, nor throw: that is misuse. */
+    const char *name; /* diagnostics only; copied, up to 31 bytes; NULL means "port" */
+    /* Called with each message that is left in the port when it ends. Blocking and throwing in it are misuse. NULL does
+     * nothing. */
     void (*drop)(void *message, size_t size);
 } strand_port_attr;
 
-/** Attributes in the place of an argument, as STRAND_ATTR makes them of strands. */
+/** Write attributes as an argument, with `size` filled in: STRAND_PORT_ATTR(.name = "orders"). */
 #define STRAND_PORT_ATTR(...) STRAND_SIZED_(strand_port_attr, __VA_ARGS__)
 
-/** The most bytes of a message, and the most slots of a port. */
+/** The maximum size of a message in bytes, and the maximum number of slots of a port. */
 #define STRAND_PORT_MESSAGE_MOST ((size_t)1 << 30)
 #define STRAND_PORT_SLOTS_MOST ((size_t)1 << 20)
 
 /**
- * Open a port in a scope, for messages of up to `message_size` bytes, with `slots` of them (at least one). attr may be
- * NULL. Throws STRAND_SYSTEM if memory is refused. Owner of the scope only, unless it is open. The port ends when its
- * scope has been left and all strands of it have ended: who waits there then gets -EPIPE. O(slots).
+ * Open a port in a scope. `message_size` is the maximum size of a message in bytes. `slots` is the number of messages
+ * that the port holds, at least 1. `attr` may be NULL. Only the owner of the scope may call this function, or any
+ * strand of the run if the scope is open (STRAND_SCOPE_OPEN). Cost: O(slots).
+ *
+ * The port ends when its scope has been left and all strands of the scope have ended. Strands that wait at the port
+ * then get -EPIPE, and the messages that are left in it go to the function attr->drop.
+ *
+ * Returns the handle of the port. Throws STRAND_SYSTEM if there is no memory.
  */
 strand_port strand_port_open(strand_scope scope, size_t message_size, size_t slots, const strand_port_attr *attr);
 
 /**
- * Send a copy of the message, which may be NULL only if it has no bytes. Any thread: strands of this and of other runs,
- * plain threads, handlers of signals, whatever they have interrupted, another send included. Never waits, takes no
- * memory, and leaves errno alone. Returns 0: it is received, or goes to the drop function; or, and then nothing was
- * sent: -EAGAIN: no slot is free, or 255 are sending at this moment; -EMSGSIZE: it is longer than the port's messages;
- * -EPIPE: the port is closed or gone, or was never; -EINVAL: message is NULL. A handler that interrupts a send must
- * return, and not leave by siglongjmp. Some 40 ns; more if a strand waits for it, as then its run is told.
+ * Send a copy of `size` bytes at `message`. `message` may be NULL only if `size` is 0. Any thread of the process may
+ * send: strands of any run, plain threads, and signal handlers, which may interrupt anything, even another send. Such a
+ * handler must return and not leave by siglongjmp. The call never waits, allocates nothing and preserves errno. Cost:
+ * about 40 ns, and a wake-up if a strand waits for the message.
+ *
+ * Returns 0 if the port has the message; the message is then received or goes to the drop function. The other results
+ * mean that nothing was sent. Returns -EAGAIN if no slot is free or 255 sends are in progress, -EMSGSIZE if `size`
+ * exceeds the port's limit, -EPIPE if the port is closed or gone or never existed, and -EINVAL if `message` is NULL and
+ * `size` is not 0.
  */
 STRAND_CHECKED int strand_port_send(strand_port port, const void *message, size_t size);
-/** Close a port: no more can be sent; what is in it is still received. Closing it again, or one that is gone, changes
- *  nothing. Any thread, handlers too. Never interrupted. */
+/** Close a port. Later sends return -EPIPE; receivers still get the messages that are in the port. Closing a port that
+ *  is closed or gone has no effect. Any thread and signal handlers may call it. The call never suspends. */
 void strand_port_close(strand_port port);
 
 /**
- * Receive the next message into `message`, which has room for `room` bytes: for the longest that the port may have,
- * else it is misuse. Waits for one. Returns its length, or -EPIPE: the port is closed, and nothing is left in it.
- * Strands of the run that has opened it. Interrupted, it has received nothing.
+ * Receive the next message into `message`. The call waits for a message. `room` is the size of that memory in bytes; it
+ * is misuse if `room` is less than the maximum size of the port's messages. The caller is a strand of the run that
+ * opened the port.
+ *
+ * Returns the length of the message, or -EPIPE if the port is closed and empty. An interrupted call has received
+ * nothing.
  */
 STRAND_BLOCKS int64_t strand_port_receive(strand_port port, void *message, size_t room);
-/** The same without waiting: -EAGAIN if that would have been needed. No cancellation point. */
+/** Receive the next message of a port without waiting. The parameters are those of strand_port_receive. The call is not
+ *  a cancellation point. Returns the length of the message, -EAGAIN if the port is empty, or -EPIPE if it is closed and
+ *  empty. */
 STRAND_CHECKED int64_t strand_port_try_receive(strand_port port, void *message, size_t room);
-/** To receive, as a case of a select: `result` of the case is the length, or -EPIPE. The memory has to stay until the
- *  select returns. */
+/** Make the case that a port has a message. The select receives it into `message`, which must stay valid until the
+ *  select returns. The case's result is the length of the message, or -EPIPE if the port is closed and empty. */
 strand_case strand_on_message(strand_port port, void *message, size_t room);
 
 /** Figures of a port. */
 struct strand_port_info {
     size_t size;         /* sizeof(struct strand_port_info); required */
-    size_t message_size; /* the most bytes of a message */
-    size_t slots;
-    size_t taken;     /* slots that hold a message, or are about to, or from which one is being copied */
-    uint64_t refused; /* sends that were told -EAGAIN */
+    size_t message_size; /* the maximum size of a message in bytes */
+    size_t slots;        /* the number of slots */
+    size_t taken;        /* slots that hold a message or are being written or read */
+    uint64_t refused;    /* sends that returned -EAGAIN */
     bool closed;
 };
-/** Fill in those figures that the struct has room for. Returns 0, or -EPIPE: the port is gone. Any thread, handlers
- * too.
- */
+/** Read the figures of a port into *info. The caller sets info->size; the function fills in the fields that this size
+ *  covers. Any thread and signal handlers may call it. Returns 0, or -EPIPE if the port is gone. */
 int strand_port_info_get(strand_port port, struct strand_port_info *info);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 /*
- * Schedulers of one's own: in which order a pool runs what is runnable.
+ * User-made schedulers: they decide in which order a pool runs its runnable strands.
  *
- * A scheduler is an order of tasks: push puts one in, pick takes the next one out. The library does the rest: it calls
- * these functions under a lock of the pool's, so nothing in them has to be guarded; it wakes and parks threads, keeps
- * what is pinned to a thread apart, and hands over what threads leave behind. docs/schedulers.md shows how to write
- * one; tests/spec/schedulers.c has some.
+ * A scheduler is a queue of tasks: push inserts a task, pick removes the next one. The library calls these functions
+ * under the pool's lock, so they need no synchronisation of their own. The library also parks and unparks threads,
+ * keeps pinned strands apart, and moves the tasks of threads that leave the pool. docs/schedulers.md shows how to write
+ * a scheduler; tests/spec/schedulers.c has several.
  */
 #ifndef STRAND_SCHEDULER_H
 #define STRAND_SCHEDULER_H
@@ -15,42 +15,45 @@
 extern "C" {
 #endif
 
-/** A strand that is runnable and not running. The two words are the scheduler's while it has the task: to link it. */
+/** A strand that is runnable and not running. The scheduler may use both fields to link tasks that it holds. */
 typedef struct strand_task {
     struct strand_task *next, *prev;
 } strand_task;
 
-/** How a task comes. */
+/** Why a task became runnable. */
 enum strand_task_comes {
-    STRAND_TASK_NEW,     /* spawned: it has not started */
-    STRAND_TASK_WOKEN,   /* made runnable by a strand that runs on the same thread */
-    STRAND_TASK_OUTSIDE, /* by another thread, a timer, a descriptor */
-    STRAND_TASK_YIELDED  /* it gave way */
+    STRAND_TASK_NEW,     /* a strand was spawned and has not started */
+    STRAND_TASK_WOKEN,   /* a strand on the same thread woke it */
+    STRAND_TASK_OUTSIDE, /* another thread, a timer or a descriptor woke it */
+    STRAND_TASK_YIELDED  /* it yielded */
 };
 
-/** strand_attr.rank of the task's strand; 0 if it has none. For push, pick and take. */
+/** Get the rank of a task's strand (strand_attr.rank), or 0 if it has none. Only the functions push, pick and take of a
+ *  scheduler may call it. */
 int32_t strand_task_rank(const strand_task *task);
 
 /**
- * A scheduler; it has to live as long as the pools that have it. `state` is memory of the pool's, zero at its opening.
- * The functions are called on any thread of the run, under the pool's lock: they may not wait, suspend, throw, or call
- * functions of the library other than strand_task_rank. thread: the index of the calling thread in the pool, -1: it is
- * none of the pool's.
+ * A scheduler. The struct must live as long as the pools that use it. Each pool has a `state` of state_size bytes,
+ * zeroed before open is called.
+ *
+ * The library calls these functions on any thread of the run and under the pool's lock. They must not wait, suspend,
+ * throw, or call any function of the library but strand_task_rank. The argument `thread` is the index of the calling
+ * thread in the pool, or -1 if it is not a thread of the pool.
  */
 typedef struct strand_scheduler {
     size_t size;       /* sizeof(strand_scheduler); required */
-    const char *name;  /* for people; required */
+    const char *name;  /* diagnostics only; required */
     size_t state_size; /* in bytes */
-    /* Before the first push; returns 0 or a negated errno code: then the pool is not opened. NULL: nothing to do. */
+    /* Called before the first push. Returns 0, or a negated errno code if the pool cannot be opened. May be NULL. */
     int (*open)(void *state);
-    /* After the last pick, or after open. NULL: nothing to do. */
+    /* Called after the last pick. May be NULL. */
     void (*close)(void *state);
-    /* Take in a task. Required. */
+    /* Insert a task. Required. */
     void (*push)(void *state, strand_task *task, enum strand_task_comes how, int thread);
-    /* Give the next one out: there is one, so NULL is misuse. Required. */
+    /* Remove and return the next task. The queue is not empty, so returning NULL is misuse. Required. */
     strand_task *(*pick)(void *state, int thread);
-    /* Give this very one out, which push has taken in and pick has not given out: whoever joins it runs it at once, in
-     * its own place. false: it stays. NULL: they all stay. */
+    /* Remove this task, which is in the queue, so that a strand that joins it can run it at once. Returns false to keep
+     * it. NULL keeps all. */
     bool (*take)(void *state, strand_task *task);
 } strand_scheduler;
 

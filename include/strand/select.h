@@ -1,8 +1,16 @@
 /*
- * Waiting for one of many. A case is one operation that a strand would do, or one event that it waits for; a select
- * takes several and does exactly one. Cases are made by the headers of what they wait for: strand/chan.h (send,
- * receive), strand/sync.h (semaphores, events, ...), strand/io.h (descriptors, signals); here are those of strands and
- * of time.
+ * Select: wait for the first of several operations. A case describes one operation that a strand would perform, or one
+ * event that it waits for. A select takes an array of cases and performs exactly one of them.
+ *
+ *     strand_case cases[] = {strand_on_receive(chan, &value), strand_on_time(strand_in(STRAND_S))};
+ *     switch (strand_select(cases, 2, 0)) {
+ *     case 0: ...                 received, or cases[0].result is -EPIPE
+ *     case 1: ...                 one second has passed
+ *     }
+ *
+ * Each header makes the cases of its own objects: strand/chan.h (send, receive), strand/port.h (messages),
+ * strand/sync.h (semaphores, events, groups, latches) and strand/io.h (descriptors, signals). This header has the cases
+ * of strands and of time.
  */
 #ifndef STRAND_SELECT_H
 #define STRAND_SELECT_H
@@ -13,61 +21,69 @@
 extern "C" {
 #endif
 
-/** One case of a select, a value: kept in an array, changed and used again as one likes. {0} is a case that never
- *  happens. */
+/** One case of a select. A case is a plain value: the caller may keep it in an array, change the array and use the case
+ *  again. {0} is a case that never happens. */
 typedef struct strand_case {
-    const struct strand_source_ *source; /* what kind */
-    uint64_t object[2];                  /* which one */
-    void *value;                         /* where a value comes from, or goes */
+    const struct strand_source_ *source; /* the type of the operation */
+    uint64_t object[2];                  /* the object that the operation works on */
+    void *value;                         /* the value to send, or the memory to receive into */
     int64_t detail;
     unsigned flags;
-    int result; /* of the case that has happened: 0, what its maker says, or a negated errno code (-EPIPE: closed) */
+    int result; /* set in the case that happened: 0, what the case's maker documents, or a negated errno code */
 } strand_case;
 
-/** How a select chooses and waits. */
+/** Flags of strand_select. */
 enum {
-    STRAND_SELECT_ORDERED = 1, /* of those that can happen now, the first in the array; else any, at random */
-    STRAND_SELECT_NOW = 2      /* do not wait: -EAGAIN if none can happen now. No cancellation point */
+    STRAND_SELECT_ORDERED = 1, /* prefer the first case of the array that can happen now; else choose at random */
+    STRAND_SELECT_NOW = 2      /* do not wait: return -EAGAIN if no case can happen now; no cancellation point */
 };
 
 /**
- * Wait until one of the cases can happen, and do it. Returns its place in the array; its `result` says how it went: 0,
- * or a negated errno code, such as -EPIPE for a channel that is closed. All others have had no effect. Of several that
- * can happen any may be the one (by chance, under a seed by the seed's choice), or the first listed (ORDERED). The same
- * channel may stand in it several times, to send and to receive; a select never meets itself. -EAGAIN: with NOW, none
- * could happen. -EPIPE: none ever can, because all are {0} or have dropped out (strand_case_drop). The values that
- * cases point to have to stay until it returns; the array is the caller's and only `result` of it is written. Throws
- * STRAND_SYSTEM if memory is refused, before anything has happened. O(cases).
+ * Wait until one of `count` cases can happen, and perform it. The other cases have had no effect. If several cases can
+ * happen, strand_select chooses one at random (a seeded run lets the seed choose), or the first one with
+ * STRAND_SELECT_ORDERED. An array may list the same channel several times, for sending and for receiving; a select
+ * never sends to itself.
+ *
+ * The caller owns the array; strand_select writes only the `result` of the case that happened. The values that cases
+ * point to must stay valid until the call returns. Cost: O(count).
+ *
+ * Returns the index of the case that happened; its `result` is 0 or a negated errno code, such as -EPIPE for a closed
+ * channel. Returns -EAGAIN if STRAND_SELECT_NOW is set and no case can happen now. Returns -EPIPE if no case can ever
+ * happen, because each is {0} or has dropped out (strand_case_drop). Throws STRAND_SYSTEM if there is no memory; no
+ * case has happened then.
  */
 STRAND_BLOCKS int strand_select(strand_case *cases, size_t count, unsigned flags);
 
-/** The case drops out, instead of happening with -EPIPE, when its channel is closed (and, for a receive, empty). */
+/** Make a case drop out of its select when its channel is closed (and, for a receive, empty). Without this the case
+ *  happens then, with the result -EPIPE. Returns the changed case. */
 strand_case strand_case_drop(strand_case c);
 
-/** The strand has ended, or is gone: as strand_wait. {0} and the caller itself are misuse. */
+/** Make the case that a strand has ended, which strand_wait waits for too. A stale handle counts as ended. Passing {0}
+ *  or the calling strand is misuse. */
 strand_case strand_on_end(strand other);
-/** The run is being shut down: as strand_wait_stopping (strand/pool.h). */
+/** Make the case that the run is being shut down, which strand_wait_stopping (strand/pool.h) waits for too. */
 strand_case strand_on_stopping(void);
-/** The instant has come. {0}: it never does. */
+/** Make the case that an instant has come. The instant {0} never comes. */
 strand_case strand_on_time(strand_time when);
 
 /* ---- tickers --------------------------------------------------------------------------------------------- */
 
-/** A ticker: instants at equal distances. A value of one strand's: not to be used by two at a time. */
+/** A ticker: instants at equal distances. A ticker is a plain value that one strand at a time may use. */
 typedef struct strand_ticker {
     int64_t next, period; /* ns */
-    uint64_t missed;      /* ticks that passed without being waited for, before the newest */
+    uint64_t missed;      /* ticks that passed before the newest one while nobody waited for them */
 } strand_ticker;
 
-/** A ticker whose first tick comes after one period (ns, at least 1, else it is misuse). Takes no memory: nothing is to
- *  be given back. Any thread. */
+/** Make a ticker whose first tick comes after one period. `period` is in nanoseconds; less than 1 is misuse. A ticker
+ *  owns no memory and needs no release. Any thread may call it. */
 strand_ticker strand_ticker_every(int64_t period);
 /**
- * Wait for the next tick. Returns how many ticks were missed since the one before: 0 for a caller that keeps up. The
- * ticks stay where they are: lateness does not move the later ones. Interrupted, it has taken none.
+ * Wait for the next tick of a ticker. A late caller does not move the later ticks. Returns the number of ticks that
+ * were missed since the last call: 0 for a caller that keeps up. An interrupted call consumes no tick.
  */
 STRAND_BLOCKS uint64_t strand_tick(strand_ticker *ticker);
-/** The next tick of the ticker, which has to stay where it is until the select returns; `missed` is in it then. */
+/** Make the case that the next tick of a ticker has come. The ticker must stay valid until the select returns; its
+ * field `missed` then holds the number of missed ticks. */
 strand_case strand_on_tick(strand_ticker *ticker);
 
 #ifdef __cplusplus

@@ -1,34 +1,34 @@
 /*
- * Waiting for each other without values: mutexes, conditions, read-write locks, semaphores, barriers, once, events,
- * groups and latches.
+ * Synchronisation: mutexes, conditions, read-write locks, semaphores, barriers, once, events, wait groups and latches.
  *
  *     strand_mutex m = {0};
  *
  *     {
- *         STRAND_LOCKED(&m);         until the end of the block, by whatever way
+ *         STRAND_LOCKED(&m);         holds the mutex until the block ends, however it ends
  *         ...
  *     }
  *
- * They are objects of the user's: where he puts them, they are. A zeroed one is ready for use, takes no memory and
- * needs no destroying; it may not be moved or copied while somebody uses it. It may not lie on the stack of an opened
- * fibre (strand/pool.h): a strand of that fibre that does more with it than to take what is free and to give it back
- * while nobody waits is told so, by misuse. Who has seen the last of it (got the lock,
- * the permit, the event that others give) may free it at once. Each serves strands of one run at a time: a static one
- * of a library is wrong as soon as a process has two runs, which share nothing but the system's own locks; it belongs
- * to what the library makes for each run. Where strands of two runs meet at one, waiting, that is misuse. Whoever waits
- * is served first come, first served, and nobody overtakes those who wait; what an object gives is handed straight to
- * the one who waits. (Who wants a mutex that is held waits from when it is queued: strand_mutex_lock.) Who is
- * interrupted while it waits leaves no trace and takes nothing with it.
+ * Which callers: strands of one run at a time, never plain threads. Unless its text says otherwise, a function costs a
+ * few nanoseconds when the caller need not wait. NULL for an object is misuse.
  *
- * What a strand did before it gave something back (unlock, release, set, count down) is seen by the one that gets it.
- * Giving back never waits and is never interrupted. A deadline is a block: STRAND_DEADLINE. Unless it says otherwise a
- * function takes a few ns where nobody has to wait, and may be called by any strand, not by plain threads. NULL for an
- * object is misuse.
+ * Memory. The caller allocates these objects; the library never moves or copies them. A zeroed object is ready for use,
+ * owns no memory and needs no release. The caller must not move or copy an object in use. An object must not lie on the
+ * stack of a shared fibre (strand/pool.h): contending for it from a strand of that fibre is reported as misuse, and
+ * uncontended use is not detected. A strand that has acquired what others release to it may free the object at once.
  *
- * What a strand holds of mutexes and read-write locks is noted with the strand. That takes memory with its first one,
- * and when it holds many: if it is refused, locking throws STRAND_SYSTEM, trying too, and nothing is held. Ending while
- * one is held is misuse, also if the object itself is gone by then. Handing one from strand to strand is not possible;
- * permits of a semaphore can be.
+ * Runs. An object serves one run at a time, because runs share nothing. So a library with a static object is wrong as
+ * soon as a process has two runs; allocate such objects per run. If strands of two runs wait at one object, that is
+ * misuse.
+ *
+ * Order. Waiters are served in FIFO order and nobody overtakes them: a release hands the object to the first waiter. A
+ * contended mutex takes its FIFO position when it is enqueued (strand_mutex_lock). An interrupted waiter leaves the
+ * queue and has acquired nothing. A release (unlock, release, set, count down) happens before the acquisition that it
+ * allows. A release never suspends. To wait for a limited time, wait inside a STRAND_DEADLINE block.
+ *
+ * Locks have owners. The library records the mutexes and read-write locks that each strand holds. The record needs
+ * memory for a strand's first lock and when a strand holds many; without it, locking (and trying to lock) throws
+ * STRAND_SYSTEM and nothing is held. A strand that ends while it holds a lock is misuse, even if the lock's memory is
+ * gone. A lock cannot be handed to another strand; permits of a semaphore can.
  */
 #ifndef STRAND_SYNC_H
 #define STRAND_SYNC_H
@@ -41,83 +41,92 @@ extern "C" {
 
 /* ---- mutexes --------------------------------------------------------------------------------------------- */
 
-/** A mutex. One strand at a time holds it. {0}: free. */
+/** A mutex: at most one strand holds it. {0} is an unlocked mutex. */
 typedef struct strand_mutex {
     uint64_t bits[6];
 } strand_mutex;
 
-/** Lock a mutex; waits until it can be had. Locking one that the caller holds is misuse, and so is ending while one is
- *  held. Interrupted, the caller does not hold it. If its holder runs on another thread at this moment, the caller
- *  looks for some microseconds whether it comes free, and only then queues. Who looks passes nobody in the queue; but
- *  no place is kept for it: one that came later may get the mutex, or queue, before it. */
-STRAND_BLOCKS void strand_mutex_lock(strand_mutex *mutex);
-/** Lock a mutex without waiting. Returns 0, or -EAGAIN: somebody holds it, perhaps the caller. No cancellation point.
+/**
+ * Lock a mutex. The call waits until the mutex is free. If its holder runs on another thread, the caller first spins
+ * for some microseconds and then enqueues. A spinning caller never overtakes queued waiters, but it has no reserved
+ * position: a later caller may acquire the mutex or enqueue first.
+ *
+ * Locking a mutex that the caller holds is misuse, and so is ending while it is held. An interrupted call does not hold
+ * the mutex. Throws STRAND_SYSTEM if there is no memory to record the lock.
  */
+STRAND_BLOCKS void strand_mutex_lock(strand_mutex *mutex);
+/** Lock a mutex if it is free. The call does not wait and is not a cancellation point. Returns 0, or -EAGAIN if a
+ * strand holds the mutex, which may be the caller. Throws STRAND_SYSTEM if there is no memory to record the lock. */
 STRAND_CHECKED int strand_mutex_try_lock(strand_mutex *mutex);
-/** Unlock a mutex: who has waited longest in its queue holds it then. By a strand that does not hold it: misuse. */
+/** Unlock a mutex. If strands wait for it, the first of them holds it then. Unlocking a mutex that the caller does not
+ *  hold is misuse. */
 void strand_mutex_unlock(strand_mutex *mutex);
-/** Whether the calling strand holds the mutex. */
+/** Check whether the calling strand holds a mutex. Returns true if it does. */
 bool strand_mutex_held(const strand_mutex *mutex);
-/** Hold a mutex until the end of the enclosing block. In a clean-up that runs before, it is still held. */
+/** Lock a mutex until the enclosing block ends, however the block ends. Clean-ups declared later in the block run while
+ *  the mutex is held. It waits and throws like strand_mutex_lock. */
 #define STRAND_LOCKED(mutex) STRAND_GUARD_(strand_locked_, strand_mutex_enter_(mutex))
 
 /* ---- conditions ------------------------------------------------------------------------------------------ */
 
-/** A condition, on which strands wait for a change of what a mutex protects. {0} is ready for use. */
+/** A condition variable: strands wait on it for a change of the state that a mutex protects. {0} is ready for use. */
 typedef struct strand_condition {
     uint64_t bits[3];
 } strand_condition;
 
 /**
- * Let go of the mutex, wait for a signal, and hold the mutex again. The caller has to hold it: else misuse. A signal
- * does not say that what is waited for is still so: wait in a loop. Interrupted, it has taken no signal, and holds the
- * mutex when it throws; for that it waits uninterruptibly.
+ * Wait on a condition variable. The call unlocks the mutex, waits for a signal, and locks the mutex again. The state
+ * may have changed between the signal and the lock, so call it in a loop that tests the state. Not holding the mutex is
+ * misuse. An interrupted call has consumed no signal; it locks the mutex, uninterruptibly, before it throws.
  */
 STRAND_BLOCKS void strand_condition_wait(strand_condition *condition, strand_mutex *mutex);
-/** Wake the strand that has waited longest, or nobody. A signal is not kept for later. */
+/** Wake the first waiter of a condition variable. A signal has no effect if nobody waits; it is not stored. */
 void strand_condition_signal(strand_condition *condition);
-/** Wake all who wait. O(those). */
+/** Wake all waiters of a condition variable. Cost: O(waiters). */
 void strand_condition_broadcast(strand_condition *condition);
 
 /* ---- read-write locks ------------------------------------------------------------------------------------ */
 
 /**
- * A read-write lock: held by any number of readers, or by one writer. {0}: free. Who comes while others wait queues
- * behind them, readers too: so neither side starves. For that reason a strand may not lock it twice: where a writer
- * waits it would wait for that, which waits for it, and that is misuse. Who has locked it, reader or writer, gives it
- * back itself.
+ * A read-write lock: any number of readers or one writer hold it. {0} is an unlocked lock. A strand that arrives while
+ * others wait queues behind them, readers included, so neither side starves. For this reason a strand must not lock it
+ * twice: the second read lock would wait for a writer that waits for the first. That is misuse. The strand that locked
+ * it must unlock it.
  */
 typedef struct strand_rwlock {
     uint64_t bits[6];
 } strand_rwlock;
 
-/** Lock to read; waits for writers that hold it or have come before. By its writer: misuse, and so is ending as a
- *  reader. Interrupted, the caller does not hold it. */
+/** Lock a read-write lock for reading. The call waits for a writer that holds the lock and for strands that queued
+ *  earlier. A call by the writer is misuse, and so is ending while the lock is held. An interrupted call does not hold
+ *  the lock. Throws STRAND_SYSTEM if there is no memory to record the lock. */
 STRAND_BLOCKS void strand_rwlock_read(strand_rwlock *lock);
-/** Lock to write; waits for all that hold it or have come before. By its writer, or one of its readers: misuse, and so
- *  is ending as the writer. Interrupted, the caller does not hold it. */
+/** Lock a read-write lock for writing. The call waits for all strands that hold the lock or queued earlier. A call by
+ *  the writer or by a reader is misuse, and so is ending while the lock is held. An interrupted call does not hold the
+ *  lock. Throws STRAND_SYSTEM if there is no memory to record the lock. */
 STRAND_BLOCKS void strand_rwlock_write(strand_rwlock *lock);
-/** The same without waiting: 0, or -EAGAIN if that would have been needed. Not cancellation points. */
+/** Lock a read-write lock for reading, or for writing, if that needs no waiting. Neither is a cancellation point.
+ * Returns 0, or -EAGAIN if the caller would have to wait. Throws STRAND_SYSTEM if there is no memory to record the
+ * lock. */
 STRAND_CHECKED int strand_rwlock_try_read(strand_rwlock *lock);
 STRAND_CHECKED int strand_rwlock_try_write(strand_rwlock *lock);
-/** Give a read lock back. By a strand that holds none of it: misuse. */
+/** Unlock a read-write lock that the caller holds for reading. A call by another strand is misuse. */
 void strand_rwlock_read_done(strand_rwlock *lock);
-/** Give the write lock back. By another than its writer: misuse. */
+/** Unlock a read-write lock that the caller holds for writing. A call by another strand is misuse. */
 void strand_rwlock_write_done(strand_rwlock *lock);
-/** Hold it until the end of the enclosing block. */
+/** Lock a read-write lock until the enclosing block ends, however the block ends. */
 #define STRAND_READ_LOCKED(lock) STRAND_GUARD_(strand_read_locked_, strand_rwlock_read_enter_(lock))
 #define STRAND_WRITE_LOCKED(lock) STRAND_GUARD_(strand_write_locked_, strand_rwlock_write_enter_(lock))
 
 /* ---- semaphores ------------------------------------------------------------------------------------------ */
 
-/** A semaphore: so many permits. {0} has none. */
+/** A semaphore: a number of permits. {0} has none. */
 typedef struct strand_semaphore {
     uint64_t bits[4];
 } strand_semaphore;
 
-/** The initialiser of a semaphore of n permits; of one that never has more than `most`, where n is no more than that:
- *  else its first use is misuse, as it is of one of more than 2^60 permits. `most` 0: no bound. n is evaluated twice.
- */
+/** Initialise a semaphore with n permits. The bounded form never has more than `most` permits; 0 means no bound. The
+ * first use of a semaphore is misuse if n exceeds `most` or 2^60. The macros evaluate n twice. */
 #define STRAND_SEMAPHORE(n) STRAND_SEMAPHORE_BOUNDED(n, 0)
 #define STRAND_SEMAPHORE_BOUNDED(n, most)                                                                              \
     {                                                                                                                  \
@@ -126,33 +135,37 @@ typedef struct strand_semaphore {
         }                                                                                                              \
     }
 
-/** Take one permit; waits until there is one. Interrupted, it has taken none. */
+/** Acquire one permit of a semaphore. The call waits until a permit is available. An interrupted call has acquired
+ * none.
+ */
 STRAND_BLOCKS void strand_semaphore_acquire(strand_semaphore *semaphore);
-/** Take n permits at once; waits until there are so many, and meanwhile nobody who comes later gets any. More than a
- *  bounded semaphore can ever have is misuse. Interrupted, it has taken none. */
+/** Acquire n permits of a semaphore at once. The call waits until n permits are available; later callers get none
+ *  meanwhile. Asking a bounded semaphore for more than its bound is misuse. An interrupted call has acquired none. */
 STRAND_BLOCKS void strand_semaphore_acquire_many(strand_semaphore *semaphore, uint32_t n);
-/** The same without waiting: 0, or -EAGAIN if that would have been needed. Not cancellation points. */
+/** Acquire one permit of a semaphore, or n permits, if that needs no waiting. Neither is a cancellation point. Returns
+ * 0, or -EAGAIN if the caller would have to wait. */
 STRAND_CHECKED int strand_semaphore_try_acquire(strand_semaphore *semaphore);
 STRAND_CHECKED int strand_semaphore_try_acquire_many(strand_semaphore *semaphore, uint32_t n);
-/** Give one permit, or n; the caller need not have taken them. More than the bound, or than 2^60, is misuse. */
+/** Release one permit, or n permits, to a semaphore. The caller need not have acquired them. Exceeding the bound, or
+ *  2^60 permits, is misuse. */
 void strand_semaphore_release(strand_semaphore *semaphore);
 void strand_semaphore_release_many(strand_semaphore *semaphore, uint32_t n);
-/** How many permits there are now. */
+/** Get the number of permits that are available now. */
 uint64_t strand_semaphore_permits(const strand_semaphore *semaphore);
-/** Have one permit until the end of the enclosing block: acquires it here, and releases it there by whatever way the
- *  block is left. */
+/** Acquire one permit here and release it when the enclosing block ends, however the block ends. It waits like
+ *  strand_semaphore_acquire. */
 #define STRAND_PERMIT(semaphore) STRAND_GUARD_(strand_permit_, strand_semaphore_enter_(semaphore))
-/** As a case of a select: takes one permit when it happens. */
+/** Make the case that a semaphore has a permit. The select acquires one permit. */
 strand_case strand_on_permit(strand_semaphore *semaphore);
 
 /* ---- barriers -------------------------------------------------------------------------------------------- */
 
-/** A barrier, where strands wait until so many of them have come; then it is ready for the next round. */
+/** A barrier: strands wait at it until n of them have arrived. It is then ready for the next round. */
 typedef struct strand_barrier {
     uint64_t bits[4];
 } strand_barrier;
 
-/** The initialiser of a barrier for n strands, 1 at least. */
+/** Initialise a barrier for n strands, at least 1. */
 #define STRAND_BARRIER(n)                                                                                              \
     {                                                                                                                  \
         {                                                                                                              \
@@ -160,68 +173,72 @@ typedef struct strand_barrier {
         }                                                                                                              \
     }
 
-/** Wait until n strands have come. Returns true in the one that came last. Interrupted, it has not come: the others
- *  wait for another one. The last one's cost: O(n). */
+/** Wait at a barrier until n strands have arrived. Returns true in the strand that arrived last, else false. An
+ *  interrupted call does not count as an arrival. Cost: O(n) for the last strand. */
 STRAND_BLOCKS bool strand_barrier_wait(strand_barrier *barrier);
 
 /* ---- once ------------------------------------------------------------------------------------------------ */
 
-/** What is done once. {0}: not done yet. */
+/** A function call that takes place once. {0} means that it has not taken place. */
 typedef struct strand_once {
     uint64_t bits[4];
 } strand_once;
 
 /**
- * Run fn(arg) unless that has been done; waits while another strand runs it. Returns what the one run that returned
- * gave; it stays the caller's. A run that is left by an exception, an interruption too, does not count: the exception
- * goes to its caller, and the next of those who wait runs its own. From inside fn: misuse.
+ * Call fn(arg), unless a call has returned already. The caller waits while another strand runs its call. A call that
+ * throws, by an interruption too, does not count: its caller gets the exception, and the next waiter runs its own call.
+ * Calling strand_once_run from inside fn is misuse.
+ *
+ * Returns the value that the one call returned; the caller owns that value.
  */
 STRAND_BLOCKS void *strand_once_run(strand_once *once, strand_fn *fn, void *arg);
-/** Whether it has been done. What was done is seen by a caller that gets true. */
+/** Check whether the call has taken place. Returns true if it has returned; the call happens before this result. */
 bool strand_once_done(const strand_once *once);
 
 /* ---- events ---------------------------------------------------------------------------------------------- */
 
-/** An event: set or not. {0}: not set. */
+/** An event: it is set or not set. {0} is not set. */
 typedef struct strand_event {
     uint64_t bits[3];
 } strand_event;
 
-/** Wait until the event is set. */
+/** Wait until an event is set. */
 STRAND_BLOCKS void strand_event_wait(strand_event *event);
-/** Set the event: all who wait go on, even if it is cleared before they run. O(those). */
+/** Set an event. All waiters continue, even if the event is cleared before they run. Cost: O(waiters). */
 void strand_event_set(strand_event *event);
-/** Clear the event: from now on it is waited for again. */
+/** Clear an event. Later waits wait until it is set again. */
 void strand_event_clear(strand_event *event);
-/** Whether the event is set. What was done before is seen by a caller that gets true. */
+/** Check whether an event is set. Returns true if it is; the call that set it happens before this result. */
 bool strand_event_is_set(const strand_event *event);
-/** As a case of a select. */
+/** Make the case that an event is set. */
 strand_case strand_on_event(strand_event *event);
 
 /* ---- wait groups and latches ----------------------------------------------------------------------------- */
 
-/** A wait group: counts what is under way. {0}: nothing is. */
+/** A wait group: counts operations in progress. {0} counts none. */
 typedef struct strand_group {
     uint64_t bits[3];
 } strand_group;
 
-/** n more are under way. */
+/** Add n operations to a wait group. */
 void strand_group_add(strand_group *group, uint32_t n);
-/** One is done; with the last, all who wait go on. More than were added is misuse. O(those who wait) for the last. */
+/** Report that one operation of a wait group is done. The last one wakes all waiters. More calls than operations were
+ *  added is misuse. Cost: O(waiters) for the last call. */
 void strand_group_done(strand_group *group);
-/** Wait until nothing is under way. */
+/** Wait until no operation of a wait group is in progress. */
 STRAND_BLOCKS void strand_group_wait(strand_group *group);
-/** How many are under way now. 0: what was done before is seen by the caller. */
+/** Get the number of operations in progress. Returns 0 if none is; all strand_group_done calls happen before that
+ *  result. */
 uint64_t strand_group_count(const strand_group *group);
-/** As a case of a select: nothing is under way. */
+/** Make the case that no operation of a wait group is in progress. */
 strand_case strand_on_group(strand_group *group);
 
-/** A latch: counts down to 0, once. {0} is there already. */
+/** A latch: counts down to 0 and stays there. {0} has counted down already. */
 typedef struct strand_latch {
     uint64_t bits[3];
 } strand_latch;
 
-/** The initialiser of a latch that opens when it was counted down n times. */
+/** Initialise a latch with the count n. */
 #define STRAND_LATCH(n)                                                                                                \
     {                                                                                                                  \
         {                                                                                                              \
@@ -229,12 +246,12 @@ typedef struct strand_latch {
         }                                                                                                              \
     }
 
-/** Count down by n; at 0 all who wait go on, and later ones don't have to. Below 0 is misuse. O(those who wait) then.
- */
+/** Decrease the count of a latch by n. At 0 all waiters continue. Counting below 0 is misuse. Cost: O(waiters) for the
+ *  call that reaches 0. */
 void strand_latch_count_down(strand_latch *latch, uint32_t n);
-/** Wait until it is at 0. */
+/** Wait until the count of a latch is 0. */
 STRAND_BLOCKS void strand_latch_wait(strand_latch *latch);
-/** As a case of a select: it is at 0. */
+/** Make the case that the count of a latch is 0. */
 strand_case strand_on_latch(strand_latch *latch);
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */
