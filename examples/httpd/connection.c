@@ -4,6 +4,7 @@
  */
 #include "httpd.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,6 +165,24 @@ static void talk_in_time(struct connection *c)
 
 /* ---- the strand ------------------------------------------------------------------------------ */
 
+static void *trim_memory(void *arg)
+{
+    malloc_trim(0);
+    return arg;
+}
+
+/* The allocator keeps the memory of a burst's connections, in pieces, until it is told to return it to the system. */
+static void return_memory(void)
+{
+    STRAND_SHIELD;
+    STRAND_TRY {
+        strand_offload(trim_memory, NULL);
+    }
+    STRAND_CATCH(&STRAND_SYSTEM, e) {
+    }
+    STRAND_END
+}
+
 /* On whatever way the strand ends. */
 static void end_connection(struct connection **at)
 {
@@ -172,9 +191,11 @@ static void end_connection(struct connection **at)
     server->cut += c->owed;
     if (c->owed && !c->logged)
         log_request(c, NO_STATUS, 0);
-    delist(c);
+    bool burst_is_over = delist(c);
     strand_close(c->fd);
     free(c);
+    if (burst_is_over)
+        return_memory();
 }
 
 void *serve_connection(void *arg)

@@ -65,9 +65,10 @@ struct server {
     _Atomic int accept_error; /* why no connections can be taken any more */
     struct log log;
     _Atomic bool draining, cancelled; /* the time to drain is over as well */
-    pthread_mutex_t lock;             /* of the next two; never held across a suspension */
+    pthread_mutex_t lock;             /* of the next four; never held across a suspension */
     strand acceptor;
     struct connection *first;
+    size_t live, burst; /* in the list; the most of them since memory was given back */
     _Atomic uint64_t begun, served, cut, connections, refused;
     struct strand_stats stats; /* at the end */
 };
@@ -192,7 +193,8 @@ extern const strand_kind CLIENT_GONE;
 /* A child of the listener's scope; takes the connection over. */
 void *serve_connection(void *connection);
 void enlist(struct connection *c);
-void delist(struct connection *c);
+/* True: a burst is over, and its memory is worth giving back. */
+bool delist(struct connection *c);
 /* Those between two requests are told that no more is read. */
 void end_idle_connections(struct server *server);
 /* Descriptors are wanted, so many: as many connections are told to end, unless they are about to already. Those that

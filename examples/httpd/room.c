@@ -5,6 +5,8 @@
 #include "httpd.h"
 
 enum { CHOSEN_MOST = 64 };
+/* So many connections at a time are a burst. It is over when a quarter of them is left. */
+enum { BURST_LEAST = 1000, BURST_LEFT = 4 };
 
 /* For so long nobody is told to make room for others. */
 static const int64_t rest_least = 100 * STRAND_MS, reading_least = STRAND_S;
@@ -18,17 +20,23 @@ void enlist(struct connection *c)
     if (c->next)
         c->next->at = &c->next;
     server->first = c;
+    if (++server->live > server->burst)
+        server->burst = server->live;
     pthread_mutex_unlock(&server->lock);
 }
 
-void delist(struct connection *c)
+bool delist(struct connection *c)
 {
     struct server *server = c->server;
     pthread_mutex_lock(&server->lock);
     *c->at = c->next;
     if (c->next)
         c->next->at = c->at;
+    bool over = --server->live <= server->burst / BURST_LEFT && server->burst >= BURST_LEAST;
+    if (over)
+        server->burst = server->live;
     pthread_mutex_unlock(&server->lock);
+    return over;
 }
 
 void end_idle_connections(struct server *server)

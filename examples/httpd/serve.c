@@ -3,7 +3,7 @@
  *
  *   root             waits for SIGTERM, SIGINT or SIGHUP, then drains
  *     log            writes the access log
- *     connections    consumes the strands of connections that have ended, and reports those that failed
+ *     connections    its scope consumes the strands of connections that have ended; it reports those that failed
  *       accept       takes connections
  *       connection   one for each, deadlines for its requests
  *         watch client, nap ...   below a request that waits
@@ -13,7 +13,6 @@
 #include "httpd.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -32,8 +31,6 @@ static const int64_t room_pause = STRAND_MS, no_room_pause = 10 * STRAND_MS;
 static const int64_t error_pause = 100 * STRAND_MS;
 /* So many errors without a connection in between do not pass. */
 enum { ERRORS_MOST = 50 };
-/* So many connections at a time are a burst, whose memory is worth giving back. */
-enum { BURST_LEAST = 1000 };
 /* For the lines that are in memory when there is no time any more. */
 static const int64_t log_grace = STRAND_S;
 
@@ -171,41 +168,18 @@ static void *join_it(void *ended)
     return strand_join(*(strand *)ended);
 }
 
-static void *trim_memory(void *arg)
-{
-    malloc_trim(0);
-    return arg;
-}
-
-/* The allocator keeps the memory of a burst's connections, in pieces. When most of them have ended, the server has the
- * allocator return it to the system. */
-static void end_burst(const struct server *server, uint64_t ended, uint64_t *most)
-{
-    uint64_t live = server->connections - ended;
-    if (live > *most)
-        *most = live;
-    if (*most < BURST_LEAST || live > *most / 4)
-        return;
-    *most = live;
-    strand_offload(trim_memory, NULL);
-}
-
-/* A connection fails by a bug, or because a file changes while it is sent. The failure is logged; the others go on. */
+/* The scope consumes connections that have ended. One fails by a bug, or because a file changes while it is sent: the
+ * failure is logged, and the others go on. */
 static void *keep_connections(void *arg)
 {
     struct server *server = arg;
     struct acceptor acceptor = {.server = server};
-    STRAND_SCOPE_WITH(connections, STRAND_OPEN | STRAND_COLLECT);
+    STRAND_SCOPE_WITH(connections, STRAND_OPEN | STRAND_COLLECT | STRAND_SERVICE);
     acceptor.connections = connections;
     spawn_acceptor(&acceptor);
-    uint64_t count = 0, most = 0;
-    for (strand ended; (ended = strand_scope_next(connections)).bits[0];) {
-        end_burst(server, ++count, &most);
-        strand_exception *e = strand_try(join_it, &ended, NULL);
-        if (e && strand_exception_is(e, &STRAND_INTERRUPTED))
-            strand_rethrow(e);
-        if (e)
-            strand_exception_print(e, STDERR_FILENO);
+    while (strand_scope_next(connections).bits[0]) {
+        strand_exception *e = strand_scope_failure(connections, NULL);
+        strand_exception_print(e, STDERR_FILENO);
         strand_exception_release(e);
     }
     return NULL;

@@ -264,6 +264,18 @@ long server_switches(void)
     return sum("task", switches);
 }
 
+long server_pages(void)
+{
+    char path[64];
+    long pages = 0;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)server_pid);
+    FILE *file = fopen(path, "r");
+    CHECK(file != NULL);
+    CHECK_EQ(fscanf(file, "%*d %ld", &pages), 1);
+    fclose(file);
+    return pages;
+}
+
 long server_cpu_ms(void)
 {
     clockid_t clock;

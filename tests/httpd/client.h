@@ -45,6 +45,7 @@ extern char server_name[100]; /* where it says that it listens */
 extern int server_output;     /* what it has written since it listened; is read by the end */
 int server_descriptors(void);
 long server_cpu_ms(void);
+long server_pages(void);    /* resident */
 long server_switches(void); /* of all its threads, made by themselves */
 
 /* ---- the directory, and what lies beside it ------------------------------------------------------ */

@@ -5,6 +5,7 @@
 #include "client.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 
 static void check_that_others_are_served(void)
 {
@@ -278,6 +279,31 @@ TEST_REAL(the_end_of_a_long_queue_is_soon_reached_where_descriptors_are_few)
     for (int i = 0; i < CLIENTS; i++)
         close(fd[i]);
     server_stop(SIGTERM);
+}
+
+/* The sanitizers keep memory that was freed. */
+TEST_REAL(the_memory_of_many_connections_goes_back_to_the_system_when_most_have_ended)
+{
+    enum { CLIENTS = 1300, LEFT = 20 };
+    static int fd[CLIENTS];
+    struct rlimit limit;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    SERVER(NULL);
+    for (int i = 0; i < CLIENTS; i++) {
+        fd[i] = dial();
+        CHECK_EQ(ask(fd[i], GET("/hello")), 200);
+    }
+    long most = server_pages();
+    for (int i = LEFT; i < CLIENTS; i++)
+        close(fd[i]);
+    UNTIL(server_pages() < most - most / 4 || TEST_ASAN || TEST_TSAN);
+    for (int i = 0; i < LEFT; i++) {
+        CHECK_EQ(ask(fd[i], GET("/hello")), 200);
+        close(fd[i]);
+    }
+    CHECK_EQ(server_stop(SIGTERM).connections, CLIENTS);
 }
 
 /* They never end their requests, and go on after they were told that this is too slow. */
