@@ -1,13 +1,12 @@
 /*
- * A check, to be asked for: no mutex of the system's is held while a strand suspends. Such a mutex belongs to the
- * thread that locked it, which then runs other strands, that may want it: a deadlock; and the strand may go on on
- * another thread, which may not unlock it.
+ * An optional check: no strand suspends while it holds a pthread mutex. Such a mutex belongs to the thread that locked
+ * it. While the strand is suspended the thread runs other strands, which may need the mutex: a deadlock. The strand may
+ * also continue on another thread, which must not unlock the mutex.
  *
- * A file that includes this header after all others has its calls of pthread_mutex_lock, _trylock, _timedlock,
- * _clocklock and _unlock checked: while a strand holds a mutex, blocking is misuse, as inside of STRAND_NO_SUSPEND, and
- * the report names the place of the lock. So is the end of the strand. Files that do not include it, and strands that
- * hold nothing, pay nothing; calls from plain threads are passed on. With STRAND_CHECK_NOTHING defined the header does
- * nothing.
+ * Include this header after all others. It checks the file's calls of pthread_mutex_lock, _trylock, _timedlock,
+ * _clocklock and _unlock: suspending or ending while a strand holds a mutex is misuse, and the report names the place
+ * of the lock. Files that do not include the header, and strands that hold no mutex, pay nothing. Calls by plain
+ * threads are not checked. The header does nothing if STRAND_CHECK_NOTHING is defined.
  *
  *     cc -include strand/check.h ...          checks all files of a program
  *     cc -D_GNU_SOURCE= -include strand/check.h ...
@@ -30,11 +29,11 @@
 extern "C" {
 #endif
 
-/** The calling strand holds something of its thread's, locked there, and must not suspend until strand_check_unlocked.
- *  For other locks than pthread_mutex_t: any address. From a plain thread without effect. Takes memory; if there is
- *  none, that lock is not checked. */
+/** Record that the calling strand holds a lock of its thread, so that it must not suspend until strand_check_unlocked.
+ *  `mutex` is any address, for locks that are not a pthread_mutex_t; file and line name the place in reports. On a
+ * plain thread it has no effect. The record needs memory; without it this lock is not checked. */
 void strand_check_locked(const void *mutex, const char *file, int line);
-/** It holds it no more. What it was not known to hold changes nothing. */
+/** Record that the calling strand holds the lock no more. An address that was not recorded has no effect. */
 void strand_check_unlocked(const void *mutex);
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */

@@ -1,5 +1,9 @@
 /*
- * Looking inside a running sub-process.
+ * Diagnostics of a running sub-process (a run of strand_run): dumps of its strands, reports of who waits for whom and
+ * of what keeps a pool busy, the watchdog's reports, and counters.
+ *
+ * Which callers: any thread may call the functions that print; a plain thread gets all runs of the process.
+ * strand_stats_get is for strands.
  */
 #ifndef STRAND_DEBUG_H
 #define STRAND_DEBUG_H
@@ -11,64 +15,64 @@
 extern "C" {
 #endif
 
-/** Whether strands that stand at the same place are printed one by one. */
+/** The ways to print strands with equal traces. */
 enum strand_dump_grouping {
-    STRAND_DUMP_AUTO = 0, /* one by one, as a tree, if there are 100 at most; else as STRAND_DUMP_GROUPED */
-    STRAND_DUMP_SINGLE,   /* one by one, however many there are */
-    STRAND_DUMP_GROUPED   /* those with the same trace, at the same place, once, with their number */
+    STRAND_DUMP_AUTO = 0, /* as a tree of single strands up to 100 strands, else like STRAND_DUMP_GROUPED */
+    STRAND_DUMP_SINGLE,   /* as a tree of single strands */
+    STRAND_DUMP_GROUPED   /* once for all strands with the same trace, with their number */
 };
 
-/** What strand_dump may be told. Zero is the default of each. */
+/** The options of strand_dump. Zero is the default of each field but `size`. */
 typedef struct strand_dump_options {
     size_t size; /* sizeof(strand_dump_options); required */
     enum strand_dump_grouping grouping;
-    bool no_signals; /* a thread that comes to no switch within 100 ms is not sent a signal to tell where it is */
+    bool no_signals; /* send no signal to a thread that reaches no switch within 100 ms */
 } strand_dump_options;
 
-/** Options in the place of an argument: strand_dump(2, STRAND_DUMP(.grouping = STRAND_DUMP_SINGLE)). */
+/** Write options as an argument, with `size` filled in: strand_dump(2, STRAND_DUMP(.grouping = STRAND_DUMP_SINGLE)). */
 #define STRAND_DUMP(...) STRAND_SIZED_(strand_dump_options, __VA_ARGS__)
 
 /**
- * Print the tree of strands of the caller's sub-process to a descriptor; if a plain thread calls it, which belongs to
- * none, those of all sub-processes, one after the other, which then do not end before it returns. Of each strand its
- * name and id, whether it is runnable or blocked, on what and since when (by its name, if it has one; of a mutex also
- * who holds it), the scope that it is anchored to, whether it is cancelled and by whom, how much of its stack it uses
- * and on what thread it ran, of a strand on another pool than the first which that is, of one on an opened fibre which
- * fibre that is and whether its frames are copied out, and its stack trace, also of those whose frames are. Very many
- * strands are grouped, in bounded memory.
+ * Print the tree of strands of the caller's sub-process to a descriptor. A plain thread, which belongs to no
+ * sub-process, gets the trees of all of them; none of these ends before the call returns. For each strand the dump
+ * shows: its name and id; whether it is runnable or blocked, on what and since when (a mutex with its holder); the
+ * scope it is anchored to; whether and by whom it is cancelled; its stack depth; its last thread; its pool, if that is
+ * not the first; its shared fibre and whether its stack is saved; and its stack trace. Very many strands are grouped,
+ * in bounded memory.
  *
- * The other threads of the sub-process are held at their next switch meanwhile, and go on before anything is written. A
- * thread that does not come to one within 100 ms is looked at where it waits, if it does so in a system call, and waits
- * on. Else it is sent a signal once, and tells where it is: the highest real-time signal that the program does not use.
- * Its handler does nothing else, and stays. A system call that the thread begins just then may return EINTR where the
- * system does not begin it again; where /proc can't be read, also one in which it waits. A thread that does not answer
- * is said to be running.
+ * The other threads of the sub-process stop at their next switch and continue before anything is written. A thread that
+ * reaches no switch within 100 ms is inspected where it waits if it waits in a system call. Else it gets a signal once:
+ * the highest real-time signal that the program does not use. The handler only records where the thread is; it stays
+ * installed. A system call that the thread begins at that moment may return EINTR if the system does not restart it;
+ * without /proc this also holds for a call in which the thread waits. A thread that does not answer is printed as
+ * running.
  *
- * Control characters in a name are printed as escape sequences of C. Names of C++ functions stay mangled, since reading
- * them takes memory: c++filt does.
+ * The dump prints control characters in names as C escape sequences, and C++ function names mangled, because demangling
+ * needs memory (use c++filt).
  *
- * options may be NULL. Takes no memory of malloc's. Without any memory a plain list is printed instead, without traces,
- * and while all run. Does not suspend; it blocks the thread as long as a descriptor that blocks does. One that does not
- * is given up when nothing could be written for a second: whoever is to read it may be a strand of this thread.
+ * `options` may be NULL. The call does not use malloc. If there is no other memory either, it prints a plain list
+ * without traces and stops no thread. It does not suspend, and it blocks the thread while the descriptor blocks. A
+ * non-blocking descriptor is abandoned after one second without progress, because its reader may be a strand of this
+ * thread.
  *
- * Any thread; a signal handler too, if what it has interrupted is no function of this library's but strand_dump, or a
- * thread that has nothing to do, and none of the C library's with a lock, such as malloc: libunwind may need that. What
- * a single thread of a sub-process runs is not shown from outside if that thread can't be held, unless dumps on SIGQUIT
- * were asked for; seeded runs are not shown from outside.
+ * Any thread may call it. A signal handler may, if it has interrupted no function of this library but strand_dump (or
+ * an idle thread), and no function of the C library that holds a lock, such as malloc: libunwind may need that lock. A
+ * strand of a sub-process with one thread that cannot be stopped from outside is not shown, unless dumps on SIGQUIT
+ * were enabled. Seeded runs are not shown from outside.
  *
- * Returns 0, or a negated errno code: of the descriptor; -EAGAIN: nobody reads it; -EBUSY: in a handler that has
- * interrupted a dump of this thread; -ESRCH: a plain thread, and nothing runs; -EOPNOTSUPP: a seeded run, from outside;
- * -ENOMEM: from outside, no memory for a sub-process of one thread.
+ * Returns 0, an error of the descriptor, or: -EAGAIN if nobody reads the descriptor; -EBUSY in a handler that has
+ * interrupted a dump of this thread; -ESRCH on a plain thread if no run exists; -EOPNOTSUPP for a seeded run from
+ * outside; -ENOMEM from outside if there is no memory for a sub-process of one thread.
  */
 int strand_dump(int fd, const strand_dump_options *options);
 
 /**
- * Print who waits for whom in the caller's sub-process to a descriptor: each strand that is blocked, what it waits for,
- * since when, where it was spawned, and who would have to act before it can go on: the child that it joins, the holder
- * of the mutex, those who have not come to the barrier; or somebody outside, or time. If more than a hundred are
- * blocked, strands that were spawned at the same place and wait alike are printed once, with their number. Then, the
- * shortest first, the rings: strands of which each waits for the next one, and so none ever goes on, unless one of them
- * is interrupted.
+ * Print to a descriptor which strand of the caller's sub-process waits for which. For each blocked strand it shows what
+ * the strand waits for, since when, where the strand was spawned, and which strands would have to act: the child that
+ * it joins, the holder of the mutex, the strands that have not arrived at the barrier; or that time or an external
+ * event would have to. If more than a hundred strands are blocked, strands of one spawn site that wait alike are
+ * printed once, with their number. The cycles follow, the shortest first: strands of which each waits for the next one,
+ * so that none can continue unless one of them is interrupted.
  *
  *     2 of 3 strands are blocked, 2 of them in 1 ring
  *     strand 'a' #3 waits for mutex at 0x55d0c8, since 12.1 ms; spawned in start+0x41
@@ -78,23 +82,22 @@ int strand_dump(int fd, const strand_dump_options *options);
  *         strand 'a' #3 waits for mutex at 0x55d0c8, which strand 'b' #4 has locked
  *         strand 'b' #4 joins strand 'a' #3
  *
- * Nothing is guessed: who holds a mutex, a read-write lock or the turn of a once is known, and who is waited for by its
- * end. Who has a permit of a semaphore, or is going to send or to signal, is not: such a strand waits for nobody in
- * particular and is in no ring. A wait for any of several is in a ring only if there is one left.
+ * The report contains no guesses. The library knows the holder of a mutex, a read-write lock or a once, and the strand
+ * whose end is waited for. It does not know which strand will release a permit, send or signal; such a waiter waits for
+ * no particular strand and is in no cycle. A select is in a cycle only if it has one case left.
  *
- * The others are held meanwhile, and memory is taken, as by strand_dump; about 100 bytes for each strand. Any thread,
- * not in a signal handler; a plain thread, which belongs to none, gets those of all sub-processes. Returns what
- * strand_dump does. O(strands).
+ * The call stops the other threads and needs memory like strand_dump, about 100 bytes per strand. Any thread may call
+ * it, but no signal handler; a plain thread gets all sub-processes. Returns what strand_dump returns. Cost: O(strands).
  */
 int strand_waits_print(int fd);
 
 /**
- * Print to a descriptor what keeps a pool of the caller's sub-process from being idle; {0}: each of its pools. The
- * threads that run strands, which, and since when they have not been idle; how many strands can run, and where the
- * first of them stand: in a slot or a queue, pinned, on their way; the timers that are pending, and whose the next ones
- * are; who waits for somebody outside: descriptors, signals, ports, offloaded calls; and of one that is closing how
- * many strands it waits for. Of a pool with none of these it says that it is idle. Strands that wait for strands, for a
- * mutex or a channel do not keep it busy, and are only counted: strand_waits_print shows them.
+ * Print to a descriptor what keeps a pool of the caller's sub-process busy; {0} means each of its pools. The report
+ * shows the threads that run strands, which strands these are and since when the threads have been busy; the number of
+ * runnable strands and where the first of them are queued; the pending timers and the strands of the next ones; the
+ * strands that wait for external events: descriptors, signals, ports, offloaded calls; and the number of strands that a
+ * closing pool waits for. A pool with none of these is printed as idle. Strands that wait for strands, a mutex or a
+ * channel do not keep a pool busy and are only counted; strand_waits_print shows them.
  *
  *     pool 'first': 2 threads (stealing)
  *         thread 0 (4711) runs strand 'root' #1, which asks for this; it has been busy for 3.1 ms
@@ -104,58 +107,58 @@ int strand_waits_print(int fd);
  *             strand 'reader' #6 waits for descriptor 7
  *         12 wait for strands, or for what strands do: that does not keep it busy
  *
- * The others are held meanwhile, and memory is taken, as by strand_dump. Any thread, not in a signal handler; a plain
- * thread, which belongs to none, gets all pools of all sub-processes, and asks with {0}. A pool that is gone is misuse.
- * Returns what strand_dump does. O(strands) for each pool.
+ * The call stops the other threads and needs memory like strand_dump. Any thread may call it, but no signal handler; a
+ * plain thread passes {0} and gets all pools of all sub-processes. A stale pool is misuse. Returns what strand_dump
+ * returns. Cost: O(strands) per pool.
  */
 int strand_busy_print(strand_pool pool, int fd);
 
-/** What the watchdog of a run reports (options.watchdog, in strand/pool.h). */
+/** The cases that the watchdog of a run reports (strand_options.watchdog, in strand/pool.h). */
 enum strand_late_kind {
-    STRAND_LATE_HOLDS = 1, /* a strand holds its thread */
-    STRAND_LATE_CLEANUPS   /* a strand has been unwinding for long, as a rule because a clean-up blocks */
+    STRAND_LATE_HOLDS = 1, /* a strand occupies its thread */
+    STRAND_LATE_CLEANUPS   /* a strand has been unwinding for long, usually because a clean-up blocks */
 };
 
 /** A report of the watchdog. All pointers are valid during the call only. */
 struct strand_late {
     size_t size; /* sizeof(struct strand_late), as the library knows it */
     enum strand_late_kind kind;
-    bool over; /* what was reported is over: of what stands below `limit` only left_out and `text` are filled in */
-    unsigned reports; /* of this, so far; this one is counted */
-    uint64_t id;      /* the strand's */
-    const char *name;
-    const char *spawned; /* where it was, as "function+0x12"; "": the root, or over */
-    /* It has lasted for so many nanoseconds, or a quarter of the limit more. Times when the whole process stood still
-     * do not count: in a debugger, by SIGSTOP, on a machine that sleeps. */
+    bool over;           /* the case is over; of the fields below `limit` only left_out and text are set */
+    unsigned reports;    /* the number of reports of this case, this one included */
+    uint64_t id;         /* the strand's id */
+    const char *name;    /* the strand's name */
+    const char *spawned; /* the spawn site, as "function+0x12"; "" for the root strand or if over */
+    /* The duration in nanoseconds, exact to a quarter of the limit. Time in which the whole process stood still does
+     * not count (a debugger, SIGSTOP, a sleeping machine). */
     int64_t ns;
-    int64_t limit; /* options.watchdog, or watchdog_cleanups */
+    int64_t limit; /* strand_options.watchdog, or watchdog_cleanups */
 
-    /* Where it is. */
-    const char *where; /* in words: "it computes", "it waits in the system", "blocked: joins strand #7, since 3.1 ms" */
-    bool waits;        /* in a call of the system, or for a page, while it holds its thread */
-    bool unwinding;    /* an exception is in flight: it is in a clean-up */
-    const char *section; /* the no-suspend section that it is in, in words; "": none */
+    /* Where the strand is. */
+    const char *where;   /* "it computes", "it waits in the system", "blocked: joins strand #7, since 3.1 ms" */
+    bool waits;          /* it occupies its thread inside a system call or a page fault */
+    bool unwinding;      /* an exception is in flight: the strand is in a clean-up */
+    const char *section; /* a description of the no-suspend section around it; "" if there is none */
     strand_pool pool;
-    int thread;          /* the number of its thread in the pool; -1: it runs on none */
-    uint32_t thread_id;  /* the system's */
-    int64_t cpu_ns;      /* so much of a processor its thread has used meanwhile; -1: not known */
-    void *const *frames; /* of the program, innermost first */
-    size_t frame_count;  /* 0: not known */
+    int thread;          /* the index of its thread in the pool; -1: it does not run */
+    uint32_t thread_id;  /* the thread's id in the system */
+    int64_t cpu_ns;      /* CPU time of the thread since the case began; -1: unknown */
+    void *const *frames; /* return addresses of the program, innermost first */
+    size_t frame_count;  /* 0: unknown */
 
-    /* What it delays. */
-    size_t runnable;     /* strands that wait for its thread, at least; with one queue, for any of the pool's threads */
-    int64_t runnable_ns; /* one of them has waited for so long, at least */
-    bool stalled;        /* all threads of the pool are held by strands, for longer than the limit; only then: */
-    size_t timers;       /* so many are due, at least */
-    int64_t timer_ns;    /* by so much the first of them is late */
-    bool events;         /* there are events of descriptors that strands wait for */
+    /* What the strand delays. */
+    size_t runnable;     /* strands that wait at least for its thread, or for any thread if the pool has one queue */
+    int64_t runnable_ns; /* one of them has waited at least this long */
+    bool stalled;        /* strands occupy all threads of the pool for longer than the limit; only then: */
+    size_t timers;       /* at least this many timers are due */
+    int64_t timer_ns;    /* the first of them is late by this many nanoseconds */
+    bool events;         /* descriptors have events that strands wait for */
 
-    uint64_t left_out;     /* so many reports since the last one were too many */
-    const char *text;      /* all this in words, in one or more lines: what is logged if there is no hook */
+    uint64_t left_out;     /* reports omitted since the last one, because there were too many */
+    const char *text;      /* the whole report in one or more lines, as it is logged without a hook */
     const char *pool_name; /* of `pool` */
 };
 
-/** Figures of a sub-process. */
+/** Counters of a sub-process. */
 struct strand_stats {
     size_t size;       /* sizeof(struct strand_stats); required */
     uint64_t spawned;  /* strands ever started in this sub-process */
@@ -167,10 +170,11 @@ struct strand_stats {
     uint64_t steals;   /* fibres taken from other threads' queues */
     uint64_t wakes;    /* threads woken by a system call */
     uint64_t sleeps;   /* times a thread went to sleep */
-    uint64_t late;     /* strands that the watchdog found late, whether it has reported them or not */
-    uint64_t late_ns;  /* the longest of that, so far */
+    uint64_t late;     /* cases that the watchdog found, reported or not */
+    uint64_t late_ns;  /* the longest of these cases so far, in nanoseconds */
 };
-/** Fill in those figures that the struct has room for. Those of other threads may lag. */
+/** Read the counters of the caller's sub-process into *stats. The caller sets stats->size; the function fills in the
+ *  fields that this size covers. Counters of other threads may lag. The call does not suspend. */
 void strand_stats_get(struct strand_stats *stats);
 
 #ifdef __cplusplus

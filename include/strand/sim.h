@@ -1,11 +1,11 @@
 /*
- * Runs that can be repeated. With a seed (strand_options.has_seed, or STRAND_SEED=n in the environment) a run is played
- * by one thread of the system: the seed chooses each next step of it, time is virtual, and the same seed gives the same
- * run. Here are the ways of choosing, the faults that can be asked for, what such a run tells of itself, and a search
- * for a seed under which a program fails. The page for all of it is docs/simulation.md.
+ * Deterministic simulation: runs that can be repeated. A run with a seed (strand_options.has_seed, or STRAND_SEED=n in
+ * the environment) is played by one thread of the system. The seed chooses each next step, time is virtual, and the
+ * same seed gives the same run. This header has the ways of choosing, the injected faults, the report of a seeded run,
+ * and a search for a seed under which a program fails. docs/simulation.md explains all of it.
  *
- * Only sequentially consistent orders are played. Thread-local variables of the program are shared by all the threads
- * that are played, since these are one.
+ * A seeded run plays sequentially consistent executions only. All simulated threads share the thread-local variables of
+ * the program, because one thread of the system plays them.
  */
 #ifndef STRAND_SIM_H
 #define STRAND_SIM_H
@@ -16,114 +16,117 @@
 extern "C" {
 #endif
 
-/** What a run with a seed tells of itself, at its end. */
+/** The report of a seeded run, filled in at its end. */
 typedef struct strand_sim_report {
-    uint64_t seed;     /* the seed that it had */
-    uint64_t schedule; /* a hash of all that was chosen: who took each step, how long it took, what was refused or cut;
-                          equal on every compiler, and at every optimisation */
-    uint64_t steps;    /* how often it was chosen who goes on */
-    int64_t time_ns;   /* the virtual time that it took */
-    bool atomic_steps; /* a step ended at every atomic operation of the runtime (a build with STEPS=1) */
+    uint64_t seed;     /* the seed of the run */
+    uint64_t schedule; /* a hash of all choices: which thread took each step, the time of the step, the injected faults;
+                          the same for every compiler and optimisation level */
+    uint64_t steps;    /* the number of scheduling choices */
+    int64_t time_ns;   /* the virtual time that passed */
+    bool atomic_steps; /* each atomic operation of the runtime was a step (a build with STEPS=1) */
 } strand_sim_report;
 
-/** strand_sim.depth: by chance alone. */
+/** A value of strand_sim.depth: choose every step at random (a random walk). */
 #define STRAND_SIM_WALK UINT32_MAX
 
 /**
- * How a run with a seed is played: strand_options.sim. Zero is the default of each. STRAND_SIM="depth=3 memory=100" in
- * the environment goes before what is said here; the words are the names of the fields, but
- * for size, quiet and report.
+ * The way a seeded run is played: strand_options.sim. Zero is the default of each field but `size`. The environment
+ * variable STRAND_SIM takes precedence, as in STRAND_SIM="depth=3 memory=100"; its words are the names of the fields
+ * except size, quiet and report.
  */
 struct strand_sim {
     size_t size; /* sizeof(strand_sim); required */
 
-    /* How it is chosen who goes on. STRAND_SIM_WALK ("depth=walk"): of those that can, each is as likely as another, at
-     * every step. 1 to 64: the pool's threads have priorities, dealt at random, and the highest that can go on does; at
-     * depth - 1 steps of `length`, chosen at random, the one that runs gets the lowest. Between these steps all other
-     * choices, as which strand a thread takes, keep to a habit. So somebody may be kept waiting for very long, which a
-     * walk hardly ever does. 0: the seed says so: every fourth, n = 0, 4, 8..., plays to the depth 1 + n / 4 % 5, all
-     * others walk.
+    /* How the next thread is chosen. STRAND_SIM_WALK ("depth=walk"): at every step, each thread that can continue is
+     * equally likely. 1 to 64: the threads of the pools have random priorities, and the thread of highest priority that
+     * can continue runs; at depth - 1 random steps of the first `length`, the running thread gets the lowest priority.
+     * All other choices, such as which strand a thread takes, follow a habit between those steps. So a thread may wait
+     * for very long, which hardly ever happens in a walk. 0: the seed decides: every fourth seed n = 0, 4, 8... uses
+     * the depth 1 + n / 4 % 5, and all others walk.
      *
-     * The priorities are after Burckhardt, Kothari, Musuvathi, Nagarakatte: A Randomized Scheduler with Probabilistic
-     * Guarantees of Finding Bugs, 2010. Their bound on the probability does not hold here: threads have the priorities,
-     * not strands, who wakes up is dealt a new one, and who spins or goes on for very long loses it. */
+     * The priorities follow Burckhardt, Kothari, Musuvathi, Nagarakatte: A Randomized Scheduler with Probabilistic
+     * Guarantees of Finding Bugs, 2010. Their bound on the probability does not hold here: threads and not strands have
+     * the priorities, a thread that wakes up gets a new one, and a thread that spins or runs for very long loses its
+     * priority. */
     uint32_t depth;
-    uint32_t length; /* about how many steps such a run has; 0: 1000 */
+    uint32_t length; /* the estimated number of steps of a run with priorities; 0: 1000 */
 
-    bool
-        coarse; /* steps end where a strand suspends, sleeps or spins, and not before each operation that may suspend */
+    bool coarse; /* end steps only where a strand suspends, sleeps or spins; else also before each operation that may
+                    suspend */
 
-    uint64_t steps; /* a run that takes more steps has failed: it may never end; 0: no bound */
+    uint64_t steps; /* fail a run that takes more steps, because it may never end; 0: no limit */
 
-    uint32_t memory;  /* one request for memory in so many is refused, as by malloc; 0: none */
-    uint32_t resets;  /* one simulated connection in so many breaks in the middle; 0: none */
-    uint32_t silence; /* one simulated connection in so many delivers nothing any more, from some point on; 0: none */
+    uint32_t memory;  /* refuse one of this many memory requests, as malloc would; 0: none */
+    uint32_t resets;  /* break one of this many simulated connections in the middle; 0: none */
+    uint32_t silence; /* let one of this many simulated connections deliver nothing from some point on; 0: none */
 
-    /* Pipes and sockets are the system's, and the run can't be repeated as exactly as without, which the log hook is
-     * told at the first of them. Else those that are made
-     * by strand_pipe, strand_listen_ and strand_dial_ are simulated: they lie in memory, and know each other only. */
+    /* Use pipes and sockets of the system; the run can then not be repeated exactly, which the log says at the first of
+     * them. Else the library simulates in memory those that strand_pipe, strand_listen_ and strand_dial_ functions
+     * make; they connect to each other only. */
     bool real;
 
-    bool quiet;                /* nothing is printed at the end of a run that goes well; as STRAND_QUIET=1 has it */
-    strand_sim_report *report; /* filled in at the end of the run; NULL: not */
+    bool quiet;                /* print nothing at the end of a run that succeeds; STRAND_QUIET=1 does the same */
+    strand_sim_report *report; /* filled in at the end of the run; may be NULL */
 
-    /* Who gives the address of a local away is found: every strand but the root, unless it was told a stack size, lives
-     * on one of three opened fibres (strand/pool.h); where it suspends its frames are copied out at once, and what it
-     * leaves there is overwritten. STRAND_STACKS=shared in the environment has that of runs without a seed as well. */
+    /* Find strands that hand out addresses of locals: every strand but the root and those with a stack size of their
+     * own lives on one of three shared fibres (strand/pool.h); its frames are copied out as soon as it suspends, and
+     * the stack is overwritten. STRAND_STACKS=shared in the environment does this in runs without a seed too. */
     bool shared_stacks;
 };
 typedef struct strand_sim strand_sim;
 
-/** Ways of playing in the place of an argument; in C++ in the order of the fields. For example:
- * STRAND_OPTIONS(.has_seed = true, .seed = 7, .sim = STRAND_SIM(.depth = 3)). */
+/** Write the fields as an argument, with `size` filled in: STRAND_OPTIONS(.has_seed = true, .seed = 7, .sim =
+ *  STRAND_SIM(.depth = 3)). C++ requires the order of the fields. */
 #define STRAND_SIM(...) STRAND_SIZED_(strand_sim, __VA_ARGS__)
 
-/** What strand_sim_search has found. */
+/** The result of strand_sim_search. */
 typedef struct strand_sim_found {
-    uint64_t seed;  /* the seed under which fn failed; else the last one that was tried */
-    int status;     /* how its process ended, as waitpid(2) tells it */
-    uint64_t tried; /* how many seeds were tried, this one included */
+    uint64_t seed;  /* the seed under which fn failed, or the last one tried */
+    int status;     /* how the child process ended, in the form of waitpid(2) */
+    uint64_t tried; /* the number of seeds tried, this one included */
 } strand_sim_found;
 
 /**
- * Look for a seed under which fn fails: run fn(arg), by strand_run with these options (NULL: the defaults, on two
- * threads), under each of `count` seeds from `first` on, in a child process, until that process ends before its time:
- * by abort or an assertion, by an uncaught exception, by exit, by a deadlock, by a signal; or a run takes more steps
- * than options.sim allows (0: 20 000 000). What it writes to standard error then is the seed, the last steps and the
- * strands. Returns 1 if it has found one, 0 if all went well, and fills in *found (may be NULL); or a negated errno
- * code: if no process could be had, or -EINVAL if no run can be had with these options or with what the environment
- * says, which on_log is told of, or else standard error. With STRAND_SEED in the environment fn runs once, under that
- * seed and in this very process, so that a debugger can look on: that is how a seed is replayed. In the child each
- * run numbers its strands (strand_id) as the only run of a process would. Blocks its thread: not
- * from a strand. Other threads of the program are not in the child; a strand that neither ends nor suspends keeps the
- * search from ending.
+ * Search for a seed under which fn(arg) fails. The search runs fn by strand_run with `options` (NULL: the defaults, on
+ * two threads) under each of `count` seeds from `first` on, each in a child process. A seed fails if its process ends
+ * early: by abort or an assertion, an uncaught exception, exit, a deadlock or a signal, or because a run takes more
+ * steps than options->sim allows (0: 20 000 000). The child then writes the seed, the last steps and the strands to
+ * standard error. In the child each run numbers its strands (strand_id) like the only run of a process.
+ *
+ * With STRAND_SEED in the environment, fn runs once under that seed and in the calling process, so that a debugger can
+ * follow: this replays a seed. Other threads of the program do not exist in the child. A strand that neither ends nor
+ * suspends keeps the search from ending. The call blocks its thread; a strand must not call it.
+ *
+ * Returns 1 if a seed failed and 0 if none did, with *found filled in unless `found` is NULL. Returns a negated errno
+ * code if no process could be started, or -EINVAL if the options or the environment allow no run; on_log or standard
+ * error then has the reason.
  */
 int strand_sim_search(const strand_options *options, uint64_t first, uint64_t count, strand_fn *fn, void *arg,
                       strand_sim_found *found);
 
 /**
- * Run fn(arg) on a plain thread, outside of strands: to test what plain threads of a program do, as posting to a
- * channel. In a run with a seed it is a simulated thread, so the seed chooses when it posts; else it is one of the
- * system's. The end of the run waits for it. What fn returns is dropped. Returns 0 or a negated errno code. From a
- * strand; does not block.
+ * Run fn(arg) on a plain thread, to test what plain threads of a program do, such as posting to a channel. In a seeded
+ * run it is a simulated thread, so that the seed chooses when it runs; else it is a thread of the system. The run ends
+ * only when the thread has ended. The result of fn is ignored. The caller is a strand; the call does not suspend.
+ * Returns 0 or a negated errno code.
  */
 int strand_sim_thread(strand_fn *fn, void *arg);
 
 /**
- * Sleep for so many nanoseconds on a plain thread: one of strand_sim_thread, or in an offloaded function, which stands
- * for a call that takes its time. In a run with a seed it is virtual time, and others go on meanwhile; else the thread
- * blocks, until a signal at the latest. Not from a strand, for which there is strand_sleep: that is misuse. Any plain
- * thread.
+ * Sleep for `ns` nanoseconds on a plain thread: one of strand_sim_thread, or in an offloaded function, where it stands
+ * for a call that takes its time. In a seeded run virtual time passes and other threads run meanwhile; else the thread
+ * blocks, at most until a signal arrives. Any plain thread may call it. A call by a strand is misuse; strands use
+ * strand_sleep.
  */
 void strand_sim_sleep(int64_t ns);
 
 /**
- * Run handler(arg) as the handler of a signal: to test what handlers of a program do, as sending to a port. In a run
- * with a seed it interrupts, some time later, one of the threads of the run, or of strand_sim_thread, in the middle of
- * what that does, which goes on when it has returned; the seed chooses whom and where (in a build with STEPS=1 before
- * any atomic operation of the runtime, so where that holds a lock, too). At the end of the run handlers that have not
- * come yet are forgotten. In a run without a seed it is called at once. It may call what handlers may. Returns 0 or a
- * negated errno code. From a strand; does not block.
+ * Run handler(arg) as a signal handler, to test what the handlers of a program do, such as sending to a port. In a
+ * seeded run it later interrupts one of the threads of the run, or of strand_sim_thread, and the seed chooses which and
+ * where. In a build with STEPS=1 that may be before any atomic operation of the runtime, also while the thread holds a
+ * lock. Handlers that have not run when the run ends are dropped. In a run without a seed the handler is called at
+ * once. The handler may call what signal handlers may. The caller is a strand; the call does not suspend. Returns 0 or
+ * a negated errno code.
  */
 int strand_sim_interrupt(void (*handler)(void *arg), void *arg);
 
