@@ -491,6 +491,9 @@ int arch_signals_enter(bool (*on_fault)(void *address, void *ucontext));
 void arch_signals_leave(void);
 int arch_signals_thread_enter(void **memory);
 void arch_signals_thread_leave(void *memory);
+/* The stack pointer of what a signal interrupted, with ucontext as the handler gets it; NULL if that ran on a signal
+ * stack. Async-signal-safe. */
+char *arch_signal_sp(const void *ucontext);
 
 /* What calls of assembler clobber, besides general registers. */
 #ifdef __AVX512F__

@@ -51,6 +51,14 @@ int arch_signals_thread_enter(void **memory)
     return 0;
 }
 
+char *arch_signal_sp(const void *ucontext)
+{
+    const ucontext_t *interrupted = ucontext;
+    char *sp = (char *)interrupted->uc_mcontext.gregs[REG_RSP], *low = interrupted->uc_stack.ss_sp;
+    bool on_signal_stack = sp >= low && sp < low + interrupted->uc_stack.ss_size;
+    return on_signal_stack ? NULL : sp;
+}
+
 void arch_signals_thread_leave(void *memory)
 {
     size_t page = arch_page_size();

@@ -489,7 +489,7 @@ struct sched_ops {
     size_t above_size;
     /* It can't be started: end it with this error, on the thread's own stack. */
     void (*refuse)(struct member *member, int error);
-    void (*overflow)(struct thread *thread, void *address, void *ucontext);
+    void (*overflow)(struct thread *thread); /* the canary of its strand's stack is damaged */
     /* There is no memory for the frames of this strand, and no way to go on. Does not return. */
     void (*starved)(struct member *member, size_t bytes);
     void (*warn)(struct subprocess *sub, const char *text);

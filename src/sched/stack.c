@@ -417,3 +417,12 @@ bool stack_guards(const struct stack *stack, const void *address)
 {
     return stack->guard && (const char *)address >= stack->low && (const char *)address < stack->low + arch_page_size();
 }
+
+/* A stack pointer that is further away is that of a stack of somebody else's. A call, or a function with a red zone,
+ * writes a little below it. */
+bool stack_stepped_over(const struct stack *stack, const void *address, const char *sp)
+{
+    enum { BELOW = 256 };
+    const char *at = address, *low = stack->low;
+    return sp < low && (size_t)(low - sp) < STACK_REGION_MOST && at >= sp - BELOW && at < stack_floor(stack);
+}

@@ -71,5 +71,8 @@ char *stack_discard(const struct stack *stack, char *used);
 bool stack_overrun(const struct stack *stack);
 /* Whether an address lies in the guard page of this stack. */
 bool stack_guards(const struct stack *stack, const void *address);
+/* Whether a fault at the address comes of a frame that has stepped over the guard page: the stack pointer is below the
+ * stack, and the frame's bytes between the two were touched. */
+bool stack_stepped_over(const struct stack *stack, const void *address, const char *sp);
 
 #endif

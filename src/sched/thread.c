@@ -23,7 +23,7 @@ void fibre_init(struct fibre *fibre, struct member *member)
 static COLD void check_canary(struct thread *thread)
 {
     if (thread->canaries && stack_overrun(thread->current->stack))
-        thread->sub->ops->overflow(thread, NULL, NULL);
+        thread->sub->ops->overflow(thread);
 }
 
 /* A stack of one strand shows at its end what that has used; one that is shared has to be looked at whenever its strand

@@ -214,17 +214,22 @@ COLD void print_and_die(const char *what, strand_exception *e, strand_exception 
     abort();
 }
 
-COLD void overflow_report(struct thread *thread, void *address, void *ucontext)
+COLD void overflow_report(struct thread *thread, enum overflow how, void *ucontext)
 {
+    static const char *const found[] = {
+        [OVERFLOW_GUARD] = "",
+        [OVERFLOW_STEPPED_OVER] = "; a frame larger than the guard page has stepped over it, and may have overwritten "
+                                  "other strands' stacks: compile with -fstack-clash-protection",
+        [OVERFLOW_CANARY] = " (found at a switch: there is no guard page)",
+    };
     void *ips[64];
     struct cb *c = current_of(thread);
     struct stack *stack = thread->current->stack;
     size_t count = ucontext ? arch_trace_signal(ucontext, ips, 64) : arch_trace(ips, 64);
     print_text(2, "libstrand: stack overflow in strand '%s' #%llu: its stack of %zu bytes is full%s\n", cb_name(c),
-               (unsigned long long)cb_id(c), stack->size,
-               ucontext ? "" : " (found at a switch: there is no guard page)");
+               (unsigned long long)cb_id(c), stack->size, found[how]);
     print_frames(2, ips, count);
-    if (!address)
+    if (how == OVERFLOW_CANARY)
         abort();
 }
 

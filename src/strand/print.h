@@ -17,9 +17,10 @@ const char *blocked_words(unsigned blocked);
 void print_frames(int fd, void **ips, size_t count);
 /* Both exceptions, then abort. */
 __attribute__((noreturn)) void print_and_die(const char *what, strand_exception *e, strand_exception *other);
-/* A stack has overflowed, by a fault at address, or (NULL) found at a switch. The fault goes on; the canary's finder
- * aborts. */
-void overflow_report(struct thread *thread, void *address, void *ucontext);
+/* The stack of the thread's strand has overflowed. ucontext: of the fault, which goes on after the report; NULL: the
+ * canary was found damaged, and the program ends here. */
+enum overflow { OVERFLOW_GUARD, OVERFLOW_STEPPED_OVER, OVERFLOW_CANARY };
+void overflow_report(struct thread *thread, enum overflow how, void *ucontext);
 /* The C++ runtime ends the program. */
 void print_terminating(void);
 /* An exception can't get through the function that has this address: for arch_on_lost. */

@@ -114,9 +114,9 @@ static void thread_leave(struct thread *thread)
     worker_flush(worker_of(thread));
 }
 
-static void overflow(struct thread *thread, void *address, void *ucontext)
+static void overflow(struct thread *thread)
 {
-    overflow_report(thread, address, ucontext);
+    overflow_report(thread, OVERFLOW_CANARY, NULL);
 }
 
 static void warn(struct subprocess *sub, const char *text)
@@ -211,9 +211,16 @@ static int open_driver(struct runtime *runtime, const char **what)
 static bool on_fault(void *address, void *ucontext)
 {
     struct thread *thread = thread_self();
-    if (!thread || !thread->current || !thread->current->stack || !stack_guards(thread->current->stack, address))
+    struct stack *stack = thread && thread->current ? thread->current->stack : NULL;
+    const char *sp = arch_signal_sp(ucontext);
+    if (!stack)
         return false;
-    overflow_report(thread, address, ucontext);
+    if (sp && stack_stepped_over(stack, address, sp))
+        overflow_report(thread, OVERFLOW_STEPPED_OVER, ucontext);
+    else if (stack_guards(stack, address))
+        overflow_report(thread, OVERFLOW_GUARD, ucontext);
+    else
+        return false;
     return true;
 }
 

@@ -59,6 +59,33 @@ static void *dive_and_switch(void *arg)
     return arg;
 }
 
+/* What a frame larger than a stack does where nothing touches each of its pages: it steps over the guard into the
+ * neighbour's stack, and its calls go on there. Reading, it leaves what it finds. */
+static void *step_over(void *arg)
+{
+    __asm__ volatile("sub %0, %%rsp\n"
+                     "0: sub $4096, %%rsp\n\t"
+                     "testb $0, (%%rsp)\n\t"
+                     "jmp 0b\n\t"
+                     :
+                     : "r"(STACK_SIZE)
+                     : "memory", "cc");
+    return arg;
+}
+
+/* The stack pointer is outside of the strand's stack, as that of a context which the program has made, and a pointer
+ * is wrong. */
+static void *fault_elsewhere(void *arg)
+{
+    static char other[65536];
+    __asm__ volatile("mov %0, %%rsp\n\t"
+                     "testb $0, 0"
+                     :
+                     : "r"(other + sizeof other)
+                     : "memory", "cc");
+    return arg;
+}
+
 static void *read_address_zero(void *arg)
 {
     static int *volatile nowhere;
@@ -73,6 +100,10 @@ static strand_fn *chosen(void)
         return dive_with_big_frames;
     if (strcmp(how, "switch") == 0)
         return dive_and_switch;
+    if (strcmp(how, "step-over") == 0)
+        return step_over;
+    if (strcmp(how, "elsewhere") == 0)
+        return fault_elsewhere;
     if (strcmp(how, "null") == 0)
         return read_address_zero;
     return dive;

@@ -446,6 +446,20 @@ TEST_REAL(a_frame_bigger_than_the_guard_is_reported_too)
     CHECK_CONTAINS(o.err, "deep-diver");
 }
 
+TEST_REAL(a_frame_that_steps_over_the_guard_is_reported_with_the_option_that_prevents_it)
+{
+    overflow("step-over");
+    CHECK_CONTAINS(o.err, "overflow");
+    CHECK_CONTAINS(o.err, "deep-diver");
+    CHECK_CONTAINS(o.err, "-fstack-clash-protection");
+}
+
+TEST_REAL(a_fault_on_a_stack_of_the_programs_own_is_not_called_an_overflow)
+{
+    overflow("elsewhere");
+    CHECK(strstr(o.err, "overflow in strand") == NULL);
+}
+
 TEST_REAL(an_overflow_of_the_root_is_reported_too)
 {
     overflow("root");
