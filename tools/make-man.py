@@ -330,7 +330,7 @@ def returns(page):
     if kinds and all(kind == "void" for kind in kinds) or not kinds and not said:
         return ["None."]
     if said:
-        return flow(" ".join(said))
+        return flow(" ".join(re.sub(r", or:$", ", or an error of the list below.", text) for text in said))
     gives = re.match(r"(?:Get|Make) ([^.]*\.)", plain(page.comment))
     if gives:
         return flow(f"Returns {gives[1]}")
@@ -338,11 +338,19 @@ def returns(page):
     return [f"A value of type \\fI{code(kind)}\\fP, which DESCRIPTION explains."]
 
 
+def listed_errors(page):
+    """The items of a description's lists that begin with an error code."""
+    items = [plain(list(item)) for node in page.comment for item in node.iter("listitem")]
+    found = [re.match(r"(-E[A-Z]+):? (.*)", item) for item in items]
+    return [line for match in found if match for line in (".TP", f"\\fB{code(match[1])}\\fP", *flow(match[2]))]
+
+
 def errors(page, blocks_too):
     said = sentences(page.comment, r"\b[Tt]hrows?\b|\bmisuse\b|-E[A-Z]{2,}|\brefuse[sd]?\b|\b[Ff]ails\b")
     out = flow(" ".join(said)) if said else []
     if blocks_too:
         out.append("When interrupted, it throws \\fBSTRAND_INTERRUPTED\\fP.")
+    out += listed_errors(page)
     return out or ["None. Misuse is reported and ends the program."]
 
 

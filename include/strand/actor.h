@@ -1,6 +1,6 @@
 /*
- * Actors: state that is nobody else's, behind a queue of messages. An actor is a strand while it has messages, and
- * almost nothing while it has none.
+ * Actors: private state behind a mailbox. An actor is a strand while it has messages, and costs almost nothing while it
+ * has none.
  *
  *     STRAND_MESSAGE(deposit, { int64_t amount; });
  *     STRAND_MESSAGE(ask_balance, { char none; });
@@ -25,19 +25,21 @@
  *     strand_actor a = strand_actor_spawn(bank, NULL, &account, NULL, 0);
  *     strand_tell(a, STRAND_MSG(deposit, .amount = 5));
  *
- * One message is handled at a time, those of one sender in the order in which it has sent them. While it handles one an
- * actor is an ordinary strand: it may block, spawn, join, be interrupted, throw. What it throws is its supervisor's
- * business: the actor that has spawned it, and in the end the system's owner. What happens before a message is sent is
- * seen where it is handled, and what was done in handling one where the next is.
+ * An actor handles one message at a time. The messages of one sender arrive in the order in which it sent them. While
+ * an actor handles a message it is an ordinary strand: it may block, spawn, join, throw, and be interrupted. Its
+ * supervisor decides about an exception that leaves the handling: the actor that spawned it, and at last the owner of
+ * the system. Sending a message happens before its handling, and the handling of one message happens before that of the
+ * next.
  *
- * A reference to an actor is a value. It may be kept and passed on as one likes, and stays safe when the actor has
- * ended: what is sent to it then is a dead letter. Nothing here assumes that the actor is in this process.
+ * A reference to an actor is a plain value. It may be kept and passed on, and stays safe when the actor has ended: a
+ * message sent to it then is a dead letter. Nothing in this header assumes that the actor is in this process.
  *
- * Any strand of the run may call a function, unless it says "in a turn": only the strand that handles a message of an
- * actor, or runs one of its class' functions, and none that this has spawned; by others it is misuse. Plain threads,
- * and strands of other runs, can tell an actor something, and give it something, and that is all. What does not say
- * that it waits does not block, throws nothing, takes some dozens of ns, and wants no more than the lock of one actor
- * for that. docs/model.md has the rules in one place, docs/protocols/actor.md how they are kept.
+ * Which callers. Any strand of the run may call a function, unless its text says "in a turn". A turn is the time in
+ * which the strand of an actor handles a message or runs a function of the actor's class; strands that it has spawned
+ * are not in a turn. Calling such a function elsewhere is misuse. Plain threads and strands of other runs may only call
+ * strand_tell, strand_tell_as and strand_give. A function whose text does not say that it waits does not suspend, does
+ * not throw, costs some tens of nanoseconds, and takes at most the lock of one actor. docs/model.md has the rules in
+ * one place, docs/protocols/actor.md explains how they are kept.
  */
 #ifndef STRAND_ACTOR_H
 #define STRAND_ACTOR_H
@@ -49,465 +51,503 @@
 extern "C" {
 #endif
 
-/** A reference to an actor; {0}: nobody. Equal bits are the same actor. */
+/** A reference to an actor. {0} names no actor. References with equal bits name the same actor. */
 typedef struct strand_actor {
     uint64_t bits[2];
 } strand_actor;
 
-/** The handle of a system of actors; goes stale when its block has been left. */
+/** A handle of an actor system. It goes stale when the block of STRAND_ACTORS has been left. */
 typedef struct strand_actors {
     uint64_t bits[2];
 } strand_actors;
 
 /* ---- messages ---------------------------------------------------------------------------------------------- */
 
-/** A type of messages; its address is what tells it from others. It lasts as long as the run. */
+/** A message type. Its address identifies the type; it must live as long as the run. */
 typedef struct strand_message_type {
     const char *name;
-    /** Gives back what a message owns that nobody has taken: called once with its body, when its handling has ended, or
-     *  it is a dead letter (-EPIPE); not if it was not taken in (-EAGAIN, -ENOMEM). May not block, nor throw: misuse.
-     *  On any thread of the run; when that has ended, on the one that sends. NULL: it owns nothing. */
+    /** Releases what the body of a message owns, unless the receiver took it (strand_take). It is called once: when the
+     *  handling has ended, or when the message becomes a dead letter (-EPIPE). It is not called for a message that was
+     *  not accepted (-EAGAIN, -ENOMEM). Blocking and throwing in it are misuse. It runs on any thread of the run, or on
+     *  the sender's thread if the run has ended. NULL: messages of the type own nothing. */
     void (*drop)(void *body);
 } strand_message_type;
 
-/** A message, as long as it is being handled: not any more when it has been passed on, nor while it is put aside. Only
- *  what `body` points to may be written to. */
+/** A message in hand: one that the actor handles now. The struct is valid until the handling ends, or the message is
+ *  forwarded or stashed. The receiver may only write to the memory at `body`. */
 typedef struct strand_message {
     const strand_message_type *type;
-    strand_actor sender; /* {0}: it was sent by no actor. Of a question: can be told one message, the answer */
-    void *body;          /* the copy, 16-byte aligned, or what was given; the receiver's while it handles it */
-    size_t size;         /* of a copy, in bytes; 0: it was given */
+    strand_actor sender; /* {0}: the sender is no actor. For a question: accepts one message, the answer */
+    void *body;          /* a copy, aligned to 16 bytes, or the memory that was given */
+    size_t size;         /* the size of a copy in bytes; 0: the body was given */
 } strand_message;
 
-/** A structure that can be sent, with one member at least, and its type, name_message. At file scope, in a header
- *  too. */
+/** Define a message type at file scope, also in a header: the struct `name` with its members, at least one, and the
+ *  strand_message_type `name_message`. */
 #define STRAND_MESSAGE(name, ...) STRAND_MESSAGE_WITH(name, NULL, __VA_ARGS__)
-/** The same of messages that own something, which `drop_` gives back: see strand_message_type. */
+/** Define a message type whose messages own something, with a function `drop_` that releases it (see
+ *  strand_message_type). */
 #define STRAND_MESSAGE_WITH(name, drop_, ...)                                                                          \
     typedef struct name __VA_ARGS__ name;                                                                              \
     extern const strand_message_type name##_message __attribute__((weak));                                             \
     const strand_message_type name##_message = {#name, drop_}
 
-/** The same without its type, which is defined elsewhere. */
+/** Declare a message type that another file defines. */
 #define STRAND_MESSAGE_DECLARE(name, ...)                                                                              \
     typedef struct name __VA_ARGS__ name;                                                                              \
     extern const strand_message_type name##_message
 
-/** What is sent, in the place of three arguments: the type, and a structure with these members: STRAND_MSG(name),
+/** Write a message as three arguments: its type, a struct with these members, and the size. STRAND_MSG(name) or
  *  STRAND_MSG(name, .member = value, ...). */
 #define STRAND_MSG(...) STRAND_MSG_(__VA_ARGS__, )
-/** The body of a message, if it is of that type; else NULL. `message` is evaluated twice. */
+/** Get the body of a message if it has that type, else NULL. The macro evaluates `message` twice. */
 #define STRAND_IS(message, name) ((message)->type == &name##_message ? (name *)(message)->body : (name *)(void *)0)
 
 /**
- * Send a message: `size` bytes of `body` are copied, and what they own is the receiver's from now on. The sender that
- * it sees is the actor in whose turn the caller is, else {0}. Never waits, unless the actor's mailbox is full and
- * senders are to wait then (STRAND_FULL_WAIT): only there it is a cancellation point, interrupted it has sent nothing,
- * and where nothing may suspend it is misuse. Returns 0; or -EPIPE: the actor has ended, or stops, or there is none,
- * and the message is a dead letter, and dropped; or -EAGAIN: its mailbox is full (STRAND_FULL_FAIL); or -ENOMEM. With
- * the last two it was not taken in, and the caller still owns its contents. Returns -EBADMSG if the receiver is an
- * asker that expects an answer of another type; the message is a dead letter then, too. Returns -EDEADLK, and does not
- * take the message in, if the caller is the actor's parent, in a turn, and would wait for room while the failed actor
- * waits for its decision. Some 20 ns, with its handling.
+ * Send a message to an actor. The call copies `size` bytes of `body`; the receiver owns from now on what the body owns.
+ * The receiver sees as sender the actor in whose turn the caller is, or {0}. Cost: about 20 ns, with the handling.
  *
- * Any thread, but not handlers of signals. From outside of the run it is handed in, never waits, and finds room in any
- * mailbox. What becomes of it is not known: 0; or -ENOMEM; or -EPIPE: the run has ended, and it was dropped.
+ * The call waits only if the actor's mailbox is full and its class says STRAND_FULL_WAIT. Only then is it a
+ * cancellation point, an interrupted call has sent nothing, and it is misuse in a no-suspend section.
+ *
+ * Returns 0, or an error. After -EPIPE and -EBADMSG the message is a dead letter and has been dropped; after the other
+ * errors it was not accepted, and the caller still owns its contents.
+ *
+ * - -EPIPE: the actor has ended or is stopping, or does not exist.
+ * - -EBADMSG: the receiver is an asker that expects an answer of another type.
+ * - -EAGAIN: the mailbox is full (STRAND_FULL_FAIL).
+ * - -ENOMEM: there is no memory.
+ * - -EDEADLK: the caller is the actor's parent, in a turn, and would wait for room while the failed actor waits for its
+ *   decision.
+ *
+ * Any thread may call it, but no signal handler. A message from outside the run is delivered later, never waits and
+ * ignores the mailbox's limit. Then the result says less: 0, -ENOMEM, or -EPIPE if the run has ended and the message
+ * was dropped.
  */
 int strand_tell(strand_actor to, const strand_message_type *type, const void *body, size_t size);
-/** The same with another sender: an actor that need not live, or {0}. */
+/** Send a message to an actor in the name of another sender: an actor, which need not live, or {0}. In all other
+ * respects it works like strand_tell. Returns what strand_tell returns. */
 int strand_tell_as(strand_actor to, strand_actor sender, const strand_message_type *type, const void *body,
                    size_t size);
-/** Send what `body` points to itself: it is the receiver's from now on, and goes to the type's drop function if that
- *  does not take it. Waits and returns as strand_tell does; if it was not taken in it is the caller's still. Any
- *  thread. NULL is misuse, and so is what lies in the stack of an opened fibre (strand/pool.h). */
+/** Send the memory at `body` itself to an actor, without a copy. The receiver owns the memory from now on; if it does
+ * not take it (strand_take), the memory goes to the type's drop function. It waits like strand_tell, and any thread may
+ *  call it. Returns what strand_tell returns; after -EAGAIN, -ENOMEM and -EDEADLK the caller still owns the memory.
+ * NULL is misuse, and so is memory in the stack of a shared fibre (strand/pool.h). */
 int strand_give(strand_actor to, const strand_message_type *type, void *body);
-/** Answer a message: tell its sender, and wait and return as that does. One without a sender: -EPIPE, and a dead
- * letter. Who answers later, or from a plain thread, keeps `sender`, and tells that. Of several answers to a question
- * the first one counts, also if it is refused (-EBADMSG). */
+/** Answer a message: send a message to its sender. It waits like strand_tell. To answer later, or from a plain thread,
+ *  keep `message->sender` and use strand_tell. The first of several answers to a question counts, even if it is refused
+ *  with -EBADMSG. Returns what strand_tell returns, and -EPIPE if the message has no sender; the answer is a dead
+ * letter then. */
 STRAND_CHECKED int strand_reply(const strand_message *message, const strand_message_type *type, const void *body,
                                 size_t size);
-/** Pass the message in hand on, as its sender has sent it; nothing is copied. Waits and returns as strand_tell does.
- *  With 0 and -EPIPE it is not the caller's any more, and not to be touched; else, and interrupted, it is in hand
- *  still; -EREMOTE, too: a question, to an actor of another run, which could not answer it. Misuse, here and in the two
- *  below: of a message that the caller does not handle, or not any more. Misuse, too: of one whose body was taken. */
+/** Forward the message in hand to another actor with its original sender, without a copy. It waits like strand_tell.
+ *  After 0 and -EPIPE the message is no longer in hand and must not be used. After another error or an interruption it
+ *  still is. Returns what strand_tell returns, and -EREMOTE if the message is a question and the actor belongs to
+ * another run, which could not answer it. Forwarding a message that is not in hand, or whose body was taken, is misuse.
+ */
 int strand_forward(strand_message *message, strand_actor to);
-/** What the message in hand owns is the caller's: it is not dropped. Returns its body, NULL if it was taken before. A
- *  copy lasts as long as it is handled; what was given is the caller's for good. */
+/** Take over what the message in hand owns, so that it is not dropped. Returns the body, or NULL if it was taken
+ * before. A copied body is valid while the message is handled; a given one belongs to the caller for good. A message
+ * that is not in hand is misuse. */
 void *strand_take(strand_message *message);
-/** The behaviour has no use for the message in hand: that is published (strand_actors_subscribe). It is dropped as any
- *  other. O(those who have subscribed). */
+/** Report the message in hand as unhandled: this is published (strand_actors_subscribe). The message is dropped like
+ * any other when its handling ends. A message that is not in hand is misuse. Cost: O(subscribers). */
 void strand_unhandled(strand_message *message);
 
 /* ---- actors ------------------------------------------------------------------------------------------------ */
 
-/** What an actor does with a message. */
+/** A behaviour: the function by which an actor handles a message. */
 typedef void strand_behaviour(void *state, strand_message *message);
 
 /**
- * What becomes of an actor that has failed: an exception has left the handling of a message, or its function for the
- * beginning. The message is gone, and who has asked by it gets -EPIPE, at once. It handles no other, and its children
- * go on, until this has been decided by its parent.
+ * The decisions of a supervisor about a failed actor. An actor fails when an exception leaves the handling of a
+ * message, or its start function. The message is gone; if it was a question, its asker gets -EPIPE at once. Until the
+ * parent has decided, the actor handles no message, and its children continue.
  */
 enum strand_directive {
-    /* It begins anew: its children are stopped, and have ended; then its function for the end, a fresh state, and
-     * its function for the beginning. Kept are its reference, its name, whom it watches and who watches it, and the
-     * messages that wait, first of them those put aside. Behaviours and timers are gone. While it waits for its
-     * children its mailbox is not full, so that they don't wait for it; and who asks it, or has asked it, gets
-     * -EPIPE. */
+    /* Restart it: stop its children and wait for them, call its stop function, and call its start function with a
+     * zeroed state. The actor keeps its reference, its name, its watches in both directions, and its waiting messages,
+     * stashed ones first. It loses its behaviours and timers. While it waits for its children its mailbox counts as not
+     * full, so that they need not wait for it, and askers get -EPIPE. */
     STRAND_RESTART = 0,
-    STRAND_RESUME,  /* it goes on with its state, and so do children by whose failures it has failed. One whose function
-                       for the beginning has failed has no state, and is restarted */
-    STRAND_STOP,    /* as by STRAND_STOP_NEXT */
-    STRAND_ESCALATE /* its supervisor fails in the same way */
+    STRAND_RESUME,  /* continue with the old state; failed children whose failures caused this one continue as well. An
+                       actor whose start function failed has no state and is restarted */
+    STRAND_STOP,    /* stop it, as by STRAND_STOP_NEXT */
+    STRAND_ESCALATE /* let the supervisor fail with the same exception */
 };
 
-/** What becomes of a message to an actor whose mailbox is full. What an actor tells itself, its timers, notices of
- *  ends, what is published, and what comes from outside of the run take no room, come in always, and are not pushed
- *  out. */
+/** The policies of a full mailbox. They do not concern messages that an actor sends to itself, messages of its timers,
+ *  notices of ends, published events and messages from outside the run: these need no room, are always accepted and are
+ *  never pushed out. */
 enum strand_mailbox_full {
-    STRAND_FULL_WAIT = 0, /* its sender waits until there is room, first come, first served; -EPIPE if the actor stops.
-                             Two actors that wait for room in each other's mailboxes wait for ever */
-    STRAND_FULL_FAIL,     /* the sender gets -EAGAIN, and has it still */
-    STRAND_FULL_OLDEST    /* the oldest that waits, and was not taken up, is a dead letter */
+    STRAND_FULL_WAIT = 0, /* the sender waits for room, in FIFO order; it gets -EPIPE if the actor stops. Two actors
+                             that wait for room in each other's mailboxes wait forever */
+    STRAND_FULL_FAIL,     /* the sender gets -EAGAIN and keeps the message */
+    STRAND_FULL_OLDEST    /* the oldest waiting message becomes a dead letter */
 };
 
-/** The last of the priorities of messages: what is above counts as this. */
+/** The lowest priority of a message. Greater numbers count as this one. */
 #define STRAND_PRIORITY_LAST 63u
 
 /**
- * What all actors of a kind have in common. It is known by its address, and has to stay, unchanged, until the system
- * has been left. Zero is the default of each but size, state_size and receive. Its functions run in turns of the actor,
- * each in a scope of its own (strand_actor_scope), and may block, and throw, unless it says otherwise.
+ * A class of actors. The library knows a class by its address; it must stay valid and unchanged until the system has
+ * been left. Zero is the default of each field but size, state_size and receive. The functions run in turns of the
+ * actor, each in a scope of its own (strand_actor_scope). They may block and throw, unless their text says otherwise.
  */
 typedef struct strand_actor_class {
     size_t size;       /* sizeof(strand_actor_class); required */
-    const char *name;  /* for people; NULL: "actor" */
-    size_t state_size; /* bytes */
-    /** Handles a message. What it throws is a failure of the actor. To return, or throw, with a mutex or a read-write
-     *  lock held is misuse: the next message may be another strand's. */
+    const char *name;  /* diagnostics only; NULL means "actor" */
+    size_t state_size; /* in bytes */
+    /** Handles a message. An exception that leaves it is a failure of the actor. Returning or throwing while it holds a
+     *  mutex or a read-write lock is misuse, because another strand may handle the next message. */
     strand_behaviour *receive;
-    /** In the actor's first turn, before any message, and again after a restart: `state` is zeroed, `args` are those of
-     *  the spawn, which last as long as the actor. What it throws is a failure of the actor. Without it the state
-     *  begins with the bytes of `args`, as many as there is room for. */
+    /** Called in the actor's first turn, before any message, and again after a restart. `state` is zeroed; `args` are
+     * the arguments of the spawn, which live as long as the actor. An exception that leaves it is a failure of the
+     * actor. Without this function the state begins with a copy of `args`, as far as they fit. */
     void (*start)(void *state, const void *args);
-    /** In its last turn, when its children have ended; before a restart, too. Does not run if `start` has been called
-     *  and has not returned. Runs if `start` has returned and a strand that it left behind has failed. No message or
-     *  stop interrupts it; what it throws goes to the log. */
+    /** Called in the actor's last turn, when its children have ended, and before a restart. It is not called if `start`
+     *  was called and has not returned. It is called if `start` has returned and a strand that it left behind has
+     * failed. No message and no stop interrupts it. An exception that leaves it goes to the log. */
     void (*stop)(void *state);
-    /** How many messages may wait, the one in hand and those after it; 0: any number. There is room again when those
-     *  that it has taken up together have been handled (one at a time, where the oldest are pushed out); what is put
-     *  aside takes none. */
+    /** The maximum number of messages in the mailbox, the one in hand included; 0: no limit. Messages that the actor
+     * has fetched together free their room together, when all of them have been handled (one by one with
+     *  STRAND_FULL_OLDEST). Stashed messages need no room. */
     unsigned mailbox_most;
     enum strand_mailbox_full mailbox_full;
-    /** Which messages come first: those of priority 0, up to STRAND_PRIORITY_LAST; among equals, in order of arrival.
-     *  Called once for each, the library's own too (strand_terminated, ...), before the actor takes up the next; what
-     *  was put aside is before all, and not asked for again. May not block, nor throw: misuse. NULL: in order of
-     *  arrival. */
+    /** Returns the priority of a message: 0 comes first, STRAND_PRIORITY_LAST last, and equal ones in the order of
+     *  arrival. It is called once per message, those of the library (strand_terminated, ...) included, before the actor
+     *  fetches the next one. Messages that come back from the stash precede all others and are not asked for again.
+     *  Blocking and throwing in it are misuse. NULL: the order of arrival. */
     unsigned (*priority)(const strand_message *message);
-    /** Supervision of its children: what becomes of one that has failed. `why` is valid during the call
-     *  (strand_exception_keep). What it throws is its own failure; no directive is misuse. NULL: they are restarted. */
+    /** Returns the decision about a child that has failed. `why` is valid during the call (strand_exception_keep). An
+     *  exception that leaves it is a failure of this actor. Returning no directive is misuse. NULL: restart. */
     enum strand_directive (*decide)(void *state, strand_actor child, const strand_exception *why);
-    bool all_for_one;        /* that one is restarted, or stopped, happens to all of them, to each by itself */
-    unsigned restarts_most;  /* more restarts of one child in that time: it is stopped; 0: any number. Of those below
-                                /user more than 10 in a minute are the system's failure. Those by hand don't count */
-    int64_t restarts_within; /* ns, from the first of them on; 0: ever */
-    int64_t backoff;         /* ns that a child rests before it is restarted; twice as long each time, and as at first
-                                when it has been up for restarts_within (0: never). 0: it doesn't; but one whose
-                                function for the beginning fails rests a ms, and so on, up to a second */
-    int64_t backoff_most;    /* ns; it rests no longer than that; 0: 64 times backoff */
-    const char *dispatcher;  /* where they run: see strand_dispatcher; NULL: where the system was opened */
-    bool log_receives;       /* what it handles is published: STRAND_ON_RECEIVE */
+    bool all_for_one;        /* restart or stop all children when one of them is restarted or stopped */
+    unsigned restarts_most;  /* the maximum number of restarts of one child within restarts_within; the next one stops
+                                it;  0: no limit. For actors below /user more than 10 in a minute are a failure of the
+                                system. Restarts by strand_actor_restart do not count */
+    int64_t restarts_within; /* ns, counted from the first restart; 0: forever */
+    int64_t backoff;      /* ns that a child waits before its restart. The time doubles with each restart, and is reset
+                             when the child has been up for restarts_within (0: never). 0: no wait, but a child whose
+                             start function fails waits 1 ms, 2 ms, and so on, up to a second */
+    int64_t backoff_most; /* ns, the maximum of that wait; 0: 64 times backoff */
+    const char *dispatcher; /* the name of a strand_dispatcher; NULL: the one on which the system was opened */
+    bool log_receives;      /* publish each handled message (STRAND_ON_RECEIVE) */
 } strand_actor_class;
 
-/** What one actor may be told at its spawn. */
+/** The optional attributes of an actor. Zero is the default of each field but `size`. */
 typedef struct strand_actor_attr {
     size_t size;      /* sizeof(strand_actor_attr); required */
-    const char *name; /* among its siblings no other has it; 1 to 63 bytes, without '/' and control characters, '$'
-                         not the first; copied. NULL: it has none */
-    const char *dispatcher; /* NULL: its class' */
+    const char *name; /* unique among its siblings; 1 to 63 bytes without '/' and control characters, not beginning with
+                         '$'; copied. NULL: no name */
+    const char *dispatcher; /* NULL: that of the class */
 } strand_actor_attr;
+/** Write attributes as an argument, with `size` filled in: STRAND_ACTOR_ATTR(.name = "till"). */
 #define STRAND_ACTOR_ATTR(...) STRAND_SIZED_(strand_actor_attr, __VA_ARGS__)
 
 /**
- * Make an actor: one of the system's own, below /user, whoever calls; or, in a turn, a child of that actor. attr may be
- * NULL. `size` bytes of `args` are copied. It is a strand first when it gets a message, or if its class has a start
- * function. It ends when it is stopped, by whomever, or its parent, or its system. Throws STRAND_SYSTEM, and there is
- * no actor: -ENOMEM; -EEXIST: a sibling has that name; -EINVAL: none can have it; -ENOENT: there is no such dispatcher;
- * -ESHUTDOWN: the system has ended, or the parent stops or begins anew; and where an executor is asked for first, what
- * strand_pool_open throws. Then others may run meanwhile; it is no cancellation point. Misuse: a class, or attr,
- * without its size; a class that receives nothing; a system whose block has been left. Some 100 ns, with a message and
- * the end.
+ * Spawn an actor. strand_actor_spawn makes a top-level actor of a system, below /user. strand_actor_spawn_child makes a
+ * child of the actor in whose turn the caller is. `attr` may be NULL. The call copies `size` bytes of `args`. The actor
+ * first runs when it gets a message, or at once if its class has a start function. It ends when it, its parent or its
+ * system is stopped. Cost: about 100 ns, with a message and the end.
+ *
+ * Returns the reference of the actor. Throws STRAND_SYSTEM if no actor was made: -ENOMEM without memory; -EEXIST if a
+ * sibling has the name; -EINVAL for an invalid name; -ENOENT for an unknown dispatcher; -ESHUTDOWN if the system has
+ * ended, or the parent stops or restarts; and the errors of strand_pool_open where an executor is used first. In that
+ * last case other strands may run meanwhile, but the call is no cancellation point. A class or attributes without their
+ * size, a class without `receive`, and a stale system are misuse.
  */
 strand_actor strand_actor_spawn(strand_actors system, const strand_actor_attr *attr, const strand_actor_class *class_,
                                 const void *args, size_t size);
 strand_actor strand_actor_spawn_child(const strand_actor_attr *attr, const strand_actor_class *class_, const void *args,
                                       size_t size);
 
-/** How an actor is stopped. */
+/** The ways to stop an actor. */
 enum strand_stopping {
-    STRAND_STOP_NEXT = 0, /* after the message in hand; those that wait are dead letters */
-    STRAND_STOP_LAST,     /* after the messages that are there already, whatever their priority. It is one of them: an
-                             actor that rests does not come to it */
-    STRAND_STOP_NOW       /* as NEXT, and the strand that handles a message is cancelled: that is a dead letter, and no
-                             failure. So it is with its children. Functions for the end are not interrupted */
+    STRAND_STOP_NEXT = 0, /* after the message in hand; waiting messages become dead letters */
+    STRAND_STOP_LAST,     /* after the messages that are in the mailbox now, whatever their priority. A suspended actor
+                             does not reach this stop */
+    STRAND_STOP_NOW       /* like STRAND_STOP_NEXT, and cancel the strand that handles a message: the message becomes a
+                             dead letter, which is no failure. The same holds for its children. Stop functions are not
+                             interrupted */
 };
 /**
- * Stop an actor, and its children before it; oneself, too. When it stops it takes no messages and no children any more,
- * what waits is dead letters, and who waits for room, or for an answer, gets -EPIPE. When its children have ended, its
- * function for the end runs, and who watches it is told. Does not wait for that. A stop comes before all else that the
- * actor is told; another one may hasten it. Returns 0, also for one that has ended; -ENOMEM, or -EREMOTE, of one of
- * another run: nothing was done.
+ * Stop an actor, after its children. An actor may stop itself. A stopping actor accepts no messages and no children;
+ * its waiting messages become dead letters; senders that wait for room and askers get -EPIPE. When its children have
+ * ended its stop function runs, and its watchers are notified. The call does not wait for that. A stop precedes all
+ * waiting messages; a second call may hasten it. Returns 0, also for an actor that has ended; or -ENOMEM or -EREMOTE
+ * for an actor of another run, which is not stopped then.
  */
 int strand_actor_stop(strand_actor actor, enum strand_stopping how);
 
-/** Let an actor rest: it handles no messages, which go on waiting, until it is resumed, restarted, or stopped. After
- *  the message in hand, as all of these. Of resting and going on, what it was told last holds
- *  (docs/protocols/actor.md). To resume one that has failed is what STRAND_RESUME does, before its supervisor decides.
- *  Return as strand_actor_stop does. */
+/** Suspend an actor, or resume it. A suspended actor handles no messages; they wait until it is resumed, restarted or
+ *  stopped. Both take effect after the message in hand, and the latest of them wins (docs/protocols/actor.md). Resuming
+ * a failed actor is the decision STRAND_RESUME, ahead of its supervisor. Neither waits. They return what
+ *  strand_actor_stop returns. */
 int strand_actor_suspend(strand_actor actor);
 int strand_actor_resume(strand_actor actor);
-/** Let it begin anew, as a supervisor does by STRAND_RESTART; it rests no more. Of `/` it has no effect. Returns as
- *  strand_actor_stop does. */
+/** Restart an actor, as a supervisor does by STRAND_RESTART. A suspended actor is resumed by it. It has no effect on
+ * the root actor `/`. The call does not wait. Returns what strand_actor_stop returns. */
 int strand_actor_restart(strand_actor actor);
 
-/** The actor in whose turn the caller is, its parent, its system; {0}: none. */
+/** Get the actor in whose turn the caller is, its parent, or its system, or {0} if there is none. */
 strand_actor strand_actor_self(void);
 strand_actor strand_actor_parent(void);
 strand_actors strand_actor_system(void);
-/** The path of an actor: /user/..., by names; $ and a number for one that has none. As snprintf: returns its length, 0
- *  if the actor has ended, or is another run's; `text` may be NULL if there is no room. O(depth). */
+/** Write the path of an actor: /user/..., by names, with $ and a number for an actor without a name. `room` is the size
+ * of `text` in bytes; `text` may be NULL if it is 0. Returns the length of the path, as snprintf does, or 0 if the
+ * actor has ended or belongs to another run. Cost: O(depth). */
 size_t strand_actor_path(strand_actor actor, char *text, size_t room);
-/** The actor at a path of names, such as "/user/shop/till"; {0}: there is none. Those without a name are not found, nor
- *  who is below them. Takes a lock that all names of the system have. NULL is misuse. O(length). */
+/** Find the actor at a path of names, such as "/user/shop/till". Actors without a name, and those below them, are not
+ *  found. The call takes the lock of all names of the system. Returns the actor, or {0} if there is none. NULL is
+ * misuse. Cost: O(length). */
 strand_actor strand_actor_find(strand_actors system, const char *path);
-/** The scope of the message in hand, or of another function of the class. What is spawned in it is to be joined, or
- *  cancelled, before that returns; what is left is cancelled, waited for, and a failure (STRAND_LIVE_STRANDS). In a
- *  turn. */
+/** Get the scope of the message in hand, or of another running function of the class. In a turn. Strands spawned in it
+ *  must be joined or cancelled before that function returns. Strands that are left are cancelled and waited for, and
+ * they are a failure of the actor (STRAND_LIVE_STRANDS). */
 strand_scope strand_actor_scope(void);
-/** Whether an actor has ended; of another run, too. */
+/** Check whether an actor has ended, which may be of another run. Returns true if it has. */
 bool strand_actor_ended(strand_actor actor);
 
 /**
- * Send a message as strand_tell does, and wait for the answer: whatever is told its sender first. The answer's body is
- * copied, STRAND_INTO(type, place), or its address if it was given (STRAND_INTO_GIVEN), and what it owns is the
- * caller's; the place may be anywhere. Use STRAND_DEADLINE to wait for so long only. Returns 0; what strand_tell does;
- * -EPIPE also if there will be no answer: the message has become a dead letter, or its handling has failed, or the
- * actor that has handled it ends, or begins anew, without having answered; or it waits for its children to begin anew:
- * a question that waits is handled after that all the same, and its answer a dead letter. -EREMOTE: it is of another
- * run, and was sent nothing; -EBADMSG: the answer was of another type, or copied and not given, or the other way
- * round: it was refused, by the same code, and is a dead letter; -ENOMEM; -EDEADLK: the question is one of its
- * parent's, in a turn, and waits at an actor that has failed, and waits for the decision of that parent: so there is no
- * answer before the turn ends.
+ * Ask an actor: send it a message and wait for the answer, which is the first message that is sent to the question's
+ * sender. STRAND_INTO(type, place) copies the body of the answer to `place`; STRAND_INTO_GIVEN(type, place) stores the
+ * address of a body that was given. The caller owns what the answer owns. `place` may lie anywhere. To wait for a
+ * limited time, call it in a STRAND_DEADLINE block.
  *
- * An actor that handles the question and does not answer keeps the caller waiting until the actor ends or restarts. If
- * it had no memory for the answer, the caller gets -ENOMEM when the question has been handled. If it passes the
- * question on, the same holds for the actor that has it then. Interrupted, it has sent the message or not; an answer
- * that comes later is a dead letter. The caller no longer owns the contents of the question, whatever this returns or
- * throws: a question that was not taken in has been dropped, with the caller's body. Misuse: to ask oneself, in a turn;
- * NULL for the place. Two that ask each other wait for ever.
+ * The caller no longer owns the contents of the question, whatever this call returns or throws: a question that was not
+ * accepted has been dropped. An interrupted call may have sent the question; a later answer becomes a dead letter.
+ *
+ * Returns 0, the errors of strand_tell, or:
+ *
+ * - -EPIPE if there will be no answer: the question became a dead letter, or its handling failed, or the actor that
+ *   handled it ends or restarts without an answer, or waits for its children to restart. A question that still waits
+ * then is handled later, and its answer becomes a dead letter.
+ * - -EBADMSG if the answer had another type, or was copied instead of given or the reverse. The answer was refused with
+ *   the same code and is a dead letter.
+ * - -ENOMEM if there is no memory, also for the answer.
+ * - -EREMOTE if the actor belongs to another run; nothing was sent.
+ * - -EDEADLK if the caller is the actor's parent, in a turn, and the question waits at a failed actor that waits for
+ * that parent's decision.
+ *
+ * An actor that handles the question and does not answer lets the caller wait until the actor ends or restarts. If it
+ * forwards the question, this applies to its current receiver. Two actors that ask each other wait forever. Asking
+ * oneself in a turn is misuse, and so is NULL for the place.
  */
 STRAND_BLOCKS STRAND_CHECKED int strand_ask(strand_actor to, const strand_message_type *type, const void *body,
                                             size_t size, const strand_message_type *into_type, void *into,
                                             size_t into_size);
 #define STRAND_INTO(name, at) &name##_message, (1 ? (at) : (name *)(at)), sizeof(name)
 #define STRAND_INTO_GIVEN(name, at) &name##_message, (1 ? (at) : (name **)(at)), (size_t)-1
-/** Wait until an actor has ended: its function for that has returned, and its name is free. What it did is seen.
- *  Returns 0; -ENOMEM, or -EREMOTE, of one of another run: it was not waited for; -EDEADLK: the caller is its
- *  parent, in a turn, and the failed actor waits for that parent's decision. Misuse: to wait for oneself, in a turn. An
- *  actor that waits in a turn for an actor above it waits for ever. */
+/** Wait until an actor has ended: its stop function has returned and its name is free. What it did happens before the
+ *  return. Returns 0; -ENOMEM or -EREMOTE if the actor belongs to another run, without waiting; or -EDEADLK if the
+ * caller is its parent, in a turn, and the failed actor waits for that parent's decision. Waiting for oneself in a turn
+ * is misuse. An actor that waits in a turn for an actor above it waits forever. */
 STRAND_BLOCKS int strand_actor_wait(strand_actor actor);
 
-/** Sent to those who watch an actor when it has ended: after all that it has sent them, once. It has no sender. */
+/** The notice that an actor has ended, which each watcher gets once, after all messages of that actor. It has no
+ * sender. */
 typedef struct strand_terminated {
     strand_actor who;
 } strand_terminated;
 extern const strand_message_type strand_terminated_message;
-/** Be told of an actor's end by a message, at once if it has ended. Watching it again changes nothing; the notice ends
- *  that, a restart of either does not. In a turn. Returns 0; -ENOMEM, or -EREMOTE, of one of another run: it is not
- *  watched. O(log of those that the caller watches). */
+/** Watch an actor: the caller's actor gets a strand_terminated when it ends, or at once if it has ended. Watching it
+ * again has no effect. The notice ends the watch; a restart of either actor does not. In a turn. Returns 0; or -ENOMEM,
+ * or -EREMOTE if the actor belongs to another run, and it is not watched then. Cost: O(log watches of the caller). */
 int strand_watch(strand_actor actor);
-/** Do not be told any more, not even by a message that is in the mailbox already. In a turn. O(log of those that
- *  the caller watches). */
+/** Stop watching an actor. A notice that is in the mailbox already is discarded. In a turn. Cost: O(log watches of the
+ *  caller). */
 void strand_unwatch(strand_actor actor);
 
-/* ---- what an actor becomes --------------------------------------------------------------------------------- */
+/* ---- behaviours and stashed messages ----------------------------------------------------------------------- */
 
-/** Handle messages by another function from the next one on, until it is taken back, or the actor is restarted. A
- *  stack. In a turn. Throws STRAND_SYSTEM (-ENOMEM), and nothing has changed. Misuse: NULL; to take back what there is
- *  not. */
+/** Push another behaviour, or pop the last one. It handles the messages from the next one on. A restart pops all. In a
+ *  turn. strand_become throws STRAND_SYSTEM with -ENOMEM if there is no memory, and nothing has changed then. NULL is
+ *  misuse, and so is popping more behaviours than were pushed. */
 void strand_become(strand_behaviour *receive);
 void strand_unbecome(void);
-/** Put the message in hand aside, until strand_unstash_all, or a restart. It is not dropped, takes no room in the
- *  mailbox, and may not be touched; when the actor stops, it is a dead letter. Misuse: of another message. Throws
- *  STRAND_SYSTEM (-ENOMEM), and has it in hand still. */
+/** Stash the message in hand until strand_unstash_all or a restart. The message is not dropped, needs no room in the
+ *  mailbox and must not be used any more; it becomes a dead letter when the actor stops. A message that is not in hand
+ * is misuse. Throws STRAND_SYSTEM with -ENOMEM if there is no memory; the message is still in hand then. */
 void strand_stash(strand_message *message);
-/** What was put aside comes next, in its order, before all that waits, of whatever priority. Returns how many these
- *  are. In a turn. O(those). */
+/** Put all stashed messages back, in their order, ahead of all waiting messages of any priority. In a turn. Returns
+ * their number. Cost: O(stashed messages). */
 size_t strand_unstash_all(void);
 
 /* ---- time -------------------------------------------------------------------------------------------------- */
 
 /**
- * Tell the calling actor this in `ns` nanoseconds (less than 0: 0), and then again every so many (0: once); ticks that
- * were missed are not made up for. `size` bytes of `body` are copied; it has no sender. One of the same key, which is
- * any address, is replaced. Timers end with a restart, and with the actor; what a message owns that was not sent then
- * is dropped, and only one that owns nothing can be sent again and again: else misuse. In a turn. Returns 0; -ENOMEM,
- * or -EAGAIN: options.max_strands is reached: nothing was done, and what it owns is the caller's. If there is no memory
- * when it is due, it comes a millisecond later. O(log of the timers).
+ * Start a timer of the calling actor, which sends it a message after `ns` nanoseconds (less than 0 counts as 0), and
+ * then every `every` nanoseconds (0: once). Missed ticks are skipped. The call copies `size` bytes of `body`; the
+ * message has no sender. `key` is any address; a timer of the same key is replaced. Timers end with a restart and with
+ * the actor, and what an unsent message owns is dropped then. A repeated message of a type with a drop function is
+ * misuse. In a turn. Cost: O(log timers). If there is no memory when the timer is due, the message comes a millisecond
+ * later.
+ *
+ * Returns 0; -ENOMEM if there is no memory; or -EAGAIN if strand_options.max_strands is reached. After an error there
+ * is no timer, and the caller still owns the contents.
  */
 int strand_actor_timer(const void *key, int64_t ns, int64_t every, const strand_message_type *type, const void *body,
                        size_t size);
-/** Take it back, if there is one of that key; what its message owns is dropped. Nor is a message of it
- *  handled that is in the mailbox already; so it is with one that is replaced. In a turn. O(log of the timers). */
+/** Stop the timer of a key, if there is one; what its message owns is dropped. A message of it that is in the mailbox
+ *  already is discarded; this holds for a replaced timer too. In a turn. Cost: O(log timers). */
 void strand_actor_timer_stop(const void *key);
-/** Sent to an actor that had no message for so long; it has no sender. One at a time, and only if it holds still when
- *  its turn comes. */
+/** The notice that an actor has had no message for the time of strand_actor_receive_timeout. It has no sender. At most
+ * one is in the mailbox, and it is discarded if a message comes before it is handled. */
 typedef struct strand_receive_timeout {
     char none;
 } strand_receive_timeout;
 extern const strand_message_type strand_receive_timeout_message;
-/** Be told so, again and again, each time that the last message was handled `ns` nanoseconds ago, and none is in hand.
- *  0 and less: not any more. A restart ends it. In a turn. Returns as strand_actor_timer does. */
+/** Let the calling actor get a strand_receive_timeout whenever `ns` nanoseconds have passed since its last message was
+ *  handled. 0 and less switch this off, and so does a restart. In a turn. Returns what strand_actor_timer returns. */
 int strand_actor_receive_timeout(int64_t ns);
 
 /* ---- systems ----------------------------------------------------------------------------------------------- */
 
 /**
- * Where actors run, under a name of its own, which classes and attributes choose, and how long their turns are. Zero is
- * the default of each but size and name; it is copied when the system is opened. The executor says what its threads
- * are:
+ * A dispatcher: where actors run and how long their turns are. Classes and attributes choose a dispatcher by its name.
+ * Zero is the default of each field but size and name. Opening the system copies the dispatcher. `executor` chooses the
+ * threads:
  *
- *     NULL, "", "default-executor", "thread-pool-executor"  those of the pool in which the system was opened
- *     "fork-join-executor"                                  those of a pool of its own
- *     "current-context-executor"                            the one that the system was opened on
- *     "task-executor"                                       those of a pool of its own that grows
+ *     NULL, "", "default-executor", "thread-pool-executor"  the pool in which the system was opened
+ *     "fork-join-executor"                                  a pool of its own
+ *     "current-context-executor"                            the thread on which the system was opened
+ *     "task-executor"                                       a pool of its own that grows
  *
- * The last is for actors that block their threads: its pool begins with one, and gets one more whenever more of them
- * have turns, up to `threads` (0: 64). None goes before the system ends; where none can be had they share what there
- * is. These names can be chosen without a dispatcher of that kind, too, and mean one that is all defaults, made when an
- * actor first asks for it. Others are refused: -ENOENT.
+ * The last one is for actors that block their threads. Its pool begins with one thread and gets another one whenever
+ * more actors have turns, up to `threads` (0: 64). Its threads end with the system. If the system refuses threads, the
+ * actors share those that exist. The names of executors also work as names of dispatchers, without a dispatcher of that
+ * name: the system then makes one with defaults when an actor first uses it. Other names are refused with -ENOENT.
  */
 typedef struct strand_dispatcher {
-    size_t size;      /* sizeof(strand_dispatcher); required: without it misuse */
-    const char *name; /* 1 to 31 bytes; copied; required: without it misuse */
+    size_t size;      /* sizeof(strand_dispatcher); required, else misuse */
+    const char *name; /* 1 to 31 bytes; copied; required, else misuse */
     const char *executor;
-    strand_pool pool; /* this one, which has to outlive the system, without an executor; {0}: what the executor says */
-    int threads;      /* of a pool of its own, and its scheduler: as in strand_pool_attr */
-    const char *scheduler;
-    int pin;         /* STRAND_PIN(index): all on that thread of the pool; 0: on any */
-    unsigned batch;  /* an actor handles so many messages, and then it is the others' turn; 0: 64 */
-    int64_t quantum; /* or so many ns, about; 0: until its thread looks around, as it does every millisecond or so */
+    strand_pool pool;      /* a pool that outlives the system, instead of an executor; {0}: `executor` decides */
+    int threads;           /* for a pool of its own, as in strand_pool_attr */
+    const char *scheduler; /* likewise */
+    int pin;               /* STRAND_PIN(index): run all actors on that thread of the pool; 0: on any thread */
+    unsigned batch;        /* the maximum number of messages per turn, before other actors run; 0: 64 */
+    int64_t quantum;       /* the approximate maximum of a turn in ns; 0: about a millisecond */
 } strand_dispatcher;
 
-/** What a system may be told. Zero is the default of each. */
+/** The optional attributes of an actor system. Zero is the default of each field but `size`. */
 typedef struct strand_actors_attr {
     size_t size;      /* sizeof(strand_actors_attr); required */
-    const char *name; /* for people; copied, up to 31 bytes; NULL: "actors" */
+    const char *name; /* diagnostics only; copied, up to 31 bytes; NULL means "actors" */
     const strand_dispatcher *dispatchers;
     size_t dispatchers_count;
 } strand_actors_attr;
+/** Write attributes as an argument, with `size` filled in: STRAND_ACTORS_ATTR(.name = "bank"). */
 #define STRAND_ACTORS_ATTR(...) STRAND_SIZED_(strand_actors_attr, __VA_ARGS__)
 
 /**
- * Open a system of actors, which is left with the enclosing block:
+ * Open an actor system until the enclosing block ends:
  *
  *     STRAND_ACTORS(name, attr);
  *
- * attr may be NULL. Throws STRAND_SYSTEM: -ENOMEM; -EAGAIN: options.max_strands is reached; -ENOENT: there is no such
- * executor; -ENXIO: a dispatcher is pinned to a thread that its pool lacks; and what strand_pool_open throws. Others
- * may run meanwhile; it is no cancellation point.
+ * `attr` may be NULL. Throws STRAND_SYSTEM: -ENOMEM without memory; -EAGAIN if strand_options.max_strands is reached;
+ * -ENOENT for an unknown executor; -ENXIO if a dispatcher is pinned to a thread that its pool lacks; and the errors of
+ * strand_pool_open. Other strands may run meanwhile, but it is no cancellation point.
  *
- * Leaving it stops all actors, children before their parents, and waits, uninterruptibly, until they have ended: after
- * the messages in hand; by an exception, those are interrupted. What waits is dead letters: strand_actors_join before
- * that lets it be handled. The pools that it has opened are closed. A failure that nobody deals with stops the system,
- * interrupts the block, and leaves it: the block throws it. Leaving it in a no-suspend section is misuse; so is its
- * handle afterwards.
+ * Leaving the block stops all actors, children before their parents, and waits for them uninterruptibly. Messages in
+ * hand are finished, or interrupted if the block is left by an exception; waiting messages become dead letters. Call
+ * strand_actors_join before to let them be handled. The system then closes the pools that it opened. A failure that no
+ * supervisor handles stops the system and interrupts the block, which throws that failure. Leaving the block in a
+ * no-suspend section is misuse, and so is using the handle afterwards.
  */
 #define STRAND_ACTORS(name, attr)                                                                                      \
     strand_actors name STRAND_CLEANUP_(strand_actors_leave_) = strand_actors_enter_((attr), __FILE__, __LINE__)
 
-/** Stop a system: as leaving it, by STRAND_STOP_NOW as by an exception, without waiting. Only without memory it waits,
- *  uninterruptibly, until others have given some back. */
+/** Stop an actor system like leaving its block, without waiting. STRAND_STOP_NOW works like leaving it by an exception.
+ *  Only if there is no memory does the call wait, uninterruptibly, until other strands have released some. */
 void strand_actors_stop(strand_actors system, enum strand_stopping how);
-/** Run fn(arg) as a task that is no actor's, on a dispatcher (NULL: the system's own), in a turn of an actor of its own
- *  below /user. The system waits for it as for any. What it returns is lost; what it throws is published as an actor's
- *  failure. Returns 0, or a negated errno code: -ENOMEM, -ENOENT, -ESHUTDOWN, or as strand_actor_spawn throws. Misuse:
- *  NULL, and an arg in the stack of an opened fibre. */
+/** Run fn(arg) as a task on a dispatcher (NULL: the system's own), in a turn of a new actor below /user. The system
+ * waits for it like for any actor. The result of fn is ignored, and an exception that leaves it is published as a
+ * failure of that actor. Returns 0, -ENOMEM, -ENOENT, -ESHUTDOWN, or a code that strand_actor_spawn throws. NULL is
+ * misuse, and so is an `arg` in the stack of a shared fibre. */
 int strand_actors_run(strand_actors system, const char *dispatcher, strand_fn *fn, void *arg);
-/** Wait until the system has ended, or its run is out of work: nobody runs or is runnable, and nothing will send a
- *  message by itself. Actors that rest, and that wait for each other, have theirs still. By the time that the caller
- *  goes on others may have told more. Owner only: else misuse. */
+/** Wait until an actor system has ended, or its run is quiescent: no strand runs or is runnable, and no timer or
+ * external event will send a message. Messages of suspended actors, and of actors that wait for each other, remain.
+ * When the caller continues, other strands may have sent more. Only the owner of the system may call it, else it is
+ * misuse. */
 STRAND_BLOCKS void strand_actors_join(strand_actors system);
 
 /* ---- routers ----------------------------------------------------------------------------------------------- */
 
-/** To which of its actors a router passes a message. */
+/** The rules by which a router chooses a routee, one of its actors. */
 enum strand_route {
     STRAND_ROUTE_IN_TURN = 0, /* round robin */
     STRAND_ROUTE_RANDOM,
-    STRAND_ROUTE_SMALLEST, /* the routee with the fewest messages waiting; among equals one that is not blocked;
+    STRAND_ROUTE_SMALLEST, /* the routee with the fewest waiting messages; among equals one that is not blocked;
                               O(count) */
-    STRAND_ROUTE_ALL,      /* each gets a copy; of what was given, or owns something: nobody, it is unhandled. Who asks
-                              gets the first answer; or, when none of them will answer any more, the code of the last */
-    STRAND_ROUTE_HASH      /* always the same for the same hash, as long as that actor lives; O(count) */
+    STRAND_ROUTE_ALL, /* every routee gets a copy; an asker gets the first answer, or the last error if no routee can
+                         answer any more. Given messages and messages with a drop function cannot be copied; they
+                         are published as unhandled */
+    STRAND_ROUTE_HASH /* always the same routee for the same hash, as long as that routee lives; O(count) */
 };
 
-/** What a router is told; zero is the default of each but size, count and class_. */
+/** The description of a router. Zero is the default of each field but size, count and class_. */
 typedef struct strand_router {
     size_t size; /* sizeof(strand_router); required */
     enum strand_route route;
-    size_t count; /* so many actors, the router's children */
+    size_t count; /* the number of routees, which are children of the router */
     const strand_actor_class *class_;
-    const void *args; /* of each, copied */
+    const void *args; /* the arguments of each routee; copied */
     size_t size_of_args;
     uint64_t (*hash)(const strand_message *message); /* required by STRAND_ROUTE_HASH; in a turn of the router */
     enum strand_directive (*decide)(void *none, strand_actor child, const strand_exception *why); /* NULL: restart */
-    unsigned restarts_most; /* these as in strand_actor_class */
+    unsigned restarts_most; /* this and the following as in strand_actor_class */
     int64_t restarts_within, backoff, backoff_most;
 } strand_router;
+/** Write a description as an argument, with `size` filled in: STRAND_ROUTER(.count = 4, .class_ = &worker). */
 #define STRAND_ROUTER(...) STRAND_SIZED_(strand_router, __VA_ARGS__)
 
-/** Make a router: an actor below /user that passes on what it is told, as its sender has sent it. One of its actors
- *  that ends is not replaced, and gets nothing any more; when there is none left, or by hash the one stops, or begins
- *  anew and is asked, messages are unhandled, as are those that a full mailbox refuses, and who asks gets -EPIPE; where
- *  senders wait for room, it does, but decides first about one that has failed. Stopping it stops them; a restart makes
- * new ones. attr is the router's, and may be NULL. Throws as strand_actor_spawn does; what making its actors throws is
- * its failure. Misuse: without size, count, class_, or, by hash, hash. */
+/** Spawn a router: an actor below /user that forwards each message to a routee, with its original sender. `attr` is the
+ *  router's and may be NULL. Stopping the router stops its routees; restarting it makes new ones. A routee that ends is
+ *  not replaced and gets no more messages. A message is unhandled, and an asker gets -EPIPE, if no routee is left, if
+ * the hashed routee is stopping or (for a question) restarting, or if a full mailbox refuses it. If senders have to
+ * wait for room, the router waits, but first decides about a failed routee. Throws what strand_actor_spawn throws; an
+ * exception while the router makes its routees is the router's failure. A description without size, count or class_, or
+ * with STRAND_ROUTE_HASH and without hash, is misuse. */
 strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *attr, const strand_router *router);
 
 /* ---- what happens in a system ------------------------------------------------------------------------------ */
 
-/** What is published; to be added up. */
+/** The kinds of published events. Add them up for strand_actors_subscribe. */
 enum strand_event_kind {
-    STRAND_ON_DEAD_LETTER = 1, /* a message that nobody handles: to, its sender, type */
-    STRAND_ON_UNHANDLED = 2,   /* its receiver has no use for it: the same */
-    STRAND_ON_FAILURE = 4,     /* an actor has failed: it, why */
-    STRAND_ON_RESTART = 8,     /* it begins anew */
-    STRAND_ON_END = 16,        /* it ends: its function for that has returned */
-    STRAND_ON_RECEIVE = 32     /* it has handled a message, of a class with log_receives */
+    STRAND_ON_DEAD_LETTER = 1, /* a message that no actor handles; with its receiver, sender and type */
+    STRAND_ON_UNHANDLED = 2,   /* a message for which strand_unhandled was called; likewise */
+    STRAND_ON_FAILURE = 4,     /* an actor has failed; with the exception */
+    STRAND_ON_RESTART = 8,     /* an actor restarts */
+    STRAND_ON_END = 16,        /* an actor has ended: its stop function has returned */
+    STRAND_ON_RECEIVE = 32     /* an actor of a class with log_receives has handled a message */
 };
 
-/** Sent to those who have subscribed. It has no sender. */
+/** The message that subscribers get for an event. It has no sender. */
 typedef struct strand_published {
     enum strand_event_kind kind;
-    bool unhandled;             /* of a receive: strand_unhandled was called */
-    strand_actor actor, sender; /* who it happened to, of a message its receiver; and the message's sender */
+    bool unhandled;             /* for STRAND_ON_RECEIVE: strand_unhandled was called */
+    strand_actor actor, sender; /* the actor concerned, which is a message's receiver; and the message's sender */
     const strand_message_type *type;
-    char path[96], class_name[32]; /* of the actor; of a longer path the end, after "..."; "": it had ended before */
-    strand_exception *why;         /* of a failure, with its trace: as long as the message is handled */
+    char path[96], class_name[32]; /* of `actor`; "..." and the end of a long path; "" if it had ended before */
+    strand_exception *why;         /* for STRAND_ON_FAILURE: the exception; valid while this message is handled */
 } strand_published;
 extern const strand_message_type strand_published_message;
 
 /**
- * An actor, of any system of the run, is sent a strand_published of each kind in `kinds`, and of no others any more; 0:
- * of none. Nobody is told of its own failure. What happens to a strand_published is not published, nor that a
- * strand_terminated is a dead letter. Of a dead letter the receiver's system tells; if the receiver had ended, the
- * system of the actor that has sent it; or else the one that was opened last.
+ * Subscribe an actor to the events of a system. It gets a strand_published for each event whose kind is in `kinds`, and
+ * none of other kinds; 0 ends the subscription. The actor may belong to any system of the run. An actor gets no event
+ * of its own failure. Events about a strand_published are not published, nor is a strand_terminated that becomes a dead
+ * letter. The system of its receiver publishes a dead letter; if the receiver had ended, the system of the sender, or
+ * else the system that was opened last.
  *
- * What nobody has subscribed to, or can be told of for want of memory, goes to the log: of failures ten in a second,
- * with the actor's path and class, and at the system's end how many more there were; of dead letters, at the system's
- * end, how many there were, and the first one. Returns 0; -ENOMEM; -ESRCH: the actor has ended, or is another run's.
- * O(log of those who have subscribed); what is published, O(those).
+ * Events without a subscriber, and events for which there is no memory, go to the log: up to ten failures per second,
+ * with path and class, and their total at the end of the system; the number of dead letters, with the first one, at the
+ * end of the system.
+ *
+ * Returns 0; -ENOMEM if there is no memory; or -ESRCH if the actor has ended or belongs to another run. Cost: O(log
+ * subscribers); publishing an event costs O(subscribers).
  */
 int strand_actors_subscribe(strand_actors system, strand_actor actor, unsigned kinds);
 
