@@ -1,5 +1,7 @@
 /*
- * Waiting for the outside: descriptors, and calls that block their thread.
+ * External events: descriptors, sockets, signals, and calls that block their thread.
+ *
+ * Which callers: strands. Any thread may call strand_pipe, strand_shutdown and strand_tcp_port.
  */
 #ifndef STRAND_IO_H
 #define STRAND_IO_H
@@ -13,73 +15,80 @@ extern "C" {
 /* ---- descriptors ----------------------------------------------------------------------------------------- */
 
 /*
- * Calls that wait for a descriptor without holding up their thread. Any descriptor of the process will do: sockets,
- * pipes, terminals, what other libraries have opened. Those that are made here do not block and are closed on exec; of
- * others nothing is changed, unless it is said below. A descriptor that strands have used is closed by strand_close, in
- * the run that has used it; before another library closes one, call strand_forget. Several strands may use one at the
- * same time; on each side they are served first come, first served. Buffers may lie on the caller's stack. Results are
- * bytes, or negated errno codes: -EBADF also when it was closed meanwhile. SIGPIPE is never raised. After a fork the
- * child must not go on with strands: what they wait with is shared with the parent. In a seeded run pipes and sockets
- * that are made here lie in memory (strand/sim.h). Those that come from elsewhere stay the system's: such a run is not
- * the same every time, and while all strands wait time passes as fast as it does outside.
+ * These calls suspend the strand, and not its thread, until a descriptor is ready. They work on any descriptor of the
+ * process: sockets, pipes, terminals, and descriptors of other libraries. Descriptors made here are non-blocking and
+ * closed on exec; the library changes no flags of other descriptors, unless a function's text says so. Close a
+ * descriptor that strands have used by strand_close, in the run that has used it; before another library closes one,
+ * call strand_forget. Several strands may use one descriptor; readers and writers are each served in FIFO order.
+ * Buffers may lie on the caller's stack.
+ *
+ * Results are numbers of bytes or negated errno codes; -EBADF also means that the descriptor was closed meanwhile.
+ * SIGPIPE is never raised. After a fork the child must not continue to use strands, because it shares their descriptors
+ * with the parent. In a seeded run, pipes and sockets made here lie in memory (strand/sim.h). Other descriptors stay
+ * the system's: a seeded run that uses them cannot be repeated exactly, and virtual time follows real time while all
+ * strands wait.
  */
 
-/** Read at least one byte, and at most size, into buffer. Returns how many, 0 at the end, or a negated errno code. With
- *  size 0 nothing is read. */
+/** Read from a descriptor into `buffer`: at least one byte and at most `size` bytes. With size 0 nothing is read.
+ * Returns the number of bytes, 0 at the end of the stream, or a negated errno code. An interrupted call has read
+ * nothing. */
 STRAND_BLOCKS int64_t strand_read(int fd, void *buffer, size_t size);
-/** Read until there are `size` bytes, or the end, or an error. Returns how many there are: fewer mean that it has
- *  ended, or that an error came after them, which the next read of the descriptor returns. An error before the first
- *  byte is returned as a negated errno code. An interruption can come between the parts too; its exception tells how
- * many bytes are in the buffer (strand_exception_progress). */
+/** Read from a descriptor until `buffer` has `size` bytes, the stream ends, or an error occurs. Returns the number of
+ * bytes in the buffer; fewer than `size` mean the end, or an error that the next read returns. Returns a negated errno
+ * code if the error comes before the first byte. An interruption may come between two parts; the exception then tells
+ * how many bytes the buffer has (strand_exception_progress). */
 STRAND_BLOCKS int64_t strand_read_all(int fd, void *buffer, size_t size);
-/** Write at least one of the bytes, and at most size. Returns how many, or a negated errno code. */
+/** Write to a descriptor: at least one of the bytes and at most `size`. Returns the number of bytes written, or a
+ * negated errno code. An interrupted call has written nothing. */
 STRAND_BLOCKS int64_t strand_write(int fd, const void *bytes, size_t size);
-/** Write all of the bytes. Returns size, or a negated errno code: then nothing tells how many had gone, and who has to
- *  know calls strand_write in a loop. An interruption can come between the parts too; its exception tells how many had
- *  gone (strand_exception_progress). */
+/** Write all bytes to a descriptor. Returns `size`, or a negated errno code; the number of bytes written before an
+ * error is unknown (call strand_write in a loop to know it). An interruption may come between two parts; the exception
+ * then tells how many bytes were written (strand_exception_progress). */
 STRAND_BLOCKS STRAND_CHECKED int64_t strand_write_all(int fd, const void *bytes, size_t size);
 
+/** The events of strand_ready: a read would not block; a write would not block; the other side has closed its sending
+ *  half or the connection has broken, even if there are bytes to read. */
 enum { STRAND_READABLE = 1, STRAND_WRITABLE = 2, STRAND_GONE = 4 };
-/** Wait until a read (STRAND_READABLE) or a write (STRAND_WRITABLE) would not block, for calls of other libraries; or
- *  until the other side has closed its sending half, or the connection has broken, whatever there is to be read
- *  (STRAND_GONE). Returns 0, or a negated errno code. */
+/** Wait for one of the events in `what` on a descriptor, for calls of other libraries: STRAND_READABLE,
+ * STRAND_WRITABLE, STRAND_GONE. Returns 0, or a negated errno code. */
 STRAND_BLOCKS int strand_ready(int fd, int what);
 
-/** strand_ready as a case of a select; its `result` is that of strand_ready. It stands in line with those who read or
- *  write: when it has happened nobody else was told so, and it is the caller's turn. */
+/** Make the case that a descriptor has one of the events in `what`. It waits in the same queue as readers or writers,
+ * so no other strand was notified of the event when it happens. The case's result is that of strand_ready. */
 strand_case strand_on_ready(int fd, int what);
 
 /**
- * Close a descriptor. What is behind the number is closed at once, also while others wait or make calls: they get
- * -EBADF. Only when they have is the number given back to the system, so none of their calls goes to a descriptor that
- * is opened in its place. (If there is no descriptor left at that moment, both happen then.) Returns 0, or a negated
- * errno code. Never interrupted, and refused only for a number that is not open.
+ * Close a descriptor. The open file is closed at once, even while strands wait for it or make calls on it; these get
+ * -EBADF. The system gets the number back when they have returned, so that none of their calls reaches a descriptor
+ * that is opened with the same number. (If the process has no free descriptor at that moment, both happen then.) The
+ * call is never interrupted. Returns 0, or a negated errno code; it fails only for a number that is not open.
  */
 int strand_close(int fd);
 /**
- * Say that another library is about to close a descriptor, or has just closed it. What the run knows of the number is
- * dropped, and strands that wait for it get -EBADF; the number itself stays as it is. Returns when no strand of this
- * run makes a call on it any more. The next use of the number makes a new record. Without this call, a number that is
- * used again for a descriptor which was not made by this library is recognised before a strand waits for it; strands
- * that still waited for the old one get -EBADF then. Never interrupted. O(1). A number that no strand has used is
- * ignored.
+ * Tell the run that another library is about to close a descriptor, or has just closed it. The run drops its record of
+ * the number, and strands that wait for it get -EBADF; the number itself is not changed. The call returns when no
+ * strand of this run makes a call on the descriptor any more. The next use of the number makes a new record. Without
+ * this call, the library recognises a reused number before a strand waits for it, provided that another library made
+ * the new descriptor; strands that still wait for the old one get -EBADF then. A number that no strand has used is
+ * ignored. The call is never interrupted. Cost: O(1).
  */
 void strand_forget(int fd);
-/** Make a pipe: fds[0] is to be read, fds[1] to be written. Returns 0 or a negated errno code. Any thread. */
+/** Make a pipe: read from fds[0], write to fds[1]. Any thread may call it. Returns 0 or a negated errno code. */
 int strand_pipe(int fds[2]);
 
 /* ---- sockets --------------------------------------------------------------------------------------------- */
 
-/** Accept a connection. Returns its descriptor, which does not block and is closed on exec, or a negated errno code:
- *  -EMFILE leaves the connection where it is. The listener is made non-blocking. */
+/** Accept a connection. The call makes the listener non-blocking. Returns a descriptor, which is non-blocking and
+ * closed on exec, or a negated errno code; with -EMFILE the connection stays in the queue. An interrupted call has
+ * accepted none. */
 STRAND_BLOCKS int strand_accept(int listener);
-/** Connect a socket to an address, which is as of the system. Returns 0, or a negated errno code (-ECONNREFUSED, ...).
- *  Interrupted before it begins, it has done nothing; interrupted while it waits, it may have called the other side:
- *  the socket is of no further use, and is to be closed. The socket is made non-blocking. While the queue of a Unix
- *  listener is full it is tried again and again, at growing intervals of up to 20 ms. */
+/** Connect a socket to an address of `length` bytes (a struct sockaddr). The call makes the socket non-blocking. While
+ * the queue of a Unix listener is full, it tries again at growing intervals of up to 20 ms. A call that is interrupted
+ * while it waits may have reached the other side: the socket is useless then and must be closed. Returns 0, or a
+ * negated errno code (-ECONNREFUSED, ...). */
 STRAND_BLOCKS int strand_connect(int fd, const void *address, uint32_t length);
-/** Shut down one direction of a connection, or both, as shutdown(2) does. Returns 0 or a negated errno code. Any
- *  thread. */
+/** Shut down one or both directions of a connection, as shutdown(2) does. Any thread may call it. Returns 0 or a
+ * negated errno code. */
 int strand_shutdown(int fd, int how);
 
 /**
@@ -98,35 +107,37 @@ STRAND_BLOCKS int strand_listen_tcp(const char *host, int port);
  *  negated errno code: that of the last address, or of the name, as strand_listen_tcp has them and looks it up.
  *  Interrupted, it closes its socket. */
 STRAND_BLOCKS STRAND_CHECKED int strand_dial_tcp(const char *host, int port);
-/** Make a listening Unix socket of this path, or connect to one. Returns a descriptor, or a negated errno code. The
- *  listener makes the file; removing it is the caller's. After an @ comes an abstract name, for which there is no file.
- *  Dialling that is interrupted closes its socket. */
+/** Listen on a Unix socket, or connect to one. A path that begins with @ is an abstract name, for which there is no
+ * file. Listening makes the file; the caller has to remove it. An interrupted strand_dial_unix closes its socket.
+ * Returns a descriptor, or a negated errno code. */
 int strand_listen_unix(const char *path);
 STRAND_BLOCKS STRAND_CHECKED int strand_dial_unix(const char *path);
-/** Tell the port that a TCP socket is bound to. Returns it, or a negated errno code. Any thread. */
+/** Get the port that a TCP socket is bound to. Any thread may call it. Returns the port, or a negated errno code. */
 int strand_tcp_port(int fd);
 
 /* ---- signals --------------------------------------------------------------------------------------------- */
 
+/** A handle of a block of STRAND_SIGNALS. */
 typedef struct {
     uint64_t bits[2];
 } strand_signals;
 
 /**
- * Have signals come to strands, from here to the end of the enclosing block: STRAND_SIGNALS(ends, SIGINT, SIGTERM).
- * They do nothing else meanwhile, but that handlers which the program had installed are called as well; at the end
- * everything is as before. Blocks may overlap, also in different runs: each gets every signal. Signals of faults
- * (SIGSEGV, ...) can't be had: misuse. Throws STRAND_SYSTEM if there is no descriptor, or no memory, or if the program
- * has installed a handler after an earlier block and before its end. Does not block.
+ * Deliver signals to strands until the enclosing block ends: STRAND_SIGNALS(ends, SIGINT, SIGTERM). Meanwhile the
+ * signals have no other effect, but handlers that the program had installed are called as well. The end of the block
+ * restores the former state. Blocks may overlap, also in different runs; each gets every signal. Signals of faults
+ * (SIGSEGV, ...) are misuse. It does not suspend. Throws STRAND_SYSTEM if there is no descriptor or no memory, or if
+ * the program has installed a handler after an earlier block began and before it ended.
  */
 #define STRAND_SIGNALS(name, ...)                                                                                      \
     strand_signals name STRAND_CLEANUP_(strand_signals_leave_) = strand_signals_enter_(__VA_ARGS__, 0)
 
-/** Wait for the next signal of a block of STRAND_SIGNALS. Returns its number. Those that come while nobody waits are
- *  kept; the same one several times counts once. Of several that have come each gets its turn, in the order of their
- *  numbers. Interrupted, it has taken none. */
+/** Wait for the next signal of a block of STRAND_SIGNALS. Signals that arrive while no strand waits are kept; several
+ *  equal ones count once. Different signals take turns in the order of their numbers. An interrupted call has consumed
+ *  none. Returns the number of the signal. */
 STRAND_BLOCKS int strand_signal(strand_signals signals);
-/** The same as a case of a select: *number (may be NULL) is the signal's. */
+/** Make the case that a signal of a block of STRAND_SIGNALS has arrived. The select stores the signal's number in
+ * *number, unless that is NULL. */
 strand_case strand_on_signal(strand_signals signals, int *number);
 
 strand_signals strand_signals_enter_(int first, ... /* 0 */);
@@ -135,112 +146,117 @@ void strand_signals_leave_(strand_signals *signals);
 /* ---- calls that block their thread ------------------------------------------------------------------------- */
 
 /*
- * Functions that block run on the threads of a crew, outside of strands, while the strand waits. A crew grows by a
- * thread when a call comes and no thread is idle, up to its most; then calls wait, first come, first served. A thread
- * that has had no call for a while goes. One that is idle takes no processor time, and wakes up once: to go.
+ * A crew is a pool of plain threads that make blocking calls while strands wait for their results. It starts a thread
+ * when a call comes and no thread is idle, up to a maximum; further calls wait in FIFO order. A thread without a call
+ * ends after a while. An idle thread uses no CPU time and wakes up once, to end.
  *
- * A run has a crew of its own, of options.offload_threads at most; further ones are opened in scopes: so that calls of
- * one kind (to one disk, to one database) do not wait for those of another, and no more than so many are made at once.
+ * A run has a crew with at most options.offload_threads threads. Open further ones in scopes, so that calls of one kind
+ * (to a disk, to a database) do not wait for those of another and their number is limited.
  *
- * An offloaded function may call only what is marked "any thread", and strand_run. It returns: that it throws is
- * misuse, and so is that it ends its thread (pthread_exit); a C++ exception that leaves it ends the program
- * (std::terminate). What was done before the call is seen by it, and what it did is seen after the call.
+ * An offloaded function may call strand_run and the functions that any thread may call. The function must return
+ * normally: throwing and calling pthread_exit are misuse, and a C++ exception that leaves it ends the program
+ * (std::terminate). The call happens before the function begins, and its end happens before the call returns.
  *
- * In a seeded run the threads of crews are simulated: the function runs on a stack of 8 MiB, from its beginning to its
- * end in one step of the run unless it calls the library; and idle threads go in virtual time.
+ * In a seeded run the threads of crews are simulated: the function runs on a stack of 8 MiB, in one step of the run
+ * unless it calls the library. Idle threads end in virtual time.
  */
 
-/** The handle of a crew, a value. */
+/** A handle of a crew. {0} is the run's own crew. A handle goes stale when the crew's scope has been left. */
 typedef struct strand_crew {
     uint64_t bits[2];
-} strand_crew; /* {0}: the run's own; goes stale when its scope has been left */
+} strand_crew;
 
-/** What a crew may be told at its opening. Zero is the default of each. */
+/** The optional attributes of a crew. Zero is the default of each field but `size`. */
 typedef struct strand_crew_attr {
     size_t size;      /* sizeof(strand_crew_attr); required */
-    const char *name; /* for people; copied, up to 31 bytes; the first 15 are its threads' too; NULL: "crew" */
-    int threads;      /* at most; 0: 8; 1024 at most */
-    int64_t idle_ns;  /* how long a thread without a call stays; 0: ten seconds; below 0: until the crew ends */
-    size_t waiting;   /* how many calls may wait for a thread; 0: any number */
+    const char *name; /* diagnostics only; copied, up to 31 bytes; threads get the first 15; NULL means "crew" */
+    int threads;      /* the maximum number of threads, up to 1024; 0: 8 */
+    int64_t idle_ns;  /* ns after which an idle thread ends; 0: ten seconds; below 0: when the crew ends */
+    size_t waiting;   /* the maximum number of calls that wait for a thread; 0: no limit */
 } strand_crew_attr;
 
-/** Attributes in the place of an argument: strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 2, .name = "disk")). */
+/** Write attributes as an argument, with `size` filled in: strand_crew_open(scope, STRAND_CREW_ATTR(.name = "disk")).
+ */
 #define STRAND_CREW_ATTR(...) STRAND_SIZED_(strand_crew_attr, __VA_ARGS__)
 
 /**
- * Open a crew in a scope. attr may be NULL. It has no thread before the first call. Throws STRAND_SYSTEM if memory is
- * refused. Owner of the scope only, unless it is open. Does not block.
+ * Open a crew in a scope. `attr` may be NULL. The crew starts its first thread with the first call. Only the owner of
+ * the scope may call this function, or any strand of the run if the scope is open (STRAND_SCOPE_OPEN). It does not
+ * suspend.
  *
- * The crew ends when its scope has been left and all strands of it have ended. Who leaves the scope then waits,
- * uninterruptibly, for the functions that run there yet, those that were left by their callers among them, and for the
- * ends of its threads; calls of strangers that still wait for a thread throw STRAND_SYSTEM with -ECANCELED. So leaving
- * it in a STRAND_NO_SUSPEND section is misuse.
+ * The crew ends when its scope has been left and all strands of the scope have ended. The strand that leaves the scope
+ * then waits uninterruptibly for the running functions, those of callers that went on included, and for the threads to
+ * end. Calls of strands outside the scope that still wait for a thread throw STRAND_SYSTEM with -ECANCELED. Leaving the
+ * scope in a no-suspend section is misuse.
+ *
+ * Returns the handle of the crew. Throws STRAND_SYSTEM if there is no memory.
  */
 strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr);
 
-/** Figures of a crew, as they were at one moment. */
+/** Figures of a crew at one moment. */
 struct strand_crew_info {
     size_t size;    /* sizeof(struct strand_crew_info); required */
-    size_t threads; /* that exist, or are being made */
-    size_t idle;    /* of these: without a call */
-    size_t running; /* of these: in a function, or in what is called after it (strand_offload_attr) */
-    size_t waiting; /* calls that no thread has taken up */
-    size_t most;    /* threads, at most */
+    size_t threads; /* threads that exist or are being started */
+    size_t idle;    /* threads without a call */
+    size_t running; /* threads in a function, or in `release`, `drop` (strand_offload_attr) */
+    size_t waiting; /* calls that wait for a thread */
+    size_t most;    /* the maximum number of threads */
 };
-/** Fill in those figures that the struct has room for; {0} is the run's own crew. Does not suspend. */
+/** Read the figures of a crew into *info; {0} is the run's own crew. The caller sets info->size; the function fills in
+ * the fields that this size covers. It does not suspend. */
 void strand_crew_info_get(strand_crew crew, struct strand_crew_info *info);
 
 /**
- * Run fn(arg) on a thread of the run's crew, where it may block as long as it likes, and wait for it. Returns what fn
- * returned. Interruptible until a crew thread has taken it up; from then on it is waited for, uninterruptibly, because
- * fn works on the caller's memory. Throws STRAND_SYSTEM if memory is refused, or if no thread can be had and there is
- * none.
+ * Run fn(arg) on a thread of the run's crew and wait for it. The function may block its thread as long as it likes. The
+ * call is interruptible until a thread has begun the function; from then on it waits uninterruptibly, because the
+ * function works on the caller's memory. Returns the result of fn. Throws STRAND_SYSTEM if there is no memory, or if
+ * the system refuses a thread and the crew has none.
  */
 STRAND_BLOCKS void *strand_offload(strand_fn *fn, void *arg);
-/** The same on a thread of that crew; {0} is the run's own. Throws STRAND_SYSTEM with -ENOBUFS too, if as many calls
- *  wait there as may. A stale handle, and one of another run, is misuse. */
+/** Run fn(arg) on a thread of a crew and wait for it; {0} is the run's own crew. It waits and is interrupted like
+ *  strand_offload. Returns the result of fn. Throws what strand_offload throws, and STRAND_SYSTEM with -ENOBUFS if the
+ *  maximum number of calls waits there already. A stale handle, and one of another run, is misuse. */
 STRAND_BLOCKS void *strand_offload_on(strand_crew crew, strand_fn *fn, void *arg);
 
 /**
- * What a call may be told. Zero is the default of each.
- *
- * `release` and `drop` are called after the call was left, in nobody's strand, on any thread; they may neither block
- * nor throw, which is misuse, and so are those that `stop` may not.
+ * The optional attributes of an offloaded call. Zero is the default of each field but `size`. `release` and `drop` are
+ * called on any thread, outside of strands, after the caller has gone on. Blocking and throwing in them are misuse. So
+ * is a `stop` that blocks or throws.
  */
 typedef struct strand_offload_attr {
     size_t size;      /* sizeof(strand_offload_attr); required */
     strand_crew crew; /* {0}: the run's own */
-    void *answer; /* the arguments are copied back to here when fn has returned; may be `args`; NULL: they are not */
-    /* If the call throws, for whatever reason: called once with the arguments (with `args`, if they were not copied
-     * yet), when fn has returned or is known never to be called. NULL: nothing is to be given back. */
+    void *answer;     /* the arguments are copied back to here when fn has returned; may be `args`; NULL: no copy */
+    /* Called once with the arguments if the call throws for any reason: when fn has returned, or will never be called.
+     * It gets `args` itself if those were not copied yet. NULL: the arguments own nothing. */
     void (*release)(void *args);
-    /* Before that, gets what fn returned, if it was called: the result of a call that was left. NULL: nothing is. */
+    /* Called before `release` with the result of fn, if the caller has gone on and fn was called. NULL: the result owns
+     * nothing. */
     void (*drop)(void *result);
-    /* Called once by a caller who is interrupted while fn runs, with fn's arguments: has fn return early, as
-     * sqlite3_interrupt and PQcancel do, or by a flag in the arguments. fn may be about to begin, or have returned:
-     * what it uses lasts until `release`. */
+    /* Called once with fn's arguments by a caller that is interrupted while fn runs: makes fn return early, as
+     * sqlite3_interrupt and PQcancel do, or by a flag in the arguments. fn may be about to begin or may have returned;
+     * what it uses lives until `release`. */
     void (*stop)(void *args);
-    /* fn works on memory of the caller's: once a thread has taken it up it is waited for, as by strand_offload, after
-     * `stop` if there is one, and the call returns its result. */
+    /* fn works on the caller's memory: once a thread has begun it, the call waits for it like strand_offload, after
+     * `stop` if there is one, and returns its result. */
     bool borrows;
 } strand_offload_attr;
 
-/** Attributes in the place of an argument; in C++ in the order of the fields. For example:
- * STRAND_OFFLOAD_ATTR(.crew = disk, .drop = free). */
+/** Write attributes as an argument, with `size` filled in: STRAND_OFFLOAD_ATTR(.crew = disk, .drop = free). C++
+ * requires the order of the fields. */
 #define STRAND_OFFLOAD_ATTR(...) STRAND_SIZED_(strand_offload_attr, __VA_ARGS__)
 
 /**
- * Run fn on a thread of a crew with a copy of its arguments, and wait for it. size bytes of `args` are copied; fn gets
- * the address of the copy, which lasts until fn has returned, whatever becomes of the caller. With size 0, fn gets
- * `args` itself. Returns what fn returned; a result inside of the copy comes back as the same place in attr->answer, or
- * as NULL without one. attr may be NULL.
+ * Run fn on a thread of a crew with a copy of its arguments, and wait for it. The call copies `size` bytes of `args`
+ * and passes the address of the copy to fn; the copy lives until fn has returned, whatever happens to the caller. With
+ * size 0 fn gets `args` itself. `attr` may be NULL.
  *
- * Interrupted, the caller goes on at once. If no thread has taken the call up, fn is never called; else it is left to
- * the crew: what fn returns goes to attr->drop, and the end of the crew, or of the run, waits for it. The attributes
- * have more: what is to become of things that the arguments hold, how fn learns that nobody waits for it, and
- * `borrows`, with which it is waited for.
+ * An interrupted caller goes on at once. If no thread has begun the call, fn is never called. Else the crew finishes
+ * it: the result goes to attr->drop, and the end of the crew, or of the run, waits for it. The attributes say how to
+ * release what the arguments own and how to make fn return early; with attr->borrows the caller waits.
  *
- * Throws as strand_offload_on does.
+ * Returns the result of fn. A result that points into the copy becomes the same place in attr->answer, or NULL without
+ * one. Throws what strand_offload_on throws.
  */
 STRAND_BLOCKS void *strand_offload_with(const strand_offload_attr *attr, strand_fn *fn, const void *args, size_t size);
 
