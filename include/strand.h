@@ -1,30 +1,33 @@
 /*
- * libstrand: structured concurrency for C. This header is the core: running, strands,
- * scopes, cancelling, exceptions, time. Further headers: strand/pool.h (options and
- * attributes); strand/chan.h, strand/select.h, strand/sync.h, strand/limit.h (waiting for
- * each other); strand/io.h (waiting for the outside); strand/monitor.h, strand/check.h
- * (code that may not wait); strand/debug.h (looking inside).
+ * libstrand: structured concurrency for C. This header is the core: runs, strands, scopes, cancellation, exceptions and
+ * time.
+ *
+ *   strand/pool.h                        options of a run, attributes of a strand, thread pools, shared fibres
+ *   strand/chan.h, port.h, select.h      channels, ports, and waiting for the first of several operations
+ *   strand/sync.h, strand/limit.h        locks, semaphores, events; concurrency limits and priorities
+ *   strand/io.h                          descriptors, sockets, signals, and calls that block their thread
+ *   strand/actor.h                       actors
+ *   strand/monitor.h, strand/check.h     code that must not suspend
+ *   strand/debug.h, strand/sim.h         diagnostics; deterministic simulation
+ *   strand/scheduler.h                   user-made schedulers
  *
  * Five rules hold for every function of every header:
  *
- *  1. Results     What a caller expects is a value: >= 0, or a negated errno code.
- *                 What it does not expect is an exception. errno is never used.
- *  2. Blocking    Functions marked STRAND_BLOCKS may suspend the caller. Each is a
- *                 cancellation point: when interrupted it throws, and has done
- *                 nothing unless its description says otherwise. A composite
- *                 operation (strand_write_all) says in the exception how far it came.
- *  3. Ownership   What the library makes belongs to a scope and is gone when the scope
- *                 is left; what the caller embeds (locks, limits) is the caller's memory.
- *                 Handles are values; a stale one is detected, never followed.
- *  4. Memory      A child may use its parent's locals that outlive the scope it is
- *                 anchored to, unless the parent runs on an opened fibre. Arguments
- *                 can be copied in instead.
- *  5. Threads     Any strand may call any function, unless it says "owner only" (the
- *                 strand that opened the scope) or "any thread" (no strand needed).
- *                 A call from a plain thread that is not allowed one is misuse.
+ *  1. Results     An expected outcome is a value: >= 0, or a negated errno code. An unexpected one is an exception. The
+ *                 library never sets errno.
+ *  2. Blocking    A function marked STRAND_BLOCKS may suspend the calling strand and is a cancellation point: an
+ *                 interruption makes it throw STRAND_INTERRUPTED. It has then had no effect, unless its description
+ * says otherwise. An interrupted composite operation (strand_write_all) records its progress in the exception.
+ *  3. Ownership   An object that the library makes belongs to a scope and ends when the scope is left. The caller
+ *                 allocates locks, semaphores and limits. Handles are plain values; the library detects stale ones.
+ *  4. Memory      A child may use those locals of its parent that outlive the scope it is anchored to, unless the
+ * parent runs on a shared fibre. Arguments can be copied instead (strand_spawn_with).
+ *  5. Threads     Any strand may call any function, unless its description says "only the owner" (the strand that
+ * opened the scope). A plain thread may call a function only if its description says so ("any thread"); another call by
+ * a plain thread is misuse.
  *
- * Misuse is reported with what was done and where the object was made, after the hook
- * of the options has run; then the program ends by abort().
+ * A misuse report says what the caller did, which rule that breaks, and where the object was made. The library then
+ * calls the hook strand_options.on_misuse and ends the program by abort().
  */
 #ifndef STRAND_H
 #define STRAND_H
@@ -35,69 +38,70 @@
 extern "C" {
 #endif
 
-/** The version of the headers. That of the library that runs is strand_version. */
+/** The version of the headers. strand_version returns that of the running library. */
 #define STRAND_VERSION_MAJOR 0
 #define STRAND_VERSION_MINOR 1
 #define STRAND_VERSION_PATCH 0
 
-/** "major.minor.patch" of the library that runs (the macros say what was compiled against). Any thread. */
+/** Get the version of the running library, as "major.minor.patch". Any thread may call it. */
 const char *strand_version(void);
 
 /** Marks a function that does not return. */
 #define STRAND_NORETURN __attribute__((noreturn))
 
-/** Marks a function whose result says whether anything was done: the compiler warns of a call that drops it. */
+/** Marks a function whose result must not be ignored: the compiler warns about a call that does. */
 #define STRAND_CHECKED __attribute__((warn_unused_result))
-/** Drops the result of such a function on purpose. */
+/** Ignore the result of a function marked STRAND_CHECKED without a warning. */
 #define STRAND_IGNORE(call) ((void)!(call))
 
-/** Marks a function that may suspend its caller and is a cancellation point: when interrupted it throws, and has done
- *  nothing unless its description says otherwise. Under clang (18 or later) -Wthread-safety a blocking call inside
- *  STRAND_NO_SUSPEND is a compile-time warning. */
+/** Marks a function that may suspend the calling strand and is a cancellation point: an interruption makes it throw,
+ * and it has then had no effect, unless its description says otherwise. clang (18 or later, with -Wthread-safety) warns
+ *  about such a call inside STRAND_NO_SUSPEND. */
 #define STRAND_BLOCKS STRAND_SECTION_EXCLUDES_
 
-/** The handle of a strand, a value. */
+/** A handle of a strand: a plain value that may be kept after the strand's end. {0} names no strand. */
 typedef struct {
     uint64_t bits[2];
-} strand; /* {0}: none; safe to keep after the strand's end */
+} strand;
 
-/** The handle of a scope, a value. */
+/** A handle of a scope: a plain value that goes stale when the scope is left. {0} names no scope. */
 typedef struct {
     uint64_t bits[2];
-} strand_scope; /* {0}: none; goes stale when the scope is left */
+} strand_scope;
 
-/** A point in time. */
+/** An instant of the monotonic clock, in nanoseconds. {0} is no instant. */
 typedef struct {
     int64_t ns;
-} strand_time; /* an instant of the monotonic clock, in nanoseconds; {0}: none */
+} strand_time;
 
-/** What a strand runs: a function of one argument. */
-typedef void *strand_fn(void *arg); /* what it returns, its joiner gets */
+/** The function that a strand runs. strand_join returns its result. */
+typedef void *strand_fn(void *arg);
 
 typedef struct strand_attr strand_attr;       /* strand/pool.h: name, stack size, drop, pool */
 typedef struct strand_options strand_options; /* strand/pool.h: threads, scheduler, seed, hooks */
 
 /* ---- exceptions: a kind, a message, a trace -------------------------------------------------------------- */
 
-/** The kind of an exception. It is told by its address. */
-typedef struct strand_kind { /* make your own: static const, with a parent below STRAND_ERROR */
+/** The kind of an exception. Its address identifies it. Define your own as static const, with a parent at or below
+ *  STRAND_ERROR. */
+typedef struct strand_kind {
     const char *name;
     const struct strand_kind *parent;
 } strand_kind;
 
 /**
- * The kinds that the library throws. What is further to the right lies below:
+ * The kinds of the library. Indentation shows the tree:
  *
- *     STRAND_ANY                    the root of the tree of kinds
- *       STRAND_INTERRUPTED          by a source; not an error, never thrown by hand
- *       STRAND_ERROR                what "catch all errors" means
+ *     STRAND_ANY                    the root of the tree
+ *       STRAND_INTERRUPTED          a source interrupted the strand; not an error, and never thrown by users
+ *       STRAND_ERROR                the root of all errors
  *         STRAND_TIMED_OUT          a deadline block was left by its deadline
- *         STRAND_CHILD_CANCELLED    joined a child that ended interrupted
- *           STRAND_PRUNED           the same; a priority semaphore had pruned this very child (strand/limit.h)
- *         STRAND_LIVE_STRANDS       a scope was left with strands still anchored to it
- *         STRAND_DEADLOCK           nothing in the run can go on any more (strand/pool.h: strand_options.out_of_work)
- *         STRAND_FOREIGN              an exception of C++ has left a strand's function or an actor's (docs/cxx.md)
- *         STRAND_SYSTEM             the system refused; carries an errno code
+ *         STRAND_CHILD_CANCELLED    the joined child ended interrupted
+ *           STRAND_PRUNED           likewise; a priority semaphore had pruned this child (strand/limit.h)
+ *         STRAND_LIVE_STRANDS       a scope was left with live children
+ *         STRAND_DEADLOCK           no strand of the run can continue (strand/pool.h: strand_options.out_of_work)
+ *         STRAND_FOREIGN            a C++ exception left the function of a strand or an actor (docs/cxx.md)
+ *         STRAND_SYSTEM             the system refused a resource; carries a negated errno code
  */
 extern const strand_kind STRAND_ANY;
 extern const strand_kind STRAND_INTERRUPTED;
@@ -110,74 +114,78 @@ extern const strand_kind STRAND_DEADLOCK;
 extern const strand_kind STRAND_FOREIGN;
 extern const strand_kind STRAND_SYSTEM;
 
-/** An exception. Its references are counted: what a function gives to its caller is given back by
+/** An exception: a kind, a message and a trace. It is reference-counted; a caller that owns a reference releases it by
  *  strand_exception_release. */
 typedef struct strand_exception strand_exception;
 
-/** What happened, in words. Valid as long as e is. */
+/** Get the message of an exception. It is valid as long as `e` is. */
 const char *strand_exception_text(const strand_exception *e);
-/** A negated errno code, or 0 if there is none. */
+/** Get the error code of an exception: a negated errno code, or 0 if it has none. */
 int strand_exception_code(const strand_exception *e);
-/** The kind it was thrown with. */
+/** Get the kind of an exception. */
 const strand_kind *strand_exception_kind(const strand_exception *e);
-/** Whether its kind is `kind` or below it. */
+/** Check whether the kind of an exception is `kind` or below it. Returns true if it is. */
 bool strand_exception_is(const strand_exception *e, const strand_kind *kind);
-/** The pointer given to strand_throw_with, or NULL. Owned by e. */
+/** Get the payload of an exception (strand_throw_with). Returns NULL if it has none. The exception owns the payload. */
 void *strand_exception_payload(const strand_exception *e);
-/** The exception that led to this one, or NULL. Owned by e. */
+/** Get the cause of an exception. Returns NULL if it has none. `e` owns the reference. */
 const strand_exception *strand_exception_cause(const strand_exception *e);
-/** The i-th exception (from 0) that this one pushed aside, or NULL past the last. The first 256 are kept. Owned by e.
- *  Any thread. O(i). */
+/** Get the suppressed exception of index `i` (from 0): one that occurred while `e` was in flight. An exception keeps
+ * the first 256. Returns NULL past the last one. `e` owns the reference. Any thread may call it. Cost: O(i). */
 const strand_exception *strand_exception_suppressed(const strand_exception *e, size_t i);
-/** For interrupted and child-cancelled: who asked (a strand's name), and why; "" if nobody said. */
+/** Get the name of the strand that cancelled, or the reason that it gave. For STRAND_INTERRUPTED and
+ *  STRAND_CHILD_CANCELLED; "" if unknown. */
 const char *strand_exception_who(const strand_exception *e);
 const char *strand_exception_why(const strand_exception *e);
-/** How far a composite operation had come when it was interrupted (bytes), else 0. */
+/** Get the number of bytes that an interrupted composite operation had transferred, or 0 for other exceptions. */
 uint64_t strand_exception_progress(const strand_exception *e);
-/** Print kind, message, trace across strands, causes and suppressed ones to the descriptor; of many the first, and how
- *  many more there are. Any thread. */
+/** Print an exception to a descriptor: kind, message, trace across strands, causes and suppressed exceptions. A long
+ * list is cut, and its length is printed. Any thread may call it. */
 void strand_exception_print(const strand_exception *e, int fd);
-/** Hold e beyond its catch block; give it back with strand_exception_release. Any thread. O(1). */
+/** Get a reference to an exception that is valid beyond the catch block. The caller releases it by
+ *  strand_exception_release. Any thread may call it. Returns `e`. Cost: O(1). */
 strand_exception *strand_exception_keep(strand_exception *e);
-/** Give back what strand_exception_keep, strand_try or a fetch gave. NULL is allowed. Any thread. O(what it carries),
- *  if it is the last reference. */
+/** Release a reference to an exception, from strand_exception_keep, strand_try or strand_scope_failure. NULL has no
+ *  effect. Any thread may call it. Cost: O(1), or O(exceptions and trace that it holds) for the last reference. */
 void strand_exception_release(strand_exception *e);
 
 /**
- * Throw a new exception with a printf-formatted message (kept up to 200 bytes), a trace taken here.
- * Throwing kinds of STRAND_INTERRUPTED by hand is misuse; so is throwing outside of a strand. A throw that
- * would leave a clean-up that runs because of another exception ends the program with both traces.
+ * Throw a new exception. The message is formatted as by printf and cut at 200 bytes; the trace is taken here. Throwing
+ * a kind at or below STRAND_INTERRUPTED is misuse, and so is throwing on a plain thread. An exception that leaves a
+ * clean-up which runs because of another exception ends the program with both traces.
  */
 STRAND_NORETURN void strand_throw(const strand_kind *kind, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/** What strand_throw_with adds to an exception. */
+/** The optional parts of an exception, for strand_throw_with. */
 struct strand_throw_info {
-    int code;                     /* negated errno code, or 0 */
-    void *payload;                /* for the catcher, not in the stack of an opened fibre; or NULL */
-    void (*payload_free)(void *); /* called with payload when the exception is gone, on any thread; it neither blocks
-                                     nor throws; or NULL */
+    int code;                     /* a negated errno code, or 0 */
+    void *payload;                /* a pointer for the catcher, not into a shared stack; or NULL */
+    void (*payload_free)(void *); /* releases the payload with the exception's last reference, on any thread; blocking
+                                     and throwing in it are misuse; or NULL */
     strand_exception *cause;      /* a reference that the new exception takes over; or NULL */
 };
-/** strand_throw with more to say. */
+/** Throw a new exception, like strand_throw, with a code, a payload or a cause. */
 STRAND_NORETURN void strand_throw_with(const strand_kind *kind, const struct strand_throw_info *info,
                                        const char *format, ...) __attribute__((format(printf, 3, 4)));
-/** Throw e again; takes the caller's reference over. In a catch block: rethrow(keep(e)), as the block's own reference
- * is none of the caller's; giving that away is misuse. */
+/** Throw an existing exception again. The call takes over the caller's reference. The reference of a catch block does
+ * not belong to the caller, so write strand_rethrow(strand_exception_keep(e)) there; giving that reference away is
+ * misuse. */
 STRAND_NORETURN void strand_rethrow(strand_exception *e);
-/** Attach e to the exception in flight (from a clean-up that may not throw); takes the reference over.
- *  With none in flight it goes to the log hook. */
+/** Add an exception to the suppressed ones of the exception in flight, from a clean-up that must not throw. The call
+ * takes over the caller's reference. Without an exception in flight it goes to the log hook. */
 void strand_suppress(strand_exception *e);
-/** Whether an exception is in flight, that is, whether a clean-up that asks runs because of one. */
+/** Check whether an exception is in flight, that is, whether the calling clean-up runs because of one. Returns true if
+ *  so. */
 bool strand_unwinding(void);
 
-/** A result >= 0 is returned as it is; a negated errno code becomes a STRAND_SYSTEM exception. */
+/** Check a result. Returns a result >= 0 unchanged, and throws a negated errno code as STRAND_SYSTEM. */
 int64_t strand_must(int64_t result);
 
 /**
- * Run fn(arg). Returns NULL and stores what fn returned in *result (which may be NULL), or returns the
- * exception that left fn, which the caller owns (strand_exception_release, or strand_rethrow).
- * Works with every compiler, in C and in C++. Does not block by itself. A few ns without an exception.
+ * Call fn(arg) and catch what it throws. The result of fn is stored in *result, unless `result` is NULL. The function
+ * works with every compiler, in C and in C++. It does not suspend by itself. Cost: a few ns without an exception.
+ * Returns NULL, or the exception that left fn, which the caller owns (strand_exception_release, strand_rethrow).
  */
 STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
 
@@ -190,13 +198,13 @@ STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **res
 #endif
 
 /**
- * Run a block, and catch the exceptions that leave it:
+ * Run a block and catch the exceptions that leave it:
  *
  *     STRAND_TRY { ... } STRAND_CATCH(&STRAND_ERROR, e) { ... } STRAND_END
  *
- * The first matching block runs; what no block catches goes on. Blocks may be left by break, continue,
- * return and goto. The exception belongs to the catch block and is released at its end. As with setjmp, a
- * local that is written in the first block and read after it is volatile.
+ * The first catch block whose kind matches runs; an exception that no block catches propagates. break, continue, return
+ * and goto may leave the blocks. The exception belongs to the catch block, which releases it at its end. As with
+ * setjmp, a local that is written in the first block and read after it must be volatile.
  */
 #define STRAND_TRY                                                                                                     \
     STRAND_TRY_BEGINS_                                                                                                 \
@@ -258,38 +266,41 @@ enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WI
  */
 STRAND_BLOCKS void strand_scope_join(strand_scope scope);
 /**
- * Cancel all children, those spawned later too; does not wait. `why` (may be NULL) is copied, up to 128 bytes.
- * Owner only, unless the scope is open. Never interrupted. O(children).
+ * Cancel all children of a scope, also those that are spawned later. `why` may be NULL; the call copies up to 128 bytes
+ * of it. The call does not wait and is never interrupted. Only the owner may call it, or any strand of the run if the
+ * scope is open. Cost: O(children).
  */
 void strand_scope_cancel(strand_scope scope, const char *why);
 /**
- * STRAND_FIRST_WINS: wait for the first child that returns a value, cancel the others, wait for them and consume
- * them all. Returns the value; *winner (may be NULL) says whose. If all failed, the first failure is thrown with
- * the others suppressed. With no children at all: misuse. Owner only.
+ * Wait for the first child that returns a value, in a scope with STRAND_FIRST_WINS. The call cancels the other
+ * children, waits for them and consumes all. *winner gets the handle of that child, unless `winner` is NULL. Only the
+ * owner may call it. Returns the value. If all children failed, it throws the first failure, with the others
+ * suppressed. A scope without children is misuse.
  */
 STRAND_BLOCKS void *strand_scope_first(strand_scope scope, strand *winner);
 /**
- * STRAND_COLLECT: the next failure of a child, consumed with that child, in order of their ends; NULL if there is
- * none now. The caller owns it. *child (may be NULL) gets the handle of the child it was. Does not block. Owner only.
- * O(1) on average.
+ * Get the next failure of a child, in a scope with STRAND_COLLECT, in the order in which the children ended. The call
+ * consumes the child. *child gets its handle, unless `child` is NULL. The call does not suspend. Only the owner may
+ * call it. Returns the exception, which the caller owns, or NULL if there is none now. Cost: O(1) on average.
  */
 strand_exception *strand_scope_failure(strand_scope scope, strand *child);
 /**
- * STRAND_COLLECT and STRAND_FIRST_WINS: wait until some child that is still anchored has ended and return its handle,
- * in order of their ends, without consuming it; {0} when no child is left. With STRAND_SERVICE it returns only children
- * that have failed. Owner only.
+ * Wait for the next child to end, in a scope with STRAND_COLLECT or STRAND_FIRST_WINS. The call does not consume the
+ * child. With STRAND_SERVICE it returns only children that have failed. Only the owner may call it. Returns the handle
+ * of the child, in the order in which the children ended, or {0} if no child is left.
  */
 STRAND_BLOCKS strand strand_scope_next(strand_scope scope);
-/** How many children are anchored to the scope now (ended ones that are not consumed included). Owner only, or open. */
+/** Get the number of children that are anchored to a scope now, ended ones that are not consumed included. Only the
+ * owner may call it, or any strand of the run if the scope is open. */
 size_t strand_scope_count(strand_scope scope);
 
 /**
- * What holds until the end of the enclosing block:
+ * Change the rules until the enclosing block ends:
  *
- *     STRAND_SHIELD;           puts off every source of interruption outside of the block, none inside
- *     STRAND_DEADLINE(when);   interrupts the block at `when`; left by that, the block throws STRAND_TIMED_OUT
- *     STRAND_NO_SUSPEND;       blocking in the block is misuse, reported with both places
- *     STRAND_LOCAL(key, p);    strand_local(key) is p here, and in the children spawned here
+ *     STRAND_SHIELD;           defers every source of interruption outside the block; sources inside still interrupt
+ *     STRAND_DEADLINE(when);   interrupts the block at the instant `when`; the block then throws STRAND_TIMED_OUT
+ *     STRAND_NO_SUSPEND;       makes suspending in the block misuse, reported with both places
+ *     STRAND_LOCAL(key, p);    binds strand_local(key) to p in the block and in the children spawned there
  */
 #define STRAND_SHIELD STRAND_GUARD_(strand_shield_, strand_shield_enter_())
 #define STRAND_DEADLINE(when) STRAND_GUARD_(strand_deadline_, strand_deadline_enter_((when), __FILE__, __LINE__))
@@ -301,76 +312,86 @@ size_t strand_scope_count(strand_scope scope);
 /* ---- strands --------------------------------------------------------------------------------------------- */
 
 /**
- * Run fn(arg) as the root strand of a new sub-process and wait for its end. Returns what fn returned. An exception
- * that leaves it is printed and ends the program (exit status 1), unless the options ask to get it. `options` may be
- * NULL: one pool of one thread, which is the calling thread. Any thread, but not inside a strand, unless the options
- * ask for threads of its own. If the sub-process cannot be made, that too is an exception that leaves it.
+ * Run fn(arg) as the root strand of a new sub-process and wait for its end. `options` may be NULL: one pool of one
+ * thread, which is the calling thread. Any thread may call it; a strand only if the options ask for threads of the
+ * run's own.
  *
- * fork(2) may be called by any thread, strands included. In the child the runs of the parent are dead: whatever is of
- * one of them, a function, the end of a block, the return from a strand's function, is misuse that says so, and what
- * any thread may call finds nothing there. What they had, memory and descriptors that close on exec, stays until the
- * child ends. exec, exit and _exit work as ever, and so does strand_run; on the stack of a strand of the parent it has
- * threads of its own, asked for or not. vfork(2), and a fork behind the C library's back, are not seen.
+ * Returns the result of fn. An exception that leaves fn is printed and ends the program with exit status 1, unless
+ * options->uncaught is set. A sub-process that cannot be made is such an exception, too.
+ *
+ * Any thread may call fork(2), strands included. In the child the runs of the parent are dead: using an object of
+ * theirs, leaving a block of one, or returning from a strand's function is misuse, and functions for any thread find
+ * nothing. The child keeps their memory, and their descriptors until exec. exec, exit and _exit work as usual, and so
+ * does strand_run, which uses threads of its own if it is called on the stack of a parent's strand. The library does
+ * not notice vfork(2) and a fork that bypasses the C library.
  */
 void *strand_run(const strand_options *options, strand_fn *fn, void *arg);
 
 /**
- * Start fn(arg) as a child of scope. The child runs when a thread has time for it, in parallel with the caller if
- * there are more threads. attr may be NULL. Does not block. Throws STRAND_SYSTEM if memory is refused or
- * options.max_strands is reached, and then nothing was started. A stack is taken when the child first runs: if none can
- * be had, the child ends by STRAND_SYSTEM without having run. Owner only, unless the scope is open. O(1).
- * The environment of floating point (rounding, masks; fesetenv) that a strand sets is its own, across suspensions too.
- * A strand may begin with that of one which has ended before on the same stack: who changes it sets it back before it
- * ends, and who needs a certain one sets it.
+ * Spawn fn(arg) as a child that is anchored to a scope. The child runs when a thread is free, in parallel with the
+ * caller if there are several threads. The call does not suspend. Only the owner of the scope may call it, or any
+ * strand of the run if the scope is open. Cost: O(1).
+ *
+ * Returns the handle of the child. Throws STRAND_SYSTEM if there is no memory or strand_options.max_strands is reached;
+ * no child was spawned then. The child gets its stack when it first runs; if there is no memory for it, the child ends
+ * by STRAND_SYSTEM and has not run.
+ *
+ * The floating-point environment (rounding mode, exception masks; fesetenv) belongs to a strand across suspensions. A
+ * strand may begin with the environment of an ended strand: a strand that changes it must restore it before it ends,
+ * and one that depends on it must set it.
  */
 strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg);
-/** Start a child as strand_spawn does, with attributes. size bytes of `args` are copied, and fn gets the address of the
- *  copy, which lives as long as the strand. With size 0, fn gets `args` itself. */
+/** Spawn a child with attributes and copied arguments, like strand_spawn. `attr` may be NULL. The call copies `size`
+ * bytes of `args` and passes the address of the copy to fn; the copy lives as long as the strand. With size 0 fn gets
+ * `args` itself. Returns the handle of the child. Throws what strand_spawn throws. */
 strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size);
 
 /**
- * Wait for the end of a child and consume it. Returns its value, or throws: the exception that it ended by, or
- * STRAND_CHILD_CANCELLED if it was cancelled and ended interrupted. Owner of the child's scope only; once: a second
- * join is misuse. A child that has not started may be run by the joiner's thread right here.
+ * Wait for the end of a child and consume it. Only the owner of the child's scope may join it, and only once: a second
+ * join is misuse. If the child has not started, the joiner's thread may run it at once. Returns the child's result, or
+ * throws the exception that ended it, or STRAND_CHILD_CANCELLED if it was cancelled and ended interrupted.
  */
 STRAND_BLOCKS void *strand_join(strand child) STRAND_JOIN_SYMBOL_;
-/** Wait until a strand has ended, without consuming it. Anyone but itself, any number of times; returns at once if it
- *  is gone. {0} is misuse. */
+/** Wait until a strand has ended, without consuming it. Any strand but itself may wait, any number of times. A stale
+ * handle counts as ended. Waiting for {0}, or for oneself, is misuse. */
 STRAND_BLOCKS void strand_wait(strand other);
-/** Whether a strand has ended. Does not block. */
+/** Check whether a strand has ended. The call does not suspend. Returns true if it has ended or the handle is stale. */
 bool strand_ended(strand other);
 /**
- * Interrupt a strand, lastingly. `why` (may be NULL) is copied, up to 128 bytes. Does not wait; does not
- * disturb a strand that has ended, and ignores {0}; a second cancel changes nothing. The owner's counts as its own also
- * after the end: the child may then be left unjoined. Never interrupted.
+ * Cancel a strand: interrupt it from now on until it ends. `why` may be NULL; the call copies up to 128 bytes of it.
+ * The call does not wait and is never interrupted. Cancelling {0}, a strand that has ended, or one that is cancelled
+ * already has no effect. If the owner cancels a child, even an ended one, it may leave the child unjoined.
  */
 void strand_cancel(strand child, const char *why);
 /**
- * Anchor a child to an open scope instead; one that has ended goes along with its result or its failure, and one that
- * comes into a cancelled scope is cancelled. Returns 0; -EINVAL if the scope is stale or not open (the anchor stays as
- * it was). Into a scope of the child itself or of a strand below it: misuse. Owner of the child's present scope only.
+ * Hand a child off: anchor it to an open scope instead. A child that has ended takes its result or failure along; a
+ * child that comes into a cancelled scope is cancelled. Only the owner of the child's present scope may call it.
+ * Handing a child to a scope of itself, or of a strand below it, is misuse. Returns 0, or -EINVAL if the scope is stale
+ * or not open; the anchor is unchanged then.
  */
 STRAND_CHECKED int strand_hand_off(strand child, strand_scope to);
-/** The calling strand; {0} outside of strands. Any thread. */
+/** Get the calling strand, or {0} on a plain thread. Any thread may call it. */
 strand strand_self(void);
-/** A number that no other strand of this process ever had; 0 for {0}. Any thread. */
+/** Get the id of a strand: a number that no other strand of this process ever has, or 0 for {0}. Any thread may call
+ * it. */
 uint64_t strand_id(strand s);
-/** The name of the calling strand (its attribute, else "root" or "strand"; in the turn of an actor, and as long as that
- *  lasts: the actor's, else its class'). */
+/** Get the name of the calling strand: that of its attributes, else "root" or "strand". In a turn of an actor it is the
+ *  name of the actor, or else of its class. It is valid while the strand lives; in a turn, until the turn ends. */
 const char *strand_name(void);
-/** Let others run: a cancellation point that always gives way. */
+/** Yield: let other runnable strands run first. */
 STRAND_BLOCKS void strand_yield(void);
-/** A cancellation point that never gives way: throws if the caller is interrupted, else returns. A few ns. */
+/** Throw if the caller is interrupted, else return at once without yielding. Cost: a few ns. */
 STRAND_BLOCKS void strand_checkpoint(void);
 
 /* ---- strand-local values --------------------------------------------------------------------------------- */
 
-/** The key of a strand-local value. */
-typedef struct strand_key { /* make your own: static; its address is the key */
+/** The key of a strand-local value. Define your own as static; its address identifies it. */
+typedef struct strand_key {
     const char *name;
 } strand_key;
-/** The innermost value bound to key by STRAND_LOCAL, here or in the spawner of the strand at the time of the spawn; or
- *  NULL. What the pointer points to has to live as long as the strands that can read it. O(bindings). */
+/** Get the value that STRAND_LOCAL bound to a key, innermost first: in the calling strand, or in its spawner at the
+ * time of the spawn. Returns NULL if the key is not bound. The memory behind the value must live as long as the strands
+ * that can read it. Cost: O(bindings). */
 void *strand_local(const strand_key *key);
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
@@ -380,13 +401,13 @@ void *strand_local(const strand_key *key);
 #define STRAND_MS (1000 * STRAND_US)
 #define STRAND_S (1000 * STRAND_MS)
 
-/** The monotonic clock now; inside a seeded run, its virtual time. Any thread. */
+/** Get the time of the monotonic clock, or the virtual time in a seeded run. Any thread may call it. */
 strand_time strand_now(void);
-/** now + ns, saturating at the ends. Any thread. */
+/** Get the instant `ns` nanoseconds from now; it saturates. Any thread may call it. */
 strand_time strand_in(int64_t ns);
-/** Sleep for ns nanoseconds; 0 and less: a yield. */
+/** Sleep for `ns` nanoseconds. 0 and less yields. */
 STRAND_BLOCKS void strand_sleep(int64_t ns);
-/** Sleep until an instant; one that has passed: a yield. */
+/** Sleep until an instant. One that has passed yields. */
 STRAND_BLOCKS void strand_sleep_until(strand_time when);
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */
