@@ -49,7 +49,11 @@ const char *strand_version(void);
 /** Marks a function that does not return. */
 #define STRAND_NORETURN __attribute__((noreturn))
 
-/** Marks a function whose result must not be ignored: the compiler warns about a call that does. */
+/**
+ * Marks a function whose result must not be ignored: the compiler warns about a call that does.
+ *
+ *     STRAND_CHECKED int queue_push(struct queue *queue, int value);
+ */
 #define STRAND_CHECKED __attribute__((warn_unused_result))
 /** Ignore the result of a function marked STRAND_CHECKED without a warning. */
 #define STRAND_IGNORE(call) ((void)!(call))

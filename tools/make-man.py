@@ -24,7 +24,7 @@ PUBLIC = re.compile(r"(?:strand|STRAND)(?:_\w*)?(?<!_)$")
 NAME = re.compile(r"\b(?:strand|STRAND)_\w*[A-Za-z0-9]\b(?!_)")
 TYPES = ("typedef", "struct", "union")
 OVERVIEW, TYPE_PAGE = "strand", "strand_handle"  # `man strand` shows the overview
-EXAMPLES = ("examples/*.c", "examples/*/*.c", "tests/programs/*.c", "tests/sim/*.c", "tests/spec/*.c")
+EXAMPLES = ("examples/*.c", "examples/*/*.[ch]", "tests/harness/*.h", "tests/programs/*.c", "tests/sim/*.c", "tests/spec/*.c")
 ATTRIBUTES = re.compile(r"\b(?:STRAND_BLOCKS|STRAND_CHECKED|STRAND_NORETURN|STRAND_SECTION_EXCLUDES_)\s+")
 BLOCKS = ("verbatim", "programlisting", "itemizedlist", "orderedlist")
 
@@ -359,7 +359,7 @@ def example(names):
     for pattern in EXAMPLES:
         for path in sorted(pathlib.Path().glob(pattern)):
             lines = source_of(path)
-            for name in names:
+            for name in [*names, *[name.upper() for name in names if name.endswith("_attr")]]:
                 word = rf"(?<!\w){name}(?!\w)"
                 # In a function, or as a declaration; not in a comment.
                 for use in (rf" (?!\s*/?\*).*{word}", rf"(?!/\*|//|#|TEST).*{word}"):

@@ -156,7 +156,19 @@ void strand_unhandled(strand_message *message);
 
 /* ---- actors ------------------------------------------------------------------------------------------------ */
 
-/** A behaviour: the function by which an actor handles a message. */
+/**
+ * A behaviour: the function by which an actor handles a message.
+ *
+ *     static void locked(void *state, strand_message *message)
+ *     {
+ *         if (STRAND_IS(message, unlock))
+ *             strand_unbecome();
+ *         else
+ *             strand_stash(message);
+ *     }
+ *
+ *     strand_become(locked);
+ */
 typedef void strand_behaviour(void *state, strand_message *message);
 
 /**
@@ -186,7 +198,14 @@ enum strand_mailbox_full {
     STRAND_FULL_OLDEST    /* the oldest waiting message becomes a dead letter */
 };
 
-/** The lowest priority of a message. Greater numbers count as this one. */
+/**
+ * The lowest priority of a message. Greater numbers count as this one.
+ *
+ *     static unsigned priority(const strand_message *message)
+ *     {
+ *         return message->type == &cancel_message ? 0 : STRAND_PRIORITY_LAST;
+ *     }
+ */
 #define STRAND_PRIORITY_LAST 63u
 
 /**

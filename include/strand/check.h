@@ -29,11 +29,24 @@
 extern "C" {
 #endif
 
-/** Record that the calling strand holds a lock of its thread, so that it must not suspend until strand_check_unlocked.
- *  `mutex` is any address, for locks that are not a pthread_mutex_t; file and line name the place in reports. On a
- * plain thread it has no effect. The record needs memory; without it this lock is not checked. */
+/**
+ * Record that the calling strand holds a lock of its thread, so that it must not suspend until strand_check_unlocked.
+ * `mutex` is any address, for locks that are not a pthread_mutex_t; file and line name the place in reports. On a plain
+ * thread it has no effect. The record needs memory; without it this lock is not checked.
+ *
+ *     spin_lock(&lock);
+ *     strand_check_locked(&lock, __FILE__, __LINE__);
+ *     ...
+ *     strand_check_unlocked(&lock);
+ *     spin_unlock(&lock);
+ */
 void strand_check_locked(const void *mutex, const char *file, int line);
-/** Record that the calling strand holds the lock no more. An address that was not recorded has no effect. */
+/**
+ * Record that the calling strand holds the lock no more. An address that was not recorded has no effect.
+ *
+ *     strand_check_unlocked(&lock);
+ *     spin_unlock(&lock);
+ */
 void strand_check_unlocked(const void *mutex);
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */

@@ -47,7 +47,13 @@ typedef struct strand_port_attr {
 /** Write attributes as an argument, with `size` filled in: STRAND_PORT_ATTR(.name = "orders"). */
 #define STRAND_PORT_ATTR(...) STRAND_SIZED_(strand_port_attr, __VA_ARGS__)
 
-/** The maximum size of a message in bytes, and the maximum number of slots of a port. */
+/**
+ * The maximum size of a message in bytes, and the maximum number of slots of a port.
+ *
+ *     if (size > STRAND_PORT_MESSAGE_MOST || count > STRAND_PORT_SLOTS_MOST)
+ *         return -EINVAL;
+ *     port = strand_port_open(scope, size, count, NULL);
+ */
 #define STRAND_PORT_MESSAGE_MOST ((size_t)1 << 30)
 #define STRAND_PORT_SLOTS_MOST ((size_t)1 << 20)
 
