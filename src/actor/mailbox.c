@@ -157,13 +157,13 @@ int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct e
     }
     struct cb *me = current_of(thread);
     cxx_settle(thread, me);
-    if (UNLIKELY(own_of(me)->section_file != NULL) || interrupted(me)) {
+    if (UNLIKELY(own_of(me)->section_file != NULL) || interrupted_here(me)) {
         cell_unlock(cell, word);
         give_back(thread, e);
         may_block(thread, me, "strand_tell"); /* does not return */
     }
     int error = await_room(thread, to, word, e);
-    if (LIKELY(error != -EINTR) || !interrupted(me))
+    if (LIKELY(error != -EINTR) || !interrupted_here(me))
         return error;
     give_back(thread_self(), e);
     interrupt_throw(thread_self(), me, 0);

@@ -193,9 +193,9 @@ int promise_wait(struct thread *thread, struct promise *promise, enum blocked wh
 {
     struct cb *me = current_of(thread);
     uint64_t serial = serial_of(promise->watch.who);
-    uint32_t floor = own_of(me)->floor;
     promise->whom = whom;
     for (;;) {
+        uint32_t floor = own_of(me)->floor;
         (void)lock(thread, promise, serial);
         bool settled = promise->settled;
         if (!settled) {
@@ -217,7 +217,7 @@ int promise_wait(struct thread *thread, struct promise *promise, enum blocked wh
         (void)lock(thread, promise, serial);
         promise->waiter = NULL; /* [W2] */
         unlock(promise, serial);
-        if (interrupted(me))
+        if (interrupted_here(me))
             interrupt_throw(thread, me, 0);
     }
 }

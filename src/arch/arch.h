@@ -104,6 +104,11 @@ bool arch_flight_land(struct arch_flight *flight);
 /* It carries something else from now on. The caller holds references to both. */
 void arch_flight_swap(struct arch_flight *flight, void *what);
 
+/* landing.c. Whether an exception that a strand threw here would get to the frame that has `limit` in it, or be caught
+ * by a handler of C++ before; false: a function on the way is noexcept, and would end the program. A walk over the
+ * frames. */
+bool arch_unwind_lands(const void *limit);
+
 /* Leave a frame that saved itself in jump: form 0 by __builtin_setjmp, compiled with or without -fcf-protection, form 1
  * by strand_setjmp_. The second form is also the public symbol strand_setjmp_ (assembler, x86_64.S). */
 __attribute__((noreturn)) void arch_longjmp(void **jump, uint32_t form);

@@ -38,7 +38,7 @@ extern char __cxa_get_globals[] __attribute__((weak)), __cxa_allocate_exception[
     _ZSt13set_terminatePFvvE[] __attribute__((weak)), _ZSt13get_terminatev[] __attribute__((weak)),
     _ZSt17current_exceptionv[] __attribute__((weak)), _ZNSt15__exception_ptr13exception_ptrD1Ev[] __attribute__((weak)),
     _ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE[] __attribute__((weak)),
-    _ZTISt9exception[] __attribute__((weak));
+    _ZTISt9exception[] __attribute__((weak)), __gxx_personality_v0[] __attribute__((weak));
 
 struct symbol {
     const char *name;
@@ -79,6 +79,7 @@ void arch_cxx_find(void)
         SYMBOL(init, __cxa_init_primary_exception),
         SYMBOL(begin_catch, __cxa_begin_catch),
         SYMBOL(end_catch, __cxa_end_catch),
+        SYMBOL(personality, __gxx_personality_v0),
         SYMBOL(class_type, _ZTVN10__cxxabiv117__class_type_infoE),
         SYMBOL(set_terminate, _ZSt13set_terminatePFvvE),
         SYMBOL(get_terminate, _ZSt13get_terminatev),

@@ -56,7 +56,7 @@ struct arch_cxx_runtime {
     void *(*init)(void *object, void *type, void (*destroy)(void *object));
     void *(*begin_catch)(void *exception);
     void (*end_catch)(void);
-    const void *class_type;
+    const void *class_type, *personality;
     void (*(*set_terminate)(void (*)(void)))(void);
     void (*(*get_terminate)(void))(void);
     struct arch_cxx_type type;
@@ -136,6 +136,8 @@ void arch_cxx_find(void);
 /* arch_unwind of a flight that was wrapped. Returns only on a corrupt stack. */
 int arch_thrown_unwind_(struct arch_thrown *thrown);
 struct _Unwind_Context;
+/* landing.c: whether the frame is of a function in C++. */
+bool arch_frame_is_cxx_(struct _Unwind_Context *context);
 /* Unwinding has come to the end of the stack. */
 __attribute__((noreturn)) void arch_unwind_lost_(struct _Unwind_Context *context);
 void arch_trace_start(void);

@@ -123,8 +123,9 @@ static int do_job(struct thread **thread, struct cb *me, struct job *job, const 
         if (error)
             return error;
         wait_because(*thread, me, BLOCKED_OFFLOAD, 0);
-        if (!crew_await(thread, me, &job->arrival, own_of(me)->floor))
-            return interrupted_call(thread, me, job, call);
+        while (!crew_await(thread, me, &job->arrival, own_of(me)->floor))
+            if (interrupted_here(me))
+                return interrupted_call(thread, me, job, call);
         if (job->state == JOB_RETURNED)
             return DONE;
         if (job->state == JOB_REFUSED)
@@ -193,7 +194,7 @@ static void may_offload(struct thread *thread, struct cb *me, const struct call 
         section_misuse_(me, call->function);
     thread_tick(thread);
     cxx_settle(thread, me);
-    if (interrupted(me)) {
+    if (interrupted_here(me)) {
         give_up(NULL, call);
         interrupt_refuse(thread, me);
     }

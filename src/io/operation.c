@@ -261,7 +261,7 @@ static int wait_seeded(struct operation *op)
         how = wait_until(op->thread, op->me, driver_now(op->thread->sub) + SEEDED_LOOK_NS, own_of(op->me)->floor);
         op->thread = thread_self();
         op->thread->sub->outside--;
-        if (how < 0 || (how == WAIT_INTERRUPTED && interrupted(op->me)))
+        if (how < 0 || (how == WAIT_INTERRUPTED && interrupted_here(op->me)))
             break;
     }
     descriptor_lock(op->thread, op->d);
@@ -306,7 +306,7 @@ static int wait_for_side(struct operation *op)
     side_mirror(side);
     descriptor_unlock(op->thread, d);
     if (!wait_armed(op))
-        throw_interrupted(op);
+        return 0;    /* interrupted: operation_ready throws, or goes on */
     op->turn = true; /* of one that is closing it means nothing */
     return atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING ? -EBADF : 0;
 }
@@ -316,7 +316,7 @@ int operation_ready(struct operation *op)
     op->thread = thread_share(op->thread);
     for (;;) {
         struct side *side = op->side;
-        if (interrupted(op->me))
+        if (interrupted_here(op->me))
             throw_interrupted(op);
         op->seen = atomic_load_explicit(&side->events, memory_order_acquire);
         bool free = op->turn || !atomic_load_explicit(&side->waited, memory_order_relaxed);

@@ -139,6 +139,19 @@ static strand_exception *interruption(struct thread *thread, struct cb *me)
     return source ? by_block(thread, source) : by_cancel(me);
 }
 
+COLD bool interrupt_put_off_(struct cb *me)
+{
+    struct thread *thread = thread_self();
+    struct own *own = own_of(me);
+    const struct stack *stack = thread->current->stack;
+    const char *try = (const char *)own->tries; /* elsewhere: of the frames that strands run in */
+    bool own_frame = try >= stack->low && try < stack->top;
+    if (!thread->cxx || arch_unwind_lands(own_frame ? try : stack->top))
+        return false;
+    own->floor = own->depth + 1; /* cxx_settle, at the start of the next operation, takes it back */
+    return true;
+}
+
 void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
 {
     strand_exception *e = interruption(thread, me);
@@ -150,7 +163,7 @@ void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
 COLD struct thread *give_way_before(struct thread *thread, struct cb *me)
 {
     thread = thread_give_way_(thread);
-    if (interrupted(me))
+    if (interrupted_here(me))
         interrupt_throw(thread, me, 0);
     return thread;
 }

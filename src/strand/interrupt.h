@@ -20,6 +20,15 @@ static inline bool interrupted(struct cb *me)
     return UNLIKELY(atomic_load_explicit(&me->due, memory_order_seq_cst) > own_of(me)->floor);
 }
 
+/* The same, where the exception would get to a handler. Where a noexcept function would not let it through, which
+ * destructors are, every source is put off until the next operation, and this is false [I2]: an interruption waits
+ * until the function has returned. */
+bool interrupt_put_off_(struct cb *me);
+static inline bool interrupted_here(struct cb *me)
+{
+    return interrupted(me) && !interrupt_put_off_(me);
+}
+
 /* Throws for the outermost source that holds and is not put off. */
 __attribute__((noreturn)) void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress);
 
@@ -38,7 +47,7 @@ static inline void may_block(struct thread *thread, struct cb *me, const char *f
         section_misuse_(me, function);
     thread_tick(thread);
     cxx_settle(thread, me);
-    if (interrupted(me))
+    if (interrupted_here(me))
         interrupt_refuse(thread, me);
 }
 

@@ -88,7 +88,7 @@ static inline struct fibre *take_unstarted(struct thread *thread, struct cb *c)
 static struct thread *look_again(struct thread *thread, struct cb *me, struct cb *c)
 {
     me->blocked = BLOCKED_NOT;
-    if (interrupted(me) && !interrupted_by_it(thread, me, c))
+    if (interrupted(me) && !interrupted_by_it(thread, me, c) && interrupted_here(me))
         interrupt_throw(thread, me, 0);
     return ended(c) ? thread : NULL;
 }
@@ -141,7 +141,7 @@ static inline struct thread *await_child(struct thread *thread, struct cb *me, s
 
 static NOINLINE void check_interrupted(struct thread *thread, struct cb *me, struct cb *c)
 {
-    if (!interrupted_by_it(thread, me, c))
+    if (!interrupted_by_it(thread, me, c) && interrupted_here(me))
         interrupt_throw(thread, me, 0);
 }
 
@@ -188,10 +188,11 @@ void strand_wait(strand handle)
     if (handle.bits[1] == cb_id(me))
         MISUSE_STRAND("strand_wait", me, "a strand can't wait for its own end");
     may_block(thread, me, "strand_wait");
-    struct cb *c = pin_cb(thread, handle, "strand_wait");
-    if (c) {
+    for (struct cb *c; (c = pin_cb(thread, handle, "strand_wait"));) {
         wait_because(thread, me, BLOCKED_WAIT, handle.bits[1]);
-        if (!end_wait(&thread, me, c, handle, own_of(me)->floor, NULL, true) && interrupted(me))
+        if (end_wait(&thread, me, c, handle, own_of(me)->floor, NULL, true))
+            break;
+        if (interrupted_here(me))
             interrupt_throw(thread, me, 0);
     }
     end_seen(handle);

@@ -274,7 +274,7 @@ static void join_one(struct thread *thread, struct scope *scope, struct cb *chil
 /* What interrupts the owner is a source outside of this very scope: a failure in it is what the join throws. */
 static bool interrupted_from_outside(struct cb *me, struct scope *scope)
 {
-    return interrupted(me) && interrupt_source(me) != &scope->block;
+    return interrupted(me) && interrupt_source(me) != &scope->block && interrupted_here(me);
 }
 
 /* Of a service, one that has failed or runs. */

@@ -252,7 +252,10 @@ COLD void print_terminating(void)
     if (!flight)
         return;
     print_text(
-        2, "libstrand: the C++ runtime ends the program (noexcept?) while an exception of strand '%s' is in flight\n",
+        2,
+        "libstrand: the C++ runtime ends the program (noexcept?) while an exception of strand '%s' is in flight. "
+        "Catch it inside of the noexcept function, which a destructor is; an operation in a STRAND_SHIELD is not "
+        "interrupted\n",
         cb_name(current_of(thread)));
     strand_exception_print(flight->exception, 2);
 }

@@ -339,7 +339,7 @@ struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scop
 static struct thread *await_more(struct thread *thread, struct cb *me, struct scope *scope, size_t seen, size_t count)
 {
     thread = scope_await_end(thread, me, scope, seen, count, BLOCKED_SCOPE);
-    if (interrupted(me))
+    if (interrupted_here(me))
         interrupt_throw(thread, me, 0);
     return thread;
 }

@@ -46,6 +46,20 @@ int wait_until(struct thread *thread, struct cb *me, int64_t when, uint32_t floo
     return until(thread, me, when, floor);
 }
 
+/* No memory for the timer, or an interruption: which is put off, or over, if this returns, when the time has come. */
+static COLD void sleep_otherwise(struct cb *me, strand_time when, int how)
+{
+    while (how != WAIT_WON) {
+        if (how < 0)
+            throw_no_memory(me, "a timer");
+        struct thread *thread = thread_self();
+        if (interrupted_here(me))
+            interrupt_throw(thread, me, 0);
+        wait_because(thread, me, BLOCKED_SLEEP, (uint64_t)when.ns);
+        how = wait_until(thread, me, when.ns, own_of(me)->floor);
+    }
+}
+
 void wait_sleep(strand_time when, const char *function)
 {
     struct thread *thread = must_be_strand(function);
@@ -57,8 +71,6 @@ void wait_sleep(strand_time when, const char *function)
     }
     wait_because(thread, me, BLOCKED_SLEEP, (uint64_t)when.ns);
     int how = until(thread, me, when.ns, own_of(me)->floor);
-    if (UNLIKELY(how < 0))
-        throw_no_memory(me, "a timer");
-    if (UNLIKELY(how == WAIT_INTERRUPTED) && interrupted(me))
-        interrupt_throw(thread_self(), me, 0);
+    if (UNLIKELY(how != WAIT_WON))
+        sleep_otherwise(me, when, how);
 }

@@ -87,7 +87,7 @@ bool strand_barrier_wait(strand_barrier *handle)
     while (!come(thread, me, barrier)) {
         if (LIKELY(gate_park(&thread, me, &barrier->gate, own_of(me)->floor, &rules)))
             return false;
-        if (interrupted(me))
+        if (interrupted_here(me))
             interrupt_throw(thread, me, 0);
     }
     give_way_after(thread);

@@ -36,7 +36,7 @@ void strand_condition_wait(strand_condition *condition, strand_mutex *handle)
     mutex_release(thread, me, mutex);
     bool signalled = gate_park(&thread, me, gate, own_of(me)->floor, NULL);
     mutex_lock_again(&thread, me, mutex, __builtin_return_address(0));
-    if (!signalled && interrupted(me))
+    if (!signalled && interrupted_here(me))
         interrupt_throw(thread, me, 0);
 }
 

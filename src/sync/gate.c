@@ -128,7 +128,7 @@ bool gate_wait(struct thread **thread, struct cb *me, struct gate *gate, uint64_
     gate_stand(*thread, me, gate, value, why, want, own_of(me)->floor);
     if (LIKELY(gate_park(thread, me, gate, own_of(me)->floor, rules)))
         return true;
-    if (interrupted(me))
+    if (interrupted_here(me))
         interrupt_throw(*thread, me, 0);
     return false;
 }
@@ -153,7 +153,7 @@ void gate_enter(struct thread *thread, struct cb *me, struct gate *gate, enum bl
         if (passed)
             return;
         passed = gate_park(&thread, me, gate, own_of(me)->floor, rules);
-        if (!passed && interrupted(me))
+        if (!passed && interrupted_here(me))
             interrupt_throw(thread, me, 0);
     }
 }

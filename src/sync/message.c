@@ -249,7 +249,7 @@ static bool wait_in(struct thread **thread, struct cb *me, struct port *port, st
             return true;
     }
     leave_queue(*thread, handle, node);
-    if (interrupted(me))
+    if (interrupted_here(me))
         interrupt_throw(*thread, me, 0);
     return false;
 }

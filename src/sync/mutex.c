@@ -88,7 +88,7 @@ static inline void lock(struct mutex *mutex, void *site, const char *function)
         thread = give_way_before(thread, me);
     held_reserve(thread, me, "a mutex");
     while (UNLIKELY(!take_free(thread, me, mutex) && !take_slowly(&thread, me, mutex, own_of(me)->floor)))
-        if (interrupted(me))
+        if (interrupted_here(me))
             interrupt_throw(thread, me, 0);
     mutex_note(me, mutex, site);
 }

@@ -258,7 +258,7 @@ static NOINLINE int wait_in_queue(struct thread **thread, struct cb *me, struct 
     if (atomic_load_explicit(&node->linked, memory_order_relaxed))
         queue_remove(sem, ticket);
     prio_unlock(*thread, sem);
-    return interrupted(me) ? -EINTR : -EAGAIN;
+    return interrupted_here(me) ? -EINTR : -EAGAIN;
 }
 
 /* There is no permit: wait, if there is room. -EAGAIN: to be begun anew. */
@@ -305,7 +305,7 @@ int prio_take(struct thread **thread, struct cb *me, struct prio *sem, const voi
     int error;
     if (UNLIKELY(thread_is_asked_for(*thread)) && would_take(*thread, sem, key)) {
         *thread = thread_give_way_(*thread);
-        if (interrupted(me))
+        if (interrupted_here(me))
             return -EINTR;
     }
     while ((error = take_or_wait(thread, me, sem, key, &means)) == -EAGAIN)

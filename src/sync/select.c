@@ -443,7 +443,7 @@ static int wait_for_one(struct thread **thread, struct select *s)
         throw_no_memory(me, "a timer");
     if (s->now)
         return -EAGAIN;
-    if (interrupted(me))
+    if (interrupted_here(me))
         interrupt_throw(*thread, me, 0);
     return AGAIN;
 }

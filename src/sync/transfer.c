@@ -164,7 +164,7 @@ static COLD void leave_queue(struct thread *thread, struct cb *me, struct chan *
     if (atomic_load_explicit(&node->linked, memory_order_relaxed))
         chan_unlink(node);
     chan_unlock(thread, chan);
-    if (interrupted(me))
+    if (interrupted_here(me))
         interrupt_throw(thread, me, 0);
 }
 

@@ -1,0 +1,407 @@
+/*
+ * Operations in noexcept functions, which destructors are, of a strand that is cancelled: no exception gets out of such
+ * a function, so an interruption waits until it has returned.
+ */
+#define SUITE cxx_noexcept
+
+#include <atomic>
+#include <exception>
+#include <initializer_list>
+#include <unistd.h>
+
+#include "cxx.h"
+#include "strand/chan.h"
+#include "strand/io.h"
+#include "strand/limit.h"
+#include "strand/pool.h"
+#include "strand/port.h"
+#include "strand/select.h"
+#include "strand/sync.h"
+
+namespace {
+
+const int64_t FOREVER = 3600 * STRAND_S;
+
+/* What the operations wait for. */
+struct World {
+    strand_scope scope;
+    strand_chan channel;
+    strand_port port;
+    strand sibling;
+    strand_mutex mutex, inner;
+    strand_condition condition;
+    strand_event event, end;
+    strand_semaphore semaphore;
+    strand_limit limit;
+    strand_barrier barrier;
+    strand_rwlock rwlock;
+    strand_time due;
+    int pipe[2];
+    bool signalled;
+};
+World world;
+std::atomic<bool> released; /* what is offloaded */
+
+void nothing() {}
+
+/* A way to block, what ends the wait, and what makes it one. */
+struct Way {
+    const char *name;
+    void (*block)();
+    void (*let_go)();
+    void (*take)() = nothing;
+};
+
+void *await_the_end(void *arg)
+{
+    strand_event_wait(&world.end);
+    return arg;
+}
+
+void end_it()
+{
+    strand_event_set(&world.end);
+}
+
+const Way ways[] = {
+    {"sleep",
+     [] {
+         strand_sleep_until(world.due);
+         CHECK(strand_now().ns >= world.due.ns);
+     },
+     nothing},
+    {"receive",
+     [] {
+         long value;
+         CHECK_EQ(strand_chan_receive(world.channel, &value), 0);
+         CHECK_EQ(value, 7);
+     },
+     [] {
+         long value = 7;
+         CHECK_EQ(strand_chan_send(world.channel, &value), 0);
+     }},
+    {"send",
+     [] {
+         long value = 7;
+         CHECK_EQ(strand_chan_send(world.channel, &value), 0);
+     },
+     [] {
+         long value;
+         CHECK_EQ(strand_chan_receive(world.channel, &value), 0);
+         CHECK_EQ(value, 7);
+     }},
+    {"select",
+     [] {
+         long value = 0;
+         strand_case cases[] = {strand_on_receive(world.channel, &value), strand_on_event(&world.event)};
+         CHECK_EQ(strand_select(cases, 2, 0), 0);
+         CHECK_EQ(value, 7);
+     },
+     [] {
+         long value = 7;
+         CHECK_EQ(strand_chan_send(world.channel, &value), 0);
+     }},
+    {"port",
+     [] {
+         long value = 0;
+         CHECK_EQ(strand_port_receive(world.port, &value, sizeof value), sizeof value);
+     },
+     [] {
+         long value = 7;
+         CHECK_EQ(strand_port_send(world.port, &value, sizeof value), 0);
+     }},
+    {"mutex",
+     [] {
+         strand_mutex_lock(&world.mutex);
+         strand_mutex_unlock(&world.mutex);
+     },
+     [] { strand_mutex_unlock(&world.mutex); }, [] { strand_mutex_lock(&world.mutex); }},
+    {"condition",
+     [] {
+         STRAND_LOCKED(&world.inner);
+         while (!world.signalled)
+             strand_condition_wait(&world.condition, &world.inner);
+     },
+     [] {
+         STRAND_LOCKED(&world.inner);
+         world.signalled = true;
+         strand_condition_signal(&world.condition);
+     }},
+    {"event",
+     [] {
+         strand_event_wait(&world.event);
+         CHECK(strand_event_is_set(&world.event));
+     },
+     [] { strand_event_set(&world.event); }},
+    {"semaphore", [] { strand_semaphore_acquire(&world.semaphore); },
+     [] { strand_semaphore_release(&world.semaphore); }},
+    {"limit",
+     [] {
+         strand_limit_acquire(&world.limit);
+         strand_limit_release(&world.limit);
+     },
+     [] { strand_limit_release(&world.limit); }, [] { strand_limit_acquire(&world.limit); }},
+    {"read-write lock",
+     [] {
+         strand_rwlock_read(&world.rwlock);
+         strand_rwlock_read_done(&world.rwlock);
+     },
+     [] { strand_rwlock_write_done(&world.rwlock); }, [] { strand_rwlock_write(&world.rwlock); }},
+    {"barrier", [] { strand_barrier_wait(&world.barrier); }, [] { strand_barrier_wait(&world.barrier); }},
+    {"wait",
+     [] {
+         strand_wait(world.sibling);
+         CHECK(strand_ended(world.sibling));
+     },
+     end_it},
+    {"join",
+     [] {
+         STRAND_SCOPE(scope);
+         CHECK_PTR(strand_join(strand_spawn(scope, await_the_end, TEST_PTR(3))), TEST_PTR(3));
+     },
+     end_it},
+    {"scope",
+     [] {
+         STRAND_SCOPE(scope);
+         strand_spawn(scope, await_the_end, nullptr);
+         strand_scope_join(scope);
+     },
+     end_it},
+};
+
+/* What is outside of the run: those are not waited for in seeded runs, whose time is virtual. */
+const Way ways_outside[] = {
+    {"read",
+     [] {
+         char byte = 0;
+         CHECK_EQ(strand_read(world.pipe[0], &byte, 1), 1);
+     },
+     [] { CHECK_EQ(strand_write(world.pipe[1], "x", 1), 1); }},
+    {"offload",
+     [] {
+         void *result = strand_offload(
+             [](void *arg) -> void * {
+                 while (!released)
+                     usleep(1000);
+                 return arg;
+             },
+             TEST_PTR(5));
+         CHECK_PTR(result, TEST_PTR(5));
+     },
+     [] { released = true; }, [] { released = false; }},
+};
+
+/* ---- on a normal way out --------------------------------------------------------------------- */
+
+struct Closer {
+    const Way &way;
+    explicit Closer(const Way &w) : way(w) {}
+    Closer(const Closer &) = delete;
+    Closer &operator=(const Closer &) = delete;
+    ~Closer()
+    {
+        test_log("closes");
+        way.block();
+        test_log("closed");
+    }
+};
+
+void *close_in_order(void *way)
+{
+    {
+        Closer closer(*static_cast<const Way *>(way));
+    }
+    try {
+        strand_checkpoint();
+        test_log("never");
+    } catch (...) {
+        test_log("interrupted");
+    }
+    return way;
+}
+
+void prepare()
+{
+    world.mutex = world.inner = {};
+    world.condition = {};
+    world.event = world.end = {};
+    world.semaphore = STRAND_SEMAPHORE(0);
+    world.barrier = STRAND_BARRIER(2);
+    world.rwlock = {};
+    world.signalled = false;
+    strand_limit_init(&world.limit, 1, nullptr);
+}
+
+/* The strand is cancelled before its destructor blocks, or while it waits there. */
+void close_cancelled(const Way &way, bool waits)
+{
+    STRAND_SCOPE(scope);
+    prepare();
+    way.take();
+    world.channel = strand_chan_open(scope, sizeof(long), 0, nullptr);
+    world.port = strand_port_open(scope, sizeof(long), 1, nullptr);
+    world.sibling = strand_spawn(scope, await_the_end, nullptr);
+    world.due = strand_in(20 * STRAND_MS);
+    strand child = strand_spawn(scope, close_in_order, const_cast<Way *>(&way));
+    if (waits)
+        strand_wait_quiet({}, STRAND_QUIET_BLOCKED);
+    strand_cancel(child, nullptr);
+    strand_wait_quiet({}, STRAND_QUIET_BLOCKED);
+    way.let_go();
+    CHECK_PTR(strand_join(child), &way);
+    CHECK_LOG("closes closed interrupted");
+    test_log_clear();
+    end_it();
+    strand_join(world.sibling);
+}
+
+TEST_INSIDE(an_operation_in_a_destructor_of_a_cancelled_strand_happens)
+{
+    for (const Way &way : ways)
+        close_cancelled(way, false);
+}
+
+TEST_INSIDE(a_cancel_does_not_end_a_wait_in_a_destructor)
+{
+    for (const Way &way : ways)
+        close_cancelled(way, true);
+}
+
+TEST_REAL_INSIDE(a_cancel_does_not_end_a_wait_in_a_destructor_for_what_is_outside)
+{
+    CHECK_EQ(strand_pipe(world.pipe), 0);
+    for (const Way &way : ways_outside)
+        for (bool waits : {false, true})
+            close_cancelled(way, waits);
+    strand_close(world.pipe[0]);
+    strand_close(world.pipe[1]);
+}
+
+/* ---- other sources, and handlers on the way ---------------------------------------------------- */
+
+void wait_for_the_end()
+{
+    strand_event_wait(&world.end);
+    test_log("waited");
+}
+
+void close_slowly() noexcept
+{
+    wait_for_the_end();
+}
+
+strand spawn_fresh(strand_scope scope, strand_fn *fn)
+{
+    world.end = {};
+    return strand_spawn(scope, fn, nullptr);
+}
+
+/* The child blocks, and is cancelled; it goes on when it may. */
+void cancel_while_it_waits(strand child)
+{
+    strand_wait_quiet({}, STRAND_QUIET_BLOCKED);
+    strand_cancel(child, nullptr);
+    strand_wait_quiet({}, STRAND_QUIET_BLOCKED);
+    end_it();
+    strand_wait(child);
+}
+
+TEST_INSIDE(a_handler_inside_of_a_noexcept_function_catches_an_interruption_at_once)
+{
+    STRAND_SCOPE(scope);
+    cancel_while_it_waits(spawn_fresh(scope, [](void *arg) -> void * {
+        [&]() noexcept {
+            try {
+                wait_for_the_end();
+            } catch (...) {
+                test_log("caught");
+            }
+        }();
+        return arg;
+    }));
+    CHECK_LOG("caught");
+}
+
+TEST_INSIDE(a_try_block_inside_of_a_noexcept_function_catches_an_interruption_at_once)
+{
+    STRAND_SCOPE(scope);
+    cancel_while_it_waits(spawn_fresh(scope, [](void *arg) -> void * {
+        [&]() noexcept {
+            STRAND_TRY {
+                wait_for_the_end();
+            }
+            STRAND_CATCH(&STRAND_ANY, e) {
+                test_log("caught");
+            }
+            STRAND_END
+        }();
+        return arg;
+    }));
+    CHECK_LOG("caught");
+}
+
+TEST_INSIDE(a_handler_outside_of_a_noexcept_function_catches_an_interruption_after_it)
+{
+    STRAND_SCOPE(scope);
+    cancel_while_it_waits(spawn_fresh(scope, [](void *arg) -> void * {
+        try {
+            close_slowly();
+            strand_checkpoint();
+        } catch (...) {
+            test_log("caught");
+        }
+        return arg;
+    }));
+    CHECK_LOG("waited caught");
+}
+
+TEST_INSIDE(a_deadline_that_passes_in_a_noexcept_function_holds_after_it)
+{
+    world.end = {};
+    STRAND_SCOPE(scope);
+    strand_spawn(
+        scope,
+        [](void *arg) -> void * {
+            strand_sleep(20 * STRAND_MS);
+            end_it();
+            return arg;
+        },
+        nullptr);
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(STRAND_MS));
+        close_slowly();
+        strand_sleep(FOREVER);
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        test_log("timed-out");
+    }
+    STRAND_END
+    strand_scope_join(scope);
+    CHECK_LOG("waited timed-out");
+}
+
+TEST_INSIDE(an_interruption_waits_for_a_noexcept_function_on_an_opened_fibre_too)
+{
+    STRAND_SCOPE(scope);
+    world.end = {};
+    strand_attr attr = {};
+    attr.size = sizeof attr;
+    attr.fibre = strand_fibre_open(scope, nullptr);
+    strand children[3];
+    for (strand &child : children)
+        child = strand_spawn_with(
+            scope, &attr,
+            [](void *arg) -> void * {
+                close_slowly();
+                return arg;
+            },
+            nullptr, 0);
+    strand_wait_quiet({}, STRAND_QUIET_BLOCKED);
+    for (strand child : children)
+        strand_cancel(child, nullptr);
+    cancel_while_it_waits(children[0]);
+    strand_scope_join(scope);
+    CHECK_LOG("waited waited waited");
+}
+
+} // namespace
