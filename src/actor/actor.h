@@ -162,10 +162,11 @@ struct task {
     struct task *next;     /* in place.starved */
     struct envelope *first, **last;
     struct envelope *batch;    /* taken out of the queue: before it */
+    struct envelope **counted; /* in the queue: those before it are all ENVELOPE_EXTRA */
     _Atomic uint32_t calls;    /* CALL_*; written under the lock */
-    uint32_t flags;            /* TASK_* */
-    uint32_t wakes;            /* how often it was given out */
     uint32_t queued, taken;    /* messages that wait; of them in the batch when that was taken */
+    uint16_t flags;            /* TASK_* */
+    uint16_t wakes;            /* how often it was given out */
     struct link waiters;       /* senders, for room: by their wait nodes, whose value is the envelope */
     struct cell *cursor;       /* of who walks through the children: the next one */
     struct failure *failed;    /* children's, the newest first */

@@ -270,7 +270,7 @@ struct task *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word)
     task->cell = cell;
     task->runner = NULL;
     task->first = task->batch = NULL;
-    task->last = &task->first;
+    task->last = task->counted = &task->first;
     atomic_store_explicit(&task->calls, 0, memory_order_relaxed);
     task->flags = *word & CELL_FRESH ? TASK_FRESH : 0;
     task->queued = task->taken = 0;

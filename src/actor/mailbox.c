@@ -108,12 +108,13 @@ static int await_room(struct thread *thread, strand_actor to, uint64_t word, str
     return -EINTR;
 }
 
-/* The oldest of those that wait and take room. */
+/* The oldest of those that wait and take room. No other is passed by more than once. */
 static struct envelope *push_out(struct task *task)
 {
-    struct envelope **at = &task->first, *oldest;
+    struct envelope **at = task->counted, *oldest;
     while (*at && ((*at)->message.size & ENVELOPE_EXTRA))
         at = &(*at)->next;
+    task->counted = at;
     if (!(oldest = *at))
         return NULL;
     *at = oldest->next;

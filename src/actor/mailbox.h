@@ -21,7 +21,7 @@ static inline struct envelope *mailbox_take(struct task *task)
 {
     struct envelope *first = task->first;
     __atomic_store_n(&task->first, NULL, __ATOMIC_RELAXED);
-    task->last = &task->first;
+    task->last = task->counted = &task->first;
     task->taken = task->queued;
     return first;
 }
@@ -33,6 +33,8 @@ static inline struct envelope *mailbox_take_first(struct task *task)
     __atomic_store_n(&task->first, first->next, __ATOMIC_RELAXED);
     if (!first->next)
         task->last = &task->first;
+    if (task->counted == &first->next)
+        task->counted = &task->first;
     first->next = NULL;
     task->taken = !(first->message.size & ENVELOPE_EXTRA);
     return first;

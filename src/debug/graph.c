@@ -5,6 +5,7 @@
 
 #include "cells.h"
 
+#include "../base/sort.h"
 #include "../strand/handle.h"
 #include "../strand/held.h"
 #include "../strand/pool.h"
@@ -259,14 +260,14 @@ static bool is_rwlock_wait(const struct node *node)
     return node->blocked == BLOCKED_READ_LOCK || node->blocked == BLOCKED_WRITE_LOCK;
 }
 
-static void note_hold(struct graph *graph, uint32_t node, const struct hold *hold)
+static void note_hold(struct graph *graph, uint32_t node, struct hold hold)
 {
-    unsigned kind = hold->what & 7;
-    if (!hold->what || kind == HELD_MUTEX)
+    unsigned kind = hold.what & 7;
+    if (!hold.what || kind == HELD_MUTEX)
         return;
     if (graph->holder_count < graph->holder_room)
         graph->holders[graph->holder_count] =
-            (struct holder){hold->what & ~(uintptr_t)7, hold->site, node, kind == HELD_WRITE_LOCK};
+            (struct holder){hold.what & ~(uintptr_t)7, hold.site, node, kind == HELD_WRITE_LOCK};
     graph->holder_count++;
 }
 
@@ -277,9 +278,10 @@ static void note_holds(struct graph *graph)
     for (uint32_t i = 0; i < graph->roll.count; i++) {
         if (!look_own(&graph->look, graph_cb(graph, i), &own) || !own.held)
             continue;
-        note_hold(graph, i, &own.held->one);
-        for (uint32_t k = 0; k < own.held->count; k++)
-            note_hold(graph, i, &own.held->more[k]);
+        for (int k = 0; k < HELD_FEW; k++)
+            note_hold(graph, i, own.held->few[k]);
+        for (const struct index_node *at = index_first(&own.held->others); at; at = index_next(at))
+            note_hold(graph, i, record_hold(CONTAINER(at, const struct record, by_what)));
     }
 }
 

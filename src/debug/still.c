@@ -5,6 +5,7 @@
  */
 #include "still.h"
 
+#include "../base/sort.h"
 #include "../strand/all.h"
 #include "../strand/handle.h"
 #include "../strand/run.h"
@@ -12,7 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { MADE_MEANWHILE = 4096, ITEM_MOST = 64, PLAIN_STRAND = 1024, PLAIN_ROOM = 2048 };
+enum { MADE_MEANWHILE = 4096, PLAIN_STRAND = 1024, PLAIN_ROOM = 2048 };
 #define HOLD_NS INT64_C(100000000)
 
 /* ---- one at a time --------------------------------------------------------------------------------------- */
@@ -216,35 +217,4 @@ NOINLINE int list_plainly(struct thread *thread, int fd, bool logs, const char *
     each_strand(runtime_of(thread), say_plainly, &list);
     out_flush(&out);
     return out.error;
-}
-
-/* ---- sorting --------------------------------------------------------------------------------------------- */
-
-/* The item at `at` goes down to its place in the heap of `count`, in which the last one stands on top. */
-static void sift(char *items, size_t at, size_t count, size_t size, bool (*is_before)(const void *a, const void *b))
-{
-    char moved[ITEM_MOST] __attribute__((aligned(16)));
-    memcpy(moved, items + at * size, size);
-    for (size_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && is_before(items + child * size, items + (child + 1) * size))
-            child++;
-        if (!is_before(moved, items + child * size))
-            break;
-        memcpy(items + at * size, items + child * size, size);
-    }
-    memcpy(items + at * size, moved, size);
-}
-
-void sort_in_place(void *items, size_t count, size_t size, bool (*is_before)(const void *a, const void *b))
-{
-    char last[ITEM_MOST] __attribute__((aligned(16))), *all = items;
-    ASSERT(size <= ITEM_MOST);
-    for (size_t at = count / 2; at-- > 0;)
-        sift(all, at, count, size, is_before);
-    while (count-- > 1) {
-        memcpy(last, all, size);
-        memcpy(all, all + count * size, size);
-        memcpy(all + count * size, last, size);
-        sift(all, 0, count, size, is_before);
-    }
 }

@@ -53,7 +53,4 @@ size_t roll_first_of(const struct roll *roll, uint64_t owner);
  * instead of the descriptor. Returns 0 or a negated errno code; -ENOMEM: from outside, of a run of one thread. */
 int list_plainly(struct thread *thread, int fd, bool logs, const char *instead_of);
 
-/* A heap sort in place: qsort asks malloc. Items of 64 bytes at most. */
-void sort_in_place(void *items, size_t count, size_t size, bool (*is_before)(const void *a, const void *b));
-
 #endif

@@ -64,7 +64,7 @@ struct wait_node {
     };
     struct cb *waiter;
     uint32_t epoch;
-    _Atomic uint16_t linked; /* 1 from the linking until the source has let go of it */
+    _Atomic uint16_t linked; /* not 0 from the linking until the source has let go of it */
     bool drops : 1;          /* a case that drops out when its channel is closed */
     bool looks : 1;          /* of a select that does not wait: no other waiter leaves its place for it */
     bool ordered : 1;        /* of a select whose first case that can happen happens */

@@ -34,17 +34,32 @@ void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before)
     }
 }
 
-/* Under ENDS_LOCK: the list without the node; true if it was there. */
-static bool cut_out(uintptr_t *ends, struct wait_node *node)
+/* Of wait_node.linked: the node knows the one before it. */
+enum { LINKED_BACK = 2 };
+
+/* Under ENDS_LOCK: every node that was linked since the last time learns which one is before it [E4]. */
+static void link_back(struct wait_node *first)
 {
-    struct wait_node *first = (struct wait_node *)(*ends & ~(uintptr_t)ENDS_BITS), **at = &first;
-    while (*at && *at != node)
-        at = &(*at)->next;
-    if (!*at)
-        return false;
-    *at = node->next;
-    *ends = (uintptr_t)first | (*ends & ENDS_BITS);
-    return true;
+    struct wait_node *before = NULL;
+    for (struct wait_node *at = first; at; before = at, at = at->next) {
+        at->link.prev = before ? &before->link : NULL;
+        if (atomic_load_explicit(&at->linked, memory_order_relaxed) == LINKED_BACK)
+            break;
+        atomic_store_explicit(&at->linked, LINKED_BACK, memory_order_relaxed);
+    }
+}
+
+/* Under ENDS_LOCK, and not over: the list without the node, which is in it. */
+static uintptr_t cut_out(uintptr_t ends, struct wait_node *node)
+{
+    link_back((struct wait_node *)(ends & ~(uintptr_t)ENDS_BITS));
+    struct link *before = node->link.prev;
+    if (node->next)
+        node->next->link.prev = before;
+    if (!before)
+        return (uintptr_t)node->next | (ends & ENDS_BITS);
+    CONTAINER(before, struct wait_node, link)->next = node->next;
+    return ends;
 }
 
 void ends_unlink(struct thread *thread, strand handle, struct wait_node *node)
@@ -53,8 +68,10 @@ void ends_unlink(struct thread *thread, strand handle, struct wait_node *node)
     if (c) {
         uintptr_t ends;
         ends_lock(thread, c, &ends);
-        if (cut_out(&ends, node))
+        if (!(ends & ENDS_OVER)) {
+            ends = cut_out(ends, node);
             atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
+        }
         atomic_store_explicit(&c->ends, ends, memory_order_release);
         unpin_cb(thread, c);
     }

@@ -10,7 +10,9 @@
  * OWNERSHIP what the strand wrote (outcome, result, exception) is its own before OVER and the owner's after it. From
  *           OVER on the ending strand touches nothing of its control block: the owner may have given it away [E1].
  * INVARIANTS [E2] every node that was linked is claimed, or told that it is let go of (linked = 0), exactly once.
- *           [E3] a failure is raised in the scope before OVER.
+ *           [E3] a failure is raised in the scope before OVER. [E4] under LOCK, where a node says LINKED_BACK, so do
+ *           all behind it, and each of them knows the one before it (link.prev; NULL: it is the first), unless others
+ *           were linked before it since. So each node learns that once, and n that are taken out cost O(n).
  * ORDERING  OVER is stored with release, read with acquire.
  * NOT DONE  a reference count for waiters: the pin is enough for the moment of linking, and nodes know when they are
  *           let go of.

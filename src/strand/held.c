@@ -7,114 +7,141 @@
 #include "misuse.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 _Static_assert(HELD_KINDS <= 8, "a kind has room below the address");
 
 static const char *const nouns[HELD_KINDS] = {
     [HELD_MUTEX] = "mutex", [HELD_WRITE_LOCK] = "read-write lock", [HELD_READ_LOCK] = "read lock"};
 
-static void give_back(struct thread *thread, struct held *held)
+/* Memory of the slab of tickets; throws STRAND_SYSTEM if there is none. */
+static void *get(struct thread *thread, struct cb *me, const char *what)
 {
-    if (LIKELY(held->room == HELD_FEW)) {
-        arch_note_release(held);
-        slab_put(&worker_of(thread)->tickets, held);
-    } else {
-        free(held);
-    }
+    void *object = driver_slab_get(thread, &worker_of(thread)->tickets);
+    if (!object)
+        throw_no_memory(me, what);
+    arch_note_acquire(object);
+    return object;
+}
+
+static void put(struct thread *thread, void *object)
+{
+    arch_note_release(object);
+    slab_put(&worker_of(thread)->tickets, object);
 }
 
 static COLD void start(struct thread *thread, struct cb *me, const char *what)
 {
-    struct held *held = driver_slab_get(thread, &worker_of(thread)->tickets);
-    if (!held)
-        throw_no_memory(me, what);
-    arch_note_acquire(held);
-    held->one.what = 0;
-    held->count = 0;
-    held->room = HELD_FEW;
+    struct held *held = get(thread, me, what);
+    *held = (struct held){0};
     own_of(me)->held = held;
     me->odd = true; /* its end looks at it */
 }
 
-static COLD void grow(struct thread *thread, struct cb *me, const char *what)
+/* Among the few: a record of that; NULL: there is none. Of 0: a free one. */
+static struct hold *among_few(struct held *held, uintptr_t what)
 {
-    struct held *old = own_of(me)->held, *new;
-    if (old->room > UINT32_MAX / 2 ||
-        !(new = driver_malloc(thread, sizeof *new + (size_t)old->room * 2 * sizeof *new->more)))
-        throw_no_memory(me, what);
-    memcpy(new, old, sizeof *old + old->count * sizeof *old->more);
-    new->room = old->room * 2;
-    give_back(thread, old);
-    own_of(me)->held = new;
+    for (int i = 0; i < HELD_FEW; i++)
+        if (held->few[i].what == what)
+            return &held->few[i];
+    return NULL;
 }
 
 NOINLINE void held_reserve_(struct thread *thread, struct cb *me, const char *what)
 {
-    struct own *own = own_of(me);
-    if (!own->held)
+    struct held *held = own_of(me)->held;
+    if (!held) {
         start(thread, me, what);
-    else if (own->held->count == own->held->room)
-        grow(thread, me, what);
+    } else if (!held->spare && !among_few(held, 0)) {
+        struct record *record = get(thread, me, what);
+        *record = (struct record){.next = NULL};
+        held->spare = record;
+    }
 }
 
 NOINLINE void held_add_(struct held *held, uintptr_t what, void *site)
 {
-    ASSERT(held->count < held->room);
-    held->more[held->count++] = (struct hold){what, site};
+    struct hold *hold = among_few(held, 0);
+    struct record *record = held->spare;
+    if (hold) {
+        *hold = (struct hold){what, site};
+        return;
+    }
+    ASSERT(record != NULL);
+    held->spare = record->next;
+    record->site = site;
+    index_add(&held->others, &record->by_what, what);
 }
 
-/* Among those beside the first. The newest comes first: it is the likeliest. */
-static struct hold *find(struct held *held, uintptr_t what)
+/* Among the others. */
+static struct record *find(struct held *held, uintptr_t what)
 {
-    for (uint32_t i = held->count; i-- > 0;)
-        if (held->more[i].what == what)
-            return &held->more[i];
-    return NULL;
+    struct index_node *found = index_find(&held->others, what);
+    return found ? CONTAINER(found, struct record, by_what) : NULL;
 }
 
-struct hold *held_find(struct cb *me, const void *object, enum held_kind kind)
+struct hold held_find(struct cb *me, const void *object, enum held_kind kind)
 {
     uintptr_t what = (uintptr_t)object | kind;
     struct held *held = own_of(me)->held;
-    if (!held)
-        return NULL;
-    return held->one.what == what ? &held->one : find(held, what);
+    const struct hold *hold = held ? among_few(held, what) : NULL;
+    const struct record *record = held && !hold ? find(held, what) : NULL;
+    return hold ? *hold : record ? record_hold(record) : (struct hold){0, NULL};
 }
 
 NOINLINE bool held_remove_(struct held *held, uintptr_t what)
 {
-    struct hold *hold = held ? find(held, what) : NULL;
-    if (!hold)
-        return false;
-    memmove(hold, hold + 1, (size_t)(&held->more[held->count] - (hold + 1)) * sizeof *hold);
-    held->count--;
+    struct hold *hold = held ? among_few(held, what) : NULL;
+    struct record *record = held && !hold ? find(held, what) : NULL;
+    if (hold)
+        hold->what = 0;
+    if (!record)
+        return hold != NULL;
+    index_remove(&held->others, &record->by_what);
+    record->next = held->spare;
+    held->spare = record;
     return true;
 }
 
-static COLD void ends_with(struct cb *c, const char *function, const char *what)
+/* How many are held, and one of them. */
+static size_t count(const struct held *held, struct hold *any)
+{
+    size_t count = 0;
+    for (const struct index_node *at = index_first(&held->others); at; at = index_next(at), count++)
+        *any = record_hold(CONTAINER(at, const struct record, by_what));
+    for (int i = 0; i < HELD_FEW; i++)
+        if (held->few[i].what) {
+            *any = held->few[i];
+            count++;
+        }
+    return count;
+}
+
+static COLD void ends_with(struct cb *c, const char *function, const char *what, size_t held, struct hold any)
 {
     char where[160], made[320];
     uintptr_t offset;
-    const struct held *held = own_of(c)->held;
-    const struct hold *hold = held->count ? &held->more[held->count - 1] : &held->one;
-    uint32_t others = held->count ? held->count - !held->one.what : 0;
-    const char *noun = nouns[hold->what & 7];
-    (void)arch_symbol(hold->site, where, sizeof where, &offset);
+    const char *noun = nouns[any.what & 7];
+    (void)arch_symbol(any.site, where, sizeof where, &offset);
     int length = snprintf(made, sizeof made, "the %s at 0x%zx was locked in %s+0x%zx", noun,
-                          (size_t)(hold->what & ~(uintptr_t)7), where, (size_t)offset);
-    if (others && length > 0 && (size_t)length < sizeof made)
-        snprintf(made + length, sizeof made - (size_t)length, ", and it holds %u more", others);
+                          (size_t)(any.what & ~(uintptr_t)7), where, (size_t)offset);
+    if (held > 1 && length > 0 && (size_t)length < sizeof made)
+        snprintf(made + length, sizeof made - (size_t)length, ", and it holds %zu more", held - 1);
     misuse(function, made, "strand '%s' #%llu %s, and holds a %s still", cb_name(c), (unsigned long long)cb_id(c), what,
            noun);
 }
 
 void held_at_end(struct thread *thread, struct cb *c, const char *function, const char *what)
 {
-    if (UNLIKELY(own_of(c)->held->one.what || own_of(c)->held->count))
-        ends_with(c, function, what);
-    give_back(thread, own_of(c)->held);
+    struct held *held = own_of(c)->held;
+    struct hold any;
+    size_t holds = count(held, &any);
+    if (UNLIKELY(holds))
+        ends_with(c, function, what, holds, any);
+    for (struct record *record = held->spare, *next; record; record = next) {
+        next = record->next;
+        put(thread, record);
+    }
+    put(thread, held);
     own_of(c)->held = NULL;
 }
 

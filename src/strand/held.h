@@ -8,32 +8,48 @@
 #ifndef STRAND_HELD_H
 #define STRAND_HELD_H
 
+#include "../base/index.h"
 #include "core.h"
 
 /* In the low bits of the address, which is a multiple of 8. */
 enum held_kind { HELD_MUTEX, HELD_WRITE_LOCK, HELD_READ_LOCK, HELD_KINDS };
 
 struct hold {
-    uintptr_t what; /* the address | enum held_kind */
+    uintptr_t what; /* the address | enum held_kind; 0: none */
     void *site;     /* where it was locked */
 };
 
-/* The smallest is of the slab of tickets; one with more room is of malloc's. It never shrinks before the end, so what
- * was given back can be taken again without memory (a condition's mutex). */
-struct held {
-    struct hold one; /* `what` 0: free. Taken first: most strands hold no more, and so it needs no counting */
-    uint32_t count, room;
-    struct hold more[]; /* in the order of taking */
+/* One of many. Lies in the slab of tickets. */
+struct record {
+    uint64_t word; /* always 0: no handle's, whatever was in its memory before */
+    union {
+        struct index_node by_what; /* in held.others */
+        struct record *next;       /* in held.spare */
+    };
+    void *site;
 };
 
-#define HELD_FEW ((TICKET_SIZE - sizeof(struct held)) / sizeof(struct hold))
+static inline struct hold record_hold(const struct record *record)
+{
+    return (struct hold){(uintptr_t)record->by_what.key, record->site};
+}
+
+/* Lies in the same slab. What was given back can be taken again without memory (a condition's mutex): records stay
+ * until the strand ends. */
+enum { HELD_FEW = 2 };
+struct held {
+    struct hold few[HELD_FEW]; /* taken first: few strands hold more, and so these need no memory and no search */
+    struct tree others;
+    struct record *spare;
+};
+_Static_assert(sizeof(struct held) <= TICKET_SIZE && sizeof(struct record) <= TICKET_SIZE, "they lie in a slab");
 
 /* Slow: room for one more; throws STRAND_SYSTEM if there is no memory. */
 void held_reserve_(struct thread *thread, struct cb *me, const char *what);
 /* Before something is taken: room for its record. */
 OWN_INLINE void held_reserve(struct thread *thread, struct cb *me, const char *what)
 {
-    if (UNLIKELY(!own_of(me)->held || own_of(me)->held->one.what))
+    if (UNLIKELY(!own_of(me)->held || own_of(me)->held->few[0].what))
         held_reserve_(thread, me, what);
 }
 
@@ -43,14 +59,14 @@ void held_add_(struct held *held, uintptr_t what, void *site);
 OWN_INLINE void held_add(struct cb *me, const void *object, enum held_kind kind, void *site)
 {
     struct held *held = own_of(me)->held;
-    if (LIKELY(!held->one.what))
-        held->one = (struct hold){(uintptr_t)object | kind, site};
+    if (LIKELY(!held->few[0].what))
+        held->few[0] = (struct hold){(uintptr_t)object | kind, site};
     else
         held_add_(held, (uintptr_t)object | kind, site);
 }
 
-/* A record of it, or NULL. */
-struct hold *held_find(struct cb *me, const void *object, enum held_kind kind);
+/* The record of it; {0}: there is none. */
+struct hold held_find(struct cb *me, const void *object, enum held_kind kind);
 
 /* Slow: among several. */
 bool held_remove_(struct held *held, uintptr_t what);
@@ -58,9 +74,9 @@ bool held_remove_(struct held *held, uintptr_t what);
 OWN_INLINE bool held_remove(struct cb *me, const void *object, enum held_kind kind)
 {
     struct held *held = own_of(me)->held;
-    if (UNLIKELY(!held || held->one.what != ((uintptr_t)object | kind)))
+    if (UNLIKELY(!held || held->few[0].what != ((uintptr_t)object | kind)))
         return held_remove_(held, (uintptr_t)object | kind);
-    held->one.what = 0;
+    held->few[0].what = 0;
     return true;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "prio.h"
 
+#include "../base/sort.h"
 #include "../strand/interrupt.h"
 #include "../strand/local.h"
 #include "../strand/misuse.h"
@@ -129,7 +130,7 @@ static size_t count_bindings(const struct cb *me)
     return count;
 }
 
-/* Into its place, unless it is there already. Returns how many there are. */
+/* Among a few: into its place, unless it is there already. Returns how many there are. */
 static size_t insert(struct prio **limits, size_t count, struct prio *limit)
 {
     size_t at = count;
@@ -142,6 +143,22 @@ static size_t insert(struct prio **limits, size_t count, struct prio *limit)
     return count + 1;
 }
 
+static bool is_before(const void *a, const void *b)
+{
+    return (*(struct prio *const *)a)->serial < (*(struct prio *const *)b)->serial;
+}
+
+/* In order, each once. Returns how many there are. */
+static size_t sort(struct prio **limits, size_t count)
+{
+    size_t different = 0;
+    sort_in_place(limits, count, sizeof *limits, is_before);
+    for (size_t i = 0; i < count; i++)
+        if (!different || limits[different - 1] != limits[i])
+            limits[different++] = limits[i];
+    return different;
+}
+
 /* Returns 0 or -ENOMEM. */
 static int collect(struct thread *thread, struct cb *me, struct taken *held, const char *function)
 {
@@ -150,10 +167,17 @@ static int collect(struct thread *thread, struct cb *me, struct taken *held, con
     struct prio **many = room > HELD_FEW ? driver_malloc(thread, room * sizeof *many) : NULL;
     if (room > HELD_FEW && !many)
         return -ENOMEM;
-    struct prio **limits = many ? many : held->few;
-    for (struct local *local = own_of(me)->locals; local; local = local->outer)
-        if (local->key == &LIMITS)
-            count = insert(limits, count, prio_of(thread, local->value, function));
+    for (struct local *local = own_of(me)->locals; local; local = local->outer) {
+        if (local->key != &LIMITS)
+            continue;
+        struct prio *limit = prio_of(thread, local->value, function);
+        if (many)
+            many[count++] = limit;
+        else
+            count = insert(held->few, count, limit);
+    }
+    if (many)
+        count = sort(many, count);
     held->count = count;
     if (many && count > HELD_FEW) {
         held->many = many;

@@ -63,9 +63,9 @@ static void give_slowly(struct thread *thread, struct rwlock *lock, uint64_t wan
 
 static void refuse_own(struct cb *me, struct rwlock *lock, enum held_kind kind, const char *as, const char *function)
 {
-    struct hold *hold = held_find(me, lock, kind);
-    if (UNLIKELY(hold != NULL))
-        misuse(function, held_made(me, kind, hold->site, (char[256]){0}, 256),
+    struct hold hold = held_find(me, lock, kind);
+    if (UNLIKELY(hold.what != 0))
+        misuse(function, held_made(me, kind, hold.site, (char[256]){0}, 256),
                "the caller holds the lock as %s, and would wait for itself", as);
 }
 
@@ -74,7 +74,7 @@ static NOINLINE void take_slowly(struct thread *thread, struct cb *me, struct rw
 {
     must_lie_elsewhere(thread, lock, "lock", function);
     refuse_own(me, lock, HELD_WRITE_LOCK, "its writer", function);
-    if (want == READER && UNLIKELY(held_find(me, lock, HELD_READ_LOCK) != NULL) &&
+    if (want == READER && UNLIKELY(held_find(me, lock, HELD_READ_LOCK).what != 0) &&
         gate_try(thread, &lock->gate, want, &rules))
         return; /* no writer waits: only that would be a wait for itself */
     refuse_own(me, lock, HELD_READ_LOCK, "a reader", function);

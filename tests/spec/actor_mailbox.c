@@ -13,16 +13,17 @@ STRAND_MESSAGE(number, { int n; });
 STRAND_MESSAGE(put_aside, { int n; });
 STRAND_MESSAGE(bring_back, { char none; });
 STRAND_MESSAGE(block, { char none; });
+STRAND_MESSAGE(halt, { char none; });
 STRAND_MESSAGE(tell_self, { int times; });
 STRAND_MESSAGE(set_timer, { int64_t ns; });
 
-static strand_event go;
-static _Atomic int asked_for_priority;
+static strand_event go, later;
+static _Atomic int asked_for_priority, halted;
 
 static void begin(void)
 {
-    go = (strand_event){{0}};
-    asked_for_priority = 0;
+    go = later = (strand_event){{0}};
+    asked_for_priority = halted = 0;
 }
 
 /* Puts aside what is to be, until it is told to bring it back. */
@@ -44,6 +45,9 @@ static void receive(void *state, strand_message *message)
         test_log("back-%zu", strand_unstash_all());
     } else if (STRAND_IS(message, block)) {
         strand_event_wait(&go);
+    } else if (STRAND_IS(message, halt)) {
+        halted = 1;
+        strand_event_wait(&later);
     } else if (t) {
         for (int i = 0; i < t->times; i++)
             CHECK_EQ(strand_tell(strand_actor_self(), STRAND_MSG(number, i)), 0);
@@ -284,6 +288,25 @@ TEST_INSIDE(a_full_mailbox_forgets_the_oldest_of_all_that_have_not_begun)
     strand_event_set(&go);
     strand_actors_join(system);
     CHECK_LOG("4 5");
+}
+
+TEST_INSIDE(a_full_mailbox_forgets_nothing_that_its_actor_told_itself)
+{
+    begin();
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, NULL, &forgetful, NULL, 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(tell_self, 2)), 0);
+    test_await_blocked("waits for event", 1);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(number, 11)), 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(number, 12)), 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(halt)), 0); /* in the place of 11 */
+    strand_event_set(&go);
+    test_yield_until(&halted, 1);
+    for (int i = 21; i <= 23; i++)
+        CHECK_EQ(strand_tell(a, STRAND_MSG(number, i)), 0);
+    strand_event_set(&later);
+    strand_actors_join(system);
+    CHECK_LOG("0 1 12 22 23");
 }
 
 TEST_INSIDE(a_full_mailbox_forgets_no_timer)

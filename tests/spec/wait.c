@@ -109,6 +109,56 @@ static void *wait_for(void *other)
     return NULL;
 }
 
+static struct two {
+    strand first, second;
+} two;
+static _Atomic int moved;
+
+/* For the first; interrupted there, for the second. */
+static void *wait_for_one_of_two(void *number)
+{
+    strand_exception *e = strand_try(wait_for, &two.first, NULL);
+    if (e) {
+        strand_exception_release(e);
+        STRAND_SHIELD;
+        moved++;
+        strand_wait(two.second);
+    }
+    return number;
+}
+
+/* Wherever a waiter stands, and in whatever order others leave beside it. */
+TEST_INSIDE(of_many_that_wait_for_an_end_some_leave_and_wait_for_another)
+{
+    enum { MANY = 5 };
+    static const int leaving[] = {2, 1, 3};
+    struct test_child first = {0}, second = {0};
+    moved = 0;
+    STRAND_SCOPE(s);
+    two.first = test_spawn_started(s, test_child_waits, &first);
+    two.second = test_spawn_started(s, test_child_waits, &second);
+    strand waiters[MANY];
+    for (int i = 0; i < MANY; i++) {
+        waiters[i] = strand_spawn(s, wait_for_one_of_two, TEST_PTR(i));
+        test_await_blocked("waits for the end of strand", i + 1);
+    }
+    for (int i = 0; i < 3; i++) {
+        strand_cancel(waiters[leaving[i]], NULL);
+        test_yield_until(&moved, i + 1);
+        test_await_blocked("waits for the end of strand", MANY);
+    }
+    first.release = 1;
+    strand_join(two.first);
+    CHECK_PTR(strand_join(waiters[0]), TEST_PTR(0));
+    CHECK_PTR(strand_join(waiters[4]), TEST_PTR(4));
+    for (int i = 0; i < 3; i++)
+        CHECK(!strand_ended(waiters[leaving[i]]));
+    second.release = 1;
+    strand_join(two.second);
+    for (int i = 0; i < 3; i++)
+        CHECK_PTR(strand_join(waiters[leaving[i]]), TEST_PTR(leaving[i]));
+}
+
 /* Some waiters come before the end, some after it, and some are cancelled meanwhile: all of them end. */
 TEST_RACE(waiting_races_with_the_end_and_with_cancels)
 {

@@ -1,0 +1,13 @@
+/*
+ * Sorting in place, which takes no memory: qsort asks malloc for some.
+ */
+#ifndef BASE_SORT_H
+#define BASE_SORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Items of 64 bytes at most. Equal ones come out in no particular order. O(n log n). */
+void sort_in_place(void *items, size_t count, size_t size, bool (*is_before)(const void *a, const void *b));
+
+#endif
