@@ -253,6 +253,8 @@ STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **res
  * ended, do not count as live then, nor in strand_scope_count. They are consumed in the order of their ends: when the
  * owner spawns into the scope, or is in strand_scope_join or strand_scope_next; drop functions run there. So their
  * handles go stale, and joining one of them by itself, or handing it off, is misuse; strand_wait takes any handle.
+ * Of a scope without the flag that keeps 10,000 children which have ended, the log warns once, at a later spawn into it
+ * (not with STRAND_FIRST_WINS).
  */
 enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WINS = 8, STRAND_SERVICE = 16 };
 #define STRAND_SCOPE(name) STRAND_SCOPE_WITH(name, 0)
@@ -261,12 +263,12 @@ enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WI
     strand_scope name STRAND_CLEANUP_(strand_scope_leave_) = strand_scope_enter_((flags), __FILE__, __LINE__)
 
 /**
- * Wait for all children, also after one has failed, and consume them; results go to the drop functions. The first
- * failure is thrown, further ones suppressed in it. Children cancelled by the owner or by a policy are expected to end
- * interrupted; one cancelled by anybody else throws STRAND_CHILD_CANCELLED, one that was pruned STRAND_PRUNED, unless
- * there is something else to throw. Interrupted from outside of the scope, it has consumed some of them, and what it
- * would have thrown of those is suppressed in the interruption: strand_scope_count tells how many are left. Owner only.
- * O(children).
+ * Wait for all children, also after one has failed, and consume them in the order in which they end, while others still
+ * run; those that have ended before come first. Results go to the drop functions. The first failure is thrown, further
+ * ones suppressed in it. Children cancelled by the owner or by a policy are expected to end interrupted; one cancelled
+ * by anybody else throws STRAND_CHILD_CANCELLED, one that was pruned STRAND_PRUNED, unless there is something else to
+ * throw. Interrupted from outside of the scope, it has consumed some of them, and what it would have thrown of those is
+ * suppressed in the interruption: strand_scope_count tells how many are left. Owner only. O(children).
  */
 STRAND_BLOCKS void strand_scope_join(strand_scope scope);
 /**

@@ -329,22 +329,26 @@ struct scope {
     struct block block;
     /* The owner alone in a plain scope; under the lock in one with flags. */
     struct link children;
-    size_t count;
+    uint32_t count;
+    uint32_t look_at;         /* a plain scope of so many children may keep too many that have ended; with flags: 0 */
     struct owned *belongings; /* end with it; the newest first */
-    struct link ended;        /* COLLECT, FIRST_WINS: all that have, in order; else the failed ones */
+    struct link ended;        /* children that have, in order; in a plain scope all of them while it is joined, else
+                                 the failed ones */
     size_t ends;              /* how many are in it */
     union {
         struct cb *winner;   /* FIRST_WINS */
         struct link *unseen; /* the others: in `ended`; before it nobody has failed */
     };
-    struct wait_node *waiter; /* the owner, in strand_scope_next or _first */
+    struct wait_node *waiter; /* the owner, in strand_scope_next, _first or _join */
     struct note *note;        /* cancelled, and why */
     unsigned flags;
     bool cancelled, owned, by_policy; /* owned: by the owner */
     bool closed;                      /* an open scope that nobody can spawn into any more */
     uint32_t failures;                /* failed children among `ended` that nobody has seen */
     uint32_t expected;                /* hand-offs that are under way */
+    uint32_t enough;                  /* more `ends` wake the waiter */
     atomic_flag lock;
+    _Atomic bool hoards; /* it keeps too many children that have ended, and nobody has said so */
 };
 
 struct deadline {

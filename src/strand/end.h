@@ -5,6 +5,7 @@
  * STATE     ends: 0, or a list of wait nodes (the newest first), with bits: LOCK (somebody changes the list or the
  *           anchor), NOTIFY (the scope wants to know of every end), OVER (it has ended; the list is empty for good).
  *             nodes --(swap)--> nodes', LOCK --> nodes''    waiters, hand-off
+ *             nodes --(swap)--> nodes+NOTIFY                the owner joins its plain scope
  *             nodes --(swap)--> OVER                        the end, if nobody else has to be told
  *             nodes --(swap)--> nodes+LOCK --> OVER         the end of one that failed, or whose scope is notified
  * OWNERSHIP what the strand wrote (outcome, result, exception) is its own before OVER and the owner's after it. From

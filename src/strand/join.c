@@ -249,8 +249,7 @@ static void move(struct thread *thread, struct cb *c, struct scope *to, struct b
     take_out(thread, c, over);
     scope_receive(thread, to, c, over, batch);
     if (!over)
-        atomic_store_explicit(&c->ends, (ends & ~(uintptr_t)ENDS_NOTIFY) | (scope_notifies(to) ? ENDS_NOTIFY : 0),
-                              memory_order_release);
+        atomic_store_explicit(&c->ends, ends | ENDS_NOTIFY, memory_order_release);
 }
 
 /* To a scope that expects it. One at a time in a run: of two strands that are handed off to scopes of each other, the

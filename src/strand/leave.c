@@ -70,16 +70,15 @@ static struct cb *last_to_end(struct thread *thread, struct scope *scope, struct
 }
 
 /* child: as above. */
-static void await_child(struct thread **thread, struct cb *me, struct scope *scope, struct cb *child, enum blocked why,
-                        uint32_t floor)
+static void await_child(struct thread **thread, struct cb *me, struct scope *scope, struct cb *child)
 {
     struct fibre *fibre = child->member.fibre, *next = NULL;
     if (!(*thread)->driver && thread_take(*thread, fibre))
         next = fibre;
     else
         child = last_to_end(*thread, scope, child);
-    wait_because(*thread, me, why, cb_id(child));
-    (void)end_wait(thread, me, child, handle_of(child), floor, next, false);
+    wait_because(*thread, me, BLOCKED_LEAVE, cb_id(child));
+    (void)end_wait(thread, me, child, handle_of(child), WAIT_FLOOR_MOST, next, false);
 }
 
 static COLD void leave_in_section(struct cb *me, struct scope *scope)
@@ -98,7 +97,7 @@ static struct thread *drain(struct thread *thread, struct cb *me, struct scope *
         if (UNLIKELY(own_of(me)->section_file != NULL))
             leave_in_section(me, scope);
         while (!ended(child))
-            await_child(&thread, me, scope, child, BLOCKED_LEAVE, WAIT_FLOOR_MOST);
+            await_child(&thread, me, scope, child);
         arch_note_acquire(child);
         take_in(thread, scope, child, remains);
     }
@@ -277,12 +276,40 @@ static bool interrupted_from_outside(struct cb *me, struct scope *scope)
     return interrupted(me) && interrupt_source(me) != &scope->block && interrupted_here(me);
 }
 
-/* Of a service, one that has failed or runs. */
-static struct cb *next_to_join(struct thread *thread, struct scope *scope)
+/* So many ends wake the owner: a part of those that it waits for. Its wake-ups are few then, and it keeps few that have
+ * ended. */
+enum { LIVING_PER_END = 16 };
+
+static size_t enough_of(struct thread *thread, struct scope *scope)
 {
-    if (scope_is_service(scope))
-        scope_reap(thread, scope);
-    return next_child(thread, scope);
+    scope_lock(thread, scope);
+    size_t living = scope->count - scope->ends;
+    scope_unlock(thread, scope);
+    return living / LIVING_PER_END;
+}
+
+/* The oldest child, whether it has ended or not; NULL: none is left. */
+static struct cb *oldest_child(struct thread *thread, struct scope *scope)
+{
+    scope_lock_children(thread, scope);
+    struct link *link = scope->children.next;
+    struct cb *child = link == &scope->children ? NULL : CONTAINER(link, struct cb, sibling);
+    scope_unlock_children(thread, scope);
+    return child;
+}
+
+/* The next child in the order of their ends, which has ended; NULL: none is left, or the owner is interrupted from
+ * outside of the scope. */
+static struct cb *await_next(struct thread **thread, struct cb *me, struct scope *scope)
+{
+    for (struct cb *oldest, *next; !interrupted_from_outside(me, scope);) {
+        if (scope_is_service(scope))
+            scope_reap(*thread, scope);
+        if ((next = scope_first_ended(*thread, scope)) || !(oldest = oldest_child(*thread, scope)))
+            return next;
+        *thread = scope_await_end(*thread, me, scope, enough_of(*thread, scope), cb_id(oldest), BLOCKED_JOIN_SCOPE);
+    }
+    return NULL;
 }
 
 void strand_scope_join(strand_scope handle)
@@ -295,18 +322,13 @@ void strand_scope_join(strand_scope handle)
     thread_tick(thread);
     cxx_settle(thread, me);
     strand_exception *first = NULL, *pruned = NULL;
-    bool cut_short;
-    for (struct cb *child;
-         !(cut_short = interrupted_from_outside(me, scope)) && (child = next_to_join(thread, scope));) {
-        if (ended(child)) {
-            arch_note_acquire(child);
-            join_one(thread, scope, child, &first, &pruned);
-        } else if (scope_is_service(scope)) {
-            thread = scope_await_end(thread, me, scope, 0, cb_id(child), BLOCKED_JOIN_SCOPE);
-        } else {
-            await_child(&thread, me, scope, child, BLOCKED_JOIN_SCOPE, own_of(me)->floor);
-        }
+    if (!scope->flags)
+        scope_follow(thread, scope);
+    for (struct cb *child; (child = await_next(&thread, me, scope));) {
+        arch_note_acquire(child);
+        join_one(thread, scope, child, &first, &pruned);
     }
+    bool cut_short = interrupted_from_outside(me, scope);
     me->blocked = BLOCKED_NOT;
     if (pruned)
         add(&first, pruned);

@@ -13,6 +13,7 @@
 #include "print.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 /* At most one of the policies. A scope that returns the first result must not consume results. */
 static bool flags_are_good(unsigned flags)
@@ -42,6 +43,7 @@ strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
     list_init(&scope->children);
     list_init(&scope->ended);
     scope->flags = flags;
+    scope->look_at = flags ? 0 : HOARD;
     if (!has_winner(scope))
         scope->unseen = &scope->ended;
     uint64_t serial = word_serial(atomic_load_explicit(&scope->block.word, memory_order_relaxed));
@@ -119,14 +121,16 @@ static void list_end(struct scope *scope, struct cb *child)
     if (!has_winner(scope) && scope->unseen == &scope->ended)
         scope->unseen = &child->wait.node.link;
     child->listed = true;
+    child->odd = true; /* also in a plain scope: it is consumed by end_consume_slowly */
     scope->ends++;
+    if (scope->ends == HOARD && scope->flags && !(scope->flags & (STRAND_SERVICE | STRAND_FIRST_WINS)))
+        atomic_store_explicit(&scope->hoards, true, memory_order_relaxed);
 }
 
 /* Under the lock. */
 static void note_end(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch)
 {
-    if (failed || scope_notifies(scope))
-        list_end(scope, child);
+    list_end(scope, child);
     if (failed) {
         scope->failures++;
         if (scope->flags & STRAND_TOGETHER)
@@ -138,8 +142,11 @@ static void note_end(struct thread *thread, struct scope *scope, struct cb *chil
         cancel_by_policy(thread, scope, child, "a sibling came first", batch);
     }
     struct wait_node *waiter = scope->waiter;
+    bool dropped = child->extra && child->extra->drop; /* others may wait for what the drop function does */
+    if (!waiter || (scope->ends <= scope->enough && !dropped))
+        return;
     scope->waiter = NULL;
-    if (waiter && wait_claim(waiter, thread->shared))
+    if (wait_claim(waiter, thread->shared))
         batch_add(batch, &waiter->waiter->member);
 }
 
@@ -168,7 +175,7 @@ void scope_receive(struct thread *thread, struct scope *scope, struct cb *child,
     scope_lock(thread, scope);
     scope_anchor(scope, child);
     scope->expected--;
-    if (over && (failed || scope_notifies(scope)))
+    if (over)
         note_end(thread, scope, child, failed, batch);
     if (scope->cancelled) /* as one that is spawned into it */
         batch_add(batch, cancel_strand(thread, child, scope->note, scope->owned));
@@ -210,8 +217,8 @@ static void forget_place(struct scope *scope, struct cb *child)
 
 void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
 {
-    bool failed = child->outcome == OUTCOME_FAILED, listed = failed || scope_notifies(scope);
-    bool lock = scope->flags || failed;
+    bool failed = child->outcome == OUTCOME_FAILED, listed = child->listed;
+    bool lock = scope->flags || listed;
     if (lock)
         scope_lock(thread, scope);
     list_remove(&child->sibling);
@@ -228,6 +235,59 @@ void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
         scope_unlock(thread, scope);
     if (failed)
         interrupt_lower(thread, scope->block.owner);
+}
+
+/* ---- children that are joined together, or by nobody ------------------------------------------------------- */
+
+/* False: the child has ended. */
+static bool follow(struct thread *thread, struct cb *child)
+{
+    uintptr_t ends = atomic_load_explicit(&child->ends, memory_order_acquire);
+    while (!(ends & (ENDS_OVER | ENDS_NOTIFY))) {
+        if (ends & ENDS_LOCK) {
+            driver_await(thread);
+            ends = atomic_load_explicit(&child->ends, memory_order_acquire);
+        } else if (swap_ends(&child->ends, &ends, ends | ENDS_NOTIFY, thread->shared)) {
+            return true;
+        }
+    }
+    return !(ends & ENDS_OVER);
+}
+
+void scope_follow(struct thread *thread, struct scope *scope)
+{
+    for (struct link *link = scope->children.next; link != &scope->children; link = link->next) {
+        struct cb *child = CONTAINER(link, struct cb, sibling);
+        if (follow(thread, child) || child->listed)
+            continue;
+        scope_lock(thread, scope);
+        list_end(scope, child); /* [C5] */
+        scope_unlock(thread, scope);
+    }
+}
+
+/* The oldest are looked at, as many as tell: of those that are not consumed most have ended. */
+void scope_look(struct scope *scope)
+{
+    size_t have_ended = 0, looks = 2 * HOARD;
+    for (struct link *link = scope->children.next; link != &scope->children && looks; link = link->next, looks--)
+        have_ended += ended(CONTAINER(link, struct cb, sibling));
+    bool hoards = have_ended >= HOARD;
+    scope->look_at = hoards ? UINT32_MAX : scope->count + scope->count / 2;
+    atomic_store_explicit(&scope->hoards, hoards, memory_order_relaxed);
+}
+
+COLD void scope_tell_hoard(struct thread *thread, struct scope *scope)
+{
+    char text[512];
+    if (!atomic_exchange_explicit(&scope->hoards, false, memory_order_relaxed))
+        return;
+    snprintf(
+        text, sizeof text,
+        "%d strands of the scope of %s:%d have ended and nobody has joined them: each keeps some memory until then. "
+        "Join them, or open the scope with STRAND_SERVICE, which consumes strands that have returned",
+        HOARD, scope->block.file, scope->block.line);
+    log_text(runtime_of(thread), text);
 }
 
 /* ---- cancelling ------------------------------------------------------------------------------------------ */
@@ -312,14 +372,15 @@ strand_exception *strand_scope_failure(strand_scope handle, strand *which)
     return e;
 }
 
-struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, size_t seen, size_t count,
+struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, size_t enough, uint64_t what,
                                enum blocked why)
 {
-    wait_because(thread, me, why, count);
+    wait_because(thread, me, why, what);
     struct wait_node *node = &me->wait.node;
     node->epoch = wait_arm(thread, me, own_of(me)->floor);
     scope_lock(thread, scope);
-    bool more = scope->ends > seen;
+    bool more = scope->ends > enough;
+    scope->enough = (uint32_t)enough;
     if (!more)
         scope->waiter = node;
     scope_unlock(thread, scope);
@@ -355,7 +416,7 @@ static size_t ends_of(struct thread *thread, struct scope *scope, size_t *count)
 }
 
 /* Under no lock, but only the owner takes out of `ended`. */
-static struct cb *first_ended(struct thread *thread, struct scope *scope)
+struct cb *scope_first_ended(struct thread *thread, struct scope *scope)
 {
     scope_lock(thread, scope);
     struct cb *child = list_empty(&scope->ended) ? NULL : CONTAINER(scope->ended.next, struct cb, wait.node.link);
@@ -367,7 +428,7 @@ static struct cb *first_ended(struct thread *thread, struct scope *scope)
 
 void scope_reap(struct thread *thread, struct scope *scope)
 {
-    for (struct cb *child; (child = first_ended(thread, scope)) && child->outcome != OUTCOME_FAILED;) {
+    for (struct cb *child; (child = scope_first_ended(thread, scope)) && child->outcome != OUTCOME_FAILED;) {
         strand_exception *e = cb_take_exception(child);
         bool told = child->outcome == OUTCOME_ERROR || (e && e->ring);
         end_consume(thread, scope, child);
@@ -384,7 +445,7 @@ static struct cb *next_failed(struct thread *thread, struct cb *me, struct scope
         size_t count;
         scope_reap(thread, scope);
         if (ends_of(thread, scope, &count))
-            return first_ended(thread, scope);
+            return scope_first_ended(thread, scope);
         if (!count)
             return NULL;
         thread = await_more(thread, me, scope, 0, count);
@@ -408,7 +469,7 @@ strand strand_scope_next(strand_scope handle)
             return (strand){{0, 0}};
         thread = await_more(thread, me, scope, 0, count);
     }
-    return handle_of(first_ended(thread, scope));
+    return handle_of(scope_first_ended(thread, scope));
 }
 
 /* All children have ended: consume them. Strangers may spawn into an open scope meanwhile; those are left to who leaves
@@ -416,7 +477,7 @@ strand strand_scope_next(strand_scope handle)
 static strand_exception *consume_all(struct thread *thread, struct scope *scope)
 {
     strand_exception *failure = NULL;
-    for (struct cb *child; (child = first_ended(thread, scope));) {
+    for (struct cb *child; (child = scope_first_ended(thread, scope));) {
         strand_exception *e = cb_exception(child);
         if (e && child->outcome == OUTCOME_INTERRUPTED && !e->ring)
             e = NULL;

@@ -2,16 +2,19 @@
  * Scopes: who is anchored, who has failed, what happens when the owner leaves. Page: docs/protocols/scope.md.
  *
  * PARTIES   the owner; for scopes with flags also its children at their end, spawners and strands that hand off.
- * STATE     children (all that are anchored), ended (in order of their ends; in plain scopes only failed ones),
- *           failures.
+ * STATE     children (all that are anchored), ended (in order of their ends; in a plain scope only failed ones, and
+ *           those that its owner had followed when it joined the scope), failures.
  * OWNERSHIP a plain scope's `children` is the owner's alone. `ended`, `failures`, and everything of a scope with
  *           flags: whoever holds the lock. A child is in `children` until the owner consumes it, or hands it off.
  * INVARIANTS [C1] a scope's record outlives its children: the owner does not leave before the last has ended. [C2] a
  *           child that fails raises its scope before its end can be seen. [C3] a plain scope's block is due while
  *           failures > 0. [C4] only the owner consumes, also in a service: nobody else knows whether the owner looks at
- * a child just then. ORDER OF LOCKS the run's lock of hand-offs (join.c), then ENDS_LOCK of a child, then its scope's
- * lock; never two scopes' locks at once. TESTED BY tests/models/scope.pml, tests/models/end.pml (a child's end),
- * tests/models/handoff.pml, tests/models/interrupt.pml (the flag of a failed child's scope).
+ *           a child just then. [C5] every child that has ended is in `ended`, once, if its scope has flags, or while
+ *           its scope is joined.
+ * ORDER OF LOCKS the run's lock of hand-offs (join.c), then ENDS_LOCK of a child, then its scope's lock; never two
+ *           scopes' locks at once.
+ * TESTED BY tests/models/scope.pml, tests/models/end.pml (a child's end), tests/models/handoff.pml,
+ *           tests/models/interrupt.pml (the flag of a failed child's scope), tests/spec/scope_join.c.
  */
 #ifndef STRAND_SCOPE_H
 #define STRAND_SCOPE_H
@@ -49,10 +52,13 @@ static inline void scope_anchor(struct scope *scope, struct cb *child)
     scope->count++;
 }
 
-/* Whether all children that end are listed in `ended`, and wake the owner; else only those that fail. */
-static inline bool scope_notifies(const struct scope *scope)
+/* So many children that have ended, and that nobody has consumed, are worth a warning. */
+enum { HOARD = 10000 };
+
+/* Whether a plain scope may keep that many: it is looked at again when it has grown by half. */
+static inline bool scope_is_large(const struct scope *scope)
 {
-    return scope->flags & (STRAND_COLLECT | STRAND_FIRST_WINS | STRAND_SERVICE);
+    return scope->count >= scope->look_at && !scope->flags;
 }
 
 /* Whether a child's failure waits to be fetched, and does not interrupt the owner. */
@@ -66,7 +72,7 @@ static inline bool scope_is_service(const struct scope *scope)
     return scope->flags & STRAND_SERVICE;
 }
 
-/* At the end of a child that failed, or of any child of a scope that notifies; under the child's ENDS_LOCK. */
+/* At the end of a child that failed, or has ENDS_NOTIFY; under its ENDS_LOCK. */
 void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch);
 /* A child is going to be handed off to this open scope, which stays open until scope_receive; false: it is closed. */
 bool scope_expect(struct thread *thread, struct scope *scope);
@@ -77,10 +83,20 @@ strand_exception *scope_first_failure(struct thread *thread, struct scope *scope
 /* Owner of a service: consume the children that have ended, in the order of their ends, up to a failure that nobody has
  * seen [C4]. */
 void scope_reap(struct thread *thread, struct scope *scope);
-/* Owner of a scope that notifies: wait until more than `seen` of `count` children stand in `ended`, or until an
- * interruption. Returns the thread that it goes on on. */
-struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, size_t seen, size_t count,
+/* Owner of a plain scope: from here on its present children are listed when they end; those that have ended already
+ * are listed now [C5]. */
+void scope_follow(struct thread *thread, struct scope *scope);
+/* Owner: the first child in `ended`, or NULL. */
+struct cb *scope_first_ended(struct thread *thread, struct scope *scope);
+/* Owner: wait until more than `enough` children stand in `ended`, or one more with a drop function, or until an
+ * interruption. `what`: for people, as
+ * wait_because. Returns the thread that it goes on on. */
+struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, size_t enough, uint64_t what,
                                enum blocked why);
+/* By whoever spawns: the log is told, once, that the scope keeps too many. */
+void scope_tell_hoard(struct thread *thread, struct scope *scope);
+/* Owner of a plain scope that is large: look how many have ended. */
+void scope_look(struct scope *scope);
 /* The owner takes an ended child out: it is dealt with. */
 void scope_forget(struct thread *thread, struct scope *scope, struct cb *child);
 /* Cancel one child of the scope: by its owner (note says who), or by a policy. Under the lock of the children. */

@@ -140,8 +140,7 @@ static int anchor_shared(struct thread *thread, struct scope *scope, struct cb *
     scope_lock(thread, scope);
     bool open = !scope->closed;
     if (open) {
-        if (scope_notifies(scope))
-            atomic_store_explicit(&c->ends, ENDS_NOTIFY, memory_order_relaxed); /* before others lock it: is_topmost */
+        atomic_store_explicit(&c->ends, ENDS_NOTIFY, memory_order_relaxed); /* before others lock it: is_topmost */
         scope_anchor(scope, c);
         if (scope->cancelled)
             cancel_strand(thread, c, scope->note, scope->owned); /* born cancelled */
@@ -269,6 +268,10 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
         *out = handle_of(c);
         error = anchor_and_launch(thread, scope, c);
         plan->extra = NULL; /* it is the strand's */
+        if (UNLIKELY(scope_is_large(scope)))
+            scope_look(scope);
+        if (UNLIKELY(atomic_load_explicit(&scope->hoards, memory_order_relaxed)))
+            scope_tell_hoard(thread, scope);
     }
     if (error && arrived)
         pool_turn_back(thread, pool);
@@ -295,8 +298,9 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
     struct thread *thread = must_be_strand("strand_spawn");
     struct cb *me = current_of(thread);
     struct scope *scope = handle_scope(handle);
-    bool plain = fn && scope && !thread->odd.opened && block_owner(&scope->block) == me && !scope->flags &&
-                 !scope->cancelled && !own_of(me)->locals && !runtime_of(thread)->spawns_oddly;
+    bool plain = fn && scope && !thread->odd.opened && block_owner(&scope->block) == me &&
+                 scope->count < scope->look_at && !scope->cancelled && !own_of(me)->locals &&
+                 !runtime_of(thread)->spawns_oddly;
     struct cb *c = LIKELY(plain) ? cb_new(thread) : NULL;
     if (UNLIKELY(!c))
         return spawn_or_throw(thread, handle, fn, arg, __builtin_return_address(0));
