@@ -22,7 +22,7 @@ run()
 {
     wanted=$1 count=$((count + 1))
     shift
-    timeout -s KILL 120 "$bank" "$@" >"$work/out" 2>"$work/err"
+    timeout -s KILL 600 "$bank" "$@" >"$work/out" 2>"$work/err"
     got=$?
     [ $got = "$wanted" ] || complain "$* ended with $got: $(cat "$work/out" "$work/err")"
 }

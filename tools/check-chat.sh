@@ -16,10 +16,10 @@ complain()
     status=1
 }
 
-# until_line FILE PATTERN: for ten seconds
+# until_line FILE PATTERN: for five minutes
 until_line()
 {
-    for _ in $(seq 200); do
+    for _ in $(seq 6000); do
         grep -q "$2" "$1" 2>/dev/null && return 0
         sleep 0.05
     done
@@ -76,7 +76,7 @@ printf '\n/quit\n' >&4
 until_line "$work/anna" '^\* bye$'
 
 for wrong in abc 70a 99999 -1; do
-    timeout 10 "$folder/examples/chat" "--port=$wrong" >"$work/usage" 2>&1
+    timeout 600 "$folder/examples/chat" "--port=$wrong" >"$work/usage" 2>&1
     [ $? -eq 2 ] || complain "--port=$wrong is not refused"
 done
 

@@ -23,7 +23,7 @@ run()
 {
     wanted=$1 count=$((count + 1))
     shift
-    timeout -s KILL 120 "$crowd" "$@" >"$work/out" 2>"$work/err"
+    timeout -s KILL 600 "$crowd" "$@" >"$work/out" 2>"$work/err"
     got=$?
     [ $got = "$wanted" ] || complain "$* ended with $got: $(cat "$work/out" "$work/err")"
     trail=$(sed -n 's/.* trail //p' "$work/out")

@@ -21,7 +21,7 @@ command -v gdb >/dev/null || {
 # gdb FILE... -- as a person calls it whose gdb trusts the program
 ask()
 {
-    timeout 120 gdb -nx -batch -iex 'set auto-load safe-path /' -iex 'set debuginfod enabled off' "$@" </dev/null 2>&1
+    timeout 600 gdb -nx -batch -iex 'set auto-load safe-path /' -iex 'set debuginfod enabled off' "$@" </dev/null 2>&1
 }
 
 # expect WHAT FILE PATTERN: a line of the answer

@@ -116,7 +116,7 @@ printf '%s\n' 'version as in the headers' 'joined 42' 'offloaded 8' 'caught: on 
 # runs PROGRAM LANGUAGE KIND LIBDIR: its output is what it should be, and it needs the shared library or does not
 runs()
 {
-    LD_LIBRARY_PATH=$4 timeout 60 "$1" >"$work/out" 2>"$work/err" ||
+    LD_LIBRARY_PATH=$4 timeout 600 "$1" >"$work/out" 2>"$work/err" ||
         complain "$1 has failed with exit status $?: $(cat "$work/err")"
     diff "$expected.$2" "$work/out" >"$work/said" || complain "$1 prints something else: $(cat "$work/said")"
     needed=$(readelf -dW "$1" | grep -c 'NEEDED.*libstrand\.so')
@@ -156,7 +156,7 @@ checked()
     program=$work/checked-$1
     eval "try 'checked.c, $1' $CC -std=$1 -O2 -Wall -Wextra -Werror -D_GNU_SOURCE= -include strand/check.h $cflags \
         tests/outside/checked.c -o \"\$program\" $static" || return
-    timeout 60 "$program" >"$work/out" 2>"$work/err" || complain "$program has failed with exit status $?"
+    timeout 600 "$program" >"$work/out" 2>"$work/err" || complain "$program has failed with exit status $?"
     [ "$(cat "$work/out")" = "strand_sleep: locked in checked.c" ] || complain "$program prints: $(cat "$work/out")"
 }
 
@@ -229,7 +229,7 @@ awk '/^\.SH/ { there = /EXAMPLES/ } /^\.EE/ { text = 0 } there && text { print }
 line=$(sed -n '/^\.SH SYNOPSIS/,/^\.SH D/s/^\\fB\(cc .*\)\\fP$/\1/p' "$man/man7/strand.7" | sed 's/\\-/-/g')
 export PKG_CONFIG_SYSROOT_DIR="$packaged" PKG_CONFIG_LIBDIR="$packaged/usr/lib/multi/pkgconfig"
 if try "strand(7): $line" sh -c "cd '$work' && cc() { $CC \"\$@\"; } && ${line:-false}"; then
-    said=$(LD_LIBRARY_PATH=$packaged/usr/lib/multi timeout 60 "$work/program" 2>&1 | tr '\n' ' ')
+    said=$(LD_LIBRARY_PATH=$packaged/usr/lib/multi timeout 600 "$work/program" 2>&1 | tr '\n' ' ')
     [ "$said" = "1 4 9 " ] || complain "the example of strand(7) prints $said"
 fi
 

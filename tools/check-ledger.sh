@@ -28,7 +28,7 @@ run()
 {
     wanted=$1 count=$((count + 1))
     shift
-    timeout -s KILL 120 "$ledger" "$@" >out 2>err
+    timeout -s KILL 600 "$ledger" "$@" >out 2>err
     got=$?
     [ $got = "$wanted" ] || complain "$* ended with $got: $(cat out err)"
 }
@@ -111,9 +111,8 @@ for signal in INT TERM KILL; do
     count=$((count + 1))
     "$ledger" --accounts=20000 --transfers=1000000 --levies=1000000 file.db >out 2>err &
     pid=$!
-    tries=0
-    until [ "$(sqlite3 file.db 'SELECT count(*) > 100 FROM entries' 2>/dev/null)" = 1 ] || [ $tries -ge 200 ]; do
-        tries=$((tries + 1))
+    until [ "$(sqlite3 file.db 'SELECT count(*) > 100 FROM entries' 2>/dev/null)" = 1 ]; do
+        kill -0 $pid 2>/dev/null || break
         sleep 0.05
     done
     kill -$signal $pid
@@ -141,7 +140,7 @@ balanced file.db
 run 1 --pages=10 full.db
 says err "^ledger: full.db: database or disk is full (INSERT .*)$"
 count=$((count + 1))
-(ulimit -f 2000 && exec timeout -s KILL 120 "$ledger" --transfers=1000000 small.db >out 2>err)
+(ulimit -f 2000 && exec timeout -s KILL 600 "$ledger" --transfers=1000000 small.db >out 2>err)
 got=$?
 [ $got = 1 ] || complain "a file that may not grow: it ended with $got: $(cat out err)"
 says err "^ledger: small.db: disk I/O error.* rolled back$"
@@ -151,23 +150,26 @@ balanced small.db
 rm -f file.db
 run 0 --clients=1 --transfers=1 --levies=0 file.db
 mkfifo other
-# hold SECONDS: until then another process has the file locked
+# hold: another process has the file locked until it reads COMMIT from descriptor 3
 hold()
 {
-    sqlite3 -cmd 'PRAGMA busy_timeout = 5000' file.db <other >locked &
+    rm -f locked
+    sqlite3 -cmd 'PRAGMA busy_timeout = 600000' file.db <other >locked &
     pid=$!
     exec 3>other
     echo 'BEGIN IMMEDIATE; SELECT "locked";' >&3
     until grep -q locked locked; do sleep 0.02; done
-    { sleep "$1" && echo 'COMMIT;'; } >&3 &
-    exec 3>&-
 }
-hold 1
-run 0 --clients=5 --transfers=5 --levies=0 --busy=30 file.db
+hold
+{ sleep 1 && echo 'COMMIT;'; } >&3 &
+run 0 --clients=5 --transfers=5 --levies=0 --busy=600 file.db
 says out "^[0-9]* waits for another process$"
+exec 3>&-
 wait
-hold 3
+hold
 run 1 --busy=0.3 file.db
+echo 'COMMIT;' >&3
+exec 3>&-
 says err "^ledger: file.db: another process has had it locked for 0.3 s (.*)$"
 wait
 pid=''

@@ -39,7 +39,7 @@ try()
         complain "$source does not link ($how)"
         return
     fi
-    LD_BIND_NOW=1 LD_DEBUG=bindings LD_DEBUG_OUTPUT="$program.bindings" timeout 60 "$program" >"$program.out" 2>&1 ||
+    LD_BIND_NOW=1 LD_DEBUG=bindings LD_DEBUG_OUTPUT="$program.bindings" timeout 600 "$program" >"$program.out" 2>&1 ||
         complain "$source ($how) has failed with exit status $?: $(cat "$program.out")"
     bound=$(bindings "$program.bindings")
     others=$(echo "$bound" | grep -v '/libgcc_s\.so\.1$')
@@ -68,7 +68,7 @@ protected()
         complain "tests/programs/link_c.c does not link ($1, $2, $3)"
         return
     fi
-    timeout 60 "$program" >/dev/null 2>&1 || complain "a try block does not catch ($1, compiled with $2, linked with $3)"
+    timeout 600 "$program" >/dev/null 2>&1 || complain "a try block does not catch ($1, compiled with $2, linked with $3)"
 }
 for how in static shared; do
     protected "$how" -fcf-protection=full ''
@@ -93,7 +93,7 @@ traced()
         complain "tests/programs/uncaught.c does not link ($1, $2)"
         return
     fi
-    frames=$(timeout 60 "$program" live 2>&1 | sed -n '/thrown in/,/left strand/p' | grep -c '^ *at')
+    frames=$(timeout 600 "$program" live 2>&1 | sed -n '/thrown in/,/left strand/p' | grep -c '^ *at')
     [ "$frames" -eq 1 ] || complain "a trace has $frames frames ($1, $2), of which the program's are 1"
 }
 for linker in bfd gold lld; do

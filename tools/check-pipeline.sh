@@ -30,7 +30,7 @@ by_awk()
 run()
 {
     count=$((count + 1))
-    timeout -s KILL 60 "$pipeline" --progress=0 "$@" >"$work/out" 2>"$work/err"
+    timeout -s KILL 600 "$pipeline" --progress=0 "$@" >"$work/out" 2>"$work/err"
     got=$?
 }
 
@@ -56,7 +56,7 @@ until_file()
     tries=0
     until grep -qs "$2" "$1"; do
         tries=$((tries + 1))
-        [ $tries -lt 1000 ] || { complain "it never said '$2': $(tail -n 1 "$1")" && return 1; }
+        [ $tries -lt 15000 ] || { complain "it never said '$2': $(tail -n 1 "$1")" && return 1; }
         sleep 0.02
     done
 }
@@ -65,11 +65,11 @@ until_file()
 until_end()
 {
     tries=0
-    while kill -0 "$1" 2>/dev/null && [ $tries -lt 500 ]; do
+    while kill -0 "$1" 2>/dev/null && [ $tries -lt 30000 ]; do
         tries=$((tries + 1))
         sleep 0.01
     done
-    [ $tries -lt 500 ] || kill -9 "$1"
+    [ $tries -lt 30000 ] || kill -9 "$1"
     wait "$1"
     got=$?
 }
@@ -123,7 +123,7 @@ for threads in 1 4; do
         ends 0 "" "$options on $threads threads"
         reports "$work/want-many" "$options on $threads threads"
     done
-    cat "$work/many" | timeout -s KILL 60 "$pipeline" --progress=0 --threads=$threads >"$work/out" 2>"$work/err"
+    cat "$work/many" | timeout -s KILL 600 "$pipeline" --progress=0 --threads=$threads >"$work/out" 2>"$work/err"
     got=$? count=$((count + 1))
     ends 0 "" "a pipe on $threads threads"
     reports "$work/want-many" "a pipe on $threads threads"
@@ -245,29 +245,29 @@ for threads in 1 4; do
     "$pipeline" --progress=0 --threads=$threads "$work/many" 3>&- 4>&- >"$work/report" 2>"$work/err" &
     pid=$!
     running=$pid
-    timeout -s KILL 60 head -c 1 <&4 >"$work/out"
+    timeout -s KILL 600 head -c 1 <&4 >"$work/out"
     kill -INT $pid
     until_end $pid
     running=
     ends 130 "interrupted after 60000 lines (*); of the report's * bytes * are written" "Ctrl-C in the report"
     written=$(sed 's/.* bytes \([0-9]*\) are written/\1/' "$work/err")
-    timeout -s KILL 60 head -c $((written - 1)) <&4 >>"$work/out"
+    timeout -s KILL 600 head -c $((written - 1)) <&4 >>"$work/out"
     head -c "$written" "$work/want-many" >"$work/want-part"
     reports "$work/want-part" "a part of the report"
 
     # Who reads the report goes away: no signal, but an error.
-    { { timeout -s KILL 60 "$pipeline" --progress=0 --threads=$threads "$work/many" 2>"$work/err"; echo $? >"$work/status"; } |
+    { { timeout -s KILL 600 "$pipeline" --progress=0 --threads=$threads "$work/many" 2>"$work/err"; echo $? >"$work/status"; } |
         head -n 1 >"$work/out"; } 3>&- 4>&-
     got=$(cat "$work/status") count=$((count + 1))
     ends 1 "standard output: Broken pipe; of the report's * bytes * are written" "a reader that goes away"
 done
-timeout -s KILL 60 "$pipeline" --progress=0 "$work/log" >/dev/full 2>"$work/err"
+timeout -s KILL 600 "$pipeline" --progress=0 "$work/log" >/dev/full 2>"$work/err"
 got=$? count=$((count + 1))
 ends 1 "standard output: No space left on device; of the report's * bytes 0 are written" "a full disk"
 
 # A log that is longer than the memory it may take.
 slow --threads=4 --progress=10 --skip-bad
-for _ in 1 2 3 4 5 6 7 8 9 10; do timeout -s KILL 60 cat "$work/long"; done >&3
+for _ in 1 2 3 4 5 6 7 8 9 10; do timeout -s KILL 600 cat "$work/long"; done >&3
 until_file "$work/err" '^pipeline: 601500 lines'
 memory=$(sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' /proc/$pid/status)
 kill -INT $pid

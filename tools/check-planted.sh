@@ -31,7 +31,7 @@ patterns()
 for program; do
     name=$(basename "$program")
     # shellcheck disable=SC2086
-    if timeout 120 ${UNDER-} "$program" >"$work/output" 2>&1 </dev/null; then
+    if timeout 600 ${UNDER-} "$program" >"$work/output" 2>&1 </dev/null; then
         wrong "was not noticed"
         continue
     fi

@@ -33,7 +33,7 @@ for document in README.md docs/*.md; do
         count=$((count + 1))
         ${CC:-gcc} -Wall -Wextra -Werror -O2 -fexceptions -Iinclude "$program" "$folder/libstrand.a" -o "$work/program" ||
             { echo "programs: $document: one is not compiled" && status=1 && continue; }
-        timeout 60 "$work/program" >"$work/printed" 2>&1
+        timeout 600 "$work/program" >"$work/printed" 2>&1
         result=$?
         [ $result -eq 0 ] || { echo "programs: $document: one ended with $result" && status=1; }
         diff "${program%.c}.out" "$work/printed" >&2 ||

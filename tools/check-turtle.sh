@@ -46,7 +46,7 @@ start()
 # do_it WORD...: a user does that to the window
 do_it()
 {
-    timeout 20 "$client" "$@" 2>"$work/client" || complain "$* can't be done: $(cat "$work/client")"
+    timeout 600 "$client" "$@" 2>"$work/client" || complain "$* can't be done: $(cat "$work/client")"
 }
 
 # until_drawn: it says so; what never does is ended
@@ -55,7 +55,7 @@ until_drawn()
     tries=0
     until grep -qs ' drawn in ' "$work/out"; do
         tries=$((tries + 1))
-        [ $tries -lt 1000 ] && kill -0 "$pid" 2>/dev/null || return
+        [ $tries -lt 15000 ] && kill -0 "$pid" 2>/dev/null || return
         sleep 0.02
     done
 }
@@ -64,11 +64,11 @@ until_drawn()
 ends()
 {
     tries=0
-    while kill -0 "$pid" 2>/dev/null && [ $tries -lt 500 ]; do
+    while kill -0 "$pid" 2>/dev/null && [ $tries -lt 15000 ]; do
         tries=$((tries + 1))
         sleep 0.02
     done
-    [ $tries -lt 500 ] || { complain "$2: it does not end" && kill -9 "$pid"; }
+    [ $tries -lt 15000 ] || { complain "$2: it does not end" && kill -9 "$pid"; }
     wait "$pid"
     got=$?
     pid=
@@ -98,7 +98,7 @@ shows()
     tries=0
     until pixels | awk -v curve="$1" -v depth="$2" -v size=$size -f tests/turtle/picture.awk >"$work/picture"; do
         tries=$((tries + 1))
-        [ $tries -lt 20 ] || { complain "$(cat "$work/picture")" && return; }
+        [ $tries -lt 3000 ] || { complain "$(cat "$work/picture")" && return; }
         sleep 0.1
     done
 }
@@ -155,19 +155,30 @@ says err "^watch: [0-9]\\{4,\\} calls, all on the main thread"
 
 # ---- the window while it draws, and afterwards ----
 
-# What is moved across it is told to it while it draws.
-start --curve=koch --depth=4 --seconds=2
-do_it move
-until_drawn
-events=$(sed -n 's/.* \([0-9]*\) events.*/\1/p' "$work/out")
+# What is moved across it is told to it while it draws. On a busy machine the picture may be there before they come: then it takes longer.
+for seconds in 2 8 32 128; do
+    start --curve=koch --depth=4 --seconds=$seconds
+    do_it move
+    until_drawn
+    events=$(sed -n 's/.* \([0-9]*\) events.*/\1/p' "$work/out")
+    [ "${events:-0}" -lt 25 ] || break
+    do_it close
+    ends 0 "a window that was too quick"
+done
 [ "${events:-0}" -ge 25 ] || complain "of 50 events it has seen ${events:-none} while it drew"
 shows koch 4
 do_it cover
 shows koch 4
-before=$(wakes)
-sleep 1
-after=$(wakes)
-[ $((after - before)) -lt 10 ] || complain "with nothing to do its threads wake up $((after - before)) times in a second"
+# The quietest of ten seconds: what was asked of it may not be done yet in the first.
+quietest=1000000
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+    before=$(wakes)
+    sleep 1
+    woken=$(($(wakes) - before))
+    [ $woken -ge $quietest ] || quietest=$woken
+    [ $quietest -ge 10 ] || break
+done
+[ $quietest -lt 10 ] || complain "with nothing to do its threads wake up $quietest times in a second"
 do_it close
 ends 0 "a window that is moved across"
 

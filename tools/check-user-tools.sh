@@ -86,7 +86,7 @@ for way; do
     [ "$stacks" = shared ] || stacks=
     # Some builds of TSan have no more than 8128 fibers.
     # shellcheck disable=SC2046
-    MODE=$mode STACKS=$stacks SCHED=stealing THREADS=2 SEEDS=${SEEDS:-0} SCALE=${SCALE:-5} JOBS=$jobs LIMIT=300 \
+    MODE=$mode STACKS=$stacks SCHED=stealing THREADS=2 SEEDS=${SEEDS:-0} SCALE=${SCALE:-5} JOBS=$jobs \
         tools/run-tests.sh $(names $tests | sed "s|^|$USER_WORK/|") >"$USER_WORK/log" || { status=1 && grep -v '^ok ' "$USER_WORK/log"; }
     tail -1 "$USER_WORK/log"
     # shellcheck disable=SC2046

@@ -12,7 +12,7 @@ run_one()
     program=${1% *} test=${1##* }
     log=$SCRATCH/$(basename "$program").$test
     # shellcheck disable=SC2086
-    if timeout -k 5 300 $UNDER "$program" "$test" >"$log" 2>&1 </dev/null; then
+    if timeout -k 5 1800 $UNDER "$program" "$test" >"$log" 2>&1 </dev/null; then
         echo ok >>"$SCRATCH/counts"
         return
     fi

@@ -32,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LIMIT_S = 30, JOBS_MOST = 64, FAILED_MOST = 20, TEXT_MOST = 400, SIGNALS = 64 };
+enum { LIMIT_S = 90, JOBS_MOST = 64, FAILED_MOST = 20, TEXT_MOST = 400, SIGNALS = 64 };
 static const char *const run_names[] = {"seeded", "alone", "pair"};
 enum { RUNS = 3 };
 

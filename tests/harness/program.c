@@ -18,7 +18,7 @@
 #ifndef TEST_PROGRAMS
 #define TEST_PROGRAMS "build/tests/programs"
 #endif
-#define LIMIT_MS 30000
+#define LIMIT_S (TEST_LIMIT_S / 3)
 
 extern char **environ;
 
@@ -84,7 +84,7 @@ static void read_some(struct stream *stream)
 /* Until both streams are at their ends; false if the limit comes first. */
 static bool read_both(struct stream streams[2])
 {
-    long limit = now_ms() + LIMIT_MS;
+    long limit = now_ms() + LIMIT_S * 1000L;
 
     while (streams[0].fd >= 0 || streams[1].fd >= 0) {
         struct pollfd fds[2] = {{streams[0].fd, POLLIN, 0}, {streams[1].fd, POLLIN, 0}};
@@ -118,8 +118,8 @@ void test_program(struct test_output *output, const char *name, const char *arg)
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
     if (!in_time)
-        CHECK_FAIL("%s %s has not ended after 30 s; it wrote \"%s\" \"%s\"", name, arg != NULL ? arg : "", output->out,
-                   output->err);
+        CHECK_FAIL("%s %s has not ended after %d s; it wrote \"%s\" \"%s\"", name, arg != NULL ? arg : "", LIMIT_S,
+                   output->out, output->err);
     output->signalled = WIFSIGNALED(status);
     output->status = output->signalled ? WTERMSIG(status) : WEXITSTATUS(status);
 }

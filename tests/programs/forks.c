@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHILD_S = 20 };
+enum { CHILD_S = 120 };
 
 static const char *what;
 static strand other; /* a strand of the parent's run */
