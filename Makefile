@@ -456,7 +456,7 @@ library := $(or $(HARDENED),$(OUT))/libstrand.a $(write-counters)
 run-macro := $(if $(filter plain,$(RUNNER)),-DTEST_PLAIN,-DTEST_CRITERION)
 run-library := $(if $(filter plain,$(RUNNER)),,-lcriterion)
 test-defines := -Iinclude -Itests/harness $(run-macro) -DTEST_PROGRAMS='"$(abspath $(OUT)/programs)"' \
-	-DTEST_EXAMPLES='"$(abspath $(OUT)/examples)"'
+	-DTEST_EXAMPLES='"$(abspath $(OUT)/examples)"' -DTEST_DOCS='"$(abspath docs)"'
 test-objects := $(OUT)/obj/$(RUNNER)/tests
 test-programs := $(OUT)/tests/$(RUNNER)
 # The plain runner has a main, and Criterion too.

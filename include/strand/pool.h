@@ -39,7 +39,7 @@ enum strand_balance {
 
 /** A misuse, as the hook strand_options.on_misuse gets it. All pointers are valid during the call only. */
 struct strand_misuse {
-    const char *function; /* the public function that was misused */
+    const char *function; /* the public function, macro or type that was misused */
     const char *what;     /* what the caller did and which rule that breaks */
     const char *made;     /* where the object was made ("file:line" or a trace), or "" */
 };

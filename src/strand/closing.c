@@ -235,11 +235,8 @@ static void must_be_elsewhere(struct thread *thread, struct cb *me, struct opene
 
 static COLD void leave_in_section(struct cb *me, struct opened_pool *op)
 {
-    char where[256];
-    const char *what;
-    (void)made_section(me, where, sizeof where, &what);
-    MISUSE("STRAND_SCOPE", pool_made(op, (char[256]){0}, 256),
-           "leaving the scope of a pool waits for its end, inside %s", what);
+    MISUSE("STRAND_SCOPE", pool_made(op, (char[256]){0}, 256), "leaving the scope of a pool waits for its end, %s",
+           section_words(me).where);
 }
 
 void pool_end_with_scope(struct thread *thread, struct owned *owned)

@@ -387,6 +387,12 @@ enum { CELL_CLASSES = 5, ENVELOPE_CLASSES = 2 };
 static const uint16_t cell_sizes[CELL_CLASSES] = {56, 64, 96, 128, 256}; /* in bytes, of actors */
 static const uint16_t envelope_sizes[ENVELOPE_CLASSES] = {64, 128};      /* and of messages to them */
 
+/* How often a strand was refused by an interruption that it has caught before: interrupt.c. Strands whose ids collide
+ * begin to be counted again. */
+struct refusals {
+    uint64_t id, count;
+};
+
 struct worker {
     struct thread thread;
     struct slab_cache cbs, guests, blocks, objects, tickets, offers;
@@ -394,6 +400,7 @@ struct worker {
     uint64_t serial, serials;     /* the next, and how many are left */
     strand_exception *exceptions; /* kept for the next throws: reserve.c */
     uint32_t exceptions_count;
+    struct refusals refusals[8];
     _Alignas(CACHE_LINE) struct stay stay;
 };
 

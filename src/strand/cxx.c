@@ -26,7 +26,7 @@ COLD void cxx_settle_(struct thread *thread, struct cb *me)
 /* The strand goes on with an exception of its own, which keeps that of C++. */
 COLD void cxx_on_foreign(const struct arch_foreign *foreign)
 {
-    struct cb *me = current_of(must_be_strand("strand_spawn"));
+    struct cb *me = current_of(must_be_strand("strand_fn"));
     if (foreign->ours) {
         strand_exception *e = strand_exception_keep(foreign->ours);
         arch_foreign_drop(foreign->kept);

@@ -284,7 +284,7 @@ COLD void end_slowly(struct thread *thread, struct cb *c)
 {
     struct batch batch;
     if (UNLIKELY(own_of(c)->held != NULL))
-        held_at_end(thread, c, is_root(thread, c) ? "strand_run" : "strand_spawn", "ends");
+        held_at_end(thread, c, "strand_fn", "ends");
     batch_init(&batch);
     if (UNLIKELY(own_of(c)->checked != NULL))
         check_at_end_(c);

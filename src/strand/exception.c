@@ -282,7 +282,9 @@ static void unlaunch(struct cb *me, struct flight *flight)
 
 static COLD __attribute__((noreturn)) void die_of_escape(strand_exception *e, strand_exception *other)
 {
-    print_and_die("an exception would leave a clean-up that runs because of another one", e, other);
+    print_and_die("an exception would leave a clean-up that runs because of another one (catch it there: "
+                  "strand_suppress keeps it)",
+                  e, other);
 }
 
 strand_exception *exception_land(struct cb *me, const struct flight *outer)

@@ -68,7 +68,7 @@ struct fibres *fibres_pin(struct thread *thread, strand_fibre handle, const char
         misuse_foreign(function, "fibre");
     if (!pin(thread, &fibres->word, serial))
         MISUSE(function, made_stale_fibres(fibres, serial, (char[256]){0}, 256),
-               "the fibre is gone: its scope has been left");
+               "the fibre is gone: its scope has been left. Open it in a scope that ends after its users");
     return fibres;
 }
 

@@ -6,8 +6,12 @@
 
 #include "carry.h"
 #include "handle.h"
+#include "misuse.h"
+#include "print.h"
 #include "quiet.h"
 #include "scope.h"
+
+#include <stdio.h>
 
 struct member *interrupt_raise(struct cb *c, uint32_t index, bool shared)
 {
@@ -176,9 +180,39 @@ void interrupt_throw_over(struct thread *thread, struct cb *me, strand_exception
     exception_throw(me, e);
 }
 
+/* Whether the strand has been refused here for the 10000th time: once for each thread that it is refused on. */
+static bool is_swallowed(struct thread *thread, struct cb *me)
+{
+    enum { MANY = 10000 };
+    struct worker *worker = worker_of(thread);
+    struct refusals *refusals = &worker->refusals[cb_id(me) / 2 % (sizeof worker->refusals / sizeof *worker->refusals)];
+    if (refusals->id != cb_id(me))
+        *refusals = (struct refusals){.id = cb_id(me)};
+    return ++refusals->count == MANY;
+}
+
+static COLD void tell_swallowed(struct thread *thread, struct cb *me, const strand_exception *e)
+{
+    char text[768], where[160] = "?", made[256];
+    uintptr_t offset = 0;
+    if (e->ips_count)
+        (void)arch_symbol(e->ips[0], where, sizeof where, &offset);
+    snprintf(
+        text, sizeof text,
+        "strand '%s' #%llu has caught its interruption 10000 times in %s+0x%zx, and goes on; so the strand that waits "
+        "for its end may wait for ever. Catch STRAND_ERROR instead of STRAND_ANY, or throw the interruption on (%s; "
+        "%s)",
+        cb_name(me), (unsigned long long)cb_id(me), where, (size_t)offset, e->text, made_strand(me, made, sizeof made));
+    log_text(runtime_of(thread), text);
+}
+
 void interrupt_refuse(struct thread *thread, struct cb *me)
 {
     if (thread_is_asked_for(thread)) /* who catches it and tries again keeps nobody from running */
         thread = thread_give_way_(thread);
-    interrupt_throw(thread, me, 0);
+    strand_exception *e = interruption(thread, me);
+    exception_trace(e, SEGMENT_THROWN, me);
+    if (UNLIKELY(is_swallowed(thread, me)))
+        tell_swallowed(thread, me, e);
+    exception_throw(me, e);
 }

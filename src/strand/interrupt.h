@@ -127,10 +127,15 @@ static inline void block_enter(struct thread *thread, struct cb *me, struct bloc
     own->blocks = block;
 }
 
+/* Misuse: a block, a try block or a shield of the strand has been skipped, as longjmp does, and its clean-up has not
+ * run. NULL: the skipped one is not a block. */
+__attribute__((noreturn)) void block_skipped_(struct cb *me, const struct block *block);
+
 static inline void block_leave(struct thread *thread, struct cb *me, struct block *block)
 {
     struct own *own = own_of(me);
-    ASSERT(own->blocks == block);
+    if (UNLIKELY(own->blocks != block))
+        block_skipped_(me, own->blocks);
     own->blocks = block->outer;
     own->depth--;
     if (UNLIKELY(own->floor > own->depth + 1))

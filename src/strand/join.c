@@ -17,7 +17,17 @@ static COLD __attribute__((noreturn)) void strangers_child(struct cb *c, const c
 {
     if (!cb_is_ours(thread_self(), c))
         misuse_foreign(function, "strand");
-    MISUSE_STRAND(function, c, "only the owner of the scope that a strand is anchored to may do that");
+    MISUSE_STRAND(function, c,
+                  "only the owner of the scope that a strand is anchored to may do that; others use strand_wait");
+}
+
+static COLD __attribute__((noreturn)) void gone(strand handle, const char *function)
+{
+    if (!handle.bits[0] && !handle.bits[1])
+        MISUSE(function, "", "there is no strand behind {0}: the handle was never set to what strand_spawn returns");
+    MISUSE_STALE(function, handle,
+                 "the strand is gone: it was joined before, or its scope has been left. Join each strand once, in the "
+                 "block of its scope");
 }
 
 /* It may be consumed at the owner's next spawn: refused at any time, so that the answer does not depend on timing. */
@@ -33,7 +43,7 @@ static inline __attribute__((always_inline)) struct cb *child_of(struct cb *me, 
 {
     struct cb *c = handle_cb(handle);
     if (UNLIKELY(!c))
-        MISUSE_STALE(function, handle, "the strand is gone: it was joined before, or its scope has been left");
+        gone(handle, function);
     if (UNLIKELY(!c->anchor || c->anchor->block.owner != me))
         strangers_child(c, function);
     return c;
@@ -184,9 +194,10 @@ void strand_wait(strand handle)
     struct thread *thread = must_be_strand("strand_wait");
     struct cb *me = current_of(thread);
     if (!handle.bits[1])
-        MISUSE("strand_wait", "", "there is no strand behind {0}");
+        MISUSE("strand_wait", "",
+               "there is no strand behind {0}: the handle was never set to what strand_spawn returns");
     if (handle.bits[1] == cb_id(me))
-        MISUSE_STRAND("strand_wait", me, "a strand can't wait for its own end");
+        MISUSE_STRAND("strand_wait", me, "a strand can't wait for its own end: let another strand wait");
     may_block(thread, me, "strand_wait");
     for (struct cb *c; (c = pin_cb(thread, handle, "strand_wait"));) {
         wait_because(thread, me, BLOCKED_WAIT, handle.bits[1]);

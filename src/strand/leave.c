@@ -83,10 +83,9 @@ static void await_child(struct thread **thread, struct cb *me, struct scope *sco
 
 static COLD void leave_in_section(struct cb *me, struct scope *scope)
 {
-    char where[256];
-    const char *what, *made = made_section(me, where, sizeof where, &what);
-    misuse("STRAND_SCOPE", made, "leaving the scope of %s:%d waits for the strands that are anchored to it, inside %s",
-           scope->block.file, scope->block.line, what);
+    struct section_words words = section_words(me);
+    misuse("STRAND_SCOPE", words.made, "leaving the scope of %s:%d waits for the strands that are anchored to it, %s",
+           scope->block.file, scope->block.line, words.where);
 }
 
 /* Wait for all children, uninterruptibly, and take them in. Children that spawn into the open scope meanwhile are

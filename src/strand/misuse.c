@@ -5,6 +5,7 @@
 
 #include "exception.h"
 #include "hook.h"
+#include "interrupt.h"
 #include "print.h"
 
 #include <stdio.h>
@@ -62,6 +63,8 @@ static void report(const struct runtime *runtime, const char *function, const ch
     int length =
         snprintf(text, sizeof text, "libstrand: misuse of %s: %s%s%s\n", function, what, made[0] ? "\n  " : "", made);
     arch_write(2, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
+    if (runtime && runtime->deadlock[0])
+        print_text(2, "  it follows the deadlock that was reported above: %s\n", runtime->deadlock);
 }
 
 COLD void misuse(const char *function, const char *made, const char *format, ...)
@@ -101,12 +104,14 @@ COLD struct thread *must_thread_(const char *function)
 {
     if (arch_orphan())
         misuse_forked(NULL, function);
-    misuse(function, "", "it was called from a plain thread, not from a strand");
+    misuse(function, "",
+           "it was called from a plain thread, not from a strand: call it within strand_run. Plain threads send by "
+           "strand_chan_post or by a port");
 }
 
 COLD void misuse_foreign(const char *function, const char *noun)
 {
-    misuse(function, "", "the %s is of another run", noun);
+    misuse(function, "", "the %s is of another run: runs share nothing but ports", noun);
 }
 
 COLD void misuse_null_(const char *function, const char *noun)
@@ -114,23 +119,43 @@ COLD void misuse_null_(const char *function, const char *noun)
     misuse(function, "", "the %s is NULL", noun);
 }
 
-COLD const char *made_section(struct cb *me, char *buffer, size_t size, const char **what)
+COLD void block_skipped_(struct cb *me, const struct block *block)
 {
-    if (own_of(me)->section_line == SECTION_OF_HOOK) {
-        const struct hook *hook = (const struct hook *)own_of(me)->section_file;
-        *what = hook->name;
-        return hook->made(hook, buffer, size);
+    char made[256] = "";
+    if (block)
+        snprintf(made, sizeof made, "the %s was opened at %s:%d",
+                 block->kind == BLOCK_SCOPE ? "scope" : "deadline block", block->file, block->line);
+    misuse(
+        "longjmp", made,
+        "strand '%s' #%llu has jumped out of a %s, whose clean-up has not run: its strands would be lost. Jump within "
+        "the block only; to leave it, return or throw an exception",
+        cb_name(me), (unsigned long long)cb_id(me), block ? "scope or a deadline block" : "try block or a shield");
+}
+
+COLD struct section_words section_words(struct cb *me)
+{
+    const struct own *own = own_of(me);
+    struct section_words words = {"inside a no-suspend section", ""};
+    if (own->section_line == SECTION_OF_HOOK) {
+        const struct hook *hook = (const struct hook *)own->section_file;
+        snprintf(words.where, sizeof words.where, "inside %s", hook->name);
+        const char *made = hook->made(hook, words.made, sizeof words.made);
+        if (made != words.made)
+            snprintf(words.made, sizeof words.made, "%s", made);
+        return words;
     }
-    *what = "a no-suspend section";
-    snprintf(buffer, size, "the section was opened at %s:%d", own_of(me)->section_file, own_of(me)->section_line);
-    return buffer;
+    if (me->section_by_mutex)
+        snprintf(words.where, sizeof words.where,
+                 "while the strand holds a pthread mutex: unlock it before, or use strand_mutex");
+    snprintf(words.made, sizeof words.made, "the %s at %s:%d",
+             me->section_by_mutex ? "mutex was locked" : "section was opened", own->section_file, own->section_line);
+    return words;
 }
 
 COLD void section_misuse_(struct cb *me, const char *function)
 {
-    char where[256];
-    const char *what, *made = made_section(me, where, sizeof where, &what);
-    misuse(function, made, "it may block, inside %s", what);
+    struct section_words words = section_words(me);
+    misuse(function, words.made, "it may block, %s", words.where);
 }
 
 COLD void hook_thrown_(struct hook *hook)

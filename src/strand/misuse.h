@@ -43,8 +43,11 @@ static inline void must_be_there(const void *object, const char *noun, const cha
         misuse_null_(function, noun);
 }
 
-/* Of the innermost no-suspend section: what it is, and where that was opened. */
-const char *made_section(struct cb *me, char *buffer, size_t size, const char **what);
+/* Why the caller may not suspend: what it is in ("inside a no-suspend section"), and where that was opened. */
+struct section_words {
+    char where[128], made[256];
+};
+struct section_words section_words(struct cb *me);
 /* Blocking in a no-suspend section. */
 void section_misuse_(struct cb *me, const char *function);
 /* STRAND_SYSTEM, with the negated errno code. */

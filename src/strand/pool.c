@@ -107,7 +107,8 @@ struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const c
         word_serial(atomic_load_explicit(&op->word, memory_order_relaxed)) == serial)
         misuse_foreign(function, "pool");
     if (!pin_with_outsiders(thread, &op->word, serial)) /* strand_stop */
-        MISUSE(function, made_stale_pool(op, serial, (char[256]){0}, 256), "the pool is gone: its scope has been left");
+        MISUSE(function, made_stale_pool(op, serial, (char[256]){0}, 256),
+               "the pool is gone: its scope has been left. Open it in a scope that ends after its users");
     return op;
 }
 

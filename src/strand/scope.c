@@ -62,9 +62,11 @@ struct scope *scope_of_owner(struct cb *me, strand_scope handle, const char *fun
 {
     struct scope *scope = handle_scope(handle);
     if (UNLIKELY(!scope))
-        MISUSE(function, "", "the scope has been left, or never was");
+        MISUSE(function, "", "the scope has been left, or never was: use it within the block that opened it");
     if (UNLIKELY(block_owner(&scope->block) != me))
-        strangers(thread_self(), scope, function, "only the strand that opened a scope may do that");
+        strangers(thread_self(), scope, function,
+                  "only the strand that opened a scope may do that; scopes that others spawn into are opened by "
+                  "STRAND_SCOPE_OPEN");
     return scope;
 }
 
@@ -306,10 +308,12 @@ void strand_scope_cancel(strand_scope handle, const char *why)
     if (!scope && handle_is_open(handle))
         return; /* it has been left: all its children have ended */
     if (!scope)
-        MISUSE("strand_scope_cancel", "", "the scope has been left, or never was");
+        MISUSE("strand_scope_cancel", "",
+               "the scope has been left, or never was: use it within the block that opened it");
     bool owned = block_owner(&scope->block) == me;
     if (!owned && !handle_is_open(handle))
-        strangers(thread, scope, "strand_scope_cancel", "only the owner may cancel a scope that is not open");
+        strangers(thread, scope, "strand_scope_cancel",
+                  "only the owner may cancel a scope that is not open: open it by STRAND_SCOPE_OPEN");
     struct note *note = note_new(thread, me, why);
     struct batch batch;
     batch_init(&batch);
@@ -542,7 +546,7 @@ void *strand_scope_first(strand_scope handle, strand *which)
     size_t count;
     (void)ends_of(thread, scope, &count);
     if (!count)
-        MISUSE_SCOPE("strand_scope_first", scope, "the scope has no children");
+        MISUSE_SCOPE("strand_scope_first", scope, "the scope has no children: spawn into it before");
     may_block(thread, me, "strand_scope_first");
     return first_result(thread, me, scope, which);
 }

@@ -5,6 +5,7 @@
 #include "end.h"
 #include "exception.h"
 #include "fibre.h"
+#include "interrupt.h"
 #include "misuse.h"
 #include "run.h"
 
@@ -12,10 +13,20 @@
 
 /* ---- running --------------------------------------------------------------------------------------------- */
 
+/* Whatever the strand opened has to be left by the time that its function returns. first: the try block of this file.
+ */
+static inline void must_be_left(struct cb *c, const struct strand_try_ *first)
+{
+    const struct own *own = own_of(c);
+    if (UNLIKELY(own->blocks || own->shield || own->tries != first))
+        block_skipped_(c, own->blocks);
+}
+
 ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving, struct cb *c)
 {
     cb_throws(c, exception_land(c, NULL));
-    ASSERT(!own_of(c)->flight && !own_of(c)->depth);
+    ASSERT(!own_of(c)->flight);
+    must_be_left(c, &serving->try);
     own_of(c)->floor = 0;
     arch_longjmp(serving->try.jump, STRAND_TRY_FORM_);
 }
@@ -32,7 +43,7 @@ __attribute__((noreturn)) static COLD void thread_exits(struct cb *c)
 
 ARCH_NOT_INSTRUMENTED static void leave_serving(struct serving *serving)
 {
-    struct cb *c = current_of(must_be_strand("strand_spawn"));
+    struct cb *c = current_of(must_be_strand("strand_fn"));
     if (!own_of(c)->flight)
         thread_exits(c);
     catch_all(serving, c);
@@ -55,7 +66,8 @@ __attribute__((noreturn)) static NOINLINE void serve(struct thread *thread, stru
             begin(c);
             own_of(c)->tries = try;
             c->result = cxx_call(thread, c->fn, c->arg);
-            thread = must_be_strand("strand_spawn"); /* it returns in the process that it was called in */
+            thread = must_be_strand("strand_fn"); /* it returns in the process that it was called in */
+            must_be_left(c, try);
         }
         end_strand(thread, c);
         thread = switch_serve_next(thread);
@@ -79,7 +91,7 @@ void serve_strands(struct thread *thread)
 ARCH_NOT_INSTRUMENTED static void leave_opened(char *mark)
 {
     (void)mark;
-    struct thread *thread = must_be_strand("strand_spawn");
+    struct thread *thread = must_be_strand("strand_fn");
     struct cb *c = current_of(thread);
     if (!own_of(c)->flight)
         thread_exits(c);
@@ -88,19 +100,20 @@ ARCH_NOT_INSTRUMENTED static void leave_opened(char *mark)
 
 static COLD void result_misuse(struct thread *thread, struct cb *c)
 {
-    MISUSE_STRAND("strand_spawn", c,
-                  "its result points into its own stack, which is somebody else's by now: %zu bytes "
-                  "below the top",
+    MISUSE_STRAND("strand_fn", c,
+                  "its result points into its own stack, which other strands use by now: %zu bytes below the top. "
+                  "Return memory from malloc, or a value in the pointer itself",
                   (size_t)(thread->current->stack->top - (char *)c->result));
 }
 
 /* Returns when there is another strand to be run on this stack. */
 static NOINLINE void end_guest(void *result, bool thrown)
 {
-    struct thread *thread = must_be_strand("strand_spawn");
+    struct thread *thread = must_be_strand("strand_fn");
     struct cb *c = current_of(thread);
     if (LIKELY(!thrown)) {
         c->result = result;
+        must_be_left(c, &hosting_of(opened_of(thread->current))->serving.try);
         if (UNLIKELY(opened_has(thread->current, result)))
             result_misuse(thread, c);
     }

@@ -33,7 +33,10 @@ static strand_exception *make(struct thread *thread, const char *function, const
     must_be_there(format, "message", function);
     must_not_escape(thread, kind, "the kind", function);
     if (below(kind, &STRAND_INTERRUPTED))
-        MISUSE(function, "", "the kind '%s' is thrown by sources of interruption only", kind->name);
+        MISUSE(function, "",
+               "the kind '%s' is thrown by sources of interruption only: use strand_cancel, or throw STRAND_ERROR or a "
+               "kind below it",
+               kind->name);
     return exception_new_va(kind, format, args);
 }
 

@@ -8,6 +8,7 @@
  */
 #include "carry.h"
 #include "cxx.h"
+#include "interrupt.h"
 #include "misuse.h"
 
 enum try_state { TRY_BODY, TRY_CAUGHT, TRY_TAKEN };
@@ -34,13 +35,15 @@ void strand_try_enter_(struct strand_try_ *frame, uint32_t form)
 ARCH_NOT_INSTRUMENTED static void leave_body(struct cb *me, struct strand_try_ *frame)
 {
     struct own *own = own_of(me);
-    ASSERT(own->tries == frame);
+    if (UNLIKELY(own->tries != frame))
+        block_skipped_(me, NULL);
     own->tries = frame->outer;
     if (own->flight == frame->in_flight) {
         own->floor = frame->floor <= own->depth + 1 ? frame->floor : own->depth + 1;
         return;
     }
-    ASSERT(own->depth == frame->depth);
+    if (UNLIKELY(own->depth != frame->depth))
+        block_skipped_(me, own->blocks);
     frame->caught = exception_land(me, frame->in_flight);
     own->floor = frame->floor;
     frame->state = TRY_CAUGHT;

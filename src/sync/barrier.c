@@ -81,7 +81,8 @@ bool strand_barrier_wait(strand_barrier *handle)
     struct cb *me = current_of(thread);
     must_be_there(barrier, "barrier", "strand_barrier_wait");
     if (UNLIKELY(!barrier->parties))
-        MISUSE_AT("strand_barrier_wait", "barrier", barrier, "the barrier is for 0 strands");
+        MISUSE_AT("strand_barrier_wait", "barrier", barrier,
+                  "the barrier is for 0 strands: set it to STRAND_BARRIER(n)");
     must_lie_elsewhere(thread, barrier, "barrier", "strand_barrier_wait");
     may_block(thread, me, "strand_barrier_wait");
     while (!come(thread, me, barrier)) {

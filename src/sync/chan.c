@@ -38,7 +38,8 @@ COLD struct chan *chan_misused_(struct thread *thread, struct chan *chan, strand
     if (arch_in_handles(chan) && word_serial(atomic_load_explicit(&chan->word, memory_order_relaxed)) == handle.bits[1])
         misuse_foreign(function, "channel");
     misuse(function, "",
-           handle.bits[1] ? "the channel is gone: its scope has been left" : "there is no channel behind {0}");
+           handle.bits[1] ? "the channel is gone: its scope has been left. Open it in a scope that ends after its users"
+                          : "there is no channel behind {0}: strand_chan_open makes one");
 }
 
 /* ---- waking ----------------------------------------------------------------------------------------------- */

@@ -94,7 +94,8 @@ bool strand_event_is_set(const strand_event *event)
 
 static COLD void too_low(const struct gate *gate, const char *noun, uint64_t word, uint32_t n, const char *function)
 {
-    MISUSE_AT(function, noun, (const void *)gate, "%u less than %llu would be below 0", n,
+    MISUSE_AT(function, noun, (const void *)gate,
+              "%u less than %llu would be below 0: count up before, and down once for each", n,
               (unsigned long long)(word / GATE_ONE));
 }
 

@@ -56,8 +56,9 @@ static const char *made(struct cb *owner, struct mutex *mutex, char *buffer, siz
 
 static COLD __attribute__((noreturn)) void own_mutex(struct cb *me, struct mutex *mutex)
 {
-    misuse("strand_mutex_lock", made(me, mutex, (char[256]){0}, 256),
-           "the caller holds the mutex already, and would wait for itself");
+    misuse(
+        "strand_mutex_lock", made(me, mutex, (char[256]){0}, 256),
+        "the caller holds the mutex already, and would wait for itself: unlock it first, or pass on that it is held");
 }
 
 /* It could not be had at once. False: the caller, not to be interrupted below `floor`, was interrupted. */
@@ -154,7 +155,9 @@ COLD void mutex_not_held(struct thread *thread, struct mutex *mutex, const char 
     if (owner)
         made((struct cb *)(uintptr_t)owner, mutex, text, sizeof text);
     gate_unlock(&mutex->gate, owner); /* a hook may look at it */
-    misuse(function, text, owner ? "the caller does not hold the mutex" : "nobody holds the mutex");
+    misuse(function, text,
+           owner ? "the caller does not hold the mutex: the strand that has locked it unlocks it"
+                 : "nobody holds the mutex: lock it before");
 }
 
 static inline void unlock(struct mutex *mutex, const char *function)

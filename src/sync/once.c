@@ -77,7 +77,7 @@ static bool wait_for_turn(struct thread *thread, struct cb *me, struct once *onc
         if (UNLIKELY(value == (uintptr_t)me)) {
             gate_unlock(&once->gate, value); /* a hook may look at it */
             MISUSE_AT("strand_once_run", "once", (const void *)once,
-                      "it is called from the run itself, and would wait for that");
+                      "it is called from the run itself, and would wait for that: call the function directly");
         }
         if (value == 0 || value == DONE) {
             gate_unlock(&once->gate, value ? value : (uintptr_t)me);

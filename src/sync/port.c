@@ -328,7 +328,10 @@ COLD void port_misused(struct thread *thread, struct port *port, strand_port han
     if (arch_in_handles(port) && (uintptr_t)port % sizeof(uint64_t) == 0 &&
         word_serial(atomic_load_explicit(&port->word, memory_order_relaxed)) == (handle.bits[1] ^ MARK_PORT))
         misuse_foreign(function, "port");
-    misuse(function, "", handle.bits[1] ? "the port is gone: its scope has been left" : "there is no port behind {0}");
+    misuse(function, "",
+           handle.bits[1]
+               ? "the port is gone: its scope has been left. Open it in a scope that ends after its receivers"
+               : "there is no port behind {0}: strand_port_open makes one");
 }
 
 static void init(struct port *port, struct box *box, size_t message_size, size_t slots, const strand_port_attr *attr)

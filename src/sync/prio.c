@@ -46,8 +46,8 @@ static COLD struct prio *not_usable(struct thread *thread, const struct prio *se
     struct cb *me = current_of(thread);
     if (atomic_load_explicit(&sem->asking, memory_order_relaxed) != me)
         return (struct prio *)(uintptr_t)sem; /* another strand's function runs */
-    const char *what, *made = made_section(me, (char[256]){0}, 256, &what);
-    misuse(function, made, "it uses the semaphore inside %s, which the semaphore itself has called", what);
+    struct section_words words = section_words(me);
+    misuse(function, words.made, "it uses the semaphore %s, which the semaphore itself has called", words.where);
 }
 
 struct prio *prio_of(struct thread *thread, const strand_prio_semaphore *handle, const char *function)

@@ -66,7 +66,7 @@ static void refuse_own(struct cb *me, struct rwlock *lock, enum held_kind kind, 
     struct hold hold = held_find(me, lock, kind);
     if (UNLIKELY(hold.what != 0))
         misuse(function, held_made(me, kind, hold.site, (char[256]){0}, 256),
-               "the caller holds the lock as %s, and would wait for itself", as);
+               "the caller holds the lock as %s, and would wait for itself: give it back first", as);
 }
 
 static NOINLINE void take_slowly(struct thread *thread, struct cb *me, struct rwlock *lock, uint64_t want,

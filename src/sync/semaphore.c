@@ -63,7 +63,8 @@ static NOINLINE void check_bound(struct semaphore *semaphore, uint32_t n, const 
                   (unsigned long long)permits, (unsigned long long)semaphore->most);
     if (UNLIKELY(n > semaphore->most))
         MISUSE_AT(function, "semaphore", (const void *)semaphore,
-                  "%u permits are more than the semaphore can ever have: %llu", n, (unsigned long long)semaphore->most);
+                  "%u permits are more than the semaphore can ever have: %llu. Ask for fewer, or raise its bound", n,
+                  (unsigned long long)semaphore->most);
 }
 
 /* What is fit to be used, for who takes n permits. */

@@ -33,7 +33,7 @@ static enum answer end_stand(struct thread *thread, struct cb *me, strand_case *
         return settle(thread, me, c, node);
     }
     if (UNLIKELY(other == me))
-        MISUSE_STRAND("strand_select", me, "a strand can't wait for its own end");
+        MISUSE_STRAND("strand_select", me, "a strand can't wait for its own end: let another strand wait");
     bool waits = node ? ends_link(thread, other, node) : !ended(other);
     unpin_cb(thread, other);
     if (waits)
@@ -58,7 +58,8 @@ static const struct strand_source_ source_end = {.stand = end_stand, .over = end
 strand_case strand_on_end(strand other)
 {
     if (!other.bits[1])
-        MISUSE("strand_on_end", "", "there is no strand behind {0}");
+        MISUSE("strand_on_end", "",
+               "there is no strand behind {0}: the handle was never set to what strand_spawn returns");
     return (strand_case){.source = &source_end, .object = {other.bits[0], other.bits[1]}};
 }
 
@@ -124,7 +125,7 @@ strand_case strand_on_time(strand_time when)
 strand_ticker strand_ticker_every(int64_t period)
 {
     if (period < 1)
-        MISUSE("strand_ticker_every", "", "the period is %lld ns", (long long)period);
+        MISUSE("strand_ticker_every", "", "the period is %lld ns, not 1 or more", (long long)period);
     return (strand_ticker){strand_in(period).ns, period, 0};
 }
 

@@ -96,7 +96,7 @@ TEST_REAL(an_argument_on_the_shared_stack_is_misuse)
 
 TEST_REAL(a_result_on_the_shared_stack_is_misuse)
 {
-    escape("result_is_local", "strand_spawn");
+    escape("result_is_local", "strand_fn");
     escape("run_once_for_a_local", "strand_once_run");
 }
 

@@ -73,9 +73,9 @@ TEST_REAL(the_hook_of_the_run_is_told_in_the_child_who_has_forked)
 
 TEST_REAL(the_child_of_a_strand_can_not_return_from_its_function)
 {
-    dies("child:return", "strand_spawn");
-    dies("guest:return", "strand_spawn");
-    dies("seed_child:return", "strand_spawn");
+    dies("child:return", "strand_fn");
+    dies("guest:return", "strand_fn");
+    dies("seed_child:return", "strand_fn");
 }
 
 TEST_REAL(the_child_of_a_strand_can_not_leave_its_blocks)

@@ -350,7 +350,7 @@ TEST_REAL(locking_a_mutex_of_ones_own_is_misuse_and_tells_where_it_was_locked)
 TEST_REAL(ending_with_a_mutex_is_misuse_and_tells_where_it_was_locked)
 {
     misuse("end_with_a_mutex", "ends, and holds a mutex", "lock_here");
-    misuse("throw_with_a_mutex", "ends, and holds a mutex", "lock_here");
+    misuse("throw_with_a_mutex", "by the exception 'with a mutex', and holds a mutex still", "lock_here");
     misuse("end_the_root_with_a_mutex", "ends, and holds a mutex", "lock_here");
 }
 

@@ -147,8 +147,8 @@ TEST_REAL(leaving_a_scope_with_children_in_a_section_is_misuse_that_names_both_p
 
 TEST_REAL(leaving_a_scope_with_children_under_a_checked_mutex_is_misuse_even_if_they_have_ended)
 {
-    misuse("leave_a_scope_with_a_mutex", "misuse of STRAND_SCOPE", "the section was opened at ");
-    misuse("leave_a_scope_whose_child_has_ended_with_a_mutex", "misuse of STRAND_SCOPE", "the section was opened at ");
+    misuse("leave_a_scope_with_a_mutex", "misuse of STRAND_SCOPE", "the mutex was locked at ");
+    misuse("leave_a_scope_whose_child_has_ended_with_a_mutex", "misuse of STRAND_SCOPE", "the mutex was locked at ");
 }
 
 static void *yield_once(void *arg)

@@ -1,0 +1,250 @@
+/*
+ * Mistakes of docs/misuse.md that no other program here plants, one per argument. The report goes to standard error.
+ */
+#include "strand.h"
+#include "strand/chan.h"
+#include "strand/pool.h"
+#include "strand/sync.h"
+
+#include "strand/check.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NOINLINE __attribute__((noinline))
+
+static void *return_arg(void *arg)
+{
+    return arg;
+}
+
+static void *sleep_forever(void *arg)
+{
+    strand_sleep(3600 * STRAND_S);
+    return arg;
+}
+
+/* ---- scopes ------------------------------------------------------------------------------------ */
+
+static void *forget_to_join(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, return_arg, arg);
+    return arg;
+}
+
+/* ---- longjmp ----------------------------------------------------------------------------------- */
+
+static jmp_buf out;
+
+static NOINLINE void jump_out_of_scope(void)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, sleep_forever, NULL);
+    longjmp(out, 1);
+}
+
+static NOINLINE void jump_out_of_deadline(void)
+{
+    STRAND_DEADLINE(strand_in(STRAND_MS));
+    longjmp(out, 1);
+}
+
+static NOINLINE void jump_out_of_shield(void)
+{
+    STRAND_SHIELD;
+    longjmp(out, 1);
+}
+
+static NOINLINE void jump_out_of_try(void)
+{
+    STRAND_TRY {
+        longjmp(out, 1);
+    }
+    STRAND_CATCH(&STRAND_ERROR, e) {
+        (void)e;
+    }
+    STRAND_END
+}
+
+static void *jump_over_a_scope(void *arg)
+{
+    if (setjmp(out) == 0)
+        jump_out_of_scope();
+    return arg;
+}
+
+static void *jump_over_a_shield(void *arg)
+{
+    if (setjmp(out) == 0)
+        jump_out_of_shield();
+    return arg;
+}
+
+static void *jump_over_a_try_block(void *arg)
+{
+    if (setjmp(out) == 0)
+        jump_out_of_try();
+    return arg;
+}
+
+/* The deadline that was jumped over interrupts the strand: the exception has nowhere to go. */
+static void *be_interrupted_by_a_skipped_deadline(void *arg)
+{
+    if (setjmp(out) == 0)
+        jump_out_of_deadline();
+    return sleep_forever(arg);
+}
+
+static void *leave_a_scope_outside_of_the_skipped_one(void *arg)
+{
+    STRAND_SCOPE(scope);
+    if (setjmp(out) == 0)
+        jump_out_of_deadline();
+    return arg;
+}
+
+static void *leave_a_try_block_outside_of_the_skipped_one(void *arg)
+{
+    STRAND_TRY {
+        if (setjmp(out) == 0)
+            jump_out_of_try();
+    }
+    STRAND_CATCH(&STRAND_ERROR, e) {
+        (void)e;
+    }
+    STRAND_END
+    return arg;
+}
+
+static void *throw_past_a_skipped_scope(void *arg)
+{
+    STRAND_TRY {
+        if (setjmp(out) == 0)
+            jump_out_of_scope();
+        strand_throw(&STRAND_ERROR, "after the jump");
+    }
+    STRAND_CATCH(&STRAND_ERROR, e) {
+        (void)e;
+    }
+    STRAND_END
+    return arg;
+}
+
+static void *jump_on_a_shared_stack(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_fibre fibre = strand_fibre_open(scope, NULL);
+    return strand_join(strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), jump_over_a_shield, arg, 0));
+}
+
+/* ---- interruptions ------------------------------------------------------------------------------- */
+
+static void *catch_all_for_a_while(void *arg)
+{
+    for (int i = 0; i < 30000; i++) {
+        STRAND_TRY {
+            strand_sleep(3600 * STRAND_S);
+        }
+        STRAND_CATCH(&STRAND_ANY, e) {
+            (void)e;
+        }
+        STRAND_END
+    }
+    return arg;
+}
+
+static void *swallow_an_interruption(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, catch_all_for_a_while, arg);
+    strand_yield();
+    strand_cancel(child, "enough");
+    return strand_join(child);
+}
+
+/* ---- mutexes of the C library --------------------------------------------------------------------- */
+
+static pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER;
+
+static void *sleep_with_a_pthread_mutex(void *arg)
+{
+    pthread_mutex_lock(&plain);
+    strand_sleep(STRAND_MS);
+    pthread_mutex_unlock(&plain);
+    return arg;
+}
+
+static void *end_with_a_pthread_mutex(void *arg)
+{
+    pthread_mutex_lock(&plain);
+    return arg;
+}
+
+/* ---- deadlocks ------------------------------------------------------------------------------------ */
+
+static void *receive_from_nobody(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_chan chan = strand_chan_open(scope, sizeof(int), 1, NULL);
+    int value;
+    STRAND_IGNORE(strand_chan_receive(chan, &value));
+    return arg;
+}
+
+static strand_mutex first, second;
+static strand_event both;
+
+static void *lock_one_then_the_other(void *arg)
+{
+    strand_mutex *mine = arg, *others = mine == &first ? &second : &first;
+    strand_mutex_lock(mine);
+    if (mine == &second)
+        strand_event_set(&both);
+    strand_event_wait(&both);
+    strand_mutex_lock(others);
+    strand_mutex_unlock(others);
+    strand_mutex_unlock(mine);
+    return NULL;
+}
+
+static void *lock_crosswise(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand one = strand_spawn(scope, lock_one_then_the_other, &first);
+    strand_yield();
+    strand other = strand_spawn(scope, lock_one_then_the_other, &second);
+    strand_join(one);
+    strand_join(other);
+    return arg;
+}
+
+static const struct {
+    const char *name;
+    strand_fn *root;
+} cases[] = {
+    {"forget_to_join", forget_to_join},
+    {"jump_over_a_scope", jump_over_a_scope},
+    {"jump_over_a_shield", jump_over_a_shield},
+    {"jump_over_a_try_block", jump_over_a_try_block},
+    {"be_interrupted_by_a_skipped_deadline", be_interrupted_by_a_skipped_deadline},
+    {"leave_a_scope_outside_of_the_skipped_one", leave_a_scope_outside_of_the_skipped_one},
+    {"leave_a_try_block_outside_of_the_skipped_one", leave_a_try_block_outside_of_the_skipped_one},
+    {"throw_past_a_skipped_scope", throw_past_a_skipped_scope},
+    {"jump_on_a_shared_stack", jump_on_a_shared_stack},
+    {"swallow_an_interruption", swallow_an_interruption},
+    {"sleep_with_a_pthread_mutex", sleep_with_a_pthread_mutex},
+    {"end_with_a_pthread_mutex", end_with_a_pthread_mutex},
+    {"receive_from_nobody", receive_from_nobody},
+    {"lock_crosswise", lock_crosswise},
+};
+
+int main(int argc, char **argv)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (argc > 1 && strcmp(argv[1], cases[i].name) == 0)
+            strand_run(STRAND_OPTIONS(.threads = 1), cases[i].root, NULL);
+    puts("still alive");
+    return 0;
+}
