@@ -141,9 +141,10 @@ int strand_give(strand_actor to, const strand_message_type *type, void *body);
 STRAND_CHECKED int strand_reply(const strand_message *message, const strand_message_type *type, const void *body,
                                 size_t size);
 /** Forward the message in hand to another actor with its original sender, without a copy. It waits like strand_tell.
- *  After 0 and -EPIPE the message is no longer in hand and must not be used. After another error or an interruption it
- *  still is. Returns what strand_tell returns, and -EREMOTE if the message is a question and the actor belongs to
- * another run, which could not answer it. Forwarding a message that is not in hand, or whose body was taken, is misuse.
+ *  After 0, -EPIPE and -EBADMSG the message is no longer in hand and must not be used. After another error or an
+ *  interruption it still is. Returns what strand_tell returns, and -EREMOTE if the message is a question and the actor
+ *  belongs to another run, which could not answer it. Forwarding a message that is not in hand, or whose body was
+ * taken, is misuse.
  */
 int strand_forward(strand_message *message, strand_actor to);
 /** Take over what the message in hand owns, so that it is not dropped. Returns the body, or NULL if it was taken

@@ -156,16 +156,10 @@ static NOINLINE int deliver_called(struct thread *thread, strand_actor to, struc
     return deliver(thread, to, e, always);
 }
 
-/* Nobody will ever handle it, wherever it is sent again. */
-static bool is_dead(int error)
-{
-    return error == -EPIPE || error == -EBADMSG;
-}
-
 /* A dead letter; or the caller has what it was made of. */
 static COLD void undelivered(struct thread *thread, strand_actor to, struct envelope *e, int error)
 {
-    if (!is_dead(error)) {
+    if (!message_is_dead(error)) {
         envelope_unsend(thread, e);
         return;
     }
@@ -344,7 +338,7 @@ int strand_forward(strand_message *message, strand_actor to)
         return pass_outside(message, to);
     struct envelope *e = r->in_hand;
     int error = message_pass(r, to);
-    if (UNLIKELY(is_dead(error))) {
+    if (UNLIKELY(message_is_dead(error))) {
         r->in_hand = NULL;
         undelivered(thread_self(), to, e, error);
     }

@@ -8,6 +8,8 @@
 
 #include "../strand/misuse.h"
 
+#include <errno.h>
+
 /* The type of a message that stops its receiver. */
 extern const strand_message_type message_last;
 /* The sender of a strand_terminated that nobody has looked at yet, whether it is expected. */
@@ -35,6 +37,12 @@ static inline void message_must_be_whole(const strand_message_type *type, const 
         MISUSE(function, "", "the %s is NULL", type ? "body" : "type");
 }
 
+/* Of what sending returns: nobody will ever handle the message, wherever it is sent again, and it has been dropped. */
+static inline bool message_is_dead(int error)
+{
+    return error == -EPIPE || error == -EBADMSG;
+}
+
 /* NULL: no memory. */
 struct envelope *message_new(struct thread *thread, const strand_message_type *type, const void *body, size_t size);
 /* Whatever is in the mailbox. 0; else it is the caller's still: -EPIPE: nobody is there; -ENOMEM. */
@@ -53,7 +61,7 @@ void envelope_unsend(struct thread *thread, struct envelope *e);
 /* Nobody handles these: they are dead letters, in that system; NULL: to one that is gone, or never was. */
 void envelopes_die(struct thread *thread, struct system *system, strand_actor to, struct envelope *first);
 
-/* As strand_forward, to one of the run; with -EPIPE too it is in hand still. */
+/* As strand_forward, to one of the run; but after an error the message is always in hand still. */
 int message_pass(struct runner *r, strand_actor to);
 /* The message in hand is the next one again: after the calls that the actor has to make meanwhile. */
 void message_put_back(struct runner *r);

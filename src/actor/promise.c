@@ -330,7 +330,7 @@ int strand_ask(strand_actor to, const strand_message_type *type, const void *bod
     promise->wanted = into_type;
     promise->wanted_size = into_size;
     error = strand_tell_as(to, ref, type, body, size);
-    question.sent = !error || error == -EPIPE;
+    question.sent = !error || message_is_dead(error);
     if (!error)
         error = promise_wait(thread_self(), promise, BLOCKED_ASK, to);
     if (!error)

@@ -172,6 +172,28 @@ TEST_INSIDE(what_a_question_owns_is_dropped_once_whatever_becomes_of_it)
     CHECK_EQ(drops, 6);
 }
 
+/* It asks its own asker, by what only an actor could answer. */
+static void ask_back(void *state, strand_message *message)
+{
+    (void)state;
+    answer got;
+    replied = strand_ask(message->sender, STRAND_MSG(owned, 1), STRAND_INTO(answer, &got));
+}
+
+static const strand_actor_class returning = {.size = sizeof returning, .name = "returning", .receive = ask_back};
+
+TEST_INSIDE(what_a_question_owns_is_dropped_once_where_it_is_taken_for_a_wrong_answer)
+{
+    drops = replied = 0;
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, NULL, &returning, NULL, 0);
+    answer got;
+    CHECK_EQ(strand_ask(a, STRAND_MSG(question, 1), STRAND_INTO(answer, &got)), -EBADMSG);
+    strand_actors_join(system);
+    CHECK_EQ(replied, -EBADMSG);
+    CHECK_EQ(drops, 1);
+}
+
 /* ---- out of memory ----------------------------------------------------------------------------------------- */
 
 static int asked, lost;
