@@ -136,7 +136,7 @@ help:
 	@echo "                 schedulers and numbers of threads that make test takes for each program"
 	@echo "ALL=1            make fault fails every call of long counts too, which are sampled otherwise"
 	@echo "FUZZ_S=600       seconds that make fuzz looks for inputs"
-	@echo "BENCH=\"fib30\"    only these rows"
+	@echo "BENCH=\"fib30\"    only these rows; SMOKE=1: each once, briefly, to see that it ends well"
 	@echo "PREFIX=folder    where to install to, $(PREFIX) now; also LIBDIR, INCLUDEDIR, MANDIR, DOCDIR, GDBDIR"
 	@echo "DESTDIR=folder   install below this folder, for a package"
 	@echo "MAN=no           install without the manual"
@@ -262,12 +262,19 @@ variant-tasks_malloc := -DSTRAND_ACTOR_TASKS_MALLOC
 variant-envelopes_malloc := -DSTRAND_ACTOR_ENVELOPES_MALLOC
 variant-runners_fresh := -DSTRAND_ACTOR_RUNNERS_KEPT=0 -Wno-type-limits
 varied = $(if $(BENCH),$(filter actor_pool%,$(BENCH)),all)
+ifneq ($(SMOKE),)
+bench:
+	$(call setup,bench)
+	$(again) do-smoke >&2
+	@BENCH_SMOKE=1 STRAND_BENCH_BIN=$(abspath $(OUT)/smoke) bench/run $(BENCH)
+else
 bench:
 	$(call setup,bench)
 	$(again) do-$@ >&2
 	$(if $(varied),$(foreach v,$(variants),$(again) do-bench-variant OUT=$(OUT)/bench/variants/$(v) \
 		CFLAGS="$(CFLAGS) $(variant-$(v)) -DBENCH_VARIANT=$(v)" >&2 $(newline)))
 	@STRAND_BENCH_BIN=$(abspath $(OUT)/bench) bench/run $(BENCH)
+endif
 
 test-matrix:
 	+@status=0; for mode in $(filter-out coverage,$(MODES)); do \
@@ -510,6 +517,10 @@ $(test-objects)/%.o: tests/%.cc $(OUT)/flags
 	$(call compile,$(test-defines))
 $(OUT)/obj/fuzz/%.o: tests/fuzz/%.c $(OUT)/flags
 	$(call compile,-Iinclude)
+$(OUT)/obj/smoke/%.o: bench/%.c $(OUT)/flags
+	$(call compile,-Iinclude -DBENCH_SMOKE)
+$(OUT)/obj/smoke/%.o: bench/%.cc $(OUT)/flags
+	$(call compile,-Iinclude -DBENCH_SMOKE)
 $(OUT)/obj/bench/%.o: bench/%.c $(OUT)/flags
 	$(call compile,-Iinclude)
 $(OUT)/obj/bench/%.o: bench/%.cc $(OUT)/flags
@@ -573,12 +584,16 @@ $(OUT)/examples/demo: $(OUT)/obj/examples/demo.o $(library)
 	$(call link,$(CC),-lhttp_parser)
 $(OUT)/examples/%: $(OUT)/obj/examples/%.o $(library)
 	$(call link,$(CC))
+$(OUT)/smoke/floor_%: $(OUT)/obj/smoke/floor_%.o
+	$(call link,$(CXX),-Xlinker --as-needed -l:libboost_context.a)
+$(OUT)/smoke/%: $(OUT)/obj/smoke/%.o $(library)
+	$(call link,$(CC))
 $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
 	$(call link,$(CXX),-Xlinker --as-needed -l:libboost_context.a)
 $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 	$(call link,$(CC))
 
-.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-turtle do-ledger do-soak do-bench do-bench-variant do-test do-test-hardened do-test-install do-sim do-sim-programs do-sim-marked do-valgrind do-user-tools \
+.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-turtle do-ledger do-soak do-bench do-smoke do-bench-variant do-test do-test-hardened do-test-install do-sim do-sim-programs do-sim-marked do-valgrind do-user-tools \
 	do-fault do-fuzz do-coverage do-objects
 .SECONDARY:
 do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so
@@ -594,6 +609,7 @@ do-ledger: $(OUT)/examples/ledger
 do-soak: $(OUT)/programs/cut_clients $(OUT)/examples/httpd
 do-fuzz: $(OUT)/tree $(OUT)/requests
 do-bench: $(benches) $(OUT)/examples/httpd
+do-smoke: $(benches:$(OUT)/bench/%=$(OUT)/smoke/%) $(OUT)/examples/httpd
 do-bench-variant: $(OUT)/bench/actor_pool
 
 do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \

@@ -9,7 +9,7 @@
 #include <strand/pool.h>
 #include <strand/sync.h>
 
-enum { ACTORS = 120, PINGS = 5000 };
+enum { ACTORS = 120, PINGS = BENCH_MANY(5000) };
 
 STRAND_MESSAGE(begin, { uint64_t seed; });
 STRAND_MESSAGE(ping, { uint64_t n; });

@@ -9,7 +9,7 @@
 #include <strand/pool.h>
 #include <strand/sync.h>
 
-enum { MESSAGES = 5000000, MOST = 1000 };
+enum { MESSAGES = BENCH_MANY(5000000), MOST = 1000 };
 
 STRAND_MESSAGE(increment, { uint64_t by; });
 STRAND_MESSAGE(begin, { strand_actor counter; });

@@ -8,7 +8,7 @@
 #include <strand/pool.h>
 #include <strand/sync.h>
 
-enum { ACTORS = 1000000, EACH_PAUSE = 64 };
+enum { ACTORS = BENCH_MANY(1000000), EACH_PAUSE = 64 };
 
 STRAND_MESSAGE(work, { uint64_t n; });
 

@@ -8,7 +8,7 @@
 #include <strand/pool.h>
 #include <strand/sync.h>
 
-enum { ACTORS = 60, EACH = 10000, MOST = 256 };
+enum { ACTORS = 60, EACH = BENCH_MANY(10000), MOST = 256 };
 
 STRAND_MESSAGE(work, { uint64_t n; });
 

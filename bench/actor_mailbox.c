@@ -13,7 +13,7 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-enum { MESSAGES = 2000000, ACTORS = 100000, AWAKE = 1000, POOL_STEP = 128, ROOM = 4 };
+enum { MESSAGES = BENCH_MANY(2000000), ACTORS = BENCH_MANY(100000), AWAKE = 1000, POOL_STEP = 128, ROOM = 4 };
 
 /* As large as the library's, with a body of 16 bytes. */
 struct message {

@@ -8,7 +8,7 @@
 #include <strand/pool.h>
 #include <strand/sync.h>
 
-enum { ROUND_TRIPS = 1000000 };
+enum { ROUND_TRIPS = BENCH_MANY(1000000) };
 
 STRAND_MESSAGE(ball, { uint64_t n; });
 

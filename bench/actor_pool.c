@@ -17,7 +17,7 @@
 #define STRING_(name) #name
 #define STRING(name) STRING_(name)
 
-enum { MESSAGES = 1000000, ACTORS = 100000, AT_ONCE = 100 };
+enum { MESSAGES = BENCH_MANY(1000000), ACTORS = BENCH_MANY(100000), AT_ONCE = 100 };
 
 STRAND_MESSAGE(ball, { uint64_t left; });
 STRAND_MESSAGE(work, { uint64_t n; });

@@ -8,7 +8,7 @@
 #include <strand/pool.h>
 #include <strand/sync.h>
 
-enum { ACTORS = 503, HOPS = 1000000 };
+enum { ACTORS = 503, HOPS = BENCH_MANY(1000000) };
 
 STRAND_MESSAGE(next_is, { strand_actor next; });
 STRAND_MESSAGE(token, { uint64_t left; });

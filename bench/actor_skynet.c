@@ -9,7 +9,7 @@
 #include <strand/pool.h>
 #include <strand/sync.h>
 
-enum { LEAVES = 1000000, CHILDREN = 10 };
+enum { LEAVES = BENCH_MANY(1000000), CHILDREN = 10 };
 
 STRAND_MESSAGE(begin, { uint32_t number, leaves; });
 STRAND_MESSAGE(result, { uint64_t sum; });

@@ -19,8 +19,18 @@
 
 #define BENCH_API __attribute__((unused)) static
 
+/* How many there are of something, and how long it lasts: little, where a row is run only to see that it ends well and
+ * what it computes (make bench SMOKE=1). */
+#ifdef BENCH_SMOKE
+#define BENCH_MANY(n) ((n) / 100)
+#define BENCH_LONG(n) 1
+#else
+#define BENCH_MANY(n) (n)
+#define BENCH_LONG(n) (n)
+#endif
+
 /* Samples that a short measurement takes in one process, after its warm-up. */
-enum { BENCH_SAMPLES = 5 };
+enum { BENCH_SAMPLES = BENCH_LONG(5) };
 
 /* What a blocked strand with a stack of its own takes at most: a page of stack, its control block, its share of page
  * tables; and a second page of stack once it unwinds. */

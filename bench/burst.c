@@ -11,7 +11,7 @@
 #include <strand.h>
 #include <strand/pool.h>
 
-enum { PIECES = 100000, PIECE_NS = 5000, REST_MS = 50 };
+enum { PIECES = BENCH_MANY(100000), PIECE_NS = 5000, REST_MS = 50 };
 
 struct question {
     const char *row;
@@ -98,7 +98,7 @@ static void measure(strand_pool pool)
 
 static void *root(void *arg)
 {
-    enum { SAMPLES = 3 };
+    enum { SAMPLES = BENCH_LONG(3) };
     strand_pool pool = {0};
     STRAND_SCOPE(scope);
     if (question.pools)

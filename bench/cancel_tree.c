@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <strand.h>
 
-enum { WANTED = 1000000, FAN_OUT = 10 };
+enum { WANTED = BENCH_MANY(1000000), FAN_OUT = 10 };
 
 static long size;
 static _Atomic long parked, unwound;

@@ -8,7 +8,7 @@
 #include <strand.h>
 #include <strand/chan.h>
 
-enum { WAITERS = 100000, ROUNDS = 2000 };
+enum { WAITERS = BENCH_MANY(100000), ROUNDS = BENCH_MANY(2000) };
 
 typedef STRAND_CHAN(uint64_t) numbers;
 

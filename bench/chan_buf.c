@@ -7,7 +7,7 @@
 #include <strand/chan.h>
 #include <strand/pool.h>
 
-enum { ITEMS = 3000000, ROOM = 128 };
+enum { ITEMS = BENCH_MANY(3000000), ROOM = 128 };
 
 typedef STRAND_CHAN(uint64_t) numbers;
 

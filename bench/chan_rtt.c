@@ -9,7 +9,7 @@
 #include <strand/chan.h>
 #include <strand/pool.h>
 
-enum { ROUND_TRIPS = 1000000 };
+enum { ROUND_TRIPS = BENCH_MANY(1000000) };
 
 typedef STRAND_CHAN(uint64_t) numbers;
 

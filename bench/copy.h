@@ -16,6 +16,7 @@ BENCH_API struct copy_size copy_arguments(int argc, char **argv)
     struct copy_size size = {bench_argument(argc, argv, 256), 2, 1, 0};
     if (argc > 3) {
         size.strands = bench_argument(argc - 1, argv + 1, 2);
+        size.strands = size.strands > 2 ? BENCH_MANY(size.strands) : size.strands;
         size.fibres = bench_argument(argc - 2, argv + 2, 1);
     }
     if (argc > 4)
@@ -28,14 +29,14 @@ BENCH_API struct copy_size copy_arguments(int argc, char **argv)
 BENCH_API long copy_rounds(const struct copy_size *size)
 {
     long cycles = (1L << 30) / size->bytes;
-    cycles = cycles < 1000000 ? cycles : 1000000;
+    cycles = cycles < BENCH_MANY(1000000) ? cycles : BENCH_MANY(1000000);
     return cycles > size->strands ? cycles / size->strands : 1;
 }
 
 /* A round of a million strands is a sample that comes after another one: the first has been the warm-up. */
 BENCH_API int copy_samples(const struct copy_size *size)
 {
-    return size->strands > 2 ? 3 : BENCH_SAMPLES;
+    return size->strands > 2 ? BENCH_LONG(3) : BENCH_SAMPLES;
 }
 
 BENCH_API const char *copy_row(const struct copy_size *size)

@@ -9,7 +9,8 @@
 #include <strand/pool.h>
 #include <strand/sync.h>
 
-enum { STRANDS = 1000000, FIBRES = 8, STACK = 256 * 1024, DEPTH = 64 * 1024, FRAME = 512, NEEDED_EACH = 700 };
+enum { STRANDS = BENCH_MANY(1000000), FIBRES = 8 };
+enum { STACK = 256 * 1024, DEPTH = 64 * 1024, FRAME = 512, NEEDED_EACH = 700 };
 
 static long parked;
 static strand_event dive, rise;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STRANDS = 1000000, FIBRES = 8 };
+enum { STRANDS = BENCH_MANY(1000000), FIBRES = 8 };
 #define TEXT_MOST ((off_t)1 << 20)
 
 static long parked;

@@ -11,7 +11,7 @@
 #include <strand/chan.h>
 #include <strand/pool.h>
 
-enum { STRANDS = 1000, SECONDS = 5, TURN_NS = 1000, SLEEP_MS = 5 };
+enum { STRANDS = 1000, SECONDS = BENCH_LONG(5), TURN_NS = 1000, SLEEP_MS = 5 };
 
 typedef STRAND_CHAN(uint64_t) numbers;
 

@@ -6,7 +6,7 @@
 
 #include <strand/pool.h>
 
-enum { SAMPLES = 3 };
+enum { SAMPLES = BENCH_LONG(3) };
 
 static void *fib(void *arg)
 {

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { TIMES = 3000000 };
+enum { TIMES = BENCH_MANY(3000000) };
 
 struct work {
     pthread_mutex_t mutex;

@@ -4,7 +4,7 @@
 #include "bench.h"
 #include "floor.h"
 
-enum { ROUNDS = 1000000, STACK = 16384 };
+enum { ROUNDS = BENCH_MANY(1000000), STACK = 16384 };
 
 static char stack[STACK] __attribute__((aligned(64)));
 

@@ -9,7 +9,7 @@
 
 #include <sys/mman.h>
 
-enum { SWITCHES = 1000000, STACK = 16384, COLOURS = 64 };
+enum { SWITCHES = BENCH_MANY(1000000), STACK = 16384, COLOURS = 64 };
 
 struct member {
     struct member *next;

@@ -10,7 +10,7 @@
 #include <strand/pool.h>
 #include <unistd.h>
 
-enum { WATCH_S = 10, SETTLE_S = 1 };
+enum { WATCH_S = BENCH_LONG(10), SETTLE_S = 1 };
 
 static int threads;
 

@@ -8,7 +8,7 @@
 
 #include "bench.h"
 
-enum { LATENCY_EVENTS = 20000, LATENCY_WARM_UP = 1000, LATENCY_PERIOD_US = 100 };
+enum { LATENCY_EVENTS = BENCH_MANY(20000), LATENCY_WARM_UP = BENCH_MANY(1000), LATENCY_PERIOD_US = 100 };
 
 struct latency {
     long load;                    /* in percent */

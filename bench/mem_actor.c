@@ -9,7 +9,7 @@
 #include <strand/pool.h>
 #include <strand/sync.h>
 
-enum { ACTORS = 1000000 };
+enum { ACTORS = BENCH_MANY(1000000) };
 
 STRAND_MESSAGE(add, { uint64_t n; });
 

@@ -19,7 +19,7 @@ static void *root(void *arg)
 {
     const long *wanted = arg;
     const char *row = *wanted == 100000 ? "mem_own_100k" : "mem_own";
-    long strands = bench_strands_that_fit(row, *wanted, BENCH_BYTES_UNWOUND);
+    long strands = bench_strands_that_fit(row, BENCH_MANY(*wanted), BENCH_BYTES_UNWOUND);
     STRAND_SCOPE(scope);
     int64_t before = bench_resident();
     for (long i = 0; i < strands; i++)

@@ -23,7 +23,7 @@ static void *sleeper(void *arg)
 
 static void *root(void *arg)
 {
-    long strands = *(const long *)arg;
+    long wanted = *(const long *)arg, strands = BENCH_MANY(wanted);
     struct strand_fibre_info info = {.size = sizeof info};
     STRAND_SCOPE(scope);
     int64_t before = bench_resident();
@@ -35,7 +35,7 @@ static void *root(void *arg)
     int64_t after = bench_resident();
     bench_check(strand_scope_count(scope) == (size_t)strands, "%zu strands live", strand_scope_count(scope));
     strand_fibre_info_get(fibre, 0, &info);
-    bench_sample(strands > 1000000 ? "mem_shared_10m" : "mem_shared", "strand", 1, "bytes",
+    bench_sample(wanted > 1000000 ? "mem_shared_10m" : "mem_shared", "strand", 1, "bytes",
                  (double)(after - before) / (double)strands);
     bench_sample("mem_shared_live", "strand", 1, "bytes", (double)info.stack_deepest);
     fflush(stdout);
@@ -45,7 +45,7 @@ static void *root(void *arg)
 int main(int argc, char **argv)
 {
     long strands = bench_argument(argc, argv, 1000000);
-    if (bench_memory_left() < strands * NEEDED_EACH)
+    if (bench_memory_left() < BENCH_MANY(strands) * NEEDED_EACH)
         bench_leave_out("%ld strands may take %ld MB, and there are not so many left", strands,
                         strands * NEEDED_EACH / 1000000);
     strand_run(NULL, root, &strands);

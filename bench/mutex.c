@@ -9,7 +9,7 @@
 #include <strand/pool.h>
 #include <strand/sync.h>
 
-enum { TIMES = 3000000 };
+enum { TIMES = BENCH_MANY(3000000) };
 
 struct work {
     strand_mutex mutex;

@@ -9,7 +9,7 @@
 #include <sched.h>
 
 /* The other thread is asleep when a round trip begins: so long the first one computes before it. */
-enum { OFFLOAD_TRIPS = 500, OFFLOAD_PAUSE_NS = 100000 };
+enum { OFFLOAD_TRIPS = BENCH_MANY(500), OFFLOAD_PAUSE_NS = 100000 };
 
 /* Processors for the two threads, of which each has one to itself, if there are two: else where they are is chance, and
  * decides. */

@@ -11,7 +11,8 @@
 #include <strand/chan.h>
 #include <strand/pool.h>
 
-enum { PAIRS = 32, CYCLES = 100, SMALL = 1, LARGE = 8, WINDOWS = 40, WINDOW_MS = 25, BETWEEN_MS = 3, WORK_NS = 2000 };
+enum { PAIRS = 32, CYCLES = BENCH_LONG(100), SMALL = 1, LARGE = 8 };
+enum { WINDOWS = BENCH_LONG(40), WINDOW_MS = 25, BETWEEN_MS = 3, WORK_NS = 2000 };
 
 typedef STRAND_CHAN(uint64_t) numbers;
 

@@ -9,7 +9,7 @@
 #include <strand/chan.h>
 #include <strand/pool.h>
 
-enum { DEPTH = 17, PAIRS = 100, VALUES = 1000, PIECES = 20000, PIECE_NS = 5000 };
+enum { DEPTH = 17, PAIRS = 100, VALUES = BENCH_MANY(1000), PIECES = BENCH_MANY(20000), PIECE_NS = 5000 };
 
 static void *grow(void *arg)
 {

@@ -8,7 +8,7 @@
 #include <strand/chan.h>
 #include <strand/pool.h>
 
-enum { CHANNELS = 4, ITEMS = 500000, ROOM = 128 };
+enum { CHANNELS = 4, ITEMS = BENCH_MANY(500000), ROOM = 128 };
 
 typedef STRAND_CHAN(uint64_t) numbers;
 

@@ -10,7 +10,7 @@
 #include <strand/limit.h>
 #include <strand/pool.h>
 
-enum { MOST = 100000, OPERATIONS = 1000000, FRONT = 4 };
+enum { MOST = BENCH_MANY(100000), OPERATIONS = BENCH_MANY(1000000), FRONT = 4 };
 
 struct crowd {
     strand_prio_semaphore sem;

@@ -8,7 +8,7 @@
 #include <strand.h>
 #include <strand/pool.h>
 
-enum { STRANDS = 1000000, FIBRES = 8, BYTES_SHARED = 700 };
+enum { STRANDS = BENCH_MANY(1000000), FIBRES = 8, BYTES_SHARED = 700 };
 
 static long woken;
 

@@ -5,7 +5,7 @@
 
 #include <strand/pool.h>
 
-enum { STRANDS = 10000, BATCHES = 30 };
+enum { STRANDS = BENCH_MANY(10000), BATCHES = 30 };
 
 struct batch {
     int threads;

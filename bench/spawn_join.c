@@ -5,7 +5,7 @@
 
 #include <strand/pool.h>
 
-enum { ROUNDS = 300000 };
+enum { ROUNDS = BENCH_MANY(300000) };
 
 static void *leaf(void *arg)
 {

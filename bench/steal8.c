@@ -9,7 +9,7 @@
 #include <strand.h>
 #include <strand/pool.h>
 
-enum { POOLS = 3, ROUNDS = 15, FAN_OUT = 10, LEAVES = 100000 };
+enum { POOLS = 3, ROUNDS = BENCH_LONG(15), FAN_OUT = 10, LEAVES = BENCH_MANY(100000) };
 
 static const int sizes[POOLS] = {2, 8, 16};
 static strand_pool pools[POOLS];

@@ -5,7 +5,7 @@
 
 #include <strand.h>
 
-enum { SWITCHES = 1000000 };
+enum { SWITCHES = BENCH_MANY(1000000) };
 
 struct ring {
     long strands, turns;

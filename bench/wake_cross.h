@@ -8,7 +8,7 @@
 
 #include <stdatomic.h>
 
-enum { WAKES = 200, REST_LEAST_US = 500, REST_MOST_US = 1500 };
+enum { WAKES = BENCH_MANY(200), REST_LEAST_US = 500, REST_MOST_US = 1500 };
 
 struct wakes {
     double ns[WAKES];
