@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #define SOON (3 * STRAND_MS)
+#define LONG (3600 * STRAND_S)
 
 static strand spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, void *arg)
 {
@@ -128,19 +129,19 @@ TEST_INSIDE(who_sleeps_counts_unless_it_is_enough_that_nobody_can_go_on_now)
     strand_spawn(scope, sleep_long, NULL);
     CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
     CHECK(!is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, SOON));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, 60 * STRAND_S));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED | STRAND_QUIET_RUN, 60 * STRAND_S));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, LONG));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED | STRAND_QUIET_RUN, LONG));
     strand_scope_cancel(scope, NULL);
     strand_scope_join(scope);
-    CHECK(is_quiet((strand_pool){{0}}, 0, 60 * STRAND_S));
+    CHECK(is_quiet((strand_pool){{0}}, 0, LONG));
 }
 
 TEST_INSIDE(a_deadline_of_ones_own_does_not_count_and_ends_the_wait)
 {
     STRAND_SCOPE(scope);
-    STRAND_DEADLINE(strand_in(60 * STRAND_S));
-    CHECK(is_quiet((strand_pool){{0}}, 0, 60 * STRAND_S));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, 60 * STRAND_S));
+    STRAND_DEADLINE(strand_in(LONG));
+    CHECK(is_quiet((strand_pool){{0}}, 0, LONG));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, LONG));
     strand_spawn(scope, sleep_long, NULL);
     CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
     strand_scope_cancel(scope, NULL);
@@ -182,7 +183,7 @@ TEST_INSIDE(a_deadline_of_anothers_counts)
 
 TEST_INSIDE(a_deadline_of_ones_own_does_not_count_in_a_shield_either)
 {
-    strand_time end = strand_in(20 * STRAND_S);
+    strand_time end = strand_in(LONG);
     STRAND_DEADLINE(end);
     STRAND_SHIELD;
     quiet_here();
@@ -299,7 +300,7 @@ TEST_INSIDE(who_waits_for_something_outside_counts)
     port = strand_port_open(scope, 1, 4, NULL);
     strand_spawn(scope, read_one, (void *)&done);
     CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, 60 * STRAND_S));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, LONG));
     CHECK_EQ(strand_write(ends[1], "x", 1), 1);
     quiet_here();
     CHECK_EQ(done, 1);
@@ -357,7 +358,7 @@ TEST_INSIDE(a_select_of_a_port_counts_as_long_as_it_waits)
     for (int i = 0; i < 2; i++) {
         strand child = strand_spawn(scope, select_message_or_chan, &chan);
         CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
-        CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, 60 * STRAND_S));
+        CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, LONG));
         CHECK_EQ(i ? send(chan, 1) : strand_port_send(port, "x", 1), 0);
         CHECK_PTR(strand_join(child), TEST_PTR(i + 1));
         quiet_here();
@@ -500,7 +501,7 @@ TEST_RACE(a_pool_that_could_not_be_opened_is_none)
     }
     STRAND_END
     CHECK(refused);
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, 5 * STRAND_S));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, LONG));
 }
 
 /* ---- pools that a plain thread drives --------------------------------------------------------- */
@@ -516,9 +517,9 @@ TEST_REAL_RACE(a_pool_that_nobody_drives_is_quiet)
 {
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = "current"));
-    CHECK(is_quiet(pool, 0, 5 * STRAND_S));
-    CHECK(is_quiet(pool, STRAND_QUIET_BLOCKED, 5 * STRAND_S));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, 5 * STRAND_S));
+    CHECK(is_quiet(pool, 0, LONG));
+    CHECK(is_quiet(pool, STRAND_QUIET_BLOCKED, LONG));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, LONG));
     another = pool;
     pthread_t driver;
     CHECK_EQ(pthread_create(&driver, NULL, drive_to_the_end, NULL), 0);
@@ -533,7 +534,7 @@ static void *drive_now_and_then(void *arg)
 {
     struct pollfd ready = {.fd = strand_pool_fd(another), .events = POLLIN};
     for (; driven < 3; driven++) {
-        CHECK_EQ(poll(&ready, 1, 10000), 1);
+        CHECK_EQ(poll(&ready, 1, -1), 1);
         CHECK_EQ(strand_pool_drive(another, strand_in(STRAND_MS), 0), 1);
     }
     while (!enough)

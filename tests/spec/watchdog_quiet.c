@@ -50,8 +50,8 @@ static uint64_t count_late(int threads, strand_fn *root)
     return late_at_the_end + (uint64_t)reports.count;
 }
 
-/* On a busy machine a thread may not be let run for longer than the limit: then it is tried again with a longer one, for
- * which root goes on longer, too. Who is reported in the end with any limit comes to no end here. */
+/* On a busy machine a thread may not be let run for longer than the limit: then it is tried again with a longer one,
+ * for which root goes on longer, too. Who is reported in the end with any limit comes to no end here. */
 static void nobody_is_late(int threads, strand_fn *root)
 {
     patience = PATIENT;
