@@ -346,6 +346,9 @@ int arch_cpus_allowed(void);
 bool arch_cpu_is_allowed(int cpu);
 /* Have the calling thread run on this one only. */
 int arch_thread_bind(int cpu);
+/* A system call that can't fail, and that worked before, is refused: a message that says what to do, and abort. */
+__attribute__((noreturn)) void arch_refused(const char *call, int error);
+
 /* An expedited private membarrier: every other running thread of the process passes a full barrier before it returns.
  * arch_membarrier_works says whether it may be used (registered by arch_process_start; false under TSan and valgrind).
  */

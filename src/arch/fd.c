@@ -126,9 +126,10 @@ static int would_wait(int fd, uint32_t direction, size_t *size)
     return (uint32_t)ready & direction ? 0 : -EAGAIN;
 }
 
+/* EPERM is a sandbox's answer; if it is the descriptor's own, the plain call returns it again. */
 static bool cannot_tell(int64_t result)
 {
-    return result == -EOPNOTSUPP || result == -ENOSYS;
+    return result == -EOPNOTSUPP || result == -ENOSYS || result == -EPERM;
 }
 
 static int64_t read_other(int fd, void *buffer, size_t size)

@@ -162,8 +162,8 @@ void arch_poller_arm(struct arch_poller *poller, int64_t deadline_ns)
     struct itimerspec when = {0};
     if (deadline_ns != ARCH_FOREVER)
         when.it_value = timespec_of(deadline_ns);
-    int error = timerfd_settime(poller->timer, TFD_TIMER_ABSTIME, &when, NULL);
-    ASSERT(error == 0);
+    if (timerfd_settime(poller->timer, TFD_TIMER_ABSTIME, &when, NULL) < 0)
+        arch_refused("timerfd_settime", errno);
     poller->armed = deadline_ns;
 }
 
@@ -248,7 +248,8 @@ void arch_membarrier(void)
 {
     /* The kernel may want memory for it, and has none at the moment. The others count on the barrier. */
     while (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) < 0) {
-        ASSERT(errno == ENOMEM);
+        if (errno != ENOMEM)
+            arch_refused("membarrier", errno);
         sched_yield();
     }
 }
