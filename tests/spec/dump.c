@@ -58,7 +58,7 @@ static const char *dump_a_tree(void)
     strand_spawn_with(scope, STRAND_ATTR(.name = "first"), joiner, NULL, 0);
     strand_spawn_with(scope, STRAND_ATTR(.name = "second"), sleeper, NULL, 0);
     test_yield_until(&started, 2);
-    for (int i = 0; i < 100 && test_count(text, "blocked") < 3; i++) {
+    while (test_count(text, "blocked") < 3) {
         strand_sleep(STRAND_MS);
         text = test_dump();
     }
@@ -207,7 +207,7 @@ TEST_REAL_INSIDE(a_dump_tells_joining_a_scope_from_joining_a_strand)
     const char *text = "";
     STRAND_SCOPE(scope);
     strand joining = strand_spawn(scope, join_a_scope, NULL);
-    for (int i = 0; i < 1000 && test_count(text, "blocked") < 2; i++) {
+    while (test_count(text, "blocked") < 2) {
         strand_sleep(STRAND_MS);
         text = test_dump();
     }

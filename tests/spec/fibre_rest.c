@@ -86,9 +86,8 @@ TEST_INSIDE(a_fibre_that_nobody_runs_on_gives_back_what_a_deep_strand_has_used)
     size_t shallow = ask(fibre).stack_resident;
     strand_join(spawn_on(scope, fibre, touch_much, NULL));
     size_t deepest = ask(fibre).stack_deepest;
-    for (int i = 0; i < 1000 && ask(fibre).stack_resident > shallow + 16 * KIB; i++)
+    while (ask(fibre).stack_resident > shallow + 16 * KIB)
         strand_sleep(20 * STRAND_MS);
-    CHECK(ask(fibre).stack_resident <= shallow + 16 * KIB);
     CHECK(resident(deep, MUCH - 64 * KIB) == 0);
     CHECK_EQ(ask(fibre).stack_deepest, deepest); /* nobody has asked for less to be told */
     strand_event_set(&go_on);
@@ -109,9 +108,8 @@ TEST_REAL_RACE(a_fibre_that_was_in_use_without_a_pause_is_trimmed_when_it_rests)
     STRAND_SCOPE(scope);
     shared = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 1024 * KIB));
     strand_join(spawn_on(scope, shared, touch_much_and_keep_the_thread, NULL));
-    for (int i = 0; i < 1000 && ask(shared).stack_resident > 64 * KIB; i++)
+    while (ask(shared).stack_resident > 64 * KIB)
         strand_sleep(20 * STRAND_MS);
-    CHECK(ask(shared).stack_resident <= 64 * KIB);
 }
 
 /* In virtual time, as nobody knows how long a machine keeps a thread waiting. */
@@ -217,8 +215,7 @@ TEST_REAL_INSIDE(the_memory_of_images_that_nobody_needs_goes_back_to_the_system)
     strand_event_set(&go_on);
     while (ask(fibre).strands)
         strand_sleep(STRAND_MS);
-    for (int i = 0; i < 1000 && resident_bytes() + images / 2 > before; i++)
+    while (resident_bytes() + images / 2 > before)
         strand_sleep(20 * STRAND_MS);
-    CHECK(resident_bytes() + images / 2 <= before);
     strand_scope_join(scope);
 }

@@ -84,10 +84,15 @@ static NOINLINE size_t times_in_memory(void)
     return found;
 }
 
-/* Soon: its thread may not have left the stack yet. Before the fibre is trimmed for resting: what was left would go
+/* When its thread has left the stack, or soon after. Before the fibre is trimmed for resting: what was left would go
  * with that. */
-static size_t times_left_in_memory(void)
+static size_t times_left_in_memory(strand_fibre fibre, strand of)
 {
+    struct strand_fibre_info info = {.size = sizeof info};
+    do {
+        strand_sleep(STRAND_MS);
+        strand_fibre_info_get(fibre, 0, &info);
+    } while (info.active == strand_id(of));
     strand_time end = strand_in(200 * STRAND_MS);
     size_t left = times_in_memory();
     while (left && strand_now().ns < end.ns) {
@@ -104,11 +109,11 @@ static size_t left_of_a_secret(size_t *held)
     strand other = spawn_on(scope, fibre, gives_way_often, NULL);
     strand knows = strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre, .wipe = true), knows_a_secret, NULL, 0);
     test_yield_until(&holding, 1);
-    for (int i = 0; i < 100 && *held < SECRET_WORDS; i++) /* its frames may be moved while they are looked for */
+    while (*held < SECRET_WORDS) /* its frames may be moved while they are looked for */
         *held = times_in_memory();
     atomic_store(&holding, 2);
     strand_join(knows);
-    size_t left = times_left_in_memory();
+    size_t left = times_left_in_memory(fibre, knows);
     atomic_store(&holding, 3);
     strand_join(other);
     return left;
@@ -178,7 +183,7 @@ static size_t left_of_one_that(strand_fn *fn, bool told)
         strand_cancel(child, NULL);
     }
     strand_wait(child);
-    left = times_left_in_memory();
+    left = times_left_in_memory(fibre, child);
     strand_scope_cancel(scope, NULL);
     return left;
 }
@@ -200,7 +205,7 @@ TEST_REAL_INSIDE(copied_arguments_of_a_strand_that_wipes_are_not_left_behind)
         strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre, .wipe = true), test_return, &value, sizeof value);
     __asm__ volatile("rep stosb" : : "D"(&value), "c"(sizeof value), "a"(0) : "memory");
     strand_join(child);
-    CHECK_EQ(times_left_in_memory(), 0);
+    CHECK_EQ(times_left_in_memory(fibre, child), 0);
 }
 
 enum { VECTORS = 8 };

@@ -795,7 +795,7 @@ static const struct kind kind_select_signal = {"select a signal", nothing, selec
 static void *wait_on_a_thread(void *arg)
 {
     const struct timespec tick = {.tv_nsec = 100000};
-    for (int i = 0; i < 100000 && !s.go; i++)
+    while (!s.go)
         nanosleep(&tick, NULL);
     return arg;
 }

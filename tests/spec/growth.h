@@ -20,7 +20,7 @@ static inline int64_t growth_ns(void)
 /* How long `count` of `what` take, in ns. */
 typedef int64_t growth_measure(const void *what, int count);
 
-enum { GROWTH_ATTEMPTS = 7 };
+enum { GROWTH_ATTEMPTS = 100 };
 
 /* `times` as many take less than 2.5 times as long as that: caches and logarithms may have a part of it. */
 static inline void growth_compare(growth_measure *measure, const void *what, int count, int times)

@@ -456,11 +456,11 @@ static int64_t time_to_fetch(int count)
     return ns;
 }
 
-/* Any one of the tries may have been disturbed. */
+/* Any one of the tries may have been disturbed, on a busy machine most of them. */
 TEST_REAL_INSIDE(many_failures_are_fetched_in_proportion_to_their_number)
 {
     bool in_proportion = false;
-    for (int tries = 0; tries < 5 && !in_proportion; tries++) {
+    for (int tries = 0; tries < 100 && !in_proportion; tries++) {
         int64_t few = time_to_fetch(2000);
         in_proportion = time_to_fetch(8000) <= 10 * few;
     }

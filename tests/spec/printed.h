@@ -48,11 +48,10 @@ static inline const char *printed(printer *print)
 static inline const char *printed_with(printer *print, const char *words)
 {
     const char *text = printed(print);
-    for (int i = 0; i < 5000 && !strstr(text, words); i++) {
+    while (!strstr(text, words)) {
         strand_sleep(STRAND_MS);
         text = printed(print);
     }
-    CHECK_CONTAINS(text, words);
     return text;
 }
 

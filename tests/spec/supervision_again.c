@@ -73,7 +73,7 @@ TEST_INSIDE(a_child_that_was_up_for_long_is_restarted_as_for_the_first_time)
     CHECK_EQ(strand_tell(a, STRAND_MSG(say, '.')), 0);
     strand_event_wait(&done);
     int64_t took = INT64_MAX;
-    for (int attempts = 0; took >= 300 * STRAND_MS && attempts < 50; attempts++) { /* on a busy machine it takes long */
+    while (took >= 300 * STRAND_MS) { /* it is 320 at least each time that it was not up; and on a busy machine */
         strand_sleep(150 * STRAND_MS);
         done = (strand_event){{0}};
         int64_t begun = strand_now().ns;
@@ -83,7 +83,6 @@ TEST_INSIDE(a_child_that_was_up_for_long_is_restarted_as_for_the_first_time)
         took = strand_now().ns - begun;
         CHECK(took >= 20 * STRAND_MS);
     }
-    CHECK(took < 300 * STRAND_MS); /* it would be 320 at least each time, had it not been up */
 }
 
 /* ---- one that fails all the time --------------------------------------------------------------------------------- */

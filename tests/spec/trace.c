@@ -308,12 +308,11 @@ static const char *dumped_when_blocked(strand_fn *fn, struct test_child *child)
     STRAND_SCOPE(scope);
     strand blocked = strand_spawn_with(scope, STRAND_ATTR(.name = "blocked"), fn, child, 0);
     const char *of_it = NULL;
-    for (int i = 0; i < 1000 && !of_it; i++) {
+    while (!of_it) {
         strand_sleep(STRAND_MS);
         of_it = strstr(test_dump(), "strand 'blocked'");
         of_it = of_it ? strstr(of_it, "blocked: ") : NULL;
     }
-    CHECK(of_it != NULL);
     child->release = 1;
     strand_cancel(blocked, NULL);
     return of_it;

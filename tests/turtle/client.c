@@ -32,7 +32,7 @@ static int can_be_closed(Display *display, Window window)
 /* It may not be there as yet. */
 static Window find_window(Display *display)
 {
-    for (int tries = 0; tries < 500; tries++) {
+    for (int tries = 0; tries < 15000; tries++) {
         Window root, parent, *children, found = None;
         unsigned count = 0;
         if (XQueryTree(display, DefaultRootWindow(display), &root, &parent, &children, &count) && children) {
