@@ -173,7 +173,7 @@ static void *wait_in_a_ring(void *patience)
     strand_join(other);
     strand_event_set(&event);
     strand_scope_join(scope);
-    return arg;
+    return patience;
 }
 
 static void check_verdict(void)
