@@ -129,6 +129,9 @@ __attribute__((noreturn)) void arch_foreign_rethrow(void *kept);
 /* Called when arch_unwind gets to a function, with an address in it, that has no unwind tables, so nothing tells who
  * has called it. The program ends after that. */
 void arch_on_lost(void (*on_lost)(void *ip));
+/* The name, mangled, of the type of the C++ exception that a handler has, the runtime's own at the end of the program
+ * included; NULL: none has any. */
+const char *arch_cxx_handled(void);
 /* Called when the C++ runtime terminates the program, between arch_signals_enter and leave; then the handler that was
  * there before goes on. In a program without a C++ runtime it does nothing. */
 void arch_on_terminate(void (*on_terminate)(void));

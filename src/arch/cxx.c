@@ -214,7 +214,7 @@ void arch_flight_swap(struct arch_flight *flight, void *what)
 
 /* Before each frame. A handler that had the exception may have thrown it again. One that leaves a clean-up which runs
  * because of another gets beyond the frame that this was unwound to: the first frame at or above `limit` is that one,
- * and may catch it. */
+ * and may catch it if it is not in C. C code of clang would call abort(). */
 static _Unwind_Reason_Code observe(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                    struct _Unwind_Exception *exception, struct _Unwind_Context *context, void *arg)
 {
@@ -231,7 +231,7 @@ static _Unwind_Reason_Code observe(int version, _Unwind_Action actions, _Unwind_
     }
     if (UNLIKELY(thrown->limit && thrown->frame >= thrown->limit)) {
         uintptr_t function = _Unwind_GetRegionStart(context);
-        if (!thrown->beyond)
+        if (!thrown->beyond && !arch_frame_is_c_(context))
             thrown->beyond = function;
         else if (function != thrown->beyond)
             thrown->ops->escapes(thrown->flight);
@@ -276,6 +276,25 @@ static const char *words_of(void *object, const struct arch_cxx_type *type)
     return ((words *)(*(void (***)(void))object)[2])(object);
 }
 
+static const struct arch_cxx_type *type_of(void *object)
+{
+    return CONTAINER(exception_of(object), struct cxa_exception, unwind)->type;
+}
+
+const char *arch_cxx_handled(void)
+{
+    const struct arch_cxx_runtime *cxx = &arch_state.cxx;
+    const char *name = NULL;
+    void *kept = NULL;
+    if (cxx->keeps)
+        cxx->current(&kept);
+    if (kept) {
+        name = type_of(kept)->name;
+        cxx->drop(&kept);
+    }
+    return name;
+}
+
 /* Where arch_call's frame lands. */
 __attribute__((noreturn)) void arch_call_caught_(struct _Unwind_Exception *exception)
 {
@@ -284,8 +303,7 @@ __attribute__((noreturn)) void arch_call_caught_(struct _Unwind_Exception *excep
     (void)cxx->begin_catch(exception);
     cxx->current(&foreign.kept);
     cxx->end_catch();
-    struct _Unwind_Exception *primary = exception_of(foreign.kept);
-    const struct arch_cxx_type *type = CONTAINER(primary, struct cxa_exception, unwind)->type;
+    const struct arch_cxx_type *type = type_of(foreign.kept);
     if (type == &cxx->type)
         foreign.ours = ((struct arch_thrown *)foreign.kept)->what;
     else

@@ -126,7 +126,15 @@ static void *personality_of(uintptr_t ip)
     return *augmentation == 'P' ? read_address(at[0], at + 1) : NULL;
 }
 
-bool arch_frame_is_cxx_(struct _Unwind_Context *context)
+/* C code's, which runs clean-ups and catches nothing. */
+extern const char __gcc_personality_v0[];
+
+bool arch_frame_is_c_(struct _Unwind_Context *context)
+{
+    return personality_of(_Unwind_GetIP(context) - 1) == __gcc_personality_v0;
+}
+
+static bool is_cxx(struct _Unwind_Context *context)
 {
     const void *cxx = arch_state.cxx.personality;
     return cxx && personality_of(_Unwind_GetIP(context) - 1) == cxx;
@@ -214,7 +222,7 @@ static enum landing landing_in(struct _Unwind_Context *context)
 {
     const uint8_t *lsda = _Unwind_GetLanguageSpecificData(context);
     struct table table;
-    if (!lsda || !arch_frame_is_cxx_(context) || !read_table(lsda, &table))
+    if (!lsda || !is_cxx(context) || !read_table(lsda, &table))
         return LETS_THROUGH;
     uintptr_t function = _Unwind_GetRegionStart(context), at = _Unwind_GetIP(context) - 1 - function;
     while (table.calls < table.actions) {

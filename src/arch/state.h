@@ -136,8 +136,8 @@ void arch_cxx_find(void);
 /* arch_unwind of a flight that was wrapped. Returns only on a corrupt stack. */
 int arch_thrown_unwind_(struct arch_thrown *thrown);
 struct _Unwind_Context;
-/* landing.c: whether the frame is of a function in C++. */
-bool arch_frame_is_cxx_(struct _Unwind_Context *context);
+/* landing.c: whether the frame is of a function in C that has clean-ups. */
+bool arch_frame_is_c_(struct _Unwind_Context *context);
 /* Unwinding has come to the end of the stack. */
 __attribute__((noreturn)) void arch_unwind_lost_(struct _Unwind_Context *context);
 void arch_trace_start(void);

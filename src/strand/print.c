@@ -245,19 +245,31 @@ COLD void print_lost(void *ip)
     strand_exception_print(own_of(me)->flight->exception, 2);
 }
 
+/* What libstdc++ throws out of a function that no exception gets out of, where a strand comes to a static object whose
+ * construction another one has begun on the same thread. */
+static bool is_about_static_object(const char *type)
+{
+    return type && strcmp(type, "N9__gnu_cxx20recursive_init_errorE") == 0;
+}
+
 COLD void print_terminating(void)
 {
     struct thread *thread = thread_self();
-    struct flight *flight = thread && thread->current ? own_of(current_of(thread))->flight : NULL;
-    if (!flight)
-        return;
-    print_text(
-        2,
-        "libstrand: the C++ runtime ends the program (noexcept?) while an exception of strand '%s' is in flight. "
-        "Catch it inside of the noexcept function, which a destructor is; an operation in a STRAND_SHIELD is not "
-        "interrupted\n",
-        cb_name(current_of(thread)));
-    strand_exception_print(flight->exception, 2);
+    struct cb *me = thread && thread->current ? current_of(thread) : NULL;
+    struct flight *flight = me ? own_of(me)->flight : NULL;
+    if (flight) {
+        print_text(2,
+                   "libstrand: the C++ runtime ends the program (noexcept?) while an exception of strand '%s' is in "
+                   "flight. Catch it inside of the noexcept function, which a destructor is; an operation in a "
+                   "STRAND_SHIELD is not interrupted\n",
+                   cb_name(me));
+        strand_exception_print(flight->exception, 2);
+    } else if (me && is_about_static_object(arch_cxx_handled())) {
+        print_text(2,
+                   "libstrand: a static object of a function is under construction by another strand, which is blocked "
+                   "in its constructor. Construct it by strand_once_run, or before the run\n");
+        print_here(2, me);
+    }
 }
 
 /* What is logged may be logged in the middle of a switch, or under a lock. */

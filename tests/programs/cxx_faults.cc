@@ -34,6 +34,29 @@ void *carry_noexcept(void *arg)
     return arg;
 }
 
+/* A static object whose construction blocks. */
+struct Warehouse {
+    Warehouse()
+    {
+        strand_sleep(20 * STRAND_MS);
+    }
+};
+
+void *enter_warehouse(void *arg)
+{
+    static Warehouse warehouse;
+    return &warehouse == arg ? nullptr : arg;
+}
+
+void *enter_twice(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, enter_warehouse, arg);
+    strand_spawn(scope, enter_warehouse, arg);
+    strand_scope_join(scope);
+    return arg;
+}
+
 void *offload(void *fn)
 {
     return strand_offload(reinterpret_cast<strand_fn *>(fn), nullptr);
@@ -72,6 +95,10 @@ int main(int argc, char **argv)
         catch_std("outside");
         strand_run(nullptr, catch_inside, nullptr);
         catch_std("outside");
+        return 0;
+    }
+    if (std::strcmp(what, "static") == 0) {
+        strand_run(nullptr, enter_twice, nullptr);
         return 0;
     }
     strand_fn *fn = std::strcmp(what, "foreign") == 0 ? lose_std : carry_noexcept;

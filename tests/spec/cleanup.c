@@ -509,7 +509,6 @@ TEST_REAL(a_throw_that_would_leave_a_clean_up_is_known_before_anything_unwinds)
 }
 #endif
 
-#if !defined(__clang__) /* which has C call abort() there, and the library is not asked: docs/cxx.md */
 TEST_REAL(with_a_cxx_runtime_too_a_throw_that_leaves_a_clean_up_ends_the_program_with_both_traces)
 {
     static struct test_output o;
@@ -520,7 +519,6 @@ TEST_REAL(with_a_cxx_runtime_too_a_throw_that_leaves_a_clean_up_ends_the_program
     run_failing_clean_up(&o, "cxx-try");
     CHECK_CONTAINS(o.err, "would leave a clean-up");
 }
-#endif
 
 TEST_REAL(a_deadline_that_would_leave_a_clean_up_ends_the_program)
 {

@@ -483,6 +483,17 @@ TEST_REAL(a_cxx_exception_that_leaves_an_offloaded_function_ends_the_program)
     CHECK_CONTAINS(o.err, "parcel lost");
 }
 
+#if !TEST_TSAN /* which has a thread of its own: the second strand blocks its thread for ever */
+TEST_REAL(a_static_object_whose_construction_blocks_is_reported_with_what_to_do_instead)
+{
+    test_program(&o, "cxx_faults", "static");
+    CHECK(o.signalled);
+    CHECK_CONTAINS(o.err, "static object");
+    CHECK_CONTAINS(o.err, "strand_once_run");
+    CHECK_CONTAINS(o.err, "enter_warehouse");
+}
+#endif
+
 TEST_REAL(an_exception_of_a_strand_that_meets_noexcept_ends_the_program)
 {
     die_of("noexcept");
