@@ -142,6 +142,11 @@ struct arch_cxx {
     uintptr_t uncaught; /* an unsigned int, padded */
 };
 struct arch_cxx *arch_cxx_globals(void);
+/* Look for the runtime: a library that was loaded meanwhile may have brought it. Takes the lock of the process. */
+void arch_cxx_look(void);
+/* A number that changes when the calling thread first uses a thread-local variable of a library which was loaded since:
+ * at the latest when the thread first throws or catches by a C++ runtime that is new. */
+static inline uint64_t arch_locals_generation(void);
 
 /* ---- trace.c: stack traces, by libunwind ----------------------------------------------------------------- */
 

@@ -56,6 +56,15 @@ ARCH_NOT_INSTRUMENTED static inline void arch_wipe(void *at, size_t bytes, unsig
 
 extern HIDDEN __thread void *arch_self_ __attribute__((tls_model("initial-exec")));
 
+/* The generation of the thread's dynamic thread vector, its first word; the second word of the thread's descriptor
+ * points to it. glibc and musl keep both so. */
+static inline uint64_t arch_locals_generation(void)
+{
+    uint64_t generation;
+    __asm__ volatile("movq %%fs:8, %0\n\tmovq (%0), %0" : "=r"(generation));
+    return generation;
+}
+
 static inline void *arch_self(void)
 {
     void *self;

@@ -266,6 +266,16 @@ static void faults_restore(void)
     atomic_store_explicit(&arch_state.on_fault, NULL, memory_order_release);
 }
 
+void arch_cxx_look(void)
+{
+    pthread_mutex_lock(&lock);
+    bool there = arch_state.cxx.there;
+    arch_cxx_find();
+    if (!there && arch_state.cxx.there && faults.users)
+        arch_terminate_take(true);
+    pthread_mutex_unlock(&lock);
+}
+
 void arch_signals_leave(void)
 {
     pthread_mutex_lock(&lock);

@@ -118,7 +118,7 @@ static bool is_held(const struct look *look, const struct place *place)
 
 size_t look_saved(struct cb *c)
 {
-    return opened_saved(c->member.fibre->pool->threads[0], guest_of(&c->member));
+    return opened_saved(guest_of(&c->member));
 }
 
 size_t look_used(const struct look *look, struct cb *c, const struct place *place)
@@ -371,7 +371,7 @@ bool look_own(const struct look *look, struct cb *c, struct own *own)
     if (look->loose || over || !c->started)
         return false;
     if (c->guest) {
-        opened_own(c->member.fibre->pool->threads[0], &c->member, words);
+        opened_own(&c->member, words);
         *own = (struct own){0};
         memcpy(own, words, sizeof words);
     } else {

@@ -223,48 +223,48 @@ static struct member *choose(struct thread *thread, struct opened *opened)
 
 /* ---- who is in ------------------------------------------------------------------------------------------- */
 
-/* Behind the frames stand the state of C++ exceptions, and what the strand has open. */
-static size_t beside(const struct thread *thread, const struct guest *guest)
+/* Behind the frames stand the state of C++ exceptions, if there was a runtime when they were saved, and what the strand
+ * has open. */
+static size_t beside_cxx(const struct guest *guest)
 {
-    return (thread->cxx ? sizeof(struct arch_cxx) : 0) + (guest->keeps ? OWN_KEPT * sizeof(own_word) : 0);
+    return guest->cxx ? sizeof(struct arch_cxx) : 0;
 }
 
-size_t opened_saved(const struct thread *thread, const struct guest *guest)
+static size_t beside(const struct guest *guest)
 {
-    return image_round(arch_image_size(guest_frames(guest) + beside(thread, guest)));
+    return beside_cxx(guest) + (guest->keeps ? OWN_KEPT * sizeof(own_word) : 0);
 }
 
-ARCH_NOT_INSTRUMENTED void opened_own(const struct thread *thread, struct member *member, uint64_t words[OWN_KEPT])
+size_t opened_saved(const struct guest *guest)
+{
+    return image_round(arch_image_size(guest_frames(guest) + beside(guest)));
+}
+
+ARCH_NOT_INSTRUMENTED void opened_own(struct member *member, uint64_t words[OWN_KEPT])
 {
     const struct opened *opened = opened_of(member->fibre);
     const struct guest *guest = guest_of(member);
-    const char *kept = (const char *)guest->image + guest_frames(guest) + (thread->cxx ? sizeof(struct arch_cxx) : 0);
+    const char *kept = (const char *)guest->image + guest_frames(guest) + beside_cxx(guest);
     bool resident = opened->resident == member;
     const own_word *own = (const own_word *)(const void *)(resident ? opened->fibre.own : kept);
     for (int i = 0; i < OWN_KEPT; i++)
         words[i] = resident || guest->keeps ? own[i] : 0;
 }
 
-static NOINLINE void save_beside(const struct thread *thread, struct opened *opened, const struct guest *guest,
-                                 char *to)
+static NOINLINE void save_beside(struct opened *opened, const struct guest *guest, char *to)
 {
-    if (thread->cxx) {
-        memcpy(to, &opened->fibre.cxx, sizeof(struct arch_cxx));
-        to += sizeof(struct arch_cxx);
-    }
+    memcpy(to, &opened->fibre.cxx, beside_cxx(guest));
     if (guest->keeps)
-        own_save(opened, to);
+        own_save(opened, to + beside_cxx(guest));
 }
 
-static NOINLINE void load_beside(const struct thread *thread, struct opened *opened, const struct guest *guest,
-                                 const char *from)
+static NOINLINE void load_beside(struct opened *opened, const struct guest *guest, const char *from)
 {
-    if (thread->cxx) {
-        memcpy(&opened->fibre.cxx, from, sizeof(struct arch_cxx));
-        from += sizeof(struct arch_cxx);
-    }
+    static const struct arch_cxx none;
+    opened->fibre.started = true; /* the strand before it may have ended without a suspension */
+    memcpy(&opened->fibre.cxx, guest->cxx ? (const void *)from : &none, sizeof none);
     if (guest->keeps)
-        own_load(opened, from);
+        own_load(opened, from + beside_cxx(guest));
 }
 
 /* must: the one that is to run next has begun, so there is no way to refuse it [O5]. */
@@ -326,13 +326,14 @@ static int move_out(struct thread *thread, struct opened *opened, bool must)
 {
     struct guest *guest = guest_of(opened->resident);
     guest->keeps = own_is_open(opened);
-    size_t frames = guest_frames(guest), more = beside(thread, guest), size = arch_image_size(frames + more);
+    guest->cxx = thread->cxx != NULL;
+    size_t frames = guest_frames(guest), more = beside(guest), size = arch_image_size(frames + more);
     int error = UNLIKELY(size != opened->image_size) ? change_image(thread, opened, size, must) : 0;
     if (UNLIKELY(error))
         return error;
     char *image = opened->image;
     if (UNLIKELY(more))
-        save_beside(thread, opened, guest, image + frames);
+        save_beside(opened, guest, image + frames);
     arch_image_save(&opened->fibre.note, image, guest_context(opened, guest), frames, more);
     guest->image = image;
     set_resident(opened, NULL);
@@ -349,13 +350,13 @@ static int move_out(struct thread *thread, struct opened *opened, bool must)
 
 static void move_in(struct thread *thread, struct opened *opened, struct guest *guest)
 {
-    size_t frames = guest_frames(guest), more = beside(thread, guest);
+    size_t frames = guest_frames(guest), more = beside(guest);
     char *image = guest->image;
     opened->image = image;
     opened->image_size = arch_image_size(frames + more);
     arch_image_load(&opened->fibre.note, image, guest_context(opened, guest), frames, more);
-    if (UNLIKELY(more))
-        load_beside(thread, opened, guest, image + frames);
+    if (UNLIKELY(more || thread->cxx))
+        load_beside(opened, guest, image + frames);
     if (UNLIKELY(guest->wipes)) {
         guest->image = NULL; /* as in move_out: its frames are in the stack, though it is not the resident yet */
         atomic_thread_fence(memory_order_release);

@@ -93,6 +93,7 @@ struct guest {
     uint32_t depth; /* how many words its frames have: it goes on at base - depth; 0: it has not started */
     bool wipes;     /* nothing of its frames stays in memory that others get */
     bool keeps;     /* what it has open lies in its image */
+    bool cxx;       /* its state of C++ exceptions does */
 };
 enum { GUEST_ROOM = (sizeof(struct guest) + 15) & ~15u };
 
@@ -137,9 +138,9 @@ bool opened_up(struct thread *thread, struct member *member);
 /* Of the reserve: enough for any image. */
 size_t opened_reserve_size(const struct opened *opened);
 /* What a guest that has started has open, as far as an inactive one keeps it. While nobody runs it. For people. */
-void opened_own(const struct thread *thread, struct member *member, uint64_t words[OWN_KEPT]);
-/* Bytes that the image of an inactive strand takes. The thread: any of the run. For people. */
-size_t opened_saved(const struct thread *thread, const struct guest *guest);
+void opened_own(struct member *member, uint64_t words[OWN_KEPT]);
+/* Bytes that the image of an inactive strand takes. For people. */
+size_t opened_saved(const struct guest *guest);
 /* Bytes of its stack that take memory; that were in use at most, ever. Anybody who keeps it. */
 size_t opened_resident(const struct opened *opened);
 size_t opened_most(const struct opened *opened);

@@ -288,6 +288,7 @@ struct thread {
     } odd;
     struct fibre *next; /* made runnable by the end of the strand that ran here: goes on at once, in its place */
     struct arch_cxx *cxx;
+    uint64_t locals; /* arch_locals_generation, when the C++ runtime was looked for last */
     struct pool *pool;
     struct subprocess *sub;
     const struct driver *driver; /* NULL: the machine itself */

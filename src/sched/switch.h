@@ -10,6 +10,7 @@
 #include "thread.h"
 
 void thread_entry_(struct arch_transfer transfer);
+void thread_look_for_cxx_(struct thread *thread);
 void thread_leave_oddly_(struct thread *thread, struct fibre *from);
 void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_note *here);
 void thread_jump_oddly_(struct thread *thread, struct arch_note *from, struct fibre *to, bool ends);
@@ -67,8 +68,9 @@ OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibr
     return arch_context_make(stack->top, room, thread_entry_);
 }
 
-/* Leave the stack of `from` for the fibre `to`, or for the loop if it is NULL or can't go on at once. */
-OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_note *from, struct fibre *to)
+/* Leave the stack of `from` for the fibre `to`, or for the loop if it is NULL or can't go on at once. ends: the strand
+ * on that stack has ended. */
+OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_note *from, struct fibre *to, bool ends)
 {
     arch_context context = to ? switch_context(thread, to) : thread->loop;
     if (UNLIKELY(!context)) {
@@ -79,7 +81,6 @@ OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_
     }
     thread->current = to;
     thread->switches++;
-    bool ends = thread->after == AFTER_END || thread->after == AFTER_OPENED_END;
     if (UNLIKELY(thread->odd.always))
         thread_jump_oddly_(thread, from, to, ends);
     struct arch_transfer transfer = arch_context_jump(context, thread);
@@ -108,6 +109,8 @@ OWN_INLINE enum after switch_leave_oddly(struct thread *thread, struct fibre *fr
 OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibre *to, enum after after)
 {
     struct fibre *from = thread->current;
+    if (UNLIKELY(arch_locals_generation() != thread->locals))
+        thread_look_for_cxx_(thread); /* [S5] */
     if (UNLIKELY(__atomic_load_n(&thread->odd.any, __ATOMIC_RELAXED))) {
         after = switch_leave_oddly(thread, from, after);
         if (thread_is_to_go(thread))
@@ -115,7 +118,7 @@ OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibr
     }
     thread->from = from;
     thread->after = after;
-    return switch_jump(thread, &from->note, to);
+    return switch_jump(thread, &from->note, to, false);
 }
 
 /* thread_park, with the fibre to run next, which the caller has taken out of its queue. */
@@ -165,7 +168,7 @@ OWN_INLINE struct thread *switch_serve_next(struct thread *thread)
         return thread;
     }
     thread->after = AFTER_END;
-    return switch_jump(thread, &thread->dead_note, next);
+    return switch_jump(thread, &thread->dead_note, next, true);
 }
 
 /* The same on an opened fibre: its stack serves only its own strands, and only if nobody else is to run here. */
@@ -186,7 +189,7 @@ OWN_INLINE struct thread *switch_serve_opened(struct thread *thread)
     thread->from = fibre;
     thread->after = AFTER_OPENED_END;
     thread->odd.opened = false;
-    return switch_jump(thread, &thread->dead_note, next);
+    return switch_jump(thread, &thread->dead_note, next, true);
 }
 
 #endif

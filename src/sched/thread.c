@@ -40,6 +40,27 @@ static COLD void note_stack(struct thread *thread, bool ends)
         ops->census(thread, fibre->active, arch_stack_used(low, stack->top), ends ? CENSUS_ENDS : CENSUS_USED);
 }
 
+/* ---- a C++ runtime that comes in the middle of a run -------------------------------------------------------- */
+
+/* Of a thread whose odd.always says that there may be one [S5]. */
+static struct arch_cxx *thread_cxx(struct thread *thread)
+{
+    if (UNLIKELY(!thread->cxx))
+        thread->cxx = arch_cxx_globals();
+    return thread->cxx;
+}
+
+/* Something new has thread-local variables, which this thread has used: maybe the runtime. */
+COLD void thread_look_for_cxx_(struct thread *thread)
+{
+    thread->locals = arch_locals_generation();
+    arch_cxx_look();
+    if (!thread_cxx(thread))
+        return;
+    for (struct thread *other = thread_first(thread->sub); other; other = thread_after(other))
+        __atomic_store_n(&other->odd.always, true, __ATOMIC_RELAXED); /* [S5] */
+}
+
 /* The rest of leaving a fibre, in runs that need it: its canary, the census, and the state of C++ exceptions. */
 COLD void thread_leave_oddly_(struct thread *thread, struct fibre *from)
 {
@@ -47,15 +68,15 @@ COLD void thread_leave_oddly_(struct thread *thread, struct fibre *from)
     check_canary(thread);
     if (thread->census)
         note_stack(thread, false);
-    from->started = true;
-    if (thread->cxx)
+    from->started = thread_cxx(thread) != NULL;
+    if (from->started)
         from->cxx = *thread->cxx;
 }
 
 COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_note *here)
 {
     static const struct arch_cxx none;
-    if (thread->cxx)
+    if (thread_cxx(thread))
         *thread->cxx = to && to->started ? to->cxx : none;
     if (!to && thread->current)
         budget_ended(thread); /* another one begins on the same stack */
@@ -240,7 +261,7 @@ static void go_to(struct thread *thread, struct fibre *fibre)
 {
     thread->from = NULL;
     thread->after = AFTER_LOOP;
-    switch_jump(thread, &thread->loop_note, fibre);
+    switch_jump(thread, &thread->loop_note, fibre, false);
     if (UNLIKELY(thread->refused != NULL)) {
         struct fibre *refused = thread->refused;
         thread->refused = NULL;
@@ -269,6 +290,7 @@ static void run(struct thread *thread, struct fibre *fibre)
 static void begin(struct thread *thread)
 {
     thread->cxx = arch_cxx_globals();
+    thread->locals = arch_locals_generation();
     bool fences = thread->shared && !arch_membarrier_works;
     if (thread->cxx || thread->driver || thread->census || thread->sub->stack_most || fences || arch_tool)
         __atomic_store_n(&thread->odd.always, true, __ATOMIC_RELAXED);

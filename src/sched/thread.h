@@ -11,11 +11,16 @@
  *           before it left: then it goes on [S3].
  *           Who finds no context goes to its thread's loop, which waits for it [S4]: by then its own context is there,
  *           so two threads that leave two strands for each other's do not wait for each other for ever.
- * ORDERING  [S2] release pairs with [S1] acquire: all that the fibre did is seen where it goes on.
- * PROGRESS  the wait at [S4] is as long as a switch; nothing between a claimable state and the jump may block.
- * NOT DONE  a second claimable state that is entered after the switch by compare-and-swap: one atomic more on every
- *           block.
- * TESTED BY tests/models/switch.pml.
+ *           A C++ runtime may come in the middle of a run, with a plug-in. What it keeps per thread, the exceptions
+ * that handlers have and that are in flight, has to be each strand's own from then on. No strand has any before its
+ * thread has used the runtime's thread-local variables. So the thread learns of it when it leaves the first strand that
+ * has, from the generation of those variables, and has all threads of the run save and restore that state before the
+ * strand can go on anywhere [S5]. ORDERING  [S2] release pairs with [S1] acquire: all that the fibre did is seen where
+ * it goes on. PROGRESS  the wait at [S4] is as long as a switch; nothing between a claimable state and the jump may
+ * block. NOT DONE  a second claimable state that is entered after the switch by compare-and-swap: one atomic more on
+ * every block. Looking for a C++ runtime whenever a library was loaded: only the loader's lock tells, and that takes
+ *           longer than a switch.
+ * TESTED BY tests/models/switch.pml, tests/spec/cxx_late.c.
  */
 #ifndef SCHED_THREAD_H
 #define SCHED_THREAD_H

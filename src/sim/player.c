@@ -77,7 +77,8 @@ static void begin_step(struct sim *sim, struct played *next)
 /* From the stack of `here` to that of `next`, NULL: the director's; returns when somebody comes back. */
 static void pass(struct sim *sim, struct arch_note *here, struct played *next)
 {
-    struct arch_cxx cxx = sim->cxx ? *sim->cxx : (struct arch_cxx){0};
+    struct arch_cxx *globals = arch_cxx_globals(); /* one state for all the played threads */
+    struct arch_cxx cxx = globals ? *globals : (struct arch_cxx){0};
     struct arch_note *there = next ? note_of(next) : &sim->director_note;
     sim->came_from = sim->running;
     sim->running = next;
@@ -87,8 +88,8 @@ static void pass(struct sim *sim, struct arch_note *here, struct played *next)
     struct arch_transfer transfer = arch_context_jump(next ? next->context : sim->director, next);
     arch_note_arrive(here);
     *(sim->came_from ? &sim->came_from->context : &sim->director) = transfer.from;
-    if (sim->cxx)
-        *sim->cxx = cxx;
+    if (globals)
+        *globals = cxx;
 }
 
 static bool finished(const struct sim *sim)
@@ -192,7 +193,6 @@ void player_step(struct sim *sim)
 void player_play(struct sim *sim, const struct played *last)
 {
     struct thread *before = thread_self();
-    sim->cxx = arch_cxx_globals();
     sim->waits_for = last;
     arch_note_thread(&sim->director_note);
     while (!finished(sim))

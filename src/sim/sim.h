@@ -110,7 +110,6 @@ struct sim {
     const struct played *waits_for; /* the director, for the end of this one; NULL: of all threads of the pool */
     arch_context director;          /* who called play */
     struct arch_note director_note;
-    struct arch_cxx *cxx; /* one state for all the played threads */
     struct step last[LAST_STEPS];
     struct interrupt *interrupts; /* the first come first */
     struct net *net;              /* NULL: no descriptor was ever made */

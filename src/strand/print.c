@@ -218,8 +218,8 @@ COLD void overflow_report(struct thread *thread, enum overflow how, void *uconte
 {
     static const char *const found[] = {
         [OVERFLOW_GUARD] = "",
-        [OVERFLOW_STEPPED_OVER] = "; a frame larger than the guard page has stepped over it, and may have overwritten "
-                                  "other strands' stacks: compile with -fstack-clash-protection",
+        [OVERFLOW_STEPPED_OVER] = ("; a frame larger than the guard page has stepped over it, and may have overwritten "
+                                   "other strands' stacks: compile with -fstack-clash-protection"),
         [OVERFLOW_CANARY] = " (found at a switch: there is no guard page)",
     };
     void *ips[64];
