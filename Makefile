@@ -113,7 +113,7 @@ help:
 	@echo "                 the specification's tests, compiled as distributions compile packages (-fcf-protection=full, LTO, ...)"
 	@echo "make test-matrix the tests in all modes, schedulers and numbers of threads (an hour)"
 	@echo "make valgrind    a part of the specification's tests under valgrind, which also has to find planted bugs; with TESTS any of them"
-	@echo "make user-tools  the release library under sanitizers that only the program has; TESTS=, ALL=1: all files in each way"
+	@echo "make user-tools  the release library under sanitizers that only the program has, and valgrind; TESTS=, ALL=1: all files in each way"
 	@echo "make coverage    how much of the library the tests run, file by file, and whether that is enough; SHORT=1: in less time"
 	@echo "make setup       install the packages that the targets need; other targets say what is missing, demo and test call it first"
 	@echo "make format      format the sources in place"
@@ -132,8 +132,8 @@ help:
 	@echo "TESTS=\"scope\"    only the tests in files of these names"
 	@echo "MUTANTS=\"names\"  only these of tests/mutants"
 	@echo "SIM=\"trees\"      only these workloads of make sim"
-	@echo "SHORT=1          a part of make fault and make fuzz, a dozen of the mutants, a third of what models say, half of the"
-	@echo "                 schedulers and numbers of threads that make test takes for each program"
+	@echo "SHORT=1          a part of make fault and make fuzz, a dozen of the mutants, a third of what models say and of"
+	@echo "                 what make user-tools takes, half of the schedulers and numbers of threads of make test"
 	@echo "ALL=1            make fault fails every call of long counts too, which are sampled otherwise"
 	@echo "FUZZ_S=600       seconds that make fuzz looks for inputs"
 	@echo "BENCH=\"fib30\"    only these rows; SMOKE=1: each once, briefly, to see that it ends well"
@@ -286,7 +286,7 @@ valgrind:
 	$(again) MODE=debug RUNNER=plain VALGRIND=1 OUT=build/valgrind TESTS="$(or $(TESTS),$(valgrind-part))" do-$@
 
 user-tools:
-	@tools/setup.sh --check build test tsan >&2
+	@tools/setup.sh --check build test tsan valgrind >&2
 	$(again) RUNNER=plain do-$@
 
 coverage:
@@ -658,11 +658,12 @@ do-valgrind: $(spec) $(programs) $(planted)
 	UNDER="$(memcheck)" tools/check-planted.sh $(planted) || status=1; \
 	exit $$status
 
-# gcc's and clang's, the library linked in both ways, both kinds of stacks: each once for each sanitizer.
-user-ways := gcc:address:a:private $(CLANG):address:so:shared gcc:thread:so:private $(CLANG):thread:a:private \
-	$(if $(shell command -v clang-14),clang-14:address:a:private)
+# gcc's and clang's, the library linked in both ways, both kinds of stacks: each once for each sanitizer; and valgrind.
+user-ways := gcc:address:a:private $(CLANG):address:so:shared gcc:thread:so:private $(CLANG):thread:a:shared \
+	$(if $(shell command -v clang-14),clang-14:address:a:private) gcc:valgrind:so:private
 do-user-tools: do-lib $(programs)
-	JOBS=$(JOBS) TESTS="$(TESTS)" ALL="$(ALL)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" tools/check-user-tools.sh $(OUT) $(user-ways)
+	JOBS=$(JOBS) TESTS="$(TESTS)" ALL="$(ALL)" SHORT="$(SHORT)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" VALGRIND="$(memcheck)" \
+		VALGRIND_PART="$(valgrind-part)" tools/check-user-tools.sh $(OUT) $(user-ways)
 
 # The counters of all processes are added up in the files beside the objects.
 do-coverage: $(unit) $(spec) $(stress) $(programs) $(httpd) $(sim) $(OUT)/examples/httpd

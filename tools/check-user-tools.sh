@@ -1,19 +1,26 @@
 #!/bin/sh
 # usage: tools/check-user-tools.sh BUILD [WAY...]
 #
-# The library as it is installed, of BUILD, under sanitizers that only the program is compiled with: the specification
-# runs without a report, and bugs of tests/planted are found. A WAY is COMPILER:SANITIZER:LIBRARY:STACKS, where LIBRARY
-# is a or so, and STACKS private or shared. TESTS="scope chan" takes these files only; without it each way takes every
-# file of the specification whose number is its own, so that the ways take them all together: ALL=1, and each takes all.
+# The library as it is installed, of BUILD, under tools that only the program is made for: the specification runs without
+# a report, and bugs of tests/planted are found. A WAY is COMPILER:TOOL:LIBRARY:STACKS, where TOOL is address, thread or
+# valgrind, LIBRARY a or so, and STACKS private or shared. TESTS="scope chan" takes these files only; without it each way
+# takes every file of the specification whose number is its own, so that the ways take them all together. ALL=1: each
+# takes all. SHORT=1: each takes a third of its own, others after each commit.
+#
+# For valgrind the environment has its command (VALGRIND), and which files it takes (VALGRIND_PART), as each test takes
+# seconds there.
 set -u
 export LC_ALL=C
+# The compilers themselves: what a compiler is called by decides where its sanitizers look for their symbolizer.
+PATH=$(printf %s "$PATH" | tr : '\n' | grep -v ccache | paste -s -d :)
+export PATH
 
 # compile OUT SOURCE: one object
 if [ "${1-}" = --compile ]; then
     case $2 in *.cc) compiler="$USER_CXX -std=c++17" ;; *) compiler="$USER_CC -std=gnu11" ;; esac
     object=$USER_WORK/$(echo "$2" | tr '/' '_').o
     # shellcheck disable=SC2086
-    exec $compiler -O1 -g -fno-omit-frame-pointer -fexceptions -D_GNU_SOURCE= -w -fsanitize="$USER_SANITIZER" -DTEST_PLAIN \
+    exec $compiler -O1 -g -fno-omit-frame-pointer -fexceptions -D_GNU_SOURCE= -w $USER_FLAGS -DTEST_PLAIN \
         -DTEST_PROGRAMS="\"$USER_BUILD/programs\"" -DTEST_EXAMPLES="\"$USER_BUILD/examples\"" -Iinclude -Itests/harness \
         -c "$2" -o "$object"
 fi
@@ -27,17 +34,24 @@ if [ "${1-}" = --link ]; then
     [ "$USER_LIBRARY" = a ] || library="-L$USER_BUILD -lstrand -Wl,-rpath,$USER_BUILD"
     mkdir -p "$(dirname "$USER_WORK/$2")"
     # shellcheck disable=SC2086
-    exec $compiler -g -Wl,-z,now -fsanitize="$USER_SANITIZER" $objects $library -pthread -ldl -o "$USER_WORK/$2"
+    exec $compiler -g -Wl,-z,now $USER_FLAGS $objects $library -pthread -ldl -o "$USER_WORK/$2"
 fi
 
 build=$(cd "$1" && pwd) || exit 1
 shift
 USER_BUILD=$build
-export USER_BUILD USER_WORK USER_CC USER_CXX USER_SANITIZER USER_LIBRARY USER_HARNESS
+export USER_BUILD USER_WORK USER_CC USER_CXX USER_FLAGS USER_LIBRARY USER_HARNESS
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
-jobs=${JOBS:-2} status=0 ways=$# number=0
+jobs=${JOBS:-2} status=0 ways=$# number=0 turn=0 step=1
+[ -z "${SHORT-}" ] || turn=$(git rev-list --count HEAD 2>/dev/null || echo 0) step=3
+
+# every COUNT WHICH: of the lines that come in
+every()
+{
+    awk -v count="$1" -v which="$2" 'NR % count == which % count'
+}
 
 # spec: the files that this way takes
 spec()
@@ -46,8 +60,10 @@ spec()
         for name in $TESTS; do ls tests/spec/"$name".c tests/spec/"$name".cc 2>/dev/null; done
     elif [ -n "${ALL-}" ]; then
         ls tests/spec/*.c tests/spec/*.cc
+    elif [ "$tool" = valgrind ]; then
+        for name in $VALGRIND_PART; do echo "tests/spec/$name.c"; done | every "$step" "$turn"
     else
-        ls tests/spec/*.c tests/spec/*.cc | awk -v ways="$ways" -v number="$number" 'NR % ways == number'
+        ls tests/spec/*.c tests/spec/*.cc | every "$ways" "$number" | every "$step" "$turn"
     fi
 }
 
@@ -68,11 +84,15 @@ for way; do
         continue
     fi
     rest=${way#*:}
-    USER_SANITIZER=${rest%%:*} rest=${rest#*:}
+    tool=${rest%%:*} rest=${rest#*:}
     USER_LIBRARY=${rest%%:*} stacks=${rest#*:}
     USER_WORK=$work/$number
     mkdir -p "$USER_WORK"
-    case $USER_SANITIZER in address) mode=asan ;; *) mode=tsan ;; esac
+    case $tool in
+    address) mode=asan USER_FLAGS=-fsanitize=address ;;
+    thread) mode=tsan USER_FLAGS=-fsanitize=thread ;;
+    valgrind) mode=memcheck USER_FLAGS=-O0 ;;
+    esac
     harness=$(ls tests/harness/*.c | grep -v coverage)
     tests=$(spec)
     planted=$(ls tests/planted/${mode}_*.c | grep -v undefined)
@@ -84,6 +104,12 @@ for way; do
     # shellcheck disable=SC2086
     names $tests $planted | xargs -P "$jobs" -n 1 "$0" --link || { status=1 && continue; }
     [ "$stacks" = shared ] || stacks=
+    # shellcheck disable=SC2046
+    if [ "$tool" = valgrind ]; then
+        JOBS=$jobs UNDER="$VALGRIND" tools/run-valgrind.sh $(names $tests | sed "s|^|$USER_WORK/|") || status=1
+        UNDER="$VALGRIND" tools/check-planted.sh $(names $planted | sed "s|^|$USER_WORK/|") || status=1
+        continue
+    fi
     # Some builds of TSan have no more than 8128 fibers.
     # shellcheck disable=SC2046
     MODE=$mode STACKS=$stacks SCHED=stealing THREADS=2 SEEDS=${SEEDS:-0} SCALE=${SCALE:-5} JOBS=$jobs \

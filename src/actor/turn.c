@@ -23,6 +23,7 @@
 
 static NOINLINE void set_label(struct runner *r, const struct kind *kind, const struct more *more)
 {
+    arch_note_acquire(kind); /* the spawner found it in a list, without a lock */
     const char *name = more && *more->name ? more->name : kind->label;
     size_t length = strnlen(name, sizeof r->label.name - 1);
     memcpy(r->label.name, name, length);

@@ -208,7 +208,8 @@ size_t arch_guards_install(char *first, size_t apart, size_t count)
 {
     enum { MOST = 64 };
     struct iovec pages[MOST];
-    if (count < 2 || atomic_load_explicit(&arch_state.guards, memory_order_relaxed) != ARCH_GUARDS_PAGES)
+    if (count < 2 || arch_tool == ARCH_TOOL_VALGRIND /* which complains of the call */ ||
+        atomic_load_explicit(&arch_state.guards, memory_order_relaxed) != ARCH_GUARDS_PAGES)
         return 0;
     count = count < MOST ? count : MOST;
     for (size_t i = 0; i < count; i++)

@@ -81,6 +81,16 @@ void arch_note_thread_end_(struct arch_note *n)
     give_record(n->of);
 }
 
+/* An earlier context's frames were given up one by one, and are out of bounds. The new one begins by being written to
+ * the stack's end, from elsewhere; what it pushes by itself valgrind sees. */
+static void valgrind_make(struct arch_noted *n)
+{
+    enum { WRITTEN = 256 };
+    uintptr_t low = (uintptr_t)n->low, top = low + n->size;
+    n->id = (unsigned)arch_valgrind(ARCH_VALGRIND_STACK_REGISTER, low, top);
+    (void)arch_valgrind(ARCH_MEMCHECK_UNDEFINED, top - WRITTEN, WRITTEN);
+}
+
 ARCH_NOT_INSTRUMENTED void arch_note_make_(struct arch_note *n, char *low, size_t size)
 {
     n->of = take_record();
@@ -91,7 +101,7 @@ ARCH_NOT_INSTRUMENTED void arch_note_make_(struct arch_note *n, char *low, size_
     else if (is_asan())
         asan_make(n->of);
     else
-        n->of->id = (unsigned)arch_valgrind(ARCH_VALGRIND_STACK_REGISTER, (uintptr_t)low, (uintptr_t)low + size);
+        valgrind_make(n->of);
 }
 
 ARCH_NOT_INSTRUMENTED void arch_note_end_(struct arch_note *n)

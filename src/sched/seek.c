@@ -331,6 +331,7 @@ static bool unpark(struct pool *pool)
 static void unpoll(struct pool *pool, struct thread *seeker)
 {
     driver_unpoll(pool, seeker);
+    arch_note_release(&pool->kickers);
     atomic_fetch_sub_explicit(&pool->kickers, 1, memory_order_release);
 }
 
@@ -338,6 +339,7 @@ void pool_await_kickers(struct pool *pool)
 {
     while (atomic_load_explicit(&pool->kickers, memory_order_acquire))
         driver_await(NULL);
+    arch_note_acquire(&pool->kickers); /* [K6], for TSan, which sees the descriptor's write and close */
 }
 
 /* Under the lock. */

@@ -412,3 +412,9 @@ void test_execute(const struct test_case *the_test)
     }
     test.running = NULL;
 }
+
+bool test_under_valgrind(void)
+{
+    const char *preloaded = getenv("LD_PRELOAD");
+    return preloaded && strstr(preloaded, "vgpreload");
+}

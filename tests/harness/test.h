@@ -97,6 +97,8 @@ void test_set_callers_thread(struct strand_options *options);
 void *test_run(strand_fn *fn, void *arg);
 /** The exception that left fn, which the caller owns, or NULL; *result (may be NULL) is what fn returned. */
 strand_exception *test_run_catching(strand_fn *fn, void *arg, void **result);
+/* Valgrind has its library loaded before all others. */
+bool test_under_valgrind(void);
 /** test_run with no fewer than so many threads. */
 void *test_run_on(int threads, strand_fn *fn, void *arg);
 

@@ -359,6 +359,8 @@ TEST_REAL(a_stack_that_is_refused_is_an_exception_of_its_strand_whoever_had_its_
 {
     strand_exception *e = NULL;
     strand_options options = test_options();
+    if (test_under_valgrind()) /* which ends, too */
+        return;
     options.uncaught = &e;
     options.threads = 1; /* another would have its own blocks of memory, or none */
     strand_run(&options, be_many_twice, NULL);
