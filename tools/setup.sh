@@ -13,7 +13,7 @@ packages_of()
     examples) echo libhttp-parser-dev ;;
     turtle) echo libsdl2-dev libx11-dev xvfb ;;
     ledger) echo libsqlite3-dev sqlite3 ;;
-    test) echo g++ libcriterion-dev pkgconf curl gdb netcat-openbsd ;;
+    test) echo g++ libcriterion-dev pkgconf curl gdb libdw1 netcat-openbsd ;;
     check) echo python3 g++ clang-19 clang-format-14 ;;
     man) echo doxygen python3 mandoc ;;
     tsan) echo clang-19 libclang-rt-19-dev ;;

@@ -177,6 +177,18 @@ bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset);
  * Asks malloc. */
 void arch_demangle(char *name, size_t size);
 
+/* ---- names.c: addresses in words of the source ------------------------------------------------------------- */
+
+/* For one print. NULL, with which the two others work too: nothing but symbols is known, because a tool watches the
+ * program, the caller is in the handler of a signal, or there is no memory. */
+struct arch_names;
+struct arch_names *arch_names_open(void);
+/* As arch_symbol, but with names of C++ as the program writes them; and "file:line" of the call that returns to ip, or
+ * "". Takes milliseconds the first time, then microseconds. */
+void arch_names_find(struct arch_names *names, void *ip, char *name, size_t name_size, uintptr_t *offset, char *line,
+                     size_t line_size);
+void arch_names_close(struct arch_names *names);
+
 /* ---- memory.c: mappings, guards -------------------------------------------------------------------------- */
 
 size_t arch_page_size(void);

@@ -141,6 +141,8 @@ bool arch_frame_is_c_(struct _Unwind_Context *context);
 /* Unwinding has come to the end of the stack. */
 __attribute__((noreturn)) void arch_unwind_lost_(struct _Unwind_Context *context);
 void arch_trace_start(void);
+/* Whether this program's libraries can be loaded at run time. */
+bool arch_can_load(void);
 
 /* The calling thread, which was just made, may use what the process may. */
 void arch_thread_unbind(void);

@@ -404,7 +404,7 @@ static void warm_up(const struct arch_tracer *tracer)
 }
 
 /* A program without a loader gets libraries too, but their thread-locals are not there in threads made later. */
-static bool has_loader(void)
+bool arch_can_load(void)
 {
     const ElfW(Phdr) *header = (const ElfW(Phdr) *)getauxval(AT_PHDR);
     for (unsigned long left = header ? getauxval(AT_PHNUM) : 0; left > 0; left--, header++)
@@ -416,7 +416,7 @@ static bool has_loader(void)
 /* All that is bound is bound now: a lazy binding would take much of a small stack. */
 static void load(void)
 {
-    void *local = has_loader() ? dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *local = arch_can_load() ? dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL) : NULL;
     void *remote = local ? dlopen("libunwind-x86_64.so.8", RTLD_NOW | RTLD_LOCAL) : NULL;
     struct arch_tracer *tracer = remote ? calloc(1, sizeof *tracer) : NULL;
     if (!tracer || !bind_all(tracer, local, remote)) {

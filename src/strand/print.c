@@ -1,5 +1,6 @@
 /*
- * Exceptions in words. Everything is printed through a small buffer on the stack, so that it works without memory too.
+ * Exceptions in words. Everything is printed through a small buffer on the stack, so that it works without memory too;
+ * then without lines of the source.
  */
 #include "print.h"
 
@@ -25,24 +26,26 @@ void print_text(int fd, const char *format, ...)
 }
 
 /* So many times in a row. */
-static void frame(int fd, int indent, const char *at, void *ip, unsigned times)
+static void frame(int fd, struct arch_names *names, int indent, const char *at, void *ip, unsigned times)
 {
-    char name[160];
+    char name[160], line[120];
     uintptr_t offset;
-    (void)arch_symbol(ip, name, sizeof name, &offset);
+    arch_names_find(names, ip, name, sizeof name, &offset, line, sizeof line);
     print_text(fd, "%*s%s %s+0x%zx", indent, "", at, name, (size_t)offset);
+    if (line[0])
+        print_text(fd, " (%s)", line);
     if (times > 1)
         print_text(fd, ", %u times", times);
     print_text(fd, "\n");
 }
 
 /* A function that calls itself from one place makes one line. */
-static void frames(int fd, int indent, const char *at, void **ips, size_t count)
+static void frames(int fd, struct arch_names *names, int indent, const char *at, void **ips, size_t count)
 {
     for (size_t i = 0, times; i < count; i += times) {
         for (times = 1; i + times < count && ips[i + times] == ips[i];)
             times++;
-        frame(fd, indent, at, ips[i], (unsigned)times);
+        frame(fd, names, indent, at, ips[i], (unsigned)times);
     }
 }
 
@@ -87,7 +90,9 @@ const char *blocked_words(unsigned blocked)
 
 void print_frames(int fd, void **ips, size_t count)
 {
-    frames(fd, 4, "at", ips, count);
+    struct arch_names *names = arch_names_open();
+    frames(fd, names, 4, "at", ips, count);
+    arch_names_close(names);
 }
 
 static void head_of_segment(int fd, int indent, const struct segment *s)
@@ -123,7 +128,7 @@ static unsigned copy_frames(strand_exception *e, unsigned first, unsigned count,
     return count;
 }
 
-static void trace(int fd, int indent, const strand_exception *printed)
+static void trace(int fd, struct arch_names *names, int indent, const strand_exception *printed)
 {
     strand_exception *e = (strand_exception *)(uintptr_t)printed;
     struct segment s;
@@ -132,7 +137,7 @@ static void trace(int fd, int indent, const strand_exception *printed)
         head_of_segment(fd, indent, &s);
         for (unsigned at = s.first, end = at + s.count, count; at < end; at += count) {
             count = copy_frames(e, at, end - at, ips);
-            frames(fd, indent + 2, s.kind == SEGMENT_STRAND ? "in" : "at", ips, count);
+            frames(fd, names, indent + 2, s.kind == SEGMENT_STRAND ? "in" : "at", ips, count);
         }
     }
 }
@@ -142,7 +147,7 @@ static int indent_of(const struct carried *line)
     return 2 * (line->depth < INDENT_MOST ? line->depth : INDENT_MOST);
 }
 
-static void print_line(int fd, const struct carried *line)
+static void print_line(int fd, struct arch_names *names, const struct carried *line)
 {
     static const char *const words[] = {
         [CARRIED_ITSELF] = "", [CARRIED_CAUSE] = "caused by ", [CARRIED_SUPPRESSED] = "suppressed "};
@@ -160,7 +165,7 @@ static void print_line(int fd, const struct carried *line)
     if (e->note && e->note->who[0])
         print_text(fd, "%*scancelled by strand '%s' #%llu%s%s\n", indent + 2, "", e->note->who,
                    (unsigned long long)e->note->who_id, e->note->why[0] ? ": " : "", e->note->why);
-    trace(fd, indent + 2, e);
+    trace(fd, names, indent + 2, e);
 }
 
 /* What the ring of the line's exception has besides the lines below it. */
@@ -182,15 +187,17 @@ void strand_exception_print(const strand_exception *e, int fd)
     must_be_there(e, "exception", "strand_exception_print");
     struct carried all[CARRIED_ROOM];
     size_t more, count = carried_list(e, all, &more);
+    struct arch_names *names = arch_names_open();
     for (size_t i = 0; i < count; i++) {
         if (i)
             print_ends(fd, all, i - 1, all[i].up);
-        print_line(fd, &all[i]);
+        print_line(fd, names, &all[i]);
     }
     print_ends(fd, all, count - 1, 0);
     print_unshown(fd, &all[0]);
     if (more)
         print_text(fd, "... and %zu more that those carry\n", more);
+    arch_names_close(names);
     carried_over(all, count);
 }
 
@@ -228,7 +235,7 @@ COLD void overflow_report(struct thread *thread, enum overflow how, void *uconte
     size_t count = ucontext ? arch_trace_signal(ucontext, ips, 64) : arch_trace(ips, 64);
     print_text(2, "libstrand: stack overflow in strand '%s' #%llu: its stack of %zu bytes is full%s\n", cb_name(c),
                (unsigned long long)cb_id(c), stack->size, found[how]);
-    print_frames(2, ips, count);
+    frames(2, NULL, 4, "at", ips, count); /* in a fault's handler, or in the middle of a switch */
     if (how == OVERFLOW_CANARY)
         abort();
 }

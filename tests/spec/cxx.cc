@@ -615,6 +615,17 @@ void *is_counted(void *arg)
     return arg;
 }
 
+__attribute__((noinline)) void throws_for(const std::string &why)
+{
+    strand_throw(&STONE, "%s", why.c_str());
+}
+
+void *throws_in_a_namespace(void *arg)
+{
+    throws_for("hard");
+    return arg;
+}
+
 void *spawns_one(void *arg)
 {
     STRAND_SCOPE(scope);
@@ -638,4 +649,20 @@ TEST_REAL(the_census_writes_names_as_the_program_does)
     CHECK(pread(fileno(caught), text, sizeof text - 1, 0) > 0);
     fclose(caught);
     CHECK_CONTAINS(text, "::is_counted(void*), spawned in ");
+}
+
+/* Under a tool symbols are printed as they are. */
+TEST_REAL(traces_name_functions_as_the_program_does)
+{
+    char text[4096] = "";
+    FILE *caught = tmpfile();
+    strand_exception *e = test_run_catching(throws_in_a_namespace, nullptr, nullptr);
+    bool watched = TEST_ASAN || TEST_TSAN || test_under_valgrind();
+    CHECK(caught && e);
+    strand_exception_print(e, fileno(caught));
+    strand_exception_release(e);
+    CHECK(pread(fileno(caught), text, sizeof text - 1, 0) > 0);
+    fclose(caught);
+    CHECK_CONTAINS(text, watched ? "throws_for" : "::throws_for(std::");
+    CHECK_CONTAINS(text, watched ? "throws_in_a_namespace" : "::throws_in_a_namespace(void*)+0x");
 }

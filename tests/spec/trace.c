@@ -9,7 +9,9 @@
 #include "strand/debug.h"
 #include "strand/io.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -116,6 +118,61 @@ TEST(a_code_is_printed_with_its_name)
 {
     CHECK_CONTAINS(printed_of(must), "  code -2 (ENOENT)\n");
 }
+
+/* ---- lines of the source -------------------------------------------------------------------------- */
+
+/* Tools have lines of their own. */
+static bool has_lines(void)
+{
+    bool watched = TEST_ASAN || TEST_TSAN || test_under_valgrind();
+    return !watched && dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+}
+
+static int line_of_throw;
+
+static NOINLINE void *throws_in_a_line(void *arg)
+{
+    line_of_throw = __LINE__ + 1;
+    strand_throw(&STRAND_ERROR, "thrown");
+    return arg;
+}
+
+TEST(a_frame_has_file_and_line_of_the_call)
+{
+    char wanted[80];
+    const char *text = printed_of(throws_in_a_line);
+    snprintf(wanted, sizeof wanted, "(tests/spec/trace.c:%d)\n", line_of_throw);
+    CHECK_EQ(test_count(text, wanted), has_lines());
+    setenv("STRAND_LINES", "none", 1);
+    CHECK_EQ(test_count(printed_of(throws_in_a_line), "trace.c"), 0);
+    unsetenv("STRAND_LINES");
+}
+
+static void *prints(void *fd)
+{
+    STRAND_TRY {
+        throws_in_a_line(NULL);
+    }
+    STRAND_CATCH(&STRAND_ERROR, e) {
+        strand_exception_print(e, (int)(intptr_t)fd);
+    }
+    STRAND_END
+    return NULL;
+}
+
+TEST_INSIDE(lines_are_found_off_the_stack_of_the_strand_that_prints)
+{
+    char text[1024] = "";
+    int fd = memfd_create("trace", MFD_CLOEXEC);
+    CHECK(fd >= 0);
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn_with(scope, STRAND_ATTR(.stack_size = 16384), prints, TEST_PTR(fd), 0));
+    CHECK(pread(fd, text, sizeof text - 1, 0) > 0);
+    CHECK_EQ(test_count(text, "trace.c:") > 0, has_lines());
+    close(fd);
+}
+
+/* ---- thrown from far below -------------------------------------------------------------------------- */
 
 static NOINLINE void throws_from_so_deep(volatile int levels)
 {
