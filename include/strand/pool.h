@@ -57,9 +57,11 @@ enum strand_out_of_work {
     /* Like STRAND_OUT_OF_WORK_THROW, unless something outside the run may wake a strand. That is so if the process has
      * other threads, if an offloaded call continues that its caller has left (strand_offload_with), or if a plain
      * thread has posted into a channel of the run before. Then the run waits; it does not notice threads that end more
-     * than a second later. If no thread has posted, the run looks once, after one or two seconds, for strands that wait
-     * for each other by locks or joins and that no thread outside can wake, and logs them. In a seeded run, being out
-     * of work is a failure of the seed (docs/simulation.md). */
+     * than five seconds later. If no thread has posted, the run looks once, after one or two seconds, for strands that
+     * wait for each other by locks or joins and that no thread outside can wake, and logs them. If there are none, it
+     * logs after five or six seconds, once, that nothing goes on unless a thread from outside acts; without /proc,
+     * where threads can't be counted, after one or two. In a seeded run, being out of work is a failure of the seed
+     * (docs/simulation.md). */
     STRAND_OUT_OF_WORK_AUTO = 0,
     /* A deadlock: the log (on_log, or standard error) shows which strand waits for which, and the root strand throws
      * STRAND_DEADLOCK where it waits, so that the tree unwinds in order. If the root strand cannot be interrupted,

@@ -38,6 +38,9 @@ enum lull { LULL_NONE, LULL_BLOCKED, LULL_DRY, LULL_UNKNOWN };
 /* Under quiet_lock. Of a pool, by any thread; of all, by a seeker that is about to wait. */
 enum lull quiet_pool(struct thread *thread, struct pool *pool);
 enum lull quiet_run(struct thread *thread);
+/* Of sched_ops.quiet: asked so often in a row, which is 1.4 s and 5.5 s after the first time. */
+enum { QUIET_ASKED_LONG = 6, QUIET_ASKED_MOST = 7 };
+
 /* By a seeker, under quiet_lock: it is going to have work, so others who decide have to count with it. */
 void quiet_stir(struct thread *thread);
 

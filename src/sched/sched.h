@@ -500,8 +500,8 @@ struct sched_ops {
     /* The thread, which has the role of the seeker of its pool, is about to wait, and nobody of the pool is busy:
      * whoever waits for that, and whatever is to be done if it is the same everywhere. Who has to be made runnable goes
      * to the batch; then the pool is not about to wait any more, which quiet_stir has said. Returns whether that is to
-     * be asked once more soon, even if nobody moves; unless it is the last time in a row. */
-    bool (*quiet)(struct thread *thread, struct batch *batch, bool last);
+     * be asked once more soon, even if nobody moves. asked: how often that was so in a row, up to QUIET_ASKED_MOST. */
+    bool (*quiet)(struct thread *thread, struct batch *batch, uint32_t asked);
     /* A thread that rested moves, and subprocess.drowsy is set. On that thread; it may be called more than once. */
     void (*moved)(struct subprocess *sub);
     /* Called once when the time has come, under the lock of the timers: they may claim, not run. They return a strand

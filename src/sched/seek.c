@@ -46,9 +46,8 @@
 /* After a wake-up that found nothing, pushes don't wake for this long, doubled each time. */
 #define FUTILE_NS INT64_C(50000)
 enum { FUTILE_MOST = 5 };
-/* What could not be decided for good is looked at again so many times. */
+/* What could not be decided for good is looked at again, QUIET_ASKED_MOST times. */
 #define UNSURE_NS INT64_C(250000)
-enum { UNSURE_MOST = 6 };
 /* What is stolen costs both sides some cache misses, and a wake-up: work of less than this is left to its owner. */
 #define LOOT_WORTH_NS INT64_C(10000)
 /* A timer so near is waited for without a system call, which takes as long. */
@@ -487,8 +486,8 @@ static bool decide(struct thread *thread, struct pool *pool)
     if (!quiet_is_minded(pool->sub))
         return false;
     batch_init(&batch);
-    bool last = thread->unsure == UNSURE_MOST;
-    bool unsure = quiet_is_near(pool) && pool->sub->ops->quiet(thread, &batch, last), some = batch.first != NULL;
+    bool unsure = quiet_is_near(pool) && pool->sub->ops->quiet(thread, &batch, thread->unsure);
+    bool some = batch.first != NULL;
     thread->unsure = unsure ? thread->unsure + 1 : 0;
     while ((member = batch_take(&batch)))
         pool_deliver(thread, member);
@@ -578,7 +577,7 @@ static bool spins_for_timer(struct thread *thread, struct pool *pool, int64_t no
 /* A thread of the process that ends just then is one too many for those who look: they look again, but not for ever. */
 static int64_t soon(struct thread *thread, int64_t next)
 {
-    if (LIKELY(!thread->unsure) || thread->unsure > UNSURE_MOST)
+    if (LIKELY(!thread->unsure) || thread->unsure > QUIET_ASKED_MOST)
         return next;
     int64_t when = driver_now(thread->sub) + (UNSURE_NS << 2 * thread->unsure);
     return when < next ? when : next;

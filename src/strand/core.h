@@ -472,9 +472,9 @@ struct runtime {
     struct system *actors;     /* the newest system, under the lock: src/actor/system.c */
     _Atomic uintptr_t dumping; /* who dumps it; 0: nobody. src/debug/dump.c */
     struct arch_run listed;
-    char deadlock[200];     /* what it was about, for the exception */
-    _Atomic bool ring_told; /* of no order to anything else: it was logged that strands wait for each other, though the
-                               run is no deadlock */
+    char deadlock[200];       /* what it was about, for the exception */
+    _Atomic bool doubt_told;  /* of no order to anything else: it was logged that nothing goes on, though it is not
+                                 certain  that the run is deadlocked */
     _Atomic bool told_to_end; /* by a shut-down, or because it was out of work: the root's interruption is no failure */
     struct shutdown shutdown;
     struct link quiet;            /* who waits for quiet, under sub.quiet_lock: src/strand/quiet.c */

@@ -274,6 +274,28 @@ static struct member *judge(struct thread *thread, struct runtime *runtime)
     return root;
 }
 
+/* Nothing in the run can go on, and no thread outside has acted on it so far. Whether something was logged of that. */
+static bool tell_doubt(struct thread *thread, struct runtime *runtime, uint32_t asked)
+{
+    char all[sizeof runtime->deadlock], text[sizeof all + 320];
+    if (asked == QUIET_ASKED_LONG &&
+        tell_ring(thread, runtime, "; from outside that can only be ended by stopping the run"))
+        return true;
+    int threads = arch_thread_count();
+    if (asked < (threads < 0 ? QUIET_ASKED_LONG : QUIET_ASKED_MOST))
+        return false;
+    (void)graph_summary(thread, all, sizeof all);
+    snprintf(text, sizeof text,
+             threads < 0
+                 ? "nothing in the run can go on, unless a thread from outside acts on it; whether there is one is "
+                   "not known, because /proc/self/task can't be read. If there is none, this is a deadlock: %s"
+                 : "nothing in the run can go on, unless a thread from outside acts on it, as none has done so far. "
+                   "If none will, this is a deadlock: %s",
+             all);
+    log_text(runtime, text);
+    return true;
+}
+
 static enum lull lull_of(struct thread *thread, struct pool *pool, enum lull *here, enum lull *run)
 {
     if (pool && pool != thread->pool)
@@ -309,7 +331,7 @@ static void lock_quiet(struct thread *thread)
     arch_note_acquire(lock);
 }
 
-bool quiet_comes(struct thread *thread, struct batch *batch, bool last)
+bool quiet_comes(struct thread *thread, struct batch *batch, uint32_t asked)
 {
     struct runtime *runtime = runtime_of(thread);
     struct subprocess *sub = &runtime->sub;
@@ -328,9 +350,9 @@ bool quiet_comes(struct thread *thread, struct batch *batch, bool last)
     if (batch->first)
         quiet_stir(thread); /* [Q3] */
     spin_unlock(&sub->quiet_lock);
-    if (!sure && last && !atomic_load_explicit(&runtime->ring_told, memory_order_relaxed) &&
-        tell_ring(thread, runtime, "; from outside that can only be ended by stopping the run"))
-        atomic_store_explicit(&runtime->ring_told, true, memory_order_relaxed);
+    if (!sure && !atomic_load_explicit(&runtime->doubt_told, memory_order_relaxed) &&
+        tell_doubt(thread, runtime, asked))
+        atomic_store_explicit(&runtime->doubt_told, true, memory_order_relaxed);
     return !sure;
 }
 

@@ -9,9 +9,9 @@
 
 /* At the beginning of a run: from now on sched_ops.quiet is asked for what its options want. */
 void quiet_open(struct runtime *runtime);
-/* sched_ops.quiet. Returns whether it is to be asked once more soon, without anybody having moved; last: not any more.
- */
-bool quiet_comes(struct thread *thread, struct batch *batch, bool last);
+/* sched_ops.quiet. Returns whether it is to be asked once more soon, without anybody having moved; asked: how often that
+ * was so. */
+bool quiet_comes(struct thread *thread, struct batch *batch, uint32_t asked);
 /* Wait until the run is dry, or `over` is set by somebody who calls quiet_wake then for *waiter, which is the caller
  * meanwhile. Throws if it is interrupted. */
 void quiet_wait_or(struct thread *thread, struct cb *me, struct cb *_Atomic *waiter, const _Atomic bool *over);

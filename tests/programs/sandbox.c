@@ -1,12 +1,14 @@
 /*
  * A sandbox that is entered during a run: from then on a filter of system calls refuses the one that the argument
  * names, with EPERM. Then strands wait, read and write a pipe, and threads steal from each other. Prints "fine" at the
- * end; exit status 77 if the system has no such filters.
+ * end; exit status 77 if the system has no such filters. Without newfstatat the threads of the process can't be
+ * counted: the run waits for ever, what it logs goes to standard error, and the program ends.
  */
 #define _GNU_SOURCE
 #include "strand.h"
 #include "strand/io.h"
 #include "strand/pool.h"
+#include "strand/sync.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -25,11 +27,8 @@ static const struct {
     const char *name;
     int number;
 } calls[] = {
-    {"membarrier", SYS_membarrier},
-    {"munmap", SYS_munmap},
-    {"preadv2", SYS_preadv2},
-    {"pwritev2", SYS_pwritev2},
-    {"timerfd_settime", SYS_timerfd_settime},
+    {"membarrier", SYS_membarrier}, {"munmap", SYS_munmap},     {"newfstatat", SYS_newfstatat},
+    {"preadv2", SYS_preadv2},       {"pwritev2", SYS_pwritev2}, {"timerfd_settime", SYS_timerfd_settime},
 };
 
 static void enter(int number)
@@ -74,18 +73,35 @@ static void use_a_pool(void)
     strand_close(fds[1]);
 }
 
+/* Nobody sets the event: what is logged ends the program. */
+static void *wait_without_proc(void *arg)
+{
+    static strand_event never;
+    strand_event_wait(&never);
+    return arg;
+}
+
+static void print_and_exit(const char *message, void *arg)
+{
+    (void)arg;
+    (void)!write(STDERR_FILENO, message, strlen(message));
+    _exit(0);
+}
+
 static void *root(void *name)
 {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (strcmp(name, calls[i].name) == 0)
             enter(calls[i].number);
+    if (strcmp(name, "newfstatat") == 0)
+        return wait_without_proc(name);
     use_a_pool();
     return NULL;
 }
 
 int main(int argc, char **argv)
 {
-    strand_run(STRAND_OPTIONS(.threads = 3), root, argc > 1 ? argv[1] : "");
+    strand_run(STRAND_OPTIONS(.threads = 3, .on_log = print_and_exit), root, argc > 1 ? argv[1] : "");
     puts("fine");
     return 0;
 }

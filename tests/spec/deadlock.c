@@ -266,6 +266,29 @@ TEST_REAL(a_ring_is_told_of_though_a_plain_thread_might_act_on_the_run)
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
+static void *wait_beside_a_plain_thread(void *arg)
+{
+    to_be_stopped = strand_pool_self();
+    return wait_for_ever(arg);
+}
+
+/* It takes some seconds, so it is done once for each scheduler. */
+TEST_REAL(that_nothing_goes_on_is_logged_though_a_plain_thread_might_act_on_the_run)
+{
+    strand_exception *e;
+    strand_options options = that(STRAND_OUT_OF_WORK_AUTO, &e);
+    pthread_t thread;
+    if (options.threads > 1)
+        return;
+    CHECK_EQ(pthread_create(&thread, NULL, stop_it_when_it_is_told_of, NULL), 0);
+    CHECK_PTR(strand_run(&options, wait_beside_a_plain_thread, NULL), NULL);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    CHECK_PTR(e, NULL);
+    CHECK_EQ(lines_logged, 1);
+    CHECK_CONTAINS(logged, "unless a thread from outside acts on it, as none has done so far");
+    CHECK_CONTAINS(logged, "the only strand waits: ");
+}
+
 static struct test_output o;
 
 TEST_REAL(the_program_ends_if_it_is_asked_to_or_the_root_can_not_be_told)

@@ -56,3 +56,14 @@ TEST_REAL(a_call_that_the_run_can_not_do_without_ends_the_program_with_a_message
     ends_without("membarrier");
 }
 #endif
+
+TEST_REAL(without_proc_the_log_says_once_that_deadlocks_are_not_certain)
+{
+    test_program(&o, "sandbox", "newfstatat");
+    if (o.status == 77)
+        return;
+    CHECK(!o.signalled);
+    CHECK_EQ(o.status, 0);
+    CHECK_CONTAINS(o.err,
+                   "because /proc/self/task can't be read. If there is none, this is a deadlock: the only strand");
+}
