@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LIMIT_S 20
+#define LIMIT_S 300
 
 /* ---- the server, one for a test --------------------------------------------------------------- */
 

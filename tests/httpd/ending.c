@@ -53,7 +53,7 @@ TEST_REAL(requests_under_way_are_finished_while_there_is_time_to_drain)
     int idle = dial(), half = dial(), soon = dial(), never = dial(), large = dial();
     CHECK_EQ(ask(idle, GET("/hello")), 200);
     say(never, GET("/slow?ms=60000"));
-    say(soon, GET("/slow?ms=2000"));
+    say(soon, GET("/slow?ms=5000"));
     say(half, "GET /hello HTTP/1.1\r\n");
     ask_for_large(large);
     UNTIL(strands_named("strand 'nap'") == 2);
@@ -97,7 +97,7 @@ TEST_REAL(requests_that_came_together_are_all_answered_before_the_end)
 {
     SERVER(NULL);
     int fd = dial();
-    say(fd, GET("/slow?ms=200") GET("/hello") GET("/hello"));
+    say(fd, GET("/slow?ms=2000") GET("/hello") GET("/hello"));
     UNTIL(strands_named("strand 'nap'") == 1);
     CHECK_EQ(kill(server_pid, SIGTERM), 0);
     CHECK_EQ(receive(fd), 200);
@@ -183,7 +183,7 @@ static const char *log_option(void)
 
 TEST_REAL(every_request_has_a_line_in_the_log)
 {
-    SERVER(log_option(), "--timeout=0.3");
+    SERVER(log_option(), "--timeout=1");
     int fd = dial();
     CHECK_EQ(ask(fd, REQUEST("GET", "/hello?a", "User-Agent: test/1\r\nReferer: here\r\n")), 200);
     CHECK_EQ(ask(fd, GET("/nothing")), 404);
@@ -212,20 +212,20 @@ TEST_REAL(a_request_that_is_cut_has_its_line_too)
 {
     make_file("root/large", "");
     CHECK_EQ(truncate(path_of("root/large"), 64 << 20), 0);
-    SERVER(log_option(), "--drain=0.1");
+    SERVER(log_option(), "--drain=0.1", "--timeout=100");
     int fd = dial(), slow = dial(), end = dial();
     say(fd, GET("/large"));
     CHECK_EQ(receive_head(fd), 200);
     reset(fd);
-    say(slow, GET("/slow?ms=5000"));
-    say(end, GET("/slow?ms=6000"));
+    say(slow, GET("/slow?ms=50000"));
+    say(end, GET("/slow?ms=60000"));
     UNTIL(strands_named("strand 'nap'") == 2);
     close(slow);
     UNTIL(strstr(text_of(path_of("log")), "\"GET /large HTTP/1.1\" 499 0 "));
-    UNTIL(strstr(text_of(path_of("log")), "\"GET /slow?ms=5000 HTTP/1.1\" 499 0 "));
+    UNTIL(strstr(text_of(path_of("log")), "\"GET /slow?ms=50000 HTTP/1.1\" 499 0 "));
     kill(server_pid, SIGTERM);
     check_end(end);
-    UNTIL(strstr(text_of(path_of("log")), "\"GET /slow?ms=6000 HTTP/1.1\" 499 0 "));
+    UNTIL(strstr(text_of(path_of("log")), "\"GET /slow?ms=60000 HTTP/1.1\" 499 0 "));
     close(end);
     struct account a = server_wait();
     CHECK_EQ(a.cut, 3);

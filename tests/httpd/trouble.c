@@ -221,7 +221,7 @@ TEST_REAL(a_log_that_nobody_reads_stops_neither_the_requests_nor_the_end)
 {
     enum { REQUESTS = 3000 };
     const char *said;
-    SERVER("--log=-", "--timeout=0.3", "--drain=0.3");
+    SERVER("--log=-", "--timeout=3", "--drain=0.3");
     int fd = dial();
     for (int i = 0; i < REQUESTS; i++)
         CHECK_EQ(ask(fd, long_request()), 200);
@@ -278,7 +278,7 @@ TEST_REAL(a_hang_up_ends_a_server_without_a_log_in_order)
 {
     SERVER(NULL);
     int fd = dial();
-    say(fd, GET("/slow?ms=300"));
+    say(fd, GET("/slow?ms=3000"));
     UNTIL(strands_named("strand 'nap'") == 1);
     CHECK_EQ(kill(server_pid, SIGHUP), 0);
     CHECK_EQ(receive(fd), 200);

@@ -89,9 +89,12 @@ static void *ends_later(void *arg)
 typedef STRAND_CHAN(int) ints;
 static ints chan;
 
+static _Atomic int posting;
+
 static void *post_one(void *arg)
 {
     int value = 1;
+    posting = 1;
     usleep(*(useconds_t *)arg);
     STRAND_IGNORE(STRAND_POST(chan, &value));
     return NULL;
@@ -124,13 +127,16 @@ static void *left_call(void *arg)
     int value;
     STRAND_SCOPE(scope);
     chan = STRAND_CHAN_OPEN(ints, scope, 0);
-    STRAND_TRY {
-        STRAND_DEADLINE(strand_in(20 * STRAND_MS));
-        strand_offload_with(NULL, post_one, &us, 0);
+    /* On a busy machine it may not have begun by then, and never does. */
+    for (volatile int64_t ns = 20 * STRAND_MS; !posting; ns *= 2) {
+        STRAND_TRY {
+            STRAND_DEADLINE(strand_in(ns));
+            strand_offload_with(NULL, post_one, &us, 0);
+        }
+        STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        }
+        STRAND_END
     }
-    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
-    }
-    STRAND_END
     STRAND_IGNORE(STRAND_RECEIVE(chan, &value));
     return arg;
 }

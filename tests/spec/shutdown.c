@@ -20,7 +20,7 @@
 
 static strand_exception *e;
 static struct {
-    _Atomic int cleaned, drained;
+    _Atomic int begun, cleaned, drained;
     strand_pool pool;
     int64_t drain;
     strand_time told, ended;
@@ -45,6 +45,7 @@ static void *work_for_ever(void *arg)
 {
     int mark __attribute__((cleanup(clean)));
     (void)mark;
+    seen.begun++;
     for (;;) {
         strand_yield();
         strand_sleep(STRAND_MS);
@@ -75,7 +76,7 @@ TEST(a_run_that_is_stopped_comes_down_in_order_and_that_is_no_failure)
         strand_options options = usual();
         CHECK_PTR(strand_run(&options, stop_and_work, &drains[i]), NULL);
         CHECK_PTR(e, NULL);
-        CHECK(seen.cleaned == 3 || drains[i] <= 0);
+        CHECK_EQ(seen.cleaned, seen.begun); /* on a busy machine the time may be over before they are spawned */
     }
 }
 
