@@ -39,12 +39,10 @@ size_t stash_return(struct runner *r);
 
 /* ---- watching (watch.c) ------------------------------------------------------------------------------------ */
 
-/* One receiver of the notice of an actor's end: an actor, by a message allocated before, or a promise, as one of its
- * parts. */
+/* One receiver of the notice of an actor's end: an actor (struct watcher), or a promise, as one of its parts. */
 struct watch {
     struct link link; /* in the watched one's list of watchers, or of those who ask */
     strand_actor who;
-    struct envelope *notice;
     _Atomic bool linked; /* in that list */
     bool asks;           /* for an answer, which may come before the end */
 };

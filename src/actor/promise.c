@@ -50,10 +50,18 @@ static bool lock(struct thread *thread, struct promise *promise, uint64_t serial
     }
 }
 
-static void unlock(struct promise *promise, uint64_t serial)
+/* Others find it from now on. */
+static void publish(struct promise *promise, uint64_t serial)
 {
     arch_note_release(promise);
     atomic_store_explicit(&promise->word, serial << WORD_SERIAL, memory_order_release);
+}
+
+static void unlock(struct promise *promise, uint64_t serial)
+{
+    ASSERT(atomic_load_explicit(&promise->word, memory_order_relaxed) ==
+           (serial << WORD_SERIAL | PROMISE_LOCK)); /* [Q1] */
+    publish(promise, serial);
 }
 
 /* Nobody finds it yet: it has no word. */
@@ -69,10 +77,10 @@ static struct promise *make(struct thread *thread, strand_actor *ref)
     return promise;
 }
 
-/* Nobody finds it from now on. */
+/* Locked, or not known yet. Nobody finds it from now on: this gives the lock back [Q1]. */
 static void give_back(struct thread *thread, struct promise *promise, uint64_t serial)
 {
-    atomic_store_explicit(&promise->word, word_freed(serial << WORD_SERIAL), memory_order_release);
+    atomic_store_explicit(&promise->word, word_freed(serial << WORD_SERIAL), memory_order_release); /* [Q1] */
     if (promise->watched.bits[1])
         watch_unlink(thread, promise->watched, &promise->watch);
     arch_note_release(promise);
@@ -84,7 +92,7 @@ struct promise *promise_open(struct thread *thread, strand_actor *ref)
     struct promise *promise = make(thread, ref);
     if (!promise)
         return NULL;
-    unlock(promise, serial_of(*ref));
+    publish(promise, serial_of(*ref));
     struct runner *r = runner_self(thread);
     if (r)
         atomic_store_explicit(&r->asks, ref->bits[1], memory_order_relaxed); /* [A6] */
@@ -97,11 +105,13 @@ int promise_part(struct thread *thread, strand_actor whole, strand_actor *ref)
     if (!part)
         return -ENOMEM;
     bool there = lock(thread, promise, serial_of(whole));
-    if (there && !promise->settled) {
+    if (there && !promise->settled) { /* [Q2] */
         promise->open++;
         part->is_part = true;
         part->whole = whole;
-        unlock(part, serial_of(*ref));
+        part->next = promise->parts;
+        promise->parts = part;
+        publish(part, serial_of(*ref));
         unlock(promise, serial_of(whole));
         return 0;
     }
@@ -123,19 +133,7 @@ static bool is_wanted(const struct promise *promise, const struct envelope *e)
     return given || answer->size == promise->wanted_size;
 }
 
-static int settle(struct thread *thread, strand_actor ref, struct envelope *answer, int error);
-
-/* By a part that has just been settled, which nobody else touches any more; and it is given back. */
-static int settle_whole(struct thread *thread, struct promise *part)
-{
-    strand_actor whole = part->whole;
-    struct envelope *answer = part->answer;
-    int error = part->error;
-    give_back(thread, part, serial_of(part->watch.who));
-    return settle(thread, whole, answer, error);
-}
-
-/* By an answer, or by a code. As promise_answer. */
+/* By an answer, or by a code. As promise_answer. A part hands it on, and is not touched any more. */
 static int settle(struct thread *thread, strand_actor ref, struct envelope *answer, int error)
 {
     struct promise *promise = promise_of(ref);
@@ -161,15 +159,16 @@ static int settle(struct thread *thread, strand_actor ref, struct envelope *answ
         woken = &waiter->waiter->member;
         mine = wait_claim(waiter, thread->shared); /* else it is interrupted, and about to close */
     }
+    bool is_part = mine && promise->is_part;
+    strand_actor whole = is_part ? promise->whole : ref;
     if (mine) {
         promise->settled = true;
-        promise->answer = answer;
+        promise->answer = is_part ? NULL : answer;
         promise->error = (int16_t)error;
     }
-    bool is_part = mine && promise->is_part;
     unlock(promise, serial_of(ref));
     if (is_part)
-        return settle_whole(thread, promise);
+        return settle(thread, whole, answer, error);
     if (mine && woken && UNLIKELY(!thread->current)) /* a post, from outside of the run */
         pool_deliver(thread, woken);
     else if (mine && woken)
@@ -222,6 +221,25 @@ int promise_wait(struct thread *thread, struct promise *promise, enum blocked wh
     }
 }
 
+/* With their own parts, and so on [Q2]: those of one come before the others. */
+static COLD void give_back_parts(struct thread *thread, struct promise *first)
+{
+    while (first) {
+        struct promise *part = first;
+        uint64_t serial = serial_of(part->watch.who);
+        (void)lock(thread, part, serial);
+        struct promise *below = part->parts;
+        first = part->next;
+        while (below) {
+            struct promise *next = below->next;
+            below->next = first;
+            first = below;
+            below = next;
+        }
+        give_back(thread, part, serial);
+    }
+}
+
 void promise_close(struct promise **held)
 {
     struct promise *promise = *held;
@@ -233,8 +251,11 @@ void promise_close(struct promise **held)
         atomic_store_explicit(&r->asks, 0, memory_order_relaxed);
     uint64_t serial = serial_of(promise->watch.who);
     (void)lock(thread, promise, serial);
+    struct promise *parts = promise->parts;
     struct envelope *answer = promise->answer;
     give_back(thread, promise, serial);
+    if (UNLIKELY(parts))
+        give_back_parts(thread, parts);
     if (!answer)
         return;
     if (is_promise(answer->message.sender)) /* it was a question, and nobody can answer that */

@@ -2,13 +2,31 @@
  * Promises: what a strand waits for that is no actor. It has a reference as actors have, to which one answer can be
  * sent.
  *
- * STATE     word: serial << WORD_SERIAL | PROMISE_LOCK; behind it, under the lock, whether it is settled, by what, and
- *           the waiter. `wanted` and `wanted_size` are written before anyone else has the reference.
- * OWNERSHIP the promise is the strand's that has made it, which waits, and then closes it: nobody finds it after that.
- * A part belongs to whoever settles it, which hands on what it is settled by, and closes it. PARTS     a question that
- * goes to several actors has a part for each, a promise that nobody waits for. The first answer to any of them settles
- * the whole. A code does only if no part is open any more, nor the question itself: whoever hands that out settles it
- * by 0 at the end, for the last code that there was.
+ * PARTIES   the strand that has made a promise, waits for it, and closes it: its owner. Whoever settles it, by an
+ *           answer or by a code: actors, other strands, posts from outside. The actor whose end it depends on.
+ * STATE     word: serial << WORD_SERIAL | PROMISE_LOCK, or freed: serial << WORD_SERIAL | WORD_FREE. Under the lock:
+ *           whether the promise is settled, and by what; the waiter; its parts. `wanted` and `wanted_size` are
+ *           written before anyone else has the reference.
+ *
+ *             open --settle: an answer, or a code and no part is open--> settled --close--> freed
+ *             open --close: the owner was interrupted--> freed
+ *
+ * PARTS     a question that goes to several actors has a part for each: a promise that nobody waits for, and that hands
+ *           on to the whole what settles it. The first answer to any part settles the whole. A code does so only if no
+ *           part is open any more, nor the question itself: whoever hands out the question settles it by 0 at the end,
+ *           for the last code that there was. A part may have parts of its own.
+ * OWNERSHIP a promise belongs to the strand that has made it; a part to the owner of the whole. Nobody else gives the
+ *           memory back: a part that is settled, or whose whole is, keeps its word until the whole is closed.
+ * INVARIANTS [Q1] the word is freed under the lock, by the store that gives the lock back. So whoever holds the lock
+ *           of a promise is at that promise, and at no later one in the same memory. [Q2] closing frees all parts
+ *           with the whole, and those of parts. A promise that is freed or settled gets no more parts. So an actor
+ *           that never answers keeps nothing of a question that is over.
+ * ORDER OF LOCKS one promise's at a time; a cell's below it.
+ * ORDERING  LOCK is taken by acquire and given back by release, also where the word is freed: what was done under one
+ *           lock is seen under the next.
+ * NOT DONE  a part that belongs to whoever settles it: it has to leave the whole's list, under the lock of a whole that
+ *           may be closed meanwhile.
+ * TESTED BY tests/sim/questions.c, tests/spec/router_ask.c, tests/spec/actor_asks.c, tests/unit/actor_promise.c.
  */
 #ifndef ACTOR_PROMISE_H
 #define ACTOR_PROMISE_H
@@ -21,9 +39,13 @@ enum { PROMISE_LOCK = 1 };
 struct promise {
     _Atomic uint64_t word;
     struct wait_node *waiter;
-    const strand_message_type *wanted; /* the only type that an answer may have; NULL: no answer is wanted */
-    size_t wanted_size;                /* of its copied body; SIZE_MAX: it has to be given */
-    struct envelope *answer;
+    union {
+        const strand_message_type *wanted; /* the only type that an answer may have; NULL: no answer is wanted */
+        struct promise *next;              /* of a part: another part of the same whole */
+    };
+    size_t wanted_size;      /* of its copied body; SIZE_MAX: it has to be given */
+    struct envelope *answer; /* the whole's: a part hands it on */
+    struct promise *parts;
     struct watch watch;
     union {
         strand_actor whom;  /* for diagnostics only: the actor that was asked, or waited for */
@@ -59,7 +81,7 @@ int promise_part(struct thread *thread, strand_actor whole, strand_actor *part);
 void promise_lacks(struct thread *thread, strand_actor ref);
 /* Wait until it is settled. Throws if that is interrupted. Returns the code. */
 int promise_wait(struct thread *thread, struct promise *promise, enum blocked why, strand_actor whom);
-/* Nobody finds it any more; an answer that was not taken is dropped. */
+/* Nobody finds it any more, nor its parts; an answer that was not taken is dropped. */
 void promise_close(struct promise **promise);
 
 /* In a turn of the actor that has handled a message of the promise's, or has failed to: if it ends before the promise

@@ -14,11 +14,17 @@
 
 const strand_message_type strand_terminated_message = {"strand_terminated", NULL};
 
+/* An actor that watches, in the list of the one that it watches. */
+struct watcher {
+    struct watch watch;
+    struct envelope *notice; /* allocated before, so that the end of the one watched needs no memory */
+};
+
 /* By the actor that watches: whom, by number. What it has in that one's list is there as long as that has not ended. */
 struct watched {
     struct index_node by_who;
     strand_actor who;
-    struct watch *theirs;
+    struct watcher *theirs;
 };
 
 /* ---- the list of those who watch an actor: under its lock -------------------------------------------------- */
@@ -94,8 +100,9 @@ struct thread *watch_tell(struct thread *thread, struct link *watchers)
         else
             list_push_back(&actors, &watch->link);
     for (struct watch *watch; (watch = pop(&actors));) {
-        thread = message_insist(thread, watch->who, watch->notice);
-        free(watch);
+        struct watcher *watcher = CONTAINER(watch, struct watcher, watch);
+        thread = message_insist(thread, watch->who, watcher->notice);
+        free(watcher);
     }
     return thread;
 }
@@ -119,8 +126,9 @@ void watch_answer_none(struct thread *thread, struct cell *cell)
 /* Do not watch it any more. */
 static void give_up(struct thread *thread, struct watched *watched)
 {
-    struct watch *theirs = watched->theirs;
-    if (cut_out(thread, watched->who, theirs)) { /* else the notice is on its way, and comes to nobody who expects it */
+    struct watcher *theirs = watched->theirs;
+    bool found = cut_out(thread, watched->who, &theirs->watch);
+    if (found) { /* else the notice is on its way, and comes to nobody who expects it */
         envelope_free(thread, theirs->notice);
         free(theirs);
     }
@@ -165,7 +173,7 @@ int strand_watch(strand_actor actor)
     if (more && find(more, actor))
         return 0;
     struct watched *mine = more ? driver_malloc(thread, sizeof *mine) : NULL;
-    struct watch *theirs = mine ? driver_calloc(thread, 1, sizeof *theirs) : NULL;
+    struct watcher *theirs = mine ? driver_calloc(thread, 1, sizeof *theirs) : NULL;
     struct envelope *notice =
         theirs ? message_new(thread, &strand_terminated_message, &(strand_terminated){actor}, sizeof(strand_terminated))
                : NULL;
@@ -175,12 +183,12 @@ int strand_watch(strand_actor actor)
         return -ENOMEM;
     }
     notice->message.sender = (strand_actor){{NOTICE, 0}};
-    theirs->who = r->self;
+    theirs->watch.who = r->self;
     theirs->notice = notice;
     mine->who = actor;
     mine->theirs = theirs;
     index_add(&more->watching, &mine->by_who, actor.bits[1]);
-    int error = watch_link(thread, actor, theirs);
+    int error = watch_link(thread, actor, &theirs->watch);
     if (!error)
         return 0;
     free(theirs);
