@@ -6,7 +6,8 @@
 #
 #   unit     runs once
 #   stress   on schedulers and numbers of threads
-#   spec     the same, and once more on each scheduler under seeds
+#   spec     the same, and once more on each scheduler under seeds; tests that do nothing but start helper programs,
+#            which know nothing of schedulers, are run beside the first one alone
 #   httpd    against a server on one thread and on two
 #
 # The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it. HALF=1: of
@@ -15,16 +16,17 @@
 set -u
 export LC_ALL=C
 
-# run_one "PROGRAM|SCHEDULER|THREADS|SEEDS", where SEEDS may name the schedulers instead: one line to standard output,
-# "passed failed skipped" to $SCRATCH/counts
+# run_one "PROGRAM|SCHEDULER|THREADS|SEEDS|PROGRAMS", where SEEDS may name the schedulers instead, and PROGRAMS may be
+# "no": one line to standard output, "passed failed skipped" to $SCRATCH/counts
 run_one()
 {
-    IFS='|' read -r program sched threads seeds <<END
+    IFS='|' read -r program sched threads seeds programs <<END
 $1
 END
     name=${program#"${program%/*/*}/"}
     log=$SCRATCH/$(echo "$1" | tr '/|' '__')
-    export STRAND_TEST_SCHED="$sched" STRAND_TEST_THREADS="$threads" STRAND_TEST_SEEDS="$seeds"
+    export STRAND_TEST_SCHED="$sched" STRAND_TEST_THREADS="$threads" STRAND_TEST_SEEDS="$seeds" \
+        STRAND_TEST_PROGRAMS="$programs"
     # Under seeds a test is repeated as it is: the harness chooses fewer repetitions inside.
     [ -z "$seeds" ] || unset STRAND_TEST_SCALE
     [ -z "$threads" ] && unset STRAND_TEST_THREADS
@@ -131,7 +133,7 @@ runs()
             stress:*/stress/*) with "$program" "$stress" ;;
             spec:*/spec/*) with "$program" "$spec" ;;
             httpd:*/httpd/*) with "$program" "$httpd" ;;
-            unit:*/unit/*) echo "$program|||" ;;
+            unit:*/unit/*) echo "$program||||" ;;
             esac
         done
     done
@@ -140,13 +142,16 @@ runs()
 # with PROGRAM "SCHEDULER:NUMBER..."
 with()
 {
-    count=0 of=$(echo "$2" | wc -w) half=''
+    count=0 of=$(echo "$2" | wc -w) half='' programs=''
     if [ -n "${HALF-}" ] && [ "$of" -gt 1 ]; then
         half=$(echo "$commit $1" | cksum | cut -d ' ' -f 1)
         half=$((half % 2))
     fi
     for pair in $2; do
-        [ "${half:-$((2 * count / of))}" -ne $((2 * count / of)) ] || echo "$1|${pair%:*}|${pair#*:}|"
+        if [ "${half:-$((2 * count / of))}" -eq $((2 * count / of)) ]; then
+            echo "$1|${pair%:*}|${pair#*:}||$programs"
+            programs=no
+        fi
         count=$((count + 1))
     done
 }
@@ -161,7 +166,7 @@ seeded()
         [ "$share" -eq 0 ] || list="$list $sched:$share"
         share=$(((share + 9) / 10))
     done
-    [ -z "$list" ] || echo "$1|||${list# }"
+    [ -z "$list" ] || echo "$1|||${list# }|"
 }
 
 if [ "${1-}" = --one ]; then

@@ -358,8 +358,10 @@ static void execute_once(const struct test_case *the_test)
 
 const char *test_why_skipped(const struct test_case *the_test)
 {
-    const char *stacks = getenv("STRAND_STACKS");
+    const char *stacks = getenv("STRAND_STACKS"), *programs = getenv("STRAND_TEST_PROGRAMS");
 
+    if (the_test->program && programs != NULL && strcmp(programs, "no") == 0)
+        return "its programs are run beside another scheduler or number of threads";
     if (the_test->real && *seeds() != '\0')
         return "needs real threads, the real clock or a program";
     return stacks != NULL && strcmp(stacks, "shared") == 0 ? the_test->own_stacks : NULL;

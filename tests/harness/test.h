@@ -13,8 +13,10 @@
  *   TEST_INSIDE       the body runs as the root strand of a test_run
  *   TEST_RACE         the same, with four threads at least
  *   TEST_REAL         as TEST, but left out when seeds are run: for tests of the real clock, of real
- *                     threads, of plain threads, or of helper programs
+ *                     threads, or of plain threads
  *   TEST_REAL_INSIDE, TEST_REAL_RACE  both
+ *   TEST_PROGRAM      as TEST_REAL: for tests that do nothing but start helper programs, which know nothing of the
+ *                     scheduler and the threads of the runs; so they are left out where STRAND_TEST_PROGRAMS is "no"
  *   TEST_SYSTEM_INSIDE  as TEST_INSIDE; under seeds its pipes and sockets are the system's, which it
  *                     looks at by other means than the library's
  *
@@ -29,6 +31,7 @@
  *
  *   STRAND_TEST_THREADS=n  threads of the runs (default 1; with seeds 4, and they are played by one)
  *   STRAND_TEST_SCHED=s    scheduler of the runs (default stealing)
+ *   STRAND_TEST_PROGRAMS=no  leave TEST_PROGRAM out: it has been run with another scheduler or number of threads
  *   STRAND_TEST_SCALE=p    per cent of the usual repetitions (default 100; with seeds 1, the seeds repeat already)
  *   STRAND_TEST_SEEDS=n    run each body under the seeds 1 to n; or on several schedulers: "stealing:500 global:50"
  *   STRAND_TEST_STEPS=1    each step of a seed is an atomic operation (the library built with STEPS=1)
@@ -182,7 +185,7 @@ struct test_output {
     char err[65536];
 };
 /** Run a helper program with one argument (NULL: none) and wait for its end, for TEST_LIMIT_S / 3 at most; from a
- * TEST_REAL. */
+ * TEST_PROGRAM or a TEST_REAL. */
 void test_program(struct test_output *output, const char *name, const char *arg);
 
 /* ---- behind the macros ----------------------------------------------------------------------- */
@@ -192,6 +195,7 @@ struct test_case {
     void (*body)(void);
     bool real;
     bool system;
+    bool program;
     int threads; /* 0: the body runs outside of strands; else as a root strand, on so many threads at least */
     const char *own_stacks; /* NULL, or why it is left out when strands live on shared stacks */
     struct test_case *next;
@@ -222,20 +226,21 @@ void test_register(struct test_case *test);
 
 #define TEST_STRING2_(x) #x
 #define TEST_STRING_(x) TEST_STRING2_(x)
-#define TEST_CASE_(name, real, system, threads)                                                                        \
+#define TEST_CASE_(name, real, system, program, threads)                                                               \
     static void test_body_##name(void);                                                                                \
     static struct test_case test_case_##name = {                                                                       \
-        TEST_STRING_(SUITE), #name, test_body_##name, real, system, threads, NULL, NULL};                              \
+        TEST_STRING_(SUITE), #name, test_body_##name, real, system, program, threads, NULL, NULL};                     \
     TEST_RUNNER_(SUITE, name)                                                                                          \
     static void test_body_##name(void)
 
-#define TEST(name) TEST_CASE_(name, false, false, 0)
-#define TEST_INSIDE(name) TEST_CASE_(name, false, false, 1)
-#define TEST_RACE(name) TEST_CASE_(name, false, false, 4)
-#define TEST_REAL(name) TEST_CASE_(name, true, false, 0)
-#define TEST_REAL_INSIDE(name) TEST_CASE_(name, true, false, 1)
-#define TEST_REAL_RACE(name) TEST_CASE_(name, true, false, 4)
-#define TEST_SYSTEM_INSIDE(name) TEST_CASE_(name, false, true, 1)
+#define TEST(name) TEST_CASE_(name, false, false, false, 0)
+#define TEST_INSIDE(name) TEST_CASE_(name, false, false, false, 1)
+#define TEST_RACE(name) TEST_CASE_(name, false, false, false, 4)
+#define TEST_REAL(name) TEST_CASE_(name, true, false, false, 0)
+#define TEST_PROGRAM(name) TEST_CASE_(name, true, false, true, 0)
+#define TEST_REAL_INSIDE(name) TEST_CASE_(name, true, false, false, 1)
+#define TEST_REAL_RACE(name) TEST_CASE_(name, true, false, false, 4)
+#define TEST_SYSTEM_INSIDE(name) TEST_CASE_(name, false, true, false, 1)
 
 #define TEST_OWN_STACKS(name, why)                                                                                     \
     __attribute__((constructor)) static void test_own_stacks_##name(void)                                              \

@@ -29,7 +29,7 @@ static void misuse(const char *name, const char *function, const char *what)
     CHECK_CONTAINS(o.out, "hook told: function=");
 }
 
-TEST_REAL(what_an_actor_does_in_its_turn_is_misuse_elsewhere)
+TEST_PROGRAM(what_an_actor_does_in_its_turn_is_misuse_elsewhere)
 {
     misuse("watch_outside", "strand_watch", "no actor that handles a message");
     misuse("unwatch_outside", "strand_unwatch", "no actor that handles a message");
@@ -43,12 +43,12 @@ TEST_REAL(what_an_actor_does_in_its_turn_is_misuse_elsewhere)
     misuse("scope_outside", "strand_actor_scope", "no actor that handles a message");
 }
 
-TEST_REAL(waiting_for_a_system_that_another_strand_has_opened_is_misuse)
+TEST_PROGRAM(waiting_for_a_system_that_another_strand_has_opened_is_misuse)
 {
     misuse("join_by_another", "strand_actors_join", "only the strand that has opened a system");
 }
 
-TEST_REAL(a_message_that_is_not_in_hand_is_nobodys_to_deal_with)
+TEST_PROGRAM(a_message_that_is_not_in_hand_is_nobodys_to_deal_with)
 {
     misuse("take_another", "strand_take", "not the one that the caller handles");
     misuse("forward_twice", "strand_forward", "not the one that the caller handles");
@@ -56,13 +56,13 @@ TEST_REAL(a_message_that_is_not_in_hand_is_nobodys_to_deal_with)
     misuse("unhandle_another", "strand_unhandled", "not the one that the caller handles");
 }
 
-TEST_REAL(an_actor_that_becomes_nothing_is_misuse)
+TEST_PROGRAM(an_actor_that_becomes_nothing_is_misuse)
 {
     misuse("become_nothing", "strand_become", "the behaviour is NULL");
     misuse("unbecome_nothing", "strand_unbecome", "nothing that it could cease to be");
 }
 
-TEST_REAL(what_no_actor_can_be_is_misuse)
+TEST_PROGRAM(what_no_actor_can_be_is_misuse)
 {
     misuse("spawn_of_no_class", "strand_actor_spawn", "the class is NULL");
     misuse("spawn_a_child_of_no_class", "strand_actor_spawn_child", "the class is NULL");
@@ -73,7 +73,7 @@ TEST_REAL(what_no_actor_can_be_is_misuse)
     misuse("spawn_with_no_arguments", "strand_actor_spawn", "the arguments are NULL, and their size is 8");
 }
 
-TEST_REAL(what_no_system_can_be_is_misuse)
+TEST_PROGRAM(what_no_system_can_be_is_misuse)
 {
     misuse("open_without_a_size", "STRAND_ACTORS", "strand_actors_attr.size is 0");
     misuse("open_with_a_dispatcher_without_a_size", "STRAND_ACTORS", "strand_dispatcher.size is 0");
@@ -82,7 +82,7 @@ TEST_REAL(what_no_system_can_be_is_misuse)
     misuse("open_with_a_dispatcher_below_zero", "STRAND_ACTORS", "below zero");
 }
 
-TEST_REAL(what_no_router_can_be_is_misuse)
+TEST_PROGRAM(what_no_router_can_be_is_misuse)
 {
     misuse("router_without_a_size", "strand_router_spawn", "strand_router.size is 0");
     misuse("router_of_nobody", "strand_router_spawn", "a router has actors");
@@ -92,7 +92,7 @@ TEST_REAL(what_no_router_can_be_is_misuse)
     misuse("router_without_a_hash", "strand_router_spawn", "by hash a function");
 }
 
-TEST_REAL(nothing_is_no_argument)
+TEST_PROGRAM(nothing_is_no_argument)
 {
     misuse("run_nothing", "strand_actors_run", "the function is NULL");
     misuse("give_nothing", "strand_give", "the body is NULL");
@@ -112,7 +112,7 @@ TEST_REAL(nothing_is_no_argument)
     misuse("leave_no_message", "strand_unhandled", "the message is not the one that the caller handles");
 }
 
-TEST_REAL(a_system_that_is_gone_is_misuse)
+TEST_PROGRAM(a_system_that_is_gone_is_misuse)
 {
     misuse("spawn_in_a_system_that_is_gone", "strand_actor_spawn", "its block has been left");
     misuse("stop_a_system_that_is_gone", "strand_actors_stop", "its block has been left");
@@ -120,35 +120,35 @@ TEST_REAL(a_system_that_is_gone_is_misuse)
     misuse("subscribe_to_a_system_that_is_gone", "strand_actors_subscribe", "its block has been left");
 }
 
-TEST_REAL(an_actor_that_waits_for_itself_is_misuse)
+TEST_PROGRAM(an_actor_that_waits_for_itself_is_misuse)
 {
     misuse("ask_itself", "strand_ask", "would wait for itself");
     misuse("wait_for_itself", "strand_actor_wait", "would wait for itself");
 }
 
-TEST_REAL(a_message_whose_body_was_taken_is_not_passed_on)
+TEST_PROGRAM(a_message_whose_body_was_taken_is_not_passed_on)
 {
     misuse("forward_what_was_taken", "strand_forward", "body has been taken");
 }
 
 /* As soon as it has been handled: another message may be another actor's. */
-TEST_REAL(a_mutex_that_is_held_when_a_message_has_been_handled_is_misuse)
+TEST_PROGRAM(a_mutex_that_is_held_when_a_message_has_been_handled_is_misuse)
 {
     misuse("keep_a_mutex", "strand_actor_class.receive", "strand 'performer' #");
     CHECK_CONTAINS(o.err, "has handled a message, and holds a mutex still");
 }
 
-TEST_REAL(a_decision_that_is_none_is_misuse)
+TEST_PROGRAM(a_decision_that_is_none_is_misuse)
 {
     misuse("decide_nonsense", "strand_actor_class.decide", "of class 'mad'");
 }
 
-TEST_REAL(a_timer_that_sends_what_is_owned_again_and_again_is_misuse)
+TEST_PROGRAM(a_timer_that_sends_what_is_owned_again_and_again_is_misuse)
 {
     misuse("send_what_is_owned_again_and_again", "strand_actor_timer", "a 'sleeping' owns something");
 }
 
-TEST_REAL(functions_that_the_library_calls_in_the_middle_may_not_suspend_nor_throw)
+TEST_PROGRAM(functions_that_the_library_calls_in_the_middle_may_not_suspend_nor_throw)
 {
     misuse("suspend_in_a_drop", "strand_sleep", "inside strand_message_type.drop");
     CHECK_CONTAINS(o.out, "made=the message is a 'sleeping'");
@@ -158,12 +158,12 @@ TEST_REAL(functions_that_the_library_calls_in_the_middle_may_not_suspend_nor_thr
     CHECK_CONTAINS(o.out, "made=the class is 'slow'");
 }
 
-TEST_REAL(waiting_for_room_in_a_section_is_misuse)
+TEST_PROGRAM(waiting_for_room_in_a_section_is_misuse)
 {
     misuse("wait_for_room_in_a_section", "strand_tell", "inside a no-suspend section");
 }
 
-TEST_REAL(a_plain_thread_can_only_tell)
+TEST_PROGRAM(a_plain_thread_can_only_tell)
 {
     static const char *const functions[] = {"strand_actor_stop",  "strand_actor_suspend", "strand_actor_self",
                                             "strand_actor_ended", "strand_actor_path",    "strand_watch",

@@ -164,7 +164,7 @@ TEST_INSIDE(a_deadline_ends_the_waiting)
     strand_join(child);
 }
 
-TEST_REAL(a_barrier_for_nobody_is_misuse)
+TEST_PROGRAM(a_barrier_for_nobody_is_misuse)
 {
     static struct test_output o;
     test_program(&o, "locks", "wait_at_a_zeroed_barrier");

@@ -29,7 +29,7 @@ static void misuse(const char *where, const struct blocking *row)
 
 /* ---- where it is refused --------------------------------------------------------------------------- */
 
-TEST_REAL(whatever_may_block_is_misuse_in_a_section_and_the_report_says_where_that_was_opened)
+TEST_PROGRAM(whatever_may_block_is_misuse_in_a_section_and_the_report_says_where_that_was_opened)
 {
     for (size_t i = 0; i < BLOCKING_COUNT; i++) {
         misuse("section", &blocking[i]);
@@ -41,7 +41,7 @@ TEST_REAL(whatever_may_block_is_misuse_in_a_section_and_the_report_says_where_th
     }
 }
 
-TEST_REAL(whatever_may_block_is_misuse_on_a_plain_thread)
+TEST_PROGRAM(whatever_may_block_is_misuse_on_a_plain_thread)
 {
     for (size_t i = 0; i < BLOCKING_COUNT; i++) {
         misuse("outside", &blocking[i]);
@@ -49,7 +49,7 @@ TEST_REAL(whatever_may_block_is_misuse_on_a_plain_thread)
     }
 }
 
-TEST_REAL(whatever_may_block_is_misuse_in_an_offloaded_function)
+TEST_PROGRAM(whatever_may_block_is_misuse_in_an_offloaded_function)
 {
     for (size_t i = 0; i < BLOCKING_COUNT; i++) {
         misuse("crew", &blocking[i]);

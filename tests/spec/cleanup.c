@@ -483,7 +483,7 @@ static void run_failing_clean_up(struct test_output *o, const char *way)
     CHECK(strstr(o->out, "still alive") == NULL);
 }
 
-TEST_REAL(a_clean_up_that_throws_while_unwinding_ends_the_program_with_both_messages)
+TEST_PROGRAM(a_clean_up_that_throws_while_unwinding_ends_the_program_with_both_messages)
 {
     static struct test_output o;
     run_failing_clean_up(&o, "unwinding");
@@ -491,7 +491,7 @@ TEST_REAL(a_clean_up_that_throws_while_unwinding_ends_the_program_with_both_mess
     CHECK_CONTAINS(o.err, "second failure");
 }
 
-TEST_REAL(a_clean_up_that_throws_while_unwinding_ends_the_program_with_both_traces)
+TEST_PROGRAM(a_clean_up_that_throws_while_unwinding_ends_the_program_with_both_traces)
 {
     static struct test_output o;
     run_failing_clean_up(&o, "unwinding");
@@ -500,7 +500,7 @@ TEST_REAL(a_clean_up_that_throws_while_unwinding_ends_the_program_with_both_trac
 }
 
 #if !TEST_ASAN /* which brings a C++ runtime along: some handler of C++ might catch it */
-TEST_REAL(a_throw_that_would_leave_a_clean_up_is_known_before_anything_unwinds)
+TEST_PROGRAM(a_throw_that_would_leave_a_clean_up_is_known_before_anything_unwinds)
 {
     static struct test_output o;
     run_failing_clean_up(&o, "unwinding");
@@ -509,7 +509,7 @@ TEST_REAL(a_throw_that_would_leave_a_clean_up_is_known_before_anything_unwinds)
 }
 #endif
 
-TEST_REAL(with_a_cxx_runtime_too_a_throw_that_leaves_a_clean_up_ends_the_program_with_both_traces)
+TEST_PROGRAM(with_a_cxx_runtime_too_a_throw_that_leaves_a_clean_up_ends_the_program_with_both_traces)
 {
     static struct test_output o;
     run_failing_clean_up(&o, "cxx");
@@ -520,7 +520,7 @@ TEST_REAL(with_a_cxx_runtime_too_a_throw_that_leaves_a_clean_up_ends_the_program
     CHECK_CONTAINS(o.err, "would leave a clean-up");
 }
 
-TEST_REAL(a_deadline_that_would_leave_a_clean_up_ends_the_program)
+TEST_PROGRAM(a_deadline_that_would_leave_a_clean_up_ends_the_program)
 {
     static struct test_output o;
     run_failing_clean_up(&o, "deadline");

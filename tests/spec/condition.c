@@ -281,7 +281,7 @@ TEST_INSIDE(a_deadline_ends_the_waiting)
     CHECK(!strand_mutex_held(&m));
 }
 
-TEST_REAL(waiting_without_the_mutex_is_misuse)
+TEST_PROGRAM(waiting_without_the_mutex_is_misuse)
 {
     static struct test_output o;
     test_program(&o, "locks", "wait_without_the_mutex");

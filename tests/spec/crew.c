@@ -496,7 +496,7 @@ static void misuse(const char *name, const char *function, const char *what)
     CHECK_CONTAINS(o.err, what);
 }
 
-TEST_REAL(a_crew_whose_scope_has_been_left_is_misused)
+TEST_PROGRAM(a_crew_whose_scope_has_been_left_is_misused)
 {
     misuse("gone", "strand_offload_on", "its scope has been left");
     misuse("gone", "strand_offload_on", "the crew 'short-lived' was opened in");
@@ -506,7 +506,7 @@ TEST_REAL(a_crew_whose_scope_has_been_left_is_misused)
     misuse("of_another_run", "strand_offload_with", "of another run");
 }
 
-TEST_REAL(attributes_of_no_size_and_absurd_numbers_of_threads_are_misuse)
+TEST_PROGRAM(attributes_of_no_size_and_absurd_numbers_of_threads_are_misuse)
 {
     misuse("open_without_size", "strand_crew_open", "strand_crew_attr.size");
     misuse("call_without_size", "strand_offload_with", "strand_offload_attr.size");
@@ -518,19 +518,19 @@ TEST_REAL(attributes_of_no_size_and_absurd_numbers_of_threads_are_misuse)
     misuse("in_a_foreign_scope", "strand_crew_open", "only the strand that opened a scope");
 }
 
-TEST_REAL(a_section_in_which_a_crew_would_end_is_misuse)
+TEST_PROGRAM(a_section_in_which_a_crew_would_end_is_misuse)
 {
     misuse("leave_in_a_section", "STRAND_SCOPE", "no-suspend section");
 }
 
-TEST_REAL(a_function_that_does_not_return_is_misuse)
+TEST_PROGRAM(a_function_that_does_not_return_is_misuse)
 {
     misuse("throw", "strand_throw", "outside of strands");
     misuse("exit_thread", "strand_offload", "instead of returning");
     misuse("exit_thread_of_a_crew", "strand_offload_on", "the crew 'short-lived' was opened in");
 }
 
-TEST_REAL(hooks_of_a_call_may_neither_block_nor_throw)
+TEST_PROGRAM(hooks_of_a_call_may_neither_block_nor_throw)
 {
     misuse("drop_throws", "strand_offload_attr.drop", "has thrown");
     misuse("release_throws", "strand_offload_attr.release", "has thrown");

@@ -484,7 +484,7 @@ TEST_REAL(a_cxx_exception_that_leaves_an_offloaded_function_ends_the_program)
 }
 
 #if !TEST_TSAN /* which has a thread of its own: the second strand blocks its thread for ever */
-TEST_REAL(a_static_object_whose_construction_blocks_is_reported_with_what_to_do_instead)
+TEST_PROGRAM(a_static_object_whose_construction_blocks_is_reported_with_what_to_do_instead)
 {
     test_program(&o, "cxx_faults", "static");
     CHECK(o.signalled);
@@ -500,7 +500,7 @@ TEST_REAL(an_exception_of_a_strand_that_meets_noexcept_ends_the_program)
     CHECK_CONTAINS(o.err, "parcel lost");
 }
 
-TEST_REAL(a_cxx_program_catches_its_own_exceptions_outside_of_strands_as_ever)
+TEST_PROGRAM(a_cxx_program_catches_its_own_exceptions_outside_of_strands_as_ever)
 {
     test_program(&o, "cxx_faults", "none");
     CHECK(!o.signalled);

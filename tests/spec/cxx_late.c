@@ -13,17 +13,17 @@ static void load_late(const char *how)
     CHECK_EQ(o.status, 0);
 }
 
-TEST_REAL(handlers_of_a_cxx_runtime_that_is_loaded_in_a_run_are_each_strands_own)
+TEST_PROGRAM(handlers_of_a_cxx_runtime_that_is_loaded_in_a_run_are_each_strands_own)
 {
     load_late("1");
 }
 
-TEST_REAL(handlers_of_a_cxx_runtime_that_is_loaded_in_a_run_of_several_threads_are_each_strands_own)
+TEST_PROGRAM(handlers_of_a_cxx_runtime_that_is_loaded_in_a_run_of_several_threads_are_each_strands_own)
 {
     load_late("3");
 }
 
-TEST_REAL(handlers_of_a_cxx_runtime_that_is_loaded_in_a_run_are_each_strands_own_on_an_opened_fibre)
+TEST_PROGRAM(handlers_of_a_cxx_runtime_that_is_loaded_in_a_run_are_each_strands_own_on_an_opened_fibre)
 {
     load_late("fibre");
 }

@@ -291,7 +291,7 @@ TEST_REAL(that_nothing_goes_on_is_logged_though_a_plain_thread_might_act_on_the_
 
 static struct test_output o;
 
-TEST_REAL(the_program_ends_if_it_is_asked_to_or_the_root_can_not_be_told)
+TEST_PROGRAM(the_program_ends_if_it_is_asked_to_or_the_root_can_not_be_told)
 {
     static const char *const cases[] = {"exit", "shielded", "leaving", "cleaning_up", "end_shielded"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -306,7 +306,7 @@ TEST_REAL(the_program_ends_if_it_is_asked_to_or_the_root_can_not_be_told)
     }
 }
 
-TEST_REAL(flags_that_are_none_are_misuse)
+TEST_PROGRAM(flags_that_are_none_are_misuse)
 {
     test_program(&o, "ending", "flags");
     CHECK_EQ(o.status, SIGABRT);
@@ -317,7 +317,7 @@ TEST_REAL(flags_that_are_none_are_misuse)
     CHECK_CONTAINS(o.err, "STRAND_QUIET_RUN");
 }
 
-TEST_REAL(a_program_without_other_threads_is_told_without_asking)
+TEST_PROGRAM(a_program_without_other_threads_is_told_without_asking)
 {
     test_program(&o, "ending", "by_itself");
     CHECK_EQ(o.status, EXIT_FAILURE);
@@ -381,14 +381,14 @@ TEST(a_plain_thread_may_still_post_in_a_played_run_too)
     CHECK_PTR(strand_run(&options, receive_from_a_plain_thread, &options), &options);
 }
 
-TEST_REAL(a_pool_that_nobody_drives_to_its_end_is_told_of)
+TEST_PROGRAM(a_pool_that_nobody_drives_to_its_end_is_told_of)
 {
     test_program(&o, "ending", "undriven");
     CHECK_EQ(o.status, 0);
     CHECK_CONTAINS(o.err, "pool 'window' is being closed, and no thread is there to drive it to its end");
 }
 
-TEST_REAL(who_has_ended_by_then_and_who_may_still_post_are_told_apart)
+TEST_PROGRAM(who_has_ended_by_then_and_who_may_still_post_are_told_apart)
 {
     test_program(&o, "ending", "ends_later");
     CHECK_EQ(o.status, EXIT_FAILURE);

@@ -20,7 +20,7 @@ static bool runs(const char *how)
     return o.status == 0;
 }
 
-TEST_REAL(the_environment_of_a_program_gives_it_a_seed_and_limits_its_threads)
+TEST_PROGRAM(the_environment_of_a_program_gives_it_a_seed_and_limits_its_threads)
 {
     setenv("STRAND_THREADS", "1", 1);
     setenv("STRAND_SEED", "5", 1);
@@ -29,7 +29,7 @@ TEST_REAL(the_environment_of_a_program_gives_it_a_seed_and_limits_its_threads)
     CHECK_CONTAINS(o.err, "libstrand: seed 5,");
 }
 
-TEST_REAL(the_environment_gives_no_seed_to_a_program_that_runs_with_rights_of_its_own)
+TEST_PROGRAM(the_environment_gives_no_seed_to_a_program_that_runs_with_rights_of_its_own)
 {
     setenv("STRAND_SEED", "5", 1);
     if (!runs("secure"))
@@ -49,7 +49,7 @@ TEST_REAL(the_environment_does_not_limit_the_threads_of_a_program_that_runs_with
 }
 
 /* An empty one is none; a run with what is no number is not made. */
-TEST_REAL(a_seed_of_the_environment_that_is_no_number_is_refused)
+TEST_PROGRAM(a_seed_of_the_environment_that_is_no_number_is_refused)
 {
     setenv("STRAND_SEED", "", 1);
     CHECK(runs(NULL));

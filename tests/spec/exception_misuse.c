@@ -20,7 +20,7 @@ static void misuse(const char *name, const char *function, const char *rule)
     CHECK_CONTAINS(o.err, rule);
 }
 
-TEST_REAL(giving_the_reference_of_a_catch_block_away_is_misuse)
+TEST_PROGRAM(giving_the_reference_of_a_catch_block_away_is_misuse)
 {
     misuse("rethrow", "strand_rethrow", "strand_exception_keep gives one");
     misuse("suppress", "strand_suppress", "strand_exception_keep gives one");
@@ -28,14 +28,14 @@ TEST_REAL(giving_the_reference_of_a_catch_block_away_is_misuse)
     misuse("release", "strand_exception_release", "belongs to its catch block");
 }
 
-TEST_REAL(freeing_a_payload_neither_throws_nor_blocks)
+TEST_PROGRAM(freeing_a_payload_neither_throws_nor_blocks)
 {
     misuse("payload_throws", "strand_throw_info.payload_free", "has thrown 'of a function'");
     CHECK_CONTAINS(o.err, "with a payload");
     misuse("payload_blocks", "strand_sleep", "inside strand_throw_info.payload_free");
 }
 
-TEST_REAL(dropping_a_result_neither_throws_nor_blocks)
+TEST_PROGRAM(dropping_a_result_neither_throws_nor_blocks)
 {
     misuse("result_throws", "strand_attr.drop", "has thrown 'of a function'");
     CHECK_CONTAINS(o.err, "was spawned in");

@@ -22,7 +22,7 @@ static void misuse(const char *name, const char *function, const char *what)
     CHECK_CONTAINS(o.err, what);
 }
 
-TEST_REAL(opening_with_bad_attributes_is_misuse)
+TEST_PROGRAM(opening_with_bad_attributes_is_misuse)
 {
     misuse("open_with_no_size", "strand_fibre_open", "size is 0");
     misuse("open_with_an_absurd_size", "strand_fibre_open", "size is 5000");
@@ -30,12 +30,12 @@ TEST_REAL(opening_with_bad_attributes_is_misuse)
     misuse("open_too_many", "strand_fibre_open", "count is 65537");
 }
 
-TEST_REAL(opening_in_the_plain_scope_of_another_strand_is_misuse)
+TEST_PROGRAM(opening_in_the_plain_scope_of_another_strand_is_misuse)
 {
     misuse("open_in_a_foreign_scope", "strand_fibre_open", "scope");
 }
 
-TEST_REAL(a_fibre_is_gone_when_its_scope_has_been_left)
+TEST_PROGRAM(a_fibre_is_gone_when_its_scope_has_been_left)
 {
     misuse("spawn_on_a_stale_fibre", "strand_spawn_with", "its scope has been left");
     CHECK_CONTAINS(o.err, "the fibre 'fibre' was opened in ");
@@ -45,19 +45,19 @@ TEST_REAL(a_fibre_is_gone_when_its_scope_has_been_left)
     misuse("spawn_on_an_invented_fibre", "strand_spawn_with", "fibre");
 }
 
-TEST_REAL(the_handle_of_something_else_is_none_of_a_fibre)
+TEST_PROGRAM(the_handle_of_something_else_is_none_of_a_fibre)
 {
     misuse("ask_the_handle_of_a_channel", "strand_fibre_count", "the handle is none of a fibre");
     misuse("ask_the_handle_of_a_strand", "strand_fibre_count", "the handle is none of a fibre");
     misuse("send_to_a_fibre", "strand_chan_send", "channel");
 }
 
-TEST_REAL(a_fibre_of_another_run_is_misuse)
+TEST_PROGRAM(a_fibre_of_another_run_is_misuse)
 {
     misuse("spawn_on_a_fibre_of_another_run", "strand_spawn_with", "another run");
 }
 
-TEST_REAL(asking_for_figures_that_are_not_there_is_misuse)
+TEST_PROGRAM(asking_for_figures_that_are_not_there_is_misuse)
 {
     misuse("ask_with_no_size", "strand_fibre_info", "size is 0");
     misuse("ask_for_nothing", "strand_fibre_info",
@@ -65,7 +65,7 @@ TEST_REAL(asking_for_figures_that_are_not_there_is_misuse)
     misuse("ask_for_one_that_is_not_there", "strand_fibre_info", "no fibre 2");
 }
 
-TEST_REAL(a_strand_on_a_fibre_chooses_neither_its_stack_nor_its_pool)
+TEST_PROGRAM(a_strand_on_a_fibre_chooses_neither_its_stack_nor_its_pool)
 {
     misuse("choose_a_stack_size", "strand_spawn_with", "attr.stack_size");
     misuse("wipe_a_stack_of_its_own", "strand_spawn_with", "attr.wipe");
@@ -81,7 +81,7 @@ static void escape(const char *name, const char *function)
     CHECK(strstr(o.out, "still alive") == NULL);
 }
 
-TEST_REAL(an_argument_on_the_shared_stack_is_misuse)
+TEST_PROGRAM(an_argument_on_the_shared_stack_is_misuse)
 {
     escape("give_local", "strand_spawn");
     escape("give_local_with_attributes", "strand_spawn_with");
@@ -94,13 +94,13 @@ TEST_REAL(an_argument_on_the_shared_stack_is_misuse)
     escape("run_a_local_among_actors", "strand_actors_run");
 }
 
-TEST_REAL(a_result_on_the_shared_stack_is_misuse)
+TEST_PROGRAM(a_result_on_the_shared_stack_is_misuse)
 {
     escape("result_is_local", "strand_fn");
     escape("run_once_for_a_local", "strand_once_run");
 }
 
-TEST_REAL(what_others_look_at_may_not_lie_on_the_shared_stack)
+TEST_PROGRAM(what_others_look_at_may_not_lie_on_the_shared_stack)
 {
     escape("inherit_local", "STRAND_LOCAL");
     escape("wait_with_a_local_key", "strand_prio_acquire");
@@ -110,7 +110,7 @@ TEST_REAL(what_others_look_at_may_not_lie_on_the_shared_stack)
     escape("local_name_of_a_limit", "strand_limit_init");
 }
 
-TEST_REAL(what_an_exception_refers_to_may_not_lie_on_the_shared_stack)
+TEST_PROGRAM(what_an_exception_refers_to_may_not_lie_on_the_shared_stack)
 {
     escape("throw_with_a_local_payload", "strand_throw_with");
     escape("throw_a_local_kind_with", "strand_throw_with");
@@ -131,7 +131,7 @@ static void copied(const char *name, const char *function)
 #endif
 }
 
-TEST_REAL(debug_builds_find_addresses_of_the_shared_stack_in_what_is_copied)
+TEST_PROGRAM(debug_builds_find_addresses_of_the_shared_stack_in_what_is_copied)
 {
     copied("copy_to_child", "strand_spawn_with");
     copied("copy_to_crew", "strand_offload_with");
@@ -146,7 +146,7 @@ TEST_REAL(debug_builds_find_addresses_of_the_shared_stack_in_what_is_copied)
     CHECK_STR(o.out, "still alive\n");
 }
 
-TEST_REAL(a_lock_on_the_shared_stack_is_misuse_as_soon_as_somebody_waits_for_it)
+TEST_PROGRAM(a_lock_on_the_shared_stack_is_misuse_as_soon_as_somebody_waits_for_it)
 {
     escape("mutex_is_local", "strand_mutex_unlock");
     escape("neighbours_mutex", "strand_mutex_lock");
@@ -156,7 +156,7 @@ TEST_REAL(a_lock_on_the_shared_stack_is_misuse_as_soon_as_somebody_waits_for_it)
 TEST_OWN_STACKS(a_lock_on_the_shared_stack_is_misuse_as_soon_as_somebody_waits_for_it,
                 "who waits would find it overwritten");
 
-TEST_REAL(what_is_waited_at_may_not_lie_on_the_shared_stack)
+TEST_PROGRAM(what_is_waited_at_may_not_lie_on_the_shared_stack)
 {
     escape("condition_is_local", "strand_condition_wait");
     escape("semaphore_is_local", "strand_semaphore_acquire");
@@ -172,7 +172,7 @@ TEST_REAL(what_is_waited_at_may_not_lie_on_the_shared_stack)
 
 /* ---- overflow ----------------------------------------------------------------- */
 
-TEST_REAL(an_overflow_on_a_fibre_is_reported_as_that_strands)
+TEST_PROGRAM(an_overflow_on_a_fibre_is_reported_as_that_strands)
 {
     setenv("TSAN_OPTIONS", "report_signal_unsafe=0", 1);
     test_program(&o, "overflow", "fibre");
@@ -183,7 +183,7 @@ TEST_REAL(an_overflow_on_a_fibre_is_reported_as_that_strands)
     CHECK_CONTAINS(o.err, "dive_deeper");
 }
 
-TEST_REAL(without_guards_an_overflow_on_a_fibre_is_found_at_the_next_switch)
+TEST_PROGRAM(without_guards_an_overflow_on_a_fibre_is_found_at_the_next_switch)
 {
     setenv("STRAND_GUARDS", "none", 1);
     setenv("TSAN_OPTIONS", "report_signal_unsafe=0", 1);

@@ -53,7 +53,7 @@ static void lives(const char *name, int status)
 
 /* ---- the parent's run ----------------------------------------------------------------------- */
 
-TEST_REAL(in_the_child_of_a_strand_every_function_of_its_run_says_that_it_has_stayed_in_the_parent)
+TEST_PROGRAM(in_the_child_of_a_strand_every_function_of_its_run_says_that_it_has_stayed_in_the_parent)
 {
     dies("root:yield", "strand_yield");
     dies("child:yield", "strand_yield");
@@ -64,21 +64,21 @@ TEST_REAL(in_the_child_of_a_strand_every_function_of_its_run_says_that_it_has_st
     dies("seed_child:yield", "strand_yield");
 }
 
-TEST_REAL(the_hook_of_the_run_is_told_in_the_child_who_has_forked)
+TEST_PROGRAM(the_hook_of_the_run_is_told_in_the_child_who_has_forked)
 {
     dies("root:yield", "strand_yield");
     CHECK_CONTAINS(o.out, "hook: strand_yield; strand 'root' #");
     CHECK_CONTAINS(o.out, "has forked");
 }
 
-TEST_REAL(the_child_of_a_strand_can_not_return_from_its_function)
+TEST_PROGRAM(the_child_of_a_strand_can_not_return_from_its_function)
 {
     dies("child:return", "strand_fn");
     dies("guest:return", "strand_fn");
     dies("seed_child:return", "strand_fn");
 }
 
-TEST_REAL(the_child_of_a_strand_can_not_leave_its_blocks)
+TEST_PROGRAM(the_child_of_a_strand_can_not_leave_its_blocks)
 {
     static const char *const blocks[][2] = {
         {"block:scope", "STRAND_SCOPE"},
@@ -99,7 +99,7 @@ TEST_REAL(the_child_of_a_strand_can_not_leave_its_blocks)
         dies(blocks[i][0], blocks[i][1]);
 }
 
-TEST_REAL(the_child_of_a_function_that_the_library_has_called_does_not_come_back_into_it)
+TEST_PROGRAM(the_child_of_a_function_that_the_library_has_called_does_not_come_back_into_it)
 {
     dies("offload:return", "strand_offload");
     dies("played:return", "strand_sim_thread");
@@ -111,7 +111,7 @@ TEST_REAL(the_child_of_a_function_that_the_library_has_called_does_not_come_back
     dies("handler:return", "fork");
 }
 
-TEST_REAL(what_any_thread_may_call_tells_the_child_that_nothing_is_there)
+TEST_PROGRAM(what_any_thread_may_call_tells_the_child_that_nothing_is_there)
 {
     lives("root:any", 0);
     lives("plain:any", 0);
@@ -121,7 +121,7 @@ TEST_REAL(what_any_thread_may_call_tells_the_child_that_nothing_is_there)
 
 /* ---- what the child can do ------------------------------------------------------------------ */
 
-TEST_REAL(the_child_ends_and_executes_as_if_there_had_been_no_run)
+TEST_PROGRAM(the_child_ends_and_executes_as_if_there_had_been_no_run)
 {
     lives("root:_exit", 4);
     lives("root:exit", 3);
@@ -134,14 +134,14 @@ TEST_REAL(the_child_ends_and_executes_as_if_there_had_been_no_run)
 #endif
 }
 
-TEST_REAL(in_the_child_signals_do_what_they_did_before_the_run)
+TEST_PROGRAM(in_the_child_signals_do_what_they_did_before_the_run)
 {
     lives("root:signals", 0);
     lives("plain:signals", 0);
     lives("seed_root:signals", 0);
 }
 
-TEST_REAL(strand_run_works_in_the_child_wherever_that_comes_from)
+TEST_PROGRAM(strand_run_works_in_the_child_wherever_that_comes_from)
 {
     static const char *const from[] = {"root",  "child", "guest",     "offload", "plain",
                                        "after", "once",  "seed_root", "unwind",  "driver"};
@@ -152,7 +152,7 @@ TEST_REAL(strand_run_works_in_the_child_wherever_that_comes_from)
     }
 }
 
-TEST_REAL(a_run_of_the_child_has_whatever_options_it_is_given)
+TEST_PROGRAM(a_run_of_the_child_has_whatever_options_it_is_given)
 {
     static const char *const what[] = {"run_own", "run_four", "run_seed"}, *const from[] = {"child", "plain", "after"};
     char name[64];
@@ -163,14 +163,14 @@ TEST_REAL(a_run_of_the_child_has_whatever_options_it_is_given)
         }
 }
 
-TEST_REAL(a_handle_of_the_parents_run_is_one_of_another_run_to_the_childs)
+TEST_PROGRAM(a_handle_of_the_parents_run_is_one_of_another_run_to_the_childs)
 {
     fork_case("root:run_handle");
     CHECK_CONTAINS(o.err, "misuse of strand_cancel: the strand is of another run");
 }
 
 /* Other threads allocate, throw, switch and wake each other at that moment. */
-TEST_REAL(a_run_on_several_threads_forks_again_and_again)
+TEST_PROGRAM(a_run_on_several_threads_forks_again_and_again)
 {
     fork_case("busy:yield");
     CHECK_EQ(test_count(o.out, "child: signal"), 40);

@@ -191,7 +191,7 @@ TEST_INSIDE(a_select_waits_for_a_group_or_a_latch)
 
 /* ---- misuse ---------------------------------------------------------------------------------------------- */
 
-TEST_REAL(counting_below_zero_is_misuse)
+TEST_PROGRAM(counting_below_zero_is_misuse)
 {
     static struct test_output o;
     test_program(&o, "locks", "done_too_often");

@@ -33,7 +33,7 @@ static void misuse_of_object(const char *name, const char *function, const char 
 
 /* ---- the report ----------------------------------------------------------------------------- */
 
-TEST_REAL(the_hook_is_told_function_what_and_where_made)
+TEST_PROGRAM(the_hook_is_told_function_what_and_where_made)
 {
     misuse("join_twice", "strand_join");
     CHECK_CONTAINS(o.out, "function=strand_join;");
@@ -41,7 +41,7 @@ TEST_REAL(the_hook_is_told_function_what_and_where_made)
     CHECK_CONTAINS(o.out, "made=");
 }
 
-TEST_REAL(the_report_says_the_same_as_the_hook)
+TEST_PROGRAM(the_report_says_the_same_as_the_hook)
 {
     misuse("join_twice", "strand_join");
     char *what = strstr(o.out, "what="), *end = strstr(o.out, "; made=");
@@ -52,29 +52,29 @@ TEST_REAL(the_report_says_the_same_as_the_hook)
 
 /* ---- handles -------------------------------------------------------------------------------- */
 
-TEST_REAL(joining_twice_is_misuse)
+TEST_PROGRAM(joining_twice_is_misuse)
 {
     misuse_of_object("join_twice", "strand_join", "spawn_it_here");
 }
 
-TEST_REAL(joining_no_strand_is_misuse)
+TEST_PROGRAM(joining_no_strand_is_misuse)
 {
     misuse("join_nobody", "strand_join");
     misuse("join_an_invented_strand", "strand_join");
 }
 
-TEST_REAL(waiting_for_no_strand_is_misuse)
+TEST_PROGRAM(waiting_for_no_strand_is_misuse)
 {
     misuse("wait_for_nobody", "strand_wait");
 }
 
-TEST_REAL(cancelling_a_scope_that_was_left_or_never_was_is_misuse)
+TEST_PROGRAM(cancelling_a_scope_that_was_left_or_never_was_is_misuse)
 {
     misuse("cancel_a_stale_scope", "strand_scope_cancel");
     misuse("cancel_an_invented_scope", "strand_scope_cancel");
 }
 
-TEST_REAL(asking_a_scope_for_what_its_policy_does_not_keep_is_misuse)
+TEST_PROGRAM(asking_a_scope_for_what_its_policy_does_not_keep_is_misuse)
 {
     misuse_of_object("fetch_a_failure_without_a_policy", "strand_scope_failure", "misuse.c");
     CHECK_CONTAINS(o.err, "STRAND_COLLECT");
@@ -83,7 +83,7 @@ TEST_REAL(asking_a_scope_for_what_its_policy_does_not_keep_is_misuse)
     CHECK_CONTAINS(o.err, "STRAND_FIRST_WINS");
 }
 
-TEST_REAL(joining_or_handing_off_a_strand_of_a_service_is_misuse)
+TEST_PROGRAM(joining_or_handing_off_a_strand_of_a_service_is_misuse)
 {
     misuse("join_one_of_a_service", "strand_join");
     CHECK_CONTAINS(o.err, "STRAND_SERVICE");
@@ -92,22 +92,22 @@ TEST_REAL(joining_or_handing_off_a_strand_of_a_service_is_misuse)
     misuse("want_the_first_of_a_service", "STRAND_SCOPE_WITH");
 }
 
-TEST_REAL(spawning_into_a_scope_that_was_left_is_misuse)
+TEST_PROGRAM(spawning_into_a_scope_that_was_left_is_misuse)
 {
     misuse("spawn_into_a_stale_scope", "strand_spawn");
 }
 
-TEST_REAL(joining_a_scope_that_was_left_is_misuse)
+TEST_PROGRAM(joining_a_scope_that_was_left_is_misuse)
 {
     misuse("join_a_stale_scope", "strand_scope_join");
 }
 
-TEST_REAL(joining_a_strand_of_a_run_that_has_ended_is_misuse)
+TEST_PROGRAM(joining_a_strand_of_a_run_that_has_ended_is_misuse)
 {
     misuse("join_a_strand_of_an_ended_run", "strand_join");
 }
 
-TEST_REAL(a_handle_of_another_run_is_misuse)
+TEST_PROGRAM(a_handle_of_another_run_is_misuse)
 {
     misuse("cancel_a_strand_of_another_run", "another run");
     misuse("wait_for_a_strand_of_another_run", "another run");
@@ -116,27 +116,27 @@ TEST_REAL(a_handle_of_another_run_is_misuse)
 
 /* ---- ownership ------------------------------------------------------------------------------ */
 
-TEST_REAL(spawning_into_the_plain_scope_of_another_strand_is_misuse)
+TEST_PROGRAM(spawning_into_the_plain_scope_of_another_strand_is_misuse)
 {
     misuse_of_object("spawn_into_a_foreign_scope", "strand_spawn", "spawn_into_a_foreign_scope");
 }
 
-TEST_REAL(cancelling_the_plain_scope_of_another_strand_is_misuse)
+TEST_PROGRAM(cancelling_the_plain_scope_of_another_strand_is_misuse)
 {
     misuse_of_object("cancel_a_foreign_scope", "strand_scope_cancel", "cancel_a_foreign_scope");
 }
 
-TEST_REAL(joining_the_child_of_another_strand_is_misuse)
+TEST_PROGRAM(joining_the_child_of_another_strand_is_misuse)
 {
     misuse_of_object("join_a_strand_of_another_owner", "strand_join", "spawn_it_here");
 }
 
-TEST_REAL(handing_a_strand_off_to_a_scope_of_its_own_is_misuse)
+TEST_PROGRAM(handing_a_strand_off_to_a_scope_of_its_own_is_misuse)
 {
     misuse_of_object("hand_off_below_itself", "strand_hand_off", "spawn_it_here");
 }
 
-TEST_REAL(of_two_strands_that_are_handed_off_to_scopes_of_each_other_the_second_is_refused_as_misuse)
+TEST_PROGRAM(of_two_strands_that_are_handed_off_to_scopes_of_each_other_the_second_is_refused_as_misuse)
 {
     misuse_of_object("hand_off_in_a_circle", "strand_hand_off", "spawn_it_here");
     CHECK_CONTAINS(o.out, "the first was handed off");
@@ -149,13 +149,13 @@ static void hand_off_in_a_circle_at_once(void)
     CHECK(strstr(strstr(o.out, "hook told") + 1, "hook told") == NULL);
 }
 
-TEST_REAL(of_two_strands_that_are_handed_off_at_once_to_scopes_of_each_other_one_is_refused_as_misuse)
+TEST_PROGRAM(of_two_strands_that_are_handed_off_at_once_to_scopes_of_each_other_one_is_refused_as_misuse)
 {
     for (long i = 0; i < test_scale(20); i++)
         hand_off_in_a_circle_at_once();
 }
 
-TEST_REAL(of_two_strands_that_are_handed_off_at_once_one_is_refused_as_misuse_under_any_seed)
+TEST_PROGRAM(of_two_strands_that_are_handed_off_at_once_one_is_refused_as_misuse_under_any_seed)
 {
     for (long seed = 1; seed <= test_scale(20); seed++) {
         char text[32];
@@ -165,12 +165,12 @@ TEST_REAL(of_two_strands_that_are_handed_off_at_once_one_is_refused_as_misuse_un
     }
 }
 
-TEST_REAL(joining_a_child_that_was_handed_off_to_another_strand_is_misuse)
+TEST_PROGRAM(joining_a_child_that_was_handed_off_to_another_strand_is_misuse)
 {
     misuse_of_object("join_after_hand_off", "strand_join", "spawn_it_here");
 }
 
-TEST_REAL(handing_off_the_child_of_another_strand_is_misuse)
+TEST_PROGRAM(handing_off_the_child_of_another_strand_is_misuse)
 {
     misuse_of_object("hand_off_a_strand_of_another_owner", "strand_hand_off", "spawn_it_here");
 }
@@ -178,7 +178,7 @@ TEST_REAL(handing_off_the_child_of_another_strand_is_misuse)
 /* ---- the end of a thread ---------------------------------------------------------------------- */
 
 #if !TEST_TSAN /* its own pthread_exit expects a thread on its own stack */
-TEST_REAL(pthread_exit_in_a_strand_is_misuse_whose_report_says_what_to_do_instead)
+TEST_PROGRAM(pthread_exit_in_a_strand_is_misuse_whose_report_says_what_to_do_instead)
 {
     static const char *const cases[] = {"exit_thread", "exit_thread_in_a_child", "exit_thread_on_a_shared_stack"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -190,24 +190,24 @@ TEST_REAL(pthread_exit_in_a_strand_is_misuse_whose_report_says_what_to_do_instea
 
 /* ---- blocking ------------------------------------------------------------------------------- */
 
-TEST_REAL(blocking_in_a_no_suspend_section_is_misuse_reported_with_both_places)
+TEST_PROGRAM(blocking_in_a_no_suspend_section_is_misuse_reported_with_both_places)
 {
     misuse("block_in_no_suspend", "strand_sleep");
     CHECK_CONTAINS(o.err, "block_in_the_section");
     CHECK_CONTAINS(o.err, "misuse.c:");
 }
 
-TEST_REAL(a_yield_in_a_no_suspend_section_is_misuse)
+TEST_PROGRAM(a_yield_in_a_no_suspend_section_is_misuse)
 {
     misuse("yield_in_no_suspend", "strand_yield");
 }
 
-TEST_REAL(a_join_in_a_no_suspend_section_is_misuse_even_if_it_would_not_wait)
+TEST_PROGRAM(a_join_in_a_no_suspend_section_is_misuse_even_if_it_would_not_wait)
 {
     misuse("join_in_no_suspend", "strand_join");
 }
 
-TEST_REAL(the_end_of_an_inner_no_suspend_section_leaves_the_outer_one)
+TEST_PROGRAM(the_end_of_an_inner_no_suspend_section_leaves_the_outer_one)
 {
     misuse("block_after_an_inner_section", "strand_yield");
 }
@@ -269,19 +269,19 @@ TEST(an_exception_ends_the_no_suspend_sections_that_it_leaves)
     test_run(yield_after_a_throw, NULL);
 }
 
-TEST_REAL(waiting_for_itself_is_misuse)
+TEST_PROGRAM(waiting_for_itself_is_misuse)
 {
     misuse("wait_for_itself", "strand_wait");
     CHECK_CONTAINS(o.err, "is the root strand");
 }
 
-TEST_REAL(a_run_inside_a_strand_without_threads_of_its_own_is_misuse)
+TEST_PROGRAM(a_run_inside_a_strand_without_threads_of_its_own_is_misuse)
 {
     misuse("run_inside_a_strand", "strand_run");
     CHECK_CONTAINS(o.err, "own_threads");
 }
 
-TEST_REAL(a_blocking_call_on_a_plain_thread_is_misuse)
+TEST_PROGRAM(a_blocking_call_on_a_plain_thread_is_misuse)
 {
     misuse("yield_on_a_plain_thread", "strand_yield");
     misuse("offload_on_a_plain_thread", "strand_offload");
@@ -289,35 +289,35 @@ TEST_REAL(a_blocking_call_on_a_plain_thread_is_misuse)
 
 /* ---- throwing, policies, sizes -------------------------------------------------------------- */
 
-TEST_REAL(throwing_on_a_plain_thread_is_misuse)
+TEST_PROGRAM(throwing_on_a_plain_thread_is_misuse)
 {
     misuse("throw_on_a_plain_thread", "strand_throw");
 }
 
-TEST_REAL(throwing_interrupted_or_a_kind_below_it_by_hand_is_misuse)
+TEST_PROGRAM(throwing_interrupted_or_a_kind_below_it_by_hand_is_misuse)
 {
     misuse("throw_interrupted_by_hand", "strand_throw");
     misuse("throw_below_interrupted_by_hand", "strand_throw");
 }
 
-TEST_REAL(taking_the_first_of_no_children_is_misuse)
+TEST_PROGRAM(taking_the_first_of_no_children_is_misuse)
 {
     misuse("take_the_first_of_no_children", "strand_scope_first");
 }
 
-TEST_REAL(options_without_their_size_are_misuse)
+TEST_PROGRAM(options_without_their_size_are_misuse)
 {
     misuse("run_with_options_of_no_size", "strand_run");
     CHECK_CONTAINS(o.err, "size");
 }
 
-TEST_REAL(spawning_into_a_pool_of_another_run_is_misuse)
+TEST_PROGRAM(spawning_into_a_pool_of_another_run_is_misuse)
 {
     misuse("spawn_into_a_foreign_pool", "strand_spawn_with");
     CHECK_CONTAINS(o.err, "none of a pool");
 }
 
-TEST_REAL(null_where_a_function_a_kind_or_an_exception_is_needed_is_misuse)
+TEST_PROGRAM(null_where_a_function_a_kind_or_an_exception_is_needed_is_misuse)
 {
     static const char *const cases[][2] = {
         {"spawn_nothing", "strand_spawn"}, {"spawn_nothing_with", "strand_spawn_with"},
@@ -331,20 +331,20 @@ TEST_REAL(null_where_a_function_a_kind_or_an_exception_is_needed_is_misuse)
     }
 }
 
-TEST_REAL(waiting_for_signals_of_a_block_that_was_left_or_for_those_of_faults_is_misuse)
+TEST_PROGRAM(waiting_for_signals_of_a_block_that_was_left_or_for_those_of_faults_is_misuse)
 {
     misuse("wait_for_signals_of_a_block_that_was_left", "strand_signal");
     misuse("wait_for_a_fault", "STRAND_SIGNALS");
 }
 
-TEST_REAL(a_scope_with_unknown_flags_or_with_two_policies_is_misuse)
+TEST_PROGRAM(a_scope_with_unknown_flags_or_with_two_policies_is_misuse)
 {
     misuse("open_a_scope_with_unknown_flags", "STRAND_SCOPE_WITH");
     CHECK_CONTAINS(o.err, "0x7f0");
     misuse("open_a_scope_with_two_policies", "STRAND_SCOPE_WITH");
 }
 
-TEST_REAL(attributes_without_their_size_are_misuse)
+TEST_PROGRAM(attributes_without_their_size_are_misuse)
 {
     misuse("spawn_with_attributes_of_no_size", "strand_spawn");
     CHECK_CONTAINS(o.err, "size");
@@ -354,19 +354,19 @@ TEST_REAL(attributes_without_their_size_are_misuse)
     CHECK_CONTAINS(o.err, "5000");
 }
 
-TEST_REAL(options_of_a_dump_without_their_size_are_misuse)
+TEST_PROGRAM(options_of_a_dump_without_their_size_are_misuse)
 {
     misuse("dump_with_options_of_no_size", "strand_dump");
     CHECK_CONTAINS(o.err, "size");
 }
 
-TEST_REAL(an_unknown_grouping_of_a_dump_is_misuse)
+TEST_PROGRAM(an_unknown_grouping_of_a_dump_is_misuse)
 {
     misuse("dump_grouped_as_nobody_knows", "strand_dump");
     CHECK_CONTAINS(o.err, "grouping");
 }
 
-TEST_REAL(a_place_or_an_argument_that_is_null_is_misuse)
+TEST_PROGRAM(a_place_or_an_argument_that_is_null_is_misuse)
 {
     misuse("ask_for_statistics_nowhere", "strand_stats_get");
     CHECK_CONTAINS(o.err, "NULL");
@@ -376,7 +376,7 @@ TEST_REAL(a_place_or_an_argument_that_is_null_is_misuse)
 
 /* ---- channels and selects -------------------------------------------------------------------- */
 
-TEST_REAL(using_a_channel_that_is_gone_or_none_is_misuse)
+TEST_PROGRAM(using_a_channel_that_is_gone_or_none_is_misuse)
 {
     misuse("send_to_no_channel", "strand_chan_send");
     misuse("send_to_a_channel_that_is_gone", "strand_chan_send");
@@ -388,20 +388,20 @@ TEST_REAL(using_a_channel_that_is_gone_or_none_is_misuse)
     misuse("send_to_a_channel_of_another_run", "strand_chan_send");
 }
 
-TEST_REAL(a_channel_is_used_by_strands_and_made_by_the_owner_of_its_scope)
+TEST_PROGRAM(a_channel_is_used_by_strands_and_made_by_the_owner_of_its_scope)
 {
     misuse("send_on_a_plain_thread", "strand_chan_send");
     misuse("make_a_channel_in_a_scope_of_another_strand", "strand_chan_open");
     misuse("make_a_channel_with_attributes_of_no_size", "strand_chan_open");
 }
 
-TEST_REAL(sending_from_nowhere_and_receiving_to_nowhere_is_misuse)
+TEST_PROGRAM(sending_from_nowhere_and_receiving_to_nowhere_is_misuse)
 {
     misuse("send_nothing", "strand_chan_send");
     misuse("receive_into_nothing", "strand_chan_receive");
 }
 
-TEST_REAL(selecting_on_the_own_end_or_on_nobodys_or_with_unknown_flags_is_misuse)
+TEST_PROGRAM(selecting_on_the_own_end_or_on_nobodys_or_with_unknown_flags_is_misuse)
 {
     misuse("select_on_its_own_end", "strand_select");
     misuse("select_on_the_end_of_nobody", "strand_on_end");
@@ -411,13 +411,13 @@ TEST_REAL(selecting_on_the_own_end_or_on_nobodys_or_with_unknown_flags_is_misuse
     CHECK_CONTAINS(o.err, "NULL");
 }
 
-TEST_REAL(receiving_and_selecting_in_a_no_suspend_section_is_misuse_even_if_it_would_not_wait)
+TEST_PROGRAM(receiving_and_selecting_in_a_no_suspend_section_is_misuse_even_if_it_would_not_wait)
 {
     misuse("receive_in_no_suspend", "strand_chan_receive");
     misuse("select_in_no_suspend", "strand_select");
 }
 
-TEST_REAL(a_ticker_has_to_be_made_with_a_period)
+TEST_PROGRAM(a_ticker_has_to_be_made_with_a_period)
 {
     misuse("tick_without_a_period", "strand_ticker_every");
     misuse("tick_with_no_ticker", "strand_tick");

@@ -45,7 +45,7 @@ static void run_row(char cells[COLUMNS][CELL], char *which)
     CHECK(count > 0);
 }
 
-TEST_REAL(each_mistake_of_the_table_is_reported_with_the_rule_the_place_and_the_remedy)
+TEST_PROGRAM(each_mistake_of_the_table_is_reported_with_the_rule_the_place_and_the_remedy)
 {
     static char line[8192], cells[COLUMNS][CELL];
     int rows = 0;

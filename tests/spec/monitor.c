@@ -157,12 +157,12 @@ static void misuse(const char *name, const char *function, const char *what)
     CHECK_CONTAINS(o.err, what);
 }
 
-TEST_REAL(blocking_in_a_monitor_is_misuse_that_names_where_it_was_entered)
+TEST_PROGRAM(blocking_in_a_monitor_is_misuse_that_names_where_it_was_entered)
 {
     misuse("block_in_a_monitor", "strand_sleep", "limit_misuse.c:");
 }
 
-TEST_REAL(entering_a_monitor_again_is_misuse)
+TEST_PROGRAM(entering_a_monitor_again_is_misuse)
 {
     misuse("enter_a_monitor_twice", "STRAND_MONITOR_ENTER", "already");
 }

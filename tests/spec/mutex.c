@@ -331,30 +331,30 @@ static void misuse(const char *name, const char *function, const char *made)
     CHECK_CONTAINS(o.out, made);
 }
 
-TEST_REAL(unlocking_what_another_strand_holds_is_misuse_and_tells_who_holds_it)
+TEST_PROGRAM(unlocking_what_another_strand_holds_is_misuse_and_tells_who_holds_it)
 {
     misuse("unlock_of_another", "function=strand_mutex_unlock", "by strand 'root'");
     CHECK_CONTAINS(o.out, "lock_here");
 }
 
-TEST_REAL(unlocking_what_nobody_holds_is_misuse)
+TEST_PROGRAM(unlocking_what_nobody_holds_is_misuse)
 {
     misuse("unlock_of_nobody", "function=strand_mutex_unlock", "nobody holds");
 }
 
-TEST_REAL(locking_a_mutex_of_ones_own_is_misuse_and_tells_where_it_was_locked)
+TEST_PROGRAM(locking_a_mutex_of_ones_own_is_misuse_and_tells_where_it_was_locked)
 {
     misuse("lock_twice", "function=strand_mutex_lock", "lock_here");
 }
 
-TEST_REAL(ending_with_a_mutex_is_misuse_and_tells_where_it_was_locked)
+TEST_PROGRAM(ending_with_a_mutex_is_misuse_and_tells_where_it_was_locked)
 {
     misuse("end_with_a_mutex", "ends, and holds a mutex", "lock_here");
     misuse("throw_with_a_mutex", "by the exception 'with a mutex', and holds a mutex still", "lock_here");
     misuse("end_the_root_with_a_mutex", "ends, and holds a mutex", "lock_here");
 }
 
-TEST_REAL(ending_with_a_mutex_whose_memory_is_gone_is_misuse_and_tells_where_it_was_locked)
+TEST_PROGRAM(ending_with_a_mutex_whose_memory_is_gone_is_misuse_and_tells_where_it_was_locked)
 {
     misuse("end_with_a_lost_mutex", "ends, and holds a mutex still", "was locked in lose_mutexes+");
     CHECK_CONTAINS(o.out, "the mutex at 0x");
@@ -363,7 +363,7 @@ TEST_REAL(ending_with_a_mutex_whose_memory_is_gone_is_misuse_and_tells_where_it_
     CHECK_CONTAINS(o.out, ", and it holds 39 more");
 }
 
-TEST_REAL(misuse_tells_which_object_it_is_about)
+TEST_PROGRAM(misuse_tells_which_object_it_is_about)
 {
     static const char *const cases[][2] = {
         {"unlock_of_nobody", "the mutex is at 0x"},
@@ -382,7 +382,7 @@ TEST_REAL(misuse_tells_which_object_it_is_about)
 }
 
 /* Of every function and case of strand/sync.h: the program's own table. */
-TEST_REAL(null_for_an_object_is_misuse_of_the_function)
+TEST_PROGRAM(null_for_an_object_is_misuse_of_the_function)
 {
     struct test_output names;
     int count = 0;
@@ -404,7 +404,7 @@ static void misuse_by_two(const char *name, const char *function, const char *ho
     CHECK_CONTAINS(o.out, how);
 }
 
-TEST_REAL(waiting_with_strands_of_another_run_is_misuse)
+TEST_PROGRAM(waiting_with_strands_of_another_run_is_misuse)
 {
     misuse_by_two("lock_what_another_run_holds", "function=strand_mutex_lock", "of another run has it");
     misuse_by_two("once_that_another_run_is_at", "function=strand_once_run", "of another run has it");
@@ -414,12 +414,12 @@ TEST_REAL(waiting_with_strands_of_another_run_is_misuse)
     misuse_by_two("meet_another_run_at_a_barrier", "function=strand_barrier_wait", "of another run waits for it");
 }
 
-TEST_REAL(locking_in_a_no_suspend_section_is_misuse)
+TEST_PROGRAM(locking_in_a_no_suspend_section_is_misuse)
 {
     misuse("lock_in_no_suspend", "function=strand_mutex_lock", "no-suspend section");
 }
 
-TEST_REAL(locking_on_a_plain_thread_is_misuse)
+TEST_PROGRAM(locking_on_a_plain_thread_is_misuse)
 {
     test_program(&o, "locks", "lock_on_a_plain_thread");
     CHECK(o.signalled);

@@ -127,13 +127,13 @@ TEST_RACE(a_lock_excludes_others_across_suspensions)
 
 /* ---- sections ------------------------------------------------------------------------------------- */
 
-TEST_REAL(taking_a_permit_in_a_section_is_misuse_even_if_one_is_free)
+TEST_PROGRAM(taking_a_permit_in_a_section_is_misuse_even_if_one_is_free)
 {
     misuse("acquire_in_a_section", "strand_prio_acquire", "limit_misuse.c:");
     misuse("request_in_a_section", "strand_limits_acquire", "limit_misuse.c:");
 }
 
-TEST_REAL(leaving_a_scope_with_children_in_a_section_is_misuse_that_names_both_places)
+TEST_PROGRAM(leaving_a_scope_with_children_in_a_section_is_misuse_that_names_both_places)
 {
     static const char *const names[] = {"leave_a_scope_in_a_section", "throw_out_of_a_scope_in_a_section",
                                         "leave_a_scope_in_a_monitor"};
@@ -145,7 +145,7 @@ TEST_REAL(leaving_a_scope_with_children_in_a_section_is_misuse_that_names_both_p
     }
 }
 
-TEST_REAL(leaving_a_scope_with_children_under_a_checked_mutex_is_misuse_even_if_they_have_ended)
+TEST_PROGRAM(leaving_a_scope_with_children_under_a_checked_mutex_is_misuse_even_if_they_have_ended)
 {
     misuse("leave_a_scope_with_a_mutex", "misuse of STRAND_SCOPE", "the mutex was locked at ");
     misuse("leave_a_scope_whose_child_has_ended_with_a_mutex", "misuse of STRAND_SCOPE", "the mutex was locked at ");
@@ -201,14 +201,14 @@ static void misuse_in_hook(const char *name, const char *function, const char *w
     }
 }
 
-TEST_REAL(a_function_that_orders_waiters_may_not_block)
+TEST_PROGRAM(a_function_that_orders_waiters_may_not_block)
 {
     misuse_in_hook("yield_in_compare", "misuse of strand_yield: it may block", "strand_prio_options.compare");
     misuse_in_hook("yield_in_priority", "misuse of strand_yield: it may block", "strand_prio_options.priority");
     misuse_in_hook("yield_in_a_prune", "misuse of strand_yield: it may block", "strand_prio_options.priority");
 }
 
-TEST_REAL(a_function_that_orders_waiters_may_not_use_their_semaphore)
+TEST_PROGRAM(a_function_that_orders_waiters_may_not_use_their_semaphore)
 {
     misuse_in_hook("use_in_compare", "misuse of strand_prio_waiting", "inside strand_prio_options.compare");
     misuse_in_hook("use_in_priority", "misuse of strand_prio_waiting", "inside strand_prio_options.priority");
@@ -216,14 +216,14 @@ TEST_REAL(a_function_that_orders_waiters_may_not_use_their_semaphore)
     misuse_in_hook("use_in_a_prune", "misuse of strand_prio_waiting", "inside strand_prio_options.priority");
 }
 
-TEST_REAL(a_function_that_orders_waiters_may_not_throw)
+TEST_PROGRAM(a_function_that_orders_waiters_may_not_throw)
 {
     misuse_in_hook("throw_in_compare", "misuse of strand_prio_options.compare", "has thrown 'no order'");
     misuse_in_hook("throw_in_priority", "misuse of strand_prio_options.priority", "has thrown 'no order'");
     misuse_in_hook("throw_in_a_release", "misuse of strand_prio_options.priority", "has thrown 'no order'");
 }
 
-TEST_REAL(what_a_channel_drops_its_values_by_may_neither_block_nor_throw)
+TEST_PROGRAM(what_a_channel_drops_its_values_by_may_neither_block_nor_throw)
 {
     misuse("yield_in_a_drop", "misuse of strand_yield: it may block, inside strand_chan_attr.drop",
            "the channel 'rest' was opened in leave_a_value");
@@ -263,21 +263,21 @@ static void *acquire_once_more(void *limit)
 
 /* ---- misuse of semaphores --------------------------------------------------------------------------- */
 
-TEST_REAL(giving_back_more_permits_than_were_taken_is_misuse_that_names_the_semaphore)
+TEST_PROGRAM(giving_back_more_permits_than_were_taken_is_misuse_that_names_the_semaphore)
 {
     misuse("release_too_much", "strand_prio_release", "pages");
     CHECK_CONTAINS(o.err, "make_it_here");
     misuse("release_a_limit_too_much", "strand_limit_release", "users");
 }
 
-TEST_REAL(a_semaphore_that_was_copied_or_never_initialised_is_misuse)
+TEST_PROGRAM(a_semaphore_that_was_copied_or_never_initialised_is_misuse)
 {
     misuse("use_a_copy", "strand_prio_acquire", "copied");
     misuse("use_zeros", "strand_prio_acquire", "never initialised");
     misuse("make_without_permits", "strand_prio_init", "the limit is 0");
 }
 
-TEST_REAL(making_a_semaphore_anew_while_strands_wait_for_it_is_misuse)
+TEST_PROGRAM(making_a_semaphore_anew_while_strands_wait_for_it_is_misuse)
 {
     misuse("make_it_again_while_somebody_waits", "misuse of strand_prio_init: it is made anew while 1 wait",
            "was made in make_it_ask");
@@ -311,7 +311,7 @@ TEST_INSIDE(what_an_earlier_semaphore_has_left_in_part_does_not_hinder_a_new_one
     strand_yield();
 }
 
-TEST_REAL(null_in_the_place_of_an_object_is_misuse_of_the_function_that_was_given_it)
+TEST_PROGRAM(null_in_the_place_of_an_object_is_misuse_of_the_function_that_was_given_it)
 {
     static const char *const functions[] = {
         "strand_prio_init",        "strand_prio_acquire",       "STRAND_PRIO_PERMIT",
@@ -333,25 +333,25 @@ TEST_REAL(null_in_the_place_of_an_object_is_misuse_of_the_function_that_was_give
 
 /* ---- mutexes of the system's -------------------------------------------------------------------------- */
 
-TEST_REAL(suspending_with_a_checked_mutex_is_misuse_that_names_the_place_of_the_lock)
+TEST_PROGRAM(suspending_with_a_checked_mutex_is_misuse_that_names_the_place_of_the_lock)
 {
     misuse("sleep_with_a_mutex", "strand_sleep", "limit_misuse.c:");
     misuse("sleep_with_a_tried_mutex", "strand_yield", "limit_misuse.c:");
     misuse("sleep_with_a_mutex_of_a_clock", "strand_yield", "limit_misuse.c:");
 }
 
-TEST_REAL(mutexes_may_be_released_in_any_order_and_the_ones_that_are_left_count)
+TEST_PROGRAM(mutexes_may_be_released_in_any_order_and_the_ones_that_are_left_count)
 {
     misuse("sleep_with_the_older_of_two", "strand_yield", "limit_misuse.c:");
     misuse("sleep_with_the_newer_of_two", "strand_yield", "limit_misuse.c:");
 }
 
-TEST_REAL(a_mutex_outlasts_the_section_that_it_was_locked_in)
+TEST_PROGRAM(a_mutex_outlasts_the_section_that_it_was_locked_in)
 {
     misuse("lock_in_a_section_and_sleep_behind_it", "strand_yield", "limit_misuse.c:");
 }
 
-TEST_REAL(a_strand_that_ends_with_a_checked_mutex_is_misuse)
+TEST_PROGRAM(a_strand_that_ends_with_a_checked_mutex_is_misuse)
 {
     misuse("end_with_a_mutex", "pthread_mutex_lock", "has ended");
     misuse("let_a_child_end_with_a_mutex", "pthread_mutex_lock", "has ended");

@@ -19,7 +19,7 @@ static void is_misuse(int number, const char *call)
         CHECK_FAIL("%s: status %d, not by '%s': %s", call, o.status, report, o.err);
 }
 
-TEST_REAL(null_where_there_has_to_be_something_is_misuse)
+TEST_PROGRAM(null_where_there_has_to_be_something_is_misuse)
 {
     static struct test_output calls;
     int number = 0;

@@ -162,7 +162,7 @@ TEST_RACE(cancels_race_with_the_run)
     }
 }
 
-TEST_REAL(running_it_from_its_own_run_is_misuse)
+TEST_PROGRAM(running_it_from_its_own_run_is_misuse)
 {
     static struct test_output o;
     test_program(&o, "locks", "once_within_once");

@@ -257,7 +257,7 @@ TEST(the_log_hook_gets_its_argument)
     CHECK_CONTAINS(message, "lost letter");
 }
 
-TEST_REAL(without_a_log_hook_messages_go_to_standard_error)
+TEST_PROGRAM(without_a_log_hook_messages_go_to_standard_error)
 {
     static struct test_output o;
     test_program(&o, "log", NULL);
@@ -267,7 +267,7 @@ TEST_REAL(without_a_log_hook_messages_go_to_standard_error)
 }
 
 /* It may be called in the middle of a switch. */
-TEST_REAL(a_log_hook_that_blocks_or_throws_is_misuse)
+TEST_PROGRAM(a_log_hook_that_blocks_or_throws_is_misuse)
 {
     static struct test_output o;
     test_program(&o, "log", "block");

@@ -35,24 +35,24 @@ static void misuse_of_pool(const char *name, const char *function, const char *w
     CHECK_CONTAINS(o.out, "made=the pool 'mine' was opened in open_it_here");
 }
 
-TEST_REAL(a_pool_that_is_closed_by_its_own_strand_or_below_one_is_misuse)
+TEST_PROGRAM(a_pool_that_is_closed_by_its_own_strand_or_below_one_is_misuse)
 {
     misuse_of_pool("close_own", "strand_pool_close", "wait for itself");
     misuse_of_pool("close_below", "strand_pool_close", "wait for itself");
 }
 
-TEST_REAL(closing_the_first_pool_is_misuse)
+TEST_PROGRAM(closing_the_first_pool_is_misuse)
 {
     misuse("close_first", "strand_pool_close", "ends with the run");
 }
 
-TEST_REAL(the_end_of_a_pool_in_a_no_suspend_section_is_misuse)
+TEST_PROGRAM(the_end_of_a_pool_in_a_no_suspend_section_is_misuse)
 {
     misuse("close_in_a_section", "strand_pool_close", "no-suspend section");
     misuse_of_pool("leave_in_a_section", "STRAND_SCOPE", "waits for its end");
 }
 
-TEST_REAL(a_handle_that_is_stale_or_of_something_else_is_misuse)
+TEST_PROGRAM(a_handle_that_is_stale_or_of_something_else_is_misuse)
 {
     misuse_of_pool("resize_stale", "strand_pool_resize", "its scope has been left");
     misuse_of_pool("close_stale", "strand_pool_close", "its scope has been left");
@@ -60,12 +60,12 @@ TEST_REAL(a_handle_that_is_stale_or_of_something_else_is_misuse)
     misuse("resize_a_fibre", "strand_pool_resize", "none of a pool");
 }
 
-TEST_REAL(a_pool_of_another_run_is_misuse)
+TEST_PROGRAM(a_pool_of_another_run_is_misuse)
 {
     misuse("resize_of_another_run", "strand_pool_resize", "another run");
 }
 
-TEST_REAL(what_no_pool_can_be_is_misuse)
+TEST_PROGRAM(what_no_pool_can_be_is_misuse)
 {
     misuse("open_with_no_size", "strand_pool_open", "size is 0");
     misuse("open_with_a_million_threads", "strand_pool_open", "not 1 to 1024");
@@ -79,17 +79,17 @@ TEST_REAL(what_no_pool_can_be_is_misuse)
     misuse("ask_without_a_size", "strand_pool_info_get", "size is 0");
 }
 
-TEST_REAL(a_scheduler_that_holds_back_its_last_task_is_misuse)
+TEST_PROGRAM(a_scheduler_that_holds_back_its_last_task_is_misuse)
 {
     misuse("hold_back_a_strand", "strand_scheduler.pick", "'miser' has given out no task");
 }
 
-TEST_REAL(opening_a_pool_in_the_plain_scope_of_another_strand_is_misuse)
+TEST_PROGRAM(opening_a_pool_in_the_plain_scope_of_another_strand_is_misuse)
 {
     misuse("open_for_another", "strand_pool_open", "only the strand that opened a scope");
 }
 
-TEST_REAL(pinning_to_what_is_no_thread_is_misuse)
+TEST_PROGRAM(pinning_to_what_is_no_thread_is_misuse)
 {
     misuse("pin_to_nonsense", "strand_spawn_with", "attr.pin is -7");
     misuse("pin_here_elsewhere", "strand_spawn_with", "another than the caller's");
@@ -98,14 +98,14 @@ TEST_REAL(pinning_to_what_is_no_thread_is_misuse)
     misuse("rank_a_guest", "strand_spawn_with", "attr.rank can't be chosen");
 }
 
-TEST_REAL(a_pool_that_is_driven_by_a_strand_is_misuse)
+TEST_PROGRAM(a_pool_that_is_driven_by_a_strand_is_misuse)
 {
     misuse("drive_by_a_strand", "strand_pool_drive", "a strand can't drive a pool");
     misuse("descriptor_for_a_strand", "strand_pool_fd", "a strand can't drive a pool");
     misuse("drive_by_a_strand_of_another_run", "strand_pool_drive", "a strand can't drive a pool");
 }
 
-TEST_REAL(driving_what_has_threads_of_its_own_is_misuse)
+TEST_PROGRAM(driving_what_has_threads_of_its_own_is_misuse)
 {
     misuse_by_a_thread("drive_what_has_threads", "strand_pool_drive", "its scheduler is 'stealing'");
     CHECK_CONTAINS(o.err, "the pool 'mine' was opened in open_it_here");
@@ -114,19 +114,19 @@ TEST_REAL(driving_what_has_threads_of_its_own_is_misuse)
     misuse("resize_what_is_driven", "strand_pool_resize", "the scheduler 'current' has one thread");
 }
 
-TEST_REAL(driving_what_is_no_pool_or_in_no_known_way_is_misuse)
+TEST_PROGRAM(driving_what_is_no_pool_or_in_no_known_way_is_misuse)
 {
     misuse_by_a_thread("drive_nothing", "strand_pool_drive", "none of a pool");
     misuse_by_a_thread("drive_a_fibre", "strand_pool_drive", "none of a pool");
     misuse_by_a_thread("drive_with_flags", "strand_pool_drive", "the flags 0x6 are none");
 }
 
-TEST_REAL(asking_what_keeps_a_pool_busy_that_is_gone_is_misuse)
+TEST_PROGRAM(asking_what_keeps_a_pool_busy_that_is_gone_is_misuse)
 {
     misuse_of_pool("ask_of_a_stale_one", "strand_busy_print", "its scope has been left");
 }
 
-TEST_REAL(asking_of_one_pool_from_a_plain_thread_is_misuse)
+TEST_PROGRAM(asking_of_one_pool_from_a_plain_thread_is_misuse)
 {
     test_program(&o, "pool_misuse", "ask_of_one_from_outside"); /* a plain thread is of no run that has a hook */
     CHECK(o.signalled);

@@ -31,26 +31,26 @@ static void ends_without(const char *call)
     CHECK_CONTAINS(o.err, "enter it before strand_run");
 }
 
-TEST_REAL(without_a_sandbox_the_program_is_fine)
+TEST_PROGRAM(without_a_sandbox_the_program_is_fine)
 {
     goes_on_without("nothing");
 }
 
-TEST_REAL(descriptors_are_read_and_written_where_the_sandbox_refuses_the_calls_that_do_not_wait)
+TEST_PROGRAM(descriptors_are_read_and_written_where_the_sandbox_refuses_the_calls_that_do_not_wait)
 {
     goes_on_without("preadv2");
     goes_on_without("pwritev2");
 }
 
 #if !TEST_ASAN && !TEST_TSAN /* their runtimes need the call themselves */
-TEST_REAL(memory_that_the_sandbox_does_not_let_go_of_stays_and_the_run_goes_on)
+TEST_PROGRAM(memory_that_the_sandbox_does_not_let_go_of_stays_and_the_run_goes_on)
 {
     goes_on_without("munmap");
 }
 #endif
 
 #if !TEST_TSAN /* there the runtime does without membarrier */
-TEST_REAL(a_call_that_the_run_can_not_do_without_ends_the_program_with_a_message)
+TEST_PROGRAM(a_call_that_the_run_can_not_do_without_ends_the_program_with_a_message)
 {
     ends_without("timerfd_settime");
     ends_without("membarrier");

@@ -33,7 +33,7 @@ static void run_program(struct test_output *output, int seed, const char *arg)
     unsetenv("STRAND_SEED");
 }
 
-TEST_REAL(the_same_seed_in_the_environment_gives_the_same_run)
+TEST_PROGRAM(the_same_seed_in_the_environment_gives_the_same_run)
 {
     for (int i = 0; i < SCHEDULERS; i++) {
         for (int seed = 1; seed <= SEEDS; seed++) {
@@ -60,7 +60,7 @@ static struct line line_of(const struct test_output *output)
     return line;
 }
 
-TEST_REAL(a_run_with_a_seed_says_its_seed_its_schedule_and_its_steps_on_standard_error)
+TEST_PROGRAM(a_run_with_a_seed_says_its_seed_its_schedule_and_its_steps_on_standard_error)
 {
     char text[128];
     run_program(&o, 17, "stealing");
@@ -71,7 +71,7 @@ TEST_REAL(a_run_with_a_seed_says_its_seed_its_schedule_and_its_steps_on_standard
     CHECK_CONTAINS(o.err, text);
 }
 
-TEST_REAL(another_seed_gives_another_schedule)
+TEST_PROGRAM(another_seed_gives_another_schedule)
 {
     for (int i = 0; i < SCHEDULERS; i++) {
         unsigned long long schedules[SEEDS];
@@ -84,7 +84,7 @@ TEST_REAL(another_seed_gives_another_schedule)
     }
 }
 
-TEST_REAL(the_environment_can_have_a_run_with_a_seed_say_nothing)
+TEST_PROGRAM(the_environment_can_have_a_run_with_a_seed_say_nothing)
 {
     setenv("STRAND_QUIET", "1", 1);
     run_program(&again, 17, "stealing");
@@ -95,7 +95,7 @@ TEST_REAL(the_environment_can_have_a_run_with_a_seed_say_nothing)
     CHECK(strstr(again.err, "libstrand") == NULL);
 }
 
-TEST_REAL(a_run_without_a_seed_says_nothing)
+TEST_PROGRAM(a_run_without_a_seed_says_nothing)
 {
     unsetenv("STRAND_SEED");
     test_program(&o, "seed", "stealing");
@@ -103,7 +103,7 @@ TEST_REAL(a_run_without_a_seed_says_nothing)
     CHECK(strstr(o.err, "libstrand") == NULL);
 }
 
-TEST_REAL(a_run_with_a_seed_in_which_nothing_can_ever_run_again_ends_with_a_report)
+TEST_PROGRAM(a_run_with_a_seed_in_which_nothing_can_ever_run_again_ends_with_a_report)
 {
     run_program(&o, 17, "deadlock");
     CHECK(o.signalled);

@@ -428,7 +428,7 @@ TEST_INSIDE(a_block_waits_for_its_permit_and_has_none_if_it_is_interrupted)
 
 static struct test_output o;
 
-TEST_REAL(releasing_more_than_the_bound_is_misuse)
+TEST_PROGRAM(releasing_more_than_the_bound_is_misuse)
 {
     test_program(&o, "locks", "release_too_many");
     CHECK(o.signalled);
@@ -436,7 +436,7 @@ TEST_REAL(releasing_more_than_the_bound_is_misuse)
     CHECK_CONTAINS(o.out, "more permits than 3");
 }
 
-TEST_REAL(acquiring_more_than_the_bound_is_misuse)
+TEST_PROGRAM(acquiring_more_than_the_bound_is_misuse)
 {
     test_program(&o, "locks", "acquire_too_many");
     CHECK(o.signalled);
@@ -453,7 +453,7 @@ TEST_REAL(using_one_that_was_made_with_more_permits_than_there_can_be_is_misuse)
     CHECK_CONTAINS(o.out, "made with more than 1152921504606846976 permits");
 }
 
-TEST_REAL(using_one_that_was_made_with_more_permits_than_its_bound_is_misuse)
+TEST_PROGRAM(using_one_that_was_made_with_more_permits_than_its_bound_is_misuse)
 {
     static const char *const names[][2] = {{"begin_above_the_bound", "function=strand_semaphore_acquire;"},
                                            {"select_above_the_bound", "function=strand_on_permit;"},

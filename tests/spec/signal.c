@@ -265,7 +265,7 @@ TEST_REAL_INSIDE(calls_of_the_program_are_interrupted_by_its_handlers_as_before)
 
 /* ---- after a fork --------------------------------------------------------------------------- */
 
-TEST_REAL(what_comes_to_a_forked_child_does_what_it_did_before_and_stays_there)
+TEST_PROGRAM(what_comes_to_a_forked_child_does_what_it_did_before_and_stays_there)
 {
     static struct test_output o;
     char text[64];

@@ -1029,7 +1029,7 @@ TEST_REAL(an_offloaded_function_may_take_virtual_time)
     sleep_a_while(NULL);
 }
 
-TEST_REAL(a_strand_that_sleeps_as_a_plain_thread_is_misuse)
+TEST_PROGRAM(a_strand_that_sleeps_as_a_plain_thread_is_misuse)
 {
     test_program(&o, "crew_misuse", "sleep_as_a_plain_thread");
     CHECK(o.signalled);

@@ -361,7 +361,7 @@ TEST_INSIDE(a_port_is_free_at_once_when_its_listener_is_closed)
 /* ---- names ---------------------------------------------------------------------------------- */
 
 /* A program whose names take a second to be looked up. */
-TEST_REAL(looking_up_a_name_can_be_interrupted_and_has_a_deadline)
+TEST_PROGRAM(looking_up_a_name_can_be_interrupted_and_has_a_deadline)
 {
     static struct test_output o;
     test_program(&o, "slow_names", NULL);

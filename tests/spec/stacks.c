@@ -419,7 +419,7 @@ static void overflow(const char *how)
     CHECK(strstr(o.out, "still alive") == NULL);
 }
 
-TEST_REAL(an_overflow_is_reported_with_the_name_of_the_strand_and_the_size_of_its_stack)
+TEST_PROGRAM(an_overflow_is_reported_with_the_name_of_the_strand_and_the_size_of_its_stack)
 {
     overflow("deep");
     CHECK_CONTAINS(o.err, "overflow");
@@ -428,27 +428,27 @@ TEST_REAL(an_overflow_is_reported_with_the_name_of_the_strand_and_the_size_of_it
         CHECK_CONTAINS(o.err, "131072");
 }
 
-TEST_REAL(an_overflow_is_reported_with_its_trace)
+TEST_PROGRAM(an_overflow_is_reported_with_its_trace)
 {
     overflow("deep");
     CHECK_CONTAINS(o.err, "dive_deeper");
 }
 
-TEST_REAL(an_overflow_on_a_thread_that_is_not_the_first_is_reported_too)
+TEST_PROGRAM(an_overflow_on_a_thread_that_is_not_the_first_is_reported_too)
 {
     overflow("threads");
     CHECK_CONTAINS(o.err, "overflow");
     CHECK_CONTAINS(o.err, "deep-diver");
 }
 
-TEST_REAL(a_frame_bigger_than_the_guard_is_reported_too)
+TEST_PROGRAM(a_frame_bigger_than_the_guard_is_reported_too)
 {
     overflow("big-frame");
     CHECK_CONTAINS(o.err, "overflow");
     CHECK_CONTAINS(o.err, "deep-diver");
 }
 
-TEST_REAL(a_frame_that_steps_over_the_guard_is_reported_with_the_option_that_prevents_it)
+TEST_PROGRAM(a_frame_that_steps_over_the_guard_is_reported_with_the_option_that_prevents_it)
 {
     overflow("step-over");
     CHECK_CONTAINS(o.err, "overflow");
@@ -456,20 +456,20 @@ TEST_REAL(a_frame_that_steps_over_the_guard_is_reported_with_the_option_that_pre
     CHECK_CONTAINS(o.err, "-fstack-clash-protection");
 }
 
-TEST_REAL(a_fault_on_a_stack_of_the_programs_own_is_not_called_an_overflow)
+TEST_PROGRAM(a_fault_on_a_stack_of_the_programs_own_is_not_called_an_overflow)
 {
     overflow("elsewhere");
     CHECK(strstr(o.err, "overflow in strand") == NULL);
 }
 
-TEST_REAL(an_overflow_of_the_root_is_reported_too)
+TEST_PROGRAM(an_overflow_of_the_root_is_reported_too)
 {
     overflow("root");
     CHECK_CONTAINS(o.err, "overflow");
     CHECK_CONTAINS(o.err, "root");
 }
 
-TEST_REAL(without_guards_an_overflow_is_found_at_the_next_switch)
+TEST_PROGRAM(without_guards_an_overflow_is_found_at_the_next_switch)
 {
     setenv("STRAND_GUARDS", "none", 1);
     overflow("switch");
@@ -477,7 +477,7 @@ TEST_REAL(without_guards_an_overflow_is_found_at_the_next_switch)
     CHECK_CONTAINS(o.err, "deep-diver");
 }
 
-TEST_REAL(a_fault_that_is_no_overflow_is_not_called_one)
+TEST_PROGRAM(a_fault_that_is_no_overflow_is_not_called_one)
 {
     overflow("null");
     CHECK(strstr(o.err, "deep-diver") == NULL);

@@ -36,7 +36,7 @@ static void use_in_another_run(const char *name)
     CHECK_CONTAINS(o.err, "of another run");
 }
 
-TEST_REAL(a_handle_of_another_run_is_misuse_that_says_so_by_whatever_function)
+TEST_PROGRAM(a_handle_of_another_run_is_misuse_that_says_so_by_whatever_function)
 {
     each_case(use_in_another_run);
 }
@@ -73,7 +73,7 @@ static void use_after_its_run(const char *name)
     check_misuse(name);
 }
 
-TEST_REAL(a_handle_of_a_run_that_has_ended_is_as_stale_as_any)
+TEST_PROGRAM(a_handle_of_a_run_that_has_ended_is_as_stale_as_any)
 {
     each_case(use_after_its_run);
 }

@@ -136,24 +136,24 @@ TEST_REAL(as_many_threads_are_allowed_as_there_are_cpus_that_may_be_used)
     CHECK_EQ(threads_allowed_in_a_program("all-cpus"), cpus_of_this_process());
 }
 
-TEST_REAL(four_cpus_of_eight_allow_four_threads)
+TEST_PROGRAM(four_cpus_of_eight_allow_four_threads)
 {
     unsetenv("STRAND_THREADS");
     CHECK_EQ(threads_allowed_in_a_program("four"), 4);
 }
 
-TEST_REAL(more_cpus_than_fit_into_the_usual_mask_are_counted)
+TEST_PROGRAM(more_cpus_than_fit_into_the_usual_mask_are_counted)
 {
     unsetenv("STRAND_THREADS");
     CHECK_EQ(threads_allowed_in_a_program("many"), 1500);
 }
 
-TEST_REAL(a_process_restricted_to_one_cpu_is_allowed_one_thread)
+TEST_PROGRAM(a_process_restricted_to_one_cpu_is_allowed_one_thread)
 {
     CHECK_EQ(threads_allowed_in_a_program("one-cpu"), 1);
 }
 
-TEST_REAL(three_threads_are_allowed_if_the_cpus_cannot_be_known)
+TEST_PROGRAM(three_threads_are_allowed_if_the_cpus_cannot_be_known)
 {
     static struct test_output o;
     unsetenv("STRAND_THREADS");
@@ -166,19 +166,19 @@ TEST_REAL(three_threads_are_allowed_if_the_cpus_cannot_be_known)
     CHECK_EQ(atoi(o.out), 3);
 }
 
-TEST_REAL(the_environment_limits_the_threads_that_are_allowed)
+TEST_PROGRAM(the_environment_limits_the_threads_that_are_allowed)
 {
     setenv("STRAND_THREADS", "1", 1);
     CHECK_EQ(threads_allowed_in_a_program("all-cpus"), 1);
 }
 
-TEST_REAL(the_environment_does_not_allow_more_threads_than_cpus)
+TEST_PROGRAM(the_environment_does_not_allow_more_threads_than_cpus)
 {
     setenv("STRAND_THREADS", "100000", 1);
     CHECK_EQ(threads_allowed_in_a_program("one-cpu"), 1);
 }
 
-TEST_REAL(an_environment_that_makes_no_sense_limits_nothing)
+TEST_PROGRAM(an_environment_that_makes_no_sense_limits_nothing)
 {
     int allowed = threads_allowed_in_a_program("all-cpus");
     setenv("STRAND_THREADS", "many", 1);

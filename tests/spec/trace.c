@@ -438,7 +438,7 @@ TEST_INSIDE(the_trace_of_the_strand_that_dumps_begins_with_the_user_s_function)
 
 static struct test_output o;
 
-TEST_REAL(the_trace_of_an_uncaught_exception_has_the_frames_of_the_user_and_no_others)
+TEST_PROGRAM(the_trace_of_an_uncaught_exception_has_the_frames_of_the_user_and_no_others)
 {
     test_program(&o, "uncaught", "root");
     CHECK_FRAMES(o.err, "thrown in", "pour", "root_throws");
@@ -446,7 +446,7 @@ TEST_REAL(the_trace_of_an_uncaught_exception_has_the_frames_of_the_user_and_no_o
     CHECK_FRAMES(o.err, "thrown in", "leaves_a_child");
 }
 
-TEST_REAL(the_trace_of_misuse_has_the_frames_of_the_user_and_no_others)
+TEST_PROGRAM(the_trace_of_misuse_has_the_frames_of_the_user_and_no_others)
 {
     test_program(&o, "misuse", "join_twice");
     CHECK_FRAMES(o.err, "in strand 'root'", "join_twice");
@@ -454,7 +454,7 @@ TEST_REAL(the_trace_of_misuse_has_the_frames_of_the_user_and_no_others)
     CHECK_FRAMES(o.err, "in strand 'root'", "block_in_the_section", "block_in_no_suspend");
 }
 
-TEST_REAL(misuse_on_a_plain_thread_is_reported_with_its_trace)
+TEST_PROGRAM(misuse_on_a_plain_thread_is_reported_with_its_trace)
 {
     test_program(&o, "misuse", "yield_on_a_plain_thread");
     const char *trace = strstr(o.err, "outside of strands\n    at yields_outside+");
@@ -462,14 +462,14 @@ TEST_REAL(misuse_on_a_plain_thread_is_reported_with_its_trace)
     CHECK_CONTAINS(trace, "at main+");
 }
 
-TEST_REAL(misuse_in_an_offloaded_function_is_reported_with_its_trace)
+TEST_PROGRAM(misuse_in_an_offloaded_function_is_reported_with_its_trace)
 {
     test_program(&o, "misuse", "yield_in_an_offloaded_function");
     CHECK_FRAMES(o.err, "outside of strands", "yields_outside", "yields_when_offloaded");
 }
 
 /* A program without its symbols: what stands in their place is what addr2line takes. */
-TEST_REAL(in_a_stripped_program_a_frame_is_the_program_s_name_and_an_offset_in_it)
+TEST_PROGRAM(in_a_stripped_program_a_frame_is_the_program_s_name_and_an_offset_in_it)
 {
     unsigned long thrower = 0, caller = 0, at[2] = {0};
     test_program(&o, "stripped", NULL);

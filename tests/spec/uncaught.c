@@ -37,7 +37,7 @@ static void die_of(const char *whose)
     CHECK(strstr(o.out, "still alive") == NULL);
 }
 
-TEST_REAL(an_exception_that_gets_to_a_function_without_unwind_tables_is_printed_with_what_to_do)
+TEST_PROGRAM(an_exception_that_gets_to_a_function_without_unwind_tables_is_printed_with_what_to_do)
 {
     test_program(&o, "uncaught", "tables");
     CHECK(o.signalled);
@@ -48,12 +48,12 @@ TEST_REAL(an_exception_that_gets_to_a_function_without_unwind_tables_is_printed_
     CHECK(strstr(o.out, "still alive") == NULL);
 }
 
-TEST_REAL(an_exception_that_leaves_the_root_ends_the_program_with_exit_status_1)
+TEST_PROGRAM(an_exception_that_leaves_the_root_ends_the_program_with_exit_status_1)
 {
     die_of("root");
 }
 
-TEST_REAL(the_program_ends_with_kind_message_and_trace_on_standard_error)
+TEST_PROGRAM(the_program_ends_with_kind_message_and_trace_on_standard_error)
 {
     die_of("root");
     CHECK_CONTAINS(o.err, "spill");
@@ -62,20 +62,20 @@ TEST_REAL(the_program_ends_with_kind_message_and_trace_on_standard_error)
     CHECK_CONTAINS(o.err, "root_throws");
 }
 
-TEST_REAL(the_clean_ups_of_the_root_run_before_the_program_ends)
+TEST_PROGRAM(the_clean_ups_of_the_root_run_before_the_program_ends)
 {
     die_of("root");
     CHECK_CONTAINS(o.out, "clean-up of the root ran");
 }
 
-TEST_REAL(the_failure_of_a_grandchild_that_nobody_joins_ends_the_program)
+TEST_PROGRAM(the_failure_of_a_grandchild_that_nobody_joins_ends_the_program)
 {
     die_of("grandchild");
     CHECK_CONTAINS(o.err, "glass 3 is full");
     CHECK_CONTAINS(o.out, "clean-up of the root ran");
 }
 
-TEST_REAL(the_trace_of_a_program_that_ends_goes_across_its_strands)
+TEST_PROGRAM(the_trace_of_a_program_that_ends_goes_across_its_strands)
 {
     die_of("grandchild");
     CHECK_CONTAINS(o.err, "barkeeper");
@@ -84,7 +84,7 @@ TEST_REAL(the_trace_of_a_program_that_ends_goes_across_its_strands)
     CHECK_CONTAINS(o.err, "grandchild_fails");
 }
 
-TEST_REAL(live_strands_left_by_the_root_end_the_program)
+TEST_PROGRAM(live_strands_left_by_the_root_end_the_program)
 {
     die_of("live");
     CHECK_CONTAINS(o.err, "live-strands");

@@ -163,7 +163,7 @@ TEST_REAL(clean_ups_that_take_less_than_the_limit_are_not_reported)
     nobody_is_late(2, many_clean_up_often);
 }
 
-TEST_REAL(a_process_that_was_stopped_reports_nobody)
+TEST_PROGRAM(a_process_that_was_stopped_reports_nobody)
 {
     static struct test_output o;
     for (int i = 0; i < 2; i++) {
