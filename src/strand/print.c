@@ -243,11 +243,13 @@ COLD void overflow_report(struct thread *thread, enum overflow how, void *uconte
 COLD void print_lost(void *ip)
 {
     struct cb *me = current_of(thread_self());
-    print_text(2,
-               "libstrand: an exception of strand '%s' #%llu can't get through a function without unwind tables; the "
-               "program ends. Compile that function with -fexceptions, or give it .cfi directives if it is in "
-               "assembler, or catch the exception before it gets there. The function:\n",
-               cb_name(me), (unsigned long long)cb_id(me));
+    print_text(
+        2,
+        "libstrand: an exception of strand '%s' #%llu can't get through a function without unwind tables; the "
+        "program ends. Compile that function with -fexceptions, or give it .cfi directives if it is in "
+        "assembler, or catch the exception before it gets there; in a program that is linked with -lunwind, name "
+        "-lgcc_s before that. The function:\n",
+        cb_name(me), (unsigned long long)cb_id(me));
     print_frames(2, &ip, 1);
     strand_exception_print(own_of(me)->flight->exception, 2);
 }
