@@ -88,7 +88,7 @@ static int ready_now(struct thread *thread, struct place place)
 }
 
 /* Of an armed strand: links the node, and is inside of the descriptor from then on: 0. Or it need not wait: 1, or a
- * negated errno code. */
+ * negated errno code; of -EAGAIN: descriptor_enter_at_once. */
 static int stand_at(struct thread *thread, strand_case *c, struct wait_node *node, struct place place)
 {
     struct descriptor *d;
@@ -150,10 +150,12 @@ static int leave(struct thread *thread, strand_case *c, struct wait_node *node, 
 /* What came of a look, for a case that is not linked. */
 static enum answer answer_to(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, int result)
 {
-    if (!result)
+    if (!result || (result == -EAGAIN && !node)) /* [D5]: it may still happen */
         return SOURCE_NOT;
     if (node && !wait_retract(thread, me))
         return SOURCE_LOST;
+    if (result == -EAGAIN)
+        return SOURCE_LATER;
     c->result = result < 0 ? result : 0;
     return SOURCE_DONE;
 }

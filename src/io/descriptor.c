@@ -174,13 +174,18 @@ static uint32_t await_users(struct thread **thread, struct descriptor *d, int ro
     return atomic_load_explicit(&d->users, memory_order_acquire);
 }
 
-/* Closing may take as long as the other side likes (SO_LINGER), and the system may have given the number to somebody
- * new before it returns. */
+/* The number may be a new object's already: the old one has not quite left its record. Closing may take as long as the
+ * other side likes (SO_LINGER), and the system may have given the number to somebody new before it returns. */
+static bool is_undecided(const struct descriptor *d, uint32_t users)
+{
+    return users == CLOSING || (users & CLOSING && descriptor_going(d) == GOING_REPLACED);
+}
+
 static int enter(struct thread **thread, struct descriptor *d)
 {
     uint32_t users = atomic_load_explicit(&d->users, memory_order_acquire);
     for (int round = 1;; round++) {
-        if (users == CLOSING || (users & CLOSING && descriptor_going(d) == GOING_REPLACED)) {
+        if (is_undecided(d, users)) {
             users = await_users(thread, d, round);
         } else if (users & CLOSING) {
             return -EBADF;
@@ -263,10 +268,10 @@ int descriptor_enter(struct thread **thread, int fd, struct descriptor **out)
 
 static int count_in(struct thread *thread, struct descriptor *d)
 {
-    uint32_t users = atomic_load_explicit(&d->users, memory_order_relaxed);
+    uint32_t users = atomic_load_explicit(&d->users, memory_order_acquire);
     do {
         if (users & CLOSING)
-            return -EBADF;
+            return is_undecided(d, users) ? -EAGAIN : -EBADF;
     } while (!swap_users(thread, d, &users, users + 1));
     return 0;
 }
@@ -277,6 +282,10 @@ int descriptor_enter_at_once(struct thread *thread, int fd, struct descriptor **
     if (error)
         return error;
     error = count_in(thread, *out);
+    for (int round = 1; error == -EAGAIN && thread->shared && round < AWAITS; round++) {
+        driver_await(thread); /* a close takes no longer as a rule */
+        error = count_in(thread, *out);
+    }
     return error ? error : arrive(thread, *out);
 }
 

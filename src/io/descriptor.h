@@ -23,7 +23,8 @@
  *           unchanged since before its call, under the lock. [D3] a waiter that was woken and is gone has passed its
  *           turn on. [D4] nobody waits, nor makes a call that may block, because of what is known of an object that is
  *           gone: the record is `ours`, or its device and inode are those behind the number. The poller is asked about
- *           objects that have no inode of their own.
+ *           objects that have no inode of their own. [D5] -EBADF is never said of a new object because of the one
+ *           before it: while the record is still the old one's, an operation waits, and a select begins anew.
  * NOT DONE  level-triggered or one-shot registration: a system call for each wait; a read into the strand's buffer by
  *           the poller's thread: the buffer would be somebody else's memory.
  */
@@ -93,7 +94,8 @@ static inline bool descriptor_is_looked_at(const struct thread *thread, const st
 /* Count oneself in, and get to know what it is; may give way. Returns 0, or a negated errno code: then one is not
  * inside. Leaving returns what closing did, if this was the last one of a descriptor that is closing. */
 int descriptor_enter(struct thread **thread, int fd, struct descriptor **out);
-/* The same without ever giving way: one that is being closed is -EBADF. */
+/* The same without ever giving way. One that is being closed is -EBADF; -EAGAIN: the old object has not left the record
+ * yet, though the number may be a new one's already [D5]. */
 int descriptor_enter_at_once(struct thread *thread, int fd, struct descriptor **out);
 int descriptor_leave(struct thread *thread, struct descriptor *d);
 

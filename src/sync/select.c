@@ -445,6 +445,10 @@ static int wait_for_one(struct thread **thread, struct select *s)
         return -EAGAIN;
     if (interrupted_here(me))
         interrupt_throw(*thread, me, 0);
+    if (answer == SOURCE_LATER) {
+        thread_tick(*thread);
+        *thread = thread_yield(*thread);
+    }
     return AGAIN;
 }
 

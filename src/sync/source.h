@@ -13,7 +13,8 @@ enum answer {
     SOURCE_DONE,    /* it has happened: case->result says how. With a node: the wait was taken back first */
     SOURCE_LOST,    /* another case has won the wait meanwhile: nothing has happened here */
     SOURCE_DROPPED, /* it never will */
-    SOURCE_AGAIN    /* the wait was taken back, or won, but it was nothing after all: the select begins anew */
+    SOURCE_AGAIN,   /* the wait was taken back, or won, but it was nothing after all: the select begins anew */
+    SOURCE_LATER    /* the wait was taken back: the select begins anew when others have run */
 };
 
 struct strand_source_ {

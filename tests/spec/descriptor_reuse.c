@@ -235,6 +235,65 @@ TEST_REAL_INSIDE(who_waits_for_what_others_have_closed_is_told_when_the_library_
     CHECK_EQ(strand_close(ends[1]), 0);
 }
 
+static void *select_at_once(void *arg)
+{
+    strand_case cases[] = {strand_on_ready(fd, STRAND_READABLE)};
+    int index;
+    while ((index = strand_select(cases, 1, STRAND_SELECT_NOW)) == -EAGAIN)
+        strand_yield();
+    return index == 0 && cases[0].result == 0 ? arg : NULL;
+}
+
+static void *select_in_order(void *arg)
+{
+    strand_case cases[] = {strand_on_ready(fd, STRAND_WRITABLE), strand_on_ready(fd, STRAND_READABLE)};
+    int index = strand_select(cases, 2, STRAND_SELECT_ORDERED);
+    return index >= 0 && cases[index].result == 0 ? arg : NULL;
+}
+
+TEST_REAL_INSIDE(a_select_on_a_number_that_is_used_again_begins_while_waiters_of_the_old_object_still_leave)
+{
+    static strand_fn *const ways[] = {select_it, select_at_once, select_in_order};
+    for (int i = 0; i < 3; i++) {
+        STRAND_SCOPE(scope);
+        fd = make_socket();
+        strand waiter = strand_spawn(scope, be_told_that_it_is_gone, NULL);
+        test_await_blocked("blocked: ", 1);
+        int kept = far_side; /* so the poller reports nothing */
+        reuse(make_socket());
+        feed();
+        CHECK_PTR(ways[i](&byte), &byte);
+        strand_join(waiter);
+        CHECK_EQ(close(kept), 0);
+        end_far_side();
+        CHECK_EQ(strand_close(fd), 0);
+    }
+}
+
+/* The number of a pipe that another strand closes on another thread is given out again before its record is empty. */
+static void *select_new_pipes(void *arg)
+{
+    for (int i = 0; i < test_scale(3000); i++) {
+        int ends[2];
+        CHECK_EQ(strand_pipe(ends), 0);
+        CHECK_EQ(strand_write_all(ends[1], "x", 1), 1);
+        strand_case cases[] = {strand_on_ready(ends[0], STRAND_READABLE)};
+        CHECK_EQ(strand_select(cases, 1, i % 2 ? STRAND_SELECT_ORDERED : 0), 0);
+        CHECK_EQ(cases[0].result, 0);
+        CHECK_EQ(strand_close(ends[0]), 0);
+        CHECK_EQ(strand_close(ends[1]), 0);
+    }
+    return arg;
+}
+
+TEST_RACE(a_select_on_a_new_descriptor_is_not_confused_with_the_close_of_the_one_before)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 3; i++)
+        strand_spawn(scope, select_new_pipes, NULL);
+    strand_scope_join(scope);
+}
+
 /* ---- forgetting ------------------------------------------------------------------------------------------------- */
 
 TEST_REAL_INSIDE(forgetting_a_descriptor_wakes_those_who_wait_and_closes_nothing)
