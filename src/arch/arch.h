@@ -280,6 +280,8 @@ bool arch_poller_has(struct arch_poller *poller, int fd, uint64_t data);
 /* What the library has opened for itself, or -1 and errno: never one of the first three, which a program that was
  * started without them takes for the standard ones. Closes on exec. Returns it, or a negated errno code. */
 int arch_fd_own(int fd);
+/* One more descriptor of the same open file. */
+int arch_fd_twin(int fd);
 
 enum arch_fd_kind {
     ARCH_FD_SOCKET, /* may block, but each call can be told not to */
@@ -320,6 +322,9 @@ int arch_fd_error(int fd);                                         /* SO_ERROR, 
 int arch_fd_pipe(int fds[2]);
 /* Accepting would block a thread: this changes it for good. */
 int arch_fd_unblock(int fd);
+/* 1: closing its last descriptor may wait for the peer (SO_LINGER). */
+int arch_fd_lingers(int fd);
+int arch_fd_linger_not(int fd);
 
 struct arch_address {
     uint32_t length, family;

@@ -49,9 +49,14 @@ int arch_fd_own(int fd)
         return -errno;
     if (fd > STDERR_FILENO)
         return fd;
-    int own = result_of(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    int own = arch_fd_twin(fd);
     (void)close(fd);
     return own;
+}
+
+int arch_fd_twin(int fd)
+{
+    return result_of(fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
 static int open_once_more(int fd, int flags)

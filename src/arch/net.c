@@ -120,6 +120,21 @@ int arch_fd_no_delay(int fd)
     return set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 
+int arch_fd_lingers(int fd)
+{
+    struct linger linger = {0};
+    socklen_t length = sizeof linger;
+    if (getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length) < 0)
+        return -errno;
+    return linger.l_onoff && linger.l_linger > 0;
+}
+
+int arch_fd_linger_not(int fd)
+{
+    const struct linger none = {0};
+    return setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none) < 0 ? -errno : 0;
+}
+
 int arch_fd_unblock(int fd)
 {
     int flags = fcntl(fd, F_GETFL);

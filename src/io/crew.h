@@ -95,6 +95,8 @@ static inline void crew_unlock(struct crew *crew)
 
 /* The crew behind a handle, which stays until crew_leave. NULL: no memory. Misuse if the handle is stale. */
 struct crew *crew_enter(struct thread *thread, strand_crew handle, const char *function);
+/* The same of one of the run's own. */
+struct crew *crew_enter_own(struct thread *thread, enum run_crew which, const char *function);
 void crew_leave(struct thread *thread, struct crew *crew);
 
 /* ---- crew.c ---- */

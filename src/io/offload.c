@@ -43,6 +43,8 @@ struct call {
     void *args;
     size_t size; /* of what is copied; 0: args itself */
     strand_offload_attr attr;
+    enum run_crew own; /* where attr names no crew */
+    bool surely;       /* not to be interrupted */
 };
 
 /* ---- making a job ----------------------------------------------------------------------------------------- */
@@ -118,12 +120,13 @@ static enum fate interrupted_call(struct thread **thread, struct cb *me, struct 
 
 static int do_job(struct thread **thread, struct cb *me, struct job *job, const struct call *call)
 {
+    uint32_t floor = call->surely ? WAIT_FLOOR_MOST : own_of(me)->floor;
     for (;;) {
         int error = crew_submit(*thread, job->arrival.crew, job);
         if (error)
             return error;
         wait_because(*thread, me, BLOCKED_OFFLOAD, 0);
-        while (!crew_await(thread, me, &job->arrival, own_of(me)->floor))
+        while (!crew_await(thread, me, &job->arrival, floor))
             if (interrupted_here(me))
                 return interrupted_call(thread, me, job, call);
         if (job->state == JOB_RETURNED)
@@ -169,17 +172,27 @@ static void give_up(struct crew *crew, const struct call *call)
     crew_call_hook(crew, "strand_offload_attr.release", call->attr.release, call->args);
 }
 
-static void *offload(struct thread *thread, struct cb *me, const struct call *call)
+/* *out is a job only if it is done. */
+static int make_call(struct thread **thread, struct cb *me, const struct call *call, struct job **out)
 {
-    struct crew *crew = crew_enter(thread, call->attr.crew, call->function);
-    struct job *job = crew ? make_job(thread, me, crew, call) : NULL;
-    int fate = job ? do_job(&thread, me, job, call) : -ENOMEM;
+    struct crew *crew = call->own ? crew_enter_own(*thread, call->own, call->function)
+                                  : crew_enter(*thread, call->attr.crew, call->function);
+    struct job *job = crew ? make_job(*thread, me, crew, call) : NULL;
+    int fate = job ? do_job(thread, me, job, call) : -ENOMEM;
     if (!job)
         give_up(crew, call);
     else if (fate == INTERRUPTED || fate < 0)
         job_discard(job, false);
     if (crew)
-        crew_leave(thread, crew);
+        crew_leave(*thread, crew);
+    *out = job;
+    return fate;
+}
+
+static void *offload(struct thread *thread, struct cb *me, const struct call *call)
+{
+    struct job *job;
+    int fate = make_call(&thread, me, call, &job);
     if (fate < 0)
         throw_system(me, fate, refusal(fate));
     if (fate != DONE)
@@ -208,10 +221,21 @@ static void may_offload(struct thread *thread, struct cb *me, const struct call 
         must_not_hold_address(thread, call->args, call->size, NULL, "the arguments", call->function);
 }
 
-void *offload_or_leave(struct thread *thread, strand_fn *fn, void *arg, void (*left)(void *), const char *function)
+void *offload_or_leave(struct thread *thread, enum run_crew own, strand_fn *fn, void *arg, void (*left)(void *),
+                       const char *function)
 {
-    struct call call = {.function = function, .fn = fn, .args = arg, .attr.release = left};
+    struct call call = {.function = function, .fn = fn, .args = arg, .attr.release = left, .own = own};
     return offload(thread, current_of(thread), &call);
+}
+
+bool offload_surely(struct thread *thread, enum run_crew own, strand_fn *fn, void *arg, const char *function)
+{
+    struct call call = {.function = function, .fn = fn, .args = arg, .attr.borrows = true, .own = own, .surely = true};
+    struct job *job;
+    bool done = make_call(&thread, current_of(thread), &call, &job) == DONE;
+    if (done)
+        (void)take_result(job, &call);
+    return done;
 }
 
 static void *borrow(const char *function, strand_crew crew, strand_fn *fn, void *arg)

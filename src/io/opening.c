@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CREW_USUAL = 8, CREW_MOST = 1024 };
+enum { CREW_USUAL = 8, CREW_CLOSES_MOST = 64, CREW_MOST = 1024 };
 #define IDLE_USUAL (10 * STRAND_S)
 
 /* What a handle names; ends with a scope. */
@@ -149,24 +149,27 @@ strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr)
     return (strand_crew){{(uint64_t)(uintptr_t)record, serial | MARK_CREW}};
 }
 
-static int run_crew_most(const struct runtime *runtime)
+static int run_crew_most(const struct runtime *runtime, enum run_crew which)
 {
     int asked = runtime->options.offload_threads;
+    if (which != CREW_CALLS)
+        return which == CREW_CLOSES ? CREW_CLOSES_MOST : CREW_USUAL;
     return asked <= 0 ? CREW_USUAL : asked < CREW_MOST ? asked : CREW_MOST;
 }
 
-/* The run's crew, made by the first who needs it. NULL: no memory. */
-static struct crew *run_crew(struct thread *thread)
+/* One of the run's crews, made by the first who needs it. NULL: no memory. */
+static struct crew *run_crew(struct thread *thread, enum run_crew which)
 {
+    static const char *const names[RUN_CREWS] = {"strand-crew", "strand-names", "strand-closes"};
     struct runtime *runtime = runtime_of(thread);
-    struct crew *crew = atomic_load_explicit(&runtime->crew, memory_order_acquire), *none = NULL;
+    _Atomic(struct crew *) *at = &runtime->crews[which];
+    struct crew *crew = atomic_load_explicit(at, memory_order_acquire), *none = NULL;
     if (crew)
         return crew;
-    crew = make(thread, run_crew_most(runtime), "strand-crew");
+    crew = make(thread, run_crew_most(runtime, which), names[which]);
     if (!crew)
         return NULL;
-    if (atomic_compare_exchange_strong_explicit(&runtime->crew, &none, crew, memory_order_acq_rel,
-                                                memory_order_acquire)) {
+    if (atomic_compare_exchange_strong_explicit(at, &none, crew, memory_order_acq_rel, memory_order_acquire)) {
         runtime->crew_close = close_run_crew;
         return crew;
     }
@@ -203,20 +206,32 @@ static bool is_run_crew(strand_crew handle)
     return !handle.bits[0] && !handle.bits[1];
 }
 
-struct crew *crew_enter(struct thread *thread, strand_crew handle, const char *function)
+static void count_in(struct thread *thread, struct crew *crew, const char *function)
 {
-    struct crew_record *record = is_run_crew(handle) ? NULL : pin_record(thread, handle, function);
-    struct crew *crew = record ? record->crew : run_crew(thread);
-    if (!crew)
-        return NULL;
     crew_lock(crew, thread);
     bool closing = crew->closing;
     crew->callers += !closing;
     crew_unlock(crew);
     if (closing)
         MISUSE(function, crew_made(&crew->origin, (char[256]){0}, 256), "the crew is ending: its scope has been left");
-    if (record)
-        unpin_record(thread, record);
+}
+
+struct crew *crew_enter_own(struct thread *thread, enum run_crew which, const char *function)
+{
+    struct crew *crew = run_crew(thread, which);
+    if (crew)
+        count_in(thread, crew, function);
+    return crew;
+}
+
+struct crew *crew_enter(struct thread *thread, strand_crew handle, const char *function)
+{
+    if (is_run_crew(handle))
+        return crew_enter_own(thread, CREW_CALLS, function);
+    struct crew_record *record = pin_record(thread, handle, function);
+    struct crew *crew = record->crew;
+    count_in(thread, crew, function);
+    unpin_record(thread, record);
     return crew;
 }
 
@@ -239,8 +254,9 @@ void strand_crew_info_get(strand_crew handle, struct strand_crew_info *out)
     size_t size = out->size;
     if (size < sizeof size || size > 4096)
         MISUSE("strand_crew_info_get", "", "strand_crew_info.size is %zu, not sizeof(struct strand_crew_info)", size);
-    bool unmade = is_run_crew(handle) && !atomic_load_explicit(&runtime_of(thread)->crew, memory_order_acquire);
-    struct strand_crew_info info = {.size = size, .most = (size_t)run_crew_most(runtime_of(thread))};
+    bool unmade =
+        is_run_crew(handle) && !atomic_load_explicit(&runtime_of(thread)->crews[CREW_CALLS], memory_order_acquire);
+    struct strand_crew_info info = {.size = size, .most = (size_t)run_crew_most(runtime_of(thread), CREW_CALLS)};
     if (!unmade) {
         struct crew *crew = crew_enter(thread, handle, "strand_crew_info_get");
         crew_lock(crew, thread);

@@ -17,6 +17,9 @@
 enum { ADDRESSES = 16, BACKLOG = 4096 };
 #define PAUSE_LEAST (100 * STRAND_US)
 #define PAUSE_MOST (20 * STRAND_MS)
+/* An address that is not the last one gets so much time, or its part of what is left until a deadline. */
+#define ATTEMPT_MOST (5 * STRAND_S)
+#define ATTEMPT_LEAST (250 * STRAND_MS)
 
 int strand_accept(int fd)
 {
@@ -113,7 +116,7 @@ static int ask(const char *host, int port, bool passive, struct arch_address *ou
     question->port = port;
     question->passive = passive;
     memcpy(question->host, host, size);
-    offload_or_leave(thread, look_up, question, free, function);
+    offload_or_leave(thread, CREW_NAMES, look_up, question, free, function);
     int count = question->count;
     if (count > 0)
         memcpy(out, question->answer, (size_t)count * sizeof *out);
@@ -175,6 +178,44 @@ static int dial_at(const struct arch_address *address, bool tcp)
     return result;
 }
 
+/* One of several addresses, and by when it has to answer. */
+struct attempt {
+    const struct arch_address *address;
+    strand_time limit;
+    int result;
+};
+
+static void *dial_in_time(void *arg)
+{
+    struct attempt *attempt = arg;
+    STRAND_DEADLINE(attempt->limit);
+    attempt->result = dial_at(attempt->address, true);
+    return NULL;
+}
+
+/* With `left` addresses to go. The time is never all that is left until the deadline of the caller's. */
+static strand_time limit_of(int left)
+{
+    struct thread *thread = thread_self();
+    int64_t now = driver_now(thread->sub), rest = interrupt_deadline(current_of(thread)) - now, time = rest / left;
+    if (time < ATTEMPT_LEAST)
+        time = rest / 2 < ATTEMPT_LEAST ? rest / 2 : ATTEMPT_LEAST;
+    return strand_in(time < ATTEMPT_MOST ? time : ATTEMPT_MOST);
+}
+
+/* An address that does not answer in time is as one that refuses. */
+static int dial_one_of(const struct arch_address *addresses, int left)
+{
+    struct attempt attempt = {.address = addresses, .limit = limit_of(left)};
+    strand_exception *e = strand_try(dial_in_time, &attempt, NULL);
+    if (!e)
+        return attempt.result;
+    if (!strand_exception_is(e, &STRAND_TIMED_OUT))
+        strand_rethrow(e);
+    strand_exception_release(e);
+    return -ETIMEDOUT;
+}
+
 int strand_listen_tcp(const char *host, int port)
 {
     struct arch_address addresses[ADDRESSES];
@@ -196,7 +237,7 @@ int strand_dial_tcp(const char *host, int port)
     may_block(thread, current_of(thread), "strand_dial_tcp");
     int count = addresses_of(host, port, false, addresses), fd = count;
     for (int i = 0; i < count; i++)
-        if ((fd = dial_at(&addresses[i], true)) >= 0)
+        if ((fd = i + 1 < count ? dial_one_of(&addresses[i], count - i) : dial_at(&addresses[i], true)) >= 0)
             break;
     return fd;
 }

@@ -4,6 +4,7 @@
 #include "../../include/strand/io.h"
 
 #include "descriptor.h"
+#include "offload.h"
 
 #include "../sched/thread.h"
 #include "../strand/misuse.h"
@@ -123,9 +124,37 @@ int strand_ready(int fd, int what)
     }
 }
 
+/* ---- closing ---------------------------------------------------------------------------------------------- */
+
+static void *close_twin(void *twin)
+{
+    return (void *)(intptr_t)arch_fd_close((int)(intptr_t)twin);
+}
+
+/* A socket that lingers (SO_LINGER) is closed by who closes its last descriptor, and holds up its thread until the peer
+ * has taken what was sent. So it gets a second descriptor, which a thread of a crew closes. Returns -1 if it does not
+ * linger, or has to be left to the system because nobody may wait, or no descriptor is to be had. */
+static int twin_of_lingering(struct thread *thread, int fd)
+{
+    if (LIKELY(fd_adjust(thread, fd, arch_fd_lingers) <= 0))
+        return -1;
+    int twin = own_of(current_of(thread))->section_file ? -1 : arch_fd_twin(fd);
+    if (twin < 0)
+        (void)arch_fd_linger_not(fd);
+    return twin < 0 ? -1 : twin;
+}
+
 int strand_close(int fd)
 {
-    return descriptor_close(must_be_strand("strand_close"), fd);
+    struct thread *thread = must_be_strand("strand_close");
+    int twin = twin_of_lingering(thread, fd), result = descriptor_close(thread, fd);
+    thread = thread_self();
+    if (UNLIKELY(twin >= 0) &&
+        !offload_surely(thread, CREW_CLOSES, close_twin, (void *)(intptr_t)twin, "strand_close")) {
+        (void)arch_fd_linger_not(twin);
+        (void)arch_fd_close(twin);
+    }
+    return result;
 }
 
 void strand_forget(int fd)

@@ -407,6 +407,14 @@ struct worker {
 enum { SERIAL_BATCH = 1 << 16 };
 
 struct crew;
+
+/* A run's own crews, each made when it is needed. Calls of one kind do not wait behind those of another. */
+enum run_crew {
+    CREW_CALLS,  /* strand_offload */
+    CREW_NAMES,  /* look-ups */
+    CREW_CLOSES, /* of sockets that linger */
+    RUN_CREWS
+};
 struct plain;
 struct system;
 
@@ -464,8 +472,8 @@ struct runtime {
     char text[128]; /* what is wrong with the options */
     void *result;
     strand_exception *exception;
-    _Atomic int64_t live;        /* kept only if max_strands is set */
-    _Atomic(struct crew *) crew; /* src/io/offload.c */
+    _Atomic int64_t live;                    /* kept only if max_strands is set */
+    _Atomic(struct crew *) crews[RUN_CREWS]; /* src/io/opening.c */
     /* A strand could not start. True: that is dealt with, and it has ended with a value. */
     bool (*_Atomic refused)(struct thread *thread, struct cb *c);
     atomic_flag actors_lock;

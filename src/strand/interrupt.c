@@ -156,6 +156,16 @@ COLD bool interrupt_put_off_(struct cb *me)
     return true;
 }
 
+int64_t interrupt_deadline(struct cb *me)
+{
+    int64_t first = ARCH_FOREVER;
+    struct own *own = own_of(me);
+    for (const struct block *block = own->blocks; block && block->index >= own->floor; block = block->outer)
+        if (block->kind == BLOCK_DEADLINE && CONTAINER(block, const struct deadline, block)->when < first)
+            first = CONTAINER(block, const struct deadline, block)->when;
+    return first;
+}
+
 void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
 {
     strand_exception *e = interruption(thread, me);

@@ -29,6 +29,9 @@ static inline bool interrupted_here(struct cb *me)
     return interrupted(me) && !interrupt_put_off_(me);
 }
 
+/* When the first of the deadlines comes that are not put off; ARCH_FOREVER: there is none. O(open blocks). */
+int64_t interrupt_deadline(struct cb *me);
+
 /* Throws for the outermost source that holds and is not put off. */
 __attribute__((noreturn)) void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress);
 

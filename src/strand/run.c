@@ -289,8 +289,9 @@ static int run_on(struct pool *pool, struct runtime *runtime, strand_fn *fn, voi
     arch_run_leave(&runtime->listed);
     if (atomic_load_explicit(&runtime->plain, memory_order_acquire)) /* of strands, which have all ended */
         atomic_load_explicit(&runtime->plain_join, memory_order_relaxed)(runtime);
-    if (runtime->crew)
-        runtime->crew_close(runtime->crew);
+    for (int i = 0; i < RUN_CREWS; i++)
+        if (runtime->crews[i])
+            runtime->crew_close(runtime->crews[i]);
     struct descriptors *descriptors = runtime->descriptors;
     if (descriptors)
         descriptors->close(descriptors);

@@ -1,62 +1,83 @@
 /*
- * A C library that takes a second for a name; numbers are understood at once. One crew thread.
+ * A C library in which some names are never found; numbers are understood at once. The run has one thread for calls
+ * that block, and that one is taken.
  */
 #include "strand.h"
 #include "strand/io.h"
 #include "strand/pool.h"
 
 #include <netdb.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <unistd.h>
 
-static atomic_int asked;
+enum { LOOK_UPS = 8 }; /* at a time */
+
+static atomic_int asked, called;
+static sem_t name_server, call;
 
 int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **result)
 {
-    (void)node, (void)service, (void)result;
+    (void)service, (void)result;
     if (hints->ai_flags & AI_NUMERICHOST)
         return EAI_NONAME;
-    asked++;
-    sleep(1);
+    if (node[0] == 's') {
+        asked++;
+        sem_wait(&name_server);
+    }
     return EAI_NONAME;
 }
 
-/* Says what became of it, and whether a deadline struck in time. */
-static void dial(const char *host, int64_t ns)
+static void *block(void *arg)
 {
-    strand_time limit = strand_in(ns);
-    STRAND_TRY {
-        STRAND_DEADLINE(limit);
-        int fd = strand_dial_tcp(host, 9);
-        puts(fd < 0 ? "answered" : "connected");
-    }
-    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
-        puts(strand_now().ns - limit.ns < 400 * STRAND_MS ? "timed out in time" : "timed out late");
-    }
-    STRAND_END
+    called = 1;
+    sem_wait(&call);
+    return arg;
 }
 
-/* The second name is being looked up when it is given up; the third waits for the crew's only thread. */
-static void *dial_names(void *arg)
+static void *block_thread(void *arg)
 {
-    dial("one", 10 * STRAND_S);
-    dial("two", 50 * STRAND_MS);
+    return strand_offload(block, arg);
+}
+
+/* Whether it was answered in time. */
+static bool dial(const char *host, int64_t ns)
+{
     STRAND_TRY {
-        STRAND_DEADLINE(strand_in(50 * STRAND_MS));
-        STRAND_IGNORE(strand_dial_tcp("three", 9));
-        puts("three was answered");
+        STRAND_DEADLINE(strand_in(ns));
+        STRAND_IGNORE(strand_dial_tcp(host, 9));
+        return true;
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
-        puts(asked == 2 ? "not asked" : "asked");
     }
     STRAND_END
+    return false;
+}
+
+static void *dial_names(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand blocked = strand_spawn(scope, block_thread, NULL);
+    while (!called)
+        strand_sleep(STRAND_MS);
+    puts(dial("one", 20 * STRAND_S) ? "answered beside a call that blocks" : "not answered");
+    sem_post(&call);
+    strand_join(blocked);
+    puts(dial("slow", 50 * STRAND_MS) ? "answered" : "timed out");
+    while (asked < LOOK_UPS)
+        (void)dial("slow", 50 * STRAND_MS);
+    (void)dial("slow", 50 * STRAND_MS);
+    puts(asked == LOOK_UPS ? "not asked" : "asked");
+    for (int i = 0; i < LOOK_UPS; i++)
+        sem_post(&name_server);
     return arg;
 }
 
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
+    sem_init(&name_server, 0, 0);
+    sem_init(&call, 0, 0);
     strand_options options = {.size = sizeof options, .offload_threads = 1};
     strand_run(&options, dial_names, NULL);
     puts("ended");

@@ -7,6 +7,7 @@
 #include "strand/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -358,14 +359,104 @@ TEST_INSIDE(a_port_is_free_at_once_when_its_listener_is_closed)
     CHECK_EQ(strand_close(listener), 0);
 }
 
+/* ---- lingering ----------------------------------------------------------------------------- */
+
+enum { LINGER_S = 1000, UNREAD = 64 * 1024 };
+
+struct lingering {
+    int fd, peer;
+    size_t sent;
+    _Atomic int closing, closed;
+};
+
+static void set_linger(int fd, int seconds)
+{
+    const struct linger linger = {.l_onoff = 1, .l_linger = seconds};
+    CHECK_EQ(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger), 0);
+}
+
+/* A socket that lingers, and so much sent that the peer's system does not take all of it by itself. */
+static struct lingering make_lingering(void)
+{
+    static char bytes[UNREAD];
+    struct lingering pair = {0};
+    int door = strand_listen_tcp("127.0.0.1", 0), small = 4096;
+    pair.fd = (int)strand_must(strand_dial_tcp("127.0.0.1", strand_tcp_port(door)));
+    CHECK_EQ(setsockopt(door, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
+    pair.peer = strand_accept(door);
+    set_linger(pair.fd, LINGER_S);
+    for (ssize_t put; (put = send(pair.fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0;)
+        pair.sent += (size_t)put;
+    strand_close(door);
+    return pair;
+}
+
+static void *close_it(void *arg)
+{
+    struct lingering *pair = arg;
+    pair->closing = 1;
+    CHECK_EQ(strand_close(pair->fd), 0);
+    pair->closed = 1;
+    return arg;
+}
+
+static size_t read_to_end(int fd)
+{
+    static char buffer[UNREAD];
+    size_t all = 0;
+    for (int64_t got; (got = strand_read(fd, buffer, sizeof buffer)) > 0;)
+        all += (size_t)got;
+    return all;
+}
+
+/* The number is free at once; the strand waits until the peer has taken all, or is gone, interrupted or not. */
+TEST_REAL_INSIDE(closing_a_socket_that_lingers_holds_up_its_strand_and_no_thread)
+{
+    struct lingering pair = make_lingering();
+    STRAND_SCOPE(scope);
+    strand closer = strand_spawn(scope, close_it, &pair);
+    test_yield_until(&pair.closing, 1);
+    strand_cancel(closer, NULL);
+    test_await_blocked("waits for an offloaded call", 1);
+    CHECK_EQ(pair.closed, 0);
+    CHECK_EQ(fcntl(pair.fd, F_GETFD), -1);
+    CHECK_EQ(read_to_end(pair.peer), pair.sent);
+    strand_wait(closer);
+    CHECK_EQ(pair.closed, 1);
+    strand_close(pair.peer);
+}
+
+TEST_REAL_INSIDE(where_nothing_may_suspend_the_system_lingers_by_itself)
+{
+    struct lingering pair = make_lingering();
+    {
+        STRAND_NO_SUSPEND;
+        CHECK_EQ(strand_close(pair.fd), 0);
+    }
+    CHECK_EQ(read_to_end(pair.peer), pair.sent);
+    strand_close(pair.peer);
+}
+
 /* ---- names ---------------------------------------------------------------------------------- */
 
-/* A program whose names take a second to be looked up. */
+/* A program in which some names are never found. */
 TEST_PROGRAM(looking_up_a_name_can_be_interrupted_and_has_a_deadline)
 {
     static struct test_output o;
     test_program(&o, "slow_names", NULL);
-    CHECK_STR(o.out, "answered\ntimed out in time\nnot asked\nended\n");
+    CHECK_STR(o.out, "answered beside a call that blocks\ntimed out\nnot asked\nended\n");
+    CHECK_EQ(o.status, 0);
+}
+
+/* A program that dials a host of two addresses, the first of which never answers. */
+TEST_PROGRAM(an_address_that_does_not_answer_leaves_time_for_the_others)
+{
+    static struct test_output o;
+    test_program(&o, "dead_address", NULL);
+    CHECK_STR(o.out, "before a deadline: connected\n"
+                     "the deadline passed\n"
+                     "no descriptor is left of one that was cancelled\n"
+                     "without a deadline: connected\n");
     CHECK_EQ(o.status, 0);
 }
 
