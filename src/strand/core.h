@@ -330,7 +330,7 @@ struct scope {
     /* The owner alone in a plain scope; under the lock in one with flags. */
     struct link children;
     uint32_t count;
-    uint32_t look_at;         /* a plain scope of so many children may keep too many that have ended; with flags: 0 */
+    uint32_t look_at;         /* a plain scope of so many children may keep too many that have ended */
     struct owned *belongings; /* end with it; the newest first */
     struct link ended;        /* children that have, in order; in a plain scope all of them while it is joined, else
                                  the failed ones */

@@ -43,7 +43,7 @@ strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
     list_init(&scope->children);
     list_init(&scope->ended);
     scope->flags = flags;
-    scope->look_at = flags ? 0 : HOARD;
+    scope->look_at = HOARD;
     if (!has_winner(scope))
         scope->unseen = &scope->ended;
     uint64_t serial = word_serial(atomic_load_explicit(&scope->block.word, memory_order_relaxed));

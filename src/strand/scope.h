@@ -58,7 +58,7 @@ enum { HOARD = 10000 };
 /* Whether a plain scope may keep that many: it is looked at again when it has grown by half. */
 static inline bool scope_is_large(const struct scope *scope)
 {
-    return scope->count >= scope->look_at && !scope->flags;
+    return !scope->flags && scope->count >= scope->look_at;
 }
 
 /* Whether a child's failure waits to be fetched, and does not interrupt the owner. */

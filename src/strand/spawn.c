@@ -298,7 +298,7 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
     struct thread *thread = must_be_strand("strand_spawn");
     struct cb *me = current_of(thread);
     struct scope *scope = handle_scope(handle);
-    bool plain = fn && scope && !thread->odd.opened && block_owner(&scope->block) == me &&
+    bool plain = fn && scope && !thread->odd.opened && block_owner(&scope->block) == me && !scope->flags &&
                  scope->count < scope->look_at && !scope->cancelled && !own_of(me)->locals &&
                  !runtime_of(thread)->spawns_oddly;
     struct cb *c = LIKELY(plain) ? cb_new(thread) : NULL;
