@@ -161,12 +161,13 @@ static bool read_date(const char *text, time_t *date)
     return false;
 }
 
-/* Whether the list of tags names the file's, or all. The file's is a strong one; by strong comparison weak ones are
- * others. */
+/* Whether a line of a list of tags names the file's, or all. The file's is a strong one; by strong comparison weak ones
+ * are others. */
 static bool names_tag(const char *list, const char *tag, bool strongly)
 {
     size_t length = strlen(tag);
-    if (strcmp(list, "*") == 0)
+    list += strspn(list, " \t");
+    if (*list == '*' && !list[1 + strspn(list + 1, " \t")])
         return true;
     for (const char *at = list;;) {
         at += strspn(at, " \t,");
@@ -181,15 +182,23 @@ static bool names_tag(const char *list, const char *tag, bool strongly)
     }
 }
 
+static bool lists_tag(struct connection *c, enum header header, const char *tag, bool strongly)
+{
+    const char *line = header_of(c, header);
+    while (line && !names_tag(line, tag, strongly))
+        line = next_line_of(c, header, line);
+    return line != NULL;
+}
+
 /* The conditions in the order of RFC 9110, 13.2.2: 412, 304, or 200: none is against it. If-Range comes later. */
 static int check_conditions(struct connection *c, const struct file *file)
 {
     const char *match = header_of(c, IF_MATCH), *unmodified = header_of(c, IF_UNMODIFIED_SINCE);
     const char *none_match = header_of(c, IF_NONE_MATCH), *modified = header_of(c, IF_MODIFIED_SINCE);
     time_t changed = file->status.st_mtim.tv_sec, date;
-    if (*match ? !names_tag(match, file->tag, true) : read_date(unmodified, &date) && changed > date)
+    if (*match ? !lists_tag(c, IF_MATCH, file->tag, true) : read_date(unmodified, &date) && changed > date)
         return 412;
-    if (*none_match ? names_tag(none_match, file->tag, false) : read_date(modified, &date) && changed <= date)
+    if (*none_match ? lists_tag(c, IF_NONE_MATCH, file->tag, false) : read_date(modified, &date) && changed <= date)
         return 304;
     return 200;
 }
@@ -329,16 +338,32 @@ static void answer_with(struct connection *c, const char *path, struct file *fil
     send_opened(c, file, &(struct answer){.status = status, .type = type_of(path), .extra = extra});
 }
 
-/* To the same path with a slash. */
+/* To the same path with a slash. The path is encoded already, but for backslashes: browsers take them for slashes.
+ * False: there is not enough room. */
+static bool put_location(struct connection *c, const char *query, char *to, size_t room)
+{
+    size_t used = (size_t)snprintf(to, room, "Location: ");
+    struct span span = path_span(c);
+    const char *path = c->in + span.at, *end = path + span.length;
+    while (end - path > 1 && path[1] == '/')
+        path++; /* two slashes would begin the name of another host */
+    for (; path < end && used + 4 < room; path++) {
+        if (*path == '\\') {
+            memcpy(to + used, "%5C", 3);
+            used += 3;
+        } else {
+            to[used++] = *path;
+        }
+    }
+    int rest = snprintf(to + used, room - used, "/%s%s\r\n", query ? "?" : "", query ? query : "");
+    return path == end && (size_t)rest < room - used;
+}
+
 BIG_FRAME static void redirect(struct connection *c, const char *query)
 {
     char extra[PATH_MOST + 64];
-    struct span span = path_span(c); /* it is encoded already */
-    for (; span.length > 1 && c->in[span.at + 1] == '/'; span.at++, span.length--)
-        continue; /* two slashes would begin the name of another host */
-    snprintf(extra, sizeof extra, "Location: %.*s/%s%s\r\n", (int)span.length, c->in + span.at, query ? "?" : "",
-             query ? query : "");
-    answer_status(c, 301, extra);
+    bool fits = put_location(c, query, extra, sizeof extra);
+    answer_status(c, fits ? 301 : 414, fits ? extra : NULL);
 }
 
 void answer_file(struct connection *c, char *path, const char *query)

@@ -214,6 +214,9 @@ bool is_head(const struct connection *c);
 
 /* The text of a header of the current request, "" if there was none; its end is marked. */
 const char *header_of(struct connection *c, enum header header);
+/* IF_MATCH and IF_NONE_MATCH are lists, and a list may be spread over several lines (RFC 9110, 5.3): the value of the
+ * line after the one that `value` is of, or NULL. */
+const char *next_line_of(struct connection *c, enum header header, const char *value);
 
 /* The path in the current request's URL, as it came: without host, query and fragment. */
 struct span path_span(const struct connection *c);

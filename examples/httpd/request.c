@@ -66,8 +66,10 @@ static int on_header_value(http_parser *parser, const char *at, size_t length)
     struct connection *c = connection_of(parser);
     while (length && (at[length - 1] == ' ' || at[length - 1] == '\t'))
         length--;
-    if (c->request.header < HEADERS)
-        c->request.headers[c->request.header] = span_of(c, at, length);
+    enum header header = c->request.header;
+    bool goes_on = (header == IF_MATCH || header == IF_NONE_MATCH) && c->request.headers[header].length;
+    if (header < HEADERS && !goes_on) /* next_line_of finds the other lines of a list */
+        c->request.headers[header] = span_of(c, at, length);
     return 0;
 }
 
@@ -243,6 +245,21 @@ const char *header_of(struct connection *c, enum header header)
         return "";
     c->in[span.at + span.length] = '\0'; /* was the end of the line, or a blank before it */
     return c->in + span.at;
+}
+
+const char *next_line_of(struct connection *c, enum header header, const char *value)
+{
+    char *at = c->in + (value - c->in), *end = c->in + c->begin + c->request.head;
+    while ((at = memchr(at, '\n', (size_t)(end - at)))) {
+        char *name = ++at, *colon = memchr(name, ':', (size_t)(end - name));
+        if (!colon || header_named(name, (size_t)(colon - name)) != header)
+            continue;
+        at = colon + 1;
+        size_t length = strcspn(at, "\r\n");
+        at[length] = '\0'; /* was the end of the line */
+        return at;
+    }
+    return NULL;
 }
 
 /* ---- its URL ---------------------------------------------------------------------------------- */

@@ -74,6 +74,17 @@ TEST_REAL(a_directory_is_its_index)
     server_stop(SIGTERM);
 }
 
+TEST_REAL(a_redirection_that_is_too_long_is_refused)
+{
+    enum { LONG = 5000 };
+    char request[LONG + 200];
+    make_directory("root/sub");
+    SERVER(NULL);
+    sprintf(request, REQUEST("GET", "/sub?%0*d", ""), LONG, 0);
+    CHECK_EQ(ask_once(request), 414);
+    server_stop(SIGTERM);
+}
+
 /* "//sub/" would be a host. */
 TEST_REAL(no_redirection_leads_to_another_host)
 {
@@ -85,6 +96,10 @@ TEST_REAL(no_redirection_leads_to_another_host)
     CHECK_STR(header("Location"), "/sub/");
     CHECK_EQ(ask_once(GET("http://other/sub")), 301);
     CHECK_STR(header("Location"), "/sub/");
+    CHECK_EQ(ask_once(GET("/\\other/../sub")), 301);
+    CHECK_STR(header("Location"), "/%5Cother/../sub/");
+    CHECK_EQ(ask_once(GET("//\\other\\..\\/../sub?\\")), 301);
+    CHECK_STR(header("Location"), "/%5Cother%5C..%5C/../sub/?\\");
     server_stop(SIGTERM);
 }
 
@@ -171,6 +186,12 @@ TEST_REAL(what_the_client_has_already_is_not_sent)
     CHECK_EQ(ask_with("If-None-Match: *"), 304);
     CHECK_EQ(ask_with("If-None-Match: \"a\", W/\"b\" , %s ,\"c\"", tag), 304);
     CHECK_EQ(ask_with("If-None-Match: \"a\"\r\nIf-None-Match: %s", tag), 304);
+    CHECK_EQ(ask_with("If-None-Match: %s\r\nAccept: */*\r\nif-none-match: \"a\"", tag), 304);
+    CHECK_EQ(
+        ask_with("If-None-Match:\r\nIf-None-Match: \"a\"\r\nIf-None-Match:  \"b\",%s\r\nIf-None-Match: W/\"c\"", tag),
+        304);
+    CHECK_EQ(ask_with("If-None-Match: \"a\"\r\nIf-None-Match: \t* "), 304);
+    CHECK_EQ(ask_with("If-None-Match: \"a\"\r\nIf-Match: *\r\nIf-None-Match: \"b\"\r\nAccept: %s", tag), 200);
     CHECK_EQ(ask_with("If-None-Match: \"a\", \"b*\""), 200);
     CHECK_STR(got.body, "text");
     CHECK_EQ(ask_with("If-None-Match: %.5s", tag), 200);
@@ -192,6 +213,9 @@ TEST_REAL(what_is_wanted_of_one_version_is_not_sent_of_another)
     CHECK_EQ(ask_with("If-Match: %s", tag), 200);
     CHECK_EQ(ask_with("If-Match: *"), 200);
     CHECK_EQ(ask_with("If-Match: \"a\", %s ", tag), 200);
+    CHECK_EQ(ask_with("If-Match: %s\r\nIf-Match: \"a\"", tag), 200);
+    CHECK_EQ(ask_with("If-Match: \"a\"\r\nIf-Match: %s", tag), 200);
+    CHECK_EQ(ask_with("If-Match: \"a\"\r\nIf-Match: \"b\""), 412);
     CHECK_EQ(ask_with("If-Match: \"a\", \"*\""), 412);
     CHECK_EQ(ask_with("If-Match: W/%s", tag), 412);
     CHECK_EQ(ask_with("If-Match: \"a, *\""), 412);
