@@ -38,7 +38,8 @@ static struct pace begin_pace(struct connection *c)
 static void begin_period(const struct connection *c, struct pace *pace)
 {
     const struct server *server = c->server;
-    uint64_t now = taken(c), least = server->rate * (uint64_t)server->timeout / STRAND_S;
+    uint64_t now = taken(c);
+    uint64_t least = (uint64_t)((double)server->rate * ((double)server->timeout / (double)STRAND_S));
     if (now - pace->taken < (least ? least : 1))
         strand_throw(&CLIENT_GONE, "%s takes its answer too slowly", c->peer);
     pace->taken = now;

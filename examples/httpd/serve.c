@@ -99,7 +99,13 @@ static void bear_error(struct acceptor *acceptor, int error)
     }
 }
 
-/* Without descriptors others make room, and connections wait in the system's queue meanwhile. */
+/* What ends by itself, and that connections which end make room for. */
+static bool is_shortage(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
+/* Without descriptors or memory others make room, and connections wait in the system's queue meanwhile. */
 static void accept_one(struct acceptor *acceptor)
 {
     struct server *server = acceptor->server;
@@ -108,7 +114,7 @@ static void accept_one(struct acceptor *acceptor)
         acceptor->errors = 0;
         server->connections++;
         spawn_connection(acceptor->connections, server, fd);
-    } else if (fd == -EMFILE || fd == -ENFILE) {
+    } else if (is_shortage(-fd)) {
         bool room = end_some_connections(server, queue_length(server->listener));
         strand_sleep(room ? room_pause : no_room_pause);
     } else {
