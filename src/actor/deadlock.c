@@ -7,7 +7,8 @@
  * waits. The child says under that lock that it is undecided, and looks after that at what the parent waits for. So the
  * child finds the parent waiting; or the parent, which has come later, finds the child undecided. NOT DONE  longer
  * cycles: an actor that waits for its failed grandchild, or for an actor that waits for one, and a parent whose turn
- * joins a strand that waits for the child, are not recognised. TESTED BY tests/spec/actor_deadlock.c.
+ * joins a strand that waits for the child, are not recognised (docs/decisions.md says why). TESTED BY
+ * tests/spec/actor_deadlock.c.
  */
 #include "deadlock.h"
 
