@@ -9,8 +9,8 @@
 
 /* At the beginning of a run: from now on sched_ops.quiet is asked for what its options want. */
 void quiet_open(struct runtime *runtime);
-/* sched_ops.quiet. Returns whether it is to be asked once more soon, without anybody having moved; asked: how often that
- * was so. */
+/* sched_ops.quiet. Returns whether it is to be asked once more soon, without anybody having moved. asked: how often
+ * that was so in a row. */
 bool quiet_comes(struct thread *thread, struct batch *batch, uint32_t asked);
 /* Wait until the run is dry, or `over` is set by somebody who calls quiet_wake then for *waiter, which is the caller
  * meanwhile. Throws if it is interrupted. */
