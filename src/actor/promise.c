@@ -331,6 +331,13 @@ static void drop_unsent(const struct question *question)
         message_drop(question->type, (void *)(uintptr_t)question->body);
 }
 
+/* The result of an operation that need not have waited. */
+static int give_way_with(int result)
+{
+    give_way_after(thread_self());
+    return result;
+}
+
 int strand_ask(strand_actor to, const strand_message_type *type, const void *body, size_t size,
                const strand_message_type *into_type, void *into, size_t into_size)
 {
@@ -344,7 +351,7 @@ int strand_ask(strand_actor to, const strand_message_type *type, const void *bod
     may_block(thread, me, "strand_ask");
     int error = must_be_another(thread, to, "strand_ask");
     if (error)
-        return error;
+        return give_way_with(error);
     struct promise *promise __attribute__((cleanup(promise_close))) = promise_open(thread, &ref);
     if (!promise)
         return -ENOMEM;
@@ -354,19 +361,17 @@ int strand_ask(strand_actor to, const strand_message_type *type, const void *bod
     question.sent = !error || message_is_dead(error);
     if (!error)
         error = promise_wait(thread_self(), promise, BLOCKED_ASK, to);
-    if (!error)
-        take(promise, into);
-    return error;
+    if (error)
+        return give_way_with(error);
+    take(promise, into);
+    return 0;
 }
 
 /* ---- waiting for an end ------------------------------------------------------------------------------------ */
 
-int strand_actor_wait(strand_actor actor)
+static int await_end(struct thread *thread, strand_actor actor)
 {
-    struct thread *thread = must_be_strand("strand_actor_wait");
-    struct cb *me = current_of(thread);
     strand_actor ref;
-    may_block(thread, me, "strand_actor_wait");
     int error = must_be_another(thread, actor, "strand_actor_wait");
     if (error)
         return error;
@@ -381,4 +386,11 @@ int strand_actor_wait(strand_actor actor)
         return -EDEADLK;
     error = promise_wait(thread, promise, BLOCKED_ACTOR_END, actor);
     return error == -EPIPE ? 0 : error; /* it has ended */
+}
+
+int strand_actor_wait(strand_actor actor)
+{
+    struct thread *thread = must_be_strand("strand_actor_wait");
+    may_block(thread, current_of(thread), "strand_actor_wait");
+    return give_way_with(await_end(thread, actor));
 }

@@ -284,6 +284,7 @@ void strand_actors_join(strand_actors handle)
         MISUSE("strand_actors_join", "", "only the strand that has opened a system waits for it");
     quiet_wait_or(thread, me, &system->joiner, &system->has_ended);
     arch_note_acquire(system->name);
+    give_way_after(thread_self());
 }
 
 void strand_actors_leave_(strand_actors *handle)

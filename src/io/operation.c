@@ -136,7 +136,10 @@ int operation_enter(struct operation *op, int fd, enum side_name side, const cha
     struct thread *thread = must_be_strand(function);
     *op = (struct operation){.thread = thread, .me = current_of(thread), .function = function};
     may_block(thread, op->me, function);
-    return enter(op, fd, side);
+    int error = enter(op, fd, side);
+    if (UNLIKELY(error))
+        give_way_after(op->thread);
+    return error;
 }
 
 void operation_leave(struct operation *op)

@@ -69,6 +69,13 @@ static int connect_once(int fd, const void *address, uint32_t length)
     return result;
 }
 
+/* The end of an operation that opens or connects a socket, and need not have waited. */
+static int give_way_with(int result)
+{
+    give_way_after(thread_self());
+    return result;
+}
+
 /* A Unix listener whose queue is full says so at once, and can't be waited for. */
 int strand_connect(int fd, const void *address, uint32_t length)
 {
@@ -78,7 +85,7 @@ int strand_connect(int fd, const void *address, uint32_t length)
         strand_sleep(pause);
         pause = pause < PAUSE_MOST ? pause * 2 : PAUSE_MOST;
     }
-    return result;
+    return give_way_with(result);
 }
 
 int strand_shutdown(int fd, int how)
@@ -226,7 +233,7 @@ int strand_listen_tcp(const char *host, int port)
     for (int i = 0; i < count; i++)
         if ((fd = listen_at(&addresses[i], true)) >= 0)
             break;
-    return fd;
+    return give_way_with(fd);
 }
 
 int strand_dial_tcp(const char *host, int port)
@@ -239,7 +246,7 @@ int strand_dial_tcp(const char *host, int port)
     for (int i = 0; i < count; i++)
         if ((fd = i + 1 < count ? dial_one_of(&addresses[i], count - i) : dial_at(&addresses[i], true)) >= 0)
             break;
-    return fd;
+    return give_way_with(fd);
 }
 
 int strand_listen_unix(const char *path)
@@ -257,7 +264,7 @@ int strand_dial_unix(const char *path)
     must_be_there(path, "path", "strand_dial_unix");
     may_block(thread, current_of(thread), "strand_dial_unix");
     int error = arch_address_unix(path, &address);
-    return error ? error : dial_at(&address, false);
+    return give_way_with(error ? error : dial_at(&address, false));
 }
 
 int strand_tcp_port(int fd)

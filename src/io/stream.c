@@ -7,6 +7,7 @@
 #include "offload.h"
 
 #include "../sched/thread.h"
+#include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
 #include <errno.h>
@@ -50,12 +51,20 @@ static int64_t write_some(struct operation *op, const void *buffer, size_t size)
     }
 }
 
+/* An operation on no bytes. */
+static int64_t nothing(struct operation *op)
+{
+    operation_leave(op);
+    give_way_after(op->thread);
+    return 0;
+}
+
 int64_t strand_read(int fd, void *buffer, size_t size)
 {
     struct operation op;
     int64_t got = operation_enter(&op, fd, SIDE_IN, "strand_read");
     if (got < 0 || !size)
-        return got < 0 ? got : (operation_leave(&op), 0);
+        return got < 0 ? got : nothing(&op);
     got = read_some(&op, buffer, size);
     operation_leave(&op);
     return got;
@@ -66,7 +75,7 @@ int64_t strand_write(int fd, const void *bytes, size_t size)
     struct operation op;
     int64_t put = operation_enter(&op, fd, SIDE_OUT, "strand_write");
     if (put < 0 || !size)
-        return put < 0 ? put : (operation_leave(&op), 0);
+        return put < 0 ? put : nothing(&op);
     put = write_some(&op, bytes, size);
     operation_leave(&op);
     return put;
@@ -77,8 +86,8 @@ int64_t strand_read_all(int fd, void *buffer, size_t size)
 {
     struct operation op;
     int64_t got = operation_enter(&op, fd, SIDE_IN, "strand_read_all");
-    if (got < 0)
-        return got;
+    if (got < 0 || !size)
+        return got < 0 ? got : nothing(&op);
     while (op.progress < size && (got = read_some(&op, (char *)buffer + op.progress, size - op.progress)) > 0)
         op.progress += (uint64_t)got;
     if (got < 0 && op.progress)
@@ -91,8 +100,8 @@ int64_t strand_write_all(int fd, const void *bytes, size_t size)
 {
     struct operation op;
     int64_t put = operation_enter(&op, fd, SIDE_OUT, "strand_write_all");
-    if (put < 0)
-        return put;
+    if (put < 0 || !size)
+        return put < 0 ? put : nothing(&op);
     while (op.progress < size) {
         put = write_some(&op, (const char *)bytes + op.progress, size - op.progress);
         if (put < 0)

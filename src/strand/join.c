@@ -207,6 +207,7 @@ void strand_wait(strand handle)
             interrupt_throw(thread, me, 0);
     }
     end_seen(handle);
+    give_way_after(thread);
 }
 
 bool strand_ended(strand handle)

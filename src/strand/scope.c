@@ -456,6 +456,13 @@ static struct cb *next_failed(struct thread *thread, struct cb *me, struct scope
     }
 }
 
+/* No child is left. */
+static strand no_next(void)
+{
+    give_way_after(thread_self());
+    return (strand){{0, 0}};
+}
+
 strand strand_scope_next(strand_scope handle)
 {
     struct thread *thread = must_be_strand("strand_scope_next");
@@ -466,11 +473,11 @@ strand strand_scope_next(strand_scope handle)
     may_block(thread, me, "strand_scope_next");
     if (scope_is_service(scope)) {
         struct cb *failed = next_failed(thread, me, scope);
-        return failed ? handle_of(failed) : (strand){{0, 0}};
+        return failed ? handle_of(failed) : no_next();
     }
     for (size_t count; !ends_of(thread, scope, &count);) {
         if (!count)
-            return (strand){{0, 0}};
+            return no_next();
         thread = await_more(thread, me, scope, 0, count);
     }
     return handle_of(scope_first_ended(thread, scope));
