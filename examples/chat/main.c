@@ -24,34 +24,50 @@ struct door {
     int listener;
 };
 
+/* The client's strand closes the descriptor. Without one, the caller still has to. */
+static bool let_in(struct server *server, int fd)
+{
+    struct client client = {server, fd};
+    STRAND_TRY {
+        strand_spawn_with(server->clients, STRAND_ATTR(.name = "client"), serve_client, &client, sizeof client);
+        return true;
+    }
+    STRAND_CATCH(&STRAND_SYSTEM, e) {
+        fprintf(stderr, "chat: a client can't be let in: %s\n", strand_exception_text(e));
+    }
+    STRAND_END
+    return false;
+}
+
 static void *accept_clients(void *arg)
 {
     const struct door *door = arg;
     for (;;) {
         int fd = strand_accept(door->listener);
-        if (fd < 0) {
+        if (fd < 0)
             fprintf(stderr, "chat: a client can't be let in: %s\n", strerror(-fd));
-            strand_sleep(100 * STRAND_MS);
+        else if (let_in(door->server, fd))
             continue;
-        }
-        struct client client = {door->server, fd};
-        strand_spawn_with(door->server->clients, STRAND_ATTR(.name = "client"), serve_client, &client, sizeof client);
+        else
+            strand_close(fd);
+        strand_sleep(100 * STRAND_MS);
     }
     return NULL;
 }
 
-/* The scope consumes clients that have left. The loop reports the failure of one that did not leave in peace. */
+/* The scope consumes clients that have left. The loop reports the failure of one that did not leave in peace. A door
+ * that fails is the server's failure: nobody would be let in any more. */
 static void *serve_clients(void *arg)
 {
     struct door *door = arg;
     STRAND_SCOPE_WITH(clients, STRAND_COLLECT | STRAND_OPEN | STRAND_SERVICE);
     door->server->clients = clients;
-    strand_spawn_with(clients, STRAND_ATTR(.name = "door"), accept_clients, door, 0);
-    for (;;) {
-        strand_scope_next(clients);
+    strand keeper = strand_spawn_with(clients, STRAND_ATTR(.name = "door"), accept_clients, door, 0);
+    for (strand failed; (failed = strand_scope_next(clients)).bits[0];) {
         strand_exception *e = strand_scope_failure(clients, NULL);
-        if (e)
-            fprintf(stderr, "chat: a client has failed: %s\n", strand_exception_text(e));
+        if (failed.bits[0] == keeper.bits[0] && failed.bits[1] == keeper.bits[1])
+            strand_rethrow(e);
+        fprintf(stderr, "chat: a client has failed: %s\n", strand_exception_text(e));
         strand_exception_release(e);
     }
     return NULL;
