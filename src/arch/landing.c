@@ -5,7 +5,7 @@
  * not known lets it through.
  *
  * g++ leaves a call that must not throw out of its function's table. clang++ gives it a handler for everything, which
- * calls a function that ends the program; that is recognised by its instructions.
+ * calls a function that ends the program; the handler is recognised by its instructions.
  */
 #include "state.h"
 
@@ -174,23 +174,26 @@ static const uint8_t *skip_endbr64(const uint8_t *code)
     return memcmp(code, endbr64, sizeof endbr64) == 0 ? code + sizeof endbr64 : code;
 }
 
-/* clang's landing pad for what must not throw: __clang_call_terminate(exception), which begins with two calls, those of
- * __cxa_begin_catch and std::terminate. A handler calls __cxa_begin_catch itself. */
+/* clang's landing pad for what must not throw gives the exception to a function of the program's own,
+ * __clang_call_terminate, at once. A handler gives it to __cxa_begin_catch: as a rule in another library, through a
+ * stub. */
 static bool calls_terminate(const uint8_t *code)
 {
-    static const uint8_t give_exception[] = {0x48, 0x89, 0xc7}; /* mov %rax, %rdi */
-    enum { PUSH_RAX = 0x50, PUSH_RBP = 0x55, CALL = 0xe8, CALL_SIZE = 5, MOV_SIZE = 3 };
+    static const uint8_t give_exception[] = {0x48, 0x89, 0xc7, 0xe8}; /* mov %rax, %rdi; call */
+    static const uint8_t jump[] = {0xff, 0x25};                       /* to where a word says */
+    enum { BND = 0xf2 };
     int32_t distance;
     code = skip_endbr64(code);
-    if (memcmp(code, give_exception, sizeof give_exception) != 0 || code[MOV_SIZE] != CALL)
+    if (memcmp(code, give_exception, sizeof give_exception) != 0)
         return false;
-    code += MOV_SIZE + CALL_SIZE;
-    memcpy(&distance, code - sizeof distance, sizeof distance);
-    code = skip_endbr64(code + distance);
-    if (*code != PUSH_RAX && *code != PUSH_RBP)
+    code += sizeof give_exception;
+    memcpy(&distance, code, sizeof distance);
+    const uint8_t *callee = code + sizeof distance + distance;
+    if ((uintptr_t)callee == (uintptr_t)arch_state.cxx.begin_catch)
         return false;
-    code += *code == PUSH_RAX ? 1 : 1 + MOV_SIZE; /* mov %rsp, %rbp */
-    return code[0] == CALL && code[CALL_SIZE] == CALL;
+    callee = skip_endbr64(callee);
+    callee += *callee == BND;
+    return memcmp(callee, jump, sizeof jump) != 0;
 }
 
 /* A list of actions: what catches everything, or nothing (an empty list of types that may be thrown). */

@@ -253,16 +253,18 @@ ARCH_NOT_INSTRUMENTED void opened_own(struct member *member, uint64_t words[OWN_
 
 static NOINLINE void save_beside(struct opened *opened, const struct guest *guest, char *to)
 {
-    memcpy(to, &opened->fibre.cxx, beside_cxx(guest));
+    if (guest->cxx)
+        memcpy(to, &opened->fibre.cxx, sizeof(struct arch_cxx));
     if (guest->keeps)
         own_save(opened, to + beside_cxx(guest));
 }
 
 static NOINLINE void load_beside(struct opened *opened, const struct guest *guest, const char *from)
 {
-    static const struct arch_cxx none;
     opened->fibre.started = true; /* the strand before it may have ended without a suspension */
-    memcpy(&opened->fibre.cxx, guest->cxx ? (const void *)from : &none, sizeof none);
+    opened->fibre.cxx = (struct arch_cxx){0};
+    if (guest->cxx)
+        memcpy(&opened->fibre.cxx, from, sizeof(struct arch_cxx));
     if (guest->keeps)
         own_load(opened, from + beside_cxx(guest));
 }

@@ -1,0 +1,151 @@
+/*
+ * Where an exception would land: frames with tables as compilers of C++ write them, of a personality that is taken for
+ * that of C++ here. Each frame's function calls `proceed`, which calls the next one or looks.
+ */
+#include "../../src/arch/state.h"
+#include "arch_check.h"
+
+#include <unwind.h>
+
+_Unwind_Reason_Code landing_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                                        struct _Unwind_Exception *exception, struct _Unwind_Context *context);
+_Unwind_Reason_Code landing_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+                                        struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+{
+    (void)version, (void)actions, (void)class, (void)exception, (void)context;
+    return _URC_CONTINUE_UNWIND;
+}
+
+/* Personalities: by the distance to them, and to a word that has their address. */
+#define CXX "0x1b, landing_personality"
+#define C "0x9b, landing_c"
+__asm__(".section .data.rel.ro, \"aw\", @progbits\nlanding_c: .quad __gcc_personality_v0\n.text\n");
+
+/* A function with the personality `who`, the instructions of its landing pad, and its table. */
+#define FRAME(name, who, pad, table)                                                                                   \
+    void name(void);                                                                                                   \
+    __asm__(".text\n"                                                                                                  \
+            ".globl " #name "\n.type " #name ", @function\n" #name ":\n"                                               \
+            ".cfi_startproc\n.cfi_personality " who "\n.cfi_lsda 0x1b, .Ltable_" #name "\n"                            \
+            "sub $8, %rsp\n.cfi_def_cfa_offset 16\n"                                                                   \
+            ".Lbegin_" #name ": call landing_proceed\n.Lend_" #name ": add $8, %rsp\n.cfi_def_cfa_offset 8\nret\n"     \
+            ".Lpad_" #name ": " pad "\nud2\n.cfi_endproc\n"                                                            \
+            ".section .gcc_except_table, \"a\", @progbits\n.Ltable_" #name ": " table "\n.text\n")
+
+#define CALLS_ULEB128(name, action)                                                                                    \
+    ".byte 1\n.uleb128 .Lcalls_end_" #name " - .Lcalls_" #name "\n.Lcalls_" #name ":\n"                                \
+    ".uleb128 .Lbegin_" #name " - " #name "\n.uleb128 .Lend_" #name " - .Lbegin_" #name "\n.uleb128 .Lpad_" #name      \
+    " - " #name "\n.uleb128 " #action "\n.Lcalls_end_" #name ":\n"
+#define CALLS_UDATA4(name, action)                                                                                     \
+    ".byte 3\n.uleb128 .Lcalls_end_" #name " - .Lcalls_" #name "\n.Lcalls_" #name ":\n"                                \
+    ".long .Lbegin_" #name " - " #name "\n.long .Lend_" #name " - .Lbegin_" #name "\n.long .Lpad_" #name " - " #name   \
+    "\n.uleb128 " #action "\n.Lcalls_end_" #name ":\n"
+#define TYPES(name, calls, actions, types)                                                                             \
+    ".byte 0xff, 3\n.uleb128 .Ltypes_" #name " - .Ldistance_" #name "\n.Ldistance_" #name ":\n" calls actions types    \
+    "\n.Ltypes_" #name ": "
+#define NO_TYPES ".byte 0xff, 0xff\n"
+
+#define HANDLE "mov %rax, %rdi\ncall landing_begins_catch"
+#define HANDLE_BY_STUB "mov %rax, %rdi\ncall landing_stub"
+#define HANDLE_BY_STUB_WITH_BND "endbr64\nmov %rax, %rdi\ncall landing_stub_with_bnd"
+#define HANDLE_LATER "mov %rax, %rbx\ncall landing_terminates"
+#define TERMINATE "mov %rax, %rdi\ncall landing_terminates"
+#define TERMINATE_WITH_ENDBR "endbr64\nmov %rax, %rdi\ncall landing_terminates"
+#define EVERYTHING ".long 0"
+#define A_TYPE ".long 1"
+
+/* __cxa_begin_catch, and stubs for it; __clang_call_terminate. */
+void landing_begins_catch(void);
+__asm__(".text\n.globl landing_begins_catch\nlanding_begins_catch: ret\n"
+        "landing_stub: jmp *landing_c(%rip)\nlanding_stub_with_bnd: endbr64\n.byte 0xf2\njmp *landing_c(%rip)\n"
+        "landing_terminates: push %rax\ncall landing_begins_catch\nud2\n");
+
+FRAME(no_call_may_throw, CXX, "", NO_TYPES ".byte 1\n.uleb128 0\n");
+FRAME(in_c, C, "", NO_TYPES ".byte 1\n.uleb128 0\n");
+FRAME(cleans_up, CXX, "", NO_TYPES CALLS_ULEB128(cleans_up, 0));
+FRAME(cleans_up_in_words, CXX, "", NO_TYPES CALLS_UDATA4(cleans_up_in_words, 0));
+FRAME(pads_elsewhere, CXX, "", ".byte 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 1\n.uleb128 0\n");
+FRAME(catches_all, CXX, HANDLE, TYPES(catches_all, CALLS_ULEB128(catches_all, 1), ".byte 1, 0\n", EVERYTHING));
+FRAME(catches_by_stub, CXX, HANDLE_BY_STUB,
+      TYPES(catches_by_stub, CALLS_ULEB128(catches_by_stub, 1), ".byte 1, 0\n", EVERYTHING));
+FRAME(catches_by_bnd, CXX, HANDLE_BY_STUB_WITH_BND,
+      TYPES(catches_by_bnd, CALLS_ULEB128(catches_by_bnd, 1), ".byte 1, 0\n", EVERYTHING));
+FRAME(catches_later, CXX, HANDLE_LATER,
+      TYPES(catches_later, CALLS_ULEB128(catches_later, 1), ".byte 1, 0\n", EVERYTHING));
+FRAME(catches_type, CXX, HANDLE, TYPES(catches_type, CALLS_ULEB128(catches_type, 1), ".byte 1, 0\n", A_TYPE));
+FRAME(catches_type_then_all, CXX, HANDLE,
+      TYPES(catches_type_then_all, CALLS_ULEB128(catches_type_then_all, 3), ".byte 1, 0, 2, 0x7d\n",
+            EVERYTHING "\n" A_TYPE));
+FRAME(terminates, CXX, TERMINATE, TYPES(terminates, CALLS_ULEB128(terminates, 1), ".byte 1, 0\n", EVERYTHING));
+FRAME(terminates_with_endbr, CXX, TERMINATE_WITH_ENDBR,
+      TYPES(terminates_with_endbr, CALLS_UDATA4(terminates_with_endbr, 1), ".byte 1, 0\n", EVERYTHING));
+FRAME(may_throw_nothing, CXX, HANDLE,
+      TYPES(may_throw_nothing, CALLS_ULEB128(may_throw_nothing, 1), ".byte 0x7f, 0\n", EVERYTHING) ".byte 0\n");
+FRAME(may_throw_a_type, CXX, HANDLE,
+      TYPES(may_throw_a_type, CALLS_ULEB128(may_throw_a_type, 1), ".byte 0x7f, 0\n", EVERYTHING) ".byte 1, 0\n");
+
+typedef void frame_fn(void);
+
+static frame_fn *const *frames; /* to be called yet; the last is followed by NULL */
+static const void *limit;
+static bool landed;
+
+void landing_proceed(void);
+NOINLINE void landing_proceed(void)
+{
+    if (*frames)
+        (*frames++)();
+    else
+        landed = arch_unwind_lands(limit);
+    __asm__ volatile(""); /* no jump to the next one */
+}
+
+/* A try block. */
+static void limits(void)
+{
+    char frame[64];
+    limit = frame;
+    landing_proceed();
+    __asm__ volatile("" : : "r"(frame) : "memory");
+}
+
+static bool lands(frame_fn *const *chain)
+{
+    frames = chain;
+    limit = (const void *)UINTPTR_MAX;
+    landing_proceed();
+    return landed;
+}
+
+/* From the outermost inwards. */
+#define LANDS(...) lands((frame_fn *const[]){__VA_ARGS__, NULL})
+
+int main(void)
+{
+    CHECK_EQUAL(arch_process_start(), 0);
+    CHECK(LANDS(no_call_may_throw)); /* without C++ there is no such function */
+    arch_state.cxx.personality = (const void *)(uintptr_t)landing_personality;
+    arch_state.cxx.begin_catch = (void *(*)(void *))(uintptr_t)landing_begins_catch;
+    CHECK(!LANDS(no_call_may_throw));
+    CHECK(LANDS(in_c));
+    CHECK(!LANDS(no_call_may_throw, in_c));
+    CHECK(LANDS(cleans_up));
+    CHECK(LANDS(cleans_up_in_words));
+    CHECK(!LANDS(no_call_may_throw, cleans_up));
+    CHECK(!LANDS(no_call_may_throw, cleans_up_in_words));
+    CHECK(LANDS(pads_elsewhere));
+    CHECK(LANDS(no_call_may_throw, catches_all));
+    CHECK(LANDS(no_call_may_throw, catches_by_stub));
+    CHECK(LANDS(no_call_may_throw, catches_by_bnd));
+    CHECK(LANDS(no_call_may_throw, catches_later));
+    CHECK(!LANDS(catches_all, no_call_may_throw));
+    CHECK(!LANDS(no_call_may_throw, catches_type));
+    CHECK(LANDS(no_call_may_throw, catches_type_then_all));
+    CHECK(!LANDS(terminates));
+    CHECK(!LANDS(terminates_with_endbr));
+    CHECK(!LANDS(may_throw_nothing));
+    CHECK(LANDS(may_throw_a_type));
+    CHECK(LANDS(no_call_may_throw, limits));
+    CHECK(!LANDS(limits, no_call_may_throw));
+    return failures != 0;
+}
