@@ -293,7 +293,7 @@ void strand_actors_leave_(strand_actors *handle)
     struct system *system = system_of(thread, *handle, "STRAND_ACTORS");
     struct cb *me = current_of(thread);
     struct block *block = &((struct scope *)(uintptr_t)system->scope.bits[0])->block;
-    bool by_exception = block_flight(me, block) || block_foreign(thread, block);
+    bool by_exception = block_flight(thread, me, block) || block_foreign(thread, block);
     uint32_t calls = CALL_STOP | (by_exception ? CALL_NOW : 0);
     {
         STRAND_SHIELD;

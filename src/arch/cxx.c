@@ -65,6 +65,14 @@ static bool find_library(void **library)
     return found;
 }
 
+/* A process may have parts of two runtimes: libc++abi's __cxa_get_globals, and what that lacks of libstdc++. They do
+ * not count the same exceptions. */
+static bool of_one_object(void *one, void *other)
+{
+    Dl_info first, second;
+    return dladdr(one, &first) && dladdr(other, &second) && first.dli_fbase == second.dli_fbase;
+}
+
 static int count_loads(struct dl_phdr_info *info, size_t size, void *loads)
 {
     (void)size;
@@ -101,7 +109,8 @@ void arch_cxx_find(void)
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
         *(void **)(void *)((char *)cxx + symbols[i].at) =
             symbols[i].linked ? symbols[i].linked : dlsym(library, symbols[i].name);
-    cxx->throws = cxx->allocate && cxx->init && cxx->begin_catch && cxx->end_catch && cxx->class_type;
+    cxx->throws = cxx->allocate && cxx->init && cxx->begin_catch && cxx->end_catch && cxx->class_type &&
+                  of_one_object(*(void **)(void *)&cxx->globals, *(void **)(void *)&cxx->init);
     if (cxx->throws) {
         cxx->type.methods = (void (*const *)(void))cxx->class_type + 2; /* behind its offset and its type */
         cxx->type.name = "14strand_thrown_";
@@ -336,13 +345,17 @@ void arch_on_terminate(void (*on_terminate)(void))
     atomic_store_explicit(&arch_state.on_terminate, on_terminate, memory_order_release);
 }
 
+/* The handler that was there before may be one that the program installed while this one was there, and call it. */
 static void terminating(void)
 {
+    uint32_t me = arch_thread_id();
+    bool again = atomic_exchange_explicit(&arch_state.terminating, me, memory_order_relaxed) == me;
     void (*on_terminate)(void) = atomic_load_explicit(&arch_state.on_terminate, memory_order_acquire);
-    if (on_terminate)
+    void (*before)(void) = again ? arch_state.terminate_first : arch_state.terminate_before;
+    if (on_terminate && !again)
         on_terminate();
-    if (arch_state.terminate_before)
-        arch_state.terminate_before();
+    if (before)
+        before();
     abort();
 }
 
@@ -352,8 +365,10 @@ void arch_terminate_take(bool take)
     struct arch_cxx_runtime *cxx = &arch_state.cxx;
     if (!cxx->set_terminate || !cxx->get_terminate)
         return;
-    if (take && cxx->get_terminate() != terminating)
+    if (take && cxx->get_terminate() != terminating) {
         arch_state.terminate_before = cxx->set_terminate(terminating);
-    else if (!take && cxx->get_terminate() == terminating)
+        if (!arch_state.terminate_first)
+            arch_state.terminate_first = arch_state.terminate_before;
+    } else if (!take && cxx->get_terminate() == terminating)
         cxx->set_terminate(arch_state.terminate_before);
 }

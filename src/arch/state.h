@@ -88,7 +88,8 @@ struct arch_state {
 
     /* cxx.c: under the process's lock */
     struct arch_cxx_runtime cxx;
-    void (*terminate_before)(void);
+    void (*terminate_before)(void), (*terminate_first)(void); /* NULL: none yet */
+    _Atomic uint32_t terminating;                             /* the thread that was in our handler last */
 
     /* trace.c */
     struct arch_tracer *tracer; /* NULL: no libunwind */

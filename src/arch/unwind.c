@@ -53,10 +53,10 @@ static void deleted(_Unwind_Reason_Code reason, struct _Unwind_Exception *except
 _Unwind_Reason_Code arch_unwind_(struct arch_flight *flight); /* for x86_64.S */
 _Unwind_Reason_Code arch_unwind_(struct arch_flight *flight)
 {
+    arch_note_throw();
     if (flight->thrown)
         return (_Unwind_Reason_Code)arch_thrown_unwind_(flight->thrown);
     struct _Unwind_Exception *exception = exception_of(flight);
-    arch_note_throw();
     memset(exception, 0, sizeof *exception);
     exception->exception_class = CLASS_OURS;
     exception->exception_cleanup = deleted;

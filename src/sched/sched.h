@@ -286,9 +286,10 @@ struct thread {
         };
         uint32_t any; /* the switch has more to do */
     } odd;
-    struct fibre *next; /* made runnable by the end of the strand that ran here: goes on at once, in its place */
-    struct arch_cxx *cxx;
-    uint64_t locals; /* arch_locals_generation, when the C++ runtime was looked for last */
+    struct fibre *next;       /* made runnable by the end of the strand that ran here: goes on at once, in its place */
+    struct arch_cxx *cxx;     /* the system's thread's state of C++ exceptions; NULL: there is no C++ runtime */
+    struct arch_cxx loop_cxx; /* what *cxx was before the thread ran strands: that of the caller of strand_run */
+    uint64_t locals;          /* arch_locals_generation, when the C++ runtime was looked for last */
     struct pool *pool;
     struct subprocess *sub;
     const struct driver *driver; /* NULL: the machine itself */

@@ -77,7 +77,7 @@ COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct a
 {
     static const struct arch_cxx none;
     if (thread_cxx(thread))
-        *thread->cxx = to && to->started ? to->cxx : none;
+        *thread->cxx = !to ? thread->loop_cxx : to->started ? to->cxx : none;
     if (!to && thread->current)
         budget_ended(thread); /* another one begins on the same stack */
     thread->here = here;
@@ -291,6 +291,8 @@ static void begin(struct thread *thread)
 {
     thread->cxx = arch_cxx_globals();
     thread->locals = arch_locals_generation();
+    if (thread->cxx)
+        thread->loop_cxx = *thread->cxx;
     bool fences = thread->shared && !arch_membarrier_works;
     if (thread->cxx || thread->driver || thread->census || thread->sub->stack_most || fences || arch_tool)
         __atomic_store_n(&thread->odd.always, true, __ATOMIC_RELAXED);

@@ -20,6 +20,8 @@ static uint32_t floor_now(const struct own *own, uintptr_t uncaught)
 COLD void cxx_settle_(struct thread *thread, struct cb *me)
 {
     exception_set_aside(me); /* [U2] */
+    if (own_of(me)->flight && !own_of(me)->flight->arch.thrown)
+        return; /* the runtime lacks a function, so the count leaves out ours: its handler settles the floor */
     own_of(me)->floor = floor_now(own_of(me), thread->cxx->uncaught);
 }
 

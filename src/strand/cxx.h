@@ -14,7 +14,7 @@
 #ifndef STRAND_CXX_H
 #define STRAND_CXX_H
 
-#include "core.h"
+#include "exception.h"
 
 /* fn(arg). An exception of C++ that would leave it is thrown on as STRAND_FOREIGN. */
 static inline void *cxx_call(struct thread *thread, strand_fn *fn, void *arg)
@@ -32,6 +32,14 @@ static inline void cxx_settle(struct thread *thread, struct cb *me)
 {
     if (UNLIKELY(thread->cxx != NULL) && (thread->cxx->uncaught || own_of(me)->floor))
         cxx_settle_(thread, me);
+}
+
+/* Before own.flight is compared with what it was at the entry of a block or try block: a handler that has ended since
+ * may have rethrown an exception, which another handler then caught [U2]. */
+static inline void cxx_set_aside(struct thread *thread, struct cb *me)
+{
+    if (UNLIKELY(thread->cxx != NULL))
+        exception_set_aside(me);
 }
 
 #endif

@@ -73,7 +73,7 @@ static void deadline_leave(struct strand_guard_ *guard)
     struct cb *me = current_of(thread);
     struct deadline *deadline = (struct deadline *)(uintptr_t)guard->bits[0];
     timer_stop(thread, deadline->pool, &deadline->timer);
-    if (block_is_source(&deadline->block, block_flight(me, &deadline->block)))
+    if (block_is_source(&deadline->block, block_flight(thread, me, &deadline->block)))
         become_timed_out(me, deadline);
     block_leave(thread, me, &deadline->block);
     block_free(thread, &deadline->block);

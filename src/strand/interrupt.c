@@ -5,6 +5,7 @@
 #include "interrupt.h"
 
 #include "carry.h"
+#include "cxx.h"
 #include "handle.h"
 #include "misuse.h"
 #include "print.h"
@@ -89,8 +90,9 @@ void interrupt_lower(struct thread *thread, struct cb *me)
     }
 }
 
-strand_exception *block_flight(struct cb *me, struct block *block)
+strand_exception *block_flight(struct thread *thread, struct cb *me, struct block *block)
 {
+    cxx_set_aside(thread, me);
     return own_of(me)->flight != block->in_flight ? own_of(me)->flight->exception : NULL;
 }
 

@@ -85,7 +85,7 @@ void interrupt_lower(struct thread *thread, struct cb *me);
 /* ---- blocks ---------------------------------------------------------------------------------------------- */
 
 /* The exception that came into flight since the block was entered, or NULL. */
-strand_exception *block_flight(struct cb *me, struct block *block);
+strand_exception *block_flight(struct thread *thread, struct cb *me, struct block *block);
 /* Whether the block is being left by the interruption that it is the source of. */
 bool block_is_source(struct block *block, const strand_exception *e);
 /* A C++ exception that came into flight since. */

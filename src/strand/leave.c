@@ -213,7 +213,7 @@ static struct thread *release_owned(struct thread *thread, struct scope *scope)
 static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct scope *scope)
 {
     struct remains remains = {0};
-    strand_exception *in_flight = block_flight(me, &scope->block);
+    strand_exception *in_flight = block_flight(thread, me, &scope->block);
     bool foreign = !in_flight && block_foreign(thread, &scope->block);
     cancel_rest(thread, me, scope, &remains);
     while ((thread = drain(thread, me, scope, &remains), !close_scope(thread, scope)))

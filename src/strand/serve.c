@@ -68,6 +68,7 @@ __attribute__((noreturn)) static NOINLINE void serve(struct thread *thread, stru
             c->result = cxx_call(thread, c->fn, c->arg);
             thread = must_be_strand("strand_fn"); /* it returns in the process that it was called in */
             must_be_left(c, try);
+            cxx_settle(thread, c); /* a destructor may have blocked before a handler of C++ caught */
         }
         end_strand(thread, c);
         thread = switch_serve_next(thread);
@@ -114,6 +115,7 @@ static NOINLINE void end_guest(void *result, bool thrown)
     if (LIKELY(!thrown)) {
         c->result = result;
         must_be_left(c, &hosting_of(opened_of(thread->current))->serving.try);
+        cxx_settle(thread, c);
         if (UNLIKELY(opened_has(thread->current, result)))
             result_misuse(thread, c);
     }

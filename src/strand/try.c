@@ -32,11 +32,12 @@ void strand_try_enter_(struct strand_try_ *frame, uint32_t form)
 }
 
 /* TSan keeps a shadow of the call stack, which a jump out of a function would leave behind. */
-ARCH_NOT_INSTRUMENTED static void leave_body(struct cb *me, struct strand_try_ *frame)
+ARCH_NOT_INSTRUMENTED static void leave_body(struct thread *thread, struct cb *me, struct strand_try_ *frame)
 {
     struct own *own = own_of(me);
     if (UNLIKELY(own->tries != frame))
         block_skipped_(me, NULL);
+    cxx_set_aside(thread, me);
     own->tries = frame->outer;
     if (own->flight == frame->in_flight) {
         own->floor = frame->floor <= own->depth + 1 ? frame->floor : own->depth + 1;
@@ -52,11 +53,13 @@ ARCH_NOT_INSTRUMENTED static void leave_body(struct cb *me, struct strand_try_ *
 
 ARCH_NOT_INSTRUMENTED void strand_try_leave_(struct strand_try_ *frame)
 {
-    struct cb *me = current_of(must_be_strand("STRAND_TRY"));
+    struct thread *thread = must_be_strand("STRAND_TRY");
+    struct cb *me = current_of(thread);
     if (LIKELY(frame->state == TRY_BODY)) {
-        leave_body(me, frame);
+        leave_body(thread, me, frame);
         return;
     }
+    cxx_set_aside(thread, me);
     strand_exception *e = frame->caught;
     frame->caught = NULL;
     atomic_store_explicit(&e->caught, false, memory_order_relaxed);

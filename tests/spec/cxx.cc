@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <fcntl.h>
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
@@ -413,6 +414,85 @@ TEST_INSIDE(a_cxx_exception_passes_strand_try_and_is_caught_further_out)
     CHECK_LOG("inner caught inner");
 }
 
+/* ---- the caller of strand_run --------------------------------------------------------------- */
+
+void *yield_once(void *arg)
+{
+    strand_yield();
+    return arg;
+}
+
+void run_within(int threads)
+{
+    strand_options options = test_options();
+    options.threads = threads;
+    options.scheduler = nullptr;
+    CHECK_PTR(strand_run(&options, yield_once, &options), &options);
+}
+
+struct Running {
+    int threads;
+    explicit Running(int n) : threads(n) {}
+    ~Running()
+    {
+        run_within(threads);
+        test_log("%d in flight", std::uncaught_exceptions());
+    }
+};
+
+TEST(a_run_leaves_the_exceptions_of_its_callers_thread_alone)
+{
+    for (int threads = 1; threads <= 2; threads++) {
+        try {
+            try {
+                Running running(threads);
+                throw std::runtime_error("caller's");
+            } catch (...) {
+                run_within(threads);
+                CHECK(std::current_exception() != nullptr);
+                throw;
+            }
+        } catch (const std::runtime_error &e) {
+            test_log("%s", e.what());
+        }
+        CHECK_EQ(std::uncaught_exceptions(), 0);
+    }
+    CHECK_LOG("1 in flight caller's 1 in flight caller's");
+}
+
+/* ---- frames that a throw leaves ------------------------------------------------------------- */
+
+/* Arrays around which AddressSanitizer marks the stack; what throws in the innermost frame may return, for a compiler.
+ */
+__attribute__((noinline)) void must_below(int frames)
+{
+    volatile char low[64], high[64];
+    low[0] = high[0] = static_cast<char>(frames);
+    if (frames == 0)
+        strand_must(-EIO);
+    else
+        must_below(frames - 1);
+    low[1] = high[1] = low[0];
+}
+
+void *must_somewhere(void *frames)
+{
+    must_below(static_cast<int>(reinterpret_cast<intptr_t>(frames)));
+    return nullptr;
+}
+
+TEST_INSIDE(the_stack_of_frames_that_a_throw_has_left_may_be_used_again)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    for (intptr_t frames = 1; frames < 20; frames++) {
+        strand_exception *e = strand_try(must_somewhere, TEST_PTR(frames), nullptr);
+        CHECK_KIND(e, &STRAND_SYSTEM);
+        strand_exception_print(e, null);
+        strand_exception_release(e);
+    }
+    close(null);
+}
+
 /* ---- what ends the program ------------------------------------------------------------------ */
 
 struct test_output o;
@@ -499,6 +579,25 @@ TEST_REAL(an_exception_of_a_strand_that_meets_noexcept_ends_the_program)
     die_of("noexcept");
     CHECK_CONTAINS(o.err, "parcel lost");
 }
+
+TEST_PROGRAM(a_terminate_handler_that_calls_the_one_before_it_is_called_once)
+{
+    test_program(&o, "terminate_chain", "");
+    CHECK(o.signalled);
+    CHECK_CONTAINS(o.err, "reported 1");
+    CHECK(std::string(o.err).find("reported 2") == std::string::npos);
+}
+
+/* Sanitizers bring a whole runtime along. */
+#if !TEST_ASAN && !TEST_TSAN
+TEST_PROGRAM(with_a_runtime_that_lacks_a_function_cancelled_strands_end_as_in_c)
+{
+    test_program(&o, "part_runtime", "clean-up");
+    CHECK_STR(o.out, "cleaned up; done\n");
+    test_program(&o, "part_runtime", "cancel");
+    CHECK_STR(o.out, "done\n");
+}
+#endif
 
 TEST_PROGRAM(a_cxx_program_catches_its_own_exceptions_outside_of_strands_as_ever)
 {

@@ -66,6 +66,95 @@ TEST_INSIDE(a_rethrown_exception_of_a_strand_that_an_outer_handler_swallows_is_c
     CHECK(!strand_unwinding());
 }
 
+/* What a function that is called in a handler does to find out what the handler has. */
+const char *describe()
+{
+    try {
+        throw;
+    } catch (const std::exception &e) {
+        return "C++'s";
+    } catch (...) {
+        return "unknown";
+    }
+}
+
+TEST_INSIDE(a_try_block_in_a_handler_is_left_by_nothing_that_an_inner_handler_has_caught)
+{
+    try {
+        throw_stone("outer");
+    } catch (...) {
+        STRAND_TRY {
+            test_log("%s", describe());
+        }
+        STRAND_CATCH(&STRAND_ANY, e) {
+            test_log("caught %s", strand_exception_text(e));
+        }
+        STRAND_END
+    }
+    CHECK_LOG("unknown");
+}
+
+TEST_INSIDE(a_try_block_in_a_handler_lets_the_number_pass_that_an_inner_handler_throws)
+{
+    int number = 0;
+    try {
+        try {
+            throw_stone("outer");
+        } catch (...) {
+            STRAND_TRY {
+                try {
+                    throw;
+                } catch (...) {
+                    throw 9;
+                }
+            }
+            STRAND_CATCH(&STRAND_ANY, e) {
+                test_log("caught %s", strand_exception_text(e));
+            }
+            STRAND_END
+        }
+    } catch (int n) {
+        number = n;
+    }
+    CHECK_EQ(number, 9);
+    CHECK_LOG("");
+}
+
+void *describe_beside_a_failed_child(void *)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, fail, nullptr);
+    {
+        STRAND_SHIELD;
+        strand_wait(child);
+    }
+    describe();
+    return nullptr;
+}
+
+void *describe_beside_a_live_child(void *)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, return_it, nullptr);
+    describe();
+    return nullptr;
+}
+
+TEST_INSIDE(a_scope_in_a_handler_throws_what_its_children_left_though_a_handler_inside_has_ended)
+{
+    try {
+        throw_stone("outer");
+    } catch (...) {
+        strand_exception *e = strand_try(describe_beside_a_failed_child, nullptr, nullptr);
+        CHECK_KIND(e, &STONE);
+        strand_exception_release(e);
+        e = strand_try(describe_beside_a_live_child, nullptr, nullptr);
+        CHECK_KIND(e, &STRAND_LIVE_STRANDS);
+        strand_exception_release(e);
+    }
+    CHECK_EQ(std::uncaught_exceptions(), 0);
+}
+
 void *leave_with_a_failed_child(void *)
 {
     STRAND_SCOPE(scope);

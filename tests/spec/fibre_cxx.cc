@@ -77,6 +77,27 @@ TEST_INSIDE(strands_of_a_fibre_throw_and_catch_in_cxx_across_suspensions)
         CHECK_PTR(strand_join(strands[i]), TEST_PTR(i));
 }
 
+void *throw_slowly_once(void *arg)
+{
+    try {
+        throw_slowly(1);
+    } catch (const std::runtime_error &) {
+        CHECK_EQ(std::uncaught_exceptions(), 0);
+    }
+    return arg;
+}
+
+TEST_INSIDE(a_strand_keeps_its_exceptions_while_another_one_lives_on_the_fibre_without_a_suspension)
+{
+    STRAND_SCOPE(scope);
+    strand_fibre fibre = strand_fibre_open(scope, nullptr);
+    spawn_on(scope, fibre, throw_slowly_once, nullptr);
+    for (int i = 0; i < 2; i++)
+        spawn_on(
+            scope, fibre, [](void *arg) { return arg; }, nullptr);
+    strand_scope_join(scope);
+}
+
 struct Leaving {
     Leaving() {}
     Leaving(const Leaving &) = delete;
