@@ -17,9 +17,10 @@
  */
 static inline void must_be_left(struct cb *c, const struct strand_try_ *first)
 {
-    const struct own *own = own_of(c);
+    struct own *own = own_of(c);
     if (UNLIKELY(own->blocks || own->shield || own->tries != first))
         block_skipped_(c, own->blocks);
+    own->floor = 0; /* its last operation may have put an interruption off [I2] */
 }
 
 ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving, struct cb *c)
@@ -27,7 +28,6 @@ ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving, struct
     cb_throws(c, exception_land(c, NULL));
     ASSERT(!own_of(c)->flight);
     must_be_left(c, &serving->try);
-    own_of(c)->floor = 0;
     arch_longjmp(serving->try.jump, STRAND_TRY_FORM_);
 }
 
