@@ -147,7 +147,6 @@ struct more {
     uint64_t numbers;                     /* how many timers it has had: its own */
     bool timed;                           /* one of them is a receive timeout: its own */
     int64_t patience;                     /* then: how long that is, in ns: its own */
-    bool told;                            /* then: a message of it is on its way */
     int64_t active;                       /* then: when it last handled a message; ACTIVE_NOW: it does */
     struct more *next;                    /* in system.names */
     uint32_t hash;

@@ -29,6 +29,7 @@ struct due {
     strand_actor actor;
     int64_t when, every; /* 0: once */
     struct more *idle;   /* it is a receive timeout: of that actor */
+    bool told;           /* then: a message of it is on its way; a later timeout in its place begins without */
     uint64_t number;     /* among the actor's */
     const strand_message_type *type;
     size_t size;
@@ -51,7 +52,7 @@ static bool is_true(struct due *due, int64_t now)
         return true;
     int64_t since = __atomic_load_n(&due->idle->active, __ATOMIC_RELAXED);
     due->when = now + due->every;
-    if (since == ACTIVE_NOW || __atomic_load_n(&due->idle->told, __ATOMIC_RELAXED))
+    if (since == ACTIVE_NOW || __atomic_load_n(&due->told, __ATOMIC_RELAXED))
         return false;
     if (now - since >= due->every)
         return true;
@@ -71,7 +72,7 @@ static size_t take_due(struct thread *thread, struct clock *clock, int64_t now, 
             if (e)
                 e->message.sender = (strand_actor){{due->by_key.key, due->number | MARK_TIMER}};
             if (e && due->idle)
-                __atomic_store_n(&due->idle->told, true, __ATOMIC_RELAXED);
+                __atomic_store_n(&due->told, true, __ATOMIC_RELAXED);
             if (due->calls || e)
                 fired[count++] = (struct fired){due->actor, due->calls, due->why, e};
             else
@@ -248,7 +249,7 @@ bool clock_holds(struct thread *thread, struct more *more, const strand_message 
     if (!due || (due->number | MARK_TIMER) != message->sender.bits[1])
         return false;
     if (due->idle) {
-        __atomic_store_n(&more->told, false, __ATOMIC_RELAXED);
+        __atomic_store_n(&due->told, false, __ATOMIC_RELAXED);
         return driver_now(thread->sub) - more->active >= more->patience;
     }
     if (!due->every) {
@@ -326,7 +327,6 @@ int strand_actor_receive_timeout(int64_t ns)
     due->idle = more;
     due->every = ns < EVERY_MOST ? ns : EVERY_MOST;
     due->when = strand_in(ns).ns;
-    __atomic_store_n(&more->told, false, __ATOMIC_RELAXED);
     __atomic_store_n(&more->active, r->in_hand ? ACTIVE_NOW : strand_now().ns, __ATOMIC_RELAXED);
     int error = start(thread, more, r, &key, due);
     if (error)

@@ -2,7 +2,10 @@
  * The clock of a system: messages to actors, and restarts, at an instant. One strand waits for the next of them.
  *
  * OWNERSHIP the heap, and all that is in it, by the clock's lock. A timer belongs to its actor, which frees it; one
- * that restarts an actor is the clock's.
+ *           that restarts an actor is the clock's.
+ * TOLD      a receive timeout whose message is on its way does not fire again before that is handled. The timer itself
+ *           says so (due.told): one that takes its place fires, though the message of the one before, which is not
+ *           heard of any more, may still be on its way.
  */
 #ifndef ACTOR_CLOCK_H
 #define ACTOR_CLOCK_H
