@@ -22,9 +22,10 @@
  *           something wakes it, under the same lock under which its runner finds the queues empty: nothing is queued
  *           at a dormant cell. [A3] a task that has something to do is SCHEDULED. [A4] a cell's memory is that of a
  *           cell for ever, and a task's that of a task: so a reference that is stale reads another serial, or none.
- *           [A5] each message that was taken is handled, or a dead letter, once. [A6] no parent waits for a child that
- *           waits for its decision (deadlock.c).
- * ORDER OF LOCKS one cell's at a time. The place's lock below it; a promise's above it.
+ *           [A5] each message that was taken is handled, or a dead letter, once. [A6] no call in a
+ *           turn of a parent waits for a child of its own that waits for its decision; deadlock.c says which longer
+ *           cycles that leaves out.
+ * ORDER OF LOCKS one cell's at a time. The place's lock below it; a promise's, one at a time, above it.
  * BEGINNING a cell is there with its word, which is written LOCKED under the parent's lock, as it enters the list of
  *           children: a parent that stops finds it, or it does not come to be. Nobody waits for a lock while he holds
  *           that one: a parent that has ended may have given its memory to a cell that is just being made.

@@ -2,13 +2,16 @@
  * Deadlocks between a parent and its child that has failed.
  *
  * STATE     of the child TASK_UNDECIDED, under its lock: from its failure on until its parent has decided. Of the
- * parent runner.asks and runner.queues: what the strand that has its turn waits for, written by that strand. ORDERING
- * [A6] the parent says that it waits before it takes the child's lock, under which it sends, or is put down as one that
- * waits. The child says under that lock that it is undecided, and looks after that at what the parent waits for. So the
- * child finds the parent waiting; or the parent, which has come later, finds the child undecided. NOT DONE  longer
- * cycles: an actor that waits for its failed grandchild, or for an actor that waits for one, and a parent whose turn
- * joins a strand that waits for the child, are not recognised (docs/decisions.md says why). TESTED BY
- * tests/spec/actor_deadlock.c.
+ *           parent runner.asks and runner.queues: what the strand that has its turn waits for, written by that
+ *           strand.
+ * ORDERING  [A6] the parent says that it waits before it takes the child's lock, under which it sends, or is put
+ *           down as one that waits. The child says under that lock that it is undecided, and looks after that at
+ *           what the parent waits for. So the child finds the parent waiting; or the parent, which has come later,
+ *           finds the child undecided.
+ * NOT DONE  longer cycles: an actor that waits for its failed grandchild, or for an actor that waits for one, and a
+ *           parent whose turn joins a strand that waits for the child, are not recognised (docs/decisions.md says
+ *           why).
+ * TESTED BY tests/spec/actor_deadlock.c.
  */
 #include "deadlock.h"
 

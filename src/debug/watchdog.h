@@ -6,18 +6,24 @@
  * PARTIES   the watchdog; the threads of the run; strands that unwind (unwinding.h).
  * STATE     of each thread thread.held, and what the watchdog has seen of it (struct stay). subprocess.drowsy: the
  *           watchdog sleeps until a thread moves, or is about to.
- *             all rest --drowsy = true--> once more: all rest? --sleeps, without an end--> moved --drowsy = false-->
- * looks somebody moves --sleeps for a quarter of the limit--> looks OWNERSHIP struct stay, and all of struct watchdog
- * but `stop`, `wake`, `woken` and the figures, are the watchdog's. What strands are on stays mapped while it looks:
- * opened_look_begin. INVARIANTS [G1] a thread moves for longer than a moment: then the watchdog is awake, or about to
- * be woken. [G2] a strand unwinds that is not reported: then the watchdog does not sleep beyond the time when it would
- * be late. ORDERING  the watchdog stores drowsy, then reads all of `held`; a thread stores that it moves, then reads
- * drowsy: both seq_cst, so one of them sees the other. Who rests has entered before what he unwinds. PROGRESS  a thread
- * that moves wakes the watchdog once; it looks for a quarter of the limit before it is drowsy again. NOT DONE  a time
- * in each thread's record, written at switches: every switch would pay. A timer signal for each thread: it would break
- * off system calls of the program, and finds nothing that the count of switches does not tell. Holding the other
- * threads still while one strand is looked at: they are not late. TESTED BY tests/models/watchdog.pml,
- * tests/spec/watchdog.c, tests/spec/watchdog_quiet.c.
+ *
+ *             all rest --drowsy = true--> once more: all rest? --sleeps, without an end--> moved
+ *             moved --drowsy = false--> looks
+ *             somebody moves --sleeps for a quarter of the limit--> looks
+ *
+ * OWNERSHIP struct stay, and all of struct watchdog but `stop`, `wake`, `woken` and the figures, are the
+ *           watchdog's. What strands are on stays mapped while it looks: opened_look_begin.
+ * INVARIANTS [G1] a thread moves for longer than a moment: then the watchdog is awake, or about to be woken. [G2] a
+ *           strand unwinds that is not reported: then the watchdog does not sleep beyond the time when it would be
+ *           late.
+ * ORDERING  the watchdog stores drowsy, then reads all of `held`; a thread stores that it moves, then reads drowsy:
+ *           both seq_cst, so one of them sees the other. Who rests has entered before what he unwinds.
+ * PROGRESS  a thread that moves wakes the watchdog once; it looks for a quarter of the limit before it is drowsy
+ *           again.
+ * NOT DONE  a time in each thread's record, written at switches: every switch would pay. A timer signal for each
+ *           thread: it would break off system calls of the program, and finds nothing that the count of switches
+ *           does not tell. Holding the other threads still while one strand is looked at: they are not late.
+ * TESTED BY tests/models/watchdog.pml, tests/spec/watchdog.c, tests/spec/watchdog_quiet.c.
  */
 #ifndef DEBUG_WATCHDOG_H
 #define DEBUG_WATCHDOG_H

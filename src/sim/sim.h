@@ -5,10 +5,12 @@
  * directly. Time is virtual, passes a little with every step, and jumps to the next timer when everybody sleeps.
  *
  * PARTIES   played threads, of which one runs (sim->running); the director, which is the caller of the run.
- * STATE     played->state: READY, RELAXED (would rather have others go first), SLEEPING until `deadline` or `woken`,
- * DONE, FREE (a plain one that was joined). OWNERSHIP all of it is the one thread's of the system, so nothing here is
- * atomic. A context is valid while its thread does not run: it is stored by whoever is passed control (came_from).
- * PROGRESS  a RELAXED one goes on when nobody else can; if all sleep time jumps; if no sleep can end it is a deadlock.
+ * STATE     played->state: READY, RELAXED (would rather have others go first), SLEEPING until `deadline` or
+ *           `woken`, DONE, FREE (a plain one that was joined).
+ * OWNERSHIP all of it is the one thread's of the system, so nothing here is atomic. A context is valid while its
+ *           thread does not run: it is stored by whoever is passed control (came_from).
+ * PROGRESS  a RELAXED one goes on when nobody else can; if all sleep time jumps; if no sleep can end it is a
+ *           deadlock.
  * NOT DONE  threads of the program's own: the director can't know that one of them is about to post.
  *
  *   sim.c      opening and closing, what threads call: the driver

@@ -1,25 +1,27 @@
 /*
  * Channels. Page: docs/protocols/chan.md.
  *
- * PARTIES   senders, receivers, selects with both; strands and plain threads that post; who closes; the scope that it
- *           ends with.
- * STATE     under the lock: `closed`; a ring of `count` values; two queues of wait nodes. A node without a waiter is a
- *           value that was posted while there was no room: it lies in a record of its own.
- *           Without it: `word` (serial and pins: is the handle stale), `posts` (closed, and how many values were
- *           accepted from plain threads and are not in the channel yet).
+ * PARTIES   senders, receivers, selects with both; strands and plain threads that post; who closes; the scope that
+ *           it ends with.
+ * STATE     under the lock: `closed`; a ring of `count` values; two queues of wait nodes. A node without a waiter
+ *           is a value that was posted while there was no room: it lies in a record of its own. Without it: `word`
+ *           (serial and pins: is the handle stale), `posts` (closed, and how many values were accepted from plain
+ *           threads and are not in the channel yet).
  * PROTOCOL  whoever finds a partner in the other queue claims its wait, takes its node out, lets the lock go, moves
- *           the value straight between the two, and makes the partner runnable. Else it uses the ring; else it arms its
- *           wait, links its node, and parks. A claim that fails was for somebody who is gone: its node is taken out.
- * OWNERSHIP of a claimed partner its node and what node->value points to are the claimer's until it is runnable. The
- *           channel is nobody's without the lock: it may end while a value is on its way between two strands.
- * INVARIANTS [H1] nobody waits to receive while there is a value; nobody waits to send while there is room.
- *           [H2] a value is in one place: its sender's, the ring, a record, its receiver's. [H3] a closed channel says
- *           so to receivers only when nothing is left, nor on its way (posts). [H4] between the call of an operation
- * and its end, or its place in a queue, nothing else runs on the thread: no later operation overtakes it. ORDERING  the
- * lock. In a run of one thread there is none: nothing here suspends. NOT DONE  all channels of a select locked at once
- * (in the order of addresses): its wait decides instead, see select.md. Separate locks for ring and queues: one
- * exchange more where it counts. TESTED BY tests/models/select.pml, tests/models/close.pml, tests/models/post.pml,
- * tests/spec/chan.c, tests/spec/chan_close.c, tests/spec/chan_post.c, tests/spec/order.c.
+ *           the value straight between the two, and makes the partner runnable. Else it uses the ring; else it arms
+ *           its wait, links its node, and parks. A claim that fails was for somebody who is gone: its node is taken
+ *           out.
+ * OWNERSHIP of a claimed partner its node and what node->value points to are the claimer's until it is runnable.
+ *           The channel is nobody's without the lock: it may end while a value is on its way between two strands.
+ * INVARIANTS [H1] nobody waits to receive while there is a value; nobody waits to send while there is room. [H2] a
+ *           value is in one place: its sender's, the ring, a record, its receiver's. [H3] a closed channel says so
+ *           to receivers only when nothing is left, nor on its way (posts). [H4] between the call of an operation
+ *           and its end, or its place in a queue, nothing else runs on the thread: no later operation overtakes it.
+ * ORDERING  the lock. In a run of one thread there is none: nothing here suspends.
+ * NOT DONE  all channels of a select locked at once (in the order of addresses): its wait decides instead, see
+ *           select.md. Separate locks for ring and queues: one exchange more where it counts.
+ * TESTED BY tests/models/select.pml, tests/models/close.pml, tests/models/post.pml, tests/spec/chan.c,
+ *           tests/spec/chan_close.c, tests/spec/chan_post.c, tests/spec/order.c.
  */
 #ifndef SYNC_CHAN_H
 #define SYNC_CHAN_H

@@ -1,10 +1,11 @@
 /*
  * Read-write locks. Page: docs/protocols/locks.md; the protocol block is in gate.h.
  *
- * STATE     the gate's value: WRITER, or so many times READER. Who the writer is, and who the readers are, the strands'
- * own records of what they hold say (held.h): to look there is no race. PROTOCOL  one queue for both sides, in order of
- * coming: a reader behind a writer that waits, waits too, so neither side starves. Who gives back lets the first pass;
- * if that is a reader, all up to the next writer.
+ * STATE     the gate's value: WRITER, or so many times READER. Who the writer is, and who the readers are, the
+ *           strands' own records of what they hold say (held.h): to look there is no race.
+ * PROTOCOL  one queue for both sides, in order of coming: a reader behind a writer that waits, waits too, so
+ *           neither side starves. Who gives back lets the first pass; if that is a reader, all up to the next
+ *           writer.
  */
 #include "gate.h"
 
