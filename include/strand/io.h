@@ -72,9 +72,10 @@ int strand_close(int fd);
  * Tell the run that another library is about to close a descriptor, or has just closed it. The run drops its record of
  * the number, and strands that wait for it get -EBADF; the number itself is not changed. The call returns when no
  * strand of this run makes a call on the descriptor any more. The next use of the number makes a new record. Without
- * this call, the library recognises a reused number before a strand waits for it, provided that another library made
- * the new descriptor; strands that still wait for the old one get -EBADF then. A number that no strand has used is
- * ignored. The call is never interrupted. Cost: O(1).
+ * this call, the library recognises a reused number in two cases: at once if it makes the new descriptor itself, and
+ * before a strand waits for it if another library made the old one. Strands that still wait for the old one get -EBADF
+ * then. In any other case the new descriptor is taken for the old one. A number that no strand has used is ignored. The
+ * call is never interrupted. Cost: O(1).
  */
 void strand_forget(int fd);
 /** Make a pipe: read from fds[0], write to fds[1]. Any thread may call it. Returns 0 or a negated errno code. */
