@@ -268,7 +268,7 @@ static void (*const operations[])(void) = {read_bad,
                                            run_once,
                                            sleep_not};
 
-static bool fired;
+static _Atomic bool fired;
 
 static void *fire(void *arg)
 {
