@@ -198,9 +198,11 @@ static bool is_swallowed(struct thread *thread, struct cb *me)
     enum { MANY = 10000 };
     struct worker *worker = worker_of(thread);
     struct refusals *refusals = &worker->refusals[cb_id(me) / 2 % (sizeof worker->refusals / sizeof *worker->refusals)];
-    if (refusals->id != cb_id(me))
-        *refusals = (struct refusals){.id = cb_id(me)};
-    return ++refusals->count == MANY;
+    bool known = atomic_load_explicit(&refusals->id, memory_order_relaxed) == cb_id(me);
+    uint64_t count = known ? atomic_load_explicit(&refusals->count, memory_order_relaxed) + 1 : 1;
+    atomic_store_explicit(&refusals->id, cb_id(me), memory_order_relaxed);
+    atomic_store_explicit(&refusals->count, count, memory_order_relaxed);
+    return count == MANY;
 }
 
 static COLD void tell_swallowed(struct thread *thread, struct cb *me, const strand_exception *e)
