@@ -15,12 +15,20 @@
 
 /* Whatever the strand opened has to be left by the time that its function returns. first: the try block of this file.
  */
-static inline void must_be_left(struct cb *c, const struct strand_try_ *first)
+static COLD void must_be_left_(struct cb *c, const struct strand_try_ *first)
 {
     struct own *own = own_of(c);
-    if (UNLIKELY(own->blocks || own->shield || own->tries != first))
+    if (own->blocks || own->shield || own->tries != first)
         block_skipped_(c, own->blocks);
     own->floor = 0; /* its last operation may have put an interruption off [I2] */
+}
+
+static inline void must_be_left(struct cb *c, const struct strand_try_ *first)
+{
+    const struct own *own = own_of(c);
+    if (UNLIKELY((own->depth | own->floor) != 0 ||
+                 own->tries != first)) /* a shield raises the floor, a block the depth */
+        must_be_left_(c, first);
 }
 
 ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving, struct cb *c)
@@ -68,7 +76,6 @@ __attribute__((noreturn)) static NOINLINE void serve(struct thread *thread, stru
             c->result = cxx_call(thread, c->fn, c->arg);
             thread = must_be_strand("strand_fn"); /* it returns in the process that it was called in */
             must_be_left(c, try);
-            cxx_settle(thread, c); /* a destructor may have blocked before a handler of C++ caught */
         }
         end_strand(thread, c);
         thread = switch_serve_next(thread);
@@ -115,7 +122,6 @@ static NOINLINE void end_guest(void *result, bool thrown)
     if (LIKELY(!thrown)) {
         c->result = result;
         must_be_left(c, &hosting_of(opened_of(thread->current))->serving.try);
-        cxx_settle(thread, c);
         if (UNLIKELY(opened_has(thread->current, result)))
             result_misuse(thread, c);
     }
