@@ -120,13 +120,12 @@ static enum fate interrupted_call(struct thread **thread, struct cb *me, struct 
 
 static int do_job(struct thread **thread, struct cb *me, struct job *job, const struct call *call)
 {
-    uint32_t floor = call->surely ? WAIT_FLOOR_MOST : own_of(me)->floor;
     for (;;) {
         int error = crew_submit(*thread, job->arrival.crew, job);
         if (error)
             return error;
         wait_because(*thread, me, BLOCKED_OFFLOAD, 0);
-        while (!crew_await(thread, me, &job->arrival, floor))
+        while (!crew_await(thread, me, &job->arrival, call->surely ? WAIT_FLOOR_MOST : own_of(me)->floor))
             if (interrupted_here(me))
                 return interrupted_call(thread, me, job, call);
         if (job->state == JOB_RETURNED)
