@@ -355,8 +355,11 @@ static bool put_location(struct connection *c, const char *query, char *to, size
             to[used++] = *path;
         }
     }
-    int rest = snprintf(to + used, room - used, "/%s%s\r\n", query ? "?" : "", query ? query : "");
-    return path == end && (size_t)rest < room - used;
+    size_t rest = strlen("/?\r\n") + (query ? strlen(query) : 0);
+    if (path < end || rest >= room - used)
+        return false;
+    snprintf(to + used, room - used, "/%s%s\r\n", query ? "?" : "", query ? query : "");
+    return true;
 }
 
 BIG_FRAME static void redirect(struct connection *c, const char *query)
