@@ -124,6 +124,7 @@ struct operation {
     uint64_t progress; /* for the exception of an interruption */
     uint32_t seen;
     bool turn;
+    bool waited; /* for this record: what comes then is of its object */
 };
 
 /* Begin. Returns 0 or a negated errno code; then there is nothing to end, though operation_leave does no harm. Throws

@@ -126,6 +126,7 @@ static int begin_anew(struct operation *op)
     enum side_name side = (enum side_name)(op->side - d->sides);
     if (op->turn)
         pass_turn_on(op);
+    op->waited = false;
     op->d = NULL;
     descriptor_replaced(op->thread, d);
     return enter(op, d->fd, side);
@@ -284,7 +285,7 @@ static int wait_seeded(struct operation *op)
 /* Until it may be worth a call. */
 static int wait_for_side(struct operation *op)
 {
-    if (!op->turn && UNLIKELY(descriptor_is_replaced(op->thread, op->d))) /* [D4] */
+    if (!op->waited && UNLIKELY(descriptor_is_replaced(op->thread, op->d))) /* [D4] */
         return begin_anew(op);
     struct descriptor *d = op->d;
     struct side *side = op->side;
@@ -309,15 +310,28 @@ static int wait_for_side(struct operation *op)
     side_mirror(side);
     descriptor_unlock(op->thread, d);
     if (!wait_armed(op))
-        return 0;    /* interrupted: operation_ready throws, or goes on */
-    op->turn = true; /* of one that is closing it means nothing */
+        return 0;                 /* interrupted: operation_ready throws, or goes on */
+    op->turn = op->waited = true; /* the turn at one that is closing means nothing */
     return atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING ? -EBADF : 0;
+}
+
+/* The turn is taken before others run, so that none of them overtakes this operation. If somebody waits already, it
+ * waits behind that one instead. */
+static void give_way_with_turn(struct operation *op)
+{
+    descriptor_lock(op->thread, op->d);
+    bool mine = op->turn || !side_is_taken(op->side);
+    if (mine)
+        op->side->turn = op->turn = true;
+    side_mirror(op->side);
+    descriptor_unlock(op->thread, op->d);
+    if (mine)
+        op->thread = thread_give_way_(op->thread);
 }
 
 int operation_ready(struct operation *op)
 {
-    op->thread = thread_share(op->thread);
-    for (;;) {
+    for (bool gave_way = false;;) {
         struct side *side = op->side;
         if (interrupted_here(op->me))
             throw_interrupted(op);
@@ -329,10 +343,16 @@ int operation_ready(struct operation *op)
                 return error;
             continue;
         }
-        if (free && atomic_load_explicit(&side->ready, memory_order_relaxed))
-            return 0;
-        if (atomic_load_explicit(&op->d->waitless, memory_order_relaxed))
-            return 0;
+        bool ready = (free && atomic_load_explicit(&side->ready, memory_order_relaxed)) ||
+                     atomic_load_explicit(&op->d->waitless, memory_order_relaxed);
+        if (ready) {
+            thread_tick(op->thread);
+            if (LIKELY(!thread_is_asked_for(op->thread)) || gave_way)
+                return 0;
+            gave_way = true;
+            give_way_with_turn(op);
+            continue;
+        }
         int error = descriptor_is_looked_at(op->thread, op->d) ? wait_seeded(op) : wait_for_side(op);
         if (error)
             return error;

@@ -309,7 +309,7 @@ struct thread {
     uint64_t looked_switches; /* `switches` then */
     uint32_t awaits;          /* in all spin loops so far */
     uint64_t looked, ticked;  /* driver_ticks of the last look, of the last tick */
-    uint64_t gave_way;        /* the look after which thread_share gave way */
+    uint64_t gave_way;        /* the look after which it gave way last */
     int64_t limit;            /* one that is driven goes back to its driver at this instant; else ARCH_FOREVER */
     bool fed;                 /* since the last look there were events of descriptors */
     bool young_reached;       /* since the last look there was a moment when nobody woken was left to go on */

@@ -228,12 +228,6 @@ struct thread *thread_give_way_(struct thread *thread)
     return thread_yield(thread);
 }
 
-struct thread *thread_share(struct thread *thread)
-{
-    thread_tick(thread);
-    return thread_is_asked_for(thread) ? thread_give_way_(thread) : thread;
-}
-
 /* ---- the thread's life ----------------------------------------------------------------------------------- */
 
 /* From the loop, where nobody waits for this thread. */

@@ -66,8 +66,7 @@ void thread_drive(struct thread *thread);
  * queued again as soon as it is left. Returns the thread that it goes on on. */
 struct thread *thread_park(struct thread *thread);
 struct thread *thread_yield(struct thread *thread);
-/* Before an operation that may find what it wants again and again: a yield, if the thread has looked around since. */
-struct thread *thread_share(struct thread *thread);
+/* Of a strand that may find what it wants again and again: a yield, if thread_is_asked_for. */
 struct thread *thread_give_way_(struct thread *thread);
 void thread_detach_oddly_(struct thread *thread);
 

@@ -5,6 +5,7 @@
 #define SUITE order
 #include "channels.h"
 
+#include "strand/io.h"
 #include "strand/limit.h"
 #include "strand/pool.h"
 #include "strand/port.h"
@@ -22,6 +23,7 @@ static struct {
     strand_prio_semaphore prio;
     strand_limit limit;
     strand_event go;
+    int pipe[2];
     _Atomic int calls, gets, over;
 } world;
 
@@ -70,6 +72,14 @@ static void *receives_from_port(void *arg)
 {
     struct turn *turn = arg;
     CHECK_EQ(strand_port_receive(world.port, &turn->got, sizeof turn->got), sizeof turn->got);
+    return arg;
+}
+
+static void *reads(void *arg)
+{
+    char byte;
+    CHECK_EQ(strand_read(world.pipe[0], &byte, 1), 1);
+    ((struct turn *)arg)->got = byte;
     return arg;
 }
 
@@ -166,6 +176,12 @@ static void await_both(const char *how)
     await_blocked(how, 2);
 }
 
+static void write_two(void)
+{
+    await_both("blocked: waits for descriptor");
+    CHECK_EQ(strand_write_all(world.pipe[1], "\1\2", 2), 2);
+}
+
 static void unlock(void)
 {
     await_both("blocked: waits for mutex");
@@ -206,6 +222,7 @@ static const struct {
     {selects_any, hold_nothing, send_two},
     {selects_in_order, hold_nothing, send_two},
     {receives_from_port, hold_nothing, send_two_messages},
+    {reads, hold_nothing, write_two},
     {locks, hold_mutex, unlock},
     {locks_to_write, hold_rwlock, unlock_writer},
     {acquires, hold_permit, release},
@@ -259,6 +276,13 @@ static void open_world(strand_scope scope)
     strand_prio_options options = {.size = sizeof options, .limit = 1};
     strand_prio_init(&world.prio, &options);
     strand_limit_init(&world.limit, 1, "limit");
+    CHECK_EQ(strand_pipe(world.pipe), 0);
+}
+
+static void close_world(void)
+{
+    for (int i = 0; i < 2; i++)
+        CHECK_EQ(strand_close(world.pipe[i]), 0);
 }
 
 TEST_INSIDE(an_operation_that_has_to_wait_takes_its_place_before_others_run)
@@ -280,5 +304,6 @@ TEST_INSIDE(an_operation_that_has_to_wait_takes_its_place_before_others_run)
         strand_join(restless);
         for (int n = 0; n < 2; n++)
             CHECK_EQ(turns[n].got, turns[n].called);
+        close_world();
     }
 }
