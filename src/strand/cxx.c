@@ -6,6 +6,8 @@
 #include "exception.h"
 #include "misuse.h"
 
+#include <string.h>
+
 /* Sources below it are put off [U1]. */
 static uint32_t floor_now(const struct own *own, uintptr_t uncaught)
 {
@@ -25,6 +27,15 @@ COLD void cxx_settle_(struct thread *thread, struct cb *me)
     own_of(me)->floor = floor_now(own_of(me), thread->cxx->uncaught);
 }
 
+const char cxx_static_object[] =
+    "a static object of a function is under construction by another strand, which is blocked in its constructor. "
+    "Construct it by strand_once_run, or before the run";
+
+bool cxx_is_about_static_object(const char *type)
+{
+    return type && strcmp(type, "N9__gnu_cxx20recursive_init_errorE") == 0;
+}
+
 /* The strand goes on with an exception of its own, which keeps that of C++. */
 COLD void cxx_on_foreign(const struct arch_foreign *foreign)
 {
@@ -34,8 +45,9 @@ COLD void cxx_on_foreign(const struct arch_foreign *foreign)
         arch_foreign_drop(foreign->kept);
         exception_throw(me, e);
     }
-    strand_exception *e = foreign->what ? exception_new(&STRAND_FOREIGN, "%s", foreign->what)
-                                        : exception_new(&STRAND_FOREIGN, "a C++ exception of type %s", foreign->type);
+    const char *what = cxx_is_about_static_object(foreign->type) ? cxx_static_object : foreign->what;
+    strand_exception *e = what ? exception_new(&STRAND_FOREIGN, "%s", what)
+                               : exception_new(&STRAND_FOREIGN, "a C++ exception of type %s", foreign->type);
     e->payload = foreign->kept;
     e->payload_free = arch_foreign_drop;
     exception_trace(e, SEGMENT_THROWN, me);

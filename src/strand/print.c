@@ -5,6 +5,7 @@
 #include "print.h"
 
 #include "carry.h"
+#include "cxx.h"
 #include "hook.h"
 #include "misuse.h"
 
@@ -254,13 +255,6 @@ COLD void print_lost(void *ip)
     strand_exception_print(own_of(me)->flight->exception, 2);
 }
 
-/* What libstdc++ throws out of a function that no exception gets out of, where a strand comes to a static object whose
- * construction another one has begun on the same thread. */
-static bool is_about_static_object(const char *type)
-{
-    return type && strcmp(type, "N9__gnu_cxx20recursive_init_errorE") == 0;
-}
-
 COLD void print_terminating(void)
 {
     struct thread *thread = thread_self();
@@ -273,10 +267,8 @@ COLD void print_terminating(void)
                    "STRAND_SHIELD is not interrupted\n",
                    cb_name(me));
         strand_exception_print(flight->exception, 2);
-    } else if (me && is_about_static_object(arch_cxx_handled())) {
-        print_text(2,
-                   "libstrand: a static object of a function is under construction by another strand, which is blocked "
-                   "in its constructor. Construct it by strand_once_run, or before the run\n");
+    } else if (me && cxx_is_about_static_object(arch_cxx_handled())) {
+        print_text(2, "libstrand: %s\n", cxx_static_object);
         print_here(2, me);
     }
 }

@@ -566,11 +566,12 @@ TEST_REAL(a_cxx_exception_that_leaves_an_offloaded_function_ends_the_program)
 #if !TEST_TSAN /* which has a thread of its own: the second strand blocks its thread for ever */
 TEST_PROGRAM(a_static_object_whose_construction_blocks_is_reported_with_what_to_do_instead)
 {
-    test_program(&o, "cxx_faults", "static");
-    CHECK(o.signalled);
+    /* libstdc++ ends the program, or the exception leaves the strand's function: how depends on the compiler's tables.
+     */
+    die_of("static");
     CHECK_CONTAINS(o.err, "static object");
     CHECK_CONTAINS(o.err, "strand_once_run");
-    CHECK_CONTAINS(o.err, "enter_warehouse");
+    CHECK_CONTAINS(o.err, "enter_"); /* the constructor's function, or where its strand was spawned */
 }
 #endif
 
