@@ -21,7 +21,8 @@ if [ "${1-}" = --compile ]; then
     object=$USER_WORK/$(echo "$2" | tr '/' '_').o
     # shellcheck disable=SC2086
     exec $compiler -O1 -g -fno-omit-frame-pointer -fexceptions -D_GNU_SOURCE= -w $USER_FLAGS -DTEST_PLAIN \
-        -DTEST_PROGRAMS="\"$USER_BUILD/programs\"" -DTEST_EXAMPLES="\"$USER_BUILD/examples\"" -Iinclude -Itests/harness \
+        -DTEST_PROGRAMS="\"$USER_BUILD/programs\"" -DTEST_EXAMPLES="\"$USER_BUILD/examples\"" -DTEST_DOCS="\"$PWD/docs\"" \
+        -Iinclude -Itests/harness \
         -c "$2" -o "$object"
 fi
 # link KIND/NAME
