@@ -538,6 +538,7 @@ static int one_point(const char *text)
 int main(int argc, char **argv)
 {
     int chosen = 0;
+    setenv("STRAND_LINES", "none", 1); /* libdw takes memory of its own, some of which the library gives back */
     if (argc == 3 && strcmp(argv[1], "--point") == 0)
         return one_point(argv[2]);
     open_jobs();
