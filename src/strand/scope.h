@@ -80,6 +80,13 @@ bool scope_expect(struct thread *thread, struct scope *scope);
 void scope_receive(struct thread *thread, struct scope *scope, struct cb *child, bool over, struct batch *batch);
 /* The exception of the first failed child that nobody has seen (a reference), or NULL. */
 strand_exception *scope_first_failure(struct thread *thread, struct scope *scope);
+/* Under the lock: the first child in `ended` that has failed, or NULL. Children that it passes over are not looked at
+ * again. */
+struct cb *scope_first_failed(struct scope *scope);
+static inline bool scope_has_winner(const struct scope *scope)
+{
+    return scope->flags & STRAND_FIRST_WINS;
+}
 /* Owner of a service: consume the children that have ended, in the order of their ends, up to a failure that nobody has
  * seen [C4]. */
 void scope_reap(struct thread *thread, struct scope *scope);
@@ -89,11 +96,11 @@ void scope_follow(struct thread *thread, struct scope *scope);
 /* Owner: the first child in `ended`, or NULL. */
 struct cb *scope_first_ended(struct thread *thread, struct scope *scope);
 /* Owner: wait until more than `enough` children stand in `ended`, or one more with a drop function, or until an
- * interruption. `what`: for people, as
- * wait_because. Returns the thread that it goes on on. */
+ * interruption. `what`, for diagnostics only,
+ * is as in wait_because. Returns the thread that the strand continues on. */
 struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, size_t enough, uint64_t what,
                                enum blocked why);
-/* By whoever spawns: the log is told, once, that the scope keeps too many. */
+/* The spawner: log once that the scope keeps too many ended children. */
 void scope_tell_hoard(struct thread *thread, struct scope *scope);
 /* Owner of a plain scope that is large: look how many have ended. */
 void scope_look(struct scope *scope);

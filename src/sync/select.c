@@ -261,24 +261,6 @@ static COLD void give_values_back(struct select *s, uint32_t happened)
     s->kept = NULL;
 }
 
-/* ---- one object several times ----------------------------------------------------------------------------------- */
-
-enum { PLACES_MOST = 16 }; /* of more than these, the last ones change places */
-
-struct link *select_place_(struct thread *thread, struct link *queue, const struct wait_node *node)
-{
-    struct link *place = queue;
-    uint32_t own = 0;
-    if (node->ordered)
-        return queue;
-    for (struct link *at = queue->prev; at != queue && own < PLACES_MOST; at = at->prev, own++)
-        if (CONTAINER(at, struct wait_node, link)->waiter != node->waiter)
-            break;
-    for (uint32_t back = driver_chance(thread, own + 1); back; back--)
-        place = place->prev;
-    return place;
-}
-
 /* ---- standing with all of them ------------------------------------------------------------------------------- */
 
 static inline enum answer stand_with(struct thread *thread, struct select *s, uint32_t i, uint32_t epoch)

@@ -1,5 +1,6 @@
 /*
- * What a select can wait for of the core: the ends of strands, and time. The protocol block is in source.h.
+ * Where a case stands in the queue of its object, and the cases of the core: the ends of strands, and time. The
+ * protocol block is in source.h.
  */
 #include "source.h"
 
@@ -8,6 +9,26 @@
 #include "../strand/misuse.h"
 #include "../strand/shutdown.h"
 #include "../strand/wait.h"
+
+/* ---- one object several times ----------------------------------------------------------------------------------- */
+
+enum { PLACES_MOST = 16 }; /* of more than these, the last ones change places */
+
+struct link *select_place_(struct thread *thread, struct link *queue, const struct wait_node *node)
+{
+    struct link *place = queue;
+    uint32_t own = 0;
+    if (node->ordered)
+        return queue;
+    for (struct link *at = queue->prev; at != queue && own < PLACES_MOST; at = at->prev, own++)
+        if (CONTAINER(at, struct wait_node, link)->waiter != node->waiter)
+            break;
+    for (uint32_t back = driver_chance(thread, own + 1); back; back--)
+        place = place->prev;
+    return place;
+}
+
+/* ---- the core's cases ---------------------------------------------------------------------------------------- */
 
 /* Of an armed strand: the case can happen at once. */
 static enum answer settle(struct thread *thread, struct cb *me, strand_case *c, const struct wait_node *node)

@@ -1,0 +1,207 @@
+/*
+ * Children that end: which of them a scope lists, what an end changes for the owner and for siblings, and which ends
+ * nobody has consumed. The protocol block is in scope.h.
+ */
+#include "scope.h"
+
+#include "cancel.h"
+#include "end.h"
+#include "interrupt.h"
+#include "pool.h"
+#include "print.h"
+
+#include <stdio.h>
+
+/* ---- children end ---------------------------------------------------------------------------------------- */
+
+static void cancel_others(struct thread *thread, struct scope *scope, struct cb *but, struct batch *batch)
+{
+    for (struct link *link = scope->children.next; link != &scope->children; link = link->next) {
+        struct cb *child = CONTAINER(link, struct cb, sibling);
+        if (child != but)
+            scope_cancel_child(thread, child, scope->note, false, batch);
+    }
+}
+
+static void cancel_by_policy(struct thread *thread, struct scope *scope, struct cb *child, const char *why,
+                             struct batch *batch)
+{
+    if (!scope->note)
+        scope->note = note_new(thread, child, why);
+    scope->cancelled = scope->by_policy = true; /* those spawned later too */
+    cancel_others(thread, scope, child, batch);
+}
+
+static void list_end(struct scope *scope, struct cb *child)
+{
+    list_push_back(&scope->ended, &child->wait.node.link);
+    if (!scope_has_winner(scope) && scope->unseen == &scope->ended)
+        scope->unseen = &child->wait.node.link;
+    child->listed = true;
+    child->odd = true; /* also in a plain scope: it is consumed by end_consume_slowly */
+    scope->ends++;
+    if (scope->ends == HOARD && scope->flags && !(scope->flags & (STRAND_SERVICE | STRAND_FIRST_WINS)))
+        atomic_store_explicit(&scope->hoards, true, memory_order_relaxed);
+}
+
+/* Under the lock. */
+static void note_end(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch)
+{
+    list_end(scope, child);
+    if (failed) {
+        scope->failures++;
+        if (scope->flags & STRAND_TOGETHER)
+            cancel_by_policy(thread, scope, child, "a sibling failed", batch);
+        if (!scope_keeps_failures(scope))
+            batch_add(batch, block_raise(&scope->block, thread->shared)); /* [C2] */
+    } else if ((scope->flags & STRAND_FIRST_WINS) && child->outcome == OUTCOME_VALUE && !scope->winner) {
+        scope->winner = child;
+        cancel_by_policy(thread, scope, child, "a sibling came first", batch);
+    }
+    struct wait_node *waiter = scope->waiter;
+    bool dropped = child->extra && child->extra->drop; /* others may wait for what the drop function does */
+    if (!waiter || (scope->ends <= scope->enough && !dropped))
+        return;
+    scope->waiter = NULL;
+    if (wait_claim(waiter, thread->shared))
+        batch_add(batch, &waiter->waiter->member);
+}
+
+void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch)
+{
+    scope_lock(thread, scope);
+    note_end(thread, scope, child, failed, batch);
+    scope_unlock(thread, scope);
+}
+
+bool scope_expect(struct thread *thread, struct scope *scope)
+{
+    scope_lock(thread, scope);
+    bool open = !scope->closed;
+    scope->expected += open;
+    scope_unlock(thread, scope);
+    return open;
+}
+
+void scope_receive(struct thread *thread, struct scope *scope, struct cb *child, bool over, struct batch *batch)
+{
+    bool failed = over && child->outcome == OUTCOME_FAILED;
+    uint64_t word = atomic_load_explicit(&child->word, memory_order_relaxed);
+    while (!swap_word(&child->word, &word, word & ~(uint64_t)WORD_OWNED, thread->shared))
+        ; /* its new owner has not cancelled it */
+    scope_lock(thread, scope);
+    scope_anchor(scope, child);
+    scope->expected--;
+    if (over)
+        note_end(thread, scope, child, failed, batch);
+    if (scope->cancelled) /* as one that is spawned into it */
+        batch_add(batch, cancel_strand(thread, child, scope->note, scope->owned));
+    if (!over) /* else its pool may be gone */
+        batch_add(batch, pool_cancels(thread, scope, child));
+    scope_unlock(thread, scope);
+}
+
+struct cb *scope_first_failed(struct scope *scope)
+{
+    for (; scope->unseen != &scope->ended; scope->unseen = scope->unseen->next) {
+        struct cb *child = CONTAINER(scope->unseen, struct cb, wait.node.link);
+        if (child->outcome == OUTCOME_FAILED)
+            return child;
+    }
+    return NULL;
+}
+
+strand_exception *scope_first_failure(struct thread *thread, struct scope *scope)
+{
+    scope_lock(thread, scope);
+    struct cb *child = scope_first_failed(scope);
+    strand_exception *e = child ? strand_exception_keep(cb_exception(child)) : NULL;
+    scope_unlock(thread, scope);
+    return e;
+}
+
+/* Under the lock, of one that is about to be taken out of `ended`. */
+static void forget_place(struct scope *scope, struct cb *child)
+{
+    if (scope_has_winner(scope)) {
+        if (scope->winner == child)
+            scope->winner = NULL;
+    } else if (scope->unseen == &child->wait.node.link) {
+        scope->unseen = child->wait.node.link.next;
+    }
+}
+
+void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
+{
+    bool failed = child->outcome == OUTCOME_FAILED, listed = child->listed;
+    bool lock = scope->flags || listed;
+    if (lock)
+        scope_lock(thread, scope);
+    list_remove(&child->sibling);
+    scope->count--;
+    if (UNLIKELY(listed)) {
+        forget_place(scope, child);
+        list_remove(&child->wait.node.link);
+        child->listed = false;
+        scope->ends--;
+    }
+    if (failed && --scope->failures == 0)
+        atomic_store_explicit(&scope->block.due, 0, memory_order_seq_cst); /* [C3] */
+    if (lock)
+        scope_unlock(thread, scope);
+    if (failed)
+        interrupt_lower(thread, scope->block.owner);
+}
+
+/* ---- children that are joined together, or by nobody ------------------------------------------------------- */
+
+/* False: the child has ended. */
+static bool follow(struct thread *thread, struct cb *child)
+{
+    uintptr_t ends = atomic_load_explicit(&child->ends, memory_order_acquire);
+    while (!(ends & (ENDS_OVER | ENDS_NOTIFY))) {
+        if (ends & ENDS_LOCK) {
+            driver_await(thread);
+            ends = atomic_load_explicit(&child->ends, memory_order_acquire);
+        } else if (swap_ends(&child->ends, &ends, ends | ENDS_NOTIFY, thread->shared)) {
+            return true;
+        }
+    }
+    return !(ends & ENDS_OVER);
+}
+
+void scope_follow(struct thread *thread, struct scope *scope)
+{
+    for (struct link *link = scope->children.next; link != &scope->children; link = link->next) {
+        struct cb *child = CONTAINER(link, struct cb, sibling);
+        if (follow(thread, child) || child->listed)
+            continue;
+        scope_lock(thread, scope);
+        list_end(scope, child); /* [C5] */
+        scope_unlock(thread, scope);
+    }
+}
+
+/* The oldest are looked at, as many as tell: of those that are not consumed most have ended. */
+void scope_look(struct scope *scope)
+{
+    size_t have_ended = 0, looks = 2 * HOARD;
+    for (struct link *link = scope->children.next; link != &scope->children && looks; link = link->next, looks--)
+        have_ended += ended(CONTAINER(link, struct cb, sibling));
+    bool hoards = have_ended >= HOARD;
+    scope->look_at = hoards ? UINT32_MAX : scope->count + scope->count / 2;
+    atomic_store_explicit(&scope->hoards, hoards, memory_order_relaxed);
+}
+
+COLD void scope_tell_hoard(struct thread *thread, struct scope *scope)
+{
+    char text[512];
+    if (!atomic_exchange_explicit(&scope->hoards, false, memory_order_relaxed))
+        return;
+    snprintf(
+        text, sizeof text,
+        "%d strands of the scope of %s:%d have ended and nobody has joined them: each keeps some memory until then. "
+        "Join them, or open the scope with STRAND_SERVICE, which consumes strands that have returned",
+        HOARD, scope->block.file, scope->block.line);
+    log_text(runtime_of(thread), text);
+}
