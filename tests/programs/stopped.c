@@ -35,7 +35,7 @@ static void stand_still_in_a_clean_up(int *mark)
 {
     (void)mark;
     stand_still();
-    strand_sleep(LIMIT / 10);
+    strand_sleep(LIMIT / 2); /* two looks of the watchdog */
 }
 
 static void *throws(void *arg)
