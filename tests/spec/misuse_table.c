@@ -1,9 +1,11 @@
 /*
  * Every row of docs/misuse.md that names a program: its report has every text that the row quotes. Rows that name a
- * test are checked by tools/check-conformance.sh.
+ * test are checked by tools/check-conformance.sh. A longjmp out of a block is found in several ways, all of them here.
  */
 #define SUITE misuse_table
 #include "test.h"
+
+#include <signal.h>
 
 enum { COLUMNS = 5, CELL = 1024 };
 
@@ -62,4 +64,20 @@ TEST_PROGRAM(each_mistake_of_the_table_is_reported_with_the_rule_the_place_and_t
     }
     fclose(table);
     CHECK(rows >= 40);
+}
+
+/* The strand goes on after the jump, so each of these finds the skipped block at another place. */
+TEST_PROGRAM(a_longjmp_out_of_a_block_is_misuse_wherever_it_is_found)
+{
+    static const char *const cases[] = {"jump_over_a_shield", "leave_a_scope_outside_of_the_skipped_one",
+                                        "leave_a_try_block_outside_of_the_skipped_one", "throw_past_a_skipped_scope",
+                                        "jump_on_a_shared_stack"};
+    static struct test_output o;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_program(&o, "mistakes", cases[i]);
+        CHECK(o.signalled);
+        CHECK_EQ(o.status, SIGABRT);
+        CHECK_CONTAINS(o.err, "misuse of longjmp");
+        CHECK_STR(o.out, "");
+    }
 }
