@@ -2,7 +2,7 @@
  * Hand-offs against each other: who looks whether the new owner is below the child, while the tree above it changes.
  *
  * MODELS    src/strand/join.c: strand_hand_off, hand_off, is_below, move
- *           src/strand/scope.c: scope_expect
+ *           src/strand/scope_ends.c: scope_expect
  *           What a single hand-off does to the child and to the two scopes is in end.pml and scope.pml.
  * ABSTRACTS the tree to five strands: the root 0, its children 1 and 2, and the child 3 of 1, the child 4 of 2, each
  *           with one scope, which is open. 1 hands 3 off to 4's scope, 2 hands 4 off to 3's: whoever comes second does

@@ -4,8 +4,8 @@
  * MODELS    src/strand/interrupt.c: interrupt_raise, block_raise, interrupt_lower, highest
  *           src/strand/interrupt.h: block_leave
  *           src/strand/cancel.c: cancel_strand
- *           src/strand/scope.c: note_end, scope_forget
- *           Of scope.c what they do to the flag of a scope with a failed child. Label [I1].
+ *           src/strand/scope_ends.c: note_end, scope_forget
+ *           Of scope_ends.c what they do to the flag of a scope with a failed child. Label [I1].
  * ABSTRACTS the blocks to three sources, numbered from the outermost: 0 the strand's own cancel, 1 a scope whose child
  *           fails, 2 a deadline inside of it. Each has its flag; `due` is one more than the number of the highest that
  *           holds. Compare-and-swap loops are the loads and swaps that they are made of. Sequentially consistent: the

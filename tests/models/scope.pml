@@ -3,7 +3,8 @@
  *
  * MODELS    src/strand/leave.c: drain, close_scope, leave_slowly
  *           src/strand/spawn.c: anchor_shared, strangers_scope
- *           src/strand/scope.c: scope_expect, scope_receive, strand_scope_cancel, take_over
+ *           src/strand/scope_ends.c: scope_expect, scope_receive
+ *           src/strand/scope.c: strand_scope_cancel, take_over
  *           src/strand/join.c: strand_hand_off, move
  *           src/strand/handle.c: pin_scope, unpin_scope, word_retire_slow_
  *           What is made in a scope (take_over) looks at it as who spawns does. Label [C1].
