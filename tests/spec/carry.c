@@ -3,12 +3,12 @@
  * lists, the same exception again and again. The cost grows with what is carried, and no faster.
  */
 #define SUITE carry
+#include "growth.h"
 #include "test.h"
 
 #include "printed_lines.h"
 
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { RING = 256 }; /* how many an exception carries besides its cause */
@@ -257,19 +257,12 @@ struct many {
     int64_t ns; /* what it took to suppress them */
 };
 
-static int64_t processor_time(void)
-{
-    struct timespec t;
-    CHECK_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), 0);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 static void suppress_all(struct many *const *many)
 {
-    int64_t before = processor_time();
+    int64_t before = growth_ns();
     for (int i = 0; i < (*many)->count; i++)
         strand_suppress((*many)->all[i]);
-    (*many)->ns = processor_time() - before;
+    (*many)->ns = growth_ns() - before;
 }
 
 static void *throw_over_all(void *many)
@@ -279,8 +272,9 @@ static void *throw_over_all(void *many)
     return NULL;
 }
 
-static int64_t time_to_suppress(int count)
+static int64_t time_to_suppress(const void *what, int count)
 {
+    (void)what;
     struct many many = {calloc((size_t)count, sizeof(strand_exception *)), count, 0};
     CHECK(many.all != NULL);
     for (int i = 0; i < count; i++)
@@ -290,15 +284,9 @@ static int64_t time_to_suppress(int count)
     return many.ns;
 }
 
-/* Any one of the tries may have been disturbed, on a busy machine most of them. */
 TEST_REAL_INSIDE(many_suppressed_exceptions_cost_in_proportion_to_their_number)
 {
-    bool in_proportion = false;
-    for (int tries = 0; tries < 100 && !in_proportion; tries++) {
-        int64_t few = time_to_suppress(5000);
-        in_proportion = time_to_suppress(20000) <= 10 * few;
-    }
-    CHECK(in_proportion);
+    growth_compare(time_to_suppress, NULL, 5000, 10);
 }
 
 /* ---- again and again ------------------------------------------------------------------------- */

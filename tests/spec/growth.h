@@ -20,12 +20,19 @@ static inline int64_t growth_ns(void)
 /* How long `count` of `what` take, in ns. */
 typedef int64_t growth_measure(const void *what, int count);
 
-enum { GROWTH_ATTEMPTS = 100 };
+enum { GROWTH_FIRST = 5, GROWTH_ATTEMPTS = 100 };
 
-/* `times` as many take less than 2.5 times as long as that: caches and logarithms may have a part of it. */
+/*
+ * `times` as many take less than 2.5 times as long as that: caches and logarithms may have a part of it. The few are
+ * measured several times before they are compared: one disturbed measurement of them would let any growth through.
+ */
 static inline void growth_compare(growth_measure *measure, const void *what, int count, int times)
 {
     int64_t few = INT64_MAX, many = INT64_MAX;
+    for (int i = 0; i < GROWTH_FIRST; i++) {
+        int64_t now = measure(what, count);
+        few = few < now ? few : now;
+    }
     for (int i = 0; i < GROWTH_ATTEMPTS; i++) {
         int64_t now = measure(what, count);
         few = few < now ? few : now;

@@ -3,9 +3,8 @@
  * fetched). First wins is in first_wins.c.
  */
 #define SUITE policy
+#include "growth.h"
 #include "test.h"
-
-#include <time.h>
 
 static void *join_child(void *child)
 {
@@ -433,36 +432,24 @@ TEST_RACE(next_gives_each_of_many_children_once)
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
-static int64_t processor_time(void)
-{
-    struct timespec t;
-    CHECK_EQ(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t), 0);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 /* What it takes to fetch so many failures, which ended after as many values. */
-static int64_t time_to_fetch(int count)
+static int64_t time_to_fetch(const void *what, int count)
 {
+    (void)what;
     STRAND_SCOPE_WITH(s, STRAND_COLLECT);
     for (int i = 0; i < 2 * count; i++)
         strand_wait(strand_spawn(s, i < count ? test_return : test_throw, NULL));
-    int64_t before = processor_time();
+    int64_t before = growth_ns();
     int fetched = 0;
     for (strand_exception *e; (e = strand_scope_failure(s, NULL)); fetched++)
         strand_exception_release(e);
-    int64_t ns = processor_time() - before;
+    int64_t ns = growth_ns() - before;
     CHECK_EQ(fetched, count);
     strand_scope_cancel(s, NULL);
     return ns;
 }
 
-/* Any one of the tries may have been disturbed, on a busy machine most of them. */
 TEST_REAL_INSIDE(many_failures_are_fetched_in_proportion_to_their_number)
 {
-    bool in_proportion = false;
-    for (int tries = 0; tries < 100 && !in_proportion; tries++) {
-        int64_t few = time_to_fetch(2000);
-        in_proportion = time_to_fetch(8000) <= 10 * few;
-    }
-    CHECK(in_proportion);
+    growth_compare(time_to_fetch, NULL, 2000, 10);
 }
