@@ -17,17 +17,18 @@
  *                 library never sets errno.
  *  2. Blocking    A function marked STRAND_BLOCKS may suspend the calling strand and is a cancellation point: an
  *                 interruption makes it throw STRAND_INTERRUPTED. It has then had no effect, unless its description
- * says otherwise. An interrupted composite operation (strand_write_all) records its progress in the exception.
+ *                 says otherwise. An interrupted composite operation (strand_write_all) records its progress in the
+ *                 exception.
  *  3. Ownership   An object that the library makes belongs to a scope and ends when the scope is left. The caller
  *                 allocates locks, semaphores and limits. Handles are plain values; the library detects stale ones.
  *  4. Memory      A child may use those locals of its parent that outlive the scope it is anchored to, unless the
- * parent runs on a shared fibre. Arguments can be copied instead (strand_spawn_with).
+ *                 parent runs on a shared fibre. Arguments can be copied instead (strand_spawn_with).
  *  5. Threads     Any strand may call any function, unless its description says "only the owner" (the strand that
- * opened the scope). A plain thread may call a function only if its description says so ("any thread"); another call by
- * a plain thread is misuse.
+ *                 opened the scope). A plain thread may call a function only if its description says so ("any
+ *                 thread"); another call by a plain thread is misuse.
  *
- * A misuse report says what the caller did, which rule that breaks, and where the object was made. The library then
- * calls the hook strand_options.on_misuse and ends the program by abort().
+ * A misuse report says what the caller did, which rule that breaks, and where the object was made. The library calls
+ * the hook strand_options.on_misuse, prints the report to standard error, and ends the program by abort().
  */
 #ifndef STRAND_H
 #define STRAND_H

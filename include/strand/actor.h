@@ -344,13 +344,13 @@ bool strand_actor_ended(strand_actor actor);
  *
  * - -EPIPE if there will be no answer: the question became a dead letter, or its handling failed, or the actor that
  *   handled it ends or restarts without an answer, or waits for its children to restart. A question that still waits
- * then is handled later, and its answer becomes a dead letter.
+ *   then is handled later, and its answer becomes a dead letter.
  * - -EBADMSG if the answer had another type, or was copied instead of given or the reverse. The answer was refused with
  *   the same code and is a dead letter.
  * - -ENOMEM if there is no memory, also for the answer.
  * - -EREMOTE if the actor belongs to another run; nothing was sent.
  * - -EDEADLK if the caller is the actor's parent, in a turn, and the question waits at a failed actor that waits for
- * that parent's decision.
+ *   that parent's decision.
  *
  * An actor that handles the question and does not answer lets the caller wait until the actor ends or restarts. If it
  * forwards the question, this applies to its current receiver. Two actors that ask each other wait forever. Asking

@@ -1,11 +1,13 @@
 /*
  * Concurrency limits: bound how many strands do something at a time.
  *
- *   strand_prio_semaphore   a semaphore that serves its waiters by priority and can prune the waiters of lowest
- * priority strand_limit            a number of permits, served in FIFO order STRAND_PRIO_PERMIT, STRAND_LIMIT_PERMIT
- * hold one permit of either until a block ends STRAND_LIMIT            apply a limit to all requests of a block and of
- * the strands spawned in it STRAND_WITHIN_LIMITS    for client libraries: hold a permit of each limit that applies
- * here, for one request STRAND_DELEGATE         wrap a client of another library so that limits apply to its requests
+ *   strand_prio_semaphore   a semaphore that serves its waiters by priority and can prune those of lowest priority
+ *   strand_limit            a number of permits, served in FIFO order
+ *   STRAND_PRIO_PERMIT      hold one permit of a priority semaphore until a block ends
+ *   STRAND_LIMIT_PERMIT     hold one permit of a limit until a block ends
+ *   STRAND_LIMIT            apply a limit to all requests of a block and of the strands spawned in it
+ *   STRAND_WITHIN_LIMITS    for client libraries: hold a permit of each limit that applies here, for one request
+ *   STRAND_DELEGATE         wrap a client of another library so that limits apply to its requests
  *
  * Which callers: strands of one run, never plain threads. The caller allocates semaphores and limits and keeps them as
  * long as any strand uses them. They own no memory and need no release. They must not be copied and must not lie on the
