@@ -330,7 +330,8 @@ struct scope {
     /* The owner alone in a plain scope; under the lock in one with flags. */
     struct link children;
     uint32_t count;
-    uint32_t look_at;         /* a plain scope of so many children may keep too many that have ended */
+    uint32_t look_at; /* a plain scope of so many children may keep too many that have ended; 0: it is joined. With
+                         flags: HOARD until the log was told */
     struct owned *belongings; /* end with it; the newest first */
     struct link ended;        /* children that have, in order; in a plain scope all of them while it is joined, else
                                  the failed ones */
@@ -483,7 +484,7 @@ struct runtime {
     struct arch_run listed;
     char deadlock[200];       /* what it was about, for the exception */
     _Atomic bool doubt_told;  /* of no order to anything else: it was logged that nothing goes on, though it is not
-                                 certain  that the run is deadlocked */
+                                 certain that the run is deadlocked */
     _Atomic bool told_to_end; /* by a shut-down, or because it was out of work: the root's interruption is no failure */
     struct shutdown shutdown;
     struct link quiet;            /* who waits for quiet, under sub.quiet_lock: src/strand/quiet.c */

@@ -297,11 +297,11 @@ static struct cb *oldest_child(struct thread *thread, struct scope *scope)
     return child;
 }
 
-/* The next child in the order of their ends, which has ended; NULL: none is left, or the owner is interrupted from
- * outside of the scope. */
-static struct cb *await_next(struct thread **thread, struct cb *me, struct scope *scope)
+/* The next child in the order of their ends, which has ended; NULL: none is left, or (*cut_short) the owner is
+ * interrupted from outside of the scope. */
+static struct cb *await_next(struct thread **thread, struct cb *me, struct scope *scope, bool *cut_short)
 {
-    for (struct cb *oldest, *next; !interrupted_from_outside(me, scope);) {
+    for (struct cb *oldest, *next; !(*cut_short = interrupted_from_outside(me, scope));) {
         if (scope_is_service(scope))
             scope_reap(*thread, scope);
         if ((next = scope_first_ended(*thread, scope)) || !(oldest = oldest_child(*thread, scope)))
@@ -321,13 +321,15 @@ void strand_scope_join(strand_scope handle)
     thread_tick(thread);
     cxx_settle(thread, me);
     strand_exception *first = NULL, *pruned = NULL;
+    uint32_t look_at = scope->look_at;
+    bool cut_short;
     if (!scope->flags)
         scope_follow(thread, scope);
-    for (struct cb *child; (child = await_next(&thread, me, scope));) {
+    for (struct cb *child; (child = await_next(&thread, me, scope, &cut_short));) {
         arch_note_acquire(child);
         join_one(thread, scope, child, &first, &pruned);
     }
-    bool cut_short = interrupted_from_outside(me, scope);
+    scope->look_at = look_at;
     me->blocked = BLOCKED_NOT;
     if (pruned)
         add(&first, pruned);

@@ -58,7 +58,13 @@ enum { HOARD = 10000 };
 /* Whether a plain scope may keep that many: it is looked at again when it has grown by half. */
 static inline bool scope_is_large(const struct scope *scope)
 {
-    return !scope->flags && scope->count >= scope->look_at;
+    return !scope->flags && scope->look_at && scope->count >= scope->look_at;
+}
+
+/* Whether the owner joins a plain scope now: the ends of all its children are listed [C5]. */
+static inline bool scope_is_followed(const struct scope *scope)
+{
+    return !scope->flags && !scope->look_at;
 }
 
 /* Whether a child's failure waits to be fetched, and does not interrupt the owner. */
@@ -90,8 +96,8 @@ static inline bool scope_has_winner(const struct scope *scope)
 /* Owner of a service: consume the children that have ended, in the order of their ends, up to a failure that nobody has
  * seen [C4]. */
 void scope_reap(struct thread *thread, struct scope *scope);
-/* Owner of a plain scope: from here on its present children are listed when they end; those that have ended already
- * are listed now [C5]. */
+/* Owner of a plain scope: from here on its children are listed when they end, those spawned later too, until the owner
+ * sets look_at again; those that have ended already are listed now [C5]. */
 void scope_follow(struct thread *thread, struct scope *scope);
 /* Owner: the first child in `ended`, or NULL. */
 struct cb *scope_first_ended(struct thread *thread, struct scope *scope);

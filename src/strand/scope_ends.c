@@ -40,8 +40,11 @@ static void list_end(struct scope *scope, struct cb *child)
     child->listed = true;
     child->odd = true; /* also in a plain scope: it is consumed by end_consume_slowly */
     scope->ends++;
-    if (scope->ends == HOARD && scope->flags && !(scope->flags & (STRAND_SERVICE | STRAND_FIRST_WINS)))
+    const unsigned consumes = STRAND_SERVICE | STRAND_FIRST_WINS;
+    if (UNLIKELY(scope->ends == HOARD) && scope->flags && !(scope->flags & consumes) && scope->look_at == HOARD) {
+        scope->look_at = UINT32_MAX; /* once */
         atomic_store_explicit(&scope->hoards, true, memory_order_relaxed);
+    }
 }
 
 /* Under the lock. */
@@ -172,6 +175,7 @@ static bool follow(struct thread *thread, struct cb *child)
 
 void scope_follow(struct thread *thread, struct scope *scope)
 {
+    scope->look_at = 0;
     for (struct link *link = scope->children.next; link != &scope->children; link = link->next) {
         struct cb *child = CONTAINER(link, struct cb, sibling);
         if (follow(thread, child) || child->listed)

@@ -155,6 +155,8 @@ static int anchor(struct thread *thread, struct scope *scope, struct cb *c)
         scope_reap(thread, scope);
     if (scope->flags)
         return anchor_shared(thread, scope, c);
+    if (UNLIKELY(scope_is_followed(scope))) /* a drop function spawns */
+        atomic_store_explicit(&c->ends, ENDS_NOTIFY, memory_order_relaxed);
     scope_anchor(scope, c);
     if (scope->cancelled)
         cancel_strand(thread, c, scope->note, scope->owned);

@@ -148,6 +148,36 @@ static void *join_until_interrupted(void *scope)
 }
 
 /* The second join finds some that the first one has prepared, and one that has come since. */
+static strand_scope joined;
+static _Atomic int spawned;
+
+static void *count_one(void *arg)
+{
+    strand_yield();
+    spawned++;
+    return arg;
+}
+
+static void spawn_another(void *scope_is_joined)
+{
+    (void)scope_is_joined;
+    strand_spawn(joined, count_one, NULL);
+}
+
+TEST_INSIDE(a_join_waits_for_children_that_drop_functions_spawn_meanwhile)
+{
+    for (int i = 0; i < 3; i++) {
+        STRAND_SCOPE(scope);
+        joined = scope;
+        spawned = 0;
+        for (int k = 0; k < CHILDREN; k++)
+            strand_spawn_with(scope, STRAND_ATTR(.drop = spawn_another), count_one, &spawned, 0);
+        strand_scope_join(scope);
+        CHECK_EQ(spawned, 2 * CHILDREN);
+        CHECK_EQ(strand_scope_count(scope), 0);
+    }
+}
+
 TEST_INSIDE(a_join_that_was_interrupted_can_be_made_again_or_child_by_child)
 {
     begin();
@@ -230,6 +260,34 @@ TEST_REAL(the_log_says_nothing_of_a_scope_that_keeps_fewer_or_of_a_service)
     CHECK_EQ(messages_of((struct crowd){.flags = STRAND_COLLECT, .count = TOO_MANY}), 0);
     CHECK_EQ(messages_of((struct crowd){.flags = STRAND_SERVICE, .count = 2 * TOO_MANY}), 0);
     CHECK_EQ(messages_of((struct crowd){.count = 2 * TOO_MANY, .joins = true}), 0);
+}
+
+/* The number of children that have ended goes up to the limit again and again. */
+static void *go_below_and_above(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, *(unsigned *)arg);
+    strand child = {{0}};
+    for (int i = 0; i < TOO_MANY; i++)
+        strand_wait(child = strand_spawn(scope, test_return, NULL));
+    for (int i = 0; i < 5; i++) {
+        strand_join(child);
+        strand_wait(child = strand_spawn(scope, test_return, NULL));
+        strand_wait(strand_spawn(scope, test_return, NULL)); /* the log is told by the next spawn */
+    }
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(the_log_warns_once_though_the_limit_is_reached_again)
+{
+    static unsigned flags[] = {0, STRAND_OPEN, STRAND_COLLECT};
+    for (int i = 0; i < 3; i++) {
+        strand_options options = test_options();
+        options.on_log = keep_message;
+        messages = 0;
+        strand_run(&options, go_below_and_above, &flags[i]);
+        CHECK(messages <= 1);
+    }
 }
 
 static void *end_together(void *arg)
