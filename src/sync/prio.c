@@ -286,6 +286,8 @@ static inline int take_or_wait(struct thread **thread, struct cb *me, struct pri
     batch_deliver(*thread, &batch);
     if (error == -EAGAIN)
         make_note(*thread, me, sem, means);
+    else if (error == -EINTR && interrupt_put_off_(me))
+        error = -ENOBUFS; /* as in a shield [I2] */
     else if (error == -EINTR)
         (void)cancel_strand(*thread, me, means->note, false); /* it is not armed: nobody has to wake it */
     return error;

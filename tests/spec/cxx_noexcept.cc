@@ -5,6 +5,7 @@
 #define SUITE cxx_noexcept
 
 #include <atomic>
+#include <cerrno>
 #include <exception>
 #include <initializer_list>
 #include <unistd.h>
@@ -404,6 +405,45 @@ TEST_INSIDE(an_interruption_waits_for_a_noexcept_function_on_an_opened_fibre_too
     cancel_while_it_waits(children[0]);
     strand_scope_join(scope);
     CHECK_LOG("waited waited waited");
+}
+
+/* ---- pruned on arrival --------------------------------------------------------------------------------------- */
+
+int by_number(const void *a, const void *b, void *)
+{
+    return static_cast<int>(reinterpret_cast<intptr_t>(a) - reinterpret_cast<intptr_t>(b));
+}
+
+int acquire_without_throwing(strand_prio_semaphore *sem) noexcept
+{
+    return strand_prio_acquire(sem, reinterpret_cast<void *>(9)); /* the worst of all */
+}
+
+TEST_INSIDE(a_strand_that_would_be_pruned_in_a_noexcept_function_is_refused_instead)
+{
+    static strand_prio_semaphore sem;
+    strand_prio_options options = {};
+    options.size = sizeof options;
+    options.limit = options.max_waiters = 1;
+    options.compare = by_number;
+    strand_prio_init(&sem, &options);
+    CHECK_EQ(strand_prio_acquire(&sem, nullptr), 0);
+    STRAND_SCOPE(scope);
+    strand waiter = strand_spawn(
+        scope,
+        [](void *arg) -> void * {
+            CHECK_EQ(strand_prio_acquire(&sem, reinterpret_cast<void *>(1)), 0);
+            strand_prio_release(&sem);
+            return arg;
+        },
+        nullptr);
+    while (strand_prio_waiting(&sem) == 0)
+        strand_yield();
+    strand refused = strand_spawn(
+        scope, [](void *) -> void * { return TEST_PTR(acquire_without_throwing(&sem)); }, nullptr);
+    CHECK_PTR(strand_join(refused), TEST_PTR(-ENOBUFS));
+    strand_prio_release(&sem);
+    strand_join(waiter);
 }
 
 } // namespace
