@@ -331,13 +331,6 @@ static void drop_unsent(const struct question *question)
         message_drop(question->type, (void *)(uintptr_t)question->body);
 }
 
-/* The result of an operation that need not have waited. */
-static int give_way_with(int result)
-{
-    give_way_after(thread_self());
-    return result;
-}
-
 int strand_ask(strand_actor to, const strand_message_type *type, const void *body, size_t size,
                const strand_message_type *into_type, void *into, size_t into_size)
 {

@@ -100,8 +100,10 @@ void arch_cxx_find(void)
     struct arch_cxx_runtime *cxx = &arch_state.cxx;
     void *library;
     uint64_t loads = 0;
+    if (cxx->there)
+        return;
     (void)dl_iterate_phdr(count_loads, &loads);
-    if (cxx->there || loads == cxx->loads)
+    if (loads == cxx->loads)
         return;
     cxx->loads = loads;
     if (!find_library(&library))

@@ -106,8 +106,9 @@ static void post(struct arrival *arrival)
     pool_post(pool, &arrival->post);
 }
 
-bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, uint32_t floor)
+bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, enum blocked why, uint32_t floor)
 {
+    wait_because(*thread, me, why, 0);
     uint32_t epoch = wait_arm(*thread, me, floor);
     crew_lock(arrival->crew, *thread);
     arrival->node.epoch = epoch;

@@ -107,7 +107,7 @@ const char *crew_made(const struct crew_origin *origin, char *buffer, size_t siz
 /* Queue a job, and see to somebody who takes it up. Returns 0, or a negated errno code: then nobody ever will. */
 int crew_submit(struct thread *thread, struct crew *crew, struct job *job);
 /* Wait until it is over: true. False: interrupted. */
-bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, uint32_t floor);
+bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, enum blocked why, uint32_t floor);
 
 /* The job was left, and is the caller's: its hooks, and its memory. ran: its function has returned. */
 void job_discard(struct job *job, bool ran);

@@ -114,7 +114,7 @@ static enum fate interrupted_call(struct thread **thread, struct cb *me, struct 
     }
     if (state == JOB_RUNNING)
         crew_call_hook(crew, "strand_offload_attr.stop", call->attr.stop, job->arg);
-    (void)crew_await(thread, me, &job->arrival, WAIT_FLOOR_MOST);
+    (void)crew_await(thread, me, &job->arrival, BLOCKED_OFFLOAD, WAIT_FLOOR_MOST);
     return DONE;
 }
 
@@ -124,8 +124,8 @@ static int do_job(struct thread **thread, struct cb *me, struct job *job, const 
         int error = crew_submit(*thread, job->arrival.crew, job);
         if (error)
             return error;
-        wait_because(*thread, me, BLOCKED_OFFLOAD, 0);
-        while (!crew_await(thread, me, &job->arrival, call->surely ? WAIT_FLOOR_MOST : own_of(me)->floor))
+        while (
+            !crew_await(thread, me, &job->arrival, BLOCKED_OFFLOAD, call->surely ? WAIT_FLOOR_MOST : own_of(me)->floor))
             if (interrupted_here(me))
                 return interrupted_call(thread, me, job, call);
         if (job->state == JOB_RETURNED)

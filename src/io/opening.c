@@ -82,10 +82,8 @@ static void end_with_scope(struct thread *thread, struct owned *owned)
     crew_unlock(crew);
     batch_deliver(thread, &batch);
     crew_wake_all(thread, crew);
-    if (waits) {
-        wait_because(thread, me, BLOCKED_CREW, 0);
-        (void)crew_await(&thread, me, &crew->end, WAIT_FLOOR_MOST);
-    }
+    if (waits)
+        (void)crew_await(&thread, me, &crew->end, BLOCKED_CREW, WAIT_FLOOR_MOST);
     crew_join_all(crew);
     retire(thread, record);
 }

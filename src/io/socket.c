@@ -69,13 +69,6 @@ static int connect_once(int fd, const void *address, uint32_t length)
     return result;
 }
 
-/* The end of an operation that opens or connects a socket, and need not have waited. */
-static int give_way_with(int result)
-{
-    give_way_after(thread_self());
-    return result;
-}
-
 /* A Unix listener whose queue is full says so at once, and can't be waited for. */
 int strand_connect(int fd, const void *address, uint32_t length)
 {

@@ -50,15 +50,20 @@ static struct arch_cxx *thread_cxx(struct thread *thread)
     return thread->cxx;
 }
 
+/* Strands move between the threads of a run, so all of them save and restore the state, or none. */
+static void all_save_cxx(struct subprocess *sub)
+{
+    for (struct thread *other = thread_first(sub); other; other = thread_after(other))
+        __atomic_store_n(&other->odd.always, true, __ATOMIC_RELAXED); /* [S5] */
+}
+
 /* Something new has thread-local variables, which this thread has used: maybe the runtime. */
 COLD void thread_look_for_cxx_(struct thread *thread)
 {
     thread->locals = arch_locals_generation();
     arch_cxx_look();
-    if (!thread_cxx(thread))
-        return;
-    for (struct thread *other = thread_first(thread->sub); other; other = thread_after(other))
-        __atomic_store_n(&other->odd.always, true, __ATOMIC_RELAXED); /* [S5] */
+    if (thread_cxx(thread))
+        all_save_cxx(thread->sub);
 }
 
 /* The rest of leaving a fibre, in runs that need it: its canary, the census, and the state of C++ exceptions. */
@@ -285,8 +290,10 @@ static void begin(struct thread *thread)
 {
     thread->cxx = arch_cxx_globals();
     thread->locals = arch_locals_generation();
-    if (thread->cxx)
+    if (thread->cxx) {
         thread->loop_cxx = *thread->cxx;
+        all_save_cxx(thread->sub); /* another run may have found it since the others began */
+    }
     bool fences = thread->shared && !arch_membarrier_works;
     if (thread->cxx || thread->driver || thread->census || thread->sub->stack_most || fences || arch_tool)
         __atomic_store_n(&thread->odd.always, true, __ATOMIC_RELAXED);

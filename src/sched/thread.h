@@ -11,15 +11,17 @@
  *           before it left: then it goes on [S3].
  *           Who finds no context goes to its thread's loop, which waits for it [S4]: by then its own context is there,
  *           so two threads that leave two strands for each other's do not wait for each other for ever.
- *           A C++ runtime may come in the middle of a run, with a plug-in. What it keeps per thread, the exceptions
- * that handlers have and that are in flight, has to be each strand's own from then on. No strand has any before its
- * thread has used the runtime's thread-local variables. So the thread learns of it when it leaves the first strand that
- * has, from the generation of those variables, and has all threads of the run save and restore that state before the
- * strand can go on anywhere [S5]. ORDERING  [S2] release pairs with [S1] acquire: all that the fibre did is seen where
- * it goes on. PROGRESS  the wait at [S4] is as long as a switch; nothing between a claimable state and the jump may
- * block. NOT DONE  a second claimable state that is entered after the switch by compare-and-swap: one atomic more on
- * every block. Looking for a C++ runtime whenever a library was loaded: only the loader's lock tells, and that takes
- *           longer than a switch.
+ *           A C++ runtime may come in the middle of a run, with a plug-in. Its state per thread (exceptions in
+ *           handlers and in flight) has to be each strand's own from then on. No strand has any before its thread has
+ *           used the runtime's thread-local variables. So a thread notices it by their generation, when it leaves the
+ *           first such strand, and has all threads of the run save and restore that state before the strand can go on
+ *           anywhere [S5]. A thread that begins later does the same if the process has a runtime by then.
+ * ORDERING  [S2] release pairs with [S1] acquire: all that the fibre did is seen where it goes on. The relaxed stores
+ *           of odd.always [S5] are ordered by the same pair.
+ * PROGRESS  the wait at [S4] is as long as a switch; nothing between a claimable state and the jump may block.
+ * NOT DONE  a second claimable state that is entered after the switch by compare-and-swap: one atomic more on every
+ *           block. Looking for a C++ runtime whenever a library was loaded: only the loader's lock tells, and that
+ *           takes longer than a switch.
  * TESTED BY tests/models/switch.pml, tests/spec/cxx_late.c.
  */
 #ifndef SCHED_THREAD_H

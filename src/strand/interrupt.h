@@ -66,6 +66,13 @@ static inline void give_way_after(struct thread *thread)
         (void)thread_give_way_(thread);
 }
 
+/* The same where the operation may have continued on another thread. Returns its result. */
+static inline int give_way_with(int result)
+{
+    give_way_after(thread_self());
+    return result;
+}
+
 /* The start of an operation that takes something (a lock, a permit) which is free: the caller yields before it holds
  * it. Call only if it is free. Returns the thread on which the strand continues. */
 struct thread *give_way_before(struct thread *thread, struct cb *me);

@@ -192,7 +192,6 @@ static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const ch
     return 0;
 }
 
-/* Whether the run is to be looked at by a thread that is none of its own. */
 static int open_driver(struct runtime *runtime, const char **what)
 {
     const strand_options *options = &runtime->options;

@@ -130,19 +130,6 @@ static size_t count_bindings(const struct cb *me)
     return count;
 }
 
-/* Among a few: into its place, unless it is there already. Returns how many there are. */
-static size_t insert(struct prio **limits, size_t count, struct prio *limit)
-{
-    size_t at = count;
-    while (at > 0 && limits[at - 1]->serial > limit->serial)
-        at--;
-    if (at > 0 && limits[at - 1] == limit)
-        return count;
-    memmove(limits + at + 1, limits + at, (count - at) * sizeof *limits);
-    limits[at] = limit;
-    return count + 1;
-}
-
 static bool is_before(const void *a, const void *b)
 {
     return (*(struct prio *const *)a)->serial < (*(struct prio *const *)b)->serial;
@@ -167,17 +154,11 @@ static int collect(struct thread *thread, struct cb *me, struct taken *held, con
     struct prio **many = room > HELD_FEW ? driver_malloc(thread, room * sizeof *many) : NULL;
     if (room > HELD_FEW && !many)
         return -ENOMEM;
-    for (struct local *local = own_of(me)->locals; local; local = local->outer) {
-        if (local->key != &LIMITS)
-            continue;
-        struct prio *limit = prio_of(thread, local->value, function);
-        if (many)
-            many[count++] = limit;
-        else
-            count = insert(held->few, count, limit);
-    }
-    if (many)
-        count = sort(many, count);
+    struct prio **limits = many ? many : held->few;
+    for (struct local *local = own_of(me)->locals; local; local = local->outer)
+        if (local->key == &LIMITS)
+            limits[count++] = prio_of(thread, local->value, function);
+    count = sort(limits, count);
     held->count = count;
     if (many && count > HELD_FEW) {
         held->many = many;
