@@ -1,6 +1,7 @@
 /*
- * Every row of docs/misuse.md that names a program: its report has every text that the row quotes. Rows that name a
- * test are checked by tools/check-conformance.sh. A longjmp out of a block is found in several ways, all of them here.
+ * Every row of docs/misuse.md that names a program: its report has every text that the row quotes, and the program ends
+ * as the document says. Rows that name a test are checked by tools/check-conformance.sh. A longjmp out of a block is
+ * found in several ways, all of them here.
  */
 #define SUITE misuse_table
 #include "test.h"
@@ -9,18 +10,23 @@
 
 enum { COLUMNS = 5, CELL = 1024 };
 
-/* The line's cells, without the bars; false: it is no row of five. */
-static bool split(const char *line, char cells[COLUMNS][CELL])
+static bool is_row(const char *line)
 {
+    return *line == '|' && strncmp(line, "| mistake |", 11) != 0 && strncmp(line, "|---|", 5) != 0;
+}
+
+/* The row's cells, without the bars. */
+static void split(const char *line, char cells[COLUMNS][CELL])
+{
+    const char *row = line++;
     int n = 0;
-    if (*line++ != '|')
-        return false;
     for (const char *bar; (bar = strchr(line, '|')) != NULL; line = bar + 1) {
         if (n == COLUMNS || bar - line >= CELL)
-            return false;
+            CHECK_FAIL("more cells, or a longer one, than this test takes: %s", row);
         snprintf(cells[n++], CELL, "%.*s", (int)(bar - line), line);
     }
-    return n == COLUMNS;
+    if (n != COLUMNS || *line != '\n')
+        CHECK_FAIL("not a whole row: %s", row);
 }
 
 /* The next `text` of the cell, which is changed; NULL: there is none. */
@@ -34,6 +40,16 @@ static char *quoted(char **at)
     return begin + 1;
 }
 
+/* By abort, unless an exception has left the root strand, or the row says that the program goes on. */
+static bool ended_as_it_says(const struct test_output *o, const char *remedy)
+{
+    if (strstr(o->err, "an exception has left the root strand"))
+        return !o->signalled && o->status == 1;
+    if (strstr(remedy, "the program goes on"))
+        return !o->signalled && o->status == 0;
+    return o->signalled && o->status == SIGABRT;
+}
+
 static void run_row(char cells[COLUMNS][CELL], char *which)
 {
     static struct test_output o;
@@ -41,6 +57,8 @@ static void run_row(char cells[COLUMNS][CELL], char *which)
     CHECK(colon != NULL);
     *colon = '\0';
     test_program(&o, which, colon + 1);
+    if (!ended_as_it_says(&o, cells[3]))
+        CHECK_FAIL("%s:%s ended by %s %d", which, colon + 1, o.signalled ? "signal" : "status", o.status);
     int count = 0;
     for (char *text; (text = quoted(&texts)) != NULL; count++)
         CHECK_CONTAINS(o.err, text);
@@ -54,13 +72,15 @@ TEST_PROGRAM(each_mistake_of_the_table_is_reported_with_the_rule_the_place_and_t
     FILE *table = fopen(TEST_DOCS "/misuse.md", "r");
     CHECK(table != NULL);
     while (fgets(line, sizeof line, table)) {
-        char *check = cells[COLUMNS - 1];
-        if (!split(line, cells) || !strchr(check, ':'))
+        if (!is_row(line))
             continue;
-        rows++;
-        char *which = quoted(&check);
-        if (which && strncmp(which, "tests/", 6) != 0)
+        split(line, cells);
+        char *check = cells[COLUMNS - 1], *which = quoted(&check);
+        if (!which)
+            CHECK_FAIL("no `program:case` and no `test`: %s", line);
+        if (strncmp(which, "tests/", 6) != 0)
             run_row(cells, which);
+        rows++;
     }
     fclose(table);
     CHECK(rows >= 40);
