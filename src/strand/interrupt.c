@@ -168,11 +168,17 @@ int64_t interrupt_deadline(struct cb *me)
     return first;
 }
 
-void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
+static strand_exception *traced_interruption(struct thread *thread, struct cb *me)
 {
     strand_exception *e = interruption(thread, me);
-    e->progress = progress;
     exception_trace(e, SEGMENT_THROWN, me);
+    return e;
+}
+
+void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
+{
+    strand_exception *e = traced_interruption(thread, me);
+    e->progress = progress;
     exception_throw(me, e);
 }
 
@@ -186,9 +192,8 @@ COLD struct thread *give_way_before(struct thread *thread, struct cb *me)
 
 void interrupt_throw_over(struct thread *thread, struct cb *me, strand_exception *pushed_aside)
 {
-    strand_exception *e = interruption(thread, me);
+    strand_exception *e = traced_interruption(thread, me);
     exception_suppress(e, pushed_aside);
-    exception_trace(e, SEGMENT_THROWN, me);
     exception_throw(me, e);
 }
 
@@ -224,8 +229,7 @@ void interrupt_refuse(struct thread *thread, struct cb *me)
 {
     if (thread_is_asked_for(thread)) /* who catches it and tries again keeps nobody from running */
         thread = thread_give_way_(thread);
-    strand_exception *e = interruption(thread, me);
-    exception_trace(e, SEGMENT_THROWN, me);
+    strand_exception *e = traced_interruption(thread, me);
     if (UNLIKELY(is_swallowed(thread, me)))
         tell_swallowed(thread, me, e);
     exception_throw(me, e);

@@ -98,7 +98,7 @@ static inline struct fibre *take_unstarted(struct thread *thread, struct cb *c)
 static struct thread *look_again(struct thread *thread, struct cb *me, struct cb *c)
 {
     me->blocked = BLOCKED_NOT;
-    if (interrupted(me) && !interrupted_by_it(thread, me, c) && interrupted_here(me))
+    if (interrupted(me) && !interrupted_by_it(thread, me, c) && !interrupt_put_off_(me))
         interrupt_throw(thread, me, 0);
     return ended(c) ? thread : NULL;
 }
