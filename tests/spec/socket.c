@@ -381,8 +381,8 @@ static struct lingering make_lingering(void)
     static char bytes[UNREAD];
     struct lingering pair = {0};
     int door = strand_listen_tcp("127.0.0.1", 0), small = 4096;
-    pair.fd = (int)strand_must(strand_dial_tcp("127.0.0.1", strand_tcp_port(door)));
     CHECK_EQ(setsockopt(door, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
+    pair.fd = (int)strand_must(strand_dial_tcp("127.0.0.1", strand_tcp_port(door)));
     pair.peer = strand_accept(door);
     set_linger(pair.fd, LINGER_S);
     for (ssize_t put; (put = send(pair.fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0;)
