@@ -2,6 +2,7 @@
  * Operations that may block, where they return at once: a loop of them lets others run, on one thread too.
  */
 #define SUITE at_once
+#include "growth.h"
 #include "test.h"
 
 #include "strand/actor.h"
@@ -231,42 +232,47 @@ static void sleep_not(void)
     strand_sleep(0);
 }
 
-static void (*const operations[])(void) = {read_bad,
-                                           write_bad,
-                                           read_all_bad,
-                                           write_all_bad,
-                                           ready_bad,
-                                           accept_bad,
-                                           connect_bad,
-                                           read_nothing,
-                                           read_all_nothing,
-                                           write_nothing,
-                                           write_all_nothing,
-                                           write_and_read,
-                                           ready,
-                                           dial_refused,
-                                           dial_no_path,
-                                           listen_and_close,
-                                           wait_ended,
-                                           scope_join,
-                                           scope_next,
-                                           scope_next_of_service,
-                                           ask_gone,
-                                           wait_gone,
-                                           join_actors,
-                                           receive_closed,
-                                           send_closed,
-                                           receive_from_closed_port,
-                                           select_closed,
-                                           lock,
-                                           lock_to_read,
-                                           lock_to_write,
-                                           acquire,
-                                           acquire_from_limit,
-                                           wait_for_event,
-                                           wait_at_barrier,
-                                           run_once,
-                                           sleep_not};
+static const struct operation {
+    const char *name;
+    void (*call)(void);
+} operations[] = {
+    {"read_bad", read_bad},
+    {"write_bad", write_bad},
+    {"read_all_bad", read_all_bad},
+    {"write_all_bad", write_all_bad},
+    {"ready_bad", ready_bad},
+    {"accept_bad", accept_bad},
+    {"connect_bad", connect_bad},
+    {"read_nothing", read_nothing},
+    {"read_all_nothing", read_all_nothing},
+    {"write_nothing", write_nothing},
+    {"write_all_nothing", write_all_nothing},
+    {"write_and_read", write_and_read},
+    {"ready", ready},
+    {"dial_refused", dial_refused},
+    {"dial_no_path", dial_no_path},
+    {"listen_and_close", listen_and_close},
+    {"wait_ended", wait_ended},
+    {"scope_join", scope_join},
+    {"scope_next", scope_next},
+    {"scope_next_of_service", scope_next_of_service},
+    {"ask_gone", ask_gone},
+    {"wait_gone", wait_gone},
+    {"join_actors", join_actors},
+    {"receive_closed", receive_closed},
+    {"send_closed", send_closed},
+    {"receive_from_closed_port", receive_from_closed_port},
+    {"select_closed", select_closed},
+    {"lock", lock},
+    {"lock_to_read", lock_to_read},
+    {"lock_to_write", lock_to_write},
+    {"acquire", acquire},
+    {"acquire_from_limit", acquire_from_limit},
+    {"wait_for_event", wait_for_event},
+    {"wait_at_barrier", wait_at_barrier},
+    {"run_once", run_once},
+    {"sleep_not", sleep_not},
+};
 
 static _Atomic bool fired;
 
@@ -277,15 +283,20 @@ static void *fire(void *arg)
     return arg;
 }
 
-/* If it starved the timer it would go on for good. */
-static void go_on_until_a_timer_fires(void (*operation)(void))
+/* The only thread's time on the processor, after which an operation has starved the timer. */
+#define STARVED (10 * STRAND_S)
+
+static void go_on_until_a_timer_fires(const struct operation *operation)
 {
     STRAND_SCOPE(scope);
     fired = false;
     strand timer = strand_spawn(scope, fire, NULL);
     strand_yield(); /* it sleeps */
-    while (!fired)
-        operation();
+    for (int64_t begun = growth_ns(); !fired;) {
+        operation->call();
+        if (growth_ns() - begun >= STARVED)
+            CHECK_FAIL("a loop of %s lets no timer fire", operation->name);
+    }
     strand_join(timer);
 }
 
@@ -329,7 +340,7 @@ static void *go_on_with_each(void *arg)
     service = served;
     make_objects(scope, system);
     for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
-        go_on_until_a_timer_fires(operations[i]);
+        go_on_until_a_timer_fires(&operations[i]);
     strand_join(ended);
     CHECK_EQ(strand_close(ends[0]), 0);
     CHECK_EQ(strand_close(ends[1]), 0);
