@@ -279,12 +279,12 @@ static bool interrupted_from_outside(struct cb *me, struct scope *scope)
  * ended. */
 enum { LIVING_PER_END = 16 };
 
-static size_t enough_of(struct thread *thread, struct scope *scope)
+static struct ends none_and_enough(struct thread *thread, struct scope *scope)
 {
     scope_lock(thread, scope);
     size_t living = scope->count - scope->ends;
     scope_unlock(thread, scope);
-    return living / LIVING_PER_END;
+    return (struct ends){0, living / LIVING_PER_END};
 }
 
 /* The oldest child, whether it has ended or not; NULL: none is left. */
@@ -302,11 +302,11 @@ static struct cb *oldest_child(struct thread *thread, struct scope *scope)
 static struct cb *await_next(struct thread **thread, struct cb *me, struct scope *scope, bool *cut_short)
 {
     for (struct cb *oldest, *next; !(*cut_short = interrupted_from_outside(me, scope));) {
-        if (scope_is_service(scope))
-            scope_reap(*thread, scope);
-        if ((next = scope_first_ended(*thread, scope)) || !(oldest = oldest_child(*thread, scope)))
+        next = scope_is_service(scope) ? scope_reap(*thread, scope) : scope_first_ended(*thread, scope);
+        if (next || !(oldest = oldest_child(*thread, scope)))
             return next;
-        *thread = scope_await_end(*thread, me, scope, enough_of(*thread, scope), cb_id(oldest), BLOCKED_JOIN_SCOPE);
+        *thread =
+            scope_await_end(*thread, me, scope, none_and_enough(*thread, scope), cb_id(oldest), BLOCKED_JOIN_SCOPE);
     }
     return NULL;
 }

@@ -176,15 +176,15 @@ strand_exception *strand_scope_failure(strand_scope handle, strand *which)
     return e;
 }
 
-struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, size_t enough, uint64_t what,
-                               enum blocked why)
+struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, struct ends seen,
+                               uint64_t what, enum blocked why)
 {
     wait_because(thread, me, why, what);
     struct wait_node *node = &me->wait.node;
     node->epoch = wait_arm(thread, me, own_of(me)->floor);
     scope_lock(thread, scope);
-    bool more = scope->ends > enough;
-    scope->enough = (uint32_t)enough;
+    bool more = scope->ends > seen.count;
+    scope->enough = (uint32_t)seen.enough;
     if (!more)
         scope->waiter = node;
     scope_unlock(thread, scope);
@@ -203,7 +203,7 @@ struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scop
 /* The same, which throws when interrupted. */
 static struct thread *await_more(struct thread *thread, struct cb *me, struct scope *scope, size_t seen, size_t count)
 {
-    thread = scope_await_end(thread, me, scope, seen, count, BLOCKED_SCOPE);
+    thread = scope_await_end(thread, me, scope, (struct ends){seen, seen}, count, BLOCKED_SCOPE);
     if (interrupted_here(me))
         interrupt_throw(thread, me, 0);
     return thread;
@@ -230,9 +230,10 @@ struct cb *scope_first_ended(struct thread *thread, struct scope *scope)
     return child;
 }
 
-void scope_reap(struct thread *thread, struct scope *scope)
+struct cb *scope_reap(struct thread *thread, struct scope *scope)
 {
-    for (struct cb *child; (child = scope_first_ended(thread, scope)) && child->outcome != OUTCOME_FAILED;) {
+    struct cb *child;
+    while ((child = scope_first_ended(thread, scope)) && child->outcome != OUTCOME_FAILED) {
         strand_exception *e = cb_take_exception(child);
         bool told = child->outcome == OUTCOME_ERROR || (e && e->ring);
         end_consume(thread, scope, child);
@@ -240,16 +241,19 @@ void scope_reap(struct thread *thread, struct scope *scope)
             log_exception(runtime_of(thread), "a cancelled strand of a service ended by an exception", e);
         strand_exception_release(e);
     }
+    return child;
 }
 
-/* Returns one that has failed, or NULL: no child is left. */
+/* The next child that has failed; NULL: no child is left. A child that returns just after scope_reap has looked is left
+ * for its next look: await_more returns at once. */
 static struct cb *next_failed(struct thread *thread, struct cb *me, struct scope *scope)
 {
     for (;;) {
         size_t count;
-        scope_reap(thread, scope);
-        if (ends_of(thread, scope, &count))
-            return scope_first_ended(thread, scope);
+        struct cb *failed = scope_reap(thread, scope);
+        if (failed)
+            return failed;
+        ends_of(thread, scope, &count);
         if (!count)
             return NULL;
         thread = await_more(thread, me, scope, 0, count);

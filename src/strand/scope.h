@@ -94,18 +94,22 @@ static inline bool scope_has_winner(const struct scope *scope)
     return scope->flags & STRAND_FIRST_WINS;
 }
 /* Owner of a service: consume the children that have ended, in the order of their ends, up to a failure that nobody has
- * seen [C4]. */
-void scope_reap(struct thread *thread, struct scope *scope);
+ * seen [C4]. Returns the child that has failed, or NULL. */
+struct cb *scope_reap(struct thread *thread, struct scope *scope);
 /* Owner of a plain scope: from here on its children are listed when they end, those spawned later too, until the owner
  * sets look_at again; those that have ended already are listed now [C5]. */
 void scope_follow(struct thread *thread, struct scope *scope);
 /* Owner: the first child in `ended`, or NULL. */
 struct cb *scope_first_ended(struct thread *thread, struct scope *scope);
-/* Owner: wait until more than `enough` children stand in `ended`, or one more with a drop function, or until an
- * interruption. `what`, for diagnostics only,
- * is as in wait_because. Returns the thread that the strand continues on. */
-struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, size_t enough, uint64_t what,
-                               enum blocked why);
+/* The ends in `ended`: so many has the owner seen, and if there were no others since, more than so many wake it. */
+struct ends {
+    size_t count, enough;
+};
+/* Owner: wait until there are more ends than it has seen. Ends that come while it sleeps wake it when they are more
+ * than enough, or when one of them has a drop function; so does an interruption. `what`, for diagnostics only, is as in
+ * wait_because. Returns the thread that the strand continues on. */
+struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, struct ends seen,
+                               uint64_t what, enum blocked why);
 /* The spawner: log once that the scope keeps too many ended children. */
 void scope_tell_hoard(struct thread *thread, struct scope *scope);
 /* Owner of a plain scope that is large: look how many have ended. */

@@ -152,7 +152,7 @@ static int anchor_shared(struct thread *thread, struct scope *scope, struct cb *
 static int anchor(struct thread *thread, struct scope *scope, struct cb *c)
 {
     if (scope_is_service(scope) && block_owner(&scope->block) == current_of(thread))
-        scope_reap(thread, scope);
+        (void)scope_reap(thread, scope);
     if (scope->flags)
         return anchor_shared(thread, scope, c);
     if (UNLIKELY(scope_is_followed(scope))) /* a drop function spawns */

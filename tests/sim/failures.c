@@ -15,6 +15,7 @@ struct family {
     strand_scope scope;
     struct sim_life *children[CHILDREN];
     int count;
+    bool service;
 };
 
 /* ---- who is told -------------------------------------------------------------------------------- */
@@ -88,13 +89,26 @@ static void join_each(struct sim_life *me, struct family *family)
     }
 }
 
+/* Of a service, whose children nobody joins by themselves. */
+static void fetch_one(struct family *family)
+{
+    strand failed;
+    strand_exception *e = strand_scope_failure(family->scope, &failed);
+    SIM_CHECK(e);
+    SIM_CHECK_EQ(child_of(family, failed)->returned, 0);
+    deal_with(e);
+}
+
 static void join_in_order_of_ends(struct sim_life *me, struct family *family)
 {
     strand next;
     while (next = strand_scope_next(family->scope), next.bits[1]) {
         struct sim_life *ended = child_of(family, next);
         SIM_CHECK(sim_ended(ended));
-        deal_with(sim_try(me, join_one, ended));
+        if (family->service)
+            fetch_one(family);
+        else
+            deal_with(sim_try(me, join_one, ended));
     }
     SIM_CHECK_EQ(strand_scope_count(family->scope), 0);
 }
@@ -134,7 +148,7 @@ static void end_in_some_way(struct sim_life *me, struct family *family, unsigned
         fetch(me, family);
     else if (policy >= STRAND_COLLECT && sim_one_in(&me->chance, 2))
         join_in_order_of_ends(me, family);
-    else if (policy < STRAND_COLLECT && sim_one_in(&me->chance, 3))
+    else if (policy < STRAND_COLLECT && !family->service && sim_one_in(&me->chance, 3))
         join_each(me, family);
     if (sim_one_in(&me->chance, 4))
         strand_sleep(20 * STRAND_US); /* interrupted, unless the policy says otherwise */
@@ -214,7 +228,8 @@ static void owner(struct sim_life *me, void *arg)
         owner_of_eternals(me, arg);
         return;
     }
-    STRAND_SCOPE_WITH(scope, policy);
+    family.service = policy != STRAND_FIRST_WINS && sim_one_in(&me->chance, 3);
+    STRAND_SCOPE_WITH(scope, policy | (family.service ? STRAND_SERVICE : 0));
     family.scope = scope;
     if (policy == STRAND_FIRST_WINS)
         world.won++; /* also if nobody asks who it was */

@@ -164,6 +164,32 @@ TEST_INSIDE(a_service_that_collects_gives_its_failures_and_nothing_else)
     CHECK_EQ(dropped, 27);
 }
 
+static void *spawn_hundred_of_which_ten_fail(void *scope)
+{
+    for (int i = 0; i < 100; i++) {
+        strand_spawn(*(strand_scope *)scope, i % 10 ? test_return : test_throw, NULL);
+        strand_yield();
+    }
+    return NULL;
+}
+
+TEST_INSIDE(strands_that_return_while_the_owner_of_a_service_looks_for_failures_are_not_given)
+{
+    int failed = 0;
+    static strand_scope scope;
+    STRAND_SCOPE_WITH(service, STRAND_SERVICE | STRAND_COLLECT | STRAND_OPEN);
+    scope = service;
+    for (int i = 0; i < 4; i++)
+        strand_spawn(service, spawn_hundred_of_which_ten_fail, &scope);
+    while (strand_scope_next(service).bits[0]) {
+        strand_exception *e = strand_scope_failure(service, NULL);
+        CHECK_KIND(e, &TEST_ERROR);
+        strand_exception_release(e);
+        failed++;
+    }
+    CHECK_EQ(failed, 40);
+}
+
 static void *first_fails(void *number)
 {
     if ((intptr_t)number == 1)
