@@ -460,7 +460,9 @@ def write_page(page, neighbours, known, folder, version, date):
     for name in names[1:]:
         if name == OVERVIEW:
             continue
-        (folder / f"{name}.3").write_text(f".so man3/{names[0]}.3\n", encoding="utf-8")
+        other = folder / f"{name}.3"
+        other.unlink(missing_ok=True)  # a macro of chan.h and a constant of actors.h are called STRAND_ON_RECEIVE
+        other.symlink_to(f"{names[0]}.3")
 
 
 def listing(pages):
