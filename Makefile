@@ -79,7 +79,7 @@ define newline
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes check models fuzz bench valgrind user-tools coverage man \
+.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes check models fuzz bench valgrind user-tools coverage man pictures \
 	install uninstall setup format clean FORCE
 
 help:
@@ -107,6 +107,7 @@ help:
 	@echo "make install     install the library, its headers and its manual, as they were made, below PREFIX"
 	@echo "make uninstall   remove what was installed, with the same variables"
 	@echo "make man         make the manual, in build/man"
+	@echo "make pictures    draw docs/pictures/*.dot as SVG, by graphviz"
 	@echo "make test-install"
 	@echo "                 install into empty folders, and build programs outside with that; make test does it too"
 	@echo "make test-hardened"
@@ -297,6 +298,11 @@ coverage:
 man:
 	@tools/setup.sh --check man >&2
 	$(again) do-$@
+
+# The results are committed: a reader of the documents needs no graphviz.
+pictures:
+	@tools/setup.sh --check pictures >&2
+	for picture in docs/pictures/*.dot; do dot -Tsvg "$$picture" -o "$${picture%.dot}.svg" || exit 1; done
 
 install:
 	$(if $(sanitize)$(counters),$(error a library for $(MODE) is not for installing))

@@ -2,7 +2,8 @@
 # usage: tools/check-docs.sh
 #
 # The relative links of the documents lead to files that exist, and those with an anchor into a Markdown file to a
-# heading of it. What docs/coverage.md lists is there.
+# heading of it. What docs/coverage.md lists is there. Each picture of docs/pictures was drawn since its source was given
+# the labels that it has.
 set -u
 export LC_ALL=C.UTF-8
 
@@ -51,6 +52,17 @@ while read -r file; do
 $(links "$file")
 END
 done <"$documents"
+# labels: of the standard input, a .dot file, a line each
+labels()
+{
+    grep -o 'label="[^"]*"' | sed 's/^label="//; s/"$//; s/\\n/\n/g'
+}
+
+for picture in docs/pictures/*.dot; do
+    labels <"$picture" | while read -r label; do
+        grep -qF ">$label<" "${picture%.dot}.svg" || { echo "docs: $picture is newer than its SVG: make pictures" && exit 1; }
+    done || status=1
+done
 tools/coverage-report.py docs/coverage.md || status=1
 [ $status -ne 0 ] || echo "docs: ok"
 exit $status

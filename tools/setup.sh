@@ -3,7 +3,7 @@
 #
 # Installs the Debian packages that the groups need and that are missing; does nothing if all are there. --check installs
 # none: it says which are missing, and fails. The groups:
-# build, examples, turtle, ledger, test, check, man, tsan, models, fuzz, valgrind, coverage, bench, soak; all is every one of them.
+# build, examples, turtle, ledger, test, check, man, pictures, tsan, models, fuzz, valgrind, coverage, bench, soak; all is every one of them.
 set -eu
 
 packages_of()
@@ -16,6 +16,7 @@ packages_of()
     test) echo g++ libcriterion-dev pkgconf curl gdb libdw1 netcat-openbsd ;;
     check) echo python3 g++ clang-19 clang-format-14 ;;
     man) echo doxygen python3 mandoc ;;
+    pictures) echo graphviz ;;
     tsan) echo clang-19 libclang-rt-19-dev ;;
     models) echo spin ;;
     fuzz) echo g++ clang-19 libclang-rt-19-dev libhttp-parser-dev ;;
