@@ -692,7 +692,7 @@ do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(a
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 # Each says what it is and whether it holds; one that fails does not keep the others from running.
-checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject quiet sizes docs shell conformance blocking models fault
+checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject quiet sizes docs prose shell conformance blocking models fault
 .PHONY: do-check $(checks:%=check-%)
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
@@ -739,6 +739,8 @@ check-quiet:
 	CC=gcc CXX=g++ CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/check-quiet.sh $(quiet-sources)
 check-docs:
 	tools/check-docs.sh
+check-prose:
+	tools/check-prose.py
 check-shell:
 	for script in tools/*.sh bench/run .ci/run; do sh -n $$script || exit 1; done; echo "shell: ok"
 
