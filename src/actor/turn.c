@@ -252,7 +252,7 @@ static bool serve(struct runner *r)
         thread = thread_self();
         thread_tick(thread);
         if (UNLIKELY(!--r->left) || UNLIKELY(thread_is_asked_for(thread)) || is_over(thread, r, ends)) {
-            thread = thread_give_way_(thread);
+            thread = thread_yield(thread);
             r->left = r->place->most;
             ends = end_of_turn(thread, r);
         }
@@ -304,7 +304,7 @@ void *runner_main(void *arg)
             held_at_end(thread, r->strand, "strand_actor_class.receive", "has handled a message");
         thread_tick(thread);
         if (UNLIKELY(thread_is_asked_for(thread)))
-            (void)thread_give_way_(thread);
+            (void)thread_yield(thread);
         if (UNLIKELY(atomic_load_explicit(&r->strand->due, memory_order_relaxed)))
             life_retire(r);
     }

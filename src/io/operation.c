@@ -326,7 +326,7 @@ static void give_way_with_turn(struct operation *op)
     side_mirror(op->side);
     descriptor_unlock(op->thread, op->d);
     if (mine)
-        op->thread = thread_give_way_(op->thread);
+        op->thread = thread_yield(op->thread);
 }
 
 int operation_ready(struct operation *op)

@@ -272,7 +272,7 @@ struct thread {
     bool census;       /* sub->census */
     union {
         struct {
-            bool fair;   /* the next pick takes from the queues' other end */
+            bool fair;   /* set by a look: the next pick takes from the queues' other end */
             bool pinned; /* there may be pinned fibres to run: set by anybody, cleared by the thread itself */
             bool seeded; /* there is a second driver */
         };
@@ -309,7 +309,6 @@ struct thread {
     uint64_t looked_switches; /* `switches` then */
     uint32_t awaits;          /* in all spin loops so far */
     uint64_t looked, ticked;  /* driver_ticks of the last look, of the last tick */
-    uint64_t gave_way;        /* the look after which it gave way last */
     int64_t limit;            /* one that is driven goes back to its driver at this instant; else ARCH_FOREVER */
     bool fed;                 /* since the last look there were events of descriptors */
     bool young_reached;       /* since the last look there was a moment when nobody woken was left to go on */

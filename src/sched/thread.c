@@ -227,12 +227,6 @@ struct thread *thread_yield(struct thread *thread)
     return switch_leave(thread, to, AFTER_YIELD);
 }
 
-struct thread *thread_give_way_(struct thread *thread)
-{
-    thread->gave_way = thread->looked;
-    return thread_yield(thread);
-}
-
 /* ---- the thread's life ----------------------------------------------------------------------------------- */
 
 /* From the loop, where nobody waits for this thread. */

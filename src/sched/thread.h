@@ -68,8 +68,6 @@ void thread_drive(struct thread *thread);
  * queued again as soon as it is left. Returns the thread that it goes on on. */
 struct thread *thread_park(struct thread *thread);
 struct thread *thread_yield(struct thread *thread);
-/* Of a strand that may find what it wants again and again: a yield, if thread_is_asked_for. */
-struct thread *thread_give_way_(struct thread *thread);
 void thread_detach_oddly_(struct thread *thread);
 
 /* The current fibre's strand is about to end and to let go of its control block; its stack is in use until the switch,
@@ -115,10 +113,11 @@ OWN_INLINE bool thread_is_to_go(const struct thread *thread)
     return UNLIKELY(__atomic_load_n(&thread->odd.leave, __ATOMIC_SEQ_CST));
 }
 
-/* Whether the thread has looked around, and nobody has given way since. */
+/* Whether the thread has looked around, and has picked nothing since: a strand that may find what it wants again and
+ * again yields then. The pick after a look answers it: the fibre that it takes has the usual time. */
 OWN_INLINE bool thread_is_asked_for(const struct thread *thread)
 {
-    return UNLIKELY(thread->looked != thread->gave_way);
+    return UNLIKELY(thread->picks.fair);
 }
 
 OWN_INLINE_ALWAYS void thread_push(struct thread *thread, struct fibre *fibre, enum push how)

@@ -184,7 +184,7 @@ void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
 
 COLD struct thread *give_way_before(struct thread *thread, struct cb *me)
 {
-    thread = thread_give_way_(thread);
+    thread = thread_yield(thread);
     if (interrupted_here(me))
         interrupt_throw(thread, me, 0);
     return thread;
@@ -228,7 +228,7 @@ static COLD void tell_swallowed(struct thread *thread, struct cb *me, const stra
 void interrupt_refuse(struct thread *thread, struct cb *me)
 {
     if (thread_is_asked_for(thread)) /* who catches it and tries again keeps nobody from running */
-        thread = thread_give_way_(thread);
+        thread = thread_yield(thread);
     strand_exception *e = traced_interruption(thread, me);
     if (UNLIKELY(is_swallowed(thread, me)))
         tell_swallowed(thread, me, e);

@@ -63,7 +63,7 @@ static inline void may_block(struct thread *thread, struct cb *me, const char *f
 static inline void give_way_after(struct thread *thread)
 {
     if (UNLIKELY(thread_is_asked_for(thread)))
-        (void)thread_give_way_(thread);
+        (void)thread_yield(thread);
 }
 
 /* The same where the operation may have continued on another thread. Returns its result. */

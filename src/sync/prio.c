@@ -306,7 +306,7 @@ int prio_take(struct thread **thread, struct cb *me, struct prio *sem, const voi
     struct means means = {0};
     int error;
     if (UNLIKELY(thread_is_asked_for(*thread)) && would_take(*thread, sem, key)) {
-        *thread = thread_give_way_(*thread);
+        *thread = thread_yield(*thread);
         if (interrupted_here(me))
             return -EINTR;
     }

@@ -286,3 +286,66 @@ TEST_REAL(a_turn_ends_after_so_many_messages)
     for (int i = 0; i < 8; i++)
         CHECK(order[i] != order[i + 1] || order[i] != order[i + 2]);
 }
+
+enum { BACKLOG = 1280 };
+
+static strand_semaphore mine, yours;
+static _Atomic int rounds;
+static int heard_in, turns;
+static _Atomic bool all_heard, talking_is_over;
+
+/* Messages between which no other strand has run belong to one turn. */
+static void count_turns(void *state, strand_message *message)
+{
+    (void)state;
+    (void)message;
+    turns += rounds != heard_in;
+    heard_in = rounds;
+    all_heard = ++count == BACKLOG;
+}
+
+static const strand_actor_class counting = {.size = sizeof counting, .name = "counting", .receive = count_turns};
+
+/* The two wake each other, and each acquire has to wait: neither ever yields. */
+static void *answer(void *arg)
+{
+    for (bool over = false; !over; strand_semaphore_release(&mine)) {
+        strand_semaphore_acquire(&yours);
+        over = talking_is_over;
+    }
+    return arg;
+}
+
+static void *talk_until_all_is_handled(void *arg)
+{
+    STRAND_ACTORS(system, NULL);
+    STRAND_SCOPE(scope);
+    begin();
+    mine = yours = (strand_semaphore)STRAND_SEMAPHORE(0);
+    rounds = heard_in = turns = 0;
+    all_heard = talking_is_over = false;
+    strand answering = strand_spawn(scope, answer, NULL);
+    strand_actor starved = strand_actor_spawn(system, NULL, &counting, NULL, 0);
+    for (int i = 0; i < BACKLOG; i++)
+        CHECK_EQ(strand_tell(starved, STRAND_MSG(number, i)), 0);
+    for (; !all_heard; rounds++) {
+        strand_semaphore_release(&yours);
+        strand_semaphore_acquire(&mine);
+    }
+    talking_is_over = true;
+    strand_semaphore_release(&yours);
+    strand_join(answering);
+    return arg;
+}
+
+/* Such an actor is picked once for each look of its thread, and the pick answers the look: nobody is to give way again.
+ */
+TEST_REAL(an_actor_that_only_fairness_lets_run_handles_many_messages_in_a_turn)
+{
+    strand_options options = test_options();
+    options.scheduler = "stealing";
+    options.threads = 1;
+    strand_run(&options, talk_until_all_is_handled, NULL);
+    CHECK_EQ(count, BACKLOG);
+    CHECK(turns <= BACKLOG / 2);
+}
