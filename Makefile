@@ -543,6 +543,7 @@ $(test-programs)/%: $(test-objects)/%.o $(harness) $(library)
 	$(call link,$(if $(wildcard tests/$*.cc),$(CXX),$(CC)),$(run-library))
 # As a program is installed: without symbols.
 $(OUT)/programs/stripped: private link-flags += -s
+$(OUT)/programs/exits: private link-flags += -Wl,--push-state,--no-as-needed -lunwind -Wl,--pop-state
 $(OUT)/programs/%: $(test-objects)/programs/%.o $(library)
 	$(call link,$(if $(wildcard tests/programs/$*.cc),$(CXX),$(CC)))
 $(OUT)/sim/%: $(test-objects)/sim/%.o $(test-objects)/sim/sim.o $(library)

@@ -70,6 +70,13 @@ struct arch_flight {
  */
 __attribute__((noreturn)) void arch_unwind(struct arch_flight *flight);
 
+/* ---- exits.c: threads that are made to end ---------------------------------------------------------------- */
+
+/* Call fn(arg). If pthread_exit or pthread_cancel ends the thread meanwhile, on whatever stack, the function that
+ * arch_on_exit named is called there, before any clean-up. It must not return. */
+void arch_exits_watched(void (*fn)(void *), void *arg);
+void arch_on_exit(void (*on_exit)(void));
+
 /* ---- cxx.c: with a C++ runtime --------------------------------------------------------------------------- */
 
 /* What the strand's side does. */

@@ -86,6 +86,9 @@ struct arch_state {
     _Atomic(void (*)(void)) on_terminate;
     _Atomic(void (*)(void *ip)) on_lost;
 
+    /* exits.c */
+    _Atomic(void (*)(void)) on_exit;
+
     /* cxx.c: under the process's lock */
     struct arch_cxx_runtime cxx;
     void (*terminate_before)(void), (*terminate_first)(void); /* NULL: none yet */

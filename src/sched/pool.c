@@ -318,7 +318,7 @@ static int play(struct pool *pool, struct fibre *root)
     int error = start(pool, 0);
     if (error)
         return error;
-    with_signal_stack(play_threads, sub);
+    with_thread_watched(play_threads, sub);
     arch_note_acquire(sub);
     return 0;
 }

@@ -101,12 +101,12 @@ struct thread *thread_after(struct thread *thread)
 
 /* ---- living ---------------------------------------------------------------------------------------------- */
 
-void with_signal_stack(void (*fn)(void *), void *arg)
+void with_thread_watched(void (*fn)(void *), void *arg)
 {
     void *memory;
     if (arch_signals_thread_enter(&memory) < 0)
         memory = NULL; /* an overflow then ends the program without a report */
-    fn(arg);
+    arch_exits_watched(fn, arg);
     if (memory)
         arch_signals_thread_leave(memory);
 }
@@ -126,7 +126,7 @@ void thread_live(struct thread *thread)
         thread_loop(thread);
     } else {
         pool_move(thread);
-        with_signal_stack(loop, thread);
+        with_thread_watched(loop, thread);
         pool_rest(thread);
     }
     thread_adopt(before);
@@ -166,7 +166,7 @@ static void drive(struct thread *thread, int64_t until)
     thread->limit = until;
     pool_move(thread);
     pool_unsettle(thread);
-    with_signal_stack(drive_loop, thread);
+    with_thread_watched(drive_loop, thread);
     thread->limit = ARCH_FOREVER;
     if (pool_settle(thread))
         arch_poller_kick(&pool->poller);

@@ -6,8 +6,9 @@
 
 #include "pool.h"
 
-/* fn(arg) on the calling thread of the system, with a stack for its signals. */
-void with_signal_stack(void (*fn)(void *), void *arg);
+/* fn(arg) on the calling thread of the system, with a stack for its signals. The end of that thread meanwhile is
+ * noticed. */
+void with_thread_watched(void (*fn)(void *), void *arg);
 /* Before a thread of the system begins to live in the record. */
 void thread_prepare(struct thread *thread);
 /* The calling thread of the system lives in it until the pool is stopped. */

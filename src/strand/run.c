@@ -262,6 +262,7 @@ static int run_pool(struct runtime *runtime, const char **what)
     arch_on_orphan(make_odd);
     arch_on_foreign(cxx_on_foreign);
     arch_on_lost(print_lost);
+    arch_on_exit(serve_thread_exits);
     arch_on_terminate(print_terminating);
     *what = "signal handlers";
     int error = arch_signals_enter(on_fault);

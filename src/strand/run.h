@@ -24,6 +24,9 @@ void serve_strands(struct thread *thread);
 struct opened;
 void serve_opened(struct opened *opened, void *above);
 
+/* For arch_on_exit: pthread_exit by a strand. */
+__attribute__((noreturn)) void serve_thread_exits(void);
+
 /* The strands that run on one stack, one after the other, share one try block (try.c), which is set up once: so the end
  * of the stack is never reached. */
 struct serving {

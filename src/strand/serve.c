@@ -39,21 +39,28 @@ ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving, struct
     arch_longjmp(serving->try.jump, STRAND_TRY_FORM_);
 }
 
-/* No exception is in flight, and yet the frames below the strand's function are unwound: nothing else does that. Going
- * on would end the thread under all strands of its pool. */
-__attribute__((noreturn)) static COLD void thread_exits(struct cb *c)
+/* Going on would end the thread under all strands of its pool. */
+COLD void serve_thread_exits(void)
 {
+    struct thread *thread = thread_self();
+    if (arch_orphan())
+        misuse_forked(NULL, "pthread_exit");
+    if (!thread || !thread->current)
+        misuse("pthread_exit", "", "it would end a thread of the run: a function that the runtime calls has to return");
+    struct cb *c = current_of(thread);
     MISUSE_STRAND("pthread_exit", c,
                   "it would end the thread that runs the pool's strands. To end the strand '%s' alone, return from its "
                   "function or throw an exception",
                   cb_name(c));
 }
 
+/* No exception is in flight, and yet the frames below the strand's function are unwound: the thread exits, which
+ * src/arch/exits.c could not notice. */
 ARCH_NOT_INSTRUMENTED static void leave_serving(struct serving *serving)
 {
     struct cb *c = current_of(must_be_strand("strand_fn"));
     if (!own_of(c)->flight)
-        thread_exits(c);
+        serve_thread_exits();
     catch_all(serving, c);
 }
 
@@ -102,7 +109,7 @@ ARCH_NOT_INSTRUMENTED static void leave_opened(char *mark)
     struct thread *thread = must_be_strand("strand_fn");
     struct cb *c = current_of(thread);
     if (!own_of(c)->flight)
-        thread_exits(c);
+        serve_thread_exits();
     catch_all(&hosting_of(opened_of(thread->current))->serving, c);
 }
 

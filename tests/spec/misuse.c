@@ -184,6 +184,20 @@ TEST_PROGRAM(pthread_exit_in_a_strand_is_misuse_whose_report_says_what_to_do_ins
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         misuse(cases[i], "pthread_exit");
         CHECK_CONTAINS(o.err, "return from its function or throw");
+        CHECK_CONTAINS(o.err, "at exit_thread");
+    }
+}
+
+TEST_PROGRAM(the_end_of_a_thread_is_noticed_before_any_clean_up_and_in_programs_that_link_libunwind)
+{
+    static const char *const threads[] = {"caller",           "pool",           "plain",
+                                          "caller-cancelled", "pool-cancelled", "plain-cancelled"};
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+        test_program(&o, "exits", threads[i]);
+        CHECK_CONTAINS(o.err, "misuse of pthread_exit: it would end the thread that runs the pool's strands");
+        CHECK_CONTAINS(o.err, "at exit_here");
+        CHECK(o.signalled && o.status == SIGABRT);
+        CHECK_STR(o.out, "");
     }
 }
 #endif

@@ -1,0 +1,76 @@
+/*
+ * A thread that is made to end while it runs strands, by pthread_exit or pthread_cancel. Both unwind the stack that the
+ * thread stands on, which is a strand's, and run its clean-ups: what those do then looks like a normal way out of each
+ * block. So this has to be noticed before the first of them.
+ *
+ * glibc walks the frames with a function of its own (nptl/unwind.c). For each frame it asks whether the frame lies
+ * outside of the innermost place that may be jumped to; if so, it calls the functions that were registered since that
+ * place was. Addresses are compared by their distance above the end of the thread's own stack, modulo 2^64. So a place
+ * whose stack pointer is that end has every frame outside of it, the first one included, wherever the strand's stack
+ * lies. The registered function does not return: nobody ever jumps to the place. musl calls the registered functions at
+ * once.
+ *
+ * Where the C library has none of this, or lays out its threads in another way, the frame at the base of the strand's
+ * stack notices, after the clean-ups (src/strand/serve.c); a program that has linked libunwind does not get there.
+ */
+#include "state.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+/* As exported by glibc; pthread.h declares some of these only to code that is compiled without -fexceptions. */
+extern void __pthread_register_cancel(__pthread_unwind_buf_t *place) __attribute__((weak));
+extern void __pthread_unregister_cancel(__pthread_unwind_buf_t *place) __attribute__((weak));
+extern void _pthread_cleanup_push(struct _pthread_cleanup_buffer *buffer, void (*fn)(void *), void *arg)
+    __attribute__((weak));
+extern void _pthread_cleanup_pop(struct _pthread_cleanup_buffer *buffer, int run) __attribute__((weak));
+
+enum { SAVED_STACK_POINTER = 6, MANGLED_BY = 17 };
+
+/* Between the end of the thread's own stack and this lies nothing. The first thread's stack is above all other memory,
+ * so that 0 comes next. At the end of any other thread's stack lies its description, of less than a page. */
+static uintptr_t end_of_stack(void)
+{
+    bool first = arch_thread_id() == (uint32_t)getpid();
+    return first ? 0 : (uintptr_t)pthread_self() + arch_page_size();
+}
+
+/* As setjmp writes it. */
+static uintptr_t mangled(uintptr_t address)
+{
+    uintptr_t guard;
+    __asm__("movq %%fs:0x30, %0" : "=r"(guard));
+    address ^= guard;
+    return address << MANGLED_BY | address >> (64 - MANGLED_BY);
+}
+
+static void exits(void *unused)
+{
+    (void)unused;
+    void (*on_exit)(void) = atomic_load_explicit(&arch_state.on_exit, memory_order_acquire);
+    if (on_exit)
+        on_exit();
+}
+
+void arch_exits_watched(void (*fn)(void *), void *arg)
+{
+    struct _pthread_cleanup_buffer function;
+    __pthread_unwind_buf_t place = {0};
+    bool has_places = __pthread_register_cancel && __pthread_unregister_cancel;
+    bool has_functions = _pthread_cleanup_push && _pthread_cleanup_pop;
+    place.__cancel_jmp_buf[0].__cancel_jmp_buf[SAVED_STACK_POINTER] = (long)mangled(end_of_stack());
+    if (has_places)
+        __pthread_register_cancel(&place);
+    if (has_functions)
+        _pthread_cleanup_push(&function, exits, NULL);
+    fn(arg);
+    if (has_functions)
+        _pthread_cleanup_pop(&function, 0);
+    if (has_places)
+        __pthread_unregister_cancel(&place);
+}
+
+void arch_on_exit(void (*on_exit)(void))
+{
+    atomic_store_explicit(&arch_state.on_exit, on_exit, memory_order_release);
+}
