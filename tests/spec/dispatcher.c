@@ -338,8 +338,8 @@ static void *talk_until_all_is_handled(void *arg)
     return arg;
 }
 
-/* Such an actor is picked once for each look of its thread, and the pick answers the look: nobody is to give way again.
- */
+/* Such an actor is picked once for each look of its thread, and the pick answers the look: no strand yields for it
+ * again. */
 TEST_REAL(an_actor_that_only_fairness_lets_run_handles_many_messages_in_a_turn)
 {
     strand_options options = test_options();
