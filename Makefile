@@ -79,7 +79,7 @@ define newline
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes check models fuzz bench valgrind user-tools coverage man pictures \
+.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes check models fuzz bench valgrind user-tools coverage man pictures site \
 	install uninstall setup format clean FORCE
 
 help:
@@ -107,6 +107,7 @@ help:
 	@echo "make install     install the library, its headers and its manual, as they were made, below PREFIX"
 	@echo "make uninstall   remove what was installed, with the same variables"
 	@echo "make man         make the manual, in build/man"
+	@echo "make site        make the site, in build/site/html: these documents and a page for each header, by mkdocs"
 	@echo "make pictures    draw docs/pictures/*.dot as SVG, by graphviz"
 	@echo "make test-install"
 	@echo "                 install into empty folders, and build programs outside with that; make test does it too"
@@ -299,6 +300,10 @@ man:
 	@tools/setup.sh --check man >&2
 	$(again) do-$@
 
+site:
+	@tools/setup.sh --check man site >&2
+	tools/site.sh $(OUT)/site
+
 # The results are committed: a reader of the documents needs no graphviz.
 pictures:
 	@tools/setup.sh --check pictures >&2
@@ -449,7 +454,7 @@ $(OUT)/libstrand.so: $(OUT)/obj/libstrand.o tools/exports.map
 
 .PHONY: do-man do-install do-uninstall
 do-man: $(OUT)/man/man7/strand.7
-$(OUT)/man/man7/strand.7: $(headers) docs/man/strand.7 tools/man.sh tools/make-man.py tools/package/Doxyfile
+$(OUT)/man/man7/strand.7: $(headers) docs/man/strand.7 tools/man.sh tools/make-man.py tools/headers.py tools/package/Doxyfile
 	$(call say,MAN,$(OUT)/man)
 	tools/man.sh $(OUT)/man $(version)
 

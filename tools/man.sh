@@ -30,6 +30,6 @@ trap 'rm -rf "$work"' EXIT
 cat "$work/warnings" >&2
 [ -z "${STRICT:-}" ] || [ ! -s "$work/warnings" ] || fail "doxygen has warned"
 date=$(date -u -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}" +%Y-%m-%d)
-python3 tools/make-man.py ${STRICT:+--strict} "$work/xml" docs/man/strand.7 "$work" "$version" "$date"
+python3 -B tools/make-man.py ${STRICT:+--strict} "$work/xml" docs/man/strand.7 "$work" "$version" "$date"
 rm -rf "$work/xml" "$work/warnings" "$folder"
 mv "$work" "$folder"

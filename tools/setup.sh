@@ -3,7 +3,7 @@
 #
 # Installs the Debian packages that the groups need and that are missing; does nothing if all are there. --check installs
 # none: it says which are missing, and fails. The groups:
-# build, examples, turtle, ledger, test, check, man, pictures, tsan, models, fuzz, valgrind, coverage, bench, soak; all is every one of them.
+# build, examples, turtle, ledger, test, check, man, pictures, site, tsan, models, fuzz, valgrind, coverage, bench, soak; all is every one of them.
 set -eu
 
 packages_of()
@@ -17,6 +17,7 @@ packages_of()
     check) echo python3 g++ clang-19 clang-format-14 ;;
     man) echo doxygen python3 mandoc ;;
     pictures) echo graphviz ;;
+    site) echo doxygen python3 mkdocs ;;
     tsan) echo clang-19 libclang-rt-19-dev ;;
     models) echo spin ;;
     fuzz) echo g++ clang-19 libclang-rt-19-dev libhttp-parser-dev ;;
@@ -24,7 +25,7 @@ packages_of()
     coverage) echo gcovr ;;
     bench) echo g++ libhttp-parser-dev wrk ;;
     soak) echo wrk ;;
-    all) packages_of build && for group in examples turtle ledger test check man tsan models fuzz valgrind coverage bench soak; do packages_of "$group"; done ;;
+    all) packages_of build && for group in examples turtle ledger test check man site tsan models fuzz valgrind coverage bench soak; do packages_of "$group"; done ;;
     *) echo "setup: there is no group '$1'" >&2 && return 1 ;;
     esac
 }
