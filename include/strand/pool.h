@@ -94,7 +94,8 @@ struct strand_options {
                         threads; 0: 20 */
 
     size_t stack_size; /* address space of a strand's stack in bytes; 0: 64 KiB; rounded up to a power of two, at least
-                          16 KiB */
+                          16 KiB, more where signals need more: beside a guard page and the frame of a signal
+                          (getauxval(AT_MINSIGSTKSZ): 3 KiB, with AMX 12 KiB) 8 KiB remain */
     enum strand_guards guards;
     size_t max_strands; /* the maximum number of strands that exist at a time; 0: no limit but memory */
 

@@ -530,6 +530,10 @@ void arch_serials_again(uint64_t first);
 int arch_signals_enter(bool (*on_fault)(void *address, void *ucontext));
 void arch_signals_leave(void);
 int arch_signals_thread_enter(void **memory);
+/* The most bytes that the system writes on a stack before a signal's handler runs: with all registers of vectors and
+ * matrices that this processor has. 0: not known, and then fewer than 4 KiB. Known from
+ * arch_process_start on. */
+size_t arch_signal_frame(void);
 void arch_signals_thread_leave(void *memory);
 /* The stack pointer of what a signal interrupted, with ucontext as the handler gets it; NULL if that ran on a signal
  * stack. Async-signal-safe. */

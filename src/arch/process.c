@@ -464,6 +464,7 @@ static int start(void)
     if (error)
         return error;
     arch_ticks_start();
+    arch_signal_frame_find();
     arch_cxx_find();
     arch_trace_start();
     arch_membarrier_works = membarrier_register();

@@ -6,9 +6,31 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
-enum { SIGNAL_STACK = 64 * 1024 };
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51 /* Linux 5.14 */
+#endif
+
+enum { FOR_HANDLERS = 64 * 1024 };
+
+void arch_signal_frame_find(void)
+{
+    arch_state.signal_frame = getauxval(AT_MINSIGSTKSZ);
+}
+
+size_t arch_signal_frame(void)
+{
+    return arch_state.signal_frame;
+}
+
+/* The stack, without what surrounds it. */
+static size_t stack_bytes(void)
+{
+    size_t page = arch_page_size();
+    return (FOR_HANDLERS + arch_signal_frame() + page - 1) / page * page;
+}
 
 static int take(void **out)
 {
@@ -18,7 +40,7 @@ static int take(void **out)
         arch_note_acquire(&arch_state.spare_signal_stack);
         return 0;
     }
-    int error = arch_map(page + SIGNAL_STACK + page, out);
+    int error = arch_map(page + stack_bytes() + page, out);
     if (!error)
         (void)mprotect(*out, page, PROT_NONE);
     return error;
@@ -30,7 +52,7 @@ static void give(void *memory)
     arch_note_release(&arch_state.spare_signal_stack);
     if (!atomic_compare_exchange_strong_explicit(&arch_state.spare_signal_stack, &none, memory, memory_order_release,
                                                  memory_order_relaxed))
-        arch_unmap(memory, arch_page_size() * 2 + SIGNAL_STACK);
+        arch_unmap(memory, arch_page_size() * 2 + stack_bytes());
 }
 
 int arch_signals_thread_enter(void **memory)
@@ -40,8 +62,8 @@ int arch_signals_thread_enter(void **memory)
     int error = take(&base);
     if (error)
         return error;
-    stack_t *before = (stack_t *)(void *)((char *)base + page + SIGNAL_STACK);
-    stack_t stack = {.ss_sp = (char *)base + page, .ss_size = SIGNAL_STACK};
+    stack_t *before = (stack_t *)(void *)((char *)base + page + stack_bytes());
+    stack_t stack = {.ss_sp = (char *)base + page, .ss_size = stack_bytes()};
     if (sigaltstack(&stack, before) < 0) {
         error = -errno;
         give(base);
@@ -62,7 +84,7 @@ char *arch_signal_sp(const void *ucontext)
 void arch_signals_thread_leave(void *memory)
 {
     size_t page = arch_page_size();
-    stack_t *before = (stack_t *)(void *)((char *)memory + page + SIGNAL_STACK);
+    stack_t *before = (stack_t *)(void *)((char *)memory + page + stack_bytes());
     /* Refused on the signal stack itself, which then has to stay. */
     if (sigaltstack(before, NULL) == 0)
         give(memory);

@@ -107,6 +107,7 @@ struct arch_state {
     struct arch_watched watched[ARCH_SIGNALS]; /* signal n: n - 1 */
 
     /* signal_stack.c */
+    size_t signal_frame;
     _Atomic(void *) spare_signal_stack; /* NULL: none */
 
     /* ask.c */
@@ -133,6 +134,7 @@ extern struct arch_state arch_state;
 int arch_handles_start(void);
 void arch_tool_find(void);
 void arch_ticks_start(void);
+void arch_signal_frame_find(void);
 /* Under process.c's lock: take, or give back, the C++ runtime's terminate handler. */
 void arch_terminate_take(bool take);
 /* Under process.c's lock: look for the C++ runtime, unless it was found before. */

@@ -88,11 +88,11 @@ void stacks_give_stage(struct stacks *stacks)
 
 size_t stack_round(size_t size)
 {
-    size_t least = 4 * arch_page_size();
+    size_t page = arch_page_size(), least = page + arch_signal_frame() + STACK_BESIDE_SIGNAL;
     if (size > (size_t)1 << 46)
         return 0;
-    size_t rounded = least;
-    while (rounded < size)
+    size_t rounded = 4 * page;
+    while (rounded < size || rounded < least)
         rounded *= 2;
     return rounded;
 }

@@ -14,7 +14,9 @@ void stacks_close(struct stacks *stacks);
  */
 void stacks_take_stage(struct stacks *stacks);
 void stacks_give_stage(struct stacks *stacks);
-/* The size that a request is rounded up to: a power of two, at least four pages; 0 if it is too large. */
+/* The size that a request is rounded up to: a power of two, at least four pages, with room for a guard page, the frame
+ * of a signal and STACK_BESIDE_SIGNAL bytes; 0 if it is too large. */
+enum { STACK_BESIDE_SIGNAL = 8 * 1024 };
 size_t stack_round(size_t size);
 /* A stack of that (rounded) size into *out, or a negated errno code: -ENOMEM; -EAGAIN: options.max_stack_bytes is
  * reached, which stack_get_patiently says only if it is so after room was made. That may wait, so it is not for the

@@ -102,6 +102,22 @@ TEST_INSIDE(strands_with_stacks_of_many_sizes_live_side_by_side)
     strand_scope_join(scope);
 }
 
+TEST_PROGRAM(the_smallest_stack_has_room_for_the_frame_of_a_signal_and_8_kib)
+{
+    static const struct {
+        const char *frame, *sizes;
+    } cases[] = {
+        {"0", "16384\n65536\nfine\n"},       {"3632", "16384\n65536\nfine\n"},  {"4096", "16384\n65536\nfine\n"},
+        {"4097", "32768\n65536\nfine\n"},    {"11952", "32768\n65536\nfine\n"}, /* with AMX */
+        {"70000", "131072\n131072\nfine\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        test_program(&o, "signal_frames", cases[i].frame);
+        CHECK_STR(o.out, cases[i].sizes);
+        CHECK(!o.signalled && o.status == 0);
+    }
+}
+
 /* Stays true; the compiler can't know it. */
 static volatile int yes = 1;
 
