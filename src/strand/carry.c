@@ -91,12 +91,14 @@ static bool append(strand_exception *e, strand_exception *pushed_aside)
     return true;
 }
 
-/* [X2] */
+/* [X2]; one that would close a cycle is counted as refused. */
 static bool append_to_shared(strand_exception *e, strand_exception *pushed_aside)
 {
     arch_carried_lock();
     forget_cause(pushed_aside, e);
-    bool taken = !reaches(pushed_aside, e) && append(e, pushed_aside);
+    bool cycle = reaches(pushed_aside, e);
+    e->omitted += cycle;
+    bool taken = !cycle && append(e, pushed_aside);
     arch_carried_unlock();
     return taken;
 }

@@ -18,7 +18,7 @@
  *           [X2] There is no cycle. If an exception has one holder, nothing carries it, and whatever it takes closes
  *           none. A shared one takes an exception only after a walk has not come from that to itself; walk and edge are
  *           one step under the lock. A walk that comes to it by an interruption that it was the cause of cuts that
- *           edge: the interruption is about to be told along with its cause.
+ *           edge: the interruption is about to be told along with its cause. Any other one is refused, and counted.
  *           [X3] A ring has at most RING_MOST exceptions. The oldest stay, the others are counted.
  *           [X4] Nothing here recurses: the depth of a graph costs no stack.
  * ORDERING  refs is read with acquire: what former holders wrote is seen by one that finds itself alone.

@@ -7,6 +7,7 @@
 #include "exception.h"
 #include "handle.h"
 #include "misuse.h"
+#include "print.h"
 #include "scope.h"
 
 #include "../sched/switch.h"
@@ -69,10 +70,12 @@ static void release(strand_exception **e)
     strand_exception_release(*e);
 }
 
-/* To C++ code, with the type that it has there. */
-__attribute__((noreturn)) static COLD void throw_as_cxx(strand_exception *foreign)
+/* To C++ code, with the type that it has there. It carries nothing: what ours has pushed aside goes to the log. */
+__attribute__((noreturn)) static COLD void throw_as_cxx(struct thread *thread, strand_exception *foreign)
 {
     strand_exception *e __attribute__((cleanup(release))) = foreign;
+    if (e->ring)
+        log_exception(runtime_of(thread), "a join throws a C++ exception without what is suppressed in it", e);
     arch_foreign_rethrow(e->payload);
 }
 
@@ -81,7 +84,7 @@ __attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread
     strand_exception *e = cb_take_exception(c);
     end_consume(thread, c->anchor, c);
     if (UNLIKELY(e->kind == &STRAND_FOREIGN) && cxx && e->payload_free == arch_foreign_drop)
-        throw_as_cxx(e);
+        throw_as_cxx(thread, e);
     exception_trace(e, SEGMENT_JOINED, me);
     exception_throw(me, e);
 }

@@ -148,13 +148,14 @@ static int indent_of(const struct carried *line)
     return 2 * (line->depth < INDENT_MOST ? line->depth : INDENT_MOST);
 }
 
+static const char *const carried_words[] = {
+    [CARRIED_ITSELF] = "", [CARRIED_CAUSE] = "caused by ", [CARRIED_SUPPRESSED] = "suppressed "};
+
 static void print_line(int fd, struct arch_names *names, const struct carried *line)
 {
-    static const char *const words[] = {
-        [CARRIED_ITSELF] = "", [CARRIED_CAUSE] = "caused by ", [CARRIED_SUPPRESSED] = "suppressed "};
     const strand_exception *e = line->e;
     int indent = indent_of(line);
-    print_text(fd, "%*s%s%s: %s%s\n", indent, "", words[line->as], e->kind->name, e->text,
+    print_text(fd, "%*s%s%s: %s%s\n", indent, "", carried_words[line->as], e->kind->name, e->text,
                line->again ? " (see above)" : "");
     if (line->again)
         return;
@@ -296,8 +297,19 @@ void log_text(struct runtime *runtime, const char *text)
 void log_exception(struct runtime *runtime, const char *what, const strand_exception *e)
 {
     char text[512];
-    if (!e)
-        return;
-    snprintf(text, sizeof text, "%s: %s: %s", what, e->kind->name, e->text);
-    log_text(runtime, text);
+    struct carried all[CARRIED_ROOM];
+    size_t more = 0, count = e ? carried_list(e, all, &more) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct carried *line = &all[i];
+        more += line->unshown;
+        if (line->again || (i && strand_exception_is(line->e, &STRAND_INTERRUPTED))) /* which is no failure */
+            continue;
+        snprintf(text, sizeof text, "%s: %s%s: %s", what, carried_words[line->as], line->e->kind->name, line->e->text);
+        log_text(runtime, text);
+    }
+    if (more) {
+        snprintf(text, sizeof text, "%s: ... and %zu more suppressed", what, more);
+        log_text(runtime, text);
+    }
+    carried_over(all, count);
 }

@@ -54,7 +54,8 @@ int watchdog_open(struct runtime *runtime);
 void watchdog_close(struct runtime *runtime);
 /* sched_ops.moved */
 void watchdog_moved(struct subprocess *sub);
-/* To the log hook, or to standard error. NULL: nothing happens. */
+/* To the log hook, or to standard error: a line for the exception, and one for each that it carries and that is no
+ * interruption; at most as many as strand_exception_print has. NULL: nothing happens. */
 void log_exception(struct runtime *runtime, const char *what, const strand_exception *e);
 void log_text(struct runtime *runtime, const char *text);
 

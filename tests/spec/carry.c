@@ -346,6 +346,20 @@ TEST_INSIDE(of_two_exceptions_thrown_in_the_wake_of_each_other_one_carries_the_o
     CHECK_EQ(freed, 2);
 }
 
+/* The one that is in flight is the cause of the one that it pushes aside, and which is kept. */
+TEST_INSIDE(an_exception_that_is_refused_because_it_would_close_a_cycle_is_counted)
+{
+    freed = 0;
+    strand_exception *e = counted(), *because = strand_try(throw_because_of, e, NULL);
+    struct two two = {strand_exception_keep(because), e};
+    e = strand_try(throw_then, &two, NULL);
+    CHECK_PTR(strand_exception_suppressed(e, 0), NULL);
+    check_printed(e, "... and 1 more suppressed", 1);
+    strand_exception_release(because);
+    strand_exception_release(e);
+    CHECK_EQ(freed, 1);
+}
+
 static void *cross(void *two)
 {
     strand_exception_release(strand_try(throw_then, two, NULL));

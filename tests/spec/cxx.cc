@@ -59,17 +59,22 @@ void *throw_std(void *arg)
     throw std::runtime_error(arg ? static_cast<const char *>(arg) : "foreign");
 }
 
+void *sleep_forever(void *arg)
+{
+    strand_sleep(FOREVER);
+    return arg;
+}
+
+void *throw_numbered(void *number)
+{
+    strand_throw(&STONE, "failure %d", static_cast<int>(reinterpret_cast<intptr_t>(number)));
+}
+
 void check_stone(strand_exception *e)
 {
     CHECK(e != nullptr);
     CHECK_KIND(e, &STONE);
     strand_exception_release(e);
-}
-
-void *sleep_forever(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
 }
 
 /* ---- ours through C++ frames ---------------------------------------------------------------- */
@@ -366,14 +371,44 @@ void *catch_what_left_a_failed_scope(void *arg)
 
 TEST(a_scope_with_a_failed_child_that_is_left_by_a_cxx_exception_logs_the_failure_and_does_not_throw)
 {
-    static char message[4096];
-    message[0] = 0;
-    strand_options options = test_options();
-    options.on_log = [](const char *text, void *arg) { snprintf(static_cast<char *>(arg), 4096, "%s", text); };
-    options.hook_arg = message;
-    strand_run(&options, catch_what_left_a_failed_scope, nullptr);
+    Logged logged(catch_what_left_a_failed_scope);
     CHECK_LOG("inner foreign");
-    CHECK_CONTAINS(message, "hard");
+    CHECK_CONTAINS(logged.text.c_str(), "hard");
+}
+
+void *fail_when_cancelled(void *number)
+{
+    strand_exception_release(strand_try(sleep_forever, nullptr, nullptr));
+    return throw_numbered(number);
+}
+
+void leave_a_scope_with_four_by_a_std_exception()
+{
+    STRAND_SCOPE(scope);
+    for (intptr_t i = 1; i <= 2; i++) {
+        strand child = strand_spawn(scope, throw_numbered, reinterpret_cast<void *>(i));
+        STRAND_SHIELD;
+        strand_wait(child);
+    }
+    for (intptr_t i = 3; i <= 4; i++)
+        strand_spawn(scope, fail_when_cancelled, reinterpret_cast<void *>(i));
+    throw std::runtime_error("foreign");
+}
+
+void *catch_what_left_a_scope_with_four(void *arg)
+{
+    try {
+        leave_a_scope_with_four_by_a_std_exception();
+    } catch (const std::runtime_error &) {
+    }
+    return arg;
+}
+
+TEST(a_scope_that_is_left_by_a_cxx_exception_logs_each_failure)
+{
+    Logged logged(catch_what_left_a_scope_with_four);
+    for (const char *text : {"failure 1", "failure 2", "failure 3", "failure 4"})
+        CHECK_CONTAINS(logged.text.c_str(), text);
 }
 
 void leave_blocks_by_a_std_exception()

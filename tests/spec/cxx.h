@@ -10,10 +10,24 @@
 #endif
 
 #include <stdatomic.h>
+#include <string>
 #define _Atomic
 extern "C" {
 #include "test.h"
 }
 #undef _Atomic
+
+/* What a run logs. */
+class Logged {
+  public:
+    explicit Logged(strand_fn *root)
+    {
+        strand_options options = test_options();
+        options.on_log = [](const char *line, void *log) { static_cast<Logged *>(log)->text += line; };
+        options.hook_arg = this;
+        strand_run(&options, root, nullptr);
+    }
+    std::string text;
+};
 
 #endif

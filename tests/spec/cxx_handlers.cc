@@ -702,6 +702,36 @@ TEST_INSIDE(a_scope_throws_the_exception_of_cxx_of_a_child_as_a_foreign_one)
     strand_exception_release(e);
 }
 
+void *fail_by_two(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (strand_fn *fn : {throw_std, fail}) {
+        strand child = strand_spawn(scope, fn, nullptr);
+        STRAND_SHIELD;
+        strand_wait(child);
+    }
+    return arg;
+}
+
+void *join_what_fails_by_two(void *arg)
+{
+    STRAND_SCOPE(scope);
+    try {
+        strand_join(strand_spawn(scope, fail_by_two, nullptr));
+    } catch (const std::out_of_range &e) {
+        test_log("%s", e.what());
+    }
+    return arg;
+}
+
+/* An exception of C++ can't carry it. */
+TEST(what_is_suppressed_in_the_exception_of_cxx_that_a_join_throws_is_logged)
+{
+    Logged logged(join_what_fails_by_two);
+    CHECK_LOG("rolled-back too far");
+    CHECK_CONTAINS(logged.text.c_str(), "the child has failed");
+}
+
 TEST_INSIDE(an_exception_of_a_strand_that_was_kept_leaves_another_strand_as_what_it_is)
 {
     freed = 0;
