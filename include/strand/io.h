@@ -63,9 +63,9 @@ strand_case strand_on_ready(int fd, int what);
  * that is opened with the same number. (If the process has no free descriptor at that moment, both happen then.) The
  * call is never interrupted. Returns 0, or a negated errno code; it fails only for a number that is not open.
  *
- * A socket with SO_LINGER and a time: the number is free at once, and the strand, but not its thread, waits until the
- * peer has taken what was sent, or the time is over. Where nothing may suspend, or no descriptor or thread can be had,
- * the option is switched off: the call returns at once, and the system goes on sending.
+ * If the socket has SO_LINGER with a time, the number is free at once. The strand, but not its thread, waits until the
+ * peer has taken what was sent or the time is over. Where nothing may suspend, or without a free descriptor or thread,
+ * the call switches the option off and returns at once; the system continues to send.
  */
 int strand_close(int fd);
 /**
@@ -97,23 +97,31 @@ STRAND_BLOCKS int strand_connect(int fd, const void *address, uint32_t length);
 int strand_shutdown(int fd, int how);
 
 /**
- * Make a listening socket for TCP. host is a number or a name, "" for all addresses of this machine, of both versions
- * of the protocol; port 0 is any free one (strand_tcp_port). Returns a descriptor, or a negated errno code; -EINVAL:
- * there is no such port. Of several addresses of a host it is the first that can be had; if none can, the code is that
- * of the last. Interrupted, it leaves no socket behind.
+ * Make a listening socket for TCP. `host` is a number or a name; "" means all addresses of this machine, of both
+ * versions of the protocol. Port 0 means any free port (strand_tcp_port). The call uses the host's first address that
+ * works. An interrupted call leaves no socket behind.
  *
- * A name is looked up by one of a few threads that do nothing else, eight at most: it does not wait behind calls of
- * strand_offload. If that is interrupted the caller goes on at once and leaves the question to the thread; the end of
- * the run waits for its answer. Codes of names are -ENOENT: there is no such host, or
- * its name servers refuse; -EHOSTUNREACH: no answer can be had at present, later there may be one; -ENOMEM; or that of
- * a system call that has failed. Throws STRAND_SYSTEM if no thread can be had.
+ * One of at most eight threads that do nothing else looks names up, so a look-up does not wait behind calls of
+ * strand_offload. An interrupted caller continues at once and leaves the question to the thread; the end of the run
+ * waits for the answer.
+ *
+ * Returns a descriptor, or a negated errno code: that of the last address, of a system call, or:
+ *  - -EINVAL: there is no such port,
+ *  - -ENOENT: there is no such host, or its name servers refuse,
+ *  - -EHOSTUNREACH: there is no answer at present; there may be one later,
+ *  - -ENOMEM: there is no memory.
+ *
+ * Throws STRAND_SYSTEM if the system refuses a thread.
  */
 STRAND_BLOCKS int strand_listen_tcp(const char *host, int port);
-/** Connect by TCP to the first of the host's addresses that answers; "" is this machine. The addresses are tried one
- *  after the other. Each but the last has its part of the time that is left until the caller's deadline, 250 ms or half
- *  of that time at least, and 5 s at most; the last has what is left. Returns a descriptor, or a negated errno code:
- *  that of the last address, or of the name, as strand_listen_tcp has them and looks it up. Interrupted, it closes its
- *  socket. */
+/**
+ * Connect by TCP to the first of the host's addresses that answers; "" means this machine. The call tries the addresses
+ * one after the other. Each but the last gets a part of the time until the caller's deadline: at most 5 s, and at least
+ * 250 ms unless that is more than half of the time. The last address gets the rest. Names are looked up like those of
+ * strand_listen_tcp. An interrupted call closes its socket.
+ *
+ * Returns a descriptor, or a negated errno code: that of the last address, or of the name (strand_listen_tcp).
+ */
 STRAND_BLOCKS STRAND_CHECKED int strand_dial_tcp(const char *host, int port);
 /** Listen on a Unix socket, or connect to one. A path that begins with @ is an abstract name, for which there is no
  * file. Listening makes the file; the caller has to remove it. An interrupted strand_dial_unix closes its socket.
