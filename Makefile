@@ -698,7 +698,7 @@ do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(a
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 # Each says what it is and whether it holds; one that fails does not keep the others from running.
-checks := warnings-gcc warnings-clang format layers exports headers system globals clobbered reject quiet sizes docs prose shell conformance blocking models fault
+checks := warnings-gcc warnings-clang format layers calls exports headers system globals clobbered reject quiet sizes docs prose shell conformance blocking models fault
 .PHONY: do-check $(checks:%=check-%)
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
@@ -722,6 +722,8 @@ check-format:
 	FORMAT=$(FORMAT) tools/check-format.sh $(formatted)
 check-layers:
 	tools/check-layers.sh
+check-calls: do-lib
+	tools/check-calls.py $(OUT)
 check-exports: do-lib
 	tools/check-exports.sh $(OUT)
 check-headers:

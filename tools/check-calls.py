@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""usage: tools/check-calls.py [--list] FOLDER
+
+Reads the objects of the library, FOLDER/obj/src/LAYER/FILE.o, and fails where
+
+  - a layer uses a function or variable of a layer above it, but for those in UPWARD, or
+  - more files call each other in a circle than LARGEST allows in the whole library, and in each layer.
+
+Both lists may only get shorter: an entry that is not needed any more fails too. --list prints the circles.
+"""
+import collections
+import pathlib
+import subprocess
+import sys
+
+LAYERS = "base arch sched strand sync io actor sim debug".split()
+
+# An assertion that does not hold ends here: base declares it, arch prints, and it never returns.
+ENDS = {"base_bug"}
+
+# user: what it uses of a layer above
+UPWARD = {
+    "sim/report": ["dump_from"],
+    "strand/quiet": ["dump_report", "graph_report", "graph_summary"],
+    "strand/run": [
+        "census_close", "census_note", "census_open", "driver_second_close", "driver_second_open", "quit_close",
+        "quit_open", "watchdog_close", "watchdog_moved", "watchdog_open",
+    ],
+}
+
+# The number of files of the largest circle of calls, of the whole library ("") and of each layer.
+LARGEST = {"": 73, "arch": 3, "sched": 20, "strand": 24, "sync": 3, "io": 2, "actor": 17, "sim": 2, "debug": 3}
+
+
+def symbols(folder):
+    """Where each symbol is defined, and whether it is a function; and what each file uses."""
+    defined, used = {}, collections.defaultdict(set)
+    for path in sorted(pathlib.Path(folder, "obj", "src").glob("*/*.o")):
+        name = f"{path.parent.name}/{path.stem}"
+        out = subprocess.run(["nm", "-P", str(path)], capture_output=True, text=True, check=True).stdout
+        for line in out.splitlines():
+            symbol, kind = line.split()[:2]
+            if kind in "Uw":
+                used[name].add(symbol)
+            elif kind.isupper():
+                defined[symbol] = name, kind in "TW"
+        used.setdefault(name, set())
+    return defined, used
+
+
+def circles(edges):
+    """The strongly connected components of more than one file, the largest first (Tarjan)."""
+    index, low, stack, on_stack, found = {}, {}, [], set(), []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        on_stack.add(node)
+        for other in edges[node]:
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in on_stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            circle = []
+            while not circle or circle[-1] != node:
+                circle.append(stack.pop())
+                on_stack.discard(circle[-1])
+            if len(circle) > 1:
+                found.append(sorted(circle))
+
+    sys.setrecursionlimit(10000)
+    for node in edges:
+        if node not in index:
+            visit(node)
+    return sorted(found, key=len, reverse=True)
+
+
+def within(edges, layer):
+    inside = {file for file in edges if file.startswith(f"{layer}/")}
+    return {file: edges[file] & inside for file in inside}
+
+
+def main(arguments):
+    listing = "--list" in arguments
+    (folder,) = [a for a in arguments if a != "--list"]
+    defined, used = symbols(folder)
+    if not defined:
+        sys.exit(f"calls: there are no objects in {folder}/obj/src")
+    status, edges, upward = 0, {file: set() for file in used}, set()
+    for file, names in sorted(used.items()):
+        for name in sorted(names):
+            target, is_function = defined.get(name, (file, False))
+            if target == file or name in ENDS:
+                continue
+            if is_function:
+                edges[file].add(target)
+            layer, other = file.split("/")[0], target.split("/")[0]
+            if LAYERS.index(other) > LAYERS.index(layer):
+                upward.add((file, name))
+                if name not in UPWARD.get(file, ()):
+                    print(f"calls: src/{file}.c uses {name} of src/{target}.c, a layer above")
+                    status = 1
+    for file, names in UPWARD.items():
+        for name in names:
+            if (file, name) not in upward:
+                print(f"calls: UPWARD need not have {name} for {file} any more")
+                status = 1
+    figures = []
+    for layer in ["", *LAYERS]:
+        found = circles(within(edges, layer) if layer else edges)
+        size, limit = len(found[0]) if found else 0, LARGEST.get(layer, 0)
+        if listing and found:
+            for circle in found:
+                print(f"circle of {len(circle)} in {layer or 'all'}: {' '.join(circle)}")
+        if size != limit:
+            print(f"calls: the largest circle of {layer or 'all layers'} has {size} files; LARGEST has {limit}")
+            status = 1
+        if size:
+            figures.append(f"{layer or 'all'} {size}")
+    if status == 0:
+        print(f"calls: ok ({len(upward)} upward; largest circles of {len(edges)} files: {', '.join(figures)})")
+    return status
+
+
+sys.exit(main(sys.argv[1:]))
