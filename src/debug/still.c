@@ -49,6 +49,12 @@ void still_end(struct thread *thread)
 
 /* ---- holding --------------------------------------------------------------------------------------------- */
 
+/* In a seeded run other threads run during a look only if each atomic operation is a step. */
+static bool others_go_on(const struct thread *thread)
+{
+    return thread->shared && (!thread->driver || thread->driver->preempts(thread->sub));
+}
+
 /* The only thread of a run writes what others pin without an atomic operation, unless SIGQUIT was asked for: so it has
  * to be held. */
 bool still_hold(struct look *look, bool signals)
@@ -56,7 +62,7 @@ bool still_hold(struct look *look, bool signals)
     struct thread *thread = look->thread;
     struct subprocess *sub = thread->sub;
     int loose = 0;
-    if (thread->shared && !thread->driver)
+    if (others_go_on(thread))
         loose = pool_hold(thread, sub, driver_now(sub) + HOLD_NS);
     look->loose = loose != 0;
     for (struct thread *other = thread_first(sub); loose && other; other = thread_after(other))
@@ -75,7 +81,7 @@ bool still_hold(struct look *look, bool signals)
 void still_let_go(struct thread *thread)
 {
     arch_note_release(&thread->sub->pool);
-    if (thread->shared && !thread->driver)
+    if (others_go_on(thread))
         pool_release(thread, thread->sub);
 }
 

@@ -17,10 +17,12 @@ void pool_stand_still(struct thread *thread)
     arch_note_release(thread->sub);
     while (atomic_load_explicit(&thread->hold, memory_order_seq_cst)) {
         atomic_store_explicit(&thread->held, HELD_STANDS, memory_order_seq_cst);
-        if (thread->driver)
-            thread->driver->relax(thread);
-        else
-            arch_futex_wait(&thread->hold, 1, ARCH_FOREVER);
+        do {
+            if (thread->driver)
+                thread->driver->relax(thread);
+            else
+                arch_futex_wait(&thread->hold, 1, ARCH_FOREVER);
+        } while (atomic_load_explicit(&thread->hold, memory_order_seq_cst)); /* a spurious wake-up does not end it */
         atomic_store_explicit(&thread->held, before, memory_order_seq_cst);
     }
     arch_note_acquire(&thread->sub->pool);
@@ -54,9 +56,12 @@ int pool_hold(struct thread *thread, struct subprocess *sub, int64_t deadline)
         if (other != thread)
             atomic_store_explicit(&other->hold, 1, memory_order_seq_cst);
     for (struct thread *other = thread_first(sub); other; other = thread_after(other)) {
-        while (other != thread && !is_held(other) && driver_now(sub) < deadline)
+        bool late = false; /* a thread that wakes up after it was found at rest stands still first */
+        while (other != thread && !late && !is_held(other)) {
+            late = driver_now(sub) >= deadline;
             driver_await(thread);
-        loose += other != thread && !is_held(other);
+        }
+        loose += late;
     }
     return loose;
 }

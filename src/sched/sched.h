@@ -570,6 +570,7 @@ struct driver {
     void (*join)(struct thread *thread);                      /* as arch_thread_join, of one that is about to end */
     void (*play)(struct subprocess *sub);
     arch_context (*where)(struct thread *thread); /* where it stands; NULL: it runs */
+    bool (*preempts)(struct subprocess *sub);     /* whether other threads go on between two suspensions of this one */
 
     /* Plain threads, which have no struct thread; and what they sleep on, as arch_futex_wait and wake. */
     int (*thread_start)(struct subprocess *sub, void *(*fn)(void *), void *arg, void **played);

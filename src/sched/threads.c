@@ -122,13 +122,12 @@ void thread_live(struct thread *thread)
     struct thread *before = thread_self();
     thread_adopt(thread);
     thread->os_id = arch_thread_id();
-    if (thread->driver) {
+    pool_move(thread);
+    if (thread->driver)
         thread_loop(thread);
-    } else {
-        pool_move(thread);
+    else
         with_thread_watched(loop, thread);
-        pool_rest(thread);
-    }
+    pool_rest(thread);
     thread_adopt(before);
 }
 

@@ -124,6 +124,12 @@ static arch_context where(struct thread *thread)
     return played == played->sim->running ? NULL : played->context;
 }
 
+/* At atomic steps. After a failure only the report runs. */
+static bool preempts(struct subprocess *sub)
+{
+    return sim_of(sub)->atomic_steps && !sim_of(sub)->failed;
+}
+
 static void play(struct subprocess *sub)
 {
     player_play(sim_of(sub), NULL);
@@ -205,6 +211,7 @@ static const struct driver of_real_descriptors = {
     .join = join,
     .play = play,
     .where = where,
+    .preempts = preempts,
     .thread_start = thread_start,
     .thread_join = thread_join,
     .word_wait = word_wait,
