@@ -624,7 +624,7 @@ do-bench: $(benches) $(OUT)/examples/httpd
 do-smoke: $(benches:$(OUT)/bench/%=$(OUT)/smoke/%) $(OUT)/examples/httpd
 do-bench-variant: $(OUT)/bench/actor_pool
 
-do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
+do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
 	$(OUT)/examples/pipeline $(OUT)/examples/crowd $(OUT)/examples/seeds $(OUT)/examples/turtle $(OUT)/examples/ledger \
 	$(OUT)/examples/bank $(OUT)/examples/chat \
 	$(OUT)/turtle/client $(OUT)/turtle/watch.so
@@ -632,20 +632,20 @@ do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(str
 	$(if $(STEPS),STRAND_TEST_STEPS=1) MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
 		HALF="$(SHORT)" STACKS="$(STACKS)" tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
 	$(if $(planted),tools/check-planted.sh $(planted) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/check-quiet.sh $(quiet-sources) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-link.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-programs.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-httpd.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-pipeline.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-crowd.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-bank.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-chat.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-turtle.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-ledger.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-seeds.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,tools/check-gdb.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS),,$(check-install) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/check-quiet.sh $(quiet-sources) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-link.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-programs.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-httpd.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-pipeline.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-crowd.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-bank.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-chat.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-turtle.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-ledger.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-seeds.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-gdb.sh $(OUT) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,$(check-install) || status=1;) \
 	exit $$status
 
 do-test-hardened: $(spec) $(programs)
