@@ -384,8 +384,8 @@ lib-flags := $(c-flags) -fno-tree-slp-vectorize $(thread-safety) $(notes) -fPIC 
 public-layers := strand sync io actor sim debug
 lib-public = $(if $(filter $(public-layers:%=$(OUT)/obj/src/%/%),$@),-include tools/public.h)
 
-# Every atomic operation is a step of a seeded run: not those of the machine, and of who plays.
-steps = $(if $(STEPS),-DSTRAND_STEPS $(if $(filter $(OUT)/obj/src/sim/% $(OUT)/obj/src/arch/%,$@),,-include src/base/steps.h))
+# Atomic operations are steps of a seeded run (src/base/atomic.h), but for those of the machine and of the simulation.
+steps = $(if $(STEPS),-DSTRAND_STEPS $(if $(filter $(OUT)/obj/src/sim/% $(OUT)/obj/src/arch/%,$@),-DSTRAND_STEPLESS))
 
 lib-objects := $(patsubst %,$(OUT)/obj/%.o,$(basename $(lib-sources)))
 # The order of what sim, sched, arch and base do is announced to TSan by hand, at their protocols' edges. What debug reads
@@ -698,7 +698,7 @@ do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(a
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 # Each says what it is and whether it holds; one that fails does not keep the others from running.
-checks := warnings-gcc warnings-clang format layers calls exports headers system globals clobbered reject quiet sizes docs prose shell conformance blocking models fault
+checks := warnings-gcc warnings-clang format layers calls atomics exports headers system globals clobbered reject quiet sizes docs prose shell conformance blocking models fault
 .PHONY: do-check $(checks:%=check-%)
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
@@ -722,6 +722,8 @@ check-format:
 	FORMAT=$(FORMAT) tools/check-format.sh $(formatted)
 check-layers:
 	tools/check-layers.sh
+check-atomics:
+	tools/check-atomics.sh
 check-calls: do-lib
 	tools/check-calls.py $(OUT)
 check-exports: do-lib

@@ -365,7 +365,7 @@ static inline bool ref_is_ours(const struct thread *thread, strand_actor actor)
     const struct cell *cell = ref_cell(actor);
     if (UNLIKELY(!(actor.bits[1] & MARK_ACTOR)) || UNLIKELY(!arch_in_handles(cell)))
         return false;
-    const struct slab *slab = __atomic_load_n(&cell_chunk(cell)->slab, __ATOMIC_RELAXED);
+    const struct slab *slab = plain_load(&cell_chunk(cell)->slab, memory_order_relaxed);
     return slab >= runtime->cells && slab < runtime->cells + CELL_CLASSES;
 }
 
@@ -421,13 +421,13 @@ static inline void cell_unlock(struct cell *cell, uint64_t word)
 
 static inline struct more *cell_more(const struct cell *cell)
 {
-    uintptr_t form = __atomic_load_n(&cell->form, __ATOMIC_ACQUIRE);
+    uintptr_t form = plain_load(&cell->form, memory_order_acquire);
     return form & FORM_MORE ? (struct more *)(form - FORM_MORE) : NULL;
 }
 
 static inline struct kind *cell_kind(const struct cell *cell)
 {
-    uintptr_t form = __atomic_load_n(&cell->form, __ATOMIC_ACQUIRE);
+    uintptr_t form = plain_load(&cell->form, memory_order_acquire);
     return LIKELY(!(form & FORM_MORE)) ? (struct kind *)form : ((struct more *)(form - FORM_MORE))->kind;
 }
 

@@ -304,7 +304,7 @@ void task_retire(struct thread *thread, struct task *task)
 
 static bool rests_for(uint64_t word, const strand_exception *why)
 {
-    return (word & CELL_AWAKE) && __atomic_load_n(&word_task(word)->why, __ATOMIC_RELAXED) == why;
+    return (word & CELL_AWAKE) && plain_load(&word_task(word)->why, memory_order_relaxed) == why;
 }
 
 int cell_call(struct thread *thread, strand_actor actor, uint32_t calls)
@@ -336,7 +336,7 @@ int cell_call_failed(struct thread *thread, strand_actor actor, uint32_t calls, 
         atomic_store_explicit(&task->calls, before | calls, memory_order_relaxed);
         r = task_schedule(thread, task);
         bool ends = task->flags & (TASK_STOPPING | TASK_RESTARTING); /* its function for the end is not a message */
-        struct runner *other = __atomic_load_n(&task->runner, __ATOMIC_ACQUIRE);
+        struct runner *other = plain_load(&task->runner, memory_order_acquire);
         if (!r && (calls & ~before & CALL_NOW) && other && !ends) /* once: another runner is to see to it then */
             woken = cancel_strand(thread, other->strand, NULL, false);
     }
@@ -386,7 +386,7 @@ size_t cell_load(struct thread *thread, strand_actor actor)
     if (task && (task->flags & TASK_STOPPING)) {
         load = SIZE_MAX;
     } else if (task) {
-        const struct runner *r = __atomic_load_n(&task->runner, __ATOMIC_ACQUIRE);
+        const struct runner *r = plain_load(&task->runner, memory_order_acquire);
         load = (size_t)task->queued * 4 + (is_blocked(task, r) ? 2 : 0) + (r ? 1 : 0);
     }
     cell_unlock(cell, word);

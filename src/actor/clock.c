@@ -50,9 +50,9 @@ static bool is_true(struct due *due, int64_t now)
 {
     if (!due->idle)
         return true;
-    int64_t since = __atomic_load_n(&due->idle->active, __ATOMIC_RELAXED);
+    int64_t since = plain_load(&due->idle->active, memory_order_relaxed);
     due->when = now + due->every;
-    if (since == ACTIVE_NOW || __atomic_load_n(&due->told, __ATOMIC_RELAXED))
+    if (since == ACTIVE_NOW || plain_load(&due->told, memory_order_relaxed))
         return false;
     if (now - since >= due->every)
         return true;
@@ -72,7 +72,7 @@ static size_t take_due(struct thread *thread, struct clock *clock, int64_t now, 
             if (e)
                 e->message.sender = (strand_actor){{due->by_key.key, due->number | MARK_TIMER}};
             if (e && due->idle)
-                __atomic_store_n(&due->told, true, __ATOMIC_RELAXED);
+                plain_store(&due->told, true, memory_order_relaxed);
             if (due->calls || e)
                 fired[count++] = (struct fired){due->actor, due->calls, due->why, e};
             else
@@ -249,7 +249,7 @@ bool clock_holds(struct thread *thread, struct more *more, const strand_message 
     if (!due || (due->number | MARK_TIMER) != message->sender.bits[1])
         return false;
     if (due->idle) {
-        __atomic_store_n(&due->told, false, __ATOMIC_RELAXED);
+        plain_store(&due->told, false, memory_order_relaxed);
         return driver_now(thread->sub) - more->active >= more->patience;
     }
     if (!due->every) {
@@ -327,7 +327,7 @@ int strand_actor_receive_timeout(int64_t ns)
     due->idle = more;
     due->every = ns < EVERY_MOST ? ns : EVERY_MOST;
     due->when = strand_in(ns).ns;
-    __atomic_store_n(&more->active, r->in_hand ? ACTIVE_NOW : strand_now().ns, __ATOMIC_RELAXED);
+    plain_store(&more->active, r->in_hand ? ACTIVE_NOW : strand_now().ns, memory_order_relaxed);
     int error = start(thread, more, r, &key, due);
     if (error)
         return error;

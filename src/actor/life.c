@@ -116,7 +116,7 @@ static bool was_cancelled(const struct runner *r, const strand_exception *e)
 static void rest_for(struct task *task, strand_exception *e)
 {
     strand_exception *before = task->why;
-    __atomic_store_n(&task->why, e, __ATOMIC_RELAXED);
+    plain_store(&task->why, e, memory_order_relaxed);
     strand_exception_release(before);
 }
 

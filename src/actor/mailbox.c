@@ -255,7 +255,7 @@ struct envelope *levels_next(struct thread *thread, struct runner *r)
     struct envelope *e = NULL;
     if (task->batch)
         return task->batch;
-    if (__atomic_load_n(&task->first, __ATOMIC_RELAXED) && !levels->rest)
+    if (plain_load(&task->first, memory_order_relaxed) && !levels->rest)
         fill(thread, r, levels);
     if (levels->some) {
         e = pop(levels);

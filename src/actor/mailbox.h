@@ -11,7 +11,7 @@
 static inline void mailbox_put(struct task *task, struct envelope *e)
 {
     e->next = NULL;
-    __atomic_store_n(task->last, e, __ATOMIC_RELAXED); /* with levels_next */
+    plain_store(task->last, e, memory_order_relaxed); /* with levels_next */
     task->last = &e->next;
     task->queued += !(e->message.size & ENVELOPE_EXTRA);
 }
@@ -20,7 +20,7 @@ static inline void mailbox_put(struct task *task, struct envelope *e)
 static inline struct envelope *mailbox_take(struct task *task)
 {
     struct envelope *first = task->first;
-    __atomic_store_n(&task->first, NULL, __ATOMIC_RELAXED);
+    plain_store(&task->first, NULL, memory_order_relaxed);
     task->last = task->counted = &task->first;
     task->taken = task->queued;
     return first;
@@ -30,7 +30,7 @@ static inline struct envelope *mailbox_take(struct task *task)
 static inline struct envelope *mailbox_take_first(struct task *task)
 {
     struct envelope *first = task->first;
-    __atomic_store_n(&task->first, first->next, __ATOMIC_RELAXED);
+    plain_store(&task->first, first->next, memory_order_relaxed);
     if (!first->next)
         task->last = &task->first;
     if (task->counted == &first->next)

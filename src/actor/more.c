@@ -36,7 +36,7 @@ static struct more *make(struct thread *thread, struct cell *cell, const char *n
 
 static void attach(struct cell *cell, struct more *more)
 {
-    __atomic_store_n(&cell->form, (uintptr_t)more | FORM_MORE, __ATOMIC_RELEASE);
+    plain_store(&cell->form, (uintptr_t)more | FORM_MORE, memory_order_release);
 }
 
 struct more *more_of(struct thread *thread, struct cell *cell)

@@ -39,7 +39,7 @@ static void reap(struct thread *thread, struct system *system)
 void place_leave(struct thread *thread, struct runner *r)
 {
     struct system *system = r->place->system;
-    __atomic_store_n(&r->strand->extra, NULL, __ATOMIC_RELEASE); /* it is the runner's */
+    plain_store(&r->strand->extra, NULL, memory_order_release); /* it is the runner's */
     spin_lock_if_shared(&system->lock, thread);
     reap(thread, system);
     list_remove(&r->others);
@@ -163,12 +163,12 @@ OWN_INLINE bool push_own(struct thread *thread, struct place *place, struct runn
 static struct runner *pop_rest(struct thread *thread, struct place *place)
 {
     struct runner *r;
-    if (!__atomic_load_n(&place->rest, __ATOMIC_RELAXED))
+    if (!plain_load(&place->rest, memory_order_relaxed))
         return NULL;
     spin_lock_if_shared(&place->lock, thread);
     while ((r = place->rest)) {
-        __atomic_store_n(&place->rest, r->next, __ATOMIC_RELAXED);
-        __atomic_store_n(&place->rest_count, place->rest_count - 1, __ATOMIC_RELAXED);
+        plain_store(&place->rest, r->next, memory_order_relaxed);
+        plain_store(&place->rest_count, place->rest_count - 1, memory_order_relaxed);
         if (claim(thread, r))
             break;
     }
@@ -182,8 +182,8 @@ static bool push_rest(struct thread *thread, struct place *place, struct runner 
     bool room = place->rest_count < IDLE_MOST;
     if (room) {
         r->next = place->rest;
-        __atomic_store_n(&place->rest, r, __ATOMIC_RELAXED);
-        __atomic_store_n(&place->rest_count, place->rest_count + 1, __ATOMIC_RELAXED);
+        plain_store(&place->rest, r, memory_order_relaxed);
+        plain_store(&place->rest_count, place->rest_count + 1, memory_order_relaxed);
         atomic_store_explicit(&r->idle, RUNNER_IDLE | RUNNER_LISTED, memory_order_release);
     }
     spin_unlock_if_shared(&place->lock, thread);
@@ -245,7 +245,7 @@ static COLD void look(struct place *place)
     if (odd)
         return;
     atomic_store_explicit(&place->odd, false, memory_order_seq_cst);
-    if (__atomic_load_n(&place->starved, __ATOMIC_SEQ_CST) ||
+    if (plain_load(&place->starved, memory_order_seq_cst) ||
         atomic_load_explicit(&place->from_outside, memory_order_seq_cst) ||
         atomic_load_explicit(&place->system->closing, memory_order_seq_cst))
         atomic_store_explicit(&place->odd, true, memory_order_seq_cst);
@@ -255,7 +255,7 @@ static COLD bool put_oddly(struct thread *thread, struct place *place, struct ru
 {
     look(place);
     bool common = atomic_load_explicit(&place->from_outside, memory_order_relaxed) &&
-                  __atomic_load_n(&place->rest_count, __ATOMIC_RELAXED) < COMMON_MOST;
+                  plain_load(&place->rest_count, memory_order_relaxed) < COMMON_MOST;
     if (atomic_load_explicit(&place->system->closing, memory_order_acquire))
         return false;
     if (rest_there(r))
@@ -281,7 +281,7 @@ struct runner *place_starve(struct thread *thread, struct place *place, struct t
     if (place->starved)
         *place->last = task;
     else
-        __atomic_store_n(&place->starved, task, __ATOMIC_SEQ_CST);
+        plain_store(&place->starved, task, memory_order_seq_cst);
     place->last = &task->next;
     atomic_store_explicit(&place->odd, true, memory_order_seq_cst);
     spin_unlock_if_shared(&place->lock, thread);
@@ -302,7 +302,7 @@ struct runner *place_starve(struct thread *thread, struct place *place, struct t
 bool place_wakes_itself_(struct thread *thread, struct runner *r)
 {
     struct place *place = r->place;
-    if (!__atomic_load_n(&place->starved, __ATOMIC_SEQ_CST) || !seize(r))
+    if (!plain_load(&place->starved, memory_order_seq_cst) || !seize(r))
         return false;
     struct task *task = place_starved(thread, place);
     if (task)
@@ -314,12 +314,12 @@ bool place_wakes_itself_(struct thread *thread, struct runner *r)
 
 struct task *place_starved(struct thread *thread, struct place *place)
 {
-    if (LIKELY(!__atomic_load_n(&place->starved, __ATOMIC_RELAXED)))
+    if (LIKELY(!plain_load(&place->starved, memory_order_relaxed)))
         return NULL;
     spin_lock_if_shared(&place->lock, thread);
     struct task *task = place->starved;
     if (task)
-        __atomic_store_n(&place->starved, task->next, __ATOMIC_RELAXED);
+        plain_store(&place->starved, task->next, memory_order_relaxed);
     spin_unlock_if_shared(&place->lock, thread);
     return task;
 }
@@ -372,7 +372,7 @@ void place_go(struct thread *thread, struct runner *r, bool fresh)
     }
     struct fibre *fibre = c->member.fibre;
     if (fresh && !fibre->odd && fibre->pool == thread->pool) {
-        __atomic_store_n(&fibre->home, NULL, __ATOMIC_RELAXED);
+        plain_store(&fibre->home, NULL, memory_order_relaxed);
         arch_note_release(&c->member);
         thread_push(thread, fibre, PUSH_NEW); /* depth first: so that a tree of actors stays small */
     } else {

@@ -16,7 +16,7 @@ bool place_put(struct thread *thread, struct runner *r);
 static inline void place_assign(struct runner *r, struct task *task)
 {
     r->task = task; /* [A1] */
-    __atomic_store_n(&task->runner, r, __ATOMIC_RELEASE);
+    plain_store(&task->runner, r, memory_order_release);
 }
 /* Under the cell's lock: a task that has no runner waits for one. Returns one that has got a task meanwhile, and is to
  * be sent on its way; or NULL. */

@@ -44,7 +44,7 @@ static inline void take_up(struct runner *r)
     r->self = ref_of(r->cell, atomic_load_explicit(&task->serial, memory_order_relaxed));
     if (UNLIKELY(r->labelled != kind) || UNLIKELY(more != NULL))
         set_label(r, kind, more);
-    __atomic_store_n(&r->strand->extra, &r->label, __ATOMIC_RELEASE); /* with cb_name of a dumper */
+    plain_store(&r->strand->extra, &r->label, memory_order_release); /* with cb_name of a dumper */
 }
 
 /* Park until there is a task. False: it is to end. */
@@ -61,7 +61,7 @@ static bool await_task(struct runner *r)
     if (UNLIKELY(odd) && r->place->threads_most)
         atomic_fetch_sub_explicit(&r->place->active, 1, memory_order_relaxed);
     wait_because(thread, me, BLOCKED_ACTOR, 0);
-    __atomic_store_n(&me->extra, NULL, __ATOMIC_RELEASE);
+    plain_store(&me->extra, NULL, memory_order_release);
     arch_note_release(r->place->system->name); /* by the thread that falls idle, and who finds out that all are */
     if (UNLIKELY(!place_put(thread, r))) {
         me->blocked = BLOCKED_NOT;
@@ -75,7 +75,7 @@ static bool await_task(struct runner *r)
         return true;
     }
     thread = switch_park(thread);
-    __atomic_store_n(&me->member.fibre->home, thread, __ATOMIC_RELAXED); /* place_go, of one that had not left yet */
+    plain_store(&me->member.fibre->home, thread, memory_order_relaxed); /* place_go, of one that had not left yet */
     arch_note_acquire(&me->member);
     me->blocked = BLOCKED_NOT;
     return r->task;
@@ -162,7 +162,7 @@ static COLD void mark_active(const struct runner *r, int64_t when)
 {
     struct more *more = cell_more(r->cell);
     if (more && more->timed)
-        __atomic_store_n(&more->active, when, __ATOMIC_RELAXED);
+        plain_store(&more->active, when, memory_order_relaxed);
 }
 
 /* A timer's message holds only if that was not taken back, or replaced, while it was on its way; and a receive timeout,

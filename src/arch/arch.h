@@ -7,9 +7,9 @@
 #ifndef ARCH_ARCH_H
 #define ARCH_ARCH_H
 
+#include "../base/atomic.h"
 #include "../base/base.h"
 
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -264,7 +264,8 @@ _Unwind_Reason_Code arch_call_personality_(int version, _Unwind_Action actions, 
 {
     (void)version;
     bool cxx = (class & CLASS_LANGUAGE) == (CLASS_GNU_CXX & CLASS_LANGUAGE);
-    if (!cxx || (actions & _UA_FORCE_UNWIND) || !arch_state.cxx.keeps || !atomic_load(&arch_state.on_foreign))
+    if (!cxx || (actions & _UA_FORCE_UNWIND) || !arch_state.cxx.keeps ||
+        !atomic_load_explicit(&arch_state.on_foreign, memory_order_seq_cst))
         return _URC_CONTINUE_UNWIND;
     if (actions & _UA_SEARCH_PHASE)
         return _URC_HANDLER_FOUND;

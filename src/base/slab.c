@@ -55,8 +55,8 @@ static int more(struct slab *slab)
         return error;
     struct slab_chunk *chunk = memory;
     chunk->next = slab->chunks;
-    __atomic_store_n(&chunk->slab, slab, __ATOMIC_RELAXED);
-    __atomic_store_n(&slab->chunks, chunk, __ATOMIC_RELEASE);
+    plain_store(&chunk->slab, slab, memory_order_relaxed);
+    plain_store(&slab->chunks, chunk, memory_order_release);
     slab->bump = (char *)memory + first_offset(slab);
     slab->end = (char *)memory + slab->source->chunk;
     return 0;
@@ -70,7 +70,7 @@ static struct slab_object *cut(struct slab *slab)
     struct slab_object *object = (struct slab_object *)(void *)slab->bump;
     if (slab->construct)
         slab->construct(object);
-    __atomic_store_n(&slab->bump, slab->bump + slab->size, __ATOMIC_RELEASE);
+    plain_store(&slab->bump, slab->bump + slab->size, memory_order_release);
     return object;
 }
 
@@ -100,7 +100,7 @@ static void look_ahead(struct slab_object *batch)
 static void give(struct slab_cache *cache, struct slab_object *batch)
 {
     struct slab *slab = cache->slab;
-    if (__atomic_load_n(&slab->crosses, __ATOMIC_RELAXED))
+    if (plain_load(&slab->crosses, memory_order_relaxed))
         look_ahead(batch);
     lock(slab);
     batch->next_batch = slab->batches;
@@ -120,7 +120,7 @@ static uint32_t take(struct slab_cache *cache, struct slab_object **out)
     if (batch) {
         slab->batches = batch->next_batch;
         if (slab->giver != cache)
-            __atomic_store_n(&slab->crosses, true, __ATOMIC_RELAXED);
+            plain_store(&slab->crosses, true, memory_order_relaxed);
     }
     for (struct slab_object *object; !batch && count < slab->next_count && (object = take_one(slab)); count++) {
         *tail = object;
@@ -185,8 +185,8 @@ void slab_flush(struct slab_cache *cache)
  */
 void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *arg)
 {
-    struct slab_chunk *chunk = __atomic_load_n(&slab->chunks, __ATOMIC_ACQUIRE);
-    uintptr_t bump = (uintptr_t)__atomic_load_n(&slab->bump, __ATOMIC_ACQUIRE);
+    struct slab_chunk *chunk = plain_load(&slab->chunks, memory_order_acquire);
+    uintptr_t bump = (uintptr_t)plain_load(&slab->bump, memory_order_acquire);
     for (; chunk; chunk = chunk->next) {
         uintptr_t begin = (uintptr_t)chunk, end = begin + slab->source->chunk;
         if (bump >= begin && bump <= end)

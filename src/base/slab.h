@@ -12,9 +12,8 @@
 #ifndef BASE_SLAB_H
 #define BASE_SLAB_H
 
+#include "atomic.h"
 #include "base.h"
-
-#include <stdatomic.h>
 
 struct slab_object {
     uint64_t word;
@@ -79,7 +78,7 @@ void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *
 static inline bool slab_has(const struct slab *slab, const void *at)
 {
     const struct slab_chunk *chunk = (const struct slab_chunk *)((uintptr_t)at & ~(uintptr_t)(slab->source->chunk - 1));
-    return __atomic_load_n(&chunk->slab, __ATOMIC_RELAXED) == slab;
+    return plain_load(&chunk->slab, memory_order_relaxed) == slab;
 }
 
 enum { SLAB_BATCH = 128, SLAB_FIRST = 8 };

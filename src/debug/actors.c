@@ -149,7 +149,7 @@ static void say_actor(const struct graph *graph, const struct node *node, uint32
     } else if (node->blocked == BLOCKED_MUTEX) {
         const struct mutex *mutex = (const struct mutex *)(uintptr_t)node->on;
         out_say(out, indent, "%s would have to unlock it, locked in %s; it is %s\n", name,
-                place(__atomic_load_n(&mutex->site, __ATOMIC_RELAXED), where), state);
+                place(plain_load(&mutex->site, memory_order_relaxed), where), state);
     } else if (node->blocked == BLOCKED_ONCE) {
         out_say(out, indent, "%s would have to return from it; it is %s\n", name, state);
     } else if (node->blocked == BLOCKED_POOL && node->toward == TOWARD_ONE) {

@@ -168,9 +168,9 @@ static void say_few(struct busy *busy, const struct few *few)
 /* The strand that it runs, pinned; or NULL: it has gone meanwhile. */
 static struct cb *runs_on(const struct busy *busy, struct thread *thread, struct fibre *fibre, uint64_t *id)
 {
-    struct member *active = __atomic_load_n(&fibre->active, __ATOMIC_RELAXED);
+    struct member *active = plain_load(&fibre->active, memory_order_relaxed);
     struct cb *c = active ? cb_of(active) : NULL;
-    if (!c || __atomic_load_n(&thread->current, __ATOMIC_ACQUIRE) != fibre)
+    if (!c || plain_load(&thread->current, memory_order_acquire) != fibre)
         return NULL;
     *id = cb_id(c);
     return pin(busy->look.thread, &c->word, *id) ? c : NULL;
@@ -178,11 +178,12 @@ static struct cb *runs_on(const struct busy *busy, struct thread *thread, struct
 
 static void say_runner(struct busy *busy, struct thread *thread)
 {
-    struct fibre *fibre = __atomic_load_n(&thread->current, __ATOMIC_ACQUIRE);
+    struct fibre *fibre = plain_load(&thread->current, memory_order_acquire);
     uint64_t id = 0;
     struct cb *c = fibre ? runs_on(busy, thread, fibre, &id) : NULL;
-    bool held = thread == busy->look.thread || thread->driver || atomic_load(&thread->held);
-    double ms = (double)(busy->found.now - __atomic_load_n(&thread->busy_since, __ATOMIC_RELAXED)) / 1e6;
+    bool held =
+        thread == busy->look.thread || thread->driver || atomic_load_explicit(&thread->held, memory_order_seq_cst);
+    double ms = (double)(busy->found.now - plain_load(&thread->busy_since, memory_order_relaxed)) / 1e6;
     if (!c)
         return;
     out_say(&busy->out, 4, "thread %d (%u) runs strand '%s' #%llu%s; it has been busy for %.1f ms\n", thread->index,

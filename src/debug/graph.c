@@ -128,7 +128,7 @@ static void go_to_end(const struct graph *graph, struct node *node, uint64_t id)
 
 static struct scope *anchor_of(const struct graph *graph, uint32_t node)
 {
-    return __atomic_load_n(&graph_cb(graph, node)->anchor, __ATOMIC_RELAXED);
+    return plain_load(&graph_cb(graph, node)->anchor, memory_order_relaxed);
 }
 
 /* All strands that are anchored to scopes of this one. */

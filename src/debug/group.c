@@ -120,7 +120,7 @@ void groups_add(struct groups *groups, const struct look *look, struct cb *c, ui
 {
     struct place place = {0};
     struct group *key = &groups->all[groups->used];
-    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
+    struct scope *anchor = plain_load(&c->anchor, memory_order_relaxed);
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
     if (!over)
         place = look_place(look, c);

@@ -44,20 +44,19 @@ static void look_at_section(struct late *late, const char *file, int line)
 
 bool late_look_at_fibre(struct late *late, struct fibre *fibre)
 {
-    struct member *active = __atomic_load_n(&fibre->active, __ATOMIC_RELAXED);
+    struct member *active = plain_load(&fibre->active, memory_order_relaxed);
     if (!active)
         return false;
     struct cb *c = cb_of(active);
     const struct own *own = (const struct own *)(const void *)fibre->own;
-    const struct extra *extra = __atomic_load_n(&c->extra, __ATOMIC_ACQUIRE);
+    const struct extra *extra = plain_load(&c->extra, memory_order_acquire);
     late->said.id = cb_id(c);
     late->site = c->site;
-    late->said.unwinding = __atomic_load_n(&own->flight, __ATOMIC_RELAXED) != NULL;
-    look_at_section(late, __atomic_load_n(&own->section_file, __ATOMIC_RELAXED),
-                    __atomic_load_n(&own->section_line, __ATOMIC_RELAXED));
+    late->said.unwinding = plain_load(&own->flight, memory_order_relaxed) != NULL;
+    look_at_section(late, plain_load(&own->section_file, memory_order_relaxed),
+                    plain_load(&own->section_line, memory_order_relaxed));
     if (!extra || !arch_peek_text(late->name, sizeof late->name, extra->name) || !late->name[0])
-        snprintf(late->name, sizeof late->name, "%s",
-                 __atomic_load_n(&c->anchor, __ATOMIC_RELAXED) ? "strand" : "root");
+        snprintf(late->name, sizeof late->name, "%s", plain_load(&c->anchor, memory_order_relaxed) ? "strand" : "root");
     return true;
 }
 

@@ -42,16 +42,16 @@ static struct thread *runner_of(const struct look *look, struct cb *c)
 {
     struct fibre *fibre = c->member.fibre;
     struct thread *thread = thread_first(look->thread->sub);
-    while (thread && __atomic_load_n(&thread->current, __ATOMIC_RELAXED) != fibre)
+    while (thread && plain_load(&thread->current, memory_order_relaxed) != fibre)
         thread = thread_after(thread);
-    return thread && __atomic_load_n(&fibre->active, __ATOMIC_RELAXED) == &c->member ? thread : NULL;
+    return thread && plain_load(&fibre->active, memory_order_relaxed) == &c->member ? thread : NULL;
 }
 
 static uint64_t switches_of(struct subprocess *sub)
 {
     uint64_t sum = 0;
     for (struct thread *thread = thread_first(sub); thread; thread = thread_after(thread))
-        sum += __atomic_load_n(&thread->switches, __ATOMIC_ACQUIRE);
+        sum += plain_load(&thread->switches, memory_order_acquire);
     return sum;
 }
 
@@ -59,10 +59,10 @@ static struct place place_of_guest(struct cb *c)
 {
     struct opened *opened = opened_of(c->member.fibre);
     struct guest *guest = guest_of(&c->member);
-    bool resident = __atomic_load_n(&opened->resident, __ATOMIC_ACQUIRE) == &c->member;
-    struct place place = {.size = (size_t)__atomic_load_n(&guest->depth, __ATOMIC_ACQUIRE) * sizeof(uintptr_t)};
+    bool resident = plain_load(&opened->resident, memory_order_acquire) == &c->member;
+    struct place place = {.size = (size_t)plain_load(&guest->depth, memory_order_acquire) * sizeof(uintptr_t)};
     place.context = place.size ? opened->base - place.size : NULL;
-    place.image = resident ? NULL : __atomic_load_n(&guest->image, __ATOMIC_ACQUIRE);
+    place.image = resident ? NULL : plain_load(&guest->image, memory_order_acquire);
     return place;
 }
 
@@ -143,7 +143,7 @@ size_t look_used(const struct look *look, struct cb *c, const struct place *plac
 static void say_place(const struct look *look, struct cb *c, const struct place *place, size_t indent)
 {
     char name[POOL_NAME_ROOM], pool[48] = "", fibre[64] = "", saved[64] = "", thread[48] = "";
-    struct thread *home = __atomic_load_n(&c->member.fibre->home, __ATOMIC_RELAXED);
+    struct thread *home = plain_load(&c->member.fibre->home, memory_order_relaxed);
     if (!pool_is_first(c->member.fibre->pool))
         snprintf(pool, sizeof pool, "pool '%s'; ", pool_name(c->member.fibre->pool, name));
     if (c->guest) {
@@ -249,13 +249,13 @@ void look_say_frames(const struct look *look, void *const *ips, size_t count, si
 ARCH_NOT_INSTRUMENTED static uintptr_t stack_end(void *self, uintptr_t sp, struct arch_asked *asked)
 {
     const struct thread *thread = self;
-    struct fibre *fibre = thread ? __atomic_load_n(&thread->current, __ATOMIC_RELAXED) : NULL;
-    const struct stack *stack = fibre ? __atomic_load_n(&fibre->stack, __ATOMIC_RELAXED) : NULL;
-    struct member *active = fibre ? __atomic_load_n(&fibre->active, __ATOMIC_RELAXED) : NULL;
+    struct fibre *fibre = thread ? plain_load(&thread->current, memory_order_relaxed) : NULL;
+    const struct stack *stack = fibre ? plain_load(&fibre->stack, memory_order_relaxed) : NULL;
+    struct member *active = fibre ? plain_load(&fibre->active, memory_order_relaxed) : NULL;
     if (!stack || !active || sp < (uintptr_t)stack->low || sp >= (uintptr_t)stack->top)
         return 0;
     const struct cb *c = CONTAINER(active, struct cb, member);
-    asked->tag = __atomic_load_n((const uint64_t *)&c->word, __ATOMIC_RELAXED) >> WORD_SERIAL;
+    asked->tag = plain_load((const uint64_t *)&c->word, memory_order_relaxed) >> WORD_SERIAL;
     return (uintptr_t)stack->top;
 }
 
@@ -360,7 +360,7 @@ static void say_wait(const struct look *look, struct cb *c, size_t indent)
     uint64_t owner = gate_value(atomic_load_explicit(&mutex->gate.word, memory_order_acquire));
     if (owner)
         out_say(look->out, indent + 4, "%s\n",
-                held_made((struct cb *)(uintptr_t)owner, HELD_MUTEX, __atomic_load_n(&mutex->site, __ATOMIC_RELAXED),
+                held_made((struct cb *)(uintptr_t)owner, HELD_MUTEX, plain_load(&mutex->site, memory_order_relaxed),
                           (char[256]){0}, 256));
 }
 
@@ -397,7 +397,7 @@ strand_case look_case(const struct look *look, struct cb *c, size_t index)
 
 static void say_head(struct out *out, struct cb *c, uint64_t id, bool over, size_t indent)
 {
-    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
+    struct scope *anchor = plain_load(&c->anchor, memory_order_relaxed);
     uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
     out_say(out, indent, "strand '%s' #%llu%s%s\n", cb_name(c), (unsigned long long)id,
             word & WORD_CANCELLED ? ", cancelled" : "", over ? ", ended, not joined" : "");

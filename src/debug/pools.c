@@ -21,7 +21,7 @@ static const char *copy_name(const struct opened_pool *op, char name[POOL_NAME_R
 
 static const struct opened_pool *above(const struct pool *pool)
 {
-    return __atomic_load_n(&pool->above, __ATOMIC_ACQUIRE);
+    return plain_load(&pool->above, memory_order_acquire);
 }
 
 const char *pool_name(const struct pool *pool, char name[POOL_NAME_ROOM])
@@ -39,7 +39,7 @@ static bool is_there(const struct pool *pool)
 {
     const struct opened_pool *op = above(pool);
     return op && atomic_load_explicit(&pool->state, memory_order_acquire) != POOL_NONE &&
-           !__atomic_load_n(&op->closed, __ATOMIC_RELAXED);
+           !plain_load(&op->closed, memory_order_relaxed);
 }
 
 static struct pool *next(struct pool *pool)

@@ -19,8 +19,8 @@ enum { TRIES = 3 };
 
 static bool is_there_still(struct thread *thread, const struct stay *stay)
 {
-    return stay->fibre && stay->fibre == __atomic_load_n(&thread->current, __ATOMIC_ACQUIRE) &&
-           stay->switches == __atomic_load_n(&thread->switches, __ATOMIC_ACQUIRE) &&
+    return stay->fibre && stay->fibre == plain_load(&thread->current, memory_order_acquire) &&
+           stay->switches == plain_load(&thread->switches, memory_order_acquire) &&
            !atomic_load_explicit(&thread->held, memory_order_acquire);
 }
 
@@ -36,7 +36,7 @@ static uint64_t taken_in(const struct pool *pool)
     uint64_t sum = 0;
     for (int i = 0; i < pool_count(pool); i++) {
         const struct thread *thread = pool->threads[i];
-        sum += __atomic_load_n(thread->stealing ? &thread->steals : &thread->switches, __ATOMIC_RELAXED);
+        sum += plain_load(thread->stealing ? &thread->steals : &thread->switches, memory_order_relaxed);
     }
     return sum;
 }
@@ -45,8 +45,8 @@ static uint64_t taken_in(const struct pool *pool)
  * and it would have given way to whoever it yields to. */
 static bool has_come_by(const struct thread *thread, struct stay *stay)
 {
-    int32_t ticks = __atomic_load_n(&thread->ticks, __ATOMIC_RELAXED);
-    uint64_t ticked = __atomic_load_n(&thread->ticked, __ATOMIC_RELAXED);
+    int32_t ticks = plain_load(&thread->ticks, memory_order_relaxed);
+    uint64_t ticked = plain_load(&thread->ticked, memory_order_relaxed);
     bool has = ticks != stay->ticks || ticked != stay->ticked;
     stay->ticks = ticks;
     stay->ticked = ticked;
@@ -61,10 +61,10 @@ static int64_t lasts(const struct watchdog *w, const struct stay *stay)
 bool stays_has(struct watchdog *w, struct cb *c)
 {
     struct fibre *fibre = c->member.fibre;
-    struct thread *home = __atomic_load_n(&fibre->home, __ATOMIC_RELAXED);
+    struct thread *home = plain_load(&fibre->home, memory_order_relaxed);
     const struct stay *stay = &worker_of(home)->stay;
     return lasts(w, stay) > 0 && w->limit - lasts(w, stay) <= w->cleanups_limit && stay->fibre == fibre &&
-           is_there_still(home, stay) && __atomic_load_n(&fibre->active, __ATOMIC_RELAXED) == &c->member;
+           is_there_still(home, stay) && plain_load(&fibre->active, memory_order_relaxed) == &c->member;
 }
 
 /* ---- what it delays -------------------------------------------------------------------------------------- */
@@ -161,8 +161,8 @@ static void begin(struct watchdog *w, struct thread *thread, struct stay *stay)
 {
     bool moves = !atomic_load_explicit(&thread->held, memory_order_acquire);
     report_end(w, thread, stay);
-    stay->switches = __atomic_load_n(&thread->switches, __ATOMIC_ACQUIRE);
-    stay->fibre = moves ? __atomic_load_n(&thread->current, __ATOMIC_ACQUIRE) : NULL;
+    stay->switches = plain_load(&thread->switches, memory_order_acquire);
+    stay->fibre = moves ? plain_load(&thread->current, memory_order_acquire) : NULL;
     stay->cpu = stay->fibre ? arch_thread_cpu_ns(thread->os_id) : -1;
     stay->since = w->time;
     stay->waited_for = 0;

@@ -126,7 +126,7 @@ static void write_down(struct cb *c, uint64_t id, void *arg)
         roll->left_out++;
         return;
     }
-    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
+    struct scope *anchor = plain_load(&c->anchor, memory_order_relaxed);
     roll->entries[roll->count++] = (struct entry){c, id, anchor ? cb_id(block_owner(&anchor->block)) : 0};
     roll->over += (atomic_load_explicit(&c->ends, memory_order_relaxed) & ENDS_OVER) != 0;
 }

@@ -73,7 +73,7 @@ void pool_deliver_fibre(struct thread *thread, struct fibre *fibre)
     }
     /* Weak affinity; a racy look at the state is enough, since work is found in any inbox. */
     bool elsewhere = home && home != thread && home->pool == thread->pool && thread->stealing &&
-                     __atomic_load_n(&home->state, __ATOMIC_RELAXED) == THREAD_BUSY;
+                     plain_load(&home->state, memory_order_relaxed) == THREAD_BUSY;
     if (!elsewhere) {
         thread_push(thread, fibre, PUSH_OUTSIDE);
         return;

@@ -46,7 +46,7 @@ ARCH_NOT_INSTRUMENTED static void own_load(struct opened *opened, const char *im
 /* Others read it, for people. */
 static inline void set_resident(struct opened *opened, struct member *member)
 {
-    __atomic_store_n(&opened->resident, member, __ATOMIC_RELEASE);
+    plain_store(&opened->resident, member, memory_order_release);
 }
 
 /* ---- who is runnable ------------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ static bool go_idle(struct thread *thread, struct opened *opened)
 /* The holder, before pages that tell how much was used go back. */
 static void note_most(struct opened *opened)
 {
-    __atomic_store_n(&opened->most, opened_most(opened), __ATOMIC_RELAXED);
+    plain_store(&opened->most, opened_most(opened), memory_order_relaxed);
 }
 
 /* The holder. */
@@ -137,7 +137,7 @@ static void give_back(struct thread *thread, struct opened *opened)
 static void trim(struct thread *thread, struct opened *opened)
 {
     opened->trim = false;
-    __atomic_store_n(&opened->deepest, 0, __ATOMIC_RELAXED);
+    plain_store(&opened->deepest, 0, memory_order_relaxed);
     give_back(thread, opened);
 }
 
@@ -373,7 +373,7 @@ static void move_in_new(struct opened *opened, struct guest *guest)
     char *low = opened->fibre.stack->low;
     arch_note_make(&opened->fibre.note, low, (size_t)(opened->base - low));
     arch_image_start(&opened->fibre.note, opened->first_image, (char *)opened->first, opened->first_size);
-    __atomic_store_n(&guest->depth, (uint32_t)(opened->first_size / sizeof(uintptr_t)), __ATOMIC_RELAXED);
+    plain_store(&guest->depth, (uint32_t)(opened->first_size / sizeof(uintptr_t)), memory_order_relaxed);
     opened->fibre.started = false;
 }
 
@@ -451,10 +451,10 @@ void opened_left(struct thread *thread, struct opened *opened, arch_context from
     }
     struct guest *guest = guest_of(member);
     size_t frames = (size_t)(opened->base - (char *)from);
-    __atomic_store_n(&guest->depth, (uint32_t)(frames / sizeof(uintptr_t)), __ATOMIC_RELAXED);
+    plain_store(&guest->depth, (uint32_t)(frames / sizeof(uintptr_t)), memory_order_relaxed);
     arch_note_suspended(&opened->fibre.note, from);
     if (frames > opened->deepest)
-        __atomic_store_n(&opened->deepest, frames, __ATOMIC_RELAXED);
+        plain_store(&opened->deepest, frames, memory_order_relaxed);
     if (UNLIKELY(thread->sub->copies))
         vacate(thread, opened, guest);
     if (after == AFTER_OPENED_YIELD) {

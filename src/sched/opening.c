@@ -208,8 +208,8 @@ size_t opened_resident(const struct opened *opened)
 
 size_t opened_most(const struct opened *opened)
 {
-    size_t most = __atomic_load_n(&opened->most, __ATOMIC_RELAXED), resident = opened_resident(opened);
-    size_t deepest = __atomic_load_n(&opened->deepest, __ATOMIC_RELAXED) + opened_above(opened);
+    size_t most = plain_load(&opened->most, memory_order_relaxed), resident = opened_resident(opened);
+    size_t deepest = plain_load(&opened->deepest, memory_order_relaxed) + opened_above(opened);
     most = most > resident ? most : resident;
     return most > deepest ? most : deepest;
 }

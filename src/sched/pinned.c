@@ -20,11 +20,11 @@ void pinned_ready(struct thread *by, struct fibre *fibre)
     struct thread *home = fibre->home;
     if (home == by) {
         list_push_back(&home->pinned.ready, &fibre->queued);
-        __atomic_store_n(&home->picks.pinned, true, __ATOMIC_RELAXED);
+        plain_store(&home->picks.pinned, true, memory_order_relaxed);
         return;
     }
     inbox_post(&home->pinned.inbox, fibre);
-    __atomic_store_n(&home->picks.pinned, true, __ATOMIC_RELAXED);       /* [P1] */
+    plain_store(&home->picks.pinned, true, memory_order_relaxed);        /* [P1] */
     if (atomic_load_explicit(&home->pinned.dozes, memory_order_seq_cst)) /* [P2] */
         pool_rouse(by, home);
 }
@@ -32,10 +32,10 @@ void pinned_ready(struct thread *by, struct fibre *fibre)
 struct fibre *pinned_pick(struct thread *thread)
 {
     struct pinned *pinned = &thread->pinned;
-    __atomic_store_n(&thread->picks.pinned, false, __ATOMIC_SEQ_CST); /* [P1] then the inbox */
+    plain_store(&thread->picks.pinned, false, memory_order_seq_cst); /* [P1] then the inbox */
     inbox_take(&pinned->inbox, &pinned->ready);
     struct link *link = list_pop_front(&pinned->ready);
     if (!list_empty(&pinned->ready))
-        __atomic_store_n(&thread->picks.pinned, true, __ATOMIC_RELAXED);
+        plain_store(&thread->picks.pinned, true, memory_order_relaxed);
     return link ? CONTAINER(link, struct fibre, queued) : NULL;
 }

@@ -36,7 +36,7 @@ OWN_INLINE bool pinned_has_mail(struct thread *thread)
 /* Or there is something left that it has taken, as only a thread can have that is driven, and left alone. */
 OWN_INLINE bool pinned_has_work(struct thread *thread)
 {
-    return pinned_has_mail(thread) || __atomic_load_n(&thread->picks.pinned, __ATOMIC_SEQ_CST);
+    return pinned_has_mail(thread) || plain_load(&thread->picks.pinned, memory_order_seq_cst);
 }
 
 /* The thread is about to sleep. True: it has better to do. */

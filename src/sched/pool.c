@@ -137,7 +137,7 @@ void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(str
     spin_lock(&pool->resizing, thread);
     atomic_store_explicit(&pool->state, POOL_CLOSING, memory_order_seq_cst);
     for (int i = 0; i < pool_count(pool); i++) /* whose strands end the slow way, which looks at the state */
-        __atomic_store_n(&pool->threads[i]->odd.always, true, __ATOMIC_SEQ_CST);
+        plain_store(&pool->threads[i]->odd.always, true, memory_order_seq_cst);
     spin_unlock(&pool->resizing);
     if (arch_membarrier_works)
         arch_membarrier(); /* a strand that ended without looking was counted out before this */

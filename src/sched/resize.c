@@ -49,7 +49,7 @@ bool thread_goes_(struct thread *thread)
 
 static void tell(struct thread *thread, bool leave)
 {
-    __atomic_store_n(&thread->odd.leave, leave, __ATOMIC_SEQ_CST);
+    plain_store(&thread->odd.leave, leave, memory_order_seq_cst);
 }
 
 /* Of a thread that is here. */

@@ -30,7 +30,7 @@ struct member *rest_comes(struct timer *timer)
 void rest_open(struct pool *pool)
 {
     struct rests *rests = &pool->rests;
-    atomic_flag_clear(&rests->lock);
+    atomic_flag_clear_explicit(&rests->lock, memory_order_relaxed);
     list_init(&rests->used);
     timer_init(&rests->timer, TIMER_REST, 0);
     atomic_init(&pool->era, 1);
@@ -155,8 +155,8 @@ static void count_chunks(struct pool *pool)
     struct rests *rests = &pool->rests;
     const struct image_store *images = &pool->sub->images;
     if (rests->found)
-        rests->chunks = __atomic_load_n(&images->free_count, __ATOMIC_RELAXED) +
-                        (__atomic_load_n(&images->kept_bytes, __ATOMIC_RELAXED) != 0);
+        rests->chunks = plain_load(&images->free_count, memory_order_relaxed) +
+                        (plain_load(&images->kept_bytes, memory_order_relaxed) != 0);
 }
 
 /* A piece of the stacks that have rested. One without memory for a note of it keeps its pages, and so do the others. */

@@ -9,11 +9,10 @@
 #define SCHED_SCHED_H
 
 #include "../arch/arch.h"
+#include "../base/atomic.h"
 #include "../base/heap.h"
 #include "../base/list.h"
 #include "../base/rng.h"
-
-#include <stdatomic.h>
 
 struct fibre;
 struct opened;

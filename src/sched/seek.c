@@ -165,7 +165,7 @@ static void thread_from_idle(struct thread *thread)
 void pool_enter(struct thread *thread)
 {
     struct pool *pool = thread->pool;
-    __atomic_store_n(&thread->busy_since, driver_now(thread->sub), __ATOMIC_RELAXED);
+    plain_store(&thread->busy_since, driver_now(thread->sub), memory_order_relaxed);
     lock(NULL, pool);
     get_busy(thread);
     unlock(pool);
@@ -261,7 +261,7 @@ static void thread_to_busy(struct thread *thread)
     ASSERT(thread->state == THREAD_POLLING && seeker_of(pool) == thread);
     get_busy(thread);   /* S-54: before the role is free */
     thread->unsure = 0; /* what is to be decided next is another thing */
-    __atomic_store_n(&thread->busy_since, thread->now, __ATOMIC_RELAXED);
+    plain_store(&thread->busy_since, thread->now, memory_order_relaxed);
     set_seeker(pool, NULL);
     if (left || !sleeper_is_timed(pool)) /* [K4] */
         heir = give_role(pool);

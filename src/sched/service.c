@@ -18,12 +18,12 @@ static const struct runq *queue_of(const struct thread *thread)
 
 static uint64_t get(const uint64_t *field)
 {
-    return __atomic_load_n(field, __ATOMIC_RELAXED);
+    return plain_load(field, memory_order_relaxed);
 }
 
 static void set(uint64_t *field, uint64_t value)
 {
-    __atomic_store_n(field, value, __ATOMIC_RELAXED);
+    plain_store(field, value, memory_order_relaxed);
 }
 
 static void add(uint64_t *sum, uint64_t part)
@@ -52,7 +52,7 @@ static uint32_t served_by(const struct runq *queue)
 
 static void begin_note(struct service *service, const struct runq *queue, uint64_t now)
 {
-    __atomic_store_n(&service->served, served_by(queue), __ATOMIC_RELAXED);
+    plain_store(&service->served, served_by(queue), memory_order_relaxed);
     set(&service->noted, now);
 }
 
@@ -79,7 +79,7 @@ void service_note(struct thread *thread, uint64_t now, uint64_t ms)
 
 static bool is_busy(struct thread *thread)
 {
-    return __atomic_load_n(&thread->state, __ATOMIC_RELAXED) == THREAD_BUSY;
+    return plain_load(&thread->state, memory_order_relaxed) == THREAD_BUSY;
 }
 
 static uint64_t since(uint64_t then, uint64_t now)
@@ -99,7 +99,7 @@ struct round service_round(const struct thread *by, struct thread *thread, uint6
     const struct service *service = &thread->service;
     const struct runq *queue = queue_of(thread);
     uint64_t late = since(get(&service->noted), now);
-    uint32_t turns = served_by(queue) - __atomic_load_n(&service->served, __ATOMIC_RELAXED);
+    uint32_t turns = served_by(queue) - plain_load(&service->served, memory_order_relaxed);
     struct round round = {.length = runq_length(queue), .held = late > patience_of(by, ms)};
     round.held = round.held && is_busy(thread);
     if (round.held)

@@ -248,8 +248,8 @@ static bool empty(struct thread *thread, struct stack *stack)
 
 void stack_mind_canaries(struct thread *thread)
 {
-    __atomic_store_n(&thread->canaries, true, __ATOMIC_RELAXED);
-    __atomic_store_n(&thread->odd.always, true, __ATOMIC_RELAXED);
+    plain_store(&thread->canaries, true, memory_order_relaxed);
+    plain_store(&thread->odd.always, true, memory_order_relaxed);
 }
 
 /* From now on every thread has to look at canaries: it may get such a stack from a cache, or a fibre that lives on one.

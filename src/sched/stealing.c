@@ -113,7 +113,7 @@ struct fibre *stealing_pick_slow_(struct thread *thread)
 /* Whether the slot has held the same fibre for long enough; the seeker's notes are in the victim's queue. */
 static bool slot_is_stale(struct thread *thief, struct runq *queue, int64_t now)
 {
-    struct fibre *slot = __atomic_load_n(&queue->slot, __ATOMIC_RELAXED);
+    struct fibre *slot = plain_load(&queue->slot, memory_order_relaxed);
     if (!slot || slot != queue->stale) {
         thief->saw_slot |= slot != NULL;
         queue->stale = slot;
@@ -340,7 +340,7 @@ static void leave(struct thread *thread)
 static size_t waiting(const struct thread *thread)
 {
     const struct runq *queue = &thread->runq;
-    return runq_length(queue) + (__atomic_load_n(&queue->slot, __ATOMIC_RELAXED) != NULL) +
+    return runq_length(queue) + (plain_load(&queue->slot, memory_order_relaxed) != NULL) +
            (atomic_load_explicit(&queue->inbox, memory_order_relaxed) != NULL);
 }
 

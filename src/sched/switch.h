@@ -111,7 +111,7 @@ OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibr
     struct fibre *from = thread->current;
     if (UNLIKELY(arch_locals_generation() != thread->locals))
         thread_look_for_cxx_(thread); /* [S5] */
-    if (UNLIKELY(__atomic_load_n(&thread->odd.any, __ATOMIC_RELAXED))) {
+    if (UNLIKELY(plain_load(&thread->odd.any, memory_order_relaxed))) {
         after = switch_leave_oddly(thread, from, after);
         if (thread_is_to_go(thread))
             to = thread_give_up_(thread, to);

@@ -54,7 +54,7 @@ static struct arch_cxx *thread_cxx(struct thread *thread)
 static void all_save_cxx(struct subprocess *sub)
 {
     for (struct thread *other = thread_first(sub); other; other = thread_after(other))
-        __atomic_store_n(&other->odd.always, true, __ATOMIC_RELAXED); /* [S5] */
+        plain_store(&other->odd.always, true, memory_order_relaxed); /* [S5] */
 }
 
 /* Something new has thread-local variables, which this thread has used: maybe the runtime. */
@@ -169,7 +169,7 @@ NOINLINE struct fibre *thread_pick_after_end_(struct thread *thread)
 COLD struct fibre *thread_pick_oddly_(struct thread *thread)
 {
     struct fibre *fibre = NULL;
-    bool pinned = __atomic_load_n(&thread->picks.pinned, __ATOMIC_RELAXED), first = false;
+    bool pinned = plain_load(&thread->picks.pinned, memory_order_relaxed), first = false;
     if (UNLIKELY(pinned)) {
         first = thread->pinned.turn = thread->driver ? driver_choose(thread, 2) : !thread->pinned.turn;
         fibre = first ? pinned_pick(thread) : NULL;
@@ -199,7 +199,7 @@ COLD struct fibre *thread_give_up_(struct thread *thread, struct fibre *next)
 {
     if (next && next->pinned) {
         list_push_front(&thread->pinned.ready, &next->queued);
-        __atomic_store_n(&thread->picks.pinned, true, __ATOMIC_RELAXED);
+        plain_store(&thread->picks.pinned, true, memory_order_relaxed);
     } else if (next && thread->pool->scheduler->alone) {
         runq_prepend(&thread->runq, &thread->runq.ready, next);
     } else if (next) {
@@ -290,7 +290,7 @@ static void begin(struct thread *thread)
     }
     bool fences = thread->shared && !arch_membarrier_works;
     if (thread->cxx || thread->driver || thread->census || thread->sub->stack_most || fences || arch_tool)
-        __atomic_store_n(&thread->odd.always, true, __ATOMIC_RELAXED);
+        plain_store(&thread->odd.always, true, memory_order_relaxed);
     thread->here = &thread->loop_note;
     if (!thread->driver)
         arch_note_thread(&thread->loop_note);
@@ -332,7 +332,7 @@ void thread_drive(struct thread *thread)
         run(thread, fibre ? fibre : pool_find_work(thread));
         late = is_late(thread);
     }
-    __atomic_store_n(&thread->odd.leave, false, __ATOMIC_RELAXED);
+    plain_store(&thread->odd.leave, false, memory_order_relaxed);
 }
 
 /* Under a seed strands are taken over far more often than by the clock, if that is asked for. */
@@ -358,7 +358,7 @@ COLD void thread_tick_(struct thread *thread)
     if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_relaxed)))
         pool_stand_still(thread);
     if (is_late(thread)) /* back to the driver, at the next switch */
-        __atomic_store_n(&thread->odd.leave, true, __ATOMIC_RELAXED);
+        plain_store(&thread->odd.leave, true, memory_order_relaxed);
     bool early = thread->switches - thread->looked_switches < LOOK_EVERY && now - thread->looked < ms;
     if (early && !stirs_by_seed(thread))
         return;

@@ -110,7 +110,7 @@ OWN_INLINE void thread_tick(struct thread *thread)
 /* It is to go, at its next switch: resize.c. */
 OWN_INLINE bool thread_is_to_go(const struct thread *thread)
 {
-    return UNLIKELY(__atomic_load_n(&thread->odd.leave, __ATOMIC_SEQ_CST));
+    return UNLIKELY(plain_load(&thread->odd.leave, memory_order_seq_cst));
 }
 
 /* Whether the thread has looked around, and has picked nothing since: a strand that may find what it wants again and
@@ -132,7 +132,7 @@ struct fibre *thread_pick_oddly_(struct thread *thread);
 
 OWN_INLINE_ALWAYS struct fibre *thread_pick(struct thread *thread)
 {
-    if (UNLIKELY(__atomic_load_n(&thread->picks.any, __ATOMIC_RELAXED)))
+    if (UNLIKELY(plain_load(&thread->picks.any, memory_order_relaxed)))
         return thread_pick_oddly_(thread);
     return LIKELY(thread->stealing) ? stealing_pick(thread) : thread->pool->scheduler->pick(thread);
 }

@@ -45,9 +45,9 @@ void thread_prepare(struct thread *thread)
     thread->census = sub->census;
     thread->stealing = pool->scheduler == &scheduler_stealing;
     thread->driver = sub->driver;
-    __atomic_store_n(&thread->picks.any, 0, __ATOMIC_RELAXED);
+    plain_store(&thread->picks.any, 0, memory_order_relaxed);
     thread->picks.seeded = sub->driver != NULL;
-    __atomic_store_n(&thread->odd.any, 0, __ATOMIC_SEQ_CST);
+    plain_store(&thread->odd.any, 0, memory_order_seq_cst);
     thread->limit = ARCH_FOREVER;
     thread->usual = sub->stacks.usual;
     thread->kept = sub->stack_most ? 0 : thread->usual;

@@ -19,7 +19,7 @@ void timers_open(struct timers *timers)
     atomic_init(&timers->next, ARCH_FOREVER);
     atomic_init(&timers->count, 0);
     atomic_init(&timers->excused, 0);
-    atomic_flag_clear(&timers->lock);
+    atomic_flag_clear_explicit(&timers->lock, memory_order_relaxed);
 }
 
 void timers_close(struct timers *timers)

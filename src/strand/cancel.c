@@ -34,8 +34,8 @@ void strand_cancel(strand child, const char *why)
         return; /* it is gone */
     /* Only an owner's cancel makes a child of its scope one that may be left, also after its end. The anchor is changed
      * by its owner only. */
-    struct scope *anchor = __atomic_load_n(&c->anchor, __ATOMIC_RELAXED);
-    bool owned = anchor && block_owner(&anchor->block) == me && __atomic_load_n(&c->anchor, __ATOMIC_RELAXED) == anchor;
+    struct scope *anchor = plain_load(&c->anchor, memory_order_relaxed);
+    bool owned = anchor && block_owner(&anchor->block) == me && plain_load(&c->anchor, memory_order_relaxed) == anchor;
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
     struct note *note = over ? NULL : note_new(thread, me, why);
     struct member *member = owned || !over ? cancel_strand(thread, c, note, owned) : NULL;

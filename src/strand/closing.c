@@ -61,13 +61,13 @@ static void gone(struct pool *pool)
 /* Of one that is not anchored yet it may be about to change. */
 static struct pool *pool_of(struct cb *c)
 {
-    struct fibre *fibre = __atomic_load_n(&c->member.fibre, __ATOMIC_RELAXED);
-    return __atomic_load_n(&fibre->pool, __ATOMIC_RELAXED);
+    struct fibre *fibre = plain_load(&c->member.fibre, memory_order_relaxed);
+    return plain_load(&fibre->pool, memory_order_relaxed);
 }
 
 static struct scope *anchor_of(struct cb *c)
 {
-    return __atomic_load_n(&c->anchor, __ATOMIC_ACQUIRE);
+    return plain_load(&c->anchor, memory_order_acquire);
 }
 
 /* By somebody who keeps the strand: it lives on the pool, below one of another. One that has not been anchored yet is

@@ -28,10 +28,10 @@ const strand_kind STRAND_SYSTEM = {"system", &STRAND_ERROR};
 
 const char *cb_name(struct cb *c)
 {
-    const struct extra *extra = __atomic_load_n(&c->extra, __ATOMIC_ACQUIRE);
+    const struct extra *extra = plain_load(&c->extra, memory_order_acquire);
     if (extra && extra->name[0])
         return extra->name;
-    return __atomic_load_n(&c->anchor, __ATOMIC_RELAXED) ? "strand" : "root"; /* it may be handed off meanwhile */
+    return plain_load(&c->anchor, memory_order_relaxed) ? "strand" : "root"; /* it may be handed off meanwhile */
 }
 
 struct note *note_new(struct thread *thread, struct cb *who, const char *why)

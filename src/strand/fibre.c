@@ -224,7 +224,7 @@ int strand_fibre_count(strand_fibre handle)
 static uint64_t id_of_resident(struct opened *opened, struct member *resident)
 {
     uint64_t word = atomic_load_explicit(&cb_of(resident)->word, memory_order_acquire);
-    bool there = !(word & WORD_FREE) && __atomic_load_n(&resident->fibre, __ATOMIC_RELAXED) == &opened->fibre;
+    bool there = !(word & WORD_FREE) && plain_load(&resident->fibre, memory_order_relaxed) == &opened->fibre;
     return there ? word_serial(word) : 0;
 }
 
@@ -233,13 +233,13 @@ static size_t used_by(struct thread *thread, struct opened *opened, struct membe
 {
     if (thread->current->active == resident)
         return (size_t)(opened->base - (char *)__builtin_frame_address(0));
-    return (size_t)__atomic_load_n(&guest_of(resident)->depth, __ATOMIC_RELAXED) * sizeof(uintptr_t);
+    return (size_t)plain_load(&guest_of(resident)->depth, memory_order_relaxed) * sizeof(uintptr_t);
 }
 
 /* Its strands may be switching right now, on other threads: each figure is right for some moment. */
 static void ask(struct thread *thread, struct opened *opened, struct strand_fibre_info *info)
 {
-    struct member *resident = __atomic_load_n(&opened->resident, __ATOMIC_ACQUIRE);
+    struct member *resident = plain_load(&opened->resident, memory_order_acquire);
     info->active = resident ? id_of_resident(opened, resident) : 0;
     info->stack_used = opened_above(opened) + (info->active ? used_by(thread, opened, resident) : 0);
     info->stack_most = opened_most(opened);
@@ -247,9 +247,9 @@ static void ask(struct thread *thread, struct opened *opened, struct strand_fibr
     info->strands = strands_of(opened);
     info->overloaded = info->strands > 1;
     info->stack_size = opened->fibre.stack_size;
-    info->stack_deepest = __atomic_load_n(&opened->deepest, __ATOMIC_RELAXED);
+    info->stack_deepest = plain_load(&opened->deepest, memory_order_relaxed);
     info->stack_resident = opened_resident(opened);
-    info->image_bytes = __atomic_load_n(&opened->images.bytes, __ATOMIC_RELAXED);
+    info->image_bytes = plain_load(&opened->images.bytes, memory_order_relaxed);
     info->copies = atomic_load_explicit(&opened->copies, memory_order_relaxed);
 }
 

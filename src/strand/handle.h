@@ -52,7 +52,7 @@ static inline bool scope_is_ours(struct thread *thread, const struct scope *scop
  * so. */
 static inline struct cb *block_owner(const struct block *block)
 {
-    return __atomic_load_n(&block->owner, __ATOMIC_RELAXED);
+    return plain_load(&block->owner, memory_order_relaxed);
 }
 
 static inline bool handle_is_open(strand_scope handle)
@@ -123,7 +123,7 @@ static inline void cb_begin_(struct cb *c)
 {
     arch_note_acquire(c);
     memset((char *)c + offsetof(struct cb, ends), 0, offsetof(struct cb, fn) - offsetof(struct cb, ends));
-    __atomic_store_n(&c->anchor, NULL, __ATOMIC_RELAXED); /* who finds it takes that of its last life for none */
+    plain_store(&c->anchor, NULL, memory_order_relaxed); /* who finds it takes that of its last life for none */
     ASSERT_SLOW(!c->extra);
 }
 
@@ -151,8 +151,8 @@ static inline struct cb *cb_new(struct thread *thread)
     struct cb *c = cb_in(fibre);
     cb_begin_(c);
     fibre->stack = NULL;
-    __atomic_store_n(&fibre->home, NULL, __ATOMIC_RELAXED);
-    __atomic_store_n(&fibre->pool, thread->pool, __ATOMIC_RELAXED); /* with who closes a pool */
+    plain_store(&fibre->home, NULL, memory_order_relaxed);
+    plain_store(&fibre->pool, thread->pool, memory_order_relaxed); /* with who closes a pool */
     fibre->started = false;
     fibre->rank = 0;
     fibre->odd = 0;

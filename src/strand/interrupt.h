@@ -123,7 +123,7 @@ static inline void block_enter(struct thread *thread, struct cb *me, struct bloc
 {
     struct own *own = own_of(me);
     cxx_settle(thread, me);
-    __atomic_store_n(&block->owner, me, __ATOMIC_RELAXED); /* strangers look at it: block_owner */
+    plain_store(&block->owner, me, memory_order_relaxed); /* strangers look at it: block_owner */
     block->outer = own->blocks;
     block->index = ++own->depth;
     block->kind = (uint8_t)kind;

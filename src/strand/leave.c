@@ -61,7 +61,7 @@ static struct cb *next_child(struct thread *thread, struct scope *scope)
 static struct cb *last_to_end(struct thread *thread, struct scope *scope, struct cb *oldest)
 {
     struct fibre *fibre = oldest->member.fibre;
-    if (thread->stealing && __atomic_load_n(&fibre->pool, __ATOMIC_RELAXED) == thread->pool)
+    if (thread->stealing && plain_load(&fibre->pool, memory_order_relaxed) == thread->pool)
         return oldest;
     scope_lock(thread, scope);
     struct cb *newest = oldest->listed ? oldest : CONTAINER(scope->children.prev, struct cb, sibling);

@@ -26,7 +26,7 @@
 
 ARCH_NOT_INSTRUMENTED struct opened_pool *pool_above(const struct pool *pool)
 {
-    return __atomic_load_n(&pool->above, __ATOMIC_ACQUIRE);
+    return plain_load(&pool->above, memory_order_acquire);
 }
 
 /* ---- handles --------------------------------------------------------------------------------------------- */
@@ -78,7 +78,7 @@ static void await_finders(struct thread *thread, struct opened_pool *op)
 void pool_handle_over(struct thread *thread, struct opened_pool *op)
 {
     await_finders(thread, op);
-    __atomic_store_n(&op->pool->above, NULL, __ATOMIC_RELAXED);
+    plain_store(&op->pool->above, NULL, memory_order_relaxed);
     pool_let_go(op->pool);
     note_release(op->note);
     free(op->cpus);
@@ -133,7 +133,7 @@ static struct opened_pool *make_handle(struct thread *thread, const char *name, 
 static void publish(struct thread *thread, struct opened_pool *op, struct pool *pool)
 {
     op->pool = pool;
-    __atomic_store_n(&pool->above, op, __ATOMIC_RELEASE);
+    plain_store(&pool->above, op, memory_order_release);
     atomic_store_explicit(&op->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release);
 }
 
@@ -312,7 +312,7 @@ int pool_common(struct thread *thread, struct pool *pool, struct opened **out)
             error = opened_open(thread, pool, thread->usual, &pool->common[i]) ? -ENOMEM : 0;
     spin_unlock(&pool->resizing);
     if (!error)
-        *out = pool->common[__atomic_fetch_add(&pool->common_turn, 1, __ATOMIC_RELAXED) % COMMON_FIBRES];
+        *out = pool->common[plain_fetch_add(&pool->common_turn, 1, memory_order_relaxed) % COMMON_FIBRES];
     return error;
 }
 

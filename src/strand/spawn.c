@@ -91,7 +91,7 @@ static void place_on_own(struct fibre *fibre, const struct plan *plan)
     fibre->stack_size = plan->stack_size;
     fibre->rank = plan->rank;
     if (plan->pool)
-        __atomic_store_n(&fibre->pool, plan->pool, __ATOMIC_RELAXED);
+        plain_store(&fibre->pool, plan->pool, memory_order_relaxed);
     if (plan->pin) {
         fibre->pinned = true;
         fibre->home = plan->pin;
@@ -114,7 +114,7 @@ static int make(struct thread *thread, struct cb *me, const struct plan *plan, s
     else
         guest_of(&c->member)->wipes = plan->wipes;
     ASSERT(!plan->pool || !plan->opened);
-    __atomic_store_n(&c->extra, plan->extra, __ATOMIC_RELEASE); /* with cb_name of a dumper */
+    plain_store(&c->extra, plan->extra, memory_order_release); /* with cb_name of a dumper */
     c->counted = runtime_of(thread)->options.max_strands != 0;
     c->inherits = me ? locals_keep(own_of(me)->locals) : NULL;
     c->odd = c->counted || c->extra || c->inherits || plan->pin;

@@ -17,9 +17,8 @@
 #ifndef STRAND_UNWINDING_H
 #define STRAND_UNWINDING_H
 
+#include "../base/atomic.h"
 #include "../base/list.h"
-
-#include <stdatomic.h>
 
 struct cb;
 struct runtime;

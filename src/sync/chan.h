@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) struct chan *chan_find(struct threa
     if (UNLIKELY(!arch_in_handles(chan)))
         return NULL;
     if (UNLIKELY(word_serial(atomic_load_explicit(&chan->word, memory_order_relaxed)) != handle.bits[1] ||
-                 __atomic_load_n(&chan->runtime, __ATOMIC_RELAXED) != runtime_of(thread)))
+                 plain_load(&chan->runtime, memory_order_relaxed) != runtime_of(thread)))
         return NULL;
     if (!thread->shared)
         return chan;

@@ -28,7 +28,7 @@ static inline bool take_free(struct thread *thread, struct cb *me, struct mutex 
  * never unmapped. */
 OWN_INLINE bool runs(uint64_t owner)
 {
-    struct fibre *fibre = __atomic_load_n(&((struct cb *)(uintptr_t)owner)->member.fibre, __ATOMIC_RELAXED);
+    struct fibre *fibre = plain_load(&((struct cb *)(uintptr_t)owner)->member.fibre, memory_order_relaxed);
     return fibre && !fibre->opened && atomic_load_explicit(&fibre->context, memory_order_relaxed) == NULL;
 }
 
@@ -51,7 +51,7 @@ static bool take_soon(struct thread *thread, struct cb *me, struct mutex *mutex)
 
 static const char *made(struct cb *owner, struct mutex *mutex, char *buffer, size_t size)
 {
-    return held_made(owner, HELD_MUTEX, __atomic_load_n(&mutex->site, __ATOMIC_RELAXED), buffer, size);
+    return held_made(owner, HELD_MUTEX, plain_load(&mutex->site, memory_order_relaxed), buffer, size);
 }
 
 static COLD __attribute__((noreturn)) void own_mutex(struct cb *me, struct mutex *mutex)

@@ -31,7 +31,7 @@ static inline bool mutex_is_held_by(struct mutex *mutex, struct cb *me)
 /* It is the caller's now, who has room for the record. */
 static inline void mutex_note(struct cb *me, struct mutex *mutex, void *site)
 {
-    __atomic_store_n(&mutex->site, site, __ATOMIC_RELAXED);
+    plain_store(&mutex->site, site, memory_order_relaxed);
     held_add(me, mutex, HELD_MUTEX, site);
 }
 

@@ -1,0 +1,70 @@
+/*
+ * Atomic operations: those of <stdatomic.h> on _Atomic objects, and plain_load, plain_store, plain_fetch_add on fields
+ * of other types. Such a field is written by one thread, which may read it without an atomic operation, or is under a
+ * lock; others read it, or write it, only by these.
+ *
+ * In a build with STEPS=1 each operation is preceded by a step of a seeded run: the simulation may let another thread
+ * continue there. Seeded runs are sequentially consistent, whatever memory order an operation asks for. src/arch, and
+ * src/sim, which plays the threads, are compiled with STRAND_STEPLESS: their operations are no steps.
+ */
+#ifndef BASE_ATOMIC_H
+#define BASE_ATOMIC_H
+
+#include <stdatomic.h>
+
+#if defined(STRAND_STEPS) && !defined(STRAND_STEPLESS)
+/* Made by src/arch; does nothing outside of seeded runs. */
+void arch_step(void);
+#define ATOMIC_STEP_ arch_step()
+
+#undef atomic_load_explicit
+#undef atomic_store_explicit
+#undef atomic_exchange_explicit
+#undef atomic_compare_exchange_strong_explicit
+#undef atomic_compare_exchange_weak_explicit
+#undef atomic_fetch_add_explicit
+#undef atomic_fetch_sub_explicit
+#undef atomic_fetch_or_explicit
+#undef atomic_fetch_and_explicit
+#undef atomic_flag_test_and_set_explicit
+#undef atomic_flag_clear_explicit
+
+/* Each compiler accepts these types only in its own builtins. */
+#ifdef __clang__
+#define ATOMIC_FLAG_(p) (&(p)->_Value)
+#define atomic_load_explicit(p, order) (ATOMIC_STEP_, __c11_atomic_load(p, order))
+#define atomic_store_explicit(p, value, order) (ATOMIC_STEP_, __c11_atomic_store(p, value, order))
+#define atomic_exchange_explicit(p, value, order) (ATOMIC_STEP_, __c11_atomic_exchange(p, value, order))
+#define atomic_compare_exchange_strong_explicit(p, expected, value, order, other)                                      \
+    (ATOMIC_STEP_, __c11_atomic_compare_exchange_strong(p, expected, value, order, other))
+#define atomic_fetch_add_explicit(p, value, order) (ATOMIC_STEP_, __c11_atomic_fetch_add(p, value, order))
+#define atomic_fetch_sub_explicit(p, value, order) (ATOMIC_STEP_, __c11_atomic_fetch_sub(p, value, order))
+#define atomic_fetch_or_explicit(p, value, order) (ATOMIC_STEP_, __c11_atomic_fetch_or(p, value, order))
+#define atomic_fetch_and_explicit(p, value, order) (ATOMIC_STEP_, __c11_atomic_fetch_and(p, value, order))
+#define atomic_flag_test_and_set_explicit(p, order) (ATOMIC_STEP_, __c11_atomic_exchange(ATOMIC_FLAG_(p), 1, order))
+#define atomic_flag_clear_explicit(p, order) (ATOMIC_STEP_, __c11_atomic_store(ATOMIC_FLAG_(p), 0, order))
+#else
+#define atomic_load_explicit(p, order) (ATOMIC_STEP_, __atomic_load_n(p, order))
+#define atomic_store_explicit(p, value, order) (ATOMIC_STEP_, __atomic_store_n(p, value, order))
+#define atomic_exchange_explicit(p, value, order) (ATOMIC_STEP_, __atomic_exchange_n(p, value, order))
+#define atomic_compare_exchange_strong_explicit(p, expected, value, order, other)                                      \
+    (ATOMIC_STEP_, __atomic_compare_exchange_n(p, expected, value, 0, order, other))
+#define atomic_fetch_add_explicit(p, value, order) (ATOMIC_STEP_, __atomic_fetch_add(p, value, order))
+#define atomic_fetch_sub_explicit(p, value, order) (ATOMIC_STEP_, __atomic_fetch_sub(p, value, order))
+#define atomic_fetch_or_explicit(p, value, order) (ATOMIC_STEP_, __atomic_fetch_or(p, value, order))
+#define atomic_fetch_and_explicit(p, value, order) (ATOMIC_STEP_, __atomic_fetch_and(p, value, order))
+#define atomic_flag_test_and_set_explicit(p, order) (ATOMIC_STEP_, __atomic_test_and_set(p, order))
+#define atomic_flag_clear_explicit(p, order) (ATOMIC_STEP_, __atomic_clear(p, order))
+#endif
+/* It fails for no other reason than the strong one: the seed alone decides. */
+#define atomic_compare_exchange_weak_explicit(p, expected, value, order, other)                                        \
+    atomic_compare_exchange_strong_explicit(p, expected, value, order, other)
+#else
+#define ATOMIC_STEP_ ((void)0)
+#endif
+
+#define plain_load(p, order) (ATOMIC_STEP_, __atomic_load_n(p, order))
+#define plain_store(p, value, order) (ATOMIC_STEP_, __atomic_store_n(p, value, order))
+#define plain_fetch_add(p, value, order) (ATOMIC_STEP_, __atomic_fetch_add(p, value, order))
+
+#endif
