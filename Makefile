@@ -336,7 +336,7 @@ say = $(if $(QUIET),,printf '  %-6s %s\n' $(1) $(2))
 version := $(shell awk '/define STRAND_VERSION_/ { printf "%s%s", dot, $$3; dot = "." }' include/strand.h)
 soname := libstrand.so.$(firstword $(subst ., ,$(version)))
 
-layers := base arch sched strand sync io actor sim debug
+layers := base arch sched strand sync io actor sim debug run
 lib-sources := $(sort $(foreach l,$(layers),$(wildcard src/$(l)/*.c src/$(l)/*.S)))
 headers := $(wildcard include/*.h include/strand/*.h)
 formatted := $(headers) $(wildcard src/*/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch] tests/*/*.cc bench/*.[ch] bench/*.cc examples/*.[ch] examples/*/*.[ch])
@@ -381,7 +381,7 @@ lib-flags := $(c-flags) -fno-tree-slp-vectorize $(thread-safety) $(notes) -fPIC 
 	$(counters) $(if $(LTO),-flto -ffat-lto-objects)
 
 # Public functions are defined from the structure's layer on; all else is hidden.
-public-layers := strand sync io actor sim debug
+public-layers := strand sync io actor sim debug run
 lib-public = $(if $(filter $(public-layers:%=$(OUT)/obj/src/%/%),$@),-include tools/public.h)
 
 # Atomic operations are steps of a seeded run (src/base/atomic.h), but for those of the machine and of the simulation.

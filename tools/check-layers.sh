@@ -5,8 +5,8 @@
 # known from the structure's layer on. Tests of the public interface, examples and benchmarks know nothing of src/.
 set -u
 
-layers="base arch sched strand sync io actor sim debug"
-knows_public="strand sync io actor sim debug"
+layers="base arch sched strand sync io actor sim debug run"
+knows_public="strand sync io actor sim debug run"
 status=0
 
 complain()

@@ -10,7 +10,7 @@
 
 #include "../../include/strand/select.h"
 #include "../strand/misuse.h"
-#include "../strand/run.h"
+#include "../strand/serve.h"
 
 #include <errno.h>
 #include <stdlib.h>

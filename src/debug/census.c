@@ -2,7 +2,8 @@
  * The stack census: for each place where strands are spawned, the most stack that they have used. Kept in a table of
  * fixed size, which threads fill without a lock: a place takes an entry by compare-and-swap, and numbers only grow.
  */
-#include "../strand/print.h"
+
+#include "watch.h"
 
 #include <stdio.h>
 

@@ -8,12 +8,12 @@
 #include "group.h"
 #include "pools.h"
 #include "still.h"
+#include "watch.h"
 
 #include "../strand/all.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
-#include "../strand/print.h"
 
 #include <errno.h>
 

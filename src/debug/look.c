@@ -11,7 +11,7 @@
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
 #include "../strand/print.h"
-#include "../strand/run.h"
+#include "../strand/serve.h"
 #include "../strand/wait.h"
 #include "../sync/chan.h"
 #include "../sync/mutex.h"

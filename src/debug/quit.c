@@ -3,9 +3,10 @@
  * or sleep, or wait for each other. It is none of the pool's: it runs no strands and is never held, but it holds the
  * others, and has a record of a thread for the memory that it may have to give back for a strand.
  */
+#include "watch.h"
+
 #include "../strand/exception.h"
-#include "../strand/print.h"
-#include "../strand/run.h"
+#include "../strand/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>

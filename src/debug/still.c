@@ -8,7 +8,7 @@
 #include "../base/sort.h"
 #include "../strand/all.h"
 #include "../strand/handle.h"
-#include "../strand/run.h"
+#include "../strand/worker.h"
 
 #include <errno.h>
 #include <string.h>

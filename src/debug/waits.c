@@ -4,9 +4,9 @@
 #include "../../include/strand/debug.h"
 
 #include "graph.h"
+#include "watch.h"
 
 #include "../strand/exception.h"
-#include "../strand/print.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -389,3 +389,5 @@ int strand_waits_print(int fd)
     struct thread *thread = thread_self();
     return thread ? print(thread, fd, false) : still_each_run(print_one, &fd);
 }
+
+const struct reports debug_reports = {dump_from, dump_report, graph_report, graph_summary};

@@ -2,9 +2,9 @@
  * The watchdog's life: when it sleeps, when it looks, how much it says. The protocol block is in watchdog.h.
  */
 #include "watchdog.h"
+#include "watch.h"
 
-#include "../strand/print.h"
-#include "../strand/run.h"
+#include "../strand/worker.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -145,17 +145,4 @@ void driver_word_wake(struct subprocess *sub, _Atomic uint32_t *word, int thread
 /* On a plain thread: something begins, or is over, that takes its time elsewhere than here. */
 void driver_plain_point(struct subprocess *sub);
 
-/* The second driver is made by src/sim, which nothing includes. It is put into the sub-process before its pool is made,
- * if a seed is asked for; closing does nothing if there is none; failure:
- * what is wrong with the run, NULL: nothing. Returns 0 or a negated errno code; for -EINVAL there
- * is in text what was wrong. */
-struct strand_sim;
-struct driver_second {
-    bool has_seed;
-    uint64_t seed;
-    const struct strand_sim *sim;
-};
-int driver_second_open(struct subprocess *sub, const struct driver_second *asked, char *text, size_t room);
-void driver_second_close(struct subprocess *sub, const char *failure);
-
 #endif

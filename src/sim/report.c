@@ -110,7 +110,7 @@ static void say_strands(struct sim *sim)
     struct thread *before = thread_self(), *thread = before ? before : sim->sub->pool.threads[0];
     print_text(2, "the strands:\n");
     thread_adopt(thread);
-    dump_from(thread, 2);
+    (void)runtime_of(thread)->reports->dump(thread, 2);
     thread_adopt(before);
 }
 

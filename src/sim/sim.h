@@ -190,6 +190,12 @@ void order_deal(struct sim *sim, struct played *played);
 
 /* ---- options.c ---- */
 
+/* What a seeded run is asked for. */
+struct driver_second {
+    bool has_seed;
+    uint64_t seed;
+    const struct strand_sim *sim;
+};
 /* A copy of the user's, who may know fewer fields, or more; NULL: nothing. False: its size is none that can be. */
 bool options_copy(struct strand_sim *out, const struct strand_sim *options);
 /* Fills in options, seed, atomic_steps. 1; 0: no seed is asked for; or a negated errno code, with what was wrong in
@@ -220,5 +226,11 @@ void net_meet(struct subprocess *sub, int fd);
 int64_t net_next(const struct sim *sim);
 /* What has happened by now, in an order of the seed's. */
 int net_take(struct sim *sim, struct arch_event *events, int most);
+
+/* Put the simulation into a run that asks for a seed, before its first pool is made. Returns 0, also if none is asked
+ * for, or a negated errno code; `text` says what is wrong for -EINVAL. */
+int driver_second_open(struct subprocess *sub, const struct driver_second *asked, char *text, size_t room);
+/* Take it out again, if there is one. failure: what is wrong with the run, or NULL. */
+void driver_second_close(struct subprocess *sub, const char *failure);
 
 #endif

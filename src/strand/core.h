@@ -461,6 +461,7 @@ struct shutdown {
 struct runtime {
     struct subprocess sub;
     strand_options options;
+    const struct reports *reports; /* print.h */
     struct slab cbs, guests, blocks;
     struct slab objects; /* of OBJECT_SIZE bytes: what else has handles */
     struct slab offers;  /* of OFFERS_SIZE bytes: what selects wait with, src/sync/select.c */

@@ -10,7 +10,7 @@
 #include "handle.h"
 #include "misuse.h"
 #include "pool.h"
-#include "run.h"
+#include "serve.h"
 
 #include <errno.h>
 

@@ -8,7 +8,7 @@
 #include "handle.h"
 #include "misuse.h"
 #include "print.h"
-#include "run.h"
+#include "serve.h"
 #include "scope.h"
 
 #include "../sched/image.h"

@@ -9,7 +9,7 @@
 #include "exception.h"
 #include "handle.h"
 #include "misuse.h"
-#include "run.h"
+#include "serve.h"
 #include "run_options.h"
 #include "scope.h"
 

@@ -219,7 +219,7 @@ struct member *quiet_cancel_root(struct runtime *runtime, const char *why)
 static bool tell_ring(struct thread *thread, struct runtime *runtime, const char *moreover)
 {
     char ring[sizeof runtime->deadlock], text[sizeof ring + 64];
-    if (!graph_summary(thread, ring, sizeof ring))
+    if (!runtime->reports->summarise_waits(thread, ring, sizeof ring))
         return false;
     snprintf(text, sizeof text, "%s%s", ring, moreover);
     log_text(runtime, text);
@@ -229,10 +229,10 @@ static bool tell_ring(struct thread *thread, struct runtime *runtime, const char
 /* While all still stand where they wait for each other. */
 static void report(struct thread *thread, struct runtime *runtime, const char *headline)
 {
-    (void)graph_summary(thread, runtime->deadlock, sizeof runtime->deadlock);
+    (void)runtime->reports->summarise_waits(thread, runtime->deadlock, sizeof runtime->deadlock);
     log_text(runtime, headline);
-    graph_report(thread);
-    dump_report(thread);
+    runtime->reports->waits_to_log(thread);
+    runtime->reports->dump_to_log(thread);
 }
 
 static struct member *tell_root(struct thread *thread, struct runtime *runtime)
@@ -284,7 +284,7 @@ static bool tell_doubt(struct thread *thread, struct runtime *runtime, uint32_t 
     int threads = arch_thread_count();
     if (asked < (threads < 0 ? QUIET_ASKED_LONG : QUIET_ASKED_MOST))
         return false;
-    (void)graph_summary(thread, all, sizeof all);
+    (void)runtime->reports->summarise_waits(thread, all, sizeof all);
     snprintf(text, sizeof text,
              threads < 0
                  ? "nothing in the run can go on, unless a thread from outside acts on it; whether there is one is "

@@ -1,13 +1,13 @@
 /*
  * The frame that every strand's function runs in: at the bottom of each stack, which serves one strand after the other.
  */
+#include "serve.h"
 #include "cxx.h"
 #include "end.h"
 #include "exception.h"
 #include "fibre.h"
 #include "interrupt.h"
 #include "misuse.h"
-#include "run.h"
 
 #include "../sched/switch.h"
 

@@ -10,7 +10,7 @@
 #include "local.h"
 #include "misuse.h"
 #include "pool.h"
-#include "run.h"
+#include "serve.h"
 #include "scope.h"
 
 #include "../sched/switch.h"

@@ -4,8 +4,8 @@
  */
 #include "arch_check.h"
 
+#include "debug/watch.h"
 #include "sched/thread.h"
-#include "strand/print.h"
 
 #include "../../include/strand/sync.h"
 

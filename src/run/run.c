@@ -1,113 +1,35 @@
 /*
- * strand_run: a sub-process from its making to its end. Everything that it makes is gone when it returns.
+ * strand_run: a run from its making to its end. It composes the layers: only here, in this folder, is it known which
+ * scheduler, simulation and diagnostics a run has. Everything that strand_run makes is gone when it returns.
  */
-#include "run.h"
-
-#include "custom.h"
-#include "cxx.h"
-#include "end.h"
-#include "exception.h"
-#include "fibre.h"
-#include "handle.h"
-#include "interrupt.h"
-#include "misuse.h"
-#include "pool.h"
-#include "print.h"
-#include "quiet.h"
-#include "run_options.h"
-#include "shutdown.h"
-
 #include "../sched/image.h"
 #include "../sched/rest.h"
 #include "../sched/stack.h"
+#include "../strand/custom.h"
+#include "../strand/cxx.h"
+#include "../strand/end.h"
+#include "../strand/exception.h"
+#include "../strand/fibre.h"
+#include "../strand/handle.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+#include "../strand/pool.h"
+#include "../strand/print.h"
+#include "../strand/quiet.h"
+#include "../strand/run_options.h"
+#include "../strand/serve.h"
+#include "../strand/shutdown.h"
+#include "../strand/worker.h"
+
+#include "../debug/watch.h"
+#include "../sim/sim.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- slabs ----------------------------------------------------------------------------------------------- */
-
-/* Of chunks of the handle range. */
-enum {
-    KIND_CBS,
-    KIND_GUESTS,
-    KIND_BLOCKS,
-    KIND_OBJECTS,
-    KIND_TICKETS,
-    KIND_OFFERS,
-    KIND_TASKS,
-    KIND_RUNNERS,
-    KIND_PROMISES,
-    KIND_CELLS,
-    KIND_ENVELOPES = KIND_CELLS + CELL_CLASSES,
-    KINDS = KIND_ENVELOPES + ENVELOPE_CLASSES
-};
-_Static_assert((int)KINDS <= (int)ARCH_CHUNK_KINDS, "each has a list");
-
-/* Each of the run's slabs, of which each thread has a cache by the same name: EACH(name, kind, bytes of an object, what
- * makes it ready once). */
-#define EACH_SLAB(EACH)                                                                                                \
-    EACH(cbs, KIND_CBS, CB_SIZE, cb_construct)                                                                         \
-    EACH(guests, KIND_GUESTS, GUEST_SIZE, cb_construct_guest)                                                          \
-    EACH(blocks, KIND_BLOCKS, (sizeof(union any_block) + 63) & ~(size_t)63, NULL)                                      \
-    EACH(objects, KIND_OBJECTS, OBJECT_SIZE, NULL)                                                                     \
-    EACH(tickets, KIND_TICKETS, TICKET_SIZE, NULL)                                                                     \
-    EACH(offers, KIND_OFFERS, OFFERS_SIZE, NULL)                                                                       \
-    EACH(tasks, KIND_TASKS, TASK_SIZE, NULL)                                                                           \
-    EACH(runners, KIND_RUNNERS, RUNNER_SIZE, NULL)                                                                     \
-    EACH(promises, KIND_PROMISES, PROMISE_SIZE, NULL)                                                                  \
-    EACH(cells[0], KIND_CELLS, cell_sizes[0], NULL)                                                                    \
-    EACH(cells[1], KIND_CELLS + 1, cell_sizes[1], NULL)                                                                \
-    EACH(cells[2], KIND_CELLS + 2, cell_sizes[2], NULL)                                                                \
-    EACH(cells[3], KIND_CELLS + 3, cell_sizes[3], NULL)                                                                \
-    EACH(cells[4], KIND_CELLS + 4, cell_sizes[4], NULL)                                                                \
-    EACH(envelopes[0], KIND_ENVELOPES, envelope_sizes[0], NULL)                                                        \
-    EACH(envelopes[1], KIND_ENVELOPES + 1, envelope_sizes[1], NULL)
-#define COUNT(slab, kind, size, construct) +1
-_Static_assert(0 EACH_SLAB(COUNT) == KINDS, "each kind has a slab");
-#undef COUNT
-
-/* ---- what the scheduler asks of this layer --------------------------------------------------------------- */
-
-void worker_open(struct worker *worker, struct runtime *runtime)
-{
-#define OPEN(slab_, kind, size, construct) worker->slab_.slab = &runtime->slab_;
-    EACH_SLAB(OPEN)
-#undef OPEN
-}
-
-static void worker_flush(struct worker *worker)
-{
-#define FLUSH(slab, kind, size, construct) slab_flush(&worker->slab);
-    EACH_SLAB(FLUSH)
-#undef FLUSH
-}
-
-void worker_open_outside(struct worker *worker, struct runtime *runtime)
-{
-    struct thread *thread = &worker->thread;
-    thread->sub = &runtime->sub;
-    thread->pool = &runtime->sub.pool;
-    thread->shared = true;
-    thread->index = -1;
-    worker_open(worker, runtime);
-}
-
-static int thread_open(struct thread *thread)
-{
-    struct worker *worker = worker_of(thread);
-    worker_open(worker, runtime_of(thread));
-    if (exception_reserve_open(worker) == 0)
-        return 0;
-    exception_reserve_close(worker);
-    return -ENOMEM;
-}
-
-static void thread_close(struct thread *thread)
-{
-    exception_reserve_close(worker_of(thread));
-}
+/* ---- what the scheduler asks of the layers above it ------------------------------------------------------ */
 
 static void thread_leave(struct thread *thread)
 {
@@ -131,8 +53,8 @@ static void orphaned(struct subprocess *sub)
 
 static const struct sched_ops ops = {
     .thread_size = sizeof(struct worker),
-    .thread_open = thread_open,
-    .thread_close = thread_close,
+    .thread_open = worker_begin,
+    .thread_close = worker_end,
     .thread_leave = thread_leave,
     .serve = serve_strands,
     .serve_opened = serve_opened,
@@ -152,8 +74,6 @@ static const struct sched_ops ops = {
 };
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
-
-static const struct slab_source chunks = {ARCH_CHUNK, arch_chunk_take, arch_chunk_give, arch_pause};
 
 static int make_pool(struct runtime *runtime, const char **what)
 {
@@ -312,6 +232,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     if (error)
         return error;
     sub->ops = &ops;
+    runtime->reports = &debug_reports;
     sub->generation = arch_generation;
     sub->stack_most = runtime->options.max_stack_bytes;
     stacks_open(&sub->stacks, run_options_stack_size(&runtime->options),
@@ -319,9 +240,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     image_store_open(&sub->images);
     const char *stacks = arch_env("STRAND_STACKS");
     sub->copies = stacks && !strcmp(stacks, "shared");
-#define INIT(slab, kind, size, construct) slab_init(&runtime->slab, &chunks, kind, size, construct);
-    EACH_SLAB(INIT)
-#undef INIT
+    slabs_open(runtime);
     if ((error = open_driver(runtime, what)))
         return error;
     runtime->shares = sub->copies;
@@ -341,9 +260,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     driver_second_close(sub, runtime->exception && !runtime->options.uncaught ? how : NULL);
     stacks_close(&sub->stacks);
     image_store_close(&sub->images);
-#define CLOSE(slab, kind, size, construct) slab_close(&runtime->slab);
-    EACH_SLAB(CLOSE)
-#undef CLOSE
+    slabs_close(runtime);
     return error;
 }
 

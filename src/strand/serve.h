@@ -1,0 +1,43 @@
+/*
+ * The strands that a fibre serves, one after the other, and strands of the library's own.
+ */
+#ifndef STRAND_SERVE_H
+#define STRAND_SERVE_H
+
+#include "core.h"
+
+/* Make a strand of the library's own, in an open scope that stays open. It inherits nothing, and is not runnable until
+ * the caller launches it. pin: the index of the thread that it is pinned to, or -1. alone: it may block its thread, so
+ * it gets a private fibre. Any thread of the run may call this, also outside of strands. */
+int spawn_own(struct thread *thread, struct scope *scope, struct pool *pool, int pin, bool alone, strand_fn *fn,
+              void *arg, struct cb **out);
+void spawn_launch(struct thread *thread, struct cb *c);
+
+/* sched_ops.serve: run the strands of a private fibre. */
+void serve_strands(struct thread *thread);
+/* sched_ops.serve_opened: run the strands of a shared fibre. */
+struct opened;
+void serve_opened(struct opened *opened, void *above);
+
+/* For arch_on_exit: a strand has called pthread_exit. */
+__attribute__((noreturn)) void serve_thread_exits(void);
+
+/* The strands that run on one stack, one after the other, share one try block (try.c), which is set up once: so the end
+ * of the stack is never reached. */
+struct serving {
+    struct strand_try_ try;
+};
+
+/* What this layer keeps in a shared fibre. */
+struct hosting {
+    struct serving serving;
+    char name[32];   /* diagnostics only; written before the fibre has strands */
+    uint32_t number; /* in its group */
+};
+
+static inline struct hosting *hosting_of(struct opened *opened)
+{
+    return (struct hosting *)(void *)opened->above;
+}
+
+#endif
