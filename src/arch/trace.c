@@ -295,8 +295,9 @@ static bool symbol_of(const struct arch_tracer *tracer, void *ip, char *buf, siz
     if (error != 0 && error != -UNW_ENOMEM)
         return false; /* the second means: shortened */
     uintptr_t start = (uintptr_t)_Unwind_FindEnclosingFunction(ip);
-    if (start && start > (uintptr_t)ip - distance)
+    if (start > (uintptr_t)ip - distance && start < (uintptr_t)ip)
         return false; /* it took the next symbol below, and that of this function has been stripped */
+    /* A start at ip itself says nothing: libunwind, where the program links it, looks up ip and not the call before. */
     *offset = distance;
     return true;
 }
