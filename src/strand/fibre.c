@@ -8,8 +8,8 @@
 #include "handle.h"
 #include "misuse.h"
 #include "print.h"
-#include "serve.h"
 #include "scope.h"
+#include "serve.h"
 
 #include "../sched/image.h"
 #include "../sched/stack.h"

@@ -9,9 +9,9 @@
 #include "exception.h"
 #include "handle.h"
 #include "misuse.h"
-#include "serve.h"
 #include "run_options.h"
 #include "scope.h"
+#include "serve.h"
 
 #include "../sched/service.h"
 

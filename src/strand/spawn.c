@@ -10,8 +10,8 @@
 #include "local.h"
 #include "misuse.h"
 #include "pool.h"
-#include "serve.h"
 #include "scope.h"
+#include "serve.h"
 
 #include "../sched/switch.h"
 
