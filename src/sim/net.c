@@ -322,7 +322,9 @@ static int ready(struct subprocess *sub, int fd)
     case PORT_LISTENS:
         return port->pending && port->pending->since <= sim->now ? ARCH_IN : 0;
     case PORT_CONNECTS:
-        return port->since > sim->now ? 0 : port->refusal ? ARCH_IN | ARCH_OUT | ARCH_END : ARCH_OUT;
+        if (port->since > sim->now || port->refusal)
+            return port->since > sim->now ? 0 : ARCH_IN | ARCH_OUT | ARCH_END;
+        break; /* connected, which nobody has asked yet: the peer may have sent something, and may have closed */
     case PORT_OPEN:
         break;
     default:
