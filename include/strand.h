@@ -252,7 +252,8 @@ STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **res
  * A server that spawns a strand for each connection and joins none opens its scope with STRAND_SERVICE: else what is
  * left of each takes memory until the scope is joined or left. Children that have returned, or were cancelled and have
  * ended, do not count as live then, nor in strand_scope_count. They are consumed in the order of their ends: when the
- * owner spawns into the scope, or is in strand_scope_join or strand_scope_next; drop functions run there. So their
+ * owner spawns into the scope, or is in strand_scope_join or strand_scope_next; drop functions run there. In an open
+ * scope another strand that spawns consumes some of them too, up to the first that has a drop function. So their
  * handles go stale, and joining one of them by itself, or handing it off, is misuse; strand_wait takes any handle.
  * Of a scope without the flag that keeps 10,000 children which have ended, the log warns once, at a later spawn into it
  * (not with STRAND_FIRST_WINS).

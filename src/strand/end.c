@@ -376,6 +376,11 @@ static void drop(struct cb *child)
 COLD void end_consume_slowly(struct thread *thread, struct scope *scope, struct cb *child)
 {
     scope_forget(thread, scope, child);
+    end_retire(thread, child);
+}
+
+COLD void end_retire(struct thread *thread, struct cb *child)
+{
     struct extra *extra = child->extra;
     if (extra && extra->drop && child->outcome == OUTCOME_VALUE)
         drop(child);

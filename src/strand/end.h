@@ -62,6 +62,8 @@ bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle
 void end_await(struct thread *thread, struct cb *child);
 /* The owner has taken what it wants of an ended child: forget it, drop the rest, give the control block back. */
 void end_consume_slowly(struct thread *thread, struct scope *scope, struct cb *child);
+/* The rest of that, for a child that has been taken out of its scope. */
+void end_retire(struct thread *thread, struct cb *child);
 static inline void end_consume(struct thread *thread, struct scope *scope, struct cb *child);
 
 /* The strand is armed, and (if linked) linked to the end of the strand behind handle, but that has ended, or an

@@ -218,6 +218,8 @@ static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct s
     cancel_rest(thread, me, scope, &remains);
     while ((thread = drain(thread, me, scope, &remains), !close_scope(thread, scope)))
         driver_await(thread);
+    if (scope_is_service(scope))
+        arch_note_acquire(&scope->ended); /* of children that others have consumed */
     me->blocked = BLOCKED_NOT;
     thread = release_owned(thread, scope);
     strand_exception *live = remains.live && !in_flight && !foreign ? live_strands(me, scope, &remains) : NULL;
@@ -287,26 +289,27 @@ static struct ends none_and_enough(struct thread *thread, struct scope *scope)
     return (struct ends){0, living / LIVING_PER_END};
 }
 
-/* The oldest child, whether it has ended or not; NULL: none is left. */
-static struct cb *oldest_child(struct thread *thread, struct scope *scope)
+/* The id of the oldest child, whether it has ended or not; 0: none is left. */
+static uint64_t oldest_child(struct thread *thread, struct scope *scope)
 {
     scope_lock_children(thread, scope);
     struct link *link = scope->children.next;
-    struct cb *child = link == &scope->children ? NULL : CONTAINER(link, struct cb, sibling);
+    uint64_t id = link == &scope->children ? 0 : cb_id(CONTAINER(link, struct cb, sibling));
     scope_unlock_children(thread, scope);
-    return child;
+    return id;
 }
 
 /* The next child in the order of their ends, which has ended; NULL: none is left, or (*cut_short) the owner is
  * interrupted from outside of the scope. */
 static struct cb *await_next(struct thread **thread, struct cb *me, struct scope *scope, bool *cut_short)
 {
-    for (struct cb *oldest, *next; !(*cut_short = interrupted_from_outside(me, scope));) {
+    while (!(*cut_short = interrupted_from_outside(me, scope))) {
+        struct cb *next;
+        uint64_t oldest;
         next = scope_is_service(scope) ? scope_reap(*thread, scope) : scope_first_ended(*thread, scope);
         if (next || !(oldest = oldest_child(*thread, scope)))
             return next;
-        *thread =
-            scope_await_end(*thread, me, scope, none_and_enough(*thread, scope), cb_id(oldest), BLOCKED_JOIN_SCOPE);
+        *thread = scope_await_end(*thread, me, scope, none_and_enough(*thread, scope), oldest, BLOCKED_JOIN_SCOPE);
     }
     return NULL;
 }

@@ -230,20 +230,6 @@ struct cb *scope_first_ended(struct thread *thread, struct scope *scope)
     return child;
 }
 
-struct cb *scope_reap(struct thread *thread, struct scope *scope)
-{
-    struct cb *child;
-    while ((child = scope_first_ended(thread, scope)) && child->outcome != OUTCOME_FAILED) {
-        strand_exception *e = cb_take_exception(child);
-        bool told = child->outcome == OUTCOME_ERROR || (e && e->ring);
-        end_consume(thread, scope, child);
-        if (told)
-            log_exception(runtime_of(thread), "a cancelled strand of a service ended by an exception", e);
-        strand_exception_release(e);
-    }
-    return child;
-}
-
 /* The next child that has failed; NULL: no child is left. A child that returns just after scope_reap has looked is left
  * for its next look: await_more returns at once. */
 static struct cb *next_failed(struct thread *thread, struct cb *me, struct scope *scope)

@@ -8,13 +8,16 @@
  *           flags: whoever holds the lock. A child is in `children` until the owner consumes it, or hands it off.
  * INVARIANTS [C1] a scope's record outlives its children: the owner does not leave before the last has ended. [C2] a
  *           child that fails raises its scope before its end can be seen. [C3] a plain scope's block is due while
- *           failures > 0. [C4] only the owner consumes, also in a service: nobody else knows whether the owner looks at
- *           a child just then. [C5] every child that has ended is in `ended`, once, if its scope has flags, or while
- *           its scope is joined.
+ *           failures > 0. [C4] only the owner consumes. In an open service a strand that spawns into it consumes too,
+ *           unless the scope is cancelled, as it is as soon as its owner leaves it: children that have ended, have not
+ *           failed and have no drop function. It takes such a child out of `ended` under the lock, as the owner of a
+ *           service does, so no child is consumed twice; the owner keeps no pointer to one that it has not taken out.
+ *           [C5] every child that has ended is in `ended`, once, if its scope has flags, or while its scope is joined.
  * ORDER OF LOCKS the run's lock of hand-offs (join.c), then ENDS_LOCK of a child, then its scope's lock; never two
  *           scopes' locks at once.
  * TESTED BY tests/models/scope.pml, tests/models/end.pml (a child's end), tests/models/handoff.pml,
- *           tests/models/interrupt.pml (the flag of a failed child's scope), tests/spec/scope_join.c.
+ *           tests/models/interrupt.pml (the flag of a failed child's scope), tests/spec/scope_join.c,
+ *           tests/spec/service.c.
  */
 #ifndef STRAND_SCOPE_H
 #define STRAND_SCOPE_H
@@ -96,6 +99,8 @@ static inline bool scope_has_winner(const struct scope *scope)
 /* Owner of a service: consume the children that have ended, in the order of their ends, up to a failure that nobody has
  * seen [C4]. Returns the child that has failed, or NULL. */
 struct cb *scope_reap(struct thread *thread, struct scope *scope);
+/* Another strand, which has pinned the scope and spawns into it: consume a few children that have ended [C4]. */
+void scope_reap_for_owner(struct thread *thread, struct scope *scope);
 /* Owner of a plain scope: from here on its children are listed when they end, those spawned later too, until the owner
  * sets look_at again; those that have ended already are listed now [C5]. */
 void scope_follow(struct thread *thread, struct scope *scope);

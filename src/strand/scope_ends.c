@@ -12,6 +12,14 @@
 
 #include <stdio.h>
 
+/* A strand that spawns into another strand's service consumes up to so many ended children: more than it adds. */
+enum { REAPED_PER_SPAWN = 2 };
+
+static bool has_drop(const struct cb *child)
+{
+    return child->extra && child->extra->drop;
+}
+
 /* ---- children end ---------------------------------------------------------------------------------------- */
 
 static void cancel_others(struct thread *thread, struct scope *scope, struct cb *but, struct batch *batch)
@@ -62,8 +70,9 @@ static void note_end(struct thread *thread, struct scope *scope, struct cb *chil
         cancel_by_policy(thread, scope, child, "a sibling came first", batch);
     }
     struct wait_node *waiter = scope->waiter;
-    bool dropped = child->extra && child->extra->drop; /* others may wait for what the drop function does */
-    if (!waiter || (scope->ends <= scope->enough && !dropped))
+    bool dropped = has_drop(child); /* others may wait for what the drop function does */
+    /* In a service others may consume meanwhile: the last end wakes the owner, however few there are by then. */
+    if (!waiter || (scope->ends <= scope->enough && scope->ends < scope->count && !dropped))
         return;
     scope->waiter = NULL;
     if (wait_claim(waiter, thread->shared))
@@ -134,12 +143,8 @@ static void forget_place(struct scope *scope, struct cb *child)
     }
 }
 
-void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
+static inline void take_out(struct scope *scope, struct cb *child, bool listed)
 {
-    bool failed = child->outcome == OUTCOME_FAILED, listed = child->listed;
-    bool lock = scope->flags || listed;
-    if (lock)
-        scope_lock(thread, scope);
     list_remove(&child->sibling);
     scope->count--;
     if (UNLIKELY(listed)) {
@@ -148,6 +153,15 @@ void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
         child->listed = false;
         scope->ends--;
     }
+}
+
+void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
+{
+    bool failed = child->outcome == OUTCOME_FAILED, listed = child->listed;
+    bool lock = scope->flags || listed;
+    if (lock)
+        scope_lock(thread, scope);
+    take_out(scope, child, listed);
     if (failed && --scope->failures == 0)
         atomic_store_explicit(&scope->block.due, 0, memory_order_seq_cst); /* [C3] */
     if (lock)
@@ -156,7 +170,62 @@ void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
         interrupt_lower(thread, scope->block.owner);
 }
 
-/* ---- children that are joined together, or by nobody ------------------------------------------------------- */
+/* ---- services: children that nobody joins ------------------------------------------------------------------- */
+
+/* Take the first child out of `ended` that the caller may consume [C4], and no other strand then does. NULL: none. Only
+ * for the owner *failed is the first child if that has failed. */
+static struct cb *claim(struct thread *thread, struct scope *scope, struct cb **failed)
+{
+    struct cb *child = NULL;
+    scope_lock(thread, scope);
+    if (!list_empty(&scope->ended) && (failed || !scope->cancelled)) {
+        child = CONTAINER(scope->ended.next, struct cb, wait.node.link);
+        if (child->outcome == OUTCOME_FAILED) {
+            if (failed)
+                *failed = child;
+            child = NULL;
+        } else if (!failed && has_drop(child)) {
+            child = NULL;
+        } else {
+            take_out(scope, child, true);
+        }
+    }
+    scope_unlock(thread, scope);
+    return child;
+}
+
+static void consume_claimed(struct thread *thread, struct cb *child)
+{
+    end_await(thread, child);
+    arch_note_acquire(child);
+    strand_exception *e = cb_take_exception(child);
+    if (child->outcome == OUTCOME_ERROR || (e && e->ring))
+        log_exception(runtime_of(thread), "a cancelled strand of a service ended by an exception", e);
+    strand_exception_release(e);
+    end_retire(thread, child);
+}
+
+struct cb *scope_reap(struct thread *thread, struct scope *scope)
+{
+    struct cb *failed = NULL;
+    for (struct cb *child; (child = claim(thread, scope, &failed));)
+        consume_claimed(thread, child);
+    end_await(thread, failed);
+    if (scope->flags & STRAND_OPEN)
+        arch_note_acquire(&scope->ended); /* of children that others have consumed */
+    return failed;
+}
+
+void scope_reap_for_owner(struct thread *thread, struct scope *scope)
+{
+    struct cb *child;
+    for (int i = 0; i < REAPED_PER_SPAWN && (child = claim(thread, scope, NULL)); i++) {
+        consume_claimed(thread, child);
+        arch_note_release(&scope->ended);
+    }
+}
+
+/* ---- children that are joined together ---------------------------------------------------------------------- */
 
 /* False: the child has ended. */
 static bool follow(struct thread *thread, struct cb *child)

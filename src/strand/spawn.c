@@ -151,8 +151,12 @@ static int anchor_shared(struct thread *thread, struct scope *scope, struct cb *
 
 static int anchor(struct thread *thread, struct scope *scope, struct cb *c)
 {
-    if (scope_is_service(scope) && block_owner(&scope->block) == current_of(thread))
-        (void)scope_reap(thread, scope);
+    if (scope_is_service(scope)) {
+        if (block_owner(&scope->block) == current_of(thread))
+            (void)scope_reap(thread, scope);
+        else
+            scope_reap_for_owner(thread, scope);
+    }
     if (scope->flags)
         return anchor_shared(thread, scope, c);
     if (UNLIKELY(scope_is_followed(scope))) /* a drop function spawns */

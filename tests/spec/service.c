@@ -91,6 +91,168 @@ TEST_INSIDE(what_others_spawn_into_an_open_service_is_consumed_while_its_owner_j
     CHECK_EQ(strand_scope_count(service), 0);
 }
 
+static void *yield_and_return(void *arg)
+{
+    strand_yield();
+    return arg;
+}
+
+static void *spawn_twenty(void *scope)
+{
+    for (int i = 0; i < 20; i++) {
+        strand_spawn(*(strand_scope *)scope, yield_and_return, NULL);
+        strand_yield();
+    }
+    return NULL;
+}
+
+static void *spawn_twenty_one_by_one(void *scope)
+{
+    for (int i = 0; i < 20; i++)
+        strand_wait(strand_spawn(*(strand_scope *)scope, test_return, NULL));
+    int left = -1;
+    CHECK(sscanf(test_dump(), "strands: %*d, besides %d ended, not joined;", &left) == 1);
+    CHECK(left <= 1);
+    return NULL;
+}
+
+/* A dump counts the children that have ended and that nobody has consumed. */
+TEST_INSIDE(a_service_whose_owner_sleeps_keeps_no_ended_children_while_others_spawn_into_it)
+{
+    static strand_scope scope;
+    STRAND_SCOPE(outer);
+    STRAND_SCOPE_WITH(service, STRAND_SERVICE | STRAND_OPEN);
+    scope = service;
+    strand_join(strand_spawn(outer, spawn_twenty_one_by_one, &scope));
+    strand_scope_join(service);
+    CHECK_EQ(strand_scope_count(service), 0);
+}
+
+enum { BLOCKED = 32 };
+
+struct crowd {
+    strand_scope service;
+    strand_event turns[BLOCKED];
+    strand children[BLOCKED];
+};
+
+static void *await_turn(void *turn)
+{
+    strand_event_wait(turn);
+    return NULL;
+}
+
+/* Never more than two ended children are left, which are not enough to wake the owner, but at last all have ended. */
+static void *end_and_consume(void *arg)
+{
+    struct crowd *crowd = arg;
+    test_await_blocked("joins its scope", 1);
+    for (int i = 0; i < BLOCKED; i++) {
+        strand_event_set(&crowd->turns[i]);
+        strand_wait(crowd->children[i]);
+        if (i < BLOCKED - 1)
+            strand_wait(strand_spawn(crowd->service, test_return, NULL));
+    }
+    return NULL;
+}
+
+TEST_INSIDE(a_join_of_a_service_ends_though_others_consume_children_meanwhile)
+{
+    static struct crowd crowd;
+    memset(&crowd, 0, sizeof crowd);
+    STRAND_SCOPE(outer);
+    STRAND_SCOPE_WITH(service, STRAND_SERVICE | STRAND_OPEN);
+    crowd.service = service;
+    for (int i = 0; i < BLOCKED; i++)
+        crowd.children[i] = strand_spawn(service, await_turn, &crowd.turns[i]);
+    strand other = strand_spawn(outer, end_and_consume, &crowd);
+    strand_scope_join(service);
+    CHECK_EQ(strand_scope_count(service), 0);
+    strand_join(other);
+}
+
+TEST_INSIDE(several_strands_spawn_into_a_service_that_is_joined)
+{
+    static strand_scope scope;
+    STRAND_SCOPE(outer);
+    STRAND_SCOPE_WITH(service, STRAND_SERVICE | STRAND_OPEN);
+    scope = service;
+    for (int i = 0; i < 40; i++)
+        strand_spawn(service, yield_and_return, NULL);
+    for (int i = 0; i < 3; i++)
+        strand_spawn(outer, spawn_twenty, &scope);
+    strand_scope_join(service);
+    strand_scope_join(outer);
+    strand_scope_join(service);
+    CHECK_EQ(strand_scope_count(service), 0);
+}
+
+static void *await_turn_shielded(void *turn)
+{
+    STRAND_SHIELD;
+    strand_event_wait(turn);
+    return NULL;
+}
+
+static _Atomic int late_children;
+
+static void *count_late(void *arg)
+{
+    late_children++;
+    return arg;
+}
+
+static void *spawn_three_late(void *service)
+{
+    for (int i = 0; i < 3; i++)
+        strand_spawn(*(strand_scope *)service, count_late, NULL);
+    return NULL;
+}
+
+/* The scope may have been left by then: the spawn throws. */
+static void *spawn_when_it_has_ended(void *arg)
+{
+    struct crowd *crowd = arg;
+    for (int i = 0; i < 3; i++)
+        strand_wait(crowd->children[i]);
+    strand_exception_release(strand_try(spawn_three_late, &crowd->service, NULL));
+    return NULL;
+}
+
+static void *set_turns_when_it_leaves(void *arg)
+{
+    struct crowd *crowd = arg;
+    test_await_blocked("leaves a scope", 1);
+    for (int i = 0; i < 3; i++)
+        strand_event_set(&crowd->turns[i]);
+    return NULL;
+}
+
+static void leave_service(struct crowd *crowd, strand_scope outer)
+{
+    STRAND_SCOPE_WITH(service, STRAND_SERVICE | STRAND_OPEN);
+    crowd->service = service;
+    for (int i = 0; i < 3; i++) {
+        crowd->children[i] = strand_spawn(service, await_turn_shielded, &crowd->turns[i]);
+        strand_cancel(crowd->children[i], NULL);
+    }
+    strand_spawn(outer, spawn_when_it_has_ended, crowd);
+    strand_spawn(outer, set_turns_when_it_leaves, crowd);
+    test_await_blocked("waits for the end of", 1);
+}
+
+TEST_INSIDE(a_service_that_is_left_waits_for_its_children_also_while_others_spawn_into_it)
+{
+    static struct crowd crowd;
+    memset(&crowd, 0, sizeof crowd);
+    late_children = 0;
+    STRAND_SCOPE(outer);
+    leave_service(&crowd, outer);
+    int late = late_children; /* what was spawned before it was closed has ended */
+    strand_scope_join(outer);
+    CHECK_EQ(late_children, late);
+}
+
 TEST_INSIDE(cancelled_children_are_consumed_too_whoever_has_cancelled_them)
 {
     STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
