@@ -159,7 +159,7 @@ static void count_chunks(struct pool *pool)
                         (plain_load(&images->kept_bytes, memory_order_relaxed) != 0);
 }
 
-/* A piece of the stacks that have rested. One without memory for a note of it keeps its pages, and so do the others. */
+/* A piece of the stacks that have rested. */
 static void give_stacks(struct thread *thread, struct rests *rests)
 {
     for (int given = 0; given < STACKS && rests->stacks; given++)

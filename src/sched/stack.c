@@ -22,8 +22,9 @@ struct stack_region {
     size_t used;    /* bytes cut so far */
     size_t guarded; /* bytes of stacks whose guard pages are there already */
     int64_t guard_mappings;
-    /* Those that were cut, and have given all their pages back: index * HOLLOW + enum arch_guard. */
-    uint32_t *hollow, hollow_count;
+    /* Those that were cut, and have given all their pages back: index * HOLLOW + enum arch_guard. There is room for all
+     * of its stacks, so that giving pages back needs no memory. */
+    uint32_t hollow_count, hollow[];
 };
 enum { HOLLOW = 4 };
 
@@ -41,7 +42,6 @@ static void free_region(struct stack_region *region)
 {
     arch_unmap(region->base, region->bytes);
     arch_guards_unmapped(region->guard_mappings);
-    free(region->hollow);
     free(region);
 }
 
@@ -118,7 +118,7 @@ static int region_for(struct stacks *stacks, size_t size, struct stack_region **
     }
     if (bytes < size)
         bytes = size;
-    struct stack_region *region = malloc(sizeof *region);
+    struct stack_region *region = malloc(sizeof *region + bytes / size * sizeof region->hollow[0]);
     if (!region)
         return -ENOMEM;
     void *base;
@@ -229,21 +229,15 @@ static struct stack_region *region_of(const struct stacks *stacks, const struct 
     return region;
 }
 
-/* False: there is no memory to remember it by. */
-static bool empty(struct thread *thread, struct stack *stack)
+static void empty(struct thread *thread, struct stack *stack)
 {
     struct stacks *stacks = &thread->sub->stacks;
     struct stack_region *region = region_of(stacks, stack);
     size_t index = (size_t)(stack->low - region->base) / region->stack, guarded = stack->guard ? arch_page_size() : 0;
-    if (!region->hollow)
-        region->hollow = malloc(region->bytes / region->stack * sizeof *region->hollow);
-    if (!region->hollow)
-        return false;
     region->hollow[region->hollow_count++] = (uint32_t)index * HOLLOW + (uint32_t)stack->guard;
     stacks->hollow++;
     arch_discard(stack->low + guarded, region->stack - guarded);
     budget_give(thread->sub, region->stack);
-    return true;
 }
 
 void stack_mind_canaries(struct thread *thread)
@@ -351,16 +345,14 @@ void stack_put_slow_(struct thread *thread, struct stack *stack)
 bool stacks_hollow(struct thread *thread)
 {
     struct stacks *stacks = &thread->sub->stacks;
-    bool any = false;
+    struct stack *stack = NULL;
     spin_lock(&stacks->lock, thread);
-    for (unsigned i = 0; i < STACK_CLASSES && !any; i++) {
-        struct stack *stack = take_spare(stacks, i);
-        any = stack && empty(thread, stack);
-        if (stack && !any)
-            give_spare(stacks, stack);
-    }
+    for (unsigned i = 0; i < STACK_CLASSES && !stack; i++)
+        stack = take_spare(stacks, i);
+    if (stack)
+        empty(thread, stack);
     spin_unlock(&stacks->lock);
-    return any;
+    return stack != NULL;
 }
 
 /* Those that are used again and again leave many for one more round. */
