@@ -61,7 +61,7 @@ TEST_INSIDE(a_signal_wakes_the_one_who_has_waited_longest)
     CHECK_LOG("a b d");
 }
 
-/* In which order they then lock the mutex is the scheduler's business. */
+/* In which order they then lock the mutex is the scheduler's business: below it is one that keeps the order. */
 TEST_INSIDE(a_broadcast_wakes_all)
 {
     STRAND_SCOPE(s);
@@ -76,6 +76,27 @@ TEST_INSIDE(a_broadcast_wakes_all)
     CHECK_EQ(awake, 3);
     strand_mutex_lock(&m);
     strand_mutex_unlock(&m);
+}
+
+static void *broadcast_to_three(void *arg)
+{
+    STRAND_SCOPE(s);
+    start();
+    spawn_waiter(s, "a", 1);
+    spawn_waiter(s, "b", 2);
+    spawn_waiter(s, "d", 3);
+    strand_condition_broadcast(&c);
+    strand_scope_join(s);
+    return arg;
+}
+
+TEST_REAL(a_broadcast_wakes_first_who_has_waited_longest)
+{
+    strand_options options = test_options();
+    options.scheduler = "global";
+    options.threads = 1;
+    strand_run(&options, broadcast_to_three, NULL);
+    CHECK_LOG("a b d");
 }
 
 TEST_INSIDE(a_signal_that_nobody_waits_for_is_not_kept)
