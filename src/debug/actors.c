@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ACTORS_MOST = 8, CASES_MOST = 8, PLACE = 160 };
+enum { ACTORS_MOST = 8, CASES_MOST = 8 };
 
 /* ---- names ----------------------------------------------------------------------------------------------- */
 
@@ -38,15 +38,6 @@ static const char *name_of(const struct graph *graph, uint32_t node, const char 
 const char *actors_name(const struct graph *graph, uint32_t node, char text[STRAND_NAME])
 {
     return name_of(graph, node, "strand ", text, STRAND_NAME);
-}
-
-static const char *place(void *ip, char text[PLACE])
-{
-    char name[112];
-    uintptr_t offset;
-    (void)arch_symbol(ip, name, sizeof name, &offset);
-    snprintf(text, PLACE, "%s+0x%zx", name, (size_t)offset);
-    return text;
 }
 
 /* ---- from one strand to the next ------------------------------------------------------------------------- */
@@ -136,20 +127,20 @@ static bool was_handed(const struct graph *graph, const struct node *node, uint3
 /* Of one of those that a strand waits for. */
 static void say_actor(const struct graph *graph, const struct node *node, uint32_t target, uint32_t at, size_t indent)
 {
-    char name[STRAND_NAME], where[PLACE];
+    char name[STRAND_NAME];
     struct out *out = graph->look.out;
     const char *state = state_of(graph, target);
     actors_name(graph, target, name);
     if (node->toward == TOWARD_HOLDERS) {
         const struct holder *holder = &graph->holders[node->first + at];
         out_say(out, indent, "%s would have to give it back, locked to %s in %s; it is %s\n", name,
-                holder->writes ? "write" : "read", place(holder->site, where), state);
+                holder->writes ? "write" : "read", look_name(&graph->look, holder->site), state);
     } else if (node->blocked == BLOCKED_MUTEX && was_handed(graph, node, target)) {
         out_say(out, indent, "%s was handed it just now, and would have to unlock it; it is %s\n", name, state);
     } else if (node->blocked == BLOCKED_MUTEX) {
         const struct mutex *mutex = (const struct mutex *)(uintptr_t)node->on;
         out_say(out, indent, "%s would have to unlock it, locked in %s; it is %s\n", name,
-                place(plain_load(&mutex->site, memory_order_relaxed), where), state);
+                look_name(&graph->look, plain_load(&mutex->site, memory_order_relaxed)), state);
     } else if (node->blocked == BLOCKED_ONCE) {
         out_say(out, indent, "%s would have to return from it; it is %s\n", name, state);
     } else if (node->blocked == BLOCKED_POOL && node->toward == TOWARD_ONE) {
@@ -185,25 +176,25 @@ static void say_strands(const struct graph *graph, uint32_t from, size_t indent)
 
 /* ---- things, and the outside ----------------------------------------------------------------------------- */
 
-static void say_chan(struct out *out, bool sends, uint64_t on, size_t indent)
+static void say_chan(const struct look *look, bool sends, uint64_t on, size_t indent)
 {
     const struct chan *chan = (const struct chan *)(uintptr_t)on;
-    char where[PLACE];
+    struct out *out = look->out;
     if (chan->closed)
         out_say(out, indent, "closed, but a plain thread's value is on its way\n");
     else
         out_say(out, indent, "whoever %s it, or closes it\n", sends ? "receives from" : "sends into");
     out_say(out, indent, "it has %zu of %zu places taken, and was made in %s\n", chan->count, chan->capacity,
-            place(chan->site, where));
+            look_name(look, chan->site));
 }
 
-static void say_permit(struct out *out, uint64_t on, size_t indent)
+static void say_permit(const struct look *look, uint64_t on, size_t indent)
 {
     const struct prio *sem = (const struct prio *)(uintptr_t)on;
-    char where[PLACE];
-    out_say(out, indent, "whoever has one of its permits, of which %zu of %zu are taken: nobody is written down\n",
-            sem->in_flight, sem->limit);
-    out_say(out, indent, "it was made in %s\n", place(sem->site, where));
+    out_say(look->out, indent,
+            "whoever has one of its permits, of which %zu of %zu are taken: nobody is written down\n", sem->in_flight,
+            sem->limit);
+    out_say(look->out, indent, "it was made in %s\n", look_name(look, sem->site));
 }
 
 /* wanted: in the units of the gate. */
@@ -265,8 +256,10 @@ static void say_signals(struct out *out, uint64_t signals, size_t indent)
 }
 
 /* One that waits for nobody in particular, or of which no more is known. settled: its object can be looked at. */
-static void say_thing(struct out *out, bool settled, unsigned blocked, uint64_t on, uint64_t wanted, size_t indent)
+static void say_thing(const struct look *look, bool settled, unsigned blocked, uint64_t on, uint64_t wanted,
+                      size_t indent)
 {
+    struct out *out = look->out;
     const char *outside = words_of_outside(blocked);
     uint64_t signals = signals_of(blocked, on);
     if (signals)
@@ -276,9 +269,9 @@ static void say_thing(struct out *out, bool settled, unsigned blocked, uint64_t 
     else if (!settled)
         out_say(out, indent, "who would have to act is not known: not all threads could be held\n");
     else if (blocked == BLOCKED_SEND || blocked == BLOCKED_RECEIVE)
-        say_chan(out, blocked == BLOCKED_SEND, on, indent);
+        say_chan(look, blocked == BLOCKED_SEND, on, indent);
     else if (blocked == BLOCKED_PERMIT)
-        say_permit(out, on, indent);
+        say_permit(look, on, indent);
     else if (blocked == BLOCKED_SEMAPHORE || blocked == BLOCKED_GROUP || blocked == BLOCKED_BARRIER ||
              blocked == BLOCKED_CONDITION || blocked == BLOCKED_EVENT)
         say_gate(out, blocked, on, wanted, indent);
@@ -319,7 +312,7 @@ static void say_case(const struct graph *graph, struct cb *c, size_t index, size
     if (blocked == BLOCKED_WAIT)
         say_end(graph, on, indent + 4);
     else if (blocked != BLOCKED_NOT && blocked != BLOCKED_SLEEP)
-        say_thing(graph->look.out, true, blocked, on, GATE_ONE, indent + 4);
+        say_thing(&graph->look, true, blocked, on, GATE_ONE, indent + 4);
 }
 
 static void say_cases(const struct graph *graph, struct cb *c, uint64_t count, size_t indent)
@@ -362,6 +355,6 @@ void actors_say(const struct graph *graph, uint32_t from, size_t indent)
     else if (cells_are_waited_for(node->blocked) && settled)
         cells_say_idle(graph->look.out, c, indent);
     else
-        say_thing(graph->look.out, settled, node->blocked, node->on, (uint64_t)(uintptr_t)c->wait.node.value, indent);
+        say_thing(&graph->look, settled, node->blocked, node->on, (uint64_t)(uintptr_t)c->wait.node.value, indent);
     say_deadline(graph, c, indent);
 }

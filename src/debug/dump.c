@@ -129,11 +129,13 @@ static void say_all(struct dump *dump)
         walk(dump);
 }
 
-static void look(struct dump *dump)
+static void look(struct dump *dump, bool lines)
 {
+    look_lines(&dump->look, lines);
     if (still_hold(&dump->look, dump->signals))
         say_all(dump);
     still_let_go(dump->look.thread);
+    look_over(&dump->look);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------- */
@@ -160,7 +162,7 @@ static int dump_with(struct thread *thread, int fd, const strand_dump_options *o
             out_log(&dump.out, runtime);
         if (*title)
             out_say(&dump.out, 0, "%s\n", title);
-        look(&dump);
+        look(&dump, logs);
     }
     still_end(thread);
     if (error)

@@ -224,23 +224,21 @@ size_t look_frames(const struct look *look, struct cb *c, const struct place *pl
 }
 
 /* A name takes many steps to be found, and few functions are in many traces. */
-static const struct name *name_of(const struct look *look, void *ip)
+const char *look_name(const struct look *look, void *ip)
 {
     struct name *name = &look->looker->names[((uintptr_t)ip * UINT64_C(0x9E3779B97F4A7C15)) >> 54];
     if (name->ip != ip) {
         name->ip = ip;
-        (void)arch_symbol(ip, name->text, sizeof name->text, &name->offset);
+        place_words(look->names, ip, name->text, sizeof name->text);
     }
-    return name;
+    return name->text;
 }
 _Static_assert(NAMES == 1 << (64 - 54), "all of the cache is in use");
 
 void look_say_frames(const struct look *look, void *const *ips, size_t count, size_t indent)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct name *name = name_of(look, ips[i]);
-        out_say(look->out, indent, "at %s+0x%zx\n", name->text, (size_t)name->offset);
-    }
+    for (size_t i = 0; i < count; i++)
+        out_say(look->out, indent, "at %s\n", look_name(look, ips[i]));
 }
 
 /* ---- threads that could not be held ---------------------------------------------------------------------- */
@@ -360,8 +358,8 @@ static void say_wait(const struct look *look, struct cb *c, size_t indent)
     uint64_t owner = gate_value(atomic_load_explicit(&mutex->gate.word, memory_order_acquire));
     if (owner)
         out_say(look->out, indent + 4, "%s\n",
-                held_made((struct cb *)(uintptr_t)owner, HELD_MUTEX, plain_load(&mutex->site, memory_order_relaxed),
-                          (char[256]){0}, 256));
+                held_made((struct cb *)(uintptr_t)owner, HELD_MUTEX,
+                          look_name(look, plain_load(&mutex->site, memory_order_relaxed)), MADE_ROOM));
 }
 
 bool look_own(const struct look *look, struct cb *c, struct own *own)

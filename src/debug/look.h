@@ -8,7 +8,7 @@
 #include "out.h"
 
 #include "../../include/strand/select.h"
-#include "../strand/core.h"
+#include "../strand/print.h"
 
 enum { FRAMES_MOST = 48, NAMES = 1024, ASKED_MOST = 64, WORDS_MOST = 160 };
 
@@ -23,8 +23,7 @@ struct told {
 
 struct name {
     void *ip;
-    uintptr_t offset;
-    char text[112];
+    char text[PLACE_WORDS];
 };
 
 /* Memory that is taken before anybody is held. It starts as zeros. */
@@ -42,7 +41,20 @@ struct look {
     int64_t answers_until;
     struct looker *looker;
     struct out *out;
+    struct arch_names *names; /* NULL: without lines of the source */
 };
+
+/* The report that a run is deadlocked has lines of the source (print.h: place_words): nobody waits for its end. Other
+ * dumps hold a run that goes on. */
+static inline void look_lines(struct look *look, bool wanted)
+{
+    look->names = wanted ? arch_names_open() : NULL;
+}
+static inline void look_over(struct look *look)
+{
+    arch_names_close(look->names);
+    look->names = NULL;
+}
 
 size_t looker_size(void);
 void looker_init(struct looker *looker);
@@ -75,6 +87,8 @@ size_t look_frames(const struct look *look, struct cb *c, const struct place *pl
 void look_say(const struct look *look, struct cb *c, uint64_t id, size_t indent);
 /* The same without its place and its frames; nothing but the control block is read. */
 void look_say_plainly(struct out *out, struct thread *thread, struct cb *c, uint64_t id);
+/* A place of the program, as place_words says it. Valid until the next call. */
+const char *look_name(const struct look *look, void *ip);
 void look_say_frames(const struct look *look, void *const *ips, size_t count, size_t indent);
 
 /* A thread that could not be held is looked at while it waits in the system, or else asked by a signal what it runs. */

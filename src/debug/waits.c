@@ -34,14 +34,11 @@ struct alikes {
     struct alike all[ALIKE_MOST];
 };
 
-static const char *spawned(const struct cb *c, char *text, size_t size)
+static const char *spawned(const struct graph *graph, const struct cb *c, char *text, size_t size)
 {
-    char name[112];
-    uintptr_t offset;
     if (!c->site)
         return "";
-    (void)arch_symbol(c->site, name, sizeof name, &offset);
-    snprintf(text, size, "; spawned in %s+0x%zx", name, (size_t)offset);
+    snprintf(text, size, "; spawned in %s", look_name(&graph->look, c->site));
     return text;
 }
 
@@ -56,10 +53,10 @@ static void say_strand(const struct graph *graph, uint32_t number)
 {
     const struct node *node = &graph->nodes[number];
     struct cb *c = graph_cb(graph, number);
-    char name[STRAND_NAME], words[WORDS_MOST], where[WORDS_MOST];
+    char name[STRAND_NAME], words[WORDS_MOST], where[PLACE_WORDS + 16];
     out_say(graph->look.out, 0, "%s %s, since %.1f ms%s\n", actors_name(graph, number, name),
             look_words(&graph->look, c, node->blocked, node->on, words, sizeof words),
-            (double)(driver_now(graph->look.thread->sub) - c->since) / 1e6, spawned(c, where, sizeof where));
+            (double)(driver_now(graph->look.thread->sub) - c->since) / 1e6, spawned(graph, c, where, sizeof where));
     actors_say(graph, number, 4);
 }
 
@@ -152,14 +149,14 @@ static void say_alike(const struct graph *graph, const struct alike *alike)
     struct cb *c = graph_cb(graph, alike->node);
     const struct node *node = &graph->nodes[alike->node];
     int64_t now = driver_now(graph->look.thread->sub);
-    char name[STRAND_NAME], words[WORDS_MOST], where[WORDS_MOST];
+    char name[STRAND_NAME], words[WORDS_MOST], where[PLACE_WORDS + 16];
     actors_name(graph, alike->node, name);
     look_words(&graph->look, c, node->blocked, node->on, words, sizeof words);
     out_say(graph->look.out, 0, "%zu strands, %s%s to #%llu\n", alike->count, name,
             alike->names_differ ? " and others" : "", (unsigned long long)alike->last);
     out_say(graph->look.out, 4, "%s%s, since %.1f to %.1f ms%s\n", alike->actors_differ ? "each as the first: " : "",
             words, (double)(now - alike->since_most) / 1e6, (double)(now - alike->since_least) / 1e6,
-            spawned(c, where, sizeof where));
+            spawned(graph, c, where, sizeof where));
     actors_say(graph, alike->node, 8);
 }
 
@@ -333,12 +330,14 @@ static int make(struct thread *thread, int fd, bool logs, char *text, size_t siz
     if (!error) {
         if (logs)
             out_log(&graph->out, runtime_of(thread));
+        look_lines(&graph->look, logs);
         bool still = graph_make(graph);
         if (still && text)
             summarize(graph, text, size);
         else if (still)
             say_all(graph, memory);
         still_let_go(thread);
+        look_over(&graph->look);
         arch_unmap(memory, sizeof(struct alikes));
         *out = graph;
     }

@@ -24,12 +24,11 @@ struct crew_thread {
 
 const char *crew_made(const struct crew_origin *origin, char *buffer, size_t size)
 {
-    char where[160];
-    uintptr_t offset;
+    char where[PLACE_WORDS];
     if (!origin->site)
         return "the crew is the run's own";
-    (void)arch_symbol(origin->site, where, sizeof where, &offset);
-    snprintf(buffer, size, "the crew '%s' was opened in %s+0x%zx", origin->name, where, (size_t)offset);
+    snprintf(buffer, size, "the crew '%s' was opened in %s", origin->name,
+             place_found(origin->site, where, sizeof where));
     return buffer;
 }
 
@@ -62,7 +61,7 @@ void job_discard(struct job *job, bool ran)
 static void must_have_returned(struct job **running)
 {
     if (*running)
-        misuse((*running)->function, crew_made(&(*running)->arrival.crew->origin, (char[256]){0}, 256),
+        misuse((*running)->function, crew_made(&(*running)->arrival.crew->origin, MADE_ROOM),
                "the function has ended its thread, or was left by an exception, instead of returning");
 }
 

@@ -229,13 +229,13 @@ static bool is_below(struct thread *thread, struct cb *me, const struct pool *po
 static void must_be_elsewhere(struct thread *thread, struct cb *me, struct opened_pool *op, const char *function)
 {
     if (is_below(thread, me, op->pool))
-        MISUSE(function, pool_made(op, (char[256]){0}, 256),
+        MISUSE(function, pool_made(op, MADE_ROOM),
                "a pool can't be closed by one of its own strands, or one below those: it would wait for itself");
 }
 
 static COLD void leave_in_section(struct cb *me, struct opened_pool *op)
 {
-    MISUSE("STRAND_SCOPE", pool_made(op, (char[256]){0}, 256), "leaving the scope of a pool waits for its end, %s",
+    MISUSE("STRAND_SCOPE", pool_made(op, MADE_ROOM), "leaving the scope of a pool waits for its end, %s",
            section_words(me).where);
 }
 
@@ -260,7 +260,7 @@ void strand_pool_close(strand_pool handle, const char *why)
     thread_tick(thread);
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_close");
     if (!op->site)
-        MISUSE("strand_pool_close", pool_made(op, (char[256]){0}, 256), "it ends with the run");
+        MISUSE("strand_pool_close", pool_made(op, MADE_ROOM), "it ends with the run");
     must_be_elsewhere(thread, me, op, "strand_pool_close");
     enum closes how = come_to_close(thread, me, op);
     pool_found(op);

@@ -30,7 +30,7 @@ static struct opened_pool *look_up(strand_pool handle, const char *function)
     if (op->pool == &op->pool->sub->pool)
         MISUSE(function, "", "the pool is a run's first one, which strand_run itself drives");
     if (op->pool->scheduler != &scheduler_current)
-        MISUSE(function, pool_made(op, (char[256]){0}, 256), "the pool has threads of its own: its scheduler is '%s'",
+        MISUSE(function, pool_made(op, MADE_ROOM), "the pool has threads of its own: its scheduler is '%s'",
                op->pool->scheduler->name);
     return op;
 }

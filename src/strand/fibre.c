@@ -43,10 +43,9 @@ static void end_with_scope(struct thread *thread, struct owned *owned)
 
 static const char *made_fibres(const struct fibres *fibres, char *buffer, size_t size)
 {
-    char where[160];
-    uintptr_t offset;
-    (void)arch_symbol(fibres->site, where, sizeof where, &offset);
-    snprintf(buffer, size, "the fibre '%s' was opened in %s+0x%zx", fibres->name, where, (size_t)offset);
+    char where[PLACE_WORDS];
+    snprintf(buffer, size, "the fibre '%s' was opened in %s", fibres->name,
+             place_found(fibres->site, where, sizeof where));
     return buffer;
 }
 
@@ -67,7 +66,7 @@ struct fibres *fibres_pin(struct thread *thread, strand_fibre handle, const char
         word_serial(atomic_load_explicit(&fibres->word, memory_order_relaxed)) == serial)
         misuse_foreign(function, "fibre");
     if (!pin(thread, &fibres->word, serial))
-        MISUSE(function, made_stale_fibres(fibres, serial, (char[256]){0}, 256),
+        MISUSE(function, made_stale_fibres(fibres, serial, MADE_ROOM),
                "the fibre is gone: its scope has been left. Open it in a scope that ends after its users");
     return fibres;
 }

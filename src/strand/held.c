@@ -118,12 +118,10 @@ static size_t count(const struct held *held, struct hold *any)
 
 static COLD void ends_with(struct cb *c, const char *function, const char *what, size_t held, struct hold any)
 {
-    char where[160], made[320];
-    uintptr_t offset;
+    char where[PLACE_WORDS], made[MADE_WORDS];
     const char *noun = nouns[any.what & 7];
-    (void)arch_symbol(any.site, where, sizeof where, &offset);
-    int length = snprintf(made, sizeof made, "the %s at 0x%zx was locked in %s+0x%zx", noun,
-                          (size_t)(any.what & ~(uintptr_t)7), where, (size_t)offset);
+    int length = snprintf(made, sizeof made, "the %s at 0x%zx was locked in %s", noun,
+                          (size_t)(any.what & ~(uintptr_t)7), place_found(any.site, where, sizeof where));
     if (held > 1 && length > 0 && (size_t)length < sizeof made)
         snprintf(made + length, sizeof made - (size_t)length, ", and it holds %zu more", held - 1);
     const strand_exception *e = cb_exception(c);
@@ -147,12 +145,9 @@ void held_at_end(struct thread *thread, struct cb *c, const char *function, cons
     own_of(c)->held = NULL;
 }
 
-COLD const char *held_made(struct cb *owner, enum held_kind kind, void *site, char *buffer, size_t size)
+COLD const char *held_made(struct cb *owner, enum held_kind kind, const char *where, char *buffer, size_t size)
 {
-    char where[160];
-    uintptr_t offset;
-    (void)arch_symbol(site, where, sizeof where, &offset);
-    snprintf(buffer, size, "the %s was locked by strand '%s' #%llu in %s+0x%zx", nouns[kind], cb_name(owner),
-             (unsigned long long)cb_id(owner), where, (size_t)offset);
+    snprintf(buffer, size, "the %s was locked by strand '%s' #%llu in %s", nouns[kind], cb_name(owner),
+             (unsigned long long)cb_id(owner), where);
     return buffer;
 }

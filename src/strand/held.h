@@ -83,7 +83,7 @@ OWN_INLINE bool held_remove(struct cb *me, const void *object, enum held_kind ki
 /* The strand ends, or has done so much of `function`: misuse if it holds something; else the records go. */
 void held_at_end(struct thread *thread, struct cb *c, const char *function, const char *what);
 
-/* For reports: that `owner` locked it, and where. */
-const char *held_made(struct cb *owner, enum held_kind kind, void *site, char *buffer, size_t size);
+/* For reports: that `owner` locked it, and where, as place_words says it. */
+const char *held_made(struct cb *owner, enum held_kind kind, const char *where, char *buffer, size_t size);
 
 #endif

@@ -212,16 +212,15 @@ static bool is_swallowed(struct thread *thread, struct cb *me)
 
 static COLD void tell_swallowed(struct thread *thread, struct cb *me, const strand_exception *e)
 {
-    char text[768], where[160] = "?", made[256];
-    uintptr_t offset = 0;
+    char text[MADE_WORDS + 640], where[PLACE_WORDS] = "?", made[MADE_WORDS];
     if (e->ips_count)
-        (void)arch_symbol(e->ips[0], where, sizeof where, &offset);
+        place_found(e->ips[0], where, sizeof where);
     snprintf(
         text, sizeof text,
-        "strand '%s' #%llu has caught its interruption 10000 times in %s+0x%zx, and goes on; so the strand that waits "
+        "strand '%s' #%llu has caught its interruption 10000 times in %s, and goes on; so the strand that waits "
         "for its end may wait for ever. Catch STRAND_ERROR instead of STRAND_ANY, or throw the interruption on (%s; "
         "%s)",
-        cb_name(me), (unsigned long long)cb_id(me), where, (size_t)offset, e->text, made_strand(me, made, sizeof made));
+        cb_name(me), (unsigned long long)cb_id(me), where, e->text, made_strand(me, made, sizeof made));
     log_text(runtime_of(thread), text);
 }
 

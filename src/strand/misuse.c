@@ -21,29 +21,24 @@ const char *made_scope(struct scope *scope, char *buffer, size_t size)
 
 const char *made_strand(struct cb *c, char *buffer, size_t size)
 {
-    char where[160];
-    uintptr_t offset;
-    if (!c->site) {
+    char where[PLACE_WORDS];
+    if (!c->site)
         snprintf(buffer, size, "strand #%llu is the root strand", (unsigned long long)cb_id(c));
-        return buffer;
-    }
-    (void)arch_symbol(c->site, where, sizeof where, &offset);
-    snprintf(buffer, size, "strand '%s' #%llu was spawned in %s+0x%zx", cb_name(c), (unsigned long long)cb_id(c), where,
-             (size_t)offset);
+    else
+        snprintf(buffer, size, "strand '%s' #%llu was spawned in %s", cb_name(c), (unsigned long long)cb_id(c),
+                 place_found(c->site, where, sizeof where));
     return buffer;
 }
 
 const char *made_stale(strand handle, char *buffer, size_t size)
 {
     struct cb *c = (struct cb *)(uintptr_t)handle.bits[0];
-    char where[160] = "";
-    uintptr_t offset = 0;
+    char where[PLACE_WORDS];
     if (!arch_in_handles(c) || !word_was(atomic_load_explicit(&c->word, memory_order_relaxed), handle.bits[1]) ||
         !c->site)
         return "";
-    arch_symbol(c->site, where, sizeof where, &offset);
-    snprintf(buffer, size, "strand #%llu had been spawned in %s+0x%zx", (unsigned long long)handle.bits[1], where,
-             (size_t)offset);
+    snprintf(buffer, size, "strand #%llu had been spawned in %s", (unsigned long long)handle.bits[1],
+             place_found(c->site, where, sizeof where));
     return buffer;
 }
 
@@ -56,7 +51,7 @@ const char *made_at(const char *noun, const void *object, char *buffer, size_t s
 /* To the hook of the run, if there is one, and to standard error. */
 static void report(const struct runtime *runtime, const char *function, const char *what, const char *made)
 {
-    char text[768];
+    char text[MADE_WORDS + 448];
     struct strand_misuse report = {function, what, made};
     if (runtime && runtime->options.on_misuse)
         runtime->options.on_misuse(&report, runtime->options.hook_arg);
@@ -160,7 +155,7 @@ COLD void section_misuse_(struct cb *me, const char *function)
 
 COLD void hook_thrown_(struct hook *hook)
 {
-    char where[256];
+    char where[MADE_WORDS];
     const strand_exception *e = hook->me && own_of(hook->me)->flight ? own_of(hook->me)->flight->exception : NULL;
     misuse(hook->name, hook->made(hook, where, sizeof where), "the function has thrown%s%s%s", e ? " '" : "",
            e ? e->text : "", e ? "'" : "");

@@ -4,11 +4,14 @@
 #ifndef STRAND_MISUSE_H
 #define STRAND_MISUSE_H
 
-#include "core.h"
+#include "print.h"
 
 /* Report and abort: the function, what was done, where the object was made. */
 __attribute__((noreturn, format(printf, 3, 4))) void misuse(const char *function, const char *made, const char *format,
                                                             ...);
+/* Where an object was made, in words, for `made`: MADE_WORDS bytes are enough. Each returns its buffer, or "". */
+enum { MADE_WORDS = 400 };
+#define MADE_ROOM (char[MADE_WORDS]){0}, MADE_WORDS
 const char *made_scope(struct scope *scope, char *buffer, size_t size);
 const char *made_strand(struct cb *c, char *buffer, size_t size);
 /* Of a stale handle: as long as its memory serves nobody else, it is known. */
@@ -18,10 +21,10 @@ const char *made_stale(strand handle, char *buffer, size_t size);
 const char *made_at(const char *noun, const void *object, char *buffer, size_t size);
 
 #define MISUSE(function, made, ...) misuse(function, made, __VA_ARGS__)
-#define MISUSE_SCOPE(function, scope, ...) misuse(function, made_scope(scope, (char[256]){0}, 256), __VA_ARGS__)
+#define MISUSE_SCOPE(function, scope, ...) misuse(function, made_scope(scope, MADE_ROOM), __VA_ARGS__)
 #define MISUSE_AT(function, noun, object, ...) misuse(function, made_at(noun, object, (char[64]){0}, 64), __VA_ARGS__)
-#define MISUSE_STALE(function, handle, ...) misuse(function, made_stale(handle, (char[256]){0}, 256), __VA_ARGS__)
-#define MISUSE_STRAND(function, c, ...) misuse(function, made_strand(c, (char[256]){0}, 256), __VA_ARGS__)
+#define MISUSE_STALE(function, handle, ...) misuse(function, made_stale(handle, MADE_ROOM), __VA_ARGS__)
+#define MISUSE_STRAND(function, c, ...) misuse(function, made_strand(c, MADE_ROOM), __VA_ARGS__)
 
 /* Misuse of what another run of the process has made; nothing of it is told, as that run may be giving it back. */
 __attribute__((noreturn)) void misuse_foreign(const char *function, const char *noun);
@@ -45,7 +48,7 @@ static inline void must_be_there(const void *object, const char *noun, const cha
 
 /* Why the caller may not suspend: what it is in ("inside a no-suspend section"), and where that was opened. */
 struct section_words {
-    char where[128], made[256];
+    char where[128], made[MADE_WORDS];
 };
 struct section_words section_words(struct cb *me);
 /* Blocking in a no-suspend section. */

@@ -45,14 +45,11 @@ strand_pool pool_handle(const struct pool *pool)
 
 const char *pool_made(const struct opened_pool *op, char *buffer, size_t size)
 {
-    char where[160];
-    uintptr_t offset;
-    if (!op->site) {
+    char where[PLACE_WORDS];
+    if (!op->site)
         snprintf(buffer, size, "the pool is the run's first one");
-        return buffer;
-    }
-    (void)arch_symbol(op->site, where, sizeof where, &offset);
-    snprintf(buffer, size, "the pool '%s' was opened in %s+0x%zx", op->name, where, (size_t)offset);
+    else
+        snprintf(buffer, size, "the pool '%s' was opened in %s", op->name, place_found(op->site, where, sizeof where));
     return buffer;
 }
 
@@ -107,7 +104,7 @@ struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const c
         word_serial(atomic_load_explicit(&op->word, memory_order_relaxed)) == serial)
         misuse_foreign(function, "pool");
     if (!pin_with_outsiders(thread, &op->word, serial)) /* strand_stop */
-        MISUSE(function, made_stale_pool(op, serial, (char[256]){0}, 256),
+        MISUSE(function, made_stale_pool(op, serial, MADE_ROOM),
                "the pool is gone: its scope has been left. Open it in a scope that ends after its users");
     return op;
 }
@@ -261,8 +258,8 @@ int strand_pool_resize(strand_pool handle, int threads)
     if (threads < 1 || threads > THREADS_MOST)
         MISUSE("strand_pool_resize", "", "%d threads, not 1 to %d", threads, THREADS_MOST);
     if (op->pool->scheduler->alone && threads > 1)
-        MISUSE("strand_pool_resize", pool_made(op, (char[256]){0}, 256),
-               "a pool with the scheduler '%s' has one thread", op->pool->scheduler->name);
+        MISUSE("strand_pool_resize", pool_made(op, MADE_ROOM), "a pool with the scheduler '%s' has one thread",
+               op->pool->scheduler->name);
     int error = pool_resize(thread, op->pool, threads);
     pool_found(op);
     return error;

@@ -26,15 +26,28 @@ void print_text(int fd, const char *format, ...)
         arch_write(fd, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
 }
 
+const char *place_words(struct arch_names *names, void *ip, char *buffer, size_t size)
+{
+    char name[160], line[100];
+    uintptr_t offset;
+    arch_names_find(names, ip, name, sizeof name, &offset, line, sizeof line);
+    snprintf(buffer, size, "%s+0x%zx%s%s%s", name, (size_t)offset, line[0] ? " (" : "", line, line[0] ? ")" : "");
+    return buffer;
+}
+
+const char *place_found(void *ip, char *buffer, size_t size)
+{
+    struct arch_names *names = arch_names_open();
+    place_words(names, ip, buffer, size);
+    arch_names_close(names);
+    return buffer;
+}
+
 /* So many times in a row. */
 static void frame(int fd, struct arch_names *names, int indent, const char *at, void *ip, unsigned times)
 {
-    char name[160], line[120];
-    uintptr_t offset;
-    arch_names_find(names, ip, name, sizeof name, &offset, line, sizeof line);
-    print_text(fd, "%*s%s %s+0x%zx", indent, "", at, name, (size_t)offset);
-    if (line[0])
-        print_text(fd, " (%s)", line);
+    char place[PLACE_WORDS];
+    print_text(fd, "%*s%s %s", indent, "", at, place_words(names, ip, place, sizeof place));
     if (times > 1)
         print_text(fd, ", %u times", times);
     print_text(fd, "\n");

@@ -10,6 +10,12 @@
 void print_text(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Where the calling strand is; me is NULL outside of strands. */
 void print_here(int fd, struct cb *me);
+/* A place of the program, by the address that the call there returns to: "function+0x12 (file.c:41)", or without the
+ * line where that is not known. `names` is of arch_names_open, or NULL. PLACE_WORDS bytes are enough for any. */
+enum { PLACE_WORDS = 288 };
+const char *place_words(struct arch_names *names, void *ip, char *buffer, size_t size);
+/* The same, with the line, in milliseconds: for a report of a mistake, not while strands are held or under way. */
+const char *place_found(void *ip, char *buffer, size_t size);
 /* What a strand does that is blocked so: "waits for mutex", before the name of what it waits for. "" for BLOCKED_NOT.
  */
 const char *blocked_words(unsigned blocked);

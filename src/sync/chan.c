@@ -18,10 +18,9 @@
 
 static const char *made(const struct chan *chan, char *buffer, size_t size)
 {
-    char where[160];
-    uintptr_t offset;
-    (void)arch_symbol(chan->site, where, sizeof where, &offset);
-    snprintf(buffer, size, "the channel '%s' was opened in %s+0x%zx", chan->name, where, (size_t)offset);
+    char where[PLACE_WORDS];
+    snprintf(buffer, size, "the channel '%s' was opened in %s", chan->name,
+             place_found(chan->site, where, sizeof where));
     return buffer;
 }
 

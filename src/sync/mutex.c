@@ -51,13 +51,15 @@ static bool take_soon(struct thread *thread, struct cb *me, struct mutex *mutex)
 
 static const char *made(struct cb *owner, struct mutex *mutex, char *buffer, size_t size)
 {
-    return held_made(owner, HELD_MUTEX, plain_load(&mutex->site, memory_order_relaxed), buffer, size);
+    char where[PLACE_WORDS];
+    place_found(plain_load(&mutex->site, memory_order_relaxed), where, sizeof where);
+    return held_made(owner, HELD_MUTEX, where, buffer, size);
 }
 
 static COLD __attribute__((noreturn)) void own_mutex(struct cb *me, struct mutex *mutex)
 {
     misuse(
-        "strand_mutex_lock", made(me, mutex, (char[256]){0}, 256),
+        "strand_mutex_lock", made(me, mutex, MADE_ROOM),
         "the caller holds the mutex already, and would wait for itself: unlock it first, or pass on that it is held");
 }
 
@@ -135,7 +137,7 @@ static NOINLINE void hand_over(struct thread *thread, struct mutex *mutex)
 /* Its word says that the strand holds it, but it has no record of that. */
 static COLD __attribute__((noreturn)) void copied(struct cb *me, struct mutex *mutex)
 {
-    misuse("strand_mutex_unlock", made(me, mutex, (char[256]){0}, 256), "it was moved or copied while it was held");
+    misuse("strand_mutex_unlock", made(me, mutex, MADE_ROOM), "it was moved or copied while it was held");
 }
 
 void mutex_release(struct thread *thread, struct cb *me, struct mutex *mutex)

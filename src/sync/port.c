@@ -250,10 +250,8 @@ static struct box *make_box(struct thread *thread, size_t message_size, size_t s
 
 static const char *made(const struct port *port, char *buffer, size_t size)
 {
-    char where[160];
-    uintptr_t offset;
-    (void)arch_symbol(port->site, where, sizeof where, &offset);
-    snprintf(buffer, size, "the port '%s' was opened in %s+0x%zx", port->name, where, (size_t)offset);
+    char where[PLACE_WORDS];
+    snprintf(buffer, size, "the port '%s' was opened in %s", port->name, place_found(port->site, where, sizeof where));
     return buffer;
 }
 

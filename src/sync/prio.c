@@ -21,11 +21,9 @@ enum { SCRAMBLE = 0x5e3a };
 
 const char *prio_made(const struct prio *sem, char *buffer, size_t size)
 {
-    char where[160];
-    uintptr_t offset;
-    (void)arch_symbol(sem->site, where, sizeof where, &offset);
-    snprintf(buffer, size, "%s #%llu was made in %s+0x%zx", sem->name, (unsigned long long)sem->serial, where,
-             (size_t)offset);
+    char where[PLACE_WORDS];
+    snprintf(buffer, size, "%s #%llu was made in %s", sem->name, (unsigned long long)sem->serial,
+             place_found(sem->site, where, sizeof where));
     return buffer;
 }
 
@@ -42,7 +40,7 @@ static COLD struct prio *not_usable(struct thread *thread, const struct prio *se
     if (sem->self != ((uintptr_t)sem ^ SCRAMBLE))
         MISUSE_AT(function, "semaphore", (const void *)sem, "it was never initialised, or has been copied");
     if (sem->run != run_of(thread))
-        misuse(function, prio_made(sem, (char[256]){0}, 256), "it is of another run");
+        misuse(function, prio_made(sem, MADE_ROOM), "it is of another run");
     struct cb *me = current_of(thread);
     if (atomic_load_explicit(&sem->asking, memory_order_relaxed) != me)
         return (struct prio *)(uintptr_t)sem; /* another strand's function runs */
@@ -81,7 +79,7 @@ void prio_make(struct thread *thread, strand_prio_semaphore *handle, const stran
     must_not_escape(thread, options->name, "the name", function); /* kept as it is */
     size_t waiting = waiting_at(thread, sem);
     if (UNLIKELY(waiting))
-        misuse(function, prio_made(sem, (char[256]){0}, 256), "it is made anew while %zu wait for it", waiting);
+        misuse(function, prio_made(sem, MADE_ROOM), "it is made anew while %zu wait for it", waiting);
     memset(handle, 0, sizeof *handle);
     sem->self = (uintptr_t)sem ^ SCRAMBLE;
     sem->serial = next_serial(worker_of(thread));
@@ -184,7 +182,7 @@ void prio_give(struct thread *thread, struct prio *sem, const char *function)
     prio_lock(thread, sem);
     if (UNLIKELY(!sem->in_flight)) {
         prio_unlock(thread, sem);
-        misuse(function, prio_made(sem, (char[256]){0}, 256), "more permits are given back than were taken");
+        misuse(function, prio_made(sem, MADE_ROOM), "more permits are given back than were taken");
     }
     sem->in_flight--;
     serve(thread, sem);

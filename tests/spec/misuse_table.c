@@ -6,6 +6,8 @@
 #define SUITE misuse_table
 #include "test.h"
 
+#include "has_lines.h"
+
 #include <signal.h>
 
 enum { COLUMNS = 5, CELL = 1024 };
@@ -50,6 +52,18 @@ static bool ended_as_it_says(const struct test_output *o, const char *remedy)
     return o->signalled && o->status == SIGABRT;
 }
 
+/* A text that ends with "function+" quotes a place of the program, whose line the report shows as well. */
+static void check_text(const char *report, const char *text)
+{
+    CHECK_CONTAINS(report, text);
+    const char *rest = strstr(report, text) + strlen(text);
+    if (rest[-1] != '+' || !has_lines())
+        return;
+    rest += strspn(rest, "0123456789abcdefx");
+    if (strncmp(rest, " (tests/programs/", 17) != 0)
+        CHECK_FAIL("%s has no line: %.100s", text, rest);
+}
+
 static void run_row(char cells[COLUMNS][CELL], char *which)
 {
     static struct test_output o;
@@ -61,7 +75,7 @@ static void run_row(char cells[COLUMNS][CELL], char *which)
         CHECK_FAIL("%s:%s ended by %s %d", which, colon + 1, o.signalled ? "signal" : "status", o.status);
     int count = 0;
     for (char *text; (text = quoted(&texts)) != NULL; count++)
-        CHECK_CONTAINS(o.err, text);
+        check_text(o.err, text);
     CHECK(count > 0);
 }
 

@@ -6,10 +6,11 @@
 #define SUITE trace
 #include "test.h"
 
+#include "has_lines.h"
+
 #include "strand/debug.h"
 #include "strand/io.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -120,13 +121,6 @@ TEST(a_code_is_printed_with_its_name)
 }
 
 /* ---- lines of the source -------------------------------------------------------------------------- */
-
-/* Tools have lines of their own. */
-static bool has_lines(void)
-{
-    bool watched = TEST_ASAN || TEST_TSAN || test_under_valgrind();
-    return !watched && dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
-}
 
 static int line_of_throw;
 
