@@ -1,10 +1,10 @@
 /*
  * Barriers. Page: docs/protocols/locks.md; the protocol block is in gate.h.
  *
- * STATE     the gate's value: how many have come and stand in the queue. `parties`: how many open it.
- * PROTOCOL  who comes last needs the waits of all others, or of none: an interrupted one has not come. So it first
- *           keeps each from being claimed (wait_hold). If one is over already, it lets the others be again, and
- *           waits too; else it claims them all.
+ * STATE     the gate's value: how many strands have come and are queued. `parties`: how many open the barrier.
+ * PROTOCOL  the last strand to come needs the waits of all others, or of none, since an interrupted strand has not
+ *           come. It therefore reserves each wait first (wait_hold). If one is over already, it releases the
+ *           reservations, and waits too; otherwise it claims them all.
  * TESTED BY tests/models/barrier.pml, tests/spec/barrier.c.
  */
 #include "gate.h"
@@ -18,7 +18,7 @@ _Static_assert(sizeof(struct barrier) == sizeof(strand_barrier), "its initialise
 
 static const struct gate_rules rules = {NULL, GATE_ONE};
 
-/* Under the lock: keep all waits. False: not all are to be had; those that are over are out of the queue. */
+/* Under the lock: reserve all waits. Returns false if one was over already; its node is then out of the queue. */
 static bool hold_all(struct thread *thread, struct gate *gate, uint64_t *value)
 {
     bool all = true;
@@ -45,14 +45,14 @@ static void claim_all(struct gate *gate, struct batch *batch)
     }
 }
 
-/* Who was interrupted meanwhile leaves the queue itself. */
+/* Release the reservations. A strand that was interrupted meanwhile leaves the queue itself. */
 static void release_all(struct thread *thread, struct gate *gate, struct batch *batch)
 {
     for (struct link *link = gate->waiters.next; link != &gate->waiters; link = link->next)
         batch_add(batch, wait_held_release(CONTAINER(link, struct wait_node, link), thread->shared));
 }
 
-/* True: the caller is the last, and the others go on. Else it stands in the queue. */
+/* Returns true if the caller is the last, and the others go on. Otherwise the caller is queued. */
 static bool come(struct thread *thread, struct cb *me, struct barrier *barrier)
 {
     struct gate *gate = &barrier->gate;

@@ -1,6 +1,6 @@
 /*
- * A channel's life: made in a scope, closed, ended with the scope; and what plain threads post. The protocol block is
- * in chan.h, sending and receiving in transfer.c.
+ * A channel's life: opening in a scope, closing, and ending with the scope. The protocol block is in chan.h; sending
+ * and receiving are in transfer.c, posting in post.c.
  */
 #include "chan.h"
 
@@ -43,8 +43,8 @@ COLD struct chan *chan_misused_(struct thread *thread, struct chan *chan, strand
 
 /* ---- waking ----------------------------------------------------------------------------------------------- */
 
-/* Under the lock: end the wait of everybody in the queue, with -EPIPE, but let selects that want it drop out. What was
- * posted stays. */
+/* Under the lock: let selects that want it drop out; if `ends`, also end all other waits in the queue, with -EPIPE.
+ * Posted values stay. */
 static void wake_all(struct thread *thread, struct link *queue, bool ends, struct batch *woken)
 {
     struct link *next = queue->next;
@@ -72,7 +72,7 @@ void chan_wake_receivers(struct thread *thread, struct chan *chan, struct batch 
     wake_all(thread, &chan->receivers, true, woken);
 }
 
-/* Locked; misuse if it is gone. */
+/* Find and lock the channel; misuse if it is gone. */
 static struct chan *look(struct thread *thread, strand_chan handle, const char *function)
 {
     struct chan *chan = chan_find(thread, handle);
@@ -87,7 +87,7 @@ void strand_chan_close(strand_chan handle)
     struct chan *chan = look(thread, handle, "strand_chan_close");
     chan->closed = true;
     atomic_fetch_or_explicit(&chan->posts, POSTS_CLOSED, memory_order_acq_rel);
-    wake_all(thread, &chan->senders, false, &woken); /* who has queued is a sender still [H3] */
+    wake_all(thread, &chan->senders, false, &woken); /* a queued send still succeeds [H3] */
     if (chan_is_over(chan))
         chan_wake_receivers(thread, chan, &woken);
     chan_unlock(thread, chan);
@@ -111,7 +111,7 @@ static void drop(struct chan *chan, void *value)
     hook_over(&hook);
 }
 
-/* Nobody can find it any more. */
+/* Drop the values that are left. No handle finds the channel any more. */
 static void drop_all(struct chan *chan)
 {
     while (chan->count)
@@ -137,7 +137,7 @@ static void chan_end(struct thread *thread, struct owned *owned)
     wake_all(thread, &chan->receivers, true, &woken);
     uint64_t word = atomic_load_explicit(&chan->word, memory_order_relaxed);
     do {
-        while (word & WORD_PINS) { /* somebody posts, and is about to see that it is closed */
+        while (word & WORD_PINS) { /* a posting thread is about to see that the channel is closed */
             driver_await(thread);
             word = atomic_load_explicit(&chan->word, memory_order_relaxed);
         }
@@ -165,7 +165,7 @@ static void init(struct thread *thread, struct chan *chan, size_t size, size_t c
     chan->owned.release = chan_end;
 }
 
-/* Memory for it, and for its values; -ENOMEM, or what they take could not be counted: -EOVERFLOW. */
+/* Allocate a channel and its values. Returns 0, -ENOMEM, or -EOVERFLOW if the size overflows. */
 static int make(struct thread *thread, size_t size, size_t capacity, const strand_chan_attr *attr, struct chan **out)
 {
     size_t room;
@@ -202,7 +202,7 @@ strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, c
         chan_end(thread, &chan->owned);
     if (error)
         throw_system(me, error, error == -ECANCELED ? "a channel of an open scope that has been left" : "a channel");
-    return (strand_chan){{(uint64_t)(uintptr_t)chan, serial}}; /* of an open scope it may have ended by now */
+    return (strand_chan){{(uint64_t)(uintptr_t)chan, serial}}; /* a channel of an open scope may have ended by now */
 }
 
 size_t strand_chan_length(strand_chan handle)

@@ -1,25 +1,26 @@
 /*
  * Channels. Page: docs/protocols/chan.md.
  *
- * PARTIES   senders, receivers, selects with both; strands and plain threads that post; who closes; the scope that
- *           it ends with.
- * STATE     under the lock: `closed`; a ring of `count` values; two queues of wait nodes. A node without a waiter
- *           is a value that was posted while there was no room: it lies in a record of its own. Without it: `word`
- *           (serial and pins: is the handle stale), `posts` (closed, and how many values were accepted from plain
+ * PARTIES   senders, receivers, selects with both; strands and plain threads that post; closers; the scope that the
+ *           channel ends with.
+ * STATE     under the lock: `closed`; a ring of `count` values; two queues of wait nodes. A node without a waiter is a
+ *           value that was posted while there was no room: it lies in a record of its own. Without the lock: `word`
+ *           (serial and pins: whether a handle is stale), `posts` (closed, and how many values were accepted from plain
  *           threads and are not in the channel yet).
- * PROTOCOL  whoever finds a partner in the other queue claims its wait, takes its node out, lets the lock go, moves
- *           the value straight between the two, and makes the partner runnable. Else it uses the ring; else it arms
- *           its wait, links its node, and parks. A claim that fails was for somebody who is gone: its node is taken
- *           out.
- * OWNERSHIP of a claimed partner its node and what node->value points to are the claimer's until it is runnable.
- *           The channel is nobody's without the lock: it may end while a value is on its way between two strands.
- * INVARIANTS [H1] nobody waits to receive while there is a value; nobody waits to send while there is room. [H2] a
- *           value is in one place: its sender's, the ring, a record, its receiver's. [H3] a closed channel says so
- *           to receivers only when nothing is left, nor on its way (posts). [H4] between the call of an operation
- *           and its end, or its place in a queue, nothing else runs on the thread: no later operation overtakes it.
+ * PROTOCOL  a strand that finds a partner in the other queue claims the partner's wait, unlinks its node, releases the
+ *           lock, moves the value straight between the two, and makes the partner runnable. Otherwise it uses the ring;
+ *           otherwise it arms its wait, links its node, and parks. A claim fails if the partner has gone: its node is
+ *           unlinked.
+ * OWNERSHIP the node of a claimed partner, and the memory that node->value points to, belong to the claimer until the
+ *           partner is runnable. The channel has no owner without the lock: it may end while a value moves between two
+ *           strands.
+ * INVARIANTS [H1] no receiver waits while there is a value; no sender waits while there is room. [H2] a value is in one
+ *           place: its sender's, the ring, a record, its receiver's. [H3] a closed channel reports that to receivers
+ *           only when nothing is left in it, nor on its way (posts). [H4] between the call of an operation and its end,
+ *           or its queueing, nothing else runs on the thread: no later operation overtakes it.
  * ORDERING  the lock. In a run of one thread there is none: nothing here suspends.
- * NOT DONE  all channels of a select locked at once (in the order of addresses): its wait decides instead, see
- *           select.md. Separate locks for ring and queues: one exchange more where it counts.
+ * NOT DONE  locking all channels of a select at once (in the order of addresses): its wait decides instead, see
+ *           select.md. Separate locks for ring and queues: one more exchange on the path that counts.
  * TESTED BY tests/models/select.pml, tests/models/close.pml, tests/models/post.pml, tests/spec/chan.c,
  *           tests/spec/chan_close.c, tests/spec/chan_post.c, tests/spec/order.c.
  */
@@ -52,7 +53,7 @@ _Static_assert(sizeof(struct chan) <= OBJECT_SIZE && offsetof(struct chan, lock)
 
 enum { POSTS_CLOSED = 1, POSTS_ONE = 2 };
 
-/* A value that was posted, and is on its way or has found no room. */
+/* A posted value that is on its way or has found no room. */
 struct posted {
     struct post post;
     struct wait_node node; /* waiter: NULL */
@@ -72,7 +73,7 @@ static inline void chan_unlock(struct thread *thread, struct chan *chan)
     spin_unlock_if_shared(&chan->lock, thread);
 }
 
-/* The channel behind a handle, locked; NULL: it is gone. */
+/* Find and lock the channel behind a handle. NULL: it is gone. */
 static inline __attribute__((always_inline)) struct chan *chan_find(struct thread *thread, strand_chan handle)
 {
     struct chan *chan = (struct chan *)(uintptr_t)handle.bits[0];
@@ -90,7 +91,7 @@ static inline __attribute__((always_inline)) struct chan *chan_find(struct threa
     return NULL;
 }
 
-/* The same, for an operation with *value; misuse if it is gone, or value is NULL and should not be. */
+/* Likewise, for an operation with *value. Misuse if the channel is gone, or value is NULL and should not be. */
 struct chan *chan_misused_(struct thread *thread, struct chan *chan, strand_chan handle, const char *function);
 static inline __attribute__((always_inline)) struct chan *chan_of(struct thread *thread, strand_chan handle,
                                                                   const void *value, const char *function)
@@ -107,14 +108,14 @@ static inline void value_move(size_t size, void *to, const void *from)
         memcpy(to, from, size);
 }
 
-/* Under the lock; there is room. */
+/* Under the lock; the ring has room. */
 static inline void chan_put(struct chan *chan, const void *value)
 {
     size_t at = chan->head + chan->count++;
     value_move(chan->size, chan->ring + (at < chan->capacity ? at : at - chan->capacity) * chan->size, value);
 }
 
-/* Under the lock; there is one. */
+/* Under the lock; the ring has a value. */
 static inline void *chan_take(struct chan *chan)
 {
     void *value = chan->ring + chan->head * chan->size;
@@ -135,13 +136,14 @@ static inline void chan_unlink(struct wait_node *node)
     atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
 }
 
-/* Under the lock: closed, and nothing is on its way into it; if it is empty, nothing will ever be received [H3]. */
+/* Under the lock: the channel is closed, and nothing is on its way into it. If it is also empty, nothing will ever be
+ * received [H3]. */
 static inline bool chan_is_over(struct chan *chan)
 {
     return chan->closed && atomic_load_explicit(&chan->posts, memory_order_acquire) == POSTS_CLOSED;
 }
 
-/* Under the lock, when it is over and empty: ends the waits of all receivers, with -EPIPE. */
+/* Under the lock, when the channel is over and empty: end the waits of all receivers, with -EPIPE. */
 void chan_wake_receivers(struct thread *thread, struct chan *chan, struct batch *woken);
 
 #endif

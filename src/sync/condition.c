@@ -1,10 +1,11 @@
 /*
  * Conditions. Page: docs/protocols/locks.md; the protocol block is in gate.h.
  *
- * PROTOCOL  a waiter stands at the condition's gate before it unlocks the mutex: so who signals after having changed
- *           something under the mutex finds it. It locks the mutex again whatever woke it, and only then throws.
+ * PROTOCOL  a waiter enqueues at the condition's gate before it unlocks the mutex: so a strand that changes something
+ *           under the mutex and then signals finds it. The waiter locks the mutex again whatever woke it, and only then
+ *           throws.
  * STATE     the gate's value is unused.
- * NOT DONE  moving who is signalled straight into the queue of the mutex, which would have to be the same for all.
+ * NOT DONE  moving a signalled waiter straight into the mutex's queue: all waiters would have to use the same mutex.
  */
 #include "mutex.h"
 
@@ -40,7 +41,7 @@ void strand_condition_wait(strand_condition *condition, strand_mutex *handle)
         interrupt_throw(thread, me, 0);
 }
 
-/* Whether it is worth to take the lock. */
+/* Whether the lock is worth taking. */
 static bool is_waited_for(struct gate *gate)
 {
     return atomic_load_explicit(&gate->word, memory_order_seq_cst) & (GATE_WAITERS | GATE_LOCK);

@@ -1,9 +1,9 @@
 /*
- * Events, wait groups and latches: what opens for all who wait. Page: docs/protocols/locks.md; the protocol block is in
- * gate.h.
+ * Events, wait groups and latches: they open for all waiters at once. Page: docs/protocols/locks.md; the protocol block
+ * is in gate.h.
  *
- * STATE     the gate's value. An event: SET or 0, open when it is set. Groups and latches: how many are still to come,
- *           open at 0; the latch's initialiser knows that.
+ * STATE     the gate's value. An event: SET or 0; it is open when set. Groups and latches: how many are still to come;
+ *           they are open at 0. The latch's initialiser knows that.
  */
 #include "gate.h"
 
@@ -90,7 +90,7 @@ bool strand_event_is_set(const strand_event *event)
     return gate_value(gate_look(gate_of(event))) == SET;
 }
 
-/* ---- what counts down to 0 ------------------------------------------------------------------------------- */
+/* ---- counting down to 0 ---------------------------------------------------------------------------------- */
 
 static COLD void too_low(const struct gate *gate, const char *noun, uint64_t word, uint32_t n, const char *function)
 {
@@ -107,7 +107,7 @@ static NOINLINE void down_slowly(struct thread *thread, struct gate *gate, const
     batch_init(&batch);
     uint64_t value = gate_lock(thread, gate);
     if (UNLIKELY(value / GATE_ONE < n)) {
-        gate_unlock(gate, value); /* a hook may look at it */
+        gate_unlock(gate, value); /* a misuse hook may read the object */
         too_low(gate, noun, value, n, function);
     }
     value -= (uint64_t)n * GATE_ONE;

@@ -12,7 +12,7 @@
 
 /* ---- two runs -------------------------------------------------------------------------------------------- */
 
-/* What a strand has called that waits here. */
+/* The function that a waiter of this gate has called. */
 static COLD const char *function_of(const struct cb *c)
 {
     switch (c->blocked) {
@@ -143,7 +143,7 @@ void gate_enter(struct thread *thread, struct cb *me, struct gate *gate, enum bl
         struct batch batch;
         batch_init(&batch);
         uint64_t value = gate_lock(thread, gate);
-        value = gate_settle(thread, gate, value, rules, &batch); /* some may be gone */
+        value = gate_settle(thread, gate, value, rules, &batch); /* waiters may have gone */
         passed = !gate_is_waited_for(gate) && rules->admit(&value, want);
         if (passed)
             gate_unlock(gate, value);
@@ -172,7 +172,7 @@ bool gate_try(struct thread *thread, struct gate *gate, uintptr_t want, const st
 
 /* ---- as a case of a select ------------------------------------------------------------------------------- */
 
-/* Of an armed strand. */
+/* The strand is armed. */
 static enum answer pass_or_link(struct thread *thread, struct cb *me, struct gate *gate, struct wait_node *node,
                                 const struct gate_rules *rules)
 {

@@ -1,32 +1,31 @@
 /*
- * The gate: what all locks are made of. A word that says how things stand, and a queue of those who wait. Page:
- * docs/protocols/locks.md.
+ * The gate: the base of all locks. A word with the state, and a FIFO queue of waiters. Page: docs/protocols/locks.md.
  *
- * PARTIES   strands that pass, wait, or let others pass; selects among them; interrupters of those who wait.
- * STATE     word = value | GATE_WAITERS | GATE_LOCK. The value is the object's: an owner, permits, a count.
- *           WAITERS: the queue is not empty. LOCK: somebody is at the queue, and only he changes the word.
- * PROTOCOL  who finds neither bit may change the value by one compare-and-swap. Else under the lock: who has to
- *           wait arms, links its node, gives the lock back and parks; who has something to give takes nodes out and
- *           claims their waits, gives the lock back with the new value, and makes the claimed ones runnable. A
- *           claim that fails was of somebody who is gone, and took nothing. An interrupted one takes the lock, and
- *           its node out if it is still linked; then those behind it pass who now can (gate_settle).
- * OWNERSHIP the word, by LOCK; the nodes in the queue, by LOCK; a claimed node is the claimer's until its strand is
- *           runnable.
- * INVARIANTS [G1] when the lock is given back nobody waits at the front of the queue who could pass. [G2] nobody
- *           passes while others wait, who have come before. [G3] who gives back touches the object last with the
- *           store, or swap, by which others see it: afterwards they may free it.
- * ORDERING  the word: LOCK is taken by acquire and given back by release, which pair; passing pairs with giving.
- *           TSan is told so at the gate's address. In a run of one thread nothing here is atomic, and LOCK is never
- *           set.
- * PROGRESS  the lock is held for a claim, or for those of all who wait: nothing suspends under it. A claim may wait
+ * PARTIES   strands that pass, wait, or let others pass; selects with a case for the gate; interrupters of waiters.
+ * STATE     word = value | GATE_WAITERS | GATE_LOCK. The value belongs to the object: an owner, permits, a count.
+ *           WAITERS: the queue is not empty. LOCK: a strand holds the queue lock, and only that strand changes the
+ *           word.
+ * PROTOCOL  a strand that finds neither bit may change the value by one compare-and-swap. Otherwise it takes LOCK. A
+ *           strand that has to wait then arms, links its node, unlocks and parks. A strand that releases takes nodes
+ *           out, claims their waits, unlocks with the new value, and makes the claimed strands runnable. A claim fails
+ *           if its waiter has gone, and takes nothing. An interrupted waiter takes LOCK, unlinks its node if it is
+ *           still linked, and lets those behind it pass that now can (gate_settle).
+ * OWNERSHIP LOCK protects the word and the nodes in the queue; a claimed node belongs to the claimer until its strand
+ *           is runnable.
+ * INVARIANTS [G1] when LOCK is released, the first waiter cannot pass. [G2] no strand passes while earlier ones wait.
+ *           [G3] a releasing strand last touches the object with the store, or swap, that publishes the release:
+ *           another strand may free the object afterwards.
+ * ORDERING  the word: LOCK is taken by acquire and released by release, which pair; passing pairs with giving. TSan
+ *           sees the pairs at the gate's address. In a run of one thread nothing here is atomic, and LOCK is never set.
+ * PROGRESS  the lock is held for one claim, or for those of all waiters: nothing suspends under it. A claim may wait
  *           for a select's attempt (WAIT_TRYING), which needs no gate.
- * RUNS      all strands at a gate are of one run. Who would wait behind, or claim, one of another is told (misuse); who
- *           passes without meeting anybody is not.
- * PLACE     a gate in the stack of the opened fibre that the caller runs on is somebody else's memory while the caller
- *           is inactive: each function refuses it on its slow way, before it takes LOCK (must_lie_elsewhere).
- * NOT DONE  a spin lock beside the word: its giving back would come after what [G3] is about. Unlocking by a
- *           subtraction, which is faster than compare-and-swap: the word would show nobody while who unlocks still
- *           has to hand over, against [G3].
+ * RUNS      all strands at a gate are of one run. Waiting behind a strand of another run, or claiming it, is misuse;
+ *           passing uncontended is not detected.
+ * PLACE     a gate in the stack of the caller's shared fibre is another strand's memory while the caller is inactive:
+ *           each function refuses it on its slow path, before it takes LOCK (must_lie_elsewhere).
+ * NOT DONE  a spin lock beside the word: its unlock would touch the object after the release, against [G3]. Unlocking
+ *           by a subtraction, which is faster than compare-and-swap: the word would show the object as free while the
+ *           releasing strand still has to hand over, against [G3].
  * TESTED BY tests/models/gate.pml, tests/models/barrier.pml (what a barrier adds), tests/spec/mutex.c, semaphore.c, and
  *           those of the other objects.
  */
@@ -44,19 +43,20 @@ struct gate {
     struct link waiters; /* wait nodes; next NULL: empty, and never used */
 };
 
-/* Of the objects with a gate that which is known outside of its file: src/debug tells how many have come. */
+/* A barrier. It is declared here because src/debug reports how many strands have come. */
 struct barrier {
     struct gate gate;
-    uint64_t parties; /* so many open it */
+    uint64_t parties; /* the number of strands that open it */
 };
 
 enum { GATE_LOCK = 1, GATE_WAITERS = 2, GATE_BITS = 3, GATE_ONE = 4 };
 
-/* What makes one kind of object, beside who waits until somebody claims it. NULL: nothing does. */
+/* Admission policy of a gate; NULL means that waiters are only released explicitly. */
 struct gate_rules {
-    /* If one who wants this can pass: true, with the new value. NULL: only those who come may let others pass. */
+    /* Whether a strand that wants `want` can pass; if so, updates the value. NULL: only later arrivals release waiters.
+     * */
     bool (*admit)(uint64_t *value, uintptr_t want);
-    uint64_t each; /* what everybody in the queue adds to the value */
+    uint64_t each; /* what each waiter in the queue adds to the value */
 };
 
 static inline uint64_t gate_value(uint64_t word)
@@ -64,7 +64,7 @@ static inline uint64_t gate_value(uint64_t word)
     return word & ~(uint64_t)GATE_BITS;
 }
 
-/* How things stood a moment ago; what was done before they came to stand so is seen. */
+/* Returns a recent word. What happened before the gate reached that state is visible to the caller. */
 static inline uint64_t gate_look(struct gate *gate)
 {
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_acquire);
@@ -72,14 +72,14 @@ static inline uint64_t gate_look(struct gate *gate)
     return word;
 }
 
-/* Whether one who comes now would pass by these rules; it may be too late when the caller tries. */
+/* Whether a newcomer would pass by these rules; the answer may be stale when the caller tries. */
 static inline bool gate_is_free(const struct gate *gate, uintptr_t want, const struct gate_rules *rules)
 {
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed), value = gate_value(word);
     return !(word & GATE_WAITERS) && rules->admit(&value, want);
 }
 
-/* Without the lock, from `old`, in which neither bit is set, to `new`: to get something; */
+/* Without the lock: change the word from `old`, in which neither bit is set, to `new`, in order to acquire. */
 static inline bool gate_pass(struct thread *thread, struct gate *gate, uint64_t *old, uint64_t new)
 {
     if (UNLIKELY(!swap_word(&gate->word, old, new, thread->shared)))
@@ -88,7 +88,7 @@ static inline bool gate_pass(struct thread *thread, struct gate *gate, uint64_t 
     return true;
 }
 
-/* or to give it back. Afterwards the object may be gone [G3]. */
+/* Likewise, in order to release. The object may be gone afterwards [G3]. */
 static inline bool gate_give(struct thread *thread, struct gate *gate, uint64_t *old, uint64_t new)
 {
     arch_note_release(gate);
@@ -114,7 +114,7 @@ static inline uint64_t gate_lock(struct thread *thread, struct gate *gate)
     return gate_value(word);
 }
 
-/* Give the lock back, with the value. Afterwards it may be gone [G3]. */
+/* Release the lock, with a new value. The object may be gone afterwards [G3]. */
 static inline void gate_unlock(struct gate *gate, uint64_t value)
 {
     uint64_t word = value | (list_empty(&gate->waiters) ? 0 : GATE_WAITERS);
@@ -122,10 +122,10 @@ static inline void gate_unlock(struct gate *gate, uint64_t value)
     atomic_store_explicit(&gate->word, word, memory_order_release);
 }
 
-/* Slow: misuse, and the lock is given back first. */
+/* Slow path: releases the lock and reports misuse. */
 __attribute__((noreturn)) void gate_of_two_runs_(struct gate *gate, struct cb *other, const char *function);
-/* Under the lock: a strand that waits at the gate (`function` is NULL), or that has what the caller of `function` would
- * wait for, is of the caller's run: it could not be made runnable from another one. */
+/* Under the lock: misuse if `other` is of another run than the caller, from which it could not be made runnable.
+ * `other` waits at the gate (`function` is NULL), or has what the caller of `function` would wait for. */
 static inline void gate_check_run(struct thread *thread, struct gate *gate, struct cb *other, const char *function)
 {
     if (UNLIKELY(other->member.fibre->pool != thread->pool) && other->member.fibre->pool->sub != thread->sub)
@@ -157,14 +157,15 @@ static inline void gate_unlink(struct wait_node *node)
     atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
 }
 
-/* Its wait is over, but it has not taken its node out yet. */
+/* Whether the node's wait is over, although its strand has not unlinked the node yet. */
 static inline bool gate_is_gone(const struct wait_node *node)
 {
     uint64_t state = atomic_load_explicit(&node->waiter->wait.state, memory_order_acquire);
     return wait_epoch(state) != node->epoch || (wait_tag(state) != WAIT_ARMED && wait_tag(state) != WAIT_TRYING);
 }
 
-/* Take the first out. Claimed: it is the caller's, who puts it into a batch; NULL: it is gone, and took nothing. */
+/* Unlink the first node and claim its wait. Returns the node, for the caller to put into a batch; or NULL if its waiter
+ * has gone, in which case nothing was taken. */
 static inline struct wait_node *gate_claim_first(struct thread *thread, struct gate *gate)
 {
     struct wait_node *node = gate_first(gate);
@@ -173,7 +174,7 @@ static inline struct wait_node *gate_claim_first(struct thread *thread, struct g
     return wait_claim(node, thread->shared) ? node : NULL;
 }
 
-/* The first that is not gone, claimed; NULL: there is none. */
+/* Claim the first waiter that has not gone; NULL: there is none. */
 static inline struct wait_node *gate_claim_next(struct thread *thread, struct gate *gate)
 {
     struct wait_node *node = NULL;
@@ -182,7 +183,7 @@ static inline struct wait_node *gate_claim_next(struct thread *thread, struct ga
     return node;
 }
 
-/* All who wait. */
+/* Claim all waiters. */
 static inline void gate_claim_all(struct thread *thread, struct gate *gate, struct batch *batch)
 {
     struct wait_node *node;
@@ -192,30 +193,31 @@ static inline void gate_claim_all(struct thread *thread, struct gate *gate, stru
 
 /* ---- waiting (gate.c) ------------------------------------------------------------------------------------ */
 
-/* Under the lock: let those at the front pass who can [G1]. Takes and returns the value. */
+/* Under the lock: let waiters at the front pass as long as they can [G1]. Takes and returns the value. */
 uint64_t gate_settle(struct thread *thread, struct gate *gate, uint64_t value, const struct gate_rules *rules,
                      struct batch *batch);
 
-/* Under the lock, which it gives back: the strand arms its wait and stands in the queue. It is not interrupted by
- * sources below `floor`. `want` is for who claims it. */
+/* Under the lock, which it releases: arm the strand's wait and enqueue it. Sources below `floor` do not interrupt the
+ * wait. The claimer may read `want`. */
 void gate_stand(struct thread *thread, struct cb *me, struct gate *gate, uint64_t value, enum blocked why,
                 uintptr_t want, uint32_t floor);
-/* After that: park until somebody claims it. False: it was interrupted, and has left the queue; perhaps it is not
- * interrupted any more. */
+/* After gate_stand: park until the wait is claimed. Returns false if the strand was interrupted; it has then left the
+ * queue, and the interruption may already be over. */
 bool gate_park(struct thread **thread, struct cb *me, struct gate *gate, uint32_t floor,
                const struct gate_rules *rules);
-/* Both, for who can be interrupted: returns false if it was, but is not any more: to be begun anew. */
+/* Both, interruptibly: throws if interrupted; returns false if the interruption is already over, and the caller
+ * retries. */
 bool gate_wait(struct thread **thread, struct cb *me, struct gate *gate, uint64_t value, enum blocked why,
                uintptr_t want, const struct gate_rules *rules);
-/* Take the node out, if it is still linked, and let others pass. */
+/* Unlink the node, if it is still linked, and let others pass. */
 void gate_leave(struct thread *thread, struct gate *gate, struct wait_node *node, const struct gate_rules *rules);
 
-/* By the rules, taking the lock: pass, if nobody waits, or wait until somebody lets the caller pass. */
+/* By the rules, under the lock: pass if there is no waiter, otherwise wait for admission. */
 void gate_enter(struct thread *thread, struct cb *me, struct gate *gate, enum blocked why, uintptr_t want,
                 const struct gate_rules *rules);
-/* The same without waiting. */
+/* Likewise, without waiting. */
 bool gate_try(struct thread *thread, struct gate *gate, uintptr_t want, const struct gate_rules *rules);
-/* Change the value by the lock, and let those pass who now can. Afterwards it may be gone [G3]. */
+/* Add to the value under the lock, and let waiters pass that now can. The object may be gone afterwards [G3]. */
 void gate_change(struct thread *thread, struct gate *gate, uint64_t by, const struct gate_rules *rules);
 
 /* As a case of a select (source.h), whose first object is the gate. */

@@ -1,7 +1,7 @@
 /*
- * Limits, and the stack of them that a strand carries in its context (src/strand/local.h): a request of a client takes
- * a permit of each, in one total order, that of their serials, so that no circle of strands can wait for each other.
- * The waiting is that of prio.h.
+ * Limits, and the stack of them that a strand carries in its context (src/strand/local.h). A request of a client takes
+ * a permit of each limit, in one total order, that of their serials, so strands can't wait for each other in a circle.
+ * Waiting is that of prio.h.
  */
 #include "prio.h"
 
@@ -24,14 +24,14 @@ void strand_limit_init(strand_limit *limit, size_t permits, const char *name)
     prio_make(thread, &limit->inside, &options, __builtin_return_address(0), "strand_limit_init");
 }
 
-/* NULL stays NULL: prio_of tells it, by the name of the function that was called. */
+/* NULL stays NULL: prio_of reports it, by the name of the function that was called. */
 static inline strand_prio_semaphore *inside_of(const strand_limit *limit)
 {
     return (strand_prio_semaphore *)(uintptr_t)limit;
 }
 _Static_assert(offsetof(strand_limit, inside) == 0, "a limit is a semaphore");
 
-/* 0 or -ENOMEM; -EINTR. */
+/* Returns 0, -ENOMEM or -EINTR. */
 static int take(struct thread **thread, struct cb *me, struct prio *limit)
 {
     return prio_take(thread, me, limit, NULL);
@@ -97,7 +97,7 @@ strand_case strand_on_limit(strand_limit *limit)
     return strand_on_prio_permit(inside_of(limit), NULL);
 }
 
-/* ---- all that hold here -------------------------------------------------------------------------------------- */
+/* ---- all limits of the context --------------------------------------------------------------------------------- */
 
 struct strand_guard_ strand_limit_enter_(strand_limit *limit)
 {
@@ -107,7 +107,7 @@ struct strand_guard_ strand_limit_enter_(strand_limit *limit)
 
 enum { HELD_FEW = 7 };
 
-/* What a strand_held is: the limits, in the order of their serials. */
+/* The content of a strand_held: the limits, in the order of their serials. */
 struct taken {
     uint64_t count;
     union {
@@ -135,7 +135,7 @@ static bool is_before(const void *a, const void *b)
     return (*(struct prio *const *)a)->serial < (*(struct prio *const *)b)->serial;
 }
 
-/* In order, each once. Returns how many there are. */
+/* Sort the limits and remove duplicates. Returns how many are left. */
 static size_t sort(struct prio **limits, size_t count)
 {
     size_t different = 0;

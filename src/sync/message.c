@@ -29,7 +29,7 @@ struct port *port_find(struct thread *thread, strand_port handle)
     return NULL;
 }
 
-/* The same for an operation. */
+/* Likewise, for an operation: misuse if there is no port, or too little room. */
 static inline struct port *port_of(struct thread *thread, strand_port handle, const void *message, size_t room,
                                    const char *function)
 {
@@ -76,7 +76,7 @@ struct slot *port_take(struct port *port)
     return slot;
 }
 
-/* All that has arrived, which is linked from the newest on, goes behind what is ready. */
+/* Append all arrived messages, which are linked from the newest on, to the ready ones in FIFO order. */
 void port_take_arrived(struct port *port)
 {
     struct box *box = port->box;
@@ -97,8 +97,8 @@ void port_take_arrived(struct port *port)
     port->last = newest;
 }
 
-/* ---- those who wait ------------------------------------------------------------------------------------------------
- */
+/* ---- waiters -------------------------------------------------------------------------------------------------------
+ * */
 
 static void link_node(struct thread *thread, struct port *port, struct wait_node *node)
 {
@@ -123,7 +123,7 @@ static struct wait_node *first_of(struct port *port)
     return CONTAINER(port->receivers.next, struct wait_node, link);
 }
 
-/* The first message goes to the first who still waits. */
+/* Hand the first message to the first strand that still waits. */
 static void hand_over(struct thread *thread, struct port *port, struct batch *batch)
 {
     struct wait_node *node = first_of(port);
@@ -148,7 +148,7 @@ void port_end_waits(struct thread *thread, struct port *port, struct batch *batc
     }
 }
 
-/* Nothing is ready: who waits will be told. False: something has come. */
+/* Announce that a receiver waits, when nothing is ready. Returns false if a message has arrived since. */
 static bool wants(struct port *port)
 {
     struct box *box = port->box;
@@ -162,7 +162,7 @@ static bool wants(struct port *port)
 void port_settle(struct thread *thread, struct port *port, struct batch *batch)
 {
     do {
-        bool over = is_over(port); /* before what was put in until then is taken [P4] */
+        bool over = is_over(port); /* read before the messages put in until then are taken [P4] */
         port_take_arrived(port);
         while (port->first && !list_empty(&port->receivers))
             hand_over(thread, port, batch);
@@ -176,8 +176,8 @@ void port_settle(struct thread *thread, struct port *port, struct batch *batch)
 
 enum found { FOUND_READY, FOUND_OVER, FOUND_NOTHING };
 
-/* Under the lock: what there is for the caller. waits: if it is nothing, who links a node under this lock will be told.
- */
+/* Under the lock: what is there for the caller. waits: if nothing is there, a node linked under this lock will be
+ * notified. */
 static enum found look(struct thread *thread, struct port *port, bool waits, struct batch *woken)
 {
     do {
@@ -191,7 +191,7 @@ static enum found look(struct thread *thread, struct port *port, bool waits, str
     return FOUND_NOTHING;
 }
 
-/* Under the lock, which it gives back, with a message that is ready. Nobody else ends the port of a run of one thread
+/* Under the lock, which it releases: receive a ready message. In a run of one thread no other strand ends the port
  * meanwhile. */
 static int64_t receive_ready(struct thread *thread, struct cb *me, struct port *port, void *message)
 {
@@ -219,7 +219,7 @@ static int64_t receive_handed(struct cb *me, struct wait_node *node, void *messa
     return size;
 }
 
-/* Its port may be gone, and then so is the node. */
+/* If the port is gone, so is the node's place in its queue. */
 static void leave_queue(struct thread *thread, strand_port handle, struct wait_node *node)
 {
     struct port *port = port_find(thread, handle);
@@ -230,7 +230,7 @@ static void leave_queue(struct thread *thread, strand_port handle, struct wait_n
     port_unlock(thread, port);
 }
 
-/* Under the lock, which it gives back. False: interrupted, but not any more. */
+/* Under the lock, which it releases. Returns false if the wait was interrupted and the interruption is already over. */
 static bool wait_in(struct thread **thread, struct cb *me, struct port *port, strand_port handle, struct batch *woken)
 {
     struct wait_node *node = &me->wait.node;
@@ -279,7 +279,7 @@ int64_t strand_port_receive(strand_port handle, void *message, size_t room)
         give_way_after(thread);
         return result;
     }
-    return -EPIPE; /* it has ended meanwhile */
+    return -EPIPE; /* the port has ended meanwhile */
 }
 
 int64_t strand_port_try_receive(strand_port handle, void *message, size_t room)
@@ -306,7 +306,7 @@ static strand_port handle_in(const strand_case *c)
     return (strand_port){{c->object[0], c->object[1]}};
 }
 
-/* Locked; NULL: it has ended since the select began. */
+/* The port of a case, locked. NULL: it has ended since the select began. */
 static struct port *port_in(struct thread *thread, struct cb *me, const strand_case *c)
 {
     struct port *port = port_find(thread, handle_in(c));
@@ -316,7 +316,7 @@ static struct port *port_in(struct thread *thread, struct cb *me, const strand_c
     return port;
 }
 
-/* It can happen. node: the strand is armed. */
+/* The case can happen. node: the strand is armed. */
 static enum answer settle(struct thread *thread, struct cb *me, strand_case *c, const struct wait_node *node, bool over)
 {
     if (over && (c->flags & CASE_DROPS))

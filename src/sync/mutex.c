@@ -1,9 +1,9 @@
 /*
- * Mutexes. The protocol block is in gate.h, what is a mutex's own in mutex.h.
+ * Mutexes. The protocol block is in gate.h, the invariants of a mutex are in mutex.h.
  *
- * Who finds a mutex held by a strand that runs on another thread right now looks again for a moment before it queues:
- * it is likely to be unlocked sooner than the two switches of a wait take. That is not waiting yet, so it may pass
- * before others who do the same, but never before those who wait [G2].
+ * A strand that finds the mutex held by a strand running on another thread spins for a moment before it queues: an
+ * unlock is likely to come sooner than the two switches of a wait would take. A spinning strand may pass others that
+ * spin, but never a queued waiter [G2].
  */
 #include "mutex.h"
 
@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-/* Looks at a mutex that is held, and pauses between two of them. */
+/* How often a spinning strand tests a mutex, and the pauses between two tests. */
 enum { LOOKS = 8, PAUSES = 16 };
 
 /* ---- locking --------------------------------------------------------------------------------------------- */
@@ -24,15 +24,15 @@ static inline bool take_free(struct thread *thread, struct cb *me, struct mutex 
     return LIKELY(gate_pass(thread, &mutex->gate, &none, (uintptr_t)me));
 }
 
-/* Whether the strand runs right now. It may have ended meanwhile: then the answer means nothing, but control blocks are
- * never unmapped. */
+/* Whether the strand runs right now. The strand may have ended meanwhile: then the answer means nothing, but control
+ * blocks are never unmapped. */
 OWN_INLINE bool runs(uint64_t owner)
 {
     struct fibre *fibre = plain_load(&((struct cb *)(uintptr_t)owner)->member.fibre, memory_order_relaxed);
     return fibre && !fibre->opened && atomic_load_explicit(&fibre->context, memory_order_relaxed) == NULL;
 }
 
-/* It is held: look for a moment whether it is given back. True: it is the caller's. */
+/* Spin for a moment on a mutex that is held. Returns whether the caller has acquired it. */
 static bool take_soon(struct thread *thread, struct cb *me, struct mutex *mutex)
 {
     for (int look = 0; look < LOOKS; look++) {
@@ -63,7 +63,7 @@ static COLD __attribute__((noreturn)) void own_mutex(struct cb *me, struct mutex
         "the caller holds the mutex already, and would wait for itself: unlock it first, or pass on that it is held");
 }
 
-/* It could not be had at once. False: the caller, not to be interrupted below `floor`, was interrupted. */
+/* Acquire a mutex that was not free. `floor` masks interruptions. Returns false if the caller was interrupted. */
 static NOINLINE bool take_slowly(struct thread **thread, struct cb *me, struct mutex *mutex, uint32_t floor)
 {
     if (UNLIKELY(mutex_is_held_by(mutex, me)))
@@ -72,7 +72,7 @@ static NOINLINE bool take_slowly(struct thread **thread, struct cb *me, struct m
     if ((*thread)->shared && take_soon(*thread, me, mutex))
         return true;
     uint64_t owner = gate_lock(*thread, &mutex->gate);
-    if (!owner) { /* and nobody waits [M1] */
+    if (!owner) { /* and there are no waiters [M1] */
         gate_unlock(&mutex->gate, (uintptr_t)me);
         return true;
     }
@@ -123,7 +123,7 @@ void mutex_lock_again(struct thread **thread, struct cb *me, struct mutex *mutex
 
 /* ---- unlocking ------------------------------------------------------------------------------------------- */
 
-/* To the first who waits. */
+/* Hand the mutex to the first waiter. */
 static NOINLINE void hand_over(struct thread *thread, struct mutex *mutex)
 {
     must_lie_elsewhere(thread, mutex, "mutex", "strand_mutex_unlock");
@@ -134,7 +134,7 @@ static NOINLINE void hand_over(struct thread *thread, struct mutex *mutex)
         thread_ready(thread, &next->waiter->member);
 }
 
-/* Its word says that the strand holds it, but it has no record of that. */
+/* The mutex's word names the strand as its holder, but the strand has no record of it. */
 static COLD __attribute__((noreturn)) void copied(struct cb *me, struct mutex *mutex)
 {
     misuse("strand_mutex_unlock", made(me, mutex, MADE_ROOM), "it was moved or copied while it was held");
@@ -152,11 +152,11 @@ void mutex_release(struct thread *thread, struct cb *me, struct mutex *mutex)
 COLD void mutex_not_held(struct thread *thread, struct mutex *mutex, const char *function)
 {
     char text[256];
-    uint64_t owner = gate_lock(thread, &mutex->gate); /* it stays held by whom it is, so far */
+    uint64_t owner = gate_lock(thread, &mutex->gate); /* the owner can't change meanwhile */
     made_at("mutex", mutex, text, sizeof text);
     if (owner)
         made((struct cb *)(uintptr_t)owner, mutex, text, sizeof text);
-    gate_unlock(&mutex->gate, owner); /* a hook may look at it */
+    gate_unlock(&mutex->gate, owner); /* a misuse hook may read the mutex */
     misuse(function, text,
            owner ? "the caller does not hold the mutex: the strand that has locked it unlocks it"
                  : "nobody holds the mutex: lock it before");

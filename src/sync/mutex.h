@@ -1,9 +1,9 @@
 /*
- * Mutexes, as far as conditions have to know them. Page: docs/protocols/locks.md.
+ * Mutexes: the part that conditions need. Page: docs/protocols/locks.md.
  *
- * STATE     the gate's value is the control block of the strand that holds it, 0: nobody.
- * INVARIANTS [M1] while strands wait it is held by somebody: who unlocks hands it over [G1]. [M2] it is in the
- *           records of what its holder holds (held.h), from when that strand runs on until it unlocks.
+ * STATE     the gate's value is the control block of the strand that holds the mutex, or 0 if it is free.
+ * INVARIANTS [M1] while strands wait, the mutex is held: unlocking hands it over [G1]. [M2] the holder's lock records
+ *           (held.h) contain the mutex from when the holder runs on until it unlocks.
  */
 #ifndef SYNC_MUTEX_H
 #define SYNC_MUTEX_H
@@ -14,7 +14,7 @@
 
 struct mutex {
     struct gate gate;
-    void *site; /* where it was locked: for reports about others than its holder */
+    void *site; /* where it was locked: for reports about strands other than its holder */
 };
 _Static_assert(sizeof(struct mutex) <= sizeof(strand_mutex), "a mutex is the user's object");
 
@@ -28,18 +28,18 @@ static inline bool mutex_is_held_by(struct mutex *mutex, struct cb *me)
     return gate_value(atomic_load_explicit(&mutex->gate.word, memory_order_relaxed)) == (uintptr_t)me;
 }
 
-/* It is the caller's now, who has room for the record. */
+/* Record that the caller now holds the mutex. The caller has reserved room for the record. */
 static inline void mutex_note(struct cb *me, struct mutex *mutex, void *site)
 {
     plain_store(&mutex->site, site, memory_order_relaxed);
     held_add(me, mutex, HELD_MUTEX, site);
 }
 
-/* Lock it again after a wait for a condition; not interrupted by anything. */
+/* Lock the mutex again after waiting for a condition. Not interruptible. */
 void mutex_lock_again(struct thread **thread, struct cb *me, struct mutex *mutex, void *site);
-/* The caller holds it. */
+/* Unlock the mutex, which the caller holds. */
 void mutex_release(struct thread *thread, struct cb *me, struct mutex *mutex);
-/* Misuse: the caller does not hold it. */
+/* Report misuse: the caller does not hold the mutex. */
 __attribute__((noreturn)) void mutex_not_held(struct thread *thread, struct mutex *mutex, const char *function);
 
 #endif

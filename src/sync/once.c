@@ -1,9 +1,10 @@
 /*
  * Once. Page: docs/protocols/locks.md; the protocol block is in gate.h.
  *
- * STATE     the gate's value: 0, the control block of the strand whose turn it is, or DONE; then `result` is there.
- * PROTOCOL  a turn ends with its run, however that is left: by returning, and then all who wait go on; or by an
- *           exception, and then the first who waits has the turn, which node->result tells it.
+ * STATE     the gate's value: 0; the control block of the strand that runs the function; or DONE: then `result` is
+ *           valid.
+ * PROTOCOL  the right to run ends with the run. If the function returns, all waiters go on. If it throws, the first
+ *           waiter gets the right, which node->result signals to it.
  */
 #include "gate.h"
 
@@ -68,14 +69,14 @@ static void *run(struct once *once, strand_fn *fn, void *arg)
     return turn.result;
 }
 
-/* True: it is the caller's turn. False: it is done. */
+/* Returns true if the caller has to run the function, false if it is done. */
 static bool wait_for_turn(struct thread *thread, struct cb *me, struct once *once)
 {
     must_lie_elsewhere(thread, once, "once", "strand_once_run");
     for (;;) {
         uint64_t value = gate_lock(thread, &once->gate);
         if (UNLIKELY(value == (uintptr_t)me)) {
-            gate_unlock(&once->gate, value); /* a hook may look at it */
+            gate_unlock(&once->gate, value); /* a misuse hook may read the object */
             MISUSE_AT("strand_once_run", "once", (const void *)once,
                       "it is called from the run itself, and would wait for that: call the function directly");
         }

@@ -1,6 +1,6 @@
 /*
- * A port's life, and all that is done without its lock: sending and closing, by anybody. Receiving is in message.c; the
- * protocol block is in port.h.
+ * A port's life, and the operations that need no lock: sending and closing, by any thread. Receiving is in message.c;
+ * the protocol block is in port.h.
  */
 #include "port.h"
 
@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- pins: any thread, handlers too ---------------------------------------------------------------------------- */
+/* ---- pins: any thread, also in signal handlers ------------------------------------------------------------------ */
 
-/* The port, which does not end until port_unpin; or a negated errno code. closed: also one that is closed. */
+/* Keep the port from ending until port_unpin. Returns 0 or a negated errno code. closed: accept a closed port. */
 static int pin_port(strand_port handle, bool closed, struct port **out)
 {
     struct port *port = (struct port *)(uintptr_t)handle.bits[0];
@@ -38,7 +38,7 @@ static int pin_port(strand_port handle, bool closed, struct port **out)
     return 0;
 }
 
-/* Pinned: a receiver that waits is told. */
+/* Notify a waiting receiver. The port is pinned. */
 static void tell(struct box *box)
 {
     uint32_t wake = atomic_load_explicit(&box->wake, memory_order_seq_cst); /* [P3] */
@@ -67,15 +67,15 @@ static void unpin_port(struct port *port)
     } while (last);
 }
 
-/* In the child of a fork: its run has stayed in the parent. */
+/* In the child of a fork: the port's run has stayed in the parent. */
 static bool is_left(const struct port *port)
 {
     return port->generation != arch_generation;
 }
 
-/* ---- sending: any thread, handlers too -------------------------------------------------------------------------- */
+/* ---- sending: any thread, also in signal handlers --------------------------------------------------------------- */
 
-/* NULL: all are taken. */
+/* Returns NULL if no slot is free. */
 static struct slot *claim(struct box *box)
 {
     uint64_t free = atomic_load_explicit(&box->free, memory_order_acquire), rest;
@@ -85,7 +85,7 @@ static struct slot *claim(struct box *box)
             return NULL;
         slot = box_slot(box, (uint32_t)(free & FREE_NUMBER) - 1);
         uint32_t next =
-            atomic_load_explicit(&slot->next, memory_order_relaxed); /* of a slot that was taken: anything */
+            atomic_load_explicit(&slot->next, memory_order_relaxed); /* stale if the slot was taken meanwhile */
         rest = ((free >> FREE_TAG) + 1) << FREE_TAG | next;
     } while (
         !atomic_compare_exchange_weak_explicit(&box->free, &free, rest, memory_order_acquire, memory_order_acquire));
@@ -108,7 +108,7 @@ static void publish(struct box *box, struct slot *slot)
                                                   memory_order_relaxed));
 }
 
-/* Pinned. */
+/* The port is pinned. */
 static int put(struct port *port, const void *message, size_t size)
 {
     struct box *box = port->box;
@@ -131,7 +131,7 @@ static int put(struct port *port, const void *message, size_t size)
     return 0;
 }
 
-/* A handler may have interrupted a switch: only who runs on the fibre's own stack is one of its strands. */
+/* A handler may have interrupted a switch: the caller is a strand of the fibre only if it runs on the fibre's stack. */
 static void check_content(const void *message, size_t size)
 {
     struct thread *thread = thread_self();
@@ -201,7 +201,7 @@ void box_drop(struct box *box)
     free(box);
 }
 
-/* The post of the box: on a thread of the pool; or, of a run that has ended, on any. */
+/* Runs the post of the box: on a thread of the pool, or on any thread if the run has ended. */
 static struct member *arrive(struct post *post)
 {
     struct box *box = CONTAINER(post, struct box, post);
@@ -260,7 +260,7 @@ static const char *made_hook(const struct hook *hook, char *buffer, size_t size)
     return made(hook->object, buffer, size);
 }
 
-/* Nobody can find it any more. */
+/* Drop the messages that are left. No handle finds the port any more. */
 static void drop_all(struct port *port)
 {
     while (port->first) {
@@ -274,7 +274,7 @@ static void drop_all(struct port *port)
     }
 }
 
-/* Whoever is inside goes on for a few instructions, and then nobody comes any more [P5]. */
+/* Wait for the senders inside, which need a few instructions; afterwards no sender enters [P5]. */
 static void await_senders(struct thread *thread, struct port *port)
 {
     uint64_t word = atomic_load_explicit(&port->word, memory_order_acquire);
@@ -297,7 +297,7 @@ static void port_end(struct thread *thread, struct owned *owned)
     port_settle(thread, port, &woken);
     port_end_waits(thread, port, &woken);
     await_senders(thread, port);
-    arch_note_acquire(port); /* what those have put */
+    arch_note_acquire(port); /* what those senders have published */
     port_take_arrived(port);
     port_unlock(thread, port);
     batch_deliver(thread, &woken);
@@ -381,7 +381,7 @@ strand_port strand_port_open(strand_scope scope, size_t message_size, size_t slo
     strand_port handle = {{0, 0}};
     if (!error) {
         port->site = __builtin_return_address(0);
-        handle = port->box->handle; /* of an open scope it may have ended when it belongs to that */
+        handle = port->box->handle; /* a port of an open scope may have ended once the scope owns it */
         if ((error = scope_own(thread, me, scope, &port->owned, "strand_port_open")))
             port_end(thread, &port->owned);
     }

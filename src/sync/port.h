@@ -1,39 +1,39 @@
 /*
  * Ports. Page: docs/protocols/port.md.
  *
- * PARTIES   senders: any thread of the process, and handlers of signals, which may have interrupted a sender, or a
- *           thread of the port's own run, anywhere; receivers, strands of that run; whoever closes it, as a sender;
- *           the scope that it ends with.
- * STATE     word: serial << WORD_SERIAL | pins << 2 | OVER | CLOSED. A pin is a sender that is inside. CLOSED: nobody
- *           comes in any more. OVER: it is closed, and the last sender has put in what it had. In the box, a block of
- *           memory of its own: slots; `free`, a stack of those that nobody has, whose head carries how often one was
- *           taken; `arrived`, a stack of messages, the newest first; `wake`: NONE; WANTED: a receiver waits, and is
- *           to be told; POSTED: it is being told, by the box's post. Under the lock: messages that are ready, in the
- *           order of coming; the queue of those who wait.
+ * PARTIES   senders: any thread of the process, and signal handlers, which may have interrupted a sender, or a thread
+ *           of the port's own run, anywhere; receivers: strands of that run; closers, which may be any sender; the
+ *           scope that the port ends with.
+ * STATE     word: serial << WORD_SERIAL | pins << 2 | OVER | CLOSED. A pin is a sender that is inside. CLOSED: no new
+ *           sender enters. OVER: the port is closed, and the last sender has published its message. The box, a separate
+ *           block of memory, has: the slots; `free`, a stack of free slots, whose head carries a count of takings as
+ *           its tag; `arrived`, a stack of messages, the newest first; `wake`: NONE; WANTED: a receiver waits and needs
+ *           a notification; POSTED: the box's post is on its way to notify it. Under the lock: the ready messages in
+ *           FIFO order, and the queue of waiters.
  *
  *             slot: free --claim--> a sender's --publish--> arrived --take_arrived--> ready --> a receiver's --> free
  *             wake: NONE --wants (lock)--> WANTED --a sender--> POSTED --arrive (lock)--> NONE
  *
- * PROTOCOL  send: pin; claim a slot; fill it; publish; if WANTED, make it POSTED, and post; unpin. Who unpins a
- *           closed port last makes it OVER first, and tells as if it had published. receive, under the lock: what has
- *           arrived goes to those who wait, in order (port_settle); then what is left is the caller's, or it is over,
- *           or the caller sets WANTED, looks once more, and waits.
- * OWNERSHIP a slot is its claimer's, then the port's, then the receiver's that it was handed to, who copies the
- *           message when it runs. The box outlives the port for as long as a receiver has a slot of it, or the pool
- *           has its post (refs).
- * INVARIANTS [P1] a sender waits for no lock, takes no memory, and no handler that sends in between undoes a step of
- *           it: each is one compare-and-swap. [P2] a message whose send has returned 0 is received, or dropped at the
- *           port's end, once, and whole. [P3] nobody waits while a message is ready; who waits while one has arrived
- *           is being told. [P4] a port says that it is over when nothing is in it, and nobody can put anything in.
- *           [P5] the port's memory is not given back while a sender is inside.
+ * PROTOCOL  send: pin; claim a slot; fill it; publish; if WANTED, make it POSTED, and post; unpin. The last sender to
+ *           unpin a closed port makes it OVER first, and notifies as if it had published. receive, under the lock:
+ *           arrived messages go to the waiters in order (port_settle). The caller then takes what is left, or finds the
+ *           port over, or sets WANTED, looks again, and waits.
+ * OWNERSHIP a slot belongs to its claimer, then to the port, then to the receiver that it was handed to, which copies
+ *           the message when it runs. The box outlives the port while a receiver has one of its slots, or the pool has
+ *           its post (refs).
+ * INVARIANTS [P1] a sender waits for no lock and allocates nothing, and no handler that sends in between undoes a step
+ *           of it: each is one compare-and-swap. [P2] a message whose send has returned 0 is received, or dropped at
+ *           the port's end, once, and whole. [P3] no receiver waits while a message is ready; if one has arrived, a
+ *           notification is on its way to the waiters. [P4] a port reports that it is over when it is empty and no
+ *           sender can add anything. [P5] the port's memory is not freed while a sender is inside.
  * ORDERING  a sender publishes, or sets OVER, and then reads `wake`; a receiver sets WANTED, and then reads `arrived`
  *           and `word`: sequentially consistent, so one sees the other [P3]. publish is a release that pairs with the
- *           exchange of take_arrived; giving a slot back is one that pairs with claim.
- * PROGRESS  of senders: a compare-and-swap fails only if another sender, or a receiver, has got on. The end waits for
- *           senders that are inside: a few instructions, and a copy.
- * NOT DONE  a ring of slots: who is interrupted between claiming its place and filling it holds up all that come
- *           after. A lock with signals blocked: two system calls a message. A post for each message: only the first
- *           one after somebody has begun to wait tells. The pins of other objects: there are too few of them.
+ *           exchange of take_arrived; returning a slot is a release that pairs with claim.
+ * PROGRESS  of senders: lock-free; a compare-and-swap fails only if another sender, or a receiver, has made progress.
+ *           The end waits for senders that are inside: a few instructions, and a copy.
+ * NOT DONE  a ring of slots: a sender interrupted between claiming its place and filling it would hold up all later
+ *           ones. A lock with signals blocked: two system calls a message. A post for each message: only the first
+ *           message after a receiver began to wait notifies. The pins of other objects: there are too few of them.
  * TESTED BY tests/models/port.pml, tests/spec/port.c, tests/spec/port_signal.c, tests/sim/ports.c.
  */
 #ifndef SYNC_PORT_H
@@ -59,14 +59,14 @@ struct slot {
 
 struct box {
     struct post post;
-    strand_port handle; /* for the post: whom it tells */
+    strand_port handle; /* for the post: which port it notifies */
     struct runtime *runtime;
     _Atomic uint32_t refs;
     size_t stride; /* from slot to slot */
     _Atomic uint64_t refused;
-    /* What senders and receivers change. */
-    _Alignas(CACHE_LINE) _Atomic uint64_t free; /* how often one was taken << FREE_TAG | number + 1 of the first */
-    _Atomic uint64_t given;                     /* how often one was given back */
+    /* Written by senders and receivers. */
+    _Alignas(CACHE_LINE) _Atomic uint64_t free; /* takings << FREE_TAG | number + 1 of the first */
+    _Atomic uint64_t given;                     /* how many slots were returned */
     _Atomic uint32_t arrived;                   /* number + 1 of the newest */
     _Atomic uint32_t wake;
     _Alignas(CACHE_LINE) char slots[];
@@ -79,9 +79,9 @@ struct port {
     _Atomic uint64_t word;
     void *link_[2]; /* the slab's */
     atomic_flag lock;
-    uint32_t generation;   /* arch_generation at its making */
-    uint32_t first, last;  /* of the messages that are ready: number + 1; 0: none */
-    struct link receivers; /* wait nodes, the first come first */
+    uint32_t generation;   /* arch_generation when it was made */
+    uint32_t first, last;  /* the ready messages: number + 1; 0: none */
+    struct link receivers; /* wait nodes, FIFO */
     struct box *box;
     size_t message_size, slots;
     void (*drop)(void *message, size_t size);
@@ -101,7 +101,7 @@ static inline void box_keep(struct box *box)
 {
     atomic_fetch_add_explicit(&box->refs, 1, memory_order_relaxed);
 }
-/* Of this run: not in a handler. */
+/* On a thread of this run, not in a signal handler. */
 void box_drop(struct box *box);
 
 static inline void port_lock(struct thread *thread, struct port *port)
@@ -114,22 +114,22 @@ static inline void port_unlock(struct thread *thread, struct port *port)
     spin_unlock_if_shared(&port->lock, thread);
 }
 
-/* The port of this run behind a handle, locked; NULL: it is gone, or of another run. */
+/* Find and lock the port of this run behind a handle. NULL: it is gone, or of another run. */
 struct port *port_find(struct thread *thread, strand_port handle);
-/* Neither; or too little room for its messages, of the port that is locked then. */
+/* Report misuse: there is no such port; or `room` is too small for the messages of this port, which is locked. */
 __attribute__((noreturn)) void port_misused(struct thread *thread, struct port *port, strand_port handle,
                                             const void *message, size_t room, const char *function);
 
 /* ---- under the lock: message.c ------------------------------------------------------------------------------------
  */
 
-/* What has arrived goes to those who wait; if it is over, so are their waits. Afterwards somebody waits only if nothing
- * is ready, and then he is going to be told. Who has to be made runnable goes to the batch. */
+/* Under the lock: hand arrived messages to waiters. If the port is over, end all waits. Waiters are left only if no
+ * message is ready, and then WANTED is set. Strands to be made runnable go to the batch. */
 void port_settle(struct thread *thread, struct port *port, struct batch *batch);
 void port_end_waits(struct thread *thread, struct port *port, struct batch *batch);
-/* All that has arrived is ready. */
+/* Make all arrived messages ready. */
 void port_take_arrived(struct port *port);
-/* The first that is ready; it is the caller's. */
+/* Take the first ready message. */
 struct slot *port_take(struct port *port);
 
 #endif

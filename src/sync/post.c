@@ -1,8 +1,8 @@
 /*
- * Posts. A strand of the channel's run puts its value into the channel at once, as a sender would; where there is no
- * room, a record with the value stands in the queue. So what the strand sends or receives next comes after it. From
- * everywhere else the record travels through the posts of the pool to one of its threads, which does the same. On the
- * way `posts` counts it, so that a closed channel does not say that nothing is left. Model: tests/models/post.pml.
+ * Posts. A strand of the channel's run puts its value into the channel at once, as a sender would; if there is no room,
+ * a record with the value is queued. So the strand's next send or receive comes after it. From anywhere else the record
+ * travels through the posts of the pool to one of its threads, which does the same. `posts` counts such records, so
+ * that a closed channel does not report that nothing is left. Model: tests/models/post.pml.
  */
 #include "chan.h"
 
@@ -23,7 +23,7 @@ static const char *made(const struct hook *hook, char *buffer, size_t size)
     return buffer;
 }
 
-/* On whatever strand runs here, or on none. */
+/* Drop the value, on whatever strand runs here, or on none. */
 static void give_up(struct posted *posted)
 {
     if (posted->drop) {
@@ -35,8 +35,8 @@ static void give_up(struct posted *posted)
     free(posted);
 }
 
-/* Under the lock. False: there is no room for the value. Else a receiver has it, whom the caller makes runnable, or the
- * ring does (*receiver is NULL). */
+/* Under the lock. Returns false if there is no room for the value. Otherwise the value went to *receiver, which the
+ * caller makes runnable, or to the ring (*receiver is NULL). */
 static bool place(struct thread *thread, struct chan *chan, const void *value, struct wait_node **receiver)
 {
     struct link *link;
@@ -57,7 +57,7 @@ static bool place(struct thread *thread, struct chan *chan, const void *value, s
     return true;
 }
 
-/* Under the lock. The receiver that has got the value, or NULL. */
+/* Under the lock. Returns the receiver that has got the value, or NULL. */
 static struct wait_node *place_posted(struct thread *thread, struct chan *chan, struct posted *posted)
 {
     struct wait_node *receiver;
@@ -68,7 +68,7 @@ static struct wait_node *place_posted(struct thread *thread, struct chan *chan, 
     return receiver;
 }
 
-/* On a thread of the pool; or, of a run that has ended, on any. */
+/* On a thread of the pool, or on any thread if the run has ended. */
 static struct member *arrive(struct post *post)
 {
     struct posted *posted = CONTAINER(post, struct posted, post);
@@ -96,7 +96,7 @@ static struct member *arrive(struct post *post)
     return member;
 }
 
-/* Keep the channel from ending; false: it is gone. Any thread. */
+/* Keep the channel from ending. Returns false if it is gone. Any thread. */
 static bool pin_chan(struct chan *chan, uint64_t serial)
 {
     uint64_t word = atomic_load_explicit(&chan->word, memory_order_acquire);
@@ -109,7 +109,7 @@ static bool pin_chan(struct chan *chan, uint64_t serial)
     return false;
 }
 
-/* Count one in, unless it is closed. */
+/* Count a value in. Returns false if the channel is closed. */
 static bool accept(struct chan *chan)
 {
     uint64_t posts = atomic_load_explicit(&chan->posts, memory_order_relaxed);
@@ -121,7 +121,7 @@ static bool accept(struct chan *chan)
     return true;
 }
 
-/* A record with the value. NULL: no memory. thread NULL: a plain one. */
+/* Make a record with the value. Returns NULL if there is no memory. thread NULL: a plain thread. */
 static struct posted *make_posted(struct thread *thread, size_t value_size, const void *value)
 {
     size_t size = sizeof(struct posted) + value_size;
@@ -134,7 +134,7 @@ static struct posted *make_posted(struct thread *thread, size_t value_size, cons
     return posted;
 }
 
-/* From a strand of the run; under the lock, which it gives back. */
+/* From a strand of the run; under the lock, which it releases. */
 static int post_at_once(struct thread *thread, struct chan *chan, strand_chan handle, const void *value)
 {
     size_t size = chan->size;
@@ -165,10 +165,10 @@ static int post_at_once(struct thread *thread, struct chan *chan, strand_chan ha
     return 0;
 }
 
-/* From elsewhere. The channel is pinned. */
+/* From anywhere else. The channel is pinned. */
 static int post(struct chan *chan, strand_chan handle, const void *value)
 {
-    struct thread *thread = thread_self(); /* NULL: a plain one */
+    struct thread *thread = thread_self(); /* NULL: a plain thread */
     if (thread && thread->current)
         must_not_hold_address(thread, value, chan->size, NULL, "the value", "strand_chan_post");
     struct posted *posted = make_posted(thread, chan->size, value);

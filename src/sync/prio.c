@@ -1,5 +1,5 @@
 /*
- * Priority semaphores: taking a permit, giving it back. Pruning is in prune.c. The protocol block is in prio.h.
+ * Priority semaphores: taking a permit and returning it. Pruning is in prune.c. The protocol block is in prio.h.
  */
 #include "prio.h"
 
@@ -27,7 +27,7 @@ const char *prio_made(const struct prio *sem, char *buffer, size_t size)
     return buffer;
 }
 
-/* No other run of the process ever had this number, also where memory has been had again. */
+/* No other run of the process ever had this number, even if memory was reused. */
 static inline uint64_t run_of(struct thread *thread)
 {
     return runtime_of(thread)->listed.number;
@@ -43,7 +43,7 @@ static COLD struct prio *not_usable(struct thread *thread, const struct prio *se
         misuse(function, prio_made(sem, MADE_ROOM), "it is of another run");
     struct cb *me = current_of(thread);
     if (atomic_load_explicit(&sem->asking, memory_order_relaxed) != me)
-        return (struct prio *)(uintptr_t)sem; /* another strand's function runs */
+        return (struct prio *)(uintptr_t)sem; /* another strand runs the function */
     struct section_words words = section_words(me);
     misuse(function, words.made, "it uses the semaphore %s, which the semaphore itself has called", words.where);
 }
@@ -57,9 +57,9 @@ struct prio *prio_of(struct thread *thread, const strand_prio_semaphore *handle,
     return sem;
 }
 
-/* How many strands wait at what this memory was before. It may be any memory, also parts of what an earlier semaphore
- * has left on a stack: so no number in it proves anything, nor is there a lock. A ticket does that says it is in the
- * tree here; where it would be can be read, since tickets lie in the handle range. */
+/* How many strands wait at a semaphore that was in this memory before. It may be any memory, also parts of an earlier
+ * semaphore left on a stack: so no number in it proves anything, and it has no usable lock. A ticket that says it is in
+ * the tree here does prove it; a ticket's address can be read, since tickets lie in the handle range. */
 ARCH_NOT_INSTRUMENTED static size_t waiting_at(struct thread *thread, struct prio *sem)
 {
     arch_note_look(sem, sizeof *sem);
@@ -76,7 +76,7 @@ void prio_make(struct thread *thread, strand_prio_semaphore *handle, const stran
     struct prio *sem = (struct prio *)(uintptr_t)handle;
     must_lie_elsewhere(thread, sem, "semaphore", function);
     must_not_escape(thread, options->arg, "options.arg", function);
-    must_not_escape(thread, options->name, "the name", function); /* kept as it is */
+    must_not_escape(thread, options->name, "the name", function); /* the pointer is kept */
     size_t waiting = waiting_at(thread, sem);
     if (UNLIKELY(waiting))
         misuse(function, prio_made(sem, MADE_ROOM), "it is made anew while %zu wait for it", waiting);
@@ -133,7 +133,7 @@ static inline bool is_free_for(struct prio *sem, const void *key)
     return sem->in_flight < sem->limit && (!sem->priority || queue_ask(sem, key) != STRAND_NOT_NOW);
 }
 
-/* The free permit goes to the best one that still waits; that one, or NULL: nobody takes it. */
+/* Hand the free permit to the best strand that still waits. Returns that strand, or NULL if no strand takes it. */
 static inline struct member *hand_over(struct thread *thread, struct prio *sem)
 {
     struct ticket *ticket;
@@ -148,7 +148,7 @@ static inline struct member *hand_over(struct thread *thread, struct prio *sem)
     return NULL;
 }
 
-/* Under the lock, which it gives back: hand over what is free [Q1] [Q2]. */
+/* Under the lock, which it releases: hand over free permits [Q1] [Q2]. */
 static inline void serve(struct thread *thread, struct prio *sem)
 {
     struct member *member = NULL;
@@ -190,7 +190,7 @@ void prio_give(struct thread *thread, struct prio *sem, const char *function)
 
 /* ---- waiting alone -------------------------------------------------------------------------------------------- */
 
-/* What it takes to wait: got before the lock is taken again. */
+/* What a waiter needs: obtained before the lock is taken again. */
 struct means {
     struct ticket *ticket;
     struct note *note; /* of a pruning, if the queue is full */
@@ -202,8 +202,8 @@ static inline bool is_full(const struct prio *sem)
     return UNLIKELY(sem->max_waiters && sem->waiting >= sem->max_waiters);
 }
 
-/* Under the lock: 0: there is a place in the queue; -ENOBUFS: none; -EINTR: who comes was the worst, and is to go;
- * -EAGAIN: a note is needed first. */
+/* Under the lock. Returns 0: the queue has room; -ENOBUFS: it has none; -EINTR: the newcomer was the worst, and is
+ * pruned; -EAGAIN: a note is needed first. */
 static int make_room(struct thread *thread, struct prio *sem, struct cb *me, const void *key, struct means *means,
                      struct batch *batch)
 {
@@ -234,8 +234,8 @@ static void make_note(struct thread *thread, struct cb *me, struct prio *sem, st
     means->noted = true;
 }
 
-/* Under the lock, which it gives back: stand in the queue until a permit comes. 0; -EINTR; -EAGAIN: it was interrupted,
- * but is not any more. Those that were pruned for it go on. */
+/* Under the lock, which it releases: wait in the queue for a permit. Returns 0; -EINTR; -EAGAIN: it was interrupted,
+ * and the interruption is already over. Makes the strands runnable that were pruned for it. */
 static NOINLINE int wait_in_queue(struct thread **thread, struct cb *me, struct prio *sem, struct ticket *ticket,
                                   struct batch *pruned)
 {
@@ -259,7 +259,7 @@ static NOINLINE int wait_in_queue(struct thread **thread, struct cb *me, struct 
     return interrupted_here(me) ? -EINTR : -EAGAIN;
 }
 
-/* There is no permit: wait, if there is room. -EAGAIN: to be begun anew. */
+/* Take a permit, or wait if there is room. -EAGAIN: the caller retries. */
 static inline int take_or_wait(struct thread **thread, struct cb *me, struct prio *sem, const void *key,
                                struct means *means)
 {
@@ -287,7 +287,7 @@ static inline int take_or_wait(struct thread **thread, struct cb *me, struct pri
     else if (error == -EINTR && interrupt_put_off_(me))
         error = -ENOBUFS; /* as in a shield [I2] */
     else if (error == -EINTR)
-        (void)cancel_strand(*thread, me, means->note, false); /* it is not armed: nobody has to wake it */
+        (void)cancel_strand(*thread, me, means->note, false); /* the caller is not armed: there is no wait to claim */
     return error;
 }
 
@@ -393,10 +393,9 @@ size_t strand_prio_in_flight(const strand_prio_semaphore *sem)
     return prio_look(sem, offsetof(struct prio, in_flight), "strand_prio_in_flight");
 }
 
-/* ---- as a case of a select -----------------------------------------------------------------------------------------
- */
+/* ---- as a case of a select ---------------------------------------------------------------------------------- */
 
-/* Of an armed strand: it happens at once, by this result. */
+/* The case happens at once, with this result. If node is not NULL, the strand is armed. */
 static enum answer settle(struct thread *thread, struct cb *me, strand_case *c, const struct wait_node *node,
                           int result)
 {

@@ -1,23 +1,24 @@
 /*
  * Priority semaphores, and the limits that are made of them. Page: docs/protocols/prio.md.
  *
- * PARTIES   who acquires; selects with a case for it; who releases, reconsiders, prunes; interrupters.
+ * PARTIES   strands that acquire; selects with a case for it; strands that release, reconsider, prune; interrupters.
  * STATE     under the lock: how many permits are taken (in_flight), and a balanced tree of tickets, the best first
- *           (among equals the first come). A
- *           ticket is a record of the run's for one strand that waits; it names the strand's wait node.
- * PROTOCOL  who finds no permit arms its wait and adds its ticket, under the lock. Who gives one back takes the best
- *           ticket out, then claims its wait; a claim that fails was for somebody who is gone, and the next best is
- *           asked. Whoever was not claimed takes its own ticket out. To prune is to take the worst ticket out and to
- *           cancel its strand, whose own interruption then ends the wait.
- * OWNERSHIP a ticket in the tree belongs to who holds the lock; one that was taken out (node->linked = 0), to its
- *           strand. Whoever waits does not return without the lock unless its wait was claimed by a permit: so a strand
- *           whose ticket was in the tree under the lock still lives.
- * INVARIANTS [Q1] in_flight <= limit. [Q2] with `compare`, or neither, nobody waits while a permit is free; with
- *           `priority`, nobody who was asked since something was released, or reconsidered, and might go. [Q3] who is
- *           pruned is cancelled, and who is not cancelled keeps its place. [Q4] a permit is handed to one claimed wait.
- * ORDERING  the lock. In a run of one thread there is none: nothing here suspends. The user's functions run under it,
- *           which may neither suspend nor throw nor use the semaphore: all three are found (hook.h, `asking`).
- * NOT DONE  a pairing heap: its first removal after n additions takes n steps, and it has one end only, where pruning
+ *           (among equals in FIFO order). A ticket is a record of the run for one waiting strand; it names the strand's
+ *           wait node.
+ * PROTOCOL  a strand that finds no permit arms its wait and adds its ticket, under the lock. A releasing strand takes
+ *           the best ticket out, then claims its wait; a claim fails if the waiter has gone, and the next best is
+ *           tried. A waiter that was not claimed takes its own ticket out. Pruning takes the worst ticket out and
+ *           cancels its strand, whose own interruption then ends the wait.
+ * OWNERSHIP a ticket in the tree belongs to the lock holder; one that was taken out (node->linked = 0), to its strand.
+ *           A waiter returns without the lock only if a permit claimed its wait: so a strand whose ticket was in the
+ *           tree under the lock still lives.
+ * INVARIANTS [Q1] in_flight <= limit. [Q2] with `compare`, or neither, no strand waits while a permit is free; with
+ *           `priority`, no strand that was asked about since the last release or reconsideration and may go. [Q3] a
+ *           pruned strand is cancelled, and a strand that is not cancelled keeps its place. [Q4] a permit is handed to
+ *           one claimed wait.
+ * ORDERING  the lock. In a run of one thread there is none: nothing here suspends. The user's functions run under it;
+ *           they may neither suspend nor throw nor use the semaphore: all three are detected (hook.h, `asking`).
+ * NOT DONE  a pairing heap: its first removal after n additions takes n steps, and it has one end only, while pruning
  *           needs the other. The tree has both, and no step is longer than the logarithm. Tickets in the control block:
  *           64 bytes for every strand, and a select may need several.
  */
@@ -30,7 +31,7 @@
 #include "../strand/core.h"
 
 struct prio {
-    uintptr_t self; /* the address, scrambled: it was initialised, and not copied */
+    uintptr_t self; /* the scrambled address: shows that it was initialised, and not copied */
     uint64_t serial;
     uint64_t run; /* the number of its run */
     atomic_flag lock;
@@ -42,17 +43,17 @@ struct prio {
     void *arg;
     const char *name;
     void *site;                  /* where it was made */
-    _Atomic(struct cb *) asking; /* whose strand runs `compare` or `priority`, under the lock; else NULL */
+    _Atomic(struct cb *) asking; /* the strand that runs `compare` or `priority` under the lock, or NULL */
 };
 _Static_assert(sizeof(struct prio) <= sizeof(strand_prio_semaphore), "the user gives it its memory");
 
-/* A strand that waits. In a cache line, so that a step down the tree is one. */
+/* A waiting strand. It fits a cache line, so that a step down the tree touches one. */
 struct ticket {
-    uint64_t word; /* always 0: no handle's, whatever was in its memory before */
+    uint64_t word; /* always 0: never matches a handle, whatever the memory was before */
     struct tree_node place;
     const void *key;
-    struct wait_node *node; /* its strand's: in the control block, or in the record of a select */
-    struct prio *sem;       /* whose tree it is in, or NULL */
+    struct wait_node *node; /* in the control block of the strand, or in the record of a select */
+    struct prio *sem;       /* the semaphore whose tree it is in, or NULL */
 };
 _Static_assert(sizeof(struct ticket) <= TICKET_SIZE, "tickets come from a slab");
 
@@ -71,42 +72,44 @@ static inline struct ticket *ticket_of(struct tree_node *place)
     return place ? CONTAINER(place, struct ticket, place) : NULL;
 }
 
-/* Checked: misuse if it was not initialised, or is of another run, or the caller is one of its own functions. */
+/* Check a semaphore: misuse if it was not initialised, is of another run, or is used by one of its own functions. */
 struct prio *prio_of(struct thread *thread, const strand_prio_semaphore *sem, const char *function);
 const char *prio_made(const struct prio *sem, char *buffer, size_t size);
-/* Misuse of `function` if strands wait for it. */
+/* Initialise a semaphore. Misuse of `function` if strands wait at one in the same memory. */
 void prio_make(struct thread *thread, strand_prio_semaphore *sem, const strand_prio_options *options, void *site,
                const char *function);
 
-/* Take a permit, waiting for it: 0; -ENOBUFS; -ENOMEM; -EINTR: an interruption holds, and none was taken. */
+/* Take a permit, waiting for it. Returns 0, -ENOBUFS, -ENOMEM, or -EINTR: the strand is interrupted, without a
+ * permit. */
 int prio_take(struct thread **thread, struct cb *me, struct prio *sem, const void *key);
 bool prio_try(struct thread *thread, struct prio *sem, const void *key);
 void prio_give(struct thread *thread, struct prio *sem, const char *function);
-/* A member that is a number. */
+/* Read a member of type size_t. */
 size_t prio_look(const strand_prio_semaphore *sem, size_t offset, const char *function);
 
 /* ---- under the lock: the queue, in queue.c ----------------------------------------------------------------- */
 
 void queue_add(struct prio *sem, struct ticket *ticket);
 void queue_remove(struct prio *sem, struct ticket *ticket);
-/* The one that is to go next, or NULL: nobody waits, or none may go. */
+/* The ticket that goes next. NULL: the queue is empty, or no waiter may go. */
 struct ticket *queue_best(struct prio *sem);
-/* The worst for which `may` says so, or NULL. */
+/* The worst ticket for which `may` returns true, or NULL. */
 struct ticket *queue_worst(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
                            struct thread *thread);
 /* The priority that a key has now. */
 int64_t queue_ask(struct prio *sem, const void *key);
-/* Whether somebody who comes now with this key goes before a ticket. */
+/* Whether a newcomer with this key goes before a ticket. */
 bool queue_is_before(struct prio *sem, const void *key, struct ticket *ticket);
 
-/* Under the lock: prune one of those that wait, unless all that can be pruned go before `key` (which is one more that
- * waits if `comes`). What was done; fibres to be made runnable go to the batch. */
+/* Under the lock: prune one waiter, unless all that can be pruned go before `key` (which stands for a further waiter if
+ * `comes`). Returns what was done; fibres to be made runnable go to the batch. */
 enum pruned { PRUNED_NOBODY, PRUNED_ONE, PRUNED_GONE, PRUNED_WHO_COMES };
 struct batch;
 enum pruned prio_prune_one(struct thread *thread, struct prio *sem, struct note *note, bool comes, const void *key,
                            struct batch *batch);
 struct note *prio_note(struct thread *thread, struct cb *me, const char *why);
-/* Under the lock: whose wait is over, but who has not run yet, stands in nobody's place. O(waiters). */
+/* Under the lock: remove tickets of strands whose wait is over, but which have not run yet, so that they take up no
+ * room. O(waiters). */
 void prio_forget_gone(struct prio *sem);
 
 #endif

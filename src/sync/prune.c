@@ -1,6 +1,6 @@
 /*
- * Pruning: who waits for a permit and has the worst prospects is cancelled, so that its parent can fold it into
- * something smaller. The protocol block is in prio.h.
+ * Pruning: the waiter for a permit with the worst prospects is cancelled, so that its parent can fold it into something
+ * smaller. The protocol block is in prio.h.
  */
 #include "prio.h"
 
@@ -9,7 +9,7 @@
 #include "../strand/scope.h"
 #include "../strand/wait.h"
 
-/* NULL: no memory, and then nobody is pruned, since nobody could tell it from another cancel. */
+/* Returns NULL if there is no memory. Nothing is pruned then, since a pruning could not be told from another cancel. */
 struct note *prio_note(struct thread *thread, struct cb *me, const char *why)
 {
     struct note *note = note_new(thread, me, why);
@@ -18,7 +18,7 @@ struct note *prio_note(struct thread *thread, struct cb *me, const char *why)
     return note;
 }
 
-/* Whether its wait still stands: neither claimed nor interrupted. */
+/* Whether the wait is neither claimed nor interrupted. */
 static bool still_waits(struct ticket *ticket, uint64_t state)
 {
     uint32_t tag = wait_tag(state);
@@ -35,9 +35,8 @@ void prio_forget_gone(struct prio *sem)
     }
 }
 
-/* A root strand has nobody who would see that it was pruned; a shield keeps its strand waiting [Q3]. Who is gone may
- * go.
- */
+/* Whether a ticket may be removed. A root strand has no parent that would see the pruning; a shield keeps its strand
+ * waiting [Q3]. A waiter that has gone may always be removed. */
 static bool may_go(struct thread *thread, struct ticket *ticket)
 {
     struct cb *c = ticket->node->waiter;

@@ -1,14 +1,14 @@
 /*
- * The order of those that wait for a permit: the tree of tickets. All under the semaphore's lock. The protocol block is
- * in prio.h.
+ * The order of the waiters at a priority semaphore: the tree of tickets. Everything here runs under the semaphore's
+ * lock. The protocol block is in prio.h.
  */
 #include "prio.h"
 
 #include "../strand/hook.h"
 
-/* ---- asking the user ---------------------------------------------------------------------------------------- */
+/* ---- calling the user's functions --------------------------------------------------------------------------- */
 
-/* Its user is told of a misuse, and may look at it then. */
+/* Releases the lock, since the user's misuse hook may read the semaphore. */
 static const char *made(const struct hook *hook, char *buffer, size_t size)
 {
     struct prio *sem = hook->object;
@@ -47,7 +47,7 @@ NOINLINE int64_t queue_ask(struct prio *sem, const void *key)
     return priority;
 }
 
-/* Of two keys of which the second came first. Being asked. */
+/* Whether `late` goes before `early`, which came first. Called between ask and asked. */
 static inline bool goes_before(struct prio *sem, const void *late, const void *early)
 {
     return sem->compare(late, early, sem->arg) < 0;
@@ -55,7 +55,7 @@ static inline bool goes_before(struct prio *sem, const void *late, const void *e
 
 /* ---- the tree ------------------------------------------------------------------------------------------------- */
 
-/* Where a key belongs: below which, and on which side. At the ends without a search. */
+/* Find the parent of a new key, and the side below it. No search is needed at either end. */
 static struct tree_node *find_place(struct prio *sem, const void *key, int *side)
 {
     struct tree_node *parent = sem->tickets.end[1];
@@ -67,7 +67,7 @@ static struct tree_node *find_place(struct prio *sem, const void *key, int *side
         if (!goes_before(sem, key, ticket_of(parent)->key)) {
             for (struct tree_node *at = sem->tickets.root; at; at = at->child[*side]) {
                 parent = at;
-                __builtin_prefetch(at->child[0]); /* the next step waits for memory, and the comparison too */
+                __builtin_prefetch(at->child[0]); /* the next step, and the comparison too, waits for memory */
                 __builtin_prefetch(at->child[1]);
                 *side = !goes_before(sem, key, ticket_of(at)->key);
             }
@@ -77,7 +77,7 @@ static struct tree_node *find_place(struct prio *sem, const void *key, int *side
     return parent;
 }
 
-/* The newest ticket. Without `compare` behind the last: so first come, first served costs O(1). */
+/* Add the newest ticket. Without `compare` it goes behind the last one: so FIFO costs O(1). */
 void queue_add(struct prio *sem, struct ticket *ticket)
 {
     struct tree_node *parent = sem->tickets.end[1];
@@ -98,7 +98,7 @@ void queue_remove(struct prio *sem, struct ticket *ticket)
     atomic_store_explicit(&ticket->node->linked, 0, memory_order_relaxed);
 }
 
-/* With `priority` the tree is in the order of coming: so the first of the greatest is the right one. */
+/* With `priority` the tree is in FIFO order: so the first ticket with the greatest priority is the right one. */
 static struct ticket *ask_for_best(struct prio *sem)
 {
     struct ticket *best = NULL;

@@ -1,11 +1,10 @@
 /*
  * Read-write locks. Page: docs/protocols/locks.md; the protocol block is in gate.h.
  *
- * STATE     the gate's value: WRITER, or so many times READER. Who the writer is, and who the readers are, the
- *           strands' own records of what they hold say (held.h): to look there is no race.
- * PROTOCOL  one queue for both sides, in order of coming: a reader behind a writer that waits, waits too, so
- *           neither side starves. Who gives back lets the first pass; if that is a reader, all up to the next
- *           writer.
+ * STATE     the gate's value: WRITER, or READER times the number of readers. The lock records of the strands themselves
+ *           (held.h) say which strands these are: reading one's own is no race.
+ * PROTOCOL  one FIFO queue for both sides: a reader behind a waiting writer waits too, so neither side starves. A
+ *           release admits the first waiter; if it is a reader, also all readers up to the next writer.
  */
 #include "gate.h"
 
@@ -53,7 +52,7 @@ static inline bool take_free(struct thread *thread, struct rwlock *lock, uint64_
     return false;
 }
 
-/* Not without others. */
+/* Release with the help of the queue: there are waiters, or another strand has the lock bit. */
 static void give_slowly(struct thread *thread, struct rwlock *lock, uint64_t want, const char *function)
 {
     must_lie_elsewhere(thread, lock, "lock", function);
@@ -77,7 +76,7 @@ static NOINLINE void take_slowly(struct thread *thread, struct cb *me, struct rw
     refuse_own(me, lock, HELD_WRITE_LOCK, "its writer", function);
     if (want == READER && UNLIKELY(held_find(me, lock, HELD_READ_LOCK).what != 0) &&
         gate_try(thread, &lock->gate, want, &rules))
-        return; /* no writer waits: only that would be a wait for itself */
+        return; /* no writer waits: only then would the strand wait for itself */
     refuse_own(me, lock, HELD_READ_LOCK, "a reader", function);
     gate_enter(thread, me, &lock->gate, want == READER ? BLOCKED_READ_LOCK : BLOCKED_WRITE_LOCK, want, &rules);
 }

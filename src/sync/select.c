@@ -1,21 +1,21 @@
 /*
- * Waiting for one of many. Page: docs/protocols/select.md; what can be waited for is behind source.h.
+ * Select: waiting for one of many. Page: docs/protocols/select.md; the sources are behind source.h.
  *
  * PARTIES   the strand that selects; its sources, one for each case; interrupters.
- * PROTOCOL  first every case is tried once, each by itself, as a plain operation (unless the order counts: then that
- *           would not be one moment). Then the strand arms its wait and stands with one case after the other: from the
- *           first node on a source may claim the wait for it. A case that finds what it needs takes the wait back, and
- *           happens; one that needs the wait of somebody else goes over WAIT_TRYING. So whichever comes first, the
- *           others do not happen. At the end all nodes are taken out again.
- * STATE     the nodes lie in a record of a slab's, one for each case, all of one epoch. `live` counts the cases
- *           that have not dropped out, and while the select stands with its cases one more.
- * INVARIANTS [X1] the wait is claimed, or taken back, once for each arming: exactly one case happens. [X2] at each
- *           moment between arming and the end, every case that was stood with either is linked or has found the wait
- *           claimed: no event is missed. [X3] ordered: when the wait is taken back for a case, no earlier one could
- *           happen, since that would have claimed it.
- *           [X4] of several cases that stand in one queue one after the other, any may be first, unless ordered.
- * NOT DONE  holding the locks of all channels at once, in an order: then events, ends, times and descriptors would need
- *           places in it too, and a long select would hold up everybody.
+ * PROTOCOL  first every case is tried once, each by itself, as a plain operation (unless the order counts: that would
+ *           not be one linearization point). Then the strand arms its wait and stands with one case after the other:
+ *           from the first linked node on a source may claim the wait. A case that can happen retracts the wait first;
+ *           one that needs another strand's wait goes over WAIT_TRYING. So whichever case comes first, the others do
+ *           not happen. At the end all nodes are unlinked.
+ * STATE     the nodes lie in a record of a slab, one for each case, all of one epoch. `live` counts the cases that have
+ *           not dropped out, plus one while the select is still standing with its cases.
+ * INVARIANTS [X1] the wait is claimed, or retracted, once for each arming: exactly one case happens. [X2] at each
+ *           moment between arming and the end, every case stood with either is linked or has found the wait claimed: no
+ *           event is missed. [X3] ordered: when a case retracts the wait, no earlier case could happen, since it would
+ *           have claimed the wait. [X4] if several cases stand in one queue one after the other, any may be first,
+ *           unless ordered.
+ * NOT DONE  locking all channels at once, in an order: events, ends, times and descriptors would need places in that
+ *           order too, and a long select would hold up every other user.
  * TESTED BY tests/models/select.pml, tests/models/close.pml (dropping out), tests/spec/select.c, tests/stress/select.c.
  */
 #include "source.h"
@@ -35,7 +35,7 @@
 
 enum { OFFERS_USUAL = 8, READY_MOST = 32, SHUFFLED_MOST = 64, CASES_MOST = 1 << 20 };
 
-struct offers { /* its beginning is the slab's while it is free */
+struct offers { /* the slab overwrites its beginning while it is free */
     _Atomic uint32_t live;
     struct wait_node nodes[];
 };
@@ -44,21 +44,21 @@ _Static_assert(sizeof(struct offers) + OFFERS_USUAL * sizeof(struct wait_node) <
 struct select {
     struct cb *me;
     strand_case *cases;
-    uint32_t count, stood; /* stood: with how many, while armed */
+    uint32_t count, stood; /* stood: how many cases it has stood with, while armed */
     unsigned flags;
-    bool now;     /* without waiting */
-    bool outside; /* one of them may come from outside of the run */
-    bool tried;   /* each has just been tried in vain, and nothing has changed since */
+    bool now;     /* do not wait */
+    bool outside; /* an event from outside of the run may cause a case */
+    bool tried;   /* each case has just been tried without success, and nothing has changed since */
     struct offers *offers;
-    int64_t when;        /* the earliest of the instants among those, or INT64_MAX */
-    uint32_t when_index; /* whose it is */
-    struct kept *kept;   /* of each case; NULL: no value lies on a shared stack */
-    size_t kept_size;    /* with the values, which follow */
+    int64_t when;        /* the earliest instant of a case, or INT64_MAX */
+    uint32_t when_index; /* the case with that instant */
+    struct kept *kept;   /* one for each case; NULL: no value lies on a shared stack */
+    size_t kept_size;    /* including the values, which follow */
 };
 
-/* A case's value, while others may move it: the caller's stack may be another's then. */
+/* A case's value that other strands may move: the caller's shared stack may then belong to another strand. */
 struct kept {
-    void *value; /* where it lies; NULL: case->value has not been changed */
+    void *value; /* where it lies; NULL: case->value is unchanged */
     size_t size;
 };
 
@@ -84,7 +84,7 @@ static inline void offers_put(struct thread *thread, struct offers *offers, uint
     slab_put(&worker_of(thread)->offers, offers);
 }
 
-/* One less. Returns how many are left. */
+/* Count one case out. Returns how many are left. */
 static inline uint32_t count_out(struct thread *thread, struct offers *offers)
 {
     if (thread->shared)
@@ -111,8 +111,7 @@ static inline enum answer attempt(struct thread *thread, struct select *s, uint3
     return c->source ? c->source->stand(thread, s->me, c, NULL) : SOURCE_DROPPED;
 }
 
-/* In any order that chance draws: each step draws one of those that are left, by the next digit of one random number.
- */
+/* In random order: each step draws one of the remaining cases, by the next digit of one random number. */
 static inline int attempt_at_random(struct thread *thread, struct select *s, uint32_t *live)
 {
     uint8_t order[OFFERS_USUAL] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -130,7 +129,7 @@ static inline int attempt_at_random(struct thread *thread, struct select *s, uin
     return -1;
 }
 
-/* The same for any number. */
+/* Likewise, for any number of cases. */
 static int attempt_shuffled(struct thread *thread, struct select *s, uint32_t *order, uint32_t *live)
 {
     for (uint32_t i = 0; i < s->count; i++)
@@ -169,7 +168,8 @@ static int attempt_in_order(struct thread *thread, struct select *s, uint32_t *l
     return -1;
 }
 
-/* In a run of one thread: first who is worth a try, then one of those. So what chance decides is no branch. */
+/* In a run of one thread: find the cases that are worth a try, then try them in random order. So chance causes no
+ * mispredicted branch. */
 static inline int attempt_ready(struct thread *thread, struct select *s, uint32_t *live)
 {
     uint32_t ready = 0;
@@ -195,7 +195,7 @@ static inline int attempt_ready(struct thread *thread, struct select *s, uint32_
     return -1;
 }
 
-/* The index of the one that has happened, or -1; *live: how many may happen later. */
+/* Returns the index of the case that has happened, or -1; *live: how many may happen later. */
 static int attempt_all(struct thread *thread, struct select *s, uint32_t *live)
 {
     if (LIKELY(!thread->shared && s->count <= READY_MOST))
@@ -219,7 +219,7 @@ static COLD size_t size_to_keep(struct thread *thread, struct select *s, uint32_
     return shared ? c->source->size(thread, s->me, c) : 0;
 }
 
-/* From here until they are given back the cases point to copies that lie elsewhere. */
+/* Copy the values to memory off the stack; the cases point to the copies until give_values_back. */
 static COLD void keep_values(struct thread *thread, struct select *s)
 {
     size_t head = rounded(s->count * sizeof(struct kept)), size = head;
@@ -244,7 +244,7 @@ static COLD void keep_values(struct thread *thread, struct select *s)
     }
 }
 
-/* happened: whose value may have been received; or SELECT_NONE. */
+/* happened: the case that may have received a value; or SELECT_NONE. */
 static COLD void give_values_back(struct select *s, uint32_t happened)
 {
     for (uint32_t i = 0; i < s->count; i++) {
@@ -261,7 +261,7 @@ static COLD void give_values_back(struct select *s, uint32_t happened)
     s->kept = NULL;
 }
 
-/* ---- standing with all of them ------------------------------------------------------------------------------- */
+/* ---- standing with all cases -------------------------------------------------------------------------------- */
 
 static inline enum answer stand_with(struct thread *thread, struct select *s, uint32_t i, uint32_t epoch)
 {
@@ -296,8 +296,8 @@ static inline enum answer stand_with(struct thread *thread, struct select *s, ui
     return answer;
 }
 
-/* Armed: DONE with the index in *happened (and idle), LOST, NOT: linked everywhere, or DROPPED: idle, and nothing is
- * left. */
+/* Arm and link. Returns DONE with the index in *happened (the wait is idle); LOST; NOT: all are linked; or DROPPED: the
+ * wait is idle, and no case is left. */
 static enum answer stand_with_all(struct thread *thread, struct select *s, uint32_t *happened)
 {
     struct offers *offers = s->offers;
@@ -329,7 +329,7 @@ static inline void unlink_node(struct wait_node *node)
     atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
 }
 
-/* Not armed any more: nobody holds a node afterwards. Returns what the winner says. */
+/* The strand is not armed any more: afterwards nothing refers to a node. Returns the winner's answer. */
 static enum answer leave_all(struct thread *thread, struct select *s, uint32_t winner)
 {
     enum answer answer = SOURCE_DONE;
@@ -349,7 +349,7 @@ static enum answer leave_all(struct thread *thread, struct select *s, uint32_t w
     return answer;
 }
 
-/* The wait's own node and timer stand for the earliest instant. 0 or a negated errno code. */
+/* The wait's own node and timer stand for the earliest instant. Returns 0 or a negated errno code. */
 static int start_timer(struct thread *thread, struct select *s)
 {
     struct cb *me = s->me;
@@ -360,8 +360,8 @@ static int start_timer(struct thread *thread, struct select *s)
     return timer_start(thread, thread->pool, &me->wait.timer, s->when);
 }
 
-/* Armed and linked: park, unless something has come up. Returns the tag that ended it; WAIT_IDLE: the strand itself has
- * taken it back. */
+/* Armed and linked: park, unless there is a reason not to. Returns the tag that ended the wait; WAIT_IDLE: the strand
+ * itself has retracted it. */
 static uint32_t park(struct thread **thread, struct select *s, int error)
 {
     struct cb *me = s->me;
@@ -382,7 +382,7 @@ static uint32_t park(struct thread **thread, struct select *s, int error)
     return tag;
 }
 
-/* The index of the case that has happened, a negated errno code, or AGAIN. */
+/* Returns the index of the case that has happened, a negated errno code, or AGAIN. */
 enum { AGAIN = -4096 };
 
 static int wait_for_one(struct thread **thread, struct select *s)
@@ -400,7 +400,7 @@ static int wait_for_one(struct thread **thread, struct select *s)
     s->when = INT64_MAX;
     s->outside = false;
     wait_because(*thread, me, BLOCKED_SELECT, s->count);
-    me->wait.node.value = s->cases; /* for people: who can't use its node otherwise */
+    me->wait.node.value = s->cases; /* diagnostics only: the wait's own node is unused otherwise */
     enum answer answer = stand_with_all(*thread, s, &happened);
     uint32_t tag = WAIT_IDLE;
     int error = 0;
@@ -454,7 +454,7 @@ int strand_select(strand_case *cases, size_t count, unsigned flags)
     if (LIKELY(!s.now))
         may_block(thread, s.me, "strand_select");
     if (s.me->anew)
-        s.me->anew = false;                                                        /* of an earlier one */
+        s.me->anew = false;                                                        /* set by an earlier select */
     bool by_wait = (flags & STRAND_SELECT_ORDERED) && count > 1 && thread->shared; /* [X3] */
     for (;;) {
         uint32_t live = by_wait;
@@ -468,7 +468,7 @@ int strand_select(strand_case *cases, size_t count, unsigned flags)
             return -EAGAIN;
         s.tried = !thread->shared && live == s.count;
         if (!by_wait)
-            s.me->anew = true; /* all were there when they were tried */
+            s.me->anew = true; /* all objects existed when they were tried */
         result = wait_for_one(&thread, &s);
         if (LIKELY(result != AGAIN))
             return result;

@@ -1,9 +1,9 @@
 /*
  * Semaphores. Page: docs/protocols/locks.md; the protocol block is in gate.h.
  *
- * STATE     the gate's value: how many permits there are. The public initialisers know that. `most`: 0, or the bound.
- * INVARIANTS [P1] permits that are there and those that strands have make what was there first and what was released:
- *           a claim takes exactly what its waiter wants, a claim that fails takes nothing.
+ * STATE     the gate's value: the number of free permits. The public initialisers know that. `most`: 0, or the bound.
+ * INVARIANTS [P1] the free permits and those that strands have add up to the initial permits and those released: a
+ *           claim takes exactly what its waiter wants, and a failed claim takes nothing.
  * TESTED BY tests/models/gate.pml, tests/spec/semaphore.c.
  */
 #include "gate.h"
@@ -19,7 +19,7 @@
 
 struct semaphore {
     struct gate gate;
-    uint64_t most; /* 0: none; TOO_MANY: its initialiser was given more than PERMITS_MOST */
+    uint64_t most; /* 0: no bound; TOO_MANY: the initialiser was given more than PERMITS_MOST */
 };
 #define TOO_MANY UINT64_MAX
 _Static_assert(sizeof(struct semaphore) == sizeof(strand_semaphore), "its initialisers set the last word");
@@ -50,7 +50,7 @@ static inline bool take_free(struct thread *thread, struct semaphore *semaphore,
     return false;
 }
 
-/* A semaphore never has more than its bound, unless it was made so. */
+/* Report misuse if the semaphore was made with more permits than its bound, or if n exceeds the bound. */
 static NOINLINE void check_bound(struct semaphore *semaphore, uint32_t n, const char *function)
 {
     uint64_t permits = atomic_load_explicit(&semaphore->gate.word, memory_order_relaxed) / GATE_ONE;
@@ -67,7 +67,7 @@ static NOINLINE void check_bound(struct semaphore *semaphore, uint32_t n, const 
                   (unsigned long long)semaphore->most);
 }
 
-/* What is fit to be used, for who takes n permits. */
+/* Check a semaphore before n permits are taken. */
 static inline void check(struct semaphore *semaphore, uint32_t n, const char *function)
 {
     must_be_there(semaphore, "semaphore", function);
@@ -152,7 +152,7 @@ static NOINLINE void release_slowly(struct thread *thread, struct semaphore *sem
     batch_init(&batch);
     uint64_t value = gate_lock(thread, &semaphore->gate);
     if (is_too_many(semaphore, value, n)) {
-        gate_unlock(&semaphore->gate, value); /* a hook may look at it */
+        gate_unlock(&semaphore->gate, value); /* a misuse hook may read the semaphore */
         too_many(semaphore, value, n, function);
     }
     value += (uint64_t)n * GATE_ONE;

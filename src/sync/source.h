@@ -1,6 +1,6 @@
 /*
- * What a strand can wait for as one of many: the interface between select.c and those who have something to wait for
- * (channels, semaphores, the ends of strands, descriptors, ...). Page: docs/protocols/select.md.
+ * The interface between select.c and the sources of its cases (channels, semaphores, ends of strands, descriptors,
+ * ...). Page: docs/protocols/select.md.
  */
 #ifndef SYNC_SOURCE_H
 #define SYNC_SOURCE_H
@@ -9,47 +9,49 @@
 #include "../strand/core.h"
 
 enum answer {
-    SOURCE_NOT,     /* not now; with a node: that is linked, and may win the wait from now on */
-    SOURCE_DONE,    /* it has happened: case->result says how. With a node: the wait was taken back first */
+    SOURCE_NOT,     /* not now; if there is a node, it is linked, and may win the wait from now on */
+    SOURCE_DONE,    /* it has happened: case->result says how. With a node: the wait was retracted first */
     SOURCE_LOST,    /* another case has won the wait meanwhile: nothing has happened here */
-    SOURCE_DROPPED, /* it never will */
-    SOURCE_AGAIN,   /* the wait was taken back, or won, but it was nothing after all: the select begins anew */
-    SOURCE_LATER    /* the wait was taken back: the select begins anew when others have run */
+    SOURCE_DROPPED, /* it never will happen */
+    SOURCE_AGAIN,   /* the wait was retracted, or won, without a result: the select starts again */
+    SOURCE_LATER    /* the wait was retracted: the select starts again after other strands have run */
 };
 
 struct strand_source_ {
-    /* Do it, if that can be done without waiting. node NULL: the strand is not armed. Else it is, and if it is to wait
-     * for this the node is linked; it carries waiter, epoch and index, linked and result are 0. */
+    /* Perform the case if that is possible without waiting. node NULL: the strand is not armed. Otherwise it is, and if
+     * it has to wait for this case the node is linked. The node carries waiter, epoch and index; linked and result are
+     * 0. */
     enum answer (*stand)(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node);
-    /* NULL, or: in a run of one thread, whether a try is worth while. False: it is sure to be in vain, now. */
+    /* NULL, or: in a run of one thread, whether a try is worthwhile. False: it would certainly fail now. */
     bool (*ready)(struct thread *thread, const strand_case *c);
-    /* The strand is not armed any more: from the return on nobody holds the node. won: the node has won; DONE or AGAIN.
-     * NULL: there is nothing to be done. */
+    /* The strand is not armed any more: from the return on nothing refers to the node. won: the node has won the wait;
+     * returns DONE or AGAIN. NULL: nothing needs to be done. */
     enum answer (*over)(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won);
-    /* 0, or where in the object (at object[0]) the queue is that nodes are linked into by node->link, and taken out of,
-     * without anything else to be done. Then in a run of one thread, where nothing changes in between, the select links
-     * a case that was just tried in vain, and takes it out, by itself. */
+    /* 0, or the offset in the object (at object[0]) of the queue that nodes are linked into by node->link, if linking
+     * and unlinking is all that there is to do. In a run of one thread, where nothing changes in between, the select
+     * then links a case that it has just tried without success, and unlinks it, by itself. */
     size_t queue;
-    /* 0, or: nobody reports of it where it is the system's in a seeded run, and the select looks by itself so often;
-     * ns. */
+    /* 0, or a period in ns: in a seeded run no event reports a source of the real system, so the select tests it so
+     * often. */
     int64_t look;
-    /* How many bytes of case->value others may read or write while a node is linked. NULL: none. */
+    /* How many bytes of case->value other strands may read or write while a node is linked. NULL: none. */
     size_t (*size)(struct thread *thread, struct cb *me, const strand_case *c);
-    bool outside;    /* it may come from outside of the run: quiet.h */
-    uint8_t blocked; /* for people: what a strand would be that waits for this alone; enum blocked */
-    /* It is an instant, which the select waits for by its own timer: no node is ever linked. NULL: it is not. */
+    bool outside;    /* an event from outside of the run may cause it: quiet.h */
+    uint8_t blocked; /* diagnostics only: the state of a strand that waits for this alone; enum blocked */
+    /* The instant of a case that the select waits for by its own timer: no node is ever linked. NULL: not an
+     * instant. */
     int64_t (*when)(const strand_case *c);
 };
 
-/* For a source, with an armed strand: it drops out after it was linked; under the lock that the node was linked under.
- * Returns the strand if it was the last of the select, which then returns -EPIPE. */
+/* For a source, with an armed strand, under the lock that the node was linked under: a linked case drops out. Returns
+ * the strand if it was the last case of the select, which then returns -EPIPE. */
 struct member *select_drop_out(struct thread *thread, struct wait_node *node);
 
-/* Under the lock of the queue: where chance puts the node of a select that has others at the end of the queue. */
+/* Under the lock of the queue: a random position among the select's own nodes at the end of the queue. */
 struct link *select_place_(struct thread *thread, struct link *queue, const struct wait_node *node);
 
-/* Under the same lock: a case stands in the queue. Where one select stands several times, one after the other, each
- * order of them is as likely, unless the select is ordered. */
+/* Under the same lock: link a case into the queue. If cases of one select follow each other in a queue, each order of
+ * them is equally likely, unless the select is ordered. */
 static inline void select_link(struct thread *thread, struct link *queue, struct wait_node *node)
 {
     struct link *before = queue;
@@ -60,10 +62,10 @@ static inline void select_link(struct thread *thread, struct link *queue, struct
     atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
 }
 
-/* In case->flags. */
+/* A bit of case->flags. */
 enum { CASE_DROPS = 1 };
 
-/* The case that select_drop_out wins for: none. */
+/* The winner of a wait that ended because the last case dropped out: no case. */
 #define SELECT_NONE WAIT_FLOOR_MOST
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Where a case stands in the queue of its object, and the cases of the core: the ends of strands, and time. The
- * protocol block is in source.h.
+ * The position of a case in the queue of its object, and the cases of the core: ends of strands, shut-down, and time.
+ * The protocol block is in source.h.
  */
 #include "source.h"
 
@@ -10,9 +10,9 @@
 #include "../strand/shutdown.h"
 #include "../strand/wait.h"
 
-/* ---- one object several times ----------------------------------------------------------------------------------- */
+/* ---- one object in several cases ---------------------------------------------------------------------------- */
 
-enum { PLACES_MOST = 16 }; /* of more than these, the last ones change places */
+enum { PLACES_MOST = 16 }; /* if there are more, only the last ones are shuffled */
 
 struct link *select_place_(struct thread *thread, struct link *queue, const struct wait_node *node)
 {
@@ -30,7 +30,7 @@ struct link *select_place_(struct thread *thread, struct link *queue, const stru
 
 /* ---- the core's cases ---------------------------------------------------------------------------------------- */
 
-/* Of an armed strand: the case can happen at once. */
+/* The case can happen at once. If node is not NULL, the strand is armed. */
 static enum answer settle(struct thread *thread, struct cb *me, strand_case *c, const struct wait_node *node)
 {
     if (node && !wait_retract(thread, me))
@@ -84,7 +84,7 @@ strand_case strand_on_end(strand other)
     return (strand_case){.source = &source_end, .object = {other.bits[0], other.bits[1]}};
 }
 
-/* ---- the run's being shut down ------------------------------------------------------------------------------- */
+/* ---- the shut-down of the run ------------------------------------------------------------------------------- */
 
 static enum answer stopping_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
@@ -150,14 +150,14 @@ strand_ticker strand_ticker_every(int64_t period)
     return (strand_ticker){strand_in(period).ns, period, 0};
 }
 
-/* One that strand_ticker_every has made. */
+/* Misuse unless strand_ticker_every has made it. */
 static void must_be_ticker(const strand_ticker *ticker, const char *function)
 {
     if (UNLIKELY(!ticker || ticker->period < 1))
         misuse(function, "", "there is no ticker: strand_ticker_every makes one");
 }
 
-/* It has come: the next one is the first that has not passed. */
+/* A tick has come: the next one is the first that has not passed. */
 static void take_tick(struct thread *thread, strand_ticker *ticker)
 {
     int64_t late = driver_now(thread->sub) - ticker->next;

@@ -1,8 +1,9 @@
 /*
  * Values from strand to strand: sends, receives, and both as cases of a select. The protocol block is in chan.h.
  *
- * One room, though a long one: every function is a way to `match` or a way from it to `finish`, which are inlined on
- * the path that a value takes. Parted, both would be a header's, and the path is read in two places.
+ * This is one file, though a long one: every function leads to `match` or from there to `finish`, both of which are
+ * inlined into the path that a value takes. In two files, both functions would move to a header, and the path would be
+ * split.
  */
 #include "chan.h"
 #include "source.h"
@@ -18,21 +19,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One send or receive, of a strand that is armed only if it is a case of a select that stands with all its cases. */
+/* One send or receive. Its strand is armed only if this is a case of a select that stands with all its cases. */
 struct transfer {
     struct cb *me;
     struct chan *chan;
     void *value;
-    size_t size; /* the channel's: it may have ended when the value is moved */
+    size_t size; /* the channel's; the channel may have ended when the value is moved */
     bool armed, drops, from_ring;
     int result;
-    struct wait_node *partner; /* claimed, or posted: its value is moved after the lock */
+    struct wait_node *partner; /* claimed, or posted: its value is moved after the lock is released */
 };
 
 /* ---- finding a partner, under the lock -------------------------------------------------------------------- */
 
-/* Take the first one out of the queue that can be had, and is not the caller itself. An armed caller is idle afterwards
- * if there was one, and as before if there was none. */
+/* Take the first available partner, other than the caller, out of the queue. An armed caller is idle afterwards if
+ * there was one, and otherwise armed as before. */
 static enum answer match(struct thread *thread, struct transfer *t, struct link *queue, bool armed)
 {
     struct link *next = queue->next;
@@ -68,7 +69,7 @@ static enum answer match(struct thread *thread, struct transfer *t, struct link 
     return SOURCE_NOT;
 }
 
-/* It can happen without anybody else's wait. */
+/* The operation can happen without another strand's wait. */
 static inline enum answer settle(struct thread *thread, struct transfer *t, int result)
 {
     if (result && t->drops)
@@ -106,7 +107,7 @@ static inline enum answer receive_from_ring(struct thread *thread, struct transf
     value_move(chan->size, t->value, chan_take(chan));
     t->from_ring = true;
     if (!list_empty(&chan->senders) && match(thread, t, &chan->senders, false) == SOURCE_DONE)
-        chan_put(chan, t->partner->value); /* what the first queued sender has takes the room [H1] */
+        chan_put(chan, t->partner->value); /* the first queued sender's value takes the room [H1] */
     return answer;
 }
 
@@ -125,7 +126,7 @@ static inline enum answer receive_locked(struct thread *thread, struct transfer 
 
 /* ---- moving the value, without the lock ------------------------------------------------------------------- */
 
-/* The partner's part is over. */
+/* The partner's operation is complete: make it runnable. */
 static inline void dismiss(struct thread *thread, struct wait_node *partner)
 {
     struct cb *waiter = partner->waiter;
@@ -155,11 +156,11 @@ static inline void finish(struct thread *thread, struct transfer *t, bool send)
 static int send_slowly(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle, const void *value);
 static int receive_slowly(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle, void *value);
 
-/* The wait was interrupted: out of the queue. Throws, unless the interruption is over by now. */
+/* The wait was interrupted: leave the queue. Throws, unless the interruption is already over. */
 static COLD void leave_queue(struct thread *thread, struct cb *me, struct chan *chan)
 {
     struct wait_node *node = &me->wait.node;
-    /* Also of a channel that has ended meanwhile: its lock stays one, and then the node is not linked. */
+    /* The channel may have ended meanwhile: its lock still works, and then the node is not linked. */
     chan_lock(thread, chan);
     if (atomic_load_explicit(&node->linked, memory_order_relaxed))
         chan_unlink(node);
@@ -168,8 +169,8 @@ static COLD void leave_queue(struct thread *thread, struct cb *me, struct chan *
         interrupt_throw(thread, me, 0);
 }
 
-/* Under the lock, which it gives back: stand in the queue until somebody comes. Returns whether somebody has; else it
- * was interrupted, but is not any more. */
+/* Under the lock, which it releases: wait in the queue for a partner. Returns false if the wait was interrupted and the
+ * interruption is already over. */
 static inline __attribute__((always_inline)) bool wait_in(struct thread *thread, struct cb *me, struct chan *chan,
                                                           struct link *queue, void *value, enum blocked why)
 {
@@ -190,7 +191,7 @@ static inline __attribute__((always_inline)) bool wait_in(struct thread *thread,
     return false;
 }
 
-/* Under the lock, which they give back. */
+/* Under the lock, which they release. */
 static NOINLINE int wait_to_send(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle,
                                  const void *value)
 {
@@ -198,7 +199,7 @@ static NOINLINE int wait_to_send(struct thread *thread, struct cb *me, struct ch
         return me->wait.node.result;
     thread = thread_self();
     chan = chan_find(thread, handle);
-    return chan ? send_slowly(thread, me, chan, handle, value) : -EPIPE; /* it has ended meanwhile */
+    return chan ? send_slowly(thread, me, chan, handle, value) : -EPIPE; /* the channel has ended meanwhile */
 }
 
 static NOINLINE int wait_to_receive(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle,
@@ -208,10 +209,10 @@ static NOINLINE int wait_to_receive(struct thread *thread, struct cb *me, struct
         return me->wait.node.result;
     thread = thread_self();
     chan = chan_find(thread, handle);
-    return chan ? receive_slowly(thread, me, chan, handle, value) : -EPIPE; /* it has ended meanwhile */
+    return chan ? receive_slowly(thread, me, chan, handle, value) : -EPIPE; /* the channel has ended meanwhile */
 }
 
-/* Under the lock, which they give back: whatever the channel is like. */
+/* Under the lock, which they release: in any state of the channel. */
 static NOINLINE int send_slowly(struct thread *thread, struct cb *me, struct chan *chan, strand_chan handle,
                                 const void *value)
 {
@@ -251,8 +252,8 @@ static void free_kept(struct kept *kept)
     free(kept->value);
 }
 
-/* Under the lock, which they give back: the partner moves the value while the caller's stack may be another's, so it
- * goes by a copy that lies elsewhere. */
+/* Under the lock, which they release: the partner moves the value while the caller's shared stack may belong to another
+ * strand, so the value goes through a copy off the stack. */
 static COLD struct kept keep(struct thread *thread, struct cb *me, struct chan *chan, const void *value, bool send)
 {
     size_t size = chan->size;
@@ -283,7 +284,7 @@ static COLD int receive_kept(struct thread *thread, struct cb *me, struct chan *
     return result;
 }
 
-/* What happens nearly always: the first in the queue can be had. NULL: to be looked at more closely. */
+/* The common case: the first waiter can be claimed. Returns NULL if the slow path has to look. */
 static inline struct wait_node *claim_first(struct thread *thread, struct link *queue)
 {
     struct wait_node *node = CONTAINER(queue->next, struct wait_node, link);
@@ -293,7 +294,7 @@ static inline struct wait_node *claim_first(struct thread *thread, struct link *
     return node;
 }
 
-/* Under the lock, which they give back: to and from a partner that was claimed. */
+/* Under the lock, which they release: move the value to and from a claimed partner. */
 static inline void give_to(struct thread *thread, struct chan *chan, struct wait_node *partner, const void *value)
 {
     size_t size = chan->size;
@@ -314,7 +315,7 @@ static inline void take_from(struct thread *thread, struct chan *chan, struct wa
     thread_ready(thread, &partner->waiter->member);
 }
 
-/* What happens nearly always, for a strand that is not armed. DONE: the lock is given back. LOOK: look more closely. */
+/* The common case, for a strand that is not armed. DONE: the lock is released. LOOK: take the slow path. */
 enum quick { QUICK_DONE, QUICK_NOT, QUICK_LOOK };
 
 static inline __attribute__((always_inline)) enum quick quick_send(struct thread *thread, struct chan *chan,
@@ -394,9 +395,9 @@ int strand_chan_receive(strand_chan handle, void *value)
                               : receive_slowly(thread, me, chan, handle, value);
 }
 
-/* ---- not waiting, and as a case of a select ---------------------------------------------------------------- */
+/* ---- without waiting, and as a case of a select ------------------------------------------------------------- */
 
-/* Under the lock, which it gives back. */
+/* Under the lock, which it releases. */
 static inline enum answer do_or_link(struct thread *thread, struct transfer *t, bool send, struct wait_node *node)
 {
     struct chan *chan = t->chan;
@@ -409,7 +410,7 @@ static inline enum answer do_or_link(struct thread *thread, struct transfer *t, 
     return answer;
 }
 
-/* Whatever the channel is like; under its lock, which it gives back. */
+/* In any state of the channel; under its lock, which it releases. */
 static NOINLINE enum answer stand_slowly(struct thread *thread, struct cb *me, struct chan *chan, strand_case *c,
                                          struct wait_node *node, bool send)
 {
@@ -516,7 +517,7 @@ static enum answer over(struct thread *thread, struct cb *me, strand_case *c, st
         c->result = node->result;
         return SOURCE_DONE;
     }
-    chan_lock(thread, chan); /* also of one that has ended meanwhile: see wait_in */
+    chan_lock(thread, chan); /* the channel may have ended meanwhile: see leave_queue */
     if (atomic_load_explicit(&node->linked, memory_order_relaxed))
         chan_unlink(node);
     chan_unlock(thread, chan);
