@@ -1,7 +1,7 @@
 /*
- * Descriptors and signals as cases of a select. A case stands in the queue of its side as an operation does, and counts
- * as one while it stands. If it wins it has the turn: it looks whether there is something indeed, and passes the turn
- * on. The protocol blocks are in descriptor.h and src/sync/source.h.
+ * Descriptors and signals as cases of a select. A case queues at its side as an operation does, and counts as one while
+ * the select stands with it. If it wins it has the turn: it checks whether the side is ready indeed, and passes the
+ * turn on. The protocol blocks are in descriptor.h and src/sync/source.h.
  */
 #include "../../include/strand/io.h"
 
@@ -14,10 +14,10 @@
 
 #include <errno.h>
 
-/* As of the operations: src/io/operation.c. */
+/* As for operations: src/io/operation.c. */
 #define SEEDED_LOOK_NS INT64_C(50000)
 
-/* One side of a descriptor, in a case: the number, the side, and while the case stands the descriptor. */
+/* One side of a descriptor, and the events that a case waits for there. */
 struct place {
     int fd;
     enum side_name side;
@@ -41,8 +41,8 @@ static struct descriptor *standing(const strand_case *c)
     return (struct descriptor *)(uintptr_t)c->detail;
 }
 
-/* Whether there is something now, by the system; or a negated errno code. What was reported and is not there any more
- * is forgotten, unless more was reported meanwhile [D2]. Without the lock. */
+/* Ask the system whether the side is ready; or a negated errno code. Clears stale readiness, unless an event was
+ * reported meanwhile [D2]. Without the lock. */
 static int look(struct thread *thread, struct descriptor *d, struct place place)
 {
     struct side *side = &d->sides[place.side];
@@ -64,7 +64,7 @@ static bool closing(struct descriptor *d)
     return atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
 }
 
-/* descriptor_enter_at_once, of the object that is behind the number now [D4]. */
+/* As descriptor_enter_at_once, but for the object that is behind the number now [D4]. */
 static int enter(struct thread *thread, int fd, struct descriptor **out)
 {
     int error = descriptor_enter_at_once(thread, fd, out);
@@ -74,7 +74,7 @@ static int enter(struct thread *thread, int fd, struct descriptor **out)
     return descriptor_enter_at_once(thread, fd, out);
 }
 
-/* Not standing: 1, 0, or a negated errno code. Who came earlier comes first. */
+/* Without a node. Returns 1, 0, or a negated errno code. Earlier waiters come first. */
 static int ready_now(struct thread *thread, struct place place)
 {
     struct descriptor *d;
@@ -87,8 +87,8 @@ static int ready_now(struct thread *thread, struct place place)
     return result;
 }
 
-/* Of an armed strand: links the node, and is inside of the descriptor from then on: 0. Or it need not wait: 1, or a
- * negated errno code; of -EAGAIN: descriptor_enter_at_once. */
+/* The strand is armed. Returns 0 if the node is linked, and counted as an operation inside the descriptor. Otherwise it
+ * need not wait: returns 1, or a negated errno code; for -EAGAIN see descriptor_enter_at_once. */
 static int stand_at(struct thread *thread, strand_case *c, struct wait_node *node, struct place place)
 {
     struct descriptor *d;
@@ -99,7 +99,7 @@ static int stand_at(struct thread *thread, strand_case *c, struct wait_node *nod
     if (!descriptor_is_looked_at(thread, d) && !atomic_load_explicit(&d->watched, memory_order_relaxed))
         result = descriptor_watch(thread, d);
     if (!result && !atomic_load_explicit(&side->waited, memory_order_relaxed))
-        result = look(thread, d, place); /* what the poller has not reported yet counts too */
+        result = look(thread, d, place); /* includes what the poller has not reported yet */
     while (!result) {
         descriptor_lock(thread, d);
         bool may_be = !side_is_taken(side) && atomic_load_explicit(&side->ready, memory_order_relaxed);
@@ -120,8 +120,7 @@ static int stand_at(struct thread *thread, strand_case *c, struct wait_node *nod
     return result;
 }
 
-/* Out of the queue and of the descriptor. won: the node has won. Returns 1: there is something; 0; or a negated errno
- * code. */
+/* Leave the queue and the descriptor. won: the node has won. Returns 1: ready; 0; or a negated errno code. */
 static int leave(struct thread *thread, strand_case *c, struct wait_node *node, struct place place, bool won)
 {
     struct descriptor *d = standing(c);
@@ -133,7 +132,7 @@ static int leave(struct thread *thread, strand_case *c, struct wait_node *node, 
         result = -EBADF;
     struct member *next = NULL;
     if (won && !descriptor_is_looked_at(thread, d)) {
-        side->turn = false; /* of one that is closing it means nothing */
+        side->turn = false; /* on a closing descriptor it means nothing */
         next = side_pass_on(thread, side);
     } else {
         side_cut_out(node);
@@ -147,7 +146,7 @@ static int leave(struct thread *thread, strand_case *c, struct wait_node *node, 
     return result;
 }
 
-/* What came of a look, for a case that is not linked. */
+/* The answer of a case that is not linked, from the result above. */
 static enum answer answer_to(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, int result)
 {
     if (!result || (result == -EAGAIN && !node)) /* [D5]: it may still happen */
@@ -208,7 +207,8 @@ static struct place signal_place(const strand_case *c)
     return place_of(arch_watch_fd(watch_in(c)), STRAND_READABLE);
 }
 
-/* The signal; 0: somebody else has had it; or -EBADF: the block was left while the case stood. */
+/* Returns the signal; 0: another strand has taken it; or -EBADF: the block was left while the select stood with the
+ * case. */
 static int take_signal(strand_case *c)
 {
     struct arch_watch *watch = (struct arch_watch *)(uintptr_t)c->object[0];
@@ -218,14 +218,14 @@ static int take_signal(strand_case *c)
     if (!signal) {
         uint64_t count;
         (void)arch_fd_read(arch_watch_fd(watch), ARCH_FD_OTHER, &count, sizeof count);
-        signal = arch_watch_take(watch); /* one that came after the first look, and before the read */
+        signal = arch_watch_take(watch); /* a signal that came after the first look and before the read */
     }
     if (signal && c->value)
         *(int *)c->value = signal;
     return signal;
 }
 
-/* It has happened, and there may be a signal. */
+/* The case has happened, and there may be a signal. */
 static enum answer settle_signal(strand_case *c)
 {
     int signal = take_signal(c);

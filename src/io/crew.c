@@ -1,6 +1,6 @@
 /*
- * Crews: their queues and their threads, which come and go. The protocol block is in crew.h; opening.c has how a crew
- * is opened, found and ended.
+ * Crews: their queues, and the life of their threads. The protocol block is in crew.h; opening, finding and ending a
+ * crew is in opening.c.
  */
 #include "crew.h"
 
@@ -20,7 +20,7 @@ struct crew_thread {
     struct driver_thread thread;
 };
 
-/* ---- what is called --------------------------------------------------------------------------------------- */
+/* ---- calling user functions --------------------------------------------------------------------------------- */
 
 const char *crew_made(const struct crew_origin *origin, char *buffer, size_t size)
 {
@@ -57,7 +57,7 @@ void job_discard(struct job *job, bool ran)
     free(job);
 }
 
-/* A job's function that has not come back. */
+/* Report misuse if a job's function has not returned. */
 static void must_have_returned(struct job **running)
 {
     if (*running)
@@ -126,7 +126,7 @@ bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, 
 
 /* ---- a crew's thread -------------------------------------------------------------------------------------- */
 
-/* Under the lock, which it lets go of meanwhile. Returns whether it was woken: else its time is over. */
+/* Under the lock, which it releases meanwhile. Returns false if the sleep has timed out. */
 static bool sleep_until_called(struct crew_thread *own)
 {
     struct crew *crew = own->crew;
@@ -147,7 +147,7 @@ static bool sleep_until_called(struct crew_thread *own)
     return false;
 }
 
-/* Under the lock. NULL: the thread is to go. */
+/* Under the lock. Returns NULL if the thread has to exit. */
 static struct job *next_job(struct crew_thread *own)
 {
     struct crew *crew = own->crew;
@@ -161,7 +161,8 @@ static struct job *next_job(struct crew_thread *own)
     return job;
 }
 
-/* Who makes one call after the other finds the thread looking for the next: it does not run from here on. */
+/* Decrements `running` before the post, so that a caller that makes one call after the other finds this thread looking
+ * for a job. */
 static void hand_over(struct crew *crew, struct job *job)
 {
     crew->running--;
@@ -181,7 +182,7 @@ static void discard_left(struct crew *crew, struct job *job)
     crew->running--;
 }
 
-/* Under the lock, which it lets go of meanwhile. */
+/* Under the lock, which it releases meanwhile. */
 static void run(struct crew *crew, struct job *job)
 {
     crew_unlock(crew);
@@ -214,8 +215,8 @@ static void join(struct crew *crew, struct crew_thread *other)
     free(other);
 }
 
-/* Under the lock, which it gives back. Joins the one that went before it, unless that is not known yet: so there are
- * few to be joined by the end, which joins all. */
+/* Under the lock, which it releases: exit. Joins the thread that exited before, unless that one's id is not known yet:
+ * so few threads are left for the end of the crew, which joins all. */
 static void go(struct crew_thread *own)
 {
     struct crew *crew = own->crew;
@@ -250,13 +251,13 @@ static void *crew_main(void *arg)
 
 /* ---- growing ---------------------------------------------------------------------------------------------- */
 
-/* Under the lock: whether more jobs wait than threads look for one [O1]. */
+/* Under the lock: whether more jobs are queued than threads look for one [O1]. */
 static bool is_short(const struct crew *crew)
 {
     return crew->queued > crew->threads - crew->running - crew->sleeping;
 }
 
-/* Under the lock: the one that has slept least, which the caller wakes after it. NULL: nobody sleeps. */
+/* Under the lock: take the thread that went to sleep last, which the caller then wakes. NULL: no thread sleeps. */
 static struct crew_thread *take_sleeper(struct crew *crew)
 {
     struct link *link = list_pop_front(&crew->asleep);
@@ -268,14 +269,14 @@ static struct crew_thread *take_sleeper(struct crew *crew)
     return sleeper;
 }
 
-/* It may have gone meanwhile, and somebody else have its memory: of that, only the address is used. */
+/* The thread may have exited meanwhile, and its memory been reused: only the address is used. */
 static void wake(struct crew *crew, struct crew_thread *sleeper)
 {
     if (sleeper)
         driver_word_wake(crew->sub, &sleeper->woken, 1);
 }
 
-/* Counted already. Outside of the lock: it may take long. */
+/* The thread has been counted already. Without the lock: creating it may take long. */
 static int make_thread(struct thread *thread, struct crew *crew)
 {
     struct crew_thread *new = driver_calloc(thread, 1, sizeof *new);
@@ -306,7 +307,7 @@ void crew_turn_away(struct crew *crew, enum job_state why, struct batch *batch)
     }
 }
 
-/* One more thread, for this job among others. Without it those that are there have to do. */
+/* Create one more thread, for this job among others. If that fails, the existing threads have to do. */
 static int grow(struct thread *thread, struct crew *crew, struct job *job)
 {
     driver_point(thread);
@@ -322,15 +323,15 @@ static int grow(struct thread *thread, struct crew *crew, struct job *job)
         crew->queued--;
     }
     if (none)
-        crew_turn_away(crew, JOB_AGAIN, &batch); /* [O2] they may have counted on this thread */
-    struct crew_thread *sleeper = is_short(crew) ? take_sleeper(crew) : NULL; /* the same of others [O1] */
+        crew_turn_away(crew, JOB_AGAIN, &batch); /* [O2] their callers may have counted on this thread */
+    struct crew_thread *sleeper = is_short(crew) ? take_sleeper(crew) : NULL; /* another thread, likewise [O1] */
     crew_unlock(crew);
     batch_deliver(thread, &batch);
     wake(crew, sleeper);
     return refused ? error : 0;
 }
 
-/* Under the lock: whether so many wait already as may. */
+/* Under the lock: whether as many jobs wait as may. */
 static bool is_full(const struct crew *crew)
 {
     bool grows = crew->threads < crew->most || crew->sleeping;
@@ -358,7 +359,7 @@ int crew_submit(struct thread *thread, struct crew *crew, struct job *job)
     return grows ? grow(thread, crew, job) : error;
 }
 
-/* ---- the last of it ---------------------------------------------------------------------------------------- */
+/* ---- the end of a crew -------------------------------------------------------------------------------------- */
 
 void crew_wake_all(struct thread *thread, struct crew *crew)
 {

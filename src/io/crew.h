@@ -1,25 +1,27 @@
 /*
- * Crews: plain threads that make calls which block. What a strand does with one is offload.c. Page:
+ * Crews: thread pools for calls that block. What a strand does with a crew is in offload.c. Page:
  * docs/protocols/offload.md; models: tests/models/crew.pml (threads), tests/models/offload.pml (a call).
  *
- * PARTIES   callers (strands); the crew's threads; the threads of pools that take posts; who ends the crew: the
+ * PARTIES   callers (strands); the crew's threads; the threads of pools that take posts; the closer of the crew: the
  *           strand that leaves its scope, or the end of the run.
- * STATE     under the crew's lock: `queue`, of `queued` jobs; `asleep`, of `sleeping` threads; how many `threads`
- *           there are, those included that are being made; how many of them are `running` a job; how many `callers`
- *           are inside; `closing`; and each job's state (offload.c).
- * PROTOCOL  a caller enters, queues its job, and in the same step decides who is to take it up: a thread that is awake
- *           and looks for one (there are threads - running - sleeping of them), one that it wakes, one that it makes,
- *           or nobody. A thread that finds no job goes to sleep in the same step, or, if it has slept its time or the
- *           crew is closing, goes for good.
- * OWNERSHIP of a job: offload.c. Of a thread's record: its own until it goes; then of who joins it: the next one that
- *           goes, or the end of the crew. The crew is there as long as there is a caller or a thread.
- * INVARIANTS [O1] as many threads look for a job as there are in the queue; else all that can be had run one, and look
- *           afterwards. [O2] if a thread cannot be had and there is none, all whose jobs are queued try again: each
- *           tries to make one by itself then, and throws if that fails. [O3] of those who count down `threads` and
- *           `callers` of a crew that is closing the last one tells who ends it, once, and touches it no more.
+ * STATE     under the crew's lock: `queue`, of `queued` jobs; `asleep`, of `sleeping` threads; the number of `threads`,
+ *           including those being created; how many of them are `running` a job; how many `callers` are inside;
+ *           `closing`; and each job's state (offload.c).
+ * PROTOCOL  a caller enters, queues its job, and in the same step provides for it: a thread is awake and looks for a
+ *           job (there are threads - running - sleeping of them), or the caller wakes one, or creates one, or the job
+ *           has to wait. A thread that finds no job goes to sleep in the same step. If its sleep has timed out or the
+ *           crew is closing, it exits.
+ * OWNERSHIP of a job: offload.c. A thread's record belongs to the thread until it exits; then to the thread or closer
+ *           that joins it: the next thread that exits, or the end of the crew. The crew exists while there is a caller
+ *           or a thread.
+ * INVARIANTS [O1] as many threads look for a job as jobs are queued; or else all available threads run one, and look
+ *           afterwards. [O2] if no thread can be created and there is none, all callers with queued jobs try again:
+ *           each then tries to create a thread itself, and throws if that fails. [O3] when `threads` and `callers` of a
+ *           closing crew are counted down, the last party to do so notifies the closer, once, and touches the crew no
+ *           more.
  * ORDERING  the lock; the post, which is a full barrier.
- * NOT DONE  handing the job to the thread that is woken: others that have finished theirs meanwhile would pass it by.
- *           Spinning before sleep: docs/decisions.md.
+ * NOT DONE  handing the job to the woken thread: threads that have finished theirs meanwhile would pass it by. Spinning
+ *           before sleep: docs/decisions.md.
  */
 #ifndef IO_CREW_H
 #define IO_CREW_H
@@ -28,7 +30,7 @@
 
 #include "../strand/interrupt.h"
 
-/* What a strand waits for until a post brings it, or another strand does. */
+/* What a strand waits for until a post, or another strand, completes it. */
 struct arrival {
     struct post post;
     struct wait_node node; /* never linked; its epoch and `over` under the crew's lock */
@@ -41,7 +43,7 @@ enum job_state {
     JOB_QUEUED,
     JOB_RUNNING,
     JOB_RETURNED,
-    JOB_AGAIN,  /* nobody is there to take it up: over, and to be queued again [O2] */
+    JOB_AGAIN,  /* there is no thread to run it: over, and the caller queues it again [O2] */
     JOB_REFUSED /* the crew has ended: over */
 };
 
@@ -56,13 +58,13 @@ struct job {
     /* Under the lock. */
     enum job_state state;
     bool left; /* its caller has gone */
-    bool held; /* but is calling `stop` yet */
+    bool held; /* but the caller is still in `stop` */
     _Alignas(16) char copy[];
 };
 
-/* What is said of a crew. */
+/* The description of a crew in messages. */
 struct crew_origin {
-    void *site; /* where it was opened; NULL: it is the run's */
+    void *site; /* where it was opened; NULL: a crew of the run */
     char name[32];
 };
 
@@ -70,14 +72,14 @@ struct crew {
     struct subprocess *sub;
     atomic_flag lock;
     bool closing;
-    size_t most, most_waiting; /* the second: 0 for any number */
+    size_t most, most_waiting; /* the second: 0 for no limit */
     int64_t idle_ns;
-    struct link queue;  /* jobs: first come, first served */
-    struct link asleep; /* threads: the newest in front, so that the others grow old */
-    struct link all;    /* threads that nobody has joined */
+    struct link queue;  /* jobs, FIFO */
+    struct link asleep; /* threads, LIFO, so that surplus threads time out */
+    struct link all;    /* threads that have not been joined */
     size_t queued, sleeping, threads, running, callers;
-    struct crew_thread *gone; /* the last one that went */
-    struct arrival end;       /* for who ends it; pool NULL: nobody waits */
+    struct crew_thread *gone; /* the last thread that exited */
+    struct arrival end;       /* notifies the closer; pool NULL: no closer waits */
     struct crew_origin origin;
 };
 
@@ -93,36 +95,36 @@ static inline void crew_unlock(struct crew *crew)
 
 /* ---- opening.c ---- */
 
-/* The crew behind a handle, which stays until crew_leave. NULL: no memory. Misuse if the handle is stale. */
+/* Find the crew behind a handle, and keep it until crew_leave. NULL: no memory. Misuse if the handle is stale. */
 struct crew *crew_enter(struct thread *thread, strand_crew handle, const char *function);
-/* The same of one of the run's own. */
+/* Likewise, for one of the run's own crews. */
 struct crew *crew_enter_own(struct thread *thread, enum run_crew which, const char *function);
 void crew_leave(struct thread *thread, struct crew *crew);
 
 /* ---- crew.c ---- */
 
-/* Where it was opened, in words. */
+/* Describe where the crew was opened. */
 const char *crew_made(const struct crew_origin *origin, char *buffer, size_t size);
 
-/* Queue a job, and see to somebody who takes it up. Returns 0, or a negated errno code: then nobody ever will. */
+/* Queue a job, and provide a thread for it. Returns 0, or a negated errno code: then it will never run. */
 int crew_submit(struct thread *thread, struct crew *crew, struct job *job);
-/* Wait until it is over: true. False: interrupted. */
+/* Wait until it is over. Returns false if the wait was interrupted. */
 bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, enum blocked why, uint32_t floor);
 
-/* The job was left, and is the caller's: its hooks, and its memory. ran: its function has returned. */
+/* Call the hooks of a job that its caller has left, and free it. ran: its function has returned. */
 void job_discard(struct job *job, bool ran);
-/* Call a function of the user's that may neither block nor throw; NULL: none. crew NULL: it was not found yet. */
+/* Call a user's function that may neither block nor throw; NULL: none. crew NULL: it was not found yet. */
 void crew_call_hook(struct crew *crew, const char *name, void (*fn)(void *), void *arg);
 
-/* Under the lock: those that are queued are over, and nobody will make them. */
+/* Under the lock: end all queued jobs without running them. */
 void crew_turn_away(struct crew *crew, enum job_state why, struct batch *batch);
-/* Under the lock: whether who has just counted down is the last that is there [O3]. */
+/* Under the lock, after counting down: whether that was the last thread or caller of a closing crew [O3]. */
 bool crew_is_last(const struct crew *crew);
-/* After it, by the last. */
+/* Notify the closer, after crew_is_last. The crew may be gone afterwards. */
 void crew_tell_end(struct crew *crew);
-/* It is closing: so that all threads see it. */
+/* Wake all sleeping threads of a closing crew. */
 void crew_wake_all(struct thread *thread, struct crew *crew);
-/* Of one that is closing, by who ends it. Blocks as long as functions run there. */
+/* Join all threads of a closing crew, as its closer. Blocks while functions run there. */
 void crew_join_all(struct crew *crew);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The table of descriptors: who is inside of one, and closing. The protocol block is in descriptor.h.
+ * The table of descriptors: entering, leaving and closing. The protocol block is in descriptor.h.
  */
 #include "descriptor.h"
 
@@ -23,7 +23,7 @@ static struct table *table_of(struct descriptors *descriptors)
     return CONTAINER(descriptors, struct table, base);
 }
 
-/* Of whom nobody is inside. */
+/* No operation is inside. */
 static void forget(struct descriptor *d)
 {
     if (atomic_load_explicit(&d->known, memory_order_relaxed) && d->call != d->fd)
@@ -48,12 +48,13 @@ static void close_table(struct descriptors *descriptors)
     free(table);
 }
 
-/* The pool's threads have ended. What happened since they looked is still so: it is an event for who watches anew.
- * Where that is refused, those who wait look for themselves, and are told. */
+/* Move a descriptor to the poller of another pool; the threads of `from` have ended. Conditions that arose in between
+ * still hold: a new watch reports them as events. If the watch is refused, the waiters are woken, try their calls, and
+ * get the error. */
 static void move_one(struct thread *thread, struct descriptor *d, struct pool *from)
 {
     if (!atomic_load_explicit(&d->watched, memory_order_relaxed))
-        return; /* whoever begins to watch it has a poller of its own */
+        return; /* a thread that begins to watch it uses its own poller */
     int error = 0;
     descriptor_lock(thread, d);
     if (atomic_load_explicit(&d->watched, memory_order_relaxed) && d->pool == from) {
@@ -82,7 +83,7 @@ static void move(struct descriptors *descriptors, struct thread *thread, struct 
     }
 }
 
-/* Made by the first who needs it. NULL: no memory. */
+/* Get the table; the first user creates it. NULL: no memory. */
 static struct table *get_table(struct thread *thread)
 {
     struct runtime *runtime = runtime_of(thread);
@@ -121,7 +122,7 @@ static struct descriptor *make_chunk(struct thread *thread, _Atomic(struct descr
     return there;
 }
 
-/* The first use of a number among CHUNK neighbours, or of any; or a bad number. */
+/* Slow path: the first use of a number among CHUNK neighbours, or of any; or a bad number. */
 static COLD int find_first(struct thread *thread, int fd, struct descriptor **out)
 {
     if (fd < 0)
@@ -151,7 +152,7 @@ static inline int find(struct thread *thread, int fd, struct descriptor **out)
     return 0;
 }
 
-/* ---- who is inside --------------------------------------------------------------------------------------- */
+/* ---- operations inside -------------------------------------------------------------------------------------- */
 
 static bool swap_users(struct thread *thread, struct descriptor *d, uint32_t *old, uint32_t new)
 {
@@ -162,7 +163,7 @@ static bool swap_users(struct thread *thread, struct descriptor *d, uint32_t *ol
     return atomic_compare_exchange_weak_explicit(&d->users, old, new, memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* Let others go on who are about to leave, some of them by running on this thread. */
+/* Wait a moment for operations that are about to leave, in some rounds by running others on this thread. */
 static uint32_t await_users(struct thread **thread, struct descriptor *d, int round)
 {
     if (round % AWAITS == 0) {
@@ -174,8 +175,8 @@ static uint32_t await_users(struct thread **thread, struct descriptor *d, int ro
     return atomic_load_explicit(&d->users, memory_order_acquire);
 }
 
-/* The number may be a new object's already: the old one has not quite left its record. Closing may take as long as the
- * other side likes (SO_LINGER), and the system may have given the number to somebody new before it returns. */
+/* Whether the number may be a new object's already, while the old one has not quite left its record. Closing may take
+ * as long as the peer likes (SO_LINGER), and the system may reuse the number before it returns. */
 static bool is_undecided(const struct descriptor *d, uint32_t users)
 {
     return users == CLOSING || (users & CLOSING && descriptor_going(d) == GOING_REPLACED);
@@ -195,7 +196,7 @@ static int enter(struct thread **thread, struct descriptor *d)
     }
 }
 
-/* Of one that is closing. Under the lock: the pool that watches it may be about to end, and to leave it to another. */
+/* For a closing descriptor. Under the lock: the watching pool may be about to end, and to move it to another pool. */
 static void unwatch(struct thread *thread, struct descriptor *d)
 {
     descriptor_lock(thread, d);
@@ -204,7 +205,7 @@ static void unwatch(struct thread *thread, struct descriptor *d)
     descriptor_unlock(thread, d);
 }
 
-/* The last one of a descriptor that is closing gives the number back [D1]. */
+/* The last operation to leave a closing descriptor returns the number to the system [D1]. */
 int descriptor_leave(struct thread *thread, struct descriptor *d)
 {
     uint32_t users = atomic_load_explicit(&d->users, memory_order_relaxed);
@@ -221,7 +222,7 @@ int descriptor_leave(struct thread *thread, struct descriptor *d)
     return result;
 }
 
-/* The first operation on a number asks the system what it is. */
+/* The first operation on a number asks the system for its kind. */
 static int get_to_know(struct thread *thread, struct descriptor *d)
 {
     if (LIKELY(atomic_load_explicit(&d->known, memory_order_acquire)))
@@ -246,7 +247,7 @@ static int get_to_know(struct thread *thread, struct descriptor *d)
     }
     descriptor_unlock(thread, d);
     if (own >= 0)
-        (void)arch_fd_close(own); /* somebody else was faster */
+        (void)arch_fd_close(own); /* another strand was faster */
     return 0;
 }
 
@@ -283,13 +284,13 @@ int descriptor_enter_at_once(struct thread *thread, int fd, struct descriptor **
         return error;
     error = count_in(thread, *out);
     for (int round = 1; error == -EAGAIN && thread->shared && round < AWAITS; round++) {
-        driver_await(thread); /* a close takes no longer as a rule */
+        driver_await(thread); /* usually a close takes no longer */
         error = count_in(thread, *out);
     }
     return error ? error : arrive(thread, *out);
 }
 
-/* ---- the end of an object: closing, and others' closing -------------------------------------------------- */
+/* ---- the end of an object: closing, here or elsewhere ------------------------------------------------------- */
 
 bool descriptor_turn_out(struct thread *thread, struct descriptor *d, enum going how, struct batch *woken)
 {
@@ -310,12 +311,12 @@ bool descriptor_is_replaced(struct thread *thread, struct descriptor *d)
         return false;
     struct arch_fd_object now;
     if (arch_fd_object(d->fd, &now) < 0)
-        return false; /* it is closed: the call says so */
+        return false; /* it is closed: the call reports that */
     if (now.device != d->object.device || now.inode != d->object.inode)
         return true;
     if (now.inode || !atomic_load_explicit(&d->watched, memory_order_relaxed))
         return false;
-    descriptor_lock(thread, d); /* or another pool might get it meanwhile */
+    descriptor_lock(thread, d); /* another pool might get it meanwhile */
     bool gone = atomic_load_explicit(&d->watched, memory_order_relaxed) && !pool_watches(d->pool, d->call, &d->polled);
     descriptor_unlock(thread, d);
     return gone;
@@ -340,11 +341,11 @@ void descriptor_made(int fd)
     if (!users)
         forget(d);
     else if (!(users & CLOSING) && count_in(thread, d) == 0)
-        descriptor_replaced(thread, d); /* some still wait for what was closed elsewhere */
+        descriptor_replaced(thread, d); /* strands still wait for an object that was closed elsewhere */
     atomic_store_explicit(&d->ours, true, memory_order_relaxed);
 }
 
-/* Of a number that was never used here nothing is known. */
+/* Returns NULL for a number that was never used here. */
 static struct descriptor *find_used(struct thread *thread, int fd)
 {
     struct descriptors *there = atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire);
@@ -377,7 +378,7 @@ int descriptor_close(struct thread *thread, int fd)
     batch_init(&woken);
     int error = find(thread, fd, &d);
     if (error == -EMFILE || error == -ENOMEM)
-        return fd_close(thread, fd); /* nobody can be inside of what has no entry */
+        return fd_close(thread, fd); /* an object without a record has no operations inside */
     if (!error)
         error = enter(&thread, d);
     if (error)
@@ -385,8 +386,9 @@ int descriptor_close(struct thread *thread, int fd)
     bool first = descriptor_turn_out(thread, d, GOING_CLOSED, &woken);
     if (first && (atomic_load_explicit(&d->users, memory_order_relaxed) & ~CLOSING) > 1) {
         unwatch(thread, d);
-        bool known = atomic_load_explicit(&d->known, memory_order_acquire); /* else who is inside has just come */
-        if (!known || d->call == d->fd) /* of a terminal that was opened once more the number is a second way in */
+        bool known = atomic_load_explicit(&d->known, memory_order_acquire); /* if not known, the operations inside have
+                                                                             * only just entered */
+        if (!known || d->call == d->fd) /* a terminal that was opened once more does not depend on the number */
             (void)fd_blank(thread, fd);
     }
     batch_deliver(thread, &woken);

@@ -1,26 +1,26 @@
 /*
- * Calls that block their thread: what a strand does with a crew (crew.h). Page: docs/protocols/offload.md; model:
+ * Offloaded calls: what a strand does with a crew (crew.h). Page: docs/protocols/offload.md; model:
  * tests/models/offload.pml.
  *
- * PARTIES   the strand that calls; the crew's thread that runs the function; the thread of the strand's pool that
- *           takes the post; who interrupts the strand.
+ * PARTIES   the strand that calls; the crew's thread that runs the function; the thread of the strand's pool that takes
+ *           the post; interrupters of the strand.
  * STATE     a job, in memory of its own: `state`, `left`, `held`, and `over` and the epoch of its arrival, under the
  *           crew's lock.
  *             QUEUED --a thread--> RUNNING --the same--> RETURNED --the post--> over
- *             QUEUED --the strand, interrupted--> its own again
- *             QUEUED --no thread is there--> AGAIN, over --the strand--> QUEUED
+ *             QUEUED --the strand, interrupted--> the strand owns it again
+ *             QUEUED --there is no thread--> AGAIN, over --the strand--> QUEUED
  *             QUEUED --the crew ends--> REFUSED, over
- *             RUNNING --the strand, interrupted, unless the function borrows--> the same, left
- * PROTOCOL  the strand queues the job, then arms its wait and sets the epoch under the lock: either it finds `over`,
- *           or the post finds the epoch. Interrupted while the function runs, it waits again, uninterruptibly, or
- *           leaves the job to the crew's thread. That sees `left` in the step in which it says RETURNED, and posts, or
- *           gives the job back. While the strand calls `stop` the job is `held`: who comes last gives it back.
- * OWNERSHIP the job is the strand's; one that was left is the crew's thread's, unless it is held. What the function
- *           works with (arg, copy, result) is the thread's from RUNNING to RETURNED.
- * INVARIANTS [O4] a job is run once, or taken back, never both. [O5] It is left, or posted, never both. [O6] It is
- *           given back once, by the strand or by the thread.
- * NOT DONE  `stop` called by who interrupts: that may be anybody, under locks. A wait that is armed before the job is
- *           queued: a system call would come between the arming and the parking.
+ *             RUNNING --the strand, interrupted, unless the function borrows--> RUNNING, left
+ * PROTOCOL  the strand queues the job, then arms its wait and sets the epoch under the lock: either it finds `over`, or
+ *           the post finds the epoch. If interrupted while the function runs, it waits again, uninterruptibly, or
+ *           leaves the job to the crew's thread. That thread reads `left` in the step that sets RETURNED, and posts, or
+ *           frees the job. While the strand calls `stop` the job is `held`: the last of the two to finish frees it.
+ * OWNERSHIP the job belongs to the strand; a job that was left belongs to the crew's thread, unless it is held. What
+ *           the function works with (arg, copy, result) belongs to the thread from RUNNING to RETURNED.
+ * INVARIANTS [O4] a job is run once, or taken back, never both. [O5] it is left, or posted, never both. [O6] it is
+ *           freed once, by the strand or by the thread.
+ * NOT DONE  calling `stop` in the interrupter: that may be any thread, under locks. Arming the wait before the job is
+ *           queued: a system call would come between arming and parking.
  * TESTED BY tests/models/offload.pml, tests/spec/offload.c, tests/spec/offload_with.c, tests/sim/crews.c,
  *           tests/sim/interrupts.c.
  */
@@ -36,20 +36,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is asked for; on the strand's stack, for itself alone. */
+/* The request; on the strand's stack, and private to the strand. */
 struct call {
     const char *function;
     strand_fn *fn;
     void *args;
-    size_t size; /* of what is copied; 0: args itself */
+    size_t size; /* size of the copied arguments; 0: args itself is passed */
     strand_offload_attr attr;
-    enum run_crew own; /* where attr names no crew */
-    bool surely;       /* not to be interrupted */
+    enum run_crew own; /* the run's crew to use if attr names no crew */
+    bool surely;       /* not interruptible */
 };
 
 /* ---- making a job ----------------------------------------------------------------------------------------- */
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static struct job *make_job(struct thread *thread, struct cb *me, struct crew *crew, const struct call *call)
 {
     if (call->size > PTRDIFF_MAX - sizeof(struct job))
@@ -72,11 +72,11 @@ static struct job *make_job(struct thread *thread, struct cb *me, struct crew *c
 
 /* ---- waiting for it --------------------------------------------------------------------------------------- */
 
-/* What has become of a call: the function has returned; it was never called; the job is the crew's thread's. Or a
- * negated errno code: it never will be called. */
+/* The outcome of a call: the function has returned; it was never called; or the job belongs to the crew's thread. A
+ * negated errno code: it will never be called. */
 enum fate { DONE, INTERRUPTED, LEFT };
 
-/* The strand calls `stop` while the function may be returning. Then the one who comes last gives the job back. */
+/* Call `stop` while the function may be returning. The last of the two to finish frees the job. */
 static void stop_and_leave(struct thread *thread, struct job *job, void (*stop)(void *))
 {
     struct crew *crew = job->arrival.crew;
@@ -89,7 +89,7 @@ static void stop_and_leave(struct thread *thread, struct job *job, void (*stop)(
         job_discard(job, true);
 }
 
-/* The wait has ended by an interruption. */
+/* The wait was interrupted. */
 static enum fate interrupted_call(struct thread **thread, struct cb *me, struct job *job, const struct call *call)
 {
     struct crew *crew = job->arrival.crew;
@@ -102,7 +102,7 @@ static enum fate interrupted_call(struct thread **thread, struct cb *me, struct 
     }
     job->left = leaves; /* [O5] */
     job->held = leaves && call->attr.stop;
-    if (leaves) /* nobody waits for what it is going to do: for others it is as a plain thread, until it comes back */
+    if (leaves) /* no strand waits for the function: it counts as a plain thread until it returns */
         atomic_fetch_sub_explicit(&crew->sub->helpers, 1, memory_order_release);
     crew_unlock(crew);
     if (state != JOB_RUNNING && state != JOB_RETURNED)
@@ -151,7 +151,7 @@ static const char *refusal(int error)
     }
 }
 
-/* The function has returned: what it leaves goes to the caller, and the job goes. */
+/* The function has returned: pass its results to the caller, and free the job. */
 static void *take_result(struct job *job, const struct call *call)
 {
     void *result = job->result;
@@ -165,13 +165,13 @@ static void *take_result(struct job *job, const struct call *call)
     return result;
 }
 
-/* It will throw, and there is no job. */
+/* Release the arguments; there is no job, and the caller will throw. */
 static void give_up(struct crew *crew, const struct call *call)
 {
     crew_call_hook(crew, "strand_offload_attr.release", call->attr.release, call->args);
 }
 
-/* *out is a job only if it is done. */
+/* *out is a valid job only if the outcome is DONE. */
 static int make_call(struct thread **thread, struct cb *me, const struct call *call, struct job **out)
 {
     struct crew *crew = call->own ? crew_enter_own(*thread, call->own, call->function)
@@ -199,7 +199,7 @@ static void *offload(struct thread *thread, struct cb *me, const struct call *ca
     return take_result(job, call);
 }
 
-/* The start of it, as may_block. */
+/* Check the call and the caller, like may_block. */
 static void may_offload(struct thread *thread, struct cb *me, const struct call *call)
 {
     if (UNLIKELY(own_of(me)->section_file != NULL))

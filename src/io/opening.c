@@ -16,14 +16,14 @@
 enum { CREW_USUAL = 8, CREW_CLOSES_MOST = 64, CREW_MOST = 1024 };
 #define IDLE_USUAL (10 * STRAND_S)
 
-/* What a handle names; ends with a scope. */
+/* What a handle refers to; ends with a scope. */
 struct crew_record {
-    _Atomic uint64_t word; /* as of a control block */
+    _Atomic uint64_t word; /* as in a control block */
     void *link_[2];        /* the slab's */
-    atomic_flag lock;      /* nobody's but OBJECT_LOCK's */
+    atomic_flag lock;      /* used only by the code for OBJECT_LOCK */
     struct crew *crew;
     struct owned owned;
-    struct crew_origin origin; /* of one that is gone, too */
+    struct crew_origin origin; /* valid also after the crew has ended */
 };
 _Static_assert(sizeof(struct crew_record) <= OBJECT_SIZE && offsetof(struct crew_record, lock) == OBJECT_LOCK,
                "it lies in the slab of objects");
@@ -41,7 +41,7 @@ static void close_run_crew(struct crew *crew)
     free(crew);
 }
 
-/* Nobody can find it any more. */
+/* Free the record. No handle finds it any more. */
 static void finish(struct thread *thread, struct crew_record *record)
 {
     free(record->crew);
@@ -61,7 +61,7 @@ static void retire(struct thread *thread, struct crew_record *record)
         finish(thread, record);
 }
 
-/* The scope was left. The strand may go on on another thread. */
+/* The scope was left. The strand may resume on another thread. */
 static void end_with_scope(struct thread *thread, struct owned *owned)
 {
     struct crew_record *record = CONTAINER(owned, struct crew_record, owned);
@@ -90,7 +90,7 @@ static void end_with_scope(struct thread *thread, struct owned *owned)
 
 /* ---- making ----------------------------------------------------------------------------------------------- */
 
-/* A field that the caller's header knows. */
+/* A field, or 0 if the caller's header did not have it yet. */
 #define ATTR(attr, field)                                                                                              \
     ((attr) && (attr)->size >= offsetof(strand_crew_attr, field) + sizeof((attr)->field) ? (attr)->field : 0)
 
@@ -155,7 +155,7 @@ static int run_crew_most(const struct runtime *runtime, enum run_crew which)
     return asked <= 0 ? CREW_USUAL : asked < CREW_MOST ? asked : CREW_MOST;
 }
 
-/* One of the run's crews, made by the first who needs it. NULL: no memory. */
+/* Get one of the run's crews; the first user creates it. NULL: no memory. */
 static struct crew *run_crew(struct thread *thread, enum run_crew which)
 {
     static const char *const names[RUN_CREWS] = {"strand-crew", "strand-names", "strand-closes"};
@@ -177,7 +177,7 @@ static struct crew *run_crew(struct thread *thread, enum run_crew which)
 
 /* ---- entering --------------------------------------------------------------------------------------------- */
 
-/* As long as its memory serves nobody else, it is known. */
+/* The origin is known as long as the record's memory has not been reused. */
 static const char *made_stale_crew(const struct crew_record *record, uint64_t serial, char *buffer, size_t size)
 {
     bool known = word_was(atomic_load_explicit(&record->word, memory_order_relaxed), serial);

@@ -1,5 +1,5 @@
 /*
- * Operations on descriptors: who waits, in which order, and what wakes them. The protocol block is in descriptor.h.
+ * Operations on descriptors: waiting, its order, and wake-ups. The protocol block is in descriptor.h.
  */
 #include "descriptor.h"
 
@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-/* Between two looks at a descriptor in a seeded run, in virtual time. */
+/* The period of probing a descriptor in a seeded run, in virtual time. */
 #define SEEDED_LOOK_NS INT64_C(50000)
 
 static const uint32_t event_of[SIDES] = {[SIDE_IN] = ARCH_IN, [SIDE_OUT] = ARCH_OUT, [SIDE_END] = ARCH_END};
@@ -33,7 +33,7 @@ void side_cut_out(struct wait_node *node)
     atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
 }
 
-/* The first who can still be woken; NULL: nobody. */
+/* Claim the first waiter that can still be woken. NULL: there is none. */
 static struct member *claim_first(struct thread *thread, struct side *side)
 {
     struct member *member = NULL;
@@ -89,7 +89,7 @@ void descriptor_fire(struct thread *thread, struct polled *polled, uint32_t even
 
 /* ---- operations ------------------------------------------------------------------------------------------ */
 
-/* Outside of a descriptor, or at its end: op->d is NULL. */
+/* Before the operation has entered, or after it has left: op->d is NULL. */
 static int enter(struct operation *op, int fd, enum side_name side)
 {
     struct descriptor *d;
@@ -118,8 +118,8 @@ static void pass_turn_on(struct operation *op)
         thread_ready(op->thread, next);
 }
 
-/* Another object lies behind the number: the operation, which has not waited for the one before, is one of the new
- * object. Returns 0 or a negated errno code. */
+/* Another object is behind the number: the operation, which has not waited for the previous object, starts again on the
+ * new one. Returns 0 or a negated errno code. */
 static int begin_anew(struct operation *op)
 {
     struct descriptor *d = op->d;
@@ -174,8 +174,8 @@ void operation_drained(struct operation *op)
     clear_ready(op, false);
 }
 
-/* Messages, lines and credentials make short reads of other kinds. Before the descriptor is watched nobody would report
- * the end. */
+/* Messages, lines and credentials cause short reads on other kinds. Before the descriptor is watched no event would
+ * report the end. */
 void operation_short(struct operation *op)
 {
     bool tells = op->d->kind == ARCH_FD_TCP || op->d->kind == ARCH_FD_PLAYED;
@@ -183,7 +183,7 @@ void operation_short(struct operation *op)
         clear_ready(op, true);
 }
 
-/* Not of one that is closing: what is behind its number has changed. */
+/* Refuses a closing descriptor: the object behind its number has changed. */
 int descriptor_watch(struct thread *thread, struct descriptor *d)
 {
     descriptor_lock(thread, d);
@@ -210,7 +210,7 @@ static void throw_interrupted(struct operation *op)
     interrupt_throw(op->thread, op->me, progress);
 }
 
-/* Resumed, or never parked: true if the turn is ours or the descriptor is closing. */
+/* Armed: park. Returns true if the operation has the turn or the descriptor is closing. */
 static bool wait_armed(struct operation *op)
 {
     struct cb *me = op->me;
@@ -231,7 +231,7 @@ static bool wait_armed(struct operation *op)
     return false;
 }
 
-/* Once: whether it is this operation's turn, and there is something for it. Or a negated errno code. */
+/* Probe once: whether this operation has the turn, and the side is ready. Or a negated errno code. */
 static int look_seeded(struct operation *op, uint32_t wanted)
 {
     struct side *side = op->side;
@@ -246,8 +246,8 @@ static int look_seeded(struct operation *op, uint32_t wanted)
     return ready < 0 ? ready : ((uint32_t)ready & wanted) != 0;
 }
 
-/* In a seeded run nobody passes events of the system on: those who wait stand in the queue as ever, and the first one
- * looks now and then. Time is virtual, but goes no faster than the real one while all others sleep (src/sim). */
+/* In a seeded run no thread passes on events of the system: waiters queue as usual, and the first one probes
+ * periodically. Time is virtual, but goes no faster than real time while all others sleep (src/sim). */
 static int wait_seeded(struct operation *op)
 {
     uint32_t wanted = event_of[op->side - op->d->sides];
@@ -282,7 +282,7 @@ static int wait_seeded(struct operation *op)
     return result > 0 ? 0 : result ? result : how;
 }
 
-/* Until it may be worth a call. */
+/* Wait until a call may succeed. */
 static int wait_for_side(struct operation *op)
 {
     if (!op->waited && UNLIKELY(descriptor_is_replaced(op->thread, op->d))) /* [D4] */
@@ -311,12 +311,12 @@ static int wait_for_side(struct operation *op)
     descriptor_unlock(op->thread, d);
     if (!wait_armed(op))
         return 0;                 /* interrupted: operation_ready throws, or goes on */
-    op->turn = op->waited = true; /* the turn at one that is closing means nothing */
+    op->turn = op->waited = true; /* on a closing descriptor the turn means nothing */
     return atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING ? -EBADF : 0;
 }
 
-/* The turn is taken before others run, so that none of them overtakes this operation. If somebody waits already, it
- * waits behind that one instead. */
+/* Take the turn before yielding, so that no other strand overtakes this operation. If there is a waiter already, this
+ * operation waits behind it instead. */
 static void give_way_with_turn(struct operation *op)
 {
     descriptor_lock(op->thread, op->d);

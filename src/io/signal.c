@@ -1,5 +1,5 @@
 /*
- * Signals as waits: an event descriptor is counted up by the handler (src/arch/signal.c) and read by strands.
+ * Waiting for signals: the handler (src/arch/signal.c) counts an event descriptor up, and strands read it.
  */
 #include "../../include/strand/io.h"
 

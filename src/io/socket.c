@@ -17,7 +17,7 @@
 enum { ADDRESSES = 16, BACKLOG = 4096 };
 #define PAUSE_LEAST (100 * STRAND_US)
 #define PAUSE_MOST (20 * STRAND_MS)
-/* An address that is not the last one gets so much time, or its part of what is left until a deadline. */
+/* The time for an address that is not the last one; less if a deadline leaves less. */
 #define ATTEMPT_MOST (5 * STRAND_S)
 #define ATTEMPT_LEAST (250 * STRAND_MS)
 
@@ -34,7 +34,7 @@ int strand_accept(int fd)
             operation_drained(&op);
         else if (got != -ECONNABORTED)
             break;
-        got = 0; /* the next one */
+        got = 0; /* try the next connection */
     }
     operation_leave(&op);
     if (got >= 0) {
@@ -69,7 +69,7 @@ static int connect_once(int fd, const void *address, uint32_t length)
     return result;
 }
 
-/* A Unix listener whose queue is full says so at once, and can't be waited for. */
+/* A Unix listener whose queue is full refuses at once, and can't be waited for. */
 int strand_connect(int fd, const void *address, uint32_t length)
 {
     int64_t pause = PAUSE_LEAST;
@@ -88,7 +88,7 @@ int strand_shutdown(int fd, int how)
 
 /* ---- addresses ------------------------------------------------------------------------------------------- */
 
-/* Not on the strand's stack: another thread works on it. */
+/* On the heap, not on the strand's stack: another thread works on it. */
 struct question {
     int port, count;
     bool passive;
@@ -104,7 +104,7 @@ static void *look_up(void *arg)
     return NULL;
 }
 
-/* Nobody can stop the C library: if the strand is interrupted the question is left to the crew. */
+/* The C library's look-up can't be cancelled: an interrupted strand leaves the question to the crew. */
 static int ask(const char *host, int port, bool passive, struct arch_address *out)
 {
     const char *function = passive ? "strand_listen_tcp" : "strand_dial_tcp";
@@ -124,14 +124,14 @@ static int ask(const char *host, int port, bool passive, struct arch_address *ou
     return count;
 }
 
-/* A number is understood at once, a name is looked up by a thread that may block. */
+/* A numeric address is parsed at once; a name is looked up by a thread that may block. */
 static int addresses_of(const char *host, int port, bool passive, struct arch_address *out)
 {
     int count = arch_address_tcp(host, port, passive, false, out, ADDRESSES);
     return count == -ENOENT ? ask(host, port, passive, out) : count;
 }
 
-/* A new socket for the address, given to `use`; closed again if that fails or throws. */
+/* Close a socket that was not kept, because connecting failed or threw. */
 static void close_unless_kept(int *fd)
 {
     if (*fd >= 0)
@@ -178,7 +178,7 @@ static int dial_at(const struct arch_address *address, bool tcp)
     return result;
 }
 
-/* One of several addresses, and by when it has to answer. */
+/* One of several addresses, and the instant by which it has to answer. */
 struct attempt {
     const struct arch_address *address;
     strand_time limit;
@@ -193,7 +193,8 @@ static void *dial_in_time(void *arg)
     return NULL;
 }
 
-/* With `left` addresses to go. The time is never all that is left until the deadline of the caller's. */
+/* The time limit of an address, with `left` addresses to go. It is always less than what is left until the caller's
+ * deadline. */
 static strand_time limit_of(int left)
 {
     struct thread *thread = thread_self();
@@ -203,7 +204,7 @@ static strand_time limit_of(int left)
     return strand_in(time < ATTEMPT_MOST ? time : ATTEMPT_MOST);
 }
 
-/* An address that does not answer in time is as one that refuses. */
+/* An address that does not answer in time counts as one that refuses. */
 static int dial_one_of(const struct arch_address *addresses, int left)
 {
     struct attempt attempt = {.address = addresses, .limit = limit_of(left)};

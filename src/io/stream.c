@@ -12,7 +12,7 @@
 
 #include <errno.h>
 
-/* Some bytes into the buffer; 0 at the end. Inside an operation. */
+/* Read some bytes into the buffer. Returns 0 at the end. Inside an operation. */
 static int64_t read_some(struct operation *op, void *buffer, size_t size)
 {
     if (UNLIKELY(atomic_load_explicit(&op->d->late, memory_order_relaxed))) {
@@ -81,7 +81,7 @@ int64_t strand_write(int fd, const void *bytes, size_t size)
     return put;
 }
 
-/* A composite operation: what an error comes after is told as a count first, and the error by the next call. */
+/* A composite operation: an error after some bytes is reported by the next call; this one returns the count. */
 int64_t strand_read_all(int fd, void *buffer, size_t size)
 {
     struct operation op;
@@ -140,9 +140,9 @@ static void *close_twin(void *twin)
     return (void *)(intptr_t)arch_fd_close((int)(intptr_t)twin);
 }
 
-/* A socket that lingers (SO_LINGER) is closed by who closes its last descriptor, and holds up its thread until the peer
- * has taken what was sent. So it gets a second descriptor, which a thread of a crew closes. Returns -1 if it does not
- * linger, or has to be left to the system because nobody may wait, or no descriptor is to be had. */
+/* The thread that closes the last descriptor of a socket that lingers (SO_LINGER) blocks until the peer has taken what
+ * was sent. So the socket gets a second descriptor, which a thread of a crew closes. Returns -1 if the socket does not
+ * linger, or has to be left to the system because the caller may not wait, or no descriptor is available. */
 static int twin_of_lingering(struct thread *thread, int fd)
 {
     if (LIKELY(fd_adjust(thread, fd, arch_fd_lingers) <= 0))
