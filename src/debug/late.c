@@ -36,7 +36,7 @@ static void look_at_section(struct late *late, const char *file, int line)
         const char *name;
         if (arch_peek(&name, file + offsetof(struct hook, name), sizeof name) &&
             arch_peek_text(text, sizeof text, name))
-            snprintf(late->section, sizeof late->section, "the function %s", text);
+            snprintf(late->section, sizeof late->section, "inside %s", text);
     } else if (file && arch_peek_text(text, sizeof text, file)) {
         snprintf(late->section, sizeof late->section, "%s:%d", text, line);
     }

@@ -169,9 +169,23 @@ static const char *made_of_kind(const struct hook *hook, char *buffer, size_t si
     return buffer;
 }
 
+static const char *made_of_cxx(const struct hook *hook, char *buffer, size_t size)
+{
+    const strand_exception *e = hook->object;
+    snprintf(buffer, size,
+             "it runs where the last reference is given back, on any thread: let it only free memory, and block in the "
+             "handler instead; the exception is '%s: %s'",
+             e->kind->name, e->text);
+    return buffer;
+}
+
 static void free_payload(strand_exception *e)
 {
     struct hook hook HOOK = {.name = "strand_throw_info.payload_free", .made = made_of_kind, .object = e};
+    if (e->payload_free == arch_foreign_drop) {
+        hook.name = "the destructor of a C++ exception";
+        hook.made = made_of_cxx;
+    }
     hook_enter(&hook);
     e->payload_free(e->payload);
     hook_over(&hook);

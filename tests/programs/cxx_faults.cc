@@ -57,6 +57,33 @@ void *enter_twice(void *arg)
     return arg;
 }
 
+/* An exception whose destructor blocks. It is destroyed where the catch block ends. */
+struct Receipt {
+    ~Receipt()
+    {
+        strand_yield();
+    }
+};
+
+void *throw_receipt(void *)
+{
+    throw Receipt();
+}
+
+void *catch_receipt(void *arg)
+{
+    STRAND_TRY {
+        STRAND_SCOPE(scope);
+        strand_spawn(scope, throw_receipt, nullptr);
+        strand_scope_join(scope);
+    }
+    STRAND_CATCH(&STRAND_FOREIGN, e) {
+        std::printf("caught; ");
+    }
+    STRAND_END
+    return arg;
+}
+
 void *offload(void *fn)
 {
     return strand_offload(reinterpret_cast<strand_fn *>(fn), nullptr);
@@ -99,6 +126,10 @@ int main(int argc, char **argv)
     }
     if (std::strcmp(what, "static") == 0) {
         strand_run(nullptr, enter_twice, nullptr);
+        return 0;
+    }
+    if (std::strcmp(what, "exception_blocks") == 0) {
+        strand_run(nullptr, catch_receipt, nullptr);
         return 0;
     }
     strand_fn *fn = std::strcmp(what, "foreign") == 0 ? lose_std : carry_noexcept;

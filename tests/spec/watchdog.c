@@ -265,7 +265,7 @@ static void *drops_what_is_left(void *arg)
 TEST_REAL(a_function_of_the_users_that_holds_up_the_library_is_named)
 {
     const struct kept *kept = report_of(drops_what_is_left, 1);
-    CHECK_STR(kept->section, "the function strand_chan_attr.drop");
+    CHECK_STR(kept->section, "inside strand_chan_attr.drop");
     CHECK_CONTAINS(kept->text, "      at compute_and_drop+0x");
 }
 
