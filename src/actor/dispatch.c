@@ -46,9 +46,11 @@ static void *open_pool(void *arg)
 {
     struct opening *opening = arg;
     const strand_dispatcher *what = opening->what;
-    opening->pool = strand_pool_open(
-        opening->system->scope, STRAND_POOL_ATTR(.threads = opening->executor == EXECUTOR_GROWS ? 1 : what->threads,
-                                                 .scheduler = what->scheduler, .name = what->name));
+    int threads = opening->executor == EXECUTOR_GROWS ? 1 : what->threads;
+    opening->pool =
+        runtime_of(thread_self())
+            ->ops->pool_open(opening->system->scope,
+                             STRAND_POOL_ATTR(.threads = threads, .scheduler = what->scheduler, .name = what->name));
     return NULL;
 }
 

@@ -8,7 +8,6 @@
 
 #include "../sched/timers.h"
 #include "../strand/all.h"
-#include "../strand/custom.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
@@ -289,7 +288,7 @@ static void look_at(struct busy *busy, struct pool *pool)
     const struct opened_pool *op = pool->above;
     busy->found = (struct found){.pool = pool, .now = driver_now(pool->sub)};
     out_say(&busy->out, 0, "pool '%s': %d thread%s (%s)\n", op->name, pool_threads(pool),
-            pool_threads(pool) == 1 ? "" : "s", scheduler_name(pool));
+            pool_threads(pool) == 1 ? "" : "s", pool_scheduler_name(pool));
     each_strand(runtime_of(busy->look.thread), add, busy);
     say_threads(busy);
     say_runnable(busy);

@@ -3,7 +3,6 @@
  */
 #include "pools.h"
 
-#include "../strand/custom.h"
 #include "../strand/pool.h"
 
 #include <stdio.h>
@@ -63,7 +62,7 @@ static void say_pool(struct out *out, struct pool *pool)
     unsigned long long strands = pool_live(pool);
     int threads = pool_threads(pool);
     out_say(out, 4, "pool '%s'%s: %llu strand%s, %d thread%s (%s)\n", pool_name(pool, name), closing ? ", closing" : "",
-            strands, strands == 1 ? "" : "s", threads, threads == 1 ? "" : "s", scheduler_name(pool));
+            strands, strands == 1 ? "" : "s", threads, threads == 1 ? "" : "s", pool_scheduler_name(pool));
 }
 
 void pools_say(struct out *out, struct subprocess *sub, size_t strands, size_t over)
@@ -75,7 +74,7 @@ void pools_say(struct out *out, struct subprocess *sub, size_t strands, size_t o
         pools++;
     }
     if (pools == 1)
-        snprintf(scheduler, sizeof scheduler, " (%s)", scheduler_name(&sub->pool));
+        snprintf(scheduler, sizeof scheduler, " (%s)", pool_scheduler_name(&sub->pool));
     out_say(out, 0, "strands: %zu, besides %zu ended, not joined; threads: %d%s\n", strands, over, threads, scheduler);
     for (struct pool *pool = pools > 1 ? newest(sub) : NULL; pool; pool = next(pool))
         say_pool(out, pool);

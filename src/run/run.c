@@ -2,10 +2,12 @@
  * strand_run: a run from its making to its end. It composes the layers: only here, in this folder, is it known which
  * scheduler, simulation and diagnostics a run has. Everything that strand_run makes is gone when it returns.
  */
+#include "run_options.h"
+#include "user_scheduler.h"
+
 #include "../sched/image.h"
 #include "../sched/rest.h"
 #include "../sched/stack.h"
-#include "../strand/custom.h"
 #include "../strand/cxx.h"
 #include "../strand/end.h"
 #include "../strand/exception.h"
@@ -16,7 +18,6 @@
 #include "../strand/pool.h"
 #include "../strand/print.h"
 #include "../strand/quiet.h"
-#include "../strand/run_options.h"
 #include "../strand/serve.h"
 #include "../strand/shutdown.h"
 #include "../strand/worker.h"
@@ -72,6 +73,8 @@ static const struct sched_ops ops = {
     .moved = watchdog_moved,
     .quiet = quiet_comes,
 };
+
+static const struct run_ops run_ops = {.pool_open = strand_pool_open};
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
 
@@ -232,6 +235,7 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     if (error)
         return error;
     sub->ops = &ops;
+    runtime->ops = &run_ops;
     runtime->reports = &debug_reports;
     sub->generation = arch_generation;
     sub->stack_most = runtime->options.max_stack_bytes;

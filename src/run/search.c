@@ -2,10 +2,11 @@
  * Looking for a seed under which a program fails. The seeds are tried in a child, one after the other in one process
  * (which takes microseconds each); the child says in shared memory which one it is at, so that its end names the seed.
  */
+#include "run_options.h"
+
 #include "../sim/sim.h"
 #include "../strand/misuse.h"
 #include "../strand/print.h"
-#include "../strand/run_options.h"
 
 #include <errno.h>
 #include <string.h>

@@ -458,8 +458,15 @@ struct shutdown {
     _Atomic bool begun;  /* set under it */
 };
 
+/* Functions of src/run that layers below it call: it sets them before the run has a strand. */
+struct run_ops {
+    /* strand_pool_open */
+    strand_pool (*pool_open)(strand_scope scope, const strand_pool_attr *attr);
+};
+
 struct runtime {
     struct subprocess sub;
+    const struct run_ops *ops;
     strand_options options;
     const struct reports *reports; /* print.h */
     struct slab cbs, guests, blocks;

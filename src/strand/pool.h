@@ -1,21 +1,11 @@
 /*
- * Pools that are opened in scopes. What a pool is: src/sched/pool.h. Page: docs/protocols/pools.md.
+ * The handles of pools, and what strands share in a pool. A pool's record and threads: src/sched/pool.h; opening and
+ * closing: src/run. Page: docs/protocols/pools.md.
  */
 #ifndef STRAND_STRAND_POOL_H
 #define STRAND_STRAND_POOL_H
 
 #include "core.h"
-
-enum { POOL_SPIN_US = 20 };
-
-/* What enum strand_balance is below. */
-_Static_assert((int)STRAND_BALANCE_EVEN == (int)BALANCE_EVEN && (int)STRAND_BALANCE_STIR == (int)BALANCE_STIR &&
-                   (int)STRAND_BALANCE_NONE == (int)BALANCE_NONE,
-               "they are the same");
-OWN_INLINE bool is_balance(int balance)
-{
-    return balance >= BALANCE_EVEN && balance <= BALANCE_NONE;
-}
 
 /* What a strand_pool stands for; pool->above of its pool. */
 struct opened_pool {
@@ -49,17 +39,22 @@ void pool_forget(struct runtime *runtime);
 /* What stands for it; NULL as above. The watchdog asks whatever has become of the pool, which TSan does not know to be
  * in order. */
 struct opened_pool *pool_above(const struct pool *pool);
+/* A handle that nobody finds yet; NULL: there is no memory. site: where the pool is opened. */
+struct opened_pool *pool_handle_new(struct thread *thread, const char *name, void *site);
+/* From here on the handle leads to the pool. */
+void pool_handle_publish(struct thread *thread, struct opened_pool *op, struct pool *pool);
 /* Its pool is closed. */
 void pool_handle_over(struct thread *thread, struct opened_pool *op);
-/* closing.c: struct owned.release of a pool. */
-void pool_end_with_scope(struct thread *thread, struct owned *owned);
+
+/* The name of the pool's scheduler, also of one that the user has made. Diagnostics only. */
+const char *pool_scheduler_name(const struct pool *pool);
 
 /* For strand_attr.pool, {0}: no pool; and attr.pin. The pool of this run, kept by a pin; misuse if there is none. */
 struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const char *function);
 /* No longer. Nothing of the pool, nor of its run, is touched after that: both may end. */
 void pool_found(struct opened_pool *op);
 
-/* For threads that are none of the run's: drive.c. */
+/* For threads that do not belong to the run: src/run/drive.c. */
 struct opened_pool *pool_of_handle(strand_pool handle, const char *function);
 uint64_t pool_serial(strand_pool handle);
 const char *pool_made(const struct opened_pool *op, char *buffer, size_t size);

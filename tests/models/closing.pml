@@ -5,8 +5,8 @@
  *           pool_close, pool_let_go, take_record
  *           src/sched/seek.c: unpark, unpoll, pool_await_kickers, pool_kick_, pool_stop, park
  *           src/sched/deliver.c: pool_send
- *           src/strand/pool.c: await_finders, pool_handle_over
- *           src/strand/closing.c: close_first, cancel_one, is_topmost, finish, gone
+ *           src/strand/pool.c: await_finders, pool_handle_over, pool_cancels_
+ *           src/run/pool_close.c: close_first, cancel_one, is_topmost, finish, gone
  *           src/strand/spawn.c: spawn, anchor_and_launch
  *           Labels [L1] [L2] [K6].
  * MEMORY    the count of a strand that ends lies in a store buffer until a locked instruction of its thread empties it,

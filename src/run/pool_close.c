@@ -22,15 +22,18 @@
  */
 #include "../../include/strand/pool.h"
 
-#include "pool.h"
+#include "pool_close.h"
 
-#include "all.h"
-#include "cancel.h"
-#include "end.h"
-#include "exception.h"
-#include "misuse.h"
-#include "print.h"
-#include "quiet.h"
+#include "../strand/all.h"
+#include "../strand/cancel.h"
+#include "../strand/end.h"
+#include "../strand/exception.h"
+#include "../strand/handle.h"
+#include "../strand/misuse.h"
+#include "../strand/pool.h"
+#include "../strand/print.h"
+#include "../strand/quiet.h"
+#include "../strand/section.h"
 
 #include <stdio.h>
 
@@ -99,13 +102,6 @@ static void cancel_one(struct cb *c, uint64_t id, void *arg)
     if (pool_of(c) == closing->op->pool && is_topmost(thread, c, closing->op->pool))
         batch_add(&closing->batch, cancel_strand(thread, c, closing->op->note, false));
     unpin_cb(thread, c);
-}
-
-struct member *pool_cancels_(struct thread *thread, struct cb *c)
-{
-    struct pool *pool = c->member.fibre->pool;
-    arch_note_acquire(&pool->gone);
-    return cancel_strand(thread, c, pool_above(pool)->note, false);
 }
 
 /* The strand is to be told when *what is set, which is done under the lock by who then claims all in *list: it parks

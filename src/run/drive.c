@@ -7,10 +7,9 @@
  */
 #include "../../include/strand/pool.h"
 
-#include "handle.h"
-#include "misuse.h"
-#include "pool.h"
-#include "serve.h"
+#include "../strand/handle.h"
+#include "../strand/misuse.h"
+#include "../strand/pool.h"
 
 #include <errno.h>
 

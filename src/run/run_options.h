@@ -1,12 +1,22 @@
 /*
  * The options of a run.
  */
-#ifndef STRAND_RUN_OPTIONS_H
-#define STRAND_RUN_OPTIONS_H
+#ifndef RUN_RUN_OPTIONS_H
+#define RUN_RUN_OPTIONS_H
 
-#include "core.h"
+#include "../strand/core.h"
 
 enum { CPUS_MOST = 4096 }; /* that a pool may name */
+enum { POOL_SPIN_US = 20 };
+
+/* What enum strand_balance is below. */
+_Static_assert((int)STRAND_BALANCE_EVEN == (int)BALANCE_EVEN && (int)STRAND_BALANCE_STIR == (int)BALANCE_STIR &&
+                   (int)STRAND_BALANCE_NONE == (int)BALANCE_NONE,
+               "they are the same");
+OWN_INLINE bool is_balance(int balance)
+{
+    return balance >= BALANCE_EVEN && balance <= BALANCE_NONE;
+}
 
 /* Copy the options into the run; NULL: the usual ones. A wrong size is misuse. */
 void run_options_take(struct runtime *runtime, const strand_options *options);

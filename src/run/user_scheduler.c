@@ -5,10 +5,10 @@
  */
 #include "../../include/strand/scheduler.h"
 
-#include "custom.h"
-#include "misuse.h"
+#include "user_scheduler.h"
 
 #include "../sched/runq.h"
+#include "../strand/misuse.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -163,11 +163,6 @@ static const struct scheduler scheduler_custom = {.name = "custom",
                                                   .steal = steal,
                                                   .work = work,
                                                   .waiting = waiting};
-
-const char *scheduler_name(const struct pool *pool)
-{
-    return pool->scheduler == &scheduler_custom ? custom_of(pool)->name : pool->scheduler->name;
-}
 
 /* ---- which one is meant ---------------------------------------------------------------------------------- */
 

@@ -3,11 +3,10 @@
  */
 #include "run_options.h"
 
-#include "custom.h"
-#include "misuse.h"
-#include "pool.h"
+#include "user_scheduler.h"
 
 #include "../sched/stack.h"
+#include "../strand/misuse.h"
 
 #include <errno.h>
 #include <stdio.h>

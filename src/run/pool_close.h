@@ -1,0 +1,12 @@
+/*
+ * Closing a pool. The protocol block is in pool_close.c.
+ */
+#ifndef RUN_POOL_CLOSE_H
+#define RUN_POOL_CLOSE_H
+
+#include "../strand/core.h"
+
+/* struct owned.release of a pool: its scope is being left. */
+void pool_end_with_scope(struct thread *thread, struct owned *owned);
+
+#endif
