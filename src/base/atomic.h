@@ -1,11 +1,11 @@
 /*
  * Atomic operations: those of <stdatomic.h> on _Atomic objects, and plain_load, plain_store, plain_fetch_add on fields
- * of other types. Such a field is written by one thread, which may read it without an atomic operation, or is under a
- * lock; others read it, or write it, only by these.
+ * of other types. Such a field is written by one thread, which may read it without an atomic operation, or under a
+ * lock. Other threads access it only by these operations.
  *
- * In a build with STEPS=1 each operation is preceded by a step of a seeded run: the simulation may let another thread
+ * In a build with STEPS=1 a step of a seeded run precedes each operation: the simulation may let another thread
  * continue there. Seeded runs are sequentially consistent, whatever memory order an operation asks for. src/arch, and
- * src/sim, which plays the threads, are compiled with STRAND_STEPLESS: their operations are no steps.
+ * src/sim, which simulates the threads, are compiled with STRAND_STEPLESS: their operations are no steps.
  */
 #ifndef BASE_ATOMIC_H
 #define BASE_ATOMIC_H
@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #if defined(STRAND_STEPS) && !defined(STRAND_STEPLESS)
-/* Made by src/arch; does nothing outside of seeded runs. */
+/* Defined in src/arch; does nothing outside of seeded runs. */
 void arch_step(void);
 #define ATOMIC_STEP_ arch_step()
 
@@ -56,7 +56,7 @@ void arch_step(void);
 #define atomic_flag_test_and_set_explicit(p, order) (ATOMIC_STEP_, __atomic_test_and_set(p, order))
 #define atomic_flag_clear_explicit(p, order) (ATOMIC_STEP_, __atomic_clear(p, order))
 #endif
-/* It fails for no other reason than the strong one: the seed alone decides. */
+/* Never fails spuriously, as the strong operation: the seed alone decides. */
 #define atomic_compare_exchange_weak_explicit(p, expected, value, order, other)                                        \
     atomic_compare_exchange_strong_explicit(p, expected, value, order, other)
 #else

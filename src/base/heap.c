@@ -1,5 +1,5 @@
 /*
- * The heap of heap.h. Four children per node: the array of a million timers is ten levels deep, and the four children
+ * The heap of heap.h. A node has four children: the array of a million timers is ten levels deep, and the four children
  * share a cache line, to which the array is aligned.
  */
 #include "heap.h"
@@ -16,7 +16,7 @@ void heap_init(struct heap *heap)
     heap->count = heap->capacity = 0;
 }
 
-/* Entries from the second on start a cache line, so the first one ends one. */
+/* The second entry starts a cache line, so the first one ends one. */
 enum { BEFORE = CACHE_LINE / sizeof(struct heap_entry) - 1 };
 
 static struct heap_entry *alloc_entries(uint32_t capacity)
@@ -56,7 +56,8 @@ static void rise(struct heap *heap, uint32_t at, struct heap_entry entry)
     place(heap, at, entry);
 }
 
-/* The children of these four, a line for each: far from the processor in a large heap, and one of them comes next. */
+/* Prefetch the children of these four, a line for each: in a large heap they are not cached, and one of them is
+ * next. */
 static inline void fetch_below(const struct heap *heap, uint64_t first)
 {
     uint64_t below = first * 4 + 1;
@@ -132,7 +133,7 @@ struct heap_node *heap_pop(struct heap *heap)
     return node;
 }
 
-/* Of those from `at` on downwards. */
+/* Count in the subtree of `at`. */
 static uint32_t count_below(const struct heap *heap, uint64_t at, int64_t key, uint32_t most)
 {
     if (at >= heap->count || heap->entries[at].key > key || !most)
@@ -148,7 +149,7 @@ uint32_t heap_count_until(const struct heap *heap, int64_t key, uint32_t most)
     return count_below(heap, 0, key, most);
 }
 
-/* Whoever comes next is a child of one that came before. */
+/* Each further entry is a child of one taken before. */
 uint32_t heap_first(const struct heap *heap, uint32_t most, struct heap_entry *first)
 {
     uint32_t open[1 + 4 * HEAP_FIRST_MOST] = {0}, left = heap->count != 0, count = 0;

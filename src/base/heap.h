@@ -1,6 +1,6 @@
 /*
- * A 4-ary min-heap of (key, node) pairs in one array. A node knows its place, so removal costs O(log n) without a
- * search. Equal keys come out in no particular order. Not thread safe.
+ * A 4-ary min-heap of (key, node) pairs in one array. A node stores its index, so removal costs O(log n) without a
+ * search. Equal keys come out in no particular order. Not thread-safe.
  */
 #ifndef BASE_HEAP_H
 #define BASE_HEAP_H
@@ -25,15 +25,16 @@ struct heap {
 
 void heap_init(struct heap *heap);
 void heap_close(struct heap *heap);
-/* Returns 0, or -ENOMEM and then the heap is as it was. */
+/* Returns 0, or -ENOMEM; the heap is unchanged then. */
 int heap_add(struct heap *heap, int64_t key, struct heap_node *node);
 void heap_remove(struct heap *heap, struct heap_node *node);
-struct heap_node *heap_pop(struct heap *heap); /* the least; not on an empty heap */
+struct heap_node *heap_pop(struct heap *heap); /* removes the least; the heap is not empty */
 
-/* How many keys are `key` or less, at most `most`. O(that). */
+/* Count the keys that are `key` or less, up to `most`. O(result). */
 uint32_t heap_count_until(const struct heap *heap, int64_t key, uint32_t most);
 
-/* The least of them, in order, at most `most` of HEAP_FIRST_MOST: copied to first. Returns how many. O(most^2). */
+/* Copy the least entries, in order, to first: at most `most`, which is at most HEAP_FIRST_MOST. Returns how many.
+ * O(most^2). */
 enum { HEAP_FIRST_MOST = 16 };
 uint32_t heap_first(const struct heap *heap, uint32_t most, struct heap_entry *first);
 

@@ -20,7 +20,7 @@ void index_add(struct tree *tree, struct index_node *node, uint64_t key)
     tree_add(tree, parent, side, &node->node);
 }
 
-/* The first one of which the number is not less. */
+/* The first record whose number is not less. */
 static struct index_node *not_less(const struct tree *tree, uint64_t key)
 {
     struct tree_node *found = NULL;

@@ -1,6 +1,6 @@
 /*
- * An index: records by a number, in a balanced tree (tree.h). Adding, finding and removing cost O(log n), and take no
- * memory. Records of equal numbers stand in the order in which they were added. Not thread safe.
+ * An index of records by a number, in a balanced tree (tree.h). Adding, finding and removing cost O(log n), and
+ * allocate nothing. Records of equal numbers are in the order in which they were added. Not thread-safe.
  */
 #ifndef BASE_INDEX_H
 #define BASE_INDEX_H
@@ -13,9 +13,9 @@ struct index_node {
 };
 
 void index_add(struct tree *tree, struct index_node *node, uint64_t key);
-/* The first one of that number, or NULL. */
+/* The first record of that number, or NULL. */
 struct index_node *index_find(const struct tree *tree, uint64_t key);
-/* The first one of a greater number, or NULL. */
+/* The first record of a greater number, or NULL. */
 struct index_node *index_after(const struct tree *tree, uint64_t key);
 
 static inline struct index_node *index_first(const struct tree *tree)
@@ -23,7 +23,7 @@ static inline struct index_node *index_first(const struct tree *tree)
     return tree->end[0] ? CONTAINER(tree->end[0], struct index_node, node) : NULL;
 }
 
-/* The one behind it, or NULL. */
+/* The next record, or NULL. */
 static inline struct index_node *index_next(const struct index_node *node)
 {
     struct tree_node *next = tree_step(&node->node, 1);

@@ -1,5 +1,5 @@
 /*
- * Intrusive doubly linked lists with a head of their own kind. An element that is in no list has next == NULL.
+ * Intrusive doubly linked lists with a head. An element that is in no list has next == NULL.
  */
 #ifndef BASE_LIST_H
 #define BASE_LIST_H

@@ -1,6 +1,6 @@
 /*
  * A small seeded generator (splitmix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
- * Every use of chance in the runtime draws from one of these, so that a seed decides a run.
+ * All chance in the runtime comes from such generators, so that a seed determines a run.
  */
 #ifndef BASE_RNG_H
 #define BASE_RNG_H
@@ -19,7 +19,7 @@ OWN_INLINE uint64_t rng_next(struct rng *rng)
     return z ^ (z >> 31);
 }
 
-/* Uniform enough in [0, n) for scheduling; n > 0. */
+/* Uniform in [0, n), precisely enough for scheduling; n > 0. */
 OWN_INLINE uint32_t rng_below(struct rng *rng, uint32_t n)
 {
     return (uint32_t)(((rng_next(rng) >> 32) * n) >> 32);

@@ -1,6 +1,6 @@
 /*
- * The slow side of slab.h: batches between a thread's cache and the slab, chunks between the slab and the process.
- * The lock is held for one batch at a time.
+ * The slow path of slab.h: batches between a thread's cache and the slab, chunks between the slab and the process. The
+ * lock is held for one batch at a time.
  */
 #include "slab.h"
 
@@ -20,7 +20,7 @@ void slab_init(struct slab *slab, const struct slab_source *source, unsigned kin
 static size_t first_offset(const struct slab *slab)
 {
     (void)slab;
-    return CACHE_LINE; /* the chunk's header has a line of its own */
+    return CACHE_LINE; /* the chunk's header has a cache line of its own */
 }
 
 void slab_close(struct slab *slab)
@@ -62,7 +62,7 @@ static int more(struct slab *slab)
     return 0;
 }
 
-/* A new object, under the lock. */
+/* Make a new object, under the lock. */
 static struct slab_object *cut(struct slab *slab)
 {
     if ((size_t)(slab->end - slab->bump) < slab->size && more(slab) < 0)
@@ -74,7 +74,7 @@ static struct slab_object *cut(struct slab *slab)
     return object;
 }
 
-/* One that was given back by itself, else a new one, under the lock. */
+/* Take a loose object, or else a new one, under the lock. */
 static struct slab_object *take_one(struct slab *slab)
 {
     struct slab_object *object = slab->loose;
@@ -86,7 +86,8 @@ static struct slab_object *take_one(struct slab *slab)
 
 enum { AHEAD = 4 };
 
-/* While they are in this processor's cache. The first one has no room for it, and the last ones have nobody. */
+/* Set the look-ahead pointers while the objects are cached. The first object has no room for one, and no object is far
+ * enough behind the last ones. */
 static void look_ahead(struct slab_object *batch)
 {
     struct slab_object *object = batch->next, *ahead = object;
@@ -96,7 +97,7 @@ static void look_ahead(struct slab_object *batch)
         object->ahead = ahead;
 }
 
-/* A batch goes back. */
+/* Return a batch to the slab. */
 static void give(struct slab_cache *cache, struct slab_object *batch)
 {
     struct slab *slab = cache->slab;
@@ -109,7 +110,7 @@ static void give(struct slab_cache *cache, struct slab_object *batch)
     unlock(slab);
 }
 
-/* A batch from the slab: one that was given back, else single objects. */
+/* Take a batch from the slab: one that was returned, or else single objects. */
 static uint32_t take(struct slab_cache *cache, struct slab_object **out)
 {
     struct slab *slab = cache->slab;
@@ -150,7 +151,7 @@ int slab_refill_(struct slab_cache *cache)
     return cache->count ? 0 : -ENOMEM;
 }
 
-/* The cache has a whole batch: it becomes the spare one, and the former spare one goes to the slab. */
+/* The cache has a whole batch: it becomes the spare one, and the former spare batch goes to the slab. */
 void slab_set_aside_(struct slab_cache *cache)
 {
     if (cache->spare)
@@ -164,7 +165,7 @@ void slab_flush(struct slab_cache *cache)
 {
     struct slab *slab = cache->slab;
     if (cache->count == SLAB_BATCH)
-        slab_set_aside_(cache); /* the spare one goes to the slab */
+        slab_set_aside_(cache); /* the spare batch goes to the slab */
     struct slab_object *object = cache->free;
     if (cache->spare)
         give(cache, cache->spare);
@@ -180,9 +181,9 @@ void slab_flush(struct slab_cache *cache)
     cache->count = 0;
 }
 
-/* A chunk is published before the first object is cut from it, and `bump` moves on after an object was made. So one
- * that is read here and lies outside of the newest chunk is older than this: nothing has been cut from it yet, or all.
- */
+/* A chunk is published before the first object is cut from it, and `bump` advances after an object was made. So if the
+ * `bump` that is read here lies outside of the newest chunk, it is older than the chunk: nothing has been cut from the
+ * chunk yet, or all. */
 void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *arg)
 {
     struct slab_chunk *chunk = plain_load(&slab->chunks, memory_order_acquire);

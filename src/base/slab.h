@@ -1,13 +1,13 @@
 /*
- * Objects of one size, cut from chunks. A slab belongs to a sub-process; every thread takes from a cache of its own,
- * and the caches exchange whole batches with the slab, so that nobody walks through objects that have left his
- * processor's caches. Where one thread gives back what another takes, each object of a batch also tells of one that is
- * some places behind it: to go from one to the next would be to wait for the other processor at each. Memory comes from
- * a chunk source that never unmaps, and gives a chunk to slabs of one kind only, so an address of an object can be read
- * for ever, and is that of an object: the first 8 bytes of an object are its owner's also while it is free (a word that
- * says whether a handle is stale), the next two words link the free ones.
+ * Slab allocator: objects of one size, cut from chunks. A slab belongs to a run. Every thread takes from its own cache,
+ * and the caches exchange whole batches with the slab, so that no thread walks through objects that are not in its
+ * processor's caches. If one thread returns what another takes, each object of a batch also points to one some places
+ * behind it, for prefetching: following the links alone would miss the cache at each object. Memory comes from a chunk
+ * source that never unmaps, and gives a chunk to slabs of one kind only. So the address of an object stays readable for
+ * ever, and stays that of an object. The first 8 bytes belong to the object's owner also while the object is free (a
+ * word that shows whether a handle is stale); the next two words link free objects.
  *
- * Who may call: slab_init, slab_close: one thread. slab_get, slab_put: the thread that owns the cache.
+ * Callers: slab_init, slab_close: one thread. slab_get, slab_put: the thread that owns the cache.
  */
 #ifndef BASE_SLAB_H
 #define BASE_SLAB_H
@@ -19,37 +19,37 @@ struct slab_object {
     uint64_t word;
     struct slab_object *next;
     union {
-        struct slab_object *ahead;      /* one to be fetched when this is taken */
-        struct slab_object *next_batch; /* of a batch's first */
+        struct slab_object *ahead;      /* the object to prefetch when this one is taken */
+        struct slab_object *next_batch; /* set in the first object of a batch */
     };
 };
 
-/* A chunk that was of one kind is of that for ever. */
+/* The source of chunks. A chunk keeps its kind for ever. */
 struct slab_source {
-    size_t chunk; /* bytes of a chunk, aligned to itself */
+    size_t chunk; /* bytes of a chunk, which is aligned to its size */
     int (*take)(unsigned kind, void **chunk);
-    void (*give)(unsigned kind, void *chunk, size_t used); /* nothing was written behind its first `used` bytes */
-    void (*pause)(void);                                   /* in the spin loop of the slab's lock */
+    void (*give)(unsigned kind, void *chunk, size_t used); /* nothing was written beyond its first `used` bytes */
+    void (*pause)(void);                                   /* called in the spin loop of the slab's lock */
 };
 
 struct slab;
 struct slab_chunk {
     struct slab_chunk *next;
-    struct slab *slab; /* whose it is; NULL: nobody's */
+    struct slab *slab; /* NULL: a free chunk */
 };
 
 struct slab {
     const struct slab_source *source;
-    unsigned kind;                   /* the same for slabs of the same objects, and for no others */
+    unsigned kind;                   /* equal for slabs of the same objects, and different for all others */
     size_t size;                     /* of an object; a multiple of 64 */
     void (*construct)(void *object); /* once per object and chunk, on zeroed memory */
-    struct slab_chunk *chunks;       /* all of them */
-    char *bump, *end;                /* the part of the newest that was never handed out */
-    uint32_t next_count;             /* how many new ones are cut at once: few at first, a batch in the end */
-    struct slab_object *batches;     /* what the caches gave back */
-    struct slab_object *loose;       /* less than a batch each */
-    struct slab_cache *giver;        /* of the last batch that was given back */
-    bool crosses;                    /* a cache has got what another had: batches are to be looked ahead in */
+    struct slab_chunk *chunks;       /* all chunks */
+    char *bump, *end;                /* the part of the newest chunk that was never handed out */
+    uint32_t next_count;             /* how many new objects are cut at once: few at first, a batch in the end */
+    struct slab_object *batches;     /* returned by the caches */
+    struct slab_object *loose;       /* objects of incomplete batches */
+    struct slab_cache *giver;        /* the cache that returned the last batch */
+    bool crosses;                    /* a cache has taken another's batch: look-ahead pointers are set */
     atomic_flag lock;
 };
 
@@ -57,24 +57,23 @@ struct slab_cache {
     struct slab *slab;
     struct slab_object *free;
     struct slab_object *spare; /* a whole batch, or NULL */
-    uint32_t count;            /* in `free`: a batch at most */
+    uint32_t count;            /* length of `free`: a batch at most */
 };
 
 void slab_init(struct slab *slab, const struct slab_source *source, unsigned kind, size_t size,
                void (*construct)(void *object));
-/* All chunks go back, whatever is still in use. */
+/* Return all chunks, even if objects are still in use. */
 void slab_close(struct slab *slab);
 int slab_refill_(struct slab_cache *cache);
 void slab_set_aside_(struct slab_cache *cache);
-/* The cache's owner needs it no more, for now: all goes back to the slab. */
+/* Return all objects of a cache that is not needed for now to the slab. */
 void slab_flush(struct slab_cache *cache);
-/* Calls visit for every object that was cut before, in use or free; some that are cut meanwhile, or bytes that will be
- * one, which are zero. Without a lock; any thread. */
+/* Call visit for every object that was cut before, in use or free. It may also see objects that are being cut, some as
+ * zeroed memory. Lock-free; any thread. */
 void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *arg);
 
-/* Whether an address in memory of this source lies in one of the slab's objects, whoever has the memory now. Any
- * thread.
- */
+/* Whether an address in memory of this source lies in one of the slab's objects; its chunk may have changed hands. Any
+ * thread. */
 static inline bool slab_has(const struct slab *slab, const void *at)
 {
     const struct slab_chunk *chunk = (const struct slab_chunk *)((uintptr_t)at & ~(uintptr_t)(slab->source->chunk - 1));
@@ -83,7 +82,7 @@ static inline bool slab_has(const struct slab *slab, const void *at)
 
 enum { SLAB_BATCH = 128, SLAB_FIRST = 8 };
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 OWN_INLINE void *slab_get(struct slab_cache *cache)
 {
     if (UNLIKELY(!cache->free) && slab_refill_(cache) < 0)

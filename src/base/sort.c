@@ -9,7 +9,7 @@
 
 enum { ITEM_MOST = 64 };
 
-/* The item at `at` goes down to its place in the heap of `count`, in which the last one stands on top. */
+/* Sift the item at `at` down in the max-heap of `count` items. */
 static void sift(char *items, size_t at, size_t count, size_t size, bool (*is_before)(const void *a, const void *b))
 {
     char moved[ITEM_MOST] __attribute__((aligned(16)));

@@ -1,5 +1,5 @@
 /*
- * Sorting in place, which takes no memory: qsort asks malloc for some.
+ * Sorting in place, without allocation: qsort may call malloc.
  */
 #ifndef BASE_SORT_H
 #define BASE_SORT_H
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Items of 64 bytes at most. Equal ones come out in no particular order. O(n log n). */
+/* Sort items of 64 bytes at most. Equal items come out in no particular order. O(n log n). */
 void sort_in_place(void *items, size_t count, size_t size, bool (*is_before)(const void *a, const void *b));
 
 #endif

@@ -8,7 +8,7 @@ static inline int sign_of(int side)
     return side ? 1 : -1;
 }
 
-/* What hung where `old` does. `new` may be NULL. */
+/* Replace `old` by `new`, which may be NULL, under its parent. */
 static void replace(struct tree *tree, struct tree_node *old, struct tree_node *new)
 {
     struct tree_node *parent = old->parent;
@@ -20,7 +20,7 @@ static void replace(struct tree *tree, struct tree_node *old, struct tree_node *
         new->parent = parent;
 }
 
-/* The node goes down on this side, its child of the other side comes up. */
+/* Rotate: the node goes down on this side, its child of the other side comes up. */
 static void rotate(struct tree *tree, struct tree_node *node, int side)
 {
     struct tree_node *up = node->child[!side], *middle = up->child[side];
@@ -32,7 +32,8 @@ static void rotate(struct tree *tree, struct tree_node *node, int side)
     node->parent = up;
 }
 
-/* It leans by two. Returns what is in its place now: that leans by 0 if the whole has become lower. */
+/* Rebalance a node that leans by two. Returns the new root of the subtree, which leans by 0 if the subtree is lower
+ * now. */
 static struct tree_node *rebalance(struct tree *tree, struct tree_node *node)
 {
     int side = node->lean > 0, sign = sign_of(side);
@@ -109,7 +110,7 @@ static void lowered(struct tree *tree, struct tree_node *node, int side)
     }
 }
 
-/* One with two children: the next one takes its place. */
+/* Remove a node with two children: the next node takes its place. */
 static void remove_inner(struct tree *tree, struct tree_node *node)
 {
     struct tree_node *next = farthest(node->child[1], 0), *from = next->parent;
