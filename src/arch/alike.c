@@ -1,20 +1,20 @@
 /*
- * Traces of very many suspended contexts, most of which stand where others do: a walk by libunwind costs a microsecond
- * a frame, to see that two stacks are alike a few words. Walking itself is trace.c.
+ * Traces of very many suspended contexts, most of which have the same frames as others: a walk by libunwind costs a
+ * microsecond a frame, comparing two stacks a few words. Walking itself is in trace.c.
  */
 #include "trace.h"
 
 #include <string.h>
 
-/* Where a frame ends is found from the return address and, in some functions, from RBP. So two stacks have the same
+/* The end of a frame is found from the return address and, in some functions, from RBP. So two stacks have the same
  * frames if, at the same distances from their contexts, they have the same return addresses, and the same values of RBP
- * where those are stored, as far as these lie in the stack. */
+ * where those are stored, as far as these point into the stack. */
 enum { LINKS_MOST = 56, PATTERN_IPS = 48, PATTERNS = 64, FRAME_RBP = 0x30, FRAME_RIP = 0x38 };
 
 struct link_word {
     void *ip;
     uint32_t at, rbp_at; /* distances; rbp_at: 0 if nothing was stored there */
-    uint64_t rbp;        /* distance + 1; 0: it does not lie in the stack */
+    uint64_t rbp;        /* distance + 1; 0: it does not point into the stack */
 };
 
 struct pattern {
@@ -26,7 +26,7 @@ struct pattern {
 };
 
 struct arch_patterns {
-    struct pattern *order[PATTERNS]; /* the newest in front */
+    struct pattern *order[PATTERNS]; /* most recently used first */
     struct pattern all[PATTERNS];
     uint32_t used;
 };
@@ -64,7 +64,7 @@ static bool matches(const struct pattern *pattern, const struct remains *remains
     return true;
 }
 
-/* The cursor has just stepped to a frame. False: it can't be described so. */
+/* The cursor has just stepped to a frame. Returns false if the frame can't be described. */
 static bool describe(const struct arch_tracer *tracer, unw_cursor_t *cursor, const struct remains *remains,
                      uintptr_t top, void *ip, struct link_word *link)
 {
@@ -82,7 +82,7 @@ static bool describe(const struct arch_tracer *tracer, unw_cursor_t *cursor, con
     return true;
 }
 
-/* Frame by frame, and what of it makes out the pattern. */
+/* Walk frame by frame, and record the pattern. */
 static void learn(const struct arch_tracer *tracer, const struct remains *remains, uintptr_t top,
                   struct pattern *pattern)
 {
@@ -103,7 +103,7 @@ static void learn(const struct arch_tracer *tracer, const struct remains *remain
     pattern->ip = known ? first : NULL;
 }
 
-/* The one that was used the longest time ago makes room. */
+/* The least recently used pattern makes room. */
 static struct pattern *to_front(struct arch_patterns *patterns, uint32_t at)
 {
     struct pattern *pattern = patterns->order[at];

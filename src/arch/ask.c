@@ -1,15 +1,15 @@
 /*
- * Where another thread stands: it is sent a signal, and its handler copies registers and stack. A signal ends some
- * system calls early (nanosleep, poll, epoll_wait, ...), whatever its flags. So of a thread that waits in the system
- * the stack pointer and the instruction are read from /proc instead, and it waits on.
+ * Asking another thread for its registers and stack: it is sent a signal, and its handler copies both. A signal ends
+ * some system calls early (nanosleep, poll, epoll_wait, ...), whatever its flags. So for a thread that waits in the
+ * system the stack pointer and the instruction are read from /proc instead, and the thread waits on.
  *
- * PARTIES   one asker at a time (arch_state.asking), the handler on the thread that was asked.
+ * PARTIES   one asker at a time (arch_state.asking), the handler on the asked thread.
  * STATE     arch_state.ask: 0; a thread's id with OPEN: asked; TAKEN: the handler writes; DONE.
- * OWNERSHIP of *arch_state.asked: the asker's, but the handler's while it is TAKEN. An asker that has waited long
- * enough takes OPEN back; a handler that comes later finds nothing. A word of the process's, not the asker's memory,
- *           says so, since that may be gone.
+ * OWNERSHIP *arch_state.asked belongs to the asker, but to the handler while it is TAKEN. An asker whose time is over
+ *           takes OPEN back; a late handler finds nothing. The word is the process's, not in the asker's memory, which
+ *           may be gone.
  * NOT DONE  unwinding in the handler: it may have interrupted the unwinder, the loader or malloc. Making the thread
- *           stand still in the handler: it may hold a lock that the asker needs to go on.
+ *           wait in the handler: it may hold a lock that the asker needs.
  */
 #include "state.h"
 
@@ -24,7 +24,7 @@
 enum { ASK_NONE = 0, ASK_OPEN = 1, ASK_TAKEN = 2, ASK_DONE = 3 };
 #define NAP_NS INT64_C(20000)
 
-/* By the numbers of libunwind. */
+/* Numbered as in libunwind. */
 static const unsigned char register_order[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
                                                REG_RBP, REG_RSP, REG_R8,  REG_R9,  REG_R10, REG_R11,
                                                REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
@@ -62,7 +62,7 @@ ARCH_NOT_INSTRUMENTED static void on_ask(int signal, siginfo_t *info, void *ucon
     errno = saved_errno;
 }
 
-/* Who asked, and who was asked, are the parent's. */
+/* The asker and the asked thread belong to the parent. */
 void arch_ask_after_fork(void)
 {
     atomic_store_explicit(&arch_state.ask, ASK_NONE, memory_order_relaxed);
@@ -76,7 +76,7 @@ static bool is_ours(int signal)
            now.sa_sigaction == on_ask;
 }
 
-/* Not one that somebody handles, ignores, or has blocked to wait for it. 0: there is none. */
+/* Choose a signal that is not handled, ignored, or blocked by a thread that waits for it. 0: there is none. */
 static int choose_signal(void)
 {
     struct sigaction now, ours = {.sa_sigaction = on_ask, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
@@ -92,7 +92,7 @@ static int choose_signal(void)
     return 0;
 }
 
-/* 0, or a negated errno code. */
+/* Returns 0, or a negated errno code. */
 static int ask(uint32_t thread_id, struct arch_asked *asked, int64_t wait_ns)
 {
     uint64_t open = (uint64_t)thread_id << 32 | ASK_OPEN;
@@ -123,12 +123,12 @@ int arch_ask(uint32_t thread_id, struct arch_asked *asked, int64_t wait_ns)
     return error;
 }
 
-/* ---- of one that waits in the system --------------------------------------------------------------------- */
+/* ---- a thread that waits in the system ---------------------------------------------------------------------- */
 
 enum { WORDS = 256 };
 
-/* What the system says of it: the number of the call, its arguments, the stack pointer, the instruction. The last two
- * are there whenever it waits; else there are none. False: it does not wait. */
+/* Read what the system reports of a waiting thread: the number of the call, its arguments, the stack pointer, the
+ * instruction. The last two are there exactly while it waits. Returns false if it does not wait. */
 static bool read_words(uint32_t thread_id, char *words)
 {
     char path[64];
@@ -142,7 +142,7 @@ static bool read_words(uint32_t thread_id, char *words)
     return strchr(words, 'x') != NULL;
 }
 
-/* The last number of the words, which are cut off before it; 0: there is none. */
+/* Parse the last number of the text, and cut it off. 0: there is none. */
 static uintptr_t take_last(char *words)
 {
     char *last = strrchr(words, ' ');

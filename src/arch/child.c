@@ -1,5 +1,5 @@
 /*
- * Child processes that run a function of this program, and memory that they share with it.
+ * Child processes that run a function of this program, and memory shared with them.
  */
 #include "arch.h"
 
@@ -23,7 +23,7 @@ int arch_map_shared(size_t bytes, void **out)
 
 int arch_child_start(void (*fn)(void *), void *arg, int *pid)
 {
-    (void)fflush(NULL); /* what is in buffers would be written twice */
+    (void)fflush(NULL); /* buffered output would be written twice */
     pid_t child = fork();
     if (child < 0)
         return -errno;

@@ -1,13 +1,12 @@
 /*
- * The jump and the thread's word, inline, because every switch and every call pays for them. Included by arch.h only.
+ * The jump and the thread's word, inline, since every switch and every call pays for them. Included by arch.h only.
  *
  * A suspended context's frame, as Boost.Context leaves it on x86-64: MXCSR at 0, the x87 control word at 4, r12 r13 r14
  * r15 rbx rbp rip from 8 on; its stack pointer after the resumption is frame + 0x40.
  *
- * On some processors ldmxcsr takes 50 ns when it changes even a sticky exception flag. The ABI keeps only the control
- * bits across calls, so the flags of the frame may be overwritten by the current ones, and then ldmxcsr changes
- * nothing. On processors where it makes no difference, reading MXCSR costs more than it saves; so it is measured at the
- * start.
+ * On some processors ldmxcsr takes 50 ns when it changes even a sticky exception flag. The ABI preserves only the
+ * control bits across calls, so the flags in the frame may be overwritten by the current ones, and then ldmxcsr changes
+ * nothing. On other processors, reading MXCSR costs more than it saves; so the start measures it.
  */
 #ifndef ARCH_CONTEXT_H
 #define ARCH_CONTEXT_H
@@ -15,8 +14,8 @@
 #define ARCH_MXCSR_FLAGS 0x3fu
 
 /* jump_fcontext, entered by a jump with its return address pushed by hand. The processor predicts returns from the
- * calls that it has seen; a call that returns on another stack would put its predictions one off, and the next return
- * of the strand that goes on would be a wrong guess. What is below the stack pointer is lost: the library is compiled
+ * calls that it has seen. A call that returns on another stack would shift these predictions by one, and the next
+ * return of the resumed strand would be mispredicted. Data below the stack pointer is lost: the library is compiled
  * with -mno-red-zone. */
 ARCH_NOT_INSTRUMENTED __attribute__((always_inline)) static inline struct arch_transfer arch_jump_(arch_context to,
                                                                                                    void *data)
@@ -36,19 +35,19 @@ ARCH_NOT_INSTRUMENTED static inline struct arch_transfer arch_context_jump(arch_
 {
     if (arch_mxcsr_is_slow) {
         uint32_t flags = __builtin_ia32_stmxcsr() & ARCH_MXCSR_FLAGS;
-        /* By assembler, as sanitizers have their own opinion of words below the frames of another stack. */
+        /* By assembler: sanitizers track the words below the frames of another stack. */
         __asm__("andl %1, (%0)\n\torl %2, (%0)" : : "r"(to), "i"(~ARCH_MXCSR_FLAGS), "r"(flags) : "memory", "cc");
     }
     return arch_jump_(to, data);
 }
 
-/* memcpy of somebody's frames, among which sanitizers know places that nobody may read. */
+/* memcpy of another context's frames, parts of which sanitizers have poisoned. */
 ARCH_NOT_INSTRUMENTED static inline void arch_copy(void *to, const void *from, size_t bytes)
 {
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
 }
 
-/* What nobody is to read any more: by assembler, as it may not be left out, and sanitizers are not concerned. */
+/* Overwrite secrets: by assembler, since it must not be optimised away, and is not instrumented. */
 ARCH_NOT_INSTRUMENTED static inline void arch_wipe(void *at, size_t bytes, unsigned char value)
 {
     __asm__ volatile("rep stosb" : "+D"(at), "+c"(bytes) : "a"(value) : "memory");
@@ -57,7 +56,7 @@ ARCH_NOT_INSTRUMENTED static inline void arch_wipe(void *at, size_t bytes, unsig
 extern HIDDEN __thread void *arch_self_ __attribute__((tls_model("initial-exec")));
 
 /* The generation of the thread's dynamic thread vector, its first word; the second word of the thread's descriptor
- * points to it. glibc and musl keep both so. */
+ * points to it. glibc and musl both do so. */
 static inline uint64_t arch_locals_generation(void)
 {
     uint64_t generation;

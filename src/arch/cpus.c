@@ -1,8 +1,8 @@
 /*
- * Processors: which ones this process may use, and threads that are bound to one.
+ * Processors: the set that this process may use, and threads bound to one.
  *
- * A thread inherits what its maker is bound to. So the first one that is bound notes what it was allowed before, and
- * all that the library makes later are given that.
+ * A thread inherits its maker's binding. So the first thread to be bound saves the set that it was allowed before, and
+ * all threads that the library makes later are given that set.
  */
 #include "state.h"
 
@@ -12,7 +12,7 @@
 
 enum { UNKNOWN = 3, CPUS_LEAST = 1024, CPUS_MOST = 1 << 20 };
 
-/* Those that this thread may use; NULL: that can't be known. */
+/* The processors that this thread may use; NULL: unknown. */
 static struct arch_cpus *allowed(void)
 {
     int error = EINVAL;
@@ -47,7 +47,8 @@ int arch_cpus_allowed(void)
 bool arch_cpu_is_allowed(int cpu)
 {
     struct arch_cpus *set = before() ? before() : allowed();
-    bool is = cpu >= 0 && (!set || CPU_ISSET_S((size_t)cpu, set->size, set->set)); /* else the binding is refused */
+    bool is = cpu >= 0 && (!set || CPU_ISSET_S((size_t)cpu, set->size, set->set)); /* otherwise the binding is
+                                                                                    * refused */
     if (set != before())
         free(set);
     return is;

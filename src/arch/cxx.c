@@ -1,12 +1,12 @@
 /*
- * The C++ runtime, where the program has one: its functions are found by name, because the library needs none. Its
- * state of exceptions, its terminate handler, and strands' exceptions as C++ sees them.
+ * The C++ runtime, if the program has one: its functions are found by name, because the library itself needs none. Its
+ * exception state, its terminate handler, and strands' exceptions as C++ sees them.
  *
- * C++ code can only count, nest and keep (std::exception_ptr) exceptions that it knows as its own. So in a program with
- * a C++ runtime every unwinding carries a C++ exception, made by the runtime itself: an arch_thrown, of a type that no
- * program can name. What is used of its header is laid down in the Itanium C++ ABI (2.2.1), which libstdc++ and
- * libc++abi share. Without a runtime, or with one that lacks a function of the table below, what is unwound is the
- * flight's own record: a foreign exception to whoever catches it.
+ * C++ code can only count, nest and keep (std::exception_ptr) exceptions that it recognises as its own. So in a program
+ * with a C++ runtime every unwinding carries a C++ exception, made by the runtime itself: an arch_thrown, of a type
+ * that no program can name. The used parts of its header are specified in the Itanium C++ ABI (2.2.1), which libstdc++
+ * and libc++abi share. Without a runtime, or with one that lacks a function of the table below, the flight's own record
+ * is unwound, which handlers see as a foreign exception.
  */
 #include "state.h"
 
@@ -15,16 +15,16 @@
 #include <stdlib.h>
 #include <unwind.h>
 
-#define CLASS_LANGUAGE UINT64_C(0xffffff00)        /* a bit below it tells what is rethrown from a pointer */
+#define CLASS_LANGUAGE UINT64_C(0xffffff00)        /* the bits below mark what is rethrown from a pointer */
 #define CLASS_GNU_CXX UINT64_C(0x474E5543432B2B00) /* "GNUCC++" */
 
-/* What the ABI says stands in front of a C++ exception. */
+/* The header of a C++ exception, by the ABI. */
 struct cxa_exception {
     const struct arch_cxx_type *type;
     void (*destroy)(void *object);
     void (*on_unexpected)(void), (*on_terminate)(void);
     struct cxa_exception *next;
-    int handlers; /* that have it now; negated once it was rethrown; 0: none has */
+    int handlers; /* how many have it now; negated once it was rethrown */
     int switch_value;
     const void *action, *language_data;
     uintptr_t landing_pad;
@@ -42,8 +42,8 @@ extern char __cxa_get_globals[] __attribute__((weak)), __cxa_allocate_exception[
 
 struct symbol {
     const char *name;
-    void *linked; /* with the program; a weak reference */
-    size_t at;    /* in struct arch_cxx_runtime */
+    void *linked; /* the program's own; a weak reference */
+    size_t at;    /* offset in struct arch_cxx_runtime */
 };
 
 #define SYMBOL(member, name)                                                                                           \
@@ -51,8 +51,8 @@ struct symbol {
 #name, name, offsetof(struct arch_cxx_runtime, member)                                                         \
     }
 
-/* The library that has the runtime, for dlsym: one that all of the program sees, or one that was loaded with its
- * symbols kept local, as a plug-in's; it stays loaded. NULL: there is none. */
+/* Find the library that has the runtime, for dlsym: one that is visible to the whole program, or one that was loaded
+ * with local symbols, like a plug-in's; it stays loaded. NULL: there is none. */
 static bool find_library(void **library)
 {
     static const char *const names[] = {"libstdc++.so.6", "libc++abi.so.1"};
@@ -65,8 +65,8 @@ static bool find_library(void **library)
     return found;
 }
 
-/* A process may have parts of two runtimes: libc++abi's __cxa_get_globals, and what that lacks of libstdc++. They do
- * not count the same exceptions. */
+/* A process may have parts of two runtimes: libc++abi's __cxa_get_globals, and missing functions from libstdc++. Their
+ * counts of exceptions differ. */
 static bool of_one_object(void *one, void *other)
 {
     Dl_info first, second;
@@ -127,7 +127,7 @@ NOINLINE struct arch_cxx *arch_cxx_globals(void)
     return atomic_load_explicit(&cxx->there, memory_order_acquire) ? cxx->globals() : NULL;
 }
 
-/* ---- what is thrown -------------------------------------------------------------------------------------- */
+/* ---- the thrown object -------------------------------------------------------------------------------------- */
 
 static struct _Unwind_Exception *exception_of(struct arch_thrown *thrown)
 {
@@ -152,7 +152,7 @@ static void destroy(void *object)
     thrown->ops->release(thrown->what);
 }
 
-/* The last handler that had it has ended, or the strand has caught it. The runtime's own function gives the object back
+/* The last handler that had it has ended, or the strand has caught it. The runtime's own function frees the object
  * unless a std::exception_ptr keeps it. */
 static void dispose(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception)
 {
@@ -177,7 +177,7 @@ bool arch_flight_wrap(struct arch_flight *flight, void *what, const struct arch_
     int *references = cxx->init(thrown, &cxx->type, destroy);
     struct _Unwind_Exception *exception = exception_of(thrown);
     if (exception->exception_class == CLASS_GNU_CXX)
-        *references = 1; /* libstdc++ leaves that to whoever throws */
+        *references = 1; /* libstdc++ leaves that to the thrower */
     *thrown = (struct arch_thrown){
         .flight = flight, .ops = ops, .what = what, .dispose = (void (*)(void))exception->exception_cleanup};
     exception->exception_cleanup = dispose;
@@ -221,11 +221,11 @@ void arch_flight_swap(struct arch_flight *flight, void *what)
         thrown->ops->release(old);
 }
 
-/* ---- how it is unwound ----------------------------------------------------------------------------------- */
+/* ---- unwinding ---------------------------------------------------------------------------------------------- */
 
-/* Before each frame. A handler that had the exception may have thrown it again. One that leaves a clean-up which runs
- * because of another gets beyond the frame that this was unwound to: the first frame at or above `limit` is that one,
- * and may catch it if it is not in C. C code of clang would call abort(). */
+/* Called before each frame. A handler that had the exception may have thrown it again. An exception that leaves a
+ * clean-up of another unwinding gets beyond the frame that the other was unwound to: that is the first frame at or
+ * above `limit`, and may catch it unless it is a C frame. C code of clang would call abort(). */
 static _Unwind_Reason_Code observe(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                    struct _Unwind_Exception *exception, struct _Unwind_Context *context, void *arg)
 {
@@ -255,10 +255,10 @@ int arch_thrown_unwind_(struct arch_thrown *thrown)
     return (int)_Unwind_ForcedUnwind(exception_of(thrown), observe, thrown);
 }
 
-/* ---- exceptions of C++ that leave a strand's function ------------------------------------------------------- */
+/* ---- C++ exceptions that leave a strand's function ---------------------------------------------------------- */
 
-/* The personality of arch_call's frame (x86_64.S): a handler for every C++ exception. Strands' own ones are not
- * searched for; those that come from a std::exception_ptr are C++'s. */
+/* The personality of arch_call's frame (x86_64.S): a handler for every C++ exception. Strands' own exceptions are not
+ * searched for; those from a std::exception_ptr count as C++'s. */
 _Unwind_Reason_Code arch_call_personality_(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
                                            struct _Unwind_Exception *exception, struct _Unwind_Context *context)
 {
@@ -276,8 +276,8 @@ _Unwind_Reason_Code arch_call_personality_(int version, _Unwind_Action actions, 
     return _URC_INSTALL_CONTEXT;
 }
 
-/* what() of a std::exception, else NULL. typeid(std::exception) knows whether another type is below it: the fifth of
- * its functions, in libstdc++ and libc++abi. */
+/* what() of a std::exception, otherwise NULL. typeid(std::exception) can test whether another type is derived from it:
+ * by the fifth of its functions, in libstdc++ and libc++abi. */
 static const char *words_of(void *object, const struct arch_cxx_type *type)
 {
     typedef bool catches(const void *self, const void *thrown, void **object, unsigned outer);
@@ -307,7 +307,7 @@ const char *arch_cxx_handled(void)
     return name;
 }
 
-/* Where arch_call's frame lands. */
+/* The landing pad of arch_call's frame. */
 __attribute__((noreturn)) void arch_call_caught_(struct _Unwind_Exception *exception)
 {
     const struct arch_cxx_runtime *cxx = &arch_state.cxx;
@@ -348,7 +348,7 @@ void arch_on_terminate(void (*on_terminate)(void))
     atomic_store_explicit(&arch_state.on_terminate, on_terminate, memory_order_release);
 }
 
-/* The handler that was there before may be one that the program installed while this one was there, and call it. */
+/* The previous handler may be one that the program installed while this one was in place, and may call this one. */
 static void terminating(void)
 {
     uint32_t me = arch_thread_id();

@@ -1,17 +1,16 @@
 /*
- * A thread that is made to end while it runs strands, by pthread_exit or pthread_cancel. Both unwind the stack that the
- * thread stands on, which is a strand's, and run its clean-ups: what those do then looks like a normal way out of each
- * block. So this has to be noticed before the first of them.
+ * Detects that pthread_exit or pthread_cancel ends a thread that runs strands. Both unwind the current stack, which is
+ * a strand's, and run its clean-ups, to which this looks like a normal way out of each block. So it has to be detected
+ * before the first of them.
  *
- * glibc walks the frames with a function of its own (nptl/unwind.c). For each frame it asks whether the frame lies
- * outside of the innermost place that may be jumped to; if so, it calls the functions that were registered since that
- * place was. Addresses are compared by their distance above the end of the thread's own stack, modulo 2^64. So a place
- * whose stack pointer is that end has every frame outside of it, the first one included, wherever the strand's stack
- * lies. The registered function does not return: nobody ever jumps to the place. musl calls the registered functions at
- * once.
+ * glibc walks the frames with a function of its own (nptl/unwind.c). For each frame it tests whether the frame lies
+ * outside of the innermost registered jump target; if so, it calls the functions that were registered since that target
+ * was. Addresses are compared by their distance above the end of the thread's own stack, modulo 2^64. So if a target's
+ * stack pointer is that end, every frame is outside of it, including the first one, wherever the strand's stack is. The
+ * registered function does not return, so the target is never jumped to. musl calls the registered functions at once.
  *
- * Where the C library has none of this, or lays out its threads in another way, the frame at the base of the strand's
- * stack notices, after the clean-ups (src/strand/serve.c); a program that has linked libunwind does not get there.
+ * If the C library has none of this, or lays out its threads in another way, the frame at the base of the strand's
+ * stack detects it, after the clean-ups (src/strand/serve.c); a program that has linked libunwind does not get there.
  */
 #include "state.h"
 
@@ -27,8 +26,8 @@ extern void _pthread_cleanup_pop(struct _pthread_cleanup_buffer *buffer, int run
 
 enum { SAVED_STACK_POINTER = 6, MANGLED_BY = 17 };
 
-/* Between the end of the thread's own stack and this lies nothing. The first thread's stack is above all other memory,
- * so that 0 comes next. At the end of any other thread's stack lies its description, of less than a page. */
+/* No frame lies between the end of the thread's own stack and this. The first thread's stack is above all other memory,
+ * so that 0 comes next. Behind the end of any other thread's stack lies its description, of less than a page. */
 static uintptr_t end_of_stack(void)
 {
     bool first = arch_thread_id() == (uint32_t)getpid();

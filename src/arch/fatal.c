@@ -1,6 +1,5 @@
 /*
- * Ends of the program that are nobody's choice: an assertion that does not hold, and a system call that is refused
- * where nothing can replace it.
+ * Fatal ends of the program: a failed assertion, and a refused system call that has no replacement.
  */
 #include "state.h"
 

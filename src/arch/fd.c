@@ -1,6 +1,6 @@
 /*
- * Calls on descriptors, with errno turned into results. They are told, each of them, not to block and not to raise
- * SIGPIPE, where that can be told.
+ * Calls on descriptors, with errno turned into results. Each call asks not to block and not to raise SIGPIPE, if the
+ * system allows that.
  */
 #include "arch.h"
 
@@ -16,7 +16,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The system moves less than 2 GiB at a time; who got less than it asked for could think that there is no more. */
+/* The system moves less than 2 GiB at a time; a caller that got less than it asked for could think that there is no
+ * more. */
 enum { MOST_AT_ONCE = 1 << 30 };
 
 static int result_of(int result)
@@ -36,7 +37,7 @@ static bool is_socket(enum arch_fd_kind kind)
     return kind == ARCH_FD_SOCKET || kind == ARCH_FD_TCP;
 }
 
-/* Not the master of a pseudo-terminal: opening that once more makes another. */
+/* Not for the master of a pseudo-terminal: opening that once more makes another one. */
 static bool is_terminal(int fd)
 {
     unsigned number;
@@ -67,7 +68,7 @@ static int open_once_more(int fd, int flags)
     return own < 0 ? -1 : own;
 }
 
-/* The system has one inode, without a type, for all that have none of their own. */
+/* The system has one inode, without a type, for all objects that have none of their own. */
 static struct arch_fd_object object_of(const struct stat *status)
 {
     return (struct arch_fd_object){.device = status->st_dev, .inode = status->st_mode & S_IFMT ? status->st_ino : 0};
@@ -116,7 +117,7 @@ int arch_fd_ready(int fd)
     return all | in | end | (wait.revents & POLLOUT ? ARCH_OUT : 0);
 }
 
-/* Where the system can't be told not to wait: whether a call would, unless the descriptor is one that never does. */
+/* If the system can't be asked not to wait: whether a call would wait, unless the descriptor never does. */
 static int would_wait(int fd, uint32_t direction, size_t *size)
 {
     int flags = fcntl(fd, F_GETFL), ready;
@@ -127,11 +128,11 @@ static int would_wait(int fd, uint32_t direction, size_t *size)
     if ((ready = arch_fd_ready(fd)) < 0)
         return ready;
     if (direction == ARCH_OUT && *size > 1)
-        *size = 1; /* so much there is room for */
+        *size = 1; /* there is room for so much */
     return (uint32_t)ready & direction ? 0 : -EAGAIN;
 }
 
-/* EPERM is a sandbox's answer; if it is the descriptor's own, the plain call returns it again. */
+/* EPERM comes from a sandbox; if it is the descriptor's own error, the plain call returns it again. */
 static bool cannot_tell(int64_t result)
 {
     return result == -EOPNOTSUPP || result == -ENOSYS || result == -EPERM;
@@ -181,8 +182,8 @@ static int64_t write_plainly(int fd, enum arch_fd_kind kind, const void *buffer,
     return put < 0 ? -errno : put;
 }
 
-/* Of what is no socket the signal can't be told not to come: it is blocked meanwhile, and taken out if this call has
- * raised it. */
+/* SIGPIPE can't be suppressed for descriptors other than sockets: it is blocked meanwhile, and consumed if this call
+ * has raised it. */
 static int64_t write_quietly(int fd, enum arch_fd_kind kind, const void *buffer, size_t size)
 {
     sigset_t pipe, before, pending;

@@ -1,6 +1,6 @@
 /*
- * What gdb loads with a program or the shared library: a section of theirs that is not in memory when they run, and that
- * strip takes away with the debug information.
+ * For gdb, which loads it with a program or the shared library: a section that is not in memory when they run, and that
+ * strip removes with the debug information.
  */
         .section .debug_gdb_scripts, "MS", @progbits, 1
 gdb_script:

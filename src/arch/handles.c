@@ -1,6 +1,6 @@
 /*
- * The handle range: address space for what has handles, of all sub-processes, which is readable as far as it was ever
- * opened, so a stale handle can be looked at. Its state is the process's, under the process's lock.
+ * The handle range: address space for objects with handles, of all runs. It stays readable once opened, so stale
+ * handles can be checked. Its state belongs to the process, under the process's lock.
  */
 #include "state.h"
 
@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #define HANDLES_LEAST ((size_t)64 << 20)
-/* So many bytes are wiped faster than their pages are given back and had again. */
+/* Up to so many bytes, wiping is faster than releasing the pages and getting them back. */
 enum { WIPED_MOST = 16 * 1024 };
 
 #define CHUNKS_STEP ((size_t)8) /* in two megabytes */
 
-/* By the system call itself: sanitizers prepare their shadow memory for every mapping that they see. */
+/* By the raw system call: sanitizers prepare their shadow memory for every mapping that they see. */
 static char *reserve(size_t bytes)
 {
     long at = syscall(SYS_mmap, NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
@@ -36,7 +36,7 @@ int arch_handles_start(void)
             return error;
         }
         (void)madvise(raw, bytes + CHUNKS_STEP * ARCH_CHUNK,
-                      MADV_DONTDUMP); /* a debugger's core file would have all of it */
+                      MADV_DONTDUMP); /* a core file would otherwise contain all of it */
         chunks->next = list;
         chunks->most = (uint32_t)(bytes / ARCH_CHUNK);
         arch_handles = (char *)(((uintptr_t)raw + CHUNKS_STEP * ARCH_CHUNK - 1) & ~(CHUNKS_STEP * ARCH_CHUNK - 1));
@@ -46,8 +46,8 @@ int arch_handles_start(void)
     return -ENOMEM;
 }
 
-/* Small programs need few chunks; large ones open as many as fill a huge page with one call, and ask for one: of a
- * million strands each is on a page of its own else, for which the processor has no room in its tables. */
+/* Small programs need few chunks. Large ones open as many as fill a huge page with one call, and ask for one: otherwise
+ * each of a million strands is on a page of its own, which exceeds the TLB. */
 static int chunks_open(void)
 {
     struct arch_chunks *chunks = &arch_state.chunks;
@@ -82,7 +82,7 @@ int arch_chunk_take(unsigned kind, void **chunk)
     return error;
 }
 
-/* A word at a time: who looks at one by a stale handle finds what it was, or zero. */
+/* A word at a time: a concurrent read through a stale handle finds the old word, or zero. */
 static void wipe(_Atomic uint64_t *word, size_t bytes)
 {
     for (const _Atomic uint64_t *end = word + (bytes + sizeof *word - 1) / sizeof *word; word < end; word++)

@@ -1,8 +1,8 @@
 /*
- * Where an exception would land, found before anything is unwound: whether a function of C++ is on the stack that ends
- * the program instead of letting it through (noexcept). The unwinder shows the frames; of each one this reads the table
- * that the function's personality would read (the LSDA of the Itanium C++ ABI, as gcc and clang write it). Whatever is
- * not known lets it through.
+ * Predicts where an exception would land, before anything is unwound: whether a C++ function on the stack ends the
+ * program instead of letting it through (noexcept). The unwinder shows the frames; for each frame this reads the table
+ * that the function's personality would read (the LSDA of the Itanium C++ ABI, as gcc and clang write it). Anything
+ * unknown counts as letting it through.
  *
  * g++ leaves a call that must not throw out of its function's table. clang++ gives it a handler for everything, which
  * calls a function that ends the program; the handler is recognised by its instructions.
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unwind.h>
 
-/* How a value in a table is written: its format, what it is relative to, whether it is the address of the value. */
+/* The encoding of a value in a table: its format, its base, and whether it is the address of the value. */
 enum {
     FORMAT = 0x0f,
     FORMAT_POINTER = 0x00,
@@ -50,7 +50,7 @@ static int64_t read_sleb128(const uint8_t **at)
     return (int64_t)(negative && bits < 64 ? value | ~UINT64_C(0) << bits : value);
 }
 
-/* Of the fixed formats; 0: it has none. */
+/* The size of the fixed formats; 0: none. */
 static size_t size_of(uint8_t encoding)
 {
     switch (encoding & FORMAT) {
@@ -68,7 +68,7 @@ static size_t size_of(uint8_t encoding)
     }
 }
 
-/* A number: what it is relative to is the caller's. */
+/* Read a number; the caller adds the base. */
 static uint64_t read_value(uint8_t encoding, const uint8_t **at)
 {
     size_t size = size_of(encoding);
@@ -80,7 +80,7 @@ static uint64_t read_value(uint8_t encoding, const uint8_t **at)
     return (encoding & FORMAT) == FORMAT_SDATA4 ? (uint64_t)(int32_t)value : value;
 }
 
-/* An address; NULL: written in a way that is not known. */
+/* Read an address; NULL: the encoding is unknown. */
 static void *read_address(uint8_t encoding, const uint8_t *at)
 {
     uintptr_t itself = (uintptr_t)at, value;
@@ -94,7 +94,7 @@ static void *read_address(uint8_t encoding, const uint8_t *at)
     return encoding & INDIRECT ? *(void **)value : (void *)value; /* NOLINT: an address out of a table */
 }
 
-/* ---- whose frame it is ------------------------------------------------------------------------------------- */
+/* ---- the language of a frame -------------------------------------------------------------------------------- */
 
 /* libgcc's, and exported by LLVM's libunwind as well. */
 struct dwarf_eh_bases {
@@ -102,8 +102,8 @@ struct dwarf_eh_bases {
 };
 extern const void *_Unwind_Find_FDE(void *ip, struct dwarf_eh_bases *bases) __attribute__((weak));
 
-/* The personality that the description of the function names: in the augmentation of its CIE, to which the second word
- * of its FDE is the distance. */
+/* The personality in the function's description: in the augmentation of its CIE. The second word of its FDE is the
+ * distance to the CIE. */
 static void *personality_of(uintptr_t ip)
 {
     struct dwarf_eh_bases bases;
@@ -126,7 +126,7 @@ static void *personality_of(uintptr_t ip)
     return *augmentation == 'P' ? read_address(at[0], at + 1) : NULL;
 }
 
-/* C code's, which runs clean-ups and catches nothing. */
+/* The personality of C code, which runs clean-ups and catches nothing. */
 extern const char __gcc_personality_v0[];
 
 bool arch_frame_is_c_(struct _Unwind_Context *context)
@@ -140,7 +140,7 @@ static bool is_cxx(struct _Unwind_Context *context)
     return cxx && personality_of(_Unwind_GetIP(context) - 1) == cxx;
 }
 
-/* ---- what it does ------------------------------------------------------------------------------------------ */
+/* ---- what a frame does with the exception ------------------------------------------------------------------- */
 
 enum landing { LETS_THROUGH, CATCHES, ENDS_THE_PROGRAM };
 
@@ -150,10 +150,10 @@ struct table {
     uint8_t call_encoding, type_encoding;
 };
 
-/* False: it is written in a way that is not known. */
+/* Returns false if the encoding is unknown. */
 static bool read_table(const uint8_t *lsda, struct table *table)
 {
-    if (*lsda++ != OMITTED) /* landing pads are relative to something else than the function */
+    if (*lsda++ != OMITTED) /* landing pads have another base than the function */
         return false;
     table->type_encoding = *lsda++;
     table->types = NULL;
@@ -174,13 +174,13 @@ static const uint8_t *skip_endbr64(const uint8_t *code)
     return memcmp(code, endbr64, sizeof endbr64) == 0 ? code + sizeof endbr64 : code;
 }
 
-/* clang's landing pad for what must not throw gives the exception to a function of the program's own,
- * __clang_call_terminate, at once. A handler gives it to __cxa_begin_catch: as a rule in another library, through a
+/* clang's landing pad for calls that must not throw passes the exception to a function inside the program,
+ * __clang_call_terminate, at once. A handler passes it to __cxa_begin_catch: usually in another library, through a
  * stub. */
 static bool calls_terminate(const uint8_t *code)
 {
     static const uint8_t give_exception[] = {0x48, 0x89, 0xc7, 0xe8}; /* mov %rax, %rdi; call */
-    static const uint8_t jump[] = {0xff, 0x25};                       /* to where a word says */
+    static const uint8_t jump[] = {0xff, 0x25};                       /* to the address in a word */
     enum { BND = 0xf2 };
     int32_t distance;
     code = skip_endbr64(code);
@@ -196,7 +196,7 @@ static bool calls_terminate(const uint8_t *code)
     return memcmp(callee, jump, sizeof jump) != 0;
 }
 
-/* A list of actions: what catches everything, or nothing (an empty list of types that may be thrown). */
+/* Follow a list of actions: it catches everything, or nothing (an empty list of types that may be thrown). */
 static enum landing follow(const struct table *table, uint64_t first, const uint8_t *pad)
 {
     const uint8_t *action = table->actions + first - 1;
@@ -220,7 +220,7 @@ static enum landing follow(const struct table *table, uint64_t first, const uint
     }
 }
 
-/* What the personality of C++ would do in the frame. */
+/* What the C++ personality would do in the frame. */
 static enum landing landing_in(struct _Unwind_Context *context)
 {
     const uint8_t *lsda = _Unwind_GetLanguageSpecificData(context);
@@ -247,8 +247,7 @@ struct walk {
     enum landing landing;
 };
 
-/* The frame that has the limit in it is looked at too: a noexcept function may be inlined there, inside of its try
- * block. */
+/* The frame that contains the limit is examined too: a noexcept function may be inlined there, inside its try block. */
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg)
 {
     struct walk *walk = arg;

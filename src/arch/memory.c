@@ -1,9 +1,9 @@
 /*
- * Mappings and guard pages. A guard by guard-install (Linux 6.13) costs page-table entries only; a guard by mprotect
+ * Mappings and guard pages. A guard by guard-install (Linux 6.13) costs page-table entries only. A guard by mprotect
  * splits its mapping, which takes two of the vm.max_map_count mappings that a process may have. The whole process
  * shares that limit, so all its guards are counted together.
  *
- * STRAND_GUARDS=mprotect in the environment makes guard-install unavailable, STRAND_GUARDS=none both: for tests.
+ * For tests, STRAND_GUARDS=mprotect in the environment makes guard-install unavailable, STRAND_GUARDS=none both.
  */
 #include "state.h"
 
@@ -31,7 +31,7 @@ int arch_map(size_t bytes, void **out)
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED)
         return -errno;
-    /* A kernel without huge pages refuses this and does not need it. Neighbours that got the same advice are merged. */
+    /* A kernel without huge pages refuses this and does not need it. Neighbours with the same advice are merged. */
     (void)madvise(at, bytes, MADV_NOHUGEPAGE);
     *out = at;
     return 0;
@@ -42,8 +42,8 @@ void arch_unmap(void *at, size_t bytes)
     arch_note_unmap(at, bytes);
     if (munmap(at, bytes) == 0)
         return;
-    /* The system had joined it to both of its neighbours, and may not have one mapping more; or a sandbox that the
-     * program has entered refuses the call. The addresses stay taken then. */
+    /* The system had merged it with both of its neighbours, and may not have one mapping more; or a sandbox that the
+     * program has entered refuses the call. The addresses stay mapped then. */
     ASSERT(errno != EINVAL);
     arch_discard(at, bytes);
 }
@@ -107,7 +107,7 @@ static char *lowest_touched(char *begin, char *end)
     return end;
 }
 
-/* The first of which something may have been written. The page of a canary is touched always. */
+/* The lowest word that may have been written. The page of a canary is always touched. */
 __attribute__((no_sanitize_address)) static uint64_t *lowest_written(char *low, char *end)
 {
     size_t page = arch_page_size();
@@ -118,7 +118,7 @@ __attribute__((no_sanitize_address)) static uint64_t *lowest_written(char *low, 
     return (uint64_t *)(void *)(whole < end ? lowest_touched(whole, end) : end);
 }
 
-/* The library has no red zone: below the stack pointer nothing is anybody's. */
+/* The library has no red zone: memory below the stack pointer is unused. */
 __attribute__((no_sanitize_address)) NOINLINE size_t arch_stack_used(char *low, const char *top)
 {
     char *here;
@@ -178,7 +178,7 @@ static int advise(void *page, int advice)
     return 0;
 }
 
-/* What the environment and the kernel leave to be tried. The first guard of the process finds it out for all. */
+/* The best kind that the environment and the kernel may allow. The first guard of the process finds it out for all. */
 static int guards_possible(void *page)
 {
     const char *wanted = arch_env("STRAND_GUARDS");
@@ -224,7 +224,7 @@ void arch_guard_remove(void *page, int guard)
         (void)advise(page, ADVICE_GUARD_REMOVE);
     if (guard != ARCH_GUARD_MAPPING)
         return;
-    /* The kernel may refuse even this for want of memory. Then the page stays a guard until it is unmapped. */
+    /* The kernel may refuse even this when short of memory. Then the page stays a guard until it is unmapped. */
     (void)mprotect(page, arch_page_size(), PROT_READ | PROT_WRITE);
     arch_guards_unmapped(1);
 }

@@ -1,15 +1,15 @@
 /*
- * What the addresses of a trace are called in the program's source: names of C++ as the program writes them, and file
- * and line. The lines are libdw's, which is loaded by name when a trace is printed, never linked; without it, or
- * without debug information, there are none. Debug information is looked for in the program's and its libraries' own
- * files only: libdw would ask servers for it otherwise.
+ * Source names for the addresses of a trace: C++ names as the program writes them, file and line. The lines come from
+ * libdw, which is loaded by name when a trace is printed, never linked; without it, or without debug information, there
+ * are none. Debug information is read only from the program's and its libraries' own files: libdw would otherwise ask
+ * servers for it.
  *
- * libdw and the C++ runtime need much stack and memory, and leave errors in errno. So they run on a stack that is
- * mapped for one print, in a strand's or a plain thread's stead, and nothing of them stays when the print is over.
- * Whoever prints needs no lock: two that print at the same time have a stack and a session each.
+ * libdw and the C++ runtime need much stack and memory, and change errno. So they run on a stack that is mapped for one
+ * print, on behalf of a strand or a plain thread, and nothing of them stays after the print. Printing needs no lock:
+ * two concurrent prints have a stack and a session each.
  *
- * Under a sanitizer or valgrind there is none of this: they would see a switch to a stack that they don't know, and
- * have lines of their own. Nor is there in the handler of a signal.
+ * Under a sanitizer or valgrind none of this is used: they would see a switch to an unknown stack, and have lines of
+ * their own. Nor is it used in a signal handler.
  */
 #include "state.h"
 
@@ -22,7 +22,8 @@
 
 enum { STACK_BYTES = 1 << 20, NAME_BYTES = 4096, FRAMES_MOST = 64 };
 
-/* libdw's, as its headers (elfutils/libdwfl.h, elfutils/libdw.h and dwarf.h, not needed to build) declare them. */
+/* Declarations as in libdw's headers (elfutils/libdwfl.h, elfutils/libdw.h and dwarf.h), which are not needed to
+ * build. */
 typedef struct Dwfl Dwfl;
 typedef struct Dwfl_Module Dwfl_Module;
 typedef struct Dwarf_Line Dwarf_Line;
@@ -39,8 +40,8 @@ struct dwfl_callbacks {
 };
 
 struct arch_names {
-    arch_context inside, outside; /* whichever waits */
-    void *ip;                     /* what is asked; NULL: to end */
+    arch_context inside, outside; /* the one that waits is valid */
+    void *ip;                     /* the question; NULL: end */
     char *name, *line;
     size_t name_size, line_size;
     uintptr_t offset;
@@ -68,7 +69,7 @@ struct arch_names {
     void (*end)(Dwfl *dwfl);
 };
 
-/* ---- on the stack that is mapped --------------------------------------------------------------------------- */
+/* ---- on the mapped stack ------------------------------------------------------------------------------------ */
 
 static int no_other_file(Dwfl_Module *module, void **data, const char *name, uint64_t base, const char *file,
                          const char *link, uint32_t crc, char **out)
@@ -135,7 +136,7 @@ static bool number_of(struct arch_names *names, Dwarf_Die *die, unsigned attribu
     return found && names->number(found, out) == 0;
 }
 
-/* clang makes no table of addresses: then all units are looked through. */
+/* clang makes no table of addresses: then all units are searched. */
 static Dwarf_Die *unit_of(struct arch_names *names, Dwfl_Module *module, uint64_t at, uint64_t *bias)
 {
     Dwarf_Die *unit = names->unit_at(module, at, bias);
@@ -145,7 +146,7 @@ static Dwarf_Die *unit_of(struct arch_names *names, Dwfl_Module *module, uint64_
     return unit;
 }
 
-/* A function whose header marks it as artificial, as strand_throw is, stands for its call where it is inlined. */
+/* A function that its header marks as artificial, like strand_throw, is represented by its call where it is inlined. */
 static void leave_artificial(struct arch_names *names, Dwarf_Die *unit, uint64_t at, const char **file, int *line)
 {
     uint64_t index, number;
@@ -168,7 +169,7 @@ static void leave_artificial(struct arch_names *names, Dwarf_Die *unit, uint64_t
     free(scopes);
 }
 
-/* Relative to where the compiler ran, if it lies below. */
+/* Relative to the compiler's working directory, if it lies below. */
 static const char *shorter(struct arch_names *names, Dwarf_Die *unit, const char *file)
 {
     Dwarf_Attribute room, *found = names->attribute(unit, AT_FOLDER, &room);
@@ -218,7 +219,7 @@ static void answers(struct arch_transfer transfer)
     }
 }
 
-/* ---- for whoever prints ------------------------------------------------------------------------------------ */
+/* ---- the interface ------------------------------------------------------------------------------------------ */
 
 static NOINLINE void go_inside(struct arch_names *names)
 {
@@ -227,7 +228,7 @@ static NOINLINE void go_inside(struct arch_names *names)
     errno = saved_errno;
 }
 
-/* It may have interrupted malloc, which is needed here. */
+/* A handler may have interrupted malloc, which is needed here. */
 static NOINLINE bool is_in_handler(void)
 {
     void *ips[FRAMES_MOST];

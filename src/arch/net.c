@@ -1,5 +1,5 @@
 /*
- * Addresses of sockets, and what is set on them.
+ * Socket addresses and socket options.
  */
 #include "arch.h"
 
@@ -29,7 +29,7 @@ static int code_of(int error)
     }
 }
 
-/* Of both versions of the protocol, by one socket; where there is no sixth, of the fourth. */
+/* IPv6 and IPv4, by one socket; IPv4 only if there is no IPv6. */
 static int all_addresses(int port, struct arch_address *out)
 {
     const struct sockaddr_in6 v6 = {

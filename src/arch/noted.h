@@ -1,6 +1,6 @@
 /*
- * What the tools know of a stack, and their functions, for notes*.c only. The functions are weak: NULL where the tool
- * does not watch this program. They are declared here because each compiler has headers for its own tools only.
+ * The tools' record of a stack, and their functions, for notes*.c only. The functions are weak: NULL if the tool does
+ * not watch this program. They are declared here because each compiler has headers for its own tools only.
  */
 #ifndef ARCH_NOTED_H
 #define ARCH_NOTED_H
@@ -8,8 +8,9 @@
 #include "state.h"
 
 struct arch_noted {
-    struct arch_noted *next; /* while nobody uses it */
-    char *low;               /* of a context's stack. ASan: a thread's own are known after its first switch */
+    struct arch_noted *next; /* while it is unused */
+    char *low;               /* of a context's stack. ASan: those of a thread's own stack are known after its first
+                              * switch */
     size_t size;
     void *fiber; /* TSan's */
     unsigned id; /* valgrind's */
@@ -17,7 +18,7 @@ struct arch_noted {
     /* ASan's. */
     void *fake;              /* while suspended */
     const char *root;        /* registered: [root, low + size); NULL: nothing */
-    struct arch_noted *from; /* of the switch that led here */
+    struct arch_noted *from; /* where the last switch to this stack came from */
     char *sp;                /* a thread's own stack: below all of its live part; NULL: the stack of a context */
 };
 
@@ -53,7 +54,7 @@ void asan_drop(const void *image, size_t bytes);
 /* notes_tsan.c */
 void *tsan_make(char *low, size_t size);
 void tsan_switch(void *fiber);
-/* A spin lock that TSan does not see, for what must not order the strands that take it. */
+/* A spin lock that TSan does not see, so that it does not order the strands that take it. */
 void tsan_lock(void);
 void tsan_unlock(void);
 

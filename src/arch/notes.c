@@ -1,6 +1,6 @@
 /*
- * The notes where a tool watches the program: which tool it is, what it has to know of each stack, and which of its
- * functions a note is. See notes.h; what a sanitizer needs in particular is in notes_asan.c and notes_tsan.c.
+ * The notes when a tool watches the program: detection of the tool, its record of each stack, and the tool's function
+ * for each note. See notes.h; the parts for sanitizers are in notes_asan.c and notes_tsan.c.
  */
 #include "noted.h"
 
@@ -30,8 +30,8 @@ ARCH_NOT_INSTRUMENTED static bool is_asan(void)
 
 /* ---- records ----------------------------------------------------------------------------------------------- */
 
-/* They are kept for the next stack. Not from malloc: some belong to memory that no tool looks through, and would count
- * as leaks. */
+/* Records are kept for the next stack. Not from malloc: some belong to memory that no tool scans, and would count as
+ * leaks. */
 ARCH_NOT_INSTRUMENTED static void add_records(void)
 {
     enum { BYTES = 1 << 16 };
@@ -75,14 +75,14 @@ ARCH_NOT_INSTRUMENTED void arch_note_thread_(struct arch_note *n)
         asan_thread(n->of);
 }
 
-/* The tool learns of a thread's end by itself. */
+/* The tool notices a thread's end itself. */
 void arch_note_thread_end_(struct arch_note *n)
 {
     give_record(n->of);
 }
 
-/* An earlier context's frames were given up one by one, and are out of bounds. The new one begins by being written to
- * the stack's end, from elsewhere; what it pushes by itself valgrind sees. */
+/* An earlier context's frames were unmarked one by one, and are out of bounds. The new context begins with writes to
+ * the stack's end from outside; valgrind sees what it pushes itself. */
 static void valgrind_make(struct arch_noted *n)
 {
     enum { WRITTEN = 256 };
@@ -142,8 +142,8 @@ ARCH_NOT_INSTRUMENTED void arch_note_resumed_(struct arch_note *n)
         asan_resumed(n->of);
 }
 
-/* Frames that are unwound do not take their red zones away, and calls that don't return do not report it: ASan forgets
- * the whole stack's. */
+/* Unwound frames leave their red zones behind, and calls that don't return do not report that: make ASan forget those
+ * of the whole stack. */
 void arch_note_throw_(void)
 {
     if (arch_tool == ARCH_TOOL_ASAN)
@@ -156,9 +156,9 @@ void arch_note_unmap_(void *p, size_t size)
         asan_unmap(p, size);
 }
 
-/* ---- frames that are copied ---------------------------------------------------------------------------------- */
+/* ---- frames that are copied --------------------------------------------------------------------------------- */
 
-/* Behind the frames and what lies beside them: what ASan knows of them, then the record. */
+/* The layout behind the frames and the caller's bytes: ASan's shadow of the frames, then the record. */
 ARCH_NOT_INSTRUMENTED static size_t known_size(size_t bytes)
 {
     return arch_tool == ARCH_TOOL_ASAN ? bytes / 8 : 0;
@@ -179,8 +179,8 @@ ARCH_NOT_INSTRUMENTED void arch_image_save_(struct arch_note *n, void *image, co
     arch_copy((char *)image + bytes + beside + known_size(bytes), n, sizeof *n);
 }
 
-/* Below the frames lie those of another strand. Its own, of calls that have returned, would be out of bounds by now.
- * The lowest page is a guard, or has words that tell of an overflow. */
+/* Frames of another strand lie below these. Frames of this strand's returned calls would be out of bounds by now. The
+ * lowest page is a guard, or has the canary. */
 static void refill(const struct arch_noted *n, const char *at, size_t size)
 {
     const char *low = n->low + arch_page_size();
@@ -198,7 +198,7 @@ ARCH_NOT_INSTRUMENTED void arch_image_load_(struct arch_note *n, const void *ima
         return;
     }
     arch_image_start_(n, image, at, bytes);
-    if (arch_tool == ARCH_TOOL_VALGRIND) /* what it points to is known by the frames in the stack from now on */
+    if (arch_tool == ARCH_TOOL_VALGRIND) /* the frames in the stack refer to what it points to from now on */
         (void)arch_valgrind(ARCH_MEMCHECK_UNDEFINED, (uintptr_t)image, bytes);
 }
 
@@ -221,15 +221,15 @@ void arch_image_drop_(void *image, size_t bytes)
 
 /* ---- signals --------------------------------------------------------------------------------------------------- */
 
-/* TSan keeps a signal back until the strand that it interrupted makes a call which TSan knows, and that may be never.
- * So it is not told of the handler: the C library is asked behind its back. */
+/* TSan delays a signal until the interrupted strand makes a call that TSan intercepts, which may never happen. So TSan
+ * does not see the handler: it is installed by the C library's own function. */
 int arch_note_sigaction(int signal, const struct sigaction *new, struct sigaction *old)
 {
     int (*behind)(int, const struct sigaction *, struct sigaction *) = sigaction;
     void *library = arch_tool == ARCH_TOOL_TSAN ? dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD) : NULL;
     if (library) {
         *(void **)&behind = dlsym(library, "sigaction");
-        (void)dlclose(library); /* it stays: others use it */
+        (void)dlclose(library); /* it stays loaded: others use it */
         ASSERT(behind);
     }
     return behind(signal, new, old);

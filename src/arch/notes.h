@@ -1,8 +1,8 @@
 /*
- * What sanitizers and valgrind have to be told about stacks, switches and order. The library finds out once, before the
- * first run, which tool watches the program (arch_tool_find): the sanitizers' functions are weak symbols, and valgrind
- * answers a request. So one library serves ordinary programs and those that a user builds with a sanitizer. Without a
- * tool each note is one branch that the processor predicts.
+ * Notes: what sanitizers and valgrind have to know about stacks, switches and order. The library finds out once, before
+ * the first run, which tool watches the program (arch_tool_find): the sanitizers' functions are weak symbols, and
+ * valgrind answers a request. So one library serves ordinary programs and those that a user builds with a sanitizer.
+ * Without a tool each note is one predictable branch.
  *
  * The order at a switch: arch_note_leave on the old stack, the jump, arch_note_arrive on the new one, also when a
  * context is entered for the first time. A note may be copied while its stack runs; only one copy is used from then on.
@@ -10,26 +10,26 @@
  *
  *   thread      n is the calling thread's own stack; thread_end: it is not used for switches any more
  *   make, end   n is the stack of a new context; that context has ended, and is left already
- *   leave       from `from` to `to`; `ends`: `from` is never gone back to
- *   suspended   n is left for good or for now at `context`; resumed: n is about to be gone on with. Any thread
+ *   leave       switch from `from` to `to`; `ends`: `from` is never resumed
+ *   suspended   n was left at `context`, for now or for good; resumed: n is about to be resumed. Any thread
  *   throw       an exception is about to unwind frames of the calling context
  *   look        this memory is read before it is written, on purpose
- *   unmap       this memory is about to be given back, whatever stacks lie in it
- *   save        n, suspended at `at`, is copied out: `bytes` from there on go to an image of arch_image_size(bytes), in
- *               which the caller has stored `beside` bytes more right behind them, and n goes along. load: it is copied
- *               in again, and n is what was saved
- *   start       the frames of an image that stays, for a new context; drop: that image is not used any more
- *   release     what this thread did so far happens before what follows an arch_note_acquire of the same address
+ *   unmap       this memory is about to be unmapped, whatever stacks lie in it
+ *   save        n, suspended at `at`, is copied out: `bytes` from there on go to a saved stack of
+ *               arch_image_size(bytes), in which the caller has stored `beside` more bytes right behind them, together
+ *               with n. load: it is copied in again, and n is what was saved
+ *   start       the frames of a saved stack that stays, for a new context; drop: that saved stack is not used any more
+ *   release     this thread's actions so far happen before those after an arch_note_acquire of the same address
  *
- * Besides, the tool decides: arch_notes_separate, whether every strand needs a context of its own, so that two which
- * run one after the other on one stack are not taken as ordered; arch_notes_membarrier, whether arch_membarrier may be
- * used; arch_notes_threads, how many threads of its own it has; arch_notes_handles, how much address space it leaves to
- * the handle range.
+ * The tool also decides: arch_notes_separate, whether every strand needs a context of its own, so that two which run
+ * one after the other on one stack are not considered ordered; arch_notes_membarrier, whether arch_membarrier may be
+ * used; arch_notes_threads, how many threads of its own it has; arch_notes_handles, how much address space it leaves
+ * for the handle range.
  *
- * A library that is itself compiled with a sanitizer (MODE=asan, MODE=tsan) has the same notes. All its files agree on
- * that: else it does not link (ARCH_NOTES_KIND). ARCH_NOT_INSTRUMENTED hides a function from TSan there. All functions
- * need it that are left by arch_longjmp and so never report their return, or that touch at a switch what is ordered
- * only after it.
+ * A library that is itself compiled with a sanitizer (MODE=asan, MODE=tsan) has the same notes. All its files must
+ * agree on that: otherwise it does not link (ARCH_NOTES_KIND). ARCH_NOT_INSTRUMENTED hides a function from TSan in such
+ * a library. All functions need it that are left by arch_longjmp and so never report their return, or that access, at a
+ * switch, data that is ordered only after the switch.
  */
 #ifndef ARCH_NOTES_H
 #define ARCH_NOTES_H
@@ -59,17 +59,16 @@
 
 extern const char ARCH_NOTES_KIND;
 
-/* LSAN: LeakSanitizer alone. The others are nobody's: MemorySanitizer has no use for a library without instructions of
- * its own. */
+/* LSAN: LeakSanitizer alone. MemorySanitizer is not supported: it needs an instrumented library. */
 enum arch_tool { ARCH_TOOL_NONE, ARCH_TOOL_ASAN, ARCH_TOOL_LSAN, ARCH_TOOL_TSAN, ARCH_TOOL_VALGRIND };
 
 /* Both are written once, under the process's lock, before the first run. */
 extern HIDDEN uint8_t arch_tool;       /* enum arch_tool */
-extern HIDDEN bool arch_tool_is_order; /* it is TSan, which alone is told of order */
+extern HIDDEN bool arch_tool_is_order; /* the tool is TSan, the only one that needs notes of order */
 
-struct arch_noted; /* what the tool has to know of a stack: notes.c */
+struct arch_noted; /* the tool's record of a stack: notes.c */
 struct arch_note {
-    struct arch_noted *of; /* means nothing without a tool */
+    struct arch_noted *of; /* unset without a tool */
 };
 
 /* notes.c */
@@ -104,7 +103,7 @@ static inline int arch_notes_threads(void)
     return arch_tool == ARCH_TOOL_TSAN;
 }
 
-/* TSan leaves a program about 1.5 TiB around the shared libraries, wherever chance puts these. */
+/* TSan leaves a program about 1.5 TiB around the shared libraries, at a random address. */
 static inline size_t arch_notes_handles(void)
 {
     return (size_t)1 << (arch_tool == ARCH_TOOL_TSAN ? 36 : 40);
@@ -171,8 +170,8 @@ static inline void arch_note_unmap(void *p, size_t size)
         arch_note_unmap_(p, size);
 }
 
-/* Calls that keep the general registers: where an order is announced, the compiler goes on as if nothing stood there.
- * The library is compiled with -mno-red-zone. */
+/* Calls that preserve the general registers, so that a note of order costs the compiler none. The library is compiled
+ * with -mno-red-zone. */
 #define ARCH_ORDER_(call, p) __asm__ volatile("call " call : : "D"(p) : ARCH_VECTORS_, "cc")
 
 ARCH_NOT_INSTRUMENTED __attribute__((always_inline)) static inline void arch_note_release(const volatile void *p)
@@ -236,7 +235,7 @@ enum arch_valgrind {
     ARCH_MEMCHECK_DEFINED = 0x4d430002,
 };
 
-/* Instructions that change nothing, which valgrind knows (its manual, "The client request mechanism"): 0 without it. */
+/* Instructions without effect that valgrind recognises (its manual, "The client request mechanism"): 0 without it. */
 __attribute__((always_inline)) static inline uint64_t arch_valgrind(enum arch_valgrind request, uintptr_t a,
                                                                     uintptr_t b)
 {
@@ -249,7 +248,7 @@ __attribute__((always_inline)) static inline uint64_t arch_valgrind(enum arch_va
     return answer;
 }
 
-/* Not a call: its return would take from the caller again what lies below the caller's frame. */
+/* Not a call: its return would invalidate again what lies below the caller's frame. */
 __attribute__((always_inline)) static inline void arch_note_look(void *p, size_t size)
 {
     if (UNLIKELY(arch_tool == ARCH_TOOL_VALGRIND))

@@ -1,8 +1,8 @@
 /*
  * The notes for AddressSanitizer and LeakSanitizer. The first has to know the bounds of the stack in use and keeps a
- * fake stack per stack; the second scans, besides the stacks in use, the live parts of the suspended ones, which are
+ * fake stack per stack. The second scans, besides the stacks in use, the live parts of the suspended ones, which are
  * registered as roots. The scheduler does that for the stacks of contexts (arch_note_suspended); a thread's own stack
- * is suspended whenever the thread is on another one, and is dealt with here.
+ * is suspended whenever the thread is on another one, and is handled here.
  *
  * LeakSanitizer alone knows no switch of stacks. It scans all of a thread's own stack while the thread is elsewhere; a
  * context's stack is a root from its beginning to its end.
@@ -45,7 +45,7 @@ void asan_thread(struct arch_noted *n)
     n->sp = __builtin_frame_address(0);
 }
 
-/* What an earlier context has left poisoned there does not count. */
+/* Unpoison what an earlier context has left there. */
 void asan_make(struct arch_noted *n)
 {
     if (leaks_only())
@@ -62,7 +62,7 @@ void asan_end(struct arch_noted *n)
 
 void asan_leave(struct arch_noted *from, struct arch_noted *to, bool ends)
 {
-    enum { BELOW = 2048 }; /* what the jump and its callers push yet */
+    enum { BELOW = 2048 }; /* the jump and its callers still push so much */
     if (leaks_only())
         return;
     if (from->sp)
@@ -88,7 +88,7 @@ void asan_arrive(struct arch_noted *to)
     }
 }
 
-/* Not every ASan does this for munmap; the next mapping there may be anybody's. */
+/* Not every ASan does this at munmap; the next mapping there may belong to any code. */
 void asan_unmap(const void *p, size_t size)
 {
     if (!leaks_only())
@@ -102,8 +102,8 @@ static char *shadow(const void *at)
     return (char *)(((uintptr_t)at >> scale) + offset);
 }
 
-/* A byte of ASan's says which of 8 bytes may be used. Those of the frames are copied with them, after what the caller
- * stores behind these: else the frames would come back without their red zones. */
+/* A byte of ASan's shadow says which of 8 bytes may be used. The shadow of the frames is copied with them, behind the
+ * caller's bytes: otherwise the frames would come back without their red zones. */
 void asan_save(struct arch_noted *n, char *image, const char *at, size_t bytes, size_t beside)
 {
     asan_resumed(n);

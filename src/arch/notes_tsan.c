@@ -1,7 +1,7 @@
 /*
- * The notes for ThreadSanitizer. Every context is a fiber of TSan's, and a switch between two of them means no order:
- * what one strand did does not happen before what the next one does just because a thread runs both. Order is announced
- * by arch_note_release and arch_note_acquire only.
+ * The notes for ThreadSanitizer. Every context is a TSan fiber, and a switch between two of them implies no order:
+ * running on the same thread does not make one strand happen before the next. Only arch_note_release and
+ * arch_note_acquire establish happens-before.
  */
 #include "noted.h"
 
@@ -28,8 +28,8 @@ ARCH_NOT_INSTRUMENTED void tsan_unlock(void)
     __asm__ volatile("movl $0, %0" : "=m"(arch_state.fiber_lock) : : "memory");
 }
 
-/* The lowest page that was ever touched: telling TSan of memory that nobody used costs much and means nothing.
- * By the system call itself: what an intercepted function writes counts as written by the maker. */
+/* The lowest page that was ever touched: announcing untouched memory to TSan is expensive and pointless. By the raw
+ * system call: writes by an intercepted function count as writes by the maker. */
 ARCH_NOT_INSTRUMENTED static char *lowest_used(char *begin, const char *end, size_t page)
 {
     unsigned char resident[64];
@@ -63,10 +63,10 @@ ARCH_NOT_INSTRUMENTED static void map_anew(char *low, char *top)
 }
 
 /*
- * A new fiber of TSan's is ordered after whoever makes it, and that is, at a switch, the strand which happens to have
- * run before. So fibers are made in the name of one that does nothing else, one at a time. That one also maps the
- * stack's memory again, so that TSan forgets its earlier users; only the two ends stay, where the guard page is
- * and where others keep data above the stack. The lock keeps out of TSan's sight: it would order the strands after all.
+ * A new TSan fiber is ordered after the fiber that makes it, which at a switch is whatever strand ran before. So a
+ * fiber that does nothing else makes all fibers, one at a time. It also maps the stack's memory again, so that TSan
+ * forgets its earlier users; only the two ends stay: the guard page, and the data that other code keeps above the
+ * stack. TSan does not see the lock, which would otherwise order the strands.
  */
 ARCH_NOT_INSTRUMENTED void *tsan_make(char *low, size_t size)
 {
@@ -87,7 +87,7 @@ ARCH_NOT_INSTRUMENTED void tsan_switch(void *fiber)
     __tsan_switch_to_fiber(fiber, NO_ORDER);
 }
 
-/* What x86_64.S calls with all registers kept. */
+/* Called by x86_64.S with all registers preserved. */
 ARCH_NOT_INSTRUMENTED void arch_order_release_(void *p);
 ARCH_NOT_INSTRUMENTED void arch_order_release_(void *p)
 {

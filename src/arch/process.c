@@ -1,11 +1,10 @@
 /*
- * The state that is the process's, and what starts it: the numbers of strands, the fault handlers, the measurements of
- * the processor, the lock that the handle range is under too (handles.c). All mutable file-scope state of the library
- * is in this file.
+ * The state of the process, and its start: serial numbers, fault handlers, measurements of the processor, the lock that
+ * also protects the handle range (handles.c). All mutable file-scope state of the library is in this file.
  *
- * One lock guards the start, the chunks of the handle range and the installing of handlers; fork handlers hold it
- * across a fork, so a child finds all of it whole. A second one, which they hold too, guards what exceptions carry. The
- * fault handler itself takes no lock.
+ * One lock protects the start, the chunks of the handle range and the installation of handlers; fork handlers hold it
+ * across a fork, so a child finds all of it consistent. A second one, which they hold too, protects what exceptions
+ * carry. The fault handler itself takes no lock.
  */
 #include "state.h"
 
@@ -36,7 +35,7 @@ bool arch_tool_is_order;
 bool arch_membarrier_works;
 char *arch_handles;
 size_t arch_handles_size;
-__thread void *arch_self_ __attribute__((used)); /* the thread's; assembler reads it */
+__thread void *arch_self_ __attribute__((used)); /* the thread's; read by assembler */
 
 void arch_set_self(void *self)
 {
@@ -56,7 +55,7 @@ void arch_serials_again(uint64_t first)
     atomic_store_explicit(&arch_state.serials, first, memory_order_relaxed);
 }
 
-/* ---- who looks at runs --------------------------------------------------------------------------------------- */
+/* ---- threads that examine runs ------------------------------------------------------------------------------ */
 
 #define RUN_NAP_NS INT64_C(100000)
 enum { RUN_TRIES = 1000 };
@@ -124,10 +123,10 @@ static const int fault_signals[FAULT_KINDS] = {SIGSEGV, SIGBUS};
 
 static struct {
     int users;
-    /* What to pass signals on to. Written before our handler is installed, and not again while it may run. */
+    /* The previous handlers. Written before the library's is installed, and not changed while that may run. */
     struct sigaction previous[FAULT_KINDS];
-    /* Our handler was installed, and not taken back since. If it is not the present one, somebody has put another over
-     * it and may pass signals on to it. */
+    /* The library's handler was installed, and not removed since. If it is not the current one, another one was
+     * installed over it, and may pass signals on to it. */
     bool ours[FAULT_KINDS];
 } faults;
 
@@ -135,7 +134,7 @@ static __thread bool in_fault __attribute__((tls_model("initial-exec")));
 static __thread void *orphan __attribute__((tls_model("initial-exec")));
 static __thread struct arch_player *player __attribute__((tls_model("initial-exec")));
 
-/* The program ends in the middle of a run that the calling thread plays. */
+/* The program ends in the middle of a run that the calling thread simulates. */
 static void player_ends(void)
 {
     struct arch_player *failed = player;
@@ -199,7 +198,7 @@ static int fault_install(int kind)
         return -errno;
     bool present = now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_signal;
     if (faults.ours[kind] && !present)
-        return 0; /* a second time would make a ring of handlers */
+        return 0; /* installing it twice would make a cycle of handlers */
     if (!present)
         faults.previous[kind] = now;
     struct sigaction ours = {.sa_sigaction = on_signal, .sa_mask = faults.previous[kind].sa_mask};
@@ -234,7 +233,7 @@ int arch_signals_enter(bool (*on_fault)(void *address, void *ucontext))
     return error;
 }
 
-/* Under the lock: nobody runs strands any more. */
+/* Under the lock, when no thread runs strands any more. */
 static void faults_restore(void)
 {
     faults.users = 0;
@@ -265,7 +264,7 @@ void arch_signals_leave(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- played runs ----------------------------------------------------------------------------------------- */
+/* ---- simulated runs ----------------------------------------------------------------------------------------- */
 
 static _Atomic(void *) stages[ARCH_STAGES];
 
@@ -274,7 +273,7 @@ struct arch_player *arch_player(void)
     return player;
 }
 
-/* While somebody plays, SIGABRT comes here first; whoever had it before gets it then. */
+/* While a thread simulates, SIGABRT comes here first; then the previous handler gets it. */
 static struct {
     int users;
     struct sigaction previous;
@@ -346,8 +345,8 @@ void *arch_stage_give(enum arch_stage which, void *stage)
 
 /* ---- the start ------------------------------------------------------------------------------------------- */
 
-/* The least cost, in ticks, of a few loads of MXCSR: with the flags changed each time, or with the current flags read
- * and put into the word that is loaded, as arch_context_jump does. */
+/* The least cost, in ticks, of a few loads of MXCSR: with the flags changed each time, or with the current flags merged
+ * into the loaded word, as arch_context_jump does. */
 static uint64_t mxcsr_cost(uint32_t mxcsr, bool merge)
 {
     enum { RUNS = 6, LOADS = 64 };
@@ -364,7 +363,7 @@ static uint64_t mxcsr_cost(uint32_t mxcsr, bool merge)
     return least;
 }
 
-/* Not every switch changes the flags, so merging them has to save much to be worth while. */
+/* Not every switch changes the flags, so merging must save much to pay off. */
 static bool mxcsr_measure(void)
 {
     uint32_t mxcsr = arch_mxcsr_read();
@@ -392,7 +391,7 @@ void arch_carried_lock(void)
 {
     while (atomic_flag_test_and_set_explicit(&arch_state.carried, memory_order_acquire)) {
         if (player)
-            player->relax(player); /* the holder is played by this very thread */
+            player->relax(player); /* the holder is simulated by this very thread */
         else
             arch_thread_yield();
     }
@@ -429,8 +428,8 @@ static void locks_release(void)
     arch_process_unlock();
 }
 
-/* In the child, with the locks. Signals and the program's end are as they were before there were runs; the memory of
- * those that are the parent's stays as it is. */
+/* In the child, with the locks. Signal handlers and the program's end are restored to what they were before there were
+ * runs; the memory of the parent's runs stays as it is. */
 static void begin_child(void)
 {
     void (*on_orphan)(void *) = atomic_load_explicit(&arch_state.on_orphan, memory_order_acquire);

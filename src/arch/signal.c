@@ -1,10 +1,10 @@
 /*
- * Signals that are waited for: a handler notes them in the records of all who watch, and counts an event descriptor up.
+ * Signals that are waited for: a handler records them for all watchers, and counts an event descriptor up.
  *
- * Records are never freed but used again, so the handler walks their list without a lock. It counts itself in before it
- * looks at what a record wants and uses its descriptor; closing takes the wish back first and waits until nobody is
- * inside, so no count goes to a descriptor of somebody else. The handler that was there before is called as well.
- * signalfd would need the signal blocked in every thread, also in those of the host program.
+ * Records are never freed but reused, so the handler walks their list without a lock. It counts itself in before it
+ * reads what a record wants and uses its descriptor. Closing first clears what the record wants and then waits until no
+ * handler is inside, so no count goes to a reused descriptor. The previous handler is called as well. signalfd would
+ * need the signal blocked in every thread, also in those of the host program.
  */
 #include "state.h"
 
@@ -34,7 +34,7 @@ ARCH_NOT_INSTRUMENTED static uint64_t bit_of(int signal)
     return UINT64_C(1) << (signal - 1);
 }
 
-/* True if somebody waits for it. */
+/* Record a signal. Returns true if a watcher wants it. */
 ARCH_NOT_INSTRUMENTED static bool note(int signal)
 {
     bool wanted = false;
@@ -45,8 +45,7 @@ ARCH_NOT_INSTRUMENTED static bool note(int signal)
             const uint64_t one = 1;
             wanted = true;
             atomic_fetch_or_explicit(&watch->pending, bit_of(signal), memory_order_release);
-            /* Refused only when it has counted to the end of its numbers. By the system call itself: TSan does not see
-             * that closing waits. */
+            /* Refused only when the counter is full. By the raw system call: TSan does not see that closing waits. */
             (void)syscall(SYS_write, watch->fd, &one, sizeof one);
         }
         atomic_fetch_sub_explicit(&watch->inside, 1, memory_order_release);
@@ -77,12 +76,12 @@ static int install(int signal)
     if (arch_note_sigaction(signal, NULL, &now) < 0)
         return -errno;
     if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_watched)
-        return 0; /* whoever was over ours has put it back */
+        return 0; /* the program's handler over the library's has put it back */
     if (watched->buried)
-        return -EBUSY; /* a second time could make a ring of handlers */
+        return -EBUSY; /* installing it twice could make a cycle of handlers */
     watched->previous = now;
     struct sigaction ours = {.sa_sigaction = on_watched, .sa_mask = now.sa_mask};
-    int restart = is_function(&now) ? now.sa_flags & SA_RESTART : SA_RESTART; /* the program may count on EINTR */
+    int restart = is_function(&now) ? now.sa_flags & SA_RESTART : SA_RESTART; /* the program may rely on EINTR */
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | restart | (now.sa_flags & (SA_NOCLDSTOP | SA_NOCLDWAIT));
     return arch_note_sigaction(signal, &ours, NULL) < 0 ? -errno : 0;
 }
@@ -120,7 +119,7 @@ static int take_signals(uint64_t signals)
     return 0;
 }
 
-/* Under the lock. NULL: no memory. */
+/* Under the lock. Returns NULL if there is no memory. */
 static struct arch_watch *take_record(void)
 {
     struct arch_watch *first = atomic_load_explicit(&arch_state.watches, memory_order_relaxed), *watch = first;
@@ -152,7 +151,7 @@ bool arch_watch_can(int signal)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (signal == others[i])
             return false;
-    return signal > 0 && signal <= SIGNALS && !(signal >= 32 && signal < SIGRTMIN); /* those are the C library's */
+    return signal > 0 && signal <= SIGNALS && !(signal >= 32 && signal < SIGRTMIN); /* the C library uses those */
 }
 
 int arch_watch_open(uint64_t signals, const void *owner, struct arch_watch **out)
@@ -207,8 +206,7 @@ uint64_t arch_watch_serial(const struct arch_watch *watch)
     return atomic_load_explicit(&watch->serial, memory_order_relaxed);
 }
 
-/* Round robin: the lowest signal above the one that was taken last, so that one that comes again and again does not
- * keep the others from their turn. */
+/* Round robin: take the lowest signal above the last one, so that a frequent signal does not starve the others. */
 static uint64_t next_of(const struct arch_watch *watch, uint64_t pending)
 {
     uint64_t last = atomic_load_explicit(&watch->last, memory_order_relaxed);
@@ -241,7 +239,7 @@ void arch_watch_wait(struct arch_watch *watch)
 void arch_watch_wake(struct arch_watch *watch)
 {
     const uint64_t one = 1;
-    (void)syscall(SYS_write, watch->fd, &one, sizeof one); /* refused if it has more than enough to wake up for */
+    (void)syscall(SYS_write, watch->fd, &one, sizeof one); /* refused only if the counter is full */
 }
 
 void arch_watch_close(struct arch_watch *watch)
@@ -255,7 +253,7 @@ void arch_watch_close(struct arch_watch *watch)
 void arch_watches_after_fork(void)
 {
     struct arch_watch *watch = atomic_load_explicit(&arch_state.watches, memory_order_relaxed);
-    for (; watch; watch = watch->next) { /* nobody waits in the child, and no other thread is in it */
+    for (; watch; watch = watch->next) { /* the child has no watchers and no other thread */
         atomic_store_explicit(&watch->wanted, 0, memory_order_relaxed);
         atomic_store_explicit(&watch->inside, 0, memory_order_relaxed);
         atomic_fetch_add_explicit(&watch->serial, 1, memory_order_relaxed);

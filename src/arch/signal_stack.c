@@ -1,6 +1,6 @@
 /*
- * The stack on which a thread's signal handlers run. Its memory has a guard page, the stack, and at the high end the
- * description of the signal stack that the thread had before. One such memory stays with the process for the next run.
+ * The stack for a thread's signal handlers. Its memory has a guard page, the stack, and at the high end a description
+ * of the thread's previous signal stack. One such memory stays with the process for the next run.
  */
 #include "state.h"
 
@@ -25,7 +25,7 @@ size_t arch_signal_frame(void)
     return arch_state.signal_frame;
 }
 
-/* The stack, without what surrounds it. */
+/* The stack alone. */
 static size_t stack_bytes(void)
 {
     size_t page = arch_page_size();

@@ -1,6 +1,6 @@
 /*
- * The state that is the process's, for the files of src/arch only. It is defined and started in process.c; what each
- * part means is said where it is used.
+ * The state of the process, for the files of src/arch only. process.c defines and starts it; each part is explained in
+ * the file that uses it.
  */
 #ifndef ARCH_STATE_H
 #define ARCH_STATE_H
@@ -22,19 +22,19 @@ enum { ARCH_SIGNALS = 64 };
 /* A signal that strands wait for. */
 struct arch_watched {
     int users;
-    bool buried; /* somebody has installed a handler over ours and may pass signals on to it */
+    bool buried; /* another handler was installed over the library's, and may pass signals on to it */
     struct sigaction previous;
 };
 
-/* Chunks of the handle range: [0, open) are readable, those from fresh on were never taken. What was given back is
- * linked by numbers that stand elsewhere, as the bookkeeping may not lie in the pages that are given back. */
+/* Chunks of the handle range: [0, open) are readable, those from fresh on were never taken. Returned chunks are linked
+ * by numbers in a separate array, since their own pages may have been released. */
 struct arch_chunks {
-    uint32_t *next;                   /* of a chunk that was given back: number + 1; 0: the last */
+    uint32_t *next;                   /* of a returned chunk: number + 1; 0: the last */
     uint32_t given[ARCH_CHUNK_KINDS]; /* number + 1 of the first; 0: none */
     uint32_t fresh, open, most;
 };
 
-/* Processors. */
+/* A set of processors. */
 struct arch_cpus {
     size_t size; /* of the set, in bytes */
     cpu_set_t set[];
@@ -46,11 +46,11 @@ struct arch_cxx_type {
     const char *name;
 };
 
-/* What is used of the C++ runtime. Written once, before `there`. */
+/* The functions and objects of the C++ runtime that are used. Written once, before `there`. */
 struct arch_cxx_runtime {
     _Atomic bool there;
-    bool throws;    /* it has all that is needed for strands' exceptions to be C++'s */
-    uint64_t loads; /* of libraries, when it was looked for */
+    bool throws;    /* it has everything needed to make strands' exceptions C++ exceptions */
+    uint64_t loads; /* the number of loaded libraries when it was looked for */
     struct arch_cxx *(*globals)(void);
     void *(*allocate)(size_t size);
     void *(*init)(void *object, void *type, void (*destroy)(void *object));
@@ -60,17 +60,17 @@ struct arch_cxx_runtime {
     void (*(*set_terminate)(void (*)(void)))(void);
     void (*(*get_terminate)(void))(void);
     struct arch_cxx_type type;
-    /* std::exception_ptr is one address; functions take and give the address of it. */
+    /* A std::exception_ptr is one pointer; these functions take and return its address. */
     void (*current)(void **out);
     void (*drop)(void **exception_ptr);
     void (*rethrow)(void **exception_ptr);
     const struct arch_cxx_type *base; /* std::exception */
-    bool keeps;                       /* it has all that is needed to carry exceptions of C++ */
+    bool keeps;                       /* it has everything needed to carry C++ exceptions */
 };
 
 struct arch_state {
     /* memory.c */
-    _Atomic int guards;            /* enum arch_guards: what is left to be tried */
+    _Atomic int guards;            /* enum arch_guards: the best kind not yet refused */
     _Atomic int64_t guard_count;   /* guards that are mappings */
     _Atomic int64_t mappings_most; /* vm.max_map_count; 0: not read yet */
 
@@ -79,7 +79,7 @@ struct arch_state {
     uint64_t ticks_per_ms;
 
     /* cpus.c */
-    _Atomic(struct arch_cpus *) cpus; /* that were allowed before the first thread was bound; never given back */
+    _Atomic(struct arch_cpus *) cpus; /* allowed before the first thread was bound; never freed */
 
     /* unwind.c */
     _Atomic(void (*)(const struct arch_foreign *)) on_foreign;
@@ -92,15 +92,15 @@ struct arch_state {
     /* cxx.c: under the process's lock */
     struct arch_cxx_runtime cxx;
     void (*terminate_before)(void), (*terminate_first)(void); /* NULL: none yet */
-    _Atomic uint32_t terminating;                             /* the thread that was in our handler last */
+    _Atomic uint32_t terminating;                             /* the thread that was last in the library's handler */
 
     /* trace.c */
     struct arch_tracer *tracer; /* NULL: no libunwind */
 
     /* notes.c, notes_tsan.c */
-    struct arch_noted *noted; /* records that nobody uses, under the lock */
+    struct arch_noted *noted; /* unused records, under the lock */
     uint32_t fiber_lock;
-    void *fiber_maker; /* in whose name TSan's fibers are made */
+    void *fiber_maker; /* the fiber in whose name TSan's fibers are made */
 
     /* signal.c */
     _Atomic(struct arch_watch *) watches;
@@ -124,43 +124,44 @@ struct arch_state {
     _Atomic(void (*)(void *)) on_orphan;
     _Atomic uint64_t serials;
     _Atomic(bool (*)(void *, void *)) on_fault;
-    struct arch_run *runs; /* under the lock; a debugger reads it too: tools/gdb/strand.py */
+    struct arch_run *runs; /* under the lock; also read by a debugger: tools/gdb/strand.py */
     uint64_t runs_so_far;
 };
 
 extern struct arch_state arch_state;
 
-/* Each is called once, by arch_process_start; the range of handles under the process's lock, and again if it failed. */
+/* arch_process_start calls each once; the handle range's start runs under the process's lock, and again if it
+ * failed. */
 int arch_handles_start(void);
 void arch_tool_find(void);
 void arch_ticks_start(void);
 void arch_signal_frame_find(void);
-/* Under process.c's lock: take, or give back, the C++ runtime's terminate handler. */
+/* Under process.c's lock: install the library's terminate handler, or restore the previous one. */
 void arch_terminate_take(bool take);
 /* Under process.c's lock: look for the C++ runtime, unless it was found before. */
 void arch_cxx_find(void);
-/* arch_unwind of a flight that was wrapped. Returns only on a corrupt stack. */
+/* arch_unwind of a wrapped flight. Returns only on a corrupt stack. */
 int arch_thrown_unwind_(struct arch_thrown *thrown);
 struct _Unwind_Context;
-/* landing.c: whether the frame is of a function in C that has clean-ups. */
+/* landing.c: whether the frame is of a C function that has clean-ups. */
 bool arch_frame_is_c_(struct _Unwind_Context *context);
-/* Unwinding has come to the end of the stack. */
+/* Unwinding has reached the end of the stack. */
 __attribute__((noreturn)) void arch_unwind_lost_(struct _Unwind_Context *context);
 void arch_trace_start(void);
-/* Whether this program's libraries can be loaded at run time. */
+/* Whether this program can load libraries at run time. */
 bool arch_can_load(void);
 
-/* The calling thread, which was just made, may use what the process may. */
+/* Let the calling thread, which was just made, use all CPUs of the process. */
 void arch_thread_unbind(void);
-/* Where the threads begin that the library makes. */
+/* The start function of the library's threads. */
 void *arch_thread_main(void *start);
 
-/* Call the handler that was there before ours, or do what the system would do. Its mask is in force already: ours was
- * installed with it. */
+/* Call the handler that preceded the library's, or do what the system would do. Its mask is in force already: the
+ * library's handler was installed with it. */
 void arch_signal_pass_on(int signal, siginfo_t *info, void *ucontext, const struct sigaction *previous);
-/* sigaction for a handler that is not instrumented: TSan does not keep its signals back. */
+/* sigaction for a handler that is not instrumented: TSan does not delay its signals. */
 int arch_note_sigaction(int signal, const struct sigaction *new, struct sigaction *old);
-/* The one lock; held across a fork. */
+/* The only lock; held across a fork. */
 void arch_process_lock(void);
 void arch_process_unlock(void);
 /* In the child of a fork, under the lock. */

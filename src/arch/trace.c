@@ -1,19 +1,19 @@
 /*
  * Stack traces, by libunwind. It is loaded by name with its symbols kept local, and never linked: libunwind.so also
- * exports the _Unwind_* functions, and linked before libgcc_s it would take over all C++ exceptions of the program.
- * (Its static libraries are not position independent, so they can't be put into this one.) Where it can't be loaded, as
+ * exports the _Unwind_* functions, and if linked before libgcc_s it would take over all C++ exceptions of the program.
+ * (Its static libraries are not position-independent, so they can't be linked into this one.) If it can't be loaded, as
  * in a static program, traces are taken by libgcc_s, which is ten times slower, and a suspended context shows one
  * address.
  *
  * Under a sanitizer or valgrind libgcc_s takes the traces of running strands, too. libunwind's own record per thread is
- * a thread-local of a loaded library with a destructor: LeakSanitizer and TSan crash over it at the end of a thread.
+ * a thread-local of a loaded library with a destructor, which crashes LeakSanitizer and TSan at the end of a thread.
  *
- * The library's own frames are left out at both ends of a trace, by the section that all its code lies in
- * (tools/own-text.sh). Counting them would not do: the compiler inlines them and makes jumps of calls.
+ * The library's own frames are left out at both ends of a trace, by the section that contains all its code
+ * (tools/own-text.sh). Counting them would not work: the compiler inlines them and turns calls into jumps.
  *
- * libunwind.so walks the caller's own stack. It keeps what it learnt of a return address per thread, and looks at that
- * only within one call, so a fibre may change threads between two calls. It does not notice that a library was unloaded
- * and another one was loaded at its place. libunwind-x86_64.so walks any stack, through the accessors below.
+ * libunwind.so walks the caller's own stack. It caches what it learnt of a return address per thread, and uses the
+ * cache only within one call, so a fibre may change threads between two calls. It does not notice that a library was
+ * unloaded and another one was loaded in its place. libunwind-x86_64.so walks any stack, through the accessors below.
  */
 #include "trace.h"
 
@@ -28,18 +28,17 @@
 #include <unistd.h>
 #include <unwind.h>
 
-/* Frames of one fast trace at most, those left out included: they are gathered on the caller's stack. A cold trace
- * needs 5 KiB of it besides. Of the library's own frames in front so many are gathered without taking room from the
- * others. */
+/* The most frames of one fast trace, including those left out: they are gathered on the caller's stack. A cold trace
+ * needs another 5 KiB of it. TRACE_OWN of the library's innermost frames take no room from the others. */
 enum { TRACE_MOST = 256, TRACE_OWN = 16 };
 
-/* The ends of the section, which the linker defines. */
+/* The ends of the section, defined by the linker. */
 extern const char own_start[] __asm__("__start_strand_text") HIDDEN;
 extern const char own_stop[] __asm__("__stop_strand_text") HIDDEN;
 
-/* ---- which frames are shown ------------------------------------------------------------------------------ */
+/* ---- selection of frames ------------------------------------------------------------------------------------ */
 
-/* A return address may be the end of its function, whose last instruction is a call that does not return. */
+/* A return address may be the end of its function, if the last instruction is a call that does not return. */
 static bool is_own(void *ip)
 {
     return (uintptr_t)ip - 1 - (uintptr_t)own_start < (uintptr_t)own_stop - (uintptr_t)own_start;
@@ -54,8 +53,8 @@ bool trace_take(struct taken *taken, void *ip)
     return true;
 }
 
-/* On a thread that the library has
- * made some of the C library lie below its own. */
+/* Drop the library's frames at the outer end. On a thread that the library has made, frames of the C library lie
+ * outside of these. */
 size_t trace_without_entry(void **ips, size_t count)
 {
     size_t own = count;
@@ -94,8 +93,8 @@ size_t arch_trace(void **ips, size_t max)
     return trace_without_entry(ips, taken.count);
 }
 
-/* The first address is not a return address but that of the instruction which was interrupted. One is added, so that
- * all of a trace's addresses are read alike: the instruction lies before the address. */
+/* The first address is not a return address but that of the interrupted instruction. One is added, so that all
+ * addresses of a trace are read alike: the instruction lies before the address. */
 size_t arch_trace_signal(void *ucontext, void **ips, size_t max)
 {
     const struct arch_tracer *tracer = arch_state.tracer;
@@ -113,8 +112,8 @@ size_t arch_trace_signal(void *ucontext, void **ips, size_t max)
 
 /* ---- a suspended context --------------------------------------------------------------------------------- */
 
-/* A thread may have been interrupted where nothing says how its frames are to be found, and then libunwind guesses. The
- * system looks at the mask before it refuses to do what it was asked for. */
+/* A thread may have been interrupted where no table describes its frames, and then libunwind guesses. The system checks
+ * the mask's address before it rejects the request. */
 static bool is_readable(struct remains *remains, uintptr_t address)
 {
     uintptr_t page = address & ~(uintptr_t)(arch_page_size() - 1);
@@ -146,10 +145,10 @@ static int remains_dynamic(unw_addr_space_t space, unw_word_t *list, void *arg)
     return -UNW_ENOINFO;
 }
 
-/* Where libunwind guesses, or is given what only may be a frame, an address may be any. */
+/* An address may be arbitrary where libunwind guesses, or is given a mere candidate for a frame. */
 typedef unw_word_t loose_word __attribute__((aligned(1), may_alias));
 
-/* Words of a stack, among them those that ASan guards. */
+/* Words of a stack, among them words that ASan has poisoned. */
 __attribute__((no_sanitize_address, no_sanitize_thread)) int trace_memory(unw_addr_space_t space, unw_word_t address,
                                                                           unw_word_t *value, int write, void *arg)
 {
@@ -202,8 +201,8 @@ static int remains_resume(unw_addr_space_t space, unw_cursor_t *cursor, void *ar
     return -UNW_EINVAL;
 }
 
-/* Of registers that are no saved context's the first address is shown as arch_trace_signal shows it. whole, unless
- * NULL: whether the last frame is one that strands begin with. */
+/* If the registers are not those of a saved context, the first address is shown as arch_trace_signal shows it. whole,
+ * unless NULL: receives whether the last frame is a strand's first. */
 static size_t walk(const struct remains *remains, void **ips, size_t max, bool *whole)
 {
     const struct arch_tracer *tracer = arch_state.tracer;
@@ -230,8 +229,8 @@ size_t arch_trace_context(arch_context context, const void *image, uintptr_t ima
     return walk(&remains, ips, max, NULL);
 }
 
-/* A return address: the instruction before it is a call, of an address or of what a register or a word of memory holds.
- */
+/* Whether this is a return address: the instruction before it is a call, of an address or through a register or a word
+ * of memory. */
 __attribute__((no_sanitize_address, no_sanitize_thread)) static bool follows_a_call(struct remains *remains,
                                                                                     uintptr_t address)
 {
@@ -245,9 +244,9 @@ __attribute__((no_sanitize_address, no_sanitize_thread)) static bool follows_a_c
     return at[-5] == NEAR_CALL;
 }
 
-/* The functions of the C library that wait in the system have kept RBP, most of them: it is not known, and a caller of
- * theirs may find its frame by it. Then it is the address of a word of the stack that a return address follows: the
- * first with which the walk comes to where the strand began is taken. If none does, what was found without it stays. */
+/* Most functions of the C library that wait in the system have saved RBP: its value is unknown, and a caller may find
+ * its frame by it. It then is the address of a stack word that a return address follows: the first such word from which
+ * the walk reaches the strand's beginning is taken. If none does, the trace found without it stays. */
 static size_t walk_without_rbp(struct remains *remains, uint64_t *registers, void **ips, size_t max)
 {
     bool whole;
@@ -296,8 +295,8 @@ static bool symbol_of(const struct arch_tracer *tracer, void *ip, char *buf, siz
         return false; /* the second means: shortened */
     uintptr_t start = (uintptr_t)_Unwind_FindEnclosingFunction(ip);
     if (start > (uintptr_t)ip - distance && start < (uintptr_t)ip)
-        return false; /* it took the next symbol below, and that of this function has been stripped */
-    /* A start at ip itself says nothing: libunwind, where the program links it, looks up ip and not the call before. */
+        return false; /* it took the symbol below; this function's own has been stripped */
+    /* A start at ip itself is useless: libunwind, if the program links it, looks up ip and not the call before. */
     *offset = distance;
     return true;
 }
@@ -380,7 +379,7 @@ static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
 
 enum { STANDARD = 3 };
 
-/* Take those of the standard descriptors that are free. Returns how many there are now in `taken`. */
+/* Occupy the free standard descriptors. Returns how many are in `taken` now. */
 static int take_standard(int taken[STANDARD])
 {
     int count = 0, fd = 0;
@@ -391,8 +390,8 @@ static int take_standard(int taken[STANDARD])
     return count;
 }
 
-/* libunwind opens a pipe per library on its first use and keeps it; that is done here, not in a fault handler or in the
- * middle of a program that counts its descriptors. */
+/* libunwind opens a pipe per library on its first use and keeps it. This triggers it now, not in a fault handler or in
+ * the middle of a program that counts its descriptors. */
 static void warm_up(const struct arch_tracer *tracer)
 {
     unw_cursor_t cursor;
@@ -404,7 +403,7 @@ static void warm_up(const struct arch_tracer *tracer)
     (void)tracer->remote.init(&cursor, tracer->remote.space, &remains);
 }
 
-/* A program without a loader gets libraries too, but their thread-locals are not there in threads made later. */
+/* A program without a loader can load libraries too, but threads made later lack their thread-locals. */
 bool arch_can_load(void)
 {
     const ElfW(Phdr) *header = (const ElfW(Phdr) *)getauxval(AT_PHDR);
@@ -414,7 +413,7 @@ bool arch_can_load(void)
     return false;
 }
 
-/* All that is bound is bound now: a lazy binding would take much of a small stack. */
+/* Everything is bound now: a lazy binding would take much of a small stack. */
 static void load(void)
 {
     void *local = arch_can_load() ? dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL) : NULL;
@@ -428,7 +427,7 @@ static void load(void)
     arch_state.tracer = tracer;
 }
 
-/* libunwind's pipes do not become standard descriptors of a program that was started without those. */
+/* libunwind's pipes must not become standard descriptors of a program that was started without those. */
 void arch_trace_start(void)
 {
     int taken[STANDARD], count = take_standard(taken);

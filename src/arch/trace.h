@@ -1,6 +1,6 @@
 /*
- * What the files of traces share: how libunwind is reached, which frames are kept, what a suspended context is read
- * from. For trace.c and alike.c only.
+ * What the files of traces share: access to libunwind, selection of frames, reading of a suspended context. For trace.c
+ * and alike.c only.
  */
 #ifndef ARCH_TRACE_H
 #define ARCH_TRACE_H
@@ -22,18 +22,18 @@ struct arch_tracer {
         __typeof__(&unw_step) step;
         __typeof__(&unw_get_reg) reg;
         __typeof__(&unw_get_save_loc) saved;
-        unw_accessors_t *process; /* those of this process's own space */
+        unw_accessors_t *process; /* accessors for this process's own memory */
         unw_addr_space_t process_space, space;
     } remote;
 };
 
-/* Frame by frame, from the inside. */
+/* Frame by frame, from the innermost. */
 struct taken {
     void **ips;
     size_t max, count;
 };
 
-/* False: no more are wanted. Of the library's own frames in front none is kept. */
+/* Add a frame. Returns false if no more are wanted. Leaves out the library's own frames in front. */
 bool trace_take(struct taken *taken, void *ip);
 /* How many of the frames remain without those that have led to the user's first one. */
 size_t trace_without_entry(void **ips, size_t count);
@@ -45,11 +45,11 @@ struct remains {
     uintptr_t image_base;
     size_t image_size;
     uintptr_t hidden;          /* [the image's end, hidden) is not read: it changes */
-    const uint64_t *registers; /* not those of a saved context */
-    uintptr_t readable;        /* a page that was found to be */
+    const uint64_t *registers; /* if they are not those of a saved context */
+    uintptr_t readable;        /* a page known to be readable */
 };
 
-/* A word of it, as libunwind asks for one; arg is a struct remains. */
+/* A word of the context, as libunwind asks for one; arg is a struct remains. */
 int trace_memory(unw_addr_space_t space, unw_word_t address, unw_word_t *value, int write, void *arg);
 
 #endif

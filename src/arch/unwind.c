@@ -1,10 +1,10 @@
 /*
  * Throwing in C: the forced unwind of libgcc_s runs the landing pads of one frame after the other. Its stop function
- * never stops: where an unwinding ends is not a matter of frame addresses, which can't tell the clean-ups inside a try
- * block from those outside of it in the same function. The try block's own clean-up runs after all inner ones and
- * before all outer ones of its frame, and it is that clean-up which leaves, by arch_longjmp.
+ * never stops: the end of an unwinding can't be decided by frame addresses, which don't distinguish the clean-ups
+ * inside a try block from those outside of it in the same function. The try block's own clean-up runs after all inner
+ * ones and before all outer ones of its frame, and leaves by arch_longjmp.
  *
- * The compiler's own <unwind.h> is meant here, never libunwind's.
+ * <unwind.h> must be the compiler's own, never libunwind's.
  */
 #include "state.h"
 
@@ -14,7 +14,7 @@
 
 _Static_assert(sizeof(struct _Unwind_Exception) <= sizeof((struct arch_flight *)0)->unwind_exception, "flight");
 
-/* The vendor's four letters and the language's four, as the C++ ABI wants them. */
+/* The vendor's four letters and the language's four, as the C++ ABI requires. */
 #define CLASS_OURS UINT64_C(0x4C49425354524E44) /* "LIBSTRND" */
 
 static struct _Unwind_Exception *exception_of(struct arch_flight *flight)
@@ -22,7 +22,7 @@ static struct _Unwind_Exception *exception_of(struct arch_flight *flight)
     return (struct _Unwind_Exception *)(void *)flight->unwind_exception;
 }
 
-/* Every strand's entry is a try, so somebody would have left before if there were a way to it. */
+/* Every strand's entry is a try, so unwinding would have ended before if it could continue. */
 void arch_unwind_lost_(struct _Unwind_Context *context)
 {
     void (*on_lost)(void *ip) = atomic_load_explicit(&arch_state.on_lost, memory_order_acquire);
@@ -40,7 +40,7 @@ static _Unwind_Reason_Code never_stop(int version, _Unwind_Action actions, _Unwi
     return _URC_NO_REASON;
 }
 
-/* The unwinder's notice that somebody else deletes our exception: a C++ catch (...) that ended without a rethrow. */
+/* Called by the unwinder when another party deletes the exception: a C++ catch (...) that ended without a rethrow. */
 static void deleted(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception)
 {
     struct arch_flight *flight = CONTAINER(exception, struct arch_flight, unwind_exception);
@@ -48,7 +48,7 @@ static void deleted(_Unwind_Reason_Code reason, struct _Unwind_Exception *except
         flight->caught(flight, false);
 }
 
-/* arch_unwind's end. Its last call is a jump where the compiler optimises: a frame that is not there costs no step of
+/* The second half of arch_unwind. Its last call is a jump where the compiler optimises: a missing frame saves a step of
  * the unwinder, which returns only on a corrupt stack. */
 _Unwind_Reason_Code arch_unwind_(struct arch_flight *flight); /* for x86_64.S */
 _Unwind_Reason_Code arch_unwind_(struct arch_flight *flight)

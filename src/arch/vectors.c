@@ -1,6 +1,6 @@
 /*
- * Forgetting what the vector registers hold: no call keeps them, so what a strand computed with is there until somebody
- * writes over it, and the dynamic linker stores them when it binds a function at its first call.
+ * Clearing the vector registers: no call preserves them, so a strand's data stays there until it is overwritten, and
+ * the dynamic linker stores them on the stack when it binds a function at its first call.
  */
 #include "arch.h"
 
@@ -17,7 +17,7 @@ static void clear_sse(void)
                        "xmm12", "xmm13", "xmm14", "xmm15");
 }
 
-/* Those that only AVX-512 has. */
+/* The registers that only AVX-512 has. */
 static void clear_upper(void)
 {
     __asm__ volatile("vpxord %%zmm16, %%zmm16, %%zmm16\n\tvpxord %%zmm17, %%zmm17, %%zmm17\n\t"

@@ -1,9 +1,8 @@
 /*
- * Sleeping and waking: futex, clock, poller, threads, and the few other system calls that everybody needs.
+ * Sleeping and waking: futex, clock, poller, threads, and the few other system calls that everything needs.
  *
- * The poller's time limits are a timerfd among its descriptors. epoll's own time-out may come late by the thread's
- * timer slack (50 us) or by a thousandth of the time, whichever is more; a timerfd comes when it is due, on every
- * kernel.
+ * The poller's time limits are a timerfd among its descriptors. epoll's own time-out may be late by the thread's timer
+ * slack (50 us) or by a thousandth of the time, whichever is more; a timerfd is on time on every kernel.
  */
 #include "state.h"
 
@@ -37,7 +36,7 @@ int64_t arch_clock_ns(void)
     return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
 }
 
-/* An instant before the clock's beginning has passed as much as the beginning. */
+/* An instant before the clock's beginning has passed, as the beginning has. */
 static struct timespec timespec_of(int64_t ns)
 {
     if (ns < 1)
@@ -60,7 +59,7 @@ struct instant {
     int64_t ns;
 };
 
-/* Both clocks at one time: of several readings the one that was least disturbed. */
+/* Read both clocks at one time: the least disturbed of several readings. */
 static struct instant instant_now(void)
 {
     struct instant best = {0};
@@ -90,7 +89,7 @@ void arch_ticks_start(void)
     while (last.ns - first.ns < CALIBRATE_NS);
     uint64_t rate = (last.ticks - first.ticks) * 1000000 / (uint64_t)(last.ns - first.ns);
     if (rate == 0)
-        return; /* a counter that stands still is none */
+        return; /* a counter that stands still is useless */
     arch_state.ticks_per_ms = rate;
     arch_state.tsc = true;
 }
@@ -123,7 +122,7 @@ int arch_futex_wake(_Atomic uint32_t *word, int threads)
 
 enum { POLLER_BATCH = 64 };
 
-/* Edge-triggered: nobody ever has to read the counters of these two. */
+/* Edge-triggered: the counters of these two never have to be read. */
 static int poller_watch(struct arch_poller *poller, int fd, uint64_t data)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = data};
@@ -194,7 +193,7 @@ static uint32_t readiness(uint32_t events)
 {
     uint32_t in = events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI);
     uint32_t out = events & (EPOLLOUT | EPOLLHUP | EPOLLERR);
-    uint32_t end = events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI); /* urgent bytes make short reads, too */
+    uint32_t end = events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI); /* urgent bytes cause short reads, too */
     return (in ? ARCH_IN : 0) | (out ? ARCH_OUT : 0) | (end ? ARCH_END : 0);
 }
 
@@ -209,14 +208,14 @@ int arch_poller_wait(struct arch_poller *poller, struct arch_event *out, int max
     for (int i = 0; i < got; i++) {
         uint64_t data = events[i].data.u64;
         if (data == ARCH_POLLER_TIMER)
-            poller->armed = ARCH_FOREVER; /* it has gone off */
+            poller->armed = ARCH_FOREVER; /* it has expired */
         else if (data != ARCH_POLLER_KICK)
             out[count++] = (struct arch_event){.data = data, .events = readiness(events[i].events)};
     }
     return count;
 }
 
-/* The poller's own two descriptors are left out while it is looked at. Afterwards they are reported once more. */
+/* Excludes the poller's own two descriptors during the test. Afterwards they are reported once more. */
 bool arch_poller_has_events(struct arch_poller *poller)
 {
     const int own[] = {poller->kick, poller->timer};
@@ -246,7 +245,7 @@ void arch_poller_kick(struct arch_poller *poller)
 
 void arch_membarrier(void)
 {
-    /* The kernel may want memory for it, and has none at the moment. The others count on the barrier. */
+    /* The kernel may temporarily lack memory for it. Other threads rely on the barrier. */
     while (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) < 0) {
         if (errno != ENOMEM)
             arch_refused("membarrier", errno);
@@ -322,13 +321,13 @@ int64_t arch_thread_delayed_ns(void)
     ssize_t length = read(fd, text, sizeof text - 1);
     (void)close(fd);
     text[length > 0 ? length : 0] = '\0';
-    const char *second = strchr(text, ' '); /* after how long it ran */
+    const char *second = strchr(text, ' '); /* the first is the time it ran */
     return second ? strtol(second, NULL, 10) : -ENOENT;
 }
 
 int64_t arch_thread_cpu_ns(uint32_t thread_id)
 {
-    /* As the system makes the clocks of threads, which the C library gives to those only who have a pthread_t. */
+    /* Thread clocks as the system encodes them; the C library offers them only for a pthread_t. */
     enum { OF_THREAD = 4, SCHEDULED = 2 };
     struct timespec used;
     if (clock_gettime((clockid_t)(~thread_id << 3 | OF_THREAD | SCHEDULED), &used) < 0)
@@ -336,7 +335,7 @@ int64_t arch_thread_cpu_ns(uint32_t thread_id)
     return (int64_t)used.tv_sec * NS_PER_S + used.tv_nsec;
 }
 
-/* ---- the rest -------------------------------------------------------------------------------------------- */
+/* ---- environment, entropy, output --------------------------------------------------------------------------- */
 
 const char *arch_env(const char *name)
 {
@@ -348,18 +347,18 @@ uint64_t arch_entropy(void)
     uint64_t bits;
     if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) == sizeof bits)
         return bits;
-    /* Early in the boot of a machine: what differs from run to run. */
+    /* Early in the boot of a machine: values that differ from run to run. */
     return ((uint64_t)arch_clock_ns() * UINT64_C(0x9E3779B97F4A7C15)) ^ ((uint64_t)getpid() << 32) ^ (uintptr_t)&bits;
 }
 
-/* Whoever is to read it may be a strand of the thread that waits here. */
+/* A time limit, since the reader may be a strand of the thread that waits here. */
 #define WRITE_NS INT64_C(1000000000)
 enum { WRITE_POLL_MS = 100 };
 
 int64_t arch_write(int fd, const void *bytes, size_t size)
 {
     const char *at = bytes;
-    int64_t since = arch_clock_ns(); /* when something was written last */
+    int64_t since = arch_clock_ns(); /* the last time something was written */
     while (size > 0) {
         ssize_t written = write(fd, at, size);
         if (written >= 0) {

@@ -1,6 +1,6 @@
 /*
- * What C can't say on x86-64, System V: a setjmp of our own, jumps back to it and to gcc's, and the frame that watches
- * for foreign exceptions.
+ * The parts for x86-64, System V, that C can't express: a setjmp, jumps back to it and to gcc's, and the frame that
+ * catches foreign exceptions.
  *
  * The words of a jump buffer in form 1: rbx, rbp, r12, r13, r14, r15, the stack pointer after the return, the return
  * address. Like any setjmp it leaves MXCSR and the x87 control word as they are at the jump.
@@ -51,10 +51,10 @@ arch_longjmp_:
 /*
  * void arch_longjmp_builtin_(void **jump): its __builtin_setjmp returns 1.
  *
- * The words of a jump buffer in form 0: the frame pointer, the address to continue at, the stack pointer. A program that
- * is compiled, or optimised by the linker, with -fcf-protection=return or =full has the shadow stack pointer before the
+ * The words of a jump buffer in form 0: the frame pointer, the address to continue at, the stack pointer. In a program
+ * compiled, or optimised by the linker, with -fcf-protection=return or =full, the shadow stack pointer comes before the
  * stack pointer. That word is 0: the library is not marked for shadow stacks, so no program that contains it has one.
- * __builtin_longjmp is compiled for one of the two layouts, this jump decides by the buffer.
+ * __builtin_longjmp is compiled for one of the two layouts; this jump decides by the buffer.
  */
         .globl  arch_longjmp_builtin_
         .hidden arch_longjmp_builtin_
@@ -74,7 +74,7 @@ arch_longjmp_builtin_:
         .cfi_endproc
         .size   arch_longjmp_builtin_, . - arch_longjmp_builtin_
 
-/* void arch_unwind(struct arch_flight *), which is strand_unwind_ to the public: adds no frame to be unwound. */
+/* void arch_unwind(struct arch_flight *), also the public strand_unwind_: adds no frame to be unwound. */
         .globl  arch_unwind
         .hidden arch_unwind
         .type   arch_unwind, @function
@@ -136,8 +136,8 @@ arch_call_landing_:                     /* with the foreign exception in rax */
         .cfi_endproc
         .size   arch_call, . - arch_call
 
-/* void arch_note_release_(void *at), arch_note_acquire_(void *at): arch_order_*_ in C, with all general registers kept.
- * Called by assembler from anywhere, so with any alignment of the stack. */
+/* void arch_note_release_(void *at), arch_note_acquire_(void *at): arch_order_*_ in C, with all general registers
+ * preserved. Called by assembler from anywhere, so with any alignment of the stack. */
         .macro  order name, function
         .globl  \name
         .hidden \name

@@ -13,7 +13,7 @@ static inline uint64_t arch_tsc(void)
     return __builtin_ia32_rdtsc();
 }
 
-/* After all that stands before it, before all that stands after it. */
+/* Ordered after everything before it, and before everything after it. */
 static inline uint64_t arch_tsc_in_order(void)
 {
     __builtin_ia32_lfence();
@@ -29,7 +29,7 @@ static inline bool arch_tsc_is_invariant(void)
     return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
 }
 
-/* Whether handlers of signals return to that address: mov $SYS_rt_sigreturn, %rax; syscall. */
+/* Whether signal handlers return to that address: mov $SYS_rt_sigreturn, %rax; syscall. */
 static inline bool arch_is_signal_return(const void *ip)
 {
     return __builtin_memcmp(ip, "\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", 9) == 0;
