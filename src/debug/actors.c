@@ -1,6 +1,6 @@
 /*
- * Who would have to act before a blocked strand can go on, in words. What is not known is said to be so: whoever has
- * a channel may send into it.
+ * Describes the strands that would have to act before a blocked strand can go on. Unknown ones are reported as unknown:
+ * any strand that has a channel may send into it.
  */
 #include "graph.h"
 
@@ -42,7 +42,7 @@ const char *actors_name(const struct graph *graph, uint32_t node, char text[STRA
 
 /* ---- from one strand to the next ------------------------------------------------------------------------- */
 
-/* What the strand that is waited for has done, or has to do. */
+/* What the target has done, or has to do. */
 static const char *words_of_holder(const struct graph *graph, const struct node *node, uint32_t target)
 {
     if (node->blocked == BLOCKED_MUTEX)
@@ -59,7 +59,7 @@ static const char *words_of_holder(const struct graph *graph, const struct node 
     return "has locked to read";
 }
 
-/* Whether it waits for a strand, not for something that one has. */
+/* Whether it waits for a strand itself, not for something that a strand has. */
 static bool waits_for_strand(unsigned blocked)
 {
     return blocked == BLOCKED_JOIN || blocked == BLOCKED_JOIN_SCOPE || blocked == BLOCKED_WAIT ||
@@ -103,28 +103,28 @@ const char *actors_brief_wait(const struct graph *graph, uint32_t from, char *te
     const struct node *node = &graph->nodes[from];
     char one[STRAND_NAME], words[WORDS_MOST];
     look_words(&graph->look, graph_cb(graph, from), node->blocked, node->on, words, sizeof words);
-    char *address = strstr(words, " at 0x"); /* of no use where there is no dump beside */
+    char *address = strstr(words, " at 0x"); /* useless without a dump beside it */
     if (address)
         *address = '\0';
     snprintf(text, size, "%s %s", name_of(graph, from, "", one, sizeof one), words);
     return text;
 }
 
-/* ---- strands that would have to act ---------------------------------------------------------------------- */
+/* ---- strands that would have to act ------------------------------------------------------------------------- */
 
 static const char *state_of(const struct graph *graph, uint32_t node)
 {
     return graph->nodes[node].blocked != BLOCKED_NOT ? "blocked too" : "not blocked";
 }
 
-/* The mutex is its own, but it has not gone on: so where it was locked is not written down yet. */
+/* The mutex was handed to the target, which has not resumed: so the place of locking is not recorded yet. */
 static bool was_handed(const struct graph *graph, const struct node *node, uint32_t target)
 {
     const struct cb *c = graph_cb(graph, target);
     return c->blocked == BLOCKED_MUTEX && c->blocked_on == node->on;
 }
 
-/* Of one of those that a strand waits for. */
+/* Prints one target. */
 static void say_actor(const struct graph *graph, const struct node *node, uint32_t target, uint32_t at, size_t indent)
 {
     char name[STRAND_NAME];
@@ -174,7 +174,7 @@ static void say_strands(const struct graph *graph, uint32_t from, size_t indent)
         out_say(graph->look.out, indent, "any of these\n");
 }
 
-/* ---- things, and the outside ----------------------------------------------------------------------------- */
+/* ---- objects, and the outside ------------------------------------------------------------------------------- */
 
 static void say_chan(const struct look *look, bool sends, uint64_t on, size_t indent)
 {
@@ -238,7 +238,7 @@ static const char *words_of_outside(unsigned blocked)
     }
 }
 
-/* A case of a select names them by its watch. */
+/* A case of a select has them in its watch. */
 static uint64_t signals_of(unsigned blocked, uint64_t on)
 {
     if (blocked == BLOCKED_SIGNAL)
@@ -255,7 +255,7 @@ static void say_signals(struct out *out, uint64_t signals, size_t indent)
     out_say(out, indent, "the outside: whoever sends one of the signals%s\n", numbers);
 }
 
-/* One that waits for nobody in particular, or of which no more is known. settled: its object can be looked at. */
+/* Prints a wait without a target, or of which no more is known. settled: its object can be read. */
 static void say_thing(const struct look *look, bool settled, unsigned blocked, uint64_t on, uint64_t wanted,
                       size_t indent)
 {
@@ -281,7 +281,7 @@ static void say_thing(const struct look *look, bool settled, unsigned blocked, u
 
 /* ---- selects --------------------------------------------------------------------------------------------- */
 
-/* A handle's object is its address; an instant is told. */
+/* For a handle the object is its address; for an instant, the instant. */
 static uint64_t object_of(const strand_case *c)
 {
     if (c->source->blocked == BLOCKED_WAIT)
@@ -323,9 +323,9 @@ static void say_cases(const struct graph *graph, struct cb *c, uint64_t count, s
         out_say(graph->look.out, indent, "and %llu cases more\n", (unsigned long long)(count - CASES_MOST));
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------- */
+/* ---- everything --------------------------------------------------------------------------------------------- */
 
-/* A deadline that may end the wait. */
+/* Prints a deadline that may end the wait. */
 static void say_deadline(const struct graph *graph, struct cb *c, size_t indent)
 {
     struct own own;

@@ -1,6 +1,6 @@
 /*
- * What keeps a pool from being idle: threads that run strands, strands that can run, timers, strands that wait for
- * somebody outside. Strands that wait for each other do not. Page: docs/inside.md.
+ * Reports what keeps a pool from being idle: threads that run strands, runnable strands, timers, strands that wait for
+ * the outside. Strands that wait for each other do not. Page: docs/inside.md.
  */
 #include "../../include/strand/debug.h"
 
@@ -20,7 +20,7 @@
 
 enum { FEW = 5, THING = 128 };
 
-/* The first of several strands. */
+/* A count of strands, and the first of them. */
 struct few {
     size_t count;
     struct seen {
@@ -29,16 +29,16 @@ struct few {
     } first[FEW];
 };
 
-/* Whom a blocked strand waits for. */
+/* What a blocked strand waits for. */
 enum whom { FOR_STRANDS, FOR_TIME, FOR_OUTSIDE };
 
-/* What is found of one pool. */
+/* The findings for one pool. */
 struct found {
     struct pool *pool;
     int64_t now;
     struct few runnable, outside, timers;
     size_t waiting;                     /* for strands */
-    size_t of_kind[BLOCKED_SIGNAL + 1]; /* of those that wait for the outside */
+    size_t of_kind[BLOCKED_SIGNAL + 1]; /* of those that wait for the outside, by reason */
     bool any;                           /* something keeps it busy */
 };
 
@@ -60,7 +60,7 @@ static struct seen *see(struct few *few, const char *name, uint64_t id)
     return seen;
 }
 
-/* Where one stands that can run. What a thread that could not be held has in its slot is not looked at. */
+/* Describes where a runnable strand is. The slot of a thread that could not be held is not read. */
 static void say_place(const struct busy *busy, struct cb *c, char *text, size_t size)
 {
     struct fibre *fibre = c->member.fibre;
@@ -86,7 +86,7 @@ static bool is_outside(unsigned blocked)
            blocked == BLOCKED_CREW || blocked == BLOCKED_SIGNAL;
 }
 
-/* Of a select the case counts that comes from outside. */
+/* In a select, a case from outside counts. */
 static enum whom whom_of_cases(const struct busy *busy, struct cb *c, unsigned *blocked, uint64_t *on)
 {
     enum whom whom = FOR_STRANDS;
@@ -164,7 +164,7 @@ static void say_few(struct busy *busy, const struct few *few)
 
 /* ---- threads --------------------------------------------------------------------------------------------- */
 
-/* The strand that it runs, pinned; or NULL: it has gone meanwhile. */
+/* The strand that it runs, pinned. NULL: the strand has left meanwhile. */
 static struct cb *runs_on(const struct busy *busy, struct thread *thread, struct fibre *fibre, uint64_t *id)
 {
     struct member *active = plain_load(&fibre->active, memory_order_relaxed);
@@ -209,7 +209,7 @@ static void see_timer(const struct timer *timer, int64_t when, void *arg)
     bool waits = timer->kind == TIMER_WAIT;
     double ms = (double)(when - busy->found.now) / 1e6;
     if (timer->kind == TIMER_REST)
-        return; /* a pool gives memory back by it, and waits for nothing */
+        return; /* it serves to release memory; no strand waits for it */
     struct cb *c =
         waits ? CONTAINER(timer, struct cb, wait.timer) : block_owner(&CONTAINER(timer, struct deadline, timer)->block);
     struct seen *seen = see(&busy->found.timers, cb_name(c), cb_id(c));
@@ -230,7 +230,7 @@ static void say_timers(struct busy *busy)
     busy->found.any = true;
 }
 
-/* ---- a pool ---------------------------------------------------------------------------------------------- */
+/* ---- a pool ------------------------------------------------------------------------------------------------- */
 
 static void say_runnable(struct busy *busy)
 {
@@ -306,9 +306,9 @@ static void look_at(struct busy *busy, struct pool *pool)
                 busy->found.waiting, busy->found.waiting == 1 ? "waits" : "wait");
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------- */
+/* ---- the report --------------------------------------------------------------------------------------------- */
 
-/* Those that are open, or closing; a record that is being prepared has no handle. */
+/* All pools that are open, or closing; a record in preparation has no handle. */
 static void look_at_all(struct busy *busy, struct subprocess *sub)
 {
     struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire);
@@ -322,7 +322,7 @@ static size_t size_of_busy(void)
     return ((sizeof(struct busy) + 63) & ~(size_t)63) + looker_size();
 }
 
-/* Memory that is taken before anybody is held. Returns 0 or a negated errno code. */
+/* Allocate memory before threads are held. Returns 0 or a negated errno code. */
 static int open_busy(struct thread *thread, int fd, struct busy **out)
 {
     void *memory;
@@ -352,7 +352,7 @@ static int close_busy(struct busy *busy)
     return error;
 }
 
-/* only: this one, or all. */
+/* only: this pool, or NULL for all. */
 static int print(struct thread *thread, struct pool *only, int fd)
 {
     struct busy *busy;

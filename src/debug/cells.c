@@ -1,5 +1,5 @@
 /*
- * Actors in words. What is read lies in slabs, or belongs to an actor that can't end meanwhile.
+ * Describes actors. Everything read is in slabs, or belongs to an actor that can't end meanwhile.
  */
 #include "cells.h"
 
@@ -11,7 +11,7 @@
 
 enum { PATH = 112, LETTERS_MOST = 10000 };
 
-/* ---- whom a strand waits for ------------------------------------------------------------------------------- */
+/* ---- the target of a wait ----------------------------------------------------------------------------------- */
 
 static const struct promise *promise_of(const struct cb *c)
 {
@@ -33,7 +33,7 @@ static const struct task *task_of(const struct cell *cell)
     return word & CELL_AWAKE ? word_task(word) : NULL;
 }
 
-/* One that is being passed on, and waits for room there, may be somebody else's by now. */
+/* A message that is being forwarded, and waits for room, may belong to another actor by now. */
 static const struct envelope *in_hand(const struct runner *r)
 {
     return r->strand->blocked == BLOCKED_MAILBOX ? NULL : r->in_hand;
@@ -47,7 +47,7 @@ static bool is_among(const struct envelope *first, uint64_t sender)
     return first && left > 0;
 }
 
-/* The question waits, or is in hand: an actor may have passed it on, or put it aside. */
+/* Whether the question is queued, or in hand: an actor may have forwarded it, or stashed it. */
 static bool has_question(const struct task *task, const struct promise *promise)
 {
     uint64_t asker = promise->watch.who.bits[1];
@@ -91,7 +91,7 @@ void cells_say_idle(struct out *out, const struct cb *c, size_t indent)
         out_say(out, indent, "who would have to act is not known\n");
 }
 
-/* ---- what a strand runs ------------------------------------------------------------------------------------ */
+/* ---- what a strand runs ------------------------------------------------------------------------------------- */
 
 void cells_say(struct out *out, struct cb *c, size_t indent)
 {

@@ -1,6 +1,6 @@
 /*
- * Actors, as far as a dump and the graph of waits speak of them: what a strand runs, and which actor it waits for. All
- * of these look at what only stands still while all threads do: of a strand that is settled (look.h).
+ * Actors, for dumps and the wait-for graph: which actor a strand runs, and which actor it waits for. These functions
+ * read memory that is stable only while all threads are held: for a settled strand (look.h).
  */
 #ifndef DEBUG_CELLS_H
 #define DEBUG_CELLS_H
@@ -11,7 +11,7 @@
 
 struct cell;
 
-/* Whether it is an actor that is waited for. */
+/* Whether the wait is for an actor. */
 static inline bool cells_are_waited_for(unsigned blocked)
 {
     return blocked == BLOCKED_MAILBOX || blocked == BLOCKED_ASK || blocked == BLOCKED_ACTOR_END;
@@ -19,14 +19,13 @@ static inline bool cells_are_waited_for(unsigned blocked)
 
 /* The actor that c waits for; NULL: it has ended. */
 const struct cell *cells_waited_for(const struct cb *c);
-/* The strand that would have to go on before the actor can do what c waits for; NULL: none has to, or it is not known.
- */
+/* The strand that would have to go on before the actor can do what c waits for; NULL: none, or unknown. */
 struct cb *cells_strand(const struct cb *c);
-/* What c waits for: "waits for the answer of actor /user/till". Returns text. */
+/* Describe what c waits for: "waits for the answer of actor /user/till". Returns text. */
 const char *cells_words(const struct cb *c, char *text, size_t size);
-/* A line: why no strand runs the actor that c waits for. */
+/* Print why no strand runs the actor that c waits for. */
 void cells_say_idle(struct out *out, const struct cb *c, size_t indent);
-/* A line, if the strand runs an actor. */
+/* Print a line, if the strand runs an actor. */
 void cells_say(struct out *out, struct cb *c, size_t indent);
 
 #endif

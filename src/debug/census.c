@@ -7,18 +7,18 @@
 
 #include <stdio.h>
 
-enum { PLACES = 4096 };     /* what comes after that is counted together */
-#define ROOT ((uintptr_t)1) /* the place of the root, which has none */
+enum { PLACES = 4096 };     /* further places are counted together */
+#define ROOT ((uintptr_t)1) /* stands for the root, which has no place */
 
 struct spawned {
     _Atomic uintptr_t site; /* return address of the spawn; 0: free */
-    _Atomic uintptr_t fn;   /* what one of them ran */
+    _Atomic uintptr_t fn;   /* the function of one of them */
     _Atomic uint64_t used, suspended, strands;
-    _Atomic uint64_t stack; /* the largest stack that one of them had */
+    _Atomic uint64_t stack; /* the largest stack of any of them */
 };
 
 struct census {
-    struct spawned places[PLACES + 1]; /* the last one is for all others */
+    struct spawned places[PLACES + 1]; /* the last entry is for all further places */
 };
 
 int census_open(struct runtime *runtime)
@@ -39,7 +39,7 @@ static struct spawned *place_of(struct census *census, uintptr_t site)
         if (there == site || (!there && atomic_compare_exchange_strong_explicit(
                                             &place->site, &there, site, memory_order_relaxed, memory_order_relaxed)))
             return place;
-        if (there == site) /* somebody else has just taken it for the same */
+        if (there == site) /* another thread has just taken it for the same place */
             return place;
     }
     return &census->places[PLACES];
@@ -65,7 +65,7 @@ void census_note(struct thread *thread, struct member *member, size_t used, enum
     raise_to(&place->stack, member->fibre->stack_size);
 }
 
-/* ---- in words -------------------------------------------------------------------------------------------- */
+/* ---- printing ----------------------------------------------------------------------------------------------- */
 
 static unsigned long long number(const _Atomic uint64_t *of)
 {
@@ -74,7 +74,7 @@ static unsigned long long number(const _Atomic uint64_t *of)
 
 static void say_place(const struct spawned *place, bool others)
 {
-    char function[512], spawner[512], where[200] = "the root"; /* a name of C++ that was cut can't be read */
+    char function[512], spawner[512], where[200] = "the root"; /* a C++ name must not be cut before it is demangled */
     uintptr_t offset, site = place->site;
     (void)arch_symbol((char *)place->fn + 1, function, sizeof function, &offset);
     arch_demangle(function, sizeof function);
@@ -87,7 +87,7 @@ static void say_place(const struct spawned *place, bool others)
                number(&place->stack), number(&place->strands), function, others ? "and other places" : where);
 }
 
-/* Of those that were not said yet, the one that has used most. */
+/* The place that has used most and was not printed yet. */
 static struct spawned *deepest(struct census *census)
 {
     struct spawned *deepest = NULL;

@@ -1,6 +1,6 @@
 /*
- * What the watchdog sees of strands that unwind: unwinding.h has their list, the first that began in front. Who is late
- * is taken out of it, and reported until it is over, or left out. The protocol block is in watchdog.h.
+ * The watchdog's observation of unwinding strands: unwinding.h has their list, the oldest first. A late one is taken
+ * out of it, and reported until it is over, or left out. The protocol block is in watchdog.h.
  */
 #include "watchdog.h"
 
@@ -41,7 +41,7 @@ static struct late late_of(const struct watchdog *w, const struct cleanup *clean
     return late;
 }
 
-/* Of a strand that can't end meanwhile: under the lock. Returns the thread that it runs on, or NULL. */
+/* Inspect a strand that can't end meanwhile: under the lock. Returns the thread that it runs on, or NULL. */
 static struct thread *look_at_strand(struct watchdog *w, struct cb *c, struct late *late)
 {
     struct look look = {.thread = &w->worker.thread, .loose = true, .looker = w->looker, .out = &w->out};
@@ -50,7 +50,7 @@ static struct thread *look_at_strand(struct watchdog *w, struct cb *c, struct la
     return late_look_at_rest(late, &look, c);
 }
 
-/* False: it is over. */
+/* Returns false if it is over. */
 static bool look_at(struct watchdog *w, const struct cleanup *cleanup, struct late *late)
 {
     watchdog_look_begin(w);
@@ -88,7 +88,7 @@ static void report_end(struct watchdog *w, struct cleanup *cleanup)
         watchdog_report(w, &late);
 }
 
-/* ---- looks ----------------------------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------------------------- */
 
 static struct cleanup *free_cleanup(struct watchdog *w)
 {
@@ -98,7 +98,7 @@ static struct cleanup *free_cleanup(struct watchdog *w)
     return NULL;
 }
 
-/* Under the lock: the first in the list that is late, out of the list. */
+/* Under the lock: unlink the first late unwinding of the list. */
 static struct unwinding *take_late(struct watchdog *w, struct unwindings *unwindings)
 {
     for (struct link *link = unwindings->all.next; link != &unwindings->all; link = link->next) {
@@ -113,7 +113,7 @@ static struct unwinding *take_late(struct watchdog *w, struct unwindings *unwind
     return NULL;
 }
 
-/* Whether there was one more that is late. It is noted, unless there is no place for it. */
+/* Returns whether there was one more that is late. It is recorded, unless there is no room for it. */
 static bool note_late(struct watchdog *w, struct cleanup *cleanup)
 {
     struct unwindings *unwindings = lock(w);

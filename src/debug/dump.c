@@ -1,7 +1,7 @@
 /*
- * All strands of a run in words. The other threads are held at their next tick, so that what they run stands still; the
- * strands are pinned while they are printed; memory is taken by the system's calls, not malloc's, and most of it before
- * anybody is held. Page: docs/protocols/dump.md.
+ * Prints all strands of a run. The other threads are held at their next tick, so that what they run does not change.
+ * The strands are pinned while they are printed. Memory comes from the system's calls, not from malloc, and most of it
+ * before threads are held. Page: docs/protocols/dump.md.
  */
 #include "../../include/strand/debug.h"
 
@@ -27,7 +27,7 @@ struct dump {
     size_t count, over; /* grouped: as in the roll */
     void *memory;
     size_t memory_size;
-    struct roll roll;      /* one by one; beside each: of the walk, the next entry to print at that depth */
+    struct roll roll;      /* one by one; beside each: for the walk, the next entry to print at that depth */
     struct groups *groups; /* or grouped */
 };
 
@@ -37,7 +37,7 @@ static void say_strand(struct dump *dump, const struct entry *entry, size_t dept
 {
     struct thread *thread = dump->look.thread;
     if (!pin(thread, &entry->c->word, entry->id))
-        return; /* it is gone: somebody could not be held */
+        return; /* it is gone: some thread could not be held */
     look_say(&dump->look, entry->c, entry->id, depth * 2);
     unpin_cb(thread, entry->c);
 }
@@ -65,7 +65,7 @@ static void walk(struct dump *dump)
     }
 }
 
-/* ---- grouped --------------------------------------------------------------------------------------------- */
+/* ---- grouped ------------------------------------------------------------------------------------------------ */
 
 static void add_to_group(struct cb *c, uint64_t id, void *arg)
 {
@@ -109,7 +109,7 @@ static int take_memory(struct dump *dump, bool grouped)
     return 0;
 }
 
-/* ---- holding everybody, and looking ---------------------------------------------------------------------- */
+/* ---- holding and printing ----------------------------------------------------------------------------------- */
 
 static void say_all(struct dump *dump)
 {
@@ -138,7 +138,7 @@ static void look(struct dump *dump, bool lines)
     look_over(&dump->look);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------- */
+/* ---- the dump ----------------------------------------------------------------------------------------------- */
 
 static bool is_grouped(struct runtime *runtime, const strand_dump_options *options)
 {
@@ -147,8 +147,8 @@ static bool is_grouped(struct runtime *runtime, const strand_dump_options *optio
     return options->grouping == STRAND_DUMP_GROUPED;
 }
 
-/* title: said before all else. Of a run that the caller's thread is none of, there may be no more than that. logs: to
- * the log, instead of the descriptor. */
+/* title: printed first; if the run can't be inspected from the caller's thread, nothing else may follow. logs: to the
+ * log, instead of the descriptor. */
 static int dump_with(struct thread *thread, int fd, const strand_dump_options *options, const char *title, bool logs)
 {
     struct runtime *runtime = runtime_of(thread);

@@ -1,5 +1,5 @@
 /*
- * The graph of waits. What it is stands in graph.h.
+ * Building the wait-for graph and searching it for cycles. See graph.h.
  */
 #include "graph.h"
 
@@ -19,10 +19,10 @@ enum { NOT_SEEN, ON_PATH, DONE_WITH };
 
 struct path {
     uint32_t node;
-    uint32_t taken; /* 1 + the depth of the highest one, up to here, that is in a ring; 0: there is none */
+    uint32_t taken; /* 1 + the depth of the last strand on the path so far that is in a cycle; 0: there is none */
 };
 
-enum { TABLE_WORDS = 4 }; /* for each strand: half of them are free at least, since the size is a power of two */
+enum { TABLE_WORDS = 4 }; /* per strand: at least half of them are free, since the size is a power of two */
 #define EACH (sizeof(struct node) + sizeof(struct path) + TABLE_WORDS * sizeof(uint32_t))
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
@@ -87,7 +87,7 @@ uint32_t graph_find(const struct graph *graph, uint64_t id)
     return NOBODY;
 }
 
-/* What belongs to a control block, and was not given to another strand since. */
+/* The node of a control block that was not reused for another strand since. */
 static uint32_t node_of(const struct graph *graph, struct cb *c)
 {
     uint32_t node = c ? graph_find(graph, cb_id(c)) : NOBODY;
@@ -107,7 +107,7 @@ static void divide_memory(struct graph *graph)
         know(graph, i);
 }
 
-/* ---- whom it waits for ----------------------------------------------------------------------------------- */
+/* ---- targets ------------------------------------------------------------------------------------------------ */
 
 static void go_to_one(const struct graph *graph, struct node *node, struct cb *c)
 {
@@ -131,7 +131,7 @@ static struct scope *anchor_of(const struct graph *graph, uint32_t node)
     return plain_load(&graph_cb(graph, node)->anchor, memory_order_relaxed);
 }
 
-/* All strands that are anchored to scopes of this one. */
+/* All strands that are anchored to scopes of this owner. */
 static void go_to_children(const struct graph *graph, struct node *node, uint64_t owner)
 {
     size_t first = roll_first_of(&graph->roll, owner), next = roll_first_of(&graph->roll, owner + 1);
@@ -140,7 +140,7 @@ static void go_to_children(const struct graph *graph, struct node *node, uint64_
     node->count = (uint32_t)(next - first);
 }
 
-/* The scope, of which one child is known, that it leaves or joins. */
+/* The scope that it leaves or joins, which one known child identifies. */
 static void go_to_siblings(const struct graph *graph, struct node *node, uint64_t owner)
 {
     uint32_t child = graph_find(graph, node->on);
@@ -148,7 +148,7 @@ static void go_to_siblings(const struct graph *graph, struct node *node, uint64_
         go_to_children(graph, node, owner);
 }
 
-/* The scope that it waits for any child of. */
+/* The scope whose first ending child it waits for. */
 static void go_to_any(const struct graph *graph, struct node *node, struct cb *c, uint64_t id)
 {
     struct own own;
@@ -172,7 +172,7 @@ static void go_to_owner(const struct graph *graph, struct node *node)
     go_to_one(graph, node, (struct cb *)(uintptr_t)value);
 }
 
-/* The first to close it waits for its strands, the others for that one. */
+/* The first closer of the pool waits for its strands, the others for that one. */
 static void go_to_pool(const struct graph *graph, struct node *node, struct cb *c)
 {
     const struct opened_pool *op = (const struct opened_pool *)(uintptr_t)node->on;
@@ -186,7 +186,7 @@ static void go_to_pool(const struct graph *graph, struct node *node, struct cb *
     node->count = (uint32_t)graph->roll.count;
 }
 
-/* What is the user's, or another strand's, is looked at only if it is settled. */
+/* Objects of the user or of another strand are read only if the strand is settled. */
 static void go_on(const struct graph *graph, struct node *node, struct cb *c, uint64_t id)
 {
     bool settled = look_is_settled(&graph->look, c);
@@ -241,7 +241,7 @@ static void fill(struct graph *graph, uint32_t i)
     struct cb *c = graph_cb(graph, i);
     node->ring = NOBODY;
     if (!keep(graph, i))
-        return; /* it is gone: somebody could not be held */
+        return; /* it is gone: some thread could not be held */
     if (c->blocked == BLOCKED_ACTOR && !is_over(c)) {
         graph->idle++;
     } else if (look_is_blocked(c)) {
@@ -333,9 +333,9 @@ static void go_to_holders(struct graph *graph)
     }
 }
 
-/* ---- going along it -------------------------------------------------------------------------------------- */
+/* ---- following edges ---------------------------------------------------------------------------------------- */
 
-/* The scope whose children are meant. */
+/* The scope whose children are the targets. */
 static struct scope *scope_of(const struct graph *graph, const struct node *node)
 {
     if (node->blocked == BLOCKED_SCOPE)
@@ -367,9 +367,9 @@ uint32_t graph_target(const struct graph *graph, uint32_t from, uint32_t at)
     }
 }
 
-/* ---- rings ----------------------------------------------------------------------------------------------- */
+/* ---- cycles ------------------------------------------------------------------------------------------------- */
 
-/* Of several rings of the same length the first stays in front. */
+/* Among cycles of the same length the first one stays in front. */
 static void keep_ring(struct graph *graph, struct ring ring)
 {
     size_t at = graph->rings_kept;
@@ -385,12 +385,12 @@ static void keep_ring(struct graph *graph, struct ring ring)
     graph->rings[at] = ring;
 }
 
-/* From the end of the path one goes back to a strand that is on it. */
+/* The last strand on the path has an edge back to one on the path. */
 static void close_ring(struct graph *graph, uint32_t back_to, uint32_t depth)
 {
     uint32_t first = graph->nodes[back_to].depth;
     if (graph->path[depth].taken > first)
-        return; /* one of them is in a ring already */
+        return; /* one of them is in a cycle already */
     for (uint32_t at = first; at <= depth; at++) {
         graph->nodes[graph->path[at].node].ring = at < depth ? graph->path[at + 1].node : back_to;
         graph->path[at].taken = at + 1;
@@ -399,7 +399,7 @@ static void close_ring(struct graph *graph, uint32_t back_to, uint32_t depth)
     keep_ring(graph, (struct ring){back_to, depth - first + 1});
 }
 
-/* Where it can't go on without all of them. */
+/* The next target of a node that needs all of its targets. */
 static uint32_t next_step(struct graph *graph, struct node *node, uint32_t number)
 {
     while (node->step < node->count) {
@@ -418,7 +418,7 @@ static void push(struct graph *graph, uint32_t number, uint32_t depth)
     graph->path[depth] = (struct path){number, depth ? graph->path[depth - 1].taken : 0};
 }
 
-/* Depth first from one that nobody has come to yet. */
+/* Depth first from an unvisited node. */
 static void search_from(struct graph *graph, uint32_t number)
 {
     uint32_t depth = 0;
@@ -438,7 +438,7 @@ static void search_from(struct graph *graph, uint32_t number)
     }
 }
 
-/* One that waits for any of several waits for each of them only if there is just one. */
+/* A wait for any of several counts as an edge only if there is just one. */
 static void forget_choices(struct graph *graph)
 {
     for (uint32_t i = 0; i < graph->roll.count; i++) {

@@ -1,18 +1,18 @@
 /*
- * The graph of waits: for each strand that is blocked, which strands would all have to act before it can go on; and
- * where strands wait for each other in a ring. Built while the run stands still (still.h); reads, and changes nothing.
+ * The wait-for graph: for each blocked strand, the strands that would all have to act before it can go on; and cycles
+ * of strands that wait for each other. Built while the run is held (still.h); reads only.
  *
- * STATE     a node for each strand, beside its entry in the roll. It knows why its strand waits, and where those lie
- *           that it waits for: none that are known; one; children of a scope; holders of a read-write lock; the strands
- *           of a pool. These are not written down for each: they lie beside each other in the roll, or in the list of
- *           holders, which is sorted by locks. So the graph is as large as the run has strands, whatever they wait for.
- * RINGS     are found by a search in depth, without recursion: what is between a strand and itself on the path is a
- *           ring. A strand is in one of those that are kept, at most; of strands that reach each other on several ways
- *           one ring is kept. Only those who would ALL have to act are followed: a wait for any of several (a select,
- *           the first child to end) is in a ring only if there is one.
- * KNOWN     is who has locked a mutex, or a read-write lock, or has the turn of a once; who is waited for by its end.
- *           Nobody knows who is going to send, to signal, or to release a permit: such a strand waits for nobody in
- *           particular, and is in no ring.
+ * STATE     a node for each strand, beside its entry in the roll. It has the reason of its strand's wait, and the
+ *           location of its targets: none that are known; one; children of a scope; holders of a read-write lock; the
+ *           strands of a pool. Edges are not stored one by one: the targets lie beside each other in the roll, or in
+ *           the list of holders, which is sorted by locks. So the graph's size depends only on the number of strands.
+ * RINGS     are cycles, found by a depth-first search without recursion: the path from a strand to itself is a cycle. A
+ *           strand is in at most one of the cycles that are kept; of several cycles through the same strands one is
+ *           kept. The search follows only waits that need ALL targets to act: a wait for any of several (a select, the
+ *           first child to end) is in a cycle only if there is a single target.
+ * KNOWN     are the holders of mutexes and read-write locks, the runner of a once, and strands waited for by their end.
+ *           Future senders, signallers and releasers of permits are unknown: a strand that waits for one has no target,
+ *           and is in no cycle.
  */
 #ifndef DEBUG_GRAPH_H
 #define DEBUG_GRAPH_H
@@ -25,18 +25,18 @@ enum { RINGS_MOST = 64 };
 enum toward { TOWARD_NOBODY, TOWARD_ONE, TOWARD_CHILDREN, TOWARD_HOLDERS, TOWARD_POOL };
 
 struct node {
-    uint64_t on;           /* as cb.blocked_on */
-    uint32_t first, count; /* of whom it waits for: TOWARD_ONE: the node; children: in the roll; holders: in the list */
-    uint32_t step;         /* of the search: to so many of them it has gone */
-    uint32_t depth;        /* and where it stands on the path */
-    uint32_t ring;         /* the next in its ring; NOBODY: it is in none */
+    uint64_t on;           /* like cb.blocked_on */
+    uint32_t first, count; /* its targets: TOWARD_ONE: the node; children: in the roll; holders: in the list */
+    uint32_t step;         /* of the search: how many targets it has visited */
+    uint32_t depth;        /* its position on the search path */
+    uint32_t ring;         /* the next in its cycle; NOBODY: it is in none */
     uint8_t blocked;       /* enum blocked; BLOCKED_NOT: it can run, or has ended */
     uint8_t toward;
     uint8_t seen;
-    bool any; /* one of those would be enough */
+    bool any; /* one target would be enough */
 };
 
-/* Who has a read-write lock. */
+/* A holder of a read-write lock. */
 struct holder {
     uintptr_t lock;
     void *site; /* where it was locked */
@@ -55,27 +55,28 @@ struct graph {
     struct node *nodes;
     /* In the same memory. */
     struct path *path;
-    uint32_t *table; /* of nodes, by id: 1 + the number; 0: free */
+    uint32_t *table; /* hash table of nodes, by id: 1 + the number; 0: free */
     size_t table_size;
 
     struct holder *holders;
     size_t holder_count, holder_room;
-    bool holders_unknown; /* there was no memory to write them down, or somebody could not be held */
+    bool holders_unknown; /* no memory for the list, or some thread could not be held */
 
     size_t blocked;      /* strands */
-    size_t idle;         /* strands that actors could run on: they wait for nobody, and are not counted */
-    size_t ring_strands; /* of them in rings */
+    size_t idle;         /* strands that wait for an actor to run: they have no target, and are not counted */
+    size_t ring_strands; /* blocked strands in cycles */
     size_t ring_count, rings_kept;
-    struct ring rings[RINGS_MOST]; /* the shortest, in that order */
+    struct ring rings[RINGS_MOST]; /* the shortest cycles, shortest first */
 };
 
-/* A graph in memory of its own, with an `out` to the descriptor that is not open if fd is negative. Returns 0 or
- * -ENOMEM. graph_make holds the run, and returns false if it can't; graph_close when nobody is held any more. */
+/* Allocate a graph in memory of its own, with an `out` to the descriptor, which is closed if fd is negative. Returns 0
+ * or -ENOMEM. graph_make holds the run, and returns false if it can't; graph_close is called after the threads were
+ * released. */
 int graph_open(struct graph **out, struct thread *thread, int fd);
 bool graph_make(struct graph *graph);
 void graph_close(struct graph *graph);
 
-/* The one at `at` of those that a node waits for; NOBODY: none. at < node->count. */
+/* The target at `at` of a node; NOBODY: none. at < node->count. */
 uint32_t graph_target(const struct graph *graph, uint32_t node, uint32_t at);
 /* The strand of that id; NOBODY: it is not in the graph. */
 uint32_t graph_find(const struct graph *graph, uint64_t id);
@@ -84,19 +85,19 @@ static inline struct cb *graph_cb(const struct graph *graph, uint32_t node)
     return graph->roll.entries[node].c;
 }
 
-/* ---- actors.c: who would have to act ----------------------------------------------------------------------- */
+/* ---- actors.c: strands that would have to act --------------------------------------------------------------- */
 
 enum { STRAND_NAME = 64 };
 
 /* "strand 'reader' #4". */
 const char *actors_name(const struct graph *graph, uint32_t node, char text[STRAND_NAME]);
-/* What a strand in a ring waits for: "waits for mutex at 0x55d0, which strand 'b' #4 has locked". */
+/* Describe the wait of a strand in a cycle: "waits for mutex at 0x55d0, which strand 'b' #4 has locked". */
 const char *actors_step(const struct graph *graph, uint32_t node, uint32_t target, char *text, size_t size);
-/* The same in few words: "'a' #3 for the mutex of 'b' #4". */
+/* Likewise, briefly: "'a' #3 for the mutex of 'b' #4". */
 const char *actors_brief(const struct graph *graph, uint32_t node, uint32_t target, char *text, size_t size);
-/* Of one that waits for nobody in particular. */
+/* Likewise, for a strand without a target. */
 const char *actors_brief_wait(const struct graph *graph, uint32_t node, char *text, size_t size);
-/* Lines for all who would have to act. */
+/* Print a line for each strand that would have to act. */
 void actors_say(const struct graph *graph, uint32_t node, size_t indent);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Groups of strands that stand at the same place: a hash table of fixed size.
+ * Groups of strands at the same place in the code: a hash table of fixed size.
  */
 #include "group.h"
 
@@ -14,16 +14,16 @@
 enum { GROUPS_MOST = 2048, HEADS = 4096 };
 
 struct group {
-    /* What they have in common. */
+    /* The key. */
     uint64_t hash;
     const char *file;
     int line;
     const struct pool *pool; /* NULL: the run's first */
     uint8_t doing;           /* enum doing */
-    uint8_t blocked;         /* enum blocked, if that is what they are */
+    uint8_t blocked;         /* enum blocked, if the strands are blocked */
     uint32_t frames;
     void *ips[FRAMES_MOST];
-    /* What was seen of them. */
+    /* The strands. */
     char name[32];
     bool names_differ, objects_differ;
     size_t count, cancelled, inactive, saved;
@@ -31,13 +31,13 @@ struct group {
     uint64_t object;      /* that they wait for */
     size_t used_least, used_most;
     int64_t since_least, since_most; /* when they blocked */
-    uint32_t next;                   /* 1 + the index of the next one of this hash */
+    uint32_t next;                   /* 1 + the index of the next group of this hash */
 };
 
 struct groups {
     uint32_t heads[HEADS];
     uint32_t used;
-    size_t others; /* strands that no group had room for */
+    size_t others; /* strands without room in any group */
     struct group all[GROUPS_MOST];
 };
 
@@ -68,7 +68,7 @@ static bool equals(const struct group *a, const struct group *b)
            !memcmp(a->ips, b->ips, a->frames * sizeof *a->ips);
 }
 
-/* A group for what is written in `all[used]`: it, or one that is there. NULL: there is no room. */
+/* Find the group for the key in `all[used]`, or make it one. NULL: there is no room. */
 static struct group *find(struct groups *groups)
 {
     struct group *key = &groups->all[groups->used];
@@ -77,7 +77,7 @@ static struct group *find(struct groups *groups)
     for (uint32_t at = *head; at; at = groups->all[at - 1].next)
         if (equals(&groups->all[at - 1], key))
             return &groups->all[at - 1];
-    if (groups->used == GROUPS_MOST - 1) /* the last one is only written to be compared */
+    if (groups->used == GROUPS_MOST - 1) /* the last entry only serves as a key */
         return NULL;
     key->count = key->cancelled = key->inactive = key->saved = 0;
     key->names_differ = key->objects_differ = false;
@@ -198,7 +198,7 @@ static void say_group(const struct group *group, const struct look *look)
     look_say_frames(look, group->ips, group->frames, 6);
 }
 
-/* Of those that were not said yet, the one with the most strands. */
+/* The largest group that was not printed yet. */
 static struct group *largest(struct groups *groups)
 {
     struct group *largest = NULL;

@@ -1,6 +1,6 @@
 /*
- * Strands that stand at the same place, counted: with the same functions in their traces, spawned into a scope at the
- * same place, and doing the same. As many groups as there is room for; what comes after that is counted in one.
+ * Groups of strands at the same place: with the same functions in their traces, spawned into a scope at the same place,
+ * and in the same state. There is a fixed number of groups; strands that fit none are counted together.
  */
 #ifndef DEBUG_GROUP_H
 #define DEBUG_GROUP_H
@@ -9,9 +9,9 @@
 
 struct groups;
 size_t groups_size(void);
-/* In memory of that size, which is zero. */
+/* Add a strand, in zeroed memory of that size. */
 void groups_add(struct groups *groups, const struct look *look, struct cb *c, uint64_t id);
-/* Those with the most strands first. */
+/* Print the groups, the largest first. */
 void groups_say(struct groups *groups, const struct look *look);
 
 #endif

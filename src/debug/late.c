@@ -1,6 +1,6 @@
 /*
- * What the watchdog says. Of a strand that runs everything is read while it does, and may be nonsense by then: so only
- * memory that stays is read in the usual way, and whoever asked finds out whether the strand was there all the time.
+ * The text of the watchdog's reports. A running strand is read while it runs, and the result may be garbage: so only
+ * memory that stays mapped is read directly, and the caller checks whether the strand was there all the time.
  */
 #include "late.h"
 
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what it is ------------------------------------------------------------------------------------------ */
+/* ---- the strand --------------------------------------------------------------------------------------------- */
 
 void late_note_pool(struct late *late, const struct pool *pool)
 {
@@ -28,7 +28,7 @@ void late_name(struct late *late, struct cb *c)
     snprintf(late->name, sizeof late->name, "%s", cb_name(c));
 }
 
-/* In words. A hook's record is on the stack of its strand. */
+/* Describe the no-suspend section. A hook's record is on the stack of its strand. */
 static void look_at_section(struct late *late, const char *file, int line)
 {
     char text[160];
@@ -60,7 +60,7 @@ bool late_look_at_fibre(struct late *late, struct fibre *fibre)
     return true;
 }
 
-/* ---- where it is ----------------------------------------------------------------------------------------- */
+/* ---- its location ------------------------------------------------------------------------------------------- */
 
 static void take_frames(struct late *late, size_t count)
 {

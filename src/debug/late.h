@@ -1,5 +1,5 @@
 /*
- * A report of the watchdog: what is said of a strand that is late, and in which words.
+ * A report of the watchdog about a strand that is late: its content and its text.
  */
 #ifndef DEBUG_LATE_H
 #define DEBUG_LATE_H
@@ -18,19 +18,19 @@ struct late {
     void *ips[FRAMES_MOST];
 };
 
-/* Which pool it is on. */
+/* Record the pool. */
 void late_note_pool(struct late *late, const struct pool *pool);
-/* What of a strand is its own, into a report that is zeroed before. It does not end meanwhile. */
+/* Record the strand's own properties in a zeroed report. The strand does not end meanwhile. */
 void late_name(struct late *late, struct cb *c);
-/* The same of the strand that a thread runs, which may go on and end meanwhile: then it is nonsense. The fibre is kept
- * from being given back (opened_look_begin). False: it is not known. */
+/* Likewise, for the strand that a thread runs, which may resume and end meanwhile: then the result is garbage. The
+ * fibre is kept from being freed (opened_look_begin). Returns false if the strand is unknown. */
 bool late_look_at_fibre(struct late *late, struct fibre *fibre);
-/* Where it is, and its frames, while the same holds. wait_ns: for the answer to a signal. */
+/* Record its location and frames, under the same conditions. wait_ns: for the answer to a signal. */
 void late_look_at_runner(struct late *late, struct looker *looker, struct thread *thread, int64_t wait_ns);
-/* Where it is, and its frames, of one that runs on no thread, or as much as can be known. It does not end meanwhile.
- * Returns the thread that runs it. */
+/* Record the location and frames of a strand that runs on no thread, as far as they can be known. It does not end
+ * meanwhile. Otherwise returns the thread that runs it. */
 struct thread *late_look_at_rest(struct late *late, const struct look *look, struct cb *c);
-/* All of it in words, for said.text; look->out is empty before. */
+/* Write the whole text, for said.text; look->out is empty before. */
 void late_say(struct late *late, const struct look *look);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * One strand, looked at from outside. What belongs to a control block is kept by a pin; what the strand waits for is
- * the user's memory, and read only while all stand still.
+ * Inspection of one strand from outside. A pin keeps the control block. The object that the strand waits for is the
+ * user's memory, and is read only while all threads are held.
  */
 #include "look.h"
 
@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* All that are asked have so long together; but each has a while at least. */
+/* The time limit for all answers together, and the least time for each. */
 #define ANSWERS_NS INT64_C(250000000)
 #define ANSWER_NS INT64_C(50000000)
 
@@ -35,9 +35,9 @@ void looker_init(struct looker *looker)
     looker->patterns = (struct arch_patterns *)(void *)(looker + 1);
 }
 
-/* ---- where it is ----------------------------------------------------------------------------------------- */
+/* ---- location ----------------------------------------------------------------------------------------------- */
 
-/* The thread that runs it, or NULL. */
+/* Returns the thread that runs it, or NULL. */
 static struct thread *runner_of(const struct look *look, struct cb *c)
 {
     struct fibre *fibre = c->member.fibre;
@@ -66,8 +66,8 @@ static struct place place_of_guest(struct cb *c)
     return place;
 }
 
-/* A strand that waits goes on in another epoch of its wait; of one that does not, no more is known than that all
- * threads have switched. */
+/* A waiting strand resumes in another epoch of its wait. For other strands the stamp is the number of switches of all
+ * threads. */
 static uint64_t stamp_of(const struct look *look, struct cb *c)
 {
     uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);
@@ -136,7 +136,7 @@ size_t look_used(const struct look *look, struct cb *c, const struct place *plac
         return told_of(look, c)->used;
     if (place->runner == look->thread)
         at = __builtin_frame_address(0);
-    bool inside = at && top && at < top && (size_t)(top - at) <= fibre->stack_size; /* and not on a signal's stack */
+    bool inside = at && top && at < top && (size_t)(top - at) <= fibre->stack_size; /* not on a signal stack */
     return inside ? (size_t)(top - at) : 0;
 }
 
@@ -166,7 +166,7 @@ static void say_place(const struct look *look, struct cb *c, const struct place 
         out_say(look->out, indent, "%s%sstack: %zu bytes%s\n", pool, fibre, c->member.fibre->stack_size, thread);
 }
 
-/* ---- its frames ------------------------------------------------------------------------------------------ */
+/* ---- frames ------------------------------------------------------------------------------------------------- */
 
 static size_t trace(const struct look *look, struct cb *c, const struct place *place, const char *image, void **ips,
                     size_t most)
@@ -176,8 +176,8 @@ static size_t trace(const struct look *look, struct cb *c, const struct place *p
                             most);
 }
 
-/* A thread that could not be held may go on with it at any moment. So its frames are copied, and the copy is good if
- * afterwards they are still where they were and nobody has gone on with it. */
+/* A thread that could not be held may resume the strand at any moment. So its frames are copied, and the copy is good
+ * if afterwards they are still in place and the strand has not been resumed. */
 static size_t trace_a_copy(const struct look *look, struct cb *c, const struct place *place, void **ips, size_t most)
 {
     char *copy = look->looker->copy;
@@ -223,7 +223,7 @@ size_t look_frames(const struct look *look, struct cb *c, const struct place *pl
     return look->loose ? trace_a_copy(look, c, place, ips, most) : trace(look, c, place, place->image, ips, most);
 }
 
-/* A name takes many steps to be found, and few functions are in many traces. */
+/* Caches names: looking one up is expensive, and few functions are in many traces. */
 const char *look_name(const struct look *look, void *ip)
 {
     struct name *name = &look->looker->names[((uintptr_t)ip * UINT64_C(0x9E3779B97F4A7C15)) >> 54];
@@ -243,7 +243,7 @@ void look_say_frames(const struct look *look, void *const *ips, size_t count, si
 
 /* ---- threads that could not be held ---------------------------------------------------------------------- */
 
-/* In the handler of a signal, on the thread that was asked; or on the one that looks, while that waits. */
+/* In a signal handler, on the asked thread; or on the inspecting thread, while the asked one waits. */
 ARCH_NOT_INSTRUMENTED static uintptr_t stack_end(void *self, uintptr_t sp, struct arch_asked *asked)
 {
     const struct thread *thread = self;
@@ -281,7 +281,7 @@ void look_ask(struct look *look, struct thread *thread, bool signals)
         looker->told_count++;
 }
 
-/* ---- what it waits for ----------------------------------------------------------------------------------- */
+/* ---- waits -------------------------------------------------------------------------------------------------- */
 
 bool look_is_blocked(struct cb *c)
 {
@@ -295,7 +295,7 @@ bool look_is_settled(const struct look *look, struct cb *c)
     return !look->loose && wait_tag(atomic_load_explicit(&c->wait.state, memory_order_acquire)) == WAIT_ARMED;
 }
 
-/* What its control block says of it. */
+/* Describes a wait from its control block alone. */
 static void write_plainly(char *text, size_t size, unsigned why, uint64_t on, int64_t now)
 {
     const char *words = blocked_words(why);
@@ -378,7 +378,7 @@ bool look_own(const struct look *look, struct cb *c, struct own *own)
     return true;
 }
 
-/* The cases lie where the strand has put them, as a rule in its frames: of an inactive one, in its image. */
+/* The cases are where the strand has put them, usually in its frames: for an inactive strand, in its saved stack. */
 strand_case look_case(const struct look *look, struct cb *c, size_t index)
 {
     strand_case copy;
@@ -391,7 +391,7 @@ strand_case look_case(const struct look *look, struct cb *c, size_t index)
     return copy;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------------- */
+/* ---- everything --------------------------------------------------------------------------------------------- */
 
 static void say_head(struct out *out, struct cb *c, uint64_t id, bool over, size_t indent)
 {

@@ -1,5 +1,5 @@
 /*
- * Text for a descriptor.
+ * Text output to a descriptor.
  */
 #include "out.h"
 
@@ -81,7 +81,7 @@ static bool is_control(char c)
     return (unsigned char)c < ' ' || c == 0x7f;
 }
 
-/* Of what a line is made of: control characters as \xHH, since a name may have them. Returns the bytes written. */
+/* Copies a line with control characters as \xHH, since names may contain some. Returns the bytes written. */
 static size_t put(char *to, const char *line, size_t size)
 {
     static const char digits[] = "0123456789abcdef";
@@ -112,7 +112,7 @@ void out_say(struct out *out, size_t indent, const char *format, ...)
     va_end(args);
     size_t size = indent + (length > 0 ? (size_t)length : 0);
     size = size < sizeof line ? size : sizeof line - 1;
-    size -= ends && size; /* the last of the line, or what stands in its place where that was cut */
+    size -= ends && size; /* the end of the line, or the byte in its place if the line was cut */
     size_t controls = 0;
     for (size_t i = 0; i < size; i++)
         controls += is_control(line[i]);

@@ -1,5 +1,5 @@
 /*
- * Pools in words.
+ * Describes pools.
  */
 #include "pools.h"
 
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of one that others may have given back meanwhile: its memory is never unmapped before the end of the run. */
+/* For a pool that may have been closed meanwhile: its memory is never unmapped before the end of the run. */
 static const char *copy_name(const struct opened_pool *op, char name[POOL_NAME_ROOM])
 {
     _Static_assert(sizeof op->name == POOL_NAME_ROOM, "there is room for it");
@@ -33,7 +33,7 @@ const char *pool_name_waited_for(uint64_t blocked_on, char name[POOL_NAME_ROOM])
     return copy_name((const struct opened_pool *)(uintptr_t)blocked_on, name);
 }
 
-/* One that was opened, and has not been closed. */
+/* Whether the pool was opened, and has not been closed. */
 static bool is_there(const struct pool *pool)
 {
     const struct opened_pool *op = above(pool);

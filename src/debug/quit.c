@@ -1,7 +1,7 @@
 /*
- * SIGQUIT prints a dump. A thread of its own waits for it, so that it comes also when all threads of the run compute,
- * or sleep, or wait for each other. It is none of the pool's: it runs no strands and is never held, but it holds the
- * others, and has a record of a thread for the memory that it may have to give back for a strand.
+ * SIGQUIT prints a dump. A dedicated thread waits for the signal, so that the dump works also when all threads of the
+ * run compute, or sleep, or wait for each other. That thread belongs to no pool: it runs no strands and is never held,
+ * but it holds the others, and has a thread's record for memory that it may have to free for a strand.
  */
 #include "watch.h"
 

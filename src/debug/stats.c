@@ -1,5 +1,5 @@
 /*
- * Figures of a sub-process, added up from its threads.
+ * Figures of a run, added up from its threads.
  */
 #include "../../include/strand/debug.h"
 

@@ -1,6 +1,6 @@
 /*
- * What the watchdog sees of threads: who has been there at each look since when. A strand leaves its thread by a
- * switch, and those are counted anyway. The protocol block is in watchdog.h.
+ * The watchdog's observation of threads: which strand has been on each thread since when. A strand leaves its thread by
+ * a switch, and switches are counted anyway. The protocol block is in watchdog.h.
  */
 #include "watchdog.h"
 
@@ -10,12 +10,12 @@
 
 #include <string.h>
 
-/* So often the watchdog tries to learn where a strand is before it reports it without. */
+/* How often the watchdog tries to find a strand's location before it reports the strand without. */
 enum { TRIES = 3 };
-/* A timer is not late before a busy thread would have looked. */
+/* A timer is not late before a busy thread would have checked it. */
 #define TIMER_NS INT64_C(1000000)
 
-/* ---- what is seen ---------------------------------------------------------------------------------------- */
+/* ---- observation -------------------------------------------------------------------------------------------- */
 
 static bool is_there_still(struct thread *thread, const struct stay *stay)
 {
@@ -29,8 +29,8 @@ static size_t waiting_for(const struct thread *thread)
     return thread->pool->scheduler->waiting(thread);
 }
 
-/* How often one that waited was taken by somebody else: as long as it stays the same, whoever waits has waited all the
- * time. */
+/* How many waiting strands other threads have taken: while the number stays the same, the ones that wait have waited
+ * all the time. */
 static uint64_t taken_in(const struct pool *pool)
 {
     uint64_t sum = 0;
@@ -41,8 +41,8 @@ static uint64_t taken_in(const struct pool *pool)
     return sum;
 }
 
-/* Whether its strand has come by an operation of the library since the last look: then timers and events were served,
- * and it would have given way to whoever it yields to. */
+/* Whether its strand has called an operation of the library since the last check: then timers and events were served,
+ * and it would have yielded to any strand that it yields to. */
 static bool has_come_by(const struct thread *thread, struct stay *stay)
 {
     int32_t ticks = plain_load(&thread->ticks, memory_order_relaxed);
@@ -67,7 +67,7 @@ bool stays_has(struct watchdog *w, struct cb *c)
            is_there_still(home, stay) && plain_load(&fibre->active, memory_order_relaxed) == &c->member;
 }
 
-/* ---- what it delays -------------------------------------------------------------------------------------- */
+/* ---- delays ------------------------------------------------------------------------------------------------- */
 
 static bool is_stalled(const struct watchdog *w, const struct pool *pool)
 {
@@ -86,7 +86,7 @@ static void look_at_delays(struct watchdog *w, struct thread *thread, const stru
     said->runnable_ns = said->runnable && stay->waited_for ? w->time - stay->waited_for : 0;
     said->stalled = is_stalled(w, pool);
     if (!said->stalled)
-        return; /* others serve what there is */
+        return; /* other threads serve timers and events */
     int64_t late = w->clock - timers_next(&pool->timers);
     if (late >= TIMER_NS) {
         said->timers = timers_due(&w->worker.thread, pool, w->clock);
@@ -109,7 +109,7 @@ static struct late late_of(const struct watchdog *w, struct thread *thread, cons
                          .pool_is_first = pool_is_first(thread->pool)};
 }
 
-/* False: it has gone on meanwhile. */
+/* Returns false if the strand has left the thread meanwhile. */
 static bool look_at(struct watchdog *w, struct thread *thread, const struct stay *stay, struct late *late)
 {
     int64_t cpu = arch_thread_cpu_ns(thread->os_id);
@@ -126,14 +126,14 @@ static bool look_at(struct watchdog *w, struct thread *thread, const struct stay
     return there;
 }
 
-/* False: not yet. */
+/* Returns false if it is too early to report. */
 static bool report(struct watchdog *w, struct thread *thread, struct stay *stay)
 {
     struct late late = late_of(w, thread, stay);
     if (!look_at(w, thread, stay, &late))
         return false;
     if (!late.said.frame_count && ++stay->tries < TRIES)
-        return false; /* somebody else asks for a trace, or the thread was not let run */
+        return false; /* another thread asks for a trace, or the thread was not scheduled */
     stay->tries = 0;
     stay->id = late.said.id;
     memcpy(stay->name, late.name, sizeof stay->name);
@@ -155,7 +155,7 @@ static void report_end(struct watchdog *w, struct thread *thread, const struct s
     watchdog_report(w, &late);
 }
 
-/* ---- looks ----------------------------------------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------------------------------------------- */
 
 static void begin(struct watchdog *w, struct thread *thread, struct stay *stay)
 {

@@ -1,7 +1,6 @@
 /*
- * Holding a run still, and writing its strands down. The strands are found through the slabs of control blocks, not
- * through lists that somebody may be changing; memory is taken by the system's calls, and most of it before anybody is
- * held.
+ * Holding a run, and listing its strands. The strands are found through the slabs of control blocks, not through lists
+ * that may be changing. Memory comes from the system's calls, most of it before threads are held.
  */
 #include "still.h"
 
@@ -18,7 +17,7 @@ enum { MADE_MEANWHILE = 4096, PLAIN_STRAND = 1024, PLAIN_ROOM = 2048 };
 
 /* ---- one at a time --------------------------------------------------------------------------------------- */
 
-/* Played threads are one of the system's. */
+/* All simulated threads run on one thread of the system. */
 static uintptr_t name_of(const struct thread *thread)
 {
     return thread->driver ? (uintptr_t)thread : arch_thread_id();
@@ -34,7 +33,7 @@ int still_begin(struct thread *thread)
             return -EBUSY;
         other = 0;
         if (atomic_load_explicit(&thread->hold, memory_order_relaxed))
-            pool_stand_still(thread); /* for the one that is under way */
+            pool_stand_still(thread); /* for the inspection under way */
         driver_await(thread);
     }
     opened_look_begin(&runtime->sub);
@@ -49,14 +48,14 @@ void still_end(struct thread *thread)
 
 /* ---- holding --------------------------------------------------------------------------------------------- */
 
-/* In a seeded run other threads run during a look only if each atomic operation is a step. */
+/* In a seeded run other threads run during an inspection only if each atomic operation is a step. */
 static bool others_go_on(const struct thread *thread)
 {
     return thread->shared && (!thread->driver || thread->driver->preempts(thread->sub));
 }
 
-/* The only thread of a run writes what others pin without an atomic operation, unless SIGQUIT was asked for: so it has
- * to be held. */
+/* The only thread of a run uses plain writes where others would pin atomically, unless SIGQUIT was asked for: so it
+ * must be held. */
 bool still_hold(struct look *look, bool signals)
 {
     struct thread *thread = look->thread;
@@ -74,7 +73,7 @@ bool still_hold(struct look *look, bool signals)
         out_say(look->out, 0, "this run has one thread only: its strands can't be looked at before that is held\n");
         return false;
     }
-    arch_note_acquire(sub); /* what strands did before they were left, or held */
+    arch_note_acquire(sub); /* what strands did before they were suspended or held */
     return true;
 }
 
@@ -105,7 +104,7 @@ int still_each_run(int (*fn)(struct thread *thread, void *arg), void *arg)
 
 /* ---- the roll -------------------------------------------------------------------------------------------- */
 
-/* Nothing of it is read: nobody is held yet. */
+/* Reads nothing of the strand: no thread is held yet. */
 static void estimate(struct cb *c, uint64_t id, void *arg)
 {
     (void)c, (void)id;
@@ -131,7 +130,7 @@ static void write_down(struct cb *c, uint64_t id, void *arg)
     roll->over += (atomic_load_explicit(&c->ends, memory_order_relaxed) & ENDS_OVER) != 0;
 }
 
-/* Room for all that were counted, and for some more. What there was stays if there is no memory for that. */
+/* Allocate room for so many strands, and for some more. If there is no memory, the previous room stays. */
 static int take(struct roll *roll, size_t count)
 {
     size_t room = count + MADE_MEANWHILE, size = room * sizeof *roll->entries + (room + 1) * roll->each;
@@ -166,7 +165,7 @@ static bool comes_before(const void *a, const void *b)
     return one->owner != other->owner ? one->owner < other->owner : one->id < other->id;
 }
 
-/* Strands may have been made by the thousand until the others were held. */
+/* Thousands of strands may have been spawned before the other threads were held. */
 void roll_call(struct roll *roll, struct runtime *runtime)
 {
     size_t count = roll_estimate(runtime);
@@ -205,7 +204,7 @@ static void say_plainly(struct cb *c, uint64_t id, void *arg)
         return;
     look_say_plainly(out, list->thread, c, id);
     unpin_cb(list->thread, c);
-    if (out->room - out->used < PLAIN_STRAND) /* not while it is pinned */
+    if (out->room - out->used < PLAIN_STRAND) /* not while the strand is pinned */
         out_flush(out);
 }
 

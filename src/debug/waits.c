@@ -1,5 +1,5 @@
 /*
- * The graph of waits in words: for whoever asks, and for the verdict that a run is deadlocked.
+ * Prints the wait-for graph: on request, and when a run is found to be deadlocked.
  */
 #include "../../include/strand/debug.h"
 
@@ -14,12 +14,13 @@
 
 enum { SINGLE_MOST = 100, RING_LINES = 32, ALIKE_MOST = 1024, HEADS = 2048, TAIL = 24 };
 
-/* Strands that were spawned at the same place and wait alike: for the same thing, or for strands that were. */
+/* Strands that were spawned at the same place and wait alike: for the same object, or for strands spawned at the same
+ * place. */
 struct alike {
-    void *site, *of; /* of: where the strand was spawned that it waits for, if it waits for one */
-    uint64_t on;     /* else */
+    void *site, *of; /* of: where its target was spawned, if it waits for one strand */
+    uint64_t on;     /* otherwise */
     uint32_t node;   /* the first of them */
-    uint32_t next;   /* 1 + the index of the next one of this hash */
+    uint32_t next;   /* 1 + the index of the next entry of this hash */
     uint64_t last;   /* id */
     size_t count;
     int64_t since_least, since_most;
@@ -30,7 +31,7 @@ struct alike {
 struct alikes {
     uint32_t heads[HEADS];
     uint32_t used;
-    size_t others; /* strands that there was no room for */
+    size_t others; /* strands without room in the table */
     struct alike all[ALIKE_MOST];
 };
 
@@ -67,7 +68,7 @@ static void say_each(const struct graph *graph)
             say_strand(graph, i);
 }
 
-/* ---- grouped --------------------------------------------------------------------------------------------- */
+/* ---- grouped ------------------------------------------------------------------------------------------------ */
 
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
@@ -85,7 +86,7 @@ static bool equals(const struct alike *a, const struct alike *b)
     return a->site == b->site && a->of == b->of && a->on == b->on && a->blocked == b->blocked;
 }
 
-/* What numbers, or instants, they wait with is not what they have in common. */
+/* Whether the wait is for an object, not for a number or an instant. */
 static bool has_object(unsigned blocked)
 {
     return blocked >= BLOCKED_DESCRIPTOR && blocked != BLOCKED_SELECT;
@@ -105,7 +106,7 @@ static struct alike key_of(const struct graph *graph, uint32_t number)
     return key;
 }
 
-/* NULL: there is no room. */
+/* Returns NULL if there is no room. */
 static struct alike *find(struct alikes *alikes, const struct alike *key)
 {
     uint32_t *head = &alikes->heads[hash_of(key) % HEADS];
@@ -121,7 +122,7 @@ static struct alike *find(struct alikes *alikes, const struct alike *key)
     return alike;
 }
 
-/* Where somebody could not be held a name may go with its strand. */
+/* If some thread could not be held, a name may vanish with its strand. */
 static bool have_one_name(const struct graph *graph, uint32_t one, uint32_t other)
 {
     return !graph->look.loose && !strcmp(cb_name(graph_cb(graph, one)), cb_name(graph_cb(graph, other)));
@@ -160,7 +161,7 @@ static void say_alike(const struct graph *graph, const struct alike *alike)
     actors_say(graph, alike->node, 8);
 }
 
-/* Those with the most strands first. */
+/* Largest groups first. */
 static void say_alikes(const struct graph *graph, struct alikes *alikes)
 {
     for (;;) {
@@ -228,7 +229,7 @@ struct line {
     size_t size, used, items;
 };
 
-/* False: it has no room beside the number of those that are left out. */
+/* Returns false if the item does not fit beside the number of those that are left out. */
 static bool append(struct line *line, const char *item)
 {
     size_t length = strlen(item);

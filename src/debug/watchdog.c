@@ -1,5 +1,5 @@
 /*
- * The watchdog's life: when it sleeps, when it looks, how much it says. The protocol block is in watchdog.h.
+ * The watchdog's life: its sleep, its checks, its limit of reports. The protocol block is in watchdog.h.
  */
 #include "watchdog.h"
 #include "watch.h"
@@ -14,7 +14,8 @@ enum { LOOKS = 4, CREDIT_MOST = 10 };
 #define PERIOD_MOST_NS INT64_C(1000000000)
 #define CREDIT_NS INT64_C(1000000000) /* for one report more */
 #define LIMIT_MOST_NS (INT64_MAX / 4)
-/* If the watchdog looks so much later than it wanted to, and not because others ran, then all stood still. */
+/* If the watchdog checks so much later than planned, and not because other threads ran, then the process was
+ * stopped. */
 #define LATE_NS INT64_C(20000000)
 
 bool watchdog_each_pool(struct watchdog *w, bool (*fn)(struct watchdog *w, struct pool *pool))
@@ -26,7 +27,7 @@ bool watchdog_each_pool(struct watchdog *w, bool (*fn)(struct watchdog *w, struc
     return all;
 }
 
-/* ---- looking, and speaking ------------------------------------------------------------------------------- */
+/* ---- checks and reports ------------------------------------------------------------------------------------- */
 
 void watchdog_look_begin(struct watchdog *w)
 {
@@ -98,8 +99,8 @@ static bool rests(struct watchdog *w, struct pool *pool)
     return true;
 }
 
-/* Time has passed. It does not count if the watchdog wanted to come here much earlier, and could not: a debugger, or
- * somebody else, has stopped the process. */
+/* Advance the time. It does not count if the watchdog should have been here much earlier: a debugger, or another
+ * process, has stopped the process. */
 static void pass(struct watchdog *w, int64_t wanted)
 {
     int64_t clock = driver_now(&w->runtime->sub), delayed = arch_thread_delayed_ns();
@@ -120,8 +121,8 @@ static void sleep_until(struct watchdog *w, int64_t until)
     pass(w, when < until ? when : until);
 }
 
-/* Until somebody moves [G1], or somebody who unwinds is late [G2]: that is looked at after it was seen that all rest.
- */
+/* Sleep until a thread moves [G1], or an unwinding strand is late [G2]: that time is read after all were seen
+ * resting. */
 static void sleep_while_all_rest(struct watchdog *w)
 {
     struct subprocess *sub = &w->runtime->sub;
@@ -171,7 +172,7 @@ void watchdog_moved(struct subprocess *sub)
         wake(((struct runtime *)sub)->watchdog);
 }
 
-/* ---- its life -------------------------------------------------------------------------------------------- */
+/* ---- life --------------------------------------------------------------------------------------------------- */
 
 static void unmake(struct watchdog *w)
 {

@@ -1,28 +1,28 @@
 /*
- * The watchdog: a thread of its own that looks, a few times within options.watchdog, whether strands have given way. It
- * reads what they do anyway, so they do nothing for it. Its life is in watchdog.c, what it sees of threads in stays.c,
- * of strands that unwind in cleanups.c, and what it says of them in late.c. Page: docs/protocols/watchdog.md.
+ * The watchdog: a thread that checks, a few times within options.watchdog, whether strands have yielded. It reads what
+ * they update anyway, so they pay nothing for it. Its life is in watchdog.c, its observation of threads in stays.c, of
+ * unwinding strands in cleanups.c, and the text of its reports in late.c. Page: docs/protocols/watchdog.md.
  *
  * PARTIES   the watchdog; the threads of the run; strands that unwind (unwinding.h).
- * STATE     of each thread thread.held, and what the watchdog has seen of it (struct stay). subprocess.drowsy: the
- *           watchdog sleeps until a thread moves, or is about to.
+ * STATE     of each thread: thread.held, and what the watchdog has observed of it (struct stay). subprocess.drowsy: the
+ *           watchdog sleeps until a thread moves, or is about to sleep.
  *
- *             all rest --drowsy = true--> once more: all rest? --sleeps, without an end--> moved
- *             moved --drowsy = false--> looks
- *             somebody moves --sleeps for a quarter of the limit--> looks
+ *             all rest --drowsy = true--> check again: all rest? --sleeps, without a time limit--> a thread moved
+ *             a thread moved --drowsy = false--> checks
+ *             some thread moves --sleeps for a quarter of the limit--> checks
  *
- * OWNERSHIP struct stay, and all of struct watchdog but `stop`, `wake`, `woken` and the figures, are the
- *           watchdog's. What strands are on stays mapped while it looks: opened_look_begin.
- * INVARIANTS [G1] a thread moves for longer than a moment: then the watchdog is awake, or about to be woken. [G2] a
- *           strand unwinds that is not reported: then the watchdog does not sleep beyond the time when it would be
- *           late.
+ * OWNERSHIP struct stay, and all of struct watchdog but `stop`, `wake`, `woken` and the figures, belong to the
+ *           watchdog. The stacks of strands stay mapped while it reads them: opened_look_begin.
+ * INVARIANTS [G1] while a thread moves for longer than a moment, the watchdog is awake, or about to be woken. [G2]
+ *           while a strand unwinds that is not reported, the watchdog does not sleep beyond the time when that strand
+ *           would be late.
  * ORDERING  the watchdog stores drowsy, then reads all of `held`; a thread stores that it moves, then reads drowsy:
- *           both seq_cst, so one of them sees the other. Who rests has entered before what he unwinds.
- * PROGRESS  a thread that moves wakes the watchdog once; it looks for a quarter of the limit before it is drowsy
- *           again.
+ *           both seq_cst, so one of them sees the other. A resting thread has entered its unwindings before.
+ * PROGRESS  a thread that moves wakes the watchdog once; the watchdog then checks for a quarter of the limit before it
+ *           is drowsy again.
  * NOT DONE  a time in each thread's record, written at switches: every switch would pay. A timer signal for each
- *           thread: it would break off system calls of the program, and finds nothing that the count of switches
- *           does not tell. Holding the other threads still while one strand is looked at: they are not late.
+ *           thread: it would interrupt system calls of the program, and finds nothing that the count of switches does
+ *           not show. Holding the other threads while one strand is inspected: they are not late.
  * TESTED BY tests/models/watchdog.pml, tests/spec/watchdog.c, tests/spec/watchdog_quiet.c.
  */
 #ifndef DEBUG_WATCHDOG_H
@@ -32,7 +32,7 @@
 
 enum { CLEANUPS_MOST = 16 };
 
-/* How long a thread has to answer where it is. */
+/* How long a thread has to answer. */
 #define WATCHDOG_ANSWER_NS INT64_C(50000000)
 
 /* A strand whose unwinding is reported. */
@@ -46,18 +46,19 @@ struct cleanup {
 };
 
 struct watchdog {
-    struct worker worker; /* the record of a thread, for one that is none of the pools' */
+    struct worker worker; /* a thread's record, for a thread that is in no pool */
     struct runtime *runtime;
     arch_thread os;
     int64_t limit, cleanups_limit, period;
     _Atomic bool stop;
     _Atomic uint32_t wake; /* futex */
     _Atomic int64_t woken; /* when */
-    int64_t time, clock;   /* at the present look: its own, which stands while the process does; and the run's */
-    int64_t delayed;       /* its thread, so far */
-    int64_t credited;      /* when credit was given last */
+    int64_t time, clock;   /* at the current check: the watchdog's own time, which stands still while the process does;
+                            * and the run's */
+    int64_t delayed;       /* how long its thread could not run so far */
+    int64_t credited;      /* when credit was last given */
     int credit;            /* reports that may be made now */
-    uint64_t left_out;     /* that were not, since the last */
+    uint64_t left_out;     /* reports left out since the last one */
     struct cleanup cleanups[CLEANUPS_MOST];
     struct looker *looker;
     struct out out;
@@ -66,36 +67,36 @@ struct watchdog {
 
 /* ---- watchdog.c ------------------------------------------------------------------------------------------ */
 
-/* Calls it for the pools of the run, until it returns false; returns whether it never did. */
+/* Call fn for the pools of the run. Returns whether it returned true for all. */
 bool watchdog_each_pool(struct watchdog *w, bool (*fn)(struct watchdog *w, struct pool *pool));
-/* Around a look at what strands are on. */
+/* Around reading the stacks of strands. */
 void watchdog_look_begin(struct watchdog *w);
 void watchdog_look_end(struct watchdog *w);
-/* Somebody is late by so much, for the first time, or still. */
+/* Count a strand that is late by so much, for the first time, or still. */
 void watchdog_count(struct watchdog *w, int64_t ns, bool first);
-/* Whether one more report may be made, which is made next; else it is left out, and counted as that. */
+/* Whether one more report may be made, which the caller then makes. Otherwise it is counted as left out. */
 bool watchdog_may_report(struct watchdog *w);
-/* It is out. That something is over can always be said. */
+/* Issue a report. Reports that something is over need no credit. */
 void watchdog_report(struct watchdog *w, struct late *late);
-/* When something that has lasted for `ns` is to be reported again. */
+/* When something that has lasted for `ns` has to be reported again. */
 int64_t watchdog_next(int64_t due, int64_t ns);
 
 void watchdog_figures(const struct watchdog *watchdog, uint64_t *late, uint64_t *late_ns);
 
-/* ---- stays.c: strands that hold their thread -------------------------------------------------------------- */
+/* ---- stays.c: strands that occupy their thread -------------------------------------------------------------- */
 
 void stays_look(struct watchdog *w);
-/* Whether the strand has held its thread at the last look, and will be reported for that before its unwinding is. */
+/* Whether the strand occupied its thread at the last check, and will be reported for that before its unwinding is. */
 bool stays_has(struct watchdog *w, struct cb *c);
-/* The run is over. */
+/* At the end of the run. */
 void stays_end(struct watchdog *w);
 
 /* ---- cleanups.c: strands that unwind ---------------------------------------------------------------------- */
 
 void cleanups_look(struct watchdog *w);
-/* The next instant at which one is late, or to be reported again. */
+/* The next instant at which a strand is late, or has to be reported again. */
 int64_t cleanups_due(struct watchdog *w);
-/* So much of the time so far does not count. */
+/* Extend all limits by time that does not count. */
 void cleanups_put_off(struct watchdog *w, int64_t ns);
 void cleanups_end(struct watchdog *w);
 
