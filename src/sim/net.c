@@ -1,6 +1,6 @@
 /*
- * Played descriptors as the runtime calls them. All hosts are one: a TCP address is told by its port alone, and nobody
- * is behind it but a listener of the same run.
+ * Simulated descriptors: the driver's functions. All hosts are one: the port alone identifies a TCP address, and only a
+ * listener of the same run can be behind it.
  */
 #include "net.h"
 
@@ -45,7 +45,7 @@ static struct net *net_of(struct sim *sim)
     return sim->net;
 }
 
-/* A number for a port. Returns it, or a negated errno code. */
+/* Give a port a number. Returns it, or a negated errno code. */
 static int enrol(struct sim *sim, struct port *port)
 {
     struct net *net = sim->net;
@@ -75,12 +75,12 @@ static struct port *make_port(struct sim *sim, enum port_state state)
     return port;
 }
 
-/* All that it was, but the number. */
+/* Undo everything but the number. */
 static void disconnect(struct sim *sim, struct port *port)
 {
     struct port *pending = port->pending;
     if (port->in && port->in->used && port->in->slow && port->out)
-        flow_break(sim, port->out); /* bytes were never read: the peer is told so */
+        flow_break(sim, port->out); /* bytes were never read: the peer gets a reset */
     if (port->in)
         flow_leave_reader(sim, port->in);
     if (port->out)
@@ -170,7 +170,7 @@ static int make_socket(struct subprocess *sub, int family)
     return fd;
 }
 
-/* What an address names: a port of TCP, or a path. */
+/* The name in an address: a TCP port, or a path. */
 static void take_name(struct port *port, const void *address, uint32_t length)
 {
     enum { PATH_AT = 2 }; /* after the family */
@@ -192,7 +192,7 @@ static struct port *find_bound(const struct sim *sim, const struct port *name)
     return NULL;
 }
 
-/* One that nobody has. */
+/* Find an unused number. */
 static int next_number(struct sim *sim)
 {
     struct port name = {0};
@@ -228,7 +228,7 @@ static int listen_port(struct subprocess *sub, int fd)
     return 0;
 }
 
-/* The other end, in the listener's queue from `at` on. False: no memory. */
+/* Enqueue the other end at the listener, from `at` on. Returns false if there is no memory. */
 static bool queue_up(struct sim *sim, struct port *listener, struct port *port, int64_t at)
 {
     struct port *peer = make_port(sim, PORT_OPEN);
@@ -324,11 +324,11 @@ static int ready(struct subprocess *sub, int fd)
     case PORT_CONNECTS:
         if (port->since > sim->now || port->refusal)
             return port->since > sim->now ? 0 : ARCH_IN | ARCH_OUT | ARCH_END;
-        break; /* connected, which nobody has asked yet: the peer may have sent something, and may have closed */
+        break; /* connected, though unnoticed yet: the peer may have sent something, and may have closed */
     case PORT_OPEN:
         break;
     default:
-        return ARCH_OUT | ARCH_END; /* as of a socket that is not connected */
+        return ARCH_OUT | ARCH_END; /* like a socket that is not connected */
     }
     if (port->in)
         result |= flow_ready_in(sim, port->in);
@@ -337,7 +337,7 @@ static int ready(struct subprocess *sub, int fd)
     return (int)result;
 }
 
-/* 0, or why there is nothing to be read or written. */
+/* Returns 0, or the reason why nothing can be read or written. */
 static int check_open(const struct port *port, const struct flow *flow)
 {
     if (port->state == PORT_BLANK)
@@ -363,12 +363,12 @@ static int64_t write_port(struct subprocess *sub, int fd, const void *bytes, siz
     struct port *port = find(sim, fd);
     int error = check_open(port, port->out);
     if (!error && port->in && flow_ready_in(sim, port->in) && port->in->broken)
-        error = -EPIPE; /* the peer has said so */
+        error = -EPIPE; /* the peer has sent a reset */
     if (error)
         return error;
     int64_t put = flow_write(sim, port->out, bytes, size);
     bool breaks = put > 0 && port->out->sent >= port->out->breaks_at;
-    if (put > 0 && port->in && (breaks || !port->out->reader)) { /* one that has gone answers by a reset */
+    if (put > 0 && port->in && (breaks || !port->out->reader)) { /* a peer that has gone answers by a reset */
         flow_break(sim, port->in);
         flow_break(sim, port->out);
     }
@@ -382,7 +382,7 @@ static int shut_down(struct subprocess *sub, int fd, int how)
     int error = check_open(port, port->in);
     if (how < SHUT_READING || how > SHUT_BOTH)
         return -EINVAL;
-    if (port->state == PORT_LISTENS && how != SHUT_WRITING) { /* who accepts is told so */
+    if (port->state == PORT_LISTENS && how != SHUT_WRITING) { /* accepting strands are notified */
         port->state = PORT_BOUND;
         net_report(sim, port, ARCH_IN | ARCH_OUT | ARCH_END, sim->now);
         return 0;

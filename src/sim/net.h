@@ -1,8 +1,9 @@
 /*
- * Played descriptors. A flow is one direction of a pipe or a connection: bytes that were written and not read yet, and
- * when they arrive. A port is what a descriptor's number stands for: an end of two flows, or a listener.
+ * Simulated descriptors. A flow is one direction of a pipe or a connection: bytes that were written and not read yet,
+ * and when they arrive. A port is the object behind a descriptor's number: an end of two flows, or a listener.
  *
- * Whatever arrives, or makes room, is an event of the poller at its time. All ends' events stand in one list.
+ * Each arrival, and each moment that makes room, is an event of the poller at its time. The events of all ports are in
+ * one list.
  */
 #ifndef SIM_NET_H
 #define SIM_NET_H
@@ -20,22 +21,22 @@ struct arrival {
 struct flow {
     struct port *reader, *writer; /* NULL: closed */
     char *ring;
-    size_t room, most; /* of the ring; what it may grow to */
+    size_t room, most; /* size of the ring; limit of its growth */
     size_t first, used;
-    size_t arrived; /* of these */
+    size_t arrived; /* how many of these have arrived */
     struct arrival *arrivals;
     uint32_t arrivals_first, arrivals_count, arrivals_room;
-    int64_t last; /* when the last one arrives: they keep their order */
-    bool slow;    /* between sockets: they take their time */
-    bool local;   /* of one machine: who writes knows at once that nobody reads any more */
-    bool ended;   /* the writer says no more */
-    bool at_end;  /* and the reader knows */
+    int64_t last; /* when the last one arrives: arrivals keep their order */
+    bool slow;    /* between sockets: bytes take time */
+    bool local;   /* within one machine: a writer knows at once that the reader has gone */
+    bool ended;   /* the writer sends no more */
+    bool at_end;  /* and the reader knows that */
     bool broken;  /* for both */
-    bool deaf;    /* the reader wants no more: what is written is lost */
+    bool deaf;    /* the reader reads no more: writes are lost */
     bool starved; /* the writer waits for room */
-    bool told;    /* the reader has had its ECONNRESET */
+    bool told;    /* the reader got its ECONNRESET */
     uint64_t sent;
-    uint64_t breaks_at, silent_at; /* of the bytes sent; UINT64_MAX: never */
+    uint64_t breaks_at, silent_at; /* counts of sent bytes; UINT64_MAX: never */
 };
 
 enum port_state { PORT_NEW, PORT_BOUND, PORT_LISTENS, PORT_CONNECTS, PORT_OPEN, PORT_BLANK };
@@ -43,14 +44,14 @@ enum port_state { PORT_NEW, PORT_BOUND, PORT_LISTENS, PORT_CONNECTS, PORT_OPEN, 
 struct port {
     int fd; /* -1: not accepted yet */
     enum port_state state;
-    struct flow *in, *out; /* NULL: it has none */
+    struct flow *in, *out; /* NULL: none */
     bool watched;
     uint64_t data;        /* for the poller */
-    int number;           /* of TCP; else a negated errno code */
+    int number;           /* TCP port; otherwise a negated errno code */
     char path[108];       /* of a Unix socket */
-    int refusal;          /* what becomes of PORT_CONNECTS, at `since` */
-    int64_t since;        /* when a connection is there: for the listener, or for who connects */
-    struct port *pending; /* of a listener: its first connection; linked by next_pending */
+    int refusal;          /* the result of PORT_CONNECTS, at `since` */
+    int64_t since;        /* when the connection is there: for the listener, or for the connecting side */
+    struct port *pending; /* for a listener: its first connection; linked by next_pending */
     struct port *next_pending;
 };
 
@@ -65,32 +66,32 @@ struct net {
     int room;
     struct event *events;
     uint32_t count, events_room;
-    int64_t next; /* the first of them */
+    int64_t next; /* the time of the first one */
     int last_number;
 };
 
 /* ---- wire.c: flows and events ---- */
 
 struct flow *flow_make(struct sim *sim, struct port *reader, struct port *writer, bool slow, bool local);
-/* Whether the connection of these two breaks, or falls silent, and where: the seed's choice. */
+/* Let the seed decide whether the connection of these two breaks, or falls silent, and where. */
 void flow_spoil(struct sim *sim, struct flow *one, struct flow *other);
 int64_t flow_read(struct sim *sim, struct flow *flow, void *buffer, size_t size);
 int64_t flow_write(struct sim *sim, struct flow *flow, const void *bytes, size_t size);
-/* ARCH_IN and ARCH_END for its reader, ARCH_OUT for its writer. */
+/* Readiness: ARCH_IN and ARCH_END for the reader, ARCH_OUT for the writer. */
 uint32_t flow_ready_in(struct sim *sim, struct flow *flow);
 uint32_t flow_ready_out(struct flow *flow);
-/* The writer has no more. */
+/* The writer sends no more. */
 void flow_end(struct sim *sim, struct flow *flow);
-/* For both sides. */
+/* Break the flow for both sides. */
 void flow_break(struct sim *sim, struct flow *flow);
-/* The reader has gone; the writer has gone. Frees the flow when both have. */
+/* The reader, or the writer, has gone. Frees the flow when both have. */
 void flow_leave_reader(struct sim *sim, struct flow *flow);
 void flow_leave_writer(struct sim *sim, struct flow *flow);
-/* The poller will say so at that time, if the port is watched then. */
+/* Have the poller report events at that time, if the port is watched then. */
 void net_report(struct sim *sim, struct port *port, uint32_t events, int64_t at);
-/* Nothing of it is to be reported any more. */
+/* Drop all pending events of a port. */
 void net_forget(struct sim *sim, const struct port *port);
-/* How long something takes to get there. */
+/* A random latency. */
 int64_t net_latency(struct sim *sim, bool slow);
 
 #endif

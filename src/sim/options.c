@@ -1,5 +1,6 @@
 /*
- * What is asked of a seeded run: by strand_options, and before that by STRAND_SEED and STRAND_SIM in the environment.
+ * Options of a seeded run: from STRAND_SEED and STRAND_SIM in the environment, which take precedence, and from
+ * strand_options.
  */
 #include "sim.h"
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As people write it: a number, in a build with STEPS=1 after an s. */
+/* The notation of seeds: a number, in a build with STEPS=1 after an s. */
 #define STEPS_SIGN 's'
 
 static const struct {
@@ -28,7 +29,7 @@ static const struct {
     {"shared_stacks", offsetof(struct strand_sim, shared_stacks), sizeof(bool), 1},
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
-#define ENDS " ," /* of a word */
+#define ENDS " ," /* end a word */
 
 static int digit(char c)
 {
@@ -38,7 +39,7 @@ static int digit(char c)
                                   : 16;
 }
 
-/* Decimal, or hexadecimal after 0x, and nothing else up to one of `ends`, or the end. */
+/* Parse a number: decimal, or hexadecimal after 0x, up to one of `ends`, or the end. */
 static bool number(const char *text, const char *ends, uint64_t *out, const char **end)
 {
     bool hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
@@ -54,7 +55,7 @@ static bool number(const char *text, const char *ends, uint64_t *out, const char
     return at > first && (!*at || strchr(ends, *at));
 }
 
-/* The number, or the only word that stands for one. */
+/* Parse a value: a number, or the word for STRAND_SIM_WALK. */
 static bool value_of(const char *text, bool is_depth, uint64_t *out, const char **end)
 {
     static const char walk[] = "walk";
@@ -66,7 +67,7 @@ static bool value_of(const char *text, bool is_depth, uint64_t *out, const char 
     return true;
 }
 
-/* One "name=value". */
+/* Parse one "name=value". */
 static bool take_word(struct strand_sim *options, const char *word, const char **end)
 {
     for (int i = 0; i < FIELDS; i++) {
@@ -77,7 +78,7 @@ static bool take_word(struct strand_sim *options, const char *word, const char *
         bool is_depth = fields[i].at == offsetof(struct strand_sim, depth);
         if (!value_of(word + length + 1, is_depth, &value, end) || value > fields[i].most)
             return false;
-        memcpy((char *)options + fields[i].at, &value, fields[i].size); /* the low end comes first */
+        memcpy((char *)options + fields[i].at, &value, fields[i].size); /* little-endian */
         return true;
     }
     return false;
@@ -99,7 +100,7 @@ static int take_words(struct strand_sim *options, const char *words, char *text,
     return 0;
 }
 
-/* 1, or a negated errno code. */
+/* Returns 1, or a negated errno code. */
 static int take_seed(struct sim *sim, const char *seed, char *text, size_t room)
 {
     const char *digits = *seed == STEPS_SIGN ? seed + 1 : seed, *end;
@@ -127,7 +128,7 @@ bool options_copy(struct strand_sim *out, const struct strand_sim *options)
     return true;
 }
 
-/* What order.c is told: 0 is a walk there. */
+/* The depth for order.c, where 0 is a walk. */
 static uint32_t depth_of(uint32_t asked, uint64_t seed)
 {
     enum { ONE_IN = 4, DEEPEST = 5 };

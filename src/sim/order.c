@@ -1,19 +1,19 @@
 /*
- * Who goes on, and all other choices. Two ways of choosing who: a random walk, where each that can go on is as likely
- * as another; or priorities that change at few random steps, in the manner of Burckhardt, Kothari, Musuvathi and
- * Nagarakatte (A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs, 2010). They prove that a bug which
- * needs d orders to be just so, in a run of k steps of n threads, is found with a probability of 1 / (n k^(d-1)) at
- * least. That does not hold here: the threads of the pool have the priorities, which strand a thread takes is another
- * choice, and priorities are lost and dealt anew as follows.
+ * Which thread goes on, and all other choices. Threads are chosen in one of two ways: a random walk, in which each
+ * thread that can go on is equally likely; or priorities that change at few random steps, as proposed by Burckhardt,
+ * Kothari, Musuvathi and Nagarakatte (A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs, 2010). They
+ * prove that a bug which needs d specific orderings, in a run of k steps of n threads, is found with a probability of
+ * at least 1 / (n k^(d-1)). That does not hold here: the threads of the pool have the priorities, the strand that a
+ * thread takes is another choice, and priorities are lost and dealt again as follows.
  *
- * Whoever spins goes after all others for this once, and with priorities loses its own now and then, so that two that
- * spin for a third do not take turns for ever. So does who takes very many steps in a row: a strand may spin by
- * yielding. Who wakes up is dealt a new one: a thread that looked for work in vain is no less likely to be the next
- * thief.
+ * A spinning thread goes after all others for this once, and with priorities loses its own now and then, so that two
+ * threads that spin for a third do not alternate for ever. So does a thread that takes very many steps in a row: a
+ * strand may spin by yielding. A thread that wakes up is dealt a new priority: one that looked for work without success
+ * is no less likely to be the next thief.
  */
 #include "sim.h"
 
-/* Of HABIT_HOLDS choices one is by chance. */
+/* One of HABIT_HOLDS choices is by chance. */
 enum { LENGTH_USUAL = 1000, TURNS_MOST = 2000, HABIT_HOLDS = 64, SPINS = 16 };
 
 void order_open(struct sim *sim)
@@ -94,7 +94,7 @@ static struct played *highest(struct sim *sim)
     return best;
 }
 
-/* Before the next step. */
+/* Called before the next step. */
 static void change_priorities(struct sim *sim)
 {
     struct order *order = &sim->order;
@@ -119,9 +119,9 @@ static struct played *by_priority(struct sim *sim)
     return next;
 }
 
-/* ---- what others call ------------------------------------------------------------------------------------ */
+/* ---- the interface ------------------------------------------------------------------------------------------ */
 
-/* Everybody sleeps: time jumps to what ends the first sleep. False: nothing ever will. */
+/* All threads sleep: time jumps to the end of the first sleep. Returns false if no sleep ever ends. */
 static bool jump_ahead(struct sim *sim)
 {
     int64_t first = ARCH_FOREVER;
@@ -135,14 +135,14 @@ static bool jump_ahead(struct sim *sim)
     if (first == ARCH_FOREVER)
         return false;
     if (first > sim->now) {
-        if (sim->sub->outside) /* which is not made to wait for longer than it is waited for */
+        if (sim->sub->outside) /* real descriptors get as much real time as the run sleeps */
             arch_nap(first - sim->now);
         sim->now = first;
     }
     return true;
 }
 
-/* Everybody sleeps, and handlers are to come: whether one comes now, to one of the sleepers. */
+/* All threads sleep, and handlers are pending: decide whether one interrupts a sleeper now. */
 static bool interrupt_sleeper(struct sim *sim, bool must)
 {
     uint32_t able = 0;

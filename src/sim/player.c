@@ -1,7 +1,7 @@
 /*
- * Played threads: each has a stack and a context of its own, and one of them runs at a time. Who gives way passes
- * control to the next one directly; the director, which is whoever called, gets it back when there is nobody left to go
- * on, or all that it waits for has happened.
+ * Simulated threads: each has a stack and a context of its own, and one of them runs at a time. A thread that yields
+ * passes control to the next one directly. The director, which is the caller, gets control back when no thread can go
+ * on, or everything that it waits for has happened.
  */
 #include "sim.h"
 
@@ -9,11 +9,11 @@
 #include <stdlib.h>
 
 enum { LOOP_STACK = 512 * 1024, PLAIN_STACK = 8 << 20, STAGE_STACKS = 8 };
-/* A step takes between STEP_NS and STEP_NS << STEP_SHIFTS of virtual time: few are long. Those between operations, and
- * atomic ones, are shorter. */
+/* A step takes between STEP_NS and STEP_NS << STEP_SHIFTS of virtual time: few are long. Steps between operations, and
+ * atomic steps, are shorter. */
 enum { STEP_NS = 64, SHORT_STEP_NS = 1, STEP_SHIFTS = 11 };
 
-/* What one run leaves to the next: stacks of threads, whose pages are there already. */
+/* Resources that one run leaves to the next: stacks of threads, whose pages are mapped already. */
 struct stage {
     void *stacks[STAGE_STACKS]; /* of LOOP_STACK bytes */
     int count;
@@ -38,7 +38,7 @@ static struct arch_note *note_of(struct played *played)
     return played->thread ? played->thread->here : &played->note;
 }
 
-/* For the report. Those who spin together take a line each. */
+/* Record a step for the report. Threads that spin together take one line each. */
 static void note_step(struct sim *sim, const struct played *next)
 {
     for (uint32_t i = 1; next->gave_way == GAVE_SPIN && i <= sim->noted && i < LAST_STEPS; i++) {
@@ -69,15 +69,15 @@ static void begin_step(struct sim *sim, struct played *next)
     if (UNLIKELY(sim->options.steps && sim->steps > sim->options.steps))
         report_fail(sim, "it takes more steps than it may");
     next->state = PLAYED_READY;
-    for (uint32_t i = 0; i < sim->count; i++) /* who spins may look again */
+    for (uint32_t i = 0; i < sim->count; i++) /* spinning threads may test again */
         if (sim->played[i]->state == PLAYED_RELAXED)
             sim->played[i]->state = PLAYED_READY;
 }
 
-/* From the stack of `here` to that of `next`, NULL: the director's; returns when somebody comes back. */
+/* Switch from the stack of `here` to that of `next`, or to the director's for NULL. Returns when control comes back. */
 static void pass(struct sim *sim, struct arch_note *here, struct played *next)
 {
-    struct arch_cxx *globals = arch_cxx_globals(); /* one state for all the played threads */
+    struct arch_cxx *globals = arch_cxx_globals(); /* all simulated threads share one state */
     struct arch_cxx cxx = globals ? *globals : (struct arch_cxx){0};
     struct arch_note *there = next ? note_of(next) : &sim->director_note;
     sim->came_from = sim->running;
@@ -114,8 +114,8 @@ int player_interrupt(struct sim *sim, void (*handler)(void *), void *arg)
     return 0;
 }
 
-/* On the stack of the thread that goes on, wherever it stands; other threads may go on meanwhile, and others interrupt
- * the handler. */
+/* Runs on the stack of the thread that is chosen, wherever it stands. Other threads may go on meanwhile, and other
+ * handlers may interrupt this one. */
 static void handle(struct sim *sim)
 {
     arch_note_acquire(&sim->interrupts);
@@ -239,7 +239,7 @@ static int make_room(struct sim *sim)
     return 0;
 }
 
-/* With a stack, and in sim->played. */
+/* Allocate a thread with a stack, and enter it into sim->played. */
 static int new_played(struct sim *sim, struct thread *thread, struct played **out)
 {
     int error = make_room(sim);
@@ -258,7 +258,7 @@ static int new_played(struct sim *sim, struct thread *thread, struct played **ou
     return 0;
 }
 
-/* In the place of a thread that has lived before, and was joined: of the pool's thread itself, of any plain one. */
+/* Reuse the place of a thread that was joined: for a pool's thread its own, for a plain thread any. */
 static int take_played(struct sim *sim, struct thread *thread, struct played **out)
 {
     if (thread && thread->simulated) {
@@ -297,7 +297,7 @@ int player_add(struct sim *sim, struct thread *thread, void *(*fn)(void *), void
         sim->pool_threads++;
     }
     order_deal(sim, played);
-    arch_note_release(played); /* what was done before a thread is made is seen by it */
+    arch_note_release(played); /* making a thread happens before the thread's first step */
     *out = played;
     return 0;
 }
@@ -318,7 +318,7 @@ void player_close(struct sim *sim)
         give_stack(sim, sim->played[i]);
         free(sim->played[i]);
     }
-    while (sim->interrupts) { /* too late */
+    while (sim->interrupts) { /* they never ran */
         struct interrupt *next = sim->interrupts->next;
         free(sim->interrupts);
         sim->interrupts = next;

@@ -1,6 +1,6 @@
 /*
- * What a seeded run says of itself: a line at its end; where it fails its seed, the last steps in words, and the
- * strands as they are. All by arch_write, for it may be said in the middle of an abort.
+ * Reports of a seeded run: a line at its end; if it fails, its seed, the last steps in words, and the state of the
+ * strands. All output goes through arch_write, since it may happen in the middle of an abort.
  */
 #include "sim.h"
 
@@ -33,7 +33,7 @@ static const char *sign(const struct sim *sim)
     return sim->atomic_steps ? "s" : "";
 }
 
-/* "with strand_mutex_lock", or with whatever of the library's it is a part of. */
+/* Prints "with strand_mutex_lock", or the public function that the address is a part of. */
 static void say_operation(const struct step *step)
 {
     char name[120];
@@ -41,11 +41,11 @@ static void say_operation(const struct step *step)
     bool known = arch_symbol(step->where, name, sizeof name, &offset);
     char *dot = strchr(name, '.');
     if (dot)
-        *dot = '\0'; /* the rest the compiler has added */
+        *dot = '\0'; /* the compiler has added the rest */
     print_text(2, " with %s", known ? name : "an operation");
 }
 
-/* Its control block is never unmapped, and who has it now has another number. */
+/* The control block is never unmapped; if it was reused, its number differs. */
 static void say_strand(const struct step *step)
 {
     uint64_t word = atomic_load_explicit(&step->strand->word, memory_order_relaxed);
@@ -97,14 +97,14 @@ static void say_threads(const struct sim *sim)
             continue;
         print_text(2, "  %sthread %u %s", p->thread ? "" : "plain ", i, p == sim->running ? "runs" : states[p->state]);
         if (p != sim->running && p->state == PLAYED_SLEEPING && p->deadline != ARCH_FOREVER) {
-            int64_t left = p->deadline - sim->now; /* it may be over, and nobody has chosen it yet */
+            int64_t left = p->deadline - sim->now; /* the time may be over, while the thread was not chosen yet */
             print_text(2, ", for %.3f us more", left > 0 ? (double)left / 1000 : 0.0);
         }
         print_text(2, "\n");
     }
 }
 
-/* From the stack of whoever runs, or of the director. */
+/* On the stack of the running thread, or of the director. */
 static void say_strands(struct sim *sim)
 {
     struct thread *before = thread_self(), *thread = before ? before : sim->sub->pool.threads[0];
@@ -114,7 +114,7 @@ static void say_strands(struct sim *sim)
     thread_adopt(before);
 }
 
-/* What has this run again, beside the program and its options. */
+/* Prints how to repeat the run, besides the program and its options. */
 static void say_again(const struct sim *sim)
 {
     const char *words = arch_env("STRAND_SIM");
@@ -123,7 +123,7 @@ static void say_again(const struct sim *sim)
                (unsigned long long)sim->seed, said ? "STRAND_SIM=\"" : "", said ? words : "", said ? "\" " : "");
 }
 
-/* Whether a plain thread could end the wait of one of the strands: by a post. */
+/* Sets *found if a post by a plain thread could end the strand's wait. */
 static void look_for_receiver(void *object, void *found)
 {
     struct cb *c = cb_in(object);
@@ -146,7 +146,7 @@ static void say_what_is_not_seen(const struct sim *sim)
 static void report(struct sim *sim, const char *what, bool ended)
 {
     sim->failed = true;
-    arch_note_acquire(sim->sub); /* what strands did before they were left */
+    arch_note_acquire(sim->sub); /* what strands did before they were suspended */
     print_text(2, "libstrand: seed %s%llu: %s, after %llu steps, schedule %016llx\n", sign(sim),
                (unsigned long long)sim->seed, what, (unsigned long long)sim->steps, (unsigned long long)sim->hash);
     say_last_steps(sim);
@@ -187,5 +187,5 @@ void report_ending(struct arch_player *player)
 {
     struct sim *sim = (struct sim *)player;
     if (!sim->failed)
-        report(sim, "the program ends", arch_notes_separate()); /* TSan aborts where no memory can be had for a dump */
+        report(sim, "the program ends", arch_notes_separate()); /* TSan aborts if there is no memory for a dump */
 }

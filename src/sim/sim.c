@@ -1,5 +1,5 @@
 /*
- * What the runtime calls of the second driver, its opening and closing. See sim.h.
+ * The functions of the second driver, its opening and closing. See sim.h.
  */
 #include "sim.h"
 
@@ -8,7 +8,7 @@
 
 #define BEGIN_NS INT64_C(1000000000)
 
-/* ---- what played threads call ---------------------------------------------------------------------------- */
+/* ---- called by simulated threads ---------------------------------------------------------------------------- */
 
 static int64_t now(struct subprocess *sub)
 {
@@ -37,7 +37,7 @@ static void spin(struct sim *sim)
         order_relaxed(sim, sim->running);
         player_give_way(sim, PLAYED_RELAXED, GAVE_SPIN);
     } else {
-        player_step(sim); /* at the end of the run somebody else holds what it wants */
+        player_step(sim); /* at the end of the run another thread holds what it spins for */
     }
 }
 
@@ -109,7 +109,7 @@ static int start(struct thread *thread, void *(*fn)(void *))
     return player_add(sim_of(thread->sub), thread, fn, thread, &unused);
 }
 
-/* From outside of played threads nobody waits: those that have not begun never will. */
+/* The director does not wait: threads that have not begun never will. */
 static void join(struct thread *thread)
 {
     struct played *other = thread->simulated;
@@ -124,7 +124,7 @@ static arch_context where(struct thread *thread)
     return played == played->sim->running ? NULL : played->context;
 }
 
-/* At atomic steps. After a failure only the report runs. */
+/* Only at atomic steps. After a failure only the report runs. */
 static bool preempts(struct subprocess *sub)
 {
     return sim_of(sub)->atomic_steps && !sim_of(sub)->failed;

@@ -1,5 +1,5 @@
 /*
- * Plain threads that tests make, and handlers of signals: played ones in a seeded run.
+ * Plain threads that tests make, and signal handlers: simulated ones in a seeded run.
  */
 #include "sim.h"
 
@@ -65,7 +65,7 @@ int strand_sim_thread(strand_fn *fn, void *arg)
         free(plain);
         return error;
     }
-    atomic_store_explicit(&runtime->plain_join, join_all, memory_order_relaxed); /* always the same */
+    atomic_store_explicit(&runtime->plain_join, join_all, memory_order_relaxed); /* always the same value */
     plain->next = atomic_load_explicit(&runtime->plain, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&runtime->plain, &plain->next, plain, memory_order_release,
                                                   memory_order_relaxed))

@@ -1,6 +1,6 @@
 /*
- * Flows of bytes, and what is reported of them. The seed decides how long bytes are on their way, in which portions
- * they arrive, how many of them a write takes and a read gets, and whether a connection breaks or falls silent.
+ * Flows of bytes, and their events. The seed decides how long bytes are in transit, in which portions they arrive, how
+ * many of them a write takes and a read gets, and whether a connection breaks or falls silent.
  */
 #include "net.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { RING_FIRST = 256, MOST_LEAST = 4096, MOST_SHIFTS = 5, FAULT_SHIFTS = 13 };
-/* One call in so many moves a part only of what it could. */
+/* One call in so many moves only a part of what it could. */
 enum { CUT_ONE_IN = 4 };
 enum { LATENCY_NS = 16, LATENCY_SHIFTS = 14, PIPE_SHIFTS = 6 };
 
@@ -33,7 +33,7 @@ static void find_next(struct net *net)
             net->next = net->events[i].at;
 }
 
-/* Nobody would be told: the run can't go on as if nothing were wrong. */
+/* An event would be lost: the run can't go on as if nothing were wrong. */
 static void *or_fail(struct sim *sim, void *memory)
 {
     if (!memory)
@@ -100,7 +100,7 @@ struct flow *flow_make(struct sim *sim, struct port *reader, struct port *writer
     return flow;
 }
 
-/* Sooner rather than later: most connections carry little. */
+/* Small numbers are likelier: most connections carry little. */
 static uint64_t some_bytes(struct sim *sim)
 {
     return order_chance(sim, UINT32_C(1) << order_chance(sim, FAULT_SHIFTS));
@@ -128,7 +128,7 @@ static void free_flow(struct sim *sim, struct flow *flow)
 
 static void send(struct sim *sim, struct flow *flow, enum arriving what, size_t bytes)
 {
-    int64_t at = flow->slow ? sim->now + net_latency(sim, true) : sim->now; /* a pipe has no way to go */
+    int64_t at = flow->slow ? sim->now + net_latency(sim, true) : sim->now; /* a pipe has no transit time */
     if (flow->arrivals_first == flow->arrivals_count)
         flow->arrivals_first = flow->arrivals_count = 0;
     if (flow->arrivals_count == flow->arrivals_room) {
@@ -143,7 +143,7 @@ static void send(struct sim *sim, struct flow *flow, enum arriving what, size_t 
     net_report(sim, flow->reader, events, flow->slow ? flow->last : sim->now + net_latency(sim, false));
 }
 
-/* What has arrived by now. */
+/* Account for what has arrived by now. */
 static void advance(struct sim *sim, struct flow *flow)
 {
     while (flow->arrivals_first < flow->arrivals_count && flow->arrivals[flow->arrivals_first].at <= sim->now) {
@@ -177,7 +177,7 @@ static void copy_out(struct flow *flow, char *buffer, size_t size)
     flow->arrived -= size;
 }
 
-/* Room for so many more bytes; false: no memory. */
+/* Make room for so many more bytes. Returns false if there is no memory. */
 static bool grow(struct sim *sim, struct flow *flow, size_t size)
 {
     size_t room = flow->room ? flow->room : RING_FIRST;
@@ -215,7 +215,7 @@ uint32_t flow_ready_out(struct flow *flow)
         return ARCH_OUT | ARCH_END;
     if (flow->used < flow->most || flow->deaf || flow->ended)
         return ARCH_OUT;
-    flow->starved = true; /* who was told so waits to be told otherwise */
+    flow->starved = true; /* the writer waits for an event now */
     return 0;
 }
 
@@ -235,10 +235,10 @@ int64_t flow_read(struct sim *sim, struct flow *flow, void *buffer, size_t size)
     size_t there = size;
     if (order_once_in(sim, CUT_ONE_IN))
         size = 1 + order_chance(sim, (uint32_t)size);
-    arch_note_acquire(flow); /* what was done before bytes were written is seen by who reads them */
+    arch_note_acquire(flow); /* a write happens before the read of its bytes */
     copy_out(flow, buffer, size);
     arch_note_release(flow);
-    if (size < there) /* as if the rest came a little later: a short read says that there was no more */
+    if (size < there) /* as if the rest came a little later: a short read means that the flow is drained */
         net_report(sim, flow->reader, ARCH_IN, sim->now + net_latency(sim, flow->slow));
     if (flow->starved) {
         flow->starved = false;
@@ -247,7 +247,7 @@ int64_t flow_read(struct sim *sim, struct flow *flow, void *buffer, size_t size)
     return (int64_t)size;
 }
 
-/* In portions that arrive one after the other. What comes after silent_at never does. */
+/* Send in portions that arrive one after the other. Bytes after silent_at never arrive. */
 static void send_bytes(struct sim *sim, struct flow *flow, size_t size)
 {
     while (size) {
@@ -263,7 +263,7 @@ int64_t flow_write(struct sim *sim, struct flow *flow, const void *bytes, size_t
 {
     if (flow->ended || flow->broken)
         return -EPIPE;
-    if (!flow->reader || flow->deaf) /* far away nobody knows that yet */
+    if (!flow->reader || flow->deaf) /* over a network the writer does not know that yet */
         return flow->local ? -EPIPE : (int64_t)(size < flow->most ? size : flow->most);
     if (flow->used == flow->most) {
         flow->starved = true;
@@ -286,7 +286,7 @@ void flow_end(struct sim *sim, struct flow *flow)
     if (flow->ended || flow->broken)
         return;
     flow->ended = true;
-    net_report(sim, flow->writer, ARCH_OUT, sim->now); /* who waits to write more need not */
+    net_report(sim, flow->writer, ARCH_OUT, sim->now); /* a waiting writer need not wait */
     if (flow->reader && flow->silent_at == UINT64_MAX)
         send(sim, flow, flow->breaks_at == UINT64_MAX ? ARRIVING_END : ARRIVING_BREAK, 0);
 }
