@@ -81,7 +81,7 @@ static struct kind *kind_new(struct thread *thread, struct place *place, const s
     return kind;
 }
 
-/* Under the lock of the system. Where few are near, it is one of them. */
+/* Under the lock of the system. A kind is near as long as there are few. */
 static void enter(struct system *system, struct kind *kind)
 {
     struct kind *first = atomic_load_explicit(&system->kinds, memory_order_relaxed);
@@ -141,7 +141,7 @@ static bool give_state(struct thread *thread, struct cell *cell)
     return state;
 }
 
-/* Nobody can find it any more but by its name. */
+/* Free a cell that no reference leads to any more, except its name. */
 static void unmake(struct thread *thread, struct cell *cell)
 {
     if (UNLIKELY(cell_kind(cell)->outside))
@@ -158,7 +158,7 @@ static bool is_stopping(uint64_t parent)
     return (parent & CELL_AWAKE) && (word_task(parent)->flags & (TASK_STOPPING | TASK_RESTARTING));
 }
 
-/* Into the list of the parent, and there it is, with that word. False: the parent stops, or has ended. */
+/* Link the cell to its parent, and publish its word. Returns false if the parent stops, or has ended. */
 static bool adopt(struct thread *thread, strand_actor above, struct cell *cell, uint64_t as)
 {
     struct cell *parent = ref_cell(above);
@@ -177,7 +177,7 @@ static bool adopt(struct thread *thread, strand_actor above, struct cell *cell, 
     return open;
 }
 
-/* Its memory, without a word. NULL: there is none. */
+/* Allocate and initialise a cell, except its word. NULL: no memory. */
 static struct cell *build(struct thread *thread, struct kind *kind, struct cell *parent, const void *args)
 {
     struct cell *cell = driver_slab_get(thread, &worker_of(thread)->cells[kind->size_class]);
@@ -201,9 +201,9 @@ static struct cell *build(struct thread *thread, struct kind *kind, struct cell 
     return cell;
 }
 
-/* Until it is in its parent's list nobody finds it, by its name neither; and then it is locked until it is complete.
- * Who has its lock before that waits for no other: the parent may have ended, and its memory be that of a cell like
- * this. */
+/* Until the cell is in its parent's list it can't be found, not even by its name; afterwards it stays locked until it
+ * is complete. Before that the holder of its lock waits for no other: the parent may have ended, and its memory be that
+ * of a cell like this. */
 int cell_make(struct thread *thread, struct kind *kind, strand_actor above, const char *name, const void *args,
               uint32_t calls, struct envelope *first, strand_actor *out)
 {
@@ -329,15 +329,15 @@ int cell_call_failed(struct thread *thread, strand_actor actor, uint32_t calls, 
     if (task) {
         fresh = task->flags & TASK_FRESH;
         uint32_t before = atomic_load_explicit(&task->calls, memory_order_relaxed);
-        if (calls & (CALL_RESUME | CALL_RESTART)) /* what was asked for last holds */
+        if (calls & (CALL_RESUME | CALL_RESTART)) /* the latest request wins */
             before &= ~(uint32_t)CALL_SUSPEND;
         if (calls & CALL_SUSPEND)
             before &= ~(uint32_t)CALL_RESUME;
         atomic_store_explicit(&task->calls, before | calls, memory_order_relaxed);
         r = task_schedule(thread, task);
-        bool ends = task->flags & (TASK_STOPPING | TASK_RESTARTING); /* its function for the end is not a message */
+        bool ends = task->flags & (TASK_STOPPING | TASK_RESTARTING); /* its stop function is not a message */
         struct runner *other = plain_load(&task->runner, memory_order_acquire);
-        if (!r && (calls & ~before & CALL_NOW) && other && !ends) /* once: another runner is to see to it then */
+        if (!r && (calls & ~before & CALL_NOW) && other && !ends) /* once: afterwards another runner handles it */
             woken = cancel_strand(thread, other->strand, NULL, false);
     }
     cell_unlock(cell, word);
@@ -367,7 +367,7 @@ bool cell_is_there(struct thread *thread, strand_actor actor)
     return ref_is_ours(thread, actor) && cell_ref(ref_cell(actor)).bits[1] == actor.bits[1];
 }
 
-/* Whether it handles nothing for now: its turn's strand waits for something, or it rests. */
+/* Whether it handles nothing for now: its turn's strand waits for something, or it is suspended. */
 static bool is_blocked(const struct task *task, const struct runner *r)
 {
     if (task->flags & (TASK_SUSPENDED | TASK_WAITS))
@@ -418,7 +418,7 @@ strand_actor cell_next_child(struct task *task)
     return found;
 }
 
-/* Out of the list of the parent, which hears of it if it waits for its last child. */
+/* Unlink from the parent, which is notified if it waits for its last child. */
 static void leave_parent(struct thread *thread, struct cell *cell)
 {
     struct cell *parent = cell->parent;
@@ -467,7 +467,7 @@ void cell_end(struct thread *thread, struct runner *r)
     }
     (void)cell_lock_living(thread, cell);
     ASSERT(!task->first && !task->batch && list_empty(&task->waiters));
-    struct more *more = cell_more(cell); /* from here on nobody else's */
+    struct more *more = cell_more(cell); /* from here on no other thread accesses it */
     strand_exception *why = task->why;
     struct failure *failed = task->failed, *escalated = task->escalated;
     cell_unlock(cell, word_freed(ref_serial(r->self) << WORD_SERIAL));

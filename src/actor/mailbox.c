@@ -1,5 +1,5 @@
 /*
- * Full mailboxes: senders that wait. The protocol block is in actor.h.
+ * Full mailboxes, and senders that wait. The protocol block is in actor.h.
  */
 #include "mailbox.h"
 
@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Under the lock: of a sender that waits, if it is still there, the message, which is the caller's; or NULL. */
+/* Under the lock: end a sender's wait. Returns its message, which the caller owns, or NULL if the sender has gone. */
 static struct envelope *claim(struct thread *thread, struct wait_node *node, int result, struct batch *senders)
 {
     struct envelope *e = node->value;
@@ -57,10 +57,10 @@ void mailbox_refuse_parent(struct thread *thread, struct task *task, struct batc
 void mailbox_refuse(struct thread *thread, struct task *task, struct batch *senders)
 {
     while (!list_empty(&task->waiters))
-        (void)claim_first(thread, task, -EPIPE, senders); /* the sender has its message still */
+        (void)claim_first(thread, task, -EPIPE, senders); /* the sender keeps its message */
 }
 
-/* Interrupted: nobody is to hold the node. */
+/* After an interruption: make sure that nothing refers to the node. */
 static void leave(struct thread *thread, strand_actor to, struct wait_node *node)
 {
     uint64_t word;
@@ -108,7 +108,7 @@ static int await_room(struct thread *thread, strand_actor to, uint64_t word, str
     return -EINTR;
 }
 
-/* The oldest of those that wait and take room. No other is passed by more than once. */
+/* Remove the oldest waiting message that takes room. No message is skipped more than once. */
 static struct envelope *push_out(struct task *task)
 {
     struct envelope **at = task->counted, *oldest;
@@ -124,7 +124,7 @@ static struct envelope *push_out(struct task *task)
     return oldest;
 }
 
-/* It was not sent: it is the sender's still, or in its hand. */
+/* The message was not sent: return it to the sender, unless the sender has it in hand. */
 static void give_back(struct thread *thread, struct envelope *e)
 {
     struct runner *r = runner_self(thread);
@@ -191,7 +191,7 @@ static const char *made_class(const struct hook *hook, char *buffer, size_t size
     return buffer;
 }
 
-/* What comes behind the message that stops the actor is not handled. */
+/* Messages behind the one that stops the actor are not handled. */
 static void sort_in(struct levels *levels, const strand_actor_class *class, struct envelope *first)
 {
     struct hook hook HOOK = {
@@ -230,7 +230,7 @@ static struct envelope *pop(struct levels *levels)
     return e;
 }
 
-/* All that is queued is sorted in, and there is room for what was handled since. */
+/* Sort in all queued messages, and make room for those handled since. */
 static void fill(struct thread *thread, struct runner *r, struct levels *levels)
 {
     struct task *task = r->task;
@@ -247,7 +247,7 @@ static void fill(struct thread *thread, struct runner *r, struct levels *levels)
     sort_in(levels, cell_kind(r->cell)->class, first);
 }
 
-/* What was put aside, and has come back, is the batch already. */
+/* Unstashed messages are in the batch already. */
 struct envelope *levels_next(struct thread *thread, struct runner *r)
 {
     struct task *task = r->task;
@@ -265,7 +265,7 @@ struct envelope *levels_next(struct thread *thread, struct runner *r)
         e = levels->rest;
         levels->rest = NULL;
     } else {
-        task->taken += levels->popped; /* for who looks next whether there is anything at all */
+        task->taken += levels->popped; /* for the next test whether there is anything at all */
         levels->popped = 0;
     }
     return task->batch = e;
@@ -284,7 +284,7 @@ static struct envelope *empty(struct levels *levels)
     return first;
 }
 
-/* ---- not only for messages --------------------------------------------------------------------------------- */
+/* ---- closing and waiting for children ----------------------------------------------------------------------- */
 
 bool mailbox_close(struct thread *thread, struct runner *r)
 {

@@ -1,5 +1,5 @@
 /*
- * Mailboxes: the queue of an actor that is awake, and what happens when it is full. The protocol block is in actor.h.
+ * Mailboxes: the queue of an awake actor, and what happens when it is full. The protocol block is in actor.h.
  */
 #ifndef ACTOR_MAILBOX_H
 #define ACTOR_MAILBOX_H
@@ -11,12 +11,12 @@
 static inline void mailbox_put(struct task *task, struct envelope *e)
 {
     e->next = NULL;
-    plain_store(task->last, e, memory_order_relaxed); /* with levels_next */
+    plain_store(task->last, e, memory_order_relaxed); /* may race with levels_next */
     task->last = &e->next;
     task->queued += !(e->message.size & ENVELOPE_EXTRA);
 }
 
-/* All that is queued is the caller's. */
+/* Take everything that is queued. */
 static inline struct envelope *mailbox_take(struct task *task)
 {
     struct envelope *first = task->first;
@@ -26,7 +26,7 @@ static inline struct envelope *mailbox_take(struct task *task)
     return first;
 }
 
-/* The first one only: those behind it can be pushed out yet. */
+/* Take the first message only: those behind it can still be pushed out. */
 static inline struct envelope *mailbox_take_first(struct task *task)
 {
     struct envelope *first = task->first;
@@ -40,7 +40,7 @@ static inline struct envelope *mailbox_take_first(struct task *task)
     return first;
 }
 
-/* Of senders that wait, so many come in as there is room for. */
+/* Admit waiting senders as long as there is room. */
 void mailbox_admit_(struct thread *thread, struct task *task, struct batch *senders);
 /* The batch is handled. */
 static inline void mailbox_make_room(struct thread *thread, struct task *task, struct batch *senders)
@@ -51,40 +51,40 @@ static inline void mailbox_make_room(struct thread *thread, struct task *task, s
         mailbox_admit_(thread, task, senders);
 }
 
-/* The actor's parent, if it waits for the actor, gets -EDEADLK [A6]. */
+/* If the actor's parent waits for room, it gets -EDEADLK [A6]. */
 void mailbox_refuse_parent(struct thread *thread, struct task *task, struct batch *senders);
-/* The actor ends: who waits is told. */
+/* The actor ends: fail all waiting senders. */
 void mailbox_refuse(struct thread *thread, struct task *task, struct batch *senders);
 
-/* ---- by priority: the turn's own --------------------------------------------------------------------------- */
+/* ---- by priority: owned by the turn ------------------------------------------------------------------------- */
 
 enum { LEVELS = 64 };
 struct levels {
-    uint64_t some;         /* a bit for each that is not empty */
-    uint32_t popped;       /* that were counted, since there was last made room for them */
-    struct envelope *rest; /* the message that stops the actor, and what came after it */
+    uint64_t some;         /* a bit for each level that is not empty */
+    uint32_t popped;       /* counted messages that were taken since room was last made */
+    struct envelope *rest; /* the message that stops the actor, and later ones */
     struct {
         struct envelope *first, **last;
     } at[LEVELS];
 };
 
-/* Of a cell that is being made: its mailbox has priorities. False: no memory. */
+/* Give a cell that is being made a mailbox with priorities. Returns false if there is no memory. */
 bool levels_open(struct thread *thread, struct cell *cell);
-/* The first one, which becomes the batch; NULL: there is none. */
+/* The first message, which becomes the batch; NULL: none. */
 struct envelope *levels_next(struct thread *thread, struct runner *r);
 
 /* ---- in the actor's own turn ------------------------------------------------------------------------------- */
 
-/* It stops: what waits is dead letters, and so is what comes from now on; who waits for room is told. False: the runner
- * has been cancelled, and another one is to do this. */
+/* Stop: waiting messages become dead letters, as will later ones; senders that wait for room fail. Returns false if the
+ * runner has been cancelled; another one will do this. */
 bool mailbox_close(struct thread *thread, struct runner *r);
-/* It handles nothing until its children have ended, and then goes on. They are not to wait for it: what waits for room
- * comes in, and who has asked it is not answered. */
+/* The actor handles nothing until its children have ended. So that they don't wait for it, messages that wait for room
+ * are admitted, and pending questions get no answer. */
 void mailbox_let_in(struct thread *thread, struct runner *r);
 
 /* ---- sending ----------------------------------------------------------------------------------------------- */
 
-/* Whether the caller is the actor itself, or nobody who could wait. */
+/* Whether the caller is the actor itself, or not a strand that could wait. */
 static inline bool mailbox_is_own(struct thread *thread, const struct cell *cell)
 {
     if (UNLIKELY(!thread->current))
@@ -93,8 +93,8 @@ static inline bool mailbox_is_own(struct thread *thread, const struct cell *cell
     return r && r->cell == cell;
 }
 
-/* Under the lock, which it gives back: it is full. 0, -EAGAIN, -EPIPE, -EDEADLK, -EINTR: to be
- * tried again; or it throws, and the message was not sent. */
+/* Under the lock, which it releases: send to a full mailbox. Returns 0, -EAGAIN, -EPIPE, -EDEADLK, or -EINTR: the
+ * caller tries again. It throws if the message was not sent because of an interruption. */
 int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct envelope *e);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Runners, and where those are kept that have nothing to do. Each thread of the place's pool keeps some, which nobody
- * else touches; the rest is common.
+ * Runners, and the lists of idle ones. Each thread of the place's pool keeps some, which no other thread touches; the
+ * rest is shared.
  */
 #include "place.h"
 
@@ -16,7 +16,7 @@ OWN_INLINE bool has_own(const struct thread *thread, const struct place *place)
     return thread->pool == place->pool && thread->index < PLACE_THREADS && place->pin < 0;
 }
 
-/* Runners whose strands have ended are given back, if the system's owner does not see to that. Under the lock. */
+/* Under the lock: free runners whose strands have ended, unless the system's owner does that. */
 static void reap(struct thread *thread, struct system *system)
 {
     struct scope *scope = (struct scope *)(uintptr_t)system->scope.bits[0];
@@ -26,7 +26,8 @@ static void reap(struct thread *thread, struct system *system)
         link = link->next;
         if (!ended(r->strand))
             return;
-        if (atomic_load_explicit(&r->idle, memory_order_acquire) & RUNNER_LISTED) /* who seized it has left it there */
+        if (atomic_load_explicit(&r->idle, memory_order_acquire) & RUNNER_LISTED) /* the thread that seized it has left
+                                                                                   * it there */
             continue;
         list_remove(&r->others);
         arch_note_acquire(r->strand);
@@ -39,7 +40,7 @@ static void reap(struct thread *thread, struct system *system)
 void place_leave(struct thread *thread, struct runner *r)
 {
     struct system *system = r->place->system;
-    plain_store(&r->strand->extra, NULL, memory_order_release); /* it is the runner's */
+    plain_store(&r->strand->extra, NULL, memory_order_release); /* it belongs to the runner */
     spin_lock_if_shared(&system->lock, thread);
     reap(thread, system);
     list_remove(&r->others);
@@ -47,7 +48,8 @@ void place_leave(struct thread *thread, struct runner *r)
     spin_unlock_if_shared(&system->lock, thread);
 }
 
-/* What it was to run waits for those who have a stack. There is one, unless the place is just being opened. */
+/* The runner's strand got no stack: its task waits for another runner. There is one, unless the place is just being
+ * opened. */
 bool place_refused(struct thread *thread, struct cb *c)
 {
     if (c->fn != runner_main)
@@ -72,7 +74,7 @@ bool place_refused(struct thread *thread, struct cb *c)
     return true;
 }
 
-/* 0, or why there is none: -EALREADY: there are enough that are about to begin. */
+/* Returns 0, or why there is no runner: -EALREADY: enough others are about to begin. */
 static int make(struct thread *thread, struct place *place, struct runner **out)
 {
     struct system *system = place->system;
@@ -100,7 +102,7 @@ static int make(struct thread *thread, struct place *place, struct runner **out)
     return 0;
 }
 
-/* It has been taken out of a list, and may be somebody's: see RUNNER_LISTED. */
+/* Try to take a runner that was taken out of a list; it may be in use: see RUNNER_LISTED. */
 OWN_INLINE bool claim(struct thread *thread, struct runner *r)
 {
     uint32_t state;
@@ -115,7 +117,7 @@ OWN_INLINE bool claim(struct thread *thread, struct runner *r)
     return state & RUNNER_IDLE;
 }
 
-/* The same, and it stays in a list. */
+/* Likewise, but leave it in its list. */
 static bool seize(struct runner *r)
 {
     uint32_t state = atomic_load_explicit(&r->idle, memory_order_relaxed);
@@ -126,7 +128,7 @@ static bool seize(struct runner *r)
     return false;
 }
 
-/* It is idle in the list that it is in yet. False: somebody has taken it out of that. */
+/* Make it idle in the list that it is still in. Returns false if it was taken out of that. */
 static bool rest_there(struct runner *r)
 {
     uint32_t state = RUNNER_LISTED;
@@ -134,7 +136,7 @@ static bool rest_there(struct runner *r)
                                                    memory_order_relaxed);
 }
 
-/* The thread's own. */
+/* From the thread's own list. */
 OWN_INLINE struct runner *pop_own(struct thread *thread, struct place *place)
 {
     struct runner *r;
@@ -190,9 +192,7 @@ static bool push_rest(struct thread *thread, struct place *place, struct runner 
     return room;
 }
 
-/* It was seized, and has nothing to do after all. Where there is no room for it, only who looks at all of them finds
- * it.
- */
+/* The runner was seized, and has nothing to do after all. If no list has room for it, only take_any finds it. */
 static COLD void release_idle(struct thread *thread, struct place *place, struct runner *r)
 {
     arch_note_release(r);
@@ -200,7 +200,7 @@ static COLD void release_idle(struct thread *thread, struct place *place, struct
         atomic_store_explicit(&r->idle, RUNNER_IDLE, memory_order_release);
 }
 
-/* Without memory: one that some other thread keeps. It stays in that one's list. */
+/* When out of memory: take a runner that some other thread keeps. It stays in that thread's list. */
 static COLD struct runner *take_any(struct thread *thread, struct place *place)
 {
     struct system *system = place->system;
@@ -236,7 +236,7 @@ struct runner *place_get(struct thread *thread, struct place *place)
     return LIKELY(!error) || error == -EALREADY ? r : take_any(thread, place);
 }
 
-/* What is true by now of what place.odd stands for. */
+/* Recompute place.odd. */
 static COLD void look(struct place *place)
 {
     bool odd = atomic_load_explicit(&place->from_outside, memory_order_relaxed) ||
@@ -272,8 +272,8 @@ bool place_put(struct thread *thread, struct runner *r)
     return (LIKELY(!odd) && LIKELY(push_own(thread, place, r))) || put_oddly(thread, place, r);
 }
 
-/* Who falls idle says so, and looks at the list again; here it is the other way round. Who begins, too: where somebody
- * is about to, he sees to it. */
+/* A runner that falls idle publishes that, then reads the list again; this publishes the task, then looks for idle
+ * runners. A runner that begins reads the list, too: so if one is about to begin, it serves the task. */
 struct runner *place_starve(struct thread *thread, struct place *place, struct task *task)
 {
     spin_lock_if_shared(&place->lock, thread);
@@ -339,7 +339,7 @@ void place_begun(struct thread *thread, struct place *place)
         place_go(thread, r, false);
 }
 
-/* One more has something to do in a place where each may block its thread. */
+/* Count one more task with a runner in a place where each may block its thread. */
 static COLD void grow(struct thread *thread, struct place *place)
 {
     int active = atomic_fetch_add_explicit(&place->active, 1, memory_order_relaxed) + 1;
@@ -347,7 +347,7 @@ static COLD void grow(struct thread *thread, struct place *place)
     while (threads < active && threads < place->threads_most)
         if (atomic_compare_exchange_weak_explicit(&place->threads, &threads, threads + 1, memory_order_relaxed,
                                                   memory_order_relaxed)) {
-            (void)pool_resize(thread, place->pool, threads + 1); /* else they share those that there are */
+            (void)pool_resize(thread, place->pool, threads + 1); /* otherwise they share the existing threads */
             break;
         }
 }
@@ -390,7 +390,7 @@ static void *nap(void *arg)
 struct thread *place_await_memory(void)
 {
     strand_exception *e = strand_try(nap, NULL, NULL);
-    strand_exception_release(e); /* a timer takes some, too */
+    strand_exception_release(e); /* a timer needs memory, too */
     return e ? thread_yield(thread_self()) : thread_self();
 }
 
@@ -423,7 +423,7 @@ int place_open(struct thread *thread, struct system *system, struct place *place
     atomic_init(&place->threads, 1);
     atomic_init(&place->active, 1); /* the first runner, until it falls idle */
     struct runner *r;
-    int error = make(thread, place, &r); /* so that there is one, whatever becomes of memory */
+    int error = make(thread, place, &r); /* so that there is one, even without memory later */
     if (error)
         return error;
     strand handle = handle_of(r->strand);
@@ -437,7 +437,7 @@ int place_open(struct thread *thread, struct system *system, struct place *place
     return 0;
 }
 
-/* Under the lock: one that is told to end next; NULL: none is idle now. */
+/* Under the lock: a runner that ends next; NULL: none is idle now. */
 static struct runner *take_idle(struct system *system)
 {
     for (struct link *link = system->runners.next; link != &system->runners; link = link->next) {
@@ -451,7 +451,7 @@ static struct runner *take_idle(struct system *system)
     return NULL;
 }
 
-/* Who ends by the system's failure does so by itself: it is not to be cancelled before. */
+/* A runner that ends by the system's failure does so by itself: it must not be cancelled before. */
 static void await_failed(struct thread *thread, struct system *system)
 {
     for (struct link *link = system->failed.next; link != &system->failed; link = link->next)

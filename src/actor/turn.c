@@ -1,5 +1,5 @@
 /*
- * Turns: a runner's strand, which handles the messages of one actor after the other. The protocol block is in actor.h.
+ * Turns: a runner's strand handles the messages of one actor after the other. The protocol block is in actor.h.
  */
 #include "cell.h"
 #include "clock.h"
@@ -19,7 +19,7 @@
 
 #include <string.h>
 
-/* ---- nothing to do ----------------------------------------------------------------------------------------- */
+/* ---- idle --------------------------------------------------------------------------------------------------- */
 
 static NOINLINE void set_label(struct runner *r, const struct kind *kind, const struct more *more)
 {
@@ -44,10 +44,10 @@ static inline void take_up(struct runner *r)
     r->self = ref_of(r->cell, atomic_load_explicit(&task->serial, memory_order_relaxed));
     if (UNLIKELY(r->labelled != kind) || UNLIKELY(more != NULL))
         set_label(r, kind, more);
-    plain_store(&r->strand->extra, &r->label, memory_order_release); /* with cb_name of a dumper */
+    plain_store(&r->strand->extra, &r->label, memory_order_release); /* may race with cb_name in a dump */
 }
 
-/* Park until there is a task. False: it is to end. */
+/* Park until there is a task. Returns false if the runner has to end. */
 static bool await_task(struct runner *r)
 {
     struct thread *thread = thread_self();
@@ -62,7 +62,7 @@ static bool await_task(struct runner *r)
         atomic_fetch_sub_explicit(&r->place->active, 1, memory_order_relaxed);
     wait_because(thread, me, BLOCKED_ACTOR, 0);
     plain_store(&me->extra, NULL, memory_order_release);
-    arch_note_release(r->place->system->name); /* by the thread that falls idle, and who finds out that all are */
+    arch_note_release(r->place->system->name); /* pairs with a thread that falls idle and finds that all are */
     if (UNLIKELY(!place_put(thread, r))) {
         me->blocked = BLOCKED_NOT;
         place_leave(thread, r);
@@ -75,7 +75,8 @@ static bool await_task(struct runner *r)
         return true;
     }
     thread = switch_park(thread);
-    plain_store(&me->member.fibre->home, thread, memory_order_relaxed); /* place_go, of one that had not left yet */
+    plain_store(&me->member.fibre->home, thread, memory_order_relaxed); /* place_go ran before this one had left its
+                                                                         * thread */
     arch_note_acquire(&me->member);
     me->blocked = BLOCKED_NOT;
     return r->task;
@@ -83,7 +84,7 @@ static bool await_task(struct runner *r)
 
 /* ---- a turn ------------------------------------------------------------------------------------------------ */
 
-/* Those with priorities are levels_next's to take. */
+/* Messages with priorities are left for levels_next. */
 static COLD void take_oddly(struct task *task)
 {
     const strand_actor_class *class = cell_kind(task->cell)->class;
@@ -91,7 +92,7 @@ static COLD void take_oddly(struct task *task)
         task->batch = class->mailbox_full == STRAND_FULL_OLDEST ? mailbox_take_first(task) : mailbox_take(task);
 }
 
-/* The next messages. False: the turn is over. */
+/* Get the next messages. Returns false if the turn is over. */
 static bool refill(struct thread *thread, struct runner *r)
 {
     struct task *task = r->task;
@@ -131,14 +132,14 @@ static inline bool is_mute(const struct task *task)
     return UNLIKELY(task->flags & (TASK_SUSPENDED | TASK_WAITS));
 }
 
-/* Whether the message has left anything behind that is to be gone before the next. */
+/* Whether the message has left nothing that must be cleaned up before the next. */
 static inline bool is_clean(struct runner *r, struct cb *me)
 {
     const struct scope *scope = (const struct scope *)(uintptr_t)r->scope.bits[0];
     return LIKELY(!scope->count && !scope->belongings && !scope->note && !scope->failures && !own_of(me)->held);
 }
 
-/* A message of the library's own: false if it has been dealt with. */
+/* A message of the library's own: returns false if it was handled here. */
 static COLD bool is_to_be_handled(struct runner *r, struct envelope *e)
 {
     if (e->message.type != &message_last && watch_expects(r->cell, &e->message)) {
@@ -157,7 +158,7 @@ static COLD struct envelope *next_oddly(struct thread *thread, struct runner *r)
     return cell_kind(r->cell)->class->priority ? levels_next(thread, r) : r->task->batch;
 }
 
-/* For its receive timeout: when it was active last. */
+/* Record its last activity, for its receive timeout. */
 static COLD void mark_active(const struct runner *r, int64_t when)
 {
     struct more *more = cell_more(r->cell);
@@ -165,15 +166,15 @@ static COLD void mark_active(const struct runner *r, int64_t when)
         plain_store(&more->active, when, memory_order_relaxed);
 }
 
-/* A timer's message holds only if that was not taken back, or replaced, while it was on its way; and a receive timeout,
- * as long as nothing has come before it. False: it is dropped. */
+/* A timer's message counts only if the timer was not cancelled or replaced while the message was under way; a receive
+ * timeout, only if no other message has come before it. Returns false if it is dropped. */
 static COLD bool begins_oddly(struct thread *thread, struct runner *r, struct envelope *e)
 {
     struct more *more = cell_more(r->cell);
     strand_actor *sender = &e->message.sender;
     if (more && (sender->bits[1] & MARK_TIMER)) {
         bool holds = clock_holds(thread, more, &e->message);
-        *sender = (strand_actor){{0, 0}}; /* from now on a message as any other */
+        *sender = (strand_actor){{0, 0}}; /* from now on an ordinary message */
         if (!holds) {
             envelope_free(thread, e);
             return false;
@@ -191,7 +192,7 @@ static COLD void handled_oddly(struct thread *thread, struct runner *r)
     r->unhandled = false;
 }
 
-/* Its message is over. */
+/* The message was handled. */
 static inline void handled(struct thread *thread, struct runner *r)
 {
     struct envelope *e = r->in_hand;
@@ -205,7 +206,7 @@ static inline void handled(struct thread *thread, struct runner *r)
     envelope_free(thread, e);
 }
 
-/* Of a place that has a time for turns of its own. */
+/* When the turn ends, if the place has a time limit for turns. */
 static inline uint64_t end_of_turn(const struct thread *thread, const struct runner *r)
 {
     int64_t ns = r->place->quantum;
@@ -217,7 +218,7 @@ static inline bool is_over(const struct thread *thread, const struct runner *r, 
     return UNLIKELY(r->odd) && r->place->quantum && driver_ticks(thread) >= ends;
 }
 
-/* Until the turn is over, or the scope has to be left. Returns whether it has. */
+/* Handle messages until the turn is over, or the scope has to be left. Returns whether it has. */
 static bool serve(struct runner *r)
 {
     struct cb *me = r->strand;
@@ -289,11 +290,11 @@ void *runner_main(void *arg)
         struct thread *thread = thread_self();
         if (!e && r->task) {
             handled(thread, r);
-        } else if (e && r->scope.bits[0]) { /* the message may have been passed on, or put aside */
+        } else if (e && r->scope.bits[0]) { /* the message may have been forwarded, or stashed */
             life_fail(r, e);
             if (r->task)
                 mark_active(r, driver_now(thread_self()->sub));
-        } else if (e) { /* there was no memory for its scope, which is tried again when others have had their turns */
+        } else if (e) { /* there was no memory for its scope: try again after others have run */
             strand_exception_release(e);
             (void)thread_yield(thread);
         }
