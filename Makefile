@@ -536,9 +536,10 @@ $(OUT)/obj/bench/%.o: bench/%.c $(OUT)/flags
 	$(call compile,-Iinclude)
 $(OUT)/obj/bench/%.o: bench/%.cc $(OUT)/flags
 	$(call compile,-Iinclude)
-# As a user compiles: without the feature macros of the tests.
+# As a user compiles: without the feature macros of the tests; in debug mode as strand/check.h says.
+example-checks := $(if $(filter debug,$(MODE)),-D_GNU_SOURCE= -include strand/check.h)
 $(OUT)/obj/examples/%.o: examples/%.c $(OUT)/flags
-	$(call compile,-U_GNU_SOURCE -Iinclude $(thread-safety))
+	$(call compile,-U_GNU_SOURCE -Iinclude $(thread-safety) $(example-checks))
 
 $(test-programs)/unit/%: $(test-objects)/unit/%.o $(OUT)/libstrand-internal.a $(write-counters)
 	$(call link,$(CC),-l:libboost_context.a)

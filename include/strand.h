@@ -7,7 +7,8 @@
  *   strand/sync.h, strand/limit.h        locks, semaphores, events; concurrency limits and priorities
  *   strand/io.h                          descriptors, sockets, signals, and calls that block their thread
  *   strand/actor.h                       actors
- *   strand/monitor.h, strand/check.h     code that must not suspend
+ *   strand/monitor.h                     code that must not suspend
+ *   strand/check.h                       checks for debug builds: mutexes of the C library, arguments of strands
  *   strand/debug.h, strand/sim.h         diagnostics; deterministic simulation
  *   strand/scheduler.h                   user-made schedulers
  *

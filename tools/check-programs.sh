@@ -3,7 +3,8 @@
 #
 # The programs in the documents do what is said there. In a document they stand between the lines `<!-- program -->` and
 # `<!-- end of program -->`: all blocks of C or C++ between these, one after the other, are a program, which is compiled
-# without a warning and with FOLDER's libstrand.a, and run; what it prints is the block there that is of neither.
+# without a warning and with FOLDER's libstrand.a, and run; what it prints is the block there that is of neither. It does
+# the same when it is compiled with strand/check.h.
 set -u
 export LC_ALL=C
 
@@ -25,6 +26,20 @@ split()
         inside && text { print >>(work "/" at ".out") }' "$1"
 }
 
+# run_as_it_says DOCUMENT FLAGS: $program, compiled by $compiler
+run_as_it_says()
+{
+    of=$1
+    shift
+    $compiler -Wall -Wextra -Werror -fexceptions -Iinclude "$@" "$program" "$folder/libstrand.a" -o "$work/program" ||
+        { echo "programs: $of: one is not compiled with $*" && status=1 && return; }
+    timeout 600 "$work/program" >"$work/printed" 2>&1
+    result=$?
+    [ $result -eq 0 ] || { echo "programs: $of: one that is compiled with $* ended with $result" && status=1; }
+    diff "${program%.c*}.out" "$work/printed" >&2 ||
+        { echo "programs: $of: one does not print what the document says" && status=1; }
+}
+
 for document in README.md docs/*.md; do
     rm -f "$work"/*
     split "$document"
@@ -32,16 +47,11 @@ for document in README.md docs/*.md; do
         [ -e "$program" ] || continue
         count=$((count + 1))
         case $program in
-        *.cc) compiler=${CXX:-g++} ;;
-        *) compiler=${CC:-gcc} ;;
+        *.cc) compiler=${CXX:-g++} extensions= ;; # on by default
+        *) compiler=${CC:-gcc} extensions=-D_GNU_SOURCE= ;;
         esac
-        $compiler -Wall -Wextra -Werror -O2 -fexceptions -Iinclude "$program" "$folder/libstrand.a" -o "$work/program" ||
-            { echo "programs: $document: one is not compiled" && status=1 && continue; }
-        timeout 600 "$work/program" >"$work/printed" 2>&1
-        result=$?
-        [ $result -eq 0 ] || { echo "programs: $document: one ended with $result" && status=1; }
-        diff "${program%.c*}.out" "$work/printed" >&2 ||
-            { echo "programs: $document: one does not print what the document says" && status=1; }
+        run_as_it_says "$document" -O2
+        run_as_it_says "$document" -O0 $extensions -include strand/check.h
     done
 done
 [ $count -gt 1 ] || { echo "programs: the documents have only $count" && status=1; }

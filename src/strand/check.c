@@ -1,8 +1,11 @@
 /*
- * Mutexes of the system's that are held across a suspension: found by those who ask for it (strand/check.h). A mutex
- * that is held makes a no-suspend section, which may_block looks at anyway: so there is nothing to pay for the others.
+ * What strand/check.h checks in the files that include it. Mutexes of the C library that are held across a suspension:
+ * a held mutex makes a no-suspend section, which may_block looks at anyway, so other files pay nothing. Arguments that
+ * end before the scope: an address comparison at the spawn. Not here: addresses in shared stacks, which every build
+ * refuses (fibre.h).
  */
 #include "exception.h"
+#include "handle.h"
 #include "misuse.h"
 #include "section.h"
 
@@ -50,4 +53,51 @@ COLD void check_at_end_(struct cb *c)
     char where[256];
     snprintf(where, sizeof where, "it was locked at %s:%d", own_of(c)->checked->file, own_of(c)->checked->line);
     misuse("pthread_mutex_lock", where, "strand '%s' has ended, and holds the mutex: unlock it before", cb_name(c));
+}
+
+/* ---- arguments ------------------------------------------------------------------------------------------- */
+
+/* The caller's stack grows down, so the bytes that are in use lie between its stack pointer and the top. */
+static const char *stack_top(const struct cb *me)
+{
+    return me->member.fibre->stack->top;
+}
+
+/* The stack pointer of the caller is where the frame of this function begins. The caller's variables, except
+ * variable-length arrays, lie above it: the compiler takes their memory when the function begins. */
+NOINLINE strand_scope strand_check_scope_enter_(unsigned flags, const char *file, int line)
+{
+    strand_scope handle = strand_scope_enter_(flags, file, line);
+    struct scope *scope = handle_scope(handle);
+    scope->stack_taken = (uint32_t)(stack_top(scope->block.owner) - (const char *)__builtin_dwarf_cfa());
+    return handle;
+}
+
+static bool outlives_the_scope(const struct scope *scope, const char *top, const void *arg)
+{
+    return !scope->stack_taken || (const char *)arg >= top - scope->stack_taken;
+}
+
+/* A stale scope is left to the spawn. Another owner may leave the scope meanwhile: only its owner's is looked at. */
+NOINLINE void strand_check_argument_(strand_scope handle, const void *arg, const char *function)
+{
+    struct thread *thread = thread_self();
+    if (!thread || !thread->current || thread->odd.opened)
+        return;
+    struct cb *me = current_of(thread);
+    const struct stack *stack = me->member.fibre->stack;
+    struct scope *scope = handle_scope(handle);
+    if (!scope || (const char *)arg < stack->low || (const char *)arg >= stack->top)
+        return;
+    if ((const char *)arg < (const char *)__builtin_dwarf_cfa())
+        MISUSE(function, "", "the argument is a variable of a function that has returned");
+    if (block_owner(&scope->block) != me)
+        MISUSE_STRAND(function, me,
+                      "the argument is a variable of the caller, which may end before the strand, since the scope is "
+                      "another strand's: copy the argument (strand_spawn_with), or open a scope here");
+    if (!outlives_the_scope(scope, stack->top, arg))
+        MISUSE_SCOPE(function, scope,
+                     "the argument is a variable of a function that was called after the scope was opened, or a "
+                     "variable-length array: it may end before the strand. Declare it before the scope, copy it "
+                     "(strand_spawn_with), or open a scope here");
 }

@@ -342,12 +342,13 @@ struct scope {
     };
     struct wait_node *waiter; /* the owner, in strand_scope_next, _first or _join */
     struct note *note;        /* cancelled, and why */
-    unsigned flags;
+    uint32_t stack_taken;     /* by the owner when it opened the scope, in bytes; 0: not known (strand/check.h) */
+    uint32_t failures;        /* failed children among `ended` that nobody has seen */
+    uint32_t expected;        /* hand-offs that are under way */
+    uint32_t enough;          /* more `ends` wake the waiter */
+    uint8_t flags;
     bool cancelled, owned, by_policy; /* owned: by the owner */
     bool closed;                      /* an open scope that nobody can spawn into any more */
-    uint32_t failures;                /* failed children among `ended` that nobody has seen */
-    uint32_t expected;                /* hand-offs that are under way */
-    uint32_t enough;                  /* more `ends` wake the waiter */
     atomic_flag lock;
     _Atomic bool hoards; /* it keeps too many children that have ended, and nobody has said so */
 };

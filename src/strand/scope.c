@@ -37,7 +37,7 @@ strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
     block_enter(thread, me, &scope->block, BLOCK_SCOPE, file, line);
     list_init(&scope->children);
     list_init(&scope->ended);
-    scope->flags = flags;
+    scope->flags = (uint8_t)flags;
     scope->look_at = HOARD;
     if (!scope_has_winner(scope))
         scope->unseen = &scope->ended;

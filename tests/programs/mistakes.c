@@ -35,6 +35,78 @@ static void *forget_to_join(void *arg)
     return arg;
 }
 
+/* ---- arguments that end before the strand ------------------------------------------------------- */
+
+static NOINLINE void spawn_with_a_variable_of_its_own(strand_scope scope)
+{
+    int here = 1;
+    strand child = strand_spawn(scope, return_arg, &here);
+    strand_join(child); /* an exception may leave the function before */
+}
+
+static void *pass_a_variable_of_a_called_function(void *arg)
+{
+    STRAND_SCOPE(scope);
+    spawn_with_a_variable_of_its_own(scope);
+    return arg;
+}
+
+static NOINLINE void spawn_named_with_a_variable_of_its_own(strand_scope scope)
+{
+    int here = 1;
+    strand_spawn_with(scope, STRAND_ATTR(.name = "child"), return_arg, &here, 0);
+    strand_scope_join(scope);
+}
+
+static void *pass_a_variable_of_a_called_function_with_attributes(void *arg)
+{
+    STRAND_SCOPE(scope);
+    spawn_named_with_a_variable_of_its_own(scope);
+    return arg;
+}
+
+static void *pass_an_array_of_a_length_that_is_computed(void *arg)
+{
+    STRAND_SCOPE(scope);
+    volatile int count = 8;
+    char bytes[count];
+    bytes[0] = 0;
+    strand_spawn(scope, return_arg, bytes);
+    strand_scope_join(scope);
+    return arg;
+}
+
+/* By arithmetic: else compilers see the mistake. */
+static NOINLINE uintptr_t leave_an_address(void)
+{
+    volatile int here = 1;
+    return (uintptr_t)&here + (uintptr_t)here - 1;
+}
+
+static void *pass_a_variable_that_is_gone(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, return_arg, (void *)leave_an_address());
+    strand_scope_join(scope);
+    return arg;
+}
+
+static void *spawn_into_the_scope_of_the_parent(void *arg)
+{
+    int here = 1;
+    strand_scope scope = *(strand_scope *)arg;
+    strand_wait(strand_spawn(scope, return_arg, &here));
+    return NULL;
+}
+
+static void *pass_a_variable_into_the_scope_of_another(void *arg)
+{
+    STRAND_SCOPE_OPEN(scope);
+    strand_spawn_with(scope, NULL, spawn_into_the_scope_of_the_parent, &scope, sizeof scope);
+    strand_scope_join(scope);
+    return arg;
+}
+
 /* ---- longjmp ----------------------------------------------------------------------------------- */
 
 static jmp_buf out;
@@ -226,6 +298,11 @@ static const struct {
     strand_fn *root;
 } cases[] = {
     {"forget_to_join", forget_to_join},
+    {"pass_a_variable_of_a_called_function", pass_a_variable_of_a_called_function},
+    {"pass_a_variable_of_a_called_function_with_attributes", pass_a_variable_of_a_called_function_with_attributes},
+    {"pass_an_array_of_a_length_that_is_computed", pass_an_array_of_a_length_that_is_computed},
+    {"pass_a_variable_that_is_gone", pass_a_variable_that_is_gone},
+    {"pass_a_variable_into_the_scope_of_another", pass_a_variable_into_the_scope_of_another},
     {"jump_over_a_scope", jump_over_a_scope},
     {"jump_over_a_shield", jump_over_a_shield},
     {"jump_over_a_try_block", jump_over_a_try_block},
