@@ -130,6 +130,7 @@ static struct {
     bool ours[FAULT_KINDS];
 } faults;
 
+__thread bool arch_traces_;
 static __thread bool in_fault __attribute__((tls_model("initial-exec")));
 static __thread void *orphan __attribute__((tls_model("initial-exec")));
 static __thread struct arch_player *player __attribute__((tls_model("initial-exec")));

@@ -148,6 +148,8 @@ bool arch_frame_is_c_(struct _Unwind_Context *context);
 /* Unwinding has reached the end of the stack. */
 __attribute__((noreturn)) void arch_unwind_lost_(struct _Unwind_Context *context);
 void arch_trace_start(void);
+/* The calling thread may use libunwind.so's thread-local variables: trace.c. */
+extern HIDDEN __thread bool arch_traces_ __attribute__((tls_model("initial-exec")));
 /* Whether this program can load libraries at run time. */
 bool arch_can_load(void);
 

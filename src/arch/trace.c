@@ -5,6 +5,11 @@
  * in a static program, traces are taken by libgcc_s, which is ten times slower, and a suspended context shows one
  * address.
  *
+ * libunwind.so has thread-local variables, and a cache of 256 KiB per thread. glibc allocates a thread's variables of a
+ * loaded library by malloc at their first use, and ends the process if malloc refuses. libunwind's own allocations end
+ * it in the same way. So a thread checks before its first trace whether the memory is available, and libgcc_s takes the
+ * thread's traces as long as it is not.
+ *
  * Under a sanitizer or valgrind libgcc_s takes the traces of running strands, too. libunwind's own record per thread is
  * a thread-local of a loaded library with a destructor, which crashes LeakSanitizer and TSan at the end of a thread.
  *
@@ -75,13 +80,38 @@ static _Unwind_Reason_Code gather(struct _Unwind_Context *context, void *arg)
     return trace_take(arg, (void *)_Unwind_GetIP(context)) ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
+/* ---- the memory of a thread's first trace ---------------------------------------------------------------- */
+
+/* malloc keeps a freed block for the thread's next request of that size, which is the one for the thread-local
+ * variables. The second block is for the thread's table of them, which may have to grow. */
+static COLD bool has_room(const struct arch_tracer *tracer)
+{
+    enum { CACHE = 512 << 10, TABLE = 8 << 10 };
+    void *cache;
+    if (arch_map(CACHE, &cache) < 0)
+        return false;
+    arch_unmap(cache, CACHE);
+    void *locals = malloc(tracer->locals_size), *table = malloc(TABLE);
+    bool has = locals && table;
+    free(table);
+    free(locals);
+    return has;
+}
+
+static NOINLINE bool thread_traces(const struct arch_tracer *tracer)
+{
+    if (UNLIKELY(!arch_traces_))
+        arch_traces_ = has_room(tracer);
+    return arch_traces_;
+}
+
 /* ---- the calling thread's stack -------------------------------------------------------------------------- */
 
 size_t arch_trace(void **ips, size_t max)
 {
     const struct arch_tracer *tracer = arch_state.tracer;
     struct taken taken = {.ips = ips, .max = max};
-    if (UNLIKELY(!tracer || arch_tool)) {
+    if (UNLIKELY(!tracer || arch_tool || !thread_traces(tracer))) {
         (void)_Unwind_Backtrace(gather, &taken);
         return trace_without_entry(ips, taken.count);
     }
@@ -347,6 +377,29 @@ static bool bind(void *library, const char *name, void *function)
     return found != NULL;
 }
 
+struct locals {
+    uintptr_t function;
+    size_t size;
+};
+
+/* Find the object that has the function, and the size of its thread-local variables. */
+static int find_locals(struct dl_phdr_info *info, size_t info_size, void *arg)
+{
+    struct locals *locals = arg;
+    size_t size = 0;
+    bool here = false;
+    (void)info_size;
+    for (const ElfW(Phdr) *header = info->dlpi_phdr, *end = header + info->dlpi_phnum; header < end; header++) {
+        if (header->p_type == PT_LOAD)
+            here |= locals->function - (info->dlpi_addr + header->p_vaddr) < header->p_memsz;
+        else if (header->p_type == PT_TLS)
+            size = header->p_memsz;
+    }
+    if (here)
+        locals->size = size;
+    return here;
+}
+
 static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
 {
     unw_accessors_t accessors = {remains_find,     remains_put,   remains_dynamic, trace_memory,
@@ -368,6 +421,9 @@ static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
         !bind(remote, "_Ux86_64_get_accessors", &accessors_of) ||
         !bind(remote, "_Ux86_64_set_caching_policy", &set_caching))
         return false;
+    struct locals locals = {.function = (uintptr_t)tracer->backtrace};
+    (void)dl_iterate_phdr(find_locals, &locals);
+    tracer->locals_size = locals.size;
     tracer->remote.space = create_space(&accessors, 0);
     if (!tracer->remote.space)
         return false;

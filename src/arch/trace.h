@@ -11,6 +11,7 @@
 
 struct arch_tracer {
     __typeof__(&unw_backtrace) backtrace;
+    size_t locals_size; /* of the thread-local variables of libunwind.so */
     struct {
         __typeof__(&unw_init_local2) init;
         __typeof__(&unw_step) step;

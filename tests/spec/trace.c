@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline))
@@ -477,3 +478,78 @@ TEST_PROGRAM(in_a_stripped_program_a_frame_is_the_program_s_name_and_an_offset_i
     CHECK(at[0] > thrower && at[0] < thrower + 1024);
     CHECK(at[1] > caller && at[1] < caller + 1024);
 }
+
+/* ---- without memory ------------------------------------------------------------------------- */
+
+#if !TEST_TSAN && !TEST_ASAN /* whose malloc ends the program */
+struct eaten {
+    struct eaten *next;
+};
+
+/* The system gives nothing more, and malloc not the smallest block. */
+static struct eaten *eat_memory(void)
+{
+    struct eaten *all = NULL, *block;
+    struct rlimit limit;
+    CHECK_EQ(getrlimit(RLIMIT_DATA, &limit), 0);
+    limit.rlim_cur = 1; /* 0 is none */
+    CHECK_EQ(setrlimit(RLIMIT_DATA, &limit), 0);
+    for (size_t size = 1 << 20; size >= sizeof *all; size /= 2)
+        while ((block = malloc(size)) != NULL) {
+            block->next = all;
+            all = block;
+        }
+    return all;
+}
+
+static void give_memory_back(struct eaten *all)
+{
+    struct rlimit limit;
+    CHECK_EQ(getrlimit(RLIMIT_DATA, &limit), 0);
+    limit.rlim_cur = limit.rlim_max;
+    CHECK_EQ(setrlimit(RLIMIT_DATA, &limit), 0);
+    for (struct eaten *next; all; all = next) {
+        next = all->next;
+        free(all);
+    }
+}
+
+static NOINLINE void throws_without_memory(void)
+{
+    strand_throw(&STRAND_ERROR, "hungry");
+}
+
+static NOINLINE void *calls_without_memory(void *arg)
+{
+    throws_without_memory();
+    KEEP_FRAME;
+    return arg;
+}
+
+static void catch_without_memory(struct eaten *all)
+{
+    strand_exception *e = strand_try(calls_without_memory, NULL, NULL);
+    give_memory_back(all);
+    CHECK_KIND(e, &STRAND_ERROR);
+    const char *trace = printed(e);
+    CHECK_CONTAINS(trace, "at throws_without_memory+");
+    CHECK_CONTAINS(trace, "at catch_without_memory+");
+    strand_exception_release(e);
+}
+
+TEST_REAL_INSIDE(the_first_exception_of_a_thread_without_memory_is_caught_and_has_its_trace)
+{
+    if (!test_under_valgrind()) /* which ends, too */
+        catch_without_memory(eat_memory());
+}
+
+/* The failed attempt leaves nothing behind. */
+TEST_REAL_INSIDE(a_thread_that_had_no_memory_for_its_first_trace_has_it_for_a_later_one)
+{
+    if (test_under_valgrind())
+        return;
+    catch_without_memory(eat_memory());
+    catch_without_memory(NULL);
+    catch_without_memory(eat_memory());
+}
+#endif
