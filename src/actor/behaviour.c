@@ -1,5 +1,5 @@
 /*
- * What an actor becomes, and messages that it puts aside meanwhile. In its own turn.
+ * An actor's behaviours, and its stash. In its own turn.
  */
 #include "cell.h"
 #include "message.h"
@@ -52,7 +52,7 @@ void behaviours_drop(struct more *more)
     }
 }
 
-/* ---- messages put aside ------------------------------------------------------------------------------------ */
+/* ---- the stash ---------------------------------------------------------------------------------------------- */
 
 void strand_stash(strand_message *message)
 {

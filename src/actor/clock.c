@@ -23,29 +23,29 @@ enum { FIRED_AT_ONCE = 64 };
 
 struct due {
     struct heap_node node;
-    uint32_t calls;           /* which function of the actor to call; 0: it gets a message */
-    strand_exception *why;    /* if it rests still because of that; NULL: whatever */
+    uint32_t calls;           /* requests to the actor; 0: it gets a message */
+    strand_exception *why;    /* only if it is still suspended by that; NULL: in any case */
     struct index_node by_key; /* in more.timers; until its last message is handled */
     strand_actor actor;
-    int64_t when, every; /* 0: once */
-    struct more *idle;   /* it is a receive timeout: of that actor */
-    bool told;           /* then: a message of it is on its way; a later timeout in its place begins without */
-    uint64_t number;     /* among the actor's */
+    int64_t when, every; /* every 0: once */
+    struct more *idle;   /* for a receive timeout: its actor */
+    bool told;           /* then: its message is under way; a timeout that replaces it starts without */
+    uint64_t number;     /* unique within the actor */
     const strand_message_type *type;
     size_t size;
     _Alignas(16) char body[];
 };
 
-/* ---- the strand that waits --------------------------------------------------------------------------------- */
+/* ---- the strand of the clock -------------------------------------------------------------------------------- */
 
 struct fired {
     strand_actor actor;
     uint32_t calls;
-    strand_exception *why; /* held */
+    strand_exception *why; /* a reference */
     struct envelope *e;
 };
 
-/* Under the lock. False: the actor was not idle so long, or has not come to the last one yet. */
+/* Under the lock. Returns false if the actor was not idle for so long, or has not handled the last timeout yet. */
 static bool is_true(struct due *due, int64_t now)
 {
     if (!due->idle)
@@ -60,7 +60,7 @@ static bool is_true(struct due *due, int64_t now)
     return false;
 }
 
-/* Under the lock: what is due, and not more than there is room for. */
+/* Under the lock: take due timers, up to the size of the array. */
 static size_t take_due(struct thread *thread, struct clock *clock, int64_t now, struct fired *fired)
 {
     size_t count = 0;
@@ -76,7 +76,7 @@ static size_t take_due(struct thread *thread, struct clock *clock, int64_t now, 
             if (due->calls || e)
                 fired[count++] = (struct fired){due->actor, due->calls, due->why, e};
             else
-                due->when = now + STRAND_MS; /* no memory: again soon */
+                due->when = now + STRAND_MS; /* no memory: try again soon */
             fires = due->calls || e;
         }
         if (!fires || due->every) {
@@ -111,7 +111,7 @@ static void *keep_time(void *arg)
         spin_unlock(&clock->lock);
         for (size_t i = 0; i < count; i++)
             fire(&fired[i]);
-        if (count) { /* one after the other would keep the thread from all else */
+        if (count) { /* yields, since firing one batch after the other would occupy the thread */
             (void)thread_yield(thread_self());
             continue;
         }
@@ -142,7 +142,7 @@ void clock_close(struct clock *clock)
 
 /* ---- starting ---------------------------------------------------------------------------------------------- */
 
-/* Its strand, if it has none yet. */
+/* Start the clock's strand, if it has none yet. */
 static int begin(struct thread *thread, struct system *system)
 {
     struct clock *clock = &system->clock;
@@ -206,7 +206,7 @@ int clock_call(struct thread *thread, struct system *system, int64_t ns, strand_
     return error;
 }
 
-/* ---- actors' own ------------------------------------------------------------------------------------------- */
+/* ---- timers of actors --------------------------------------------------------------------------------------- */
 
 static void remove_due(struct thread *thread, struct clock *clock, struct due *due)
 {
@@ -220,7 +220,7 @@ static void remove_due(struct thread *thread, struct clock *clock, struct due *d
     if (UNLIKELY(due->type->drop != NULL) && !sent)
         message_drop(due->type, due->body);
     free(due);
-    if (first) /* what is waited for keeps the run from being out of work */
+    if (first) /* otherwise the old wait would keep the run from being out of work */
         strand_event_set(&clock->changed);
 }
 
@@ -259,7 +259,7 @@ bool clock_holds(struct thread *thread, struct more *more, const strand_message 
     return true;
 }
 
-/* In the place of the one of the same key, which goes on if this can't be had. */
+/* Start a timer in the place of one of the same key, which stays if this fails. */
 static int start(struct thread *thread, struct more *more, struct runner *r, const void *key, struct due *due)
 {
     struct due *before = find(more, key);
@@ -269,12 +269,12 @@ static int start(struct thread *thread, struct more *more, struct runner *r, con
     int error = add(thread, r->place->system, due);
     if (error) {
         index_remove(&more->timers, &due->by_key);
-        free(due); /* what it owns is the caller's */
+        free(due); /* the caller keeps what it owns */
         return error;
     }
     if (before)
         stop(thread, more, before);
-    r->odd = true; /* its messages are looked at before they are handled */
+    r->odd = true; /* its messages are checked before they are handled */
     return 0;
 }
 

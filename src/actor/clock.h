@@ -1,11 +1,11 @@
 /*
  * The clock of a system: messages to actors, and restarts, at an instant. One strand waits for the next of them.
  *
- * OWNERSHIP the heap, and all that is in it, by the clock's lock. A timer belongs to its actor, which frees it; one
- *           that restarts an actor is the clock's.
- * TOLD      a receive timeout whose message is on its way does not fire again before that is handled. The timer itself
- *           says so (due.told): one that takes its place fires, though the message of the one before, which is not
- *           heard of any more, may still be on its way.
+ * OWNERSHIP the clock's lock protects the heap, and everything in it. A timer belongs to its actor, which frees it; a
+ *           timer that restarts an actor, to the clock.
+ * TOLD      a receive timeout whose message is under way does not fire again before that is handled. The flag is in the
+ *           timer itself (due.told): a timeout that replaces it fires, though the message of the previous one, which is
+ *           ignored, may still be under way.
  */
 #ifndef ACTOR_CLOCK_H
 #define ACTOR_CLOCK_H
@@ -15,15 +15,15 @@
 struct due;
 
 void clock_open(struct clock *clock);
-/* When its strand has ended. */
+/* After its strand has ended. */
 void clock_close(struct clock *clock);
-/* Tell an actor so later, as cell_call_failed. 0, or -ENOMEM. */
+/* Make a request of an actor later, as cell_call_failed. Returns 0, or -ENOMEM. */
 int clock_call(struct thread *thread, struct system *system, int64_t ns, strand_actor actor, uint32_t calls,
                strand_exception *why);
-/* The actor begins anew, or has ended: it has no timers. */
+/* Remove all timers of an actor that restarts, or has ended. */
 void clock_forget(struct thread *thread, struct more *more);
-/* In its turn, about a message of a timer, which comes now: whether the timer holds still. One that was set once is
- * over. */
+/* In the actor's turn, when a timer's message comes up: whether the timer still counts. Frees a timer that fires
+ * once. */
 bool clock_holds(struct thread *thread, struct more *more, const strand_message *message);
 
 #endif

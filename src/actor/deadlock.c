@@ -1,16 +1,14 @@
 /*
  * Deadlocks between a parent and its child that has failed.
  *
- * STATE     of the child TASK_UNDECIDED, under its lock: from its failure on until its parent has decided. Of the
- *           parent runner.asks and runner.queues: what the strand that has its turn waits for, written by that
- *           strand.
- * ORDERING  [A6] the parent says that it waits before it takes the child's lock, under which it sends, or is put
- *           down as one that waits. The child says under that lock that it is undecided, and looks after that at
- *           what the parent waits for. So the child finds the parent waiting; or the parent, which has come later,
- *           finds the child undecided.
- * NOT DONE  longer cycles: an actor that waits for its failed grandchild, or for an actor that waits for one, and a
- *           parent whose turn joins a strand that waits for the child, are not recognised (docs/decisions.md says
- *           why).
+ * STATE     the child's TASK_UNDECIDED, under its lock: from its failure on until its parent has decided. The parent's
+ *           runner.asks and runner.queues: what the strand that has its turn waits for, written by that strand.
+ * ORDERING  [A6] the parent publishes its wait before it takes the child's lock, under which it sends, or enqueues as a
+ *           waiter. The child publishes under that lock that it is undecided, and afterwards reads what the parent
+ *           waits for. So the child finds the parent waiting; or the parent, which has come later, finds the child
+ *           undecided.
+ * NOT DONE  longer cycles are not detected: an actor that waits for its failed grandchild, or for an actor that waits
+ *           for one, and a parent whose turn joins a strand that waits for the child (docs/decisions.md says why).
  * TESTED BY tests/spec/actor_deadlock.c.
  */
 #include "deadlock.h"
@@ -21,7 +19,7 @@
 
 #include <errno.h>
 
-/* ---- where a question is: under the cell's lock, in its turn ----------------------------------------------- */
+/* ---- finding a question: under the cell's lock, in its turn ------------------------------------------------- */
 
 static strand_actor among(const struct envelope *e, uint64_t asks)
 {
@@ -50,7 +48,7 @@ static strand_actor among_watches(const struct link *list, uint64_t asks)
     return (strand_actor){{0, 0}};
 }
 
-/* The promise of that number, if it is this actor that it waits for; {0}: it is another. */
+/* The promise with that number, if it waits for this actor; otherwise {0}. */
 static strand_actor find(const struct task *task, const struct more *more, uint64_t asks)
 {
     strand_actor found = among(task->first, asks);
@@ -75,7 +73,7 @@ static strand_actor find(const struct task *task, const struct more *more, uint6
     return found;
 }
 
-/* ---- told, or found out ------------------------------------------------------------------------------------- */
+/* ---- detection ---------------------------------------------------------------------------------------------- */
 
 void deadlock_break(struct thread *thread, struct runner *r, struct waiting parent)
 {

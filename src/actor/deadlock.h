@@ -1,6 +1,6 @@
 /*
- * A parent that waits for its child, which has failed, and waits for the parent's decision: neither would go on. The
- * parent's call returns -EDEADLK. The protocol block is in deadlock.c.
+ * Detects that a parent waits for its child, which has failed and waits for the parent's decision: neither would go on.
+ * The parent's call returns -EDEADLK. The protocol block is in deadlock.c.
  */
 #ifndef ACTOR_DEADLOCK_H
 #define ACTOR_DEADLOCK_H
@@ -9,15 +9,15 @@
 
 enum { CALLS_DECIDED = CALL_STOP | CALL_RESTART | CALL_RESUME | CALL_DECIDED };
 
-/* Under the lock: whether it has failed, and goes on by nobody but its parent. What it has been told by others decides,
- * too. */
+/* Under the lock: whether the actor has failed, and only its parent's decision makes it go on. A pending request by
+ * another party is a decision, too. */
 static inline bool awaits_decision(const struct task *task)
 {
     uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
     return (task->flags & TASK_UNDECIDED) && !(task->flags & TASK_STOPPING) && !(calls & CALLS_DECIDED);
 }
 
-/* Whether the caller's strand has the turn of that one's parent. */
+/* Whether the caller's strand has the turn of the cell's parent. */
 static inline bool is_its_parent(struct thread *thread, const struct cell *cell)
 {
     const struct runner *r = runner_self(thread);
@@ -40,12 +40,12 @@ static inline struct waiting waiting_of(const struct task *task)
                             atomic_load_explicit(&r->queues, memory_order_relaxed)};
 }
 
-/* The runner's actor has failed, and its parent has been told so, which waited for that: if it is this actor that the
- * parent waits for, it does not any more. */
+/* After the runner's actor has failed and reported that to its parent, with what the parent was waiting for then: if it
+ * is this actor, end that wait. */
 void deadlock_break(struct thread *thread, struct runner *r, struct waiting parent);
-/* A question has come to one that awaits a decision of `parent`: if it is that one's, there is no answer. */
+/* A question has come to an actor that awaits a decision of `parent`: if `parent` itself asks, refuse it. */
 void deadlock_refuse(struct thread *thread, strand_actor parent, strand_actor asker);
-/* Whether the caller would wait for ever for that one's end. */
+/* Whether the caller would wait for ever for that actor's end. */
 bool deadlock_is(struct thread *thread, strand_actor actor);
 
 #endif

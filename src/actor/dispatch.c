@@ -1,6 +1,6 @@
 /*
- * Dispatchers. See dispatch.h. Those that a system is told of are opened with it; the executors that have names of
- * their own, when an actor first asks for one.
+ * Dispatchers. See dispatch.h. A system's own dispatchers are opened with it; executors that have names of their own,
+ * when an actor first asks for one.
  */
 #include "dispatch.h"
 
@@ -59,7 +59,7 @@ static bool is_named(strand_pool pool)
     return pool.bits[0] || pool.bits[1];
 }
 
-/* The pool's record, kept by the system's scope. */
+/* Find the pool's record, which the system's scope keeps. */
 static int find_pool(struct thread *thread, struct opening *opening, struct pool **out)
 {
     const strand_dispatcher *what = opening->what;
@@ -161,7 +161,7 @@ int dispatch_find(struct thread *thread, struct system *system, const char *name
         return 0;
     if (executor == EXECUTOR_UNKNOWN)
         return -ENOENT;
-    /* Two that ask for the same at the same time open it twice, and both are used. */
+    /* Two concurrent requests for the same executor open it twice, and both are used. */
     strand_dispatcher what = {.size = sizeof what, .name = name, .executor = name};
     int error = make(thread, system, &what, out);
     if (!error)

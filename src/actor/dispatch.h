@@ -1,14 +1,15 @@
 /*
- * Dispatchers: where the actors of a system run, by name.
+ * Dispatchers: named places where the actors of a system run.
  */
 #ifndef ACTOR_DISPATCH_H
 #define ACTOR_DISPATCH_H
 
 #include "actor.h"
 
-/* What a system is told of them. 0, or a negated errno code. In the strand that opens the system. */
+/* Open the dispatchers of a system. Returns 0, or a negated errno code. In the strand that opens the system. */
 int dispatch_open(struct thread *thread, struct system *system, const strand_dispatcher *dispatchers, size_t count);
-/* The one of that name, or executor. 0; -ENOENT: there is none; or what opening one costs. */
+/* Find or open the dispatcher or executor of that name. Returns 0; -ENOENT: there is none; or an error of opening
+ * one. */
 int dispatch_find(struct thread *thread, struct system *system, const char *name, struct place **out);
 void dispatch_free(struct system *system);
 

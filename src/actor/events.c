@@ -26,14 +26,14 @@ const strand_message_type strand_published_message = {"strand_published", drop_p
 
 struct subscriber {
     struct index_node by_actor;
-    struct subscriber *gone; /* the next of those that are forgotten */
+    struct subscriber *gone; /* in a list of forgotten ones */
     strand_actor actor;
     uint32_t kinds;
 };
 
 enum { SUBSCRIBERS_FEW = 8 };
 
-/* ---- who is told ------------------------------------------------------------------------------------------- */
+/* ---- subscribers -------------------------------------------------------------------------------------------- */
 
 static struct subscriber *subscriber_at(struct index_node *node)
 {
@@ -52,7 +52,7 @@ static void set_kinds(struct system *system, struct subscriber *s, uint32_t kind
     atomic_store_explicit(&system->subscribed, all, memory_order_relaxed);
 }
 
-/* Under the lock. The memory is given back after it. */
+/* Under the lock; the memory is freed after it. */
 static void forget(struct system *system, struct subscriber *s, struct subscriber **gone)
 {
     set_kinds(system, s, 0);
@@ -70,7 +70,7 @@ static void give_back(struct subscriber *gone)
     }
 }
 
-/* Under the lock. They are looked for when there are twice as many as there were then. */
+/* Under the lock: forget subscribers that have ended. Called when there are twice as many as after the last time. */
 static void forget_ended(struct thread *thread, struct system *system, struct subscriber **gone)
 {
     for (struct index_node *at = index_first(&system->subscribers), *next; at; at = next) {
@@ -81,8 +81,8 @@ static void forget_ended(struct thread *thread, struct system *system, struct su
     system->subscribers_most = 2 * system->subscribers_count + SUBSCRIBERS_FEW;
 }
 
-/* Only an actor of this run that has not ended is entered: the memory of others may serve anything by now, and they are
- * not to be sent to. Its own cell stays one of this run. */
+/* Only a living actor of this run is entered: the memory of any other may be in use for anything by now, and messages
+ * must not go there. A cell of this run stays one. */
 int strand_actors_subscribe(strand_actors handle, strand_actor actor, unsigned kinds)
 {
     struct thread *thread = must_be_strand("strand_actors_subscribe");
@@ -122,18 +122,18 @@ void events_close(struct system *system)
     give_back(gone);
 }
 
-/* ---- what is told ------------------------------------------------------------------------------------------ */
+/* ---- publishing --------------------------------------------------------------------------------------------- */
 
 enum { AT_ONCE = 16, LOGGED_MOST = 10 };
 
-/* Of an actor that does not end meanwhile. */
+/* Describe an actor that does not end meanwhile. */
 static void describe(strand_published *event, const struct cell *cell)
 {
     snprintf(event->class_name, sizeof event->class_name, "%s", cell_kind(cell)->label);
     cell_path_end(cell, event->path, sizeof event->path);
 }
 
-/* Of any, if it has not ended. */
+/* Describe any actor, if it has not ended. */
 static void describe_other(struct thread *thread, strand_published *event)
 {
     struct cell *cell = ref_cell(event->actor);
@@ -157,13 +157,13 @@ static int tell(struct thread *thread, strand_actor to, const strand_published *
     return error;
 }
 
-/* Nobody is told of his own failure: that would be the next one. The messages go out after the lock has been given
- * back: what is sent to a mailbox that is full waits for nobody. */
+/* No actor gets notice of its own failure, which would cause the next one. Messages are sent after the lock is
+ * released; sending to a full mailbox does not wait. */
 bool events_publish(struct thread *thread, struct system *system, const strand_published *event)
 {
     bool told = false, lost = false;
     strand_actor to[AT_ONCE];
-    uint64_t last = 0; /* the number of the last one that was looked at */
+    uint64_t last = 0; /* the number of the last subscriber visited */
     size_t count;
     do {
         count = 0;
@@ -185,7 +185,7 @@ bool events_publish(struct thread *thread, struct system *system, const strand_p
     return told && !lost;
 }
 
-/* One that nobody has subscribed to. */
+/* Count a dead letter without a subscriber. */
 static void count_letter(struct system *system, strand_actor to, const strand_message *message)
 {
     if (atomic_fetch_add_explicit(&system->letters, 1, memory_order_relaxed))
@@ -262,7 +262,7 @@ void events_letter(struct thread *thread, struct system *system, enum strand_eve
 void events_log(const struct runner *r, const char *what, const strand_exception *why)
 {
     char path[128], text[256];
-    const struct kind *kind = r->task ? cell_kind(r->cell) : NULL; /* else it is gone */
+    const struct kind *kind = r->task ? cell_kind(r->cell) : NULL; /* otherwise it is gone */
     if (kind)
         cell_path_end(r->cell, path, sizeof path);
     snprintf(text, sizeof text, "actor %s of class '%s' %s", kind ? path : "that has ended,",

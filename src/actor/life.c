@@ -1,6 +1,5 @@
 /*
- * An actor's life: start, stop, restart, and what becomes of failures. All in the actor's own turn. The protocol block
- * is in actor.h.
+ * An actor's life: start, stop, restart, and failures. All in the actor's own turn. The protocol block is in actor.h.
  */
 #include "life.h"
 
@@ -58,7 +57,7 @@ strand_exception *life_own(struct own_call *call)
     return e;
 }
 
-/* ---- failing ----------------------------------------------------------------------------------------------- */
+/* ---- failing ------------------------------------------------------------------------------------------------ */
 
 static bool is_ending(const struct task *task)
 {
@@ -72,7 +71,7 @@ static void set_flags(struct thread *thread, struct runner *r, uint32_t set, uin
     cell_unlock(r->cell, word);
 }
 
-/* Its parent is to decide. False: no memory. */
+/* Report a failure to the parent, which decides. Returns false if there is no memory. */
 static bool report(struct thread *thread, struct runner *r, strand_exception *e)
 {
     struct cell *parent = r->cell->parent;
@@ -112,7 +111,7 @@ static bool was_cancelled(const struct runner *r, const strand_exception *e)
     return (word & WORD_CANCELLED) && strand_exception_is(e, &STRAND_INTERRUPTED);
 }
 
-/* NULL: it goes on, or begins anew. */
+/* Set the failure for which the actor is suspended; NULL: it resumes, or restarts. */
 static void rest_for(struct task *task, strand_exception *e)
 {
     strand_exception *before = task->why;
@@ -174,7 +173,7 @@ void life_retire(struct runner *r)
     if (!r->task)
         return;
     struct task *task = r->task;
-    struct cell *cell = task->cell; /* which it may not have begun with */
+    struct cell *cell = task->cell; /* the runner may not have started with it yet */
     uint64_t word = cell_lock_living(thread, cell);
     task->flags &= ~(unsigned)TASK_SCHEDULED;
     task->runner = NULL;
@@ -201,7 +200,7 @@ void life_retry(struct thread *thread, struct runner *r, const struct failure *f
         (void)cell_call_failed(thread, failure->child, CALL_RESTART, failure->why); /* it is awake */
 }
 
-/* Tell all children. Without memory it waits for others to give some back. */
+/* Make a request of all children. Without memory it waits for other strands to free some. */
 static struct thread *tell_children(struct thread *thread, struct runner *r, uint32_t calls, int64_t pause)
 {
     struct cell *cell = r->cell;
@@ -214,7 +213,7 @@ static struct thread *tell_children(struct thread *thread, struct runner *r, uin
         while (tell(thread, r, child, calls, pause) == -ENOMEM)
             thread = place_await_memory();
         if (++told % TOLD_AT_ONCE == 0)
-            thread = thread_yield(thread); /* so that they do not all take what a turn takes at the same time */
+            thread = thread_yield(thread); /* limits how many need the memory of a turn at the same time */
     }
 }
 
@@ -227,7 +226,7 @@ void life_tell_all(struct runner *r, uint32_t calls, int64_t pause)
     (void)tell_children(thread, r, calls, pause);
 }
 
-/* It has no new children by now; those that there are are told to stop. Returns whether they have to be waited for. */
+/* No new children can appear by now; stop the existing ones. Returns whether they have to be waited for. */
 static bool stop_children(struct thread *thread, struct runner *r)
 {
     struct cell *cell = r->cell;
@@ -246,7 +245,7 @@ static bool stop_children(struct thread *thread, struct runner *r)
     return waits;
 }
 
-/* What is told of it is made before that, and told after. */
+/* The event is composed before the end, and published after it. */
 static COLD void end_published(struct runner *r)
 {
     struct system *system = r->place->system;
@@ -281,12 +280,12 @@ void life_stop(struct runner *r)
     if (!mailbox_close(thread_self(), r))
         return;
     if (stop_children(thread_self(), r))
-        watch_answer_none(thread_self(), r->cell); /* who asks may be one of them */
+        watch_answer_none(thread_self(), r->cell); /* an asker may be one of the children */
     else
         finish_stop(r);
 }
 
-/* It stops already, and now its children are to be quick. */
+/* The actor is stopping already: cancel the turns of its children. */
 static void hurry(struct runner *r)
 {
     life_tell_all(r, CALL_STOP | CALL_NOW, 0);
@@ -303,7 +302,7 @@ static void start(struct runner *r)
     if (is_told_to_stop(r->task)) /* meanwhile */
         return;
     strand_exception *e = life_own(&call);
-    if (call.returned) /* there is a state, which the function for the end is to see, though a strand was left behind */
+    if (call.returned) /* there is a state for the stop function, though a strand was left behind */
         set_flags(thread_self(), r, 0, TASK_UNSTARTED);
     if (e)
         life_fail(r, e);
@@ -318,7 +317,7 @@ static void finish_restart(struct runner *r)
             events_failure(thread_self(), r, "failed while it was restarted", e);
         strand_exception_release(e);
     }
-    watch_answer_none(thread_self(), r->cell); /* what it has kept to answer is gone with its state */
+    watch_answer_none(thread_self(), r->cell); /* with the state, questions kept for a later answer are gone */
     cell_reset(r->cell);
     more_reset(r);
     rest_for(r->task, NULL);
@@ -332,7 +331,7 @@ static void finish_restart(struct runner *r)
     start(r);
 }
 
-/* Another runner is to see to what is asked for, that nobody has cancelled. */
+/* A cancelled runner leaves requests to another one. */
 static bool is_cancelled(const struct runner *r)
 {
     return UNLIKELY(atomic_load_explicit(&r->strand->due, memory_order_relaxed));
@@ -346,8 +345,8 @@ static void call_again(struct runner *r, uint32_t calls)
     cell_unlock(r->cell, word);
 }
 
-/* What it has failed by, and that it was to rest, is over; what it is told from now on is not. Who has asked it does
- * not wait until its children have ended: they may be waiting for that one. */
+/* Clears the failure and earlier suspension; later requests stay. Askers don't wait until the children have ended: the
+ * children may be waiting for one of them. */
 static void restart(struct runner *r)
 {
     struct task *task = r->task;
@@ -377,9 +376,10 @@ static void be_alone(struct runner *r)
         finish_restart(r);
 }
 
-/* ---- what it is told ---------------------------------------------------------------------------------------- */
+/* ---- requests ----------------------------------------------------------------------------------------------- */
 
-/* With it those by whose failures it has failed. One whose beginning has failed has no state to go on with. */
+/* Resume, together with the children by whose failures the actor has failed. A child whose start has failed has no
+ * state to resume with. */
 static void resume(struct runner *r)
 {
     struct task *task = r->task;
@@ -405,7 +405,7 @@ void life_calls(struct runner *r)
     uint64_t word = cell_lock_living(thread, r->cell);
     uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
     bool due = is_cancelled(r);
-    if (!due) /* else another runner is to see to them, that nobody has cancelled */
+    if (!due) /* otherwise another runner, which is not cancelled, serves them */
         atomic_store_explicit(&task->calls, 0, memory_order_relaxed);
     if (!due && (calls & CALLS_DECIDED))
         task->flags &= ~(unsigned)TASK_UNDECIDED;
@@ -417,7 +417,7 @@ void life_calls(struct runner *r)
         set_flags(thread, r, flags, 0);
     if (calls & CALL_FAILED)
         supervise(r);
-    if (!r->task) /* the root has failed, and is stopped by another runner */
+    if (!r->task) /* the root has failed, and another runner stops it */
         return;
     if (is_cancelled(r)) { /* meanwhile */
         call_again(r, calls & ~(uint32_t)CALL_FAILED);
@@ -430,7 +430,7 @@ void life_calls(struct runner *r)
             life_stop(r);
         if (!r->task)
             return;
-        if (!is_ending(task)) { /* another runner is to stop it */
+        if (!is_ending(task)) { /* another runner stops it */
             call_again(r, calls & ~(uint32_t)(CALL_FAILED | CALL_STOP | CALL_NOW));
             return;
         }

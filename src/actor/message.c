@@ -93,7 +93,7 @@ void envelopes_die(struct thread *thread, struct system *system, strand_actor to
     }
 }
 
-/* An actor of another run, or a promise there, perhaps. */
+/* Whether it is an actor, or perhaps a promise, of another run. */
 static inline bool is_elsewhere(const struct thread *thread, strand_actor to)
 {
     if (LIKELY(ref_is_ours(thread, to)))
@@ -101,13 +101,14 @@ static inline bool is_elsewhere(const struct thread *thread, strand_actor to)
     return (to.bits[1] & MARK_ACTOR) || (is_promise(to) && !promise_is_ours(thread, to));
 }
 
-/* An actor that stops handles nothing more; one that waits for its children's ends is not to be waited for by them. */
+/* An actor that stops handles nothing more. The children of one that waits for their ends must not wait for its
+ * answers. */
 static bool is_refused(const struct task *task, const struct envelope *e)
 {
     return (task->flags & TASK_STOPPING) || ((task->flags & TASK_WAITS) && is_promise(e->message.sender));
 }
 
-/* To one of the run, or a promise. 0, -EPIPE, -EBADMSG, -ENOMEM. In strand_tell there is no call for it. */
+/* Deliver to an actor of the run, or a promise. Returns 0, -EPIPE, -EBADMSG or -ENOMEM. Inlined into strand_tell. */
 static inline __attribute__((always_inline)) int deliver(struct thread *thread, strand_actor to, struct envelope *e,
                                                          bool always)
 {
@@ -156,7 +157,7 @@ static NOINLINE int deliver_called(struct thread *thread, strand_actor to, struc
     return deliver(thread, to, e, always);
 }
 
-/* A dead letter; or the caller has what it was made of. */
+/* Turn an undelivered message into a dead letter; or leave its content to the caller. */
 static COLD void undelivered(struct thread *thread, strand_actor to, struct envelope *e, int error)
 {
     if (!message_is_dead(error)) {
@@ -195,7 +196,7 @@ struct thread *message_insist(struct thread *thread, strand_actor to, struct env
     return thread;
 }
 
-/* The asker that waits for this answer gets -ENOMEM: it would wait for ever. */
+/* The asker that waits for this answer gets -ENOMEM: otherwise it would wait for ever. */
 static COLD int no_memory(struct thread *thread, strand_actor to)
 {
     promise_lacks(thread, to);
@@ -212,7 +213,7 @@ static inline int send(struct thread *thread, strand_actor to, strand_actor send
     e->message = (strand_message){.type = type, .sender = sender, .body = e + 1, .size = size};
     memcpy(e + 1, body, size);
     int error;
-    while (UNLIKELY((error = deliver(thread, to, e, false)) == -EINTR)) /* it was, and is not any more */
+    while (UNLIKELY((error = deliver(thread, to, e, false)) == -EINTR)) /* interrupted, but not any more */
         thread = thread_self();
     if (UNLIKELY(error))
         undelivered(thread_self(), to, e, error);
@@ -300,17 +301,17 @@ static COLD int pass_outside(strand_message *message, strand_actor to)
 {
     const struct envelope *e = CONTAINER(message, struct envelope, message);
     void *given = message->body == e + 1 ? NULL : message->body;
-    if (is_promise(message->sender)) /* nobody there can answer it */
+    if (is_promise(message->sender)) /* no receiver there can answer it */
         return -EREMOTE;
     int error = outside_send(to, message->sender, message->type, message->body, given, message->size);
     if (!error || error == -EPIPE)
-        message->body = NULL; /* what it owns is on its way, or dropped */
+        message->body = NULL; /* what it owns was sent, or dropped */
     return error;
 }
 
 int message_pass(struct runner *r, strand_actor to)
 {
-    struct envelope *e = r->in_hand; /* until it has been sent: who waits for room can be interrupted */
+    struct envelope *e = r->in_hand; /* stays in hand until it has been sent: waiting for room can be interrupted */
     int error;
     do
         error = deliver_called(thread_self(), to, e, false);

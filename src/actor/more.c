@@ -1,6 +1,6 @@
 /*
- * Names, and the rest of what few actors have. The names of a system are in one table, by parent and name, under one
- * lock: who has that keeps all in it from ending.
+ * Names, and the allocation of `struct more`. The names of a system are in one table, by parent and name, under one
+ * lock: its holder keeps all actors in it from ending.
  */
 #include "more.h"
 
@@ -185,7 +185,7 @@ void more_reset(struct runner *r)
 
 /* ---- paths ------------------------------------------------------------------------------------------------- */
 
-/* "/name"; returns its length. */
+/* Write "/name"; returns its length. */
 static size_t step_of(const struct cell *cell, char step[NAME_MOST + 2])
 {
     const struct more *more = cell_more(cell);
@@ -218,7 +218,7 @@ void cell_path_end(const struct cell *cell, char *text, size_t room)
 {
     static const char more[] = "...";
     char step[NAME_MOST + 2];
-    size_t begin = room - 1; /* from there on the text is, at the end of the room */
+    size_t begin = room - 1; /* the text so far starts there, at the end of the buffer */
     if (!cell->parent)
         text[--begin] = '/';
     for (const struct cell *at = cell; at->parent; at = at->parent) {

@@ -1,5 +1,5 @@
 /*
- * What few actors have: names, watchers, behaviours, messages put aside. The protocol block is in actor.h.
+ * What only few actors have: names, watchers, behaviours, stashed messages. The protocol block is in actor.h.
  */
 #ifndef ACTOR_MORE_H
 #define ACTOR_MORE_H
@@ -8,17 +8,17 @@
 
 enum { NAME_MOST = 63 };
 
-/* Of a cell that is not known yet, or in a turn of it: what there is more of it. NULL: no memory. */
+/* Get or make the `struct more` of a cell that is not published yet, or in a turn of it. NULL: no memory. */
 struct more *more_of(struct thread *thread, struct cell *cell);
-/* Of a cell that is being made. 0; -ENOMEM; -EINVAL: that can't be a name; -EEXIST: a sibling has it. */
+/* Name a cell that is being made. Returns 0; -ENOMEM; -EINVAL: not a valid name; -EEXIST: a sibling has it. */
 int more_name(struct thread *thread, struct cell *cell, const char *name);
-/* The actor is about to end: nobody finds it by its name, which others may have, before anybody is told. */
+/* Remove the name of an actor that is about to end, so that it can be reused before watchers are notified. */
 void more_unname(struct thread *thread, struct cell *cell);
-/* It has ended: all is given back. */
+/* Free everything, after the end. */
 void more_end(struct cell *cell);
-/* Under the lock of any cell. NULL: no memory. */
+/* As more_of, under the lock of any cell. NULL: no memory. */
 struct more *more_under_lock(struct thread *thread, struct cell *cell);
-/* It begins anew. */
+/* Reset for a restart. */
 void more_reset(struct runner *r);
 
 /* ---- behaviours (behaviour.c) ------------------------------------------------------------------------------ */
@@ -33,39 +33,40 @@ static inline strand_behaviour *behaviour_of(const struct cell *cell)
     return more && more->behaviours ? more->behaviours->receive : cell_kind(cell)->receive;
 }
 void behaviours_drop(struct more *more);
-/* What was put aside comes next: in front of the batch, which is the turn's own. Room in the mailbox it takes no more.
- * Returns how many these are. */
+/* Unstash: put the stashed messages in front of the batch, which belongs to the turn. They take no more room in the
+ * mailbox. Returns how many they are. */
 size_t stash_return(struct runner *r);
 
 /* ---- watching (watch.c) ------------------------------------------------------------------------------------ */
 
-/* One receiver of the notice of an actor's end: an actor (struct watcher), or a promise, as one of its parts. */
+/* A receiver of the notice of an actor's end: an actor (struct watcher), or a promise, which contains it. */
 struct watch {
-    struct link link; /* in the watched one's list of watchers, or of those who ask */
+    struct link link; /* in the watched actor's list of watchers, or of askers */
     strand_actor who;
     _Atomic bool linked; /* in that list */
-    bool asks;           /* for an answer, which may come before the end */
+    bool asks;           /* it waits for an answer, which may come before the end */
 };
 
-/* 0; -ESRCH: it has ended; -ENOMEM. */
+/* Link a watch. Returns 0; -ESRCH: the actor has ended; -ENOMEM. */
 int watch_link(struct thread *thread, strand_actor actor, struct watch *watch);
-/* Afterwards nobody knows of it. */
+/* Unlink a watch. Afterwards nothing refers to it. */
 void watch_unlink(struct thread *thread, strand_actor actor, struct watch *watch);
-/* Who has asked it, and waits still, is told that there will be no answer. In its own turn. */
+/* In the actor's own turn: notify all askers that there will be no answer. */
 void watch_answer_none(struct thread *thread, struct cell *cell);
-/* Who has watched one that has ended is told, once each, if need be when there is memory again. Returns the thread that
- * the caller goes on on. */
+/* Notify the watchers of an actor that has ended, once each, waiting for memory if necessary. Returns the thread that
+ * the caller resumes on. */
 struct thread *watch_tell(struct thread *thread, struct link *watchers);
-/* The same of those who ask. */
+/* Likewise, for askers. */
 void watch_tell_askers(struct thread *thread, struct link *askers);
-/* One that watches has ended itself. */
+/* Free the watches of a watching actor that has ended. */
 void watch_forget(struct thread *thread, struct tree *watching);
-/* Whether a notice that comes is one that the actor waits for; it does not any more, and the notice is the actor's. */
+/* Whether the actor expects a notice that has come. If so, it no longer watches, and the notice becomes an ordinary
+ * message. */
 bool watch_expects(struct cell *cell, strand_message *notice);
 
-/* Under the lock of one below it, or of its own; or while all threads stand still. As strand_actor_path. */
+/* Under the lock of the cell, or of one below it; or while all threads are held. As strand_actor_path. */
 size_t cell_path(const struct cell *cell, char *text, size_t room);
-/* The same; but of a path that is too long there is the end, after "...". O(room), however deep it is. */
+/* Likewise, but a path that is too long is cut at its beginning, and starts with "...". O(room), however deep it is. */
 void cell_path_end(const struct cell *cell, char *text, size_t room);
 
 /* ---- restarts (supervise.c) -------------------------------------------------------------------------------- */
@@ -79,10 +80,10 @@ struct limits {
 struct restarts {
     struct index_node by_child;
     strand_actor child;
-    unsigned count; /* since then */
+    unsigned count; /* restarts since then */
     int64_t since;
-    unsigned tries; /* without having been up for long */
-    int64_t up;     /* since then it was */
+    unsigned tries; /* restarts without a long time up in between */
+    int64_t up;     /* up since then */
 };
 void restarts_drop(struct more *more);
 

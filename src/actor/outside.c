@@ -1,6 +1,6 @@
 /*
  * Messages from outside of the run: from plain threads, and from strands of other runs. Each travels through the posts
- * of the run's first pool to one of its threads, which sends it as a strand would. Nobody waits for room on the way.
+ * of the run's first pool to one of its threads, which sends it as a strand would. No sender waits for room.
  */
 #include "outside.h"
 
@@ -25,7 +25,7 @@ struct parcel {
     _Alignas(16) char body[];
 };
 
-/* Nobody is there any more. On any thread. */
+/* Drop a message whose receiver is gone. On any thread. */
 static void lose(struct parcel *parcel)
 {
     if (parcel->type->drop)
@@ -33,7 +33,7 @@ static void lose(struct parcel *parcel)
     free(parcel);
 }
 
-/* There is no memory for its receiver to get it. */
+/* Drop a message for which there is no memory. */
 static void lose_here(struct thread *thread, struct parcel *parcel)
 {
     promise_lacks(thread, parcel->to);
@@ -41,7 +41,7 @@ static void lose_here(struct thread *thread, struct parcel *parcel)
     lose(parcel);
 }
 
-/* On a thread of the pool; or, of a run that has ended, on any. */
+/* On a thread of the pool, or on any thread if the run has ended. */
 static struct member *arrive(struct post *post)
 {
     struct parcel *parcel = CONTAINER(post, struct parcel, post);
@@ -68,14 +68,14 @@ static struct runtime *runtime_of_run(struct arch_run *run)
     return CONTAINER(run, struct runtime, listed);
 }
 
-/* Whether a slab, of cells or of promises, is that run's. */
+/* Whether a slab, of cells or of promises, belongs to that run. */
 static bool has_slab(struct arch_run *run, const void *slab)
 {
     const struct runtime *runtime = runtime_of_run(run);
     return (uintptr_t)slab - (uintptr_t)runtime->cells < sizeof runtime->cells || slab == &runtime->promises;
 }
 
-/* The run of an actor, or of a promise, which does not end before arch_run_unuse; NULL: it has ended. */
+/* The run of an actor, or of a promise; it does not end before arch_run_unuse. NULL: it has ended. */
 static struct arch_run *use_run_of(strand_actor actor)
 {
     const struct cell *cell = ref_cell(actor);
@@ -85,7 +85,7 @@ static struct arch_run *use_run_of(strand_actor actor)
     return slab ? arch_run_use_that(has_slab, slab) : NULL;
 }
 
-/* Whether it is of another run, which has not ended; and in *there, whether it has not ended itself. */
+/* Whether it is of another run, which has not ended; and in *there, whether the actor has not ended. */
 static bool look(const struct thread *thread, strand_actor actor, bool *there)
 {
     bool ours = ref_is_ours(thread, actor) || (is_promise(actor) && promise_is_ours(thread, actor));

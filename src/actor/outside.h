@@ -6,7 +6,7 @@
 
 #include "actor.h"
 
-/* given: the body itself; NULL: it is copied. */
+/* Send a message. given: the body itself; NULL: `body` is copied. */
 int outside_send(strand_actor to, strand_actor sender, const strand_message_type *type, const void *body, void *given,
                  size_t size);
 /* Whether it is an actor of another run, which has not ended; and whether the actor has not ended either. */

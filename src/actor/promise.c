@@ -27,7 +27,7 @@ static uint64_t serial_of(strand_actor ref)
     return ref.bits[1] ^ MARK_PROMISE;
 }
 
-/* Of the caller's run: those of others can't be answered from here. */
+/* Promises of other runs can't be answered from here. */
 bool promise_is_ours(const struct thread *thread, strand_actor ref)
 {
     return arch_in_handles(promise_of(ref)) &&
@@ -50,7 +50,7 @@ static bool lock(struct thread *thread, struct promise *promise, uint64_t serial
     }
 }
 
-/* Others find it from now on. */
+/* From now on the reference works. */
 static void publish(struct promise *promise, uint64_t serial)
 {
     arch_note_release(promise);
@@ -64,7 +64,7 @@ static void unlock(struct promise *promise, uint64_t serial)
     publish(promise, serial);
 }
 
-/* Nobody finds it yet: it has no word. */
+/* The promise has no word yet, so no reference leads to it. */
 static struct promise *make(struct thread *thread, strand_actor *ref)
 {
     struct promise *promise = driver_slab_get(thread, &worker_of(thread)->promises);
@@ -77,7 +77,7 @@ static struct promise *make(struct thread *thread, strand_actor *ref)
     return promise;
 }
 
-/* Locked, or not known yet. Nobody finds it from now on: this gives the lock back [Q1]. */
+/* Free a promise that is locked, or unpublished. No reference leads to it any more; this releases the lock [Q1]. */
 static void give_back(struct thread *thread, struct promise *promise, uint64_t serial)
 {
     atomic_store_explicit(&promise->word, word_freed(serial << WORD_SERIAL), memory_order_release); /* [Q1] */
@@ -121,7 +121,7 @@ int promise_part(struct thread *thread, strand_actor whole, strand_actor *ref)
     return -EPIPE;
 }
 
-/* Whether the asker has a place for that answer; a part asks the whole. */
+/* Whether the answer fits the asker's buffer; a part leaves that to its whole. */
 static bool is_wanted(const struct promise *promise, const struct envelope *e)
 {
     const strand_message *answer = &e->message;
@@ -133,7 +133,7 @@ static bool is_wanted(const struct promise *promise, const struct envelope *e)
     return given || answer->size == promise->wanted_size;
 }
 
-/* By an answer, or by a code. As promise_answer. A part hands it on, and is not touched any more. */
+/* Settle by an answer, or by a code, like promise_answer. A part passes it on, and is not touched any more. */
 static int settle(struct thread *thread, strand_actor ref, struct envelope *answer, int error)
 {
     struct promise *promise = promise_of(ref);
@@ -157,7 +157,7 @@ static int settle(struct thread *thread, strand_actor ref, struct envelope *answ
     if (mine && waiter) {
         promise->waiter = NULL;
         woken = &waiter->waiter->member;
-        mine = wait_claim(waiter, thread->shared); /* else it is interrupted, and about to close */
+        mine = wait_claim(waiter, thread->shared); /* otherwise it is interrupted, and about to close */
     }
     bool is_part = mine && promise->is_part;
     strand_actor whole = is_part ? promise->whole : ref;
@@ -221,7 +221,7 @@ int promise_wait(struct thread *thread, struct promise *promise, enum blocked wh
     }
 }
 
-/* With their own parts, and so on [Q2]: those of one come before the others. */
+/* Free parts with their own parts, and so on [Q2]: those of one come before the others. */
 static COLD void give_back_parts(struct thread *thread, struct promise *first)
 {
     while (first) {
@@ -258,7 +258,7 @@ void promise_close(struct promise **held)
         give_back_parts(thread, parts);
     if (!answer)
         return;
-    if (is_promise(answer->message.sender)) /* it was a question, and nobody can answer that */
+    if (is_promise(answer->message.sender)) /* it was a question, which can't be answered now */
         promise_settle(thread, answer->message.sender, -EPIPE);
     envelope_free(thread, answer);
 }
@@ -275,7 +275,7 @@ void promise_lacks(struct thread *thread, strand_actor ref)
         promise_settle(thread, ref, -ENOMEM);
 }
 
-/* Under its lock nobody closes it. */
+/* The promise can't be closed while it is locked. */
 void promise_depends(struct thread *thread, struct runner *r, strand_actor ref)
 {
     struct promise *promise = promise_of(ref);
@@ -297,7 +297,7 @@ void promise_depends(struct thread *thread, struct runner *r, strand_actor ref)
 
 /* ---- asking ------------------------------------------------------------------------------------------------ */
 
-/* The answer, which is of the type that is wanted, is the asker's from now on. */
+/* Copy the answer, which has the wanted type, to the asker, which owns it from now on. */
 static void take(struct promise *promise, void *into)
 {
     strand_message *answer = &promise->answer->message;
@@ -308,7 +308,7 @@ static void take(struct promise *promise, void *into)
     answer->body = NULL;
 }
 
-/* Not the one whose turn it is. 0, or -EREMOTE. */
+/* Misuse if the caller has the turn of that actor. Returns 0, or -EREMOTE. */
 static int must_be_another(struct thread *thread, strand_actor whom, const char *function)
 {
     const struct runner *r = runner_self(thread);
@@ -317,8 +317,8 @@ static int must_be_another(struct thread *thread, strand_actor whom, const char 
     return UNLIKELY(outside_is(thread, whom)) ? -EREMOTE : 0;
 }
 
-/* Asking takes what the question owns, whatever becomes of it: an asker that is interrupted or gets -ENOMEM could
- * not know whether it was sent. */
+/* Asking consumes what the question owns, whatever happens: an asker that is interrupted or gets -ENOMEM could not know
+ * whether it was sent. */
 struct question {
     const strand_message_type *type;
     const void *body;

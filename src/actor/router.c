@@ -1,6 +1,6 @@
 /*
- * Routers: actors that pass each message on to one of their children, or to all of them. A child that ends is not
- * replaced; one that fails is restarted, as long as its class' supervision says nothing else.
+ * Routers: actors that forward each message to one of their children, or to all of them. A child that ends is not
+ * replaced; one that fails is restarted, unless the supervision of its class says otherwise.
  */
 #include "cell.h"
 #include "message.h"
@@ -13,26 +13,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One of them. Those that have not ended are the first `count` of router.order. */
+/* One routee. Those that have not ended are the first `count` of router.order. */
 struct routee {
     struct index_node by_actor;
     strand_actor actor;
     size_t at; /* in router.order */
 };
 
-/* Lies with the arguments of the router's spawn: as long as the actor lives, through restarts. */
+/* Stored with the arguments of the router's spawn: it lives as long as the actor, through restarts. */
 struct router {
     strand_router what;
-    struct limits limits; /* of restarts: what.restarts_most, and so on */
+    struct limits limits; /* limits of restarts: what.restarts_most, and so on */
     size_t count, next, args_at;
-    size_t told;  /* of the message in hand, which goes to all: how many have got it, or were passed over */
-    bool refused; /* then: one could not be told */
+    size_t told;  /* for a message in hand that goes to all: how many have got it, or were skipped */
+    bool refused; /* then: one could not get it */
     struct tree by_actor;
-    struct routee **order; /* as many as what.count, behind them */
+    struct routee **order; /* what.count entries, behind the routees */
     struct routee routees[];
 };
 
-/* ---- whom -------------------------------------------------------------------------------------------------- */
+/* ---- choice of a routee ------------------------------------------------------------------------------------- */
 
 static size_t smallest(struct thread *thread, const struct router *router)
 {
@@ -54,7 +54,8 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* The one whose number and the message's make the greatest hash: when one goes, only its messages get another. */
+/* Rendezvous hashing: the routee with the greatest hash of its number and the message's key. If a routee ends, only its
+ * messages move. */
 static size_t by_hash(const struct router *router, const strand_message *message)
 {
     uint64_t key = router->what.hash(message), most = 0;
@@ -84,9 +85,9 @@ static size_t choose(struct router *router, const strand_message *message)
     }
 }
 
-/* ---- what it does ------------------------------------------------------------------------------------------ */
+/* ---- forwarding --------------------------------------------------------------------------------------------- */
 
-/* The last one takes its place. */
+/* Remove a routee; the last one takes its place. */
 static void forget(struct router *router, struct routee *routee)
 {
     struct routee *last = router->order[--router->count];
@@ -101,7 +102,8 @@ static void forget_ended(struct router *router, strand_actor actor)
         forget(router, CONTAINER(found, struct routee, by_actor));
 }
 
-/* It has watched who has ended: else somebody has told it so, which is a message as any other. */
+/* Whether the message in hand is a notice of an end that the router watched; otherwise another actor has sent it as an
+ * ordinary message. */
 static bool is_notice(void)
 {
     struct runner *r = runner_self(thread_self());
@@ -110,7 +112,7 @@ static bool is_notice(void)
     return is;
 }
 
-/* Nobody gets it, and who has asked by it is told. */
+/* Publish a message as unhandled, and notify its asker. */
 static void refuse(strand_message *message)
 {
     strand_unhandled(message);
@@ -125,7 +127,7 @@ static void decide_first(void)
     message_put_back(runner_self(thread_self()));
 }
 
-/* A question has a part for each of them. */
+/* Send to one routee. A question has a part for each of them. */
 static int tell_one(strand_actor routee, const strand_message *message, bool asks)
 {
     strand_actor sender = message->sender;
@@ -139,7 +141,8 @@ static int tell_one(strand_actor routee, const strand_message *message, bool ask
     return error;
 }
 
-/* What one gets, the others do not: only what owns nothing can be sent to all. Who can't be told it has not got it. */
+/* Send to all. Only messages that own nothing can be copied to several receivers. A routee that can't be reached does
+ * not get it. */
 static void broadcast(struct router *router, strand_message *message)
 {
     bool asks = is_promise(message->sender) && promise_is_ours(thread_self(), message->sender);
@@ -149,7 +152,7 @@ static void broadcast(struct router *router, strand_message *message)
     }
     for (; router->told < router->count; router->told++) {
         strand_actor routee = router->order[router->told]->actor;
-        if (!cell_is_there(thread_self(), routee)) /* its notice waits */
+        if (!cell_is_there(thread_self(), routee)) /* its notice is queued */
             continue;
         int error = tell_one(routee, message, asks);
         if (error == -EDEADLK) {
@@ -162,14 +165,14 @@ static void broadcast(struct router *router, strand_message *message)
         strand_unhandled(message);
     router->told = 0;
     router->refused = false;
-    if (asks) { /* from here on it is theirs to answer */
+    if (asks) { /* from here on the routees answer it */
         promise_settle(thread_self(), message->sender, 0);
         message->sender = (strand_actor){{0, 0}};
     }
 }
 
-/* One that has ended, though its notice waits, is none of them; who stops, or begins anew, is passed over, but by hash.
- */
+/* Forward to one routee. One that has ended, though its notice is still queued, does not count. One that stops, or
+ * restarts, is skipped, except by hash. */
 static void pass_on(struct router *router, strand_message *message)
 {
     size_t tries = router->what.route == STRAND_ROUTE_HASH ? 1 : router->count;

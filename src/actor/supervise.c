@@ -1,5 +1,5 @@
 /*
- * Supervision: what becomes of children that have failed. In the supervisor's own turn. The protocol block is in
+ * Supervision: decisions about children that have failed. In the supervisor's own turn. The protocol block is in
  * actor.h.
  */
 #include "cell.h"
@@ -50,7 +50,7 @@ static void forget(struct more *more, struct restarts *restarts)
     free(restarts);
 }
 
-/* Of children that have ended not much is kept: they are looked for when there are twice as many as there were then. */
+/* Free the records of children that have ended. Called when there are twice as many records as after the last time. */
 static void forget_ended(struct thread *thread, struct more *more)
 {
     for (struct index_node *at = index_first(&more->restarts), *next; at; at = next) {
@@ -61,7 +61,7 @@ static void forget_ended(struct thread *thread, struct more *more)
     more->restarts_most = 2 * more->restarts_count + RESTARTS_FEW;
 }
 
-/* What is known of a child's restarts. NULL: no memory. */
+/* Get the record of a child's restarts. NULL: no memory. */
 static struct restarts *restarts_of(struct thread *thread, struct more *more, strand_actor child)
 {
     struct restarts *found = restarts_at(index_find(&more->restarts, child.bits[1]));
@@ -83,7 +83,7 @@ void restarts_drop(struct more *more)
         forget(more, restarts_at(first));
 }
 
-/* Where nothing is said of it, one whose beginning fails is not tried again without end and rest. */
+/* The default: a child whose start fails is not restarted endlessly without a pause. */
 static const struct limits of_beginnings = {
     .restarts_within = STRAND_S, .backoff = BEGINNING_PAUSE, .backoff_most = STRAND_S};
 
@@ -106,7 +106,7 @@ static int64_t pause_of(const struct limits *limits, unsigned restarts)
     return pause < most ? pause : most;
 }
 
-/* One more restart: false if there were too many. *pause: how long it is to wait for it. */
+/* Count one more restart. Returns false if there were too many. *pause: how long it has to wait. */
 static bool may_restart(struct runner *r, const struct failure *failure, int64_t *pause)
 {
     struct limits limits = limits_of(r->cell);
@@ -137,7 +137,7 @@ static bool may_restart(struct runner *r, const struct failure *failure, int64_t
     return !limits.restarts_most || restarts->count <= limits.restarts_most;
 }
 
-/* Returns whether it is dealt with. */
+/* Decide about one child. Returns whether the failure is settled. */
 static bool deal_with(struct runner *r, struct failure *failure)
 {
     const strand_actor_class *class = cell_kind(r->cell)->class;
@@ -145,7 +145,7 @@ static bool deal_with(struct runner *r, struct failure *failure)
     strand_exception *e = class->decide ? life_own(&call) : NULL;
     int64_t pause = 0;
     bool resumes = call.decided == STRAND_RESUME;
-    if (resumes && failure->unstarted) /* there is no state to go on with */
+    if (resumes && failure->unstarted) /* there is no state to resume with */
         call.decided = STRAND_RESTART;
     if (!e && call.decided == STRAND_RESTART && !may_restart(r, failure, &pause)) {
         call.decided = is_guardian(r->cell) ? STRAND_ESCALATE : STRAND_STOP;
@@ -158,7 +158,7 @@ static bool deal_with(struct runner *r, struct failure *failure)
         failure->next = r->task->escalated;
         r->task->escalated = failure;
         e = e ? e : strand_exception_keep(failure->why);
-        if (r->task->why) { /* it has failed already, and is to be decided about */
+        if (r->task->why) { /* it has failed already, and awaits a decision */
             events_failure(thread_self(), r, "has failed", e);
             strand_exception_release(e);
         } else {

@@ -1,5 +1,5 @@
 /*
- * Systems of actors: opening, leaving, and what users do with actors. The protocol block is in actor.h.
+ * Systems of actors: opening, leaving, and the public functions for actors. The protocol block is in actor.h.
  */
 #include "system.h"
 
@@ -37,7 +37,7 @@ static enum strand_directive pass_on(void *state, strand_actor child, const stra
     return STRAND_ESCALATE;
 }
 
-/* An actor of the system's own that is restarted more often than that is a failure of the system. */
+/* If a guardian's child is restarted more often than that, the system fails. */
 static const strand_actor_class root_class = {.size = sizeof root_class,
                                               .name = "/",
                                               .receive = receive_nothing,
@@ -57,7 +57,7 @@ void system_over(struct system *system)
     strand_event_set(&system->over); /* from here on the system may be gone */
 }
 
-/* NULL: it has ended. Under the lock of all, with which its system doesn't end. */
+/* Returns NULL if it has ended. Under the lock of all systems, which keeps its system from ending. */
 static struct system *system_of_actor(struct thread *thread, strand_actor actor)
 {
     struct cell *cell = ref_cell(actor);
@@ -103,9 +103,9 @@ static void unlink_system(struct thread *thread, struct system *system)
 
 /* ---- opening ----------------------------------------------------------------------------------------------- */
 
-/* What a handle leads to, in the slab of promises. */
+/* The target of a handle, in the slab of promises. */
 struct door {
-    _Atomic uint64_t word; /* as a promise's */
+    _Atomic uint64_t word; /* as in a promise */
     struct system *system;
 };
 _Static_assert(sizeof(struct door) <= PROMISE_SIZE, "it lies in a slab");
@@ -129,8 +129,8 @@ struct system *system_of(struct thread *thread, strand_actors handle, const char
     return door->system;
 }
 
-/* Whoever is told to stop is awake then, which takes a task: a first chunk of these, which stays with the run, lets a
- * system end although there is no memory any more. */
+/* Stopping an actor wakes it, which takes a task: a first chunk of these, which stays with the run, lets a system end
+ * even without memory. */
 static int reserve_tasks(struct thread *thread)
 {
     struct slab_cache *tasks = &worker_of(thread)->tasks;
@@ -183,7 +183,7 @@ static void free_system(struct thread *thread, struct system *system)
     free(system);
 }
 
-/* Half made. */
+/* Free a system that is partly made. */
 static void give_up(struct thread *thread, struct system *system)
 {
     const strand_actor made[] = {system->own, system->user, system->root};
@@ -246,7 +246,7 @@ strand_actors strand_actors_enter_(const strand_actors_attr *attr, const char *f
 
 /* ---- the end ----------------------------------------------------------------------------------------------- */
 
-/* Leaving its scope may throw. */
+/* Leaving the system's scope may throw. */
 struct system_end {
     struct system *system;
 };
@@ -455,7 +455,7 @@ void strand_unhandled(strand_message *message)
     events_letter(thread, r->place->system, STRAND_ON_UNHANDLED, r->self, message);
 }
 
-/* ---- tasks that are no actors' ----------------------------------------------------------------------------- */
+/* ---- functions run by actors -------------------------------------------------------------------------------- */
 
 struct procedure {
     strand_fn *fn;

@@ -1,16 +1,16 @@
 /*
- * Systems of actors: their life. The protocol block is in actor.h.
+ * Systems of actors: opening and ending. The protocol block is in actor.h.
  */
 #ifndef ACTOR_SYSTEM_H
 #define ACTOR_SYSTEM_H
 
 #include "actor.h"
 
-/* A dead letter to nobody, whom no system knows: the newest one of the run publishes it. */
+/* Publish a dead letter whose system is unknown: the run's newest system does. */
 void system_letter(struct thread *thread, strand_actor to, const strand_message *message);
-/* Its root has ended. */
+/* The root of the system has ended. */
 void system_over(struct system *system);
-/* The one behind a handle, of the caller's run; misuse of `function` else. */
+/* The system behind a handle, of the caller's run; otherwise misuse of `function`. */
 struct system *system_of(struct thread *thread, strand_actors handle, const char *function);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Watching: who is told that an actor has ended, once. The protocol block is in actor.h.
+ * Watching: notices of an actor's end, one for each watcher. The protocol block is in actor.h.
  */
 #include "cell.h"
 #include "message.h"
@@ -14,20 +14,20 @@
 
 const strand_message_type strand_terminated_message = {"strand_terminated", NULL};
 
-/* An actor that watches, in the list of the one that it watches. */
+/* An actor that watches, in the list of the watched actor. */
 struct watcher {
     struct watch watch;
-    struct envelope *notice; /* allocated before, so that the end of the one watched needs no memory */
+    struct envelope *notice; /* allocated in advance, so that the watched actor's end needs no memory */
 };
 
-/* By the actor that watches: whom, by number. What it has in that one's list is there as long as that has not ended. */
+/* The watching actor's record of a watched one, by number. `theirs` is valid until the watched actor ends. */
 struct watched {
     struct index_node by_who;
     strand_actor who;
     struct watcher *theirs;
 };
 
-/* ---- the list of those who watch an actor: under its lock -------------------------------------------------- */
+/* ---- the watchers of an actor: under its lock --------------------------------------------------------------- */
 
 int watch_link(struct thread *thread, strand_actor actor, struct watch *watch)
 {
@@ -44,7 +44,8 @@ int watch_link(struct thread *thread, strand_actor actor, struct watch *watch)
     return more ? 0 : -ENOMEM;
 }
 
-/* False: the actor has ended, and tells, or has told, and given back, what watches it; or it tells those who ask. */
+/* Returns false if the actor has ended, and notifies or has notified and freed its watchers; or if it notifies its
+ * askers. */
 static bool cut_out(struct thread *thread, strand_actor actor, struct watch *watch)
 {
     struct cell *cell = ref_cell(actor);
@@ -63,7 +64,7 @@ static bool cut_out(struct thread *thread, strand_actor actor, struct watch *wat
 void watch_unlink(struct thread *thread, strand_actor actor, struct watch *watch)
 {
     (void)cut_out(thread, actor, watch);
-    while (atomic_load_explicit(&watch->linked, memory_order_acquire)) /* the actor is just telling */
+    while (atomic_load_explicit(&watch->linked, memory_order_acquire)) /* the actor is just notifying */
         driver_await(thread);
 }
 
@@ -75,7 +76,7 @@ static struct watch *pop(struct link *list)
     return first ? CONTAINER(first, struct watch, link) : NULL;
 }
 
-/* Of a promise: who takes one back waits until it has been told. */
+/* Notify a promise: watch_unlink waits until `linked` is cleared. */
 static void tell_promise(struct thread *thread, struct watch *watch)
 {
     strand_actor who = watch->who;
@@ -89,7 +90,7 @@ void watch_tell_askers(struct thread *thread, struct link *askers)
         tell_promise(thread, watch);
 }
 
-/* Promises first, without waiting for memory in between. The first that came first. */
+/* Notify promises first, without waiting for memory in between. FIFO. */
 struct thread *watch_tell(struct thread *thread, struct link *watchers)
 {
     struct link actors;
@@ -123,12 +124,12 @@ void watch_answer_none(struct thread *thread, struct cell *cell)
     } while (watch);
 }
 
-/* Do not watch it any more. */
+/* Stop watching. */
 static void give_up(struct thread *thread, struct watched *watched)
 {
     struct watcher *theirs = watched->theirs;
     bool found = cut_out(thread, watched->who, &theirs->watch);
-    if (found) { /* else the notice is on its way, and comes to nobody who expects it */
+    if (found) { /* otherwise the notice is under way, and will not be expected */
         envelope_free(thread, theirs->notice);
         free(theirs);
     }
@@ -143,7 +144,7 @@ void watch_forget(struct thread *thread, struct tree *watching)
     }
 }
 
-/* ---- by the actor that watches ----------------------------------------------------------------------------- */
+/* ---- in the watching actor's turn --------------------------------------------------------------------------- */
 
 static struct watched *find(const struct more *more, strand_actor actor)
 {
@@ -159,7 +160,7 @@ bool watch_expects(struct cell *cell, strand_message *notice)
         return false;
     index_remove(&more->watching, &mine->by_who);
     free(mine);
-    notice->sender = (strand_actor){{0, 0}}; /* from now on a message as any other: it may be put aside, too */
+    notice->sender = (strand_actor){{0, 0}}; /* from now on an ordinary message: it can be stashed, too */
     return true;
 }
 
@@ -193,7 +194,7 @@ int strand_watch(strand_actor actor)
         return 0;
     free(theirs);
     if (error == -ESRCH) {
-        (void)message_insist(thread, r->self, notice); /* at once; it is awake: this takes no memory */
+        (void)message_insist(thread, r->self, notice); /* at once; the actor is awake: this takes no memory */
         return 0;
     }
     envelope_free(thread, notice);
