@@ -336,7 +336,7 @@ say = $(if $(QUIET),,printf '  %-6s %s\n' $(1) $(2))
 version := $(shell awk '/define STRAND_VERSION_/ { printf "%s%s", dot, $$3; dot = "." }' include/strand.h)
 soname := libstrand.so.$(firstword $(subst ., ,$(version)))
 
-layers := base arch sched strand sync io actor sim debug run
+layers := base arch stack sched strand sync io actor sim debug run
 lib-sources := $(sort $(foreach l,$(layers),$(wildcard src/$(l)/*.c src/$(l)/*.S)))
 headers := $(wildcard include/*.h include/strand/*.h)
 formatted := $(headers) $(wildcard src/*/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch] tests/*/*.cc bench/*.[ch] bench/*.cc examples/*.[ch] examples/*/*.[ch])
@@ -388,9 +388,9 @@ lib-public = $(if $(filter $(public-layers:%=$(OUT)/obj/src/%/%),$@),-include to
 steps = $(if $(STEPS),-DSTRAND_STEPS $(if $(filter $(OUT)/obj/src/sim/% $(OUT)/obj/src/arch/%,$@),-DSTRAND_STEPLESS))
 
 lib-objects := $(patsubst %,$(OUT)/obj/%.o,$(basename $(lib-sources)))
-# The order of what sim, sched, arch and base do is announced to TSan by hand, at their protocols' edges. What debug reads
+# The order of what sim, sched, stack, arch and base do is announced to TSan by hand, at their protocols' edges. What debug reads
 # may be changed by threads that can't be held still, and it says so.
-unsanitized := $(if $(filter tsan,$(MODE)),$(patsubst %,$(OUT)/obj/src/%/%,sim sched base arch debug))
+unsanitized := $(if $(filter tsan,$(MODE)),$(patsubst %,$(OUT)/obj/src/%/%,sim sched stack base arch debug))
 # Where ASan keeps locals outside of the stack (detect_stack_use_after_return), the library's own frames stay in it: it
 # goes by their addresses.
 own-frames := $(if $(filter asan,$(MODE)),$(if $(is-clang),-fsanitize-address-use-after-return=never,--param asan-use-after-return=0))

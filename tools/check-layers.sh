@@ -5,7 +5,7 @@
 # known from the structure's layer on. Tests of the public interface, examples and benchmarks know nothing of src/.
 set -u
 
-layers="base arch sched strand sync io actor sim debug run"
+layers="base arch stack sched strand sync io actor sim debug run"
 knows_public="strand sync io actor sim debug run"
 status=0
 

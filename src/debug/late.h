@@ -23,7 +23,7 @@ void late_note_pool(struct late *late, const struct pool *pool);
 /* Record the strand's own properties in a zeroed report. The strand does not end meanwhile. */
 void late_name(struct late *late, struct cb *c);
 /* Likewise, for the strand that a thread runs, which may resume and end meanwhile: then the result is garbage. The
- * fibre is kept from being freed (opened_look_begin). Returns false if the strand is unknown. */
+ * fibre is kept from being freed (readers_enter). Returns false if the strand is unknown. */
 bool late_look_at_fibre(struct late *late, struct fibre *fibre);
 /* Record its location and frames, under the same conditions. wait_ns: for the answer to a signal. */
 void late_look_at_runner(struct late *late, struct looker *looker, struct thread *thread, int64_t wait_ns);

@@ -16,7 +16,7 @@ void strand_stats_get(struct strand_stats *stats)
     must_be_there(stats, "place for the figures", "strand_stats_get");
     if (stats->size < sizeof stats->size || stats->size > 4096)
         misuse("strand_stats_get", "", "strand_stats.size is %zu, not sizeof(struct strand_stats)", stats->size);
-    struct strand_stats now = {.size = stats->size, .stacks = thread->sub->stacks.made};
+    struct strand_stats now = {.size = stats->size, .stacks = thread->sub->memory.stacks.made};
     for (struct thread *each = thread_first(thread->sub); each; each = thread_after(each)) {
         now.threads += thread_life(each) != THREAD_NONE;
         now.spawned += atomic_load_explicit(&each->spawned, memory_order_relaxed);

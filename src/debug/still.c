@@ -36,13 +36,13 @@ int still_begin(struct thread *thread)
             pool_stand_still(thread); /* for the inspection under way */
         driver_await(thread);
     }
-    opened_look_begin(&runtime->sub);
+    readers_enter(&runtime->sub.memory.readers);
     return 0;
 }
 
 void still_end(struct thread *thread)
 {
-    opened_look_end(thread);
+    opened_readers_leave(thread);
     atomic_store_explicit(&runtime_of(thread)->dumping, 0, memory_order_release);
 }
 

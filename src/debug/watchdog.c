@@ -31,15 +31,15 @@ bool watchdog_each_pool(struct watchdog *w, bool (*fn)(struct watchdog *w, struc
 
 void watchdog_look_begin(struct watchdog *w)
 {
-    opened_look_begin(&w->runtime->sub);
+    readers_enter(&w->runtime->sub.memory.readers);
 }
 
 void watchdog_look_end(struct watchdog *w)
 {
     if (w->runtime->sub.shared)
-        opened_look_end(&w->worker.thread);
+        opened_readers_leave(&w->worker.thread);
     else
-        opened_look_stop(&w->runtime->sub);
+        readers_leave_unfreed(&w->runtime->sub.memory.readers);
 }
 
 void watchdog_count(struct watchdog *w, int64_t ns, bool first)

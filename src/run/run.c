@@ -5,9 +5,9 @@
 #include "run_options.h"
 #include "user_scheduler.h"
 
-#include "../sched/image.h"
 #include "../sched/rest.h"
-#include "../sched/stack.h"
+#include "../sched/stack_ops.h"
+#include "../stack/stack.h"
 #include "../strand/cxx.h"
 #include "../strand/end.h"
 #include "../strand/exception.h"
@@ -107,7 +107,7 @@ static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const ch
     root->anchor = NULL;
     root->odd = true;
     root->inherits = NULL;
-    fibre_of(root)->stack_size = runtime->sub.stacks.usual;
+    fibre_of(root)->stack_size = runtime->sub.memory.stacks.usual;
     runtime->root = root;
     atomic_init(&runtime->live, 1);
     count_spawned(first);
@@ -122,7 +122,7 @@ static int open_driver(struct runtime *runtime, const char **what)
     int error = driver_second_open(&runtime->sub, &asked, runtime->text, sizeof runtime->text);
     *what = error == -EINVAL ? runtime->text : "the seeded driver";
     if (!error && runtime->sub.driver && !options->census) /* which begins with stacks that are zero */
-        stacks_take_stage(&runtime->sub.stacks);
+        stacks_take_stage(&runtime->sub.memory.stacks);
     else
         runtime->sub.seed = arch_entropy();
     return error;
@@ -220,8 +220,8 @@ static int run_on(struct pool *pool, struct runtime *runtime, strand_fn *fn, voi
         descriptors->close(descriptors);
     pool_end_common(pool->threads[0], pool);
     pool_forget(runtime);
-    opened_look_begin(pool->sub);
-    opened_look_end(pool->threads[0]); /* what was put off too late for the last look */
+    readers_enter(&pool->sub->memory.readers);
+    opened_readers_leave(pool->threads[0]); /* what was put off too late for the last look */
     if (runtime->root)
         note_release(atomic_load_explicit(&runtime->root->note, memory_order_relaxed));
     return error;
@@ -238,10 +238,10 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     runtime->ops = &run_ops;
     runtime->reports = &debug_reports;
     sub->generation = arch_generation;
-    sub->stack_most = runtime->options.max_stack_bytes;
-    stacks_open(&sub->stacks, run_options_stack_size(&runtime->options),
+    sub->memory.most = runtime->options.max_stack_bytes;
+    stack_memory_open(&sub->memory, &thread_stack_ops);
+    stacks_open(&sub->memory.stacks, run_options_stack_size(&runtime->options),
                 runtime->options.guards == STRAND_GUARDS_REQUIRED);
-    image_store_open(&sub->images);
     const char *stacks = arch_env("STRAND_STACKS");
     sub->copies = stacks && !strcmp(stacks, "shared");
     slabs_open(runtime);
@@ -259,11 +259,10 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     }
     pools_free(sub);
     if (sub->driver)
-        stacks_give_stage(&sub->stacks);
+        stacks_give_stage(&sub->memory.stacks);
     const char *how = "an exception has left the root strand";
     driver_second_close(sub, runtime->exception && !runtime->options.uncaught ? how : NULL);
-    stacks_close(&sub->stacks);
-    image_store_close(&sub->images);
+    stack_memory_close(&sub->memory);
     slabs_close(runtime);
     return error;
 }

@@ -5,7 +5,7 @@
 
 #include "user_scheduler.h"
 
-#include "../sched/stack.h"
+#include "../stack/stack.h"
 #include "../strand/misuse.h"
 
 #include <errno.h>

@@ -3,10 +3,10 @@
  */
 #include "opened.h"
 
-#include "budget.h"
-#include "image.h"
+#include "../stack/budget.h"
+#include "../stack/saved.h"
+#include "../stack/stack.h"
 #include "rest.h"
-#include "stack.h"
 #include "switch.h"
 
 #include <errno.h>
@@ -131,7 +131,7 @@ static void give_back(struct thread *thread, struct opened *opened)
     (void)stack_discard(opened->fibre.stack, used);
     if (!opened->reserve_used)
         arch_discard(opened->reserve, opened_reserve_size(opened));
-    images_trim(thread, &opened->images);
+    saved_set_trim(&thread->stacks, &opened->images);
 }
 
 static void trim(struct thread *thread, struct opened *opened)
@@ -148,7 +148,7 @@ static bool leave_idle(struct thread *thread, struct opened *opened)
         take_mail(thread, opened);
         if (UNLIKELY(opened->trim)) {
             trim(thread, opened);
-            image_store_trim(thread, &thread->sub->images, SIZE_MAX); /* whoever wished it could not */
+            saved_store_trim(&thread->stacks, SIZE_MAX); /* whoever wished it could not */
         }
         if (opened->ready.first)
             return false;
@@ -237,7 +237,7 @@ static size_t beside(const struct guest *guest)
 
 size_t opened_saved(const struct guest *guest)
 {
-    return image_round(arch_image_size(guest_frames(guest) + beside(guest)));
+    return saved_round(arch_image_size(guest_frames(guest) + beside(guest)));
 }
 
 ARCH_NOT_INSTRUMENTED void opened_own(struct member *member, uint64_t words[OWN_KEPT])
@@ -272,7 +272,7 @@ static NOINLINE void load_beside(struct opened *opened, const struct guest *gues
 /* must: the one that is to run next has begun, so there is no way to refuse it [O5]. */
 static int get_image(struct thread *thread, struct opened *opened, size_t bytes, bool must, void **out)
 {
-    int error = image_get(thread, &opened->images, bytes, must, out);
+    int error = saved_get(&thread->stacks, &opened->images, bytes, must, out);
     if (LIKELY(!error) || !must)
         return error;
     if (opened->reserve_used && opened->image != opened->reserve)
@@ -287,7 +287,7 @@ static void put_image(struct thread *thread, struct opened *opened)
     if (opened->image && opened->image == opened->reserve)
         opened->reserve_used = false;
     else if (opened->image)
-        image_put(thread, &opened->images, opened->image, opened->image_size);
+        saved_put(&thread->stacks, &opened->images, opened->image, opened->image_size);
     opened->image = NULL;
     opened->image_size = 0;
 }
@@ -295,7 +295,7 @@ static void put_image(struct thread *thread, struct opened *opened)
 /* Whether the resident's image is of the right size still. */
 static bool fits(const struct opened *opened, size_t size)
 {
-    return opened->image && image_round(size) == image_round(opened->image_size);
+    return opened->image && saved_round(size) == saved_round(opened->image_size);
 }
 
 /* The resident is gone: its frames, what lies below them of calls that have returned, and what was copied by way of
@@ -401,7 +401,7 @@ int opened_enter(struct thread *thread, struct opened *opened)
     rest_note(thread, opened); /* [O7] */
     opened->fibre.active = member;
     if (opened->resident != member) {
-        if (!guest->depth && UNLIKELY(!budget_may_begin(thread)))
+        if (!guest->depth && UNLIKELY(!budget_may_begin(&thread->stacks)))
             return -EAGAIN;
         int error = opened->resident ? move_out(thread, opened, guest->depth != 0) : 0;
         if (UNLIKELY(error))
@@ -446,7 +446,7 @@ void opened_left(struct thread *thread, struct opened *opened, arch_context from
         forget_image(thread, opened);
         opened_give_up(thread, opened);
         opened_release(thread, opened, OPENED_STRAND);
-        budget_ended(thread);
+        budget_ended(&thread->stacks);
         return;
     }
     struct guest *guest = guest_of(member);

@@ -47,6 +47,7 @@
 #ifndef SCHED_OPENED_H
 #define SCHED_OPENED_H
 
+#include "../stack/readers.h"
 #include "sched.h"
 
 /* In `mail`, beside or in the place of a strand's address. */
@@ -75,7 +76,7 @@ struct opened {
     bool trim;      /* it was wished: when it is given up next */
     size_t deepest; /* bytes of the stack at a suspension, at most, since it was trimmed */
     size_t most;    /* bytes of the stack in use, as its pages told before they went back */
-    struct images images;
+    struct saved_set images;
     /* Under the lock of the pool's `rests` [O7]. */
     _Atomic uint32_t used; /* the era in which it was in use last; the holder reads it at any time */
     struct link rest;      /* in rests.used */
@@ -83,7 +84,7 @@ struct opened {
     _Alignas(CACHE_LINE) _Atomic uintptr_t mail;
     _Atomic uint64_t refs;   /* OPENED_STRAND for each strand that lives on it, OPENED_KNOWN for each that knows it */
     _Atomic uint64_t copies; /* for people: images made */
-    struct put_off put_off;
+    struct deferred deferred;
     _Alignas(16) char above[]; /* the layer above's */
 };
 
@@ -168,27 +169,8 @@ bool opened_goes_on(struct thread *thread, struct opened *opened);
 /* No strand could be started: to idle, or to the queue. */
 void opened_give_up(struct thread *thread, struct opened *opened);
 
-/* While somebody looks at strands that he can't hold still: opened fibres, and images, that are done with are kept.
- * Who finds a strand whose end is not published yet after opened_look_begin can read its fibre and its image; he has to
- * find out by himself whether both are the strand's still. Several may look at a time; the last of them gives back. */
-void opened_look_begin(struct subprocess *sub);
-void opened_look_end(struct thread *thread);
-/* The same from outside of a run of one thread, which gives its memory back by itself: what was put off waits for the
- * next opened_look_end. */
-void opened_look_stop(struct subprocess *sub);
-/* True: it will be given back later. Asked after the end of the strand was published, or its image replaced. */
-OWN_INLINE bool opened_put_off(struct subprocess *sub, struct put_off *put_off, size_t bytes)
-{
-    if (LIKELY(!atomic_load_explicit(&sub->looked_at, memory_order_seq_cst)))
-        return false;
-    arch_note_release(&sub->put_off);
-    put_off->bytes = bytes;
-    put_off->next = atomic_load_explicit(&sub->put_off, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&sub->put_off, &put_off->next, put_off, memory_order_release,
-                                                  memory_order_relaxed))
-        continue;
-    return true;
-}
+/* Leave the readers of the run (readers_enter), and free what they have deferred if the caller was the last. */
+void opened_readers_leave(struct thread *thread);
 
 /* Whether an address lies in the stack of the opened fibre that the calling strand runs on. */
 OWN_INLINE bool opened_has(const struct fibre *fibre, const void *at)

@@ -4,10 +4,10 @@
  */
 #include "opened.h"
 
-#include "image.h"
+#include "../stack/saved.h"
+#include "../stack/stack.h"
 #include "pool.h"
 #include "rest.h"
-#include "stack.h"
 #include "switch.h"
 
 #include <errno.h>
@@ -71,7 +71,7 @@ static int make_base(struct thread *thread, struct opened *opened)
 
 size_t opened_reserve_size(const struct opened *opened)
 {
-    return image_round(arch_image_size(opened->fibre.stack_size) + sizeof(struct arch_cxx) + OWN_SIZE);
+    return saved_round(arch_image_size(opened->fibre.stack_size) + sizeof(struct arch_cxx) + OWN_SIZE);
 }
 
 static void unmake(struct thread *thread, struct opened *opened)
@@ -82,7 +82,7 @@ static void unmake(struct thread *thread, struct opened *opened)
         arch_image_drop(opened->first_image, opened->first_size);
     free(opened->first_image);
     if (opened->fibre.stack)
-        stack_put(thread, opened->fibre.stack, thread->kept);
+        stack_put(&thread->stacks, opened->fibre.stack);
     if (opened->reserve)
         arch_unmap(opened->reserve, opened_reserve_size(opened));
     free(opened);
@@ -94,7 +94,7 @@ static int make(struct thread *thread, struct opened *opened)
     size_t size = opened->fibre.stack_size;
     int error = arch_map(opened_reserve_size(opened), &opened->reserve);
     if (!error)
-        error = stack_get_patiently(thread, size, &opened->fibre.stack);
+        error = stack_get_patiently(&thread->stacks, size, &opened->fibre.stack);
     if (error)
         return error;
     opened->fibre.stack->idle = NULL;
@@ -116,7 +116,7 @@ int opened_open(struct thread *thread, struct pool *pool, size_t stack_size, str
     pool_keep(pool);
     opened->fibre.opened = true;
     batch_init(&opened->ready);
-    images_open(&opened->images);
+    saved_set_open(&opened->images);
     atomic_init(&opened->mail, OPENED_IDLE);
     atomic_init(&opened->refs, OPENED_KNOWN);
     int error = make(thread, opened);
@@ -151,52 +151,22 @@ void opened_release(struct thread *thread, struct opened *opened, uint64_t refs)
     arch_note_acquire(opened);
     ASSERT(atomic_load_explicit(&opened->mail, memory_order_relaxed) == OPENED_IDLE && !opened->resident);
     rest_forget(thread, opened);
-    images_close(thread, &opened->images);
-    if (!opened_put_off(thread->sub, &opened->put_off, 0))
+    saved_set_close(&thread->stacks, &opened->images);
+    if (!readers_defer(&thread->sub->memory.readers, &opened->deferred, 0))
         unmake(thread, opened);
 }
 
 /* ---- looking --------------------------------------------------------------------------------------------- */
 
-void opened_look_begin(struct subprocess *sub)
+void opened_readers_leave(struct thread *thread)
 {
-    atomic_fetch_add_explicit(&sub->looked_at, 1, memory_order_seq_cst);
-}
-
-void opened_look_stop(struct subprocess *sub)
-{
-    atomic_fetch_sub_explicit(&sub->looked_at, 1, memory_order_seq_cst);
-}
-
-/* Others look still: it is for them to give back. */
-static void leave_put_off(struct subprocess *sub, struct put_off *first)
-{
-    struct put_off *last = first;
-    while (last->next)
-        last = last->next;
-    last->next = atomic_load_explicit(&sub->put_off, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&sub->put_off, &last->next, first, memory_order_release,
-                                                  memory_order_relaxed))
-        continue;
-}
-
-/* What is taken was put off before anybody can have begun to look who is not counted yet: he does not find it. */
-void opened_look_end(struct thread *thread)
-{
-    struct subprocess *sub = thread->sub;
-    struct put_off *next, *put_off = atomic_exchange_explicit(&sub->put_off, NULL, memory_order_seq_cst);
-    bool last = atomic_fetch_sub_explicit(&sub->looked_at, 1, memory_order_seq_cst) == 1;
-    if (!last && put_off)
-        leave_put_off(sub, put_off);
-    if (!last)
-        return;
-    arch_note_acquire(&sub->put_off);
-    for (; put_off; put_off = next) {
-        next = put_off->next;
-        if (put_off->bytes)
-            arch_unmap(put_off, put_off->bytes);
+    struct deferred *next, *deferred = readers_leave(&thread->sub->memory.readers);
+    for (; deferred; deferred = next) {
+        next = deferred->next;
+        if (deferred->bytes)
+            arch_unmap(deferred, deferred->bytes);
         else
-            unmake(thread, CONTAINER(put_off, struct opened, put_off));
+            unmake(thread, CONTAINER(deferred, struct opened, deferred));
     }
 }
 

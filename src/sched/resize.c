@@ -19,9 +19,9 @@
  * NOT DONE  queues without owners that thieves empty: under full load there is no thief.
  * TESTED BY tests/models/resize.pml.
  */
+#include "../stack/stack.h"
 #include "pinned.h"
 #include "pool.h"
-#include "stack.h"
 #include "thread.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ bool thread_goes_(struct thread *thread)
         return false; /* it was called back */
     if (pool->scheduler->leave)
         pool->scheduler->leave(thread);
-    stack_cache_flush(thread);
+    stack_cache_flush(&thread->stacks);
     thread->sub->ops->thread_leave(thread);
     pool_leave(thread);
     if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))

@@ -10,9 +10,8 @@
  */
 #include "rest.h"
 
+#include "../stack/saved.h"
 #include "driver.h"
-#include "image.h"
-#include "stack.h"
 #include "timers.h"
 
 /* From one round to the next: who has rested for so long, or up to twice as long, is trimmed. */
@@ -146,24 +145,24 @@ static void begin_round(struct thread *thread, struct pool *pool)
     rests->found = !rests->count;
     rests->chunks = 0;
     spin_unlock(&rests->lock);
-    rests->stacks = stacks_begin_round(thread);
+    rests->stacks = stacks_begin_round(&thread->stacks);
 }
 
 /* Chunks that no fibre has now are likely to be needed again as long as all fibres are in use. */
 static void count_chunks(struct pool *pool)
 {
     struct rests *rests = &pool->rests;
-    const struct image_store *images = &pool->sub->images;
+    const struct saved_store *saved = &pool->sub->memory.saved;
     if (rests->found)
-        rests->chunks = plain_load(&images->free_count, memory_order_relaxed) +
-                        (plain_load(&images->kept_bytes, memory_order_relaxed) != 0);
+        rests->chunks = plain_load(&saved->free_count, memory_order_relaxed) +
+                        (plain_load(&saved->kept_bytes, memory_order_relaxed) != 0);
 }
 
 /* A piece of the stacks that have rested. */
 static void give_stacks(struct thread *thread, struct rests *rests)
 {
     for (int given = 0; given < STACKS && rests->stacks; given++)
-        rests->stacks = stacks_hollow(thread) ? rests->stacks - 1 : 0;
+        rests->stacks = stacks_hollow(&thread->stacks) ? rests->stacks - 1 : 0;
 }
 
 /* True: the round is over. */
@@ -178,7 +177,7 @@ static bool go_on(struct thread *thread, struct pool *pool)
     }
     if (rests->chunks) {
         size_t most = rests->chunks < CHUNKS ? rests->chunks : CHUNKS;
-        bool all = image_store_trim(thread, &pool->sub->images, most) >= most * IMAGE_CHUNK;
+        bool all = saved_store_trim(&thread->stacks, most) >= most * SAVED_CHUNK;
         rests->chunks = all ? rests->chunks - most : 0;
         return !rests->chunks;
     }
@@ -203,7 +202,7 @@ COLD void rest_look_(struct thread *thread, struct pool *pool)
         when += ERA_NS;
         spin_lock(&rests->lock, thread);
         rests->under_way = false;
-        bool more = rests->count > 0 || stacks_are_many(&pool->sub->stacks);
+        bool more = rests->count > 0 || stacks_are_many(&pool->sub->memory.stacks);
         atomic_store_explicit(&rests->armed, more, memory_order_release);
         spin_unlock(&rests->lock);
         if (!more)

@@ -5,8 +5,8 @@
 #ifndef SCHED_REST_H
 #define SCHED_REST_H
 
+#include "../stack/stack.h"
 #include "opened.h"
-#include "stack.h"
 
 void rest_open(struct pool *pool);
 /* Its threads have gone: what it has noted is noted no more. */
@@ -27,7 +27,7 @@ void rest_note_stacks_(struct thread *thread, struct pool *pool);
 /* Called by the seeker before it looks at the timers: starts the rounds if many stacks are spare. */
 OWN_INLINE void rest_note_stacks(struct thread *thread, struct pool *pool)
 {
-    if (UNLIKELY(stacks_are_many(&pool->sub->stacks)))
+    if (UNLIKELY(stacks_are_many(&pool->sub->memory.stacks)))
         rest_note_stacks_(thread, pool);
 }
 

@@ -1,5 +1,5 @@
 /*
- * The scheduler's data: sub-process, pool, thread, fibre, stack, run queue, timer. This layer runs fibres on threads
+ * The scheduler's data: sub-process, pool, thread, fibre, run queue, timer. This layer runs fibres on threads
  * and knows nothing of scopes, cancelling or exceptions; the layer above is reached through struct sched_ops only.
  *
  * Reading order: fibre (what runs), thread (who runs it), runq (where it waits for that), pool (who looks for work),
@@ -13,6 +13,7 @@
 #include "../base/heap.h"
 #include "../base/list.h"
 #include "../base/rng.h"
+#include "../stack/memory.h"
 
 struct fibre;
 struct opened;
@@ -21,60 +22,6 @@ struct pool;
 struct subprocess;
 struct driver;
 struct scheduler;
-
-/* ---- stacks (stack.c) ------------------------------------------------------------------------------------ */
-
-/* Lies at the high end of its own mapping, above what the fibre uses. */
-struct stack {
-    struct stack *next; /* in a cache */
-    char *low;          /* the guard page; the fibre may use (low + page, top) */
-    char *top;          /* coloured: stacks do not all start in the same cache set */
-    size_t size;        /* of the mapping, a power of two */
-    int guard;          /* enum arch_guard, or 0: a canary at low is checked at every switch away */
-    arch_context idle;  /* where a strand's end left it, ready to serve the next; NULL: never used */
-};
-
-enum { STACK_CLASSES = 48 };
-struct stack_region;
-struct stacks {
-    atomic_flag lock;
-    bool required;       /* a guard page or no stack */
-    _Atomic bool warned; /* about stacks without a guard page */
-    size_t usual;        /* the default size */
-    uint64_t made;       /* how many exist */
-    uint32_t colour;
-    struct stack_region *regions;
-    struct stack *free[STACK_CLASSES]; /* by log2 of the size */
-    size_t spare;                      /* how many are in these lists */
-    size_t least;                      /* the fewest since a round of rests has begun: nobody has needed those */
-    _Atomic bool many;                 /* so many are spare that a round is worth its wake-ups (rest.c) */
-    uint32_t hollow;                   /* how many more have no pages: budget.h */
-};
-
-struct stack_cache { /* a thread's, of the usual size */
-    struct stack *free;
-    uint32_t count;
-};
-
-/* ---- images of stacks (image.c) -------------------------------------------------------------------------- */
-
-enum { IMAGE_CLASSES = 56, IMAGE_KEPT_CLASSES = 64 };
-struct image_region;
-struct image_store { /* a sub-process's */
-    atomic_flag lock;
-    struct image_region *regions;
-    struct link free;  /* chunks */
-    size_t free_count; /* of them have pages */
-    size_t chunks_used;
-    size_t large_bytes, kept_bytes;       /* in mappings that are in use, and in those that are kept */
-    struct link kept[IMAGE_KEPT_CLASSES]; /* of each class */
-    struct link kept_by_age;              /* all of them */
-};
-
-struct images {                      /* an opened fibre's */
-    struct link room[IMAGE_CLASSES]; /* chunks of each class in which there is room */
-    size_t bytes;                    /* in images, as they are rounded up */
-};
 
 /* ---- fibres ---------------------------------------------------------------------------------------------- */
 
@@ -293,17 +240,14 @@ struct thread {
     struct subprocess *sub;
     const struct driver *driver; /* NULL: the machine itself */
     arch_context loop;           /* the thread's own stack */
-    struct stack_cache stacks;
-    size_t usual;       /* the usual size */
-    size_t kept;        /* of the stacks in the cache; 0: none are kept */
-    size_t wanted;      /* bytes that were refused last for options.max_stack_bytes */
+    struct stack_user stacks;
+    size_t usual;       /* the usual size of a stack */
     struct stack *dead; /* left by AFTER_END */
     struct arch_note dead_note;
     struct arch_note loop_note;
-    struct arch_note *here;  /* whose stack this is; kept for a second driver only */
-    _Atomic uint32_t ending; /* budget.h */
-    struct fibre *late;      /* to be run as soon as the switch away from it is complete */
-    struct fibre *refused;   /* could not start: no stack */
+    struct arch_note *here; /* whose stack this is; kept for a second driver only */
+    struct fibre *late;     /* to be run as soon as the switch away from it is complete */
+    struct fibre *refused;  /* could not start: no stack */
     int refusal;
     uint64_t looked_switches; /* `switches` then */
     uint32_t awaits;          /* in all spin loops so far */
@@ -508,12 +452,6 @@ struct sched_ops {
     struct member *(*fire[TIMER_KINDS])(struct timer *timer);
 };
 
-/* Memory that a dump may be reading: given back after it. */
-struct put_off {
-    struct put_off *next;
-    size_t bytes; /* of a mapping that begins here; 0: part of a struct opened */
-};
-
 struct subprocess {
     const struct sched_ops *ops;
     const struct driver *driver;
@@ -521,22 +459,17 @@ struct subprocess {
     uint32_t generation; /* arch_generation at its making */
     bool shared;
     bool census; /* how much of their stacks strands use is to be noted */
-    struct stacks stacks;
-    struct image_store images;
-    size_t stack_most;          /* the limit of what both take: budget.h; 0: none */
-    _Atomic size_t stack_bytes; /* so much of it is taken */
+    struct stack_memory memory;
     bool copies; /* opened fibres: who leaves is copied out at once, and what is left there overwritten. For tests */
     struct pool pool;             /* the first one, which ends last */
     _Atomic(struct pool *) pools; /* all of them: linked by pool.older */
     _Atomic uint32_t holding;     /* pool_hold: threads that begin now are held as well */
     _Atomic uint32_t outside;     /* of a seeded run: strands that wait for what is outside of it */
-    _Atomic uint32_t looked_at;   /* by so many, dumps and a watchdog: opened_look_begin */
     _Atomic uint32_t minds_quiet; /* QUIET_*: who wants sched_ops.quiet to be called; 0: nobody */
     bool ends_dry; /* something is to be done when all of it is dry: from the launch of its first fibre on */
     atomic_flag quiet_lock;
     _Atomic int helpers; /* threads of the run that are in no pool: of crews, a watchdog; or that sleep in strand_run */
     _Atomic bool drowsy; /* the watchdog sleeps until a thread moves: sched_ops.moved, docs/protocols/watchdog.md */
-    _Atomic(struct put_off *) put_off;
     uint64_t seed;
 };
 

@@ -5,8 +5,8 @@
 #ifndef SCHED_SWITCH_H
 #define SCHED_SWITCH_H
 
+#include "../stack/stack.h"
 #include "pinned.h"
-#include "stack.h"
 #include "thread.h"
 
 void thread_entry_(struct arch_transfer transfer);
@@ -34,7 +34,7 @@ OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
         }
     } else if (after == AFTER_END) {
         thread->dead->idle = from;
-        stack_put(thread, thread->dead, thread->kept);
+        stack_put(&thread->stacks, thread->dead);
     } else if (after == AFTER_LOOP) {
         thread->loop = from;
     } else {
@@ -56,7 +56,7 @@ OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibr
         atomic_store_explicit(&to->context, NULL, memory_order_relaxed);
         return context;
     }
-    if (UNLIKELY(stack_get(thread, to->stack_size, &to->stack)) && thread_give_stack_(thread, to))
+    if (UNLIKELY(stack_get(&thread->stacks, to->stack_size, &to->stack)) && thread_give_stack_(thread, to))
         return NULL;
     stack = to->stack;
     size_t room = (size_t)(stack->top - stack->low);

@@ -1,7 +1,7 @@
 /*
  * A thread's life and the switch. The protocol block stands in thread.h.
  */
-#include "budget.h"
+#include "../stack/budget.h"
 #include "pinned.h"
 #include "polled.h"
 #include "service.h"
@@ -84,7 +84,7 @@ COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct a
     if (thread_cxx(thread))
         *thread->cxx = !to ? thread->loop_cxx : to->started ? to->cxx : none;
     if (!to && thread->current)
-        budget_ended(thread); /* another one begins on the same stack */
+        budget_ended(&thread->stacks); /* another one begins on the same stack */
     thread->here = here;
 }
 
@@ -126,7 +126,7 @@ COLD void thread_detach_oddly_(struct thread *thread)
     check_canary(thread);
     if (thread->census)
         note_stack(thread, true);
-    budget_ends(thread);
+    budget_ends(&thread->stacks);
     thread->here = &thread->dead_note;
 }
 
@@ -135,8 +135,8 @@ COLD void thread_detach_oddly_(struct thread *thread)
 COLD int thread_give_stack_(struct thread *thread, struct fibre *to)
 {
     bool in_loop = thread->after == AFTER_LOOP;
-    int error = in_loop ? stack_get_patiently(thread, to->stack_size, &to->stack)
-                        : stack_get(thread, to->stack_size, &to->stack);
+    int error = in_loop ? stack_get_patiently(&thread->stacks, to->stack_size, &to->stack)
+                        : stack_get(&thread->stacks, to->stack_size, &to->stack);
     if (error == -EAGAIN && !in_loop) {
         thread->late = to;
     } else if (error) {
@@ -289,7 +289,7 @@ static void begin(struct thread *thread)
         all_save_cxx(thread->sub); /* another run may have found it since the others began */
     }
     bool fences = thread->shared && !arch_membarrier_works;
-    if (thread->cxx || thread->driver || thread->census || thread->sub->stack_most || fences || arch_tool)
+    if (thread->cxx || thread->driver || thread->census || thread->sub->memory.most || fences || arch_tool)
         plain_store(&thread->odd.always, true, memory_order_relaxed);
     thread->here = &thread->loop_note;
     if (!thread->driver)

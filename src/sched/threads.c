@@ -5,7 +5,7 @@
 
 #include "pinned.h"
 #include "runq.h"
-#include "stack.h"
+#include "stack_ops.h"
 #include "thread.h"
 #include "timers.h"
 
@@ -34,6 +34,7 @@ static struct thread *make_thread(struct pool *pool, int index)
         free(thread);
         return NULL;
     }
+    stack_memory_join(&sub->memory, &thread->stacks);
     return thread;
 }
 
@@ -49,13 +50,11 @@ void thread_prepare(struct thread *thread)
     thread->picks.seeded = sub->driver != NULL;
     plain_store(&thread->odd.any, 0, memory_order_seq_cst);
     thread->limit = ARCH_FOREVER;
-    thread->usual = sub->stacks.usual;
-    thread->kept = sub->stack_most ? 0 : thread->usual;
+    thread->usual = sub->memory.stacks.usual;
+    thread->stacks.kept = sub->memory.most ? 0 : thread->usual;
     thread->period = thread->ticks = 1;
     thread->state = THREAD_BUSY;
-    thread->canaries = false;
-    if (atomic_load_explicit(&sub->stacks.warned, memory_order_seq_cst))
-        stack_mind_canaries(thread);
+    thread_prepare_canaries(thread);
     atomic_store_explicit(&thread->life, THREAD_HERE, memory_order_seq_cst);
 }
 

@@ -307,12 +307,12 @@ COLD void end_slowly(struct thread *thread, struct cb *c)
 const char *words_of_refusal(struct thread *thread, int error, char *text, size_t room)
 {
     struct subprocess *sub = thread->sub;
-    size_t taken = atomic_load_explicit(&sub->stack_bytes, memory_order_relaxed);
-    if (error == -EAGAIN && thread->wanted)
+    size_t taken = atomic_load_explicit(&sub->memory.taken, memory_order_relaxed);
+    if (error == -EAGAIN && thread->stacks.wanted)
         snprintf(text, room, "options.max_stack_bytes is %zu, of which %zu are taken, and %zu more were asked for",
-                 sub->stack_most, taken, thread->wanted);
+                 sub->memory.most, taken, thread->stacks.wanted);
     else if (error == -EAGAIN)
-        snprintf(text, room, "options.max_stack_bytes is %zu, and %zu are taken", sub->stack_most, taken);
+        snprintf(text, room, "options.max_stack_bytes is %zu, and %zu are taken", sub->memory.most, taken);
     else
         snprintf(text, room, "%s", error_words(error));
     return text;
@@ -327,8 +327,8 @@ static void fail_to_start(struct thread *thread, struct cb *c, int error)
                                  "the frames that strand '%s' would take the place of on its fibre can't be saved: %s",
                                  cb_name(c), why)
                  : exception_new(&STRAND_SYSTEM, "no stack of %zu bytes%s can be had for strand '%s': %s",
-                                 c->member.fibre->stack_size, thread->sub->stacks.required ? " with a guard page" : "",
-                                 cb_name(c), why);
+                                 c->member.fibre->stack_size,
+                                 thread->sub->memory.stacks.required ? " with a guard page" : "", cb_name(c), why);
     e->code = error;
     cb_throws(c, e);
 }

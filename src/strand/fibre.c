@@ -11,8 +11,8 @@
 #include "scope.h"
 #include "serve.h"
 
-#include "../sched/image.h"
-#include "../sched/stack.h"
+#include "../stack/saved.h"
+#include "../stack/stack.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -157,7 +157,7 @@ strand_fibre strand_fibre_open(strand_scope scope, const strand_fibre_attr *attr
     int count = ATTR(attr, count) ? ATTR(attr, count) : 1;
     if (count < 1 || count > COUNT_MOST)
         MISUSE("strand_fibre_open", "", "strand_fibre_attr.count is %d, not 1 to %d", count, COUNT_MOST);
-    size_t asked = ATTR(attr, stack_size), size = asked ? stack_round(asked) : thread->sub->stacks.usual;
+    size_t asked = ATTR(attr, stack_size), size = asked ? stack_round(asked) : thread->sub->memory.stacks.usual;
     struct fibres *fibres;
     int error =
         size ? make(thread, (uint32_t)count, size, ATTR(attr, name), __builtin_return_address(0), &fibres) : -ENOMEM;
@@ -276,7 +276,7 @@ size_t strand_fibre_trim(strand_fibre handle)
     for (uint32_t i = 0; i < fibres->count; i++)
         opened_trim(thread, fibres->list[i]);
     fibres_unpin(thread, fibres);
-    return image_store_trim(thread, &thread->sub->images, SIZE_MAX);
+    return saved_store_trim(&thread->stacks, SIZE_MAX);
 }
 
 bool strand_on_shared_stack(const void *at)

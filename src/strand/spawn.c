@@ -419,7 +419,7 @@ strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn 
     struct plan plan = {.fn = fn,
                         .arg = borrowed.out,
                         .site = __builtin_return_address(0),
-                        .stack_size = stack ? stack_round(stack) : thread->sub->stacks.usual,
+                        .stack_size = stack ? stack_round(stack) : thread->sub->memory.stacks.usual,
                         .rank = ATTR(attr, rank),
                         .wipes = ATTR(attr, wipe)};
     strand result;

@@ -72,6 +72,7 @@ void worker_open_outside(struct worker *worker, struct runtime *runtime)
 {
     struct thread *thread = &worker->thread;
     thread->sub = &runtime->sub;
+    thread->stacks.memory = &runtime->sub.memory;
     thread->pool = &runtime->sub.pool;
     thread->shared = true;
     thread->index = -1;

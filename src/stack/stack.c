@@ -1,15 +1,13 @@
 /*
- * Where stacks come from. A region is one mapping cut into stacks of one size; it lives as long as the sub-process. A
+ * Where stacks come from. A region is one mapping cut into stacks of one size; it lives as long as the run. A
  * stack is set up (header, colour, and its guard page, if that has not come with a batch of others' before) when it is
  * cut, and only recycled after that. Recycling keeps the pages that a stack has touched; stacks beyond what a thread
- * keeps go back to the sub-process, for other threads. Pages of those that nobody has needed there for a while go back
- * to the system (rest.c).
+ * keeps go back to the run, for other threads. Pages of those that nobody has needed there for a while go back
+ * to the system (stacks_begin_round).
  */
 #include "stack.h"
 
 #include "budget.h"
-#include "driver.h"
-#include "pool.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -176,19 +174,19 @@ static struct stack *set_up(struct stacks *stacks, char *low, size_t size, int g
     return stack;
 }
 
-static int cut(struct thread *thread, size_t size, struct stack **out)
+static int cut(struct stack_user *user, size_t size, struct stack **out)
 {
-    struct stacks *stacks = &thread->sub->stacks;
+    struct stacks *stacks = &user->memory->stacks;
     struct stack_region *region;
     int error = region_for(stacks, size, &region);
     if (error)
         return error;
-    if (!budget_take(thread, size, false))
+    if (!budget_take(user, size, false))
         return -EAGAIN;
     char *low = region->base + region->used;
     int guard = guard_next(region, low, !stacks->required);
     if (guard < 0 && stacks->required) {
-        budget_give(thread->sub, size);
+        budget_give(user->memory, size);
         return guard;
     }
     region->used += size;
@@ -210,10 +208,10 @@ static struct stack_region *region_with_hollow(const struct stacks *stacks, size
 }
 
 /* Its pages come back when they are touched. */
-static int fill(struct thread *thread, struct stack_region *region, struct stack **out)
+static int fill(struct stack_user *user, struct stack_region *region, struct stack **out)
 {
-    struct stacks *stacks = &thread->sub->stacks;
-    if (!budget_take(thread, region->stack, false))
+    struct stacks *stacks = &user->memory->stacks;
+    if (!budget_take(user, region->stack, false))
         return -EAGAIN;
     uint32_t which = region->hollow[--region->hollow_count];
     stacks->hollow--;
@@ -229,34 +227,22 @@ static struct stack_region *region_of(const struct stacks *stacks, const struct 
     return region;
 }
 
-static void empty(struct thread *thread, struct stack *stack)
+static void empty(struct stack_user *user, struct stack *stack)
 {
-    struct stacks *stacks = &thread->sub->stacks;
+    struct stacks *stacks = &user->memory->stacks;
     struct stack_region *region = region_of(stacks, stack);
     size_t index = (size_t)(stack->low - region->base) / region->stack, guarded = stack->guard ? arch_page_size() : 0;
     region->hollow[region->hollow_count++] = (uint32_t)index * HOLLOW + (uint32_t)stack->guard;
     stacks->hollow++;
     arch_discard(stack->low + guarded, region->stack - guarded);
-    budget_give(thread->sub, region->stack);
+    budget_give(user->memory, region->stack);
 }
 
-void stack_mind_canaries(struct thread *thread)
+static void warn_once(struct stack_user *user)
 {
-    plain_store(&thread->canaries, true, memory_order_relaxed);
-    plain_store(&thread->odd.always, true, memory_order_relaxed);
-}
-
-/* From now on every thread has to look at canaries: it may get such a stack from a cache, or a fibre that lives on one.
- */
-static void warn_once(struct thread *thread)
-{
-    struct stacks *stacks = &thread->sub->stacks;
-    if (atomic_exchange_explicit(&stacks->warned, true, memory_order_seq_cst))
-        return;
-    for (struct thread *other = thread_first(thread->sub); other; other = thread_after(other))
-        stack_mind_canaries(other);
-    thread->sub->ops->warn(thread->sub, "no more guard pages can be had: further stacks are checked by canaries, "
-                                        "at switches only");
+    struct stack_memory *memory = user->memory;
+    if (!atomic_exchange_explicit(&memory->stacks.warned, true, memory_order_seq_cst))
+        memory->ops->unguarded(memory);
 }
 
 static struct stack *pop(struct stack **list)
@@ -290,91 +276,91 @@ static void give_spare(struct stacks *stacks, struct stack *stack)
 }
 
 /* Under the lock: one stack of that size, from the free ones or a new one. */
-static int take(struct thread *thread, size_t size, struct stack **out)
+static int take(struct stack_user *user, size_t size, struct stack **out)
 {
-    struct stacks *stacks = &thread->sub->stacks;
+    struct stacks *stacks = &user->memory->stacks;
     if ((*out = take_spare(stacks, class_of(size))))
         return 0;
     struct stack_region *region = UNLIKELY(stacks->hollow) ? region_with_hollow(stacks, size) : NULL;
-    return region ? fill(thread, region, out) : cut(thread, size, out);
+    return region ? fill(user, region, out) : cut(user, size, out);
 }
 
-static int take_locked(struct thread *thread, size_t size, struct stack **out)
+static int take_locked(struct stack_user *user, size_t size, struct stack **out)
 {
-    struct stacks *stacks = &thread->sub->stacks;
-    spin_lock(&stacks->lock, thread);
-    int error = take(thread, size, out);
-    if (!error && size == thread->kept) {
+    struct stacks *stacks = &user->memory->stacks;
+    stack_memory_lock(&stacks->lock, user);
+    int error = take(user, size, out);
+    if (!error && size == user->kept) {
         struct stack *more;
-        while (thread->stacks.count < STACK_BATCH && stacks->free[class_of(size)] && take(thread, size, &more) == 0) {
-            more->next = thread->stacks.free;
-            thread->stacks.free = more;
-            thread->stacks.count++;
+        while (user->cache.count < STACK_BATCH && stacks->free[class_of(size)] && take(user, size, &more) == 0) {
+            more->next = user->cache.free;
+            user->cache.free = more;
+            user->cache.count++;
         }
     }
-    spin_unlock(&stacks->lock);
+    stack_memory_unlock(&stacks->lock);
     return error;
 }
 
-int stack_get_slow_(struct thread *thread, size_t size, struct stack **out)
+int stack_get_slow_(struct stack_user *user, size_t size, struct stack **out)
 {
-    int error = driver_refuses(thread) ? -ENOMEM : take_locked(thread, size, out);
+    int error = stack_memory_refuses(user) ? -ENOMEM : take_locked(user, size, out);
     if (!error && !(*out)->guard)
-        warn_once(thread);
+        warn_once(user);
     return error;
 }
 
-COLD int stack_get_patiently(struct thread *thread, size_t size, struct stack **out)
+COLD int stack_get_patiently(struct stack_user *user, size_t size, struct stack **out)
 {
     int error;
     do
-        error = stack_get(thread, size, out);
-    while (error == -EAGAIN && budget_make_room(thread));
+        error = stack_get(user, size, out);
+    while (error == -EAGAIN && budget_make_room(user));
     return error;
 }
 
-void stack_put_slow_(struct thread *thread, struct stack *stack)
+void stack_put_slow_(struct stack_user *user, struct stack *stack)
 {
-    struct stacks *stacks = &thread->sub->stacks;
-    spin_lock(&stacks->lock, thread);
+    struct stacks *stacks = &user->memory->stacks;
+    stack_memory_lock(&stacks->lock, user);
     give_spare(stacks, stack);
-    spin_unlock(&stacks->lock);
-    budget_ended(thread);
+    stack_memory_unlock(&stacks->lock);
+    budget_ended(user);
 }
 
-bool stacks_hollow(struct thread *thread)
+bool stacks_hollow(struct stack_user *user)
 {
-    struct stacks *stacks = &thread->sub->stacks;
+    struct stacks *stacks = &user->memory->stacks;
     struct stack *stack = NULL;
-    spin_lock(&stacks->lock, thread);
+    stack_memory_lock(&stacks->lock, user);
     for (unsigned i = 0; i < STACK_CLASSES && !stack; i++)
         stack = take_spare(stacks, i);
     if (stack)
-        empty(thread, stack);
-    spin_unlock(&stacks->lock);
+        empty(user, stack);
+    stack_memory_unlock(&stacks->lock);
     return stack != NULL;
 }
 
 /* Those that are used again and again leave many for one more round. */
-size_t stacks_begin_round(struct thread *thread)
+size_t stacks_begin_round(struct stack_user *user)
 {
-    struct stacks *stacks = &thread->sub->stacks;
-    spin_lock(&stacks->lock, thread);
+    struct stacks *stacks = &user->memory->stacks;
+    stack_memory_lock(&stacks->lock, user);
     size_t rested = stacks->least;
     stacks->least = stacks->spare;
     atomic_store_explicit(&stacks->many, stacks->spare - rested > STACK_MANY, memory_order_relaxed);
-    spin_unlock(&stacks->lock);
+    stack_memory_unlock(&stacks->lock);
     return rested;
 }
 
-void stack_cache_flush(struct thread *thread)
+void stack_cache_flush(struct stack_user *user)
 {
     struct stack *stack;
-    while ((stack = thread->stacks.free)) {
-        thread->stacks.free = stack->next;
-        stack_put_slow_(thread, stack);
+    while ((stack = user->cache.free)) {
+        user->cache.free = stack->next;
+        stack_put_slow_(user, stack);
     }
-    thread->stacks.count = 0;
+    user->cache.count = 0;
 }
 
 char *stack_floor(const struct stack *stack)

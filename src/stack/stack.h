@@ -1,10 +1,10 @@
 /*
  * Stacks: made in regions, kept by every thread in a cache, guarded. See docs/stacks.md.
  */
-#ifndef SCHED_STACK_H
-#define SCHED_STACK_H
+#ifndef STACK_STACK_H
+#define STACK_STACK_H
 
-#include "sched.h"
+#include "memory.h"
 
 #define STACK_CANARY UINT64_C(0x737472616e642121)
 
@@ -21,44 +21,41 @@ size_t stack_round(size_t size);
 /* A stack of that (rounded) size into *out, or a negated errno code: -ENOMEM; -EAGAIN: options.max_stack_bytes is
  * reached, which stack_get_patiently says only if it is so after room was made. That may wait, so it is not for the
  * middle of a switch. */
-int stack_get_slow_(struct thread *thread, size_t size, struct stack **out);
-int stack_get_patiently(struct thread *thread, size_t size, struct stack **out);
-void stack_put_slow_(struct thread *thread, struct stack *stack);
+int stack_get_slow_(struct stack_user *user, size_t size, struct stack **out);
+int stack_get_patiently(struct stack_user *user, size_t size, struct stack **out);
+void stack_put_slow_(struct stack_user *user, struct stack *stack);
 
-OWN_INLINE int stack_get(struct thread *thread, size_t size, struct stack **out)
+OWN_INLINE int stack_get(struct stack_user *user, size_t size, struct stack **out)
 {
-    struct stack *stack = thread->stacks.free;
+    struct stack *stack = user->cache.free;
     if (LIKELY(stack && stack->size == size)) {
-        thread->stacks.free = stack->next;
-        thread->stacks.count--;
+        user->cache.free = stack->next;
+        user->cache.count--;
         *out = stack;
         return 0;
     }
-    return stack_get_slow_(thread, size, out);
+    return stack_get_slow_(user, size, out);
 }
 
 enum { STACKS_KEPT = 1024 };
 
-OWN_INLINE void stack_put(struct thread *thread, struct stack *stack, size_t kept)
+OWN_INLINE void stack_put(struct stack_user *user, struct stack *stack)
 {
-    if (LIKELY(stack->size == kept && thread->stacks.count < STACKS_KEPT)) {
-        stack->next = thread->stacks.free;
-        thread->stacks.free = stack;
-        thread->stacks.count++;
+    if (LIKELY(stack->size == user->kept && user->cache.count < STACKS_KEPT)) {
+        stack->next = user->cache.free;
+        user->cache.free = stack;
+        user->cache.count++;
         return;
     }
-    stack_put_slow_(thread, stack);
+    stack_put_slow_(user, stack);
 }
 
 /* The thread goes: what it keeps is everybody's. */
-void stack_cache_flush(struct thread *thread);
-/* There are stacks without guard pages: the thread is to look at their canaries. Any thread; also of one that is about
- * to begin, if stacks->warned. */
-void stack_mind_canaries(struct thread *thread);
+void stack_cache_flush(struct stack_user *user);
 /* The pages of a free stack go back to the system, and are counted no more (budget.h). False: there is none. */
-bool stacks_hollow(struct thread *thread);
-/* A round of rests begins (rest.c). Returns how many free stacks nobody has needed since the one before. */
-size_t stacks_begin_round(struct thread *thread);
+bool stacks_hollow(struct stack_user *user);
+/* A round of trimming begins. Returns how many free stacks nobody has needed since the one before. */
+size_t stacks_begin_round(struct stack_user *user);
 OWN_INLINE bool stacks_are_many(struct stacks *stacks)
 {
     return atomic_load_explicit(&stacks->many, memory_order_relaxed);

@@ -1,0 +1,48 @@
+/*
+ * What the stacks of a run need of its threads.
+ */
+#include "stack_ops.h"
+
+#include "driver.h"
+#include "pool.h"
+
+static struct thread *thread_of(struct stack_user *user)
+{
+    return CONTAINER(user, struct thread, stacks);
+}
+
+static void await(struct stack_user *user)
+{
+    driver_await(thread_of(user));
+}
+
+static bool refuses(struct stack_user *user)
+{
+    return driver_refuses(thread_of(user));
+}
+
+static void check_canaries(struct thread *thread)
+{
+    plain_store(&thread->canaries, true, memory_order_relaxed);
+    plain_store(&thread->odd.always, true, memory_order_relaxed);
+}
+
+void thread_prepare_canaries(struct thread *thread)
+{
+    thread->canaries = false;
+    if (atomic_load_explicit(&thread->sub->memory.stacks.warned, memory_order_seq_cst))
+        check_canaries(thread);
+}
+
+/* Every thread has to check canaries: it may get a stack without a guard page from a cache, or a fibre that lives on
+ * one. */
+static void unguarded(struct stack_memory *memory)
+{
+    struct subprocess *sub = CONTAINER(memory, struct subprocess, memory);
+    for (struct thread *other = thread_first(sub); other; other = thread_after(other))
+        check_canaries(other);
+    sub->ops->warn(sub, "no more guard pages are available: further stacks are checked by canaries, "
+                        "at switches only");
+}
+
+const struct stack_ops thread_stack_ops = {.await = await, .refuses = refuses, .unguarded = unguarded};

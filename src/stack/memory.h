@@ -1,0 +1,135 @@
+/*
+ * The memory of a run's stacks, and each thread's part of it. A run embeds struct stack_memory, and a thread struct
+ * stack_user; the functions of this layer know a thread by that alone.
+ */
+#ifndef STACK_MEMORY_H
+#define STACK_MEMORY_H
+
+#include "../arch/arch.h"
+#include "../base/atomic.h"
+#include "../base/list.h"
+
+struct stack_user;
+struct stack_memory;
+
+/* ---- stacks (stack.h) ------------------------------------------------------------------------------------ */
+
+/* Lies at the high end of its own mapping, above the addresses that the fibre uses. */
+struct stack {
+    struct stack *next; /* in a cache */
+    char *low;          /* the guard page; the fibre may use (low + page, top) */
+    char *top;          /* coloured: stacks do not all start in the same cache set */
+    size_t size;        /* of the mapping, a power of two */
+    int guard;          /* enum arch_guard, or 0: a canary at low is checked at every switch away */
+    arch_context idle;  /* where a strand's end left it, ready to serve the next; NULL: never used */
+};
+
+enum { STACK_CLASSES = 48 };
+struct stack_region;
+struct stacks { /* a run's */
+    atomic_flag lock;
+    bool required;       /* a guard page or no stack */
+    _Atomic bool warned; /* about stacks without a guard page */
+    size_t usual;        /* the default size */
+    uint64_t made;       /* how many exist */
+    uint32_t colour;
+    struct stack_region *regions;
+    struct stack *free[STACK_CLASSES]; /* by log2 of the size */
+    size_t spare;                      /* how many are in these lists */
+    size_t least;                      /* the fewest since stacks_begin_round: these were not needed */
+    _Atomic bool many;                 /* so many are spare that a round is worth its wake-ups */
+    uint32_t hollow;                   /* how many more have no pages: budget.h */
+};
+
+struct stack_cache { /* a thread's, of the usual size */
+    struct stack *free;
+    uint32_t count;
+};
+
+/* ---- saved stacks (saved.h) ------------------------------------------------------------------------------ */
+
+enum { SAVED_CLASSES = 56, SAVED_KEPT_CLASSES = 64 };
+struct saved_region;
+struct saved_store { /* a run's */
+    atomic_flag lock;
+    struct saved_region *regions;
+    struct link free;  /* chunks */
+    size_t free_count; /* how many of them have pages */
+    size_t chunks_used;
+    size_t large_bytes, kept_bytes;       /* in mappings that are in use, and in those that are kept */
+    struct link kept[SAVED_KEPT_CLASSES]; /* of each class */
+    struct link kept_by_age;              /* all of them */
+};
+
+struct saved_set {                   /* a shared stack's */
+    struct link room[SAVED_CLASSES]; /* chunks of each class in which there is room */
+    size_t bytes;                    /* in saved stacks, as they are rounded up */
+};
+
+/* ---- readers (readers.h) --------------------------------------------------------------------------------- */
+
+/* Memory that a reader may still use: freed when the last reader has left. */
+struct deferred {
+    struct deferred *next;
+    size_t bytes; /* of a mapping that begins here; 0: a part of something else */
+};
+
+struct readers { /* a run's */
+    _Atomic uint32_t count;
+    _Atomic(struct deferred *) deferred;
+};
+
+/* ---- a run, and a thread --------------------------------------------------------------------------------- */
+
+/* What the layer above does for this one. */
+struct stack_ops {
+    void (*await)(struct stack_user *user);   /* in a spin loop: another thread goes on */
+    bool (*refuses)(struct stack_user *user); /* whether this request for memory fails, in a seeded run */
+    /* From now on there are stacks without guard pages. Called once. */
+    void (*unguarded)(struct stack_memory *memory);
+};
+
+struct stack_memory {
+    const struct stack_ops *ops;
+    struct stacks stacks;
+    struct saved_store saved;
+    struct readers readers;
+    size_t most;                          /* the limit of what stacks and saved stacks take: budget.h; 0: none */
+    _Atomic size_t taken;                 /* so many bytes of it are taken */
+    _Atomic(struct stack_user *) threads; /* those that run strands, the newest first */
+};
+
+struct stack_user {
+    struct stack_cache cache;
+    size_t kept;             /* the size of the stacks in the cache; 0: none are kept */
+    size_t wanted;           /* bytes that were refused last for options.max_stack_bytes */
+    _Atomic uint32_t ending; /* budget.h */
+    struct stack_memory *memory;
+    struct stack_user *older; /* in memory->threads */
+};
+
+void stack_memory_open(struct stack_memory *memory, const struct stack_ops *ops);
+void stack_memory_close(struct stack_memory *memory);
+/* The thread runs strands from now on, until the memory is closed. */
+void stack_memory_join(struct stack_memory *memory, struct stack_user *user);
+
+OWN_INLINE bool stack_memory_refuses(struct stack_user *user)
+{
+    return user->memory->ops->refuses(user);
+}
+
+/* Locks that are held for a few instructions. */
+OWN_INLINE void stack_memory_lock(atomic_flag *lock, struct stack_user *user)
+{
+    while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire))
+        user->memory->ops->await(user);
+    arch_note_acquire(lock);
+}
+
+OWN_INLINE void stack_memory_unlock(atomic_flag *lock)
+{
+    arch_note_release(lock);
+    atomic_flag_clear_explicit(lock, memory_order_release);
+}
+
+#endif

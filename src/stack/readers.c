@@ -1,0 +1,38 @@
+/*
+ * Readers of strands that they can't hold still. The protocol block is in readers.h.
+ */
+#include "readers.h"
+
+void readers_enter(struct readers *readers)
+{
+    atomic_fetch_add_explicit(&readers->count, 1, memory_order_seq_cst);
+}
+
+void readers_leave_unfreed(struct readers *readers)
+{
+    atomic_fetch_sub_explicit(&readers->count, 1, memory_order_seq_cst);
+}
+
+/* Others read still, and the last of them frees it. */
+static void defer_again(struct readers *readers, struct deferred *first)
+{
+    struct deferred *last = first;
+    while (last->next)
+        last = last->next;
+    last->next = atomic_load_explicit(&readers->deferred, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&readers->deferred, &last->next, first, memory_order_release,
+                                                  memory_order_relaxed))
+        continue;
+}
+
+struct deferred *readers_leave(struct readers *readers)
+{
+    struct deferred *deferred = atomic_exchange_explicit(&readers->deferred, NULL, memory_order_seq_cst);
+    bool last = atomic_fetch_sub_explicit(&readers->count, 1, memory_order_seq_cst) == 1;
+    if (!last && deferred)
+        defer_again(readers, deferred);
+    if (!last)
+        return NULL;
+    arch_note_acquire(&readers->deferred);
+    return deferred;
+}
