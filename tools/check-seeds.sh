@@ -27,7 +27,7 @@ has_again()
     if STRAND_SEED=$seed timeout -s KILL 600 "$seeds" "$1" >"$work/again" 2>&1; then
         complain "seed $seed does not have $1 again"
     fi
-    for words in "$2" "libstrand: seed $seed: " "the last steps:" "the strands:" "STRAND_SEED=$seed has this run again"; do
+    for words in "$2" "libstrand: seed $seed: " "the last steps:" "the strands:" "STRAND_SEED=$seed repeats this run"; do
         grep -qF "$words" "$work/again" || complain "the report of $1 lacks '$words'"
     done
     count=$((count + 1))

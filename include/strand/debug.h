@@ -74,7 +74,7 @@ int strand_dump(int fd, const strand_dump_options *options);
  * printed once, with their number. The cycles follow, the shortest first: strands of which each waits for the next one,
  * so that none can continue unless one of them is interrupted.
  *
- *     2 of 3 strands are blocked, 2 of them in 1 ring
+ *     2 of 3 strands are blocked, 2 of them in 1 cycle
  *     strand 'a' #3 waits for mutex at 0x55d0c8, since 12.1 ms; spawned in start+0x41
  *         strand 'b' #4 would have to unlock it, locked in work+0x1c; it is blocked too
  *     ...
@@ -100,12 +100,12 @@ int strand_waits_print(int fd);
  * channel do not keep a pool busy and are only counted; strand_waits_print shows them.
  *
  *     pool 'first': 2 threads (stealing)
- *         thread 0 (4711) runs strand 'root' #1, which asks for this; it has been busy for 3.1 ms
+ *         thread 0 (4711) runs strand 'root' #1, which asked for this report; it has been busy for 3.1 ms
  *         1 timer is pending
  *             strand 'beat' #5 waits for 87.0 ms more
  *         1 waits for the outside: 1 for descriptors
  *             strand 'reader' #6 waits for descriptor 7
- *         12 wait for strands, or for what strands do: that does not keep it busy
+ *         12 wait for strands, or for actions of strands: that does not keep it busy
  *
  * The call stops the other threads and needs memory like strand_dump. Any thread may call it, but no signal handler; a
  * plain thread passes {0} and gets all pools of all sub-processes. A stale pool is misuse. Returns what strand_dump

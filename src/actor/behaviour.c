@@ -38,7 +38,7 @@ void strand_unbecome(void)
     struct more *more = cell_more(r->cell);
     struct behaviours *top = more ? more->behaviours : NULL;
     if (!top)
-        MISUSE("strand_unbecome", "", "the actor has become nothing that it could cease to be");
+        MISUSE("strand_unbecome", "", "there is no behaviour to return from: strand_become was not called");
     more->behaviours = top->below;
     r->receive = behaviour_of(r->cell);
     free(top);
@@ -58,7 +58,7 @@ void strand_stash(strand_message *message)
 {
     struct thread *thread = must_be_strand("strand_stash");
     struct runner *r = must_be_in_hand(thread, message, "strand_stash");
-    struct more *more = own_more(thread, r, "a message that is put aside");
+    struct more *more = own_more(thread, r, "a stashed message");
     struct envelope *e = r->in_hand;
     r->in_hand = NULL;
     e->next = NULL;

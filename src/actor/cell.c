@@ -101,7 +101,7 @@ struct kind *kind_of(struct thread *thread, struct place *place, const strand_ac
     if (LIKELY(kind != NULL))
         return kind;
     if ((unsigned)class->mailbox_full > STRAND_FULL_OLDEST)
-        MISUSE("strand_actor_spawn", "", "of class '%s' mailbox_full is %d", class->name ? class->name : "actor",
+        MISUSE("strand_actor_spawn", "", "of the class '%s', mailbox_full is %d", class->name ? class->name : "actor",
                (int)class->mailbox_full);
     spin_lock(&system->lock, thread);
     kind = find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), place, class, args);

@@ -138,7 +138,7 @@ int dispatch_open(struct thread *thread, struct system *system, const strand_dis
         if (!what->name || !*what->name || strlen(what->name) >= sizeof place->name)
             MISUSE("STRAND_ACTORS", "", "a dispatcher has no name, or one that is too long");
         if (what->quantum < 0 || what->threads < 0)
-            MISUSE("STRAND_ACTORS", "", "the dispatcher '%s' has a quantum, or threads, below zero", what->name);
+            MISUSE("STRAND_ACTORS", "", "the dispatcher '%s' has a negative quantum or number of threads", what->name);
         int error = make(thread, system, what, &place);
         if (error)
             return error;

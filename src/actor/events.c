@@ -194,7 +194,7 @@ static void count_letter(struct system *system, strand_actor to, const strand_me
         snprintf(system->first_letter, sizeof system->first_letter, "a '%s' to actor $%llu", message->type->name,
                  (unsigned long long)(to.bits[1] & ~(MARK_ACTOR | MARK_PROMISE)));
     else
-        snprintf(system->first_letter, sizeof system->first_letter, "a '%s' to nobody", message->type->name);
+        snprintf(system->first_letter, sizeof system->first_letter, "a '%s' without a receiver", message->type->name);
 }
 
 void events_tell_rest(struct system *system)
@@ -209,7 +209,7 @@ void events_tell_rest(struct system *system)
     if (!letters)
         return;
     snprintf(text, sizeof text,
-             "the system of actors '%s' has ended with %llu dead letter%s that nobody was told of; the first: %s",
+             "the system of actors '%s' has ended with %llu dead letter%s that no subscriber received; the first: %s",
              system->name, (unsigned long long)letters, letters == 1 ? "" : "s", system->first_letter);
     log_text(system->runtime, text);
 }

@@ -255,9 +255,9 @@ strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *
     if (what->size_of_args && !what->args)
         MISUSE("strand_router_spawn", "", "the arguments are NULL, and their size is %zu", what->size_of_args);
     if ((unsigned)what->route > STRAND_ROUTE_HASH)
-        MISUSE("strand_router_spawn", "", "there is no route %d", (int)what->route);
+        MISUSE("strand_router_spawn", "", "%d is not a route", (int)what->route);
     if (!what->count || !what->class_ || (what->route == STRAND_ROUTE_HASH && !what->hash))
-        MISUSE("strand_router_spawn", "", "a router has actors, of a class, and by hash a function");
+        MISUSE("strand_router_spawn", "", "a router needs a count, a class, and by hash a hash function");
     size_t args_at, size;
     if (__builtin_mul_overflow(what->count, sizeof(struct routee) + sizeof(struct routee *), &args_at) ||
         __builtin_add_overflow(args_at, sizeof(struct router), &args_at) ||

@@ -152,7 +152,7 @@ static bool deal_with(struct runner *r, struct failure *failure)
         pause = 0;
     }
     if (UNLIKELY((unsigned)call.decided > STRAND_ESCALATE))
-        MISUSE("strand_actor_class.decide", "", "of class '%s' it has returned %d", cell_kind(r->cell)->label,
+        MISUSE("strand_actor_class.decide", "", "of the class '%s', it has returned %d", cell_kind(r->cell)->label,
                (int)call.decided);
     if (e || call.decided == STRAND_ESCALATE) {
         failure->next = r->task->escalated;

@@ -281,7 +281,7 @@ void strand_actors_join(strand_actors handle)
     may_block(thread, me, "strand_actors_join");
     struct system *system __attribute__((cleanup(forget_joiner))) = system_of(thread, handle, "strand_actors_join");
     if (((struct scope *)(uintptr_t)system->scope.bits[0])->block.owner != me)
-        MISUSE("strand_actors_join", "", "only the strand that has opened a system waits for it");
+        MISUSE("strand_actors_join", "", "only the strand that opened a system may wait for it");
     quiet_wait_or(thread, me, &system->joiner, &system->has_ended);
     arch_note_acquire(system->name);
     give_way_after(thread_self());
@@ -336,7 +336,7 @@ static void check_spawn(const strand_actor_attr *attr, const strand_actor_class 
     if (attr && attr->size != sizeof *attr)
         MISUSE(function, "", "strand_actor_attr.size is %zu, not sizeof(strand_actor_attr)", attr->size);
     if (!class->receive)
-        MISUSE(function, "", "the class '%s' has no function that receives", class->name ? class->name : "actor");
+        MISUSE(function, "", "the class '%s' has no receive function", class->name ? class->name : "actor");
     if (size && !args)
         MISUSE(function, "", "the arguments are NULL, and their size is %zu", size);
     must_not_hold_address(thread_self(), args, size, NULL, "the arguments", function);
@@ -365,7 +365,7 @@ struct runner *must_be_actor(struct thread *thread, const char *function)
 {
     struct runner *r = runner_self(thread);
     if (UNLIKELY(!r || !r->task))
-        MISUSE(function, "", "the caller is no actor that handles a message");
+        MISUSE(function, "", "the caller is not an actor that handles a message");
     return r;
 }
 
@@ -382,7 +382,7 @@ int strand_actor_stop(strand_actor actor, enum strand_stopping how)
 {
     struct thread *thread = must_be_strand("strand_actor_stop");
     if ((unsigned)how > STRAND_STOP_NOW)
-        MISUSE("strand_actor_stop", "", "there is no way %d of stopping", (int)how);
+        MISUSE("strand_actor_stop", "", "%d is not a way of stopping", (int)how);
     if (!ref_is_ours(thread, actor))
         return outside_is(thread, actor) ? -EREMOTE : 0;
     int error = how == STRAND_STOP_LAST ? message_send_last(thread, actor)

@@ -133,10 +133,10 @@ static void say_actor(const struct graph *graph, const struct node *node, uint32
     actors_name(graph, target, name);
     if (node->toward == TOWARD_HOLDERS) {
         const struct holder *holder = &graph->holders[node->first + at];
-        out_say(out, indent, "%s would have to give it back, locked to %s in %s; it is %s\n", name,
+        out_say(out, indent, "%s would have to release it, locked to %s in %s; it is %s\n", name,
                 holder->writes ? "write" : "read", look_name(&graph->look, holder->site), state);
     } else if (node->blocked == BLOCKED_MUTEX && was_handed(graph, node, target)) {
-        out_say(out, indent, "%s was handed it just now, and would have to unlock it; it is %s\n", name, state);
+        out_say(out, indent, "%s has just been handed it, and would have to unlock it; it is %s\n", name, state);
     } else if (node->blocked == BLOCKED_MUTEX) {
         const struct mutex *mutex = (const struct mutex *)(uintptr_t)node->on;
         out_say(out, indent, "%s would have to unlock it, locked in %s; it is %s\n", name,
@@ -167,7 +167,7 @@ static void say_strands(const struct graph *graph, uint32_t from, size_t indent)
         said += said < ACTORS_MOST;
     }
     if (!said)
-        out_say(graph->look.out, indent, "nobody that is known now\n");
+        out_say(graph->look.out, indent, "no strand that is known now\n");
     if (more)
         out_say(graph->look.out, indent, "and %zu more%s\n", more, node->any ? ": any of all these" : "");
     else if (node->any && said > 1)
@@ -183,8 +183,8 @@ static void say_chan(const struct look *look, bool sends, uint64_t on, size_t in
     if (chan->closed)
         out_say(out, indent, "closed, but a plain thread's value is on its way\n");
     else
-        out_say(out, indent, "whoever %s it, or closes it\n", sends ? "receives from" : "sends into");
-    out_say(out, indent, "it has %zu of %zu places taken, and was made in %s\n", chan->count, chan->capacity,
+        out_say(out, indent, "a strand that %s it, or closes it\n", sends ? "receives from" : "sends into");
+    out_say(out, indent, "%zu of its %zu places are taken; it was opened in %s\n", chan->count, chan->capacity,
             look_name(look, chan->site));
 }
 
@@ -192,8 +192,8 @@ static void say_permit(const struct look *look, uint64_t on, size_t indent)
 {
     const struct prio *sem = (const struct prio *)(uintptr_t)on;
     out_say(look->out, indent,
-            "whoever has one of its permits, of which %zu of %zu are taken: nobody is written down\n", sem->in_flight,
-            sem->limit);
+            "a strand that has one of its permits, of which %zu of %zu are taken: holders are not recorded\n",
+            sem->in_flight, sem->limit);
     out_say(look->out, indent, "it was made in %s\n", look_name(look, sem->site));
 }
 
@@ -204,16 +204,16 @@ static void say_gate(struct out *out, unsigned blocked, uint64_t on, uint64_t wa
     unsigned long long value =
         gate_value(atomic_load_explicit(&gate->word, memory_order_acquire)) / (unsigned long long)GATE_ONE;
     if (blocked == BLOCKED_SEMAPHORE)
-        out_say(out, indent, "whoever releases permits: %llu are there, %llu are wanted\n", value,
+        out_say(out, indent, "a strand that releases permits: %llu are free, %llu are wanted\n", value,
                 (unsigned long long)wanted / GATE_ONE);
     else if (blocked == BLOCKED_GROUP)
-        out_say(out, indent, "those that are still to come: %llu\n", value);
+        out_say(out, indent, "strands that have yet to come: %llu\n", value);
     else if (blocked == BLOCKED_BARRIER)
-        out_say(out, indent, "those that are still to come: %llu of %llu\n",
+        out_say(out, indent, "strands that have yet to come: %llu of %llu\n",
                 (unsigned long long)((const struct barrier *)gate)->parties - value,
                 (unsigned long long)((const struct barrier *)gate)->parties);
     else
-        out_say(out, indent, "whoever %s it\n", blocked == BLOCKED_CONDITION ? "signals" : "sets");
+        out_say(out, indent, "a strand that %s it\n", blocked == BLOCKED_CONDITION ? "signals" : "sets");
 }
 
 static const char *words_of_outside(unsigned blocked)
@@ -222,17 +222,17 @@ static const char *words_of_outside(unsigned blocked)
     case BLOCKED_SLEEP:
         return "time";
     case BLOCKED_DESCRIPTOR:
-        return "the outside: whoever is behind the descriptor";
+        return "the outside: the other side of the descriptor";
     case BLOCKED_OFFLOAD:
         return "the outside: the function that was called, on a thread of a crew";
     case BLOCKED_CREW:
         return "the outside: functions that run on threads of the crew";
     case BLOCKED_QUIET:
-        return "whoever still runs, sleeps, or waits for the outside, by an end of that";
+        return "all strands that still run, sleep, or wait for the outside";
     case BLOCKED_STOPPING:
-        return "the outside, or a strand: whoever calls strand_stop";
+        return "the outside, or a strand: a caller of strand_stop";
     case BLOCKED_PORT:
-        return "the outside: whoever sends to the port, or closes it";
+        return "the outside: a sender to the port, or its closer";
     default:
         return NULL;
     }
@@ -252,7 +252,7 @@ static void say_signals(struct out *out, uint64_t signals, size_t indent)
     size_t used = 0;
     for (; signals && used < sizeof numbers; signals &= signals - 1)
         used += (size_t)snprintf(numbers + used, sizeof numbers - used, " %d", __builtin_ctzll(signals) + 1);
-    out_say(out, indent, "the outside: whoever sends one of the signals%s\n", numbers);
+    out_say(out, indent, "the outside: a sender of one of the signals%s\n", numbers);
 }
 
 /* Prints a wait without a target, or of which no more is known. settled: its object can be read. */
@@ -267,7 +267,7 @@ static void say_thing(const struct look *look, bool settled, unsigned blocked, u
     else if (outside)
         out_say(out, indent, "%s\n", outside);
     else if (!settled)
-        out_say(out, indent, "who would have to act is not known: not all threads could be held\n");
+        out_say(out, indent, "the strand that would have to act is not known: not all threads could be held\n");
     else if (blocked == BLOCKED_SEND || blocked == BLOCKED_RECEIVE)
         say_chan(look, blocked == BLOCKED_SEND, on, indent);
     else if (blocked == BLOCKED_PERMIT)
@@ -276,7 +276,7 @@ static void say_thing(const struct look *look, bool settled, unsigned blocked, u
              blocked == BLOCKED_CONDITION || blocked == BLOCKED_EVENT)
         say_gate(out, blocked, on, wanted, indent);
     else
-        out_say(out, indent, "who would have to act is not known\n");
+        out_say(out, indent, "the strand that would have to act is not known\n");
 }
 
 /* ---- selects --------------------------------------------------------------------------------------------- */

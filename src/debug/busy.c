@@ -187,9 +187,9 @@ static void say_runner(struct busy *busy, struct thread *thread)
         return;
     out_say(&busy->out, 4, "thread %d (%u) runs strand '%s' #%llu%s; it has been busy for %.1f ms\n", thread->index,
             thread->os_id, cb_name(c), (unsigned long long)id,
-            thread == busy->look.thread ? ", which asks for this"
+            thread == busy->look.thread ? ", which asked for this report"
             : held                      ? ""
-                                        : ", which has come to no switch for 100 ms",
+                                        : ", which has not switched for 100 ms",
             ms);
     unpin_cb(busy->look.thread, c);
     busy->found.any = true;
@@ -293,7 +293,7 @@ static void look_at(struct busy *busy, struct pool *pool)
     say_threads(busy);
     say_runnable(busy);
     if (atomic_load_explicit(&pool->posts, memory_order_acquire)) {
-        out_say(&busy->out, 4, "something has come from outside, and is to be taken in\n");
+        out_say(&busy->out, 4, "something has come from outside, and was not taken in yet\n");
         busy->found.any = true;
     }
     say_timers(busy);
@@ -302,7 +302,7 @@ static void look_at(struct busy *busy, struct pool *pool)
     if (!busy->found.any)
         out_say(&busy->out, 4, "nothing: it is idle\n");
     if (busy->found.waiting)
-        out_say(&busy->out, 4, "%zu %s for strands, or for what strands do: that does not keep it busy\n",
+        out_say(&busy->out, 4, "%zu %s for strands, or for actions of strands: that does not keep it busy\n",
                 busy->found.waiting, busy->found.waiting == 1 ? "waits" : "wait");
 }
 
@@ -383,7 +383,7 @@ int strand_busy_print(strand_pool handle, int fd)
 {
     struct thread *thread = thread_self();
     if (!thread && handle.bits[1])
-        MISUSE("strand_busy_print", "", "a plain thread can ask of all pools only, by {0}");
+        MISUSE("strand_busy_print", "", "a plain thread can ask for all pools only: pass {0}");
     if (!thread)
         return still_each_run(print_one, &fd);
     if (!handle.bits[1])

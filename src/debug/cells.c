@@ -80,15 +80,15 @@ void cells_say_idle(struct out *out, const struct cb *c, size_t indent)
 {
     const struct task *task = task_of(cells_waited_for(c));
     if (task && (task->flags & TASK_SUSPENDED))
-        out_say(out, indent, "it is suspended: its supervisor, or whoever resumes it\n");
+        out_say(out, indent, "it is suspended: its supervisor, or a strand that resumes it\n");
     else if (task && (task->flags & TASK_WAITS))
         out_say(out, indent, "it waits for the ends of its children\n");
     else if (c->blocked == BLOCKED_ASK)
-        out_say(out, indent, "it has not got the question any more: whoever it was passed on to\n");
+        out_say(out, indent, "it no longer has the question: the actor that it was forwarded to\n");
     else if (c->blocked == BLOCKED_ACTOR_END)
-        out_say(out, indent, "it has nothing to do: whoever stops it\n");
+        out_say(out, indent, "it has nothing to do: a strand that stops it\n");
     else
-        out_say(out, indent, "who would have to act is not known\n");
+        out_say(out, indent, "the strand that would have to act is not known\n");
 }
 
 /* ---- what a strand runs ------------------------------------------------------------------------------------- */

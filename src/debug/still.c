@@ -70,7 +70,7 @@ bool still_hold(struct look *look, bool signals)
     if (loose)
         out_say(look->out, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
     if (loose && !sub->shared) {
-        out_say(look->out, 0, "this run has one thread only: its strands can't be looked at before that is held\n");
+        out_say(look->out, 0, "this run has one thread only: its strands can't be inspected before that is held\n");
         return false;
     }
     arch_note_acquire(sub); /* what strands did before they were suspended or held */

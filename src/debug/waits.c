@@ -213,7 +213,7 @@ static void say_rings(const struct graph *graph)
     for (size_t i = 0; i < graph->rings_kept; i++)
         say_ring(graph, &graph->rings[i]);
     if (graph->ring_count > graph->rings_kept)
-        out_say(graph->look.out, 0, "and %zu rings more, none of them shorter\n",
+        out_say(graph->look.out, 0, "and %zu cycles more, none of them shorter\n",
                 graph->ring_count - graph->rings_kept);
 }
 
@@ -304,7 +304,7 @@ static void say_all(const struct graph *graph, struct alikes *alikes)
     struct out *out = graph->look.out;
     out_say(out, 0, "%zu of %zu strands are blocked", graph->blocked, live(graph));
     if (graph->ring_count)
-        out_say(out, 0, ", %zu of them in %zu ring%s", graph->ring_strands, graph->ring_count,
+        out_say(out, 0, ", %zu of them in %zu cycle%s", graph->ring_strands, graph->ring_count,
                 graph->ring_count == 1 ? "" : "s");
     out_say(out, 0, "\n");
     if (graph->roll.left_out)

@@ -188,7 +188,7 @@ static const struct strand_source_ source_ready = {
 strand_case strand_on_ready(int fd, int what)
 {
     if (what != STRAND_READABLE && what != STRAND_WRITABLE && what != STRAND_GONE)
-        MISUSE("strand_on_ready", "", "it is not one of STRAND_READABLE, STRAND_WRITABLE and STRAND_GONE: %d", what);
+        MISUSE("strand_on_ready", "", "%d is not one of STRAND_READABLE, STRAND_WRITABLE and STRAND_GONE", what);
     return (strand_case){.source = &source_ready, .object = {(uint64_t)(unsigned)fd, (uint64_t)(unsigned)what}};
 }
 
@@ -198,7 +198,7 @@ static struct arch_watch *watch_in(const strand_case *c)
 {
     struct arch_watch *watch = (struct arch_watch *)(uintptr_t)c->object[0];
     if (!watch || arch_watch_serial(watch) != c->object[1])
-        MISUSE("strand_select", "", "the block of STRAND_SIGNALS has been left, or never was");
+        MISUSE("strand_select", "", "the block of STRAND_SIGNALS has been left, or was never entered");
     return watch;
 }
 

@@ -141,13 +141,13 @@ static const char *refusal(int error)
 {
     switch (error) {
     case -ENOBUFS:
-        return "as many calls wait for the crew as may";
+        return "the crew's queue is full";
     case -ECANCELED:
         return "the crew has ended: its scope has been left";
     case -ENOMEM:
         return "an offloaded call";
     default:
-        return "no thread can be had for an offloaded call";
+        return "no thread is available for an offloaded call";
     }
 }
 

@@ -189,7 +189,7 @@ static struct crew_record *pin_record(struct thread *thread, strand_crew handle,
     struct crew_record *record = (struct crew_record *)(uintptr_t)handle.bits[0];
     uint64_t serial = handle.bits[1] ^ MARK_CREW;
     if (!arch_in_handles(record) || !(handle.bits[1] & MARK_CREW))
-        MISUSE(function, "", "the handle is none of a crew");
+        MISUSE(function, "", "the handle is not a crew's");
     if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, record)) &&
         word_serial(atomic_load_explicit(&record->word, memory_order_relaxed)) == serial)
         misuse_foreign(function, "crew");

@@ -116,7 +116,7 @@ int strand_ready(int fd, int what)
 {
     struct operation op;
     if (what != STRAND_READABLE && what != STRAND_WRITABLE && what != STRAND_GONE)
-        MISUSE("strand_ready", "", "it is not one of STRAND_READABLE, STRAND_WRITABLE and STRAND_GONE: %d", what);
+        MISUSE("strand_ready", "", "%d is not one of STRAND_READABLE, STRAND_WRITABLE and STRAND_GONE", what);
     enum side_name side = what == STRAND_READABLE ? SIDE_IN : what == STRAND_WRITABLE ? SIDE_OUT : SIDE_END;
     int wanted = what == STRAND_READABLE ? ARCH_IN : what == STRAND_WRITABLE ? ARCH_OUT : ARCH_END;
     int error = operation_enter(&op, fd, side, "strand_ready");

@@ -31,7 +31,7 @@ void net_meet(struct subprocess *sub, int fd)
     if (sim->met)
         return;
     sim->met = true;
-    snprintf(text, sizeof text, "descriptor %d is the system's: its seed alone does not repeat this run", fd);
+    snprintf(text, sizeof text, "descriptor %d is the system's: the seed alone does not reproduce this run", fd);
     sub->ops->warn(sub, text);
 }
 

@@ -93,7 +93,7 @@ static int take_words(struct strand_sim *options, const char *words, char *text,
         } else if (take_word(options, words, &end)) {
             words = end;
         } else {
-            snprintf(text, room, "STRAND_SIM has '%.40s' in the environment, which is none of its words", words);
+            snprintf(text, room, "STRAND_SIM in the environment has '%.40s', which is not one of its options", words);
             return -EINVAL;
         }
     }
@@ -105,13 +105,13 @@ static int take_seed(struct sim *sim, const char *seed, char *text, size_t room)
 {
     const char *digits = *seed == STEPS_SIGN ? seed + 1 : seed, *end;
     if (!number(digits, "", &sim->seed, &end)) {
-        snprintf(text, room, "STRAND_SEED is '%.40s' in the environment, which is no number", seed);
+        snprintf(text, room, "STRAND_SEED in the environment is '%.40s', which is not a number", seed);
         return -EINVAL;
     }
     sim->atomic_steps = digits != seed;
     if (sim->atomic_steps && !SIM_HAS_ATOMIC_STEPS) {
         snprintf(text, room,
-                 "STRAND_SEED is '%.40s' in the environment, a seed of a build with STEPS=1, which this is not", seed);
+                 "STRAND_SEED in the environment is '%.40s', a seed of a build with STEPS=1, which this is not", seed);
         return -EINVAL;
     }
     return 1;

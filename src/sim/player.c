@@ -67,7 +67,7 @@ static void begin_step(struct sim *sim, struct played *next)
     sim_fold(sim, next->index);
     sim_fold(sim, (uint64_t)sim->now);
     if (UNLIKELY(sim->options.steps && sim->steps > sim->options.steps))
-        report_fail(sim, "it takes more steps than it may");
+        report_fail(sim, "it takes more steps than strand_sim.steps allows");
     next->state = PLAYED_READY;
     for (uint32_t i = 0; i < sim->count; i++) /* spinning threads may test again */
         if (sim->played[i]->state == PLAYED_RELAXED)

@@ -119,7 +119,7 @@ static void say_again(const struct sim *sim)
 {
     const char *words = arch_env("STRAND_SIM");
     bool said = words && *words;
-    print_text(2, "libstrand: STRAND_SEED=%s%llu %s%.100s%shas this run again\n", sign(sim),
+    print_text(2, "libstrand: STRAND_SEED=%s%llu %s%.100s%srepeats this run\n", sign(sim),
                (unsigned long long)sim->seed, said ? "STRAND_SIM=\"" : "", said ? words : "", said ? "\" " : "");
 }
 
@@ -138,9 +138,8 @@ static void say_what_is_not_seen(const struct sim *sim)
     bool found = false;
     slab_each(&runtime->cbs, look_for_receiver, &found);
     if (found)
-        print_text(2,
-                   "libstrand: a channel is waited for: a thread of the program's own, which may be about to post to "
-                   "it, is not seen; strand_sim_thread makes it part of the run\n");
+        print_text(2, "libstrand: a strand waits for a channel: a thread of the program's own that may be about to "
+                      "post to it is not seen; strand_sim_thread makes it part of the run\n");
 }
 
 static void report(struct sim *sim, const char *what, bool ended)

@@ -37,7 +37,7 @@ static void find_next(struct net *net)
 static void *or_fail(struct sim *sim, void *memory)
 {
     if (!memory)
-        report_fail(sim, "no memory for what is on its way between descriptors");
+        report_fail(sim, "no memory for bytes in transit between descriptors");
     return memory;
 }
 

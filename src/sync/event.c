@@ -95,7 +95,7 @@ bool strand_event_is_set(const strand_event *event)
 static COLD void too_low(const struct gate *gate, const char *noun, uint64_t word, uint32_t n, const char *function)
 {
     MISUSE_AT(function, noun, (const void *)gate,
-              "%u less than %llu would be below 0: count up before, and down once for each", n,
+              "counting down by %u from %llu would go below 0: count up first, and down once for each", n,
               (unsigned long long)(word / GATE_ONE));
 }
 
@@ -136,7 +136,7 @@ void strand_group_add(strand_group *group, uint32_t n)
     must_be_there(group, "group", "strand_group_add");
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed);
     if (UNLIKELY(word / GATE_ONE > COUNT_MOST))
-        MISUSE_AT("strand_group_add", "group", (const void *)group, "%llu are under way, and %u more",
+        MISUSE_AT("strand_group_add", "group", (const void *)group, "the count is %llu, and %u more are too many",
                   (unsigned long long)(word / GATE_ONE), n);
     while (!(word & GATE_BITS))
         if (LIKELY(gate_give(thread, gate, &word, word + (uint64_t)n * GATE_ONE)))

@@ -43,10 +43,10 @@ COLD void gate_of_two_runs_(struct gate *gate, struct cb *other, const char *fun
 {
     char made[160];
     snprintf(made, sizeof made, "strand '%s' #%llu of another run %s", cb_name(other), (unsigned long long)cb_id(other),
-             function ? "has it" : "waits for it");
+             function ? "holds it" : "waits for it");
     gate_unlock(gate, gate_value(atomic_load_explicit(&gate->word, memory_order_relaxed)));
     misuse(function ? function : function_of(other), made,
-           "the object at %p is used in two runs of the process, but serves one", (void *)gate);
+           "the object at %p is used by two runs of the process, but belongs to one", (void *)gate);
 }
 
 /* ---- letting pass ---------------------------------------------------------------------------------------- */

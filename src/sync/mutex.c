@@ -58,9 +58,8 @@ static const char *made(struct cb *owner, struct mutex *mutex, char *buffer, siz
 
 static COLD __attribute__((noreturn)) void own_mutex(struct cb *me, struct mutex *mutex)
 {
-    misuse(
-        "strand_mutex_lock", made(me, mutex, MADE_ROOM),
-        "the caller holds the mutex already, and would wait for itself: unlock it first, or pass on that it is held");
+    misuse("strand_mutex_lock", made(me, mutex, MADE_ROOM),
+           "the caller holds the mutex already, and would wait for itself: unlock it first, or do not lock it again");
 }
 
 /* Acquire a mutex that was not free. `floor` masks interruptions. Returns false if the caller was interrupted. */
@@ -158,8 +157,8 @@ COLD void mutex_not_held(struct thread *thread, struct mutex *mutex, const char 
         made((struct cb *)(uintptr_t)owner, mutex, text, sizeof text);
     gate_unlock(&mutex->gate, owner); /* a misuse hook may read the mutex */
     misuse(function, text,
-           owner ? "the caller does not hold the mutex: the strand that has locked it unlocks it"
-                 : "nobody holds the mutex: lock it before");
+           owner ? "the caller does not hold the mutex: only the strand that locked it may unlock it"
+                 : "the mutex is not locked: lock it first");
 }
 
 static inline void unlock(struct mutex *mutex, const char *function)

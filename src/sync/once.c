@@ -78,7 +78,8 @@ static bool wait_for_turn(struct thread *thread, struct cb *me, struct once *onc
         if (UNLIKELY(value == (uintptr_t)me)) {
             gate_unlock(&once->gate, value); /* a misuse hook may read the object */
             MISUSE_AT("strand_once_run", "once", (const void *)once,
-                      "it is called from the run itself, and would wait for that: call the function directly");
+                      "it is called from within the function that it runs, and would wait for itself: call the "
+                      "function directly");
         }
         if (value == 0 || value == DONE) {
             gate_unlock(&once->gate, value ? value : (uintptr_t)me);

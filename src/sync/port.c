@@ -320,7 +320,7 @@ COLD void port_misused(struct thread *thread, struct port *port, strand_port han
         port_unlock(thread, port);
         if (!message)
             misuse(function, text, "there is no memory for a message of up to %zu bytes: it is NULL", size);
-        misuse(function, text, "there is room for %zu bytes, and a message may have %zu", room, size);
+        misuse(function, text, "the buffer has %zu bytes, and a message may have %zu", room, size);
     }
     port = (struct port *)(uintptr_t)handle.bits[0];
     if (arch_in_handles(port) && (uintptr_t)port % sizeof(uint64_t) == 0 &&

@@ -19,7 +19,7 @@
 static const char *made(const struct hook *hook, char *buffer, size_t size)
 {
     (void)hook;
-    snprintf(buffer, size, "the value was posted into a channel that was gone when it came there");
+    snprintf(buffer, size, "the value was posted to a channel that ended before it arrived");
     return buffer;
 }
 

@@ -40,7 +40,7 @@ static COLD struct prio *not_usable(struct thread *thread, const struct prio *se
     if (sem->self != ((uintptr_t)sem ^ SCRAMBLE))
         MISUSE_AT(function, "semaphore", (const void *)sem, "it was never initialised, or has been copied");
     if (sem->run != run_of(thread))
-        misuse(function, prio_made(sem, MADE_ROOM), "it is of another run");
+        misuse(function, prio_made(sem, MADE_ROOM), "it belongs to another run");
     struct cb *me = current_of(thread);
     if (atomic_load_explicit(&sem->asking, memory_order_relaxed) != me)
         return (struct prio *)(uintptr_t)sem; /* another strand runs the function */
@@ -79,7 +79,7 @@ void prio_make(struct thread *thread, strand_prio_semaphore *handle, const stran
     must_not_escape(thread, options->name, "the name", function); /* the pointer is kept */
     size_t waiting = waiting_at(thread, sem);
     if (UNLIKELY(waiting))
-        misuse(function, prio_made(sem, MADE_ROOM), "it is made anew while %zu wait for it", waiting);
+        misuse(function, prio_made(sem, MADE_ROOM), "it is initialised again while %zu wait for it", waiting);
     memset(handle, 0, sizeof *handle);
     sem->self = (uintptr_t)sem ^ SCRAMBLE;
     sem->serial = next_serial(worker_of(thread));
@@ -104,7 +104,8 @@ void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *opt
                options ? options->size : 0);
     if (!options->limit || (options->compare && options->priority))
         misuse("strand_prio_init", "", "%s",
-               options->limit ? "an order is by `compare` or by `priority`, not by both" : "the limit is 0");
+               options->limit ? "`compare` and `priority` are both set, and only one can order the waiters"
+                              : "the limit is 0");
     if (options->on_full != STRAND_FULL_PRUNES && options->on_full != STRAND_FULL_REFUSES)
         misuse("strand_prio_init", "", "on_full is %d", options->on_full);
     prio_make(thread, sem, options, __builtin_return_address(0), "strand_prio_init");
@@ -182,7 +183,7 @@ void prio_give(struct thread *thread, struct prio *sem, const char *function)
     prio_lock(thread, sem);
     if (UNLIKELY(!sem->in_flight)) {
         prio_unlock(thread, sem);
-        misuse(function, prio_made(sem, MADE_ROOM), "more permits are given back than were taken");
+        misuse(function, prio_made(sem, MADE_ROOM), "more permits were released than acquired");
     }
     sem->in_flight--;
     serve(thread, sem);

@@ -66,7 +66,7 @@ static void refuse_own(struct cb *me, struct rwlock *lock, enum held_kind kind, 
     struct hold hold = held_find(me, lock, kind);
     if (UNLIKELY(hold.what != 0))
         misuse(function, held_made(me, kind, place_found(hold.site, (char[PLACE_WORDS]){0}, PLACE_WORDS), MADE_ROOM),
-               "the caller holds the lock as %s, and would wait for itself: give it back first", as);
+               "the caller holds the lock as %s, and would wait for itself: release it first", as);
 }
 
 static NOINLINE void take_slowly(struct thread *thread, struct cb *me, struct rwlock *lock, uint64_t want,

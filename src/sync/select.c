@@ -230,7 +230,7 @@ static COLD void keep_values(struct thread *thread, struct select *s)
     s->kept = driver_malloc(thread, size);
     s->kept_size = size;
     if (!s->kept)
-        throw_no_memory(s->me, "the values of a select on the stack of an opened fibre");
+        throw_no_memory(s->me, "the values of a select on the stack of a shared fibre");
     char *at = (char *)s->kept + head;
     for (uint32_t i = 0; i < s->count; i++) {
         strand_case *c = &s->cases[i];
@@ -440,7 +440,7 @@ static COLD void bad_select(const strand_case *cases, size_t count, unsigned fla
         misuse("strand_select", "", "%zu cases are more than %d", count, CASES_MOST);
     if (count && !cases)
         misuse("strand_select", "", "the %zu cases are NULL", count);
-    misuse("strand_select", "", "the flags %#x are none of a select's", flags);
+    misuse("strand_select", "", "the flags %#x are invalid", flags);
 }
 
 int strand_select(strand_case *cases, size_t count, unsigned flags)

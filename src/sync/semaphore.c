@@ -59,8 +59,8 @@ static NOINLINE void check_bound(struct semaphore *semaphore, uint32_t n, const 
                   (unsigned long long)PERMITS_MOST);
     if (UNLIKELY(permits > semaphore->most))
         MISUSE_AT(function, "semaphore", (const void *)semaphore,
-                  "the semaphore was made with more permits than its bound: %llu, and not above %llu",
-                  (unsigned long long)permits, (unsigned long long)semaphore->most);
+                  "the semaphore was made with %llu permits, more than its bound of %llu", (unsigned long long)permits,
+                  (unsigned long long)semaphore->most);
     if (UNLIKELY(n > semaphore->most))
         MISUSE_AT(function, "semaphore", (const void *)semaphore,
                   "%u permits are more than the semaphore can ever have: %llu. Ask for fewer, or raise its bound", n,
@@ -140,7 +140,7 @@ static inline bool is_too_many(const struct semaphore *semaphore, uint64_t word,
 static COLD void too_many(const struct semaphore *semaphore, uint64_t word, uint32_t n, const char *function)
 {
     MISUSE_AT(function, "semaphore", (const void *)semaphore,
-              "with %u more the semaphore would have more permits than %llu: %llu are there", n,
+              "releasing %u would exceed the semaphore's bound of %llu permits: %llu are free", n,
               (unsigned long long)most_of(semaphore), (unsigned long long)(word / GATE_ONE));
 }
 

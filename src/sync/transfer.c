@@ -260,7 +260,7 @@ static COLD struct kept keep(struct thread *thread, struct cb *me, struct chan *
     chan_unlock(thread, chan);
     struct kept kept = {driver_malloc(thread, size), size, cb_wipes(me)};
     if (!kept.value)
-        throw_no_memory(me, "a value on the stack of an opened fibre");
+        throw_no_memory(me, "a value on the stack of a shared fibre");
     if (send)
         memcpy(kept.value, value, size);
     return kept;

@@ -31,21 +31,21 @@ static void misuse(const char *name, const char *function, const char *what)
 
 TEST_PROGRAM(what_an_actor_does_in_its_turn_is_misuse_elsewhere)
 {
-    misuse("watch_outside", "strand_watch", "no actor that handles a message");
-    misuse("unwatch_outside", "strand_unwatch", "no actor that handles a message");
-    misuse("become_outside", "strand_become", "no actor that handles a message");
-    misuse("unbecome_outside", "strand_unbecome", "no actor that handles a message");
-    misuse("unstash_outside", "strand_unstash_all", "no actor that handles a message");
-    misuse("timer_outside", "strand_actor_timer", "no actor that handles a message");
-    misuse("timer_stop_outside", "strand_actor_timer_stop", "no actor that handles a message");
-    misuse("receive_timeout_outside", "strand_actor_receive_timeout", "no actor that handles a message");
-    misuse("spawn_child_outside", "strand_actor_spawn_child", "no actor that handles a message");
-    misuse("scope_outside", "strand_actor_scope", "no actor that handles a message");
+    misuse("watch_outside", "strand_watch", "not an actor that handles a message");
+    misuse("unwatch_outside", "strand_unwatch", "not an actor that handles a message");
+    misuse("become_outside", "strand_become", "not an actor that handles a message");
+    misuse("unbecome_outside", "strand_unbecome", "not an actor that handles a message");
+    misuse("unstash_outside", "strand_unstash_all", "not an actor that handles a message");
+    misuse("timer_outside", "strand_actor_timer", "not an actor that handles a message");
+    misuse("timer_stop_outside", "strand_actor_timer_stop", "not an actor that handles a message");
+    misuse("receive_timeout_outside", "strand_actor_receive_timeout", "not an actor that handles a message");
+    misuse("spawn_child_outside", "strand_actor_spawn_child", "not an actor that handles a message");
+    misuse("scope_outside", "strand_actor_scope", "not an actor that handles a message");
 }
 
 TEST_PROGRAM(waiting_for_a_system_that_another_strand_has_opened_is_misuse)
 {
-    misuse("join_by_another", "strand_actors_join", "only the strand that has opened a system");
+    misuse("join_by_another", "strand_actors_join", "only the strand that opened a system");
 }
 
 TEST_PROGRAM(a_message_that_is_not_in_hand_is_nobodys_to_deal_with)
@@ -59,7 +59,7 @@ TEST_PROGRAM(a_message_that_is_not_in_hand_is_nobodys_to_deal_with)
 TEST_PROGRAM(an_actor_that_becomes_nothing_is_misuse)
 {
     misuse("become_nothing", "strand_become", "the behaviour is NULL");
-    misuse("unbecome_nothing", "strand_unbecome", "nothing that it could cease to be");
+    misuse("unbecome_nothing", "strand_unbecome", "there is no behaviour to return from");
 }
 
 TEST_PROGRAM(what_no_actor_can_be_is_misuse)
@@ -69,7 +69,7 @@ TEST_PROGRAM(what_no_actor_can_be_is_misuse)
     misuse("spawn_of_a_class_without_a_size", "strand_actor_spawn", "strand_actor_class.size is 0");
     misuse("spawn_of_a_class_that_receives_nothing", "strand_actor_spawn", "the class 'deaf'");
     misuse("spawn_with_an_attr_without_a_size", "strand_actor_spawn", "strand_actor_attr.size is 0");
-    misuse("spawn_of_a_class_that_is_full_in_no_way", "strand_actor_spawn", "of class 'full' mailbox_full is 9");
+    misuse("spawn_of_a_class_that_is_full_in_no_way", "strand_actor_spawn", "of the class 'full', mailbox_full is 9");
     misuse("spawn_with_no_arguments", "strand_actor_spawn", "the arguments are NULL, and their size is 8");
 }
 
@@ -79,17 +79,17 @@ TEST_PROGRAM(what_no_system_can_be_is_misuse)
     misuse("open_with_a_dispatcher_without_a_size", "STRAND_ACTORS", "strand_dispatcher.size is 0");
     misuse("open_with_a_dispatcher_without_a_name", "STRAND_ACTORS", "no name");
     misuse("open_without_the_dispatchers", "STRAND_ACTORS", "the table of dispatchers is NULL");
-    misuse("open_with_a_dispatcher_below_zero", "STRAND_ACTORS", "below zero");
+    misuse("open_with_a_dispatcher_below_zero", "STRAND_ACTORS", "negative quantum");
 }
 
 TEST_PROGRAM(what_no_router_can_be_is_misuse)
 {
     misuse("router_without_a_size", "strand_router_spawn", "strand_router.size is 0");
-    misuse("router_of_nobody", "strand_router_spawn", "a router has actors");
-    misuse("router_of_no_class", "strand_router_spawn", "a router has actors");
+    misuse("router_of_nobody", "strand_router_spawn", "a router needs a count, a class");
+    misuse("router_of_no_class", "strand_router_spawn", "a router needs a count, a class");
     misuse("router_with_no_arguments", "strand_router_spawn", "the arguments are NULL, and their size is 8");
-    misuse("router_by_no_route", "strand_router_spawn", "there is no route 77");
-    misuse("router_without_a_hash", "strand_router_spawn", "by hash a function");
+    misuse("router_by_no_route", "strand_router_spawn", "77 is not a route");
+    misuse("router_without_a_hash", "strand_router_spawn", "by hash a hash function");
 }
 
 TEST_PROGRAM(nothing_is_no_argument)
@@ -101,7 +101,7 @@ TEST_PROGRAM(nothing_is_no_argument)
     misuse("path_into_nothing", "strand_actor_path", "the place for the path is NULL");
     misuse("timer_of_no_type", "strand_actor_timer", "the type is NULL");
     misuse("timer_of_no_body", "strand_actor_timer", "the body is NULL");
-    misuse("stop_in_no_way", "strand_actor_stop", "there is no way 77 of stopping");
+    misuse("stop_in_no_way", "strand_actor_stop", "77 is not a way of stopping");
     misuse("ask_into_nothing", "strand_ask", "the place for the answer is NULL");
     misuse("ask_for_nothing", "strand_ask", "the type of the answer is NULL");
     misuse("ask_by_no_type", "strand_ask", "the type is NULL");
@@ -153,7 +153,7 @@ TEST_PROGRAM(functions_that_the_library_calls_in_the_middle_may_not_suspend_nor_
     misuse("suspend_in_a_drop", "strand_sleep", "inside strand_message_type.drop");
     CHECK_CONTAINS(o.out, "made=the message is a 'sleeping'");
     misuse("throw_in_a_drop", "strand_message_type.drop", "the function has thrown 'in drop'");
-    misuse("watch_in_a_drop", "strand_watch", "no actor that handles a message");
+    misuse("watch_in_a_drop", "strand_watch", "not an actor that handles a message");
     misuse("suspend_in_a_priority", "strand_sleep", "inside strand_actor_class.priority");
     CHECK_CONTAINS(o.out, "made=the class is 'slow'");
 }

@@ -115,7 +115,8 @@ TEST_INSIDE(of_an_actor_that_rests_it_is_said_that_it_does)
     CHECK_EQ(strand_actor_suspend(till), 0);
     STRAND_SCOPE(scope);
     strand_spawn_with(scope, STRAND_ATTR(.name = "asker"), ask_it, &till, sizeof till);
-    const char *text = printed_with(strand_waits_print, "it is suspended: its supervisor, or whoever resumes it\n");
+    const char *text =
+        printed_with(strand_waits_print, "it is suspended: its supervisor, or a strand that resumes it\n");
     CHECK_CONTAINS(text, "strand 'asker' #");
     CHECK_CONTAINS(text, " waits for the answer of actor /user/till, since ");
     CHECK_EQ(strand_actor_resume(till), 0);

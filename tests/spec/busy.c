@@ -73,7 +73,7 @@ TEST_INSIDE(the_strand_that_asks_keeps_its_pool_busy)
     const char *text = busy(all);
     CHECK_CONTAINS(text, "pool 'first': ");
     CHECK_CONTAINS(text, " runs strand 'root' #");
-    CHECK_CONTAINS(text, ", which asks for this; it has been busy for ");
+    CHECK_CONTAINS(text, ", which asked for this report; it has been busy for ");
     CHECK_EQ(test_count(text, "idle"), 0);
     CHECK_EQ(test_count(text, "pool '"), 1);
     CHECK_STR(strchr(text, '\n') + 1, strstr(text, "    thread "));
@@ -92,8 +92,9 @@ TEST_INSIDE(who_waits_for_strands_does_not_keep_a_pool_busy)
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
     for (int i = 0; i < 3; i++)
         spawn_onto(scope, pool, "waiter", await_event);
-    busy_with(pool,
-              "    nothing: it is idle\n    3 wait for strands, or for what strands do: that does not keep it busy\n");
+    busy_with(
+        pool,
+        "    nothing: it is idle\n    3 wait for strands, or for actions of strands: that does not keep it busy\n");
     strand_event_set(&event);
     strand_scope_join(scope);
 }
@@ -480,7 +481,7 @@ static void *print_beside_one_that_computes(void *arg)
     const char *text = busy(all);
     started = 2;
     CHECK_CONTAINS(text, " runs strand 'computer' #");
-    CHECK_CONTAINS(text, ", which has come to no switch for 100 ms; it has been busy for ");
+    CHECK_CONTAINS(text, ", which has not switched for 100 ms; it has been busy for ");
     strand_scope_join(scope);
     return arg;
 }

@@ -502,7 +502,7 @@ TEST_PROGRAM(a_crew_whose_scope_has_been_left_is_misused)
     misuse("gone", "strand_offload_on", "the crew 'short-lived' was opened in");
     misuse("gone_info", "strand_crew_info_get", "its scope has been left");
     misuse("ending", "strand_offload_on", "its scope has been left");
-    misuse("of_a_channel", "strand_offload_on", "none of a crew");
+    misuse("of_a_channel", "strand_offload_on", "is not a crew's");
     misuse("of_another_run", "strand_offload_with", "of another run");
 }
 

@@ -339,7 +339,7 @@ TEST_PROGRAM(unlocking_what_another_strand_holds_is_misuse_and_tells_who_holds_i
 
 TEST_PROGRAM(unlocking_what_nobody_holds_is_misuse)
 {
-    misuse("unlock_of_nobody", "function=strand_mutex_unlock", "nobody holds");
+    misuse("unlock_of_nobody", "function=strand_mutex_unlock", "the mutex is not locked");
 }
 
 TEST_PROGRAM(locking_a_mutex_of_ones_own_is_misuse_and_tells_where_it_was_locked)
@@ -400,14 +400,14 @@ TEST_PROGRAM(null_for_an_object_is_misuse_of_the_function)
 
 static void misuse_by_two(const char *name, const char *function, const char *how)
 {
-    misuse(name, function, "is used in two runs of the process, but serves one");
+    misuse(name, function, "is used by two runs of the process, but belongs to one");
     CHECK_CONTAINS(o.out, how);
 }
 
 TEST_PROGRAM(waiting_with_strands_of_another_run_is_misuse)
 {
-    misuse_by_two("lock_what_another_run_holds", "function=strand_mutex_lock", "of another run has it");
-    misuse_by_two("once_that_another_run_is_at", "function=strand_once_run", "of another run has it");
+    misuse_by_two("lock_what_another_run_holds", "function=strand_mutex_lock", "of another run holds it");
+    misuse_by_two("once_that_another_run_is_at", "function=strand_once_run", "of another run holds it");
     misuse_by_two("set_what_another_run_waits_for", "function=strand_event_wait", "of another run waits for it");
     misuse_by_two("queue_behind_another_run", "function=strand_semaphore_acquire", "of another run waits for it");
     misuse_by_two("select_behind_another_run", "function=strand_select", "of another run waits for it");

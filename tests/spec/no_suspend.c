@@ -279,10 +279,10 @@ TEST_PROGRAM(a_semaphore_that_was_copied_or_never_initialised_is_misuse)
 
 TEST_PROGRAM(making_a_semaphore_anew_while_strands_wait_for_it_is_misuse)
 {
-    misuse("make_it_again_while_somebody_waits", "misuse of strand_prio_init: it is made anew while 1 wait",
+    misuse("make_it_again_while_somebody_waits", "misuse of strand_prio_init: it is initialised again while 1 wait",
            "was made in make_it_ask");
-    misuse("make_a_limit_again_while_somebody_waits", "misuse of strand_limit_init: it is made anew while 1 wait",
-           "users");
+    misuse("make_a_limit_again_while_somebody_waits",
+           "misuse of strand_limit_init: it is initialised again while 1 wait", "users");
 }
 
 TEST_INSIDE(a_semaphore_that_nobody_waits_for_can_be_made_anew)

@@ -131,5 +131,5 @@ TEST_PROGRAM(asking_of_one_pool_from_a_plain_thread_is_misuse)
     test_program(&o, "pool_misuse", "ask_of_one_from_outside"); /* a plain thread is of no run that has a hook */
     CHECK(o.signalled);
     CHECK_EQ(o.status, SIGABRT);
-    CHECK_CONTAINS(o.err, "strand_busy_print: a plain thread can ask of all pools only");
+    CHECK_CONTAINS(o.err, "strand_busy_print: a plain thread can ask for all pools only");
 }

@@ -459,7 +459,7 @@ TEST_REAL(a_plain_search_finds_who_is_kept_waiting_for_long_and_the_seed_has_it_
     CHECK_CONTAINS(o.out, "result 1, seed ");
     replay_next(strtol(strstr(o.out, "seed ") + 5, NULL, 10));
     test_program(&o, "search", "starves");
-    CHECK_CONTAINS(o.err, "this run again");
+    CHECK_CONTAINS(o.err, "repeats this run");
     setenv("STRAND_SIM", "depth=walk", 1);
     unsetenv("STRAND_SEED");
     test_program(&o, "search", "starves");

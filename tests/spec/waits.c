@@ -107,7 +107,7 @@ static void *see_a_mutex_handed_over(void *arg)
     const char *text = waits();
     CHECK_CONTAINS(text, "1 of 3 strands are blocked");
     CHECK_CONTAINS(text, "\n    strand 'heir' #");
-    CHECK_CONTAINS(text, " was handed it just now, and would have to unlock it; it is not blocked\n");
+    CHECK_CONTAINS(text, " has just been handed it, and would have to unlock it; it is not blocked\n");
     strand_scope_join(scope);
     return arg;
 }
@@ -143,7 +143,7 @@ TEST_INSIDE(of_a_join_the_child_is_named)
     CHECK_CONTAINS(text, " joins strand #");
     CHECK_CONTAINS(text, "    strand 'child' #");
     CHECK_CONTAINS(text, " would have to end; it is blocked too\n");
-    CHECK_CONTAINS(text, "    whoever sets it\n");
+    CHECK_CONTAINS(text, "    a strand that sets it\n");
     strand_event_set(&event);
     strand_scope_join(scope);
 }
@@ -258,7 +258,7 @@ TEST_INSIDE(of_a_read_write_lock_all_holders_are_named)
     spawn_named(scope, "writer", write_once, NULL);
     const char *text = strstr(waits_with("3 of 4 strands are"), "strand 'writer' #");
     CHECK(text != NULL);
-    CHECK_EQ(test_count(text, " would have to give it back, locked to read in read_until_event+0x"), 2);
+    CHECK_EQ(test_count(text, " would have to release it, locked to read in read_until_event+0x"), 2);
     CHECK_CONTAINS(text, "\n    strand 'reader' #");
     CHECK_CONTAINS(text, "\n    strand 'second reader' #");
     strand_event_set(&event);
@@ -278,7 +278,7 @@ TEST_INSIDE(the_holders_of_a_read_write_lock_are_found_on_a_fibre_that_they_shar
     spawn_named(scope, "writer", write_once, NULL);
     const char *text = strstr(waits_with("5 of 6 strands are"), "strand 'writer' #");
     CHECK(text != NULL);
-    CHECK_EQ(test_count(text, " would have to give it back, locked to read in read_until_event+0x"), 3);
+    CHECK_EQ(test_count(text, " would have to release it, locked to read in read_until_event+0x"), 3);
     strand_event_set(&event);
     strand_scope_join(scope);
 }
@@ -367,7 +367,7 @@ TEST_INSIDE(two_strands_that_lock_two_mutexes_in_two_orders_are_a_ring)
     STRAND_SCOPE(scope);
     spawn_named(scope, "a", lock_both, &ab);
     spawn_named(scope, "b", lock_both, &ba);
-    const char *text = waits_with("2 of 3 strands are blocked, 2 of them in 1 ring\n");
+    const char *text = waits_with("2 of 3 strands are blocked, 2 of them in 1 cycle\n");
     const char *ring = strstr(text, "\n2 strands wait for each other:\n");
     CHECK(ring != NULL);
     CHECK_EQ(test_count(ring, "\n    strand 'a' #"), 1);
@@ -433,7 +433,7 @@ TEST_INSIDE(a_ring_may_go_through_any_child_of_a_scope_that_is_left)
     begin();
     STRAND_SCOPE(scope);
     strand leaver = spawn_named(scope, "leaver", leave_while_locked, NULL);
-    const char *text = waits_with("3 of 4 strands are blocked, 2 of them in 1 ring\n");
+    const char *text = waits_with("3 of 4 strands are blocked, 2 of them in 1 cycle\n");
     const char *ring = strstr(text, "\n2 strands wait for each other:\n");
     CHECK(ring != NULL);
     CHECK_CONTAINS(ring, " leaves a scope, waits for strand 'inner' #");
@@ -458,7 +458,7 @@ TEST_INSIDE(of_rings_that_share_a_strand_one_is_printed)
     begin();
     STRAND_SCOPE(scope);
     spawn_named(scope, "outer", join_a_scope_while_locked, NULL);
-    const char *text = waits_with("6 of 7 strands are blocked, 2 of them in 1 ring\n");
+    const char *text = waits_with("6 of 7 strands are blocked, 2 of them in 1 cycle\n");
     CHECK_EQ(test_count(text, "2 strands wait for each other:\n"), 1);
     strand_scope_cancel(scope, NULL);
 }
@@ -499,7 +499,7 @@ TEST_REAL_INSIDE(rings_are_printed_the_shortest_first_and_long_ones_are_cut)
     spawn_ring(scope, two, 2, &all[1]);
     spawn_ring(scope, five, 5, &all[2]);
     const char *text = waits_with(
-        "57 of 58 strands are blocked, 57 of them in 3 rings\n"); /* and not while some sleep until all are there */
+        "57 of 58 strands are blocked, 57 of them in 3 cycles\n"); /* and not while some sleep until all are there */
     const char *short_one = strstr(text, "\n2 strands wait for each other:\n");
     const char *middle = strstr(text, "\n5 strands wait for each other:\n");
     const char *long_one = strstr(text, "\n50 strands wait for each other:\n");
@@ -519,10 +519,10 @@ TEST_REAL_INSIDE(of_very_many_rings_the_shortest_are_printed)
     for (int i = 0; i < RINGS; i++)
         spawn_ring(scope, threes[i], 3, &all[i]);
     spawn_ring(scope, two, 2, &all[RINGS]);
-    const char *text = waits_with("212 of 213 strands are blocked, 212 of them in 71 rings\n");
+    const char *text = waits_with("212 of 213 strands are blocked, 212 of them in 71 cycles\n");
     CHECK_EQ(test_count(text, "\n2 strands wait for each other:\n"), 1);
     CHECK_EQ(test_count(text, "\n3 strands wait for each other:\n"), 63);
-    CHECK_CONTAINS(text, "\nand 7 rings more, none of them shorter\n");
+    CHECK_CONTAINS(text, "\nand 7 cycles more, none of them shorter\n");
     strand_scope_cancel(scope, NULL);
 }
 
@@ -557,7 +557,7 @@ TEST_REAL_INSIDE(a_long_chain_is_followed_to_its_end)
     STRAND_SCOPE(scope);
     strand_spawn_with(scope, STRAND_ATTR(.name = "first"), lock_and_chain, &chain, sizeof chain);
     char head[100];
-    snprintf(head, sizeof head, "%d of %d strands are blocked, %d of them in 1 ring\n", links + 1, links + 2,
+    snprintf(head, sizeof head, "%d of %d strands are blocked, %d of them in 1 cycle\n", links + 1, links + 2,
              links + 1);
     const char *text = waits_with(head);
     snprintf(head, sizeof head, "\n%d strands wait for each other:\n", links + 1);
@@ -588,7 +588,7 @@ TEST_INSIDE(who_joins_a_reader_that_has_to_wait_for_it_is_in_a_ring)
     const char *text = waits_with("3 of 4 strands are");
     const char *ring = strstr(text, "\n2 strands wait for each other:\n");
     CHECK(ring != NULL);
-    CHECK_CONTAINS(text, "3 of 4 strands are blocked, 2 of them in 1 ring\n");
+    CHECK_CONTAINS(text, "3 of 4 strands are blocked, 2 of them in 1 cycle\n");
     CHECK_CONTAINS(ring, ", which strand 'reader' #");
     CHECK_CONTAINS(ring, " has locked to read\n");
     CHECK_CONTAINS(ring, " joins strand 'second reader' #");
@@ -651,14 +651,14 @@ TEST_INSIDE(of_a_channel_it_is_told_who_could_act_and_where_it_was_made)
     strand receiver = spawn_named(scope, "receiver", receive, NULL);
     const char *text = waits_with(" receives from channel");
     CHECK_CONTAINS(text, " receives from channel 'bytes' at 0x");
-    CHECK_CONTAINS(text, "\n    whoever sends into it, or closes it\n");
-    CHECK_CONTAINS(text, "\n    it has 0 of 3 places taken, and was made in ");
+    CHECK_CONTAINS(text, "\n    a strand that sends into it, or closes it\n");
+    CHECK_CONTAINS(text, "\n    0 of its 3 places are taken; it was opened in ");
     strand_cancel(receiver, NULL);
     spawn_named(scope, "sender", send_much, NULL);
     text = waits_with(" sends to channel");
     CHECK_CONTAINS(text, " sends to channel 'bytes' at 0x");
-    CHECK_CONTAINS(text, "\n    whoever receives from it, or closes it\n");
-    CHECK_CONTAINS(text, "\n    it has 3 of 3 places taken, and was made in ");
+    CHECK_CONTAINS(text, "\n    a strand that receives from it, or closes it\n");
+    CHECK_CONTAINS(text, "\n    3 of its 3 places are taken; it was opened in ");
     strand_scope_cancel(scope, NULL);
 }
 
@@ -715,12 +715,12 @@ TEST_INSIDE(of_what_has_no_holder_it_is_told_how_things_stand)
         spawn_named(scope, "listener", await_condition, NULL);
         spawn_named(scope, "user", be_a_user, NULL);
         const char *text = waits_with("7 of 8 strands are");
-        CHECK_CONTAINS(text, "\n    whoever releases permits: 2 are there, 3 are wanted\n");
-        CHECK_CONTAINS(text, "\n    those that are still to come: 7\n");
-        CHECK_EQ(test_count(text, "\n    those that are still to come: 2 of 5\n"), 3);
-        CHECK_CONTAINS(text, "\n    whoever signals it\n");
-        CHECK_CONTAINS(text,
-                       "\n    whoever has one of its permits, of which 1 of 1 are taken: nobody is written down\n");
+        CHECK_CONTAINS(text, "\n    a strand that releases permits: 2 are free, 3 are wanted\n");
+        CHECK_CONTAINS(text, "\n    strands that have yet to come: 7\n");
+        CHECK_EQ(test_count(text, "\n    strands that have yet to come: 2 of 5\n"), 3);
+        CHECK_CONTAINS(text, "\n    a strand that signals it\n");
+        CHECK_CONTAINS(
+            text, "\n    a strand that has one of its permits, of which 1 of 1 are taken: holders are not recorded\n");
         CHECK_EQ(test_count(text, " ring"), 0);
         strand_scope_cancel(scope, NULL);
     }
@@ -761,8 +761,8 @@ TEST_SYSTEM_INSIDE(who_waits_for_the_outside_is_said_to)
         spawn_named(scope, "server", receive_a_message, NULL);
         spawn_named(scope, "sleeper", sleep_long, NULL);
         const char *text = waits_with("3 of 4 strands are");
-        CHECK_CONTAINS(text, "\n    the outside: whoever is behind the descriptor\n");
-        CHECK_CONTAINS(text, "\n    the outside: whoever sends to the port, or closes it\n");
+        CHECK_CONTAINS(text, "\n    the outside: the other side of the descriptor\n");
+        CHECK_CONTAINS(text, "\n    the outside: a sender to the port, or its closer\n");
         CHECK_CONTAINS(text, "\n    time\n");
         strand_scope_cancel(scope, NULL);
     }
@@ -820,8 +820,8 @@ TEST_REAL_INSIDE(who_waits_for_signals_is_said_to_and_for_which)
     spawn_named(scope, "listener", await_a_signal, NULL);
     spawn_named(scope, "chooser", select_a_signal, NULL);
     const char *text = waits_with("2 of 3 strands are");
-    snprintf(both, sizeof both, "\n    the outside: whoever sends one of the signals %d %d\n", SIGUSR1, SIGUSR2);
-    snprintf(one, sizeof one, "\n        the outside: whoever sends one of the signals %d\n", SIGUSR2);
+    snprintf(both, sizeof both, "\n    the outside: a sender of one of the signals %d %d\n", SIGUSR1, SIGUSR2);
+    snprintf(one, sizeof one, "\n        the outside: a sender of one of the signals %d\n", SIGUSR2);
     CHECK_CONTAINS(text, both);
     CHECK_CONTAINS(text, "\n    case 0: waits for signals\n");
     CHECK_CONTAINS(text, one);
@@ -850,9 +850,9 @@ TEST_INSIDE(of_a_select_each_case_is_told)
     const char *text = strstr(waits_with("3 of 4 strands are"), "strand 'chooser' #");
     CHECK(text != NULL);
     CHECK_CONTAINS(text, "\n    case 0: receives from channel 'bytes' at 0x");
-    CHECK_CONTAINS(text, "\n        whoever sends into it, or closes it\n");
+    CHECK_CONTAINS(text, "\n        a strand that sends into it, or closes it\n");
     CHECK_CONTAINS(text, "\n    case 1: waits for event at 0x");
-    CHECK_CONTAINS(text, "\n        whoever sets it\n");
+    CHECK_CONTAINS(text, "\n        a strand that sets it\n");
     CHECK_CONTAINS(text, "\n    case 2: waits for the end of strand #");
     CHECK_CONTAINS(text, "\n        strand 'awaited' #");
     CHECK_CONTAINS(text, "\n    case 3: sleeps for 3");
@@ -956,7 +956,7 @@ static void *be_looked_at(void *arg)
     waits_with("1 of 2 strands are");
     const char *text = printed_outside(strand_waits_print);
     CHECK_CONTAINS(text, "strand 'waiter' #");
-    CHECK_CONTAINS(text, "\n    whoever sets it\n");
+    CHECK_CONTAINS(text, "\n    a strand that sets it\n");
     strand_event_set(&event);
     strand_scope_join(scope);
     return arg;
@@ -1022,7 +1022,7 @@ static void *print_beside_a_spinner(void *arg)
     const char *text = waits();
     locked = 2;
     CHECK_CONTAINS(text, "1 of the threads could not be held");
-    CHECK_CONTAINS(text, "\n    who would have to act is not known: not all threads could be held\n");
+    CHECK_CONTAINS(text, "\n    the strand that would have to act is not known: not all threads could be held\n");
     CHECK_CONTAINS(text, "strand 'joiner' #");
     CHECK_CONTAINS(text, "\n    strand 'child' #"); /* that much its control block says */
     strand_mutex_unlock(&mutex);

@@ -183,7 +183,7 @@ static void check_verdict(void)
                         "'other' # for the mutex of 'root' #") ||
           !strcmp(line, "all 3 strands wait, 2 of them for each other: 'other' # for the mutex of 'root' #, "
                         "'root' # for the mutex of 'other' #"));
-    CHECK(strstr(logged, "3 of 3 strands are blocked, 2 of them in 1 ring\n") == logged);
+    CHECK(strstr(logged, "3 of 3 strands are blocked, 2 of them in 1 cycle\n") == logged);
     CHECK(strstr(logged, "\n2 strands wait for each other:\n    strand '"));
     CHECK(strstr(logged, "\n    or its deadline, in "));
     CHECK(logged[strlen(logged) - 1] != '\n');
