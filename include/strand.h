@@ -35,6 +35,7 @@
 #define STRAND_H
 
 #include "strand/compiler.h"
+#include "strand/cxx.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,8 @@
 #
 # Links a C and a C++ program with FOLDER's libstrand.a and with its libstrand.so, by -lstrand alone, and runs them. All
 # that is called _Unwind_* has to be served by libgcc_s, whoever asks for it: the library, the program or the C++ library.
-# Traces are looked at too, by every linker that there is, and try blocks whose frames -fcf-protection lays out otherwise.
+# Traces are looked at too, by every linker that there is, and try blocks whose frames -fcf-protection lays out otherwise,
+# and exceptions of C++ in programs and plug-ins with a C++ runtime of their own.
 # CC and CXX name the compilers.
 set -u
 export LC_ALL=C
@@ -100,6 +101,72 @@ for linker in bfd gold lld; do
     command -v "ld.$linker" >/dev/null || continue
     traced static "$linker"
     traced shared "$linker"
+done
+
+# ---- where the C++ runtime is ----------------------------------------------------------------------------------------
+
+expected='0 wrong, typed, 1 uncaught, kept, ours'
+own_runtime='-static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL'
+
+# printed WHAT FILE: the program has found the runtime of its strands
+printed()
+{
+    [ "$(cat "$2")" = "$expected" ] || complain "tests/programs/cxx_runtime.cc ($1) prints: $(cat "$2")"
+}
+
+# runtime HOW FLAG...: a program in C++
+runtime()
+{
+    how=$1 program=$work/$1/runtime
+    shift
+    # -static gets a warning of each function that loads libraries.
+    if ! ${CXX:-g++} -std=c++17 -O2 -Iinclude tests/programs/cxx_runtime.cc -o "$program" "$@" "-L$work/$how" \
+        "-Wl,-rpath,$work/$how" -lstrand >"$program.said" 2>&1; then
+        complain "tests/programs/cxx_runtime.cc does not link ($how, $*): $(cat "$program.said")"
+        return
+    fi
+    timeout 600 "$program" >"$program.out" 2>&1
+    printed "$how, $*" "$program.out"
+}
+runtime static -static
+runtime static -static -fno-rtti
+for how in static shared; do
+    runtime "$how"
+    runtime "$how" $own_runtime
+    runtime "$how" $own_runtime -fno-pie -no-pie
+done
+
+# A static program in C with a function in C++ that does not know the library.
+lacking=$work/static/lacking
+echo 'extern "C" void *fail(void *); void *fail(void *) { throw 1; }' | ${CXX:-g++} -x c++ -c - -o "$lacking.cc.o"
+printf '#include <strand.h>\nvoid *fail(void *);\nint main(void) { strand_run(NULL, fail, NULL); }\n' |
+    ${CC:-gcc} -fexceptions -Iinclude -x c -c - -o "$lacking.c.o"
+${CXX:-g++} -static "$lacking.c.o" "$lacking.cc.o" -o "$lacking" "-L$work/static" -lstrand >"$work/said" 2>&1 ||
+    complain "a static program in C and C++ does not link: $(cat "$work/said")"
+timeout 600 "$lacking" >"$work/out" 2>"$work/err"
+grep -q 'Include strand.h in a file in C++' "$work/err" || complain "what is not linked is not reported: $(cat "$work/err")"
+
+# Plug-ins of a program in C, with the shared runtime, and with one of their own each.
+host=$work/shared/host
+${CC:-gcc} -std=gnu11 -fexceptions -Iinclude tests/programs/cxx_host.c -o "$host" "-L$work/shared" \
+    "-Wl,-rpath,$work/shared" -lstrand || complain "tests/programs/cxx_host.c does not link"
+for name in common own other; do
+    case $name in common) flags='' ;; *) flags=$own_runtime ;; esac
+    # shellcheck disable=SC2086
+    ${CXX:-g++} -std=c++17 -O2 -fPIC -shared -DPLUGIN -Iinclude tests/programs/cxx_runtime.cc -o "$work/$name.so" $flags \
+        "-L$work/shared" "-Wl,-rpath,$work/shared" -lstrand || complain "a plug-in does not link ($name)"
+done
+for plugin in common own; do
+    for before in 0 1; do
+        timeout 600 "$host" $before "$work/$plugin.so" >"$work/out" 2>&1
+        printed "$plugin, $before before the run" "$work/out"
+    done
+done
+for before in 0 1 2; do
+    timeout 600 "$host" $before "$work/own.so" "$work/other.so" >"$work/out" 2>"$work/err"
+    printed "own and other, $before before the run" "$work/out"
+    grep -q 'has a C++ runtime of its own.*without -static-libstdc++' "$work/err" ||
+        complain "a second C++ runtime is not reported ($before before the run): $(cat "$work/err")"
 done
 [ $status -ne 0 ] || echo "link: a C and a C++ program, static and shared: ok"
 exit $status

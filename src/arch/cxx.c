@@ -1,17 +1,15 @@
 /*
- * The C++ runtime, if the program has one: its functions are found by name, because the library itself needs none. Its
- * exception state, its terminate handler, and strands' exceptions as C++ sees them.
+ * The C++ runtime, if the program has one (cxx_find.c): its exception state, its terminate handler, and strands'
+ * exceptions as C++ sees them.
  *
  * C++ code can only count, nest and keep (std::exception_ptr) exceptions that it recognises as its own. So in a program
  * with a C++ runtime every unwinding carries a C++ exception, made by the runtime itself: an arch_thrown, of a type
  * that no program can name. The used parts of its header are specified in the Itanium C++ ABI (2.2.1), which libstdc++
- * and libc++abi share. Without a runtime, or with one that lacks a function of the table below, the flight's own record
- * is unwound, which handlers see as a foreign exception.
+ * and libc++abi share. Without a runtime, or with one that lacks a function, the flight's own record is unwound,
+ * which handlers see as a foreign exception.
  */
 #include "state.h"
 
-#include <dlfcn.h>
-#include <link.h>
 #include <stdlib.h>
 #include <unwind.h>
 
@@ -31,95 +29,6 @@ struct cxa_exception {
     void *adjusted;
     struct _Unwind_Exception unwind;
 };
-
-extern char __cxa_get_globals[] __attribute__((weak)), __cxa_allocate_exception[] __attribute__((weak)),
-    __cxa_init_primary_exception[] __attribute__((weak)), __cxa_begin_catch[] __attribute__((weak)),
-    __cxa_end_catch[] __attribute__((weak)), _ZTVN10__cxxabiv117__class_type_infoE[] __attribute__((weak)),
-    _ZSt13set_terminatePFvvE[] __attribute__((weak)), _ZSt13get_terminatev[] __attribute__((weak)),
-    _ZSt17current_exceptionv[] __attribute__((weak)), _ZNSt15__exception_ptr13exception_ptrD1Ev[] __attribute__((weak)),
-    _ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE[] __attribute__((weak)),
-    _ZTISt9exception[] __attribute__((weak)), __gxx_personality_v0[] __attribute__((weak));
-
-struct symbol {
-    const char *name;
-    void *linked; /* the program's own; a weak reference */
-    size_t at;    /* offset in struct arch_cxx_runtime */
-};
-
-#define SYMBOL(member, name)                                                                                           \
-    {                                                                                                                  \
-#name, name, offsetof(struct arch_cxx_runtime, member)                                                         \
-    }
-
-/* Find the library that has the runtime, for dlsym: one that is visible to the whole program, or one that was loaded
- * with local symbols, like a plug-in's; it stays loaded. NULL: there is none. */
-static bool find_library(void **library)
-{
-    static const char *const names[] = {"libstdc++.so.6", "libc++abi.so.1"};
-    *library = RTLD_DEFAULT;
-    bool found = __cxa_get_globals || dlsym(RTLD_DEFAULT, "__cxa_get_globals");
-    for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++) {
-        *library = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
-        found = *library && dlsym(*library, "__cxa_get_globals");
-    }
-    return found;
-}
-
-/* A process may have parts of two runtimes: libc++abi's __cxa_get_globals, and missing functions from libstdc++. Their
- * counts of exceptions differ. */
-static bool of_one_object(void *one, void *other)
-{
-    Dl_info first, second;
-    return dladdr(one, &first) && dladdr(other, &second) && first.dli_fbase == second.dli_fbase;
-}
-
-static int count_loads(struct dl_phdr_info *info, size_t size, void *loads)
-{
-    (void)size;
-    *(uint64_t *)loads = info->dlpi_adds;
-    return 1;
-}
-
-void arch_cxx_find(void)
-{
-    const struct symbol symbols[] = {
-        SYMBOL(allocate, __cxa_allocate_exception),
-        SYMBOL(init, __cxa_init_primary_exception),
-        SYMBOL(begin_catch, __cxa_begin_catch),
-        SYMBOL(end_catch, __cxa_end_catch),
-        SYMBOL(personality, __gxx_personality_v0),
-        SYMBOL(class_type, _ZTVN10__cxxabiv117__class_type_infoE),
-        SYMBOL(set_terminate, _ZSt13set_terminatePFvvE),
-        SYMBOL(get_terminate, _ZSt13get_terminatev),
-        SYMBOL(current, _ZSt17current_exceptionv),
-        SYMBOL(drop, _ZNSt15__exception_ptr13exception_ptrD1Ev),
-        SYMBOL(rethrow, _ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE),
-        SYMBOL(base, _ZTISt9exception),
-        SYMBOL(globals, __cxa_get_globals),
-    };
-    struct arch_cxx_runtime *cxx = &arch_state.cxx;
-    void *library;
-    uint64_t loads = 0;
-    if (cxx->there)
-        return;
-    (void)dl_iterate_phdr(count_loads, &loads);
-    if (loads == cxx->loads)
-        return;
-    cxx->loads = loads;
-    if (!find_library(&library))
-        return;
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
-        *(void **)(void *)((char *)cxx + symbols[i].at) =
-            symbols[i].linked ? symbols[i].linked : dlsym(library, symbols[i].name);
-    cxx->throws = cxx->allocate && cxx->init && cxx->begin_catch && cxx->end_catch && cxx->class_type &&
-                  of_one_object(*(void **)(void *)&cxx->globals, *(void **)(void *)&cxx->init);
-    if (cxx->throws) {
-        cxx->type.methods = (void (*const *)(void))cxx->class_type + 2; /* behind its offset and its type */
-        cxx->type.name = "14strand_thrown_";
-    }
-    cxx->keeps = cxx->throws && cxx->current && cxx->drop && cxx->rethrow && cxx->base;
-    atomic_store_explicit(&cxx->there, true, memory_order_release);
-}
 
 NOINLINE struct arch_cxx *arch_cxx_globals(void)
 {

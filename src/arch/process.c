@@ -466,6 +466,7 @@ static int start(void)
     arch_ticks_start();
     arch_signal_frame_find();
     arch_cxx_find();
+    arch_unwind_start();
     arch_trace_start();
     arch_membarrier_works = membarrier_register();
     arch_mxcsr_is_slow = mxcsr_measure();

@@ -56,7 +56,7 @@ struct arch_cxx_runtime {
     void *(*init)(void *object, void *type, void (*destroy)(void *object));
     void *(*begin_catch)(void *exception);
     void (*end_catch)(void);
-    const void *class_type, *personality;
+    const void *personality;
     void (*(*set_terminate)(void (*)(void)))(void);
     void (*(*get_terminate)(void))(void);
     struct arch_cxx_type type;
@@ -66,6 +66,13 @@ struct arch_cxx_runtime {
     void (*rethrow)(void **exception_ptr);
     const struct arch_cxx_type *base; /* std::exception */
     bool keeps;                       /* it has everything needed to carry C++ exceptions */
+};
+
+/* What C++ files have told of it (cxx_find.c). */
+enum { ARCH_CXX_SYMBOLS = 12 };
+struct arch_cxx_told {
+    _Atomic int state;
+    const void *addresses[ARCH_CXX_SYMBOLS]; /* written once, before `state` says so */
 };
 
 struct arch_state {
@@ -89,8 +96,9 @@ struct arch_state {
     /* exits.c */
     _Atomic(void (*)(void)) on_exit;
 
-    /* cxx.c: under the process's lock */
+    /* cxx.c, cxx_find.c: under the process's lock */
     struct arch_cxx_runtime cxx;
+    struct arch_cxx_told cxx_told;                            /* cxx_find.c: not under a lock */
     void (*terminate_before)(void), (*terminate_first)(void); /* NULL: none yet */
     _Atomic uint32_t terminating;                             /* the thread that was last in the library's handler */
 
@@ -136,6 +144,7 @@ int arch_handles_start(void);
 void arch_tool_find(void);
 void arch_ticks_start(void);
 void arch_signal_frame_find(void);
+void arch_unwind_start(void);
 /* Under process.c's lock: install the library's terminate handler, or restore the previous one. */
 void arch_terminate_take(bool take);
 /* Under process.c's lock: look for the C++ runtime, unless it was found before. */

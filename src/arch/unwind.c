@@ -63,6 +63,19 @@ _Unwind_Reason_Code arch_unwind_(struct arch_flight *flight)
     return _Unwind_ForcedUnwind(exception, never_stop, NULL);
 }
 
+static _Unwind_Reason_Code stop(struct _Unwind_Context *context, void *arg)
+{
+    (void)context, (void)arg;
+    return _URC_NORMAL_STOP;
+}
+
+/* The first walk of a process makes libgcc's tables. A program that has a libgcc of its own (-static-libgcc) walks with
+ * that one, and the personality of arch_call asks ours for registers. */
+void arch_unwind_start(void)
+{
+    (void)_Unwind_Backtrace(stop, NULL);
+}
+
 NOINLINE ARCH_NOT_INSTRUMENTED void arch_longjmp(void **jump, uint32_t form)
 {
     if (form == 0)

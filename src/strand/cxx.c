@@ -5,6 +5,7 @@
 
 #include "exception.h"
 #include "misuse.h"
+#include "print.h"
 
 #include <string.h>
 
@@ -52,6 +53,22 @@ COLD void cxx_on_foreign(const struct arch_foreign *foreign)
     e->payload_free = arch_foreign_drop;
     exception_trace(e, SEGMENT_THROWN, me);
     exception_throw(me, e);
+}
+
+/* A process has handlers of two runtimes. On a plain thread, as before main, there is no run whose log it could be. */
+void strand_cxx_use_(const struct strand_cxx_runtime_ *runtime)
+{
+    static const char text[] =
+        "a file in C++ has a C++ runtime of its own, and strands use the one that was there before: in that file an "
+        "exception must not leave a strand's function, and no handler may block, because strands would catch each "
+        "other's exceptions. Link all files in C++ with the shared libstdc++, without -static-libstdc++";
+    struct thread *thread = thread_self();
+    if (arch_cxx_told(runtime->functions, runtime->count, runtime->base))
+        return;
+    if (thread && thread->current)
+        log_text(runtime_of(thread), text);
+    else
+        print_text(2, "libstrand: %s\n", text);
 }
 
 struct guarded {

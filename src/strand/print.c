@@ -284,6 +284,13 @@ COLD void print_terminating(void)
     } else if (me && cxx_is_about_static_object(arch_cxx_handled())) {
         print_text(2, "libstrand: %s\n", cxx_static_object);
         print_here(2, me);
+    } else if (me && arch_cxx_lacks_functions()) {
+        print_text(
+            2,
+            "libstrand: the C++ runtime ends the program in strand '%s'. If an exception of C++ was to leave the "
+            "strand's function: the program is linked without std::current_exception or another function that "
+            "carries it. Include strand.h in a file in C++, which links them\n",
+            cb_name(me));
     }
 }
 
