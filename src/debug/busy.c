@@ -6,6 +6,7 @@
 
 #include "still.h"
 
+#include "../sched/posts.h"
 #include "../sched/timers.h"
 #include "../strand/all.h"
 #include "../strand/exception.h"
@@ -292,7 +293,7 @@ static void look_at(struct busy *busy, struct pool *pool)
     each_strand(runtime_of(busy->look.thread), add, busy);
     say_threads(busy);
     say_runnable(busy);
-    if (atomic_load_explicit(&pool->posts, memory_order_acquire)) {
+    if (posts_any(&pool->posts, memory_order_acquire)) {
         out_say(&busy->out, 4, "something has come from outside, and was not taken in yet\n");
         busy->found.any = true;
     }

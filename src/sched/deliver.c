@@ -5,6 +5,7 @@
  */
 #include "pinned.h"
 #include "polled.h"
+#include "posts.h"
 #include "rest.h"
 #include "thread.h"
 #include "timers.h"
@@ -82,30 +83,20 @@ void pool_deliver_fibre(struct thread *thread, struct fibre *fibre)
     pool_post_fibre(thread->pool, thread, home, fibre);
 }
 
-static bool take_posts(struct thread *thread, struct pool *pool)
+static void take_posts(struct thread *thread, struct pool *pool)
 {
-    if (!atomic_load_explicit(&pool->posts, memory_order_relaxed))
-        return false;
-    struct post *post = atomic_exchange_explicit(&pool->posts, NULL, memory_order_acquire), *ordered = NULL;
-    while (post) {
-        struct post *next = post->next;
-        post->next = ordered;
-        ordered = post;
-        post = next;
-    }
-    while (ordered) {
-        struct post *next = ordered->next; /* run may give the post's memory away */
-        struct member *member = ordered->run(ordered);
+    struct post *post;
+    for (int i = 0; i < POSTS_AT_ONCE && (post = posts_take(&pool->posts)); i++) { /* [N3] */
+        struct member *member = post->run(post);
         if (member)
             pool_deliver(thread, member);
-        ordered = next;
     }
-    return true;
 }
 
 void pool_take_events(struct thread *thread, struct pool *pool)
 {
-    take_posts(thread, pool);
+    if (posts_any(&pool->posts, memory_order_relaxed))
+        take_posts(thread, pool);
     pool_take_polled(thread, pool);
     rest_note_stacks(thread, pool);
     if (timers_next(&pool->timers) == ARCH_FOREVER)

@@ -3,6 +3,7 @@
  */
 #include "pool.h"
 
+#include "posts.h"
 #include "quiet.h"
 #include "rest.h"
 #include "runq.h"
@@ -179,12 +180,9 @@ void pool_turn_back(struct thread *thread, struct pool *pool)
 /* What was posted when nobody took it any more. */
 static void run_late_posts(struct pool *pool)
 {
-    struct post *post = atomic_exchange_explicit(&pool->posts, NULL, memory_order_acquire);
-    while (post) {
-        struct post *next = post->next;
+    struct post *post;
+    while ((post = posts_take(&pool->posts)))
         (void)post->run(post);
-        post = next;
-    }
 }
 
 void pool_close(struct pool *pool)

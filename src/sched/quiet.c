@@ -5,12 +5,13 @@
 
 #include "pinned.h"
 #include "pool.h"
+#include "posts.h"
 
 /* Threads leave queues behind that are empty, and the newest of a queue is taken by its owner before that falls idle.
  */
 static bool is_empty(struct pool *pool)
 {
-    if (pool->scheduler->work(pool) || atomic_load_explicit(&pool->posts, memory_order_acquire))
+    if (pool->scheduler->work(pool) || posts_any(&pool->posts, memory_order_acquire))
         return false;
     bool driven = pool_is_driven(pool);
     for (int i = 0; i < pool_count(pool); i++)

@@ -292,8 +292,12 @@ struct thread {
 
 /* Something to be done on a thread of the pool, given in from any thread. */
 struct post {
-    struct post *next;
+    _Atomic(struct post *) next;
     struct member *(*run)(struct post *post); /* as sched_ops.fire; or by no thread of the pool, after its end */
+};
+
+struct posts { /* posts.h */
+    _Atomic(struct post *) last, first;
 };
 
 enum { THREADS_MOST = 1024, COMMON_FIBRES = 3 };
@@ -341,9 +345,9 @@ struct pool {
 
     /* Read by every producer. KICK_*: somebody has to be woken when there is work. */
     _Alignas(CACHE_LINE) _Atomic uint32_t kick;
-    _Atomic(struct post *) posts; /* a stack */
-    _Atomic uint32_t rung;        /* somebody has to be woken, and the lock was taken: who holds it sees to that */
-    _Atomic int64_t until;        /* how long a seeker that is parked waits at most */
+    _Atomic uint32_t rung; /* somebody has to be woken, and the lock was taken: who holds it sees to that */
+    _Atomic int64_t until; /* how long a seeker that is parked waits at most */
+    _Alignas(CACHE_LINE) struct posts posts;
 
     /* The states of the threads: docs/protocols/seeker.md. */
     _Alignas(CACHE_LINE) atomic_flag lock;

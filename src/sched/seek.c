@@ -35,6 +35,7 @@
  */
 #include "pinned.h"
 #include "polled.h"
+#include "posts.h"
 #include "quiet.h"
 #include "service.h"
 #include "thread.h"
@@ -223,7 +224,7 @@ static bool sleeper_is_timed(struct pool *pool)
 
 static bool any_event(struct thread *thread, struct pool *pool)
 {
-    return atomic_load_explicit(&pool->posts, memory_order_relaxed) || pool_stops(pool) ||
+    return posts_any(&pool->posts, memory_order_relaxed) || pool_stops(pool) ||
            (timers_next(&pool->timers) != ARCH_FOREVER && timers_next(&pool->timers) <= driver_now(thread->sub));
 }
 
@@ -410,11 +411,7 @@ void pool_rouse(struct thread *by, struct thread *sleeper)
 
 void pool_post(struct pool *pool, struct post *post)
 {
-    struct post *first = atomic_load_explicit(&pool->posts, memory_order_relaxed);
-    do
-        post->next = first;
-    while (
-        !atomic_compare_exchange_weak_explicit(&pool->posts, &first, post, memory_order_seq_cst, memory_order_relaxed));
+    posts_put(&pool->posts, post);
     if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
         ring(pool);
 }
@@ -650,6 +647,10 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
         }
         if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_relaxed)))
             pool_stand_still(thread);
+        if (posts_any(&pool->posts, memory_order_relaxed)) { /* [N3] or one that is not linked yet [N2] */
+            driver_await(thread);
+            continue;
+        }
         int64_t now = thread->now = driver_now(thread->sub);
         bool near = spins_for_timer(thread, pool, now);
         bool asked = atomic_load_explicit(&pool->sub->minds_quiet, memory_order_relaxed) >= QUIET_WAITER;

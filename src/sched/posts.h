@@ -1,0 +1,48 @@
+/*
+ * What any thread of the process hands to a pool: a FIFO queue of posts, intrusive, for many producers and one taker.
+ *
+ * PARTIES   producers: plain threads, threads of other runs and crews, handlers of signals. The taker: the thread that
+ *           has the role of the seeker of the pool. Others, which ask only whether the queue is empty.
+ * STATE     last: the newest post, NULL: the queue is empty. first: the oldest. Each post: the next newer one.
+ *
+ *             producer:  next = NULL;  before = exchange(last, post);  before ? before.next : first  =  post
+ *             taker:     the oldest, unless next is NULL. Then it is the newest as well, or its successor is not linked
+ *                        yet: first = NULL; if last can be set from it to NULL, it is taken; else first = it, and
+ *                        nothing is taken now
+ *
+ * OWNERSHIP a post is the producer's until it is in `last`, then the queue's, then the taker's, which may free it.
+ * INVARIANTS [N1] the taker takes a post only when no producer is going to write its `next`. [N2] from the exchange on
+ *           the queue is not empty, and the producer links its post without waiting for anybody: so a thread that finds
+ *           the queue not empty looks again instead of sleeping. [N3] one look takes POSTS_AT_ONCE at most. A producer
+ *           that never pauses thus delays strands, timers and descriptors by no more than so many posts.
+ * ORDERING  the exchange is sequentially consistent: the seeker's look before it sleeps sees it, or the producer sees
+ *           the seeker's kick [K1]. Its release pairs with the acquire of the next exchange, so that the next producer
+ *           writes to a post that is complete. The link (release) pairs with the taker's load (acquire). The taker's
+ *           compare-and-swap (release) pairs with the next exchange (acquire): the producer's store of `first` comes
+ *           after the taker's NULL.
+ * PROGRESS  producers are wait-free. A producer that the machine stops between the two steps holds back the posts from
+ *           the one before its own on; strands, timers and descriptors are served meanwhile.
+ * NOT DONE  a stack, taken by one exchange: to find the oldest post the taker walks over all of them, which takes tens
+ *           of milliseconds when a million have come. Taking all that is there: it takes longer than the producers
+ *           need to post as many again, and the next look takes longer still.
+ * TESTED BY tests/models/posts.pml, tests/unit/sched_posts.c, tests/spec/flood.c; the mutants posts-*.
+ */
+#ifndef SCHED_POSTS_H
+#define SCHED_POSTS_H
+
+#include "sched.h"
+
+enum { POSTS_AT_ONCE = 256 };
+
+/* Any thread, in the handler of a signal too. Full barrier. */
+void posts_put(struct posts *posts, struct post *post);
+/* By the taker. NULL: there is none, or the oldest can't be taken yet [N1]. */
+struct post *posts_take(struct posts *posts);
+
+/* By any thread. */
+OWN_INLINE bool posts_any(const struct posts *posts, memory_order order)
+{
+    return atomic_load_explicit(&posts->last, order) != NULL;
+}
+
+#endif
