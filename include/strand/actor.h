@@ -400,11 +400,12 @@ size_t strand_unstash_all(void);
 
 /**
  * Start a timer of the calling actor, which sends it a message after `ns` nanoseconds (less than 0 counts as 0), and
- * then every `every` nanoseconds (0: once). Missed ticks are skipped. The call copies `size` bytes of `body`; the
- * message has no sender. `key` is any address; a timer of the same key is replaced. Timers end with a restart and with
- * the actor, and what an unsent message owns is dropped then. A repeated message of a type with a drop function is
- * misuse. In a turn. Cost: O(log timers). If there is no memory when the timer is due, the message comes a millisecond
- * later.
+ * then every `every` nanoseconds (0: once). A tick is skipped while the message of an earlier one is still in the
+ * mailbox: an actor that is slower than its timer handles one tick after the other, and its mailbox does not grow. The
+ * call copies `size` bytes of `body`; the message has no sender. `key` is any address; a timer of the same key is
+ * replaced. Timers end with a restart and with the actor, and what an unsent message owns is dropped then. A repeated
+ * message of a type with a drop function is misuse. In a turn. Cost: O(log timers). If there is no memory when the
+ * timer is due, the message comes a millisecond later.
  *
  * Returns 0; -ENOMEM if there is no memory; or -EAGAIN if strand_options.max_strands is reached. After an error there
  * is no timer, and the caller still owns the contents.

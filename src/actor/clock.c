@@ -29,7 +29,7 @@ struct due {
     strand_actor actor;
     int64_t when, every; /* every 0: once */
     struct more *idle;   /* for a receive timeout: its actor */
-    bool told;           /* then: its message is under way; a timeout that replaces it starts without */
+    bool told;           /* it repeats, and its message is under way; a timer that replaces it starts without */
     uint64_t number;     /* unique within the actor */
     const strand_message_type *type;
     size_t size;
@@ -45,14 +45,23 @@ struct fired {
     struct envelope *e;
 };
 
-/* Under the lock. Returns false if the actor was not idle for so long, or has not handled the last timeout yet. */
+/* The first tick after now. */
+static int64_t next_tick(const struct due *due, int64_t now)
+{
+    return due->when + ((now - due->when) / due->every + 1) * due->every;
+}
+
+/* Under the lock. Returns false if the last message is still under way, or the actor was not idle for so long. */
 static bool is_true(struct due *due, int64_t now)
 {
-    if (!due->idle)
-        return true;
+    bool told = plain_load(&due->told, memory_order_relaxed);
+    if (!due->idle) {
+        due->when = told ? next_tick(due, now) : due->when;
+        return !told;
+    }
     int64_t since = plain_load(&due->idle->active, memory_order_relaxed);
     due->when = now + due->every;
-    if (since == ACTIVE_NOW || plain_load(&due->told, memory_order_relaxed))
+    if (since == ACTIVE_NOW || told)
         return false;
     if (now - since >= due->every)
         return true;
@@ -71,7 +80,7 @@ static size_t take_due(struct thread *thread, struct clock *clock, int64_t now, 
             struct envelope *e = due->calls ? NULL : message_new(thread, due->type, due->body, due->size);
             if (e)
                 e->message.sender = (strand_actor){{due->by_key.key, due->number | MARK_TIMER}};
-            if (e && due->idle)
+            if (e && due->every)
                 plain_store(&due->told, true, memory_order_relaxed);
             if (due->calls || e)
                 fired[count++] = (struct fired){due->actor, due->calls, due->why, e};
@@ -80,7 +89,7 @@ static size_t take_due(struct thread *thread, struct clock *clock, int64_t now, 
             fires = due->calls || e;
         }
         if (!fires || due->every) {
-            due->when += due->idle || !fires ? 0 : ((now - due->when) / due->every + 1) * due->every;
+            due->when = due->idle || !fires ? due->when : next_tick(due, now);
             (void)heap_add(&clock->heap, due->when, &due->node); /* there is room: it has just left */
         } else if (due->calls) {
             free(due);
@@ -248,15 +257,13 @@ bool clock_holds(struct thread *thread, struct more *more, const strand_message 
     struct due *due = find(more, (const void *)(uintptr_t)message->sender.bits[0]);
     if (!due || (due->number | MARK_TIMER) != message->sender.bits[1])
         return false;
-    if (due->idle) {
-        plain_store(&due->told, false, memory_order_relaxed);
-        return driver_now(thread->sub) - more->active >= more->patience;
-    }
     if (!due->every) {
         index_remove(&more->timers, &due->by_key);
         free(due);
+        return true;
     }
-    return true;
+    plain_store(&due->told, false, memory_order_relaxed);
+    return !due->idle || driver_now(thread->sub) - more->active >= more->patience;
 }
 
 /* Start a timer in the place of one of the same key, which stays if this fails. */

@@ -3,9 +3,10 @@
  *
  * OWNERSHIP the clock's lock protects the heap, and everything in it. A timer belongs to its actor, which frees it; a
  *           timer that restarts an actor, to the clock.
- * TOLD      a receive timeout whose message is under way does not fire again before that is handled. The flag is in the
- *           timer itself (due.told): a timeout that replaces it fires, though the message of the previous one, which is
- *           ignored, may still be under way.
+ * TOLD      a repeated timer, or a receive timeout, whose message is under way skips its ticks until the actor takes
+ *           that message out of its mailbox. The flag is in the timer itself (due.told): the clock's strand sets it
+ *           under the lock, the actor clears it in its turn. A timer that replaces another one fires, though the
+ *           message of the previous one, which is ignored, may still be under way.
  */
 #ifndef ACTOR_CLOCK_H
 #define ACTOR_CLOCK_H

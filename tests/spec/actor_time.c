@@ -137,6 +137,45 @@ TEST_INSIDE(an_actor_is_told_that_it_had_no_message_for_so_long)
     strand_actors_join(system);
 }
 
+/* ---- an actor that is slower than its timer ------------------------------------------------------------------- */
+
+STRAND_MESSAGE(behind, { char none; });
+enum { LATE_BY = 100 };
+
+/* Handles three ticks: in the first one LATE_BY others are due. What it tells itself comes behind those that are
+ * queued by then. */
+static void be_slow(void *state, strand_message *message)
+{
+    int *ticks = state;
+    static const char key;
+    if (STRAND_IS(message, set))
+        CHECK_EQ(strand_actor_timer(&key, 0, STRAND_MS, STRAND_MSG(tick, 1)), 0);
+    if (STRAND_IS(message, behind))
+        CHECK(*ticks <= 2); /* one was queued, at most */
+    if (!STRAND_IS(message, tick))
+        return;
+    if (++*ticks == 1) {
+        strand_sleep(LATE_BY * STRAND_MS);
+        CHECK_EQ(strand_tell(strand_actor_self(), STRAND_MSG(behind)), 0);
+    } else if (*ticks == 3) {
+        strand_actor_timer_stop(&key);
+        strand_event_set(&done);
+    }
+}
+
+static const strand_actor_class slow = {
+    .size = sizeof slow, .name = "slow", .state_size = sizeof(int), .receive = be_slow};
+
+TEST_INSIDE(one_tick_at_most_waits_in_the_mailbox_of_an_actor_that_is_slower_than_its_timer)
+{
+    done = (strand_event){{0}};
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, NULL, &slow, NULL, 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(set, 0, 0, 0)), 0);
+    strand_event_wait(&done); /* ticks come again afterwards */
+    strand_actors_join(system);
+}
+
 /* ---- timers that are due all the time -------------------------------------------------------------------------- */
 
 static _Atomic int ticks;
