@@ -110,7 +110,7 @@ struct kind {
     const strand_actor_class *class;
     struct place *place;
     strand_behaviour *receive;
-    bool odd;    /* its messages have priorities, or are published; or its turns have a time limit of their own */
+    bool slow; /* takes the slow path: its messages have priorities, or are published; or its turns have a time limit */
     size_t args; /* size of its initial arguments, which lie behind the state, from `args_at` on */
     size_t args_at, whole;
     uint32_t most; /* capacity of the mailbox */
@@ -215,7 +215,7 @@ struct runner {
     struct envelope *notice;   /* the last message of the turn that was a notice of an end that it watched */
     strand_behaviour *receive; /* the actor's current behaviour */
     void *state;
-    bool odd; /* kind.odd, or the cell has more */
+    bool slow; /* kind.slow, or the cell has more */
     strand_actor self;
     strand_scope scope;
     _Atomic uint64_t asks;       /* the promise that its strand waits for; 0: none [A6] */
@@ -244,8 +244,8 @@ _Static_assert(sizeof(struct task) <= TASK_SIZE && sizeof(struct runner) <= RUNN
 /* Where the actors of one dispatcher run, and where its idle runners are. */
 struct place {
     /* A runner that falls idle has to check more than its list: from_outside, closing, starved, threads_most. Set by
-     * the party that changes one of these; cleared by `look` in place.c. */
-    _Atomic bool odd;
+     * the party that changes one of these; cleared by update_slow_idle in place.c. */
+    _Atomic bool slow_idle;
     struct place *next; /* in system.places */
     struct system *system;
     struct pool *pool;

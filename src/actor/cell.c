@@ -75,7 +75,7 @@ static struct kind *kind_new(struct thread *thread, struct place *place, const s
     kind->most = class->mailbox_most ? class->mailbox_most : UINT32_MAX;
     kind->receive = class->receive;
     snprintf(kind->label, sizeof kind->label, "%s", class->name ? class->name : "actor");
-    kind->odd = class->priority || class->log_receives || place->quantum || class->mailbox_full == STRAND_FULL_OLDEST;
+    kind->slow = class->priority || class->log_receives || place->quantum || class->mailbox_full == STRAND_FULL_OLDEST;
     lay_out(kind, class, args);
     arch_note_release(kind);
     return kind;

@@ -281,7 +281,7 @@ static int start(struct thread *thread, struct more *more, struct runner *r, con
     }
     if (before)
         stop(thread, more, before);
-    r->odd = true; /* its messages are checked before they are handled */
+    r->slow = true; /* its messages are checked before they are handled */
     return 0;
 }
 

@@ -86,7 +86,7 @@ static struct arch_run *use_run_of(strand_actor actor)
 }
 
 /* Whether it is of another run, which has not ended; and in *there, whether the actor has not ended. */
-static bool look(const struct thread *thread, strand_actor actor, bool *there)
+static bool find_outside(const struct thread *thread, strand_actor actor, bool *there)
 {
     bool ours = ref_is_ours(thread, actor) || (is_promise(actor) && promise_is_ours(thread, actor));
     struct arch_run *run = ours ? NULL : use_run_of(actor);
@@ -99,13 +99,13 @@ static bool look(const struct thread *thread, strand_actor actor, bool *there)
 bool outside_is(const struct thread *thread, strand_actor actor)
 {
     bool there;
-    return look(thread, actor, &there);
+    return find_outside(thread, actor, &there);
 }
 
 bool outside_is_there(const struct thread *thread, strand_actor actor)
 {
     bool there;
-    (void)look(thread, actor, &there);
+    (void)find_outside(thread, actor, &there);
     return there;
 }
 

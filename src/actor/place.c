@@ -220,7 +220,7 @@ static COLD struct runner *take_any(struct thread *thread, struct place *place)
 static COLD void come_from_outside(struct place *place)
 {
     atomic_store_explicit(&place->from_outside, true, memory_order_seq_cst);
-    atomic_store_explicit(&place->odd, true, memory_order_seq_cst);
+    atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst);
 }
 
 struct runner *place_get(struct thread *thread, struct place *place)
@@ -236,24 +236,24 @@ struct runner *place_get(struct thread *thread, struct place *place)
     return LIKELY(!error) || error == -EALREADY ? r : take_any(thread, place);
 }
 
-/* Recompute place.odd. */
-static COLD void look(struct place *place)
+/* Recompute place.slow_idle. */
+static COLD void update_slow_idle(struct place *place)
 {
-    bool odd = atomic_load_explicit(&place->from_outside, memory_order_relaxed) ||
-               atomic_load_explicit(&place->system->closing, memory_order_acquire) || place->threads_most;
+    bool slow = atomic_load_explicit(&place->from_outside, memory_order_relaxed) ||
+                atomic_load_explicit(&place->system->closing, memory_order_acquire) || place->threads_most;
     atomic_store_explicit(&place->has_begun, true, memory_order_release);
-    if (odd)
+    if (slow)
         return;
-    atomic_store_explicit(&place->odd, false, memory_order_seq_cst);
+    atomic_store_explicit(&place->slow_idle, false, memory_order_seq_cst);
     if (plain_load(&place->starved, memory_order_seq_cst) ||
         atomic_load_explicit(&place->from_outside, memory_order_seq_cst) ||
         atomic_load_explicit(&place->system->closing, memory_order_seq_cst))
-        atomic_store_explicit(&place->odd, true, memory_order_seq_cst);
+        atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst);
 }
 
-static COLD bool put_oddly(struct thread *thread, struct place *place, struct runner *r)
+static COLD bool put_slow(struct thread *thread, struct place *place, struct runner *r)
 {
-    look(place);
+    update_slow_idle(place);
     bool common = atomic_load_explicit(&place->from_outside, memory_order_relaxed) &&
                   plain_load(&place->rest_count, memory_order_relaxed) < COMMON_MOST;
     if (atomic_load_explicit(&place->system->closing, memory_order_acquire))
@@ -266,10 +266,10 @@ static COLD bool put_oddly(struct thread *thread, struct place *place, struct ru
 bool place_put(struct thread *thread, struct runner *r)
 {
     struct place *place = r->place;
-    bool odd =
-        atomic_load_explicit(&place->odd, memory_order_relaxed) || atomic_load_explicit(&r->idle, memory_order_relaxed);
+    bool slow = atomic_load_explicit(&place->slow_idle, memory_order_relaxed) ||
+                atomic_load_explicit(&r->idle, memory_order_relaxed);
     arch_note_release(r);
-    return (LIKELY(!odd) && LIKELY(push_own(thread, place, r))) || put_oddly(thread, place, r);
+    return (LIKELY(!slow) && LIKELY(push_own(thread, place, r))) || put_slow(thread, place, r);
 }
 
 /* A runner that falls idle publishes that, then reads the list again; this publishes the task, then looks for idle
@@ -283,7 +283,7 @@ struct runner *place_starve(struct thread *thread, struct place *place, struct t
     else
         plain_store(&place->starved, task, memory_order_seq_cst);
     place->last = &task->next;
-    atomic_store_explicit(&place->odd, true, memory_order_seq_cst);
+    atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst);
     spin_unlock_if_shared(&place->lock, thread);
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&place->unbegun, memory_order_seq_cst))
@@ -419,7 +419,7 @@ int place_open(struct thread *thread, struct system *system, struct place *place
     place->pin = pin;
     place->threads_most = threads_most;
     place->most = TURN_MOST;
-    place->odd = true;
+    place->slow_idle = true;
     atomic_init(&place->threads, 1);
     atomic_init(&place->active, 1); /* the first runner, until it falls idle */
     struct runner *r;
@@ -465,9 +465,9 @@ void place_close(struct thread *thread, struct system *system)
     atomic_store_explicit(&system->closing, true, memory_order_seq_cst);
     spin_unlock_if_shared(&system->lock, thread);
     struct place *place = atomic_load_explicit(&system->places, memory_order_acquire);
-    atomic_store_explicit(&system->place.odd, true, memory_order_seq_cst);
+    atomic_store_explicit(&system->place.slow_idle, true, memory_order_seq_cst);
     for (; place; place = place->next)
-        atomic_store_explicit(&place->odd, true, memory_order_seq_cst);
+        atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst);
     for (bool empty = false; !empty;) {
         spin_lock_if_shared(&system->lock, thread);
         empty = list_empty(&system->runners);

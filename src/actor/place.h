@@ -29,7 +29,7 @@ static inline bool place_wakes_itself(struct thread *thread, struct runner *r)
         atomic_thread_fence(memory_order_seq_cst);
     else
         atomic_signal_fence(memory_order_seq_cst); /* place_starve has a barrier for both */
-    return UNLIKELY(atomic_load_explicit(&r->place->odd, memory_order_relaxed)) && place_wakes_itself_(thread, r);
+    return UNLIKELY(atomic_load_explicit(&r->place->slow_idle, memory_order_relaxed)) && place_wakes_itself_(thread, r);
 }
 /* Take a task that waits for a runner; NULL: none. */
 struct task *place_starved(struct thread *thread, struct place *place);

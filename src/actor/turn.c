@@ -39,7 +39,7 @@ static inline void take_up(struct runner *r)
     const struct more *more = cell_more(r->cell);
     r->state = cell_state(r->cell);
     r->notice = NULL;
-    r->odd = kind->odd || more;
+    r->slow = kind->slow || more;
     r->receive = LIKELY(!more) ? kind->receive : behaviour_of(r->cell);
     r->self = ref_of(r->cell, atomic_load_explicit(&task->serial, memory_order_relaxed));
     if (UNLIKELY(r->labelled != kind) || UNLIKELY(more != NULL))
@@ -52,13 +52,13 @@ static bool await_task(struct runner *r)
 {
     struct thread *thread = thread_self();
     struct cb *me = r->strand;
-    bool odd = atomic_load_explicit(&r->place->odd, memory_order_relaxed);
-    struct task *task = UNLIKELY(odd) ? place_starved(thread, r->place) : NULL;
+    bool slow = atomic_load_explicit(&r->place->slow_idle, memory_order_relaxed);
+    struct task *task = UNLIKELY(slow) ? place_starved(thread, r->place) : NULL;
     if (UNLIKELY(task != NULL)) {
         place_assign(r, task);
         return true;
     }
-    if (UNLIKELY(odd) && r->place->threads_most)
+    if (UNLIKELY(slow) && r->place->threads_most)
         atomic_fetch_sub_explicit(&r->place->active, 1, memory_order_relaxed);
     wait_because(thread, me, BLOCKED_ACTOR, 0);
     plain_store(&me->extra, NULL, memory_order_release);
@@ -85,7 +85,7 @@ static bool await_task(struct runner *r)
 /* ---- a turn ------------------------------------------------------------------------------------------------ */
 
 /* Messages with priorities are left for levels_next. */
-static COLD void take_oddly(struct task *task)
+static COLD void take_slow(struct task *task)
 {
     const strand_actor_class *class = cell_kind(task->cell)->class;
     if (!class->priority)
@@ -108,10 +108,10 @@ static bool refill(struct thread *thread, struct runner *r)
     if (!task->batch)
         mailbox_make_room(thread, task, &senders);
     if (LIKELY(!mute) && task->first) {
-        if (LIKELY(!r->odd))
+        if (LIKELY(!r->slow))
             task->batch = mailbox_take(task);
         else
-            take_oddly(task);
+            take_slow(task);
         cell_unlock(cell, word);
         batch_deliver(thread, &senders);
         return true;
@@ -153,7 +153,7 @@ static COLD bool is_to_be_handled(struct runner *r, struct envelope *e)
     return false;
 }
 
-static COLD struct envelope *next_oddly(struct thread *thread, struct runner *r)
+static COLD struct envelope *next_slow(struct thread *thread, struct runner *r)
 {
     return cell_kind(r->cell)->class->priority ? levels_next(thread, r) : r->task->batch;
 }
@@ -168,7 +168,7 @@ static COLD void mark_active(const struct runner *r, int64_t when)
 
 /* A timer's message counts only if the timer was not cancelled or replaced while the message was under way; a receive
  * timeout, only if no other message has come before it. Returns false if it is dropped. */
-static COLD bool begins_oddly(struct thread *thread, struct runner *r, struct envelope *e)
+static COLD bool begins_slow(struct thread *thread, struct runner *r, struct envelope *e)
 {
     struct more *more = cell_more(r->cell);
     strand_actor *sender = &e->message.sender;
@@ -184,7 +184,7 @@ static COLD bool begins_oddly(struct thread *thread, struct runner *r, struct en
     return true;
 }
 
-static COLD void handled_oddly(struct thread *thread, struct runner *r)
+static COLD void handled_slow(struct thread *thread, struct runner *r)
 {
     if (cell_kind(r->cell)->class->log_receives && r->in_hand)
         events_receive_(thread, r, &r->in_hand->message);
@@ -196,8 +196,8 @@ static COLD void handled_oddly(struct thread *thread, struct runner *r)
 static inline void handled(struct thread *thread, struct runner *r)
 {
     struct envelope *e = r->in_hand;
-    if (UNLIKELY(r->odd))
-        handled_oddly(thread, r);
+    if (UNLIKELY(r->slow))
+        handled_slow(thread, r);
     if (UNLIKELY(!e))
         return;
     if (UNLIKELY(is_promise(e->message.sender)))
@@ -215,7 +215,7 @@ static inline uint64_t end_of_turn(const struct thread *thread, const struct run
 
 static inline bool is_over(const struct thread *thread, const struct runner *r, uint64_t ends)
 {
-    return UNLIKELY(r->odd) && r->place->quantum && driver_ticks(thread) >= ends;
+    return UNLIKELY(r->slow) && r->place->quantum && driver_ticks(thread) >= ends;
 }
 
 /* Handle messages until the turn is over, or the scope has to be left. Returns whether it has. */
@@ -232,7 +232,7 @@ static bool serve(struct runner *r)
         if (UNLIKELY(atomic_load_explicit(&task->calls, memory_order_relaxed))) {
             life_calls(r);
         } else {
-            struct envelope *e = is_mute(task) ? NULL : UNLIKELY(r->odd) ? next_oddly(thread, r) : task->batch;
+            struct envelope *e = is_mute(task) ? NULL : UNLIKELY(r->slow) ? next_slow(thread, r) : task->batch;
             if (!e) {
                 if (!refill(thread, r))
                     break;
@@ -242,7 +242,7 @@ static bool serve(struct runner *r)
             __builtin_prefetch(e->next, 1); /* it may be in the cache of its sender's processor */
             e->message.size &= ~ENVELOPE_EXTRA;
             if ((LIKELY(!message_is_special(e)) || is_to_be_handled(r, e)) &&
-                (LIKELY(!r->odd) || begins_oddly(thread_self(), r, e))) {
+                (LIKELY(!r->slow) || begins_slow(thread_self(), r, e))) {
                 r->in_hand = e;
                 r->receive(r->state, &e->message);
                 if (UNLIKELY(!is_clean(r, me)))

@@ -15,24 +15,24 @@
 #include <errno.h>
 
 /* As for operations: src/io/operation.c. */
-#define SEEDED_LOOK_NS INT64_C(50000)
+#define SEEDED_PROBE_NS INT64_C(50000)
 
 /* One side of a descriptor, and the events that a case waits for there. */
-struct place {
+struct target {
     int fd;
     enum side_name side;
     uint32_t wanted;
 };
 
-static struct place place_of(int fd, int what)
+static struct target target_of(int fd, int what)
 {
     switch (what) {
     case STRAND_READABLE:
-        return (struct place){fd, SIDE_IN, ARCH_IN};
+        return (struct target){fd, SIDE_IN, ARCH_IN};
     case STRAND_WRITABLE:
-        return (struct place){fd, SIDE_OUT, ARCH_OUT};
+        return (struct target){fd, SIDE_OUT, ARCH_OUT};
     default:
-        return (struct place){fd, SIDE_END, ARCH_END};
+        return (struct target){fd, SIDE_END, ARCH_END};
     }
 }
 
@@ -43,12 +43,12 @@ static struct descriptor *standing(const strand_case *c)
 
 /* Ask the system whether the side is ready; or a negated errno code. Clears stale readiness, unless an event was
  * reported meanwhile [D2]. Without the lock. */
-static int look(struct thread *thread, struct descriptor *d, struct place place)
+static int probe(struct thread *thread, struct descriptor *d, struct target target)
 {
-    struct side *side = &d->sides[place.side];
+    struct side *side = &d->sides[target.side];
     uint32_t seen = atomic_load_explicit(&side->events, memory_order_acquire);
     int now = fd_ready(thread, d->call);
-    if (now < 0 || ((uint32_t)now & place.wanted))
+    if (now < 0 || ((uint32_t)now & target.wanted))
         return now < 0 ? now : 1;
     if (atomic_load_explicit(&d->waitless, memory_order_relaxed))
         return 1;
@@ -75,31 +75,31 @@ static int enter(struct thread *thread, int fd, struct descriptor **out)
 }
 
 /* Without a node. Returns 1, 0, or a negated errno code. Earlier waiters come first. */
-static int ready_now(struct thread *thread, struct place place)
+static int ready_now(struct thread *thread, struct target target)
 {
     struct descriptor *d;
-    int result = enter(thread, place.fd, &d);
+    int result = enter(thread, target.fd, &d);
     if (result)
         return result;
-    if (!atomic_load_explicit(&d->sides[place.side].waited, memory_order_relaxed))
-        result = look(thread, d, place);
+    if (!atomic_load_explicit(&d->sides[target.side].waited, memory_order_relaxed))
+        result = probe(thread, d, target);
     (void)descriptor_leave(thread, d);
     return result;
 }
 
 /* The strand is armed. Returns 0 if the node is linked, and counted as an operation inside the descriptor. Otherwise it
  * need not wait: returns 1, or a negated errno code; for -EAGAIN see descriptor_enter_at_once. */
-static int stand_at(struct thread *thread, strand_case *c, struct wait_node *node, struct place place)
+static int stand_at(struct thread *thread, strand_case *c, struct wait_node *node, struct target target)
 {
     struct descriptor *d;
-    int result = enter(thread, place.fd, &d);
+    int result = enter(thread, target.fd, &d);
     if (result)
         return result;
-    struct side *side = &d->sides[place.side];
-    if (!descriptor_is_looked_at(thread, d) && !atomic_load_explicit(&d->watched, memory_order_relaxed))
+    struct side *side = &d->sides[target.side];
+    if (!descriptor_is_probed(thread, d) && !atomic_load_explicit(&d->watched, memory_order_relaxed))
         result = descriptor_watch(thread, d);
     if (!result && !atomic_load_explicit(&side->waited, memory_order_relaxed))
-        result = look(thread, d, place); /* includes what the poller has not reported yet */
+        result = probe(thread, d, target); /* includes what the poller has not reported yet */
     while (!result) {
         descriptor_lock(thread, d);
         bool may_be = !side_is_taken(side) && atomic_load_explicit(&side->ready, memory_order_relaxed);
@@ -109,29 +109,29 @@ static int stand_at(struct thread *thread, strand_case *c, struct wait_node *nod
             side_mirror(side);
             descriptor_unlock(thread, d);
             c->detail = (int64_t)(uintptr_t)d;
-            thread->sub->outside += descriptor_is_looked_at(thread, d);
+            thread->sub->outside += descriptor_is_probed(thread, d);
             return 0;
         }
         descriptor_unlock(thread, d);
         if (!result)
-            result = look(thread, d, place);
+            result = probe(thread, d, target);
     }
     (void)descriptor_leave(thread, d);
     return result;
 }
 
 /* Leave the queue and the descriptor. won: the node has won. Returns 1: ready; 0; or a negated errno code. */
-static int leave(struct thread *thread, strand_case *c, struct wait_node *node, struct place place, bool won)
+static int leave(struct thread *thread, strand_case *c, struct wait_node *node, struct target target, bool won)
 {
     struct descriptor *d = standing(c);
-    struct side *side = &d->sides[place.side];
-    int result = won && !closing(d) ? look(thread, d, place) : 0;
-    thread->sub->outside -= descriptor_is_looked_at(thread, d);
+    struct side *side = &d->sides[target.side];
+    int result = won && !closing(d) ? probe(thread, d, target) : 0;
+    thread->sub->outside -= descriptor_is_probed(thread, d);
     descriptor_lock(thread, d);
     if (won && closing(d))
         result = -EBADF;
     struct member *next = NULL;
-    if (won && !descriptor_is_looked_at(thread, d)) {
+    if (won && !descriptor_is_probed(thread, d)) {
         side->turn = false; /* on a closing descriptor it means nothing */
         next = side_pass_on(thread, side);
     } else {
@@ -161,15 +161,15 @@ static enum answer answer_to(struct thread *thread, struct cb *me, strand_case *
 
 /* ---- descriptors ------------------------------------------------------------------------------------------- */
 
-static struct place ready_place(const strand_case *c)
+static struct target ready_target(const strand_case *c)
 {
-    return place_of((int)c->object[0], (int)c->object[1]);
+    return target_of((int)c->object[0], (int)c->object[1]);
 }
 
 static enum answer ready_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
-    struct place place = ready_place(c);
-    return answer_to(thread, me, c, node, node ? stand_at(thread, c, node, place) : ready_now(thread, place));
+    struct target target = ready_target(c);
+    return answer_to(thread, me, c, node, node ? stand_at(thread, c, node, target) : ready_now(thread, target));
 }
 
 static enum answer ready_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
@@ -177,13 +177,16 @@ static enum answer ready_over(struct thread *thread, struct cb *me, strand_case 
     (void)me;
     if (!standing(c))
         return SOURCE_DONE;
-    int result = leave(thread, c, node, ready_place(c), won);
+    int result = leave(thread, c, node, ready_target(c), won);
     c->result = result < 0 ? result : 0;
     return won && !result ? SOURCE_AGAIN : SOURCE_DONE;
 }
 
-static const struct strand_source_ source_ready = {
-    .stand = ready_stand, .over = ready_over, .look = SEEDED_LOOK_NS, .outside = true, .blocked = BLOCKED_DESCRIPTOR};
+static const struct strand_source_ source_ready = {.stand = ready_stand,
+                                                   .over = ready_over,
+                                                   .probe_ns = SEEDED_PROBE_NS,
+                                                   .outside = true,
+                                                   .blocked = BLOCKED_DESCRIPTOR};
 
 strand_case strand_on_ready(int fd, int what)
 {
@@ -202,9 +205,9 @@ static struct arch_watch *watch_in(const strand_case *c)
     return watch;
 }
 
-static struct place signal_place(const strand_case *c)
+static struct target signal_target(const strand_case *c)
 {
-    return place_of(arch_watch_fd(watch_in(c)), STRAND_READABLE);
+    return target_of(arch_watch_fd(watch_in(c)), STRAND_READABLE);
 }
 
 /* Returns the signal; 0: another strand has taken it; or -EBADF: the block was left while the select stood with the
@@ -241,7 +244,7 @@ static enum answer signal_stand(struct thread *thread, struct cb *me, strand_cas
             *(int *)c->value = signal;
         return answer_to(thread, me, c, NULL, signal);
     }
-    enum answer answer = answer_to(thread, me, c, node, stand_at(thread, c, node, signal_place(c)));
+    enum answer answer = answer_to(thread, me, c, node, stand_at(thread, c, node, signal_target(c)));
     return answer == SOURCE_DONE && !c->result ? settle_signal(c) : answer;
 }
 
@@ -250,15 +253,18 @@ static enum answer signal_over(struct thread *thread, struct cb *me, strand_case
     (void)me;
     if (!standing(c))
         return SOURCE_DONE;
-    int result = leave(thread, c, node, place_of(-1, STRAND_READABLE), won); /* the block may have been left by now */
+    int result = leave(thread, c, node, target_of(-1, STRAND_READABLE), won); /* the block may have been left by now */
     c->result = result < 0 ? result : 0;
     if (!won || result < 0)
         return SOURCE_DONE;
     return result ? settle_signal(c) : SOURCE_AGAIN;
 }
 
-static const struct strand_source_ source_signal = {
-    .stand = signal_stand, .over = signal_over, .look = SEEDED_LOOK_NS, .outside = true, .blocked = BLOCKED_SIGNAL};
+static const struct strand_source_ source_signal = {.stand = signal_stand,
+                                                    .over = signal_over,
+                                                    .probe_ns = SEEDED_PROBE_NS,
+                                                    .outside = true,
+                                                    .blocked = BLOCKED_SIGNAL};
 
 strand_case strand_on_signal(strand_signals signals, int *number)
 {

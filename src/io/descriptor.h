@@ -86,7 +86,7 @@ static inline void descriptor_unlock(struct thread *thread, struct descriptor *d
 }
 
 /* A descriptor of the real system in a seeded run: no event reports it, so waiters probe it periodically. */
-static inline bool descriptor_is_looked_at(const struct thread *thread, const struct descriptor *d)
+static inline bool descriptor_is_probed(const struct thread *thread, const struct descriptor *d)
 {
     return UNLIKELY(thread->driver != NULL) && d->kind != ARCH_FD_PLAYED;
 }

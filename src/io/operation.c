@@ -10,7 +10,7 @@
 #include <errno.h>
 
 /* The period of probing a descriptor in a seeded run, in virtual time. */
-#define SEEDED_LOOK_NS INT64_C(50000)
+#define SEEDED_PROBE_NS INT64_C(50000)
 
 static const uint32_t event_of[SIDES] = {[SIDE_IN] = ARCH_IN, [SIDE_OUT] = ARCH_OUT, [SIDE_END] = ARCH_END};
 
@@ -111,7 +111,7 @@ static void pass_turn_on(struct operation *op)
     descriptor_lock(op->thread, op->d);
     op->side->turn = op->turn = false;
     struct member *next =
-        descriptor_is_looked_at(op->thread, op->d) ? NULL : side_pass_on(op->thread, op->side); /* [D3] */
+        descriptor_is_probed(op->thread, op->d) ? NULL : side_pass_on(op->thread, op->side); /* [D3] */
     side_mirror(op->side);
     descriptor_unlock(op->thread, op->d);
     if (next)
@@ -232,7 +232,7 @@ static bool wait_armed(struct operation *op)
 }
 
 /* Probe once: whether this operation has the turn, and the side is ready. Or a negated errno code. */
-static int look_seeded(struct operation *op, uint32_t wanted)
+static int probe_seeded(struct operation *op, uint32_t wanted)
 {
     struct side *side = op->side;
     if (atomic_load_explicit(&op->d->users, memory_order_acquire) & CLOSING)
@@ -259,10 +259,10 @@ static int wait_seeded(struct operation *op)
         side_append(side, node, false);
     side_mirror(side);
     descriptor_unlock(op->thread, op->d);
-    while ((result = look_seeded(op, wanted)) == 0) {
+    while ((result = probe_seeded(op, wanted)) == 0) {
         op->thread->sub->outside++;
         wait_because(op->thread, op->me, BLOCKED_DESCRIPTOR, (uint64_t)op->d->fd);
-        how = wait_until(op->thread, op->me, driver_now(op->thread->sub) + SEEDED_LOOK_NS, own_of(op->me)->floor);
+        how = wait_until(op->thread, op->me, driver_now(op->thread->sub) + SEEDED_PROBE_NS, own_of(op->me)->floor);
         op->thread = thread_self();
         op->thread->sub->outside--;
         if (how < 0 || (how == WAIT_INTERRUPTED && interrupted_here(op->me)))
@@ -353,7 +353,7 @@ int operation_ready(struct operation *op)
             give_way_with_turn(op);
             continue;
         }
-        int error = descriptor_is_looked_at(op->thread, op->d) ? wait_seeded(op) : wait_for_side(op);
+        int error = descriptor_is_probed(op->thread, op->d) ? wait_seeded(op) : wait_for_side(op);
         if (error)
             return error;
     }
@@ -365,7 +365,7 @@ void operations_claim(struct thread *thread, struct descriptor *d, struct batch 
 {
     for (int i = 0; i < SIDES; i++) {
         struct member *member;
-        while (!descriptor_is_looked_at(thread, d) && (member = claim_first(thread, &d->sides[i])))
+        while (!descriptor_is_probed(thread, d) && (member = claim_first(thread, &d->sides[i])))
             batch_add(woken, member);
         d->sides[i].turn = false;
         side_mirror(&d->sides[i]);

@@ -73,7 +73,7 @@ void chan_wake_receivers(struct thread *thread, struct chan *chan, struct batch 
 }
 
 /* Find and lock the channel; misuse if it is gone. */
-static struct chan *look(struct thread *thread, strand_chan handle, const char *function)
+static struct chan *find_locked(struct thread *thread, strand_chan handle, const char *function)
 {
     struct chan *chan = chan_find(thread, handle);
     return chan ? chan : chan_misused_(thread, NULL, handle, function);
@@ -84,7 +84,7 @@ void strand_chan_close(strand_chan handle)
     struct thread *thread = must_be_strand("strand_chan_close");
     struct batch woken;
     batch_init(&woken);
-    struct chan *chan = look(thread, handle, "strand_chan_close");
+    struct chan *chan = find_locked(thread, handle, "strand_chan_close");
     chan->closed = true;
     atomic_fetch_or_explicit(&chan->posts, POSTS_CLOSED, memory_order_acq_rel);
     wake_all(thread, &chan->senders, false, &woken); /* a queued send still succeeds [H3] */
@@ -208,7 +208,7 @@ strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, c
 size_t strand_chan_length(strand_chan handle)
 {
     struct thread *thread = must_be_strand("strand_chan_length");
-    struct chan *chan = look(thread, handle, "strand_chan_length");
+    struct chan *chan = find_locked(thread, handle, "strand_chan_length");
     size_t count = chan->count;
     chan_unlock(thread, chan);
     return count;
@@ -217,7 +217,7 @@ size_t strand_chan_length(strand_chan handle)
 size_t strand_chan_capacity(strand_chan handle)
 {
     struct thread *thread = must_be_strand("strand_chan_capacity");
-    struct chan *chan = look(thread, handle, "strand_chan_capacity");
+    struct chan *chan = find_locked(thread, handle, "strand_chan_capacity");
     size_t capacity = chan->capacity;
     chan_unlock(thread, chan);
     return capacity;

@@ -45,7 +45,7 @@ static inline void wait_for(struct gate *gate, const char *noun, enum blocked wh
     struct cb *me = current_of(thread);
     must_be_there(gate, noun, function);
     may_block(thread, me, function);
-    uint64_t value = gate_value(gate_look(gate));
+    uint64_t value = gate_value(gate_read(gate));
     if (rules->admit(&value, 0)) {
         give_way_after(thread);
         return;
@@ -87,7 +87,7 @@ bool strand_event_is_set(const strand_event *event)
 {
     (void)must_be_strand("strand_event_is_set");
     must_be_there(event, "event", "strand_event_is_set");
-    return gate_value(gate_look(gate_of(event))) == SET;
+    return gate_value(gate_read(gate_of(event))) == SET;
 }
 
 /* ---- counting down to 0 ---------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ uint64_t strand_group_count(const strand_group *group)
 {
     (void)must_be_strand("strand_group_count");
     must_be_there(group, "group", "strand_group_count");
-    return gate_look(gate_of(group)) / GATE_ONE;
+    return gate_read(gate_of(group)) / GATE_ONE;
 }
 
 void strand_latch_count_down(strand_latch *latch, uint32_t n)

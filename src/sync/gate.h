@@ -65,7 +65,7 @@ static inline uint64_t gate_value(uint64_t word)
 }
 
 /* Returns a recent word. What happened before the gate reached that state is visible to the caller. */
-static inline uint64_t gate_look(struct gate *gate)
+static inline uint64_t gate_read(struct gate *gate)
 {
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_acquire);
     arch_note_acquire(gate);

@@ -87,7 +87,7 @@ void strand_limit_release(strand_limit *limit)
 
 size_t strand_limit_in_flight(const strand_limit *limit)
 {
-    return prio_look(inside_of(limit), offsetof(struct prio, in_flight), "strand_limit_in_flight");
+    return prio_read(inside_of(limit), offsetof(struct prio, in_flight), "strand_limit_in_flight");
 }
 
 strand_case strand_on_limit(strand_limit *limit)

@@ -178,7 +178,7 @@ enum found { FOUND_READY, FOUND_OVER, FOUND_NOTHING };
 
 /* Under the lock: what is there for the caller. waits: if nothing is there, a node linked under this lock will be
  * notified. */
-static enum found look(struct thread *thread, struct port *port, bool waits, struct batch *woken)
+static enum found examine(struct thread *thread, struct port *port, bool waits, struct batch *woken)
 {
     do {
         bool over = is_over(port);
@@ -263,7 +263,7 @@ int64_t strand_port_receive(strand_port handle, void *message, size_t room)
     while (port) {
         struct batch woken;
         batch_init(&woken);
-        enum found found = look(thread, port, true, &woken);
+        enum found found = examine(thread, port, true, &woken);
         if (found == FOUND_NOTHING) {
             if (LIKELY(wait_in(&thread, me, port, handle, &woken)))
                 return receive_handed(me, &me->wait.node, message);
@@ -288,7 +288,7 @@ int64_t strand_port_try_receive(strand_port handle, void *message, size_t room)
     struct port *port = port_of(thread, handle, message, room, "strand_port_try_receive");
     struct batch woken;
     batch_init(&woken);
-    enum found found = look(thread, port, false, &woken);
+    enum found found = examine(thread, port, false, &woken);
     int64_t result = found == FOUND_OVER ? -EPIPE : -EAGAIN;
     if (found == FOUND_READY)
         result = receive_ready(thread, current_of(thread), port, message);
@@ -334,7 +334,7 @@ static enum answer message_stand(struct thread *thread, struct cb *me, strand_ca
     if (UNLIKELY(!port))
         return settle(thread, me, c, node, true);
     batch_init(&woken);
-    enum found found = look(thread, port, node != NULL, &woken);
+    enum found found = examine(thread, port, node != NULL, &woken);
     enum answer answer = found == FOUND_NOTHING ? SOURCE_NOT : settle(thread, me, c, node, found == FOUND_OVER);
     if (answer == SOURCE_NOT && node)
         link_node(thread, port, node);

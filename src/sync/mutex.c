@@ -14,7 +14,7 @@
 #include <errno.h>
 
 /* How often a spinning strand tests a mutex, and the pauses between two tests. */
-enum { LOOKS = 8, PAUSES = 16 };
+enum { SPINS = 8, PAUSES = 16 };
 
 /* ---- locking --------------------------------------------------------------------------------------------- */
 
@@ -35,7 +35,7 @@ OWN_INLINE bool runs(uint64_t owner)
 /* Spin for a moment on a mutex that is held. Returns whether the caller has acquired it. */
 static bool take_soon(struct thread *thread, struct cb *me, struct mutex *mutex)
 {
-    for (int look = 0; look < LOOKS; look++) {
+    for (int spin = 0; spin < SPINS; spin++) {
         uint64_t word = atomic_load_explicit(&mutex->gate.word, memory_order_relaxed);
         if (word & GATE_WAITERS)
             return false;

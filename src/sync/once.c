@@ -13,7 +13,7 @@
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
-enum { DONE = GATE_ONE, YOUR_TURN = 1 };
+enum { DONE = GATE_ONE, RUNS_NEXT = 1 };
 
 struct once {
     struct gate gate;
@@ -21,56 +21,56 @@ struct once {
 };
 _Static_assert(sizeof(struct once) <= sizeof(strand_once), "a once is the user's object");
 
-struct turn {
+struct attempt {
     struct once *once;
     void *result;
     bool done;
 };
 
-static void done(struct thread *thread, struct turn *turn)
+static void done(struct thread *thread, struct attempt *attempt)
 {
-    struct gate *gate = &turn->once->gate;
+    struct gate *gate = &attempt->once->gate;
     struct batch batch;
     batch_init(&batch);
     (void)gate_lock(thread, gate);
-    turn->once->result = turn->result;
+    attempt->once->result = attempt->result;
     gate_claim_all(thread, gate, &batch);
     gate_unlock(gate, DONE);
     batch_deliver(thread, &batch);
 }
 
-static void failed(struct thread *thread, struct turn *turn)
+static void failed(struct thread *thread, struct attempt *attempt)
 {
-    struct gate *gate = &turn->once->gate;
+    struct gate *gate = &attempt->once->gate;
     (void)gate_lock(thread, gate);
     struct wait_node *next = gate_claim_next(thread, gate);
     if (next)
-        next->result = YOUR_TURN;
+        next->result = RUNS_NEXT;
     gate_unlock(gate, next ? (uintptr_t)next->waiter : 0);
     if (next)
         thread_ready(thread, &next->waiter->member);
 }
 
-static void turn_over(struct turn *turn)
+static void attempt_over(struct attempt *attempt)
 {
     struct thread *thread = must_be_strand("strand_once_run");
-    if (turn->done)
-        done(thread, turn);
+    if (attempt->done)
+        done(thread, attempt);
     else
-        failed(thread, turn);
+        failed(thread, attempt);
 }
 
 static void *run(struct once *once, strand_fn *fn, void *arg)
 {
-    struct turn turn __attribute__((cleanup(turn_over))) = {.once = once};
-    turn.result = fn(arg);
-    must_not_escape(must_be_strand("strand_once_run"), turn.result, "the result", "strand_once_run");
-    turn.done = true;
-    return turn.result;
+    struct attempt attempt __attribute__((cleanup(attempt_over))) = {.once = once};
+    attempt.result = fn(arg);
+    must_not_escape(must_be_strand("strand_once_run"), attempt.result, "the result", "strand_once_run");
+    attempt.done = true;
+    return attempt.result;
 }
 
 /* Returns true if the caller has to run the function, false if it is done. */
-static bool wait_for_turn(struct thread *thread, struct cb *me, struct once *once)
+static bool must_run(struct thread *thread, struct cb *me, struct once *once)
 {
     must_lie_elsewhere(thread, once, "once", "strand_once_run");
     for (;;) {
@@ -87,7 +87,7 @@ static bool wait_for_turn(struct thread *thread, struct cb *me, struct once *onc
         }
         gate_check_run(thread, &once->gate, (struct cb *)(uintptr_t)value, "strand_once_run");
         if (gate_wait(&thread, me, &once->gate, value, BLOCKED_ONCE, 0, NULL))
-            return me->wait.node.result == YOUR_TURN;
+            return me->wait.node.result == RUNS_NEXT;
     }
 }
 
@@ -99,8 +99,8 @@ void *strand_once_run(strand_once *handle, strand_fn *fn, void *arg)
     must_be_there(once, "once", "strand_once_run");
     must_be_there((const void *)(uintptr_t)fn, "function", "strand_once_run");
     may_block(thread, me, "strand_once_run");
-    if (UNLIKELY(gate_value(gate_look(&once->gate)) != DONE)) {
-        if (wait_for_turn(thread, me, once))
+    if (UNLIKELY(gate_value(gate_read(&once->gate)) != DONE)) {
+        if (must_run(thread, me, once))
             return run(once, fn, arg);
         return once->result;
     }
@@ -113,5 +113,5 @@ bool strand_once_done(const strand_once *handle)
 {
     (void)must_be_strand("strand_once_done");
     must_be_there(handle, "once", "strand_once_done");
-    return gate_value(gate_look(&((struct once *)(uintptr_t)handle)->gate)) == DONE;
+    return gate_value(gate_read(&((struct once *)(uintptr_t)handle)->gate)) == DONE;
 }

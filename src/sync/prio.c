@@ -374,7 +374,7 @@ void strand_prio_reconsider(strand_prio_semaphore *handle)
     serve(thread, sem);
 }
 
-size_t prio_look(const strand_prio_semaphore *handle, size_t offset, const char *function)
+size_t prio_read(const strand_prio_semaphore *handle, size_t offset, const char *function)
 {
     struct thread *thread = must_be_strand(function);
     struct prio *sem = prio_of(thread, handle, function);
@@ -386,12 +386,12 @@ size_t prio_look(const strand_prio_semaphore *handle, size_t offset, const char 
 
 size_t strand_prio_waiting(const strand_prio_semaphore *sem)
 {
-    return prio_look(sem, offsetof(struct prio, waiting), "strand_prio_waiting");
+    return prio_read(sem, offsetof(struct prio, waiting), "strand_prio_waiting");
 }
 
 size_t strand_prio_in_flight(const strand_prio_semaphore *sem)
 {
-    return prio_look(sem, offsetof(struct prio, in_flight), "strand_prio_in_flight");
+    return prio_read(sem, offsetof(struct prio, in_flight), "strand_prio_in_flight");
 }
 
 /* ---- as a case of a select ---------------------------------------------------------------------------------- */

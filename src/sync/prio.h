@@ -85,7 +85,7 @@ int prio_take(struct thread **thread, struct cb *me, struct prio *sem, const voi
 bool prio_try(struct thread *thread, struct prio *sem, const void *key);
 void prio_give(struct thread *thread, struct prio *sem, const char *function);
 /* Read a member of type size_t. */
-size_t prio_look(const strand_prio_semaphore *sem, size_t offset, const char *function);
+size_t prio_read(const strand_prio_semaphore *sem, size_t offset, const char *function);
 
 /* ---- under the lock: the queue, in queue.c ----------------------------------------------------------------- */
 

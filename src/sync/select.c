@@ -285,9 +285,9 @@ static inline enum answer stand_with(struct thread *thread, struct select *s, ui
     enum answer answer = s->tried && c->source->when ? SOURCE_NOT : c->source->stand(thread, s->me, c, node);
     if (answer == SOURCE_NOT) {
         s->outside |= c->source->outside;
-        int64_t when = c->source->when                           ? c->source->when(c)
-                       : thread->sub->outside && c->source->look ? driver_now(thread->sub) + c->source->look
-                                                                 : INT64_MAX;
+        int64_t when = c->source->when                               ? c->source->when(c)
+                       : thread->sub->outside && c->source->probe_ns ? driver_now(thread->sub) + c->source->probe_ns
+                                                                     : INT64_MAX;
         if (when < s->when) {
             s->when = when;
             s->when_index = i;

@@ -189,7 +189,7 @@ uint64_t strand_semaphore_permits(const strand_semaphore *semaphore)
 {
     (void)must_be_strand("strand_semaphore_permits");
     check(semaphore_of(semaphore), 0, "strand_semaphore_permits");
-    return gate_look(&semaphore_of(semaphore)->gate) / GATE_ONE;
+    return gate_read(&semaphore_of(semaphore)->gate) / GATE_ONE;
 }
 
 /* ---- as a case of a select ------------------------------------------------------------------------------- */

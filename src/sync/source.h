@@ -33,7 +33,7 @@ struct strand_source_ {
     size_t queue;
     /* 0, or a period in ns: in a seeded run no event reports a source of the real system, so the select tests it so
      * often. */
-    int64_t look;
+    int64_t probe_ns;
     /* How many bytes of case->value other strands may read or write while a node is linked. NULL: none. */
     size_t (*size)(struct thread *thread, struct cb *me, const strand_case *c);
     bool outside;    /* an event from outside of the run may cause it: quiet.h */

@@ -3,7 +3,7 @@
  *
  * MODELS    src/sync/port.c: pin_port, unpin_port, tell, claim, publish, put, strand_port_send, strand_port_close, arrive,
  *           box_drop, await_senders, port_end
- *           src/sync/message.c: give_back, port_take_arrived, hand_over, port_end_waits, wants, port_settle, look,
+ *           src/sync/message.c: give_back, port_take_arrived, hand_over, port_end_waits, wants, port_settle, examine,
  *           strand_port_receive, receive_ready, receive_handed
  *           Labels [P1] [P2] [P3] [P4] [P5].
  * ABSTRACTS a message to its number; the pool's posts to a number, of which a thread of the pool takes one at a time (see
