@@ -140,7 +140,7 @@ TEST_PROGRAM(a_mutex_that_is_held_when_a_message_has_been_handled_is_misuse)
 
 TEST_PROGRAM(a_decision_that_is_none_is_misuse)
 {
-    misuse("decide_nonsense", "strand_actor_class.decide", "of class 'mad'");
+    misuse("decide_nonsense", "strand_actor_class.decide", "of the class 'mad'");
 }
 
 TEST_PROGRAM(a_timer_that_sends_what_is_owned_again_and_again_is_misuse)
