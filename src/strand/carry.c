@@ -200,11 +200,13 @@ static strand_exception *drop(strand_exception *dying, strand_exception *e)
     return e;
 }
 
+/* From the mark on, another ring may take an exception that others hold, and write its `next` [X1]. */
 static strand_exception *drop_ring(strand_exception *dying, strand_exception *newest)
 {
     strand_exception *s = newest ? newest->next : NULL;
     for (strand_exception *next; s; s = next) {
         next = s == newest ? NULL : s->next;
+        atomic_store_explicit(&s->listed, false, memory_order_release);
         dying = drop(dying, s);
     }
     return dying;

@@ -7,21 +7,20 @@
  *           thread of any run, or of none.
  * STATE     cause: one edge. ring: a circular list of the suppressed ones by `next`; it points to the newest, and the
  *           next of that is the oldest. ring_count: how many; omitted: how many were refused.
- *           listed: it stands in a ring, or did. walk: links the exceptions that a walk has come to; NULL: none has.
- * OWNERSHIP the edges of an exception (cause, ring, ring_count, omitted) belong to its only holder. Those of a shared
- *           one (refs > 1) belong to the holder of the lock, one for the process, and so does `walk`. `next` belongs to
+ *           listed: it stands in a ring, or is about to. walk: links the exceptions that a walk has come to; NULL: none
+ * has. OWNERSHIP the edges of an exception (cause, ring, ring_count, omitted) belong to its only holder. Those of a
+ * shared one (refs > 1) belong to the holder of the lock, one for the process, and so does `walk`. `next` belongs to
  *           the ring that the exception stands in. Of one whose last reference is given back, all belong to the giver.
  * INVARIANTS
- *           [X1] No edge is there twice: an exception enters at most one ring, and not that of an exception that it is
- *           the cause of, unless that is an interruption, which is about to make way. So catch blocks that wrap what
- *           they have caught make a chain, not a tree that doubles.
- *           [X2] There is no cycle. If an exception has one holder, nothing carries it, and whatever it takes closes
- *           none. A shared one takes an exception only after a walk has not come from that to itself; walk and edge are
- *           one step under the lock. A walk that comes to it by an interruption that it was the cause of cuts that
- *           edge: the interruption is about to be told along with its cause. Any other one is refused, and counted.
- *           [X3] A ring has at most RING_MOST exceptions. The oldest stay, the others are counted.
- *           [X4] Nothing here recurses: the depth of a graph costs no stack.
- * ORDERING  refs is read with acquire: what former holders wrote is seen by one that finds itself alone.
+ *           [X1] No edge is there twice: an exception stands in at most one ring, and not in that of an exception that
+ * it is the cause of, unless that is an interruption, which is about to make way. So catch blocks that wrap what they
+ * have caught make a chain, not a tree that doubles. [X2] There is no cycle. If an exception has one holder, nothing
+ * carries it, and whatever it takes closes none. A shared one takes an exception only after a walk has not come from
+ * that to itself; walk and edge are one step under the lock. A walk that comes to it by an interruption that it was the
+ * cause of cuts that edge: the interruption is about to be told along with its cause. Any other one is refused, and
+ * counted. [X3] A ring has at most RING_MOST exceptions. The oldest stay, the others are counted. [X4] Nothing here
+ * recurses: the depth of a graph costs no stack. ORDERING  refs is read with acquire: what former holders wrote is seen
+ * by one that finds itself alone. The store that clears `listed` releases `next` to the exchange that sets it again.
  * PROGRESS  attaching to an exception with one holder: O(1). To a shared one: O(what the other one carries). Giving
  *           back, and listing: O(what is carried).
  * NOT DONE  marks that outlive a walk, which two walks would share. A lock for each exception: a cycle is closed by two

@@ -306,6 +306,62 @@ TEST_INSIDE(an_exception_that_is_thrown_again_and_again_does_not_grow_without_en
     CHECK_EQ(freed, times + 1);
 }
 
+/* It is carried by the last one only, since the others are gone. */
+TEST_INSIDE(an_exception_is_suppressed_again_after_the_one_that_carried_it_is_gone)
+{
+    freed = 0;
+    strand_exception *kept = counted();
+    for (int i = 0; i < 3; i++) {
+        struct two two = {strand_exception_keep(kept), counted()};
+        strand_exception *e = strand_try(throw_then, &two, NULL);
+        CHECK_PTR(strand_exception_suppressed(e, 0), kept);
+        CHECK_EQ(suppressed_count(e), 1);
+        strand_exception_release(e);
+        CHECK_EQ(freed, i + 1);
+    }
+    strand_exception_release(kept);
+    CHECK_EQ(freed, 4);
+}
+
+struct others {
+    strand_exception *kept;
+    int times;
+};
+
+/* Counts the new exceptions that carry the kept one. While another strand's does, this strand's do not. */
+static void *suppress_again_and_again(void *arg)
+{
+    struct others *others = arg;
+    for (int i = 0; i < 50; i++) {
+        struct two two = {strand_exception_keep(others->kept), counted()};
+        strand_exception *e = strand_try(throw_then, &two, NULL);
+        others->times += strand_exception_suppressed(e, 0) == others->kept;
+        strand_yield();
+        strand_exception_release(e);
+    }
+    return NULL;
+}
+
+TEST_RACE(an_exception_that_several_strands_suppress_is_carried_by_no_exception_that_is_gone)
+{
+    for (long i = 0; i < test_scale(100); i++) {
+        freed = 0;
+        strand_exception *kept = counted();
+        struct others others[] = {{kept, 0}, {kept, 0}}, last = {kept, 0};
+        {
+            STRAND_SCOPE(s);
+            strand_spawn(s, suppress_again_and_again, &others[0]);
+            strand_spawn(s, suppress_again_and_again, &others[1]);
+            strand_scope_join(s);
+        }
+        CHECK(others[0].times + others[1].times > 0);
+        suppress_again_and_again(&last);
+        CHECK_EQ(last.times, 50);
+        strand_exception_release(kept);
+        CHECK_EQ(freed, 151);
+    }
+}
+
 static void *throw_because_of(void *cause)
 {
     const struct strand_throw_info info = {.cause = strand_exception_keep(cause)};
