@@ -6,7 +6,7 @@
 # it breaks, and where it is looked for first:
 #
 #   # A sentence.
-#   # found by: sim WORKLOAD | sim-steps WORKLOAD | test NAME | fault WORKLOAD
+#   # found by: sim WORKLOAD | sim-steps WORKLOAD | test NAME | test-steps NAME | fault WORKLOAD
 #
 # A workload of make fault is played in full up to the first call whose failure finds something, under a seed and on
 # one thread before two. If it is not found there, all other workloads are run, then all of them at atomic steps, each
@@ -32,6 +32,7 @@ program_of()
     sim) echo "$OUT/sim/$2" ;;
     sim-steps) echo "$OUT/steps/sim/$2" ;;
     test) echo "$OUT/tests/plain/spec/$2" ;;
+    test-steps) echo "$OUT/steps/tests/plain/spec/$2" ;;
     fault) echo "$OUT/tests/fault" ;;
     esac
 }
@@ -41,6 +42,7 @@ variables_of()
     sim | fault) echo "OUT=$OUT STEPS=" ;;
     sim-steps) echo "OUT=$OUT/steps STEPS=1" ;;
     test) echo "OUT=$OUT STEPS= RUNNER=plain" ;;
+    test-steps) echo "OUT=$OUT/steps STEPS=1 RUNNER=plain" ;;
     esac
 }
 
@@ -52,6 +54,10 @@ run()
         # Four at a time: what hangs takes time, and nothing else.
         JOBS=4 SEEDS=200 SCHED='' THREADS='' SCALE=20 LIMIT=$((LIMIT / 4)) tools/run-tests.sh "$(program_of "$1" "$2")" \
             >"$4" 2>&1 </dev/null
+        ;;
+    test-steps)
+        STRAND_TEST_STEPS=1 JOBS=4 SEEDS=200 SCHED=stealing THREADS=2 SCALE=20 LIMIT=$((LIMIT / 4)) tools/run-tests.sh \
+            "$(program_of "$1" "$2")" >"$4" 2>&1 </dev/null
         ;;
     fault)
         JOBS=1 timeout -k 5 "$LIMIT" "$(program_of "$1" "$2")" --first "$2" >"$4" 2>&1 </dev/null
@@ -99,8 +105,12 @@ copy()
 # helpers_of WAY NAME: the programs that a test runs
 helpers_of()
 {
-    [ "$1" != test ] ||
-        grep -o 'test_program([^"]*"[a-z_]*"' "tests/spec/$2.c" | sed "s|.*(.*\"\(.*\)\"|$OUT/programs/\1|" | sort -u
+    case $1 in
+    test) folder=$OUT/programs ;;
+    test-steps) folder=$OUT/steps/programs ;;
+    *) return ;;
+    esac
+    grep -o 'test_program([^"]*"[a-z_]*"' "tests/spec/$2.c" | sed "s|.*(.*\"\(.*\)\"|$folder/\1|" | sort -u
 }
 
 # hunt WAY NAME SEEDS: in a copy; true if it is found
@@ -155,7 +165,7 @@ one()
     tree=$SCRATCH/$mutant
     verdict=SURVIVES
     case $named in
-    'sim '* | 'sim-steps '* | 'test '* | 'fault '*) ;;
+    'sim '* | 'sim-steps '* | 'test '* | 'test-steps '* | 'fault '*) ;;
     *) broken=yes && echo "its head does not say what it is found by" >"$SCRATCH/$mutant.build" ;;
     esac
     if [ -z "$broken" ]; then
@@ -229,7 +239,7 @@ trap 'exit 130' INT TERM
 
 start=$(date +%s)
 # The workloads are there already.
-for patch; do head_of "$patch" 'found by'; done | awk '$1 == "test" || $1 == "fault"' | sort -u >"$SCRATCH/others"
+for patch; do head_of "$patch" 'found by'; done | awk '$1 ~ /^test/ || $1 == "fault"' | sort -u >"$SCRATCH/others"
 while read -r way name; do
     # shellcheck disable=SC2046
     build $(variables_of "$way") "$(program_of "$way" "$name")" $(helpers_of "$way" "$name") || exit 1
@@ -244,8 +254,8 @@ awk -v n=$# -v false="$(wc -l <"$SCRATCH/false")" -v s=$(($(date +%s) - start)) 
     $1 == "found" { by[$2]++ }
     END {
         printf "mutants: %d, %d found", n, verdict["found"]
-        printf " (%d by make sim, %d at atomic steps, %d by make test, %d by make fault)", by["sim"], by["sim-steps"],
-            by["test"], by["fault"]
+        printf " (%d by make sim, %d at atomic steps, %d by make test, %d by make fault)", by["sim"],
+            by["sim-steps"] + by["test-steps"], by["test"], by["fault"]
         printf ", %d survive, %d broken, %d false finds; %d s\n", verdict["SURVIVES"], verdict["BROKEN"], false, s
         exit NR != n || verdict["found"] != n || false
     }' "$SCRATCH/results"
