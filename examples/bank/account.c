@@ -133,6 +133,8 @@ static void be_branch(void *state, strand_message *message)
 const strand_actor_class branch_class = {
     .size = sizeof branch_class, .name = "branch", .receive = be_branch, .decide = restart};
 
-const strand_message_type book_message = {"book", NULL}, booked_message = {"booked", NULL},
-                          forget_message = {"forget", NULL}, open_accounts_message = {"open_accounts", NULL},
-                          opened_message = {"opened", NULL};
+STRAND_MESSAGE_DEFINE(book, NULL);
+STRAND_MESSAGE_DEFINE(booked, NULL);
+STRAND_MESSAGE_DEFINE(forget, NULL);
+STRAND_MESSAGE_DEFINE(open_accounts, NULL);
+STRAND_MESSAGE_DEFINE(opened, NULL);

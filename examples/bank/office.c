@@ -129,4 +129,5 @@ const strand_actor_class office_class = {.size = sizeof office_class,
                                          .receive = be_office,
                                          .decide = restart};
 
-const strand_message_type open_office_message = {"open_office", NULL}, closed_message = {"closed", NULL};
+STRAND_MESSAGE_DEFINE(open_office, NULL);
+STRAND_MESSAGE_DEFINE(closed, NULL);

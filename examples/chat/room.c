@@ -257,8 +257,14 @@ const strand_actor_class lobby_class = {.size = sizeof lobby_class,
                                         .receive = be_lobby,
                                         .stop = close_lobby};
 
-const strand_message_type line_message = {"line", NULL}, enter_message = {"enter", NULL},
-                          leave_message = {"leave", NULL}, rename_to_message = {"rename_to", NULL},
-                          say_message = {"say", NULL}, who_message = {"who", NULL}, crash_message = {"crash", NULL},
-                          go_to_message = {"go_to", NULL}, went_message = {"went", NULL},
-                          list_rooms_message = {"list_rooms", NULL}, begun_message = {"begun", NULL};
+STRAND_MESSAGE_DEFINE(line, NULL);
+STRAND_MESSAGE_DEFINE(enter, NULL);
+STRAND_MESSAGE_DEFINE(leave, NULL);
+STRAND_MESSAGE_DEFINE(rename_to, NULL);
+STRAND_MESSAGE_DEFINE(say, NULL);
+STRAND_MESSAGE_DEFINE(who, NULL);
+STRAND_MESSAGE_DEFINE(crash, NULL);
+STRAND_MESSAGE_DEFINE(go_to, NULL);
+STRAND_MESSAGE_DEFINE(went, NULL);
+STRAND_MESSAGE_DEFINE(list_rooms, NULL);
+STRAND_MESSAGE_DEFINE(begun, NULL);

@@ -84,20 +84,25 @@ typedef struct strand_message {
     size_t size;         /* the size of a copy in bytes; 0: the body was given */
 } strand_message;
 
-/** Define a message type at file scope, also in a header: the struct `name` with its members, at least one, and the
- *  strand_message_type `name_message`. */
+/** Define a message type of one source file: the struct `name` with its members, at least one, and the
+ *  strand_message_type `name_message`. Other source files may define other types of the same name. Not for headers,
+ * where each file that includes the header would get a type of its own: that is refused. */
 #define STRAND_MESSAGE(name, ...) STRAND_MESSAGE_WITH(name, NULL, __VA_ARGS__)
-/** Define a message type whose messages own something, with a function `drop_` that releases it (see
+/** Define a message type of one source file whose messages own something, with a function `drop_` that releases it (see
  *  strand_message_type). */
 #define STRAND_MESSAGE_WITH(name, drop_, ...)                                                                          \
+    STRAND_ONLY_IN_A_SOURCE_FILE_;                                                                                     \
     typedef struct name __VA_ARGS__ name;                                                                              \
-    extern const strand_message_type name##_message __attribute__((weak));                                             \
-    const strand_message_type name##_message = {#name, drop_}
+    static const strand_message_type name##_message __attribute__((unused)) = {#name, drop_}
 
-/** Declare a message type that another file defines. */
+/** Declare a message type that several source files use, in a header: the struct `name` with its members, at least one,
+ *  and the strand_message_type `name_message`. `name_message` is a name of the whole program: give the name a prefix,
+ * as you do for functions. If two libraries define the same name, the linker refuses the second. */
 #define STRAND_MESSAGE_DECLARE(name, ...)                                                                              \
     typedef struct name __VA_ARGS__ name;                                                                              \
     extern const strand_message_type name##_message
+/** Define, in one source file, a message type that a header declares. `drop_` as in strand_message_type, or NULL. */
+#define STRAND_MESSAGE_DEFINE(name, drop_) const strand_message_type name##_message = {#name, drop_}
 
 /** Write a message as three arguments: its type, a struct with these members, and the size. STRAND_MSG(name) or
  *  STRAND_MSG(name, .member = value, ...). */
@@ -426,6 +431,15 @@ extern const strand_message_type strand_receive_timeout_message;
 int strand_actor_receive_timeout(int64_t ns);
 
 /* ---- behind the macros ------------------------------------------------------------------------------------- */
+
+#ifdef __cplusplus
+#define STRAND_ONLY_IN_A_SOURCE_FILE_ static_assert(__INCLUDE_LEVEL__ == 0, STRAND_MESSAGE_IN_A_HEADER_)
+#else
+#define STRAND_ONLY_IN_A_SOURCE_FILE_ _Static_assert(__INCLUDE_LEVEL__ == 0, STRAND_MESSAGE_IN_A_HEADER_)
+#endif
+#define STRAND_MESSAGE_IN_A_HEADER_                                                                                    \
+    "in a header, declare the message type by STRAND_MESSAGE_DECLARE; define it in one source file, by "               \
+    "STRAND_MESSAGE_DEFINE"
 
 #ifdef __cplusplus
 }

@@ -113,7 +113,7 @@ static inline int64_t closed(int fd)
     return fd < 0 ? fd : strand_close(fd);
 }
 
-STRAND_MESSAGE(echoed, { long value; });
+STRAND_MESSAGE_DECLARE(echoed, { long value; });
 
 static inline void echo(void *things, strand_message *message)
 {

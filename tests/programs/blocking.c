@@ -7,6 +7,8 @@
  */
 #include "blocking.h"
 
+STRAND_MESSAGE_DEFINE(echoed, NULL);
+
 static const struct blocking *row;
 
 static void call_in_a_section(const struct blocking *it, struct things *t)

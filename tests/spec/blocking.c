@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <poll.h>
 
+STRAND_MESSAGE_DEFINE(echoed, NULL);
+
 static struct test_output o;
 
 static void misuse(const char *where, const struct blocking *row)

@@ -1,0 +1,3 @@
+#include "strand/actor.h"
+
+STRAND_MESSAGE(point, { int x; });
