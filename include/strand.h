@@ -309,11 +309,14 @@ size_t strand_scope_count(strand_scope scope);
  *
  *     STRAND_SHIELD;           defers every source of interruption outside the block; sources inside still interrupt
  *     STRAND_DEADLINE(when);   interrupts the block at the instant `when`; the block then throws STRAND_TIMED_OUT
+ *     STRAND_DEADLINE_AS(name, when);   the same with a name, by which strand_deadline_move moves it
  *     STRAND_NO_SUSPEND;       makes suspending in the block misuse, reported with both places
  *     STRAND_LOCAL(key, p);    binds strand_local(key) to p in the block and in the children spawned there
  */
 #define STRAND_SHIELD STRAND_GUARD_(strand_shield_, strand_shield_enter_())
 #define STRAND_DEADLINE(when) STRAND_GUARD_(strand_deadline_, strand_deadline_enter_((when), __FILE__, __LINE__))
+#define STRAND_DEADLINE_AS(name, when)                                                                                 \
+    struct strand_guard_ name STRAND_CLEANUP_(strand_guard_leave_) = strand_deadline_enter_((when), __FILE__, __LINE__)
 #define STRAND_NO_SUSPEND                                                                                              \
     struct strand_guard_ STRAND_PASTE_(strand_nosuspend_, __COUNTER__) STRAND_CLEANUP_(strand_section_leave_) =        \
         strand_section_enter_(__FILE__, __LINE__)
@@ -392,6 +395,10 @@ const char *strand_name(void);
 STRAND_BLOCKS void strand_yield(void);
 /** Throw if the caller is interrupted, else return at once without yielding. Cost: a few ns. */
 STRAND_BLOCKS void strand_checkpoint(void);
+/** Check whether the caller is interrupted: whether it was cancelled, or a deadline of its has passed, and so on. A
+ * source outside a shield does not count. The call does not suspend. Returns true if strand_checkpoint would throw.
+ * Cost: a few ns. */
+bool strand_interrupted(void);
 
 /* ---- strand-local values --------------------------------------------------------------------------------- */
 
@@ -406,6 +413,8 @@ void *strand_local(const strand_key *key);
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
 
+struct strand_guard_; /* what a macro that changes the rules of a block leaves there */
+
 /** Units of time, in nanoseconds. */
 #define STRAND_US INT64_C(1000)
 #define STRAND_MS (1000 * STRAND_US)
@@ -419,6 +428,15 @@ strand_time strand_in(int64_t ns);
 STRAND_BLOCKS void strand_sleep(int64_t ns);
 /** Sleep until an instant. One that has passed yields. */
 STRAND_BLOCKS void strand_sleep_until(strand_time when);
+/** Get the earliest instant at which a deadline interrupts the caller. Deadlines outside a shield do not count. The
+ * time that is left is strand_deadline().ns - strand_now().ns. Returns an instant of INT64_MAX ns if there is no
+ * deadline. Cost: O(open blocks). */
+strand_time strand_deadline(void);
+/** Move the deadline of a block that the caller has opened by STRAND_DEADLINE_AS(name, ...) and has not left:
+ * `deadline` is &name. {0} means no deadline. The call does not suspend. Returns true, or false if the deadline has
+ * passed already: it stays as it is then, and interrupts the block. Throws STRAND_SYSTEM if there is no memory; only
+ * moving away from "no deadline" needs any. Cost: that of setting a deadline. */
+bool strand_deadline_move(struct strand_guard_ *deadline, strand_time when);
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */
 

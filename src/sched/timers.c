@@ -59,6 +59,24 @@ int timer_start(struct thread *thread, struct pool *pool, struct timer *timer, i
     return error;
 }
 
+bool timer_move(struct thread *thread, struct pool *pool, struct timer *timer, int64_t when)
+{
+    struct timers *timers = &pool->timers;
+    lock(thread, timers);
+    int64_t before = heap_least(&timers->heap);
+    bool pending = timer->node.place != HEAP_NOWHERE;
+    if (pending) {
+        heap_remove(&timers->heap, &timer->node);
+        int error = heap_add(&timers->heap, when, &timer->node);
+        ASSERT(!error); /* its place was free */
+        (void)error;
+    }
+    unlock(thread, timers);
+    if (pending && when < before)
+        pool_retime(thread, pool, when);
+    return pending;
+}
+
 bool timer_stop(struct thread *thread, struct pool *pool, struct timer *timer)
 {
     struct timers *timers = &pool->timers;

@@ -12,6 +12,8 @@ void timers_close(struct timers *timers);
 void timer_init(struct timer *timer, enum timer_kind kind, uint32_t index);
 /* From a thread of the pool. Returns 0 or -ENOMEM. Wakes the seeker if it would sleep too long. */
 int timer_start(struct thread *thread, struct pool *pool, struct timer *timer, int64_t when);
+/* Moves a timer that has been started, unless it has fired. From a thread of the pool. Returns whether it has not. */
+bool timer_move(struct thread *thread, struct pool *pool, struct timer *timer, int64_t when);
 /* Whether it was still to come. After it, the timer is not in use by anybody. Any thread of the sub-process. */
 bool timer_stop(struct thread *thread, struct pool *pool, struct timer *timer);
 /* One that is pending would do nothing but end a wait for quiet, and so it does not count, until it fires (quiet.h); or

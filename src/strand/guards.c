@@ -103,6 +103,41 @@ struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, 
     return (struct strand_guard_){{(uint64_t)(uintptr_t)deadline, 0, 0}, deadline_leave};
 }
 
+/* The deadline that `guard` stands for, which must be the caller's. */
+static struct deadline *must_be_deadline(struct cb *me, struct strand_guard_ *guard)
+{
+    must_be_there(guard, "deadline", "strand_deadline_move");
+    if (guard->leave != deadline_leave)
+        MISUSE("strand_deadline_move", "", "this is not a deadline that STRAND_DEADLINE_AS has opened");
+    struct deadline *deadline = (struct deadline *)(uintptr_t)guard->bits[0];
+    if (plain_load(&deadline->block.owner, memory_order_relaxed) != me)
+        MISUSE("strand_deadline_move", "", "the deadline is of another strand");
+    return deadline;
+}
+
+bool strand_deadline_move(struct strand_guard_ *guard, strand_time when)
+{
+    struct thread *thread = must_be_strand("strand_deadline_move");
+    struct cb *me = current_of(thread);
+    struct deadline *deadline = must_be_deadline(me, guard);
+    if (atomic_load_explicit(&deadline->block.due, memory_order_seq_cst)) {
+        timer_stop(thread, deadline->pool, &deadline->timer); /* not while it fires: the caller is interrupted then */
+        return false;
+    }
+    int64_t at = when.ns ? when.ns : INT64_MAX;
+    bool started = deadline->when != INT64_MAX, passed = at <= driver_now(thread->sub);
+    bool starts = at != INT64_MAX && !passed;
+    if (started && !(starts ? timer_move(thread, deadline->pool, &deadline->timer, at)
+                            : timer_stop(thread, deadline->pool, &deadline->timer)))
+        return false; /* it has fired meanwhile */
+    if (!started && starts && timer_start(thread, deadline->pool, &deadline->timer, at) < 0)
+        throw_no_memory(me, "a deadline");
+    deadline->when = at;
+    if (passed)
+        block_raise(&deadline->block, thread->shared);
+    return true;
+}
+
 /* ---- no-suspend sections --------------------------------------------------------------------------------- */
 
 NO_ANALYSIS void strand_section_leave_(struct strand_guard_ *guard)

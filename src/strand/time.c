@@ -42,6 +42,22 @@ void strand_checkpoint(void)
     may_block(thread, current_of(thread), "strand_checkpoint");
 }
 
+bool strand_interrupted(void)
+{
+    struct thread *thread = must_be_strand("strand_interrupted");
+    struct cb *me = current_of(thread);
+    thread_tick(thread); /* a loop that asks sees the time pass */
+    cxx_settle(thread, me);
+    return interrupted_here(me);
+}
+
+strand_time strand_deadline(void)
+{
+    struct thread *thread = must_be_strand("strand_deadline");
+    cxx_settle(thread, current_of(thread));
+    return (strand_time){interrupt_deadline(current_of(thread))};
+}
+
 void strand_sleep_until(strand_time when)
 {
     wait_sleep(when, "strand_sleep_until");
