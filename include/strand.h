@@ -212,6 +212,9 @@ STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **res
  * The first catch block whose kind matches runs; an exception that no block catches propagates. break, continue, return
  * and goto may leave the blocks. The exception belongs to the catch block, which releases it at its end. As with
  * setjmp, a local that is written in the first block and read after it must be volatile.
+ *
+ * In a clean-up that runs because of an exception, the first block is interrupted only if a catch block takes
+ * STRAND_INTERRUPTED. The kinds of the catch blocks are evaluated before the first block there.
  */
 #define STRAND_TRY                                                                                                     \
     STRAND_TRY_BEGINS_                                                                                                 \
@@ -219,7 +222,8 @@ STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **res
         STRAND_TRY_COMES_BACK_ _Pragma("GCC diagnostic push") _Pragma(                                                 \
             "GCC diagnostic ignored \"-Wshadow\"") struct strand_try_ strand_f_ STRAND_CLEANUP_(strand_try_leave_);    \
         _Pragma("GCC diagnostic pop") strand_try_enter_(&strand_f_, STRAND_TRY_FORM_);                                 \
-        if (STRAND_TRY_SETJMP_(strand_f_) == 0) {
+        (void)STRAND_TRY_SETJMP_(strand_f_);                                                                           \
+        if (strand_f_.state == 0) {
 #define STRAND_CATCH(kind, e)                                                                                          \
     }                                                                                                                  \
     else if (strand_catches_(&strand_f_, (kind)))                                                                      \

@@ -60,6 +60,8 @@ _Static_assert(sizeof(struct strand_exception) <= 912, "every thread keeps some,
 /* New, with one reference, without a trace. Never NULL. */
 strand_exception *exception_new(const strand_kind *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 strand_exception *exception_new_va(const strand_kind *kind, const char *format, va_list args);
+/* Whether `kind` is `other`, or below it. */
+bool kind_is_below(const strand_kind *kind, const strand_kind *other);
 /* An errno code (of either sign) in words. */
 const char *error_words(int code);
 void exception_text(strand_exception *e, const char *format, ...) __attribute__((format(printf, 2, 3)));

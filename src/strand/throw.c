@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-static bool below(const strand_kind *kind, const strand_kind *other)
+bool kind_is_below(const strand_kind *kind, const strand_kind *other)
 {
     for (; kind; kind = kind->parent)
         if (kind == other)
@@ -21,7 +21,7 @@ static bool below(const strand_kind *kind, const strand_kind *other)
 bool strand_exception_is(const strand_exception *e, const strand_kind *kind)
 {
     must_be_there(e, "exception", "strand_exception_is");
-    return below(e->kind, kind);
+    return kind_is_below(e->kind, kind);
 }
 
 /* Of what others see who join, or keep the exception. */
@@ -32,7 +32,7 @@ static strand_exception *make(struct thread *thread, const char *function, const
         MISUSE(function, "", "the kind is NULL");
     must_be_there(format, "message", function);
     must_not_escape(thread, kind, "the kind", function);
-    if (below(kind, &STRAND_INTERRUPTED))
+    if (kind_is_below(kind, &STRAND_INTERRUPTED))
         MISUSE(function, "",
                "the kind '%s' is thrown by sources of interruption only: use strand_cancel, or throw STRAND_ERROR or a "
                "kind below it",

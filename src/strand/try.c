@@ -11,8 +11,12 @@
 #include "interrupt.h"
 #include "misuse.h"
 
-enum try_state { TRY_BODY, TRY_CAUGHT, TRY_TAKEN };
+/* STRAND_TRY runs its first block in TRY_BODY, and looks at its catch blocks in every other state. */
+enum try_state { TRY_BODY, TRY_CAUGHT, TRY_TAKEN, TRY_ASKS, TRY_WANTS };
 
+/* A clean-up that runs because of an exception is shielded. Its try block lifts the shield only if a catch block takes
+ * interruptions: any other would throw them out of the clean-up [I3]. So the catch blocks are asked before the first
+ * block runs. */
 void strand_try_enter_(struct strand_try_ *frame, uint32_t form)
 {
     struct thread *thread = must_be_strand("STRAND_TRY");
@@ -22,13 +26,27 @@ void strand_try_enter_(struct strand_try_ *frame, uint32_t form)
     frame->outer = own->tries;
     frame->in_flight = own->flight;
     frame->caught = NULL;
-    frame->state = TRY_BODY;
+    frame->state = LIKELY(own->floor == own->shield) ? TRY_BODY : TRY_ASKS;
     frame->form = form;
     frame->floor = own->floor;
     frame->depth = own->depth;
-    frame->uncaught = thread->cxx ? (uint32_t)thread->cxx->uncaught : 0;
+    frame->uncaught = !thread->cxx               ? 0
+                      : frame->state == TRY_ASKS ? own->tries->uncaught
+                                                 : (uint32_t)thread->cxx->uncaught;
     own->tries = frame;
-    own->floor = own->shield; /* inside a try block of a clean-up the sources hold again */
+}
+
+/* The catch blocks have been asked [I3]; `uncaught` keeps cxx_settle from lifting the shield [U1]. */
+ARCH_NOT_INSTRUMENTED static COLD __attribute__((noreturn)) void begin_body(struct thread *thread, struct cb *me,
+                                                                            struct strand_try_ *frame)
+{
+    struct own *own = own_of(me);
+    if (frame->state == TRY_WANTS) {
+        own->floor = own->shield;
+        frame->uncaught = thread->cxx ? (uint32_t)thread->cxx->uncaught : 0;
+    }
+    frame->state = TRY_BODY;
+    arch_longjmp(frame->jump, frame->form);
 }
 
 /* TSan keeps a shadow of the call stack, which a jump out of a function would leave behind. */
@@ -59,6 +77,8 @@ ARCH_NOT_INSTRUMENTED void strand_try_leave_(struct strand_try_ *frame)
         leave_body(thread, me, frame);
         return;
     }
+    if (UNLIKELY(frame->state >= TRY_ASKS))
+        begin_body(thread, me, frame);
     cxx_set_aside(thread, me);
     strand_exception *e = frame->caught;
     frame->caught = NULL;
@@ -73,6 +93,11 @@ ARCH_NOT_INSTRUMENTED void strand_try_leave_(struct strand_try_ *frame)
 
 bool strand_catches_(struct strand_try_ *frame, const strand_kind *kind)
 {
+    if (UNLIKELY(frame->state >= TRY_ASKS)) {
+        if (kind_is_below(&STRAND_INTERRUPTED, kind))
+            frame->state = TRY_WANTS;
+        return false;
+    }
     if (!strand_exception_is(frame->caught, kind))
         return false;
     frame->state = TRY_TAKEN;

@@ -281,10 +281,151 @@ static void *try_in_clean_up(void *arg)
     return arg;
 }
 
-TEST_INSIDE(a_try_block_in_a_clean_up_is_not_shielded_and_what_follows_it_is)
+TEST_INSIDE(a_try_block_in_a_clean_up_that_catches_interruptions_is_not_shielded_and_what_follows_it_is)
 {
     cancel_once_started(try_in_clean_up, NULL);
     CHECK_LOG("interrupted shielded");
+}
+
+/* Blocks and logs, and catches errors only. */
+static void say_goodbye(int *unused)
+{
+    (void)unused;
+    STRAND_TRY {
+        block_a_little(NULL);
+        throw_stone();
+    }
+    STRAND_CATCH(&STRAND_ERROR, e) {
+        test_log(strand_exception_text(e));
+    }
+    STRAND_END
+    strand_yield();
+    test_log("shielded");
+}
+
+static void *say_goodbye_at_the_end(void *arg)
+{
+    CLEAN_UP(say_goodbye);
+    block_forever();
+    return arg;
+}
+
+TEST_INSIDE(a_try_block_in_a_clean_up_that_catches_no_interruption_is_shielded)
+{
+    cancel_once_started(say_goodbye_at_the_end, NULL);
+    CHECK_LOG("blocked hard shielded");
+}
+
+static void goodbye_without_a_catch_block(int *unused)
+{
+    STRAND_TRY {
+        block_a_little(unused);
+    }
+    STRAND_END
+}
+
+static void *goodbye_without_a_catch_block_at_the_end(void *arg)
+{
+    CLEAN_UP(goodbye_without_a_catch_block);
+    block_forever();
+    return arg;
+}
+
+TEST_INSIDE(a_try_block_in_a_clean_up_without_a_catch_block_is_shielded)
+{
+    cancel_once_started(goodbye_without_a_catch_block_at_the_end, NULL);
+    CHECK_LOG("blocked");
+}
+
+/* An inner try block that may be interrupted, in one that may not; the other way round. */
+static void nest_try_blocks(int *unused)
+{
+    STRAND_TRY {
+        try_to_yield(unused);
+    }
+    STRAND_CATCH(&STRAND_ERROR, e) {
+        test_log("error");
+    }
+    STRAND_END
+    STRAND_TRY {
+        say_goodbye(unused);
+    }
+    STRAND_CATCH(&STONE, e) {
+        test_log("stone");
+    }
+    STRAND_CATCH(&STRAND_ANY, e) {
+        test_log("any");
+    }
+    STRAND_END
+}
+
+static void *nest_try_blocks_at_the_end(void *arg)
+{
+    CLEAN_UP(nest_try_blocks);
+    block_forever();
+    return arg;
+}
+
+TEST_INSIDE(of_nested_try_blocks_in_a_clean_up_one_that_catches_interruptions_lifts_the_shield_for_its_block)
+{
+    cancel_once_started(nest_try_blocks_at_the_end, NULL);
+    CHECK_LOG("interrupted shielded any");
+}
+
+/* What is opened inside of the try block interrupts: a scope whose child fails, and a deadline. */
+static void open_blocks_in_a_try(int *unused)
+{
+    (void)unused;
+    STRAND_TRY {
+        STRAND_SCOPE(scope);
+        strand_spawn(scope, throw_hard, NULL);
+        strand_sleep(FOREVER);
+    }
+    STRAND_CATCH(&STRAND_ERROR, e) {
+        test_log(strand_exception_text(e));
+    }
+    STRAND_END
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(STRAND_MS));
+        strand_sleep(FOREVER);
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        test_log("timed-out");
+    }
+    STRAND_END
+}
+
+static void *open_blocks_in_a_try_at_the_end(void *arg)
+{
+    CLEAN_UP(open_blocks_in_a_try);
+    block_forever();
+    return arg;
+}
+
+TEST_INSIDE(a_scope_and_a_deadline_in_a_shielded_try_block_of_a_clean_up_count)
+{
+    cancel_once_started(open_blocks_in_a_try_at_the_end, NULL);
+    CHECK_LOG("hard timed-out");
+}
+
+/* The strand returns normally, and is cancelled before. */
+static void *say_goodbye_on_a_normal_way_out(void *arg)
+{
+    STRAND_TRY {
+        block_forever();
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        test_log("first");
+    }
+    STRAND_END
+    CLEAN_UP(say_goodbye);
+    return arg;
+}
+
+TEST_INSIDE(a_try_block_in_a_clean_up_on_a_normal_way_out_is_not_shielded)
+{
+    cancel_once_started(say_goodbye_on_a_normal_way_out, NULL);
+    CHECK_LOG("first");
 }
 
 static void shield_a_try(int *unused)

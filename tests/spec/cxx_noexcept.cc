@@ -343,6 +343,32 @@ TEST_INSIDE(a_try_block_inside_of_a_noexcept_function_catches_an_interruption_at
     CHECK_LOG("caught");
 }
 
+struct SaysGoodbye {
+    ~SaysGoodbye()
+    {
+        STRAND_TRY {
+            strand_yield();
+            test_log("said");
+            strand_throw(&STRAND_ERROR, "caught");
+        }
+        STRAND_CATCH(&STRAND_ERROR, e) {
+            test_log(strand_exception_text(e));
+        }
+        STRAND_END
+    }
+};
+
+TEST_INSIDE(a_try_block_that_catches_no_interruption_is_shielded_in_a_destructor_during_unwinding)
+{
+    STRAND_SCOPE(scope);
+    cancel_while_it_waits(spawn_fresh(scope, [](void *arg) -> void * {
+        SaysGoodbye goodbye;
+        wait_for_the_end();
+        return arg;
+    }));
+    CHECK_LOG("said caught");
+}
+
 TEST_INSIDE(a_handler_outside_of_a_noexcept_function_catches_an_interruption_after_it)
 {
     STRAND_SCOPE(scope);
