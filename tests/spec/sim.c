@@ -182,19 +182,19 @@ static void refused(const char *name, const char *value, const char *words)
 
 TEST_REAL(what_the_environment_says_is_understood_or_refused)
 {
-    refused("STRAND_SIM", "depth=3 size=4", "STRAND_SIM has 'size=4'");
-    refused("STRAND_SIM", "depth", "STRAND_SIM has 'depth'");
-    refused("STRAND_SIM", "depth=3x", "STRAND_SIM has 'depth=3x'");
-    refused("STRAND_SIM", "depth=walks", "STRAND_SIM has 'depth=walks'");
-    refused("STRAND_SIM", "length=walk", "STRAND_SIM has 'length=walk'");
-    refused("STRAND_SIM", "depth=-1", "STRAND_SIM has 'depth=-1'");
-    refused("STRAND_SIM", "depth=5000000000", "STRAND_SIM has 'depth=5000000000'");
+    refused("STRAND_SIM", "depth=3 size=4", "STRAND_SIM in the environment has 'size=4'");
+    refused("STRAND_SIM", "depth", "STRAND_SIM in the environment has 'depth'");
+    refused("STRAND_SIM", "depth=3x", "STRAND_SIM in the environment has 'depth=3x'");
+    refused("STRAND_SIM", "depth=walks", "STRAND_SIM in the environment has 'depth=walks'");
+    refused("STRAND_SIM", "length=walk", "STRAND_SIM in the environment has 'length=walk'");
+    refused("STRAND_SIM", "depth=-1", "STRAND_SIM in the environment has 'depth=-1'");
+    refused("STRAND_SIM", "depth=5000000000", "STRAND_SIM in the environment has 'depth=5000000000'");
     refused("STRAND_SIM", "depth=65", "strand_sim.depth is 65, not 0 to 64");
-    refused("STRAND_SEED", "17x", "STRAND_SEED is '17x'");
+    refused("STRAND_SEED", "17x", "STRAND_SEED in the environment is '17x'");
     run(1, spawn_some, NULL);
     if (!report.atomic_steps)
         refused("STRAND_SEED", "s17", "a seed of a build with STEPS=1, which this is not");
-    refused("STRAND_SEED", "s", "STRAND_SEED is 's'");
+    refused("STRAND_SEED", "s", "STRAND_SEED in the environment is 's'");
 }
 
 TEST_REAL(a_size_that_is_none_is_refused)
@@ -391,10 +391,10 @@ TEST_REAL(options_that_no_run_can_have_are_no_failure_that_a_search_finds)
     wrong.scheduler = "fair";
     search_is_refused(wrong, "options.scheduler is 'fair'");
     setenv("STRAND_SIM", "foo", 1);
-    search_is_refused(usual, "STRAND_SIM has 'foo'");
+    search_is_refused(usual, "STRAND_SIM in the environment has 'foo'");
     unsetenv("STRAND_SIM");
     setenv("STRAND_SEED", "17x", 1);
-    search_is_refused(usual, "STRAND_SEED is '17x'");
+    search_is_refused(usual, "STRAND_SEED in the environment is '17x'");
     unsetenv("STRAND_SEED");
 }
 
