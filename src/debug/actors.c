@@ -28,10 +28,10 @@ enum { ACTORS_MOST = 8, CASES_MOST = 8 };
 static const char *name_of(const struct graph *graph, uint32_t node, const char *before, char *text, size_t size)
 {
     const struct entry *entry = &graph->roll.entries[node];
-    bool kept = pin(graph->look.thread, &entry->c->word, entry->id);
+    bool kept = pin(graph->view.thread, &entry->c->word, entry->id);
     snprintf(text, size, "%s'%s' #%llu", before, kept ? cb_name(entry->c) : "?", (unsigned long long)entry->id);
     if (kept)
-        unpin_cb(graph->look.thread, entry->c);
+        unpin_cb(graph->view.thread, entry->c);
     return text;
 }
 
@@ -76,7 +76,7 @@ const char *actors_step(const struct graph *graph, uint32_t from, uint32_t targe
         snprintf(text, size, "%s %s", blocked_words(node->blocked), name_of(graph, target, "", other, sizeof other));
     else
         snprintf(text, size, "%s, which %s %s",
-                 look_words(&graph->look, graph_cb(graph, from), node->blocked, node->on, words, sizeof words),
+                 inspect_words(&graph->view, graph_cb(graph, from), node->blocked, node->on, words, sizeof words),
                  actors_name(graph, target, other), words_of_holder(graph, node, target));
     return text;
 }
@@ -102,7 +102,7 @@ const char *actors_brief_wait(const struct graph *graph, uint32_t from, char *te
 {
     const struct node *node = &graph->nodes[from];
     char one[STRAND_NAME], words[WORDS_MOST];
-    look_words(&graph->look, graph_cb(graph, from), node->blocked, node->on, words, sizeof words);
+    inspect_words(&graph->view, graph_cb(graph, from), node->blocked, node->on, words, sizeof words);
     char *address = strstr(words, " at 0x"); /* useless without a dump beside it */
     if (address)
         *address = '\0';
@@ -128,19 +128,19 @@ static bool was_handed(const struct graph *graph, const struct node *node, uint3
 static void say_actor(const struct graph *graph, const struct node *node, uint32_t target, uint32_t at, size_t indent)
 {
     char name[STRAND_NAME];
-    struct out *out = graph->look.out;
+    struct out *out = graph->view.out;
     const char *state = state_of(graph, target);
     actors_name(graph, target, name);
     if (node->toward == TOWARD_HOLDERS) {
         const struct holder *holder = &graph->holders[node->first + at];
         out_say(out, indent, "%s would have to release it, locked to %s in %s; it is %s\n", name,
-                holder->writes ? "write" : "read", look_name(&graph->look, holder->site), state);
+                holder->writes ? "write" : "read", inspect_name(&graph->view, holder->site), state);
     } else if (node->blocked == BLOCKED_MUTEX && was_handed(graph, node, target)) {
         out_say(out, indent, "%s has just been handed it, and would have to unlock it; it is %s\n", name, state);
     } else if (node->blocked == BLOCKED_MUTEX) {
         const struct mutex *mutex = (const struct mutex *)(uintptr_t)node->on;
         out_say(out, indent, "%s would have to unlock it, locked in %s; it is %s\n", name,
-                look_name(&graph->look, plain_load(&mutex->site, memory_order_relaxed)), state);
+                inspect_name(&graph->view, plain_load(&mutex->site, memory_order_relaxed)), state);
     } else if (node->blocked == BLOCKED_ONCE) {
         out_say(out, indent, "%s would have to return from it; it is %s\n", name, state);
     } else if (node->blocked == BLOCKED_POOL && node->toward == TOWARD_ONE) {
@@ -167,34 +167,34 @@ static void say_strands(const struct graph *graph, uint32_t from, size_t indent)
         said += said < ACTORS_MOST;
     }
     if (!said)
-        out_say(graph->look.out, indent, "no strand that is known now\n");
+        out_say(graph->view.out, indent, "no strand that is known now\n");
     if (more)
-        out_say(graph->look.out, indent, "and %zu more%s\n", more, node->any ? ": any of all these" : "");
+        out_say(graph->view.out, indent, "and %zu more%s\n", more, node->any ? ": any of all these" : "");
     else if (node->any && said > 1)
-        out_say(graph->look.out, indent, "any of these\n");
+        out_say(graph->view.out, indent, "any of these\n");
 }
 
 /* ---- objects, and the outside ------------------------------------------------------------------------------- */
 
-static void say_chan(const struct look *look, bool sends, uint64_t on, size_t indent)
+static void say_chan(const struct view *view, bool sends, uint64_t on, size_t indent)
 {
     const struct chan *chan = (const struct chan *)(uintptr_t)on;
-    struct out *out = look->out;
+    struct out *out = view->out;
     if (chan->closed)
         out_say(out, indent, "closed, but a plain thread's value is on its way\n");
     else
         out_say(out, indent, "a strand that %s it, or closes it\n", sends ? "receives from" : "sends into");
     out_say(out, indent, "%zu of its %zu places are taken; it was opened in %s\n", chan->count, chan->capacity,
-            look_name(look, chan->site));
+            inspect_name(view, chan->site));
 }
 
-static void say_permit(const struct look *look, uint64_t on, size_t indent)
+static void say_permit(const struct view *view, uint64_t on, size_t indent)
 {
     const struct prio *sem = (const struct prio *)(uintptr_t)on;
-    out_say(look->out, indent,
+    out_say(view->out, indent,
             "a strand that has one of its permits, of which %zu of %zu are taken: holders are not recorded\n",
             sem->in_flight, sem->limit);
-    out_say(look->out, indent, "it was made in %s\n", look_name(look, sem->site));
+    out_say(view->out, indent, "it was made in %s\n", inspect_name(view, sem->site));
 }
 
 /* wanted: in the units of the gate. */
@@ -256,10 +256,10 @@ static void say_signals(struct out *out, uint64_t signals, size_t indent)
 }
 
 /* Prints a wait without a target, or of which no more is known. settled: its object can be read. */
-static void say_thing(const struct look *look, bool settled, unsigned blocked, uint64_t on, uint64_t wanted,
+static void say_thing(const struct view *view, bool settled, unsigned blocked, uint64_t on, uint64_t wanted,
                       size_t indent)
 {
-    struct out *out = look->out;
+    struct out *out = view->out;
     const char *outside = words_of_outside(blocked);
     uint64_t signals = signals_of(blocked, on);
     if (signals)
@@ -269,9 +269,9 @@ static void say_thing(const struct look *look, bool settled, unsigned blocked, u
     else if (!settled)
         out_say(out, indent, "the strand that would have to act is not known: not all threads could be held\n");
     else if (blocked == BLOCKED_SEND || blocked == BLOCKED_RECEIVE)
-        say_chan(look, blocked == BLOCKED_SEND, on, indent);
+        say_chan(view, blocked == BLOCKED_SEND, on, indent);
     else if (blocked == BLOCKED_PERMIT)
-        say_permit(look, on, indent);
+        say_permit(view, on, indent);
     else if (blocked == BLOCKED_SEMAPHORE || blocked == BLOCKED_GROUP || blocked == BLOCKED_BARRIER ||
              blocked == BLOCKED_CONDITION || blocked == BLOCKED_EVENT)
         say_gate(out, blocked, on, wanted, indent);
@@ -294,25 +294,25 @@ static void say_end(const struct graph *graph, uint64_t id, size_t indent)
     char name[STRAND_NAME];
     uint32_t target = graph_find(graph, id);
     if (target != NOBODY)
-        out_say(graph->look.out, indent, "%s would have to end; it is %s\n", actors_name(graph, target, name),
+        out_say(graph->view.out, indent, "%s would have to end; it is %s\n", actors_name(graph, target, name),
                 state_of(graph, target));
 }
 
 static void say_case(const struct graph *graph, struct cb *c, size_t index, size_t indent)
 {
-    strand_case one = look_case(&graph->look, c, index);
+    strand_case one = inspect_case(&graph->view, c, index);
     char words[WORDS_MOST] = "is not waited for any more";
     unsigned blocked = one.source ? one.source->blocked : BLOCKED_NOT;
     uint64_t on = one.source ? object_of(&one) : 0;
     if (blocked == BLOCKED_SLEEP && (!one.detail || on == INT64_MAX))
         snprintf(words, sizeof words, one.detail ? "never" : "a tick");
     else if (one.source)
-        look_words(&graph->look, c, blocked, on, words, sizeof words);
-    out_say(graph->look.out, indent, "case %zu: %s\n", index, words);
+        inspect_words(&graph->view, c, blocked, on, words, sizeof words);
+    out_say(graph->view.out, indent, "case %zu: %s\n", index, words);
     if (blocked == BLOCKED_WAIT)
         say_end(graph, on, indent + 4);
     else if (blocked != BLOCKED_NOT && blocked != BLOCKED_SLEEP)
-        say_thing(&graph->look, true, blocked, on, GATE_ONE, indent + 4);
+        say_thing(&graph->view, true, blocked, on, GATE_ONE, indent + 4);
 }
 
 static void say_cases(const struct graph *graph, struct cb *c, uint64_t count, size_t indent)
@@ -320,7 +320,7 @@ static void say_cases(const struct graph *graph, struct cb *c, uint64_t count, s
     for (size_t i = 0; i < count && i < CASES_MOST; i++)
         say_case(graph, c, i, indent);
     if (count > CASES_MOST)
-        out_say(graph->look.out, indent, "and %llu cases more\n", (unsigned long long)(count - CASES_MOST));
+        out_say(graph->view.out, indent, "and %llu cases more\n", (unsigned long long)(count - CASES_MOST));
 }
 
 /* ---- everything --------------------------------------------------------------------------------------------- */
@@ -331,7 +331,7 @@ static void say_deadline(const struct graph *graph, struct cb *c, size_t indent)
     struct own own;
     uint32_t floor = wait_floor(atomic_load_explicit(&c->wait.state, memory_order_acquire));
     int64_t first = INT64_MAX;
-    if (!look_own(&graph->look, c, &own))
+    if (!inspect_own(&graph->view, c, &own))
         return;
     for (struct block *block = own.blocks; block && block->index >= floor; block = block->outer) {
         const struct deadline *deadline = CONTAINER(block, struct deadline, block);
@@ -339,22 +339,22 @@ static void say_deadline(const struct graph *graph, struct cb *c, size_t indent)
             first = deadline->when;
     }
     if (first < INT64_MAX)
-        out_say(graph->look.out, indent, "or its deadline, in %.1f ms\n",
-                (double)(first - driver_now(graph->look.thread->sub)) / 1e6);
+        out_say(graph->view.out, indent, "or its deadline, in %.1f ms\n",
+                (double)(first - driver_now(graph->view.thread->sub)) / 1e6);
 }
 
 void actors_say(const struct graph *graph, uint32_t from, size_t indent)
 {
     const struct node *node = &graph->nodes[from];
     struct cb *c = graph_cb(graph, from);
-    bool settled = look_is_settled(&graph->look, c);
+    bool settled = inspect_is_settled(&graph->view, c);
     if (node->toward != TOWARD_NOBODY)
         say_strands(graph, from, indent);
     else if (node->blocked == BLOCKED_SELECT && settled)
         say_cases(graph, c, node->on, indent);
     else if (cells_are_waited_for(node->blocked) && settled)
-        cells_say_idle(graph->look.out, c, indent);
+        cells_say_idle(graph->view.out, c, indent);
     else
-        say_thing(&graph->look, settled, node->blocked, node->on, (uint64_t)(uintptr_t)c->wait.node.value, indent);
+        say_thing(&graph->view, settled, node->blocked, node->on, (uint64_t)(uintptr_t)c->wait.node.value, indent);
     say_deadline(graph, c, indent);
 }

@@ -44,7 +44,7 @@ struct found {
 };
 
 struct busy {
-    struct look look;
+    struct view view;
     struct out out;
     struct found found;
 };
@@ -74,7 +74,7 @@ static void say_place(const struct busy *busy, struct cb *c, char *text, size_t 
     else if (in == &pool->global)
         snprintf(text, size, "in the queue of the pool%s", begun);
     else if (in)
-        snprintf(text, size, "in the %s of thread %d%s", !busy->look.loose && in->slot == fibre ? "slot" : "queue",
+        snprintf(text, size, "in the %s of thread %d%s", !busy->view.loose && in->slot == fibre ? "slot" : "queue",
                  thread->index, begun);
     else
         snprintf(text, size, "%s%s", pool->scheduler_state ? "in a queue of the scheduler" : "on its way to a thread",
@@ -92,7 +92,7 @@ static enum whom whom_of_cases(const struct busy *busy, struct cb *c, unsigned *
 {
     enum whom whom = FOR_STRANDS;
     for (uint64_t i = 0; i < c->blocked_on && whom != FOR_OUTSIDE; i++) {
-        strand_case one = look_case(&busy->look, c, i);
+        strand_case one = inspect_case(&busy->view, c, i);
         if (one.source && is_outside(one.source->blocked)) {
             whom = FOR_OUTSIDE;
             *blocked = one.source->blocked;
@@ -108,7 +108,7 @@ static enum whom whom_of(const struct busy *busy, struct cb *c, unsigned *blocke
 {
     *blocked = c->blocked;
     *on = c->blocked_on;
-    if (*blocked == BLOCKED_SELECT && look_is_settled(&busy->look, c))
+    if (*blocked == BLOCKED_SELECT && inspect_is_settled(&busy->view, c))
         return whom_of_cases(busy, c, blocked, on);
     if (*blocked == BLOCKED_DESCRIPTOR && arch_watch_signals((int)*on))
         *blocked = BLOCKED_SIGNAL;
@@ -128,19 +128,19 @@ static void add_blocked(struct busy *busy, struct cb *c, uint64_t id)
     busy->found.of_kind[blocked]++;
     struct seen *seen = see(&busy->found.outside, cb_name(c), id);
     if (seen)
-        look_words(&busy->look, c, blocked, on, seen->what, sizeof seen->what);
+        inspect_words(&busy->view, c, blocked, on, seen->what, sizeof seen->what);
 }
 
 static void add_pinned(struct busy *busy, struct cb *c, uint64_t id)
 {
     if (c->member.fibre->pool != busy->found.pool || atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER)
         return;
-    if (look_is_blocked(c)) {
+    if (inspect_is_blocked(c)) {
         add_blocked(busy, c, id);
         return;
     }
-    struct place place = look_place(&busy->look, c);
-    struct seen *seen = place.runner ? NULL : see(&busy->found.runnable, cb_name(c), id);
+    struct frame_span span = inspect_span(&busy->view, c);
+    struct seen *seen = span.runner ? NULL : see(&busy->found.runnable, cb_name(c), id);
     if (seen)
         say_place(busy, c, seen->what, sizeof seen->what);
 }
@@ -148,10 +148,10 @@ static void add_pinned(struct busy *busy, struct cb *c, uint64_t id)
 static void add(struct cb *c, uint64_t id, void *arg)
 {
     struct busy *busy = arg;
-    if (!pin(busy->look.thread, &c->word, id))
+    if (!pin(busy->view.thread, &c->word, id))
         return;
     add_pinned(busy, c, id);
-    unpin_cb(busy->look.thread, c);
+    unpin_cb(busy->view.thread, c);
 }
 
 static void say_few(struct busy *busy, const struct few *few)
@@ -173,7 +173,7 @@ static struct cb *runs_on(const struct busy *busy, struct thread *thread, struct
     if (!c || plain_load(&thread->current, memory_order_acquire) != fibre)
         return NULL;
     *id = cb_id(c);
-    return pin(busy->look.thread, &c->word, *id) ? c : NULL;
+    return pin(busy->view.thread, &c->word, *id) ? c : NULL;
 }
 
 static void say_runner(struct busy *busy, struct thread *thread)
@@ -182,17 +182,17 @@ static void say_runner(struct busy *busy, struct thread *thread)
     uint64_t id = 0;
     struct cb *c = fibre ? runs_on(busy, thread, fibre, &id) : NULL;
     bool held =
-        thread == busy->look.thread || thread->driver || atomic_load_explicit(&thread->held, memory_order_seq_cst);
+        thread == busy->view.thread || thread->driver || atomic_load_explicit(&thread->held, memory_order_seq_cst);
     double ms = (double)(busy->found.now - plain_load(&thread->busy_since, memory_order_relaxed)) / 1e6;
     if (!c)
         return;
     out_say(&busy->out, 4, "thread %d (%u) runs strand '%s' #%llu%s; it has been busy for %.1f ms\n", thread->index,
             thread->os_id, cb_name(c), (unsigned long long)id,
-            thread == busy->look.thread ? ", which asked for this report"
+            thread == busy->view.thread ? ", which asked for this report"
             : held                      ? ""
                                         : ", which has not switched for 100 ms",
             ms);
-    unpin_cb(busy->look.thread, c);
+    unpin_cb(busy->view.thread, c);
     busy->found.any = true;
 }
 
@@ -220,7 +220,7 @@ static void see_timer(const struct timer *timer, int64_t when, void *arg)
 
 static void say_timers(struct busy *busy)
 {
-    uint32_t pending = timers_see(busy->look.thread, busy->found.pool, FEW + 1, see_timer, busy);
+    uint32_t pending = timers_see(busy->view.thread, busy->found.pool, FEW + 1, see_timer, busy);
     pending -= busy->found.pool->rests.timer.node.place != HEAP_NOWHERE;
     if (!pending)
         return;
@@ -284,13 +284,13 @@ static void say_closing(struct busy *busy)
     busy->found.any = true;
 }
 
-static void look_at(struct busy *busy, struct pool *pool)
+static void inspect_one(struct busy *busy, struct pool *pool)
 {
     const struct opened_pool *op = pool->above;
     busy->found = (struct found){.pool = pool, .now = driver_now(pool->sub)};
     out_say(&busy->out, 0, "pool '%s': %d thread%s (%s)\n", op->name, pool_threads(pool),
             pool_threads(pool) == 1 ? "" : "s", pool_scheduler_name(pool));
-    each_strand(runtime_of(busy->look.thread), add, busy);
+    each_strand(runtime_of(busy->view.thread), add, busy);
     say_threads(busy);
     say_runnable(busy);
     if (posts_any(&pool->posts, memory_order_acquire)) {
@@ -310,17 +310,17 @@ static void look_at(struct busy *busy, struct pool *pool)
 /* ---- the report --------------------------------------------------------------------------------------------- */
 
 /* All pools that are open, or closing; a record in preparation has no handle. */
-static void look_at_all(struct busy *busy, struct subprocess *sub)
+static void inspect_all(struct busy *busy, struct subprocess *sub)
 {
     struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire);
     for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_acquire))
         if (atomic_load_explicit(&pool->state, memory_order_acquire) != POOL_NONE && pool->above)
-            look_at(busy, pool);
+            inspect_one(busy, pool);
 }
 
 static size_t size_of_busy(void)
 {
-    return ((sizeof(struct busy) + 63) & ~(size_t)63) + looker_size();
+    return ((sizeof(struct busy) + 63) & ~(size_t)63) + scratch_size();
 }
 
 /* Allocate memory before threads are held. Returns 0 or a negated errno code. */
@@ -336,9 +336,9 @@ static int open_busy(struct thread *thread, int fd, struct busy **out)
         arch_unmap(memory, size_of_busy());
         return error;
     }
-    busy->look = (struct look){.thread = thread, .out = &busy->out};
-    busy->look.looker = (struct looker *)(void *)((char *)memory + ((sizeof(struct busy) + 63) & ~(size_t)63));
-    looker_init(busy->look.looker);
+    busy->view = (struct view){.thread = thread, .out = &busy->out};
+    busy->view.scratch = (struct scratch *)(void *)((char *)memory + ((sizeof(struct busy) + 63) & ~(size_t)63));
+    scratch_init(busy->view.scratch);
     *out = busy;
     return 0;
 }
@@ -362,11 +362,11 @@ static int print(struct thread *thread, struct pool *only, int fd)
         return error;
     error = open_busy(thread, fd, &busy);
     if (!error) {
-        bool still = still_hold(&busy->look, false);
+        bool still = still_hold(&busy->view, false);
         if (still && only)
-            look_at(busy, only);
+            inspect_one(busy, only);
         else if (still)
-            look_at_all(busy, thread->sub);
+            inspect_all(busy, thread->sub);
         still_let_go(thread);
     }
     still_end(thread);

@@ -1,6 +1,6 @@
 /*
  * Actors, for dumps and the wait-for graph: which actor a strand runs, and which actor it waits for. These functions
- * read memory that is stable only while all threads are held: for a settled strand (look.h).
+ * read memory that is stable only while all threads are held: for a settled strand (inspect.h).
  */
 #ifndef DEBUG_CELLS_H
 #define DEBUG_CELLS_H

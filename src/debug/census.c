@@ -33,7 +33,7 @@ int census_open(struct runtime *runtime)
 static struct spawned *place_of(struct census *census, uintptr_t site)
 {
     uint32_t at = (uint32_t)((site * UINT64_C(0x9E3779B97F4A7C15)) >> 52) % PLACES;
-    for (uint32_t looked = 0; looked < PLACES; looked++, at = (at + 1) % PLACES) {
+    for (uint32_t tried = 0; tried < PLACES; tried++, at = (at + 1) % PLACES) {
         struct spawned *place = &census->places[at];
         uintptr_t there = atomic_load_explicit(&place->site, memory_order_relaxed);
         if (there == site || (!there && atomic_compare_exchange_strong_explicit(

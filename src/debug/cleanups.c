@@ -42,35 +42,35 @@ static struct late late_of(const struct watchdog *w, const struct cleanup *clean
 }
 
 /* Inspect a strand that can't end meanwhile: under the lock. Returns the thread that it runs on, or NULL. */
-static struct thread *look_at_strand(struct watchdog *w, struct cb *c, struct late *late)
+static struct thread *inspect_strand(struct watchdog *w, struct cb *c, struct late *late)
 {
-    struct look look = {.thread = &w->worker.thread, .loose = true, .looker = w->looker, .out = &w->out};
+    struct view view = {.thread = &w->worker.thread, .loose = true, .scratch = w->scratch, .out = &w->out};
     late_name(late, c);
     late_note_pool(late, c->member.fibre->pool);
-    return late_look_at_rest(late, &look, c);
+    return late_inspect_other(late, &view, c);
 }
 
 /* Returns false if it is over. */
-static bool look_at(struct watchdog *w, const struct cleanup *cleanup, struct late *late)
+static bool inspect_one(struct watchdog *w, const struct cleanup *cleanup, struct late *late)
 {
-    watchdog_look_begin(w);
+    watchdog_read_begin(w);
     struct unwindings *unwindings = lock(w);
     struct unwinding *unwinding = cleanup->unwinding;
-    struct thread *runner = unwinding ? look_at_strand(w, unwinding->c, late) : NULL;
+    struct thread *runner = unwinding ? inspect_strand(w, unwinding->c, late) : NULL;
     unlock(unwindings);
     if (runner) {
         late->said.thread = runner->index;
         late->said.thread_id = runner->os_id;
-        late_look_at_runner(late, w->looker, runner, WATCHDOG_ANSWER_NS);
+        late_inspect_runner(late, w->scratch, runner, WATCHDOG_ANSWER_NS);
     }
-    watchdog_look_end(w);
+    watchdog_read_end(w);
     return unwinding != NULL;
 }
 
 static void report(struct watchdog *w, struct cleanup *cleanup)
 {
     struct late late = late_of(w, cleanup);
-    if (!look_at(w, cleanup, &late))
+    if (!inspect_one(w, cleanup, &late))
         return;
     cleanup->id = late.said.id;
     memcpy(cleanup->name, late.name, sizeof cleanup->name);
@@ -131,7 +131,7 @@ static bool note_late(struct watchdog *w, struct cleanup *cleanup)
     return true;
 }
 
-static void look_at_noted(struct watchdog *w, struct cleanup *cleanup)
+static void check_noted(struct watchdog *w, struct cleanup *cleanup)
 {
     struct unwindings *unwindings = lock(w);
     bool over = !cleanup->unwinding;
@@ -147,7 +147,7 @@ static void look_at_noted(struct watchdog *w, struct cleanup *cleanup)
         cleanup->due = watchdog_next(cleanup->due, lasts(w, cleanup));
 }
 
-void cleanups_look(struct watchdog *w)
+void cleanups_check(struct watchdog *w)
 {
     struct cleanup *cleanup;
     do
@@ -155,7 +155,7 @@ void cleanups_look(struct watchdog *w)
     while (note_late(w, cleanup));
     for (int i = 0; i < CLEANUPS_MOST; i++)
         if (w->cleanups[i].used)
-            look_at_noted(w, &w->cleanups[i]);
+            check_noted(w, &w->cleanups[i]);
 }
 
 int64_t cleanups_due(struct watchdog *w)

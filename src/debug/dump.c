@@ -20,7 +20,7 @@
 enum { SINGLE_MOST = 100 };
 
 struct dump {
-    struct look look;
+    struct view view;
     struct out out;
     struct runtime *runtime;
     bool signals;
@@ -35,10 +35,10 @@ struct dump {
 
 static void say_strand(struct dump *dump, const struct entry *entry, size_t depth)
 {
-    struct thread *thread = dump->look.thread;
+    struct thread *thread = dump->view.thread;
     if (!pin(thread, &entry->c->word, entry->id))
         return; /* it is gone: some thread could not be held */
-    look_say(&dump->look, entry->c, entry->id, depth * 2);
+    inspect_say(&dump->view, entry->c, entry->id, depth * 2);
     unpin_cb(thread, entry->c);
 }
 
@@ -70,12 +70,12 @@ static void walk(struct dump *dump)
 static void add_to_group(struct cb *c, uint64_t id, void *arg)
 {
     struct dump *dump = arg;
-    if (!pin(dump->look.thread, &c->word, id))
+    if (!pin(dump->view.thread, &c->word, id))
         return;
     dump->count++;
     dump->over += (atomic_load_explicit(&c->ends, memory_order_relaxed) & ENDS_OVER) != 0;
-    groups_add(dump->groups, &dump->look, c, id);
-    unpin_cb(dump->look.thread, c);
+    groups_add(dump->groups, &dump->view, c, id);
+    unpin_cb(dump->view.thread, c);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */
@@ -90,8 +90,8 @@ static void give_memory(struct dump *dump)
 
 static int take_memory(struct dump *dump, bool grouped)
 {
-    size_t looker = (looker_size() + 63) & ~(size_t)63;
-    dump->memory_size = looker + (grouped ? groups_size() : 0);
+    size_t scratch = (scratch_size() + 63) & ~(size_t)63;
+    dump->memory_size = scratch + (grouped ? groups_size() : 0);
     int error = out_open(&dump->out, dump->out.fd);
     if (!error)
         error = arch_map(dump->memory_size, &dump->memory);
@@ -101,11 +101,11 @@ static int take_memory(struct dump *dump, bool grouped)
         give_memory(dump);
         return error;
     }
-    dump->look.looker = dump->memory;
-    dump->look.out = &dump->out;
-    looker_init(dump->look.looker);
+    dump->view.scratch = dump->memory;
+    dump->view.out = &dump->out;
+    scratch_init(dump->view.scratch);
     if (grouped)
-        dump->groups = (struct groups *)(void *)((char *)dump->memory + looker);
+        dump->groups = (struct groups *)(void *)((char *)dump->memory + scratch);
     return 0;
 }
 
@@ -124,18 +124,18 @@ static void say_all(struct dump *dump)
     if (roll->left_out)
         out_say(&dump->out, 0, "%zu of them are left out: there was no room for them\n", roll->left_out);
     if (dump->groups)
-        groups_say(dump->groups, &dump->look);
+        groups_say(dump->groups, &dump->view);
     else
         walk(dump);
 }
 
-static void look(struct dump *dump, bool lines)
+static void view(struct dump *dump, bool lines)
 {
-    look_lines(&dump->look, lines);
-    if (still_hold(&dump->look, dump->signals))
+    inspect_lines_open(&dump->view, lines);
+    if (still_hold(&dump->view, dump->signals))
         say_all(dump);
-    still_let_go(dump->look.thread);
-    look_over(&dump->look);
+    still_let_go(dump->view.thread);
+    inspect_lines_close(&dump->view);
 }
 
 /* ---- the dump ----------------------------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ static bool is_grouped(struct runtime *runtime, const strand_dump_options *optio
 static int dump_with(struct thread *thread, int fd, const strand_dump_options *options, const char *title, bool logs)
 {
     struct runtime *runtime = runtime_of(thread);
-    struct dump dump = {.look.thread = thread, .out.fd = fd, .runtime = runtime, .signals = !options->no_signals};
+    struct dump dump = {.view.thread = thread, .out.fd = fd, .runtime = runtime, .signals = !options->no_signals};
     int error = still_begin(thread);
     if (error)
         return error;
@@ -162,7 +162,7 @@ static int dump_with(struct thread *thread, int fd, const strand_dump_options *o
             out_log(&dump.out, runtime);
         if (*title)
             out_say(&dump.out, 0, "%s\n", title);
-        look(&dump, logs);
+        view(&dump, logs);
     }
     still_end(thread);
     if (error)

@@ -31,13 +31,13 @@ int graph_open(struct graph **out, struct thread *thread, int fd)
 {
     void *memory;
     size_t own = (sizeof(struct graph) + 63) & ~(size_t)63;
-    int error = arch_map(own + looker_size(), &memory);
+    int error = arch_map(own + scratch_size(), &memory);
     if (error)
         return error;
     struct graph *graph = memory;
-    graph->look =
-        (struct look){.thread = thread, .looker = (struct looker *)(void *)((char *)memory + own), .out = &graph->out};
-    looker_init(graph->look.looker);
+    graph->view = (struct view){
+        .thread = thread, .scratch = (struct scratch *)(void *)((char *)memory + own), .out = &graph->out};
+    scratch_init(graph->view.scratch);
     error = out_open(&graph->out, fd);
     if (!error)
         error = roll_open(&graph->roll, runtime_of(thread), EACH);
@@ -61,7 +61,7 @@ void graph_close(struct graph *graph)
     give_holders(graph);
     roll_close(&graph->roll);
     out_close(&graph->out);
-    arch_unmap(graph, own + looker_size());
+    arch_unmap(graph, own + scratch_size());
 }
 
 /* ---- strands by their ids -------------------------------------------------------------------------------- */
@@ -152,7 +152,7 @@ static void go_to_siblings(const struct graph *graph, struct node *node, uint64_
 static void go_to_any(const struct graph *graph, struct node *node, struct cb *c, uint64_t id)
 {
     struct own own;
-    if (!look_own(&graph->look, c, &own))
+    if (!inspect_own(&graph->view, c, &own))
         return;
     for (struct block *block = own.blocks; block; block = block->outer) {
         struct scope *scope = CONTAINER(block, struct scope, block);
@@ -189,7 +189,7 @@ static void go_to_pool(const struct graph *graph, struct node *node, struct cb *
 /* Objects of the user or of another strand are read only if the strand is settled. */
 static void go_on(const struct graph *graph, struct node *node, struct cb *c, uint64_t id)
 {
-    bool settled = look_is_settled(&graph->look, c);
+    bool settled = inspect_is_settled(&graph->view, c);
     switch (node->blocked) {
     case BLOCKED_JOIN:
     case BLOCKED_WAIT:
@@ -232,7 +232,7 @@ static bool is_over(struct cb *c)
 
 static bool keep(const struct graph *graph, uint32_t node)
 {
-    return pin(graph->look.thread, &graph_cb(graph, node)->word, graph->roll.entries[node].id);
+    return pin(graph->view.thread, &graph_cb(graph, node)->word, graph->roll.entries[node].id);
 }
 
 static void fill(struct graph *graph, uint32_t i)
@@ -244,13 +244,13 @@ static void fill(struct graph *graph, uint32_t i)
         return; /* it is gone: some thread could not be held */
     if (c->blocked == BLOCKED_ACTOR && !is_over(c)) {
         graph->idle++;
-    } else if (look_is_blocked(c)) {
+    } else if (inspect_is_blocked(c)) {
         node->blocked = c->blocked;
         node->on = c->blocked_on;
         graph->blocked++;
         go_on(graph, node, c, graph->roll.entries[i].id);
     }
-    unpin_cb(graph->look.thread, c);
+    unpin_cb(graph->view.thread, c);
 }
 
 /* ---- holders of read-write locks ------------------------------------------------------------------------- */
@@ -276,7 +276,7 @@ static void note_holds(struct graph *graph)
     struct own own;
     graph->holder_count = 0;
     for (uint32_t i = 0; i < graph->roll.count; i++) {
-        if (!look_own(&graph->look, graph_cb(graph, i), &own) || !own.held)
+        if (!inspect_own(&graph->view, graph_cb(graph, i), &own) || !own.held)
             continue;
         for (int k = 0; k < HELD_FEW; k++)
             note_hold(graph, i, own.held->few[k]);
@@ -295,7 +295,7 @@ static void find_holders(struct graph *graph)
 {
     void *memory;
     graph->holders_unknown = true;
-    if (graph->look.loose)
+    if (graph->view.loose)
         return;
     note_holds(graph);
     if (!graph->holder_count || arch_map(graph->holder_count * sizeof *graph->holders, &memory))
@@ -462,9 +462,9 @@ static void find_rings(struct graph *graph)
 bool graph_make(struct graph *graph)
 {
     bool locks = false;
-    if (!still_hold(&graph->look, true))
+    if (!still_hold(&graph->view, true))
         return false;
-    roll_call(&graph->roll, runtime_of(graph->look.thread));
+    roll_call(&graph->roll, runtime_of(graph->view.thread));
     divide_memory(graph);
     for (uint32_t i = 0; i < graph->roll.count; i++) {
         fill(graph, i);

@@ -49,7 +49,7 @@ struct ring {
 };
 
 struct graph {
-    struct look look;
+    struct view view;
     struct out out;
     struct roll roll;
     struct node *nodes;

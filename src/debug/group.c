@@ -90,7 +90,7 @@ static struct group *find(struct groups *groups)
     return key;
 }
 
-static void note(struct group *group, const struct look *look, struct cb *c, uint64_t id, const struct place *place)
+static void note(struct group *group, const struct view *view, struct cb *c, uint64_t id, const struct frame_span *span)
 {
     const char *name = cb_name(c);
     if (!group->count++) {
@@ -103,9 +103,9 @@ static void note(struct group *group, const struct look *look, struct cb *c, uin
     group->first = id < group->first ? id : group->first;
     group->last = id > group->last ? id : group->last;
     group->cancelled += (atomic_load_explicit(&c->word, memory_order_relaxed) & WORD_CANCELLED) != 0;
-    group->inactive += place->image != NULL;
-    group->saved += place->image ? look_saved(c) : 0;
-    size_t used = look_used(look, c, place);
+    group->inactive += span->image != NULL;
+    group->saved += span->image ? inspect_saved(c) : 0;
+    size_t used = inspect_used(view, c, span);
     if (used && used < group->used_least)
         group->used_least = used;
     if (used > group->used_most)
@@ -116,23 +116,23 @@ static void note(struct group *group, const struct look *look, struct cb *c, uin
         group->since_most = c->since;
 }
 
-void groups_add(struct groups *groups, const struct look *look, struct cb *c, uint64_t id)
+void groups_add(struct groups *groups, const struct view *view, struct cb *c, uint64_t id)
 {
-    struct place place = {0};
+    struct frame_span span = {0};
     struct group *key = &groups->all[groups->used];
     struct scope *anchor = plain_load(&c->anchor, memory_order_relaxed);
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
     if (!over)
-        place = look_place(look, c);
+        span = inspect_span(view, c);
     key->file = anchor ? anchor->block.file : NULL;
     key->line = anchor ? anchor->block.line : 0;
     key->pool = over || pool_is_first(c->member.fibre->pool) ? NULL : c->member.fibre->pool;
-    key->doing = over ? DOING_NOTHING : look_doing(c, &place);
+    key->doing = over ? DOING_NOTHING : inspect_doing(c, &span);
     key->blocked = key->doing == DOING_BLOCKED ? c->blocked : BLOCKED_NOT;
-    key->frames = over ? 0 : (uint32_t)look_frames(look, c, &place, key->ips, FRAMES_MOST);
+    key->frames = over ? 0 : (uint32_t)inspect_frames(view, c, &span, key->ips, FRAMES_MOST);
     struct group *group = find(groups);
     if (group)
-        note(group, look, c, id, &place);
+        note(group, view, c, id, &span);
     else
         groups->others++;
 }
@@ -188,14 +188,14 @@ static void say_stack(const struct group *group, struct out *out)
         out_say(out, 4, "stack: %zu to %zu bytes used%s\n", group->used_least, group->used_most, saved);
 }
 
-static void say_group(const struct group *group, const struct look *look)
+static void say_group(const struct group *group, const struct view *view)
 {
-    say_head(group, look->out);
+    say_head(group, view->out);
     if (group->doing == DOING_NOTHING)
         return;
-    say_doing(group, look->out, driver_now(look->thread->sub));
-    say_stack(group, look->out);
-    look_say_frames(look, group->ips, group->frames, 6);
+    say_doing(group, view->out, driver_now(view->thread->sub));
+    say_stack(group, view->out);
+    inspect_say_frames(view, group->ips, group->frames, 6);
 }
 
 /* The largest group that was not printed yet. */
@@ -210,14 +210,14 @@ static struct group *largest(struct groups *groups)
     return largest;
 }
 
-void groups_say(struct groups *groups, const struct look *look)
+void groups_say(struct groups *groups, const struct view *view)
 {
     struct group *group;
-    out_say(look->out, 0, "in %u groups of strands that stand at the same place\n", groups->used);
+    out_say(view->out, 0, "in %u groups of strands that stand at the same place\n", groups->used);
     while ((group = largest(groups))) {
-        say_group(group, look);
+        say_group(group, view);
         group->count = 0;
     }
     if (groups->others)
-        out_say(look->out, 0, "%zu strands in further groups, for which there is no room\n", groups->others);
+        out_say(view->out, 0, "%zu strands in further groups, for which there is no room\n", groups->others);
 }

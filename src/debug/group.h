@@ -5,13 +5,13 @@
 #ifndef DEBUG_GROUP_H
 #define DEBUG_GROUP_H
 
-#include "look.h"
+#include "inspect.h"
 
 struct groups;
 size_t groups_size(void);
 /* Add a strand, in zeroed memory of that size. */
-void groups_add(struct groups *groups, const struct look *look, struct cb *c, uint64_t id);
+void groups_add(struct groups *groups, const struct view *view, struct cb *c, uint64_t id);
 /* Print the groups, the largest first. */
-void groups_say(struct groups *groups, const struct look *look);
+void groups_say(struct groups *groups, const struct view *view);
 
 #endif

@@ -29,7 +29,7 @@ void late_name(struct late *late, struct cb *c)
 }
 
 /* Describe the no-suspend section. A hook's record is on the stack of its strand. */
-static void look_at_section(struct late *late, const char *file, int line)
+static void inspect_section(struct late *late, const char *file, int line)
 {
     char text[160];
     if (line == SECTION_OF_HOOK) {
@@ -42,7 +42,7 @@ static void look_at_section(struct late *late, const char *file, int line)
     }
 }
 
-bool late_look_at_fibre(struct late *late, struct fibre *fibre)
+bool late_inspect_fibre(struct late *late, struct fibre *fibre)
 {
     struct member *active = plain_load(&fibre->active, memory_order_relaxed);
     if (!active)
@@ -53,7 +53,7 @@ bool late_look_at_fibre(struct late *late, struct fibre *fibre)
     late->said.id = cb_id(c);
     late->site = c->site;
     late->said.unwinding = plain_load(&own->flight, memory_order_relaxed) != NULL;
-    look_at_section(late, plain_load(&own->section_file, memory_order_relaxed),
+    inspect_section(late, plain_load(&own->section_file, memory_order_relaxed),
                     plain_load(&own->section_line, memory_order_relaxed));
     if (!extra || !arch_peek_text(late->name, sizeof late->name, extra->name) || !late->name[0])
         snprintf(late->name, sizeof late->name, "%s", plain_load(&c->anchor, memory_order_relaxed) ? "strand" : "root");
@@ -68,30 +68,30 @@ static void take_frames(struct late *late, size_t count)
     late->said.frame_count = count;
 }
 
-void late_look_at_runner(struct late *late, struct looker *looker, struct thread *thread, int64_t wait_ns)
+void late_inspect_runner(struct late *late, struct scratch *scratch, struct thread *thread, int64_t wait_ns)
 {
-    struct told told;
+    struct sighting sighting;
     snprintf(late->where, sizeof late->where, "it runs");
-    if (!look_at_runner(looker, thread, wait_ns, &told) || told.id != late->said.id)
+    if (!inspect_runner(scratch, thread, wait_ns, &sighting) || sighting.id != late->said.id)
         return;
-    late->said.waits = told.waits;
-    snprintf(late->where, sizeof late->where, "%s", told.waits ? "it waits in the system" : "it computes");
-    memcpy(late->ips, told.ips, sizeof late->ips);
-    take_frames(late, told.count);
+    late->said.waits = sighting.waits;
+    snprintf(late->where, sizeof late->where, "%s", sighting.waits ? "it waits in the system" : "it computes");
+    memcpy(late->ips, sighting.ips, sizeof late->ips);
+    take_frames(late, sighting.count);
 }
 
-struct thread *late_look_at_rest(struct late *late, const struct look *look, struct cb *c)
+struct thread *late_inspect_other(struct late *late, const struct view *view, struct cb *c)
 {
-    struct place place = look_place(look, c);
+    struct frame_span span = inspect_span(view, c);
     struct out words;
     char line[400];
-    if (place.runner)
-        return place.runner;
+    if (span.runner)
+        return span.runner;
     out_open_streaming(&words, -1, line, sizeof line);
-    look_say_blocked(&words, look->thread, c, 0);
+    inspect_say_blocked(&words, view->thread, c, 0);
     if (words.used) /* without the end of the line */
         snprintf(late->where, sizeof late->where, "%.*s", (int)words.used - 1, line);
-    take_frames(late, look_frames(look, c, &place, late->ips, FRAMES_MOST));
+    take_frames(late, inspect_frames(view, c, &span, late->ips, FRAMES_MOST));
     return NULL;
 }
 
@@ -142,10 +142,10 @@ static void say_delays(const struct strand_late *said, struct out *out)
         out_say(out, 4, "descriptors have events\n");
 }
 
-void late_say(struct late *late, const struct look *look)
+void late_say(struct late *late, const struct view *view)
 {
     struct strand_late *said = &late->said;
-    struct out *out = look->out;
+    struct out *out = view->out;
     char function[120];
     uintptr_t offset;
     if (late->site) {
@@ -169,6 +169,6 @@ void late_say(struct late *late, const struct look *look)
     }
     if (said->left_out)
         out_say(out, 4, "%llu reports before this one were left out\n", (unsigned long long)said->left_out);
-    look_say_frames(look, said->frames, said->frame_count, 6);
+    inspect_say_frames(view, said->frames, said->frame_count, 6);
     said->text = out->text + sizeof prefix - 1;
 }

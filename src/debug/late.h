@@ -6,7 +6,7 @@
 
 #include "../../include/strand/debug.h"
 
-#include "look.h"
+#include "inspect.h"
 #include "pools.h"
 
 struct late {
@@ -24,13 +24,13 @@ void late_note_pool(struct late *late, const struct pool *pool);
 void late_name(struct late *late, struct cb *c);
 /* Likewise, for the strand that a thread runs, which may resume and end meanwhile: then the result is garbage. The
  * fibre is kept from being freed (readers_enter). Returns false if the strand is unknown. */
-bool late_look_at_fibre(struct late *late, struct fibre *fibre);
+bool late_inspect_fibre(struct late *late, struct fibre *fibre);
 /* Record its location and frames, under the same conditions. wait_ns: for the answer to a signal. */
-void late_look_at_runner(struct late *late, struct looker *looker, struct thread *thread, int64_t wait_ns);
+void late_inspect_runner(struct late *late, struct scratch *scratch, struct thread *thread, int64_t wait_ns);
 /* Record the location and frames of a strand that runs on no thread, as far as they can be known. It does not end
  * meanwhile. Otherwise returns the thread that runs it. */
-struct thread *late_look_at_rest(struct late *late, const struct look *look, struct cb *c);
-/* Write the whole text, for said.text; look->out is empty before. */
-void late_say(struct late *late, const struct look *look);
+struct thread *late_inspect_other(struct late *late, const struct view *view, struct cb *c);
+/* Write the whole text, for said.text; view->out is empty before. */
+void late_say(struct late *late, const struct view *view);
 
 #endif

@@ -79,7 +79,7 @@ static bool is_stalled(const struct watchdog *w, const struct pool *pool)
     return true;
 }
 
-static void look_at_delays(struct watchdog *w, struct thread *thread, const struct stay *stay, struct strand_late *said)
+static void inspect_delays(struct watchdog *w, struct thread *thread, const struct stay *stay, struct strand_late *said)
 {
     struct pool *pool = thread->pool;
     said->runnable = waiting_for(thread);
@@ -110,19 +110,19 @@ static struct late late_of(const struct watchdog *w, struct thread *thread, cons
 }
 
 /* Returns false if the strand has left the thread meanwhile. */
-static bool look_at(struct watchdog *w, struct thread *thread, const struct stay *stay, struct late *late)
+static bool inspect_one(struct watchdog *w, struct thread *thread, const struct stay *stay, struct late *late)
 {
     int64_t cpu = arch_thread_cpu_ns(thread->os_id);
     if (cpu >= 0 && stay->cpu >= 0)
         late->said.cpu_ns = cpu - stay->cpu;
-    watchdog_look_begin(w);
+    watchdog_read_begin(w);
     late_note_pool(late, thread->pool);
-    bool there = is_there_still(thread, stay) && late_look_at_fibre(late, stay->fibre);
+    bool there = is_there_still(thread, stay) && late_inspect_fibre(late, stay->fibre);
     if (there)
-        late_look_at_runner(late, w->looker, thread, WATCHDOG_ANSWER_NS);
-    look_at_delays(w, thread, stay, &late->said);
+        late_inspect_runner(late, w->scratch, thread, WATCHDOG_ANSWER_NS);
+    inspect_delays(w, thread, stay, &late->said);
     there = there && is_there_still(thread, stay);
-    watchdog_look_end(w);
+    watchdog_read_end(w);
     return there;
 }
 
@@ -130,7 +130,7 @@ static bool look_at(struct watchdog *w, struct thread *thread, const struct stay
 static bool report(struct watchdog *w, struct thread *thread, struct stay *stay)
 {
     struct late late = late_of(w, thread, stay);
-    if (!look_at(w, thread, stay, &late))
+    if (!inspect_one(w, thread, stay, &late))
         return false;
     if (!late.said.frame_count && ++stay->tries < TRIES)
         return false; /* another thread asks for a trace, or the thread was not scheduled */
@@ -171,7 +171,7 @@ static void begin(struct watchdog *w, struct thread *thread, struct stay *stay)
     stay->counted = false;
 }
 
-static void look_at_thread(struct watchdog *w, struct thread *thread, uint64_t taken)
+static void check_thread(struct watchdog *w, struct thread *thread, uint64_t taken)
 {
     struct stay *stay = &worker_of(thread)->stay;
     bool waited_for = waiting_for(thread) != 0, comes_by = has_come_by(thread, stay);
@@ -190,17 +190,17 @@ static void look_at_thread(struct watchdog *w, struct thread *thread, uint64_t t
         stay->due = watchdog_next(stay->due, lasts(w, stay));
 }
 
-static bool look_at_pool(struct watchdog *w, struct pool *pool)
+static bool check_pool(struct watchdog *w, struct pool *pool)
 {
     uint64_t taken = taken_in(pool);
     for (int i = 0; i < pool_count(pool); i++)
-        look_at_thread(w, pool->threads[i], taken);
+        check_thread(w, pool->threads[i], taken);
     return true;
 }
 
-void stays_look(struct watchdog *w)
+void stays_check(struct watchdog *w)
 {
-    (void)watchdog_each_pool(w, look_at_pool);
+    (void)watchdog_each_pool(w, check_pool);
 }
 
 static bool end_in_pool(struct watchdog *w, struct pool *pool)

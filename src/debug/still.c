@@ -56,21 +56,21 @@ static bool others_go_on(const struct thread *thread)
 
 /* The only thread of a run uses plain writes where others would pin atomically, unless SIGQUIT was asked for: so it
  * must be held. */
-bool still_hold(struct look *look, bool signals)
+bool still_hold(struct view *view, bool signals)
 {
-    struct thread *thread = look->thread;
+    struct thread *thread = view->thread;
     struct subprocess *sub = thread->sub;
     int loose = 0;
     if (others_go_on(thread))
         loose = pool_hold(thread, sub, driver_now(sub) + HOLD_NS);
-    look->loose = loose != 0;
+    view->loose = loose != 0;
     for (struct thread *other = thread_first(sub); loose && other; other = thread_after(other))
         if (other != thread && !atomic_load_explicit(&other->held, memory_order_acquire))
-            look_ask(look, other, signals);
+            inspect_unheld(view, other, signals);
     if (loose)
-        out_say(look->out, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
+        out_say(view->out, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
     if (loose && !sub->shared) {
-        out_say(look->out, 0, "this run has one thread only: its strands can't be inspected before that is held\n");
+        out_say(view->out, 0, "this run has one thread only: its strands can't be inspected before that is held\n");
         return false;
     }
     arch_note_acquire(sub); /* what strands did before they were suspended or held */
@@ -202,7 +202,7 @@ static void say_plainly(struct cb *c, uint64_t id, void *arg)
     struct out *out = list->out;
     if (out->error || !pin(list->thread, &c->word, id))
         return;
-    look_say_plainly(out, list->thread, c, id);
+    inspect_say_plainly(out, list->thread, c, id);
     unpin_cb(list->thread, c);
     if (out->room - out->used < PLAIN_STRAND) /* not while the strand is pinned */
         out_flush(out);

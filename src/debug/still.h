@@ -5,17 +5,17 @@
 #ifndef DEBUG_STILL_H
 #define DEBUG_STILL_H
 
-#include "look.h"
+#include "inspect.h"
 
 /* Begin an inspection of the run. One thread inspects a run at a time: others wait, and are held for it meanwhile.
  * Returns 0, or -EBUSY: this thread inspects it already, and a handler has interrupted that. */
 int still_begin(struct thread *thread);
 void still_end(struct thread *thread);
 
-/* Hold all other threads of the run. look->loose is set if some can't be held; these are then asked for what they run,
+/* Hold all other threads of the run. view->loose is set if some can't be held; these are then asked for what they run,
  * with signals if they are allowed. Returns false if the strands can't be read. still_let_go follows in either case.
  * Between the two nothing is written to a descriptor or allocated by malloc. */
-bool still_hold(struct look *look, bool signals);
+bool still_hold(struct view *view, bool signals);
 void still_let_go(struct thread *thread);
 
 /* From a thread that belongs to no run: call fn for all runs, the newest first, with a record of a thread. Returns the

@@ -39,7 +39,7 @@ static const char *spawned(const struct graph *graph, const struct cb *c, char *
 {
     if (!c->site)
         return "";
-    snprintf(text, size, "; spawned in %s", look_name(&graph->look, c->site));
+    snprintf(text, size, "; spawned in %s", inspect_name(&graph->view, c->site));
     return text;
 }
 
@@ -55,9 +55,9 @@ static void say_strand(const struct graph *graph, uint32_t number)
     const struct node *node = &graph->nodes[number];
     struct cb *c = graph_cb(graph, number);
     char name[STRAND_NAME], words[WORDS_MOST], where[PLACE_WORDS + 16];
-    out_say(graph->look.out, 0, "%s %s, since %.1f ms%s\n", actors_name(graph, number, name),
-            look_words(&graph->look, c, node->blocked, node->on, words, sizeof words),
-            (double)(driver_now(graph->look.thread->sub) - c->since) / 1e6, spawned(graph, c, where, sizeof where));
+    out_say(graph->view.out, 0, "%s %s, since %.1f ms%s\n", actors_name(graph, number, name),
+            inspect_words(&graph->view, c, node->blocked, node->on, words, sizeof words),
+            (double)(driver_now(graph->view.thread->sub) - c->since) / 1e6, spawned(graph, c, where, sizeof where));
     actors_say(graph, number, 4);
 }
 
@@ -125,7 +125,7 @@ static struct alike *find(struct alikes *alikes, const struct alike *key)
 /* If some thread could not be held, a name may vanish with its strand. */
 static bool have_one_name(const struct graph *graph, uint32_t one, uint32_t other)
 {
-    return !graph->look.loose && !strcmp(cb_name(graph_cb(graph, one)), cb_name(graph_cb(graph, other)));
+    return !graph->view.loose && !strcmp(cb_name(graph_cb(graph, one)), cb_name(graph_cb(graph, other)));
 }
 
 static void add(const struct graph *graph, struct alikes *alikes, uint32_t number)
@@ -149,13 +149,13 @@ static void say_alike(const struct graph *graph, const struct alike *alike)
 {
     struct cb *c = graph_cb(graph, alike->node);
     const struct node *node = &graph->nodes[alike->node];
-    int64_t now = driver_now(graph->look.thread->sub);
+    int64_t now = driver_now(graph->view.thread->sub);
     char name[STRAND_NAME], words[WORDS_MOST], where[PLACE_WORDS + 16];
     actors_name(graph, alike->node, name);
-    look_words(&graph->look, c, node->blocked, node->on, words, sizeof words);
-    out_say(graph->look.out, 0, "%zu strands, %s%s to #%llu\n", alike->count, name,
+    inspect_words(&graph->view, c, node->blocked, node->on, words, sizeof words);
+    out_say(graph->view.out, 0, "%zu strands, %s%s to #%llu\n", alike->count, name,
             alike->names_differ ? " and others" : "", (unsigned long long)alike->last);
-    out_say(graph->look.out, 4, "%s%s, since %.1f to %.1f ms%s\n", alike->actors_differ ? "each as the first: " : "",
+    out_say(graph->view.out, 4, "%s%s, since %.1f to %.1f ms%s\n", alike->actors_differ ? "each as the first: " : "",
             words, (double)(now - alike->since_most) / 1e6, (double)(now - alike->since_least) / 1e6,
             spawned(graph, c, where, sizeof where));
     actors_say(graph, alike->node, 8);
@@ -178,7 +178,7 @@ static void say_alikes(const struct graph *graph, struct alikes *alikes)
         largest->count = 0;
     }
     if (alikes->others)
-        out_say(graph->look.out, 0, "%zu strands more, for which there is no room\n", alikes->others);
+        out_say(graph->view.out, 0, "%zu strands more, for which there is no room\n", alikes->others);
 }
 
 static void say_grouped(const struct graph *graph, struct alikes *alikes)
@@ -195,7 +195,7 @@ static void say_ring(const struct graph *graph, const struct ring *ring)
 {
     char name[STRAND_NAME], step[2 * WORDS_MOST];
     uint32_t at = ring->first;
-    struct out *out = graph->look.out;
+    struct out *out = graph->view.out;
     out_say(out, 0, ring->length == 1 ? "%u strand waits for itself:\n" : "%u strands wait for each other:\n",
             ring->length);
     for (uint32_t i = 0; i < ring->length && i < RING_LINES; i++) {
@@ -213,7 +213,7 @@ static void say_rings(const struct graph *graph)
     for (size_t i = 0; i < graph->rings_kept; i++)
         say_ring(graph, &graph->rings[i]);
     if (graph->ring_count > graph->rings_kept)
-        out_say(graph->look.out, 0, "and %zu cycles more, none of them shorter\n",
+        out_say(graph->view.out, 0, "and %zu cycles more, none of them shorter\n",
                 graph->ring_count - graph->rings_kept);
 }
 
@@ -301,7 +301,7 @@ static void summarize(const struct graph *graph, char *text, size_t size)
 
 static void say_all(const struct graph *graph, struct alikes *alikes)
 {
-    struct out *out = graph->look.out;
+    struct out *out = graph->view.out;
     out_say(out, 0, "%zu of %zu strands are blocked", graph->blocked, live(graph));
     if (graph->ring_count)
         out_say(out, 0, ", %zu of them in %zu cycle%s", graph->ring_strands, graph->ring_count,
@@ -331,14 +331,14 @@ static int make(struct thread *thread, int fd, bool logs, char *text, size_t siz
     if (!error) {
         if (logs)
             out_log(&graph->out, runtime_of(thread));
-        look_lines(&graph->look, logs);
+        inspect_lines_open(&graph->view, logs);
         bool still = graph_make(graph);
         if (still && text)
             summarize(graph, text, size);
         else if (still)
             say_all(graph, memory);
         still_let_go(thread);
-        look_over(&graph->look);
+        inspect_lines_close(&graph->view);
         arch_unmap(memory, sizeof(struct alikes));
         *out = graph;
     }

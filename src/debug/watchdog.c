@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOKS = 4, CREDIT_MOST = 10 };
+enum { CHECKS = 4, CREDIT_MOST = 10 };
 #define PERIOD_MOST_NS INT64_C(1000000000)
 #define CREDIT_NS INT64_C(1000000000) /* for one report more */
 #define LIMIT_MOST_NS (INT64_MAX / 4)
@@ -29,12 +29,12 @@ bool watchdog_each_pool(struct watchdog *w, bool (*fn)(struct watchdog *w, struc
 
 /* ---- checks and reports ------------------------------------------------------------------------------------- */
 
-void watchdog_look_begin(struct watchdog *w)
+void watchdog_read_begin(struct watchdog *w)
 {
     readers_enter(&w->runtime->sub.memory.readers);
 }
 
-void watchdog_look_end(struct watchdog *w)
+void watchdog_read_end(struct watchdog *w)
 {
     if (w->runtime->sub.shared)
         opened_readers_leave(&w->worker.thread);
@@ -62,14 +62,14 @@ bool watchdog_may_report(struct watchdog *w)
 void watchdog_report(struct watchdog *w, struct late *late)
 {
     const strand_options *options = &w->runtime->options;
-    struct look look = {.thread = &w->worker.thread, .looker = w->looker, .out = &w->out};
+    struct view view = {.thread = &w->worker.thread, .scratch = w->scratch, .out = &w->out};
     w->credit -= !late->said.over;
     late->said.size = sizeof late->said;
     late->said.left_out = w->left_out;
     w->left_out = 0;
     w->out.used = 0;
     w->out.error = 0;
-    late_say(late, &look);
+    late_say(late, &view);
     if (!options->on_late && !options->on_log) {
         out_flush(&w->out);
         return;
@@ -143,8 +143,8 @@ static void *watch(void *arg)
 {
     struct watchdog *w = arg;
     while (!stops(w)) {
-        stays_look(w);
-        cleanups_look(w);
+        stays_check(w);
+        cleanups_check(w);
         pass(w, w->clock);
         atomic_store_explicit(&w->wake, 0, memory_order_seq_cst);
         if (stops(w))
@@ -177,8 +177,8 @@ void watchdog_moved(struct subprocess *sub)
 static void unmake(struct watchdog *w)
 {
     out_close(&w->out);
-    if (w->looker)
-        arch_unmap(w->looker, looker_size());
+    if (w->scratch)
+        arch_unmap(w->scratch, scratch_size());
     free(w);
 }
 
@@ -200,14 +200,14 @@ static int make(struct runtime *runtime, struct watchdog **out)
     w->limit = limit_of(options->watchdog);
     w->cleanups_limit = options->watchdog_cleanups ? limit_of(options->watchdog_cleanups) : w->limit;
     int64_t least = w->limit < w->cleanups_limit ? w->limit : w->cleanups_limit;
-    w->period = least / LOOKS < PERIOD_MOST_NS ? least / LOOKS : PERIOD_MOST_NS;
+    w->period = least / CHECKS < PERIOD_MOST_NS ? least / CHECKS : PERIOD_MOST_NS;
     w->credit = CREDIT_MOST;
     w->time = 1; /* 0 is no time: struct stay */
     w->clock = driver_now(&runtime->sub);
     int error = out_open(&w->out, 2);
-    if (!error && !(error = arch_map(looker_size(), &memory))) {
-        w->looker = memory;
-        looker_init(w->looker);
+    if (!error && !(error = arch_map(scratch_size(), &memory))) {
+        w->scratch = memory;
+        scratch_init(w->scratch);
     }
     if (error)
         unmake(w);

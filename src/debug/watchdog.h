@@ -60,7 +60,7 @@ struct watchdog {
     int credit;            /* reports that may be made now */
     uint64_t left_out;     /* reports left out since the last one */
     struct cleanup cleanups[CLEANUPS_MOST];
-    struct looker *looker;
+    struct scratch *scratch;
     struct out out;
     _Atomic uint64_t late, late_ns; /* for statistics */
 };
@@ -70,8 +70,8 @@ struct watchdog {
 /* Call fn for the pools of the run. Returns whether it returned true for all. */
 bool watchdog_each_pool(struct watchdog *w, bool (*fn)(struct watchdog *w, struct pool *pool));
 /* Around reading the stacks of strands. */
-void watchdog_look_begin(struct watchdog *w);
-void watchdog_look_end(struct watchdog *w);
+void watchdog_read_begin(struct watchdog *w);
+void watchdog_read_end(struct watchdog *w);
 /* Count a strand that is late by so much, for the first time, or still. */
 void watchdog_count(struct watchdog *w, int64_t ns, bool first);
 /* Whether one more report may be made, which the caller then makes. Otherwise it is counted as left out. */
@@ -85,7 +85,7 @@ void watchdog_figures(const struct watchdog *watchdog, uint64_t *late, uint64_t 
 
 /* ---- stays.c: strands that occupy their thread -------------------------------------------------------------- */
 
-void stays_look(struct watchdog *w);
+void stays_check(struct watchdog *w);
 /* Whether the strand occupied its thread at the last check, and will be reported for that before its unwinding is. */
 bool stays_has(struct watchdog *w, struct cb *c);
 /* At the end of the run. */
@@ -93,7 +93,7 @@ void stays_end(struct watchdog *w);
 
 /* ---- cleanups.c: strands that unwind ---------------------------------------------------------------------- */
 
-void cleanups_look(struct watchdog *w);
+void cleanups_check(struct watchdog *w);
 /* The next instant at which a strand is late, or has to be reported again. */
 int64_t cleanups_due(struct watchdog *w);
 /* Extend all limits by time that does not count. */

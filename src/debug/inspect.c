@@ -2,7 +2,7 @@
  * Inspection of one strand from outside. A pin keeps the control block. The object that the strand waits for is the
  * user's memory, and is read only while all threads are held.
  */
-#include "look.h"
+#include "inspect.h"
 
 #include "cells.h"
 #include "pools.h"
@@ -25,23 +25,23 @@
 #define ANSWERS_NS INT64_C(250000000)
 #define ANSWER_NS INT64_C(50000000)
 
-size_t looker_size(void)
+size_t scratch_size(void)
 {
-    return sizeof(struct looker) + arch_patterns_size();
+    return sizeof(struct scratch) + arch_patterns_size();
 }
 
-void looker_init(struct looker *looker)
+void scratch_init(struct scratch *scratch)
 {
-    looker->patterns = (struct arch_patterns *)(void *)(looker + 1);
+    scratch->patterns = (struct arch_patterns *)(void *)(scratch + 1);
 }
 
 /* ---- location ----------------------------------------------------------------------------------------------- */
 
 /* Returns the thread that runs it, or NULL. */
-static struct thread *runner_of(const struct look *look, struct cb *c)
+static struct thread *runner_of(const struct view *view, struct cb *c)
 {
     struct fibre *fibre = c->member.fibre;
-    struct thread *thread = thread_first(look->thread->sub);
+    struct thread *thread = thread_first(view->thread->sub);
     while (thread && plain_load(&thread->current, memory_order_relaxed) != fibre)
         thread = thread_after(thread);
     return thread && plain_load(&fibre->active, memory_order_relaxed) == &c->member ? thread : NULL;
@@ -55,92 +55,92 @@ static uint64_t switches_of(struct subprocess *sub)
     return sum;
 }
 
-static struct place place_of_guest(struct cb *c)
+static struct frame_span span_of_guest(struct cb *c)
 {
     struct opened *opened = opened_of(c->member.fibre);
     struct guest *guest = guest_of(&c->member);
     bool resident = plain_load(&opened->resident, memory_order_acquire) == &c->member;
-    struct place place = {.size = (size_t)plain_load(&guest->depth, memory_order_acquire) * sizeof(uintptr_t)};
-    place.context = place.size ? opened->base - place.size : NULL;
-    place.image = resident ? NULL : plain_load(&guest->image, memory_order_acquire);
-    return place;
+    struct frame_span span = {.size = (size_t)plain_load(&guest->depth, memory_order_acquire) * sizeof(uintptr_t)};
+    span.context = span.size ? opened->base - span.size : NULL;
+    span.image = resident ? NULL : plain_load(&guest->image, memory_order_acquire);
+    return span;
 }
 
 /* A waiting strand resumes in another epoch of its wait. For other strands the stamp is the number of switches of all
  * threads. */
-static uint64_t stamp_of(const struct look *look, struct cb *c)
+static uint64_t stamp_of(const struct view *view, struct cb *c)
 {
     uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);
-    return wait_tag(state) == WAIT_ARMED ? state : switches_of(look->thread->sub);
+    return wait_tag(state) == WAIT_ARMED ? state : switches_of(view->thread->sub);
 }
 
-static const struct told *told_of(const struct look *look, struct cb *c)
+static const struct sighting *sighting_of(const struct view *view, struct cb *c)
 {
-    for (size_t i = 0; i < look->looker->told_count; i++)
-        if (look->looker->told[i].id == cb_id(c))
-            return &look->looker->told[i];
+    for (size_t i = 0; i < view->scratch->sightings_count; i++)
+        if (view->scratch->sightings[i].id == cb_id(c))
+            return &view->scratch->sightings[i];
     return NULL;
 }
 
-struct place look_place(const struct look *look, struct cb *c)
+struct frame_span inspect_span(const struct view *view, struct cb *c)
 {
-    struct place place = {0};
+    struct frame_span span = {0};
     struct fibre *fibre = c->member.fibre;
-    uint64_t stamp = look->loose ? stamp_of(look, c) : 0;
-    struct thread *runner = runner_of(look, c);
+    uint64_t stamp = view->loose ? stamp_of(view, c) : 0;
+    struct thread *runner = runner_of(view, c);
     if (c->guest && c->started && !runner) {
-        place = place_of_guest(c);
+        span = span_of_guest(c);
     } else if (c->started && !runner && fibre->stack) {
-        place.context = atomic_load_explicit(&fibre->context, memory_order_acquire);
-        place.size = place.context ? (size_t)(fibre->stack->top - (char *)place.context) : 0;
+        span.context = atomic_load_explicit(&fibre->context, memory_order_acquire);
+        span.size = span.context ? (size_t)(fibre->stack->top - (char *)span.context) : 0;
     }
-    place.stamp = stamp;
-    place.runner = runner;
-    place.asked = runner && told_of(look, c);
-    return place;
+    span.stamp = stamp;
+    span.runner = runner;
+    span.asked = runner && sighting_of(view, c);
+    return span;
 }
 
-enum doing look_doing(struct cb *c, const struct place *place)
+enum doing inspect_doing(struct cb *c, const struct frame_span *span)
 {
     if (atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER)
         return DOING_NOTHING;
-    if (place->runner)
+    if (span->runner)
         return DOING_RUNNING;
     if (!c->started)
         return DOING_NOT_STARTED;
     return c->blocked == BLOCKED_NOT ? DOING_RUNNABLE : DOING_BLOCKED;
 }
 
-static bool is_held(const struct look *look, const struct place *place)
+static bool is_held(const struct view *view, const struct frame_span *span)
 {
-    return place->runner != look->thread && atomic_load_explicit(&place->runner->held, memory_order_acquire);
+    return span->runner != view->thread && atomic_load_explicit(&span->runner->held, memory_order_acquire);
 }
 
-size_t look_saved(struct cb *c)
+size_t inspect_saved(struct cb *c)
 {
     return opened_saved(guest_of(&c->member));
 }
 
-size_t look_used(const struct look *look, struct cb *c, const struct place *place)
+size_t inspect_used(const struct view *view, struct cb *c, const struct frame_span *span)
 {
     const struct fibre *fibre = c->member.fibre;
     const char *top = c->guest ? opened_of(c->member.fibre)->base : fibre->stack ? fibre->stack->top : NULL;
     const char *at = NULL;
-    if (!place->runner)
-        return place->size;
-    if (place->runner->driver)
-        at = place->runner->driver->where(place->runner);
-    else if (is_held(look, place))
-        at = place->runner->held_at;
-    else if (place->asked)
-        return told_of(look, c)->used;
-    if (place->runner == look->thread)
+    if (!span->runner)
+        return span->size;
+    if (span->runner->driver)
+        at = span->runner->driver->where(span->runner);
+    else if (is_held(view, span))
+        at = span->runner->held_at;
+    else if (span->asked)
+        return sighting_of(view, c)->used;
+    if (span->runner == view->thread)
         at = __builtin_frame_address(0);
     bool inside = at && top && at < top && (size_t)(top - at) <= fibre->stack_size; /* not on a signal stack */
     return inside ? (size_t)(top - at) : 0;
 }
 
-static void say_place(const struct look *look, struct cb *c, const struct place *place, size_t indent)
+static void say_place(const struct view *view, struct cb *c, const struct frame_span *span, size_t indent)
 {
     char name[POOL_NAME_ROOM], pool[48] = "", fibre[64] = "", saved[64] = "", thread[48] = "";
     struct thread *home = plain_load(&c->member.fibre->home, memory_order_relaxed);
@@ -148,97 +148,99 @@ static void say_place(const struct look *look, struct cb *c, const struct place 
         snprintf(pool, sizeof pool, "pool '%s'; ", pool_name(c->member.fibre->pool, name));
     if (c->guest) {
         const struct hosting *hosting = hosting_of(opened_of(c->member.fibre));
-        bool in_stack = place->context || place->runner;
+        bool in_stack = span->context || span->runner;
         snprintf(fibre, sizeof fibre, "fibre '%s' %u, %s; ", hosting->name, hosting->number,
-                 place->image ? "inactive"
-                 : in_stack   ? "active"
-                              : "not on it yet");
+                 span->image ? "inactive"
+                 : in_stack  ? "active"
+                             : "not on it yet");
     }
-    if (place->image)
-        snprintf(saved, sizeof saved, ", saved in %zu", look_saved(c));
-    if (!place->runner && home && c->started)
+    if (span->image)
+        snprintf(saved, sizeof saved, ", saved in %zu", inspect_saved(c));
+    if (!span->runner && home && c->started)
         snprintf(thread, sizeof thread, "; ran on thread %d", home->index);
-    size_t used = look_used(look, c, place);
+    size_t used = inspect_used(view, c, span);
     if (used)
-        out_say(look->out, indent, "%s%sstack: %zu of %zu bytes used%s%s\n", pool, fibre, used,
+        out_say(view->out, indent, "%s%sstack: %zu of %zu bytes used%s%s\n", pool, fibre, used,
                 c->member.fibre->stack_size, saved, thread);
     else
-        out_say(look->out, indent, "%s%sstack: %zu bytes%s\n", pool, fibre, c->member.fibre->stack_size, thread);
+        out_say(view->out, indent, "%s%sstack: %zu bytes%s\n", pool, fibre, c->member.fibre->stack_size, thread);
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------- */
 
-static size_t trace(const struct look *look, struct cb *c, const struct place *place, const char *image, void **ips,
+static size_t trace(const struct view *view, struct cb *c, const struct frame_span *span, const char *image, void **ips,
                     size_t most)
 {
     const struct stack *stack = c->member.fibre->stack;
-    return arch_trace_alike(look->looker->patterns, place->context, image, image ? place->size : 0, stack->top, ips,
+    return arch_trace_alike(view->scratch->patterns, span->context, image, image ? span->size : 0, stack->top, ips,
                             most);
 }
 
 /* A thread that could not be held may resume the strand at any moment. So its frames are copied, and the copy is good
  * if afterwards they are still in place and the strand has not been resumed. */
-static size_t trace_a_copy(const struct look *look, struct cb *c, const struct place *place, void **ips, size_t most)
+static size_t trace_a_copy(const struct view *view, struct cb *c, const struct frame_span *span, void **ips,
+                           size_t most)
 {
-    char *copy = look->looker->copy;
-    if (place->size > sizeof look->looker->copy)
+    char *copy = view->scratch->copy;
+    if (span->size > sizeof view->scratch->copy)
         return 0;
-    arch_copy(copy, place->image ? place->image : (const char *)place->context, place->size);
+    arch_copy(copy, span->image ? span->image : (const char *)span->context, span->size);
     atomic_thread_fence(memory_order_seq_cst);
-    struct place after = look_place(look, c);
-    if (after.context != place->context || after.image != place->image || after.stamp != place->stamp)
+    struct frame_span after = inspect_span(view, c);
+    if (after.context != span->context || after.image != span->image || after.stamp != span->stamp)
         return 0;
-    return trace(look, c, place, copy, ips, most);
+    return trace(view, c, span, copy, ips, most);
 }
 
-static size_t answered(const struct look *look, struct cb *c, void **ips, size_t most)
+static size_t answered(const struct view *view, struct cb *c, void **ips, size_t most)
 {
-    const struct told *told = told_of(look, c);
-    size_t count = told->count < most ? told->count : most;
-    memcpy(ips, told->ips, count * sizeof *ips);
+    const struct sighting *sighting = sighting_of(view, c);
+    size_t count = sighting->count < most ? sighting->count : most;
+    memcpy(ips, sighting->ips, count * sizeof *ips);
     return count;
 }
 
-static size_t trace_running(const struct look *look, struct cb *c, const struct place *place, void **ips, size_t most)
+static size_t trace_running(const struct view *view, struct cb *c, const struct frame_span *span, void **ips,
+                            size_t most)
 {
-    struct thread *runner = place->runner;
+    struct thread *runner = span->runner;
     arch_context elsewhere = runner->driver ? runner->driver->where(runner) : NULL;
     if (elsewhere)
         return arch_trace_context(elsewhere, NULL, 0, 0, ips, most);
-    if (runner == look->thread)
+    if (runner == view->thread)
         return arch_trace(ips, most);
-    if (!is_held(look, place))
-        return place->asked ? answered(look, c, ips, most) : 0;
+    if (!is_held(view, span))
+        return span->asked ? answered(view, c, ips, most) : 0;
     size_t count = runner->held_count < most ? runner->held_count : most;
     memcpy(ips, runner->held_ips, count * sizeof *ips);
     return count;
 }
 
-size_t look_frames(const struct look *look, struct cb *c, const struct place *place, void **ips, size_t most)
+size_t inspect_frames(const struct view *view, struct cb *c, const struct frame_span *span, void **ips, size_t most)
 {
-    if (place->runner)
-        return trace_running(look, c, place, ips, most);
-    if (!place->context)
+    if (span->runner)
+        return trace_running(view, c, span, ips, most);
+    if (!span->context)
         return 0;
-    return look->loose ? trace_a_copy(look, c, place, ips, most) : trace(look, c, place, place->image, ips, most);
+    return view->loose ? trace_a_copy(view, c, span, ips, most) : trace(view, c, span, span->image, ips, most);
 }
 
 /* Caches names: looking one up is expensive, and few functions are in many traces. */
-const char *look_name(const struct look *look, void *ip)
+const char *inspect_name(const struct view *view, void *ip)
 {
-    struct name *name = &look->looker->names[((uintptr_t)ip * UINT64_C(0x9E3779B97F4A7C15)) >> 54];
+    struct name *name = &view->scratch->names[((uintptr_t)ip * UINT64_C(0x9E3779B97F4A7C15)) >> 54];
     if (name->ip != ip) {
         name->ip = ip;
-        place_words(look->names, ip, name->text, sizeof name->text);
+        place_words(view->names, ip, name->text, sizeof name->text);
     }
     return name->text;
 }
 _Static_assert(NAMES == 1 << (64 - 54), "all of the cache is in use");
 
-void look_say_frames(const struct look *look, void *const *ips, size_t count, size_t indent)
+void inspect_say_frames(const struct view *view, void *const *ips, size_t count, size_t indent)
 {
     for (size_t i = 0; i < count; i++)
-        out_say(look->out, indent, "at %s\n", look_name(look, ips[i]));
+        out_say(view->out, indent, "at %s\n", inspect_name(view, ips[i]));
 }
 
 /* ---- threads that could not be held ---------------------------------------------------------------------- */
@@ -257,42 +259,43 @@ ARCH_NOT_INSTRUMENTED static uintptr_t stack_end(void *self, uintptr_t sp, struc
     return (uintptr_t)stack->top;
 }
 
-bool look_at_runner(struct looker *looker, struct thread *thread, int64_t wait_ns, struct told *told)
+bool inspect_runner(struct scratch *scratch, struct thread *thread, int64_t wait_ns, struct sighting *sighting)
 {
-    struct arch_asked asked = {.top = stack_end, .copy = looker->copy, .room = sizeof looker->copy};
+    struct arch_asked asked = {.top = stack_end, .copy = scratch->copy, .room = sizeof scratch->copy};
     bool answers = arch_ask_waiting(thread->os_id, thread, &asked) == 0 ||
                    (wait_ns && arch_ask(thread->os_id, &asked, wait_ns) == 0);
     if (!answers || !asked.end)
         return false;
-    *told = (struct told){.thread = thread, .id = asked.tag, .waits = asked.waits, .used = asked.end - asked.sp};
-    told->count = arch_trace_asked(&asked, told->ips, FRAMES_MOST);
+    *sighting =
+        (struct sighting){.thread = thread, .id = asked.tag, .waits = asked.waits, .used = asked.end - asked.sp};
+    sighting->count = arch_trace_asked(&asked, sighting->ips, FRAMES_MOST);
     return true;
 }
 
-void look_ask(struct look *look, struct thread *thread, bool signals)
+void inspect_unheld(struct view *view, struct thread *thread, bool signals)
 {
     int64_t now = driver_now(thread->sub);
-    if (!look->answers_until)
-        look->answers_until = now + ANSWERS_NS;
-    int64_t wait_ns = look->answers_until - now > ANSWER_NS ? look->answers_until - now : ANSWER_NS;
-    struct looker *looker = look->looker;
-    if (looker->told_count < ASKED_MOST &&
-        look_at_runner(looker, thread, signals ? wait_ns : 0, &looker->told[looker->told_count]))
-        looker->told_count++;
+    if (!view->answers_until)
+        view->answers_until = now + ANSWERS_NS;
+    int64_t wait_ns = view->answers_until - now > ANSWER_NS ? view->answers_until - now : ANSWER_NS;
+    struct scratch *scratch = view->scratch;
+    if (scratch->sightings_count < ASKED_MOST &&
+        inspect_runner(scratch, thread, signals ? wait_ns : 0, &scratch->sightings[scratch->sightings_count]))
+        scratch->sightings_count++;
 }
 
 /* ---- waits -------------------------------------------------------------------------------------------------- */
 
-bool look_is_blocked(struct cb *c)
+bool inspect_is_blocked(struct cb *c)
 {
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
     uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);
     return !over && c->started && c->blocked != BLOCKED_NOT && wait_tag(state) == WAIT_ARMED;
 }
 
-bool look_is_settled(const struct look *look, struct cb *c)
+bool inspect_is_settled(const struct view *view, struct cb *c)
 {
-    return !look->loose && wait_tag(atomic_load_explicit(&c->wait.state, memory_order_acquire)) == WAIT_ARMED;
+    return !view->loose && wait_tag(atomic_load_explicit(&c->wait.state, memory_order_acquire)) == WAIT_ARMED;
 }
 
 /* Describes a wait from its control block alone. */
@@ -316,7 +319,7 @@ static void write_plainly(char *text, size_t size, unsigned why, uint64_t on, in
         snprintf(text, size, "%s #%llu", words, (unsigned long long)on);
 }
 
-const char *look_words(const struct look *look, struct cb *c, unsigned why, uint64_t on, char *text, size_t size)
+const char *inspect_words(const struct view *view, struct cb *c, unsigned why, uint64_t on, char *text, size_t size)
 {
     const char *words = blocked_words(why);
     void *object = (void *)(uintptr_t)on;
@@ -324,13 +327,13 @@ const char *look_words(const struct look *look, struct cb *c, unsigned why, uint
         snprintf(text, size, "%s '%s' at %p", words, ((struct chan *)object)->name, object);
     else if (why == BLOCKED_PORT)
         snprintf(text, size, "%s '%s' at %p", words, ((struct port *)object)->name, object);
-    else if (why == BLOCKED_PERMIT && look_is_settled(look, c))
+    else if (why == BLOCKED_PERMIT && inspect_is_settled(view, c))
         snprintf(text, size, "%s '%s' #%llu at %p", words, ((struct prio *)object)->name,
                  (unsigned long long)((struct prio *)object)->serial, object);
-    else if (cells_are_waited_for(why) && look_is_settled(look, c))
+    else if (cells_are_waited_for(why) && inspect_is_settled(view, c))
         cells_words(c, text, size);
     else
-        write_plainly(text, size, why, on, driver_now(look->thread->sub));
+        write_plainly(text, size, why, on, driver_now(view->thread->sub));
     return text;
 }
 
@@ -346,27 +349,27 @@ static void say_plain_wait(struct out *out, struct cb *c, unsigned why, int64_t 
     out_say(out, indent, "blocked: %s, since %.1f ms\n", words, since_ms(c, now));
 }
 
-static void say_wait(const struct look *look, struct cb *c, size_t indent)
+static void say_wait(const struct view *view, struct cb *c, size_t indent)
 {
     char words[WORDS_MOST];
     unsigned why = c->blocked;
-    look_words(look, c, why, c->blocked_on, words, sizeof words);
-    out_say(look->out, indent, "blocked: %s, since %.1f ms\n", words, since_ms(c, driver_now(look->thread->sub)));
-    if (why != BLOCKED_MUTEX || !look_is_settled(look, c))
+    inspect_words(view, c, why, c->blocked_on, words, sizeof words);
+    out_say(view->out, indent, "blocked: %s, since %.1f ms\n", words, since_ms(c, driver_now(view->thread->sub)));
+    if (why != BLOCKED_MUTEX || !inspect_is_settled(view, c))
         return;
     struct mutex *mutex = (struct mutex *)(uintptr_t)c->blocked_on;
     uint64_t owner = gate_value(atomic_load_explicit(&mutex->gate.word, memory_order_acquire));
     if (owner)
-        out_say(look->out, indent + 4, "%s\n",
+        out_say(view->out, indent + 4, "%s\n",
                 held_made((struct cb *)(uintptr_t)owner, HELD_MUTEX,
-                          look_name(look, plain_load(&mutex->site, memory_order_relaxed)), MADE_ROOM));
+                          inspect_name(view, plain_load(&mutex->site, memory_order_relaxed)), MADE_ROOM));
 }
 
-bool look_own(const struct look *look, struct cb *c, struct own *own)
+bool inspect_own(const struct view *view, struct cb *c, struct own *own)
 {
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
     uint64_t words[OWN_KEPT];
-    if (look->loose || over || !c->started)
+    if (view->loose || over || !c->started)
         return false;
     if (c->guest) {
         opened_own(&c->member, words);
@@ -379,14 +382,14 @@ bool look_own(const struct look *look, struct cb *c, struct own *own)
 }
 
 /* The cases are where the strand has put them, usually in its frames: for an inactive strand, in its saved stack. */
-strand_case look_case(const struct look *look, struct cb *c, size_t index)
+strand_case inspect_case(const struct view *view, struct cb *c, size_t index)
 {
     strand_case copy;
     const char *at = (const char *)c->wait.node.value + index * sizeof copy;
-    struct place place = look_place(look, c);
-    size_t offset = (size_t)((uintptr_t)at - (uintptr_t)place.context);
-    if (place.image && offset < place.size)
-        at = place.image + offset;
+    struct frame_span span = inspect_span(view, c);
+    size_t offset = (size_t)((uintptr_t)at - (uintptr_t)span.context);
+    if (span.image && offset < span.size)
+        at = span.image + offset;
     arch_copy(&copy, at, sizeof copy);
     return copy;
 }
@@ -407,44 +410,45 @@ static void say_head(struct out *out, struct cb *c, uint64_t id, bool over, size
         out_say(out, indent + 4, "in the scope of %s:%d\n", anchor->block.file, anchor->block.line);
 }
 
-static void say_doing(const struct look *look, struct cb *c, enum doing doing, const struct place *place, size_t indent)
+static void say_doing(const struct view *view, struct cb *c, enum doing doing, const struct frame_span *span,
+                      size_t indent)
 {
-    struct thread *runner = place->runner;
-    bool traced = runner && (runner == look->thread || runner->driver || is_held(look, place));
-    bool waits = place->asked && told_of(look, c)->waits;
+    struct thread *runner = span->runner;
+    bool traced = runner && (runner == view->thread || runner->driver || is_held(view, span));
+    bool waits = span->asked && sighting_of(view, c)->waits;
     if (doing == DOING_RUNNING)
-        out_say(look->out, indent, "running on thread %d (%u)%s\n", runner->index, runner->os_id,
-                traced         ? ""
-                : waits        ? ", waits in the system"
-                : place->asked ? ", asked by a signal"
-                               : ", could not be held");
+        out_say(view->out, indent, "running on thread %d (%u)%s\n", runner->index, runner->os_id,
+                traced        ? ""
+                : waits       ? ", waits in the system"
+                : span->asked ? ", asked by a signal"
+                              : ", could not be held");
     else if (doing == DOING_NOT_STARTED)
-        out_say(look->out, indent, "runnable: has not started\n");
+        out_say(view->out, indent, "runnable: has not started\n");
     else if (doing == DOING_RUNNABLE)
-        out_say(look->out, indent, "runnable\n");
+        out_say(view->out, indent, "runnable\n");
     else
-        say_wait(look, c, indent);
+        say_wait(view, c, indent);
 }
 
-void look_say(const struct look *look, struct cb *c, uint64_t id, size_t indent)
+void inspect_say(const struct view *view, struct cb *c, uint64_t id, size_t indent)
 {
     void *ips[FRAMES_MOST];
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
-    say_head(look->out, c, id, over, indent);
+    say_head(view->out, c, id, over, indent);
     if (over)
         return;
-    struct place place = look_place(look, c);
-    enum doing doing = look_doing(c, &place);
+    struct frame_span span = inspect_span(view, c);
+    enum doing doing = inspect_doing(c, &span);
     if (doing == DOING_NOTHING)
         return;
-    say_place(look, c, &place, indent + 4);
-    if (!look->loose)
-        cells_say(look->out, c, indent + 4);
-    say_doing(look, c, doing, &place, indent + 4);
-    look_say_frames(look, ips, look_frames(look, c, &place, ips, FRAMES_MOST), indent + 6);
+    say_place(view, c, &span, indent + 4);
+    if (!view->loose)
+        cells_say(view->out, c, indent + 4);
+    say_doing(view, c, doing, &span, indent + 4);
+    inspect_say_frames(view, ips, inspect_frames(view, c, &span, ips, FRAMES_MOST), indent + 6);
 }
 
-void look_say_blocked(struct out *out, struct thread *thread, struct cb *c, size_t indent)
+void inspect_say_blocked(struct out *out, struct thread *thread, struct cb *c, size_t indent)
 {
     unsigned blocked = c->blocked;
     if (blocked == BLOCKED_NOT)
@@ -453,7 +457,7 @@ void look_say_blocked(struct out *out, struct thread *thread, struct cb *c, size
         say_plain_wait(out, c, blocked, driver_now(thread->sub), indent);
 }
 
-void look_say_plainly(struct out *out, struct thread *thread, struct cb *c, uint64_t id)
+void inspect_say_plainly(struct out *out, struct thread *thread, struct cb *c, uint64_t id)
 {
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
     unsigned blocked = c->blocked;
