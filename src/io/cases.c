@@ -1,7 +1,7 @@
 /*
  * Descriptors and signals as cases of a select. A case queues at its side as an operation does, and counts as one while
- * the select stands with it. If it wins it has the turn: it checks whether the side is ready indeed, and passes the
- * turn on. The protocol blocks are in descriptor.h and src/sync/source.h.
+ * the select stands with it. If it wins it has the baton: it checks whether the side is ready indeed, and passes the
+ * baton on. The protocol blocks are in descriptor.h and src/sync/source.h.
  */
 #include "../../include/strand/io.h"
 
@@ -132,7 +132,7 @@ static int leave(struct thread *thread, strand_case *c, struct wait_node *node, 
         result = -EBADF;
     struct member *next = NULL;
     if (won && !descriptor_is_probed(thread, d)) {
-        side->turn = false; /* on a closing descriptor it means nothing */
+        side->baton = false; /* on a closing descriptor it means nothing */
         next = side_pass_on(thread, side);
     } else {
         side_cut_out(node);

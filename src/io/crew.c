@@ -173,7 +173,7 @@ static void hand_over(struct crew *crew, struct job *job)
 
 static void discard_left(struct crew *crew, struct job *job)
 {
-    bool mine = !job->held; /* [O6] */
+    bool mine = !job->in_stop; /* [O6] */
     crew_unlock(crew);
     if (mine)
         job_discard(job, true);

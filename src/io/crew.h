@@ -57,8 +57,8 @@ struct job {
     void (*release)(void *arg);
     /* Under the lock. */
     enum job_state state;
-    bool left; /* its caller has gone */
-    bool held; /* but the caller is still in `stop` */
+    bool left;    /* its caller has gone */
+    bool in_stop; /* but the caller is still in `stop` */
     _Alignas(16) char copy[];
 };
 

@@ -3,7 +3,7 @@
  *
  * PARTIES   strands that read, write or wait; threads that pass on the poller's events (fire); closers.
  * STATE     per descriptor, in a table by its number: `users` = operations under way | CLOSING; per side (in, out,
- *           end): `events` counts the poller's reports, `ready` says that a call may find something, `turn` that a
+ *           end): `events` counts the poller's reports, `ready` says that a call may find something, `baton` that a
  *           woken waiter has not reported yet what it found, `queue` holds the waiters.
  * PROTOCOL  an operation enters (counts itself in), makes its call if the side is ready and there is no waiter, and
  *           waits if the call found nothing. Readiness comes first, and the strand makes the call itself: its buffer is
@@ -15,12 +15,12 @@
  *           calls strand_forget. For a descriptor that the library did not make, the reuse is also noticed before an
  *           operation waits, and before every call if the record says that calls may block their thread [D4]. The
  *           record is then replaced, as if strand_close had closed the number, but the number stays open.
- * OWNERSHIP queues, `ready`, `turn`: under the lock. `events` is raised under it and read without. In a run of one
+ * OWNERSHIP queues, `ready`, `baton`: under the lock. `events` is raised under it and read without. In a run of one
  *           thread there is no lock, and `users` changes by plain stores: a table belongs to one run, and only strands
  *           and the poller access it.
  * INVARIANTS [D1] a number is returned to the system when the last operation has left, so no call reaches a descriptor
  *           that was opened in its place. [D2] an event is never lost: a waiter has seen `events` unchanged since
- *           before its call, under the lock. [D3] a woken waiter that leaves has passed its turn on. [D4] no operation
+ *           before its call, under the lock. [D3] a woken waiter that leaves has passed its baton on. [D4] no operation
  *           waits, or makes a call that may block, because of what is known of an object that is gone: the record is
  *           `ours`, or its device and inode are those behind the number. The poller is asked about objects that have no
  *           inode of their own. [D5] -EBADF is never reported for a new object because of the previous one: while the
@@ -41,8 +41,8 @@ enum side_name { SIDE_IN, SIDE_OUT, SIDE_END, SIDES }; /* SIDE_END: for its end 
 struct side {
     _Atomic uint32_t events;
     _Atomic bool ready;
-    _Atomic bool waited; /* there is a waiter, or a turn: mirrors the two below */
-    bool turn;
+    _Atomic bool waited; /* there is a waiter, or a baton: mirrors the two below */
+    bool baton;
     struct link queue; /* of wait nodes */
 };
 
@@ -124,7 +124,7 @@ struct operation {
     const char *function;
     uint64_t progress; /* for the exception of an interruption */
     uint32_t seen;
-    bool turn;
+    bool baton;
     bool waited; /* it has waited for this record: later events are of the record's object */
 };
 
@@ -147,19 +147,19 @@ void operation_leave(struct operation *op);
 
 static inline void side_mirror(struct side *side)
 {
-    atomic_store_explicit(&side->waited, side->turn || !list_empty(&side->queue), memory_order_relaxed);
+    atomic_store_explicit(&side->waited, side->baton || !list_empty(&side->queue), memory_order_relaxed);
 }
 
 /* Whether a new operation has to wait for others first. */
 static inline bool side_is_taken(const struct side *side)
 {
-    return side->turn || !list_empty(&side->queue);
+    return side->baton || !list_empty(&side->queue);
 }
 
 /* Link a node, at the front or at the back; unlink it, if it is linked. */
 void side_append(struct side *side, struct wait_node *node, bool in_front);
 void side_cut_out(struct wait_node *node);
-/* Give the turn to the next waiter that can still be woken, if the side is ready. Returns that waiter, or NULL. */
+/* Give the baton to the next waiter that can still be woken, if the side is ready. Returns that waiter, or NULL. */
 struct member *side_pass_on(struct thread *thread, struct side *side);
 /* Have the poller watch the descriptor from now on. Without the lock. Returns 0 or a negated errno code. */
 int descriptor_watch(struct thread *thread, struct descriptor *d);

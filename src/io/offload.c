@@ -4,7 +4,7 @@
  *
  * PARTIES   the strand that calls; the crew's thread that runs the function; the thread of the strand's pool that takes
  *           the post; interrupters of the strand.
- * STATE     a job, in memory of its own: `state`, `left`, `held`, and `over` and the epoch of its arrival, under the
+ * STATE     a job, in memory of its own: `state`, `left`, `in_stop`, and `over` and the epoch of its arrival, under the
  *           crew's lock.
  *             QUEUED --a thread--> RUNNING --the same--> RETURNED --the post--> over
  *             QUEUED --the strand, interrupted--> the strand owns it again
@@ -14,8 +14,8 @@
  * PROTOCOL  the strand queues the job, then arms its wait and sets the epoch under the lock: either it finds `over`, or
  *           the post finds the epoch. If interrupted while the function runs, it waits again, uninterruptibly, or
  *           leaves the job to the crew's thread. That thread reads `left` in the step that sets RETURNED, and posts, or
- *           frees the job. While the strand calls `stop` the job is `held`: the last of the two to finish frees it.
- * OWNERSHIP the job belongs to the strand; a job that was left belongs to the crew's thread, unless it is held. What
+ *           frees the job. While the strand calls `stop` the job is `in_stop`: the last of the two to finish frees it.
+ * OWNERSHIP the job belongs to the strand; a job that was left belongs to the crew's thread, unless it is in_stop. What
  *           the function works with (arg, copy, result) belongs to the thread from RUNNING to RETURNED.
  * INVARIANTS [O4] a job is run once, or taken back, never both. [O5] it is left, or posted, never both. [O6] it is
  *           freed once, by the strand or by the thread.
@@ -82,7 +82,7 @@ static void stop_and_leave(struct thread *thread, struct job *job, void (*stop)(
     struct crew *crew = job->arrival.crew;
     crew_call_hook(crew, "strand_offload_attr.stop", stop, job->arg);
     crew_lock(crew, thread);
-    job->held = false;
+    job->in_stop = false;
     bool mine = job->state == JOB_RETURNED;
     crew_unlock(crew);
     if (mine)
@@ -101,7 +101,7 @@ static enum fate interrupted_call(struct thread **thread, struct cb *me, struct 
         crew->queued--;
     }
     job->left = leaves; /* [O5] */
-    job->held = leaves && call->attr.stop;
+    job->in_stop = leaves && call->attr.stop;
     if (leaves) /* no strand waits for the function: it counts as a plain thread until it returns */
         atomic_fetch_sub_explicit(&crew->sub->helpers, 1, memory_order_release);
     crew_unlock(crew);

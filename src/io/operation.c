@@ -50,10 +50,10 @@ static struct member *claim_first(struct thread *thread, struct side *side)
 struct member *side_pass_on(struct thread *thread, struct side *side)
 {
     struct member *member = NULL;
-    if (!side->turn && atomic_load_explicit(&side->ready, memory_order_relaxed))
+    if (!side->baton && atomic_load_explicit(&side->ready, memory_order_relaxed))
         member = claim_first(thread, side);
     if (member)
-        side->turn = true;
+        side->baton = true;
     side_mirror(side);
     return member;
 }
@@ -106,10 +106,10 @@ static int enter(struct operation *op, int fd, enum side_name side)
     return 0;
 }
 
-static void pass_turn_on(struct operation *op)
+static void pass_baton_on(struct operation *op)
 {
     descriptor_lock(op->thread, op->d);
-    op->side->turn = op->turn = false;
+    op->side->baton = op->baton = false;
     struct member *next =
         descriptor_is_probed(op->thread, op->d) ? NULL : side_pass_on(op->thread, op->side); /* [D3] */
     side_mirror(op->side);
@@ -124,8 +124,8 @@ static int begin_anew(struct operation *op)
 {
     struct descriptor *d = op->d;
     enum side_name side = (enum side_name)(op->side - d->sides);
-    if (op->turn)
-        pass_turn_on(op);
+    if (op->baton)
+        pass_baton_on(op);
     op->waited = false;
     op->d = NULL;
     descriptor_replaced(op->thread, d);
@@ -147,8 +147,8 @@ void operation_leave(struct operation *op)
 {
     if (UNLIKELY(!op->d))
         return;
-    if (UNLIKELY(op->turn))
-        pass_turn_on(op);
+    if (UNLIKELY(op->baton))
+        pass_baton_on(op);
     (void)descriptor_leave(op->thread, op->d);
 }
 
@@ -210,7 +210,7 @@ static void throw_interrupted(struct operation *op)
     interrupt_throw(op->thread, op->me, progress);
 }
 
-/* Armed: park. Returns true if the operation has the turn or the descriptor is closing. */
+/* Armed: park. Returns true if the operation has the baton or the descriptor is closing. */
 static bool wait_armed(struct operation *op)
 {
     struct cb *me = op->me;
@@ -231,14 +231,14 @@ static bool wait_armed(struct operation *op)
     return false;
 }
 
-/* Probe once: whether this operation has the turn, and the side is ready. Or a negated errno code. */
+/* Probe once: whether this operation has the baton, and the side is ready. Or a negated errno code. */
 static int probe_seeded(struct operation *op, uint32_t wanted)
 {
     struct side *side = op->side;
     if (atomic_load_explicit(&op->d->users, memory_order_acquire) & CLOSING)
         return -EBADF;
     descriptor_lock(op->thread, op->d);
-    bool mine = op->turn || (!side->turn && side->queue.next == &op->me->wait.node.link);
+    bool mine = op->baton || (!side->baton && side->queue.next == &op->me->wait.node.link);
     descriptor_unlock(op->thread, op->d);
     if (!mine)
         return 0;
@@ -255,7 +255,7 @@ static int wait_seeded(struct operation *op)
     struct wait_node *node = &op->me->wait.node;
     int result, how = 0;
     descriptor_lock(op->thread, op->d);
-    if (!op->turn)
+    if (!op->baton)
         side_append(side, node, false);
     side_mirror(side);
     descriptor_unlock(op->thread, op->d);
@@ -269,10 +269,10 @@ static int wait_seeded(struct operation *op)
             break;
     }
     descriptor_lock(op->thread, op->d);
-    if (!op->turn)
+    if (!op->baton)
         side_cut_out(node);
     if (result > 0) {
-        side->turn = op->turn = true;
+        side->baton = op->baton = true;
         atomic_store_explicit(&side->ready, true, memory_order_relaxed);
     }
     side_mirror(side);
@@ -297,32 +297,32 @@ static int wait_for_side(struct operation *op)
     }
     descriptor_lock(op->thread, d);
     bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
-    bool mine = op->turn || !side_is_taken(side);
+    bool mine = op->baton || !side_is_taken(side);
     if (closing || (mine && atomic_load_explicit(&side->ready, memory_order_relaxed))) {
         descriptor_unlock(op->thread, d);
         return closing ? -EBADF : 0;
     }
     wait_because(op->thread, me, BLOCKED_DESCRIPTOR, (uint64_t)d->fd);
     me->wait.node.epoch = wait_arm(op->thread, me, own_of(me)->floor);
-    side_append(side, &me->wait.node, op->turn);
-    if (op->turn)
-        side->turn = op->turn = false;
+    side_append(side, &me->wait.node, op->baton);
+    if (op->baton)
+        side->baton = op->baton = false;
     side_mirror(side);
     descriptor_unlock(op->thread, d);
     if (!wait_armed(op))
-        return 0;                 /* interrupted: operation_ready throws, or goes on */
-    op->turn = op->waited = true; /* on a closing descriptor the turn means nothing */
+        return 0;                  /* interrupted: operation_ready throws, or goes on */
+    op->baton = op->waited = true; /* on a closing descriptor the baton means nothing */
     return atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING ? -EBADF : 0;
 }
 
-/* Take the turn before yielding, so that no other strand overtakes this operation. If there is a waiter already, this
+/* Take the baton before yielding, so that no other strand overtakes this operation. If there is a waiter already, this
  * operation waits behind it instead. */
-static void give_way_with_turn(struct operation *op)
+static void yield_with_baton(struct operation *op)
 {
     descriptor_lock(op->thread, op->d);
-    bool mine = op->turn || !side_is_taken(op->side);
+    bool mine = op->baton || !side_is_taken(op->side);
     if (mine)
-        op->side->turn = op->turn = true;
+        op->side->baton = op->baton = true;
     side_mirror(op->side);
     descriptor_unlock(op->thread, op->d);
     if (mine)
@@ -336,7 +336,7 @@ int operation_ready(struct operation *op)
         if (interrupted_here(op->me))
             throw_interrupted(op);
         op->seen = atomic_load_explicit(&side->events, memory_order_acquire);
-        bool free = op->turn || !atomic_load_explicit(&side->waited, memory_order_relaxed);
+        bool free = op->baton || !atomic_load_explicit(&side->waited, memory_order_relaxed);
         if (UNLIKELY(atomic_load_explicit(&op->d->users, memory_order_relaxed) & CLOSING)) {
             int error = descriptor_going(op->d) == GOING_REPLACED ? begin_anew(op) : -EBADF;
             if (error)
@@ -350,7 +350,7 @@ int operation_ready(struct operation *op)
             if (LIKELY(!thread_is_asked_for(op->thread)) || gave_way)
                 return 0;
             gave_way = true;
-            give_way_with_turn(op);
+            yield_with_baton(op);
             continue;
         }
         int error = descriptor_is_probed(op->thread, op->d) ? wait_seeded(op) : wait_for_side(op);
@@ -367,7 +367,7 @@ void operations_claim(struct thread *thread, struct descriptor *d, struct batch 
         struct member *member;
         while (!descriptor_is_probed(thread, d) && (member = claim_first(thread, &d->sides[i])))
             batch_add(woken, member);
-        d->sides[i].turn = false;
+        d->sides[i].baton = false;
         side_mirror(&d->sides[i]);
     }
 }
