@@ -38,7 +38,8 @@ void strand_unbecome(void)
     struct more *more = cell_more(r->cell);
     struct behaviours *top = more ? more->behaviours : NULL;
     if (!top)
-        MISUSE("strand_unbecome", "", "there is no behaviour to return from: strand_become was not called");
+        MISUSE("strand_unbecome", made_actor(r, MADE_ROOM),
+               "there is no behaviour to return from: strand_become was not called");
     more->behaviours = top->below;
     r->receive = behaviour_of(r->cell);
     free(top);

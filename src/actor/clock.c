@@ -293,7 +293,8 @@ int strand_actor_timer(const void *key, int64_t ns, int64_t every, const strand_
     if (!type || (size && !body))
         MISUSE("strand_actor_timer", "", "the %s is NULL", type ? "body" : "type");
     if (every > 0 && type->drop)
-        MISUSE("strand_actor_timer", "", "a '%s' owns something: it can't be sent repeatedly", type->name);
+        MISUSE("strand_actor_timer", made_actor(r, MADE_ROOM),
+               "a '%s' owns something: it can't be sent repeatedly. Send a type without a drop function", type->name);
     struct more *more = more_of(thread, r->cell);
     struct due *due = more ? due_new(thread, type, body, size) : NULL;
     if (!due)

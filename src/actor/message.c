@@ -293,7 +293,10 @@ struct runner *must_be_in_hand(struct thread *thread, const strand_message *mess
 {
     struct runner *r = runner_self(thread);
     if (UNLIKELY(!r || !r->in_hand || &r->in_hand->message != message))
-        MISUSE(function, "", "the message is not the one that the caller handles");
+        MISUSE(
+            function, made_actor(r, MADE_ROOM),
+            "the message is not the one that the caller handles: it was forwarded or stashed before, or never was in "
+            "hand");
     return r;
 }
 
@@ -334,7 +337,8 @@ int strand_forward(strand_message *message, strand_actor to)
     struct thread *thread = must_be_strand("strand_forward");
     struct runner *r = must_be_in_hand(thread, message, "strand_forward");
     if (UNLIKELY(!message->body))
-        MISUSE("strand_forward", "", "the message's body has been taken");
+        MISUSE("strand_forward", made_actor(r, MADE_ROOM),
+               "the message's body has been taken: send it in a message of its own (strand_give)");
     if (UNLIKELY(is_elsewhere(thread, to)))
         return pass_outside(message, to);
     struct envelope *e = r->in_hand;

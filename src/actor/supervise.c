@@ -152,8 +152,9 @@ static bool deal_with(struct runner *r, struct failure *failure)
         pause = 0;
     }
     if (UNLIKELY((unsigned)call.decided > STRAND_ESCALATE))
-        MISUSE("strand_actor_class.decide", "", "of the class '%s', it has returned %d", cell_kind(r->cell)->label,
-               (int)call.decided);
+        MISUSE("strand_actor_class.decide", made_actor(r, MADE_ROOM),
+               "of the class '%s', it has returned %d, which is no directive, such as STRAND_RESTART",
+               cell_kind(r->cell)->label, (int)call.decided);
     if (e || call.decided == STRAND_ESCALATE) {
         failure->next = r->task->escalated;
         r->task->escalated = failure;

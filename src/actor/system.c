@@ -8,6 +8,7 @@
 #include "dispatch.h"
 #include "events.h"
 #include "message.h"
+#include "more.h"
 #include "outside.h"
 #include "place.h"
 
@@ -125,7 +126,10 @@ struct system *system_of(struct thread *thread, strand_actors handle, const char
     struct door *door = (struct door *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(door) || !slab_has(&runtime_of(thread)->promises, door) ||
         (serial_of(door) | MARK_ACTORS) != handle.bits[1])
-        MISUSE(function, "", "the system of actors is gone: its block has been left");
+        MISUSE(function, "",
+               handle.bits[1]
+                   ? "the system of actors is gone: its block has been left. Use the handle within that block"
+                   : "there is no system of actors behind {0}: STRAND_ACTORS opens one");
     return door->system;
 }
 
@@ -281,7 +285,8 @@ void strand_actors_join(strand_actors handle)
     may_block(thread, me, "strand_actors_join");
     struct system *system __attribute__((cleanup(forget_joiner))) = system_of(thread, handle, "strand_actors_join");
     if (((struct scope *)(uintptr_t)system->scope.bits[0])->block.owner != me)
-        MISUSE("strand_actors_join", "", "only the strand that opened a system may wait for it");
+        MISUSE_SCOPE("strand_actors_join", (struct scope *)(uintptr_t)system->scope.bits[0],
+                     "only the strand that opened a system may wait for it: others use strand_actor_wait");
     quiet_wait_or(thread, me, &system->joiner, &system->has_ended);
     arch_note_acquire(system->name);
     give_way_after(thread_self());
@@ -336,7 +341,8 @@ static void check_spawn(const strand_actor_attr *attr, const strand_actor_class 
     if (attr && attr->size != sizeof *attr)
         MISUSE(function, "", "strand_actor_attr.size is %zu, not sizeof(strand_actor_attr)", attr->size);
     if (!class->receive)
-        MISUSE(function, "", "the class '%s' has no receive function", class->name ? class->name : "actor");
+        MISUSE(function, "", "the class '%s' has no receive function: set .receive",
+               class->name ? class->name : "actor");
     if (size && !args)
         MISUSE(function, "", "the arguments are NULL, and their size is %zu", size);
     must_not_hold_address(thread_self(), args, size, NULL, "the arguments", function);
@@ -361,11 +367,24 @@ strand_actor strand_actor_spawn(strand_actors handle, const strand_actor_attr *a
     return spawn(thread, system, system->user, attr, class, args, size);
 }
 
+const char *made_actor(const struct runner *r, char *buffer, size_t size)
+{
+    char path[128];
+    if (!r || !r->task)
+        return "";
+    cell_path_end(r->cell, path, sizeof path);
+    int length = snprintf(buffer, size, "the caller is the actor %s of class '%s'", path, cell_kind(r->cell)->label);
+    if (r->in_hand && length >= 0 && (size_t)length < size)
+        snprintf(buffer + length, size - (size_t)length, ", which handles a '%s'", r->in_hand->message.type->name);
+    return buffer;
+}
+
 struct runner *must_be_actor(struct thread *thread, const char *function)
 {
     struct runner *r = runner_self(thread);
     if (UNLIKELY(!r || !r->task))
-        MISUSE(function, "", "the caller is not an actor that handles a message");
+        MISUSE(function, "",
+               "the caller is not an actor that handles a message: call it in a function of the actor's class");
     return r;
 }
 
@@ -382,7 +401,7 @@ int strand_actor_stop(strand_actor actor, enum strand_stopping how)
 {
     struct thread *thread = must_be_strand("strand_actor_stop");
     if ((unsigned)how > STRAND_STOP_NOW)
-        MISUSE("strand_actor_stop", "", "%d is not a way of stopping", (int)how);
+        MISUSE("strand_actor_stop", "", "%d is not a way of stopping, such as STRAND_STOP_NEXT", (int)how);
     if (!ref_is_ours(thread, actor))
         return outside_is(thread, actor) ? -EREMOTE : 0;
     int error = how == STRAND_STOP_LAST ? message_send_last(thread, actor)

@@ -61,8 +61,10 @@ void job_discard(struct job *job, bool ran)
 static void must_have_returned(struct job **running)
 {
     if (*running)
-        misuse((*running)->function, crew_made(&(*running)->arrival.crew->origin, MADE_ROOM),
-               "the function has ended its thread, or was left by an exception, instead of returning");
+        misuse(
+            (*running)->function, crew_made(&(*running)->arrival.crew->origin, MADE_ROOM),
+            "the function has ended its thread, or was left by an exception, instead of returning: let it return, and "
+            "catch exceptions in it");
 }
 
 static void *call(struct job *job)

@@ -194,7 +194,8 @@ static struct crew_record *pin_record(struct thread *thread, strand_crew handle,
         word_serial(atomic_load_explicit(&record->word, memory_order_relaxed)) == serial)
         misuse_foreign(function, "crew");
     if (!pin(thread, &record->word, serial))
-        MISUSE(function, made_stale_crew(record, serial, MADE_ROOM), "the crew is gone: its scope has been left");
+        MISUSE(function, made_stale_crew(record, serial, MADE_ROOM),
+               "the crew is gone: its scope has been left. Open it in a scope that ends after its users");
     return record;
 }
 
@@ -210,7 +211,8 @@ static void count_in(struct thread *thread, struct crew *crew, const char *funct
     crew->callers += !closing;
     crew_unlock(crew);
     if (closing)
-        MISUSE(function, crew_made(&crew->origin, MADE_ROOM), "the crew is ending: its scope has been left");
+        MISUSE(function, crew_made(&crew->origin, MADE_ROOM),
+               "the crew is ending: its scope has been left. Call before that");
 }
 
 struct crew *crew_enter_own(struct thread *thread, enum run_crew which, const char *function)

@@ -157,6 +157,7 @@ COLD void hook_thrown_(struct hook *hook)
 {
     char where[MADE_WORDS];
     const strand_exception *e = hook->me && own_of(hook->me)->flight ? own_of(hook->me)->flight->exception : NULL;
-    misuse(hook->name, hook->made(hook, where, sizeof where), "the function has thrown%s%s%s", e ? " '" : "",
+    misuse(hook->name, hook->made(hook, where, sizeof where),
+           "the function has thrown%s%s%s: it has to return, so catch exceptions in it", e ? " '" : "",
            e ? e->text : "", e ? "'" : "");
 }

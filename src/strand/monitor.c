@@ -29,7 +29,9 @@ NO_ANALYSIS struct strand_guard_ strand_monitor_enter_(struct strand_monitor_ *h
     uint64_t owner = atomic_load_explicit(&monitor->owner, memory_order_acquire);
     uint32_t run = (uint32_t)runtime_of(thread)->listed.number;
     if (UNLIKELY(owner == cb_id(me)))
-        misuse("STRAND_MONITOR_ENTER", "", "at %s:%d the strand is in this monitor already", file, line);
+        misuse("STRAND_MONITOR_ENTER", "",
+               "at %s:%d the strand is in this monitor already: pass the members to functions that are called inside",
+               file, line);
     if (UNLIKELY(owner && atomic_load_explicit(&monitor->run, memory_order_relaxed) != run))
         misuse("STRAND_MONITOR_ENTER", "", "at %s:%d strand #%llu of another run is in the monitor, which serves one",
                file, line, (unsigned long long)owner);

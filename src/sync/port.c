@@ -320,12 +320,13 @@ COLD void port_misused(struct thread *thread, struct port *port, strand_port han
         port_unlock(thread, port);
         if (!message)
             misuse(function, text, "there is no memory for a message of up to %zu bytes: it is NULL", size);
-        misuse(function, text, "the buffer has %zu bytes, and a message may have %zu", room, size);
+        misuse(function, text, "the buffer has %zu bytes, and a message may have %zu: make room for the longest", room,
+               size);
     }
     port = (struct port *)(uintptr_t)handle.bits[0];
     if (arch_in_handles(port) && (uintptr_t)port % sizeof(uint64_t) == 0 &&
         word_serial(atomic_load_explicit(&port->word, memory_order_relaxed)) == (handle.bits[1] ^ MARK_PORT))
-        misuse_foreign(function, "port");
+        misuse(function, "", "the port is of another run: strands of the run that opened it receive; others only send");
     misuse(function, "",
            handle.bits[1]
                ? "the port is gone: its scope has been left. Open it in a scope that ends after its receivers"

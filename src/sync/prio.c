@@ -38,7 +38,8 @@ static COLD struct prio *not_usable(struct thread *thread, const struct prio *se
     if (!sem)
         misuse(function, "", "it is NULL");
     if (sem->self != ((uintptr_t)sem ^ SCRAMBLE))
-        MISUSE_AT(function, "semaphore", (const void *)sem, "it was never initialised, or has been copied");
+        MISUSE_AT(function, "semaphore", (const void *)sem,
+                  "it was never initialised, or has been copied: initialise it where it stays");
     if (sem->run != run_of(thread))
         misuse(function, prio_made(sem, MADE_ROOM), "it belongs to another run");
     struct cb *me = current_of(thread);
@@ -79,7 +80,8 @@ void prio_make(struct thread *thread, strand_prio_semaphore *handle, const stran
     must_not_escape(thread, options->name, "the name", function); /* the pointer is kept */
     size_t waiting = waiting_at(thread, sem);
     if (UNLIKELY(waiting))
-        misuse(function, prio_made(sem, MADE_ROOM), "it is initialised again while %zu wait for it", waiting);
+        misuse(function, prio_made(sem, MADE_ROOM), "it is initialised again while %zu wait for it: initialise it once",
+               waiting);
     memset(handle, 0, sizeof *handle);
     sem->self = (uintptr_t)sem ^ SCRAMBLE;
     sem->serial = next_serial(worker_of(thread));
@@ -105,7 +107,7 @@ void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *opt
     if (!options->limit || (options->compare && options->priority))
         misuse("strand_prio_init", "", "%s",
                options->limit ? "`compare` and `priority` are both set, and only one can order the waiters"
-                              : "the limit is 0");
+                              : "the limit is 0: nobody would ever have a permit");
     if (options->on_full != STRAND_FULL_PRUNES && options->on_full != STRAND_FULL_REFUSES)
         misuse("strand_prio_init", "", "on_full is %d", options->on_full);
     prio_make(thread, sem, options, __builtin_return_address(0), "strand_prio_init");
@@ -183,7 +185,8 @@ void prio_give(struct thread *thread, struct prio *sem, const char *function)
     prio_lock(thread, sem);
     if (UNLIKELY(!sem->in_flight)) {
         prio_unlock(thread, sem);
-        misuse(function, prio_made(sem, MADE_ROOM), "more permits were released than acquired");
+        misuse(function, prio_made(sem, MADE_ROOM),
+               "more permits were released than acquired: release each once, or use a block macro");
     }
     sem->in_flight--;
     serve(thread, sem);

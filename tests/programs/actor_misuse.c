@@ -447,6 +447,8 @@ IN_AN_ACTOR(keep_a_mutex)
     static strand_mutex mutex;
     (void)message;
     strand_mutex_lock(&mutex);
+    if (!strand_mutex_held(&mutex))
+        puts("it is not held");
 }
 
 /* ---- functions of the user's ------------------------------------------------------------------------------------ */

@@ -116,7 +116,7 @@ TEST_PROGRAM(a_system_that_is_gone_is_misuse)
 {
     misuse("spawn_in_a_system_that_is_gone", "strand_actor_spawn", "its block has been left");
     misuse("stop_a_system_that_is_gone", "strand_actors_stop", "its block has been left");
-    misuse("find_in_no_system", "strand_actor_find", "its block has been left");
+    misuse("find_in_no_system", "strand_actor_find", "no system of actors behind {0}: STRAND_ACTORS opens one");
     misuse("subscribe_to_a_system_that_is_gone", "strand_actors_subscribe", "its block has been left");
 }
 
