@@ -60,10 +60,10 @@ static void put(struct pool *pool, struct thread *by, struct fibre *fibre, enum 
     unlock(pool);
 }
 
-static void push(struct thread *thread, struct fibre *fibre, enum push how)
+static bool push(struct thread *thread, struct fibre *fibre, enum push how)
 {
     put(thread->pool, thread, fibre, how, thread->index);
-    pool_notify(thread);
+    return true;
 }
 
 static void post(struct pool *pool, struct thread *by, struct fibre *fibre)

@@ -12,10 +12,11 @@ static struct runq *queue_of(struct pool *pool)
     return &pool->threads[0]->runq;
 }
 
-static void push(struct thread *thread, struct fibre *fibre, enum push how)
+static bool push(struct thread *thread, struct fibre *fibre, enum push how)
 {
     (void)how;
     runq_append(&thread->runq, &thread->runq.ready, fibre);
+    return false;
 }
 
 static void post(struct pool *pool, struct thread *by, struct fibre *fibre)

@@ -86,10 +86,6 @@ OWN_INLINE void *driver_slab_get(struct thread *thread, struct slab_cache *cache
     return driver_refuses(thread) ? NULL : slab_get(cache);
 }
 
-/* Sleep until somebody calls driver_wake for this thread, or until the instant deadline. Early returns are allowed. */
-void driver_sleep(struct thread *thread, int64_t deadline);
-void driver_wake(struct thread *thread);
-
 /* In a loop that waits for a few instructions of another thread. The machine may have stopped that one in the middle of
  * them to run this one: so now and then it is offered its processor. */
 OWN_INLINE void driver_await(struct thread *thread)
@@ -129,11 +125,6 @@ OWN_INLINE void spin_unlock_if_shared(atomic_flag *lock, struct thread *thread)
     if (thread->shared)
         spin_unlock(lock);
 }
-
-/* The seeker's wait: as driver_sleep, but for descriptors too: returns how many events there are. driver_unpoll ends
- * it. */
-int driver_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline);
-void driver_unpoll(struct pool *pool, struct thread *seeker);
 
 /* A plain thread, and what it may sleep on, until an instant at the latest: as of arch. */
 int driver_thread_start(struct subprocess *sub, struct driver_thread *thread, void *(*fn)(void *), void *arg,

@@ -18,14 +18,14 @@ static void unlock(struct thread *thread)
     spin_unlock_if_shared(&thread->pool->global_lock, thread);
 }
 
-static void push(struct thread *thread, struct fibre *fibre, enum push how)
+static bool push(struct thread *thread, struct fibre *fibre, enum push how)
 {
     (void)how;
     struct runq *queue = &thread->pool->global;
     lock(thread);
     runq_append(queue, &queue->ready, fibre);
     unlock(thread);
-    pool_notify(thread);
+    return true;
 }
 
 static void post(struct pool *pool, struct thread *by, struct fibre *fibre)

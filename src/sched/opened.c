@@ -6,6 +6,7 @@
 #include "../stack/budget.h"
 #include "../stack/saved.h"
 #include "../stack/stack.h"
+#include "opened_mail.h"
 #include "rest.h"
 #include "switch.h"
 
@@ -49,73 +50,7 @@ static inline void set_resident(struct opened *opened, struct member *member)
     plain_store(&opened->resident, member, memory_order_release);
 }
 
-/* ---- who is runnable ------------------------------------------------------------------------------------- */
-
-static struct member *members_in(uintptr_t mail)
-{
-    return (struct member *)(mail & ~(uintptr_t)(OPENED_IDLE | OPENED_TRIM));
-}
-
-bool opened_up(struct thread *thread, struct member *member)
-{
-    struct opened *opened = opened_of(member->fibre);
-    uintptr_t mail = atomic_load_explicit(&opened->mail, memory_order_relaxed);
-    if (!thread->shared) {
-        member->next = members_in(mail);
-        atomic_store_explicit(&opened->mail, (uintptr_t)member | (mail & OPENED_TRIM), memory_order_relaxed);
-        return mail == OPENED_IDLE;
-    }
-    do
-        member->next = members_in(mail);
-    while (!atomic_compare_exchange_weak_explicit(&opened->mail, &mail, (uintptr_t)member | (mail & OPENED_TRIM),
-                                                  memory_order_acq_rel, memory_order_relaxed));
-    return mail == OPENED_IDLE;
-}
-
-static NOINLINE void take_more_mail(struct thread *thread, struct opened *opened)
-{
-    uintptr_t mail = atomic_load_explicit(&opened->mail, memory_order_relaxed);
-    if (thread->shared)
-        mail = atomic_exchange_explicit(&opened->mail, 0, memory_order_acq_rel);
-    else
-        atomic_store_explicit(&opened->mail, 0, memory_order_relaxed);
-    if (mail & OPENED_TRIM)
-        opened->trim = true;
-    struct member *newest = members_in(mail), *first = NULL;
-    for (struct member *member = newest; member;) {
-        struct member *next = member->next;
-        member->next = first;
-        first = member;
-        member = next;
-    }
-    if (first)
-        batch_append(&opened->ready, first, newest);
-}
-
-/* All of the mail, in the order in which it came. The holder. */
-OWN_INLINE void take_mail(struct thread *thread, struct opened *opened)
-{
-    if (atomic_load_explicit(&opened->mail, memory_order_relaxed))
-        take_more_mail(thread, opened);
-}
-
-bool opened_is_wanted(struct opened *opened)
-{
-    return opened->ready.first || atomic_load_explicit(&opened->mail, memory_order_relaxed);
-}
-
-/* False: there is mail. */
-static bool go_idle(struct thread *thread, struct opened *opened)
-{
-    uintptr_t none = 0;
-    if (thread->shared)
-        return atomic_compare_exchange_strong_explicit(&opened->mail, &none, OPENED_IDLE, memory_order_acq_rel,
-                                                       memory_order_relaxed);
-    if (atomic_load_explicit(&opened->mail, memory_order_relaxed))
-        return false;
-    atomic_store_explicit(&opened->mail, OPENED_IDLE, memory_order_relaxed);
-    return true;
-}
+/* ---- giving up ------------------------------------------------------------------------------------------- */
 
 /* The holder, before pages that tell how much was used go back. */
 static void note_most(struct opened *opened)
@@ -145,14 +80,14 @@ static void trim(struct thread *thread, struct opened *opened)
 static bool leave_idle(struct thread *thread, struct opened *opened)
 {
     do {
-        take_mail(thread, opened);
+        opened_take_mail(thread, opened);
         if (UNLIKELY(opened->trim)) {
             trim(thread, opened);
             saved_store_trim(&thread->stacks, SIZE_MAX); /* whoever wished it could not */
         }
         if (opened->ready.first)
             return false;
-    } while (!go_idle(thread, opened));
+    } while (!opened_go_idle(thread, opened));
     return true;
 }
 
@@ -206,7 +141,7 @@ void opened_give_up(struct thread *thread, struct opened *opened)
 static struct member *choose(struct thread *thread, struct opened *opened)
 {
     struct batch *ready = &opened->ready;
-    take_mail(thread, opened);
+    opened_take_mail(thread, opened);
     uint32_t skip = thread->driver ? driver_choose(thread, 4) : 0;
     struct member *before = NULL, *member = ready->first;
     for (; skip && member->next; skip--) {
@@ -458,7 +393,7 @@ void opened_left(struct thread *thread, struct opened *opened, arch_context from
     if (UNLIKELY(thread->sub->copies))
         vacate(thread, opened, guest);
     if (after == AFTER_OPENED_YIELD) {
-        take_mail(thread, opened);
+        opened_take_mail(thread, opened);
         batch_add(&opened->ready, member);
     }
     opened_give_up(thread, opened);
@@ -466,7 +401,7 @@ void opened_left(struct thread *thread, struct opened *opened, arch_context from
 
 bool opened_goes_on(struct thread *thread, struct opened *opened)
 {
-    take_mail(thread, opened);
+    opened_take_mail(thread, opened);
     struct member *member = opened->ready.first;
     if (arch_notes_separate() || thread->driver || opened->wipes || !member || guest_of(member)->depth)
         return false;

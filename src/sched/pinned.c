@@ -3,7 +3,6 @@
  */
 #include "pinned.h"
 
-#include "pool.h"
 #include "runq.h"
 
 void pinned_open(struct pinned *pinned)
@@ -15,18 +14,17 @@ void pinned_open(struct pinned *pinned)
     atomic_init(&pinned->strands, 0);
 }
 
-void pinned_ready(struct thread *by, struct fibre *fibre)
+bool pinned_ready(struct thread *by, struct fibre *fibre)
 {
     struct thread *home = fibre->home;
     if (home == by) {
         list_push_back(&home->pinned.ready, &fibre->queued);
         plain_store(&home->picks.pinned, true, memory_order_relaxed);
-        return;
+        return false;
     }
     inbox_post(&home->pinned.inbox, fibre);
-    plain_store(&home->picks.pinned, true, memory_order_relaxed);        /* [P1] */
-    if (atomic_load_explicit(&home->pinned.dozes, memory_order_seq_cst)) /* [P2] */
-        pool_rouse(by, home);
+    plain_store(&home->picks.pinned, true, memory_order_relaxed);           /* [P1] */
+    return atomic_load_explicit(&home->pinned.dozes, memory_order_seq_cst); /* [P2] */
 }
 
 struct fibre *pinned_pick(struct thread *thread)

@@ -23,8 +23,9 @@
 #include "driver.h"
 
 void pinned_open(struct pinned *pinned);
-/* Make a pinned fibre runnable. by: the caller's thread; NULL: none of the sub-process's. */
-void pinned_ready(struct thread *by, struct fibre *fibre);
+/* Make a pinned fibre runnable. by: the caller's thread; NULL: none of the run's. True: the caller has to rouse its
+ * thread (pool_rouse). */
+bool pinned_ready(struct thread *by, struct fibre *fibre);
 /* The next one, or NULL. On the thread itself. */
 struct fibre *pinned_pick(struct thread *thread);
 

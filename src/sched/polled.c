@@ -3,8 +3,8 @@
  */
 #include "polled.h"
 
-#include "driver.h"
 #include "pool.h"
+#include "sleep.h"
 
 #include <errno.h>
 

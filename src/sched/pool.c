@@ -1,5 +1,5 @@
 /*
- * A pool's making, running and ending. Model of its closing: tests/models/closing.pml.
+ * A pool's making, running and ending. Model of its end: tests/models/closing.pml.
  */
 #include "pool.h"
 
@@ -7,6 +7,7 @@
 #include "quiet.h"
 #include "rest.h"
 #include "runq.h"
+#include "thread.h"
 #include "threads.h"
 #include "timers.h"
 
@@ -15,19 +16,6 @@
 #include <string.h>
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
-
-static void share(struct subprocess *sub)
-{
-    sub->shared = true;
-    for (int i = 0; i < pool_count(&sub->pool); i++)
-        sub->pool.threads[i]->shared = true;
-}
-
-void subprocess_share(struct thread *thread)
-{
-    if (!thread->shared) /* nobody else runs: the caller is the only thread */
-        share(thread->sub);
-}
 
 /* The record is the caller's: new, or free. What others may look at, whatever it stands for, is left as it is. */
 static int prepare(struct pool *pool, const struct pool_plan *plan)
@@ -113,70 +101,6 @@ int pool_open_first(struct subprocess *sub, const struct pool_plan *plan)
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
-/* Strands that were counted out, then those that were counted in: none of the numbers ever falls, and the first never
- * overtakes the second. So if they are equal as they are read, in this order, they were equal in between. */
-uint64_t pool_live(struct pool *pool)
-{
-    uint64_t out = atomic_load_explicit(&pool->refused, memory_order_seq_cst), in = 0;
-    for (int i = 0; i < pool_count(pool); i++)
-        out += atomic_load_explicit(&pool->threads[i]->ended, memory_order_acquire) +
-               atomic_load_explicit(&pool->threads[i]->departed, memory_order_acquire);
-    for (int i = 0; i < pool_count(pool); i++)
-        in += atomic_load_explicit(&pool->threads[i]->spawned, memory_order_acquire);
-    return in + atomic_load_explicit(&pool->arrived, memory_order_seq_cst) - out;
-}
-
-static bool is_closing(struct pool *pool)
-{
-    return atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_CLOSING;
-}
-
-void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(struct pool *pool))
-{
-    pool->gone = gone;
-    arch_note_release(&pool->gone);
-    spin_lock(&pool->resizing, thread);
-    atomic_store_explicit(&pool->state, POOL_CLOSING, memory_order_seq_cst);
-    for (int i = 0; i < pool_count(pool); i++) /* whose strands end the slow way, which looks at the state */
-        plain_store(&pool->threads[i]->odd.always, true, memory_order_seq_cst);
-    spin_unlock(&pool->resizing);
-    if (arch_membarrier_works)
-        arch_membarrier(); /* a strand that ended without looking was counted out before this */
-    else
-        atomic_thread_fence(memory_order_seq_cst);
-}
-
-void pool_close_look(struct thread *thread, struct pool *pool)
-{
-    if (!is_closing(pool))
-        return;
-    atomic_thread_fence(memory_order_seq_cst); /* [L4] what was counted here, then the others' numbers */
-    if (!pool_live(pool))
-        pool_stop(thread, pool);
-}
-
-void pool_note_end_(struct thread *thread)
-{
-    if (thread->shared && !arch_membarrier_works)
-        atomic_thread_fence(memory_order_seq_cst);
-    pool_close_look(thread, thread->pool);
-}
-
-bool pool_arrive(struct thread *thread, struct pool *pool)
-{
-    atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_seq_cst);
-    if (atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_OPEN)
-        return true;
-    pool_turn_back(thread, pool);
-    return false;
-}
-
-void pool_turn_back(struct thread *thread, struct pool *pool)
-{
-    atomic_fetch_add_explicit(&pool->refused, 1, memory_order_seq_cst);
-    pool_close_look(thread, pool);
-}
-
 /* What was posted when nobody took it any more. */
 static void run_late_posts(struct pool *pool)
 {
@@ -196,17 +120,6 @@ void pool_close(struct pool *pool)
         pool->scheduler->close(pool);
     if (!pool->sub->driver)
         arch_poller_close(&pool->poller);
-}
-
-void pool_keep(struct pool *pool)
-{
-    atomic_fetch_add_explicit(&pool->keepers, 1, memory_order_relaxed);
-}
-
-void pool_let_go(struct pool *pool)
-{
-    if (atomic_fetch_sub_explicit(&pool->keepers, 1, memory_order_acq_rel) == 1)
-        atomic_store_explicit(&pool->state, POOL_NONE, memory_order_release);
 }
 
 void pools_free(struct subprocess *sub)
@@ -293,7 +206,7 @@ static void launch(struct pool *pool, struct fibre *root, bool adopt)
 {
     struct subprocess *sub = pool->sub;
     if (adopt)
-        pool->scheduler->push(pool->threads[0], root, PUSH_NEW);
+        thread_push(pool->threads[0], root, PUSH_NEW);
     else
         pool_send(NULL, root);
     if (!sub->ends_dry)

@@ -95,7 +95,7 @@ OWN_INLINE bool pool_is_driven(const struct pool *pool)
 {
     return pool->scheduler == &scheduler_current && !pool->sub->driver && pool != &pool->sub->pool;
 }
-/* seek.c: its thread counts as a seeker that waits, without waiting; true: there is something for it already. And back:
+/* Its thread counts as a seeker that waits, without waiting; true: there is something for it already. And back:
  * it is busy. */
 bool pool_settle(struct thread *thread);
 void pool_unsettle(struct thread *thread);
@@ -112,13 +112,13 @@ void pool_deliver(struct thread *thread, struct member *member);
 void pool_deliver_fibre(struct thread *thread, struct fibre *fibre);
 /* Make a fibre runnable that is of another pool than the thread. NULL: the caller is no thread of the sub-process. */
 void pool_send(struct thread *thread, struct fibre *fibre);
+/* Make a pinned fibre runnable, and rouse its thread if that sleeps. */
+void pool_send_pinned(struct thread *by, struct fibre *fibre);
 /* Into the queue of others' fibres of `home`, or of some thread that stays if that goes, or is NULL. The caller wakes
  * somebody. */
 void pool_post_fibre(struct pool *pool, struct thread *by, struct thread *home, struct fibre *fibre);
 /* What is in the inbox of a thread that has gone, to the one that stays. The caller wakes somebody. */
 void pool_pass_on(struct thread *gone);
-/* What has come from outside: posts, events of descriptors, timers. By who has the role. */
-void pool_take_events(struct thread *thread, struct pool *pool);
 /* Have post->run called on a thread of the pool, soon. Any thread of the process, in the handler of a signal too: it
  * takes no memory, waits for nobody, and leaves errno alone. Full barrier. */
 void pool_post(struct pool *pool, struct post *post);

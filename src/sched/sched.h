@@ -390,7 +390,8 @@ struct scheduler {
     /* At the pool's opening, and its end. open returns 0 or a negated errno code. NULL: nothing to do. */
     int (*open)(struct pool *pool);
     void (*close)(struct pool *pool);
-    void (*push)(struct thread *thread, struct fibre *fibre, enum push how);
+    /* True: a thread has to be notified that there is work (pool_notify), which is the caller's business. */
+    bool (*push)(struct thread *thread, struct fibre *fibre, enum push how);
     /* The same from a thread of another pool, or none (by: NULL). Whoever calls wakes somebody. */
     void (*post)(struct pool *pool, struct thread *by, struct fibre *fibre);
     /* The next one for this thread, or NULL. fair: not the newest. */

@@ -13,9 +13,9 @@ enum { STEAL_MOST = 32, YOUNG_MS = 10, START_MOST = 61 };
 /* How long the newest is left to its owner. */
 #define SLOT_REST_NS INT64_C(50000)
 
-static void push(struct thread *thread, struct fibre *fibre, enum push how)
+static bool push(struct thread *thread, struct fibre *fibre, enum push how)
 {
-    stealing_push(thread, fibre, how);
+    return stealing_push(thread, fibre, how);
 }
 
 static struct fibre *take_slot(struct runq *queue)

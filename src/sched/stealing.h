@@ -20,7 +20,8 @@ OWN_INLINE void stealing_displace(struct runq *queue, struct fibre *fibre)
         runq_prepend(queue, &queue->young, fibre);
 }
 
-OWN_INLINE_ALWAYS void stealing_push(struct thread *thread, struct fibre *fibre, enum push how)
+/* Returns whether a thread has to be notified. */
+OWN_INLINE_ALWAYS bool stealing_push(struct thread *thread, struct fibre *fibre, enum push how)
 {
     struct runq *queue = &thread->runq;
     runq_enter(thread, queue);
@@ -37,8 +38,7 @@ OWN_INLINE_ALWAYS void stealing_push(struct thread *thread, struct fibre *fibre,
             more = false; /* the newest is left to its owner for a moment */
     }
     runq_leave(thread, queue);
-    if (more)
-        pool_notify(thread);
+    return more;
 }
 
 struct fibre *stealing_pick_slow_(struct thread *thread);

@@ -1,16 +1,17 @@
 /*
- * The switch itself, inline: for thread.c, and for the two places above it where every strand passes (join, and the
+ * The switch itself, inline: for switch.c, and for the two places above it where every strand passes (join, and the
  * frame that strands run in). The protocol block stands in thread.h.
  */
 #ifndef SCHED_SWITCH_H
 #define SCHED_SWITCH_H
 
 #include "../stack/stack.h"
-#include "pinned.h"
 #include "thread.h"
 
 void thread_entry_(struct arch_transfer transfer);
 void thread_look_for_cxx_(struct thread *thread);
+/* All threads of the run save and restore the state of C++ exceptions from now on. */
+void switch_all_save_cxx(struct subprocess *sub);
 void thread_leave_oddly_(struct thread *thread, struct fibre *from);
 void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_note *here);
 void thread_jump_oddly_(struct thread *thread, struct arch_note *from, struct fibre *to, bool ends);
@@ -28,7 +29,7 @@ OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
         atomic_store_explicit(&left->context, from, memory_order_release); /* [S2] */
         if (after == AFTER_YIELD) {
             if (UNLIKELY(left->pinned))
-                pinned_ready(thread, left);
+                pool_send_pinned(thread, left);
             else
                 thread_push(thread, left, PUSH_YIELDED);
         }

@@ -1,161 +1,13 @@
 /*
- * A thread's life and the switch. The protocol block stands in thread.h.
+ * A thread's life: what it runs, and how it looks around now and then. The protocol block is in thread.h.
  */
-#include "../stack/budget.h"
 #include "pinned.h"
 #include "polled.h"
 #include "service.h"
 #include "switch.h"
 #include "timers.h"
 
-#include <errno.h>
-
 enum { PERIOD_MOST = 8, STIR_EVERY = 4, LOOK_EVERY = 61 }; /* contract §2: every 61 switches or every millisecond */
-
-void fibre_init(struct fibre *fibre, struct member *member)
-{
-    fibre->active = member;
-    member->fibre = fibre;
-}
-
-/* ---- the switch: what is not inline ---------------------------------------------------------------------- */
-
-static COLD void check_canary(struct thread *thread)
-{
-    if (thread->canaries && stack_overrun(thread->current->stack))
-        thread->sub->ops->overflow(thread);
-}
-
-/* A stack of one strand shows at its end what that has used; one that is shared has to be looked at whenever its strand
- * leaves it. */
-static COLD void note_stack(struct thread *thread, bool ends)
-{
-    struct fibre *fibre = thread->current;
-    const struct stack *stack = fibre->stack;
-    const struct sched_ops *ops = thread->sub->ops;
-    char *low = stack_floor(stack);
-    if (!ends)
-        ops->census(thread, fibre->active, (size_t)(stack->top - (char *)__builtin_frame_address(0)), CENSUS_SUSPENDS);
-    if (ends || fibre->opened)
-        ops->census(thread, fibre->active, arch_stack_used(low, stack->top), ends ? CENSUS_ENDS : CENSUS_USED);
-}
-
-/* ---- a C++ runtime that comes in the middle of a run -------------------------------------------------------- */
-
-/* Of a thread whose odd.always says that there may be one [S5]. */
-static struct arch_cxx *thread_cxx(struct thread *thread)
-{
-    if (UNLIKELY(!thread->cxx))
-        thread->cxx = arch_cxx_globals();
-    return thread->cxx;
-}
-
-/* Strands move between the threads of a run, so all of them save and restore the state, or none. */
-static void all_save_cxx(struct subprocess *sub)
-{
-    for (struct thread *other = thread_first(sub); other; other = thread_after(other))
-        plain_store(&other->odd.always, true, memory_order_relaxed); /* [S5] */
-}
-
-/* Something new has thread-local variables, which this thread has used: maybe the runtime. */
-COLD void thread_look_for_cxx_(struct thread *thread)
-{
-    thread->locals = arch_locals_generation();
-    arch_cxx_look();
-    if (thread_cxx(thread))
-        all_save_cxx(thread->sub);
-}
-
-/* The rest of leaving a fibre, in runs that need it: its canary, the census, and the state of C++ exceptions. */
-COLD void thread_leave_oddly_(struct thread *thread, struct fibre *from)
-{
-    thread_must_not_be_left(thread);
-    check_canary(thread);
-    if (thread->census)
-        note_stack(thread, false);
-    from->started = thread_cxx(thread) != NULL;
-    if (from->started)
-        from->cxx = *thread->cxx;
-}
-
-COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_note *here)
-{
-    static const struct arch_cxx none;
-    if (thread_cxx(thread))
-        *thread->cxx = !to ? thread->loop_cxx : to->started ? to->cxx : none;
-    if (!to && thread->current)
-        budget_ended(&thread->stacks); /* another one begins on the same stack */
-    thread->here = here;
-}
-
-/* Before the jump, in runs that need it. */
-COLD void thread_jump_oddly_(struct thread *thread, struct arch_note *from, struct fibre *to, bool ends)
-{
-    struct arch_note *note = to ? &to->note : &thread->loop_note;
-    thread_arrive_oddly_(thread, to, note);
-    if (to)
-        arch_note_resumed(note);
-    arch_note_release(thread->sub); /* to the end of the run, and to a dump */
-    arch_note_leave(from, note, ends);
-}
-
-/* For a tool: `to` is about to begin on its stack. */
-COLD void thread_make_noted_(struct fibre *to, size_t room)
-{
-    arch_note_make(&to->note, to->stack->low, room);
-    if (arch_notes_separate())
-        to->stack->idle = NULL; /* a context of its own, not that of the strand before */
-}
-
-/* For a tool, after the jump: `here` was switched to, and what was left is suspended or has ended. */
-COLD void thread_arrive_noted_(struct thread *thread, struct arch_note *here, arch_context from)
-{
-    arch_note_arrive(here);
-    arch_note_acquire(&thread->sub->pool); /* of a dump that is over */
-    if (thread->after <= AFTER_YIELD)
-        arch_note_suspended(&thread->from->note, from);
-    else if (thread->after == AFTER_END)
-        arch_note_end(&thread->dead_note);
-}
-
-/* Strands are counted before they are detached, so the last one of a closing pool sees that it is. */
-COLD void thread_detach_oddly_(struct thread *thread)
-{
-    thread_must_not_be_left(thread);
-    pool_note_end_(thread);
-    check_canary(thread);
-    if (thread->census)
-        note_stack(thread, true);
-    budget_ends(&thread->stacks);
-    thread->here = &thread->dead_note;
-}
-
-/* No stack could be had at once. In the middle of a switch nobody waits for the limit: the loop tries again, when what
- * this thread leaves is back. What it can't have either, it ends with this error. */
-COLD int thread_give_stack_(struct thread *thread, struct fibre *to)
-{
-    bool in_loop = thread->after == AFTER_LOOP;
-    int error = in_loop ? stack_get_patiently(&thread->stacks, to->stack_size, &to->stack)
-                        : stack_get(&thread->stacks, to->stack_size, &to->stack);
-    if (error == -EAGAIN && !in_loop) {
-        thread->late = to;
-    } else if (error) {
-        thread->refused = to;
-        thread->refusal = error;
-    }
-    return error;
-}
-
-void thread_entry_(struct arch_transfer transfer)
-{
-    ARCH_STACK_ENDS_HERE();
-    struct thread *thread = transfer.data;
-    if (UNLIKELY(arch_tool))
-        thread_arrive_noted_(thread, &thread->current->note, transfer.from);
-    switch_arrive(thread, transfer.from);
-    thread->sub->ops->serve(thread);
-    UNREACHABLE();
-}
 
 NOINLINE struct fibre *thread_pick_after_end_(struct thread *thread)
 {
@@ -163,68 +15,6 @@ NOINLINE struct fibre *thread_pick_after_end_(struct thread *thread)
     thread_tick(thread);
     driver_point(thread);
     return thread_is_to_go(thread) ? NULL : thread_pick(thread);
-}
-
-/* What is pinned, and what is not, in turns. */
-COLD struct fibre *thread_pick_oddly_(struct thread *thread)
-{
-    struct fibre *fibre = NULL;
-    bool pinned = plain_load(&thread->picks.pinned, memory_order_relaxed), first = false;
-    if (UNLIKELY(pinned)) {
-        first = thread->pinned.turn = thread->driver ? driver_choose(thread, 2) : !thread->pinned.turn;
-        fibre = first ? pinned_pick(thread) : NULL;
-    }
-    if (!fibre)
-        fibre = thread->stealing ? stealing_pick_slow_(thread) : thread->pool->scheduler->pick(thread);
-    thread->picks.fair = false;
-    return fibre || !pinned || first ? fibre : pinned_pick(thread);
-}
-
-COLD void thread_ready_oddly_(struct thread *thread, struct member *member, bool here)
-{
-    struct fibre *fibre = member->fibre;
-    if (fibre->pinned)
-        pinned_ready(thread, fibre);
-    else if (!opened_up(thread, member))
-        ;
-    else if (here)
-        thread_push(thread, fibre, PUSH_WOKEN);
-    else
-        pool_send(thread, fibre);
-}
-
-/* It is to go: what it would have run next is left to others; or to itself, as the first, if it is only to go back to
- * who drives it. */
-COLD struct fibre *thread_give_up_(struct thread *thread, struct fibre *next)
-{
-    if (next && next->pinned) {
-        list_push_front(&thread->pinned.ready, &next->queued);
-        plain_store(&thread->picks.pinned, true, memory_order_relaxed);
-    } else if (next && thread->pool->scheduler->alone) {
-        runq_prepend(&thread->runq, &thread->runq.ready, next);
-    } else if (next) {
-        thread_push(thread, next, PUSH_OUTSIDE);
-    }
-    return NULL;
-}
-
-struct thread *thread_park(struct thread *thread)
-{
-    return switch_park(thread);
-}
-
-struct thread *thread_yield(struct thread *thread)
-{
-    driver_point(thread);
-    struct fibre *to = thread_pick(thread);
-    if (UNLIKELY(!to)) {
-        if (UNLIKELY(thread->odd.always))
-            check_canary(thread);
-        bool wanted = thread->odd.opened && opened_is_wanted(opened_of(thread->current));
-        if (!wanted && !thread_is_to_go(thread))
-            return thread;
-    }
-    return switch_leave(thread, to, AFTER_YIELD);
 }
 
 /* ---- the thread's life ----------------------------------------------------------------------------------- */
@@ -286,7 +76,7 @@ static void begin(struct thread *thread)
     thread->locals = arch_locals_generation();
     if (thread->cxx) {
         thread->loop_cxx = *thread->cxx;
-        all_save_cxx(thread->sub); /* another run may have found it since the others began */
+        switch_all_save_cxx(thread->sub); /* another run may have found it since the others began */
     }
     bool fences = thread->shared && !arch_membarrier_works;
     if (thread->cxx || thread->driver || thread->census || thread->sub->memory.most || fences || arch_tool)

@@ -122,10 +122,10 @@ OWN_INLINE bool thread_is_asked_for(const struct thread *thread)
 
 OWN_INLINE_ALWAYS void thread_push(struct thread *thread, struct fibre *fibre, enum push how)
 {
-    if (LIKELY(thread->stealing))
-        stealing_push(thread, fibre, how);
-    else
-        thread->pool->scheduler->push(thread, fibre, how);
+    bool notify = LIKELY(thread->stealing) ? stealing_push(thread, fibre, how)
+                                           : thread->pool->scheduler->push(thread, fibre, how);
+    if (notify)
+        pool_notify(thread);
 }
 
 struct fibre *thread_pick_oddly_(struct thread *thread);

@@ -1,102 +1,12 @@
 /*
- * The threads of a pool: their records, and the lives of those of the system that live in them.
+ * The lives of the threads of the system that live in a pool's records.
  */
 #include "threads.h"
 
-#include "pinned.h"
-#include "runq.h"
-#include "stack_ops.h"
 #include "thread.h"
 #include "timers.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* ---- records --------------------------------------------------------------------------------------------- */
-
-static struct thread *make_thread(struct pool *pool, int index)
-{
-    struct subprocess *sub = pool->sub;
-    size_t size = (sub->ops->thread_size + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
-    struct thread *thread = aligned_alloc(CACHE_LINE, size);
-    if (!thread)
-        return NULL;
-    memset(thread, 0, size);
-    thread->pool = pool;
-    thread->sub = sub;
-    thread->index = index;
-    thread->rng.state = sub->seed + (uint64_t)index * UINT64_C(0x9E3779B97F4A7C15);
-    atomic_init(&thread->held, HELD_RESTS); /* until it has begun */
-    runq_open(&thread->runq);
-    pinned_open(&thread->pinned);
-    if (sub->ops->thread_open(thread) < 0) {
-        free(thread);
-        return NULL;
-    }
-    stack_memory_join(&sub->memory, &thread->stacks);
-    return thread;
-}
-
-void thread_prepare(struct thread *thread)
-{
-    struct pool *pool = thread->pool;
-    struct subprocess *sub = pool->sub;
-    thread->shared = sub->shared;
-    thread->census = sub->census;
-    thread->stealing = pool->scheduler == &scheduler_stealing;
-    thread->driver = sub->driver;
-    plain_store(&thread->picks.any, 0, memory_order_relaxed);
-    thread->picks.seeded = sub->driver != NULL;
-    plain_store(&thread->odd.any, 0, memory_order_seq_cst);
-    thread->limit = ARCH_FOREVER;
-    thread->usual = sub->memory.stacks.usual;
-    thread->stacks.kept = sub->memory.most ? 0 : thread->usual;
-    thread->period = thread->ticks = 1;
-    thread->state = THREAD_BUSY;
-    thread_prepare_canaries(thread);
-    atomic_store_explicit(&thread->life, THREAD_HERE, memory_order_seq_cst);
-}
-
-int pool_make_threads(struct pool *pool, int count)
-{
-    for (int i = pool_count(pool); i < count; i++) {
-        struct thread *thread = make_thread(pool, i);
-        if (!thread)
-            return -ENOMEM;
-        pool->threads[i] = thread;
-        atomic_store_explicit(&pool->count, i + 1, memory_order_release);
-    }
-    return 0;
-}
-
-void pool_unmake_threads(struct pool *pool)
-{
-    for (int i = 0; i < pool_count(pool); i++) {
-        pool->sub->ops->thread_close(pool->threads[i]);
-        free(pool->threads[i]);
-    }
-    free(pool->threads);
-}
-
-struct thread *thread_first(struct subprocess *sub)
-{
-    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire);
-    while (pool && !pool_count(pool))
-        pool = atomic_load_explicit(&pool->older, memory_order_acquire);
-    return pool ? pool->threads[0] : NULL;
-}
-
-struct thread *thread_after(struct thread *thread)
-{
-    struct pool *pool = thread->pool;
-    if (thread->index + 1 < pool_count(pool))
-        return pool->threads[thread->index + 1];
-    do
-        pool = atomic_load_explicit(&pool->older, memory_order_acquire);
-    while (pool && !pool_count(pool));
-    return pool ? pool->threads[0] : NULL;
-}
 
 /* ---- living ---------------------------------------------------------------------------------------------- */
 

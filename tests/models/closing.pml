@@ -1,9 +1,12 @@
 /*
  * A pool that is closed while others spawn onto it and wake its strands, and whose record serves the next pool then.
  *
- * MODELS    src/sched/pool.c: pool_close_begin, pool_close_look, pool_live, pool_note_end_, pool_arrive, pool_turn_back,
- *           pool_close, pool_let_go, take_record
- *           src/sched/seek.c: unpark, unpoll, pool_await_kickers, pool_kick_, pool_stop, park
+ * MODELS    src/sched/closing.c: pool_close_begin, pool_close_look, pool_live, pool_note_end_, pool_arrive,
+ *           pool_turn_back
+ *           src/sched/pool.c: pool_close, take_record
+ *           src/sched/records.c: pool_let_go
+ *           src/sched/kick.c: unpark, unpoll, pool_await_kickers, pool_kick_, pool_stop
+ *           src/sched/idle.c: pool_park
  *           src/sched/deliver.c: pool_send
  *           src/strand/pool.c: await_finders, pool_handle_over, pool_cancels_
  *           src/run/pool_close.c: close_first, cancel_one, is_topmost, finish, gone

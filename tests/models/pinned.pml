@@ -3,7 +3,10 @@
  *
  * MODELS    src/sched/pinned.c: pinned_ready, pinned_pick
  *           src/sched/pinned.h: pinned_doze, pinned_wake, pinned_has_mail
- *           src/sched/seek.c: pool_rouse, park, thread_to_asleep, thread_from_asleep, pool_find_work, any_own
+ *           src/sched/kick.c: pool_rouse
+ *           src/sched/idle.c: pool_park, thread_to_asleep, thread_from_asleep
+ *           src/sched/seek.c: pool_find_work
+ *           src/sched/idle.h: thread_has_own
  *           Labels [P1] [P2].
  * MEMORY    the thread's clearing of picks.pinned lies in a store buffer until `memory` or a locked instruction of the
  *           thread empties it, unless it is one itself. A poster's store to picks.pinned may come after its load of

@@ -2,8 +2,11 @@
  * Whether a run is dry: seekers decide while threads of several pools fall idle, are woken, and hand work to each other.
  *
  * MODELS    src/sched/quiet.c: quiet_run, all_still, look, is_empty, quiet_is_near
- *           src/sched/seek.c: pool_is_still, quiet_stir, get_busy, set_seeker, unpark, thread_to_idle, thread_from_idle,
- *           thread_to_polling, thread_to_busy, park, decide, pool_find_work, pool_settle
+ *           src/sched/idle.c: pool_is_still, quiet_stir, get_busy, thread_to_idle, thread_from_idle,
+ *           thread_to_polling, thread_to_busy, pool_park, decide, pool_settle
+ *           src/sched/idle.h: pool_set_seeker
+ *           src/sched/kick.c: unpark
+ *           src/sched/seek.c: pool_find_work
  *           src/strand/quiet.c: quiet_comes
  *           Labels [Q1] [Q2] [Q3].
  * ABSTRACTS work to tokens: each is in a queue, pinned to a thread, in a post, or in somebody's hands; a thread that has

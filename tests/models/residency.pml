@@ -2,8 +2,10 @@
  * An opened fibre: who holds it, whose frames lie in its stack, what is made runnable meanwhile, who wishes it trimmed,
  * and who gives it back.
  *
- * MODELS    src/sched/opened.c: opened_up, take_more_mail, take_mail, go_idle, leave_idle, opened_give_up, opened_trim, let_go,
- *           opened_enter, move_out, move_in, move_in_new, opened_left
+ * MODELS    src/sched/opened_mail.c: opened_up, opened_take_more_mail_
+ *           src/sched/opened_mail.h: opened_take_mail, opened_go_idle
+ *           src/sched/opened.c: leave_idle, opened_give_up, opened_trim, let_go, opened_enter, move_out, move_in,
+ *           move_in_new, opened_left
  *           src/sched/opening.c: opened_keep, opened_release
  *           Labels [O1] [O2] [O6].
  * ABSTRACTS mail and `ready` to sets (who comes first counts for fairness only), run queues to a number of places in

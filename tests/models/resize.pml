@@ -3,7 +3,7 @@
  *
  * MODELS    src/sched/resize.c: thread_goes_, send_away, call_back, add_thread, grow, shrink, pool_resize, pool_pin,
  *           pool_unpin
- *           src/sched/deliver.c: pool_post_fibre, pool_pass_on, has_queue
+ *           src/sched/inbox.c: pool_post_fibre, pool_pass_on, has_queue
  *           Labels [Z1] [Z2].
  * ABSTRACTS the pool to two threads: thread 0, which stays, and one that goes and comes. Inboxes to numbers: what a
  *           thread has taken it runs at once, or, if it is to go first, hands over. Nobody steals: under full load

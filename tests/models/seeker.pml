@@ -1,13 +1,15 @@
 /*
  * The threads of a pool and the role of the seeker: nobody sleeps over work.
  *
- * MODELS    src/sched/seek.c: thread_to_idle, thread_to_polling, thread_to_busy, thread_to_asleep, thread_from_asleep,
- *           pool_find_work, seek, park, look_again, give_role, show_kick, pool_look, pool_kick_, pool_post, pool_retime,
- *           pool_stop, judge_loot, sleep_a_while, spin_for_role
+ * MODELS    src/sched/idle.c: thread_to_idle, thread_to_polling, thread_to_busy, thread_to_asleep,
+ *           thread_from_asleep, pool_park, look_again
+ *           src/sched/seek.c: pool_find_work, seek, pool_look, judge_loot, sleep_a_while, spin_for_role
+ *           src/sched/kick.c: pool_give_role, pool_kick_, pool_post, pool_retime, pool_stop
+ *           src/sched/idle.h: pool_show_kick
  *           src/sched/pool.h: pool_notify, pool_fence
  *           src/sched/stealing.c: steal, work, even_out, pull_piece
- *           Invariants [K1] [K2] [K4], [E1] and [E3] of src/sched/service.h, and of [K3] that a seeker waits without a limit only while nobody is busy;
- *           what it finds in slots is in slot.pml.
+ *           Invariants [K1] [K2] [K4], [E1] and [E3] of src/sched/service.h, and of [K3] that a seeker waits without
+ *           a limit only while nobody is busy; what it finds in slots is in slot.pml.
  * MEMORY    a producer's stores (one more fibre in its queue, an earlier timer) lie in a store buffer until `memory` or
  *           a locked instruction of that thread empties it; a membarrier empties all of them. Its load of kick may come
  *           before that. Kick itself, posts, and what the lock covers are changed by locked instructions.

@@ -4,7 +4,8 @@
  *
  * MODELS    src/sched/stealing.c: slot_is_stale, steal_from, rob, take_slot
  *           src/sched/stealing.h: stealing_push, stealing_pick, stealing_take
- *           src/sched/seek.c: seek, park, waiting_time
+ *           src/sched/seek.c: seek
+ *           src/sched/idle.c: pool_park, waiting_time
  *           Invariant [K3].
  * ABSTRACTS the lists of the queue, and what is announced, away (see seeker.pml); the queue's lock to one (see runq.pml);
  *           how long a slot has to rest, and a watch lasts, to any time; who steals to one thread.

@@ -2,7 +2,8 @@
  * The switch: a strand is claimable before it has left its stack, and goes on where its context was left.
  *
  * MODELS    src/sched/switch.h: switch_park, switch_leave, switch_context, switch_jump, switch_arrive
- *           src/sched/thread.c: thread_park, run, await_context, thread_loop
+ *           src/sched/switch.c: thread_park
+ *           src/sched/thread.c: run, await_context, thread_loop
  *           The claims are those of wait.pml, the queues those of a scheduler. Labels [S1] to [S4].
  * ABSTRACTS a wait to one bit (armed), a queue to a set from which its thread takes any member, stealing to taking from
  *           somebody else's set (only from the loop, as the code does), what strands do to claiming each other; and

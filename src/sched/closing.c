@@ -1,0 +1,69 @@
+/*
+ * When a pool that closes has no strands left. Model: tests/models/closing.pml.
+ */
+#include "driver.h"
+#include "pool.h"
+
+/* Strands that were counted out, then those that were counted in: none of the numbers ever falls, and the first never
+ * overtakes the second. So if they are equal as they are read, in this order, they were equal in between. */
+uint64_t pool_live(struct pool *pool)
+{
+    uint64_t out = atomic_load_explicit(&pool->refused, memory_order_seq_cst), in = 0;
+    for (int i = 0; i < pool_count(pool); i++)
+        out += atomic_load_explicit(&pool->threads[i]->ended, memory_order_acquire) +
+               atomic_load_explicit(&pool->threads[i]->departed, memory_order_acquire);
+    for (int i = 0; i < pool_count(pool); i++)
+        in += atomic_load_explicit(&pool->threads[i]->spawned, memory_order_acquire);
+    return in + atomic_load_explicit(&pool->arrived, memory_order_seq_cst) - out;
+}
+
+static bool is_closing(struct pool *pool)
+{
+    return atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_CLOSING;
+}
+
+void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(struct pool *pool))
+{
+    pool->gone = gone;
+    arch_note_release(&pool->gone);
+    spin_lock(&pool->resizing, thread);
+    atomic_store_explicit(&pool->state, POOL_CLOSING, memory_order_seq_cst);
+    for (int i = 0; i < pool_count(pool); i++) /* whose strands end the slow way, which looks at the state */
+        plain_store(&pool->threads[i]->odd.always, true, memory_order_seq_cst);
+    spin_unlock(&pool->resizing);
+    if (arch_membarrier_works)
+        arch_membarrier(); /* a strand that ended without looking was counted out before this */
+    else
+        atomic_thread_fence(memory_order_seq_cst);
+}
+
+void pool_close_look(struct thread *thread, struct pool *pool)
+{
+    if (!is_closing(pool))
+        return;
+    atomic_thread_fence(memory_order_seq_cst); /* [L4] what was counted here, then the others' numbers */
+    if (!pool_live(pool))
+        pool_stop(thread, pool);
+}
+
+void pool_note_end_(struct thread *thread)
+{
+    if (thread->shared && !arch_membarrier_works)
+        atomic_thread_fence(memory_order_seq_cst);
+    pool_close_look(thread, thread->pool);
+}
+
+bool pool_arrive(struct thread *thread, struct pool *pool)
+{
+    atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_seq_cst);
+    if (atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_OPEN)
+        return true;
+    pool_turn_back(thread, pool);
+    return false;
+}
+
+void pool_turn_back(struct thread *thread, struct pool *pool)
+{
+    atomic_fetch_add_explicit(&pool->refused, 1, memory_order_seq_cst);
+    pool_close_look(thread, pool);
+}

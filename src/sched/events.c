@@ -1,0 +1,34 @@
+/*
+ * What comes from outside of the pool: posts, events of descriptors, timers.
+ */
+#include "events.h"
+
+#include "polled.h"
+#include "posts.h"
+#include "rest.h"
+#include "thread.h"
+#include "timers.h"
+
+static void take_posts(struct thread *thread, struct pool *pool)
+{
+    struct post *post;
+    for (int i = 0; i < POSTS_AT_ONCE && (post = posts_take(&pool->posts)); i++) { /* [N3] */
+        struct member *member = post->run(post);
+        if (member)
+            pool_deliver(thread, member);
+    }
+}
+
+void pool_take_events(struct thread *thread, struct pool *pool)
+{
+    if (posts_any(&pool->posts, memory_order_relaxed))
+        take_posts(thread, pool);
+    pool_take_polled(thread, pool);
+    rest_note_stacks(thread, pool);
+    if (timers_next(&pool->timers) == ARCH_FOREVER)
+        return;
+    thread->now = driver_now(pool->sub);
+    if (timers_next(&pool->timers) <= thread->now)
+        timers_fire(thread, pool, thread->now);
+    rest_look(thread, pool);
+}

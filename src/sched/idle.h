@@ -1,0 +1,124 @@
+/*
+ * The states of a pool's threads, and the role of the seeker. The page docs/protocols/seeker.md has the diagram. The
+ * transitions are in idle.c, the wake-ups in kick.c. The search that the seeker makes is in seek.c: it calls these
+ * transitions and changes no state itself.
+ *
+ * PARTIES   the threads of a pool; producers (busy threads that push, anybody that posts).
+ * STATE     per thread: busy, idle, polling. Per pool, under its lock: the seeker, the sleepers, how many are busy,
+ *           whether the seeker is parked. `kick` mirrors for producers, which read it without the lock, whether a
+ *           thread has to be woken.
+ *
+ *             busy --thread_to_idle--> idle --thread_to_polling--> polling --thread_to_busy--> busy
+ *                                      idle --thread_to_asleep--> (asleep, still idle) --woken with the role--> polling
+ *                                                                 polling --pool_park--> (parked) --kicked--> polling
+ *
+ * INVARIANTS [K1] work in a queue, and a thread that is not busy: then a thread that is awake is going to search, or a
+ *           wake-up is on its way. [K2] at most one seeker. [K4] a thread that sleeps without a time limit leaves
+ *           timers, descriptors and slots to a seeker that waits, or to a sleeper that wakes by itself soon. [K5] a
+ *           post waits for no lock: the poster may be the handler of a signal, on the very thread that holds it. The
+ *           poster leaves `rung`, and the thread that releases the lock does what it asks for. [K6] a thread that is
+ *           about to wake the seeker out of the poller does so before the poller is closed: it is counted under the
+ *           lock (kickers), and the thread that closes the pool waits for it. The seeker may wake up by itself
+ *           meanwhile, run the pool's last strand, and end.
+ * ORDERING  a thread that is about to wait sets kick, then passes a barrier that all running threads pass too
+ *           (membarrier; a fence where there is none), then checks once more. A producer pushes, then reads kick,
+ *           without a fence. Either the check sees the push or the producer sees the kick [K1]. Posts are a full
+ *           barrier themselves, and so is kick's store. A poster stores `rung`, then tries the lock; the thread that
+ *           releases it clears the lock, then reads `rung`; a full barrier between the two of each [K5].
+ * PROGRESS  the lock is held for a few instructions; system calls are made outside of it.
+ * NOT DONE  a wake-up for every push: it costs the pusher a system call and mostly finds nothing.
+ * TESTED BY tests/models/seeker.pml; tests/models/slot.pml (what lies in slots); tests/models/pinned.pml (the wake-up
+ * of a thread for its pinned strand); tests/models/closing.pml (kicks at a pool that is closed); tests/models/quiet.pml
+ * (the decisions of a seeker while no thread is busy).
+ */
+#ifndef SCHED_IDLE_H
+#define SCHED_IDLE_H
+
+#include "pinned.h"
+#include "thread.h"
+
+/* ---- the transitions: idle.c ------------------------------------------------------------------------------- */
+
+void thread_to_idle(struct thread *thread);
+/* It has work of its own, or must leave: without the role. */
+void thread_from_idle(struct thread *thread);
+/* Take the role, if it is free. Returns whether the thread has it, also because it was given it while it slept. */
+bool thread_to_polling(struct thread *thread);
+void thread_to_busy(struct thread *thread);
+/* Returns true if it is asleep (among the sleepers), false if it has better to do. */
+bool thread_to_asleep(struct thread *thread, bool timed);
+void thread_from_asleep(struct thread *thread);
+/* A busy thread takes the role for one pass over timers and posts, if the role is free; and gives it back. */
+bool thread_takes_role(struct thread *thread);
+void thread_gives_role(struct thread *thread);
+/* The seeker waits in the poller, at least for `nap`, until it is kicked or has something to do. eager: a push wakes
+ * it. rounds: how often it has waited in this search. Returns whether it was kicked. */
+bool pool_park(struct thread *thread, struct pool *pool, bool eager, int rounds, int64_t nap);
+
+/* After a wake-up that found nothing, pushes don't wake for this long, doubled each time. */
+#define FUTILE_NS INT64_C(50000)
+enum { FUTILE_MOST = 5 };
+/* A wait of the seeker while others are busy: a stale slot is not announced by anybody. */
+#define WATCH_FIRST_NS INT64_C(1000000)
+
+/* Work that only this thread can do. */
+OWN_INLINE bool thread_has_own(struct thread *thread)
+{
+    return pinned_has_mail(thread) || thread_is_to_go(thread);
+}
+
+/* ---- under the pool's lock --------------------------------------------------------------------------------- */
+
+void pool_answer_(struct pool *pool);
+
+OWN_INLINE void pool_lock(struct thread *thread, struct pool *pool)
+{
+    spin_lock(&pool->lock, thread);
+}
+
+OWN_INLINE void pool_unlock(struct pool *pool)
+{
+    spin_unlock(&pool->lock);
+    atomic_thread_fence(memory_order_seq_cst); /* [K5] */
+    if (UNLIKELY(atomic_load_explicit(&pool->rung, memory_order_relaxed)))
+        pool_answer_(pool);
+}
+
+OWN_INLINE struct thread *pool_seeker(struct pool *pool)
+{
+    return atomic_load_explicit(&pool->seeker, memory_order_relaxed);
+}
+
+/* NULL: the role is free. */
+OWN_INLINE void pool_set_seeker(struct pool *pool, struct thread *thread)
+{
+    atomic_store_explicit(&pool->seeker, thread, memory_order_relaxed);
+    pool->stirs++;
+}
+
+/* The seeker waits no more. */
+OWN_INLINE void pool_go_on(struct pool *pool)
+{
+    pool->parked = false;
+    pool->stirs++;
+}
+
+/* After every change of what it mirrors. */
+OWN_INLINE void pool_show_kick(struct pool *pool)
+{
+    uint32_t kick = 0;
+    if (pool->parked)
+        kick = KICK_SEEKER | (pool->eager ? KICK_PUSH : 0);
+    else if (!pool_seeker(pool) && !list_empty(&pool->sleepers))
+        kick = KICK_SLEEPER;
+    atomic_store_explicit(&pool->kick, kick, memory_order_seq_cst);
+}
+
+/* ---- the wake-ups: kick.c ---------------------------------------------------------------------------------- */
+
+/* Under the lock: the role is free; give it to a sleeper, which is returned; the caller wakes it after the lock. */
+struct thread *pool_give_role(struct pool *pool);
+/* NULL: nobody. */
+void pool_wake_heir(struct thread *by, struct thread *heir);
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * How a thread sleeps and is woken. A thread that sleeps counts as held still (pool_hold).
+ */
+#include "sleep.h"
+
+#include "pool.h"
+
+void driver_sleep(struct thread *thread, int64_t deadline)
+{
+    pool_rest(thread);
+    if (thread->driver)
+        thread->driver->sleep(thread, deadline);
+    else
+        while (!atomic_load_explicit(&thread->wake, memory_order_acquire) &&
+               arch_futex_wait(&thread->wake, 0, deadline) == 0)
+            ;
+    pool_move(thread);
+}
+
+void driver_wake(struct thread *thread)
+{
+    if (thread->driver) {
+        thread->driver->wake(thread);
+        return;
+    }
+    atomic_store_explicit(&thread->wake, 1, memory_order_release);
+    arch_futex_wake(&thread->wake, 1);
+}
+
+int driver_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline)
+{
+    int count;
+    pool_rest(thread);
+    if (thread->driver)
+        count = thread->driver->poll(thread, events, most, deadline);
+    else
+        count = arch_poller_wait(&thread->pool->poller, events, most, deadline);
+    pool_move(thread);
+    return count;
+}
+
+void driver_unpoll(struct pool *pool, struct thread *seeker)
+{
+    ASSERT(atomic_load_explicit(&pool->state, memory_order_relaxed) != POOL_CLOSED);
+    if (pool->sub->driver)
+        pool->sub->driver->wake(seeker);
+    else
+        arch_poller_kick(&pool->poller);
+}
