@@ -62,7 +62,7 @@ static struct seen *see(struct few *few, const char *name, uint64_t id)
 }
 
 /* Describes where a runnable strand is. The slot of a thread that could not be held is not read. */
-static void say_place(const struct busy *busy, struct cb *c, char *text, size_t size)
+static void say_where(const struct busy *busy, struct cb *c, char *text, size_t size)
 {
     struct fibre *fibre = c->member.fibre;
     struct runq *in = atomic_load_explicit(&fibre->in, memory_order_relaxed);
@@ -142,7 +142,7 @@ static void add_pinned(struct busy *busy, struct cb *c, uint64_t id)
     struct frame_span span = inspect_span(&busy->view, c);
     struct seen *seen = span.runner ? NULL : see(&busy->found.runnable, cb_name(c), id);
     if (seen)
-        say_place(busy, c, seen->what, sizeof seen->what);
+        say_where(busy, c, seen->what, sizeof seen->what);
 }
 
 static void add(struct cb *c, uint64_t id, void *arg)

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { PLACES = 4096 };     /* further places are counted together */
+enum { ENTRIES = 4096 };    /* further places are counted together */
 #define ROOT ((uintptr_t)1) /* stands for the root, which has no place */
 
 struct spawned {
@@ -18,7 +18,7 @@ struct spawned {
 };
 
 struct census {
-    struct spawned places[PLACES + 1]; /* the last entry is for all further places */
+    struct spawned entries[ENTRIES + 1]; /* the last entry is for all further places */
 };
 
 int census_open(struct runtime *runtime)
@@ -30,19 +30,19 @@ int census_open(struct runtime *runtime)
     return error;
 }
 
-static struct spawned *place_of(struct census *census, uintptr_t site)
+static struct spawned *entry_of(struct census *census, uintptr_t site)
 {
-    uint32_t at = (uint32_t)((site * UINT64_C(0x9E3779B97F4A7C15)) >> 52) % PLACES;
-    for (uint32_t tried = 0; tried < PLACES; tried++, at = (at + 1) % PLACES) {
-        struct spawned *place = &census->places[at];
-        uintptr_t there = atomic_load_explicit(&place->site, memory_order_relaxed);
+    uint32_t at = (uint32_t)((site * UINT64_C(0x9E3779B97F4A7C15)) >> 52) % ENTRIES;
+    for (uint32_t tried = 0; tried < ENTRIES; tried++, at = (at + 1) % ENTRIES) {
+        struct spawned *entry = &census->entries[at];
+        uintptr_t there = atomic_load_explicit(&entry->site, memory_order_relaxed);
         if (there == site || (!there && atomic_compare_exchange_strong_explicit(
-                                            &place->site, &there, site, memory_order_relaxed, memory_order_relaxed)))
-            return place;
+                                            &entry->site, &there, site, memory_order_relaxed, memory_order_relaxed)))
+            return entry;
         if (there == site) /* another thread has just taken it for the same place */
-            return place;
+            return entry;
     }
-    return &census->places[PLACES];
+    return &census->entries[ENTRIES];
 }
 
 static void raise_to(_Atomic uint64_t *most, uint64_t value)
@@ -56,13 +56,13 @@ static void raise_to(_Atomic uint64_t *most, uint64_t value)
 void census_note(struct thread *thread, struct member *member, size_t used, enum census_what what)
 {
     struct cb *c = cb_of(member);
-    struct spawned *place = place_of(runtime_of(thread)->census, c->site ? (uintptr_t)c->site : ROOT);
-    raise_to(what == CENSUS_SUSPENDS ? &place->suspended : &place->used, used);
+    struct spawned *entry = entry_of(runtime_of(thread)->census, c->site ? (uintptr_t)c->site : ROOT);
+    raise_to(what == CENSUS_SUSPENDS ? &entry->suspended : &entry->used, used);
     if (what != CENSUS_ENDS)
         return;
-    atomic_store_explicit(&place->fn, (uintptr_t)c->fn, memory_order_relaxed);
-    atomic_fetch_add_explicit(&place->strands, 1, memory_order_relaxed);
-    raise_to(&place->stack, member->fibre->stack_size);
+    atomic_store_explicit(&entry->fn, (uintptr_t)c->fn, memory_order_relaxed);
+    atomic_fetch_add_explicit(&entry->strands, 1, memory_order_relaxed);
+    raise_to(&entry->stack, member->fibre->stack_size);
 }
 
 /* ---- printing ----------------------------------------------------------------------------------------------- */
@@ -72,29 +72,29 @@ static unsigned long long number(const _Atomic uint64_t *of)
     return atomic_load_explicit(of, memory_order_relaxed);
 }
 
-static void say_place(const struct spawned *place, bool others)
+static void say_entry(const struct spawned *entry, bool others)
 {
     char function[512], spawner[512], where[200] = "the root"; /* a C++ name must not be cut before it is demangled */
-    uintptr_t offset, site = place->site;
-    (void)arch_symbol((char *)place->fn + 1, function, sizeof function, &offset);
+    uintptr_t offset, site = entry->site;
+    (void)arch_symbol((char *)entry->fn + 1, function, sizeof function, &offset);
     arch_demangle(function, sizeof function);
     if (site > ROOT) {
         (void)arch_symbol((void *)site, spawner, sizeof spawner, &offset);
         arch_demangle(spawner, sizeof spawner);
         snprintf(where, sizeof where, "spawned in %.160s+0x%zx", spawner, (size_t)offset);
     }
-    print_text(2, "%10llu %10llu %10llu %10llu  %.160s, %s\n", number(&place->used), number(&place->suspended),
-               number(&place->stack), number(&place->strands), function, others ? "and other places" : where);
+    print_text(2, "%10llu %10llu %10llu %10llu  %.160s, %s\n", number(&entry->used), number(&entry->suspended),
+               number(&entry->stack), number(&entry->strands), function, others ? "and other places" : where);
 }
 
 /* The place that has used most and was not printed yet. */
 static struct spawned *deepest(struct census *census)
 {
     struct spawned *deepest = NULL;
-    for (int i = 0; i <= PLACES; i++) {
-        struct spawned *place = &census->places[i];
-        if (number(&place->strands) && (!deepest || number(&place->used) > number(&deepest->used)))
-            deepest = place;
+    for (int i = 0; i <= ENTRIES; i++) {
+        struct spawned *entry = &census->entries[i];
+        if (number(&entry->strands) && (!deepest || number(&entry->used) > number(&deepest->used)))
+            deepest = entry;
     }
     return deepest;
 }
@@ -102,12 +102,12 @@ static struct spawned *deepest(struct census *census)
 void census_close(struct runtime *runtime)
 {
     struct census *census = runtime->census;
-    struct spawned *place;
+    struct spawned *entry;
     print_text(2, "libstrand: bytes of stack at most, by the place of the spawn\n");
     print_text(2, "%10s %10s %10s %10s\n", "used", "suspended", "stack", "strands");
-    while ((place = deepest(census))) {
-        say_place(place, place == &census->places[PLACES]);
-        place->strands = 0;
+    while ((entry = deepest(census))) {
+        say_entry(entry, entry == &census->entries[ENTRIES]);
+        entry->strands = 0;
     }
     arch_unmap(census, sizeof *census);
     runtime->census = NULL;

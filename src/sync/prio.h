@@ -50,7 +50,7 @@ _Static_assert(sizeof(struct prio) <= sizeof(strand_prio_semaphore), "the user g
 /* A waiting strand. It fits a cache line, so that a step down the tree touches one. */
 struct ticket {
     uint64_t word; /* always 0: never matches a handle, whatever the memory was before */
-    struct tree_node place;
+    struct tree_node in_tree;
     const void *key;
     struct wait_node *node; /* in the control block of the strand, or in the record of a select */
     struct prio *sem;       /* the semaphore whose tree it is in, or NULL */
@@ -67,9 +67,9 @@ static inline void prio_unlock(struct thread *thread, struct prio *sem)
     spin_unlock_if_shared(&sem->lock, thread);
 }
 
-static inline struct ticket *ticket_of(struct tree_node *place)
+static inline struct ticket *ticket_of(struct tree_node *node)
 {
-    return place ? CONTAINER(place, struct ticket, place) : NULL;
+    return node ? CONTAINER(node, struct ticket, in_tree) : NULL;
 }
 
 /* Check a semaphore: misuse if it was not initialised, is of another run, or is used by one of its own functions. */

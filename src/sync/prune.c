@@ -28,7 +28,7 @@ static bool still_waits(struct ticket *ticket, uint64_t state)
 void prio_forget_gone(struct prio *sem)
 {
     for (struct tree_node *at = sem->tickets.end[1], *next; at; at = next) {
-        struct ticket *ticket = CONTAINER(at, struct ticket, place);
+        struct ticket *ticket = CONTAINER(at, struct ticket, in_tree);
         next = tree_step(at, 0);
         if (!still_waits(ticket, atomic_load_explicit(&ticket->node->waiter->wait.state, memory_order_acquire)))
             queue_remove(sem, ticket);

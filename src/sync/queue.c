@@ -56,7 +56,7 @@ static inline bool goes_before(struct prio *sem, const void *late, const void *e
 /* ---- the tree ------------------------------------------------------------------------------------------------- */
 
 /* Find the parent of a new key, and the side below it. No search is needed at either end. */
-static struct tree_node *find_place(struct prio *sem, const void *key, int *side)
+static struct tree_node *find_parent(struct prio *sem, const void *key, int *side)
 {
     struct tree_node *parent = sem->tickets.end[1];
     struct hook hook ASKING(sem);
@@ -83,16 +83,16 @@ void queue_add(struct prio *sem, struct ticket *ticket)
     struct tree_node *parent = sem->tickets.end[1];
     int side = 1;
     if (sem->compare && parent)
-        parent = find_place(sem, ticket->key, &side);
+        parent = find_parent(sem, ticket->key, &side);
     sem->waiting++;
     ticket->sem = sem;
-    tree_add(&sem->tickets, parent, side, &ticket->place);
+    tree_add(&sem->tickets, parent, side, &ticket->in_tree);
     atomic_store_explicit(&ticket->node->linked, 1, memory_order_relaxed);
 }
 
 void queue_remove(struct prio *sem, struct ticket *ticket)
 {
-    tree_remove(&sem->tickets, &ticket->place);
+    tree_remove(&sem->tickets, &ticket->in_tree);
     sem->waiting--;
     ticket->sem = NULL;
     atomic_store_explicit(&ticket->node->linked, 0, memory_order_relaxed);
