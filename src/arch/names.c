@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 1 << 20, NAME_BYTES = 4096, FRAMES_MOST = 64 };
+enum { STACK_BYTES = 1 << 20, NAME_BYTES = 4096, FRAMES_MOST = 64, SCOPES_MOST = 64 };
 
 /* Declarations as in libdw's headers (elfutils/libdwfl.h, elfutils/libdw.h and dwarf.h), which are not needed to
  * build. */
@@ -31,7 +31,14 @@ typedef struct Dwarf_Files Dwarf_Files;
 typedef struct {
     void *words[4];
 } Dwarf_Die, Dwarf_Attribute;
-enum { TAG_INLINED = 0x1d, AT_FOLDER = 0x1b, AT_ARTIFICIAL = 0x34, AT_CALL_FILE = 0x58, AT_CALL_LINE = 0x59 };
+enum {
+    TAG_INLINED = 0x1d,
+    AT_NAME = 0x03,
+    AT_FOLDER = 0x1b,
+    AT_ARTIFICIAL = 0x34,
+    AT_CALL_FILE = 0x58,
+    AT_CALL_LINE = 0x59
+};
 struct dwfl_callbacks {
     int (*find_elf)(Dwfl_Module *module, void **data, const char *name, uint64_t base, char **file, void **elf);
     int (*find_debuginfo)(Dwfl_Module *module, void **data, const char *name, uint64_t base, const char *file,
@@ -59,7 +66,8 @@ struct arch_names {
     Dwarf_Line *(*line_at)(Dwarf_Die *unit, uint64_t address);
     int (*line_number)(Dwarf_Line *line, int *out);
     const char *(*line_file)(Dwarf_Line *line, uint64_t *mtime, uint64_t *length);
-    int (*scopes_at)(Dwarf_Die *unit, uint64_t address, Dwarf_Die **scopes);
+    int (*child)(Dwarf_Die *die, Dwarf_Die *out);
+    int (*sibling)(Dwarf_Die *die, Dwarf_Die *out);
     int (*tag_of)(Dwarf_Die *die);
     Dwarf_Attribute *(*attribute)(Dwarf_Die *die, unsigned name, Dwarf_Attribute *out);
     int (*number)(Dwarf_Attribute *attribute, uint64_t *out);
@@ -96,7 +104,8 @@ static bool bind_all(struct arch_names *names, void *libdw)
         {"dwarf_getsrc_die", &names->line_at},
         {"dwarf_lineno", &names->line_number},
         {"dwarf_linesrc", &names->line_file},
-        {"dwarf_getscopes", &names->scopes_at},
+        {"dwarf_child", &names->child},
+        {"dwarf_siblingof", &names->sibling},
         {"dwarf_tag", &names->tag_of},
         {"dwarf_attr_integrate", &names->attribute},
         {"dwarf_formudata", &names->number},
@@ -146,27 +155,54 @@ static Dwarf_Die *unit_of(struct arch_names *names, Dwfl_Module *module, uint64_
     return unit;
 }
 
-/* A function that its header marks as artificial, like strand_throw, is represented by its call where it is inlined. */
-static void leave_artificial(struct arch_names *names, Dwarf_Die *unit, uint64_t at, const char **file, int *line)
+/* A function of the public headers, like strand_throw, is represented by its call where it is inlined. The headers mark
+ * such functions as artificial. gcc's LTO loses the mark, but not the name, which has the library's prefix. */
+static bool stands_for_call(struct arch_names *names, Dwarf_Die *scope)
 {
-    uint64_t index, number;
-    size_t files_count;
-    Dwarf_Attribute room;
+    Dwarf_Attribute room, *name;
+    if (names->tag_of(scope) != TAG_INLINED)
+        return false;
+    if (names->attribute(scope, AT_ARTIFICIAL, &room))
+        return true;
+    name = names->attribute(scope, AT_NAME, &room);
+    const char *text = name ? names->text(name) : NULL;
+    return text && strncmp(text, "strand_", strlen("strand_")) == 0;
+}
+
+static bool find_child(struct arch_names *names, Dwarf_Die *die, uint64_t at, Dwarf_Die *child)
+{
+    int end = names->child(die, child);
+    while (end == 0 && names->has_address(child, at) <= 0)
+        end = names->sibling(child, child);
+    return end == 0;
+}
+
+/* The function that has the address, and the functions and blocks inlined into it, outermost first. Returns how many.
+ * dwarf_getscopes finds none if LTO has put the inlined function's own entry into another unit. Namespaces are not
+ * searched: g++ puts a function's entry into one only under LTO. */
+static int scopes_at(struct arch_names *names, Dwarf_Die *unit, uint64_t at, Dwarf_Die *scopes)
+{
+    int count = 0;
+    for (Dwarf_Die *die = unit; count < SCOPES_MOST && find_child(names, die, at, &scopes[count]); count++)
+        die = &scopes[count];
+    return count;
+}
+
+static void leave_inlined(struct arch_names *names, Dwarf_Die *unit, uint64_t at, const char **file, int *line)
+{
+    Dwarf_Die scopes[SCOPES_MOST];
     Dwarf_Files *files;
-    Dwarf_Die *scopes = NULL;
-    int count = names->scopes_at(unit, at, &scopes);
-    if (count <= 0 || names->files_of(unit, &files, &files_count) < 0)
-        count = 0;
-    for (int i = 0; i < count; i++) {
-        bool stands_for_call =
-            names->tag_of(&scopes[i]) == TAG_INLINED && names->attribute(&scopes[i], AT_ARTIFICIAL, &room);
-        if (!stands_for_call || !number_of(names, &scopes[i], AT_CALL_FILE, &index) ||
-            !number_of(names, &scopes[i], AT_CALL_LINE, &number))
-            break;
+    size_t files_count;
+    if (names->files_of(unit, &files, &files_count) < 0)
+        return;
+    for (int i = scopes_at(names, unit, at, scopes); i && stands_for_call(names, &scopes[i - 1]); i--) {
+        uint64_t index, number;
+        if (!number_of(names, &scopes[i - 1], AT_CALL_FILE, &index) ||
+            !number_of(names, &scopes[i - 1], AT_CALL_LINE, &number))
+            return;
         *file = names->file_name(files, index, NULL, NULL);
         *line = (int)number;
     }
-    free(scopes);
 }
 
 /* Relative to the compiler's working directory, if it lies below. */
@@ -188,7 +224,7 @@ static void find_line(struct arch_names *names)
     const char *file = line ? names->line_file(line, NULL, NULL) : NULL;
     if (!file || names->line_number(line, &number) < 0)
         return;
-    leave_artificial(names, unit, at - bias, &file, &number);
+    leave_inlined(names, unit, at - bias, &file, &number);
     if (file)
         snprintf(names->line, names->line_size, "%s:%d", shorter(names, unit, file), number);
 }
