@@ -71,7 +71,7 @@ static void *in_deadline(void *arg)
 static int deadline(struct mstrand *s, int16_t index)
 {
     struct body body = {s, index, ++model.deadlines, FALL};
-    entry_push(s, (struct entry){.kind = IN_TRY});
+    entry_push(s, (struct entry){.kind = IN_TRY, .takes = true});
     strand_exception *e = strand_try(in_deadline, &body, NULL);
     entry_pop(s, IN_TRY);
     if (e) {
@@ -146,7 +146,7 @@ static int try(struct mstrand *s, int16_t index)
                                                &STRAND_TIMED_OUT, &STRAND_CHILD_CANCELLED, &STRAND_LIVE_STRANDS};
     const struct node *node = &program.nodes[index];
     struct handling h ON_LEAVING(leave_try) = {s, kinds[node->a % 6], s->caught, s->caught_real, false};
-    entry_push(s, (struct entry){.kind = IN_TRY});
+    entry_push(s, (struct entry){.kind = IN_TRY, .takes = h.kind == &STRAND_ANY});
     STRAND_TRY {
         return run_block(s, node->first);
     }
@@ -179,7 +179,7 @@ static void clean_unwinding(struct mstrand *s, int16_t index)
     if (node->a & 1) {
         clean(&body);
     } else {
-        entry_push(s, (struct entry){.kind = IN_TRY});
+        entry_push(s, (struct entry){.kind = IN_TRY, .takes = true});
         strand_exception *e = strand_try(clean, &body, NULL);
         entry_pop(s, IN_TRY);
         if (e)
@@ -290,7 +290,7 @@ static void run_caught(struct mstrand *s, int16_t index)
 {
     struct body body = {s, index, 0, FALL};
     struct exc *flight = s->entries[s->depth - 1].flight;
-    entry_push(s, (struct entry){.kind = IN_TRY});
+    entry_push(s, (struct entry){.kind = IN_TRY, .takes = true});
     strand_exception *e = strand_try(run_alone, &body, NULL);
     entry_pop(s, IN_TRY);
     if (!e)

@@ -78,7 +78,7 @@ static void attempt(struct mstrand *s, struct call *call, int target)
 {
     if (shielded(call))
         entry_push(s, (struct entry){.kind = IN_SHIELD});
-    entry_push(s, (struct entry){.kind = IN_TRY});
+    entry_push(s, (struct entry){.kind = IN_TRY, .takes = true});
     wait_begins(s, call->op, target, call->when);
     if (shielded(call)) {
         STRAND_SHIELD;
@@ -265,7 +265,7 @@ void *run_strand(void *arg)
         struct mstrand *leaving ON_LEAVING(end_natively) = s;
         return run_body(s);
     }
-    entry_push(s, (struct entry){.kind = IN_TRY});
+    entry_push(s, (struct entry){.kind = IN_TRY, .takes = true});
     strand_exception *e = strand_try(run_body, s, NULL);
     entry_pop(s, IN_TRY);
     if (e)
@@ -299,7 +299,7 @@ void run_spawn(struct mstrand *s, int16_t index)
         child->drops = with && (node->b & 4);
         spawn_into(child, index, scope);
     }
-    entry_push(s, (struct entry){.kind = IN_TRY});
+    entry_push(s, (struct entry){.kind = IN_TRY, .takes = true});
     call.e = strand_try(make_call, &call, NULL);
     MUST(left == (call.e != NULL), "strand %d: a spawn into scope %d: %s", index_of(s), scope,
          call.e ? strand_exception_text(call.e) : "has happened, but it has been left");

@@ -48,7 +48,7 @@ bool in_bare_clean_up(const struct mstrand *s)
 }
 
 /* The innermost entry from which on sources count. A shield puts off what is outside of it; so does a clean-up that
- * runs because of an exception, unless a try block has been entered since. */
+ * runs because of an exception, unless a try block that catches interruptions has been entered since. */
 static int floor_of(const struct mstrand *s)
 {
     bool tried = false;
@@ -56,7 +56,7 @@ static int floor_of(const struct mstrand *s)
         enum entry_kind kind = s->entries[i].kind;
         if (kind == IN_SHIELD || (kind == IN_UNWINDING && !tried))
             return i;
-        tried |= kind == IN_TRY;
+        tried |= kind == IN_TRY && s->entries[i].takes;
     }
     return -1;
 }

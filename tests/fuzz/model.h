@@ -54,6 +54,7 @@ struct entry {
     int64_t when;       /* of a deadline */
     bool holds;         /* of a deadline: for certain */
     struct exc *flight; /* IN_UNWINDING: what a clean-up runs because of */
+    bool takes;         /* IN_TRY: interruptions, too */
 };
 
 struct mstrand {
