@@ -389,11 +389,11 @@ enum { CELL_CLASSES = 5, ENVELOPE_CLASSES = 2 };
 static const uint16_t cell_sizes[CELL_CLASSES] = {56, 64, 96, 128, 256}; /* in bytes, of actors */
 static const uint16_t envelope_sizes[ENVELOPE_CLASSES] = {64, 128};      /* and of messages to them */
 
-/* How often a strand was refused by an interruption that it has caught before: interrupt.c. Strands whose ids collide
- * begin to be counted again. Only strands on the worker's thread touch it, one after the other; nothing but atomics
- * says so to ThreadSanitizer. */
+/* How often one source has refused a strand, which has caught the interruption each time: interrupt.c. Strands whose
+ * ids collide are counted again from the start, and so is a strand when another source refuses it. Only strands on the
+ * worker's thread use it, one after the other; it is atomic because ThreadSanitizer does not see that. */
 struct refusals {
-    _Atomic uint64_t id, count;
+    _Atomic uint64_t id, source, count;
 };
 
 struct worker {

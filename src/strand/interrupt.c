@@ -197,15 +197,17 @@ void interrupt_throw_over(struct thread *thread, struct cb *me, strand_exception
     exception_throw(me, e);
 }
 
-/* Whether the strand has been refused here for the 10000th time: once for each thread that it is refused on. */
-static bool is_swallowed(struct thread *thread, struct cb *me)
+/* Whether the source of `e` has refused the strand for the 10000th time on this thread. */
+static bool is_swallowed(struct thread *thread, struct cb *me, const strand_exception *e)
 {
     enum { MANY = 10000 };
     struct worker *worker = worker_of(thread);
     struct refusals *refusals = &worker->refusals[cb_id(me) / 2 % (sizeof worker->refusals / sizeof *worker->refusals)];
-    bool known = atomic_load_explicit(&refusals->id, memory_order_relaxed) == cb_id(me);
-    uint64_t count = known ? atomic_load_explicit(&refusals->count, memory_order_relaxed) + 1 : 1;
+    bool again = atomic_load_explicit(&refusals->id, memory_order_relaxed) == cb_id(me) &&
+                 atomic_load_explicit(&refusals->source, memory_order_relaxed) == e->source_serial;
+    uint64_t count = again ? atomic_load_explicit(&refusals->count, memory_order_relaxed) + 1 : 1;
     atomic_store_explicit(&refusals->id, cb_id(me), memory_order_relaxed);
+    atomic_store_explicit(&refusals->source, e->source_serial, memory_order_relaxed);
     atomic_store_explicit(&refusals->count, count, memory_order_relaxed);
     return count == MANY;
 }
@@ -229,7 +231,7 @@ void interrupt_refuse(struct thread *thread, struct cb *me)
     if (thread_is_asked_for(thread)) /* who catches it and tries again keeps nobody from running */
         thread = thread_yield(thread);
     strand_exception *e = traced_interruption(thread, me);
-    if (UNLIKELY(is_swallowed(thread, me)))
+    if (UNLIKELY(is_swallowed(thread, me, e)))
         tell_swallowed(thread, me, e);
     exception_throw(me, e);
 }

@@ -562,3 +562,63 @@ TEST_REAL_INSIDE(who_catches_interruptions_and_tries_again_keeps_nobody_from_run
     strand_scope_join(scope);
     CHECK_EQ(enough, 1);
 }
+
+/* ---- interruptions that are swallowed ------------------------------------------------------- */
+
+enum { REQUESTS = 12000 };
+static _Atomic int warnings;
+
+static void count_warnings(const char *message, void *arg)
+{
+    (void)arg;
+    if (strstr(message, "has caught its interruption"))
+        warnings++;
+}
+
+static void *serve_requests_that_come_too_late(void *arg)
+{
+    for (volatile int i = 0; i < REQUESTS; i++) {
+        STRAND_TRY {
+            STRAND_DEADLINE(LONG_PAST);
+            strand_checkpoint();
+        }
+        STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        }
+        STRAND_END
+    }
+    return arg;
+}
+
+static void *swallow_one_deadline(void *arg)
+{
+    STRAND_DEADLINE(LONG_PAST);
+    for (volatile int i = 0; i < REQUESTS; i++) {
+        STRAND_TRY {
+            strand_checkpoint();
+        }
+        STRAND_CATCH(&STRAND_ANY, e) {
+        }
+        STRAND_END
+    }
+    return arg;
+}
+
+static int warnings_of(strand_fn *root)
+{
+    strand_options options = test_options();
+    options.on_log = count_warnings;
+    options.threads = 1; /* each thread counts by itself */
+    warnings = 0;
+    strand_run(&options, root, NULL);
+    return warnings;
+}
+
+TEST_REAL(a_strand_that_catches_the_same_interruption_again_and_again_is_named_in_the_log)
+{
+    CHECK_EQ(warnings_of(swallow_one_deadline), 1);
+}
+
+TEST_REAL(a_strand_that_catches_many_deadlines_once_each_is_not_named_in_the_log)
+{
+    CHECK_EQ(warnings_of(serve_requests_that_come_too_late), 0);
+}
