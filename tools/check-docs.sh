@@ -3,7 +3,7 @@
 #
 # The relative links of the documents lead to files that exist, and those with an anchor into a Markdown file to a
 # heading of it. What docs/coverage.md lists is there. Each picture of docs/pictures was drawn since its source was given
-# the labels that it has.
+# the labels that it has. Lines that compile a program name the flags which the installed library asks for.
 set -u
 export LC_ALL=C.UTF-8
 
@@ -63,6 +63,10 @@ for picture in docs/pictures/*.dot; do
         grep -qF ">$label<" "${picture%.dot}.svg" || { echo "docs: $picture is newer than its SVG: make pictures" && exit 1; }
     done || status=1
 done
+# Who compiles as a document says has clean-ups, and guard pages that no frame steps over.
+git ls-files '*.md' | xargs grep -nE '^ *(gcc|clang|cc|g\+\+|clang\+\+) .*-Iinclude' |
+    grep -vE -e '-fexceptions -fstack-clash-protection' &&
+    echo "docs: these lines do not compile with the flags of tools/package/strand.pc.in" && status=1
 tools/coverage-report.py docs/coverage.md || status=1
 [ $status -ne 0 ] || echo "docs: ok"
 exit $status

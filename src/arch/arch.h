@@ -199,6 +199,13 @@ void arch_names_find(struct arch_names *names, void *ip, char *name, size_t name
                      size_t line_size);
 void arch_names_close(struct arch_names *names);
 
+OWN_INLINE const char *arch_stack_pointer(void)
+{
+    const char *sp;
+    __asm__("movq %%rsp, %0" : "=r"(sp));
+    return sp;
+}
+
 /* ---- memory.c: mappings, guards -------------------------------------------------------------------------- */
 
 size_t arch_page_size(void);

@@ -396,6 +396,17 @@ bool stack_guards(const struct stack *stack, const void *address)
     return stack->guard && (const char *)address >= stack->low && (const char *)address < stack->low + arch_page_size();
 }
 
+bool stack_is_anothers(struct stack_user *user, const char *sp)
+{
+    struct stacks *stacks = &user->memory->stacks;
+    stack_memory_lock(&stacks->lock, user);
+    const struct stack_region *region = stacks->regions;
+    while (region && (size_t)(sp - region->base) >= region->bytes)
+        region = region->next;
+    stack_memory_unlock(&stacks->lock);
+    return region != NULL;
+}
+
 /* A stack pointer that is further away is that of a stack of somebody else's. A call, or a function with a red zone,
  * writes a little below it. */
 bool stack_stepped_over(const struct stack *stack, const void *address, const char *sp)

@@ -73,5 +73,14 @@ bool stack_guards(const struct stack *stack, const void *address);
 /* Whether a fault at the address comes of a frame that has stepped over the guard page: the stack pointer is below the
  * stack, and the frame's bytes between the two were touched. */
 bool stack_stepped_over(const struct stack *stack, const void *address, const char *sp);
+/* Whether the stack pointer is below the stack, whose size that is. Reads nothing of the stack's own: its header would
+ * be a cache line more. */
+OWN_INLINE bool stack_is_left(const struct stack *stack, size_t size, const char *sp)
+{
+    return sp < (const char *)stack - size;
+}
+/* Whether it lies in another stack of the run: a frame has stepped over the guard page. False for stacks of the
+ * program's own. */
+bool stack_is_anothers(struct stack_user *user, const char *sp);
 
 #endif

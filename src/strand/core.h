@@ -10,6 +10,7 @@
 #include "../../include/strand/pool.h"
 #include "../base/slab.h"
 #include "../sched/thread.h"
+#include "../stack/stack.h"
 #include "unwinding.h"
 
 /* ---- the word of a control block or a block: is the handle stale, is it cancelled, who is looking -------------------
@@ -531,6 +532,17 @@ static inline struct thread *must_be_strand(const char *function)
 {
     struct thread *thread = thread_self();
     return LIKELY(thread && thread->current) ? thread : must_thread_(function);
+}
+
+/* Every operation that may block begins with it. A frame that is larger than the guard page may step over it: its
+ * strand then runs on another one's stack, and is stopped before the operation writes into a buffer there. */
+void stack_left_(struct thread *thread, const char *sp);
+static inline void must_be_on_its_stack(struct thread *thread)
+{
+    const struct fibre *fibre = thread->current;
+    const char *sp = arch_stack_pointer();
+    if (UNLIKELY(stack_is_left(fibre->stack, fibre->stack_size, sp)))
+        stack_left_(thread, sp);
 }
 
 OWN_INLINE uint64_t next_serial(struct worker *worker)

@@ -48,6 +48,7 @@ static inline void may_block(struct thread *thread, struct cb *me, const char *f
     extern void section_misuse_(struct cb *, const char *);
     if (UNLIKELY(own_of(me)->section_file != NULL))
         section_misuse_(me, function);
+    must_be_on_its_stack(thread);
     thread_tick(thread);
     cxx_settle(thread, me);
     if (interrupted_here(me))

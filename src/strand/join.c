@@ -167,6 +167,7 @@ OWN_INLINE_ALWAYS void *join(strand handle, bool cxx)
         of_a_service(c, "strand_join");
     if (UNLIKELY(own_of(me)->section_file != NULL))
         section_misuse_(me, "strand_join");
+    must_be_on_its_stack(thread);
     thread_tick(thread);
     cxx_settle(thread, me);
     if (interrupted(me))

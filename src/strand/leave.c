@@ -321,6 +321,7 @@ void strand_scope_join(strand_scope handle)
     struct scope *scope = scope_of_owner(me, handle, "strand_scope_join");
     if (UNLIKELY(own_of(me)->section_file != NULL))
         section_misuse_(me, "strand_scope_join");
+    must_be_on_its_stack(thread);
     thread_tick(thread);
     cxx_settle(thread, me);
     strand_exception *first = NULL, *pruned = NULL;

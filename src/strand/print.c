@@ -251,8 +251,14 @@ COLD void overflow_report(struct thread *thread, enum overflow how, void *uconte
     print_text(2, "libstrand: stack overflow in strand '%s' #%llu: its stack of %zu bytes is full%s\n", cb_name(c),
                (unsigned long long)cb_id(c), stack->size, found[how]);
     frames(2, NULL, 4, "at", ips, count); /* in a fault's handler, or in the middle of a switch */
-    if (how == OVERFLOW_CANARY)
+    if (!ucontext)
         abort();
+}
+
+COLD void stack_left_(struct thread *thread, const char *sp)
+{
+    if (stack_is_anothers(&thread->stacks, sp))
+        overflow_report(thread, OVERFLOW_STEPPED_OVER, NULL);
 }
 
 COLD void print_lost(void *ip)

@@ -2,8 +2,10 @@
  * A strand overflows its stack. The argument says how.
  */
 #include "strand.h"
+#include "strand/io.h"
 #include "strand/pool.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +75,73 @@ static void *step_over(void *arg)
     return arg;
 }
 
+static void *read_address_zero(void *arg)
+{
+    static int *volatile nowhere;
+    return *nowhere == 1 ? arg : NULL;
+}
+
+static const char *how = "deep";
+
+/* The same, but its calls meet no guard page: the stack pointer is in the middle of the neighbour's stack. */
+static NOINLINE void call_on(const char *sp, void (*fn)(void))
+{
+    char frame[(limit & 63) + 64]; /* of unknown size, so that the frame is found without the stack pointer */
+    __asm__ volatile("mov %%rsp, %%r12\n\t"
+                     "mov %0, %%rsp\n\t"
+                     "call *%1\n\t"
+                     "mov %%r12, %%rsp\n\t"
+                     :
+                     : "r"(sp), "r"(fn), "r"(frame)
+                     : "memory", "cc", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12");
+}
+
+static void sleep_there(void)
+{
+    strand_sleep(STRAND_MS);
+}
+
+static void join_there(void)
+{
+    STRAND_SCOPE(scope);
+    strand_scope_join(scope);
+}
+
+static void join_one_there(void)
+{
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, read_address_zero, NULL));
+}
+
+static void read_there(void)
+{
+    char byte;
+    STRAND_IGNORE(strand_read(0, &byte, 1));
+}
+
+static void *block_beyond(void *arg)
+{
+    static const struct {
+        const char *how;
+        void (*fn)(void);
+    } all[] = {{"beyond-sleep", sleep_there},
+               {"beyond-join", join_there},
+               {"beyond-join-one", join_one_there},
+               {"beyond-read", read_there}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(how, all[i].how) == 0)
+            call_on((char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)15) - STACK_SIZE - 4096, all[i].fn);
+    return arg;
+}
+
+/* A stack of the program's own may lie below that of the strand. */
+static void *block_on_a_stack_of_its_own(void *arg)
+{
+    static _Alignas(16) char other[65536];
+    call_on(other + sizeof other, sleep_there);
+    return arg;
+}
+
 /* The stack pointer is outside of the strand's stack, as that of a context which the program has made, and a pointer
  * is wrong. */
 static void *fault_elsewhere(void *arg)
@@ -86,14 +155,6 @@ static void *fault_elsewhere(void *arg)
     return arg;
 }
 
-static void *read_address_zero(void *arg)
-{
-    static int *volatile nowhere;
-    return *nowhere == 1 ? arg : NULL;
-}
-
-static const char *how = "deep";
-
 static strand_fn *chosen(void)
 {
     if (strcmp(how, "big-frame") == 0)
@@ -102,6 +163,10 @@ static strand_fn *chosen(void)
         return dive_and_switch;
     if (strcmp(how, "step-over") == 0)
         return step_over;
+    if (strncmp(how, "beyond", 6) == 0)
+        return block_beyond;
+    if (strcmp(how, "own-stack") == 0)
+        return block_on_a_stack_of_its_own;
     if (strcmp(how, "elsewhere") == 0)
         return fault_elsewhere;
     if (strcmp(how, "null") == 0)

@@ -472,6 +472,23 @@ TEST_PROGRAM(a_frame_that_steps_over_the_guard_is_reported_with_the_option_that_
     CHECK_CONTAINS(o.err, "-fstack-clash-protection");
 }
 
+TEST_PROGRAM(a_frame_that_steps_over_the_guard_into_another_stack_is_reported_at_the_next_operation_that_may_block)
+{
+    static const char *const operations[] = {"beyond-sleep", "beyond-join", "beyond-join-one", "beyond-read"};
+    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
+        overflow(operations[i]);
+        CHECK_CONTAINS(o.err, "overflow");
+        CHECK_CONTAINS(o.err, "deep-diver");
+        CHECK_CONTAINS(o.err, "-fstack-clash-protection");
+    }
+}
+
+TEST_PROGRAM(a_strand_may_block_on_a_stack_of_the_programs_own)
+{
+    test_program(&o, "overflow", "own-stack");
+    CHECK_CONTAINS(o.out, "still alive");
+}
+
 TEST_PROGRAM(a_fault_on_a_stack_of_the_programs_own_is_not_called_an_overflow)
 {
     overflow("elsewhere");
