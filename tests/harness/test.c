@@ -179,6 +179,22 @@ void test_check_log(const char *words, const char *file, int line)
         test_fail(file, line, "the log is \"%s\" and should be \"%s\"", test.log, words);
 }
 
+void test_check_log_of(char first, const char *words, const char *file, int line)
+{
+    static char own[sizeof test.log]; /* a strand's stack may be smaller */
+    size_t length = 0;
+    log_lock();
+    own[0] = '\0';
+    for (const char *word = test.log; *word; word += strcspn(word, " "), word += strspn(word, " "))
+        if (*word == first)
+            length += (size_t)snprintf(own + length, sizeof own - length, "%s%.*s", length ? " " : "",
+                                       (int)strcspn(word, " "), word);
+    bool same = strcmp(own, words) == 0;
+    log_unlock();
+    if (!same)
+        test_fail(file, line, "of '%c' the log has \"%s\" and should have \"%s\": %s", first, own, words, test.log);
+}
+
 void test_log_leaving_(const char *const *text)
 {
     test_log("%s", *text);

@@ -80,6 +80,8 @@
 #define CHECK_FAIL(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)
 /* Whether the events logged so far are these words, and no others. */
 #define CHECK_LOG(words) test_check_log((words), __FILE__, __LINE__)
+/* Of the log, the words that begin with this character: what one of several writers has written. */
+#define CHECK_LOG_OF(first, words) test_check_log_of((first), (words), __FILE__, __LINE__)
 /* Whether e is an exception of this very kind. */
 #define CHECK_KIND(e, kind) test_check_kind((e), (kind), #e, __FILE__, __LINE__)
 
@@ -208,6 +210,7 @@ void test_check_ptr(const void *a, const void *b, const char *text, const char *
 void test_check_str(const char *a, const char *b, const char *text, const char *file, int line);
 void test_check_contains(const char *haystack, const char *needle, const char *text, const char *file, int line);
 void test_check_log(const char *words, const char *file, int line);
+void test_check_log_of(char first, const char *words, const char *file, int line);
 void test_check_kind(const strand_exception *e, const strand_kind *kind, const char *text, const char *file, int line);
 void test_log_leaving_(const char *const *text);
 

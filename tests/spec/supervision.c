@@ -330,6 +330,7 @@ static const strand_actor_class united = {.size = sizeof united,
                                           .receive = be_one_for_all,
                                           .all_for_one = true};
 
+/* The two restart beside each other, so only the order of each one's words is certain. */
 TEST_INSIDE(what_is_decided_about_one_may_happen_to_all)
 {
     begin();
@@ -339,8 +340,8 @@ TEST_INSIDE(what_is_decided_about_one_may_happen_to_all)
     CHECK_EQ(strand_tell(parent, STRAND_MSG(more, 'b')), 0);
     CHECK_EQ(strand_tell(parent, STRAND_MSG(fail)), 0);
     strand_actors_join(system);
-    CHECK(test_log_is("a+ b+ b- b+ a- a+") || test_log_is("b+ a+ b- b+ a- a+") || test_log_is("a+ b+ a- a+ b- b+") ||
-          test_log_is("b+ a+ a- a+ b- b+") || test_log_is("b+ b- a+ b+ a- a+") || test_log_is("b+ b- b+ a+ a- a+"));
+    CHECK_LOG_OF('a', "a+ a- a+");
+    CHECK_LOG_OF('b', "b+ b- b+");
 }
 
 static void *run_a_failing_system(void *arg)
