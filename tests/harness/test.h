@@ -80,7 +80,7 @@
 #define CHECK_FAIL(...) test_fail(__FILE__, __LINE__, __VA_ARGS__)
 /* Whether the events logged so far are these words, and no others. */
 #define CHECK_LOG(words) test_check_log((words), __FILE__, __LINE__)
-/* Of the log, the words that begin with this character: what one of several writers has written. */
+/* The words of the log that begin with this character: what one of several writers has written. */
 #define CHECK_LOG_OF(first, words) test_check_log_of((first), (words), __FILE__, __LINE__)
 /* Whether e is an exception of this very kind. */
 #define CHECK_KIND(e, kind) test_check_kind((e), (kind), #e, __FILE__, __LINE__)

@@ -411,17 +411,20 @@ TEST_INSIDE(an_exception_is_not_suppressed_in_itself_nor_twice)
         CHECK_PTR(strand_exception_suppressed(caught, 0), NULL);
     }
     STRAND_END
-    for (int i = 0; i < 2; i++) {
+    strand_exception *first = NULL;
+    for (int i = 0; i < 3; i++) {
         STRAND_TRY {
             strand_exception *apple __attribute__((cleanup(suppress_what_flies), unused)) = strand_exception_keep(e);
             throw_stone(NULL);
         }
         STRAND_CATCH(&STONE, stone) {
-            CHECK_EQ(test_count_kind(stone, &APPLE), i == 0);
+            CHECK_EQ(test_count_kind(stone, &APPLE), i != 1); /* while the first has it, the second does not get it */
+            if (i == 0)
+                first = strand_exception_keep(stone);
         }
         STRAND_END
-        if (i == 0)
-            test_log("listed");
+        if (i == 1)
+            strand_exception_release(first);
     }
     strand_exception_release(e);
 }
