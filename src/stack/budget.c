@@ -20,7 +20,7 @@ bool budget_take_(struct stack_user *user, size_t bytes, bool must)
     return true;
 }
 
-/* Those whose strands are known to have ended: a switch each [B1]. */
+/* Waits for the threads that are `ending`, for one switch each [B1]. Returns whether there were any. */
 static bool await_ending(struct stack_user *user)
 {
     struct stack_memory *memory = user->memory;
@@ -35,7 +35,7 @@ static bool await_ending(struct stack_user *user)
     return any;
 }
 
-/* Somebody else may have made it. */
+/* Another thread may have made room. */
 static bool has_room(struct stack_user *user)
 {
     struct stack_memory *memory = user->memory;

@@ -1,5 +1,5 @@
 /*
- * Readers of strands that they can't hold still. The protocol block is in readers.h.
+ * Readers of strands that they can't stop. The protocol block is in readers.h.
  */
 #include "readers.h"
 
@@ -13,7 +13,7 @@ void readers_leave_unfreed(struct readers *readers)
     atomic_fetch_sub_explicit(&readers->count, 1, memory_order_seq_cst);
 }
 
-/* Others read still, and the last of them frees it. */
+/* Other readers are left; the last of them frees this memory. */
 static void defer_again(struct readers *readers, struct deferred *first)
 {
     struct deferred *last = first;

@@ -1,16 +1,16 @@
 /*
- * Readers of strands that they can't hold still: dumps, a watchdog. While there is one, shared stacks and saved stacks
- * that are done with are kept. A reader that finds a strand whose end is not published yet, after it has entered, can
- * read the strand's shared stack and saved stack; it has to find out by itself whether both are the strand's still.
+ * Readers of strands that they can't stop: dumps, a watchdog. While there is a reader, shared stacks and saved stacks
+ * are not freed. A reader that has entered, and then finds a strand whose end is not published, can read the strand's
+ * shared stack and saved stack; it must check by itself whether both still belong to the strand.
  *
  * PARTIES   readers; threads that are about to free memory that a reader may use.
- * STATE     readers.count: how many there are. readers.deferred: a stack of memory that waits to be freed.
- * PROTOCOL  a reader counts itself in, reads, and counts itself out. A thread that is about to free memory has made it
- *           unreachable first; then it reads the count, and defers if there is a reader. The last reader to leave takes
- *           what is deferred, and frees it.
- * INVARIANT memory that was reachable when a reader entered is not freed before that reader leaves. So what the
- *           leaving reader frees was taken out of the list before it counted itself out: a reader that entered later
- *           does not find it.
+ * STATE     readers.count: the number of readers. readers.deferred: a Treiber stack of memory that waits to be freed.
+ * PROTOCOL  A reader increments the count, reads, and decrements the count. A thread that is about to free memory first
+ *           makes it unreachable; then it reads the count, and defers the memory if there is a reader. The last reader
+ *           to leave takes the deferred memory and frees it.
+ * INVARIANT Memory that was reachable when a reader entered is not freed before that reader leaves. So a leaving reader
+ *           takes the memory out of the list before it decrements the count: a reader that enters later does not find
+ *           that memory.
  * TESTED BY tests/spec/dump_fibre.c, tests/spec/watchdog.c.
  */
 #ifndef STACK_READERS_H
@@ -19,12 +19,13 @@
 #include "memory.h"
 
 void readers_enter(struct readers *readers);
-/* Returns what the caller has to free, linked by `next`; NULL: nothing, or others read still. */
+/* Returns the memory that the caller must free, linked by `next`; NULL: nothing, or there are other readers. */
 struct deferred *readers_leave(struct readers *readers);
-/* As readers_leave, by a thread that can free nothing: that waits for the next readers_leave. */
+/* Like readers_leave, for a thread that can free nothing: the next readers_leave does it. */
 void readers_leave_unfreed(struct readers *readers);
 
-/* True: it will be freed later. Called after the end of the strand was published, or its saved stack replaced. */
+/* True: the last reader to leave will free it. Called after the strand's end was published, or its saved stack
+ * replaced. */
 OWN_INLINE bool readers_defer(struct readers *readers, struct deferred *deferred, size_t bytes)
 {
     if (LIKELY(!atomic_load_explicit(&readers->count, memory_order_seq_cst)))

@@ -1,13 +1,13 @@
 /*
  * Saved stacks up to SAVED_LARGE bytes are cut from chunks; larger ones are mappings of their own. A chunk is
- * SAVED_CHUNK bytes of a region that is aligned to its size, so the descriptor of a saved stack's chunk is found by its
- * address. All that is written while saved stacks are free lies in the descriptors, but for the links of the free ones.
- * The store keeps the pages of a few empty chunks: the shared stack that they came from may be closed, and then nobody
- * trims it.
+ * SAVED_CHUNK bytes of a region that is aligned to its size, so the address of a saved stack leads to its chunk's
+ * descriptor. Except for the links of free saved stacks, everything that is written while they are free is in the
+ * descriptors. The store keeps the pages of a few empty chunks: the shared stack that they came from may be closed, and
+ * then no thread trims it.
  *
- * Mappings up to SAVED_KEPT bytes have classes too. The store keeps those that were put back, for the next request of
- * the class: a strand that is suspended now deep, now shallow would map and unmap memory at each switch. The store
- * keeps as many bytes of them as are in use, and KEPT_SLACK at least; the one that was put back first goes first.
+ * Mappings up to SAVED_KEPT bytes have classes too. The store keeps returned mappings for the next request of their
+ * class: a strand whose depth differs from one suspension to the next would otherwise map and unmap memory at each
+ * switch. The store keeps as many bytes of them as are in use, and at least KEPT_SLACK; the oldest one goes first.
  */
 #include "saved.h"
 
@@ -20,11 +20,11 @@
 enum {
     SAVED_LARGE = 4096,
     SAVED_FINE =
-        512, /* up to here a class is SAVED_STEP bytes more than the one before, then an eighth of a doubling */
+        512, /* up to here a class is SAVED_STEP bytes larger than the previous one, then an eighth of a doubling */
     SAVED_STEP = 16,
-    SAVED_KEPT = 1 << 20, /* up to here a mapping is of a class; what is larger than that is of its pages */
+    SAVED_KEPT = 1 << 20, /* up to here a mapping has a class; larger ones are rounded up to pages */
     FINE_CLASSES = SAVED_FINE / SAVED_STEP,
-    REGION_CHUNKS = SAVED_REGION / SAVED_CHUNK - 1 /* the descriptors stand in the first one's place */
+    REGION_CHUNKS = SAVED_REGION / SAVED_CHUNK - 1 /* the descriptors take the place of the first chunk */
 };
 enum { CHUNKS_SLACK = 16 }; /* a mebibyte */
 #define KEPT_SLACK ((size_t)1 << 20)
@@ -32,25 +32,25 @@ _Static_assert(FINE_CLASSES + 8 * 3 == SAVED_CLASSES, "512 to 4096 is three doub
 _Static_assert(8 * 8 == SAVED_KEPT_CLASSES, "4096 to 1 MiB is eight doublings");
 
 struct saved_chunk {
-    struct link link;   /* in a class's list of those with room, or in the store's of free ones */
-    void *free;         /* saved stacks that were put back, linked by their first word */
+    struct link link;   /* in a class's list of chunks with room, or in the store's list of free ones */
+    void *free;         /* returned saved stacks, linked by their first word */
     uint32_t cut, used; /* saved stacks cut so far; how many are in use */
     uint32_t size;      /* of a saved stack */
-    bool clean;         /* free, and its pages are the system's */
+    bool clean;         /* free, and without pages */
 };
 
 struct saved_region {
     struct saved_region *next;
-    void *mapped; /* twice its size, from here */
+    void *mapped; /* maps twice its size, from here */
     uint32_t cut; /* chunks handed out so far */
     struct saved_chunk chunks[REGION_CHUNKS];
 };
 _Static_assert(sizeof(struct saved_region) <= SAVED_CHUNK, "the descriptors fit");
 
-/* A mapping that is kept: at its beginning. */
+/* At the beginning of a kept mapping. */
 struct kept {
-    struct link link; /* in its class's list, the last one put back first */
-    struct link age;  /* in the store's, the first one put back first */
+    struct link link; /* in its class's list, the newest first */
+    struct link age;  /* in the store's list, the oldest first */
     size_t bytes;
 };
 
@@ -104,7 +104,7 @@ void saved_store_close(struct saved_store *store)
     }
 }
 
-/* Aligned to its size: of twice as many addresses, which cost nothing. */
+/* Maps twice the size for the alignment; unused addresses cost nothing. */
 static struct saved_region *map_region(void)
 {
     void *memory;
@@ -115,7 +115,7 @@ static struct saved_region *map_region(void)
     return region;
 }
 
-/* Under the lock: one that was never in use. NULL: no memory. */
+/* Cuts a chunk that was never in use. The lock is held. NULL: no memory. */
 static struct saved_chunk *cut_chunk(struct saved_store *store)
 {
     struct saved_region *region = store->regions;
@@ -135,7 +135,7 @@ static int try_chunk(struct stack_user *user, bool must, struct saved_chunk **ou
     struct saved_chunk *chunk = NULL;
     int error = 0;
     stack_memory_lock(&store->lock, user);
-    if (store->free_count) { /* those with pages come first, and are counted */
+    if (store->free_count) { /* chunks with pages come first, and are counted */
         chunk = CONTAINER(list_pop_front(&store->free), struct saved_chunk, link);
         store->free_count--;
     } else if (!budget_take(user, SAVED_CHUNK, must)) {
@@ -179,13 +179,13 @@ static struct saved_chunk *chunk_of(void *saved)
     return &region->chunks[((uintptr_t)saved - (uintptr_t)region) / SAVED_CHUNK - 1];
 }
 
-/* More of them are free, with pages, than may be kept for those who want one next: a quarter of what is in use. */
+/* Whether more free chunks have pages than the store keeps for later requests: a quarter of the chunks in use. */
 static bool has_many(const struct saved_store *store)
 {
     return store->free_count > CHUNKS_SLACK && store->free_count > store->chunks_used / 4;
 }
 
-/* Of so many at most. Returns how many bytes went back to the system. */
+/* Returns the pages of at most `most` free chunks to the system. Returns the number of bytes. */
 static size_t discard_free(struct stack_user *user, struct saved_store *store, size_t most, bool all)
 {
     size_t given = 0;
@@ -195,7 +195,8 @@ static size_t discard_free(struct stack_user *user, struct saved_store *store, s
         if (store->free_count && (all || has_many(store))) {
             link = list_pop_front(&store->free);
             store->free_count--;
-            budget_give(user->memory, SAVED_CHUNK); /* at once: who finds no free one finds room [B1] */
+            budget_give(user->memory, SAVED_CHUNK); /* under the same lock: a thread that finds no free chunk finds room
+                                                     * [B1] */
         }
         stack_memory_unlock(&store->lock);
         if (!link)
@@ -205,7 +206,7 @@ static size_t discard_free(struct stack_user *user, struct saved_store *store, s
         given += SAVED_CHUNK;
         stack_memory_lock(&store->lock, user);
         chunk->clean = true;
-        list_push_back(&store->free, link); /* those with pages come first */
+        list_push_back(&store->free, link); /* chunks with pages come first */
         stack_memory_unlock(&store->lock);
     }
     return given;
@@ -232,7 +233,7 @@ static struct link *kept_in(struct saved_store *store, size_t bytes)
     return bytes <= SAVED_KEPT ? &store->kept[class_of(bytes) - SAVED_CLASSES] : NULL;
 }
 
-/* It is the caller's now. The lock is held. */
+/* Takes a kept mapping out of the store, for the caller. The lock is held. */
 static struct kept *leave_store(struct saved_store *store, struct kept *kept)
 {
     list_remove(&kept->link);
@@ -241,7 +242,8 @@ static struct kept *leave_store(struct saved_store *store, struct kept *kept)
     return kept;
 }
 
-/* The oldest of them go until no more than `most` bytes are kept, or as many as are in use. Returns how many bytes. */
+/* Unmaps kept mappings, the oldest first, until at most `most` bytes are kept, or as many as are in use. Returns the
+ * number of bytes. */
 static size_t drop_kept(struct stack_user *user, struct saved_store *store, size_t most, bool in_use_too)
 {
     size_t dropped = 0;
@@ -262,7 +264,7 @@ static size_t drop_kept(struct stack_user *user, struct saved_store *store, size
     }
 }
 
-/* One of those that are kept, or NULL. */
+/* Takes a kept mapping, or returns NULL. */
 static void *take_kept(struct stack_user *user, size_t bytes)
 {
     struct saved_store *store = &user->memory->saved;
@@ -285,7 +287,8 @@ static int map_large(struct stack_user *user, size_t bytes, bool must, void **ou
     if (!taken)
         return -EAGAIN;
     if (arch_map(bytes, out) < 0 &&
-        !(drop_kept(user, store, 0, false) && arch_map(bytes, out) == 0)) { /* is there memory in other classes? */
+        !(drop_kept(user, store, 0, false) && arch_map(bytes, out) == 0)) { /* kept mappings of other classes have
+                                                                             * memory */
         budget_give(user->memory, bytes);
         return -ENOMEM;
     }
@@ -295,7 +298,7 @@ static int map_large(struct stack_user *user, size_t bytes, bool must, void **ou
     return 0;
 }
 
-/* What is mapped is zero, what was kept is not. */
+/* A new mapping is zero, a kept one is not. */
 static int take_large(struct stack_user *user, size_t bytes, bool must, void **out)
 {
     *out = take_kept(user, bytes);

@@ -1,8 +1,8 @@
 /*
- * Saved stacks: the frames of inactive strands, in size classes. A class of a shared stack takes them from chunks of
- * its own; a chunk that is empty goes back to the run's store, for any class of any shared stack.
+ * Saved stacks: the frames of inactive strands, in size classes. Each class of a shared stack cuts them from its own
+ * chunks. An empty chunk returns to the run's store, for any class of any shared stack.
  *
- * Who may call: of one struct saved_set, one thread at a time (the holder of its fibre); of the store, any.
+ * One thread at a time may use a struct saved_set: the owner of its fibre. Any thread may use the store.
  */
 #ifndef STACK_SAVED_H
 #define STACK_SAVED_H
@@ -12,23 +12,23 @@
 #define SAVED_CHUNK ((size_t)64 << 10)
 
 void saved_store_open(struct saved_store *store);
-/* No saved stacks are left. */
+/* No saved stack is in use. */
 void saved_store_close(struct saved_store *store);
-/* Give the pages of mappings that are not in use back to the system, and of chunks, of so many of these at most.
- * Returns how many bytes that may have been. */
+/* Returns the pages of kept mappings to the system, and the pages of at most `most` free chunks. Returns the bytes that
+ * these took at most. */
 size_t saved_store_trim(struct stack_user *user, size_t most);
 
 void saved_set_open(struct saved_set *set);
-/* All saved stacks were put back. */
+/* No saved stack of the set is in use. */
 void saved_set_close(struct stack_user *user, struct saved_set *set);
-/* What a request is rounded up to. */
+/* The size that a request is rounded up to. */
 size_t saved_round(size_t bytes);
-/* Of at least so many bytes, 16-byte aligned, into *out. Or a negated errno code: -ENOMEM; -EAGAIN: it would be more
- * than options.max_stack_bytes, which does not count if it must. */
+/* Allocates a saved stack of at least `bytes` bytes, 16-byte aligned, into *out. Or returns a negated errno code:
+ * -ENOMEM; -EAGAIN: it would exceed options.max_stack_bytes, a limit that `must` lifts. */
 int saved_get(struct stack_user *user, struct saved_set *set, size_t bytes, bool must, void **out);
-/* bytes: as asked for, or any other number that is rounded up to the same. */
+/* bytes: the size that was asked for, or any other that is rounded up to the same. */
 void saved_put(struct stack_user *user, struct saved_set *set, void *saved, size_t bytes);
-/* Chunks that are kept although they are empty go back. */
+/* Returns empty chunks to the store. */
 void saved_set_trim(struct stack_user *user, struct saved_set *set);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Where stacks come from. A region is one mapping cut into stacks of one size; it lives as long as the run. A
- * stack is set up (header, colour, and its guard page, if that has not come with a batch of others' before) when it is
- * cut, and only recycled after that. Recycling keeps the pages that a stack has touched; stacks beyond what a thread
- * keeps go back to the run, for other threads. Pages of those that nobody has needed there for a while go back
- * to the system (stacks_begin_round).
+ * Allocation of stacks. A region is one mapping that is cut into stacks of one size; it lives as long as the run.
+ * Cutting sets a stack up: its header, its colour and, unless a batch has installed it before, its guard page. Later
+ * uses recycle the stack, with the pages that it has touched. A thread caches free stacks, up to a number, and returns
+ * the others to the run, for other threads. Pages of free stacks that were not needed there for a while return to the
+ * system (stacks_begin_round).
  */
 #include "stack.h"
 
@@ -16,17 +16,17 @@ struct stack_region {
     struct stack_region *next;
     char *base;
     size_t bytes;
-    size_t stack;   /* size of each */
+    size_t stack;   /* the size of each */
     size_t used;    /* bytes cut so far */
-    size_t guarded; /* bytes of stacks whose guard pages are there already */
+    size_t guarded; /* bytes of stacks whose guard pages are installed */
     int64_t guard_mappings;
-    /* Those that were cut, and have given all their pages back: index * HOLLOW + enum arch_guard. There is room for all
-     * of its stacks, so that giving pages back needs no memory. */
+    /* Free stacks without pages: index * HOLLOW + enum arch_guard. The array has room for all stacks of the region, so
+     * that returning pages needs no memory. */
     uint32_t hollow_count, hollow[];
 };
 enum { HOLLOW = 4 };
 
-/* STACK_MANY: fewer than so many spare stacks are not worth a wake-up. */
+/* STACK_MANY: fewer spare stacks than this are not worth a wake-up. */
 enum { STACK_COLOURS = 16, STACK_BATCH = 16, GUARD_BATCH = 64, STACK_MANY = 256 };
 #define STACK_REGION_FIRST ((size_t)2 << 20)
 #define STACK_REGION_MOST ((size_t)64 << 20)
@@ -61,7 +61,7 @@ void stacks_take_stage(struct stacks *stacks)
         free_region(region);
 }
 
-/* Only a small one, whose guards are not mappings. */
+/* Whether the region is small, and its guards are not mappings. */
 static bool is_worth_keeping(const struct stacks *stacks, const struct stack_region *region)
 {
     return region->stack == stacks->usual && region->bytes <= STACK_REGION_FIRST && !region->guard_mappings &&
@@ -112,7 +112,7 @@ static int region_for(struct stacks *stacks, size_t size, struct stack_region **
         }
         if (bytes <= region->bytes)
             bytes = region->bytes < STACK_REGION_MOST ? region->bytes * 2 : region->bytes;
-        break; /* the newest of its size stands first */
+        break; /* the newest region of a size comes first */
     }
     if (bytes < size)
         bytes = size;
@@ -121,7 +121,7 @@ static int region_for(struct stacks *stacks, size_t size, struct stack_region **
         return -ENOMEM;
     void *base;
     int error = arch_map(bytes, &base);
-    while (error && bytes / 2 >= size) { /* there may be room for less */
+    while (error && bytes / 2 >= size) { /* less may fit */
         bytes /= 2;
         error = arch_map(bytes, &base);
     }
@@ -135,15 +135,16 @@ static int region_for(struct stacks *stacks, size_t size, struct stack_region **
     return 0;
 }
 
-/* Where the guard-less stacks keep their canary; the fibre must never get there. Several words: a frame may have gaps.
- */
+/* The canary of a stack without a guard page, which the fibre must never reach. It has several words because a frame
+ * may have gaps. */
 enum { CANARY_WORDS = 32 };
 static uint64_t *canary_of(const struct stack *stack)
 {
     return (uint64_t *)(void *)stack->low;
 }
 
-/* A region that has proved to be used gets the guards of as many stacks again by one system call. */
+/* Installs a guard page. One system call also installs those of the next stacks: as many as the region has stacks
+ * already, at most GUARD_BATCH. */
 static int guard_next(struct stack_region *region, char *low, bool limit_mappings)
 {
     if (region->used == region->guarded) {
@@ -158,7 +159,7 @@ static int guard_next(struct stack_region *region, char *low, bool limit_mapping
     return guard;
 }
 
-/* Zeroed memory becomes a stack. guard: as of a stack. */
+/* Turns zeroed memory into a stack. guard: as in struct stack. */
 static struct stack *set_up(struct stacks *stacks, char *low, size_t size, int guard)
 {
     struct stack *stack = (struct stack *)(void *)(low + size - sizeof *stack - (sizeof *stack & 15));
@@ -198,7 +199,7 @@ static int cut(struct stack_user *user, size_t size, struct stack **out)
 
 /* ---- stacks without pages -------------------------------------------------------------------------------- */
 
-/* The newest region that has some of this size; NULL: none has. */
+/* The newest region that has stacks of this size without pages, or NULL. */
 static struct stack_region *region_with_hollow(const struct stacks *stacks, size_t size)
 {
     struct stack_region *region = stacks->regions;
@@ -207,7 +208,7 @@ static struct stack_region *region_with_hollow(const struct stacks *stacks, size
     return region;
 }
 
-/* Its pages come back when they are touched. */
+/* Takes a stack without pages; they return when they are touched. */
 static int fill(struct stack_user *user, struct stack_region *region, struct stack **out)
 {
     struct stacks *stacks = &user->memory->stacks;
@@ -259,7 +260,7 @@ static void push(struct stack **list, struct stack *stack)
     *list = stack;
 }
 
-/* Both under the lock. */
+/* The lock is held in both. */
 static struct stack *take_spare(struct stacks *stacks, unsigned class)
 {
     struct stack *stack = pop(&stacks->free[class]);
@@ -275,7 +276,7 @@ static void give_spare(struct stacks *stacks, struct stack *stack)
         atomic_store_explicit(&stacks->many, true, memory_order_relaxed);
 }
 
-/* Under the lock: one stack of that size, from the free ones or a new one. */
+/* Takes a stack of that size, free or new. The lock is held. */
 static int take(struct stack_user *user, size_t size, struct stack **out)
 {
     struct stacks *stacks = &user->memory->stacks;
@@ -341,7 +342,7 @@ bool stacks_hollow(struct stack_user *user)
     return stack != NULL;
 }
 
-/* Those that are used again and again leave many for one more round. */
+/* Repeatedly used stacks leave `many` set for one more round. */
 size_t stacks_begin_round(struct stack_user *user)
 {
     struct stacks *stacks = &user->memory->stacks;
@@ -368,7 +369,7 @@ char *stack_floor(const struct stack *stack)
     return stack->low + (stack->guard ? arch_page_size() : CANARY_WORDS * sizeof(uint64_t));
 }
 
-/* The page of a canary stays, and is overwritten above it. */
+/* A canary's page stays: the bytes above the canary are wiped. */
 char *stack_discard(const struct stack *stack, char *used)
 {
     size_t page = arch_page_size();
@@ -407,8 +408,8 @@ bool stack_is_anothers(struct stack_user *user, const char *sp)
     return region != NULL;
 }
 
-/* A stack pointer that is further away is that of a stack of somebody else's. A call, or a function with a red zone,
- * writes a little below it. */
+/* A stack pointer that is further away belongs to another stack. A call, or a function with a red zone, writes a little
+ * below it. */
 bool stack_stepped_over(const struct stack *stack, const void *address, const char *sp)
 {
     enum { BELOW = 256 };

@@ -10,17 +10,17 @@
 
 void stacks_open(struct stacks *stacks, size_t usual, bool required);
 void stacks_close(struct stacks *stacks);
-/* Between opening and closing, of seeded runs: begin with a region that an earlier one has left, leave one to the next.
- */
+/* For seeded runs, between opening and closing: begin with the region that an earlier run has left; leave a region to
+ * the next run. */
 void stacks_take_stage(struct stacks *stacks);
 void stacks_give_stage(struct stacks *stacks);
-/* The size that a request is rounded up to: a power of two, at least four pages, with room for a guard page, the frame
- * of a signal and STACK_BESIDE_SIGNAL bytes; 0 if it is too large. */
+/* Rounds a request up to a power of two: at least four pages, with room for a guard page, the frame of a signal and
+ * STACK_BESIDE_SIGNAL bytes. 0: it is too large. */
 enum { STACK_BESIDE_SIGNAL = 8 * 1024 };
 size_t stack_round(size_t size);
-/* A stack of that (rounded) size into *out, or a negated errno code: -ENOMEM; -EAGAIN: options.max_stack_bytes is
- * reached, which stack_get_patiently says only if it is so after room was made. That may wait, so it is not for the
- * middle of a switch. */
+/* Takes a stack of that (rounded) size into *out, or returns a negated errno code: -ENOMEM; -EAGAIN:
+ * options.max_stack_bytes is reached. stack_get_patiently makes room before it returns -EAGAIN; that may wait, so it is
+ * not called within a switch. */
 int stack_get_slow_(struct stack_user *user, size_t size, struct stack **out);
 int stack_get_patiently(struct stack_user *user, size_t size, struct stack **out);
 void stack_put_slow_(struct stack_user *user, struct stack *stack);
@@ -50,11 +50,12 @@ OWN_INLINE void stack_put(struct stack_user *user, struct stack *stack)
     stack_put_slow_(user, stack);
 }
 
-/* The thread goes: what it keeps is everybody's. */
+/* The thread exits: its cached stacks go to the run. */
 void stack_cache_flush(struct stack_user *user);
-/* The pages of a free stack go back to the system, and are counted no more (budget.h). False: there is none. */
+/* Returns the pages of a free stack to the system, and stops counting them (budget.h). False: there is no free
+ * stack. */
 bool stacks_hollow(struct stack_user *user);
-/* A round of trimming begins. Returns how many free stacks nobody has needed since the one before. */
+/* Begins a round of trimming. Returns how many free stacks were not needed since the previous one. */
 size_t stacks_begin_round(struct stack_user *user);
 OWN_INLINE bool stacks_are_many(struct stacks *stacks)
 {
@@ -63,15 +64,14 @@ OWN_INLINE bool stacks_are_many(struct stacks *stacks)
 
 /* The lowest address that frames may use: above the guard page, or the canary. */
 char *stack_floor(const struct stack *stack);
-/* What lies below `used` is nobody's any more: its pages go back to the system. Returns the lowest address that may
- * hold something still. */
+/* Returns the pages below `used` to the system. Returns the lowest address that may still hold data. */
 char *stack_discard(const struct stack *stack, char *used);
-/* Whether one of the words at the low end of a stack without a guard page was overwritten. */
+/* Whether a word of the canary, at the low end of a stack without a guard page, was overwritten. */
 bool stack_overrun(const struct stack *stack);
-/* Whether an address lies in the guard page of this stack. */
+/* Whether an address is in the guard page of this stack. */
 bool stack_guards(const struct stack *stack, const void *address);
-/* Whether a fault at the address comes of a frame that has stepped over the guard page: the stack pointer is below the
- * stack, and the frame's bytes between the two were touched. */
+/* Whether a fault at the address was caused by a frame that has stepped over the guard page: the stack pointer is below
+ * the stack, and the frame has touched bytes between the two. */
 bool stack_stepped_over(const struct stack *stack, const void *address, const char *sp);
 /* Whether the stack pointer is below the stack, whose size that is. Reads nothing of the stack's own: its header would
  * be a cache line more. */
