@@ -9,7 +9,7 @@
 #include "system.h"
 
 #include "../sched/pool.h"
-#include "../strand/quiet.h"
+#include "../strand/stranger.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -127,7 +127,7 @@ int outside_send(strand_actor to, strand_actor sender, const strand_message_type
         return -EPIPE;
     }
     parcel->runtime = runtime_of_run(run);
-    quiet_reached(&parcel->runtime->sub);
+    stranger_acts(parcel->runtime);
     arch_note_release(&parcel->post);
     pool_post(&runtime_of_run(run)->sub.pool, &parcel->post);
     arch_run_unuse(run);

@@ -17,7 +17,6 @@
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 #include "../strand/print.h"
-#include "../strand/quiet.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -54,7 +53,7 @@ void system_over(struct system *system)
     atomic_store_explicit(&system->has_ended, true, memory_order_seq_cst);
     struct cb *joiner = atomic_load_explicit(&system->joiner, memory_order_seq_cst);
     if (joiner)
-        quiet_wake(thread_self(), joiner);
+        runtime_of(thread_self())->ops->wake_dry(thread_self(), joiner);
     strand_event_set(&system->over); /* from here on the system may be gone */
 }
 
@@ -287,7 +286,7 @@ void strand_actors_join(strand_actors handle)
     if (((struct scope *)(uintptr_t)system->scope.bits[0])->block.owner != me)
         MISUSE_SCOPE("strand_actors_join", (struct scope *)(uintptr_t)system->scope.bits[0],
                      "only the strand that opened a system may wait for it: others use strand_actor_wait");
-    quiet_wait_or(thread, me, &system->joiner, &system->has_ended);
+    runtime_of(thread)->ops->wait_dry_or(thread, me, &system->joiner, &system->has_ended);
     arch_note_acquire(system->name);
     give_way_after(thread_self());
 }

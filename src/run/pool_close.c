@@ -24,6 +24,9 @@
 
 #include "pool_close.h"
 
+#include "out_of_work.h"
+#include "quiescence.h"
+
 #include "../strand/all.h"
 #include "../strand/cancel.h"
 #include "../strand/end.h"
@@ -32,7 +35,6 @@
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
 #include "../strand/print.h"
-#include "../strand/quiet.h"
 #include "../strand/section.h"
 
 #include <stdio.h>
@@ -148,7 +150,7 @@ static void finish(struct thread *thread, struct opened_pool *op)
     if (descriptors)
         descriptors->move(descriptors, thread, op->pool);
     pool_close(op->pool);
-    quiet_pool_over(thread, op->pool); /* [Q4] */
+    quiescence_pool_over(thread, op->pool); /* [Q4] */
     spin_lock(&op->lock, thread);
     op->closed = true;
     for (struct wait_node *node = op->waiters, *next; node; node = next) {
@@ -165,7 +167,7 @@ static void tell_undriven(struct thread *thread, struct opened_pool *op)
 {
     char text[128];
     bool undriven = atomic_load_explicit(&op->pool->driving, memory_order_relaxed) == POOL_UNDRIVEN;
-    if (!undriven || quiet_has_strangers(runtime_of(thread)))
+    if (!undriven || out_of_work_has_strangers(runtime_of(thread)))
         return;
     snprintf(text, sizeof text, "pool '%s' is being closed, and no thread is there to drive it to its end", op->name);
     log_text(runtime_of(thread), text);

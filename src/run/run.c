@@ -2,7 +2,11 @@
  * strand_run: a run from its making to its end. It composes the layers: only here, in this folder, is it known which
  * scheduler, simulation and diagnostics a run has. Everything that strand_run makes is gone when it returns.
  */
+#include "run.h"
+#include "ending.h"
+#include "quiescence.h"
 #include "run_options.h"
+#include "shutdown.h"
 #include "user_scheduler.h"
 
 #include "../sched/rest.h"
@@ -17,9 +21,7 @@
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
 #include "../strand/print.h"
-#include "../strand/quiet.h"
 #include "../strand/serve.h"
-#include "../strand/shutdown.h"
 #include "../strand/worker.h"
 
 #include "../debug/watch.h"
@@ -71,20 +73,21 @@ static const struct sched_ops ops = {
              [TIMER_SHUTDOWN] = shutdown_comes},
     .census = census_note,
     .moved = watchdog_moved,
-    .quiet = quiet_comes,
+    .quiet = quiescence_comes,
 };
 
-static const struct run_ops run_ops = {.pool_open = strand_pool_open};
+static const struct run_ops run_ops = {
+    .pool_open = strand_pool_open, .wait_dry_or = quiescence_wait_or, .wake_dry = quiescence_wake};
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
 
-static int make_pool(struct runtime *runtime, const char **what)
+static int make_pool(struct run *run, const char **what)
 {
-    struct subprocess *sub = &runtime->sub;
-    const strand_options *options = &runtime->options;
+    struct subprocess *sub = &run->runtime.sub;
+    const strand_options *options = &run->runtime.options;
     *what = "the threads and the poller of a pool";
     struct pool_plan plan = {
-        .scheduler = scheduler_for(options->scheduler, options->custom, "options", runtime->text, sizeof runtime->text),
+        .scheduler = scheduler_for(options->scheduler, options->custom, "options", run->text, sizeof run->text),
         .custom = options->custom,
         .spin_ns = (options->spin_us ? options->spin_us : POOL_SPIN_US) * STRAND_US,
         .cpus = options->cpus,
@@ -115,12 +118,13 @@ static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const ch
     return 0;
 }
 
-static int open_driver(struct runtime *runtime, const char **what)
+static int open_driver(struct run *run, const char **what)
 {
+    struct runtime *runtime = &run->runtime;
     const strand_options *options = &runtime->options;
     struct driver_second asked = {options->has_seed, options->seed, options->sim};
-    int error = driver_second_open(&runtime->sub, &asked, runtime->text, sizeof runtime->text);
-    *what = error == -EINVAL ? runtime->text : "the seeded driver";
+    int error = driver_second_open(&runtime->sub, &asked, run->text, sizeof run->text);
+    *what = error == -EINVAL ? run->text : "the seeded driver";
     if (!error && runtime->sub.driver && !options->census) /* which begins with stacks that are zero */
         stacks_take_stage(&runtime->sub.memory.stacks);
     else
@@ -201,10 +205,12 @@ static int run_pool(struct runtime *runtime, const char **what)
 }
 
 /* On its pool, which has been made, from its root to what it has left when all strands have ended. */
-static int run_on(struct pool *pool, struct runtime *runtime, strand_fn *fn, void *arg, const char **what)
+static int run_on(struct pool *pool, struct run *run, strand_fn *fn, void *arg, const char **what)
 {
-    quiet_open(runtime); /* before the root, whose making TSan takes for all that comes before a run */
-    shutdown_open(runtime);
+    struct runtime *runtime = &run->runtime;
+    ending_open(runtime);
+    quiescence_open(run); /* before the root, whose making TSan takes for all that comes before a run */
+    shutdown_open(run);
     arch_run_enter(&runtime->listed);
     int error = make_root(runtime, fn, arg, what);
     if (!error)
@@ -227,11 +233,12 @@ static int run_on(struct pool *pool, struct runtime *runtime, strand_fn *fn, voi
     return error;
 }
 
-static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, const char **what)
+static int build_and_run(struct run *run, strand_fn *fn, void *arg, const char **what)
 {
+    struct runtime *runtime = &run->runtime;
     struct subprocess *sub = &runtime->sub;
-    *what = runtime->text;
-    int error = run_options_check(&runtime->options, false, runtime->text, sizeof runtime->text);
+    *what = run->text;
+    int error = run_options_check(&runtime->options, false, run->text, sizeof run->text);
     if (error)
         return error;
     sub->ops = &ops;
@@ -245,16 +252,16 @@ static int build_and_run(struct runtime *runtime, strand_fn *fn, void *arg, cons
     const char *stacks = arch_env("STRAND_STACKS");
     sub->copies = stacks && !strcmp(stacks, "shared");
     slabs_open(runtime);
-    if ((error = open_driver(runtime, what)))
+    if ((error = open_driver(run, what)))
         return error;
     runtime->shares = sub->copies;
     runtime->spawns_oddly = runtime->shares || runtime->options.max_strands;
     run_options_from_environment(runtime);
     sub->shared = runtime->options.dump_on_quit;
     sub->census = runtime->options.census;
-    if (!(error = make_pool(runtime, what))) {
+    if (!(error = make_pool(run, what))) {
         if (!(error = pool_know(runtime)))
-            error = run_on(&sub->pool, runtime, fn, arg, what);
+            error = run_on(&sub->pool, run, fn, arg, what);
         pool_close(&sub->pool);
     }
     pools_free(sub);
@@ -287,9 +294,10 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg)
     struct thread *thread = thread_self();
     if (!fn)
         MISUSE("strand_run", "", "the function is NULL");
-    struct runtime *runtime = calloc(1, sizeof *runtime);
+    struct run *run = calloc(1, sizeof *run);
+    struct runtime *runtime = run ? &run->runtime : NULL;
     const char *what = "memory for a run";
-    int error = runtime ? 0 : -ENOMEM;
+    int error = run ? 0 : -ENOMEM;
     strand_options none = {.size = sizeof none};
     if (options && options->size >= offsetof(strand_options, uncaught) + sizeof options->uncaught)
         none.uncaught = options->uncaught;
@@ -301,7 +309,7 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg)
         error = arch_process_start();
     }
     if (!error)
-        error = build_and_run(runtime, fn, arg, &what);
+        error = build_and_run(run, fn, arg, &what);
     void *result = error ? NULL : runtime->result;
     strand_exception *e = error ? exception_new(&STRAND_SYSTEM, "strand_run: %s: %s", what, error_words(error)) : NULL;
     if (e)
@@ -310,7 +318,7 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg)
         e = runtime->exception;
     if (runtime)
         none = runtime->options;
-    free(runtime); /* `what` may lie in it */
+    free(run); /* `what` may lie in it */
     if (none.uncaught)
         *none.uncaught = NULL;
     if (e)

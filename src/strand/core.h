@@ -447,23 +447,14 @@ struct descriptors {
     void (*move)(struct descriptors *descriptors, struct thread *thread, struct pool *from);
 };
 
-/* An overt end of the run: src/strand/shutdown.h. */
-struct shutdown {
-    _Atomic uint32_t asked; /* enum asked */
-    _Atomic uint32_t posted;
-    _Atomic int64_t by; /* the instant when the root is cancelled, if it lives; ARCH_FOREVER: never */
-    char why[129];
-    struct post post;
-    struct timer timer;
-    atomic_flag lock;
-    struct link waiters; /* under the lock */
-    _Atomic bool begun;  /* set under it */
-};
-
 /* Functions of src/run that layers below it call: it sets them before the run has a strand. */
 struct run_ops {
     /* strand_pool_open */
     strand_pool (*pool_open)(strand_scope scope, const strand_pool_attr *attr);
+    /* Wait until the run is dry, or `over` is set by a strand that calls wake_dry then for *waiter, which is the caller
+     * meanwhile. Throws if it is interrupted. */
+    void (*wait_dry_or)(struct thread *thread, struct cb *me, struct cb *_Atomic *waiter, const _Atomic bool *over);
+    void (*wake_dry)(struct thread *thread, const struct cb *waiter);
 };
 
 struct runtime {
@@ -481,7 +472,6 @@ struct runtime {
     struct slab promises;                    /* of PROMISE_SIZE bytes: who waits for an answer; and systems' handles */
     struct slab envelopes[ENVELOPE_CLASSES]; /* messages to them */
     struct cb *root;
-    char text[128]; /* what is wrong with the options */
     void *result;
     strand_exception *exception;
     _Atomic int64_t live;                    /* kept only if max_strands is set */
@@ -493,13 +483,9 @@ struct runtime {
     _Atomic uintptr_t dumping; /* who dumps it; 0: nobody. src/debug/dump.c */
     struct arch_run listed;
     char deadlock[200];       /* what it was about, for the exception */
-    _Atomic bool doubt_told;  /* of no order to anything else: it was logged that nothing goes on, though it is not
-                                 certain that the run is deadlocked */
     _Atomic bool told_to_end; /* by a shut-down, or because it was out of work: the root's interruption is no failure */
-    struct shutdown shutdown;
-    struct link quiet;            /* who waits for quiet, under sub.quiet_lock: src/strand/quiet.c */
-    struct census *census;        /* src/debug/census.c; NULL: it was not asked for */
-    struct quit *quit;            /* src/debug/quit.c; NULL: it was not asked for */
+    struct census *census;    /* src/debug/census.c; NULL: it was not asked for */
+    struct quit *quit;        /* src/debug/quit.c; NULL: it was not asked for */
     struct watchdog *watchdog;    /* src/debug/watchdog.c; NULL: it was not asked for */
     struct unwindings unwindings; /* with a watchdog only */
     bool shares;                  /* strands live on pool.common unless they are told otherwise. For tests */

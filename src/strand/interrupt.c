@@ -9,7 +9,6 @@
 #include "handle.h"
 #include "misuse.h"
 #include "print.h"
-#include "quiet.h"
 #include "scope.h"
 
 #include <stdio.h>
@@ -136,12 +135,20 @@ static strand_exception *by_block(struct thread *thread, struct block *block)
     return e;
 }
 
+/* The caller is the root strand, and nothing in the run can go on. */
+static strand_exception *by_deadlock(struct thread *thread, struct cb *root)
+{
+    atomic_fetch_and_explicit(&root->word, ~(uint64_t)WORD_STUCK, memory_order_seq_cst);
+    interrupt_lower(thread, root);
+    return exception_new(&STRAND_DEADLOCK, "%s", runtime_of(thread)->deadlock);
+}
+
 static strand_exception *interruption(struct thread *thread, struct cb *me)
 {
     struct block *source = interrupt_source(me);
     uint64_t word = atomic_load_explicit(&me->word, memory_order_relaxed);
     if (UNLIKELY(!source && (word & WORD_ITSELF) == WORD_STUCK))
-        return quiet_deadlock(thread, me);
+        return by_deadlock(thread, me);
     return source ? by_block(thread, source) : by_cancel(me);
 }
 

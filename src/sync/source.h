@@ -6,7 +6,7 @@
 #define SYNC_SOURCE_H
 
 #include "../../include/strand/select.h"
-#include "../strand/core.h"
+#include "../strand/wait.h"
 
 enum answer {
     SOURCE_NOT,     /* not now; if there is a node, it is linked, and may win the wait from now on */
@@ -60,6 +60,16 @@ static inline void select_link(struct thread *thread, struct link *queue, struct
         before = select_place_(thread, queue, node);
     list_push_back(before, &node->link);
     atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
+}
+
+/* For a source: the case can happen at once. If node is not NULL, the strand is armed. */
+static inline enum answer source_settle(struct thread *thread, struct cb *me, strand_case *c,
+                                        const struct wait_node *node)
+{
+    if (node && !wait_retract(thread, me))
+        return SOURCE_LOST;
+    c->result = 0;
+    return SOURCE_DONE;
 }
 
 /* A bit of case->flags. */

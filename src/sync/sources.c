@@ -1,5 +1,5 @@
 /*
- * The position of a case in the queue of its object, and the cases of the core: ends of strands, shut-down, and time.
+ * The position of a case in the queue of its object, and the cases of the core: ends of strands, and time.
  * The protocol block is in source.h.
  */
 #include "source.h"
@@ -7,7 +7,6 @@
 #include "../strand/end.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
-#include "../strand/shutdown.h"
 #include "../strand/wait.h"
 
 /* ---- one object in several cases ---------------------------------------------------------------------------- */
@@ -28,17 +27,6 @@ struct link *select_place_(struct thread *thread, struct link *queue, const stru
     return place;
 }
 
-/* ---- the core's cases ---------------------------------------------------------------------------------------- */
-
-/* The case can happen at once. If node is not NULL, the strand is armed. */
-static enum answer settle(struct thread *thread, struct cb *me, strand_case *c, const struct wait_node *node)
-{
-    if (node && !wait_retract(thread, me))
-        return SOURCE_LOST;
-    c->result = 0;
-    return SOURCE_DONE;
-}
-
 /* ---- the end of a strand ----------------------------------------------------------------------------------- */
 
 static strand other_in(const strand_case *c)
@@ -51,7 +39,7 @@ static enum answer end_stand(struct thread *thread, struct cb *me, strand_case *
     struct cb *other = pin_cb(thread, other_in(c), "strand_select");
     if (!other) {
         end_seen(other_in(c));
-        return settle(thread, me, c, node);
+        return source_settle(thread, me, c, node);
     }
     if (UNLIKELY(other == me))
         MISUSE_STRAND("strand_select", me, "a strand can't wait for its own end: let another strand wait");
@@ -62,7 +50,7 @@ static enum answer end_stand(struct thread *thread, struct cb *me, strand_case *
     end_seen(other_in(c));
     if (node)
         atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
-    return settle(thread, me, c, node);
+    return source_settle(thread, me, c, node);
 }
 
 static enum answer end_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
@@ -84,41 +72,13 @@ strand_case strand_on_end(strand other)
     return (strand_case){.source = &source_end, .object = {other.bits[0], other.bits[1]}};
 }
 
-/* ---- the shut-down of the run ------------------------------------------------------------------------------- */
-
-static enum answer stopping_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
-{
-    bool waits = node ? shutdown_link(thread, node) : !shutdown_is_asked_for(runtime_of(thread));
-    if (node && waits)
-        atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
-    return waits ? SOURCE_NOT : settle(thread, me, c, node);
-}
-
-static enum answer stopping_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
-{
-    (void)me, (void)won;
-    if (atomic_load_explicit(&node->linked, memory_order_relaxed))
-        shutdown_unlink(thread, node);
-    atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
-    c->result = 0;
-    return SOURCE_DONE;
-}
-
-static const struct strand_source_ source_stopping = {
-    .stand = stopping_stand, .over = stopping_over, .outside = true, .blocked = BLOCKED_STOPPING};
-
-strand_case strand_on_stopping(void)
-{
-    return (strand_case){.source = &source_stopping};
-}
-
 /* ---- instants ------------------------------------------------------------------------------------------------ */
 
 static enum answer time_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
     if (c->detail > driver_now(thread->sub))
         return SOURCE_NOT;
-    return settle(thread, me, c, node);
+    return source_settle(thread, me, c, node);
 }
 
 static int64_t time_when(const strand_case *c)
@@ -175,7 +135,7 @@ static enum answer tick_stand(struct thread *thread, struct cb *me, strand_case 
 {
     if (ticker_in(c)->next > driver_now(thread->sub))
         return SOURCE_NOT;
-    enum answer answer = settle(thread, me, c, node);
+    enum answer answer = source_settle(thread, me, c, node);
     if (answer == SOURCE_DONE)
         take_tick(thread, ticker_in(c));
     return answer;

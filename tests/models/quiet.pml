@@ -7,7 +7,7 @@
  *           src/sched/idle.h: pool_set_seeker
  *           src/sched/kick.c: unpark
  *           src/sched/seek.c: pool_find_work
- *           src/strand/quiet.c: quiet_comes
+ *           src/run/quiescence.c: quiescence_comes
  *           Labels [Q1] [Q2] [Q3].
  * ABSTRACTS work to tokens: each is in a queue, pinned to a thread, in a post, or in somebody's hands; a thread that has
  *           one passes it on or puts it down. Two pools: one of two threads, to the second of which some are pinned, and

@@ -3,30 +3,30 @@
  */
 #include "shutdown.h"
 
+#include "ending.h"
+
 #include "../sched/timers.h"
-#include "handle.h"
-#include "interrupt.h"
-#include "misuse.h"
-#include "pool.h"
-#include "quiet.h"
+#include "../strand/handle.h"
+#include "../strand/pool.h"
+#include "../strand/wait.h"
 
 #include <errno.h>
 #include <string.h>
 
 static struct member *arrive(struct post *post);
 
-void shutdown_open(struct runtime *runtime)
+void shutdown_open(struct run *run)
 {
-    struct shutdown *shutdown = &runtime->shutdown;
+    struct shutdown *shutdown = &run->shutdown;
     list_init(&shutdown->waiters);
     atomic_store_explicit(&shutdown->by, ARCH_FOREVER, memory_order_relaxed);
     timer_init(&shutdown->timer, TIMER_SHUTDOWN, 0);
     shutdown->post.run = arrive;
 }
 
-const char *shutdown_reason(struct runtime *runtime)
+const char *shutdown_reason(struct run *run)
 {
-    struct shutdown *shutdown = &runtime->shutdown;
+    struct shutdown *shutdown = &run->shutdown;
     bool said = atomic_load_explicit(&shutdown->asked, memory_order_acquire) == ASKED_YES;
     return said && shutdown->why[0] ? shutdown->why : "it is shut down";
 }
@@ -44,9 +44,9 @@ static void say_why(struct shutdown *shutdown, const char *why)
     atomic_store_explicit(&shutdown->asked, ASKED_YES, memory_order_release);
 }
 
-static void ask(struct runtime *runtime, int64_t drain, const char *why)
+static void ask(struct run *run, int64_t drain, const char *why)
 {
-    struct shutdown *shutdown = &runtime->shutdown;
+    struct shutdown *shutdown = &run->shutdown;
     int64_t by, least = atomic_load_explicit(&shutdown->by, memory_order_relaxed);
     if (__builtin_add_overflow(driver_now_unknown(), drain > 0 ? drain : 0, &by))
         by = ARCH_FOREVER;
@@ -56,7 +56,7 @@ static void ask(struct runtime *runtime, int64_t drain, const char *why)
         ;
     if (!atomic_exchange_explicit(&shutdown->posted, 1, memory_order_seq_cst)) { /* [D1] */
         arch_note_release(&shutdown->post);
-        pool_post(&runtime->sub.pool, &shutdown->post);
+        pool_post(&run->runtime.sub.pool, &shutdown->post);
     }
 }
 
@@ -68,26 +68,26 @@ int strand_stop(strand_pool handle, int64_t drain, const char *why)
     int error = pin_at_once(&op->word, pool_serial(handle));
     if (error)
         return error == -EAGAIN ? error : -ESHUTDOWN;
-    struct runtime *runtime = (struct runtime *)op->pool->sub;
-    bool left = subprocess_is_left(&runtime->sub);
+    struct run *run = (struct run *)op->pool->sub;
+    bool left = subprocess_is_left(&run->runtime.sub);
     if (!left)
-        ask(runtime, drain, why);
+        ask(run, drain, why);
     pool_found(op); /* [D3] */
     return left ? -ESHUTDOWN : 0;
 }
 
 /* ---- what comes of it, on a thread of the first pool that has the role of its seeker ----------------------- */
 
-static void begin(struct thread *thread, struct runtime *runtime)
+static void begin(struct thread *thread, struct run *run)
 {
-    struct shutdown *shutdown = &runtime->shutdown;
+    struct shutdown *shutdown = &run->shutdown;
     struct batch batch;
     struct member *member;
     struct link *link;
-    if (shutdown_has_begun(runtime))
+    if (shutdown_has_begun(run))
         return;
     batch_init(&batch);
-    quiet_while_stopping(runtime);
+    ending_while_stopping(&run->runtime);
     spin_lock(&shutdown->lock, thread);
     atomic_store_explicit(&shutdown->begun, true, memory_order_release);
     while ((link = list_pop_front(&shutdown->waiters))) {
@@ -102,10 +102,10 @@ static void begin(struct thread *thread, struct runtime *runtime)
 }
 
 /* Its timer does not keep the run from being out of work. False: there is none. */
-static bool start_timer(struct thread *thread, struct runtime *runtime, int64_t by)
+static bool start_timer(struct thread *thread, struct run *run, int64_t by)
 {
-    struct shutdown *shutdown = &runtime->shutdown;
-    struct pool *first = &runtime->sub.pool;
+    struct shutdown *shutdown = &run->shutdown;
+    struct pool *first = &run->runtime.sub.pool;
     timer_excuse(thread, first, &shutdown->timer, false);
     timer_stop(thread, first, &shutdown->timer);
     int error = timer_start(thread, first, &shutdown->timer, by);
@@ -116,74 +116,22 @@ static bool start_timer(struct thread *thread, struct runtime *runtime, int64_t 
 static struct member *arrive(struct post *post)
 {
     struct shutdown *shutdown = CONTAINER(post, struct shutdown, post);
-    struct runtime *runtime = CONTAINER(shutdown, struct runtime, shutdown);
+    struct run *run = CONTAINER(shutdown, struct run, shutdown);
     struct thread *thread = thread_self();
     arch_note_acquire(post);
     atomic_store_explicit(&shutdown->posted, 0, memory_order_seq_cst); /* [D1] */
-    if (!thread || runtime_of(thread) != runtime || pool_stops(&runtime->sub.pool))
+    if (!thread || run_of(thread) != run || pool_stops(&run->runtime.sub.pool))
         return NULL; /* it has ended by itself */
-    begin(thread, runtime);
+    begin(thread, run);
     int64_t by = atomic_load_explicit(&shutdown->by, memory_order_seq_cst);
-    if (by == ARCH_FOREVER || (by > driver_now(&runtime->sub) && start_timer(thread, runtime, by)))
+    if (by == ARCH_FOREVER || (by > driver_now(&run->runtime.sub) && start_timer(thread, run, by)))
         return NULL;
-    return quiet_cancel_root(runtime, shutdown_reason(runtime));
+    return ending_cancel_root(&run->runtime, shutdown_reason(run));
 }
 
 struct member *shutdown_comes(struct timer *timer)
 {
     struct shutdown *shutdown = CONTAINER(timer, struct shutdown, timer);
-    struct runtime *runtime = CONTAINER(shutdown, struct runtime, shutdown);
-    return quiet_cancel_root(runtime, shutdown_reason(runtime));
-}
-
-/* ---- hearing of it --------------------------------------------------------------------------------------- */
-
-bool shutdown_link(struct thread *thread, struct wait_node *node)
-{
-    struct shutdown *shutdown = &runtime_of(thread)->shutdown;
-    spin_lock(&shutdown->lock, thread);
-    bool begun = atomic_load_explicit(&shutdown->begun, memory_order_relaxed); /* [D2] */
-    if (!begun)
-        list_push_back(&shutdown->waiters, &node->link);
-    spin_unlock(&shutdown->lock);
-    return !begun;
-}
-
-void shutdown_unlink(struct thread *thread, struct wait_node *node)
-{
-    struct shutdown *shutdown = &runtime_of(thread)->shutdown;
-    spin_lock(&shutdown->lock, thread);
-    if (node->link.next)
-        list_remove(&node->link);
-    spin_unlock(&shutdown->lock);
-}
-
-bool strand_stopping(void)
-{
-    return shutdown_is_asked_for(runtime_of(must_be_strand("strand_stopping")));
-}
-
-void strand_wait_stopping(void)
-{
-    struct thread *thread = must_be_strand("strand_wait_stopping");
-    struct cb *me = current_of(thread);
-    may_block(thread, me, "strand_wait_stopping");
-    (void)interrupt_put_off_(me); /* it is not begun again */
-    struct wait_node *node = &me->wait.node;
-    wait_because(thread, me, BLOCKED_STOPPING, 0);
-    node->index = 0;
-    node->epoch = wait_arm(thread, me, own_of(me)->floor);
-    bool linked = shutdown_link(thread, node), happened = !linked;
-    if ((happened || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
-        me->blocked = BLOCKED_NOT;
-    } else {
-        quiet_leave(thread);
-        thread = thread_park(thread);
-        quiet_return(thread);
-        happened = wait_over(me) == WAIT_WON;
-    }
-    if (linked)
-        shutdown_unlink(thread, node);
-    if (!happened && interrupted(me))
-        interrupt_throw(thread, me, 0);
+    struct run *run = CONTAINER(shutdown, struct run, shutdown);
+    return ending_cancel_root(&run->runtime, shutdown_reason(run));
 }

@@ -22,33 +22,28 @@
  * NOT DONE  a message in the run queues (S-31, S-32): it would have to wait for its turn.
  * TESTED BY tests/spec/shutdown.c, tests/sim/stops.c.
  */
-#ifndef STRAND_SHUTDOWN_H
-#define STRAND_SHUTDOWN_H
+#ifndef RUN_SHUTDOWN_H
+#define RUN_SHUTDOWN_H
 
-#include "core.h"
+#include "run.h"
 
 enum asked { ASKED_NO, ASKED_BEING, ASKED_YES };
 
-void shutdown_open(struct runtime *runtime);
+void shutdown_open(struct run *run);
 /* sched_ops.fire */
 struct member *shutdown_comes(struct timer *timer);
 /* Why, in words; to be said once somebody has asked. */
-const char *shutdown_reason(struct runtime *runtime);
+const char *shutdown_reason(struct run *run);
 
 /* Somebody has asked: it has begun, or is about to. */
-static inline bool shutdown_is_asked_for(struct runtime *runtime)
+static inline bool shutdown_is_asked_for(struct run *run)
 {
-    return atomic_load_explicit(&runtime->shutdown.asked, memory_order_acquire) != ASKED_NO;
+    return atomic_load_explicit(&run->shutdown.asked, memory_order_acquire) != ASKED_NO;
 }
 
-static inline bool shutdown_has_begun(struct runtime *runtime)
+static inline bool shutdown_has_begun(struct run *run)
 {
-    return atomic_load_explicit(&runtime->shutdown.begun, memory_order_acquire);
+    return atomic_load_explicit(&run->shutdown.begun, memory_order_acquire);
 }
-
-/* The armed strand's node stands among those who are told. False: it has begun. */
-bool shutdown_link(struct thread *thread, struct wait_node *node);
-/* Nobody holds it any more. */
-void shutdown_unlink(struct thread *thread, struct wait_node *node);
 
 #endif

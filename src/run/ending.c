@@ -1,0 +1,39 @@
+/*
+ * How a run ends before its root strand returns by itself: the root is cancelled.
+ */
+#include "ending.h"
+
+#include "../sched/quiet.h"
+#include "../strand/cancel.h"
+#include "../strand/exception.h"
+
+void ending_open(struct runtime *runtime)
+{
+    enum strand_out_of_work what = runtime->options.out_of_work;
+    bool seeded = runtime->sub.driver; /* which says by itself that nothing can go on, and how it came to that */
+    runtime->sub.ends_dry = what != STRAND_OUT_OF_WORK_WAIT && !(seeded && what == STRAND_OUT_OF_WORK_AUTO);
+}
+
+bool ending_wants_verdict(struct subprocess *sub)
+{
+    return atomic_load_explicit(&sub->minds_quiet, memory_order_seq_cst) & QUIET_VERDICT;
+}
+
+void ending_while_stopping(struct runtime *runtime)
+{
+    enum strand_out_of_work what = runtime->options.out_of_work;
+    if (what == STRAND_OUT_OF_WORK_AUTO && !runtime->sub.driver)
+        return; /* it is so, unless somebody outside has acted on it */
+    if (what != STRAND_OUT_OF_WORK_WAIT)
+        atomic_fetch_or_explicit(&runtime->sub.minds_quiet, QUIET_VERDICT, memory_order_seq_cst);
+}
+
+struct member *ending_cancel_root(struct runtime *runtime, const char *why)
+{
+    struct thread *thread = thread_self();
+    struct note *note = note_new(thread, NULL, why);
+    atomic_store_explicit(&runtime->told_to_end, true, memory_order_release);
+    struct member *member = cancel_strand(thread, runtime->root, note, false);
+    note_release(note);
+    return member;
+}

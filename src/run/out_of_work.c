@@ -1,0 +1,131 @@
+/*
+ * A run that is out of work: no strand of it can go on. The policy is strand_options.out_of_work.
+ */
+#include "out_of_work.h"
+
+#include "ending.h"
+#include "shutdown.h"
+
+#include "../sched/quiet.h"
+#include "../strand/interrupt.h"
+#include "../strand/print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+bool out_of_work_has_strangers(struct runtime *runtime)
+{
+    struct subprocess *sub = &runtime->sub;
+    int own = atomic_load_explicit(&sub->helpers, memory_order_acquire);
+    if (sub->driver)
+        return sub->driver->plain_threads(sub) > own;
+    for (struct thread *thread = thread_first(sub); thread; thread = thread_after(thread)) {
+        enum thread_life life = thread_life(thread);
+        own += (life == THREAD_HERE || life == THREAD_LEAVING) && !pool_is_driven(thread->pool);
+    }
+    return arch_thread_count() != own;
+}
+
+/* Strands that wait for each other are an error also where that is not all there is to it. Returns whether there are
+ * any. */
+static bool tell_ring(struct thread *thread, struct run *run, const char *moreover)
+{
+    char ring[sizeof run->runtime.deadlock], text[sizeof ring + 64];
+    if (!run->runtime.reports->summarise_waits(thread, ring, sizeof ring))
+        return false;
+    snprintf(text, sizeof text, "%s%s", ring, moreover);
+    log_text(&run->runtime, text);
+    return true;
+}
+
+/* While all still stand where they wait for each other. */
+static void report(struct thread *thread, struct run *run, const char *headline)
+{
+    (void)run->runtime.reports->summarise_waits(thread, run->runtime.deadlock, sizeof run->runtime.deadlock);
+    log_text(&run->runtime, headline);
+    run->runtime.reports->waits_to_log(thread);
+    run->runtime.reports->dump_to_log(thread);
+}
+
+static struct member *tell_root(struct thread *thread, struct run *run)
+{
+    struct cb *root = run->runtime.root;
+    report(thread, run, "the run is deadlocked");
+    atomic_fetch_or_explicit(&root->word, WORD_STUCK, memory_order_seq_cst);
+    return interrupt_raise(root, 0, true);
+}
+
+static struct member *end_run(struct thread *thread, struct run *run)
+{
+    bool stops = shutdown_has_begun(run);
+    const char *why = stops ? shutdown_reason(run) : "it is out of work";
+    (void)tell_ring(thread, run, stops ? ", while the run is shut down" : ", at the end of the run");
+    struct member *root = ending_cancel_root(&run->runtime, why);
+    if (!root)
+        report(thread, run, "the run is out of work, but can't end");
+    return root;
+}
+
+/* The run is out of work. Under quiet_lock. Returns the root, which has to be made runnable. */
+static struct member *judge(struct thread *thread, struct run *run)
+{
+    enum strand_out_of_work what = run->runtime.options.out_of_work;
+    struct member *root = NULL;
+    bool ends = what == STRAND_OUT_OF_WORK_END || shutdown_has_begun(run);
+    if (ends && !atomic_load_explicit(&run->runtime.told_to_end, memory_order_relaxed))
+        root = end_run(thread, run);
+    else if (what != STRAND_OUT_OF_WORK_EXIT)
+        root = tell_root(thread, run);
+    else
+        report(thread, run, "the run is deadlocked");
+    if (!root) { /* it was asked for; or the root leaves a scope, or is in a shield */
+        log_text(&run->runtime, what == STRAND_OUT_OF_WORK_EXIT
+                                    ? "the program ends"
+                                    : "the program ends, because the root can't be interrupted");
+        exit(EXIT_FAILURE);
+    }
+    return root;
+}
+
+/* Nothing in the run can go on, and no thread outside has acted on it so far. Whether something was logged of that. */
+static bool tell_doubt(struct thread *thread, struct run *run, uint32_t asked)
+{
+    char all[sizeof run->runtime.deadlock], text[sizeof all + 320];
+    if (asked == QUIET_ASKED_LONG &&
+        tell_ring(thread, run, "; from outside that can only be ended by stopping the run"))
+        return true;
+    int threads = arch_thread_count();
+    if (asked < (threads < 0 ? QUIET_ASKED_LONG : QUIET_ASKED_MOST))
+        return false;
+    (void)run->runtime.reports->summarise_waits(thread, all, sizeof all);
+    snprintf(text, sizeof text,
+             threads < 0
+                 ? "nothing in the run can go on, unless a thread from outside acts on it; whether there is one is "
+                   "not known, because /proc/self/task can't be read. If there is none, this is a deadlock: %s"
+                 : "nothing in the run can go on, unless a thread from outside acts on it, as none has done so far. "
+                   "If none will, this is a deadlock: %s",
+             all);
+    log_text(&run->runtime, text);
+    return true;
+}
+
+/* The run is dry, and no strand waits for that. Threads outside of the run are counted before the check that decides
+ * [Q5]. */
+static bool is_out_of_work(struct thread *thread, struct run *run, bool *sure)
+{
+    if (run->runtime.options.out_of_work != STRAND_OUT_OF_WORK_AUTO)
+        return true;
+    *sure = !out_of_work_has_strangers(&run->runtime);
+    return *sure && ending_wants_verdict(&run->runtime.sub) && quiet_run(thread) == LULL_DRY;
+}
+
+struct member *out_of_work_judge(struct thread *thread, struct run *run, bool *sure)
+{
+    return is_out_of_work(thread, run, sure) ? judge(thread, run) : NULL;
+}
+
+void out_of_work_doubt(struct thread *thread, struct run *run, uint32_t asked)
+{
+    if (!atomic_load_explicit(&run->doubt_told, memory_order_relaxed) && tell_doubt(thread, run, asked))
+        atomic_store_explicit(&run->doubt_told, true, memory_order_relaxed);
+}

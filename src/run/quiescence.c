@@ -1,0 +1,208 @@
+/*
+ * Waiting until a pool, or the run, is quiescent; and the decision that it is. Model of the decision:
+ * tests/models/quiet.pml.
+ */
+#include "quiescence.h"
+
+#include "ending.h"
+#include "out_of_work.h"
+
+#include "../sched/timers.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+#include "../strand/pool.h"
+#include "../strand/wait.h"
+
+void quiescence_open(struct run *run)
+{
+    list_init(&run->waiters);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------------------- */
+
+/* A strand that waits stands in run.waiters by its node: node.value is the pool, NULL: all of them; node.result is
+ * the lull that it waits for. */
+
+/* Whether the pool has ended, or is quiet already: its seeker, which may be parked for long, is not asked. Under
+ * quiet_lock, after the strand was linked [Q4]. */
+static bool is_quiet_already(struct thread *thread, struct pool *pool, enum lull lull)
+{
+    return atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_CLOSED || quiet_pool(thread, pool) >= lull;
+}
+
+/* op: as below. Returns whether there is nothing to wait for. */
+static bool link_waiter(struct thread *thread, struct cb *me, struct opened_pool *op, enum lull lull)
+{
+    struct run *run = run_of(thread);
+    atomic_fetch_add_explicit(&run->runtime.sub.minds_quiet, QUIET_WAITER, memory_order_seq_cst);
+    spin_lock(&run->runtime.sub.quiet_lock, thread);
+    list_push_back(&run->waiters, &me->wait.node.link);
+    bool over = op && is_quiet_already(thread, op->pool, lull);
+    spin_unlock(&run->runtime.sub.quiet_lock);
+    return over;
+}
+
+/* Whoever claims a wait takes its node out. Nobody else touches the node after this. */
+static void unlink_waiter(struct thread *thread, struct cb *me)
+{
+    struct run *run = run_of(thread);
+    spin_lock(&run->runtime.sub.quiet_lock, thread);
+    if (me->wait.node.link.next)
+        list_remove(&me->wait.node.link);
+    spin_unlock(&run->runtime.sub.quiet_lock);
+    atomic_fetch_sub_explicit(&run->runtime.sub.minds_quiet, QUIET_WAITER, memory_order_seq_cst);
+}
+
+/* Under quiet_lock. */
+static void claim(struct wait_node *node, struct batch *batch)
+{
+    struct member *member = &node->waiter->member;
+    list_remove(&node->link);
+    if (wait_claim(node, true))
+        batch_add(batch, member);
+}
+
+/* The caller's deadlines: they would do nothing but end the wait, or not even that, in a shield. */
+static void excuse_own(struct thread *thread, struct cb *me, bool excused)
+{
+    for (struct block *block = own_of(me)->blocks; block; block = block->outer) {
+        struct deadline *deadline = CONTAINER(block, struct deadline, block);
+        if (block->kind == BLOCK_DEADLINE)
+            timer_excuse(thread, deadline->pool, &deadline->timer, excused);
+    }
+}
+
+/* op: whose pool it is, pinned, if it is another than the caller's; else NULL. over: something else that it waits for,
+ * or NULL. */
+static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, struct opened_pool *op, enum lull lull,
+                     const _Atomic bool *over)
+{
+    struct wait_node *node = &me->wait.node;
+    (void)interrupt_put_off_(me); /* it is not begun again */
+    excuse_own(thread, me, true);
+    wait_because(thread, me, BLOCKED_QUIET, 0);
+    node->value = pool;
+    node->result = (int)lull;
+    node->index = 0;
+    node->epoch = wait_arm(thread, me, own_of(me)->floor);
+    bool happened = link_waiter(thread, me, op, lull);
+    if (op)
+        pool_found(op);
+    if (over)
+        happened = atomic_load_explicit(over, memory_order_seq_cst);
+    if ((happened || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
+        me->blocked = BLOCKED_NOT;
+    } else {
+        thread = thread_park(thread);
+        happened = wait_over(me) == WAIT_WON;
+    }
+    unlink_waiter(thread, me);
+    excuse_own(thread, me, false);
+    if (happened)
+        arch_note_acquire(thread->sub); /* each switch has released it */
+    if (!happened && interrupted(me))
+        interrupt_throw(thread, me, 0);
+}
+
+void strand_wait_quiet(strand_pool handle, unsigned flags)
+{
+    struct thread *thread = must_be_strand("strand_wait_quiet");
+    struct cb *me = current_of(thread);
+    may_block(thread, me, "strand_wait_quiet");
+    bool run = flags & STRAND_QUIET_RUN, named = handle.bits[0] || handle.bits[1];
+    if (flags & ~(unsigned)(STRAND_QUIET_RUN | STRAND_QUIET_BLOCKED))
+        MISUSE("strand_wait_quiet", "", "the flags %#x are none", flags);
+    if (run && named)
+        MISUSE("strand_wait_quiet", "", "STRAND_QUIET_RUN means all pools, so none is to be named");
+    struct opened_pool *op = named ? pool_find(thread, handle, "strand_wait_quiet") : NULL;
+    enum lull lull = flags & STRAND_QUIET_BLOCKED ? LULL_BLOCKED : LULL_DRY;
+    wait_for(thread, me, run ? NULL : op ? op->pool : thread->pool, op, lull, NULL);
+}
+
+void quiescence_wait_or(struct thread *thread, struct cb *me, struct cb *_Atomic *waiter, const _Atomic bool *over)
+{
+    atomic_store_explicit(waiter, me, memory_order_seq_cst);
+    if (!atomic_load_explicit(over, memory_order_seq_cst))
+        wait_for(thread, me, NULL, NULL, LULL_DRY, over);
+}
+
+void quiescence_wake(struct thread *thread, const struct cb *waiter)
+{
+    struct run *run = run_of(thread);
+    struct batch batch;
+    batch_init(&batch);
+    spin_lock(&run->runtime.sub.quiet_lock, thread);
+    for (struct link *link = run->waiters.next, *next; link != &run->waiters; link = next) {
+        struct wait_node *node = CONTAINER(link, struct wait_node, link);
+        next = link->next;
+        if (node->waiter == waiter)
+            claim(node, &batch);
+    }
+    spin_unlock(&run->runtime.sub.quiet_lock);
+    batch_deliver(thread, &batch);
+}
+
+void quiescence_pool_over(struct thread *thread, struct pool *pool)
+{
+    struct run *run = run_of(thread);
+    struct batch batch;
+    batch_init(&batch);
+    if (!quiet_is_minded(&run->runtime.sub))
+        return;
+    spin_lock(&run->runtime.sub.quiet_lock, thread);
+    for (struct link *link = run->waiters.next, *next; link != &run->waiters; link = next) {
+        struct wait_node *node = CONTAINER(link, struct wait_node, link);
+        next = link->next;
+        if (node->value == pool)
+            claim(node, &batch);
+    }
+    spin_unlock(&run->runtime.sub.quiet_lock);
+    batch_deliver(thread, &batch);
+}
+
+/* ---- deciding -------------------------------------------------------------------------------------------- */
+
+static enum lull lull_of(struct thread *thread, struct pool *pool, enum lull *here, enum lull *all)
+{
+    if (pool && pool != thread->pool)
+        return LULL_NONE; /* its own seeker says so */
+    if (pool)
+        return *here != LULL_UNKNOWN ? *here : (*here = quiet_pool(thread, pool));
+    return *all != LULL_UNKNOWN ? *all : (*all = quiet_run(thread));
+}
+
+/* Who waits for another's decision may be held for its report. */
+static void lock_quiet(struct thread *thread)
+{
+    atomic_flag *lock = &thread->sub->quiet_lock;
+    while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire)) {
+        if (atomic_load_explicit(&thread->hold, memory_order_relaxed))
+            pool_stand_still(thread);
+        driver_await(thread);
+    }
+    arch_note_acquire(lock);
+}
+
+bool quiescence_comes(struct thread *thread, struct batch *batch, uint32_t asked)
+{
+    struct run *run = run_of(thread);
+    struct subprocess *sub = &run->runtime.sub;
+    enum lull here = LULL_UNKNOWN, all = LULL_UNKNOWN;
+    bool sure = true;
+    lock_quiet(thread);
+    for (struct link *link = run->waiters.next, *next; link != &run->waiters; link = next) {
+        struct wait_node *node = CONTAINER(link, struct wait_node, link);
+        next = link->next;
+        if ((int)lull_of(thread, node->value, &here, &all) >= node->result)
+            claim(node, batch);
+    }
+    bool verdict = ending_wants_verdict(sub) && !batch->first && list_empty(&run->waiters);
+    if (verdict && lull_of(thread, NULL, &here, &all) == LULL_DRY)
+        batch_add(batch, out_of_work_judge(thread, run, &sure));
+    if (batch->first)
+        quiet_stir(thread); /* [Q3] */
+    spin_unlock(&sub->quiet_lock);
+    if (!sure)
+        out_of_work_doubt(thread, run, asked);
+    return !sure;
+}
