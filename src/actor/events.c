@@ -9,8 +9,8 @@
 #include "system.h"
 
 #include "../strand/exception.h"
+#include "../strand/log.h"
 #include "../strand/misuse.h"
-#include "../strand/print.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -17,7 +17,6 @@
 #include "../strand/cxx.h"
 #include "../strand/exception.h"
 #include "../strand/misuse.h"
-#include "../strand/print.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -16,7 +16,6 @@
 #include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
-#include "../strand/print.h"
 
 #include <errno.h>
 #include <stdio.h>

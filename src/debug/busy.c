@@ -13,7 +13,6 @@
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
-#include "../strand/print.h"
 #include "../sync/source.h"
 
 #include <errno.h>

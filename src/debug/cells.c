@@ -5,7 +5,6 @@
 
 #include "../actor/more.h"
 #include "../actor/promise.h"
-#include "../strand/print.h"
 
 #include <stdio.h>
 

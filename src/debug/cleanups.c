@@ -5,6 +5,7 @@
 #include "watchdog.h"
 
 #include "../strand/pool.h"
+#include "../strand/print.h"
 
 #include <string.h>
 

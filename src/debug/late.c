@@ -7,7 +7,6 @@
 #include "../strand/exception.h"
 #include "../strand/hook.h"
 #include "../strand/pool.h"
-#include "../strand/print.h"
 
 #include <stdio.h>
 #include <string.h>

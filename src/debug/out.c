@@ -3,7 +3,7 @@
  */
 #include "out.h"
 
-#include "../strand/print.h"
+#include "../strand/log.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -7,6 +7,7 @@
 #include "../sched/polled.h"
 #include "../sched/timers.h"
 #include "../strand/pool.h"
+#include "../strand/print.h"
 
 #include <string.h>
 

@@ -7,6 +7,7 @@
 #include "watch.h"
 
 #include "../strand/exception.h"
+#include "../strand/print.h"
 
 #include <errno.h>
 #include <stdio.h>

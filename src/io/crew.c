@@ -6,6 +6,7 @@
 
 #include "../strand/hook.h"
 #include "../strand/misuse.h"
+#include "../strand/print.h"
 
 #include <errno.h>
 #include <stdio.h>

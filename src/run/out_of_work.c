@@ -8,6 +8,7 @@
 
 #include "../sched/quiet.h"
 #include "../strand/interrupt.h"
+#include "../strand/log.h"
 #include "../strand/print.h"
 
 #include <stdio.h>

@@ -32,9 +32,9 @@
 #include "../strand/end.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"
+#include "../strand/log.h"
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
-#include "../strand/print.h"
 #include "../strand/section.h"
 
 #include <stdio.h>

@@ -15,9 +15,11 @@
 #include "../strand/cxx.h"
 #include "../strand/end.h"
 #include "../strand/exception.h"
+#include "../strand/exception_print.h"
 #include "../strand/fibre.h"
 #include "../strand/handle.h"
 #include "../strand/interrupt.h"
+#include "../strand/log.h"
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
 #include "../strand/print.h"
@@ -190,7 +192,7 @@ static int run_pool(struct runtime *runtime, const char **what)
     arch_on_foreign(cxx_on_foreign);
     arch_on_lost(print_lost);
     arch_on_exit(serve_thread_exits);
-    arch_on_terminate(print_terminating);
+    arch_on_terminate(cxx_terminating);
     *what = "signal handlers";
     int error = arch_signals_enter(on_fault);
     if (error)

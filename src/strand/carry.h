@@ -43,6 +43,11 @@ void exception_inherit(strand_exception *e, strand_exception *from);
 void exception_tell_first(strand_exception *e, const strand_exception *from);
 
 enum carried_as { CARRIED_ITSELF, CARRIED_CAUSE, CARRIED_SUPPRESSED };
+/* Goes before the kind of the exception, with a space. */
+static inline const char *carried_words(enum carried_as as)
+{
+    return as == CARRIED_CAUSE ? "caused by " : as == CARRIED_SUPPRESSED ? "suppressed " : "";
+}
 
 /* One line of a list of what an exception carries, each before what it carries itself. */
 struct carried {

@@ -299,6 +299,15 @@ static inline uint64_t cb_id(struct cb *c)
     return word_serial(atomic_load_explicit(&c->word, memory_order_relaxed));
 }
 
+/* Diagnostics only. */
+static inline const char *cb_name(struct cb *c)
+{
+    const struct extra *extra = plain_load(&c->extra, memory_order_acquire);
+    if (extra && extra->name[0])
+        return extra->name;
+    return plain_load(&c->anchor, memory_order_relaxed) ? "strand" : "root"; /* it may be handed off meanwhile */
+}
+
 /* ---- blocks: what can interrupt the strand that opened it ------------------------------------------------ */
 
 enum block_kind { BLOCK_SCOPE, BLOCK_DEADLINE };

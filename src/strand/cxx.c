@@ -4,6 +4,7 @@
 #include "cxx.h"
 
 #include "exception.h"
+#include "log.h"
 #include "misuse.h"
 #include "print.h"
 
@@ -28,11 +29,13 @@ COLD void cxx_settle_(struct thread *thread, struct cb *me)
     own_of(me)->floor = floor_now(own_of(me), thread->cxx->uncaught);
 }
 
-const char cxx_static_object[] =
+static const char static_object[] =
     "a static object of a function is under construction by another strand, which is blocked in its constructor. "
     "Construct it by strand_once_run, or before the run";
 
-bool cxx_is_about_static_object(const char *type)
+/* libstdc++ throws this type where a strand comes to a static object whose construction another strand has begun on the
+ * same thread. */
+static bool is_about_static_object(const char *type)
 {
     return type && strcmp(type, "N9__gnu_cxx20recursive_init_errorE") == 0;
 }
@@ -46,7 +49,7 @@ COLD void cxx_on_foreign(const struct arch_foreign *foreign)
         arch_foreign_drop(foreign->kept);
         exception_throw(me, e);
     }
-    const char *what = cxx_is_about_static_object(foreign->type) ? cxx_static_object : foreign->what;
+    const char *what = is_about_static_object(foreign->type) ? static_object : foreign->what;
     strand_exception *e = what ? exception_new(&STRAND_FOREIGN, "%s", what)
                                : exception_new(&STRAND_FOREIGN, "a C++ exception of type %s", foreign->type);
     e->payload = foreign->kept;
@@ -69,6 +72,31 @@ void strand_cxx_use_(const struct strand_cxx_runtime_ *runtime)
         log_text(runtime_of(thread), text);
     else
         print_text(2, "libstrand: %s\n", text);
+}
+
+COLD void cxx_terminating(void)
+{
+    struct thread *thread = thread_self();
+    struct cb *me = thread && thread->current ? current_of(thread) : NULL;
+    struct flight *flight = me ? own_of(me)->flight : NULL;
+    if (flight) {
+        print_text(2,
+                   "libstrand: the C++ runtime ends the program (noexcept?) while an exception of strand '%s' is in "
+                   "flight. Catch it inside of the noexcept function, which a destructor is; an operation in a "
+                   "STRAND_SHIELD is not interrupted\n",
+                   cb_name(me));
+        strand_exception_print(flight->exception, 2);
+    } else if (me && is_about_static_object(arch_cxx_handled())) {
+        print_text(2, "libstrand: %s\n", static_object);
+        print_here(2, me);
+    } else if (me && arch_cxx_lacks_functions()) {
+        print_text(
+            2,
+            "libstrand: the C++ runtime ends the program in strand '%s'. If an exception of C++ was to leave the "
+            "strand's function: the program is linked without std::current_exception or another function that "
+            "carries it. Include strand.h in a file in C++, which links them\n",
+            cb_name(me));
+    }
 }
 
 struct guarded {

@@ -24,12 +24,10 @@ static inline void *cxx_call(struct thread *thread, strand_fn *fn, void *arg)
 }
 /* As strand_try; an exception of C++ is returned as STRAND_FOREIGN. */
 strand_exception *cxx_try(strand_fn *fn, void *arg);
-/* What libstdc++ throws where a strand comes to a static object whose construction another one has begun on the same
- * thread; and what there is to say of it. */
-bool cxx_is_about_static_object(const char *type);
-extern HIDDEN const char cxx_static_object[];
 /* For arch_on_foreign. */
 void cxx_on_foreign(const struct arch_foreign *foreign);
+/* For arch_on_terminate: the C++ runtime ends the program. */
+void cxx_terminating(void);
 
 void cxx_settle_(struct thread *thread, struct cb *me);
 

@@ -5,9 +5,9 @@
 #include "exception.h"
 
 #include "cxx.h"
+#include "exception_print.h"
 #include "handle.h"
 #include "misuse.h"
-#include "print.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,14 +25,6 @@ const strand_kind STRAND_FOREIGN = {"foreign", &STRAND_ERROR};
 const strand_kind STRAND_SYSTEM = {"system", &STRAND_ERROR};
 
 /* ---- notes: who cancelled, and why ----------------------------------------------------------------------- */
-
-const char *cb_name(struct cb *c)
-{
-    const struct extra *extra = plain_load(&c->extra, memory_order_acquire);
-    if (extra && extra->name[0])
-        return extra->name;
-    return plain_load(&c->anchor, memory_order_relaxed) ? "strand" : "root"; /* it may be handed off meanwhile */
-}
 
 struct note *note_new(struct thread *thread, struct cb *who, const char *why)
 {
@@ -72,12 +64,6 @@ struct note *note_of(struct cb *c)
     if (note)
         arch_note_acquire(note);
     return note;
-}
-
-const char *error_words(int code)
-{
-    const char *words = strerrordesc_np(code < 0 ? -code : code);
-    return words ? words : "unknown error";
 }
 
 /* ---- the object ------------------------------------------------------------------------------------------ */

@@ -62,8 +62,6 @@ strand_exception *exception_new(const strand_kind *kind, const char *format, ...
 strand_exception *exception_new_va(const strand_kind *kind, const char *format, va_list args);
 /* Whether `kind` is `other`, or below it. */
 bool kind_is_below(const strand_kind *kind, const strand_kind *other);
-/* An errno code (of either sign) in words. */
-const char *error_words(int code);
 void exception_text(strand_exception *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* An exception that is kept may be thrown in several strands at once: its trace, which grows with it, is under a lock.
  * It is held for as long as a trace takes; nobody suspends inside. */
@@ -116,6 +114,5 @@ struct note *note_keep(struct note *note);
 void note_release(struct note *note);
 /* The one that says who cancelled c, or NULL. */
 struct note *note_of(struct cb *c);
-const char *cb_name(struct cb *c);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "exception.h"
 #include "misuse.h"
+#include "print.h"
 
 #include <stdio.h>
 

@@ -7,6 +7,7 @@
 #include "carry.h"
 #include "cxx.h"
 #include "handle.h"
+#include "log.h"
 #include "misuse.h"
 #include "print.h"
 #include "scope.h"

@@ -6,8 +6,8 @@
 #include "end.h"
 #include "exception.h"
 #include "handle.h"
+#include "log.h"
 #include "misuse.h"
-#include "print.h"
 #include "scope.h"
 
 #include "../sched/switch.h"

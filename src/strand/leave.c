@@ -6,8 +6,8 @@
 #include "carry.h"
 #include "end.h"
 #include "handle.h"
+#include "log.h"
 #include "misuse.h"
-#include "print.h"
 #include "scope.h"
 
 #include <stdio.h>

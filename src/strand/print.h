@@ -1,5 +1,5 @@
 /*
- * Exceptions and stacks in words, and the ends of the program.
+ * Places, frames and strands in words.
  */
 #ifndef STRAND_PRINT_H
 #define STRAND_PRINT_H
@@ -19,18 +19,17 @@ const char *place_found(void *ip, char *buffer, size_t size);
 /* What a strand does that is blocked so: "waits for mutex", before the name of what it waits for. "" for BLOCKED_NOT.
  */
 const char *blocked_words(unsigned blocked);
+/* An errno code (of either sign) in words. */
+const char *error_words(int code);
 /* One line per frame: "    at function+0x12". */
 void print_frames(int fd, void **ips, size_t count);
-/* Both exceptions, then abort. */
-__attribute__((noreturn)) void print_and_die(const char *what, strand_exception *e, strand_exception *other);
+/* The same with the names that the caller has opened, or NULL, an indentation, and another word than "at". A function
+ * that calls itself from one place makes one line. */
+void print_trace(int fd, struct arch_names *names, int indent, const char *at, void **ips, size_t count);
 /* The stack of the thread's strand has overflowed. ucontext: of the fault, which goes on after the report; NULL: the
  * canary was found damaged, and the program ends here. */
 enum overflow { OVERFLOW_GUARD, OVERFLOW_STEPPED_OVER, OVERFLOW_CANARY };
 void overflow_report(struct thread *thread, enum overflow how, void *ucontext);
-/* The C++ runtime ends the program. */
-void print_terminating(void);
-/* An exception can't get through the function that has this address: for arch_on_lost. */
-void print_lost(void *ip);
 /* What the diagnostics print of a run. src/debug has the functions, and the run knows them. The caller is a strand, or
  * a thread of a pool that runs none and holds no lock of its pool; the other threads are held meanwhile. */
 struct reports {
@@ -45,9 +44,4 @@ struct reports {
      * whether strands wait for each other. */
     bool (*summarise_waits)(struct thread *thread, char *text, size_t size);
 };
-/* To the log hook, or to standard error: a line for the exception, and one for each that it carries and that is no
- * interruption; at most as many as strand_exception_print has. NULL: nothing happens. */
-void log_exception(struct runtime *runtime, const char *what, const strand_exception *e);
-void log_text(struct runtime *runtime, const char *text);
-
 #endif

@@ -4,8 +4,6 @@
  */
 #include "exception.h"
 
-#include "print.h"
-
 #include <stdlib.h>
 
 enum { RESERVE_LEAST = 4, RESERVE_MOST = 16 };

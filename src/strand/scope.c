@@ -8,9 +8,9 @@
 #include "carry.h"
 #include "end.h"
 #include "handle.h"
+#include "log.h"
 #include "misuse.h"
 #include "pool.h"
-#include "print.h"
 
 #include <errno.h>
 #include <stdio.h>

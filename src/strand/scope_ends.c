@@ -7,8 +7,8 @@
 #include "cancel.h"
 #include "end.h"
 #include "interrupt.h"
+#include "log.h"
 #include "pool.h"
-#include "print.h"
 
 #include <stdio.h>
 

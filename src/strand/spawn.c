@@ -10,6 +10,7 @@
 #include "local.h"
 #include "misuse.h"
 #include "pool.h"
+#include "print.h"
 #include "scope.h"
 #include "serve.h"
 

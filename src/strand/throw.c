@@ -4,6 +4,7 @@
 #include "carry.h"
 #include "cxx.h"
 #include "fibre.h"
+#include "log.h"
 #include "misuse.h"
 #include "print.h"
 

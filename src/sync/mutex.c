@@ -10,6 +10,7 @@
 #include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
+#include "../strand/print.h"
 
 #include <errno.h>
 

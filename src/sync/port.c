@@ -11,6 +11,7 @@
 #include "../strand/misuse.h"
 #include "../strand/scope.h"
 #include "../strand/wait.h"
+#include "../strand/print.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -10,6 +10,7 @@
 #include "../strand/misuse.h"
 #include "../strand/scope.h"
 #include "../strand/wait.h"
+#include "../strand/print.h"
 #include "source.h"
 
 #include <errno.h>

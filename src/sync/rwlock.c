@@ -13,6 +13,7 @@
 #include "../strand/held.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
+#include "../strand/print.h"
 
 #include <errno.h>
 

@@ -1,0 +1,14 @@
+/*
+ * Ends of the program because of an exception. strand_exception_print is in include/strand.h.
+ */
+#ifndef STRAND_EXCEPTION_PRINT_H
+#define STRAND_EXCEPTION_PRINT_H
+
+#include "exception.h"
+
+/* Prints both exceptions, then aborts. */
+__attribute__((noreturn)) void print_and_die(const char *what, strand_exception *e, strand_exception *other);
+/* For arch_on_lost: an exception can't get through the function that has this address. */
+void print_lost(void *ip);
+
+#endif
