@@ -6,6 +6,7 @@
 #include "../sched/quiet.h"
 #include "../strand/cancel.h"
 #include "../strand/exception.h"
+#include "../strand/note.h"
 
 void ending_open(struct runtime *runtime)
 {

@@ -34,6 +34,7 @@
 #include "../strand/handle.h"
 #include "../strand/log.h"
 #include "../strand/misuse.h"
+#include "../strand/note.h"
 #include "../strand/pool.h"
 #include "../strand/section.h"
 

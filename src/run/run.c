@@ -21,6 +21,7 @@
 #include "../strand/interrupt.h"
 #include "../strand/log.h"
 #include "../strand/misuse.h"
+#include "../strand/note.h"
 #include "../strand/pool.h"
 #include "../strand/print.h"
 #include "../strand/serve.h"

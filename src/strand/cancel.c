@@ -7,6 +7,7 @@
 #include "handle.h"
 #include "interrupt.h"
 #include "misuse.h"
+#include "note.h"
 #include "scope.h"
 
 struct member *cancel_strand(struct thread *thread, struct cb *c, struct note *note, bool owned)

@@ -10,25 +10,6 @@
 
 #include <string.h>
 
-/* Sources below it are put off [U1]. */
-static uint32_t floor_now(const struct own *own, uintptr_t uncaught)
-{
-    if (uncaught <= own->tries->uncaught)
-        return own->shield;
-    uint32_t first = own->depth + 1;
-    for (const struct block *block = own->blocks; block && block->uncaught >= uncaught; block = block->outer)
-        first = block->index;
-    return first > own->shield ? first : own->shield;
-}
-
-COLD void cxx_settle_(struct thread *thread, struct cb *me)
-{
-    exception_set_aside(me); /* [U2] */
-    if (own_of(me)->flight && !own_of(me)->flight->arch.thrown)
-        return; /* the runtime lacks a function, so the count leaves out ours: its handler settles the floor */
-    own_of(me)->floor = floor_now(own_of(me), thread->cxx->uncaught);
-}
-
 static const char static_object[] =
     "a static object of a function is under construction by another strand, which is blocked in its constructor. "
     "Construct it by strand_once_run, or before the run";

@@ -9,6 +9,7 @@
 #include "hook.h"
 #include "local.h"
 #include "misuse.h"
+#include "note.h"
 #include "print.h"
 #include "scope.h"
 #include "section.h"

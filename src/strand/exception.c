@@ -1,13 +1,12 @@
 /*
- * The exception object and its throwing. How frames are unwound is src/arch/unwind.c; where a try block stops it is
- * try.c.
+ * The exception object: its memory, its trace, and what users read of it. Throwing is in exception_flight.c, what it
+ * carries in carry.c.
  */
 #include "exception.h"
 
-#include "cxx.h"
-#include "exception_print.h"
-#include "handle.h"
+#include "hook.h"
 #include "misuse.h"
+#include "note.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,48 +22,6 @@ const strand_kind STRAND_DEADLOCK = {"deadlock", &STRAND_ERROR};
 const strand_kind STRAND_LIVE_STRANDS = {"live-strands", &STRAND_ERROR};
 const strand_kind STRAND_FOREIGN = {"foreign", &STRAND_ERROR};
 const strand_kind STRAND_SYSTEM = {"system", &STRAND_ERROR};
-
-/* ---- notes: who cancelled, and why ----------------------------------------------------------------------- */
-
-struct note *note_new(struct thread *thread, struct cb *who, const char *why)
-{
-    struct note *note = driver_malloc(thread, sizeof *note);
-    if (!note)
-        return NULL; /* the cancel goes on without its provenance */
-    atomic_init(&note->refs, 1);
-    note->who_id = who ? cb_id(who) : 0;
-    note->pruned = false;
-    snprintf(note->who, sizeof note->who, "%s", who ? cb_name(who) : "the run itself");
-    snprintf(note->why, sizeof note->why, "%s", why ? why : "");
-    arch_note_release(note);
-    return note;
-}
-
-struct note *note_keep(struct note *note)
-{
-    if (note)
-        atomic_fetch_add_explicit(&note->refs, 1, memory_order_relaxed);
-    return note;
-}
-
-void note_release(struct note *note)
-{
-    if (!note)
-        return;
-    arch_note_release(note);
-    if (atomic_fetch_sub_explicit(&note->refs, 1, memory_order_acq_rel) != 1)
-        return;
-    arch_note_acquire(note);
-    free(note);
-}
-
-struct note *note_of(struct cb *c)
-{
-    struct note *note = atomic_load_explicit(&c->note, memory_order_acquire);
-    if (note)
-        arch_note_acquire(note);
-    return note;
-}
 
 /* ---- the object ------------------------------------------------------------------------------------------ */
 
@@ -125,7 +82,20 @@ strand_exception *strand_exception_keep(strand_exception *e)
     return e;
 }
 
-void exception_give_back(strand_exception *e)
+void exception_must_hold(const strand_exception *e, const char *function)
+{
+    if (UNLIKELY(atomic_load_explicit(&e->refs, memory_order_acquire) == 1 &&
+                 atomic_load_explicit(&e->caught, memory_order_relaxed)))
+        MISUSE(function, "",
+               "the exception '%s' belongs to its catch block, and the caller holds no reference: "
+               "strand_exception_keep gives one",
+               e->text);
+}
+
+/* ---- giving back -------------------------------------------------------------------------------------------- */
+
+/* The object alone. */
+static void give_back(strand_exception *e)
 {
     note_release(e->note);
     if (e->ips != e->ips_first)
@@ -133,6 +103,72 @@ void exception_give_back(strand_exception *e)
     if (e->segments != e->segments_first)
         free(e->segments);
     exception_free(e);
+}
+
+static const char *made_of_kind(const struct hook *hook, char *buffer, size_t size)
+{
+    const strand_exception *e = hook->object;
+    snprintf(buffer, size, "the payload is that of the exception '%s: %s'", e->kind->name, e->text);
+    return buffer;
+}
+
+static const char *made_of_cxx(const struct hook *hook, char *buffer, size_t size)
+{
+    const strand_exception *e = hook->object;
+    snprintf(buffer, size,
+             "it runs where the last reference is given back, on any thread: let it only free memory, and block in the "
+             "handler instead; the exception is '%s: %s'",
+             e->kind->name, e->text);
+    return buffer;
+}
+
+static void free_payload(strand_exception *e)
+{
+    struct hook hook HOOK = {.name = "strand_throw_info.payload_free", .made = made_of_kind, .object = e};
+    if (e->payload_free == arch_foreign_drop) {
+        hook.name = "the destructor of a C++ exception";
+        hook.made = made_of_cxx;
+    }
+    hook_enter(&hook);
+    e->payload_free(e->payload);
+    hook_over(&hook);
+}
+
+/* The exceptions whose last reference goes are linked by `walk`: nobody else reaches them any more. */
+static strand_exception *drop(strand_exception *dying, strand_exception *e)
+{
+    if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
+        return dying;
+    e->walk = dying;
+    return e;
+}
+
+/* From the mark on, another ring may take an exception that others hold, and write its `next` [X1]. */
+static strand_exception *drop_ring(strand_exception *dying, strand_exception *newest)
+{
+    strand_exception *s = newest ? newest->next : NULL;
+    for (strand_exception *next; s; s = next) {
+        next = s == newest ? NULL : s->next;
+        atomic_store_explicit(&s->listed, false, memory_order_release);
+        dying = drop(dying, s);
+    }
+    return dying;
+}
+
+/* The last reference is gone: gives back all that the exception carries too. */
+static NOINLINE void destroy(strand_exception *e)
+{
+    if (UNLIKELY(atomic_load_explicit(&e->caught, memory_order_relaxed)))
+        MISUSE("strand_exception_release", "", "the exception '%s' belongs to its catch block, which releases it",
+               e->text);
+    e->walk = NULL;
+    for (strand_exception *dying = e; (e = dying);) {
+        dying = drop(e->walk, e->cause); /* [X4] */
+        dying = drop_ring(dying, e->ring);
+        if (e->payload_free)
+            free_payload(e);
+        give_back(e);
+    }
 }
 
 void strand_exception_release(strand_exception *e)
@@ -143,17 +179,63 @@ void strand_exception_release(strand_exception *e)
     if (atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
         return;
     arch_note_acquire(e);
-    exception_destroy_(e);
+    destroy(e);
 }
 
-void exception_must_hold(const strand_exception *e, const char *function)
+/* ---- what users read of it ---------------------------------------------------------------------------------- */
+
+bool strand_exception_is(const strand_exception *e, const strand_kind *kind)
 {
-    if (UNLIKELY(atomic_load_explicit(&e->refs, memory_order_acquire) == 1 &&
-                 atomic_load_explicit(&e->caught, memory_order_relaxed)))
-        MISUSE(function, "",
-               "the exception '%s' belongs to its catch block, and the caller holds no reference: "
-               "strand_exception_keep gives one",
-               e->text);
+    must_be_there(e, "exception", "strand_exception_is");
+    return kind_is_below(e->kind, kind);
+}
+
+const char *strand_exception_text(const strand_exception *e)
+{
+    must_be_there(e, "exception", "strand_exception_text");
+    return e->text;
+}
+
+int strand_exception_code(const strand_exception *e)
+{
+    must_be_there(e, "exception", "strand_exception_code");
+    return e->code;
+}
+
+const strand_kind *strand_exception_kind(const strand_exception *e)
+{
+    must_be_there(e, "exception", "strand_exception_kind");
+    return e->kind;
+}
+
+void *strand_exception_payload(const strand_exception *e)
+{
+    must_be_there(e, "exception", "strand_exception_payload");
+    return e->payload;
+}
+
+const strand_exception *strand_exception_cause(const strand_exception *e)
+{
+    must_be_there(e, "exception", "strand_exception_cause");
+    return e->cause;
+}
+
+const char *strand_exception_who(const strand_exception *e)
+{
+    must_be_there(e, "exception", "strand_exception_who");
+    return e->note ? e->note->who : "";
+}
+
+const char *strand_exception_why(const strand_exception *e)
+{
+    must_be_there(e, "exception", "strand_exception_why");
+    return e->note ? e->note->why : "";
+}
+
+uint64_t strand_exception_progress(const strand_exception *e)
+{
+    must_be_there(e, "exception", "strand_exception_progress");
+    return e->progress;
 }
 
 /* ---- traces ---------------------------------------------------------------------------------------------- */
@@ -232,166 +314,4 @@ void exception_left(strand_exception *e, struct cb *c)
         e->ips[e->ips_count++] = c->site;
     add_segment(e, SEGMENT_STRAND, c, first, room ? 1 : 0);
     exception_unlock(e);
-}
-
-/* ---- in flight ------------------------------------------------------------------------------------------- */
-
-/* No handler has it any more, and nobody unwinds it. Its exception's reference is the caller's. */
-static strand_exception *finish(struct flight *flight)
-{
-    strand_exception *e = flight->exception, *vehicle = flight->vehicle;
-    atomic_store_explicit(&CONTAINER(flight, strand_exception, flight)->flying, false, memory_order_release);
-    strand_exception_release(vehicle);
-    return e;
-}
-
-static void launch(struct cb *me, struct flight *flight)
-{
-    struct own *own = own_of(me);
-    flight->outer = own->flight;
-    flight->floor = own->floor;
-    flight->unwinding.c = NULL;
-    if (UNLIKELY(runtime_of(me->member.fibre->home)->watchdog != NULL) && !flight->outer)
-        unwinding_begins_(me, &flight->unwinding);
-    own->flight = flight;
-    if (own->floor < own->depth + 1)
-        own->floor = own->depth + 1; /* clean-ups may block: docs/protocols/interrupt.md */
-}
-
-static void unlaunch(struct cb *me, struct flight *flight)
-{
-    own_of(me)->flight = flight->outer;
-    if (UNLIKELY(flight->unwinding.c != NULL))
-        unwinding_ends_(&flight->unwinding);
-    flight->unwinding.c = NULL;
-}
-
-static COLD __attribute__((noreturn)) void die_of_escape(strand_exception *e, strand_exception *other)
-{
-    print_and_die("an exception would leave a clean-up that runs because of another one (catch it there: "
-                  "strand_suppress keeps it)",
-                  e, other);
-}
-
-strand_exception *exception_land(struct cb *me, const struct flight *outer)
-{
-    struct flight *flight = own_of(me)->flight;
-    unlaunch(me, flight);
-    if (UNLIKELY(flight->outer != outer))
-        die_of_escape(flight->exception, flight->outer->exception);
-    if (LIKELY(arch_flight_land(&flight->arch)))
-        return finish(flight);
-    return strand_exception_keep(flight->exception);
-}
-
-/* ---- in flight, in C++ ----------------------------------------------------------------------------------- */
-
-void exception_set_aside(struct cb *me)
-{
-    struct flight *flight;
-    while ((flight = own_of(me)->flight) && arch_flight_is_caught(&flight->arch)) {
-        unlaunch(me, flight);
-        flight->arch.thrown->aside = true;
-    }
-}
-
-/* A catch (...) of C++ has ended, on the strand that threw it. */
-static void swallowed(struct arch_flight *arch, bool aside)
-{
-    struct flight *flight = CONTAINER(arch, struct flight, arch);
-    struct cb *me = current_of(must_be_strand("strand_throw"));
-    if (!aside) {
-        struct own *own = own_of(me);
-        ASSERT(own->flight == flight);
-        own->floor = flight->floor <= own->depth + 1 ? flight->floor : own->depth + 1;
-        unlaunch(me, flight);
-    }
-    strand_exception_release(finish(flight));
-}
-
-/* The handler has rethrown it. */
-static void again(struct arch_flight *arch)
-{
-    struct cb *me = current_of(must_be_strand("strand_throw"));
-    exception_set_aside(me);
-    launch(me, CONTAINER(arch, struct flight, arch));
-}
-
-static void escapes(struct arch_flight *arch)
-{
-    struct flight *flight = CONTAINER(arch, struct flight, arch);
-    die_of_escape(flight->exception, flight->outer->exception);
-}
-
-static void keep(void *e)
-{
-    strand_exception_keep(e);
-}
-
-static void release(void *e)
-{
-    strand_exception_release(e);
-}
-
-/* Where a handler of C++ may stop it, the unwinding itself has to tell whether it leaves a clean-up: it may get to the
- * frame whose clean-up runs. */
-static COLD void wrap(struct flight *flight, bool in_clean_up)
-{
-    static const struct arch_thrown_ops ops = {keep, release, again, escapes};
-    const struct arch_thrown *outer = in_clean_up ? flight->outer->arch.thrown : NULL;
-    if (!arch_flight_wrap(&flight->arch, flight->exception, &ops)) {
-        if (in_clean_up)
-            escapes(&flight->arch);
-    } else if (outer) {
-        flight->arch.thrown->limit = outer->frame;
-    }
-}
-
-/* ---- throwing -------------------------------------------------------------------------------------------- */
-
-/* Thrown in a clean-up that runs because of another one, with no try block in between: nothing of ours could catch it
- * in time. */
-static bool is_in_clean_up(struct cb *me)
-{
-    struct own *own = own_of(me);
-    return own->flight && (!own->tries || own->tries->in_flight != own->flight);
-}
-
-/* What carries e: itself, unless it is kept by somebody who throws it elsewhere at this moment. */
-static struct flight *vehicle_for(strand_exception *e)
-{
-    bool flying = atomic_exchange_explicit(&e->flying, true, memory_order_acquire);
-    strand_exception *vehicle = flying ? exception_new(e->kind, "%s", e->text) : e;
-    atomic_store_explicit(&vehicle->flying, true, memory_order_relaxed);
-    vehicle->flight.exception = e;
-    vehicle->flight.vehicle = flying ? vehicle : NULL;
-    return &vehicle->flight;
-}
-
-struct arch_flight *exception_start(struct cb *me, strand_exception *e)
-{
-    struct thread *thread = me->member.fibre->home;
-    if (UNLIKELY(thread->cxx != NULL))
-        cxx_settle_(thread, me);
-    bool in_clean_up = is_in_clean_up(me);
-    if (UNLIKELY(in_clean_up) && !thread->cxx)
-        die_of_escape(e, own_of(me)->flight->exception);
-    struct flight *flight = vehicle_for(e);
-    flight->arch.caught = swallowed;
-    flight->arch.thrown = NULL;
-    launch(me, flight);
-    if (UNLIKELY(thread->cxx != NULL))
-        wrap(flight, in_clean_up);
-    return &flight->arch;
-}
-
-strand_exception *exception_swap(struct cb *me, strand_exception *with)
-{
-    struct flight *flight = own_of(me)->flight;
-    strand_exception *old = flight->exception;
-    if (!flight->vehicle)
-        flight->vehicle = strand_exception_keep(old); /* the unwinder goes on in the old object */
-    flight->exception = with;
-    arch_flight_swap(&flight->arch, with);
-    return old;
 }

@@ -57,11 +57,18 @@ struct strand_exception {
 };
 _Static_assert(sizeof(struct strand_exception) <= 912, "every thread keeps some, and a failing child costs one");
 
+/* Whether the kind is `other` or lies below it. */
+static inline bool kind_is_below(const strand_kind *kind, const strand_kind *other)
+{
+    for (; kind; kind = kind->parent)
+        if (kind == other)
+            return true;
+    return false;
+}
+
 /* New, with one reference, without a trace. Never NULL. */
 strand_exception *exception_new(const strand_kind *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 strand_exception *exception_new_va(const strand_kind *kind, const char *format, va_list args);
-/* Whether `kind` is `other`, or below it. */
-bool kind_is_below(const strand_kind *kind, const strand_kind *other);
 void exception_text(strand_exception *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* An exception that is kept may be thrown in several strands at once: its trace, which grows with it, is under a lock.
  * It is held for as long as a trace takes; nobody suspends inside. */
@@ -97,22 +104,11 @@ void exception_set_aside(struct cb *me);
 strand_exception *exception_swap(struct cb *me, strand_exception *with);
 /* Misuse if the only reference is that of a catch block, where the caller gives one away that it ought to hold. */
 void exception_must_hold(const strand_exception *e, const char *function);
-/* The last reference is gone: give back what it has, all that it carries too. */
-void exception_destroy_(strand_exception *e);
-/* The object alone. */
-void exception_give_back(strand_exception *e);
 
 /* Memory: src/strand/reserve.c. Never NULL. */
 strand_exception *exception_alloc(void);
 void exception_free(strand_exception *e);
 int exception_reserve_open(struct worker *worker);
 void exception_reserve_close(struct worker *worker);
-
-/* NULL: no memory. */
-struct note *note_new(struct thread *thread, struct cb *who, const char *why);
-struct note *note_keep(struct note *note);
-void note_release(struct note *note);
-/* The one that says who cancelled c, or NULL. */
-struct note *note_of(struct cb *c);
 
 #endif

@@ -6,6 +6,7 @@
 #include "misuse.h"
 
 #include "exception.h"
+#include "note.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,6 +9,7 @@
 #include "handle.h"
 #include "log.h"
 #include "misuse.h"
+#include "note.h"
 #include "print.h"
 #include "scope.h"
 

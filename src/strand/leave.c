@@ -8,6 +8,7 @@
 #include "handle.h"
 #include "log.h"
 #include "misuse.h"
+#include "note.h"
 #include "scope.h"
 
 #include <stdio.h>

@@ -9,6 +9,7 @@
 #include "exception.h"
 #include "handle.h"
 #include "misuse.h"
+#include "note.h"
 #include "print.h"
 
 #include <errno.h>

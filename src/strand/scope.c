@@ -10,6 +10,7 @@
 #include "handle.h"
 #include "log.h"
 #include "misuse.h"
+#include "note.h"
 #include "pool.h"
 
 #include <errno.h>

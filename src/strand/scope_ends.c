@@ -8,6 +8,7 @@
 #include "end.h"
 #include "interrupt.h"
 #include "log.h"
+#include "note.h"
 #include "pool.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /*
- * The public face of exceptions: throwing, looking at them. See docs/errors.md.
+ * The public face of exceptions: throwing. See docs/errors.md.
  */
 #include "carry.h"
 #include "cxx.h"
@@ -10,20 +10,6 @@
 
 #include <stdarg.h>
 #include <string.h>
-
-bool kind_is_below(const strand_kind *kind, const strand_kind *other)
-{
-    for (; kind; kind = kind->parent)
-        if (kind == other)
-            return true;
-    return false;
-}
-
-bool strand_exception_is(const strand_exception *e, const strand_kind *kind)
-{
-    must_be_there(e, "exception", "strand_exception_is");
-    return kind_is_below(e->kind, kind);
-}
 
 /* Of what others see who join, or keep the exception. */
 static strand_exception *make(struct thread *thread, const char *function, const strand_kind *kind, const char *format,
@@ -131,52 +117,4 @@ NOINLINE int64_t strand_must(int64_t result)
     e->code = (int)result;
     exception_trace(e, SEGMENT_THROWN, me);
     exception_throw(me, e);
-}
-
-const char *strand_exception_text(const strand_exception *e)
-{
-    must_be_there(e, "exception", "strand_exception_text");
-    return e->text;
-}
-
-int strand_exception_code(const strand_exception *e)
-{
-    must_be_there(e, "exception", "strand_exception_code");
-    return e->code;
-}
-
-const strand_kind *strand_exception_kind(const strand_exception *e)
-{
-    must_be_there(e, "exception", "strand_exception_kind");
-    return e->kind;
-}
-
-void *strand_exception_payload(const strand_exception *e)
-{
-    must_be_there(e, "exception", "strand_exception_payload");
-    return e->payload;
-}
-
-const strand_exception *strand_exception_cause(const strand_exception *e)
-{
-    must_be_there(e, "exception", "strand_exception_cause");
-    return e->cause;
-}
-
-const char *strand_exception_who(const strand_exception *e)
-{
-    must_be_there(e, "exception", "strand_exception_who");
-    return e->note ? e->note->who : "";
-}
-
-const char *strand_exception_why(const strand_exception *e)
-{
-    must_be_there(e, "exception", "strand_exception_why");
-    return e->note ? e->note->why : "";
-}
-
-uint64_t strand_exception_progress(const strand_exception *e)
-{
-    must_be_there(e, "exception", "strand_exception_progress");
-    return e->progress;
 }

@@ -8,9 +8,9 @@
 #include "../strand/handle.h"
 #include "../strand/hook.h"
 #include "../strand/misuse.h"
+#include "../strand/print.h"
 #include "../strand/scope.h"
 #include "../strand/wait.h"
-#include "../strand/print.h"
 #include "source.h"
 
 #include <errno.h>

@@ -8,9 +8,10 @@
 #include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
+#include "../strand/note.h"
+#include "../strand/print.h"
 #include "../strand/scope.h"
 #include "../strand/wait.h"
-#include "../strand/print.h"
 #include "source.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
 
 #include "../strand/cancel.h"
 #include "../strand/exception.h"
+#include "../strand/note.h"
 #include "../strand/scope.h"
 #include "../strand/wait.h"
 
