@@ -6,6 +6,7 @@
 #include "more.h"
 
 #include "../strand/misuse.h"
+#include "../strand/throw.h"
 
 #include <stdlib.h>
 

@@ -10,7 +10,7 @@
 
 #include "../../include/strand/select.h"
 #include "../strand/misuse.h"
-#include "../strand/serve.h"
+#include "../strand/spawn.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "promise.h"
 #include "system.h"
 
-#include "../strand/fibre.h"
+#include "../strand/escape.h"
 #include "../strand/hook.h"
 #include "../strand/misuse.h"
 

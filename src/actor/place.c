@@ -6,7 +6,7 @@
 
 #include "../sched/pool.h"
 #include "../strand/end.h"
-#include "../strand/serve.h"
+#include "../strand/spawn.h"
 
 #include <errno.h>
 #include <string.h>

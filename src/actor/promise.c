@@ -10,7 +10,6 @@
 #include "outside.h"
 
 #include "../sched/pool.h"
-#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 

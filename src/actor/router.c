@@ -8,6 +8,7 @@
 #include "promise.h"
 
 #include "../strand/misuse.h"
+#include "../strand/throw.h"
 
 #include <errno.h>
 #include <stdlib.h>

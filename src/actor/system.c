@@ -12,10 +12,11 @@
 #include "outside.h"
 #include "place.h"
 
+#include "../strand/escape.h"
 #include "../strand/exception.h"
-#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
+#include "../strand/throw.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -28,9 +28,10 @@
 
 #include "crew.h"
 
+#include "../strand/escape.h"
 #include "../strand/exception.h"
-#include "../strand/fibre.h"
 #include "../strand/misuse.h"
+#include "../strand/throw.h"
 
 #include <errno.h>
 #include <stdlib.h>

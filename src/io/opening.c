@@ -7,6 +7,7 @@
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
 #include "../strand/scope.h"
+#include "../strand/throw.h"
 
 #include <errno.h>
 #include <stdio.h>

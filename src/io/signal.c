@@ -7,6 +7,7 @@
 
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
+#include "../strand/throw.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -12,6 +12,7 @@
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
 #include "../strand/scope.h"
+#include "../strand/throw.h"
 
 #include <errno.h>
 #include <stdlib.h>

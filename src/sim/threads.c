@@ -3,7 +3,7 @@
  */
 #include "sim.h"
 
-#include "../strand/fibre.h"
+#include "../strand/escape.h"
 #include "../strand/misuse.h"
 
 #include <errno.h>

@@ -21,126 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- waiting for an end ---------------------------------------------------------------------------------- */
-
-void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before)
-{
-    *before = atomic_load_explicit(&c->ends, memory_order_relaxed);
-    for (;;) {
-        if (*before & ENDS_LOCK) {
-            driver_await(thread);
-            *before = atomic_load_explicit(&c->ends, memory_order_relaxed);
-        } else if (swap_ends(&c->ends, before, *before | ENDS_LOCK, thread->shared)) {
-            return;
-        }
-    }
-}
-
-/* Of wait_node.linked: the node knows the one before it. */
-enum { LINKED_BACK = 2 };
-
-/* Under ENDS_LOCK: every node that was linked since the last time learns which one is before it [E4]. */
-static void link_back(struct wait_node *first)
-{
-    struct wait_node *before = NULL;
-    for (struct wait_node *at = first; at; before = at, at = at->next) {
-        at->link.prev = before ? &before->link : NULL;
-        if (atomic_load_explicit(&at->linked, memory_order_relaxed) == LINKED_BACK)
-            break;
-        atomic_store_explicit(&at->linked, LINKED_BACK, memory_order_relaxed);
-    }
-}
-
-/* Under ENDS_LOCK, and not over: the list without the node, which is in it. */
-static uintptr_t cut_out(uintptr_t ends, struct wait_node *node)
-{
-    link_back((struct wait_node *)(ends & ~(uintptr_t)ENDS_BITS));
-    struct link *before = node->link.prev;
-    if (node->next)
-        node->next->link.prev = before;
-    if (!before)
-        return (uintptr_t)node->next | (ends & ENDS_BITS);
-    CONTAINER(before, struct wait_node, link)->next = node->next;
-    return ends;
-}
-
-void ends_unlink(struct thread *thread, strand handle, struct wait_node *node)
-{
-    struct cb *c = pin_cb(thread, handle, "strand_wait");
-    if (c) {
-        uintptr_t ends;
-        ends_lock(thread, c, &ends);
-        if (!(ends & ENDS_OVER)) {
-            ends = cut_out(ends, node);
-            atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
-        }
-        atomic_store_explicit(&c->ends, ends, memory_order_release);
-        unpin_cb(thread, c);
-    }
-    while (atomic_load_explicit(&node->linked, memory_order_acquire)) /* [E2] its end is under way */
-        driver_await(thread);
-}
-
-/* Not to be waited for after all. */
-static bool stays(struct thread *thread, struct cb *me, struct fibre *first)
-{
-    if (!wait_retract(thread, me))
-        return false;
-    me->blocked = BLOCKED_NOT;
-    if (first)
-        thread_push(thread, first, PUSH_WOKEN);
-    return true;
-}
-
-/* Resumed: true if by the end; else it is made sure that nobody holds the node. */
-static bool won(struct thread *thread, struct cb *me, strand handle, bool linked)
-{
-    if (LIKELY(wait_over(me) == WAIT_WON))
-        return true;
-    if (linked)
-        ends_unlink(thread, handle, &me->wait.node); /* [W2] */
-    return false;
-}
-
-static struct thread *park(struct thread *thread, struct fibre *first)
-{
-    return first ? switch_to(thread, first) : thread_park(thread);
-}
-
-COLD bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, struct fibre *first, bool linked)
-{
-    struct wait_node *node = &me->wait.node;
-    if (!linked)
-        atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
-    if (stays(*thread, me, first)) {
-        if (linked)
-            ends_unlink(*thread, handle, node);
-        return !linked;
-    }
-    *thread = park(*thread, first); /* somebody has claimed it */
-    return won(*thread, me, handle, linked);
-}
-
-bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle, uint32_t floor, struct fibre *first,
-              bool pinned)
-{
-    struct wait_node *node = &me->wait.node;
-    node->epoch = wait_arm(*thread, me, floor);
-    bool linked = ends_link(*thread, c, node);
-    if (pinned)
-        unpin_cb(*thread, c);
-    if (!linked || atomic_load_explicit(&me->due, memory_order_seq_cst) > floor) /* [W4] */
-        return end_wait_undo(thread, me, handle, first, linked);
-    *thread = park(*thread, first);
-    return won(*thread, me, handle, true);
-}
-
-void end_await(struct thread *thread, struct cb *child)
-{
-    while (child && !ended(child))
-        driver_await(thread);
-}
-
 /* ---- ending ---------------------------------------------------------------------------------------------- */
 
 /* All that wait, the first come first. */
@@ -306,24 +186,10 @@ COLD void end_slowly(struct thread *thread, struct cb *c)
         pool_stop(thread, thread->pool);
 }
 
-const char *words_of_refusal(struct thread *thread, int error, char *text, size_t room)
-{
-    struct subprocess *sub = thread->sub;
-    size_t taken = atomic_load_explicit(&sub->memory.taken, memory_order_relaxed);
-    if (error == -EAGAIN && thread->stacks.wanted)
-        snprintf(text, room, "options.max_stack_bytes is %zu, of which %zu are taken, and %zu more were asked for",
-                 sub->memory.most, taken, thread->stacks.wanted);
-    else if (error == -EAGAIN)
-        snprintf(text, room, "options.max_stack_bytes is %zu, and %zu are taken", sub->memory.most, taken);
-    else
-        snprintf(text, room, "%s", error_words(error));
-    return text;
-}
-
 static void fail_to_start(struct thread *thread, struct cb *c, int error)
 {
     char text[160];
-    const char *why = words_of_refusal(thread, error, text, sizeof text);
+    const char *why = refusal_words(thread, error, text, sizeof text);
     strand_exception *e =
         c->guest ? exception_new(&STRAND_SYSTEM,
                                  "the frames that strand '%s' would take the place of on its fibre can't be saved: %s",
@@ -360,32 +226,4 @@ void end_refused(struct member *member, int error)
     batch_deliver(thread, &batch);
     if (root)
         pool_stop(thread, thread->pool);
-}
-
-static const char *made_of_child(const struct hook *hook, char *buffer, size_t size)
-{
-    return made_strand(hook->object, buffer, size);
-}
-
-static void drop(struct cb *child)
-{
-    struct hook hook HOOK = {.name = "strand_attr.drop", .made = made_of_child, .object = child};
-    hook_enter(&hook);
-    child->extra->drop(child->result);
-    hook_over(&hook);
-}
-
-COLD void end_consume_slowly(struct thread *thread, struct scope *scope, struct cb *child)
-{
-    scope_forget(thread, scope, child);
-    end_retire(thread, child);
-}
-
-COLD void end_retire(struct thread *thread, struct cb *child)
-{
-    struct extra *extra = child->extra;
-    if (extra && extra->drop && child->outcome == OUTCOME_VALUE)
-        drop(child);
-    strand_exception_release(cb_take_exception(child));
-    cb_retire(thread, child);
 }

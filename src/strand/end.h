@@ -44,8 +44,6 @@ void end_slowly(struct thread *thread, struct cb *c);
 void end_waited_for_(struct thread *thread, uintptr_t ends);
 void end_publish_slowly(struct thread *thread, struct cb *c);
 static inline void end_strand(struct thread *thread, struct cb *c);
-/* Of memory for stacks, that this thread was refused just now: into text, which is returned. */
-const char *words_of_refusal(struct thread *thread, int error, char *text, size_t room);
 /* sched_ops.refuse. */
 void end_refused(struct member *member, int error);
 

@@ -10,6 +10,7 @@
 #include "print.h"
 #include "scope.h"
 #include "serve.h"
+#include "throw.h"
 
 #include "../stack/saved.h"
 #include "../stack/stack.h"
@@ -144,7 +145,7 @@ static COLD __attribute__((noreturn)) void throw_open(struct thread *thread, str
         throw_system(me, error, "a fibre of an open scope that has been left");
     if (error != -EAGAIN)
         throw_system(me, error, "the stack of a fibre");
-    snprintf(what, sizeof what, "the stack of a fibre; %s", words_of_refusal(thread, error, text, sizeof text));
+    snprintf(what, sizeof what, "the stack of a fibre; %s", refusal_words(thread, error, text, sizeof text));
     throw_system(me, error, what);
 }
 
@@ -286,55 +287,6 @@ bool strand_on_shared_stack(const void *at)
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------------------------- */
-
-static size_t below_top(const struct cb *me, const void *at)
-{
-    return (size_t)(me->member.fibre->stack->top - (const char *)at);
-}
-
-COLD void must_not_escape_(struct cb *me, const void *at, const char *what, const char *function)
-{
-    MISUSE_STRAND(function, me,
-                  "%s points into the stack of the opened fibre that the caller shares, %zu bytes below its top: that "
-                  "is somebody else's while the caller is inactive; hand over memory that lies elsewhere",
-                  what, below_top(me, at));
-}
-
-#ifdef STRAND_DEBUG_BUILD
-static COLD __attribute__((noreturn)) void address_escapes(struct cb *me, const void *address, size_t at,
-                                                           const char *what, const char *function)
-{
-    MISUSE_STRAND(function, me,
-                  "%s, which is copied, has at byte %zu an address in the stack of the opened fibre that the caller "
-                  "shares, %zu bytes below its top: that is somebody else's while the caller is inactive",
-                  what, at, below_top(me, address));
-}
-
-void must_not_hold_address(struct thread *thread, const void *block, size_t size, atomic_flag *lock, const char *what,
-                           const char *function)
-{
-    void *word;
-    size_t end = thread->odd.opened ? size : 0;
-    for (size_t at = -(uintptr_t)block % sizeof word; at + sizeof word <= end; at += sizeof word) {
-        memcpy(&word, (const char *)block + at, sizeof word);
-        arch_note_look(&word, sizeof word);
-        if (!lies_on_shared_stack(thread, word))
-            continue;
-        if (lock && thread->shared)
-            spin_unlock(lock);
-        address_escapes(current_of(thread), word, at, what, function);
-    }
-}
-#endif
-
-COLD void must_lie_elsewhere_(struct cb *me, const void *object, const char *noun, const char *function)
-{
-    MISUSE_STRAND(
-        function, me,
-        "the %s lies in the stack of the opened fibre that the caller shares, %zu bytes below its top: that is "
-        "somebody else's while the caller is inactive; put it where it stays",
-        noun, below_top(me, object));
-}
 
 COLD void guest_starved(struct member *member, size_t bytes)
 {

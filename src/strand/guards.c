@@ -3,12 +3,13 @@
  * stack is the strand's alone; what others touch (a deadline) is a record off the stack.
  */
 #include "carry.h"
-#include "fibre.h"
+#include "escape.h"
 #include "handle.h"
 #include "interrupt.h"
 #include "local.h"
 #include "misuse.h"
 #include "section.h"
+#include "throw.h"
 
 #include "../sched/timers.h"
 

@@ -6,6 +6,7 @@
 #include "exception.h"
 #include "misuse.h"
 #include "print.h"
+#include "throw.h"
 
 #include <stdio.h>
 

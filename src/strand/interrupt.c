@@ -121,13 +121,23 @@ static strand_exception *by_cancel(struct cb *me)
     return e;
 }
 
+/* The exception of the first failed child that nobody has seen (a reference), or NULL. */
+static strand_exception *first_failure(struct thread *thread, struct scope *scope)
+{
+    scope_lock(thread, scope);
+    struct cb *child = scope_first_failed(scope);
+    strand_exception *e = child ? strand_exception_keep(cb_exception(child)) : NULL;
+    scope_unlock(thread, scope);
+    return e;
+}
+
 static strand_exception *by_block(struct thread *thread, struct block *block)
 {
     strand_exception *e;
     if (block->kind == BLOCK_DEADLINE) {
         e = exception_new(&STRAND_INTERRUPTED, "interrupted by the deadline of %s:%d", block->file, block->line);
     } else {
-        strand_exception *failure = scope_first_failure(thread, CONTAINER(block, struct scope, block));
+        strand_exception *failure = first_failure(thread, CONTAINER(block, struct scope, block));
         e = exception_new(&STRAND_INTERRUPTED, "interrupted by the failure of a child of the scope of %s:%d%s%s",
                           block->file, block->line, failure ? ": " : "", failure ? failure->text : "");
         e->cause = failure;

@@ -125,7 +125,7 @@ static void cancel_rest(struct thread *thread, struct cb *me, struct scope *scop
         struct cb *child = CONTAINER(link, struct cb, sibling);
         if (left_alone(child) && !remains->live++)
             snprintf(remains->name, sizeof remains->name, "%s", cb_name(child));
-        scope_cancel_child(thread, child, scope->note, false, &batch);
+        batch_add(&batch, cancel_strand(thread, child, scope->note, false));
     }
     scope_unlock(thread, scope);
     batch_deliver(thread, &batch);

@@ -53,8 +53,5 @@ struct section_words {
 struct section_words section_words(struct cb *me);
 /* Blocking in a no-suspend section. */
 void section_misuse_(struct cb *me, const char *function);
-/* STRAND_SYSTEM, with the negated errno code. */
-__attribute__((noreturn)) void throw_system(struct cb *me, int error, const char *what);
-__attribute__((noreturn)) void throw_no_memory(struct cb *me, const char *what);
 
 #endif

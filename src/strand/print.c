@@ -4,6 +4,7 @@
  */
 #include "print.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,20 @@ const char *error_words(int code)
 {
     const char *words = strerrordesc_np(code < 0 ? -code : code);
     return words ? words : "unknown error";
+}
+
+const char *refusal_words(struct thread *thread, int error, char *text, size_t room)
+{
+    struct subprocess *sub = thread->sub;
+    size_t taken = atomic_load_explicit(&sub->memory.taken, memory_order_relaxed);
+    if (error == -EAGAIN && thread->stacks.wanted)
+        snprintf(text, room, "options.max_stack_bytes is %zu, of which %zu are taken, and %zu more were asked for",
+                 sub->memory.most, taken, thread->stacks.wanted);
+    else if (error == -EAGAIN)
+        snprintf(text, room, "options.max_stack_bytes is %zu, and %zu are taken", sub->memory.most, taken);
+    else
+        snprintf(text, room, "%s", error_words(error));
+    return text;
 }
 
 const char *blocked_words(unsigned blocked)

@@ -21,6 +21,8 @@ const char *place_found(void *ip, char *buffer, size_t size);
 const char *blocked_words(unsigned blocked);
 /* An errno code (of either sign) in words. */
 const char *error_words(int code);
+/* Why this thread was just refused memory for a stack: into text, which is returned. */
+const char *refusal_words(struct thread *thread, int error, char *text, size_t room);
 /* One line per frame: "    at function+0x12". */
 void print_frames(int fd, void **ips, size_t count);
 /* The same with the names that the caller has opened, or NULL, an indentation, and another word than "at". A function

@@ -12,6 +12,7 @@
 #include "misuse.h"
 #include "note.h"
 #include "pool.h"
+#include "throw.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -95,11 +96,6 @@ int scope_own(struct thread *thread, struct cb *me, strand_scope handle, struct 
 
 /* ---- cancelling ------------------------------------------------------------------------------------------ */
 
-void scope_cancel_child(struct thread *thread, struct cb *child, struct note *note, bool owned, struct batch *batch)
-{
-    batch_add(batch, cancel_strand(thread, child, note, owned));
-}
-
 void strand_scope_cancel(strand_scope handle, const char *why)
 {
     struct thread *thread = must_be_strand("strand_scope_cancel");
@@ -124,7 +120,7 @@ void strand_scope_cancel(strand_scope handle, const char *why)
     if (!scope->note && !scope->closed)
         scope->note = note_keep(note);
     for (struct link *link = scope->children.next; link != &scope->children; link = link->next)
-        scope_cancel_child(thread, CONTAINER(link, struct cb, sibling), note, owned, &batch);
+        batch_add(&batch, cancel_strand(thread, CONTAINER(link, struct cb, sibling), note, owned));
     scope_unlock_children(thread, scope);
     batch_deliver(thread, &batch);
     note_release(note);

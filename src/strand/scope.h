@@ -87,11 +87,17 @@ void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *ch
 bool scope_expect(struct thread *thread, struct scope *scope);
 /* Take in a child that was handed off; over: it has ended. */
 void scope_receive(struct thread *thread, struct scope *scope, struct cb *child, bool over, struct batch *batch);
-/* The exception of the first failed child that nobody has seen (a reference), or NULL. */
-strand_exception *scope_first_failure(struct thread *thread, struct scope *scope);
 /* Under the lock: the first child in `ended` that has failed, or NULL. Children that it passes over are not looked at
  * again. */
-struct cb *scope_first_failed(struct scope *scope);
+static inline struct cb *scope_first_failed(struct scope *scope)
+{
+    for (; scope->unseen != &scope->ended; scope->unseen = scope->unseen->next) {
+        struct cb *child = CONTAINER(scope->unseen, struct cb, wait.node.link);
+        if (child->outcome == OUTCOME_FAILED)
+            return child;
+    }
+    return NULL;
+}
 static inline bool scope_has_winner(const struct scope *scope)
 {
     return scope->flags & STRAND_FIRST_WINS;
@@ -121,8 +127,6 @@ void scope_tell_hoard(struct thread *thread, struct scope *scope);
 void scope_look(struct scope *scope);
 /* The owner takes an ended child out: it is dealt with. */
 void scope_forget(struct thread *thread, struct scope *scope, struct cb *child);
-/* Cancel one child of the scope: by its owner (note says who), or by a policy. Under the lock of the children. */
-void scope_cancel_child(struct thread *thread, struct cb *child, struct note *note, bool owned, struct batch *batch);
 /* Something is to end with the scope. Returns 0, or -ECANCELED: it was open, and has been left. */
 int scope_own(struct thread *thread, struct cb *me, strand_scope handle, struct owned *owned, const char *function);
 /* The scope, checked for a call that only its owner may make. */

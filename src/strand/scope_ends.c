@@ -28,7 +28,7 @@ static void cancel_others(struct thread *thread, struct scope *scope, struct cb 
     for (struct link *link = scope->children.next; link != &scope->children; link = link->next) {
         struct cb *child = CONTAINER(link, struct cb, sibling);
         if (child != but)
-            scope_cancel_child(thread, child, scope->note, false, batch);
+            batch_add(batch, cancel_strand(thread, child, scope->note, false));
     }
 }
 
@@ -114,25 +114,6 @@ void scope_receive(struct thread *thread, struct scope *scope, struct cb *child,
     scope_unlock(thread, scope);
 }
 
-struct cb *scope_first_failed(struct scope *scope)
-{
-    for (; scope->unseen != &scope->ended; scope->unseen = scope->unseen->next) {
-        struct cb *child = CONTAINER(scope->unseen, struct cb, wait.node.link);
-        if (child->outcome == OUTCOME_FAILED)
-            return child;
-    }
-    return NULL;
-}
-
-strand_exception *scope_first_failure(struct thread *thread, struct scope *scope)
-{
-    scope_lock(thread, scope);
-    struct cb *child = scope_first_failed(scope);
-    strand_exception *e = child ? strand_exception_keep(cb_exception(child)) : NULL;
-    scope_unlock(thread, scope);
-    return e;
-}
-
 /* Under the lock, of one that is about to be taken out of `ended`. */
 static void forget_place(struct scope *scope, struct cb *child)
 {
@@ -169,6 +150,12 @@ void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
         scope_unlock(thread, scope);
     if (failed)
         interrupt_lower(thread, scope->block.owner);
+}
+
+COLD void end_consume_slowly(struct thread *thread, struct scope *scope, struct cb *child)
+{
+    scope_forget(thread, scope, child);
+    end_retire(thread, child);
 }
 
 /* ---- services: children that nobody joins ------------------------------------------------------------------- */

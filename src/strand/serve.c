@@ -5,7 +5,6 @@
 #include "cxx.h"
 #include "end.h"
 #include "exception.h"
-#include "fibre.h"
 #include "interrupt.h"
 #include "misuse.h"
 

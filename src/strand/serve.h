@@ -1,17 +1,10 @@
 /*
- * The strands that a fibre serves, one after the other, and strands of the library's own.
+ * The strands that a fibre serves, one after the other.
  */
 #ifndef STRAND_SERVE_H
 #define STRAND_SERVE_H
 
 #include "core.h"
-
-/* Make a strand of the library's own, in an open scope that stays open. It inherits nothing, and is not runnable until
- * the caller launches it. pin: the index of the thread that it is pinned to, or -1. alone: it may block its thread, so
- * it gets a private fibre. Any thread of the run may call this, also outside of strands. */
-int spawn_own(struct thread *thread, struct scope *scope, struct pool *pool, int pin, bool alone, strand_fn *fn,
-              void *arg, struct cb **out);
-void spawn_launch(struct thread *thread, struct cb *c);
 
 /* sched_ops.serve: run the strands of a private fibre. */
 void serve_strands(struct thread *thread);

@@ -2,8 +2,11 @@
  * Spawning. The frame that a strand's function runs in is serve.c's. Model of spawning into open scopes:
  * tests/models/scope.pml; onto a pool that is closed: tests/models/closing.pml.
  */
+#include "spawn.h"
+
 #include "cancel.h"
 #include "end.h"
+#include "escape.h"
 #include "exception.h"
 #include "fibre.h"
 #include "handle.h"
@@ -13,6 +16,7 @@
 #include "print.h"
 #include "scope.h"
 #include "serve.h"
+#include "throw.h"
 
 #include "../sched/switch.h"
 
@@ -21,19 +25,6 @@
 #include <string.h>
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
-
-NOINLINE void throw_system(struct cb *me, int error, const char *what)
-{
-    strand_exception *e = exception_new(&STRAND_SYSTEM, "%s: %s", what, error_words(error));
-    e->code = error;
-    exception_trace(e, SEGMENT_THROWN, me);
-    exception_throw(me, e);
-}
-
-void throw_no_memory(struct cb *me, const char *what)
-{
-    throw_system(me, -ENOMEM, what);
-}
 
 __attribute__((noreturn)) static NOINLINE void throw_spawn(struct cb *me, int error)
 {

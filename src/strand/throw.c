@@ -1,9 +1,11 @@
 /*
  * The public face of exceptions: throwing. See docs/errors.md.
  */
+#include "throw.h"
+
 #include "carry.h"
 #include "cxx.h"
-#include "fibre.h"
+#include "escape.h"
 #include "log.h"
 #include "misuse.h"
 #include "print.h"
@@ -117,4 +119,19 @@ NOINLINE int64_t strand_must(int64_t result)
     e->code = (int)result;
     exception_trace(e, SEGMENT_THROWN, me);
     exception_throw(me, e);
+}
+
+/* ---- the library itself ---------------------------------------------------------------------------------- */
+
+NOINLINE void throw_system(struct cb *me, int error, const char *what)
+{
+    strand_exception *e = exception_new(&STRAND_SYSTEM, "%s: %s", what, error_words(error));
+    e->code = error;
+    exception_trace(e, SEGMENT_THROWN, me);
+    exception_throw(me, e);
+}
+
+void throw_no_memory(struct cb *me, const char *what)
+{
+    throw_system(me, -ENOMEM, what);
 }

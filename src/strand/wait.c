@@ -8,6 +8,7 @@
 #include "exception.h"
 #include "interrupt.h"
 #include "misuse.h"
+#include "throw.h"
 
 /* The epoch of the arming is in the node. */
 struct member *wait_time_comes(struct timer *timer)

@@ -6,7 +6,6 @@
 #include "cxx.h"
 #include "end.h"
 #include "exception.h"
-#include "fibre.h"
 
 #include <errno.h>
 

@@ -10,6 +10,7 @@
 #include "../strand/misuse.h"
 #include "../strand/print.h"
 #include "../strand/scope.h"
+#include "../strand/throw.h"
 #include "../strand/wait.h"
 #include "source.h"
 

@@ -9,7 +9,7 @@
  */
 #include "mutex.h"
 
-#include "../strand/fibre.h"
+#include "../strand/escape.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 

@@ -8,7 +8,7 @@
 #include "gate.h"
 
 #include "../../include/strand/sync.h"
-#include "../strand/fibre.h"
+#include "../strand/escape.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 

@@ -34,6 +34,7 @@
 
 #include "../sched/driver.h"
 #include "../strand/core.h"
+#include "../strand/escape.h"
 #include "../strand/scope.h"
 #include "../strand/wait.h"
 #include "source.h"

@@ -9,6 +9,7 @@
 #include "../strand/interrupt.h"
 #include "../strand/local.h"
 #include "../strand/misuse.h"
+#include "../strand/throw.h"
 
 #include <errno.h>
 #include <stdlib.h>

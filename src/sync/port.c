@@ -4,13 +4,14 @@
  */
 #include "port.h"
 
+#include "../strand/escape.h"
 #include "../strand/exception.h"
-#include "../strand/fibre.h"
 #include "../strand/handle.h"
 #include "../strand/hook.h"
 #include "../strand/misuse.h"
 #include "../strand/print.h"
 #include "../strand/scope.h"
+#include "../strand/throw.h"
 #include "../strand/wait.h"
 
 #include <errno.h>

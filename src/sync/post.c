@@ -7,7 +7,7 @@
 #include "chan.h"
 
 #include "../sched/pool.h"
-#include "../strand/fibre.h"
+#include "../strand/escape.h"
 #include "../strand/hook.h"
 #include "../strand/stranger.h"
 #include "../strand/wait.h"

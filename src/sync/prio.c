@@ -4,13 +4,14 @@
 #include "prio.h"
 
 #include "../strand/cancel.h"
+#include "../strand/escape.h"
 #include "../strand/exception.h"
-#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 #include "../strand/note.h"
 #include "../strand/print.h"
 #include "../strand/scope.h"
+#include "../strand/throw.h"
 #include "../strand/wait.h"
 #include "source.h"
 

@@ -23,10 +23,11 @@
 #include "../sched/quiet.h"
 #include "../sched/switch.h"
 #include "../sched/timers.h"
+#include "../strand/escape.h"
 #include "../strand/exception.h"
-#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
+#include "../strand/throw.h"
 #include "../strand/wait.h"
 
 #include <errno.h>

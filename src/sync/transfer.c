@@ -9,10 +9,11 @@
 #include "source.h"
 
 #include "../sched/switch.h"
+#include "../strand/escape.h"
 #include "../strand/exception.h"
-#include "../strand/fibre.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
+#include "../strand/throw.h"
 #include "../strand/wait.h"
 
 #include <errno.h>

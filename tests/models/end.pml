@@ -3,11 +3,12 @@
  * waits.
  *
  * MODELS    src/strand/end.h: end_strand, end_wake, ends_link, end_consume
- *           src/strand/end.c: publish, wake_waiters, ends_lock, ends_unlink, end_wait, end_consume_slowly
+ *           src/strand/end.c: publish, wake_waiters
+ *           src/strand/ended.c: ends_lock, ends_unlink, end_wait
  *           src/strand/join.c: await_slowly, interrupted_by_it, look_again, strand_wait, move
  *           src/strand/leave.c: drain
  *           src/strand/handle.c: pin, unpin, pin_cb, unpin_cb
- *           src/strand/scope_ends.c: note_end, scope_child_ended, scope_receive, scope_forget
+ *           src/strand/scope_ends.c: note_end, scope_child_ended, scope_receive, scope_forget, end_consume_slowly
  *           Labels [E1] [E2] [E3] [C1] [C2].
  * ABSTRACTS the list of wait nodes to a set; serials to one bit: once the control block is given away, every handle is
  *           stale; a scope's lock to d_step; `expected` (see scope.pml) to the new owner's waiting until it has the

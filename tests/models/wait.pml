@@ -5,8 +5,8 @@
  *           src/strand/wait.c: until, wait_time_comes
  *           src/strand/interrupt.c: interrupt_raise
  *           src/strand/end.h: ends_link
- *           src/strand/end.c: ends_unlink, end_wait, end_wait_undo
- *           Of end.h and end.c only what they do with a node. Labels [W1] to [W4], [E2].
+ *           src/strand/ended.c: ends_unlink, end_wait, end_wait_undo
+ *           Of end.h and ended.c only what they do with a node. Labels [W1] to [W4], [E2].
  * ABSTRACTS the source of the value to one list of one node that is changed under a lock (a d_step) and let go of
  *           outside of it, as ends does; the timer to a bit that is fired and stopped under a lock; making a fibre
  *           runnable to a bit; the switch (see switch.pml). An operation here waits for both sources at once.
