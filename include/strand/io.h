@@ -84,8 +84,8 @@ int strand_pipe(int fds[2]);
 /* ---- sockets --------------------------------------------------------------------------------------------- */
 
 /** Accept a connection. The call makes the listener non-blocking. Returns a descriptor, which is non-blocking and
- * closed on exec, or a negated errno code; with -EMFILE the connection stays in the queue. An interrupted call has
- * accepted none. */
+ * closed on exec, or a negated errno code. With -EMFILE, -ENFILE, -ENOBUFS or -ENOMEM the connection stays in the
+ * queue: a server sleeps a little and tries again. An interrupted call has accepted none. */
 STRAND_BLOCKS int strand_accept(int listener);
 /** Connect a socket to an address of `length` bytes (a struct sockaddr). The call makes the socket non-blocking. While
  * the queue of a Unix listener is full, it tries again at growing intervals of up to 20 ms. A call that is interrupted
