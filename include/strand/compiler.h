@@ -36,7 +36,13 @@ extern struct strand_section_ strand_no_suspend_; /* stands in attributes only *
 
 /* What runs at the end of a block. Without -fexceptions an exception would skip it in silence, so the macros that need
  * it do not compile there. Types and functions can be used all the same. */
-#if defined(__EXCEPTIONS)
+#if defined(__has_feature)
+#if __has_feature(safe_stack)
+#define STRAND_CLEANUP_(function) _Pragma("GCC error \"libstrand does not support -fsanitize=safe-stack\"")
+#endif
+#endif
+#if defined(STRAND_CLEANUP_)
+#elif defined(__EXCEPTIONS)
 #define STRAND_CLEANUP_(function) __attribute__((cleanup(function), unused))
 #else
 #define STRAND_CLEANUP_(function)                                                                                      \

@@ -462,6 +462,8 @@ int arch_ask_waiting(uint32_t thread_id, void *self, struct arch_asked *asked);
 
 /* ---- process.c: the state of the process -------------------------------------------------------------------- */
 
+/* What keeps strands from working in this program: a compiler's option. NULL: nothing does. */
+const char *arch_unsupported(void);
 /* Reserve the handle range, register membarrier, measure MXCSR. Idempotent, any thread. Returns 0 or a negated errno
  * code. */
 int arch_process_start(void);

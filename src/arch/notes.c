@@ -23,6 +23,19 @@ void arch_tool_find(void)
     arch_tool_is_order = arch_tool == ARCH_TOOL_TSAN;
 }
 
+/* Weak: functions of the code that these options link with a program. */
+extern void __safestack_init(void) __attribute__((weak));
+extern void *__morestack_allocate_stack_space(size_t size) __attribute__((weak));
+
+const char *arch_unsupported(void)
+{
+    if (__safestack_init)
+        return "a program compiled with -fsanitize=safe-stack, which has a second stack per thread";
+    if (__morestack_allocate_stack_space)
+        return "a program compiled with -fsplit-stack, which allocates stacks by itself";
+    return NULL;
+}
+
 ARCH_NOT_INSTRUMENTED static bool is_asan(void)
 {
     return arch_tool == ARCH_TOOL_ASAN || arch_tool == ARCH_TOOL_LSAN;

@@ -308,8 +308,9 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg)
         run_options_take(runtime, options);
         if (thread && thread->current && !runtime->options.own_threads)
             misuse("strand_run", "", "inside a strand a run needs threads of its own (options.own_threads)");
-        what = "the process's part of the runtime";
-        error = arch_process_start();
+        const char *unsupported = arch_unsupported();
+        what = unsupported ? unsupported : "the process's part of the runtime";
+        error = unsupported ? -ENOTSUP : arch_process_start();
     }
     if (!error)
         error = build_and_run(run, fn, arg, &what);

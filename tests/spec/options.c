@@ -257,6 +257,15 @@ TEST(the_log_hook_gets_its_argument)
     CHECK_CONTAINS(message, "lost letter");
 }
 
+TEST_PROGRAM(a_program_with_split_stacks_is_refused_with_the_name_of_the_option)
+{
+    static struct test_output o;
+    test_program(&o, "split_stack", NULL);
+    CHECK_EQ(o.status, 1);
+    CHECK_STR(o.out, "");
+    CHECK_CONTAINS(o.err, "-fsplit-stack");
+}
+
 TEST_PROGRAM(without_a_log_hook_messages_go_to_standard_error)
 {
     static struct test_output o;
