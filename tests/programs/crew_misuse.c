@@ -27,7 +27,7 @@ static void *return_it(void *arg)
 
 /* ---- handles ---------------------------------------------------------------------------------- */
 
-static strand_crew open_and_leave(void)
+static __attribute__((noinline)) strand_crew open_and_leave(void)
 {
     STRAND_SCOPE(scope);
     return strand_crew_open(scope, STRAND_CREW_ATTR(.name = "short-lived"));

@@ -19,13 +19,17 @@ static struct posts queue;
 static void put(struct numbered *n, int producer, int number)
 {
     *n = (struct numbered){.producer = producer, .number = number};
+    arch_note_release(&n->post); /* for TSan, as all who post do */
     posts_put(&queue, &n->post);
 }
 
 static struct numbered *take(void)
 {
     struct post *post = posts_take(&queue);
-    return post ? CONTAINER(post, struct numbered, post) : NULL;
+    if (!post)
+        return NULL;
+    arch_note_acquire(post);
+    return CONTAINER(post, struct numbered, post);
 }
 
 static void an_empty_queue_has_nothing(void)
