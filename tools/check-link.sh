@@ -4,7 +4,8 @@
 # Links a C and a C++ program with FOLDER's libstrand.a and with its libstrand.so, by -lstrand alone, and runs them. All
 # that is called _Unwind_* has to be served by libgcc_s, whoever asks for it: the library, the program or the C++ library.
 # Traces are looked at too, by every linker that there is, and try blocks whose frames -fcf-protection lays out otherwise,
-# and exceptions of C++ in programs and plug-ins with a C++ runtime of their own.
+# exceptions of C++ in programs and plug-ins with a C++ runtime of their own, and noexcept functions under options of
+# compilers.
 # CC and CXX name the compilers.
 set -u
 export LC_ALL=C
@@ -168,5 +169,37 @@ for before in 0 1 2; do
     grep -q 'has a C++ runtime of its own.*without -static-libstdc++' "$work/err" ||
         complain "a second C++ runtime is not reported ($before before the run): $(cat "$work/err")"
 done
+
+# ---- how a noexcept function looks -----------------------------------------------------------------------------------
+
+# closes HOW COMPILER FLAG...: the interruption waits for the destructor
+closes()
+{
+    how=$1 program=$work/$1/close
+    shift
+    if ! "$@" -std=c++17 -Iinclude tests/programs/cxx_close.cc -o "$program" "-L$work/$how" "-Wl,-rpath,$work/$how" \
+        -lstrand >"$program.said" 2>&1; then
+        complain "tests/programs/cxx_close.cc does not link ($how, $*): $(cat "$program.said")"
+        return
+    fi
+    said=$(cd "$work" && timeout 600 "$program" 2>&1)
+    [ "$said" = 111 ] || complain "tests/programs/cxx_close.cc ($how, $*) prints: $said"
+}
+g=${CXX:-g++} clang=${CLANGXX:-clang++-19}
+for how in static shared; do
+    for level in -O0 -O1 -O2 -Os; do
+        closes "$how" "$g" $level
+        closes "$how" "$clang" $level
+    done
+done
+for flags in -finstrument-functions -fno-plt -Wl,-z,now -fcf-protection=full -static; do
+    closes static "$g" -O2 $flags
+    closes static "$clang" -O2 $flags
+done
+for flags in -fbasic-block-sections=all -mspeculative-load-hardening -ftrapv; do
+    closes static "$clang" -O2 $flags
+done
+closes static "$g" -O2 --coverage -fprofile-update=atomic
+closes static "$clang" -O2 -fsanitize=address
 [ $status -ne 0 ] || echo "link: a C and a C++ program, static and shared: ok"
 exit $status

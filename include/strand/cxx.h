@@ -47,6 +47,7 @@ void *strand_cxx_init_(void *, void *, void (*)(void *)) STRAND_CXX_NAMED_(__cxa
 void *strand_cxx_begin_catch_(void *) STRAND_CXX_NAMED_(__cxa_begin_catch);
 void strand_cxx_end_catch_(void) STRAND_CXX_NAMED_(__cxa_end_catch);
 unsigned strand_cxx_personality_(int, int, unsigned long long, void *, void *) STRAND_CXX_NAMED_(__gxx_personality_v0);
+void strand_cxx_resume_(void *) STRAND_CXX_NAMED_(_Unwind_Resume);
 }
 #pragma GCC visibility pop
 #undef STRAND_CXX_NAMED_
@@ -72,7 +73,8 @@ static inline bool strand_cxx_tell_(void)
         STRAND_CXX_ADDRESS_(strand_cxx_end_catch_),  STRAND_CXX_ADDRESS_(strand_cxx_personality_),
         STRAND_CXX_ADDRESS_(std::set_terminate),     STRAND_CXX_ADDRESS_(std::get_terminate),
         STRAND_CXX_ADDRESS_(std::current_exception), STRAND_CXX_ADDRESS_(strand_cxx_drop_),
-        STRAND_CXX_ADDRESS_(std::rethrow_exception),
+        STRAND_CXX_ADDRESS_(std::rethrow_exception), STRAND_CXX_ADDRESS_(std::terminate),
+        STRAND_CXX_ADDRESS_(strand_cxx_resume_),
     };
     const struct strand_cxx_runtime_ runtime = {sizeof functions / sizeof *functions, functions, STRAND_CXX_BASE_};
     if (strand_cxx_use_)

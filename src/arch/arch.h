@@ -110,9 +110,15 @@ bool arch_flight_land(struct arch_flight *flight);
 /* Replace what it carries. The caller holds references to both. */
 void arch_flight_swap(struct arch_flight *flight, void *what);
 
-/* landing.c. Whether an exception thrown here would reach the frame that contains `limit`, or a C++ handler on the way.
- * False: a function on the way is noexcept, and would end the program. Walks over the frames. */
-bool arch_unwind_lands(const void *limit);
+/* A clean-up that leaves its frame by arch_longjmp instead of returning. */
+struct arch_catcher {
+    void (*function)(void);
+    const char *name; /* in the table of symbols */
+};
+/* landing.c. Whether an exception thrown here would reach the frame that contains `limit`, or a handler on the way: one
+ * of C++, or a catcher. False: a function on the way is noexcept, and would end the program. Walks over the frames, and
+ * reads the code of their landing pads. */
+bool arch_unwind_lands(const void *limit, const struct arch_catcher *catcher);
 
 /* Leave by a jump to a frame that saved itself in jump: form 0 by __builtin_setjmp, compiled with or without
  * -fcf-protection, form 1 by strand_setjmp_. That is also a public symbol (assembler, x86_64.S). */

@@ -20,7 +20,8 @@ extern char __cxa_get_globals[] __attribute__((weak)), __cxa_allocate_exception[
     _ZSt13get_terminatev[] __attribute__((weak)), _ZSt17current_exceptionv[] __attribute__((weak)),
     _ZNSt15__exception_ptr13exception_ptrD1Ev[] __attribute__((weak)),
     _ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE[] __attribute__((weak)),
-    _ZTISt9exception[] __attribute__((weak)), __gxx_personality_v0[] __attribute__((weak));
+    _ZTISt9exception[] __attribute__((weak)), __gxx_personality_v0[] __attribute__((weak)),
+    _ZSt9terminatev[] __attribute__((weak)), _Unwind_Resume[] __attribute__((weak));
 
 struct symbol {
     const char *name;
@@ -46,6 +47,8 @@ static const struct symbol symbols[ARCH_CXX_SYMBOLS] = {
     SYMBOL(current, _ZSt17current_exceptionv),
     SYMBOL(drop, _ZNSt15__exception_ptr13exception_ptrD1Ev),
     SYMBOL(rethrow, _ZSt17rethrow_exceptionNSt15__exception_ptr13exception_ptrE),
+    SYMBOL(terminate, _ZSt9terminatev),
+    SYMBOL(resume, _Unwind_Resume),
     SYMBOL(base, _ZTISt9exception),
 };
 enum { GLOBALS = 0, DROP = 9, BASE = ARCH_CXX_SYMBOLS - 1 };

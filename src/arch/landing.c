@@ -4,9 +4,10 @@
  * that the function's personality would read (the LSDA of the Itanium C++ ABI, as gcc and clang write it). Anything
  * unknown counts as letting it through.
  *
- * g++ leaves a call that must not throw out of its function's table. clang++ gives it a handler for everything, which
- * calls a function that ends the program; the handler is recognised by its instructions.
+ * g++ leaves a call that must not throw out of its function's table, unless objects are destroyed or types are caught
+ * on the way. clang++ gives it a handler for everything. What a landing pad does then, its instructions tell (pad.c).
  */
+#include "landing.h"
 #include "state.h"
 
 #include <string.h>
@@ -96,12 +97,6 @@ static void *read_address(uint8_t encoding, const uint8_t *at)
 
 /* ---- the language of a frame -------------------------------------------------------------------------------- */
 
-/* libgcc's, and exported by LLVM's libunwind as well. */
-struct dwarf_eh_bases {
-    void *text, *data, *function;
-};
-extern const void *_Unwind_Find_FDE(void *ip, struct dwarf_eh_bases *bases) __attribute__((weak));
-
 /* The personality in the function's description: in the augmentation of its CIE. The second word of its FDE is the
  * distance to the CIE. */
 static void *personality_of(uintptr_t ip)
@@ -144,17 +139,25 @@ static bool is_cxx(struct _Unwind_Context *context)
 
 enum landing { LETS_THROUGH, CATCHES, ENDS_THE_PROGRAM };
 
-/* A function's table. */
+/* A function's table. Landing pads are relative to `pads`. */
 struct table {
     const uint8_t *calls, *actions, *types; /* types: NULL: it has none */
     uint8_t call_encoding, type_encoding;
+    uintptr_t pads;
 };
 
-/* Returns false if the encoding is unknown. */
-static bool read_table(const uint8_t *lsda, struct table *table)
+/* Returns false if an encoding is unknown. */
+static bool read_table(const uint8_t *lsda, uintptr_t function, struct table *table)
 {
-    if (*lsda++ != OMITTED) /* landing pads have another base than the function */
-        return false;
+    uint8_t encoding = *lsda++;
+    table->pads = function;
+    if (encoding != OMITTED) {
+        const uint8_t *at = lsda;
+        table->pads = (uintptr_t)read_address(encoding, at);
+        if (!table->pads)
+            return false;
+        (void)read_value(encoding, &lsda);
+    }
     table->type_encoding = *lsda++;
     table->types = NULL;
     if (table->type_encoding != OMITTED) {
@@ -168,82 +171,95 @@ static bool read_table(const uint8_t *lsda, struct table *table)
     return true;
 }
 
-static const uint8_t *skip_endbr64(const uint8_t *code)
+/* A range of calls in a table. */
+struct call_site {
+    uint64_t begin, size;
+    const uint8_t *pad; /* NULL: none */
+    uint64_t action;    /* 0: to clean up */
+};
+
+static struct call_site read_call_site(const struct table *table, const uint8_t **at)
 {
-    static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
-    return memcmp(code, endbr64, sizeof endbr64) == 0 ? code + sizeof endbr64 : code;
+    struct call_site site;
+    site.begin = read_value(table->call_encoding, at);
+    site.size = read_value(table->call_encoding, at);
+    uint64_t pad = read_value(table->call_encoding, at);
+    site.pad = pad ? (const uint8_t *)(table->pads + pad) : NULL; /* NOLINT: as above */
+    site.action = read_uleb128(at);
+    return site;
 }
 
-/* clang's landing pad for calls that must not throw passes the exception to a function inside the program,
- * __clang_call_terminate, at once. A handler passes it to __cxa_begin_catch: usually in another library, through a
- * stub. */
-static bool calls_terminate(const uint8_t *code)
+static bool is_pad(const void *of, const uint8_t *code)
 {
-    static const uint8_t give_exception[] = {0x48, 0x89, 0xc7, 0xe8}; /* mov %rax, %rdi; call */
-    static const uint8_t jump[] = {0xff, 0x25};                       /* to the address in a word */
-    enum { BND = 0xf2 };
-    int32_t distance;
-    code = skip_endbr64(code);
-    if (memcmp(code, give_exception, sizeof give_exception) != 0)
-        return false;
-    code += sizeof give_exception;
-    memcpy(&distance, code, sizeof distance);
-    const uint8_t *callee = code + sizeof distance + distance;
-    if ((uintptr_t)callee == (uintptr_t)arch_state.cxx.begin_catch)
-        return false;
-    callee = skip_endbr64(callee);
-    callee += *callee == BND;
-    return memcmp(callee, jump, sizeof jump) != 0;
+    const struct table *table = of;
+    for (const uint8_t *at = table->calls; at < table->actions;)
+        if (read_call_site(table, &at).pad == code)
+            return true;
+    return false;
 }
 
-/* Follow a list of actions: it catches everything, or nothing (an empty list of types that may be thrown). */
-static enum landing follow(const struct table *table, uint64_t first, const uint8_t *pad)
+/* Which exceptions a list of actions stops at its landing pad: those of no type, or of some. */
+enum stops { STOPS_NONE, STOPS_TO_CLEAN_UP, STOPS_TO_CATCH, STOPS_TO_END };
+
+/* A list ends by a clean-up where one has to be done for an exception of another type, or the program ends then. */
+static enum stops stops_of(const struct table *table, uint64_t first)
 {
+    static const uint8_t everything[8];
     const uint8_t *action = table->actions + first - 1;
+    size_t size = size_of(table->type_encoding);
     for (;;) {
         int64_t filter = read_sleb128(&action);
         const uint8_t *next = action;
         int64_t distance = read_sleb128(&next);
-        if (filter && !table->types)
-            return LETS_THROUGH;
-        if (filter < 0 && !table->types[-filter - 1])
-            return ENDS_THE_PROGRAM;
-        if (filter > 0) {
-            static const uint8_t everything[8];
-            size_t size = size_of(table->type_encoding);
-            if (size && memcmp(table->types - (size_t)filter * size, everything, size) == 0)
-                return calls_terminate(pad) ? ENDS_THE_PROGRAM : CATCHES;
-        }
+        if (!filter)
+            return STOPS_TO_CLEAN_UP;
+        if (!table->types)
+            return STOPS_NONE;
+        if (filter < 0 && !table->types[-filter - 1]) /* an empty list of types that may be thrown */
+            return STOPS_TO_END;
+        if (filter > 0 && size && memcmp(table->types - (size_t)filter * size, everything, size) == 0)
+            return STOPS_TO_CATCH;
         if (!distance)
-            return LETS_THROUGH;
+            return STOPS_NONE;
         action += distance;
     }
 }
 
+static enum landing landing_at(const struct table *table, const struct call_site *site,
+                               const struct arch_catcher *catcher)
+{
+    if (!site->pad)
+        return LETS_THROUGH;
+    enum stops stops = site->action ? stops_of(table, site->action) : STOPS_TO_CLEAN_UP;
+    if (stops == STOPS_NONE)
+        return LETS_THROUGH;
+    unsigned ends = stops == STOPS_TO_END ? PAD_TERMINATES : arch_pad_ends(site->pad, catcher, is_pad, table);
+    if (ends & PAD_TERMINATES && !(ends & (PAD_RESUMES | PAD_UNKNOWN)))
+        return ENDS_THE_PROGRAM;
+    return stops == STOPS_TO_CATCH ? CATCHES : LETS_THROUGH;
+}
+
 /* What the C++ personality would do in the frame. */
-static enum landing landing_in(struct _Unwind_Context *context)
+static enum landing landing_in(struct _Unwind_Context *context, const struct arch_catcher *catcher)
 {
     const uint8_t *lsda = _Unwind_GetLanguageSpecificData(context);
+    uintptr_t function = _Unwind_GetRegionStart(context), ip = _Unwind_GetIP(context) - 1 - function;
     struct table table;
-    if (!lsda || !is_cxx(context) || !read_table(lsda, &table))
+    if (!lsda || !is_cxx(context) || !read_table(lsda, function, &table))
         return LETS_THROUGH;
-    uintptr_t function = _Unwind_GetRegionStart(context), at = _Unwind_GetIP(context) - 1 - function;
-    while (table.calls < table.actions) {
-        uint64_t begin = read_value(table.call_encoding, &table.calls);
-        uint64_t size = read_value(table.call_encoding, &table.calls);
-        uint64_t pad = read_value(table.call_encoding, &table.calls);
-        uint64_t action = read_uleb128(&table.calls);
-        if (at < begin)
+    for (const uint8_t *at = table.calls; at < table.actions;) {
+        struct call_site site = read_call_site(&table, &at);
+        if (ip < site.begin)
             break;
-        if (at < begin + size)
-            return pad && action ? follow(&table, action, (const uint8_t *)(function + pad)) /* NOLINT: as above */
-                                 : LETS_THROUGH;
+        if (ip < site.begin + site.size)
+            return landing_at(&table, &site, catcher);
     }
     return ENDS_THE_PROGRAM;
 }
 
 struct walk {
     uintptr_t limit;
+    const struct arch_catcher *catcher;
     enum landing landing;
 };
 
@@ -251,13 +267,13 @@ struct walk {
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg)
 {
     struct walk *walk = arg;
-    walk->landing = _Unwind_GetCFA(context) > walk->limit ? CATCHES : landing_in(context);
+    walk->landing = _Unwind_GetCFA(context) > walk->limit ? CATCHES : landing_in(context, walk->catcher);
     return walk->landing == LETS_THROUGH ? _URC_NO_REASON : _URC_NORMAL_STOP;
 }
 
-NOINLINE bool arch_unwind_lands(const void *limit)
+NOINLINE bool arch_unwind_lands(const void *limit, const struct arch_catcher *catcher)
 {
-    struct walk walk = {(uintptr_t)limit, LETS_THROUGH};
+    struct walk walk = {(uintptr_t)limit, catcher, LETS_THROUGH};
     (void)_Unwind_Backtrace(step, &walk);
     return walk.landing != ENDS_THE_PROGRAM;
 }

@@ -56,7 +56,7 @@ struct arch_cxx_runtime {
     void *(*init)(void *object, void *type, void (*destroy)(void *object));
     void *(*begin_catch)(void *exception);
     void (*end_catch)(void);
-    const void *personality;
+    const void *personality, *terminate, *resume; /* resume: _Unwind_Resume */
     void (*(*set_terminate)(void (*)(void)))(void);
     void (*(*get_terminate)(void))(void);
     struct arch_cxx_type type;
@@ -69,7 +69,7 @@ struct arch_cxx_runtime {
 };
 
 /* What C++ files have told of it (cxx_find.c). */
-enum { ARCH_CXX_SYMBOLS = 12 };
+enum { ARCH_CXX_SYMBOLS = 14 };
 struct arch_cxx_told {
     _Atomic int state;
     const void *addresses[ARCH_CXX_SYMBOLS]; /* written once, before `state` says so */

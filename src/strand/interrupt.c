@@ -166,12 +166,13 @@ static strand_exception *interruption(struct thread *thread, struct cb *me)
 
 COLD bool interrupt_put_off_(struct cb *me)
 {
+    static const struct arch_catcher catcher = {(void (*)(void))strand_try_leave_, "strand_try_leave_"};
     struct thread *thread = thread_self();
     struct own *own = own_of(me);
     const struct stack *stack = thread->current->stack;
     const char *try = (const char *)own->tries; /* elsewhere: of the frames that strands run in */
     bool own_frame = try >= stack->low && try < stack->top;
-    if (!thread->cxx || arch_unwind_lands(own_frame ? try : stack->top))
+    if (!thread->cxx || arch_unwind_lands(own_frame ? try : stack->top, &catcher))
         return false;
     own->floor = own->depth + 1; /* cxx_settle, at the start of the next operation, takes it back */
     return true;

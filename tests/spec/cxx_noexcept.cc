@@ -433,6 +433,159 @@ TEST_INSIDE(an_interruption_waits_for_a_noexcept_function_on_an_opened_fibre_too
     CHECK_LOG("waited waited waited");
 }
 
+/* ---- functions that compilers put into others -------------------------------------------------------------------- */
+
+#define INLINED __attribute__((always_inline)) inline
+
+struct Held {
+    Held();
+    ~Held();
+};
+
+/* g++ gives the wait a landing pad where it puts this function, but not where a noexcept function has the same text. */
+INLINED void hold_and_wait()
+{
+    Held held;
+    wait_for_the_end();
+}
+
+struct Waiting {
+    INLINED ~Waiting()
+    {
+        hold_and_wait();
+    }
+};
+
+/* As std::thread's. */
+struct Joined {
+    const bool *open;
+    INLINED ~Joined()
+    {
+        if (*open)
+            std::terminate();
+    }
+};
+
+INLINED void wait_for_a_number() noexcept
+{
+    try {
+        wait_for_the_end();
+    } catch (int) {
+        test_log("never");
+    }
+}
+
+struct Catching {
+    ~Catching() /* compilers put no try block into another function */
+    {
+        Held held;
+        STRAND_TRY {
+            wait_for_the_end();
+        }
+        STRAND_CATCH(&STRAND_ANY, e) {
+            test_log("caught");
+        }
+        STRAND_END
+    }
+};
+
+/* What a strand does, and the log of one that is cancelled while it waits. */
+struct Form {
+    const char *name;
+    void (*fn)();
+    const char *log;
+};
+
+const Form forms[] = {
+    {"a destructor with an object", [] { Waiting waiting; }, "held waited released interrupted"},
+    {"a destructor below another object",
+     [] {
+         Held held;
+         Waiting waiting;
+     },
+     "held held waited released released interrupted"},
+    {"a destructor below a handler of a type",
+     [] {
+         try {
+             Waiting waiting;
+         } catch (int) {
+             test_log("never");
+         }
+     },
+     "held waited released interrupted"},
+    {"a destructor in a try block",
+     [] {
+         STRAND_TRY {
+             {
+                 Waiting waiting;
+             }
+             strand_checkpoint();
+         }
+         STRAND_CATCH(&STRAND_ANY, e) {
+             test_log("caught");
+         }
+         STRAND_END
+     },
+     "held waited released caught interrupted"},
+    {"a handler of a type", [] { wait_for_a_number(); }, "waited interrupted"},
+    {"a try block", [] { Catching catching; }, "held caught released interrupted"},
+    {"an object, not noexcept",
+     [] {
+         Held held;
+         wait_for_the_end();
+     },
+     "held released interrupted"},
+    {"a handler of a type, not noexcept",
+     [] {
+         try {
+             Held held;
+             wait_for_the_end();
+         } catch (int) {
+             test_log("never");
+         }
+     },
+     "held released interrupted"},
+    {"an object that may terminate, not noexcept",
+     [] {
+         static bool open;
+         Joined joined{&open};
+         wait_for_the_end();
+     },
+     "interrupted"},
+};
+
+__attribute__((noinline)) Held::Held()
+{
+    test_log("held");
+}
+
+__attribute__((noinline)) Held::~Held()
+{
+    test_log("released");
+}
+
+void *run_form(void *form)
+{
+    try {
+        static_cast<const Form *>(form)->fn();
+        strand_checkpoint();
+    } catch (...) {
+        test_log("interrupted");
+    }
+    return form;
+}
+
+TEST_INSIDE(an_inlined_function_defers_an_interruption_as_one_that_is_called)
+{
+    for (const Form &form : forms) {
+        STRAND_SCOPE(scope);
+        world.end = {};
+        cancel_while_it_waits(strand_spawn(scope, run_form, const_cast<Form *>(&form)));
+        CHECK_LOG(form.log);
+        test_log_clear();
+    }
+}
+
 /* ---- pruned on arrival --------------------------------------------------------------------------------------- */
 
 int by_number(const void *a, const void *b, void *)

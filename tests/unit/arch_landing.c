@@ -48,23 +48,63 @@ __asm__(".section .data.rel.ro, \"aw\", @progbits\nlanding_c: .quad __gcc_person
 #define HANDLE "mov %rax, %rdi\ncall landing_begins_catch"
 #define HANDLE_BY_STUB "mov %rax, %rdi\ncall landing_stub"
 #define HANDLE_BY_STUB_WITH_BND "endbr64\nmov %rax, %rdi\ncall landing_stub_with_bnd"
-#define HANDLE_LATER "mov %rax, %rbx\ncall landing_terminates"
+#define HANDLE_LATER "mov %rax, %rbx\ncall landing_cleans_up\nmov %rbx, %rdi\ncall landing_begins_catch"
+#define TERMINATE_LATER "mov %rax, %rbx\ncall landing_cleans_up\nmov %rbx, %rdi\ncall landing_terminates"
+#define END "call landing_cleans_up\ncall landing_ends"
+#define END_BY_JUMP "call landing_cleans_up\njmp landing_ends"
+#define END_BY_WORD "call landing_cleans_up\ncall *landing_word(%rip)"
+#define RESUME "call landing_cleans_up\ncall _Unwind_Resume"
+#define END_OR_RESUME "test %rbx, %rbx\njne 1f\ncall landing_ends\n1: call _Unwind_Resume"
+#define END_OR_HANDLE_TYPE "cmp $1, %rdx\nje 1f\ncall landing_ends\n1: call landing_begins_catch"
+#define END_OR_JUMP_ANYWHERE "test %rbx, %rbx\njne 1f\ncall landing_ends\n1: jmp *%rbx"
+#define END_OR_UNKNOWN "test %rbx, %rbx\njne 1f\ncall landing_ends\n1: .byte 6"
+#define END_OR_DIE "test %rbx, %rbx\njne 1f\ncall landing_ends\n1: call abort"
+#define END_AFTER_A_LOOP "0: dec %rbx\njne 0b\njmp 1f\n1: call landing_ends"
+#define END_OR_TRAP "test %rbx, %rbx\njne 1f\ncall landing_ends\n1: ud2"
+#define LEAVE "call landing_leaves\ncall landing_ends"
 #define TERMINATE "mov %rax, %rdi\ncall landing_terminates"
 #define TERMINATE_WITH_ENDBR "endbr64\nmov %rax, %rdi\ncall landing_terminates"
 #define EVERYTHING ".long 0"
 #define A_TYPE ".long 1"
 
-/* __cxa_begin_catch, and stubs for it; __clang_call_terminate. */
+/* __cxa_begin_catch, and stubs for it; __clang_call_terminate; std::terminate; a destructor; what leaves a try block.
+ */
 void landing_begins_catch(void);
+void landing_ends(void);
+void landing_leaves(void);
 __asm__(".text\n.globl landing_begins_catch\nlanding_begins_catch: ret\n"
         "landing_stub: jmp *landing_c(%rip)\nlanding_stub_with_bnd: endbr64\n.byte 0xf2\njmp *landing_c(%rip)\n"
-        "landing_terminates: push %rax\ncall landing_begins_catch\nud2\n");
+        ".globl landing_ends\nlanding_ends: ud2\nlanding_cleans_up: ret\n.globl landing_leaves\nlanding_leaves: ret\n"
+        "landing_terminates: push %rax\ncall landing_begins_catch\ncall landing_ends\nud2\n"
+        ".section .data.rel.ro, \"aw\", @progbits\nlanding_word: .quad landing_ends\n.text\n");
 
 FRAME(no_call_may_throw, CXX, "", NO_TYPES ".byte 1\n.uleb128 0\n");
 FRAME(in_c, C, "", NO_TYPES ".byte 1\n.uleb128 0\n");
 FRAME(cleans_up, CXX, "", NO_TYPES CALLS_ULEB128(cleans_up, 0));
 FRAME(cleans_up_in_words, CXX, "", NO_TYPES CALLS_UDATA4(cleans_up_in_words, 0));
-FRAME(pads_elsewhere, CXX, "", ".byte 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 1\n.uleb128 0\n");
+#define PADS_FROM_ELSEWHERE(name)                                                                                      \
+    ".byte 0x1b\n.long " #name " - 16 - .\n.byte 0xff, 1\n.uleb128 .Lcalls_end_" #name " - .Lcalls_" #name             \
+    "\n.Lcalls_" #name ":\n.uleb128 .Lbegin_" #name " - " #name "\n.uleb128 .Lend_" #name " - .Lbegin_" #name          \
+    "\n.uleb128 .Lpad_" #name " - " #name " + 16\n.uleb128 0\n.Lcalls_end_" #name ":\n"
+FRAME(pads_in_unknown_words, CXX, "", ".byte 0x4b, 0, 0, 0, 0, 0xff, 1\n.uleb128 0\n");
+FRAME(pads_from_elsewhere_end, CXX, END, PADS_FROM_ELSEWHERE(pads_from_elsewhere_end));
+FRAME(pads_from_elsewhere_resume, CXX, RESUME, PADS_FROM_ELSEWHERE(pads_from_elsewhere_resume));
+#define CLEANS_UP(name, pad) FRAME(name, CXX, pad, NO_TYPES CALLS_ULEB128(name, 0))
+CLEANS_UP(ends, END);
+CLEANS_UP(ends_by_jump, END_BY_JUMP);
+CLEANS_UP(ends_by_word, END_BY_WORD);
+CLEANS_UP(ends_after_a_loop, END_AFTER_A_LOOP);
+CLEANS_UP(ends_or_dies, END_OR_DIE);
+CLEANS_UP(ends_or_traps, END_OR_TRAP);
+CLEANS_UP(resumes, RESUME);
+CLEANS_UP(ends_or_resumes, END_OR_RESUME);
+CLEANS_UP(ends_or_jumps_anywhere, END_OR_JUMP_ANYWHERE);
+CLEANS_UP(ends_or_is_unknown, END_OR_UNKNOWN);
+CLEANS_UP(leaves, LEAVE);
+FRAME(catches_type_or_ends, CXX, END_OR_HANDLE_TYPE,
+      TYPES(catches_type_or_ends, CALLS_ULEB128(catches_type_or_ends, 3), ".byte 0, 0, 1, 0x7d\n", A_TYPE));
+FRAME(terminates_later, CXX, TERMINATE_LATER,
+      TYPES(terminates_later, CALLS_ULEB128(terminates_later, 1), ".byte 1, 0\n", EVERYTHING));
 FRAME(catches_all, CXX, HANDLE, TYPES(catches_all, CALLS_ULEB128(catches_all, 1), ".byte 1, 0\n", EVERYTHING));
 FRAME(catches_by_stub, CXX, HANDLE_BY_STUB,
       TYPES(catches_by_stub, CALLS_ULEB128(catches_by_stub, 1), ".byte 1, 0\n", EVERYTHING));
@@ -90,13 +130,15 @@ static frame_fn *const *frames; /* to be called yet; the last is followed by NUL
 static const void *limit;
 static bool landed;
 
+static const struct arch_catcher catcher = {landing_leaves, "landing_leaves"};
+
 void landing_proceed(void);
 NOINLINE void landing_proceed(void)
 {
     if (*frames)
         (*frames++)();
     else
-        landed = arch_unwind_lands(limit);
+        landed = arch_unwind_lands(limit, &catcher);
     __asm__ volatile(""); /* no jump to the next one */
 }
 
@@ -126,6 +168,7 @@ int main(void)
     CHECK(LANDS(no_call_may_throw)); /* without C++ there is no such function */
     arch_state.cxx.personality = (const void *)(uintptr_t)landing_personality;
     arch_state.cxx.begin_catch = (void *(*)(void *))(uintptr_t)landing_begins_catch;
+    arch_state.cxx.terminate = (const void *)(uintptr_t)landing_ends;
     CHECK(!LANDS(no_call_may_throw));
     CHECK(LANDS(in_c));
     CHECK(!LANDS(no_call_may_throw, in_c));
@@ -133,7 +176,24 @@ int main(void)
     CHECK(LANDS(cleans_up_in_words));
     CHECK(!LANDS(no_call_may_throw, cleans_up));
     CHECK(!LANDS(no_call_may_throw, cleans_up_in_words));
-    CHECK(LANDS(pads_elsewhere));
+    CHECK(LANDS(pads_in_unknown_words));
+    CHECK(!LANDS(pads_from_elsewhere_end));
+    CHECK(LANDS(pads_from_elsewhere_resume));
+    CHECK(!LANDS(ends));
+    CHECK(!LANDS(ends_by_jump));
+    CHECK(!LANDS(ends_by_word));
+    CHECK(!LANDS(ends_after_a_loop));
+    CHECK(!LANDS(ends_or_dies));
+    CHECK(!LANDS(ends_or_traps));
+    CHECK(!LANDS(resumes, ends));
+    CHECK(!LANDS(ends, resumes));
+    CHECK(LANDS(resumes));
+    CHECK(LANDS(ends_or_resumes));
+    CHECK(LANDS(ends_or_jumps_anywhere));
+    CHECK(LANDS(ends_or_is_unknown));
+    CHECK(LANDS(leaves));
+    CHECK(!LANDS(catches_type_or_ends));
+    CHECK(!LANDS(terminates_later));
     CHECK(LANDS(no_call_may_throw, catches_all));
     CHECK(LANDS(no_call_may_throw, catches_by_stub));
     CHECK(LANDS(no_call_may_throw, catches_by_bnd));
