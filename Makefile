@@ -397,7 +397,7 @@ own-frames := $(if $(filter asan,$(MODE)),$(if $(is-clang),-fsanitize-address-us
 lib-sanitize = $(if $(filter $(unsanitized),$@),,$(sanitize) $(own-frames))
 
 # The frames below every strand's function keep frame pointers, so that profilers which go by these find the base.
-framed := $(addprefix $(OUT)/obj/src/,strand/serve.o sched/switch.o sched/opening.o)
+framed := $(addprefix $(OUT)/obj/src/,strand/serve.o sched/switch.o sched/shared_open.o)
 with-frames = $(if $(filter $(framed),$@),-fno-omit-frame-pointer)
 
 # All objects are made anew when this file or the command line's flags have changed.

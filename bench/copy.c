@@ -1,5 +1,5 @@
 /*
- * copy256 to copy64k: two strands of one opened fibre yield to each other, with so many bytes of live stack each, as
+ * copy256 to copy64k: two strands of one shared fibre yield to each other, with so many bytes of live stack each, as
  * the fibre's figures have it: one cycle saves one strand's stack and brings the other's back, scheduler included.
  * copy_many: the same round robin over a million strands of eight fibres.
  * copy_varying: two strands, each of which is suspended some KiB deeper every second time.

@@ -1,5 +1,5 @@
 /*
- * deep: of a million strands on eight opened fibres, all shallow, one goes 64 KiB deep, waits there until others of its
+ * deep: of a million strands on eight shared fibres, all shallow, one goes 64 KiB deep, waits there until others of its
  * fibre have run, and returns. What the process then has resident, trimmed, in per cent of what it had before.
  * deep_taken: the bytes that were resident more while the strand was deep; deep_kept: after the trim.
  */

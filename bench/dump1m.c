@@ -1,6 +1,6 @@
 /*
  * dump1m, dump1m_own: a dump of a million strands that sleep at a few places, at depths of one to ten frames, grouped:
- * on eight opened fibres, or on stacks of their own. dump1m_mem: what the process has resident more after it.
+ * on eight shared fibres, or on stacks of their own. dump1m_mem: what the process has resident more after it.
  */
 #include "bench.h"
 

@@ -1,7 +1,7 @@
 /*
  * sleep1m: a million strands, each on a stack of its own, sleep 0 to 2 s at random; from before the first spawn until
  * all are joined, in a process that has done nothing before. sleep1m_cpu: user and system time meanwhile.
- * sleep1m_shared, sleep1m_shared_cpu: the same on eight opened fibres.
+ * sleep1m_shared, sleep1m_shared_cpu: the same on eight shared fibres.
  */
 #include "bench.h"
 

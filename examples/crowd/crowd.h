@@ -7,7 +7,7 @@
  * What it shows: very many strands that wait with shallow stacks, any of which goes deep now and then. A repair is a
  * recursion: behind one part in eight there is another one to be taken out, and the notes on how to put it back lie in
  * the frame, 8 KiB, while the strand waits. With stacks of their own the strands take a page or more each, and keep
- * what the deepest repair of each has touched; on a few opened fibres they take what they use now. Both ways are the
+ * what the deepest repair of each has touched; on a few shared fibres they take what they use now. Both ways are the
  * same program (run_crowd has the one place that differs), and come to the same result, bit by bit.
  *
  * The model is the classic machine-repair problem, M/M/c//N: lives are exponential, mechanics are few, the queue is

@@ -384,7 +384,7 @@ static inline bool cell_lock(struct thread *thread, struct cell *cell, uint64_t 
     for (;;) {
         if (!(w & CELL_AWAKE) && UNLIKELY(word_serial(w) != serial))
             return false;
-        if (!thread->shared)
+        if (!thread->concurrent)
             break;
         if (UNLIKELY(w & CELL_LOCK)) {
             driver_await(thread);
@@ -407,7 +407,7 @@ static inline bool cell_lock(struct thread *thread, struct cell *cell, uint64_t 
 static inline uint64_t cell_lock_living(struct thread *thread, struct cell *cell)
 {
     uint64_t w = atomic_load_explicit(&cell->word, memory_order_acquire);
-    while (thread->shared) {
+    while (thread->concurrent) {
         if (w & CELL_LOCK) {
             driver_await(thread);
             w = atomic_load_explicit(&cell->word, memory_order_acquire);

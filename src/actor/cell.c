@@ -218,7 +218,7 @@ int cell_make(struct thread *thread, struct kind *kind, strand_actor above, cons
         return -ENOMEM;
     if (task)
         atomic_store_explicit(&task->calls, calls, memory_order_relaxed);
-    uint64_t locked = word | (thread->shared ? CELL_LOCK : 0);
+    uint64_t locked = word | (thread->concurrent ? CELL_LOCK : 0);
     bool alone = !above.bits[1];
     atomic_store_explicit(&cell->word, alone ? locked : word_freed(serial << WORD_SERIAL), memory_order_release);
     int error = name ? more_name(thread, cell, name) : 0;

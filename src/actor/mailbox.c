@@ -21,7 +21,7 @@ static struct envelope *claim(struct thread *thread, struct wait_node *node, int
     struct envelope *e = node->value;
     struct cb *waiter = node->waiter;
     list_remove(&node->link);
-    bool claimed = wait_claim(node, thread->shared);
+    bool claimed = wait_claim(node, thread->concurrent);
     if (claimed) {
         node->result = result;
         batch_add(senders, &waiter->member);

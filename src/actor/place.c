@@ -41,11 +41,11 @@ void place_leave(struct thread *thread, struct runner *r)
 {
     struct system *system = r->place->system;
     plain_store(&r->strand->extra, NULL, memory_order_release); /* it belongs to the runner */
-    spin_lock_if_shared(&system->lock, thread);
+    spin_lock_if_concurrent(&system->lock, thread);
     reap(thread, system);
     list_remove(&r->others);
     list_push_back(r->fatal ? &system->failed : &system->ended, &r->others);
-    spin_unlock_if_shared(&system->lock, thread);
+    spin_unlock_if_concurrent(&system->lock, thread);
 }
 
 /* The runner's strand got no stack: its task waits for another runner. There is one, unless the place is just being
@@ -93,10 +93,10 @@ static int make(struct thread *thread, struct place *place, struct runner **out)
         slab_put(&worker_of(thread)->runners, r);
         return error;
     }
-    spin_lock_if_shared(&system->lock, thread);
+    spin_lock_if_concurrent(&system->lock, thread);
     reap(thread, system);
     list_push_back(&system->runners, &r->others);
-    spin_unlock_if_shared(&system->lock, thread);
+    spin_unlock_if_concurrent(&system->lock, thread);
     atomic_fetch_add_explicit(&place->unbegun, 1, memory_order_relaxed);
     *out = r;
     return 0;
@@ -106,7 +106,7 @@ static int make(struct thread *thread, struct place *place, struct runner **out)
 OWN_INLINE bool claim(struct thread *thread, struct runner *r)
 {
     uint32_t state;
-    if (thread->shared) {
+    if (thread->concurrent) {
         state = atomic_exchange_explicit(&r->idle, 0, memory_order_acq_rel);
     } else {
         state = atomic_load_explicit(&r->idle, memory_order_relaxed);
@@ -167,20 +167,20 @@ static struct runner *pop_rest(struct thread *thread, struct place *place)
     struct runner *r;
     if (!plain_load(&place->rest, memory_order_relaxed))
         return NULL;
-    spin_lock_if_shared(&place->lock, thread);
+    spin_lock_if_concurrent(&place->lock, thread);
     while ((r = place->rest)) {
         plain_store(&place->rest, r->next, memory_order_relaxed);
         plain_store(&place->rest_count, place->rest_count - 1, memory_order_relaxed);
         if (claim(thread, r))
             break;
     }
-    spin_unlock_if_shared(&place->lock, thread);
+    spin_unlock_if_concurrent(&place->lock, thread);
     return r;
 }
 
 static bool push_rest(struct thread *thread, struct place *place, struct runner *r)
 {
-    spin_lock_if_shared(&place->lock, thread);
+    spin_lock_if_concurrent(&place->lock, thread);
     bool room = place->rest_count < IDLE_MOST;
     if (room) {
         r->next = place->rest;
@@ -188,7 +188,7 @@ static bool push_rest(struct thread *thread, struct place *place, struct runner 
         plain_store(&place->rest_count, place->rest_count + 1, memory_order_relaxed);
         atomic_store_explicit(&r->idle, RUNNER_IDLE | RUNNER_LISTED, memory_order_release);
     }
-    spin_unlock_if_shared(&place->lock, thread);
+    spin_unlock_if_concurrent(&place->lock, thread);
     return room;
 }
 
@@ -205,13 +205,13 @@ static COLD struct runner *take_any(struct thread *thread, struct place *place)
 {
     struct system *system = place->system;
     struct runner *found = NULL;
-    spin_lock_if_shared(&system->lock, thread);
+    spin_lock_if_concurrent(&system->lock, thread);
     for (struct link *link = system->runners.next; link != &system->runners && !found; link = link->next) {
         struct runner *r = CONTAINER(link, struct runner, others);
         if (r->place == place && seize(r))
             found = r;
     }
-    spin_unlock_if_shared(&system->lock, thread);
+    spin_unlock_if_concurrent(&system->lock, thread);
     if (found)
         arch_note_acquire(found);
     return found;
@@ -276,7 +276,7 @@ bool place_put(struct thread *thread, struct runner *r)
  * runners. A runner that begins reads the list, too: so if one is about to begin, it serves the task. */
 struct runner *place_starve(struct thread *thread, struct place *place, struct task *task)
 {
-    spin_lock_if_shared(&place->lock, thread);
+    spin_lock_if_concurrent(&place->lock, thread);
     task->next = NULL;
     if (place->starved)
         *place->last = task;
@@ -284,11 +284,11 @@ struct runner *place_starve(struct thread *thread, struct place *place, struct t
         plain_store(&place->starved, task, memory_order_seq_cst);
     place->last = &task->next;
     atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst);
-    spin_unlock_if_shared(&place->lock, thread);
+    spin_unlock_if_concurrent(&place->lock, thread);
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&place->unbegun, memory_order_seq_cst))
         return NULL;
-    if (thread->shared && arch_membarrier_works)
+    if (thread->concurrent && arch_membarrier_works)
         arch_membarrier();
     struct runner *r = take_any(thread, place);
     struct task *first = r ? place_starved(thread, place) : NULL;
@@ -316,11 +316,11 @@ struct task *place_starved(struct thread *thread, struct place *place)
 {
     if (LIKELY(!plain_load(&place->starved, memory_order_relaxed)))
         return NULL;
-    spin_lock_if_shared(&place->lock, thread);
+    spin_lock_if_concurrent(&place->lock, thread);
     struct task *task = place->starved;
     if (task)
         plain_store(&place->starved, task->next, memory_order_relaxed);
-    spin_unlock_if_shared(&place->lock, thread);
+    spin_unlock_if_concurrent(&place->lock, thread);
     return task;
 }
 
@@ -461,18 +461,18 @@ static void await_failed(struct thread *thread, struct system *system)
 
 void place_close(struct thread *thread, struct system *system)
 {
-    spin_lock_if_shared(&system->lock, thread);
+    spin_lock_if_concurrent(&system->lock, thread);
     atomic_store_explicit(&system->closing, true, memory_order_seq_cst);
-    spin_unlock_if_shared(&system->lock, thread);
+    spin_unlock_if_concurrent(&system->lock, thread);
     struct place *place = atomic_load_explicit(&system->places, memory_order_acquire);
     atomic_store_explicit(&system->place.slow_idle, true, memory_order_seq_cst);
     for (; place; place = place->next)
         atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst);
     for (bool empty = false; !empty;) {
-        spin_lock_if_shared(&system->lock, thread);
+        spin_lock_if_concurrent(&system->lock, thread);
         empty = list_empty(&system->runners);
         struct runner *r = take_idle(system);
-        spin_unlock_if_shared(&system->lock, thread);
+        spin_unlock_if_concurrent(&system->lock, thread);
         if (!r)
             thread = thread_yield(thread); /* it is about to be idle, or to leave */
         else if (r->launched)

@@ -25,7 +25,7 @@ bool place_wakes_itself_(struct thread *thread, struct runner *r);
 /* For a runner that has just fallen idle: returns true if it has a task after all, and does not park. */
 static inline bool place_wakes_itself(struct thread *thread, struct runner *r)
 {
-    if (thread->shared && !arch_membarrier_works)
+    if (thread->concurrent && !arch_membarrier_works)
         atomic_thread_fence(memory_order_seq_cst);
     else
         atomic_signal_fence(memory_order_seq_cst); /* place_starve has a barrier for both */

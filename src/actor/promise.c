@@ -42,7 +42,7 @@ static bool lock(struct thread *thread, struct promise *promise, uint64_t serial
         if (word & PROMISE_LOCK) {
             driver_await(thread);
             word = atomic_load_explicit(&promise->word, memory_order_acquire);
-        } else if (swap_word(&promise->word, &word, word | PROMISE_LOCK, thread->shared)) {
+        } else if (swap_word(&promise->word, &word, word | PROMISE_LOCK, thread->concurrent)) {
             arch_note_acquire(promise);
             return true;
         }
@@ -156,7 +156,7 @@ static int settle(struct thread *thread, strand_actor ref, struct envelope *answ
     if (mine && waiter) {
         promise->waiter = NULL;
         woken = &waiter->waiter->member;
-        mine = wait_claim(waiter, thread->shared); /* otherwise it is interrupted, and about to close */
+        mine = wait_claim(waiter, thread->concurrent); /* otherwise it is interrupted, and about to close */
     }
     bool is_part = mine && promise->is_part;
     strand_actor whole = is_part ? promise->whole : ref;

@@ -103,8 +103,8 @@ static void note(struct group *group, const struct view *view, struct cb *c, uin
     group->first = id < group->first ? id : group->first;
     group->last = id > group->last ? id : group->last;
     group->cancelled += (atomic_load_explicit(&c->word, memory_order_relaxed) & WORD_CANCELLED) != 0;
-    group->inactive += span->image != NULL;
-    group->saved += span->image ? inspect_saved(c) : 0;
+    group->inactive += span->saved != NULL;
+    group->saved += span->saved ? inspect_saved(c) : 0;
     size_t used = inspect_used(view, c, span);
     if (used && used < group->used_least)
         group->used_least = used;

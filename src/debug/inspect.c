@@ -57,12 +57,12 @@ static uint64_t switches_of(struct subprocess *sub)
 
 static struct frame_span span_of_guest(struct cb *c)
 {
-    struct opened *opened = opened_of(c->member.fibre);
+    const struct shared_stack *shared = &shared_of(c->member.fibre)->stack;
     struct guest *guest = guest_of(&c->member);
-    bool resident = plain_load(&opened->resident, memory_order_acquire) == &c->member;
+    bool resident = plain_load(&shared->resident, memory_order_acquire) == guest;
     struct frame_span span = {.size = (size_t)plain_load(&guest->depth, memory_order_acquire) * sizeof(uintptr_t)};
-    span.context = span.size ? opened->base - span.size : NULL;
-    span.image = resident ? NULL : plain_load(&guest->image, memory_order_acquire);
+    span.context = span.size ? shared->base - span.size : NULL;
+    span.saved = resident ? NULL : plain_load(&guest->saved, memory_order_acquire);
     return span;
 }
 
@@ -118,13 +118,13 @@ static bool is_held(const struct view *view, const struct frame_span *span)
 
 size_t inspect_saved(struct cb *c)
 {
-    return opened_saved(guest_of(&c->member));
+    return shared_saved(guest_of(&c->member));
 }
 
 size_t inspect_used(const struct view *view, struct cb *c, const struct frame_span *span)
 {
     const struct fibre *fibre = c->member.fibre;
-    const char *top = c->guest ? opened_of(c->member.fibre)->base : fibre->stack ? fibre->stack->top : NULL;
+    const char *top = c->guest ? shared_of(c->member.fibre)->stack.base : fibre->stack ? fibre->stack->top : NULL;
     const char *at = NULL;
     if (!span->runner)
         return span->size;
@@ -147,14 +147,14 @@ static void say_place(const struct view *view, struct cb *c, const struct frame_
     if (!pool_is_first(c->member.fibre->pool))
         snprintf(pool, sizeof pool, "pool '%s'; ", pool_name(c->member.fibre->pool, name));
     if (c->guest) {
-        const struct hosting *hosting = hosting_of(opened_of(c->member.fibre));
+        const struct hosting *hosting = hosting_of(shared_of(c->member.fibre));
         bool in_stack = span->context || span->runner;
         snprintf(fibre, sizeof fibre, "fibre '%s' %u, %s; ", hosting->name, hosting->number,
-                 span->image ? "inactive"
+                 span->saved ? "inactive"
                  : in_stack  ? "active"
                              : "not on it yet");
     }
-    if (span->image)
+    if (span->saved)
         snprintf(saved, sizeof saved, ", saved in %zu", inspect_saved(c));
     if (!span->runner && home && c->started)
         snprintf(thread, sizeof thread, "; ran on thread %d", home->index);
@@ -168,11 +168,11 @@ static void say_place(const struct view *view, struct cb *c, const struct frame_
 
 /* ---- frames ------------------------------------------------------------------------------------------------- */
 
-static size_t trace(const struct view *view, struct cb *c, const struct frame_span *span, const char *image, void **ips,
+static size_t trace(const struct view *view, struct cb *c, const struct frame_span *span, const char *saved, void **ips,
                     size_t most)
 {
     const struct stack *stack = c->member.fibre->stack;
-    return arch_trace_alike(view->scratch->patterns, span->context, image, image ? span->size : 0, stack->top, ips,
+    return arch_trace_alike(view->scratch->patterns, span->context, saved, saved ? span->size : 0, stack->top, ips,
                             most);
 }
 
@@ -184,10 +184,10 @@ static size_t trace_a_copy(const struct view *view, struct cb *c, const struct f
     char *copy = view->scratch->copy;
     if (span->size > sizeof view->scratch->copy)
         return 0;
-    arch_copy(copy, span->image ? span->image : (const char *)span->context, span->size);
+    arch_copy(copy, span->saved ? span->saved : (const char *)span->context, span->size);
     atomic_thread_fence(memory_order_seq_cst);
     struct frame_span after = inspect_span(view, c);
-    if (after.context != span->context || after.image != span->image || after.stamp != span->stamp)
+    if (after.context != span->context || after.saved != span->saved || after.stamp != span->stamp)
         return 0;
     return trace(view, c, span, copy, ips, most);
 }
@@ -222,7 +222,7 @@ size_t inspect_frames(const struct view *view, struct cb *c, const struct frame_
         return trace_running(view, c, span, ips, most);
     if (!span->context)
         return 0;
-    return view->loose ? trace_a_copy(view, c, span, ips, most) : trace(view, c, span, span->image, ips, most);
+    return view->loose ? trace_a_copy(view, c, span, ips, most) : trace(view, c, span, span->saved, ips, most);
 }
 
 /* Caches names: looking one up is expensive, and few functions are in many traces. */
@@ -372,7 +372,7 @@ bool inspect_own(const struct view *view, struct cb *c, struct own *own)
     if (view->loose || over || !c->started)
         return false;
     if (c->guest) {
-        opened_own(&c->member, words);
+        shared_own(&shared_of(c->member.fibre)->stack, guest_of(&c->member), words);
         *own = (struct own){0};
         memcpy(own, words, sizeof words);
     } else {
@@ -388,8 +388,8 @@ strand_case inspect_case(const struct view *view, struct cb *c, size_t index)
     const char *at = (const char *)c->wait.node.value + index * sizeof copy;
     struct frame_span span = inspect_span(view, c);
     size_t offset = (size_t)((uintptr_t)at - (uintptr_t)span.context);
-    if (span.image && offset < span.size)
-        at = span.image + offset;
+    if (span.saved && offset < span.size)
+        at = span.saved + offset;
     arch_copy(&copy, at, sizeof copy);
     return copy;
 }

@@ -65,7 +65,7 @@ void scratch_init(struct scratch *scratch);
 struct frame_span {
     struct thread *runner; /* NULL: it does not run */
     arch_context context;  /* NULL: none, since it runs or has not started */
-    const char *image;
+    const char *saved;
     size_t size;
     uint64_t stamp; /* while it stays the same, the strand has not been resumed */
     bool asked;     /* its runner was not held, but has answered */

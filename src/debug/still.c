@@ -42,7 +42,7 @@ int still_begin(struct thread *thread)
 
 void still_end(struct thread *thread)
 {
-    opened_readers_leave(thread);
+    shared_fibre_readers_leave(thread);
     atomic_store_explicit(&runtime_of(thread)->dumping, 0, memory_order_release);
 }
 
@@ -51,7 +51,7 @@ void still_end(struct thread *thread)
 /* In a seeded run other threads run during an inspection only if each atomic operation is a step. */
 static bool others_go_on(const struct thread *thread)
 {
-    return thread->shared && (!thread->driver || thread->driver->preempts(thread->sub));
+    return thread->concurrent && (!thread->driver || thread->driver->preempts(thread->sub));
 }
 
 /* The only thread of a run uses plain writes where others would pin atomically, unless SIGQUIT was asked for: so it
@@ -69,7 +69,7 @@ bool still_hold(struct view *view, bool signals)
             inspect_unheld(view, other, signals);
     if (loose)
         out_say(view->out, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
-    if (loose && !sub->shared) {
+    if (loose && !sub->concurrent) {
         out_say(view->out, 0, "this run has one thread only: its strands can't be inspected before that is held\n");
         return false;
     }
@@ -213,7 +213,7 @@ NOINLINE int list_plainly(struct thread *thread, int fd, bool logs, const char *
     char room[PLAIN_ROOM];
     struct out out;
     struct plain_list list = {.out = &out, .thread = thread};
-    if (thread->shared && !thread->sub->shared)
+    if (thread->concurrent && !thread->sub->concurrent)
         return -ENOMEM; /* from outside: see still_hold */
     out_open_streaming(&out, fd, room, sizeof room);
     if (logs)

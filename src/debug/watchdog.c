@@ -36,8 +36,8 @@ void watchdog_read_begin(struct watchdog *w)
 
 void watchdog_read_end(struct watchdog *w)
 {
-    if (w->runtime->sub.shared)
-        opened_readers_leave(&w->worker.thread);
+    if (w->runtime->sub.concurrent)
+        shared_fibre_readers_leave(&w->worker.thread);
     else
         readers_leave_unfreed(&w->runtime->sub.memory.readers);
 }

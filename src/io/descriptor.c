@@ -156,7 +156,7 @@ static inline int find(struct thread *thread, int fd, struct descriptor **out)
 
 static bool swap_users(struct thread *thread, struct descriptor *d, uint32_t *old, uint32_t new)
 {
-    if (!thread->shared) {
+    if (!thread->concurrent) {
         atomic_store_explicit(&d->users, new, memory_order_relaxed);
         return true;
     }
@@ -283,7 +283,7 @@ int descriptor_enter_at_once(struct thread *thread, int fd, struct descriptor **
     if (error)
         return error;
     error = count_in(thread, *out);
-    for (int round = 1; error == -EAGAIN && thread->shared && round < AWAITS; round++) {
+    for (int round = 1; error == -EAGAIN && thread->concurrent && round < AWAITS; round++) {
         driver_await(thread); /* usually a close takes no longer */
         error = count_in(thread, *out);
     }

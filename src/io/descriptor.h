@@ -77,12 +77,12 @@ enum going {
 /* A run of one thread needs no lock. */
 static inline void descriptor_lock(struct thread *thread, struct descriptor *d)
 {
-    spin_lock_if_shared(&d->lock, thread);
+    spin_lock_if_concurrent(&d->lock, thread);
 }
 
 static inline void descriptor_unlock(struct thread *thread, struct descriptor *d)
 {
-    spin_unlock_if_shared(&d->lock, thread);
+    spin_unlock_if_concurrent(&d->lock, thread);
 }
 
 /* A descriptor of the real system in a seeded run: no event reports it, so waiters probe it periodically. */

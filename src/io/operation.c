@@ -41,7 +41,7 @@ static struct member *claim_first(struct thread *thread, struct side *side)
     while (!member && (link = list_pop_front(&side->queue))) {
         struct wait_node *node = CONTAINER(link, struct wait_node, link);
         atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
-        if (wait_claim(node, thread->shared))
+        if (wait_claim(node, thread->concurrent))
             member = &node->waiter->member;
     }
     return member;

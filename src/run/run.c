@@ -63,7 +63,7 @@ static const struct sched_ops ops = {
     .thread_close = worker_end,
     .thread_leave = thread_leave,
     .serve = serve_strands,
-    .serve_opened = serve_opened,
+    .serve_shared = serve_shared,
     .above_size = sizeof(struct hosting),
     .refuse = end_refused,
     .overflow = overflow,
@@ -230,7 +230,7 @@ static int run_on(struct pool *pool, struct run *run, strand_fn *fn, void *arg, 
     pool_end_common(pool->threads[0], pool);
     pool_forget(runtime);
     readers_enter(&pool->sub->memory.readers);
-    opened_readers_leave(pool->threads[0]); /* what was put off too late for the last look */
+    shared_fibre_readers_leave(pool->threads[0]); /* what was put off too late for the last look */
     if (runtime->root)
         note_release(atomic_load_explicit(&runtime->root->note, memory_order_relaxed));
     return error;
@@ -260,7 +260,7 @@ static int build_and_run(struct run *run, strand_fn *fn, void *arg, const char *
     runtime->shares = sub->copies;
     runtime->spawns_oddly = runtime->shares || runtime->options.max_strands;
     run_options_from_environment(runtime);
-    sub->shared = runtime->options.dump_on_quit;
+    sub->concurrent = runtime->options.dump_on_quit;
     sub->census = runtime->options.census;
     if (!(error = make_pool(run, what))) {
         if (!(error = pool_know(runtime)))

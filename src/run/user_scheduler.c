@@ -79,7 +79,7 @@ static bool work(struct pool *pool)
 /* What the scheduler has read of it, it has read before the strand runs. */
 static void taken(struct pool *pool, struct fibre *fibre)
 {
-    if (!fibre->opened)
+    if (!fibre->shared)
         arch_note_release(fibre->active);
     runq_count_served(&pool->global);
     atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);

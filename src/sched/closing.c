@@ -48,7 +48,7 @@ void pool_close_look(struct thread *thread, struct pool *pool)
 
 void pool_note_end_(struct thread *thread)
 {
-    if (thread->shared && !arch_membarrier_works)
+    if (thread->concurrent && !arch_membarrier_works)
         atomic_thread_fence(memory_order_seq_cst);
     pool_close_look(thread, thread->pool);
 }

@@ -24,7 +24,7 @@ void pool_send_pinned(struct thread *by, struct fibre *fibre)
 
 void pool_deliver(struct thread *thread, struct member *member)
 {
-    if (LIKELY(!member->fibre->opened) || opened_up(thread, member))
+    if (LIKELY(!member->fibre->shared) || shared_mail_up(thread, member))
         pool_deliver_fibre(thread, member->fibre);
 }
 

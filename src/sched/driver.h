@@ -114,15 +114,15 @@ OWN_INLINE void spin_unlock(atomic_flag *lock)
 
 /* The same of what only threads of the run touch: where there is one it has nobody to lock out, and needs no atomic
  * operations. */
-OWN_INLINE void spin_lock_if_shared(atomic_flag *lock, struct thread *thread)
+OWN_INLINE void spin_lock_if_concurrent(atomic_flag *lock, struct thread *thread)
 {
-    if (thread->shared)
+    if (thread->concurrent)
         spin_lock(lock, thread);
 }
 
-OWN_INLINE void spin_unlock_if_shared(atomic_flag *lock, struct thread *thread)
+OWN_INLINE void spin_unlock_if_concurrent(atomic_flag *lock, struct thread *thread)
 {
-    if (thread->shared)
+    if (thread->concurrent)
         spin_unlock(lock);
 }
 

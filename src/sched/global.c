@@ -10,12 +10,12 @@
 
 static void lock(struct thread *thread)
 {
-    spin_lock_if_shared(&thread->pool->global_lock, thread);
+    spin_lock_if_concurrent(&thread->pool->global_lock, thread);
 }
 
 static void unlock(struct thread *thread)
 {
-    spin_unlock_if_shared(&thread->pool->global_lock, thread);
+    spin_unlock_if_concurrent(&thread->pool->global_lock, thread);
 }
 
 static bool push(struct thread *thread, struct fibre *fibre, enum push how)

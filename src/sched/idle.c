@@ -19,7 +19,7 @@
 static void barrier(struct pool *pool)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    if (pool->sub->shared && arch_membarrier_works)
+    if (pool->sub->concurrent && arch_membarrier_works)
         arch_membarrier();
 }
 

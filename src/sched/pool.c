@@ -94,7 +94,8 @@ static struct pool *take_record(struct subprocess *sub, int room)
 int pool_open_first(struct subprocess *sub, const struct pool_plan *plan)
 {
     if (plan->threads > 1 || arch_notes_separate()) /* TSan has to see the operations that order strands */
-        sub->shared = true;
+        sub->concurrent = true;
+    sub->memory.seeded = sub->driver != NULL;
     int error = make_record(sub, &sub->pool, room_for(plan));
     return error ? error : open_record(&sub->pool, plan);
 }

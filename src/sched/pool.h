@@ -40,7 +40,7 @@ bool pool_arrive(struct thread *thread, struct pool *pool);
 void pool_turn_back(struct thread *thread, struct pool *pool);
 /* Its threads have gone: what is left of it. */
 void pool_close(struct pool *pool);
-/* Who keeps a pool's record from serving another pool: what stands for it, from pool_make on, and its opened fibres,
+/* Who keeps a pool's record from serving another pool: what stands for it, from pool_make on, and its shared fibres,
  * which may outlive it. Any thread. */
 void pool_keep(struct pool *pool);
 void pool_let_go(struct pool *pool);
@@ -160,7 +160,7 @@ void pool_rouse(struct thread *by, struct thread *sleeper);
  * pays [K1]. */
 OWN_INLINE void pool_fence(const struct thread *thread)
 {
-    if (UNLIKELY(!arch_membarrier_works) && thread->shared)
+    if (UNLIKELY(!arch_membarrier_works) && thread->concurrent)
         atomic_thread_fence(memory_order_seq_cst);
 }
 

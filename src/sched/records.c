@@ -40,7 +40,7 @@ void thread_prepare(struct thread *thread)
 {
     struct pool *pool = thread->pool;
     struct subprocess *sub = pool->sub;
-    thread->shared = sub->shared;
+    thread->concurrent = sub->concurrent;
     thread->census = sub->census;
     thread->stealing = pool->scheduler == &scheduler_stealing;
     thread->driver = sub->driver;
@@ -100,14 +100,14 @@ struct thread *thread_after(struct thread *thread)
 
 static void share(struct subprocess *sub)
 {
-    sub->shared = true;
+    sub->concurrent = true;
     for (int i = 0; i < pool_count(&sub->pool); i++)
-        sub->pool.threads[i]->shared = true;
+        sub->pool.threads[i]->concurrent = true;
 }
 
 void subprocess_share(struct thread *thread)
 {
-    if (!thread->shared) /* nobody else runs: the caller is the only thread */
+    if (!thread->concurrent) /* nobody else runs: the caller is the only thread */
         share(thread->sub);
 }
 

@@ -1,7 +1,7 @@
 /*
- * Rounds over the opened fibres that were in use: those that have not been since the round before are trimmed. What
- * that means is in opened.c; the protocol block is in opened.h. A round also gives the pages of free stacks back to the
- * system: of as many as were spare all the time since the round before (stack.c).
+ * Rounds over the shared fibres that were in use: those that have not been since the round before are trimmed. What
+ * that means is in shared_fibre.c; the protocol block is in shared_fibre.h. A round also gives the pages of free stacks
+ * back to the system: of as many as were spare all the time since the round before (stack.c).
  *
  * There is no round without cause: the first use after the last round starts the timer, and so do many spare stacks; a
  * round that leaves neither a fibre in the list nor many stacks that were used does not start it again. So two wake-ups
@@ -16,7 +16,7 @@
 
 /* From one round to the next: who has rested for so long, or up to twice as long, is trimmed. */
 #define ERA_NS INT64_C(250000000)
-/* Of one piece: fibres that are looked at, fibres that are trimmed, chunks of images and stacks that go back. */
+/* Of one piece: fibres that are looked at, fibres that are trimmed, chunks of saved stacks and stacks that go back. */
 enum { LOOKS = 256, TRIMS = 16, CHUNKS = 16, STACKS = 32 };
 
 /* By who has the role. */
@@ -58,15 +58,15 @@ static void arm(struct thread *thread, struct pool *pool, int64_t when)
     spin_unlock(&rests->lock);
 }
 
-COLD void rest_note_(struct thread *thread, struct opened *opened)
+COLD void rest_note_(struct thread *thread, struct shared_fibre *shared)
 {
     struct pool *pool = thread->pool;
     struct rests *rests = &pool->rests;
     spin_lock(&rests->lock, thread);
     uint32_t era = atomic_load_explicit(&pool->era, memory_order_relaxed);
-    atomic_store_explicit(&opened->used, era, memory_order_relaxed);
-    if (!opened->rest.next) {
-        list_push_back(&rests->used, &opened->rest);
+    atomic_store_explicit(&shared->used, era, memory_order_relaxed);
+    if (!shared->rest.next) {
+        list_push_back(&rests->used, &shared->rest);
         rests->count++;
     }
     bool start = !atomic_exchange_explicit(&rests->armed, true, memory_order_release);
@@ -84,52 +84,52 @@ COLD void rest_note_stacks_(struct thread *thread, struct pool *pool)
         arm(thread, pool, driver_now(pool->sub) + ERA_NS);
 }
 
-static void leave_list(struct rests *rests, struct opened *opened)
+static void leave_list(struct rests *rests, struct shared_fibre *shared)
 {
-    list_remove(&opened->rest);
+    list_remove(&shared->rest);
     rests->count--;
 }
 
-void rest_forget(struct thread *thread, struct opened *opened)
+void rest_forget(struct thread *thread, struct shared_fibre *shared)
 {
-    struct rests *rests = &opened->fibre.pool->rests;
+    struct rests *rests = &shared->fibre.pool->rests;
     spin_lock(&rests->lock, thread);
-    if (opened->rest.next)
-        leave_list(rests, opened);
+    if (shared->rest.next)
+        leave_list(rests, shared);
     spin_unlock(&rests->lock);
 }
 
 /* Under the lock: whether it is to be trimmed; then it is the caller's to release, and in the list no more. */
-static bool has_rested(struct rests *rests, struct opened *opened, uint32_t era)
+static bool has_rested(struct rests *rests, struct shared_fibre *shared, uint32_t era)
 {
-    uint32_t used = atomic_load_explicit(&opened->used, memory_order_relaxed);
+    uint32_t used = atomic_load_explicit(&shared->used, memory_order_relaxed);
     if (used == era || used == era - 1)
         return false;
-    bool in_use = opened_is_in_use(opened);
+    bool in_use = shared_fibre_is_in_use(shared);
     if (in_use) /* by somebody who came before this era */
-        atomic_store_explicit(&opened->used, era, memory_order_relaxed);
-    if (in_use || !opened_keep_if_known(opened))
+        atomic_store_explicit(&shared->used, era, memory_order_relaxed);
+    if (in_use || !shared_fibre_keep_if_known(shared))
         return false;
-    leave_list(rests, opened);
+    leave_list(rests, shared);
     return true;
 }
 
 /* The next one that has rested; NULL: there is none among some, or none at all. */
-static struct opened *take_rested(struct thread *thread, struct pool *pool, int *looks)
+static struct shared_fibre *take_rested(struct thread *thread, struct pool *pool, int *looks)
 {
     struct rests *rests = &pool->rests;
-    struct opened *found = NULL;
+    struct shared_fibre *found = NULL;
     spin_lock(&rests->lock, thread);
     uint32_t era = atomic_load_explicit(&pool->era, memory_order_relaxed);
     if (rests->left > rests->count)
         rests->left = rests->count;
     while (!found && rests->left && --*looks >= 0) {
-        struct opened *opened = CONTAINER(rests->used.next, struct opened, rest);
+        struct shared_fibre *shared = CONTAINER(rests->used.next, struct shared_fibre, rest);
         rests->left--;
-        list_remove(&opened->rest);
-        list_push_back(&rests->used, &opened->rest);
-        if (has_rested(rests, opened, era))
-            found = opened;
+        list_remove(&shared->rest);
+        list_push_back(&rests->used, &shared->rest);
+        if (has_rested(rests, shared, era))
+            found = shared;
     }
     spin_unlock(&rests->lock);
     return found;
@@ -169,7 +169,7 @@ static void give_stacks(struct thread *thread, struct rests *rests)
 static bool go_on(struct thread *thread, struct pool *pool)
 {
     struct rests *rests = &pool->rests;
-    struct opened *opened;
+    struct shared_fibre *shared;
     int looks = LOOKS;
     if (rests->stacks) {
         give_stacks(thread, rests);
@@ -181,10 +181,10 @@ static bool go_on(struct thread *thread, struct pool *pool)
         rests->chunks = all ? rests->chunks - most : 0;
         return !rests->chunks;
     }
-    for (int trims = 0; trims < TRIMS && (opened = take_rested(thread, pool, &looks)); trims++) {
+    for (int trims = 0; trims < TRIMS && (shared = take_rested(thread, pool, &looks)); trims++) {
         rests->found = true;
-        opened_rest(thread, opened);
-        opened_release(thread, opened, OPENED_KNOWN);
+        shared_fibre_rest(thread, shared);
+        shared_fibre_release(thread, shared, SHARED_KNOWN);
     }
     if (!rests->left)
         count_chunks(pool);

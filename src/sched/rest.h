@@ -1,12 +1,12 @@
 /*
- * Opened fibres that rest, on which nobody has run for a while, give the memory back that they do not need, without
- * having been told; and so do free stacks that nobody needs. The protocol is a part of that in opened.h ([O7]).
+ * Shared fibres that rest, on which nobody has run for a while, give the memory back that they do not need, without
+ * having been told; and so do free stacks that nobody needs. The protocol is a part of that in shared_fibre.h ([O7]).
  */
 #ifndef SCHED_REST_H
 #define SCHED_REST_H
 
 #include "../stack/stack.h"
-#include "opened.h"
+#include "shared_fibre.h"
 
 void rest_open(struct pool *pool);
 /* Its threads have gone: what it has noted is noted no more. */
@@ -14,13 +14,13 @@ void rest_close(struct pool *pool);
 /* sched_ops.fire. */
 struct member *rest_comes(struct timer *timer);
 
-void rest_note_(struct thread *thread, struct opened *opened);
+void rest_note_(struct thread *thread, struct shared_fibre *shared);
 /* The holder: somebody is about to run on it. */
-OWN_INLINE void rest_note(struct thread *thread, struct opened *opened)
+OWN_INLINE void rest_note(struct thread *thread, struct shared_fibre *shared)
 {
-    if (UNLIKELY(atomic_load_explicit(&opened->used, memory_order_relaxed) !=
+    if (UNLIKELY(atomic_load_explicit(&shared->used, memory_order_relaxed) !=
                  atomic_load_explicit(&thread->pool->era, memory_order_relaxed)))
-        rest_note_(thread, opened);
+        rest_note_(thread, shared);
 }
 
 void rest_note_stacks_(struct thread *thread, struct pool *pool);
@@ -32,7 +32,7 @@ OWN_INLINE void rest_note_stacks(struct thread *thread, struct pool *pool)
 }
 
 /* Nobody knows it any more. */
-void rest_forget(struct thread *thread, struct opened *opened);
+void rest_forget(struct thread *thread, struct shared_fibre *shared);
 
 void rest_look_(struct thread *thread, struct pool *pool);
 /* Called by the seeker after it has fired timers: goes on with a round if its time has come. A few system calls for

@@ -26,7 +26,7 @@ void runq_enter_slow_(struct thread *owner, struct runq *queue);
 
 OWN_INLINE void runq_enter(struct thread *owner, struct runq *queue)
 {
-    if (!owner->shared)
+    if (!owner->concurrent)
         return;
     atomic_store_explicit(&queue->busy, 1, memory_order_relaxed);
     if (LIKELY(arch_membarrier_works))
@@ -39,7 +39,7 @@ OWN_INLINE void runq_enter(struct thread *owner, struct runq *queue)
 
 OWN_INLINE void runq_leave(struct thread *owner, struct runq *queue)
 {
-    if (owner->shared)
+    if (owner->concurrent)
         atomic_store_explicit(&queue->busy, 0, memory_order_release);
 }
 

@@ -14,9 +14,10 @@
 #include "../base/list.h"
 #include "../base/rng.h"
 #include "../stack/memory.h"
+#include "../stack/shared.h"
 
 struct fibre;
-struct opened;
+struct shared_fibre;
 struct thread;
 struct pool;
 struct subprocess;
@@ -72,11 +73,6 @@ OWN_INLINE struct member *batch_take(struct batch *batch)
     return member;
 }
 
-/* What the strand on a fibre has open, for the layer above: nobody else looks at it, so it lies with the stack. Of an
- * inactive strand the first OWN_KEPT words lie in its image, unless they are as they were when it began: the first one
- * as the layer above had it when the fibre was opened, the others zero. The rest is zero when a strand suspends. */
-enum { OWN_SIZE = 72, OWN_KEPT = 7 };
-
 struct fibre {
     struct member *active; /* whose stack lies in this stack */
     /* Where it goes on. NULL while it runs and until the switch away from it is complete: whoever is to run it waits
@@ -91,7 +87,7 @@ struct fibre {
     int32_t rank; /* for a scheduler of the user's */
     union {
         struct {
-            bool opened; /* it is a struct opened's */
+            bool shared; /* it is a struct shared_fibre's */
             bool pinned; /* to `home`, from the beginning to the end: pinned.h */
         };
         uint16_t odd; /* making it runnable has more to do */
@@ -163,11 +159,11 @@ struct timers {
     atomic_flag lock;
 };
 
-/* ---- opened fibres that rest (rest.c) -------------------------------------------------------------------- */
+/* ---- shared fibres that rest (rest.c) -------------------------------------------------------------------- */
 
 struct rests { /* a pool's */
     atomic_flag lock;
-    struct link used;   /* opened fibres that were in use since they were trimmed last */
+    struct link used;   /* shared fibres that were in use since they were trimmed last */
     uint32_t count;     /* of them */
     uint32_t left;      /* of the round that is under way: how many at the front have not been looked at */
     _Atomic bool armed; /* the timer is started, or has fired and was not seen to yet */
@@ -196,9 +192,9 @@ enum after {
     AFTER_YIELD,
     AFTER_END,
     AFTER_LOOP,
-    AFTER_OPENED_PARK, /* of one that runs on an opened fibre */
-    AFTER_OPENED_YIELD,
-    AFTER_OPENED_END
+    AFTER_SHARED_PARK, /* of one that runs on a shared fibre */
+    AFTER_SHARED_YIELD,
+    AFTER_SHARED_END
 };
 
 /* Of thread.held: it sleeps, has ended or not begun; it stands still, because it was asked to. */
@@ -210,7 +206,7 @@ struct thread {
     enum after after;
     int32_t ticks;     /* operations until the next thread_tick */
     int32_t period;    /* what ticks starts from */
-    bool shared;       /* the sub-process has several threads: atomics are needed */
+    bool concurrent;   /* the run has several threads: atomics are needed */
     bool stealing;     /* the scheduler is the default one: its hot functions are called directly */
     uint8_t fair_turn; /* which list it tries first */
     bool canaries;     /* stacks without guard pages exist */
@@ -227,7 +223,7 @@ struct thread {
     union {
         struct {
             bool always; /* canaries, or cxx, or driver, or census, or the pool is closing */
-            bool opened; /* the current fibre is an opened one */
+            bool shared; /* the current fibre is a shared one */
             bool leave;  /* it is to go: set and cleared by who resizes the pool */
         };
         uint32_t any; /* the switch has more to do */
@@ -327,13 +323,13 @@ struct pool {
     void (*gone)(struct pool *pool); /* called by the last of them; NULL: the first pool */
     void *above;                     /* the layer's above */
     atomic_flag resizing;
-    _Atomic int size;                     /* so many threads are wanted */
-    _Atomic uint32_t driver;              /* drive.c: the system's id of the thread that drives it; 0: none has yet */
-    _Atomic uint32_t driving;             /* enum pool_driving */
-    struct opened *common[COMMON_FIBRES]; /* for tests: run.c */
+    _Atomic int size;         /* so many threads are wanted */
+    _Atomic uint32_t driver;  /* drive.c: the system's id of the thread that drives it; 0: none has yet */
+    _Atomic uint32_t driving; /* enum pool_driving */
+    struct shared_fibre *common[COMMON_FIBRES]; /* for tests: run.c */
     uint32_t common_turn;
 
-    _Atomic uint32_t era; /* counts the rounds of `rests`: read at each visit of an opened fibre */
+    _Atomic uint32_t era; /* counts the rounds of `rests`: read at each visit of a shared fibre */
     struct arch_poller poller;
     _Atomic uint32_t watched; /* how many descriptors it watches: none are not asked for */
     struct timers timers;
@@ -432,9 +428,9 @@ struct sched_ops {
     /* On a new stack: run thread->current's strand to its end, call switch_serve_next, again and again. For each:
      * thread_detach before it lets go of the fibre; it may set thread->next. Never returns. */
     void (*serve)(struct thread *thread);
-    /* On a new stack that is an opened fibre's: call opened_wait, then run its active strands, one after the other, by
-     * switch_serve_opened. Never returns. above: so many bytes for its own use. */
-    void (*serve_opened)(struct opened *opened, void *above);
+    /* On a new stack that is a shared fibre's: call shared_fibre_wait, then run its active strands, one after the
+     * other, by switch_serve_shared. Never returns. above: so many bytes for its own use. */
+    void (*serve_shared)(struct shared_fibre *shared, void *above);
     size_t above_size;
     /* It can't be started: end it with this error, on the thread's own stack. */
     void (*refuse)(struct member *member, int error);
@@ -462,10 +458,10 @@ struct subprocess {
     const struct driver *driver;
     void *driver_state;
     uint32_t generation; /* arch_generation at its making */
-    bool shared;
+    bool concurrent;
     bool census; /* how much of their stacks strands use is to be noted */
     struct stack_memory memory;
-    bool copies; /* opened fibres: who leaves is copied out at once, and what is left there overwritten. For tests */
+    bool copies; /* shared fibres: who leaves is copied out at once, and what is left there overwritten. For tests */
     struct pool pool;             /* the first one, which ends last */
     _Atomic(struct pool *) pools; /* all of them: linked by pool.older */
     _Atomic uint32_t holding;     /* pool_hold: threads that begin now are held as well */

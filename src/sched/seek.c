@@ -32,7 +32,7 @@ enum { NEAR_SHARE = 8, NEAR_MANY = 256 };
 void pool_look(struct thread *thread)
 {
     struct pool *pool = thread->pool;
-    if (!thread->shared) {
+    if (!thread->concurrent) {
         pool_take_events(thread, pool);
         return;
     }
@@ -107,7 +107,7 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
         int64_t now = thread->now = driver_now(thread->sub);
         bool near = spins_for_timer(thread, pool, now);
         bool asked = atomic_load_explicit(&pool->sub->minds_quiet, memory_order_relaxed) >= QUIET_WAITER;
-        if (near || (thread->shared && !poor && !asked && now - since < pool->spin_ns)) { /* who waits decides */
+        if (near || (thread->concurrent && !poor && !asked && now - since < pool->spin_ns)) { /* who waits decides */
             driver_relax(thread);
             continue;
         }

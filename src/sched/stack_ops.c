@@ -5,6 +5,7 @@
 
 #include "driver.h"
 #include "pool.h"
+#include "shared_fibre.h"
 
 static struct thread *thread_of(struct stack_user *user)
 {
@@ -19,6 +20,11 @@ static void await(struct stack_user *user)
 static bool refuses(struct stack_user *user)
 {
     return driver_refuses(thread_of(user));
+}
+
+static void starved(struct stack_user *user, struct guest *resident, size_t bytes)
+{
+    thread_of(user)->sub->ops->starved(member_of(resident), bytes);
 }
 
 static void check_canaries(struct thread *thread)
@@ -45,4 +51,5 @@ static void unguarded(struct stack_memory *memory)
                         "at switches only");
 }
 
-const struct stack_ops thread_stack_ops = {.await = await, .refuses = refuses, .unguarded = unguarded};
+const struct stack_ops thread_stack_ops = {
+    .await = await, .refuses = refuses, .starved = starved, .unguarded = unguarded};

@@ -30,7 +30,7 @@ static COLD void note_stack(struct thread *thread, bool ends)
     char *low = stack_floor(stack);
     if (!ends)
         ops->census(thread, fibre->active, (size_t)(stack->top - (char *)__builtin_frame_address(0)), CENSUS_SUSPENDS);
-    if (ends || fibre->opened)
+    if (ends || fibre->shared)
         ops->census(thread, fibre->active, arch_stack_used(low, stack->top), ends ? CENSUS_ENDS : CENSUS_USED);
 }
 
@@ -175,7 +175,7 @@ COLD void thread_ready_oddly_(struct thread *thread, struct member *member, bool
     struct fibre *fibre = member->fibre;
     if (fibre->pinned)
         pool_send_pinned(thread, fibre);
-    else if (!opened_up(thread, member))
+    else if (!shared_mail_up(thread, member))
         ;
     else if (here)
         thread_push(thread, fibre, PUSH_WOKEN);
@@ -210,7 +210,7 @@ struct thread *thread_yield(struct thread *thread)
     if (UNLIKELY(!to)) {
         if (UNLIKELY(thread->odd.always))
             check_canary(thread);
-        bool wanted = thread->odd.opened && opened_is_wanted(opened_of(thread->current));
+        bool wanted = thread->odd.shared && shared_fibre_is_wanted(shared_of(thread->current));
         if (!wanted && !thread_is_to_go(thread))
             return thread;
     }

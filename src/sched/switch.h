@@ -39,7 +39,7 @@ OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
     } else if (after == AFTER_LOOP) {
         thread->loop = from;
     } else {
-        opened_left(thread, opened_of(thread->from), from, after);
+        shared_fibre_left(thread, shared_of(thread->from), from, after);
     }
 }
 
@@ -100,11 +100,11 @@ OWN_INLINE enum after switch_leave_oddly(struct thread *thread, struct fibre *fr
 {
     if (UNLIKELY(thread->odd.always))
         thread_leave_oddly_(thread, from);
-    if (!thread->odd.opened)
+    if (!thread->odd.shared)
         return after;
-    thread->odd.opened = false;
+    thread->odd.shared = false;
     arch_note_release(&from->note);
-    return after == AFTER_PARK ? AFTER_OPENED_PARK : AFTER_OPENED_YIELD;
+    return after == AFTER_PARK ? AFTER_SHARED_PARK : AFTER_SHARED_YIELD;
 }
 
 OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibre *to, enum after after)
@@ -172,14 +172,14 @@ OWN_INLINE struct thread *switch_serve_next(struct thread *thread)
     return switch_jump(thread, &thread->dead_note, next, true);
 }
 
-/* The same on an opened fibre: its stack serves only its own strands, and only if nobody else is to run here. */
-OWN_INLINE struct thread *switch_serve_opened(struct thread *thread)
+/* The same on a shared fibre: its stack serves only its own strands, and only if nobody else is to run here. */
+OWN_INLINE struct thread *switch_serve_shared(struct thread *thread)
 {
     struct fibre *fibre = thread->current, *next = thread->next;
     thread->next = NULL;
     if (!next)
         next = thread_pick_after_end_(thread);
-    if (!next && !thread_is_to_go(thread) && opened_goes_on(thread, opened_of(fibre))) {
+    if (!next && !thread_is_to_go(thread) && shared_fibre_goes_on(thread, shared_of(fibre))) {
         thread->current = fibre;
         thread->switches++;
         if (UNLIKELY(thread->odd.always))
@@ -188,8 +188,8 @@ OWN_INLINE struct thread *switch_serve_opened(struct thread *thread)
     }
     arch_note_release(&fibre->note);
     thread->from = fibre;
-    thread->after = AFTER_OPENED_END;
-    thread->odd.opened = false;
+    thread->after = AFTER_SHARED_END;
+    thread->odd.shared = false;
     return switch_jump(thread, &thread->dead_note, next, true);
 }
 

@@ -27,16 +27,16 @@ static void await_context(struct thread *thread, struct fibre *fibre)
 }
 
 /* False: the strand that was to be run could not start. */
-static bool enter_opened(struct thread *thread, struct opened *opened)
+static bool enter_shared(struct thread *thread, struct shared_fibre *shared)
 {
-    int error = opened_enter(thread, opened);
+    int error = shared_fibre_enter(thread, shared);
     if (LIKELY(!error))
         return true;
-    struct member *refused = opened->fibre.active;
-    opened->fibre.active = NULL;
+    struct member *refused = shared->fibre.active;
+    shared->fibre.active = NULL;
     thread->sub->ops->refuse(refused, error);
-    opened_give_up(thread, opened);
-    opened_release(thread, opened, OPENED_STRAND);
+    shared_fibre_give_up(thread, shared);
+    shared_fibre_release(thread, shared, SHARED_STRAND);
     return false;
 }
 
@@ -57,8 +57,8 @@ static void run(struct thread *thread, struct fibre *fibre)
 {
     while (fibre) {
         thread->late = NULL;
-        if (UNLIKELY(fibre->opened)) {
-            if (enter_opened(thread, opened_of(fibre)))
+        if (UNLIKELY(fibre->shared)) {
+            if (enter_shared(thread, shared_of(fibre)))
                 go_to(thread, fibre);
         } else {
             await_context(thread, fibre);
@@ -78,7 +78,7 @@ static void begin(struct thread *thread)
         thread->loop_cxx = *thread->cxx;
         switch_all_save_cxx(thread->sub); /* another run may have found it since the others began */
     }
-    bool fences = thread->shared && !arch_membarrier_works;
+    bool fences = thread->concurrent && !arch_membarrier_works;
     if (thread->cxx || thread->driver || thread->census || thread->sub->memory.most || fences || arch_tool)
         plain_store(&thread->odd.always, true, memory_order_relaxed);
     thread->here = &thread->loop_note;

@@ -28,7 +28,7 @@
 #define SCHED_THREAD_H
 
 #include "driver.h"
-#include "opened.h"
+#include "shared_fibre.h"
 #include "stealing.h"
 
 /* The calling thread's record, NULL outside of pools. After whatever may suspend it has to be asked for again. */
@@ -94,7 +94,7 @@ OWN_INLINE void thread_go_on_with(struct thread *thread, struct member *member)
         thread->next = fibre;
     else if (fibre->pinned)
         thread_ready_oddly_(thread, member, true);
-    else if (opened_up(thread, member))
+    else if (shared_mail_up(thread, member))
         thread->next = fibre;
 }
 

@@ -37,14 +37,14 @@ void timer_init(struct timer *timer, enum timer_kind kind, uint32_t index)
 
 static void lock(struct thread *thread, struct timers *timers)
 {
-    spin_lock_if_shared(&timers->lock, thread);
+    spin_lock_if_concurrent(&timers->lock, thread);
 }
 
 static void unlock(struct thread *thread, struct timers *timers)
 {
     atomic_store_explicit(&timers->next, heap_least(&timers->heap), memory_order_relaxed);
     atomic_store_explicit(&timers->count, timers->heap.count, memory_order_relaxed);
-    spin_unlock_if_shared(&timers->lock, thread);
+    spin_unlock_if_concurrent(&timers->lock, thread);
 }
 
 int timer_start(struct thread *thread, struct pool *pool, struct timer *timer, int64_t when)
@@ -109,7 +109,7 @@ uint32_t timers_due(struct thread *outside, struct pool *pool, int64_t now)
 {
     enum { DUE_MOST = 500 };
     struct timers *timers = &pool->timers;
-    if (!pool->sub->shared)
+    if (!pool->sub->concurrent)
         return timers_next(timers) <= now;
     lock(outside, timers);
     uint32_t count = heap_count_until(&timers->heap, now, DUE_MOST);
@@ -122,12 +122,12 @@ uint32_t timers_see(struct thread *thread, struct pool *pool, uint32_t most,
 {
     struct timers *timers = &pool->timers;
     struct heap_entry first[HEAP_FIRST_MOST];
-    if (pool->sub->shared)
+    if (pool->sub->concurrent)
         spin_lock(&timers->lock, thread);
     uint32_t count = heap_first(&timers->heap, most, first), pending = timers->heap.count;
     for (uint32_t i = 0; i < count; i++)
         see(CONTAINER(first[i].node, struct timer, node), first[i].key, arg);
-    if (pool->sub->shared)
+    if (pool->sub->concurrent)
         spin_unlock(&timers->lock);
     return pending;
 }

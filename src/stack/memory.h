@@ -11,6 +11,7 @@
 
 struct stack_user;
 struct stack_memory;
+struct guest;
 
 /* ---- stacks (stack.h) ------------------------------------------------------------------------------------ */
 
@@ -85,12 +86,15 @@ struct readers { /* a run's */
 struct stack_ops {
     void (*await)(struct stack_user *user);   /* called in a spin loop: lets another thread proceed */
     bool (*refuses)(struct stack_user *user); /* whether a seeded run makes this request for memory fail */
+    /* There is no memory for the frames of this strand, and no way to resume another. Does not return. */
+    void (*starved)(struct stack_user *user, struct guest *resident, size_t bytes);
     /* Called once, for the first stack without a guard page. */
     void (*unguarded)(struct stack_memory *memory);
 };
 
 struct stack_memory {
     const struct stack_ops *ops;
+    bool seeded;
     struct stacks stacks;
     struct saved_store saved;
     struct readers readers;
@@ -115,7 +119,7 @@ void stack_memory_join(struct stack_memory *memory, struct stack_user *user);
 
 OWN_INLINE bool stack_memory_refuses(struct stack_user *user)
 {
-    return user->memory->ops->refuses(user);
+    return UNLIKELY(user->memory->seeded) && user->memory->ops->refuses(user);
 }
 
 /* Locks that are held for a few instructions. */

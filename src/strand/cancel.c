@@ -21,9 +21,9 @@ struct member *cancel_strand(struct thread *thread, struct cb *c, struct note *n
             note_release(note);
     }
     while ((word & flags) != flags)
-        if (swap_word(&c->word, &word, word | flags, thread->shared))
+        if (swap_word(&c->word, &word, word | flags, thread->concurrent))
             break;
-    return word & WORD_CANCELLED ? NULL : interrupt_raise(c, 0, thread->shared);
+    return word & WORD_CANCELLED ? NULL : interrupt_raise(c, 0, thread->concurrent);
 }
 
 void strand_cancel(strand child, const char *why)

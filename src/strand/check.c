@@ -82,7 +82,7 @@ static bool outlives_the_scope(const struct scope *scope, const char *top, const
 NOINLINE void strand_check_argument_(strand_scope handle, const void *arg, const char *function)
 {
     struct thread *thread = thread_self();
-    if (!thread || !thread->current || thread->odd.opened)
+    if (!thread || !thread->current || thread->odd.shared)
         return;
     struct cb *me = current_of(thread);
     const struct stack *stack = me->member.fibre->stack;

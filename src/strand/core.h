@@ -172,7 +172,7 @@ struct cb {
     bool counted : 1;          /* against options.max_strands */
     bool section_by_mutex : 1; /* section.h */
     bool anew : 1;             /* its select has tried all cases: a channel that is gone by now was there */
-    bool guest : 1;            /* it runs on an opened fibre */
+    bool guest : 1;            /* it runs on a shared fibre */
     strand_fn *fn;
     union {
         void *arg;                   /* until it begins */
@@ -266,7 +266,7 @@ static inline struct cb *cb_of(struct member *member)
 }
 
 /* An object of the slab of control blocks: a strand's own fibre, then its control block. Of the slab of guests: what an
- * opened fibre knows of it, then its control block. */
+ * shared fibre knows of it, then its control block. */
 enum {
     FIBRE_ROOM = (sizeof(struct fibre) + 63) & ~63u,
     CB_SIZE = (FIBRE_ROOM + sizeof(struct cb) + 63) & ~63u,
@@ -326,7 +326,7 @@ struct block {
     int line;
 };
 
-/* Something that ends with a scope: a channel, an opened fibre, a crew, a pool. */
+/* Something that ends with a scope: a channel, a shared fibre, a crew, a pool. */
 struct owned {
     struct owned *next;
     struct pool *pool; /* of the scope's owner */

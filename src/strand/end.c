@@ -36,7 +36,7 @@ static void wake_waiters(struct thread *thread, uintptr_t ends, struct batch *ba
     while (ordered) {
         struct wait_node *next = ordered->next;
         struct cb *waiter = ordered->waiter;
-        if (wait_claim(ordered, thread->shared))
+        if (wait_claim(ordered, thread->concurrent))
             batch_add(batch, &waiter->member);
         atomic_store_explicit(&ordered->linked, 0, memory_order_release); /* [E2] */
         ordered = next;
@@ -122,7 +122,7 @@ static void publish(struct thread *thread, struct cb *c, struct batch *batch)
     arch_note_release(c);
     uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire);
     while (LIKELY(!failed && !(ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
-        if (swap_ends(&c->ends, &ends, ENDS_OVER, thread->shared)) {
+        if (swap_ends(&c->ends, &ends, ENDS_OVER, thread->concurrent)) {
             if (ends)
                 wake_waiters(thread, ends, batch);
             return;

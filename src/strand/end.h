@@ -81,7 +81,7 @@ static inline void end_wake(struct thread *thread, uintptr_t ends)
         return;
     }
     struct cb *waiter = node->waiter;
-    bool claimed = wait_claim(node, thread->shared);
+    bool claimed = wait_claim(node, thread->concurrent);
     atomic_store_explicit(&node->linked, 0, memory_order_release); /* [E2] */
     if (LIKELY(claimed))
         thread_go_on_with(thread, &waiter->member);
@@ -98,7 +98,7 @@ static inline void end_strand(struct thread *thread, struct cb *c)
     count_ended(thread);
     thread_detach(thread);
     arch_note_release(c);
-    while (UNLIKELY(!swap_ends(&c->ends, &ends, ENDS_OVER, thread->shared))) {
+    while (UNLIKELY(!swap_ends(&c->ends, &ends, ENDS_OVER, thread->concurrent))) {
         if (ends & (ENDS_LOCK | ENDS_NOTIFY)) {
             end_publish_slowly(thread, c);
             return;
@@ -122,7 +122,7 @@ static inline bool ends_link(struct thread *thread, struct cb *c, struct wait_no
             continue;
         }
         node->next = (struct wait_node *)(ends & ~(uintptr_t)ENDS_BITS);
-        if (LIKELY(swap_ends(&c->ends, &ends, (uintptr_t)node | (ends & ENDS_BITS), thread->shared)))
+        if (LIKELY(swap_ends(&c->ends, &ends, (uintptr_t)node | (ends & ENDS_BITS), thread->concurrent)))
             return true;
     }
 }

@@ -17,7 +17,7 @@ void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before)
         if (*before & ENDS_LOCK) {
             driver_await(thread);
             *before = atomic_load_explicit(&c->ends, memory_order_relaxed);
-        } else if (swap_ends(&c->ends, before, *before | ENDS_LOCK, thread->shared)) {
+        } else if (swap_ends(&c->ends, before, *before | ENDS_LOCK, thread->concurrent)) {
             return;
         }
     }

@@ -15,7 +15,7 @@ static size_t below_top(const struct cb *me, const void *at)
 COLD void must_not_escape_(struct cb *me, const void *at, const char *what, const char *function)
 {
     MISUSE_STRAND(function, me,
-                  "%s points into the stack of the opened fibre that the caller shares, %zu bytes below its top: that "
+                  "%s points into the stack of the shared fibre that the caller runs on, %zu bytes below its top: that "
                   "is somebody else's while the caller is inactive; hand over memory that lies elsewhere",
                   what, below_top(me, at));
 }
@@ -25,7 +25,7 @@ static COLD __attribute__((noreturn)) void address_escapes(struct cb *me, const 
                                                            const char *what, const char *function)
 {
     MISUSE_STRAND(function, me,
-                  "%s, which is copied, has at byte %zu an address in the stack of the opened fibre that the caller "
+                  "%s, which is copied, has at byte %zu an address in the stack of the shared fibre that the caller "
                   "shares, %zu bytes below its top: that is somebody else's while the caller is inactive",
                   what, at, below_top(me, address));
 }
@@ -34,13 +34,13 @@ void must_not_hold_address(struct thread *thread, const void *block, size_t size
                            const char *function)
 {
     void *word;
-    size_t end = thread->odd.opened ? size : 0;
+    size_t end = thread->odd.shared ? size : 0;
     for (size_t at = -(uintptr_t)block % sizeof word; at + sizeof word <= end; at += sizeof word) {
         memcpy(&word, (const char *)block + at, sizeof word);
         arch_note_look(&word, sizeof word);
         if (!lies_on_shared_stack(thread, word))
             continue;
-        if (lock && thread->shared)
+        if (lock && thread->concurrent)
             spin_unlock(lock);
         address_escapes(current_of(thread), word, at, what, function);
     }
@@ -51,7 +51,7 @@ COLD void must_lie_elsewhere_(struct cb *me, const void *object, const char *nou
 {
     MISUSE_STRAND(
         function, me,
-        "the %s lies in the stack of the opened fibre that the caller shares, %zu bytes below its top: that is "
+        "the %s lies in the stack of the shared fibre that the caller runs on, %zu bytes below its top: that is "
         "somebody else's while the caller is inactive; put it where it stays",
         noun, below_top(me, object));
 }

@@ -6,13 +6,13 @@
 
 #include "core.h"
 
-/* Whether an address lies in the stack of the opened fibre that the caller runs on. */
+/* Whether an address lies in the stack of the shared fibre that the caller runs on. */
 OWN_INLINE bool lies_on_shared_stack(struct thread *thread, const void *at)
 {
-    return UNLIKELY(thread->odd.opened) && opened_has(thread->current, at);
+    return UNLIKELY(thread->odd.shared) && shared_fibre_has(thread->current, at);
 }
 
-/* An address is about to be handed to others: it must not lie in the stack of the opened fibre that the caller runs on,
+/* An address is about to be handed to others: it must not lie in the stack of the shared fibre that the caller runs on,
  * which is somebody else's while the caller is inactive. Misuse of `function`; what: "the argument", ... */
 void must_not_escape_(struct cb *me, const void *at, const char *what, const char *function);
 OWN_INLINE void must_not_escape(struct thread *thread, const void *at, const char *what, const char *function)

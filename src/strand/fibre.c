@@ -28,7 +28,7 @@ enum { COUNT_MOST = 1 << 16, ALL_LOOKED_AT = 8, LOOKED_AT = 3 };
 static void finish(struct thread *thread, struct fibres *fibres)
 {
     for (uint32_t i = 0; i < fibres->count; i++)
-        opened_release(thread, fibres->list[i], OPENED_KNOWN);
+        shared_fibre_release(thread, fibres->list[i], SHARED_KNOWN);
     if (fibres->list != &fibres->one)
         free(fibres->list);
     arch_note_release(fibres);
@@ -87,11 +87,11 @@ void fibres_unpin(struct thread *thread, struct fibres *fibres)
 static int open_all(struct thread *thread, struct fibres *fibres, uint32_t count, size_t stack_size)
 {
     while (fibres->count < count) {
-        struct opened **opened = &fibres->list[fibres->count];
-        int error = opened_open(thread, thread->pool, stack_size, opened);
+        struct shared_fibre **shared = &fibres->list[fibres->count];
+        int error = shared_fibre_open(thread, thread->pool, stack_size, shared);
         if (error)
             return error;
-        struct hosting *hosting = hosting_of(*opened);
+        struct hosting *hosting = hosting_of(*shared);
         memcpy(hosting->name, fibres->name, sizeof hosting->name);
         hosting->number = fibres->count++;
     }
@@ -128,7 +128,7 @@ static int make(struct thread *thread, uint32_t count, size_t stack_size, const 
     fibres->stride = stride_for(count);
     snprintf(fibres->name, sizeof fibres->name, "%s", name ? name : "fibre");
     fibres->owned.release = end_with_scope;
-    fibres->list = count == 1 ? &fibres->one : driver_malloc(thread, count * sizeof(struct opened *));
+    fibres->list = count == 1 ? &fibres->one : driver_malloc(thread, count * sizeof(struct shared_fibre *));
     int error = fibres->list ? open_all(thread, fibres, count, stack_size) : -ENOMEM;
     atomic_store_explicit(&fibres->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release);
     if (error)
@@ -170,9 +170,9 @@ strand_fibre strand_fibre_open(strand_scope scope, const strand_fibre_attr *attr
     return (strand_fibre){{(uint64_t)(uintptr_t)fibres, serial | MARK_FIBRE}};
 }
 
-static uint32_t strands_of(struct opened *opened)
+static uint32_t strands_of(struct shared_fibre *shared)
 {
-    return (uint32_t)atomic_load_explicit(&opened->refs, memory_order_relaxed);
+    return (uint32_t)atomic_load_explicit(&shared->refs, memory_order_relaxed);
 }
 
 static uint32_t with_fewer(const struct fibres *fibres, uint32_t a, uint32_t b)
@@ -180,7 +180,7 @@ static uint32_t with_fewer(const struct fibres *fibres, uint32_t a, uint32_t b)
     return strands_of(fibres->list[b]) < strands_of(fibres->list[a]) ? b : a;
 }
 
-static struct opened *choose_among_all(struct fibres *fibres, uint32_t turn)
+static struct shared_fibre *choose_among_all(struct fibres *fibres, uint32_t turn)
 {
     uint32_t best = turn % fibres->count;
     for (uint32_t i = 1; i < fibres->count; i++)
@@ -190,7 +190,7 @@ static struct opened *choose_among_all(struct fibres *fibres, uint32_t turn)
 
 /* The one whose turn it is, unless somebody is known who has fewer: of those that are looked at this time, all over the
  * group, or of those before. So a group that fills up is even, and one that has become uneven is evened out. */
-static struct opened *choose_among_many(struct fibres *fibres, uint32_t turn)
+static struct shared_fibre *choose_among_many(struct fibres *fibres, uint32_t turn)
 {
     uint32_t emptiest = atomic_load_explicit(&fibres->emptiest, memory_order_relaxed);
     for (uint32_t i = 0; i < LOOKED_AT; i++) {
@@ -201,7 +201,7 @@ static struct opened *choose_among_many(struct fibres *fibres, uint32_t turn)
     return fibres->list[with_fewer(fibres, turn % fibres->count, emptiest)];
 }
 
-struct opened *fibres_choose(struct fibres *fibres)
+struct shared_fibre *fibres_choose(struct fibres *fibres)
 {
     if (fibres->count == 1)
         return fibres->one;
@@ -221,36 +221,38 @@ int strand_fibre_count(strand_fibre handle)
 }
 
 /* The id of the resident, whose memory may be somebody else's by now; 0: it is. */
-static uint64_t id_of_resident(struct opened *opened, struct member *resident)
+static uint64_t id_of_resident(struct shared_fibre *shared, struct member *resident)
 {
     uint64_t word = atomic_load_explicit(&cb_of(resident)->word, memory_order_acquire);
-    bool there = !(word & WORD_FREE) && plain_load(&resident->fibre, memory_order_relaxed) == &opened->fibre;
+    bool there = !(word & WORD_FREE) && plain_load(&resident->fibre, memory_order_relaxed) == &shared->fibre;
     return there ? word_serial(word) : 0;
 }
 
 /* Of who suspended: then. Of the caller: now. */
-static size_t used_by(struct thread *thread, struct opened *opened, struct member *resident)
+static size_t used_by(struct thread *thread, struct shared_fibre *shared, struct member *resident)
 {
     if (thread->current->active == resident)
-        return (size_t)(opened->base - (char *)__builtin_frame_address(0));
+        return (size_t)(shared->stack.base - (char *)__builtin_frame_address(0));
     return (size_t)plain_load(&guest_of(resident)->depth, memory_order_relaxed) * sizeof(uintptr_t);
 }
 
 /* Its strands may be switching right now, on other threads: each figure is right for some moment. */
-static void ask(struct thread *thread, struct opened *opened, struct strand_fibre_info *info)
+static void ask(struct thread *thread, struct shared_fibre *shared, struct strand_fibre_info *info)
 {
-    struct member *resident = plain_load(&opened->resident, memory_order_acquire);
-    info->active = resident ? id_of_resident(opened, resident) : 0;
-    info->stack_used = opened_above(opened) + (info->active ? used_by(thread, opened, resident) : 0);
-    info->stack_most = opened_most(opened);
+    const struct shared_stack *stack = &shared->stack;
+    struct guest *guest = plain_load(&stack->resident, memory_order_acquire);
+    struct member *resident = guest ? member_of(guest) : NULL;
+    info->active = resident ? id_of_resident(shared, resident) : 0;
+    info->stack_used = shared_above(stack) + (info->active ? used_by(thread, shared, resident) : 0);
+    info->stack_most = shared_most(stack);
     info->stack_most = info->stack_most > info->stack_used ? info->stack_most : info->stack_used;
-    info->strands = strands_of(opened);
+    info->strands = strands_of(shared);
     info->overloaded = info->strands > 1;
-    info->stack_size = opened->fibre.stack_size;
-    info->stack_deepest = plain_load(&opened->deepest, memory_order_relaxed);
-    info->stack_resident = opened_resident(opened);
-    info->image_bytes = plain_load(&opened->images.bytes, memory_order_relaxed);
-    info->copies = atomic_load_explicit(&opened->copies, memory_order_relaxed);
+    info->stack_size = shared->fibre.stack_size;
+    info->stack_deepest = plain_load(&stack->deepest, memory_order_relaxed);
+    info->stack_resident = shared_resident(stack);
+    info->image_bytes = plain_load(&stack->set.bytes, memory_order_relaxed);
+    info->copies = atomic_load_explicit(&stack->copies, memory_order_relaxed);
 }
 
 void strand_fibre_info_get(strand_fibre handle, int index, struct strand_fibre_info *out)
@@ -275,7 +277,7 @@ size_t strand_fibre_trim(strand_fibre handle)
     struct thread *thread = must_be_strand("strand_fibre_trim");
     struct fibres *fibres = fibres_pin(thread, handle, "strand_fibre_trim");
     for (uint32_t i = 0; i < fibres->count; i++)
-        opened_trim(thread, fibres->list[i]);
+        shared_fibre_trim(thread, fibres->list[i]);
     fibres_unpin(thread, fibres);
     return saved_store_trim(&thread->stacks, SIZE_MAX);
 }
@@ -283,7 +285,7 @@ size_t strand_fibre_trim(strand_fibre handle)
 bool strand_on_shared_stack(const void *at)
 {
     struct thread *thread = thread_self();
-    return thread && thread->current && opened_has(thread->current, at);
+    return thread && thread->current && shared_fibre_has(thread->current, at);
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /*
- * Handles of opened fibres, and of groups of them. What an opened fibre is: src/sched/opened.h.
+ * Handles of shared fibres, and of groups of them. What a shared fibre is: src/sched/shared_fibre.h.
  */
 #ifndef STRAND_FIBRE_H
 #define STRAND_FIBRE_H
@@ -11,8 +11,8 @@ struct fibres {
     _Atomic uint64_t word; /* as of a control block */
     void *link_[2];        /* the slab's */
     atomic_flag lock;      /* nobody's but OBJECT_LOCK's */
-    struct opened **list;
-    struct opened *one; /* list points here if it is the only one */
+    struct shared_fibre **list;
+    struct shared_fibre *one; /* list points here if it is the only one */
     uint32_t count;
     uint32_t stride;           /* from one that is looked at to the next: src/strand/fibre.c */
     _Atomic uint32_t turn;     /* which one is looked at first */
@@ -28,7 +28,7 @@ _Static_assert(sizeof(struct fibres) <= OBJECT_SIZE && offsetof(struct fibres, l
 struct fibres *fibres_pin(struct thread *thread, strand_fibre handle, const char *function);
 void fibres_unpin(struct thread *thread, struct fibres *fibres);
 /* The one with the fewest strands of those that are known. */
-struct opened *fibres_choose(struct fibres *fibres);
+struct shared_fibre *fibres_choose(struct fibres *fibres);
 
 /* sched_ops.starved */
 __attribute__((noreturn)) void guest_starved(struct member *member, size_t bytes);

@@ -47,7 +47,7 @@ struct strand_guard_ strand_shield_enter_(void)
 struct member *deadline_comes(struct timer *timer)
 {
     struct deadline *deadline = CONTAINER(timer, struct deadline, timer);
-    return block_raise(&deadline->block, deadline->pool->sub->shared);
+    return block_raise(&deadline->block, deadline->pool->sub->concurrent);
 }
 
 /* The interruption becomes an error here: the same object, so that its trace stays. Others may have kept it: then a new
@@ -95,7 +95,7 @@ struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, 
     if (!when.ns) { /* no instant: no deadline */
         deadline->when = INT64_MAX;
     } else if (when.ns <= driver_now(thread->sub)) {
-        block_raise(&deadline->block, thread->shared);
+        block_raise(&deadline->block, thread->concurrent);
     } else if (when.ns != INT64_MAX && timer_start(thread, thread->pool, &deadline->timer, when.ns) < 0) {
         block_leave(thread, me, &deadline->block);
         block_free(thread, &deadline->block);
@@ -135,7 +135,7 @@ bool strand_deadline_move(struct strand_guard_ *guard, strand_time when)
         throw_no_memory(me, "a deadline");
     deadline->when = at;
     if (passed)
-        block_raise(&deadline->block, thread->shared);
+        block_raise(&deadline->block, thread->concurrent);
     return true;
 }
 

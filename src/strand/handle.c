@@ -33,7 +33,7 @@ static inline bool await_pin(struct thread *thread, _Atomic uint64_t *word, uint
 
 bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
 {
-    return await_pin(thread, word, serial, thread->shared);
+    return await_pin(thread, word, serial, thread->concurrent);
 }
 
 bool pin_with_outsiders(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
@@ -59,7 +59,7 @@ bool unpin(struct thread *thread, _Atomic uint64_t *word)
         new = old - WORD_PIN;
         if ((new &WORD_DEAD) && !(new &WORD_PINS))
             new = word_freed(new);
-    } while (!swap_word(word, &old, new, thread->shared));
+    } while (!swap_word(word, &old, new, thread->concurrent));
     return new &WORD_FREE;
 }
 
@@ -68,7 +68,7 @@ COLD bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word)
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed), new;
     do
         new = old &WORD_PINS ? old | WORD_DEAD : word_freed(old);
-    while (!swap_word(word, &old, new, thread->shared));
+    while (!swap_word(word, &old, new, thread->concurrent));
     return new &WORD_FREE;
 }
 
@@ -160,7 +160,7 @@ void cb_construct_guest(void *memory)
     construct(guest_in(memory));
 }
 
-COLD struct cb *cb_new_guest(struct thread *thread, struct opened *opened)
+COLD struct cb *cb_new_guest(struct thread *thread, struct shared_fibre *shared)
 {
     struct guest *guest = driver_slab_get(thread, &worker_of(thread)->guests);
     if (!guest)
@@ -168,10 +168,10 @@ COLD struct cb *cb_new_guest(struct thread *thread, struct opened *opened)
     struct cb *c = guest_in(guest);
     cb_begin_(c);
     c->guest = true;
-    c->member.fibre = &opened->fibre;
+    c->member.fibre = &shared->fibre;
     guest->depth = 0;
     guest->wipes = false;
-    opened_keep(opened, OPENED_STRAND | OPENED_KNOWN);
+    shared_fibre_keep(shared, SHARED_STRAND | SHARED_KNOWN);
     cb_publish_(thread, c);
     return c;
 }

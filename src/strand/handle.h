@@ -84,7 +84,7 @@ bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word);
 static inline bool word_retire(struct thread *thread, _Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
-    if (LIKELY(!(old & WORD_PINS)) && LIKELY(swap_word(word, &old, word_freed(old), thread->shared)))
+    if (LIKELY(!(old & WORD_PINS)) && LIKELY(swap_word(word, &old, word_freed(old), thread->concurrent)))
         return true;
     return word_retire_slow_(thread, word);
 }
@@ -104,7 +104,7 @@ static inline void cb_put(struct thread *thread, struct cb *c)
         cb_clear(c);
     bool guest = c->guest;
     if (UNLIKELY(guest))
-        opened_release(thread, opened_of(c->member.fibre), OPENED_KNOWN);
+        shared_fibre_release(thread, shared_of(c->member.fibre), SHARED_KNOWN);
     arch_note_release(c);
     if (UNLIKELY(guest))
         slab_put(&worker_of(thread)->guests, guest_of(&c->member));
@@ -161,7 +161,7 @@ static inline struct cb *cb_new(struct thread *thread)
     return c;
 }
 
-/* Of a strand that is to run on an opened fibre, of which it takes the references. */
-struct cb *cb_new_guest(struct thread *thread, struct opened *opened);
+/* Of a strand that is to run on a shared fibre, of which it takes the references. */
+struct cb *cb_new_guest(struct thread *thread, struct shared_fibre *shared);
 
 #endif

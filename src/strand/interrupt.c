@@ -49,7 +49,7 @@ static bool has_passed(struct cb *me, struct block *block)
     const struct deadline *deadline = CONTAINER(block, struct deadline, block);
     if (block->kind != BLOCK_DEADLINE || deadline->when > driver_now(me->member.fibre->pool->sub))
         return false;
-    block_raise(block, me->member.fibre->pool->sub->shared);
+    block_raise(block, me->member.fibre->pool->sub->concurrent);
     return true;
 }
 
@@ -82,7 +82,7 @@ void interrupt_lower(struct thread *thread, struct cb *me)
         uint32_t now = highest(me);
         if (now == due)
             return;
-        if (!thread->shared)
+        if (!thread->concurrent)
             atomic_store_explicit(&me->due, now, memory_order_relaxed);
         else if (!atomic_compare_exchange_strong_explicit(&me->due, &due, now, memory_order_seq_cst,
                                                           memory_order_seq_cst))

@@ -35,7 +35,7 @@ NO_ANALYSIS struct strand_guard_ strand_monitor_enter_(struct strand_monitor_ *h
     if (UNLIKELY(owner && atomic_load_explicit(&monitor->run, memory_order_relaxed) != run))
         misuse("STRAND_MONITOR_ENTER", "", "at %s:%d strand #%llu of another run is in the monitor, which serves one",
                file, line, (unsigned long long)owner);
-    spin_lock_if_shared(&monitor->lock, thread);
+    spin_lock_if_concurrent(&monitor->lock, thread);
     atomic_store_explicit(&monitor->run, run, memory_order_relaxed);
     atomic_store_explicit(&monitor->owner, cb_id(me), memory_order_release);
     struct strand_guard_ guard = section_enter(me, file, line, NULL);
@@ -48,6 +48,6 @@ NO_ANALYSIS void strand_monitor_leave_(struct strand_guard_ *guard)
     struct thread *thread = must_be_strand("STRAND_MONITOR_ENTER");
     struct monitor *monitor = (struct monitor *)(uintptr_t)guard->bits[2];
     atomic_store_explicit(&monitor->owner, 0, memory_order_relaxed);
-    spin_unlock_if_shared(&monitor->lock, thread);
+    spin_unlock_if_concurrent(&monitor->lock, thread);
     section_leave(current_of(thread), guard);
 }

@@ -163,13 +163,13 @@ struct member *pool_cancels_(struct thread *thread, struct cb *c)
 /* ---- fibres that all share ------------------------------------------------------------------------------- */
 
 /* The first who spawns onto the pool opens them. */
-int pool_common(struct thread *thread, struct pool *pool, struct opened **out)
+int pool_common(struct thread *thread, struct pool *pool, struct shared_fibre **out)
 {
     int error = 0;
     spin_lock(&pool->resizing, thread);
     for (int i = 0; !error && i < COMMON_FIBRES; i++)
         if (!pool->common[i])
-            error = opened_open(thread, pool, thread->usual, &pool->common[i]) ? -ENOMEM : 0;
+            error = shared_fibre_open(thread, pool, thread->usual, &pool->common[i]) ? -ENOMEM : 0;
     spin_unlock(&pool->resizing);
     if (!error)
         *out = pool->common[plain_fetch_add(&pool->common_turn, 1, memory_order_relaxed) % COMMON_FIBRES];
@@ -180,7 +180,7 @@ void pool_end_common(struct thread *thread, struct pool *pool)
 {
     for (int i = 0; i < COMMON_FIBRES; i++) {
         if (pool->common[i])
-            opened_release(thread, pool->common[i], OPENED_KNOWN);
+            shared_fibre_release(thread, pool->common[i], SHARED_KNOWN);
         pool->common[i] = NULL;
     }
 }

@@ -68,7 +68,7 @@ static inline struct member *pool_cancels(struct thread *thread, const struct sc
     struct pool *pool = c->member.fibre->pool;
     if (LIKELY(scope->block.owner->member.fibre->pool == pool))
         return NULL;
-    if (thread->shared && !arch_membarrier_works)
+    if (thread->concurrent && !arch_membarrier_works)
         atomic_thread_fence(memory_order_seq_cst);
     bool open = atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_OPEN;
     return LIKELY(open) ? NULL : pool_cancels_(thread, c);
@@ -76,7 +76,7 @@ static inline struct member *pool_cancels(struct thread *thread, const struct sc
 
 /* The fibres that all strands of a pool share when a run is told so for a test: one of them. By a strand of the pool,
  * or who has counted one in. Returns 0 or a negated errno code. */
-int pool_common(struct thread *thread, struct pool *pool, struct opened **out);
+int pool_common(struct thread *thread, struct pool *pool, struct shared_fibre **out);
 void pool_end_common(struct thread *thread, struct pool *pool);
 
 #endif

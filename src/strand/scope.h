@@ -26,12 +26,12 @@
 
 static inline void scope_lock(struct thread *thread, struct scope *scope)
 {
-    spin_lock_if_shared(&scope->lock, thread);
+    spin_lock_if_concurrent(&scope->lock, thread);
 }
 
 static inline void scope_unlock(struct thread *thread, struct scope *scope)
 {
-    spin_unlock_if_shared(&scope->lock, thread);
+    spin_unlock_if_concurrent(&scope->lock, thread);
 }
 
 /* `children` of a plain scope is nobody else's business. */

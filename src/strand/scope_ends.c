@@ -65,7 +65,7 @@ static void note_end(struct thread *thread, struct scope *scope, struct cb *chil
         if (scope->flags & STRAND_TOGETHER)
             cancel_by_policy(thread, scope, child, "a sibling failed", batch);
         if (!scope_keeps_failures(scope))
-            batch_add(batch, block_raise(&scope->block, thread->shared)); /* [C2] */
+            batch_add(batch, block_raise(&scope->block, thread->concurrent)); /* [C2] */
     } else if ((scope->flags & STRAND_FIRST_WINS) && child->outcome == OUTCOME_VALUE && !scope->winner) {
         scope->winner = child;
         cancel_by_policy(thread, scope, child, "a sibling came first", batch);
@@ -76,7 +76,7 @@ static void note_end(struct thread *thread, struct scope *scope, struct cb *chil
     if (!waiter || (scope->ends <= scope->enough && scope->ends < scope->count && !dropped))
         return;
     scope->waiter = NULL;
-    if (wait_claim(waiter, thread->shared))
+    if (wait_claim(waiter, thread->concurrent))
         batch_add(batch, &waiter->waiter->member);
 }
 
@@ -100,7 +100,7 @@ void scope_receive(struct thread *thread, struct scope *scope, struct cb *child,
 {
     bool failed = over && child->outcome == OUTCOME_FAILED;
     uint64_t word = atomic_load_explicit(&child->word, memory_order_relaxed);
-    while (!swap_word(&child->word, &word, word & ~(uint64_t)WORD_OWNED, thread->shared))
+    while (!swap_word(&child->word, &word, word & ~(uint64_t)WORD_OWNED, thread->concurrent))
         ; /* its new owner has not cancelled it */
     scope_lock(thread, scope);
     scope_anchor(scope, child);
@@ -223,7 +223,7 @@ static bool follow(struct thread *thread, struct cb *child)
         if (ends & ENDS_LOCK) {
             driver_await(thread);
             ends = atomic_load_explicit(&child->ends, memory_order_acquire);
-        } else if (swap_ends(&child->ends, &ends, ends | ENDS_NOTIFY, thread->shared)) {
+        } else if (swap_ends(&child->ends, &ends, ends | ENDS_NOTIFY, thread->concurrent)) {
             return true;
         }
     }

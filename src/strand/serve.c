@@ -98,18 +98,18 @@ void serve_strands(struct thread *thread)
     serve(thrown ? thread_self() : thread, &serving.try, thrown);
 }
 
-/* ---- on an opened fibre ------------------------------------------------------------------------------------ */
+/* ---- on a shared fibre ------------------------------------------------------------------------------------ */
 
-/* The frame of serve_opened, and what lies above it, is not copied: it is the same for all strands of the fibre, and so
- * is their try block. Nothing may change there after opened_wait. */
-ARCH_NOT_INSTRUMENTED static void leave_opened(char *mark)
+/* The frame of serve_shared, and what lies above it, is not copied: it is the same for all strands of the fibre, and so
+ * is their try block. Nothing may change there after shared_fibre_wait. */
+ARCH_NOT_INSTRUMENTED static void leave_shared(char *mark)
 {
     (void)mark;
     struct thread *thread = must_be_strand("strand_fn");
     struct cb *c = current_of(thread);
     if (!own_of(c)->flight)
         serve_thread_exits();
-    catch_all(&hosting_of(opened_of(thread->current))->serving, c);
+    catch_all(&hosting_of(shared_of(thread->current))->serving, c);
 }
 
 static COLD void result_misuse(struct thread *thread, struct cb *c)
@@ -127,15 +127,15 @@ static NOINLINE void end_guest(void *result, bool thrown)
     struct cb *c = current_of(thread);
     if (LIKELY(!thrown)) {
         c->result = result;
-        must_be_left(c, &hosting_of(opened_of(thread->current))->serving.try);
-        if (UNLIKELY(opened_has(thread->current, result)))
+        must_be_left(c, &hosting_of(shared_of(thread->current))->serving.try);
+        if (UNLIKELY(shared_fibre_has(thread->current, result)))
             result_misuse(thread, c);
     }
     end_strand(thread, c);
-    (void)switch_serve_opened(thread);
+    (void)switch_serve_shared(thread);
 }
 
-/* As little of the stack as can be: this frame is in the image of every strand. */
+/* As little of the stack as can be: this frame is in the saved stack of every strand. */
 static NOINLINE void run_guest(void)
 {
     struct thread *thread = thread_self();
@@ -145,18 +145,18 @@ static NOINLINE void run_guest(void)
     end_guest(cxx_call(thread, c->fn, c->arg), false);
 }
 
-void serve_opened(struct opened *opened, void *above)
+void serve_shared(struct shared_fibre *shared, void *above)
 {
-    char mark __attribute__((cleanup(leave_opened)));
+    char mark __attribute__((cleanup(leave_shared)));
     struct serving *serving = &((struct hosting *)above)->serving;
     serving->try.outer = NULL;
     serving->try.in_flight = NULL;
     serving->try.uncaught = 0;
-    ((struct own *)(void *)opened->fibre.own)->tries = &serving->try; /* of every strand, from its beginning on */
+    ((struct own *)(void *)shared->fibre.own)->tries = &serving->try; /* of every strand, from its beginning on */
     if (STRAND_TRY_SETJMP_(serving->try) != 0)
         end_guest(NULL, true);
     else
-        opened_wait(opened, &mark);
+        shared_fibre_wait(shared, &mark);
     for (;;)
         run_guest();
 }

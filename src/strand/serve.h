@@ -8,9 +8,9 @@
 
 /* sched_ops.serve: run the strands of a private fibre. */
 void serve_strands(struct thread *thread);
-/* sched_ops.serve_opened: run the strands of a shared fibre. */
-struct opened;
-void serve_opened(struct opened *opened, void *above);
+/* sched_ops.serve_shared: run the strands of a shared fibre. */
+struct shared_fibre;
+void serve_shared(struct shared_fibre *shared, void *above);
 
 /* For arch_on_exit: a strand has called pthread_exit. */
 __attribute__((noreturn)) void serve_thread_exits(void);
@@ -28,9 +28,9 @@ struct hosting {
     uint32_t number; /* in its group */
 };
 
-static inline struct hosting *hosting_of(struct opened *opened)
+static inline struct hosting *hosting_of(struct shared_fibre *shared)
 {
-    return (struct hosting *)(void *)opened->above;
+    return (struct hosting *)(void *)shared->above;
 }
 
 #endif

@@ -64,9 +64,9 @@ struct plan {
     void *site;
     size_t stack_size;
     struct extra *extra;
-    struct pool *pool;     /* NULL: the spawner's, or the fibre's */
-    struct opened *opened; /* NULL: a fibre of its own */
-    struct thread *pin;    /* NULL: any of the pool's; else counted: pool_pin */
+    struct pool *pool;           /* NULL: the spawner's, or the fibre's */
+    struct shared_fibre *shared; /* NULL: a fibre of its own */
+    struct thread *pin;          /* NULL: any of the pool's; else counted: pool_pin */
     int32_t rank;
     bool wipes;
 };
@@ -95,17 +95,17 @@ static int make(struct thread *thread, struct cb *me, const struct plan *plan, s
     int error = count_in(thread);
     if (error)
         return error;
-    struct cb *c = plan->opened ? cb_new_guest(thread, plan->opened) : cb_new(thread);
+    struct cb *c = plan->shared ? cb_new_guest(thread, plan->shared) : cb_new(thread);
     if (!c) {
         count_back(thread);
         return -ENOMEM;
     }
     fill(c, plan);
-    if (!plan->opened)
+    if (!plan->shared)
         place_on_own(fibre_of(c), plan);
     else
         guest_of(&c->member)->wipes = plan->wipes;
-    ASSERT(!plan->pool || !plan->opened);
+    ASSERT(!plan->pool || !plan->shared);
     plain_store(&c->extra, plan->extra, memory_order_release); /* with cb_name of a dumper */
     c->counted = runtime_of(thread)->options.max_strands != 0;
     c->inherits = me ? locals_keep(own_of(me)->locals) : NULL;
@@ -120,7 +120,7 @@ static void unmake(struct thread *thread, struct cb *c)
     locals_release(c->inherits);
     count_back(thread);
     if (c->guest)
-        opened_release(thread, opened_of(c->member.fibre), OPENED_STRAND);
+        shared_fibre_release(thread, shared_of(c->member.fibre), SHARED_STRAND);
     cb_retire(thread, c);
 }
 
@@ -188,16 +188,16 @@ static inline __attribute__((always_inline)) void launch(struct thread *thread, 
 /* With STRAND_STACKS=shared in the environment, or strand_sim.shared_stacks. It may spawn onto the pool. */
 static COLD int fibre_in_common(struct thread *thread, struct pool *pool, struct plan *plan)
 {
-    if (plan->opened || plan->pin || plan->rank || plan->stack_size != thread->usual)
+    if (plan->shared || plan->pin || plan->rank || plan->stack_size != thread->usual)
         return 0;
     plan->pool = NULL; /* it is the fibre's */
-    return pool_common(thread, pool, &plan->opened);
+    return pool_common(thread, pool, &plan->shared);
 }
 
 /* The pool that it is to live on. */
 static struct pool *pool_for(const struct thread *thread, const struct plan *plan)
 {
-    return plan->opened ? plan->opened->fibre.pool : plan->pool ? plan->pool : thread->pool;
+    return plan->shared ? plan->shared->fibre.pool : plan->pool ? plan->pool : thread->pool;
 }
 
 static int anchor_and_launch(struct thread *thread, struct scope *scope, struct cb *c)
@@ -296,7 +296,7 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
     struct thread *thread = must_be_strand("strand_spawn");
     struct cb *me = current_of(thread);
     struct scope *scope = handle_scope(handle);
-    bool plain = fn && scope && !thread->odd.opened && block_owner(&scope->block) == me && !scope->flags &&
+    bool plain = fn && scope && !thread->odd.shared && block_owner(&scope->block) == me && !scope->flags &&
                  scope->count < scope->look_at && !scope->cancelled && !own_of(me)->locals &&
                  !runtime_of(thread)->spawns_oddly;
     struct cb *c = LIKELY(plain) ? cb_new(thread) : NULL;
@@ -360,7 +360,7 @@ static void choose_fibre(struct thread *thread, const strand_attr *attr, struct 
         MISUSE("strand_spawn_with", "",
                "attr.fibre has a stack and a pool already, whose threads all run it: attr.%s can't be chosen", chosen);
     place->fibres = fibres_pin(thread, attr->fibre, "strand_spawn_with");
-    plan->opened = fibres_choose(place->fibres);
+    plan->shared = fibres_choose(place->fibres);
 }
 
 /* Returns 0 or a negated errno code. */
@@ -383,7 +383,7 @@ static int choose_place(struct thread *thread, const strand_attr *attr, struct p
     if (ATTR_HANDLE(attr, fibre))
         choose_fibre(thread, attr, plan, place);
     else if (ATTR(attr, wipe))
-        MISUSE("strand_spawn_with", "", "attr.wipe is of strands on opened fibres: attr.fibre is none");
+        MISUSE("strand_spawn_with", "", "attr.wipe is of strands on shared fibres: attr.fibre is none");
     else if (ATTR(attr, pin))
         return choose_thread(thread, ATTR(attr, pin), plan);
     return 0;

@@ -14,7 +14,7 @@
 struct member *wait_time_comes(struct timer *timer)
 {
     struct cb *c = CONTAINER(timer, struct cb, wait.timer);
-    bool shared = c->member.fibre->pool->sub->shared;
+    bool shared = c->member.fibre->pool->sub->concurrent;
     return wait_claim_as(NULL, &c->wait.node, timer->index, shared) == CLAIM_WON ? &c->member : NULL;
 }
 
@@ -27,7 +27,7 @@ static COLD int until_otherwise(struct cb *me, struct pool *pool, int how)
     return how;
 }
 
-/* In one frame, with the switch: sleepers are many, and their frames are what they take in images. */
+/* In one frame, with the switch: sleepers are many, and their frames are what they take in saved stacks. */
 OWN_INLINE_ALWAYS int until(struct thread *thread, struct cb *me, int64_t when, uint32_t floor)
 {
     struct pool *pool = thread->pool;

@@ -21,7 +21,7 @@
  *           the state. One of them sees the other [W4]. Claims are acquire-release: what the source did is seen by
  *           the strand.
  * NOT DONE  a state that is entered after the switch (one more atomic operation a block); nodes on the waiter's stack
- *           (they would be somebody else's memory in an opened fibre).
+ *           (they would be somebody else's memory in a shared fibre).
  * TESTED BY tests/models/wait.pml, tests/models/select.pml (trying), tests/models/barrier.pml (holding),
  *           tests/stress/waits.c.
  */
@@ -51,7 +51,7 @@ static inline uint32_t wait_arm(struct thread *thread, struct cb *me, uint32_t f
 {
     uint64_t old = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
     uint64_t new = (uint64_t)(wait_epoch(old) + 1) << 32 | (uint64_t)floor << 8 | WAIT_ARMED;
-    if (thread->shared)
+    if (thread->concurrent)
         atomic_store_explicit(&me->wait.state, new, memory_order_seq_cst); /* [W4] */
     else
         atomic_store_explicit(&me->wait.state, new, memory_order_relaxed);
@@ -97,7 +97,7 @@ static inline bool wait_try(struct thread *thread, struct cb *me)
 {
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
     while (wait_tag(state) == WAIT_ARMED)
-        if (swap_word(&me->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_TRYING, thread->shared)) {
+        if (swap_word(&me->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_TRYING, thread->concurrent)) {
             driver_point(thread);
             return true;
         }
@@ -110,7 +110,7 @@ static inline void wait_tried(struct thread *thread, struct cb *me, uint32_t tag
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
     ASSERT_SLOW(wait_tag(state) == WAIT_TRYING);
     state = (state & ~UINT64_C(0xff)) | tag;
-    if (thread->shared)
+    if (thread->concurrent)
         atomic_store_explicit(&me->wait.state, state, memory_order_seq_cst); /* [W4] */
     else
         atomic_store_explicit(&me->wait.state, state, memory_order_relaxed);
@@ -157,7 +157,7 @@ static inline bool wait_retract(struct thread *thread, struct cb *me)
 {
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
     while (wait_tag(state) == WAIT_ARMED)
-        if (swap_word(&me->wait.state, &state, state & ~UINT64_C(0xff), thread->shared))
+        if (swap_word(&me->wait.state, &state, state & ~UINT64_C(0xff), thread->concurrent))
             return true;
     return false;
 }

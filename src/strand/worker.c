@@ -73,7 +73,7 @@ void worker_open_outside(struct worker *worker, struct runtime *runtime)
     thread->sub = &runtime->sub;
     thread->stacks.memory = &runtime->sub.memory;
     thread->pool = &runtime->sub.pool;
-    thread->shared = true;
+    thread->concurrent = true;
     thread->index = -1;
     worker_open(worker, runtime);
 }

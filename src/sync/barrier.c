@@ -26,7 +26,7 @@ static bool hold_all(struct thread *thread, struct gate *gate, uint64_t *value)
         struct wait_node *node = CONTAINER(link, struct wait_node, link);
         next = link->next;
         gate_check_run(thread, gate, node->waiter, NULL);
-        if (wait_hold(node, thread->shared))
+        if (wait_hold(node, thread->concurrent))
             continue;
         gate_unlink(node);
         *value -= GATE_ONE;
@@ -49,7 +49,7 @@ static void claim_all(struct gate *gate, struct batch *batch)
 static void release_all(struct thread *thread, struct gate *gate, struct batch *batch)
 {
     for (struct link *link = gate->waiters.next; link != &gate->waiters; link = link->next)
-        batch_add(batch, wait_held_release(CONTAINER(link, struct wait_node, link), thread->shared));
+        batch_add(batch, wait_held_release(CONTAINER(link, struct wait_node, link), thread->concurrent));
 }
 
 /* Returns true if the caller is the last, and the others go on. Otherwise the caller is queued. */

@@ -62,7 +62,7 @@ static void wake_all(struct thread *thread, struct link *queue, bool ends, struc
         } else if (ends) {
             chan_unlink(node);
             node->result = -EPIPE;
-            if (wait_claim(node, thread->shared))
+            if (wait_claim(node, thread->concurrent))
                 member = &node->waiter->member;
         }
         batch_add(woken, member);

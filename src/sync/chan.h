@@ -65,12 +65,12 @@ struct posted {
 
 static inline void chan_lock(struct thread *thread, struct chan *chan)
 {
-    spin_lock_if_shared(&chan->lock, thread);
+    spin_lock_if_concurrent(&chan->lock, thread);
 }
 
 static inline void chan_unlock(struct thread *thread, struct chan *chan)
 {
-    spin_unlock_if_shared(&chan->lock, thread);
+    spin_unlock_if_concurrent(&chan->lock, thread);
 }
 
 /* Find and lock the channel behind a handle. NULL: it is gone. */
@@ -82,7 +82,7 @@ static inline __attribute__((always_inline)) struct chan *chan_find(struct threa
     if (UNLIKELY(word_serial(atomic_load_explicit(&chan->word, memory_order_relaxed)) != handle.bits[1] ||
                  plain_load(&chan->runtime, memory_order_relaxed) != runtime_of(thread)))
         return NULL;
-    if (!thread->shared)
+    if (!thread->concurrent)
         return chan;
     spin_lock(&chan->lock, thread);
     if (LIKELY(word_serial(atomic_load_explicit(&chan->word, memory_order_relaxed)) == handle.bits[1]))

@@ -83,7 +83,7 @@ static inline bool gate_is_free(const struct gate *gate, uintptr_t want, const s
 /* Without the lock: change the word from `old`, in which neither bit is set, to `new`, in order to acquire. */
 static inline bool gate_pass(struct thread *thread, struct gate *gate, uint64_t *old, uint64_t new)
 {
-    if (UNLIKELY(!swap_word(&gate->word, old, new, thread->shared)))
+    if (UNLIKELY(!swap_word(&gate->word, old, new, thread->concurrent)))
         return false;
     arch_note_acquire(gate);
     return true;
@@ -93,14 +93,14 @@ static inline bool gate_pass(struct thread *thread, struct gate *gate, uint64_t 
 static inline bool gate_give(struct thread *thread, struct gate *gate, uint64_t *old, uint64_t new)
 {
     arch_note_release(gate);
-    return LIKELY(swap_word(&gate->word, old, new, thread->shared));
+    return LIKELY(swap_word(&gate->word, old, new, thread->concurrent));
 }
 
 /* Take the lock. Returns the value. */
 static inline uint64_t gate_lock(struct thread *thread, struct gate *gate)
 {
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed);
-    while (thread->shared) {
+    while (thread->concurrent) {
         if (word & GATE_LOCK) {
             driver_await(thread);
             word = atomic_load_explicit(&gate->word, memory_order_relaxed);
@@ -172,7 +172,7 @@ static inline struct wait_node *gate_claim_first(struct thread *thread, struct g
     struct wait_node *node = gate_first(gate);
     gate_check_run(thread, gate, node->waiter, NULL);
     gate_unlink(node);
-    return wait_claim(node, thread->shared) ? node : NULL;
+    return wait_claim(node, thread->concurrent) ? node : NULL;
 }
 
 /* Claim the first waiter that has not gone; NULL: there is none. */

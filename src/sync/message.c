@@ -128,7 +128,7 @@ static void hand_over(struct thread *thread, struct port *port, struct batch *ba
 {
     struct wait_node *node = first_of(port);
     unlink_node(node);
-    if (!wait_claim(node, thread->shared))
+    if (!wait_claim(node, thread->concurrent))
         return;
     node->value = port_take(port);
     box_keep(port->box);
@@ -143,7 +143,7 @@ void port_end_waits(struct thread *thread, struct port *port, struct batch *batc
         node->result = -EPIPE;
         if (node->drops)
             batch_add(batch, select_drop_out(thread, node));
-        else if (wait_claim(node, thread->shared))
+        else if (wait_claim(node, thread->concurrent))
             batch_add(batch, &node->waiter->member);
     }
 }
@@ -197,7 +197,7 @@ static int64_t receive_ready(struct thread *thread, struct cb *me, struct port *
 {
     struct box *box = port->box;
     struct slot *slot = port_take(port);
-    bool keep = thread->shared;
+    bool keep = thread->concurrent;
     if (keep)
         box_keep(box);
     port_unlock(thread, port);

@@ -30,7 +30,7 @@ static inline bool take_free(struct thread *thread, struct cb *me, struct mutex 
 OWN_INLINE bool runs(uint64_t owner)
 {
     struct fibre *fibre = plain_load(&((struct cb *)(uintptr_t)owner)->member.fibre, memory_order_relaxed);
-    return fibre && !fibre->opened && atomic_load_explicit(&fibre->context, memory_order_relaxed) == NULL;
+    return fibre && !fibre->shared && atomic_load_explicit(&fibre->context, memory_order_relaxed) == NULL;
 }
 
 /* Spin for a moment on a mutex that is held. Returns whether the caller has acquired it. */
@@ -69,7 +69,7 @@ static NOINLINE bool take_slowly(struct thread **thread, struct cb *me, struct m
     if (UNLIKELY(mutex_is_held_by(mutex, me)))
         own_mutex(me, mutex);
     must_lie_elsewhere(*thread, mutex, "mutex", "strand_mutex_lock");
-    if ((*thread)->shared && take_soon(*thread, me, mutex))
+    if ((*thread)->concurrent && take_soon(*thread, me, mutex))
         return true;
     uint64_t owner = gate_lock(*thread, &mutex->gate);
     if (!owner) { /* and there are no waiters [M1] */

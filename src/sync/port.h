@@ -106,12 +106,12 @@ void box_drop(struct box *box);
 
 static inline void port_lock(struct thread *thread, struct port *port)
 {
-    spin_lock_if_shared(&port->lock, thread);
+    spin_lock_if_concurrent(&port->lock, thread);
 }
 
 static inline void port_unlock(struct thread *thread, struct port *port)
 {
-    spin_unlock_if_shared(&port->lock, thread);
+    spin_unlock_if_concurrent(&port->lock, thread);
 }
 
 /* Find and lock the port of this run behind a handle. NULL: it is gone, or of another run. */

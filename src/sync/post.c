@@ -43,7 +43,7 @@ static bool place(struct thread *thread, struct chan *chan, const void *value, s
     while ((link = chan->receivers.next) != &chan->receivers) {
         struct wait_node *node = CONTAINER(link, struct wait_node, link);
         chan_unlink(node);
-        if (!wait_claim(node, thread->shared))
+        if (!wait_claim(node, thread->concurrent))
             continue;
         value_move(chan->size, node->value, value);
         node->result = 0;

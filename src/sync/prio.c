@@ -146,7 +146,7 @@ static inline struct member *hand_over(struct thread *thread, struct prio *sem)
     while ((ticket = queue_best(sem))) {
         struct wait_node *node = ticket->node;
         queue_remove(sem, ticket);
-        if (LIKELY(wait_claim(node, thread->shared))) { /* [Q4] */
+        if (LIKELY(wait_claim(node, thread->concurrent))) { /* [Q4] */
             node->result = 0;
             return &node->waiter->member;
         }

@@ -59,12 +59,12 @@ _Static_assert(sizeof(struct ticket) <= TICKET_SIZE, "tickets come from a slab")
 
 static inline void prio_lock(struct thread *thread, struct prio *sem)
 {
-    spin_lock_if_shared(&sem->lock, thread);
+    spin_lock_if_concurrent(&sem->lock, thread);
 }
 
 static inline void prio_unlock(struct thread *thread, struct prio *sem)
 {
-    spin_unlock_if_shared(&sem->lock, thread);
+    spin_unlock_if_concurrent(&sem->lock, thread);
 }
 
 static inline struct ticket *ticket_of(struct tree_node *node)

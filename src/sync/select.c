@@ -88,7 +88,7 @@ static inline void offers_put(struct thread *thread, struct offers *offers, uint
 /* Count one case out. Returns how many are left. */
 static inline uint32_t count_out(struct thread *thread, struct offers *offers)
 {
-    if (thread->shared)
+    if (thread->concurrent)
         return atomic_fetch_sub_explicit(&offers->live, 1, memory_order_acq_rel) - 1;
     uint32_t left = atomic_load_explicit(&offers->live, memory_order_relaxed) - 1;
     atomic_store_explicit(&offers->live, left, memory_order_relaxed);
@@ -100,7 +100,7 @@ struct member *select_drop_out(struct thread *thread, struct wait_node *node)
     struct offers *offers = CONTAINER(node - node->index, struct offers, nodes);
     if (count_out(thread, offers))
         return NULL;
-    bool last = wait_claim_as(NULL, node, SELECT_NONE, thread->shared) == CLAIM_WON;
+    bool last = wait_claim_as(NULL, node, SELECT_NONE, thread->concurrent) == CLAIM_WON;
     return last ? &node->waiter->member : NULL;
 }
 
@@ -199,7 +199,7 @@ static inline int attempt_ready(struct thread *thread, struct select *s, uint32_
 /* Returns the index of the case that has happened, or -1; *live: how many may happen later. */
 static int attempt_all(struct thread *thread, struct select *s, uint32_t *live)
 {
-    if (LIKELY(!thread->shared && s->count <= READY_MOST))
+    if (LIKELY(!thread->concurrent && s->count <= READY_MOST))
         return attempt_ready(thread, s, live);
     if (s->flags & STRAND_SELECT_ORDERED)
         return attempt_in_order(thread, s, live);
@@ -341,7 +341,7 @@ static enum answer leave_all(struct thread *thread, struct select *s, uint32_t w
             continue;
         if (i == winner)
             answer = c->source->over ? c->source->over(thread, s->me, c, node, true) : SOURCE_DONE;
-        else if (LIKELY(c->source->queue && !thread->shared))
+        else if (LIKELY(c->source->queue && !thread->concurrent))
             unlink_node(node);
         else if (c->source->over && !c->source->when)
             (void)c->source->over(thread, s->me, c, node, false);
@@ -390,7 +390,7 @@ static int wait_for_one(struct thread **thread, struct select *s)
 {
     struct cb *me = s->me;
     uint32_t happened = SELECT_NONE;
-    if (UNLIKELY((*thread)->odd.opened))
+    if (UNLIKELY((*thread)->odd.shared))
         keep_values(*thread, s);
     s->offers = offers_get(*thread, s->count);
     if (!s->offers) {
@@ -455,8 +455,8 @@ int strand_select(strand_case *cases, size_t count, unsigned flags)
     if (LIKELY(!s.now))
         may_block(thread, s.me, "strand_select");
     if (s.me->anew)
-        s.me->anew = false;                                                        /* set by an earlier select */
-    bool by_wait = (flags & STRAND_SELECT_ORDERED) && count > 1 && thread->shared; /* [X3] */
+        s.me->anew = false;                                                            /* set by an earlier select */
+    bool by_wait = (flags & STRAND_SELECT_ORDERED) && count > 1 && thread->concurrent; /* [X3] */
     for (;;) {
         uint32_t live = by_wait;
         int result = by_wait ? -1 : attempt_all(thread, &s, &live);
@@ -467,7 +467,7 @@ int strand_select(strand_case *cases, size_t count, unsigned flags)
         }
         if (s.now && !by_wait)
             return -EAGAIN;
-        s.tried = !thread->shared && live == s.count;
+        s.tried = !thread->concurrent && live == s.count;
         if (!by_wait)
             s.me->anew = true; /* all objects existed when they were tried */
         result = wait_for_one(&thread, &s);

@@ -49,7 +49,7 @@ static enum answer match(struct thread *thread, struct transfer *t, struct link 
             return SOURCE_LOST;
         trying = armed ? t->me : NULL;
         enum claim claim =
-            node->waiter ? wait_claim_as(trying, node, node->index, thread->shared) : CLAIM_WON; /* posted */
+            node->waiter ? wait_claim_as(trying, node, node->index, thread->concurrent) : CLAIM_WON; /* posted */
         if (UNLIKELY(claim == CLAIM_GIVE_WAY)) {
             wait_tried(thread, t->me, WAIT_ARMED);
             trying = NULL;
@@ -289,7 +289,7 @@ static COLD int receive_kept(struct thread *thread, struct cb *me, struct chan *
 static inline struct wait_node *claim_first(struct thread *thread, struct link *queue)
 {
     struct wait_node *node = CONTAINER(queue->next, struct wait_node, link);
-    if (UNLIKELY(!node->waiter || !wait_claim(node, thread->shared)))
+    if (UNLIKELY(!node->waiter || !wait_claim(node, thread->concurrent)))
         return NULL;
     chan_unlink(node);
     return node;

@@ -1,5 +1,5 @@
 /*
- * Opened fibres: many strands on a few stacks, shallow ones and deep ones, figures and trimming.
+ * Shared fibres: many strands on a few stacks, shallow ones and deep ones, figures and trimming.
  */
 #include "fault.h"
 

@@ -1,12 +1,13 @@
 /*
- * An opened fibre: who holds it, whose frames lie in its stack, what is made runnable meanwhile, who wishes it trimmed,
+ * A shared fibre: who holds it, whose frames lie in its stack, what is made runnable meanwhile, who wishes it trimmed,
  * and who gives it back.
  *
- * MODELS    src/sched/opened_mail.c: opened_up, opened_take_more_mail_
- *           src/sched/opened_mail.h: opened_take_mail, opened_go_idle
- *           src/sched/opened.c: leave_idle, opened_give_up, opened_trim, let_go, opened_enter, move_out, move_in,
- *           move_in_new, opened_left
- *           src/sched/opening.c: opened_keep, opened_release
+ * MODELS    src/sched/shared_mail.c: shared_mail_up, shared_mail_take_more_
+ *           src/sched/shared_mail.h: shared_mail_take, shared_mail_go_idle
+ *           src/sched/shared_fibre.c: leave_idle, shared_fibre_give_up, shared_fibre_trim, let_go,
+ *           shared_fibre_enter, shared_fibre_left
+ *           src/stack/shared_enter.h: shared_move_out, shared_move_in, shared_move_in_new
+ *           src/sched/shared_open.c: shared_fibre_keep, shared_fibre_release
  *           Labels [O1] [O2] [O6].
  * ABSTRACTS mail and `ready` to sets (who comes first counts for fairness only), run queues to a number of places in
  *           which the fibre stands, a strand's wait to one bit (wait.pml has it), frames to whose they are. A

@@ -1,9 +1,9 @@
 /*
- * An opened fibre in the list of those that may rest: who is noted, who is trimmed, and who is gone.
+ * A shared fibre in the list of those that may rest: who is noted, who is trimmed, and who is gone.
  *
  * MODELS    src/sched/rest.c: rest_note_, rest_forget, has_rested, take_rested, begin_round, go_on, rest_look_, arm
- *           src/sched/opened.c: opened_rest
- *           src/sched/opening.c: opened_keep_if_known
+ *           src/sched/shared_fibre.c: shared_fibre_rest
+ *           src/sched/shared_open.c: shared_fibre_keep_if_known
  *           Labels [O7].
  * ABSTRACTS the fibre's mail to whether somebody holds it (residency.pml has it), the list to whether the one fibre is in
  *           it, what its lock covers and each compare-and-swap to single steps, the timer to a bit that fires at any time, eras to
@@ -29,7 +29,7 @@
 
 byte era = 1, used;
 bit listed, armed, ever_armed;
-bit held;    /* mail is not OPENED_IDLE */
+bit held;    /* mail is not SHARED_IDLE */
 bit dirty;   /* it has memory that it does not need, or will have */
 bit freed;
 byte refs = USERS + 1;

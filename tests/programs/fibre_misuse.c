@@ -1,5 +1,5 @@
 /*
- * One misuse of opened fibres per argument. The hook writes what it is told to standard output.
+ * One misuse of shared fibres per argument. The hook writes what it is told to standard output.
  */
 #include "strand.h"
 #include "strand/actor.h"
@@ -28,7 +28,7 @@ static void *nothing(void *arg)
     return arg;
 }
 
-/* Runs fn as the only strand of an opened fibre: what it hands over is refused from the first strand on. */
+/* Runs fn as the only strand of a shared fibre: what it hands over is refused from the first strand on. */
 static void *as_guest(strand_fn *fn)
 {
     STRAND_SCOPE(scope);

@@ -1,7 +1,7 @@
 /*
  * A C++ runtime that is loaded in the middle of a run, as with a plug-in. The strands stand for handlers of that: each
  * puts a word of its own where the runtime keeps the exceptions that handlers have, lets others run, and finds it there
- * again. The arguments: "fibre" for strands of one opened fibre, which have run before too; how many threads.
+ * again. The arguments: "fibre" for strands of one shared fibre, which have run before too; how many threads.
  */
 #include "strand.h"
 #include "strand/pool.h"

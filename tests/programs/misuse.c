@@ -499,7 +499,7 @@ static NOINLINE void block_in_the_section(void)
     __asm__ volatile("");
 }
 
-/* By a child on a stack of its own, by one of an opened fibre, and by the root. */
+/* By a child on a stack of its own, by one of a shared fibre, and by the root. */
 static void *exit_thread(void *arg)
 {
     pthread_exit(arg);

@@ -1,8 +1,8 @@
 /*
- * Guests on a few opened fibres: they sleep, give way, go deep, hand values on through channels, wait for each other,
+ * Guests on a few shared fibres: they sleep, give way, go deep, hand values on through channels, wait for each other,
  * fail, open fibres, and are cancelled and trimmed at any time; some sleep so long that fibres are trimmed because they
  * rest. Whoever goes on finds its frames as it has left them; at most one of a fibre runs at a time; at the end no
- * image is left.
+ * saved stack is left.
  */
 #include "sim.h"
 

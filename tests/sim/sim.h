@@ -60,7 +60,7 @@ typedef void sim_body(struct sim_life *me, void *arg);
 struct sim_life *sim_spawn(struct sim_life *me, strand_scope scope, sim_body *body, void *arg);
 /** The same with a tag in its life, which it finds there. */
 struct sim_life *sim_spawn_tagged(struct sim_life *me, strand_scope scope, sim_body *body, void *arg, int tag);
-/** The same on an opened fibre; {0}: on one of its own. */
+/** The same on a shared fibre; {0}: on one of its own. */
 struct sim_life *sim_spawn_on(struct sim_life *me, strand_scope scope, strand_fibre fibre, sim_body *body, void *arg,
                               int tag);
 /** The same anywhere: of `where` the pool, the pin and the fibre count. */

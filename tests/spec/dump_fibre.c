@@ -1,5 +1,5 @@
 /*
- * strand_dump shows the strands of opened fibres: where their frames are, and what these are.
+ * strand_dump shows the strands of shared fibres: where their frames are, and what these are.
  */
 #define _GNU_SOURCE
 #define SUITE dump_fibre
@@ -69,7 +69,7 @@ static strand on_fibre(strand_scope scope, strand_fibre fibre, const char *name,
     return strand_spawn_with(scope, STRAND_ATTR(.name = name, .fibre = fibre), fn, NULL, 0);
 }
 
-/* The last one that fell asleep is in the stack still; the others' frames are images. */
+/* The last one that fell asleep is in the stack still; the others' frames are saved stacks. */
 TEST_INSIDE(a_dump_shows_the_functions_of_strands_whose_frames_are_copied_out)
 {
     STRAND_SCOPE(scope);
@@ -110,7 +110,7 @@ static void *sleeper_with_much_open(void *arg)
     return arg;
 }
 
-/* What it has open goes to its image with its frames. */
+/* What it has open goes to its saved stack with its frames. */
 TEST_INSIDE(a_dump_says_in_how_many_bytes_a_strand_is_saved)
 {
     size_t saved = 0;

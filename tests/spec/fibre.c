@@ -1,5 +1,5 @@
 /*
- * Opened fibres: one stack for many strands, one of which is active. How they wait is in fibre_wait.c, what is
+ * Shared fibres: one stack for many strands, one of which is active. How they wait is in fibre_wait.c, what is
  * refused in fibre_misuse.c.
  */
 #define SUITE fibre
@@ -720,7 +720,7 @@ static void *suspend_now_deep_now_shallow(void *times)
     return NULL;
 }
 
-/* Images that are mapped anew have a page fault for each page. */
+/* Saved stacks that are mapped anew have a page fault for each page. */
 TEST_REAL_INSIDE(strands_whose_depth_varies_need_no_new_memory_at_each_switch)
 {
     enum { TURNS = 1000, MANY = 8 };
@@ -799,7 +799,7 @@ static void *trim_and_sleep(void *arg)
     return arg;
 }
 
-/* A fibre keeps an empty chunk for images of each size. The wish of a strand that runs on it is granted when that
+/* A fibre keeps an empty chunk for saved stacks of each size. The wish of a strand that runs on it is granted when that
  * suspends, and leaves next to nothing to be done. */
 TEST_REAL_INSIDE(a_trim_that_was_put_off_gives_saved_stacks_back_too)
 {

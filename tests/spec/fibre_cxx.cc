@@ -1,5 +1,5 @@
 /*
- * C++ on opened fibres: what a strand has caught, and what its destructors do, is its own, though its stack is not.
+ * C++ on shared fibres: what a strand has caught, and what its destructors do, is its own, though its stack is not.
  */
 #define SUITE fibre_cxx
 

@@ -1,5 +1,5 @@
 /*
- * What is refused on opened fibres, and how an overflow of their stacks is reported. Each case is a run of
+ * What is refused on shared fibres, and how an overflow of their stacks is reported. Each case is a run of
  * tests/programs/fibre_misuse.c or overflow.c.
  */
 #define SUITE fibre_misuse

@@ -1,5 +1,5 @@
 /*
- * Opened fibres that nobody has run on for a while give memory back by themselves. Trimming on request is in fibre.c.
+ * Shared fibres that nobody has run on for a while give memory back by themselves. Trimming on request is in fibre.c.
  */
 #define SUITE fibre_rest
 #include "test.h"
@@ -193,7 +193,7 @@ TEST_REAL(all_fibres_of_a_large_group_give_their_memory_back)
     play(use_many);
 }
 
-/* ---- images ---------------------------------------------------------------------------------------------- */
+/* ---- saved stacks ---------------------------------------------------------------------------------------------- */
 
 static size_t resident_bytes(void)
 {

@@ -1,5 +1,5 @@
 /*
- * Strands on opened fibres that wipe: nothing that they had on the stack, in registers, or in copies that the library
+ * Strands on shared fibres that wipe: nothing that they had on the stack, in registers, or in copies that the library
  * made stays in memory that others get.
  */
 #define SUITE fibre_secrets
@@ -42,7 +42,7 @@ static NOINLINE void keep_secret(int depth)
 static void *knows_a_secret(void *arg)
 {
     (void)arg;
-    keep_secret(20); /* its images have several sizes */
+    keep_secret(20); /* its saved stacks have several sizes */
     strand_yield();
     return NULL;
 }

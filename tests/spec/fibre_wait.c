@@ -1,5 +1,5 @@
 /*
- * Waiting on an opened fibre: what a strand waits for comes exactly while its frames are copied out and another strand
+ * Waiting on a shared fibre: what a strand waits for comes exactly while its frames are copied out and another strand
  * runs on its stack. Each kind of wait meets each kind of end: what it waits for, a cancel, a deadline, a failed child.
  */
 #define SUITE fibre_wait

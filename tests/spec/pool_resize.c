@@ -21,7 +21,7 @@ static void await_threads(strand_pool pool, int threads)
         strand_sleep(STRAND_MS);
 }
 
-/* ---- opened fibres --------------------------------------------------------------------------- */
+/* ---- shared fibres --------------------------------------------------------------------------- */
 
 struct crowd {
     strand_scope scope;

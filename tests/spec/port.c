@@ -247,7 +247,7 @@ TEST_INSIDE(to_try_to_receive_does_not_wait)
     CHECK_EQ(strand_port_try_receive(port, &value, sizeof value), -EPIPE);
 }
 
-/* On an opened fibre, into memory that is somebody else's while it waits. */
+/* On a shared fibre, into memory that is somebody else's while it waits. */
 static void *receive_on_a_shared_stack(void *port)
 {
     long values[3] = {-1, -1, -1};

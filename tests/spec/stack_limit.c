@@ -159,7 +159,7 @@ TEST(without_a_limit_nobody_is_refused)
     strand_run(&options, count_begun, NULL);
 }
 
-/* ---- opened fibres -------------------------------------------------------------------------- */
+/* ---- shared fibres -------------------------------------------------------------------------- */
 
 static void *open_five(void *scope)
 {
@@ -189,7 +189,7 @@ TEST(the_stacks_of_opened_fibres_count)
     strand_run(&options, open_too_many, NULL);
 }
 
-TEST_OWN_STACKS(the_stacks_of_opened_fibres_count, "those that all share are opened fibres too");
+TEST_OWN_STACKS(the_stacks_of_opened_fibres_count, "those that all share are shared fibres too");
 
 /* Frames of so many bytes. */
 static __attribute__((noinline)) void go_deep(size_t bytes)
@@ -234,7 +234,7 @@ static void *fill_with_images(void *arg)
         }
         strand_yield();
     }
-    CHECK(refused > 60); /* 1 MiB for images, of 36 KiB and more */
+    CHECK(refused > 60); /* 1 MiB for saved stacks, of 36 KiB and more */
     CHECK(gone_deep > 10);
     over = 1;
     strand_scope_join(scope);
@@ -247,7 +247,7 @@ TEST(the_saved_stacks_of_strands_on_opened_fibres_count)
     strand_run(&options, fill_with_images, NULL);
 }
 
-TEST_OWN_STACKS(the_saved_stacks_of_strands_on_opened_fibres_count, "those that all share are opened fibres too");
+TEST_OWN_STACKS(the_saved_stacks_of_strands_on_opened_fibres_count, "those that all share are shared fibres too");
 
 static void *grow(void *depth)
 {
@@ -278,7 +278,7 @@ TEST(strands_that_have_begun_go_on_also_if_their_frames_outgrow_the_limit)
 }
 
 TEST_OWN_STACKS(strands_that_have_begun_go_on_also_if_their_frames_outgrow_the_limit,
-                "those that all share are opened fibres too");
+                "those that all share are shared fibres too");
 
 /* ---- the options ---------------------------------------------------------------------------- */
 

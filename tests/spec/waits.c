@@ -265,7 +265,7 @@ TEST_INSIDE(of_a_read_write_lock_all_holders_are_named)
     strand_scope_join(scope);
 }
 
-/* What an inactive strand holds lies in its image. */
+/* What an inactive strand holds lies in its saved stack. */
 TEST_INSIDE(the_holders_of_a_read_write_lock_are_found_on_a_fibre_that_they_share)
 {
     begin();

@@ -11,7 +11,7 @@
 # and what is found out of an address in the code is kept until the command is over.
 #
 # gdb can't be given the registers of a thread that does not run, and of an inactive strand the stack holds somebody
-# else's frames. So frames are found here, by the tables that exceptions go by too (.eh_frame), over the saved image.
+# else's frames. So frames are found here, by the tables that exceptions go by too (.eh_frame), over the saved stack.
 
 import bisect
 import re
@@ -229,7 +229,7 @@ class Strand:
         return self.run.runner(self.fibre)
 
     def place(self):
-        """(context, image, size): where it stands, and what of its frames lies in an image."""
+        """(context, saved, size): where it stands, and what of its frames lies in a saved stack."""
         if self.over or not self.started or self.runner() is not None:
             return 0, 0, 0
         if not self.guest:
@@ -237,10 +237,10 @@ class Strand:
             return (word(self.fibre + offset("fibre", "context")) if stack else 0), 0, 0
         guest = self.member - round_up(size_of("guest"))
         size = 8 * (word(guest + offset("guest", "depth")) & 0xFFFFFFFF)
-        context = word(self.fibre + offset("opened", "base")) - size
-        if word(self.fibre + offset("opened", "resident")) == self.member:
+        context = word(self.fibre + offset("shared_fibre", "stack.base")) - size
+        if word(self.fibre + offset("shared_fibre", "stack.resident")) == guest:
             return context, 0, 0
-        return context, word(guest + offset("guest", "image")), size
+        return context, word(guest + offset("guest", "saved")), size
 
     def pool_name(self):
         """Of another than the first one."""
@@ -253,7 +253,7 @@ class Strand:
         return kept("fibre", self.fibre, self.find_fibre_name)
 
     def find_fibre_name(self):
-        hosting = self.fibre + offset("opened", "above")
+        hosting = self.fibre + offset("shared_fibre", "above")
         number = word(hosting + offset("hosting", "number")) & 0xFFFFFFFF
         return "fibre '%s' %d" % (text_at(hosting + offset("hosting", "name"), 32), number)
 

@@ -1,0 +1,129 @@
+/*
+ * A shared fibre: a fibre whose stack several strands share (src/stack/shared.h, which has the state of the stack).
+ * Page: docs/protocols/residency.md.
+ *
+ * PARTIES   the threads that make one of its strands runnable; the holder: the thread that has taken the fibre out of a
+ *           run queue, until it has left the stack and said so; threads that open, close or trim it.
+ * STATE     mail: IDLE (none of its strands is runnable, it stands in no queue, no thread holds it), or a stack of
+ *           strands that were made runnable, the newest first.
+ *             IDLE --shared_mail_up(s)--> s              and the caller queues the fibre, once
+ *             mail --shared_mail_up(s)--> s, mail        it is queued or held: the caller does nothing more
+ *             mail --the holder--> NULL             all of it into `ready`
+ *             NULL --the holder, `ready` is empty--> IDLE
+ *           Beside that stands, unless it is IDLE, the wish TRIM, which the holder takes with the mail. A thread that
+ *           wishes it of an idle fibre holds the fibre meanwhile.
+ * OWNERSHIP everything but `mail` is the holder's, its stack included: [O1] at most one thread holds it.
+ * PROTOCOL  a thread enters a shared fibre from its loop only, since nothing can be copied over the stack that the
+ *           thread stands on: a strand that switches to one goes to the loop first (thread->late). shared_fibre_enter
+ *           chooses the next of `ready`. A strand that leaves the fibre copies nothing [O2]; the side that arrives
+ *           (shared_fibre_left) gives the fibre up: it goes idle, or back to the end of a run queue, so that each visit
+ *           serves one strand [O3].
+ *           A strand may be claimed before it has left its stack: then it lies in the mail of a fibre that is held,
+ *           and is found when that is given up. So fibre->context, which other threads wait for, is not needed here.
+ * ORDERING  shared_mail_up and going idle: acquire-release on `mail`; between two holders: the run queue's.
+ * INVARIANTS [O6] going idle is the last that a holder does to it: whichever thread holds it next may end its last
+ *           strand, and then it is gone.
+ *           [O7] a fibre that was in use since it was trimmed last is in the list of its pool's `rests`, and then that
+ *           has a timer (rest.c): a thread that runs on it in a new era notes it. A round begins an era, and trims
+ *           those that were not used in the era before, as a holder: one that is in use is left for the next round. A
+ *           round takes one out of the list under its lock, and refers to it from then on, unless nothing else does:
+ *           then it is about to be given back, and the thread that does so waits for the lock first.
+ * NOT DONE  a lock: the mail is one word. A wish to be trimmed in a word of its own: that would have to be read after
+ *           going idle, against [O6]. The time of each visit, or a timer for each fibre: both cost more than a look at
+ *           the era. A wish for one that rests: it would be trimmed after its next use, when it rests no more.
+ * TESTED BY tests/models/residency.pml, tests/models/rest.pml, tests/spec/fibre.c, tests/spec/fibre_wait.c,
+ *           tests/spec/fibre_rest.c, tests/sim/residency.c.
+ */
+#ifndef SCHED_SHARED_FIBRE_H
+#define SCHED_SHARED_FIBRE_H
+
+#include "../stack/readers.h"
+#include "../stack/shared.h"
+#include "sched.h"
+
+/* In `mail`, beside or in the place of a strand's address. */
+enum { SHARED_IDLE = 1, SHARED_TRIM = 2 };
+
+/* References: its opener's, and a control block's, which may be asked for its fibre after its strand's end. */
+#define SHARED_STRAND UINT64_C(1)
+#define SHARED_KNOWN (UINT64_C(1) << 32)
+
+struct shared_fibre {
+    struct fibre fibre; /* what queues hold; `active` is the strand that runs, or ran last */
+    /* The holder's. */
+    struct shared_stack stack;
+    struct batch ready; /* first come, first served */
+    struct arch_note opener;
+    bool trim; /* it was wished: when it is given up next */
+    /* Under the lock of the pool's `rests` [O7]. */
+    _Atomic uint32_t used; /* the era in which it was in use last; the holder reads it at any time */
+    struct link rest;      /* in rests.used */
+    /* Anybody's. */
+    _Alignas(CACHE_LINE) _Atomic uintptr_t mail;
+    _Atomic uint64_t refs; /* SHARED_STRAND for each strand that lives on it, SHARED_KNOWN for each reference */
+    struct deferred deferred;
+    _Alignas(16) char above[]; /* the layer above's */
+};
+
+/* What the stack knows of a strand lies before its control block. */
+enum { GUEST_ROOM = (sizeof(struct guest) + 15) & ~15u };
+
+OWN_INLINE struct guest *guest_of(struct member *member)
+{
+    return (struct guest *)(void *)((char *)member - GUEST_ROOM);
+}
+
+OWN_INLINE struct member *member_of(struct guest *guest)
+{
+    return (struct member *)(void *)((char *)guest + GUEST_ROOM);
+}
+
+OWN_INLINE struct shared_fibre *shared_of(struct fibre *fibre)
+{
+    return CONTAINER(fibre, struct shared_fibre, fibre);
+}
+
+/* A fibre with a stack of that (rounded) size, one reference, and no strands. Returns 0 or a negated errno code. */
+int shared_fibre_open(struct thread *thread, struct pool *pool, size_t stack_size, struct shared_fibre **out);
+/* From serve_shared, once, with an address in its frame: when it returns there is an active strand to be run. */
+void shared_fibre_wait(struct shared_fibre *shared, void *base);
+/* SHARED_STRAND, SHARED_KNOWN or both. The thread that drops the last of all gives it back. */
+void shared_fibre_keep(struct shared_fibre *shared, uint64_t refs);
+void shared_fibre_release(struct thread *thread, struct shared_fibre *shared, uint64_t refs);
+/* SHARED_KNOWN, unless nothing refers to it any more: then it is about to be given back. */
+bool shared_fibre_keep_if_known(struct shared_fibre *shared);
+/* Leave the readers of the run (readers_enter), and free what they have deferred if the caller was the last. */
+void shared_fibre_readers_leave(struct thread *thread);
+
+/* One of its strands is runnable. True: the caller has to queue the fibre. Any thread of the run. */
+bool shared_mail_up(struct thread *thread, struct member *member);
+/* On the thread's loop, which has the fibre out of its queue: make fibre->active and fibre->context the next to run.
+ * Returns 0, or a negated errno code: fibre->active can't start; the caller ends it and gives the fibre up. */
+int shared_fibre_enter(struct thread *thread, struct shared_fibre *shared);
+/* Memory that it does not need goes back to the system: now, or when it is given up next. Any thread of the run. */
+void shared_fibre_trim(struct thread *thread, struct shared_fibre *shared);
+/* For rest.c: whether a thread holds it, or is about to. */
+OWN_INLINE bool shared_fibre_is_in_use(const struct shared_fibre *shared)
+{
+    return atomic_load_explicit(&shared->mail, memory_order_relaxed) != SHARED_IDLE;
+}
+/* As shared_fibre_trim, of one that is not in use; nothing if it is. What it tells of itself stays. */
+void shared_fibre_rest(struct thread *thread, struct shared_fibre *shared);
+/* After a switch away from it (AFTER_SHARED_*). */
+void shared_fibre_left(struct thread *thread, struct shared_fibre *shared, arch_context from, enum after after);
+/* On its own stack: whether another of its strands is runnable. */
+bool shared_fibre_is_wanted(struct shared_fibre *shared);
+/* On its stack, after the end of the strand that ran here: the next of its strands, if that has not started and no
+ * other fibre waits for the thread. */
+bool shared_fibre_goes_on(struct thread *thread, struct shared_fibre *shared);
+/* No strand could be started: to idle, or to the queue. */
+void shared_fibre_give_up(struct thread *thread, struct shared_fibre *shared);
+
+/* Whether an address lies in the stack of the shared fibre that the calling strand runs on. */
+OWN_INLINE bool shared_fibre_has(const struct fibre *fibre, const void *at)
+{
+    const struct stack *stack = fibre->stack;
+    return fibre->shared && (uintptr_t)at - (uintptr_t)stack->low < (uintptr_t)stack->top - (uintptr_t)stack->low;
+}
+
+#endif

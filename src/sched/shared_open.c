@@ -1,0 +1,142 @@
+/*
+ * The making of shared fibres, and their end when nothing refers to them any more. The protocol block is in
+ * shared_fibre.h.
+ */
+#include "shared_fibre.h"
+
+#include "pool.h"
+#include "rest.h"
+#include "switch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- making ---------------------------------------------------------------------------------------------- */
+
+/* On the new stack. */
+static void begin(struct arch_transfer transfer)
+{
+    ARCH_STACK_ENDS_HERE();
+    struct shared_fibre *shared = transfer.data;
+    arch_note_arrive(&shared->fibre.note);
+    arch_note_acquire(shared);
+    shared->stack.first = transfer.from;
+    shared->fibre.pool->sub->ops->serve_shared(shared, shared->above);
+    UNREACHABLE();
+}
+
+/* Back to the thread that opens it; each strand goes on from here. */
+NOINLINE void shared_fibre_wait(struct shared_fibre *shared, void *base)
+{
+    arch_context opener = shared->stack.first;
+    shared->stack.base = (char *)((uintptr_t)base & ~(uintptr_t)15);
+    arch_note_release(&shared->fibre.note);
+    arch_note_leave(&shared->fibre.note, &shared->opener, false);
+    struct arch_transfer transfer = arch_context_jump(opener, NULL);
+    struct thread *thread = transfer.data;
+    if (UNLIKELY(arch_tool)) {
+        thread_arrive_noted_(thread, &thread->current->note, transfer.from);
+        arch_note_acquire(&thread->current->note);
+    }
+    switch_arrive(thread, transfer.from);
+}
+
+/* Make the frames that all of its strands have in common. */
+static int make_base(struct thread *thread, struct shared_fibre *shared)
+{
+    struct stack *stack = shared->fibre.stack;
+    size_t room = (size_t)(stack->top - stack->low);
+    struct arch_note *note = &shared->fibre.note;
+    shared->opener = thread->current->note;
+    arch_note_make(note, stack->low, room);
+    arch_note_release(shared);
+    arch_note_leave(&shared->opener, note, false);
+    struct arch_transfer transfer = arch_context_jump(arch_context_make(stack->top, room, begin), shared);
+    arch_note_arrive(&shared->opener);
+    thread->current->note = shared->opener;
+    return shared_keep_first(&thread->stacks, &shared->stack, transfer.from);
+}
+
+static void unmake(struct thread *thread, struct shared_fibre *shared)
+{
+    struct pool *pool = shared->fibre.pool;
+    arch_note_acquire(&shared->fibre.note);
+    shared_close(&thread->stacks, &shared->stack);
+    free(shared);
+    pool_let_go(pool);
+}
+
+static int make(struct thread *thread, struct shared_fibre *shared)
+{
+    struct fibre *fibre = &shared->fibre;
+    shared->stack.beside = (struct shared_beside){fibre->own, &fibre->cxx, &fibre->started, &fibre->note};
+    int error = shared_open(&thread->stacks, &shared->stack, fibre->stack_size);
+    fibre->stack = shared->stack.stack;
+    return error ? error : make_base(thread, shared);
+}
+
+int shared_fibre_open(struct thread *thread, struct pool *pool, size_t stack_size, struct shared_fibre **out)
+{
+    size_t size = sizeof(struct shared_fibre) + thread->sub->ops->above_size;
+    size = (size + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
+    bool too_large = stack_size / sizeof(uintptr_t) > UINT32_MAX; /* guest.depth */
+    struct shared_fibre *shared = too_large || driver_refuses(thread) ? NULL : aligned_alloc(CACHE_LINE, size);
+    if (!shared)
+        return -ENOMEM;
+    memset(shared, 0, size);
+    shared->fibre.stack_size = stack_size;
+    shared->fibre.pool = pool;
+    pool_keep(pool);
+    shared->fibre.shared = true;
+    batch_init(&shared->ready);
+    atomic_init(&shared->mail, SHARED_IDLE);
+    atomic_init(&shared->refs, SHARED_KNOWN);
+    int error = make(thread, shared);
+    if (error)
+        unmake(thread, shared);
+    else
+        *out = shared;
+    return error;
+}
+
+/* ---- what refers to it ----------------------------------------------------------------------------------- */
+
+void shared_fibre_keep(struct shared_fibre *shared, uint64_t refs)
+{
+    atomic_fetch_add_explicit(&shared->refs, refs, memory_order_relaxed);
+}
+
+bool shared_fibre_keep_if_known(struct shared_fibre *shared)
+{
+    uint64_t refs = atomic_load_explicit(&shared->refs, memory_order_relaxed);
+    while (refs && !atomic_compare_exchange_weak_explicit(&shared->refs, &refs, refs + SHARED_KNOWN,
+                                                          memory_order_relaxed, memory_order_relaxed))
+        continue;
+    return refs != 0;
+}
+
+void shared_fibre_release(struct thread *thread, struct shared_fibre *shared, uint64_t refs)
+{
+    arch_note_release(shared);
+    if (atomic_fetch_sub_explicit(&shared->refs, refs, memory_order_acq_rel) != refs)
+        return;
+    arch_note_acquire(shared);
+    ASSERT(atomic_load_explicit(&shared->mail, memory_order_relaxed) == SHARED_IDLE);
+    rest_forget(thread, shared);
+    shared_end(&thread->stacks, &shared->stack);
+    if (!readers_defer(&thread->sub->memory.readers, &shared->deferred, 0))
+        unmake(thread, shared);
+}
+
+void shared_fibre_readers_leave(struct thread *thread)
+{
+    struct deferred *next, *deferred = readers_leave(&thread->sub->memory.readers);
+    for (; deferred; deferred = next) {
+        next = deferred->next;
+        if (deferred->bytes)
+            arch_unmap(deferred, deferred->bytes);
+        else
+            unmake(thread, CONTAINER(deferred, struct shared_fibre, deferred));
+    }
+}

@@ -1,0 +1,136 @@
+/*
+ * The copying of frames into and out of a shared stack, inline: for the layer above, at each visit. The protocol block
+ * is in shared.h.
+ */
+#ifndef STACK_SHARED_ENTER_H
+#define STACK_SHARED_ENTER_H
+
+#include "budget.h"
+#include "shared.h"
+
+#include <errno.h>
+
+/* By hand: it is the strands' own, and no access of the thread's that sanitizers are to know of. */
+typedef uint64_t own_word __attribute__((may_alias));
+
+/* ---- what is not inline: shared.c ------------------------------------------------------------------------- */
+
+void shared_save_beside_(struct shared_stack *shared, const struct guest *guest, char *to);
+void shared_load_beside_(struct shared_stack *shared, const struct guest *guest, const char *from);
+int shared_change_saved_(struct stack_user *user, struct shared_stack *shared, size_t size, bool must);
+void shared_wipe_stack_(struct shared_stack *shared, arch_context context);
+
+/* ---- the resident ----------------------------------------------------------------------------------------- */
+
+ARCH_NOT_INSTRUMENTED OWN_INLINE bool shared_own_is_open(const struct shared_stack *shared)
+{
+    const own_word *own = (const own_word *)(const void *)shared->beside.own;
+    uint64_t open = own[0] ^ shared->first_own;
+#pragma GCC unroll 8
+    for (int i = 1; i < OWN_KEPT; i++)
+        open |= own[i];
+    return open != 0;
+}
+
+/* Others read it, for diagnostics. */
+OWN_INLINE void shared_set_resident(struct shared_stack *shared, struct guest *guest)
+{
+    plain_store(&shared->resident, guest, memory_order_release);
+}
+
+/* In a saved stack the frames are followed by the state of C++ exceptions, if there was a runtime when they were saved,
+ * and by what the strand has open. */
+OWN_INLINE size_t guest_beside_cxx(const struct guest *guest)
+{
+    return guest->cxx ? sizeof(struct arch_cxx) : 0;
+}
+
+OWN_INLINE size_t guest_beside(const struct guest *guest)
+{
+    return guest_beside_cxx(guest) + (guest->keeps ? OWN_KEPT * sizeof(own_word) : 0);
+}
+
+OWN_INLINE int shared_move_out(struct stack_user *user, struct shared_stack *shared, bool cxx, bool must)
+{
+    struct guest *guest = shared->resident;
+    guest->keeps = shared_own_is_open(shared);
+    guest->cxx = cxx;
+    size_t frames = guest_frames(guest), more = guest_beside(guest), size = arch_image_size(frames + more);
+    int error = UNLIKELY(size != shared->saved_size) ? shared_change_saved_(user, shared, size, must) : 0;
+    if (UNLIKELY(error))
+        return error;
+    char *saved = shared->saved;
+    if (UNLIKELY(more))
+        shared_save_beside_(shared, guest, saved + frames);
+    arch_image_save(shared->beside.note, saved, shared_context(shared, guest), frames, more);
+    guest->saved = saved;
+    shared_set_resident(shared, NULL);
+    if (UNLIKELY(guest->wipes)) {
+        atomic_thread_fence(memory_order_release); /* a thread that has read what is wiped finds the strand elsewhere */
+        shared_wipe_stack_(shared, shared_context(shared, guest));
+    }
+    shared->saved = NULL;
+    shared->saved_size = 0;
+    uint64_t copies = atomic_load_explicit(&shared->copies, memory_order_relaxed);
+    atomic_store_explicit(&shared->copies, copies + 1, memory_order_relaxed);
+    return 0;
+}
+
+OWN_INLINE void shared_move_in(struct shared_stack *shared, struct guest *guest, bool cxx)
+{
+    size_t frames = guest_frames(guest), more = guest_beside(guest);
+    char *saved = guest->saved;
+    shared->saved = saved;
+    shared->saved_size = arch_image_size(frames + more);
+    arch_image_load(shared->beside.note, saved, shared_context(shared, guest), frames, more);
+    if (UNLIKELY(more || cxx))
+        shared_load_beside_(shared, guest, saved + frames);
+    if (UNLIKELY(guest->wipes)) {
+        guest->saved = NULL; /* as in move_out: its frames are in the stack, though it is not the resident yet */
+        atomic_thread_fence(memory_order_release);
+        arch_wipe(saved, frames, 0);
+        arch_vectors_clear();
+    }
+}
+
+/* It begins where all of them do. */
+OWN_INLINE void shared_move_in_new(struct shared_stack *shared, struct guest *guest)
+{
+    char *low = shared->stack->low;
+    arch_note_make(shared->beside.note, low, (size_t)(shared->base - low));
+    arch_image_start(shared->beside.note, shared->first_saved, (char *)shared->first, shared->first_size);
+    plain_store(&guest->depth, (uint32_t)(shared->first_size / sizeof(uintptr_t)), memory_order_relaxed);
+    *shared->beside.started = false;
+}
+
+/* The guest is the next to run: its frames come into the stack. cxx: there is a C++ runtime. Returns 0, or a negated
+ * errno code: a strand that has not started can't. */
+OWN_INLINE int shared_enter(struct stack_user *user, struct shared_stack *shared, struct guest *guest, bool cxx)
+{
+    if (shared->resident == guest)
+        return 0;
+    if (!guest->depth && UNLIKELY(!budget_may_begin(user)))
+        return -EAGAIN;
+    int error = shared->resident ? shared_move_out(user, shared, cxx, guest->depth != 0) : 0;
+    if (UNLIKELY(error))
+        return error;
+    if (guest->depth)
+        shared_move_in(shared, guest, cxx);
+    else
+        shared_move_in_new(shared, guest);
+    shared_set_resident(shared, guest);
+    shared->wipes = guest->wipes;
+    return 0;
+}
+
+/* The resident has left the stack at that context: it is suspended. */
+OWN_INLINE void shared_suspended(struct shared_stack *shared, arch_context from)
+{
+    size_t frames = (size_t)(shared->base - (char *)from);
+    plain_store(&shared->resident->depth, (uint32_t)(frames / sizeof(uintptr_t)), memory_order_relaxed);
+    arch_note_suspended(shared->beside.note, from);
+    if (frames > shared->deepest)
+        plain_store(&shared->deepest, frames, memory_order_relaxed);
+}
+
+#endif
