@@ -7,6 +7,8 @@
 #include "stack_ops.h"
 #include "threads.h"
 
+#include "../stack/stack.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +52,7 @@ void thread_prepare(struct thread *thread)
     thread->limit = ARCH_FOREVER;
     thread->usual = sub->memory.stacks.usual;
     thread->stacks.kept = sub->memory.most ? 0 : thread->usual;
+    thread->stacks.cache.max = stacks_kept_of((uint32_t)atomic_load_explicit(&pool->size, memory_order_relaxed));
     thread->period = thread->ticks = 1;
     thread->state = THREAD_BUSY;
     thread_prepare_canaries(thread);

@@ -44,7 +44,7 @@ struct stacks { /* a run's */
 
 struct stack_cache { /* a thread's stacks of the default size */
     struct stack *free;
-    uint32_t count;
+    uint32_t count, max;
 };
 
 /* ---- saved stacks (saved.h) ------------------------------------------------------------------------------ */

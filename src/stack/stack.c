@@ -320,11 +320,21 @@ COLD int stack_get_patiently(struct stack_user *user, size_t size, struct stack 
     return error;
 }
 
+static struct stack *take_kept(struct stack_user *user)
+{
+    user->cache.count--;
+    return pop(&user->cache.free);
+}
+
+/* If the thread keeps such stacks, its cache is full: a batch goes along, which leaves room for the next ones. */
 void stack_put_slow_(struct stack_user *user, struct stack *stack)
 {
     struct stacks *stacks = &user->memory->stacks;
+    int more = stack->size == user->kept ? STACK_BATCH : 0;
     stack_memory_lock(&stacks->lock, user);
     give_spare(stacks, stack);
+    for (; more && user->cache.count; more--)
+        give_spare(stacks, take_kept(user));
     stack_memory_unlock(&stacks->lock);
     budget_ended(user);
 }
@@ -356,12 +366,8 @@ size_t stacks_begin_round(struct stack_user *user)
 
 void stack_cache_flush(struct stack_user *user)
 {
-    struct stack *stack;
-    while ((stack = user->cache.free)) {
-        user->cache.free = stack->next;
-        stack_put_slow_(user, stack);
-    }
-    user->cache.count = 0;
+    while (user->cache.count)
+        stack_put_slow_(user, take_kept(user));
 }
 
 char *stack_floor(const struct stack *stack)

@@ -37,11 +37,20 @@ OWN_INLINE int stack_get(struct stack_user *user, size_t size, struct stack **ou
     return stack_get_slow_(user, size, out);
 }
 
-enum { STACKS_KEPT = 1024 };
+/* The stacks that a thread keeps serve no other thread, and their pages do not go back to the system. So the threads of
+ * a pool keep STACKS_KEPT_IN_ALL, each of them at least and at most so many. */
+enum { STACKS_KEPT_IN_ALL = 2048, STACKS_KEPT_MOST = 1024, STACKS_KEPT_LEAST = 128 };
+
+/* The share of one thread, in a pool of so many threads. */
+static inline uint32_t stacks_kept_of(uint32_t threads)
+{
+    uint32_t share = STACKS_KEPT_IN_ALL / threads;
+    return share > STACKS_KEPT_MOST ? STACKS_KEPT_MOST : share < STACKS_KEPT_LEAST ? STACKS_KEPT_LEAST : share;
+}
 
 OWN_INLINE void stack_put(struct stack_user *user, struct stack *stack)
 {
-    if (LIKELY(stack->size == user->kept && user->cache.count < STACKS_KEPT)) {
+    if (LIKELY(stack->size == user->kept && user->cache.count < user->cache.max)) {
         stack->next = user->cache.free;
         user->cache.free = stack;
         user->cache.count++;

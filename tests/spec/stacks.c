@@ -275,7 +275,7 @@ TEST(a_thousand_strands_with_required_guards_can_be_parked_at_once)
 
 /* ---- memory that is given back ------------------------------------------------------------- */
 
-enum { BURST = 1000 };
+enum { BURST = 1000, USUAL_BURST = 3000 };
 static _Atomic int used;
 static strand_event all_have;
 
@@ -321,6 +321,33 @@ TEST_REAL_INSIDE(the_pages_of_stacks_go_back_to_the_system_after_a_burst)
     }
 }
 TEST_OWN_STACKS(the_pages_of_stacks_go_back_to_the_system_after_a_burst, "frames that are saved are elsewhere");
+
+/* The stacks have the usual size: each thread keeps some of them. */
+static void *use_many_usual_stacks(void *bytes)
+{
+    long most;
+    {
+        STRAND_SCOPE(scope);
+        used = 0;
+        strand_event_clear(&all_have);
+        for (int i = 0; i < USUAL_BURST; i++)
+            strand_spawn(scope, use_and_wait, bytes);
+        test_yield_until(&used, USUAL_BURST);
+        most = resident_bytes();
+        strand_event_set(&all_have);
+        strand_scope_join(scope);
+    }
+    while (resident_bytes() > most - USUAL_BURST * (long)*(size_t *)bytes / 4)
+        strand_sleep(10 * STRAND_MS);
+    return NULL;
+}
+
+TEST_REAL(many_threads_keep_no_more_stacks_than_a_few)
+{
+    size_t bytes = 32 * KIB;
+    strand_run(STRAND_OPTIONS(.threads = 16), use_many_usual_stacks, &bytes);
+}
+TEST_OWN_STACKS(many_threads_keep_no_more_stacks_than_a_few, "frames that are saved are elsewhere");
 
 /* ---- memory that is refused ----------------------------------------------------------------- */
 
