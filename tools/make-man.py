@@ -21,7 +21,9 @@ from headers import (ATTRIBUTES, BLOCKS, OVERVIEW, PUBLIC, WHOLE_WORDS, declarat
                      sentences, summary)
 
 NAME = re.compile(r"\b(?:strand|STRAND)_\w*[A-Za-z0-9]\b(?!_)")
-EXAMPLES = ("examples/*.c", "examples/*/*.[ch]", "tests/harness/*.h", "tests/programs/*.c", "tests/sim/*.c", "tests/spec/*.c")
+# Programs that use the library as its users do; those of tests that make mistakes on purpose are left out.
+EXAMPLES = ("examples/*.c", "examples/*/*.[ch]", "docs/*.md", "tests/sim/*.c", "tests/httpd/*.c", "tests/spec/*.c")
+WRONG_USE = re.compile(r"misuse|mistakes|nulls|arguments|locks\.c|blocking")
 
 
 # ---- writing: text -------------------------------------------------------------------------------------------------
@@ -160,12 +162,14 @@ def example(names):
     """Some lines of a program of this repository that uses one of the names, the first in the order of EXAMPLES."""
     for pattern in EXAMPLES:
         for path in sorted(pathlib.Path().glob(pattern)):
+            if WRONG_USE.search(path.name):
+                continue
             lines = source_of(path)
             for name in [*names, *[name.upper() for name in names if name.endswith("_attr")]]:
                 word = rf"(?<!\w){name}(?!\w)"
                 # In a function, or as a declaration; not in a comment.
                 for use in (rf" (?!\s*/?\*).*{word}", rf"(?!/\*|//|#|TEST).*{word}"):
-                    at = next((i for i, line in enumerate(lines) if re.match(use, line)), None)
+                    at = next((i for i, line in enumerate(lines) if re.match(use, line) and not line.endswith("\\")), None)
                     if at is not None:
                         return path, part_of(lines, at)
     return None
@@ -176,7 +180,10 @@ sources = {}
 
 def source_of(path):
     if path not in sources:
-        sources[path] = path.read_text(encoding="utf-8").splitlines()
+        text = path.read_text(encoding="utf-8")
+        if path.suffix == ".md":  # of a page, the programs
+            text = "\n".join(re.findall(r"^```c\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+        sources[path] = text.splitlines()
     return sources[path]
 
 

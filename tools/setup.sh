@@ -17,7 +17,7 @@ packages_of()
     check) echo python3 g++ clang-19 clang-format-14 ;;
     man) echo doxygen python3 mandoc ;;
     pictures) echo graphviz ;;
-    site) echo doxygen python3 mkdocs ;;
+    site) echo doxygen python3 mkdocs python3-pygments ;;
     tsan) echo clang-19 libclang-rt-19-dev ;;
     models) echo spin ;;
     fuzz) echo g++ clang-19 libclang-rt-19-dev libhttp-parser-dev ;;
