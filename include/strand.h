@@ -268,7 +268,8 @@ enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WI
 #define STRAND_SCOPE(name) STRAND_SCOPE_WITH(name, 0)
 #define STRAND_SCOPE_OPEN(name) STRAND_SCOPE_WITH(name, STRAND_OPEN)
 #define STRAND_SCOPE_WITH(name, flags)                                                                                 \
-    strand_scope name STRAND_CLEANUP_(strand_scope_leave_) = strand_scope_enter_((flags), __FILE__, __LINE__)
+    STRAND_BLOCK_BEGINS_ strand_scope name STRAND_CLEANUP_(strand_scope_leave_) =                                      \
+        strand_scope_enter_((flags), __FILE__, __LINE__)
 
 /**
  * Wait for all children, also after one has failed, and consume them in the order in which they end, while others still
@@ -320,10 +321,11 @@ size_t strand_scope_count(strand_scope scope);
 #define STRAND_SHIELD STRAND_GUARD_(strand_shield_, strand_shield_enter_())
 #define STRAND_DEADLINE(when) STRAND_GUARD_(strand_deadline_, strand_deadline_enter_((when), __FILE__, __LINE__))
 #define STRAND_DEADLINE_AS(name, when)                                                                                 \
-    struct strand_guard_ name STRAND_CLEANUP_(strand_guard_leave_) = strand_deadline_enter_((when), __FILE__, __LINE__)
+    STRAND_BLOCK_BEGINS_ struct strand_guard_ name STRAND_CLEANUP_(strand_guard_leave_) =                              \
+        strand_deadline_enter_((when), __FILE__, __LINE__)
 #define STRAND_NO_SUSPEND                                                                                              \
-    struct strand_guard_ STRAND_PASTE_(strand_nosuspend_, __COUNTER__) STRAND_CLEANUP_(strand_section_leave_) =        \
-        strand_section_enter_(__FILE__, __LINE__)
+    STRAND_BLOCK_BEGINS_ struct strand_guard_ STRAND_PASTE_(strand_nosuspend_, __COUNTER__)                            \
+        STRAND_CLEANUP_(strand_section_leave_) = strand_section_enter_(__FILE__, __LINE__)
 #define STRAND_LOCAL(key, value) STRAND_GUARD_(strand_local_, strand_local_enter_((key), (value)))
 
 /* ---- strands --------------------------------------------------------------------------------------------- */
@@ -487,7 +489,8 @@ struct strand_guard_ strand_local_enter_(const strand_key *key, void *value);
 void strand_guard_leave_(struct strand_guard_ *guard);
 
 #define STRAND_GUARD_(name, enter)                                                                                     \
-    struct strand_guard_ STRAND_PASTE_(name, __COUNTER__) STRAND_CLEANUP_(strand_guard_leave_) = enter
+    STRAND_BLOCK_BEGINS_ struct strand_guard_ STRAND_PASTE_(name, __COUNTER__) STRAND_CLEANUP_(strand_guard_leave_) =  \
+        enter
 
 #ifdef __cplusplus
 }

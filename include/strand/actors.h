@@ -66,7 +66,8 @@ typedef struct strand_actors_attr {
  * no-suspend section is misuse, and so is using the handle afterwards.
  */
 #define STRAND_ACTORS(name, attr)                                                                                      \
-    strand_actors name STRAND_CLEANUP_(strand_actors_leave_) = strand_actors_enter_((attr), __FILE__, __LINE__)
+    STRAND_BLOCK_BEGINS_ strand_actors name STRAND_CLEANUP_(strand_actors_leave_) =                                    \
+        strand_actors_enter_((attr), __FILE__, __LINE__)
 
 /** Stop an actor system like leaving its block, without waiting. STRAND_STOP_NOW works like leaving it by an exception.
  *  Only if there is no memory does the call wait, uninterruptibly, until other strands have released some. */

@@ -129,7 +129,8 @@ static inline int strand_check_unlock_(int (*unlock)(pthread_mutex_t *), pthread
 #define strand_spawn_with(...) strand_check_spawn_with_(__VA_ARGS__)
 #undef STRAND_SCOPE_WITH
 #define STRAND_SCOPE_WITH(name, flags)                                                                                 \
-    strand_scope name STRAND_CLEANUP_(strand_scope_leave_) = strand_check_scope_enter_((flags), __FILE__, __LINE__)
+    STRAND_BLOCK_BEGINS_ strand_scope name STRAND_CLEANUP_(strand_scope_leave_) =                                      \
+        strand_check_scope_enter_((flags), __FILE__, __LINE__)
 #endif
 
 #endif

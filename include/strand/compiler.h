@@ -52,6 +52,18 @@ extern struct strand_section_ strand_no_suspend_; /* stands in attributes only *
 #define STRAND_PASTE2_(a, b) a##b
 #define STRAND_PASTE_(a, b) STRAND_PASTE2_(a, b)
 
+/* A goto or a case that skips the line which opens a block would have the block's clean-up run on what was never set.
+ * clang and C++ compilers refuse such a jump; gcc, in C, over a type of computed size, as this one is. */
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__cplusplus)
+#define STRAND_BLOCK_BEGINS_                                                                                           \
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wvla\"")                                         \
+        __attribute__((unused)) typedef char STRAND_PASTE_(strand_a_jump_must_not_skip_this_block_,                    \
+                                                           __COUNTER__)[((void)0, 1)];                                 \
+    _Pragma("GCC diagnostic pop")
+#else
+#define STRAND_BLOCK_BEGINS_
+#endif
+
 /* gcc takes every call after a try block for one that may come back to it, so it warns of what a loop frees at its end.
  * It places the warning at the end of the function, so the warning has to be off from the block on. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12

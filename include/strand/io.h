@@ -146,7 +146,8 @@ typedef struct {
  * the program has installed a handler after an earlier block began and before it ended.
  */
 #define STRAND_SIGNALS(name, ...)                                                                                      \
-    strand_signals name STRAND_CLEANUP_(strand_signals_leave_) = strand_signals_enter_(__VA_ARGS__, 0)
+    STRAND_BLOCK_BEGINS_ strand_signals name STRAND_CLEANUP_(strand_signals_leave_) =                                  \
+        strand_signals_enter_(__VA_ARGS__, 0)
 
 /** Wait for the next signal of a block of STRAND_SIGNALS. Signals that arrive while no strand waits are kept; several
  *  equal ones count once. Different signals take turns in the order of their numbers. An interrupted call has consumed

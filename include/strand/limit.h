@@ -171,8 +171,8 @@ void strand_limits_release(strand_held *held);
 /** Hold a permit of each limit that applies here until the enclosing block ends, however the block ends. It waits like
  *  strand_limits_acquire. */
 #define STRAND_WITHIN_LIMITS                                                                                           \
-    strand_held STRAND_PASTE_(strand_within_, __COUNTER__) STRAND_CLEANUP_(strand_limits_release) =                    \
-        strand_limits_enter_()
+    STRAND_BLOCK_BEGINS_ strand_held STRAND_PASTE_(strand_within_, __COUNTER__)                                        \
+        STRAND_CLEANUP_(strand_limits_release) = strand_limits_enter_()
 
 /* ---- wrapping a client ----------------------------------------------------------------------------------- */
 

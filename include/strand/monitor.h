@@ -46,7 +46,7 @@ extern "C" {
  * another thread is in the monitor, the caller spins until it has left.
  */
 #define STRAND_MONITOR_ENTER(type, in, monitor)                                                                        \
-    struct type *const STRAND_PASTE_(strand_entered_, in) = (monitor);                                                 \
+    STRAND_BLOCK_BEGINS_ struct type *const STRAND_PASTE_(strand_entered_, in) = (monitor);                            \
     struct strand_guard_ STRAND_PASTE_(strand_within_, in) STRAND_CLEANUP_(strand_monitor_leave_) =                    \
         strand_monitor_enter_(strand_monitor_of_(STRAND_PASTE_(strand_entered_, in)), __FILE__, __LINE__);             \
     struct type##_inside_ *const in = &STRAND_PASTE_(strand_entered_, in)->strand_inside_
