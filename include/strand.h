@@ -89,8 +89,16 @@ typedef struct strand_options strand_options; /* strand/pool.h: threads, schedul
 
 /* ---- exceptions: a kind, a message, a trace -------------------------------------------------------------- */
 
-/** The kind of an exception. Its address identifies it. Define your own as static const, with a parent at or below
- *  STRAND_ERROR. */
+/**
+ * The kind of an exception. Its address identifies it. Define your own with a parent at or below STRAND_ERROR: as
+ * static const in the only source file that uses it; else declare it in a header and define it in one source file:
+ *
+ *     extern const strand_kind NO_SUCH_USER;                                      in the header
+ *     const strand_kind NO_SUCH_USER = {"NO_SUCH_USER", &STRAND_ERROR};           in the source file
+ *
+ * A static one in a header is another kind in each file that includes the header, and no catch block of another file
+ * matches it. The report of an uncaught exception says so.
+ */
 typedef struct strand_kind {
     const char *name;
     const struct strand_kind *parent;
@@ -408,7 +416,8 @@ bool strand_interrupted(void);
 
 /* ---- strand-local values --------------------------------------------------------------------------------- */
 
-/** The key of a strand-local value. Define your own as static; its address identifies it. */
+/** The key of a strand-local value. Its address identifies it. Define your own as static const in the only source file
+ *  that uses it; else declare it as extern in a header and define it in one source file, as a strand_kind. */
 typedef struct strand_key {
     const char *name;
 } strand_key;

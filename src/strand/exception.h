@@ -53,7 +53,8 @@ struct strand_exception {
     void *ips_first[TRACE_FIRST];
     struct segment segments_first[SEGMENTS_FIRST];
     char text[EXCEPTION_TEXT];
-    uint16_t ring_count; /* carry.h */
+    uint16_t ring_count;   /* carry.h */
+    _Atomic bool mistaken; /* a catch block named another kind of the same name */
 };
 _Static_assert(sizeof(struct strand_exception) <= 912, "every thread keeps some, and a failing child costs one");
 

@@ -11,6 +11,8 @@
 #include "interrupt.h"
 #include "misuse.h"
 
+#include <string.h>
+
 /* STRAND_TRY runs its first block in TRY_BODY, and looks at its catch blocks in every other state. */
 enum try_state { TRY_BODY, TRY_CAUGHT, TRY_TAKEN, TRY_ASKS, TRY_WANTS };
 
@@ -91,6 +93,13 @@ ARCH_NOT_INSTRUMENTED void strand_try_leave_(struct strand_try_ *frame)
         strand_exception_release(e);
 }
 
+/* A kind that a header defines as static is another one in each file. */
+static void note_namesake(strand_exception *e, const strand_kind *kind)
+{
+    if (e->kind->name && kind->name && strcmp(e->kind->name, kind->name) == 0)
+        atomic_store_explicit(&e->mistaken, true, memory_order_relaxed);
+}
+
 bool strand_catches_(struct strand_try_ *frame, const strand_kind *kind)
 {
     if (UNLIKELY(frame->state >= TRY_ASKS)) {
@@ -98,8 +107,10 @@ bool strand_catches_(struct strand_try_ *frame, const strand_kind *kind)
             frame->state = TRY_WANTS;
         return false;
     }
-    if (!strand_exception_is(frame->caught, kind))
+    if (!strand_exception_is(frame->caught, kind)) {
+        note_namesake(frame->caught, kind);
         return false;
+    }
     frame->state = TRY_TAKEN;
     return true;
 }

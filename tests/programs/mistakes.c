@@ -293,6 +293,23 @@ static void *lock_crosswise(void *arg)
     return arg;
 }
 
+/* ---- exceptions ----------------------------------------------------------------------------------- */
+
+/* What two source files have that include a header with such a line. */
+static const strand_kind thrown = {"NO_SUCH_USER", &STRAND_ERROR}, caught = {"NO_SUCH_USER", &STRAND_ERROR};
+
+static void *catch_a_kind_of_the_same_name(void *arg)
+{
+    STRAND_TRY {
+        strand_throw(&thrown, "there is no user '%s'", "ada");
+    }
+    STRAND_CATCH(&caught, e) {
+        puts("caught");
+    }
+    STRAND_END
+    return arg;
+}
+
 static const struct {
     const char *name;
     strand_fn *root;
@@ -316,6 +333,7 @@ static const struct {
     {"end_with_a_pthread_mutex", end_with_a_pthread_mutex},
     {"receive_from_nobody", receive_from_nobody},
     {"lock_crosswise", lock_crosswise},
+    {"catch_a_kind_of_the_same_name", catch_a_kind_of_the_same_name},
 };
 
 int main(int argc, char **argv)
