@@ -3,6 +3,7 @@
  */
 #include "out.h"
 
+#include "../base/plain.h"
 #include "../strand/log.h"
 
 #include <errno.h>
@@ -76,26 +77,17 @@ static void make_room(struct out *out, size_t size)
         out->error = grow(out);
 }
 
-static bool is_control(char c)
-{
-    return (unsigned char)c < ' ' || c == 0x7f;
-}
-
-/* Copies a line with control characters as \xHH, since names may contain some. Returns the bytes written. */
+/* Copies a line, with control characters escaped. Returns the bytes written. */
 static size_t put(char *to, const char *line, size_t size)
 {
-    static const char digits[] = "0123456789abcdef";
     char *at = to;
     for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)line[i];
-        if (!is_control(line[i])) {
-            *at++ = (char)c;
-            continue;
+        if (plain_is_control(line[i])) {
+            plain_escape(at, line[i]);
+            at += PLAIN_ESCAPE;
+        } else {
+            *at++ = line[i];
         }
-        *at++ = '\\';
-        *at++ = 'x';
-        *at++ = digits[c >> 4];
-        *at++ = digits[c & 15];
     }
     return (size_t)(at - to);
 }
@@ -115,9 +107,9 @@ void out_say(struct out *out, size_t indent, const char *format, ...)
     size -= ends && size; /* the end of the line, or the byte in its place if the line was cut */
     size_t controls = 0;
     for (size_t i = 0; i < size; i++)
-        controls += is_control(line[i]);
+        controls += plain_is_control(line[i]);
     if (!out->error)
-        make_room(out, size + 3 * controls + 1);
+        make_room(out, size + (PLAIN_ESCAPE - 1) * controls + 1);
     if (out->error)
         return;
     out->used += put(out->text + out->used, line, size);

@@ -81,10 +81,11 @@ static void print_line(int fd, struct arch_names *names, const struct carried *l
         print_text(fd, "%*scancelled by strand '%s' #%llu%s%s\n", indent + 2, "", e->note->who,
                    (unsigned long long)e->note->who_id, e->note->why[0] ? ": " : "", e->note->why);
     if (atomic_load_explicit(&e->mistaken, memory_order_relaxed))
-        print_text(fd,
-                   "%*snot caught by a catch block that names another kind '%s': a kind in a header is extern const, and "
-                   "defined in one source file\n",
-                   indent + 2, "", e->kind->name);
+        print_text(
+            fd,
+            "%*snot caught by a catch block that names another kind '%s': a kind in a header is extern const, and "
+            "defined in one source file\n",
+            indent + 2, "", e->kind->name);
     trace(fd, names, indent + 2, e);
 }
 

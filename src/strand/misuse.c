@@ -51,13 +51,12 @@ const char *made_at(const char *noun, const void *object, char *buffer, size_t s
 /* To the hook of the run, if there is one, and to standard error. */
 static void report(const struct runtime *runtime, const char *function, const char *what, const char *made)
 {
-    char text[MADE_WORDS + 448];
     struct strand_misuse report = {function, what, made};
     if (runtime && runtime->options.on_misuse)
         runtime->options.on_misuse(&report, runtime->options.hook_arg);
-    int length =
-        snprintf(text, sizeof text, "libstrand: misuse of %s: %s%s%s\n", function, what, made[0] ? "\n  " : "", made);
-    arch_write(2, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
+    print_text(2, "libstrand: misuse of %s: %s\n", function, what);
+    if (made[0])
+        print_text(2, "  %s\n", made);
     if (runtime && runtime->deadlock[0])
         print_text(2, "  it follows the deadlock that was reported above: %s\n", runtime->deadlock);
 }

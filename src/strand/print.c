@@ -4,11 +4,29 @@
  */
 #include "print.h"
 
+#include "../base/plain.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* But for its end, a line has no control characters. Usually that is one write. */
+static void write_line(int fd, const char *line, size_t size)
+{
+    size_t from = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (!plain_is_control(line[i]) || (line[i] == '\n' && i + 1 == size))
+            continue;
+        char escaped[PLAIN_ESCAPE];
+        plain_escape(escaped, line[i]);
+        arch_write(fd, line + from, i - from);
+        arch_write(fd, escaped, sizeof escaped);
+        from = i + 1;
+    }
+    arch_write(fd, line + from, size - from);
+}
 
 void print_text(int fd, const char *format, ...)
 {
@@ -18,7 +36,7 @@ void print_text(int fd, const char *format, ...)
     int length = vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (length > 0)
-        arch_write(fd, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
+        write_line(fd, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
 }
 
 const char *place_words(struct arch_names *names, void *ip, char *buffer, size_t size)

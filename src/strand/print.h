@@ -6,7 +6,7 @@
 
 #include "core.h"
 
-/* Formatted, up to 511 bytes, in one call and without memory. */
+/* Formatted, up to 511 bytes, without memory; control characters but for the line's end as \xHH (base/plain.h). */
 void print_text(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Where the calling strand is; me is NULL outside of strands. */
 void print_here(int fd, struct cb *me);

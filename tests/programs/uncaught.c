@@ -31,6 +31,20 @@ static void *root_throws(void *arg)
     return arg;
 }
 
+/* What somebody has sent is in the message, and in the name of the strand. */
+static void *forges(void *arg)
+{
+    strand_throw(&SPILL, "no guest '%s'", "x\nlibstrand: all is well \x1b[31m");
+    return arg;
+}
+
+static void *forged(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "a\nlibstrand: b"), forges, arg, 0));
+    return arg;
+}
+
 /* The child fails, nobody joins it, the root sleeps. */
 static void *grandparent_of_pour(void *arg)
 {
@@ -93,6 +107,8 @@ int main(int argc, char **argv)
     strand_fn *root = root_throws;
     if (strcmp(who, "grandchild") == 0)
         root = grandchild_fails;
+    else if (strcmp(who, "forged") == 0)
+        root = forged;
     else if (strcmp(who, "live") == 0)
         root = leaves_a_child;
     else if (strcmp(who, "tables") == 0)

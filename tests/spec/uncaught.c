@@ -48,6 +48,13 @@ TEST_PROGRAM(an_exception_that_gets_to_a_function_without_unwind_tables_is_print
     CHECK(strstr(o.out, "still alive") == NULL);
 }
 
+TEST_PROGRAM(texts_and_names_with_control_characters_forge_no_lines)
+{
+    die_of("forged");
+    CHECK_CONTAINS(o.err, "spill: no guest 'x\\x0alibstrand: all is well \\x1b[31m'\n");
+    CHECK_CONTAINS(o.err, "'a\\x0alibstrand: b'");
+}
+
 TEST_PROGRAM(an_exception_that_leaves_the_root_ends_the_program_with_exit_status_1)
 {
     die_of("root");
