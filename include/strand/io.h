@@ -151,7 +151,8 @@ typedef struct {
 
 /** Wait for the next signal of a block of STRAND_SIGNALS. Signals that arrive while no strand waits are kept; several
  *  equal ones count once. Different signals take turns in the order of their numbers. An interrupted call has consumed
- *  none. Returns the number of the signal. */
+ *  none. Returns the number of the signal. Throws STRAND_SYSTEM with -EBADF to a strand that waits when the block is
+ *  left. */
 STRAND_BLOCKS int strand_signal(strand_signals signals);
 /** Make the case that a signal of a block of STRAND_SIGNALS has arrived. The select stores the signal's number in
  * *number, unless that is NULL. */

@@ -258,7 +258,9 @@ strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *
     if ((unsigned)what->route > STRAND_ROUTE_HASH)
         MISUSE("strand_router_spawn", "", "%d is not a route", (int)what->route);
     if (!what->count || !what->class_ || (what->route == STRAND_ROUTE_HASH && !what->hash))
-        MISUSE("strand_router_spawn", "", "a router needs a count, a class, and by hash a hash function");
+        MISUSE("strand_router_spawn", "",
+               "a router needs a count, a class, and by hash a hash function: set .count, .class_, and .hash with "
+               "STRAND_ROUTE_HASH");
     size_t args_at, size;
     if (__builtin_mul_overflow(what->count, sizeof(struct routee) + sizeof(struct routee *), &args_at) ||
         __builtin_add_overflow(args_at, sizeof(struct router), &args_at) ||

@@ -501,7 +501,7 @@ int strand_actors_run(strand_actors handle, const char *dispatcher, strand_fn *f
     struct procedure procedure = {fn, arg};
     strand_actor actor;
     if (!fn)
-        MISUSE("strand_actors_run", "", "the function is NULL");
+        MISUSE("strand_actors_run", "", "the function is NULL: pass the one to run");
     must_not_escape(thread, arg, "the argument", "strand_actors_run");
     struct envelope *first = message_new(thread, &run_message, "", 0);
     if (!first)

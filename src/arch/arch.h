@@ -381,6 +381,8 @@ int arch_watch_open(uint64_t signals, const void *owner, struct arch_watch **out
 const void *arch_watch_owner(const struct arch_watch *watch);
 int arch_watch_fd(const struct arch_watch *watch);
 uint64_t arch_watch_signals(int fd); /* which signals are waited for with this descriptor; 0: none */
+/* Whether that is a watch, and has that serial; any pointer may be asked about. O(watches that ever were at a time). */
+bool arch_watch_is(const struct arch_watch *watch, uint64_t serial);
 uint64_t arch_watch_serial(const struct arch_watch *watch); /* changes with each closing; records are never freed */
 int arch_watch_take(struct arch_watch *watch);              /* takes a signal that has come and returns its number; 0:
                                                              * none */

@@ -201,6 +201,14 @@ const void *arch_watch_owner(const struct arch_watch *watch)
     return watch->owner;
 }
 
+bool arch_watch_is(const struct arch_watch *watch, uint64_t serial)
+{
+    const struct arch_watch *known = atomic_load_explicit(&arch_state.watches, memory_order_acquire);
+    while (known && known != watch)
+        known = known->next;
+    return known && arch_watch_serial(known) == serial;
+}
+
 uint64_t arch_watch_serial(const struct arch_watch *watch)
 {
     return atomic_load_explicit(&watch->serial, memory_order_relaxed);

@@ -200,7 +200,7 @@ strand_case strand_on_ready(int fd, int what)
 static struct arch_watch *watch_in(const strand_case *c)
 {
     struct arch_watch *watch = (struct arch_watch *)(uintptr_t)c->object[0];
-    if (!watch || arch_watch_serial(watch) != c->object[1])
+    if (!arch_watch_is(watch, c->object[1]))
         MISUSE("strand_select", "", "the block of STRAND_SIGNALS has been left, or was never entered");
     return watch;
 }

@@ -212,7 +212,7 @@ static void may_offload(struct thread *thread, struct cb *me, const struct call 
         interrupt_refuse(thread, me);
     }
     if (!call->fn)
-        MISUSE(call->function, "", "the function is NULL");
+        MISUSE(call->function, "", "the function is NULL: pass the one to run");
     if (!call->size)
         must_not_escape(thread, call->args, "the argument", call->function);
     else if (!call->args)

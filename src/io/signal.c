@@ -53,7 +53,7 @@ int strand_signal(strand_signals signals)
 {
     struct arch_watch *watch = watch_of(signals);
     struct thread *thread = must_be_strand("strand_signal");
-    if (!watch || arch_watch_serial(watch) != signals.bits[1])
+    if (!arch_watch_is(watch, signals.bits[1]))
         MISUSE("strand_signal", "", "the block of STRAND_SIGNALS has been left, or was never entered");
     if (arch_watch_owner(watch) != runtime_of(thread))
         misuse_foreign("strand_signal", "block of STRAND_SIGNALS");

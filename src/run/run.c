@@ -296,7 +296,7 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg)
 {
     struct thread *thread = thread_self();
     if (!fn)
-        MISUSE("strand_run", "", "the function is NULL");
+        MISUSE("strand_run", "", "the function is NULL: pass the one to run");
     struct run *run = calloc(1, sizeof *run);
     struct runtime *runtime = run ? &run->runtime : NULL;
     const char *what = "memory for a run";

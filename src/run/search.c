@@ -98,7 +98,7 @@ int strand_sim_search(const strand_options *options, uint64_t first, uint64_t co
     int child, status;
     void *progress;
     if (!fn)
-        MISUSE("strand_sim_search", "", "the function is NULL");
+        MISUSE("strand_sim_search", "", "the function is NULL: pass the one to run");
     if (thread && thread->current)
         MISUSE("strand_sim_search", "", "inside a strand");
     int error = take(&search, options);

@@ -54,7 +54,7 @@ int strand_sim_thread(strand_fn *fn, void *arg)
     struct thread *thread = must_be_strand("strand_sim_thread");
     struct runtime *runtime = runtime_of(thread);
     if (!fn)
-        MISUSE("strand_sim_thread", "", "the function is NULL");
+        MISUSE("strand_sim_thread", "", "the function is NULL: pass the one to run");
     must_not_escape(thread, arg, "the argument", "strand_sim_thread");
     struct plain *plain = driver_malloc(thread, sizeof *plain);
     if (!plain)

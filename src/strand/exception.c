@@ -176,7 +176,11 @@ void strand_exception_release(strand_exception *e)
     if (!e)
         return;
     arch_note_release(e);
-    if (atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
+    uint32_t before = atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel);
+    if (UNLIKELY(!before))
+        MISUSE("strand_exception_release", "",
+               "the exception is gone: its last reference was released before. Release each reference once");
+    if (before != 1)
         return;
     arch_note_acquire(e);
     destroy(e);

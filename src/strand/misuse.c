@@ -94,13 +94,31 @@ COLD void misuse_forked(struct runtime *runtime, const char *function)
     abort();
 }
 
+/* What a plain thread does in place of a function of strands. */
+static const char *for_plain_threads(const char *function)
+{
+    static const struct {
+        const char *function, *instead;
+    } all[] = {
+        {"strand_must", "check the result themselves"},
+        {"strand_close", "close descriptors by close"},
+        {"strand_throw", "return an error"},
+        {"strand_rethrow", "return an error"},
+        {"STRAND_TRY", "have no exceptions to catch"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(function, all[i].function) == 0)
+            return all[i].instead;
+    return "send by strand_chan_post or by a port";
+}
+
 COLD struct thread *must_thread_(const char *function)
 {
     if (arch_orphan())
         misuse_forked(NULL, function);
     misuse(function, "",
-           "it was called from a plain thread, not from a strand: call it within strand_run. Plain threads send by "
-           "strand_chan_post or by a port");
+           "it was called from a plain thread, not from a strand: call it within strand_run. Plain threads %s",
+           for_plain_threads(function));
 }
 
 COLD void misuse_foreign(const char *function, const char *noun)

@@ -17,13 +17,25 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* At most one of the policies. A scope that returns the first result must not consume results. */
+enum { POLICIES = STRAND_TOGETHER | STRAND_COLLECT | STRAND_FIRST_WINS };
 static bool flags_are_good(unsigned flags)
 {
-    const unsigned policies = STRAND_TOGETHER | STRAND_COLLECT | STRAND_FIRST_WINS;
-    bool one = !(flags & policies & ((flags & policies) - 1));
-    return one && !(flags & ~(policies | STRAND_OPEN | STRAND_SERVICE)) &&
+    bool one = !(flags & POLICIES & ((flags & POLICIES) - 1));
+    return one && !(flags & ~(unsigned)(POLICIES | STRAND_OPEN | STRAND_SERVICE)) &&
            (flags & (STRAND_SERVICE | STRAND_FIRST_WINS)) != (STRAND_SERVICE | STRAND_FIRST_WINS);
+}
+
+static COLD __attribute__((noreturn)) void bad_flags(unsigned flags)
+{
+    if (flags & ~(unsigned)(POLICIES | STRAND_OPEN | STRAND_SERVICE))
+        MISUSE("STRAND_SCOPE_WITH", "", "%#x has bits that are no flags: use STRAND_OPEN and its like", flags);
+    if ((flags & (STRAND_SERVICE | STRAND_FIRST_WINS)) == (STRAND_SERVICE | STRAND_FIRST_WINS))
+        MISUSE(
+            "STRAND_SCOPE_WITH", "",
+            "STRAND_SERVICE consumes the strands that return, so STRAND_FIRST_WINS would have no winner: use it with "
+            "STRAND_TOGETHER, STRAND_COLLECT or no policy");
+    MISUSE("STRAND_SCOPE_WITH", "",
+           "a scope has one policy at most: choose one of STRAND_TOGETHER, STRAND_COLLECT and STRAND_FIRST_WINS");
 }
 
 strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
@@ -31,7 +43,7 @@ strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
     struct thread *thread = must_be_strand("STRAND_SCOPE");
     struct cb *me = current_of(thread);
     if (UNLIKELY(!flags_are_good(flags)))
-        MISUSE("STRAND_SCOPE_WITH", "", "the flags %#x are none, or more than one policy", flags);
+        bad_flags(flags);
     union any_block *any = block_new(thread);
     if (UNLIKELY(!any))
         throw_no_memory(me, "a scope");
@@ -62,8 +74,11 @@ struct scope *scope_of_owner(struct cb *me, strand_scope handle, const char *fun
         MISUSE(function, "", "the scope has been left, or never was: use it within the block that opened it");
     if (UNLIKELY(block_owner(&scope->block) != me))
         strangers(thread_self(), scope, function,
-                  "only the strand that opened a scope may do that; scopes that others spawn into are opened by "
-                  "STRAND_SCOPE_OPEN");
+                  handle_is_open(handle)
+                      ? "only the strand that opened a scope may do that, of an open one too: let that strand do it. "
+                        "Others spawn into the scope, cancel it, and wait for single strands by strand_wait"
+                      : "only the strand that opened a scope may do that; scopes that others spawn into are opened by "
+                        "STRAND_SCOPE_OPEN");
     return scope;
 }
 

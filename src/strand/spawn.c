@@ -249,7 +249,7 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
     struct scope *scope = handle_scope(handle);
     bool mine = scope && block_owner(&scope->block) == me;
     if (!plan->fn)
-        MISUSE(function, "", "the function is NULL");
+        MISUSE(function, "", "the function is NULL: pass the one to run");
     int error = mine ? 0 : strangers_scope(thread, me, handle, function, &scope);
     if (error)
         return error;

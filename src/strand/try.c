@@ -139,7 +139,7 @@ strand_exception *strand_try(strand_fn *fn, void *arg, void **result)
 {
     strand_exception *volatile caught = NULL;
     if (!fn)
-        MISUSE("strand_try", "", "the function is NULL");
+        MISUSE("strand_try", "", "the function is NULL: pass the one to run");
     void *value = call(fn, arg, &caught);
     if (!caught && result)
         *result = value;

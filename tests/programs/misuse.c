@@ -7,6 +7,7 @@
 #include "strand/debug.h"
 #include "strand/io.h"
 #include "strand/pool.h"
+#include "strand/select.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -729,6 +730,63 @@ static void *open_a_scope_with_unknown_flags(void *arg)
     return arg;
 }
 
+static void *open_a_service_where_the_first_wins(void *arg)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_SERVICE | STRAND_FIRST_WINS);
+    strand_scope_join(scope);
+    return arg;
+}
+
+static void *join_the_scope(void *scope)
+{
+    strand_scope_join(*(strand_scope *)scope);
+    return NULL;
+}
+
+static void *join_an_open_scope_of_another(void *arg)
+{
+    strand_scope open;
+    STRAND_SCOPE_OPEN(scope);
+    open = scope;
+    {
+        STRAND_SCOPE(inner);
+        strand_join(strand_spawn(inner, join_the_scope, &open));
+    }
+    return arg;
+}
+
+static void *throw_an_error(void *arg)
+{
+    strand_throw(&STRAND_ERROR, "to be released");
+    return arg;
+}
+
+static void *release_an_exception_twice(void *arg)
+{
+    strand_exception *e = strand_try(throw_an_error, arg, NULL);
+    strand_exception_release(e);
+    strand_exception_release(e);
+    return arg;
+}
+
+/* A handle that was never set holds what was there before. */
+static void *wait_for_signals_of_garbage(void *arg)
+{
+    strand_signals never;
+    memset(&never, 0x5a, sizeof never);
+    strand_signal(never);
+    return arg;
+}
+
+static void *select_signals_of_garbage(void *arg)
+{
+    strand_signals never;
+    memset(&never, 0x5a, sizeof never);
+    strand_case one = strand_on_signal(never, NULL);
+    strand_select(&one, 1, STRAND_SELECT_NOW);
+    return arg;
+}
+
 static void *open_a_scope_with_two_policies(void *arg)
 {
     STRAND_SCOPE_WITH(scope, STRAND_TOGETHER | STRAND_COLLECT);
@@ -839,6 +897,11 @@ static const struct {
     {"print_nothing", print_nothing},
     {"open_a_scope_with_unknown_flags", open_a_scope_with_unknown_flags},
     {"open_a_scope_with_two_policies", open_a_scope_with_two_policies},
+    {"open_a_service_where_the_first_wins", open_a_service_where_the_first_wins},
+    {"join_an_open_scope_of_another", join_an_open_scope_of_another},
+    {"release_an_exception_twice", release_an_exception_twice},
+    {"wait_for_signals_of_garbage", wait_for_signals_of_garbage},
+    {"select_signals_of_garbage", select_signals_of_garbage},
     {"spawn_with_attributes_of_no_size", spawn_with_attributes_of_no_size},
     {"send_to_no_channel", send_to_no_channel},
     {"send_to_a_channel_that_is_gone", send_to_a_channel_that_is_gone},
@@ -876,6 +939,10 @@ static void run_outside(const char *name, const strand_options *options)
         strand_run(options, NULL, NULL);
     else if (strcmp(name, "yield_on_a_plain_thread") == 0)
         yields_outside();
+    else if (strcmp(name, "must_on_a_plain_thread") == 0)
+        strand_must(-1);
+    else if (strcmp(name, "close_on_a_plain_thread") == 0)
+        strand_close(0);
     else if (strcmp(name, "throw_on_a_plain_thread") == 0)
         strand_throw(&STRAND_ERROR, "from outside");
     else if (strcmp(name, "send_on_a_plain_thread") == 0)
