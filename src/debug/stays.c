@@ -2,6 +2,7 @@
  * The watchdog's observation of threads: which strand has been on each thread since when. A strand leaves its thread by
  * a switch, and switches are counted anyway. The protocol block is in watchdog.h.
  */
+#include "watch.h"
 #include "watchdog.h"
 
 #include "../sched/polled.h"
@@ -63,7 +64,7 @@ bool stays_has(struct watchdog *w, struct cb *c)
 {
     struct fibre *fibre = c->member.fibre;
     struct thread *home = plain_load(&fibre->home, memory_order_relaxed);
-    const struct stay *stay = &worker_of(home)->stay;
+    const struct stay *stay = stay_of(home);
     return lasts(w, stay) > 0 && w->limit - lasts(w, stay) <= w->cleanups_limit && stay->fibre == fibre &&
            is_there_still(home, stay) && plain_load(&fibre->active, memory_order_relaxed) == &c->member;
 }
@@ -73,7 +74,7 @@ bool stays_has(struct watchdog *w, struct cb *c)
 static bool is_stalled(const struct watchdog *w, const struct pool *pool)
 {
     for (int i = 0; i < pool_count(pool); i++) {
-        const struct stay *stay = &worker_of(pool->threads[i])->stay;
+        const struct stay *stay = stay_of(pool->threads[i]);
         if (lasts(w, stay) < w->limit || !is_there_still(pool->threads[i], stay))
             return false;
     }
@@ -174,7 +175,7 @@ static void begin(struct watchdog *w, struct thread *thread, struct stay *stay)
 
 static void check_thread(struct watchdog *w, struct thread *thread, uint64_t taken)
 {
-    struct stay *stay = &worker_of(thread)->stay;
+    struct stay *stay = stay_of(thread);
     bool waited_for = waiting_for(thread) != 0, comes_by = has_come_by(thread, stay);
     if (!is_there_still(thread, stay) || (comes_by && !waited_for))
         begin(w, thread, stay);
@@ -207,7 +208,7 @@ void stays_check(struct watchdog *w)
 static bool end_in_pool(struct watchdog *w, struct pool *pool)
 {
     for (int i = 0; i < pool_count(pool); i++)
-        report_end(w, pool->threads[i], &worker_of(pool->threads[i])->stay);
+        report_end(w, pool->threads[i], stay_of(pool->threads[i]));
     return true;
 }
 

@@ -34,4 +34,28 @@ void dump_report(struct thread *thread);
 void graph_report(struct thread *thread);
 bool graph_summary(struct thread *thread, char *text, size_t size);
 
+/* The watchdog's part of the record of a thread, which nothing else reads: stays.c. Times are the watchdog's own. */
+struct stay {
+    /* As it was seen last. */
+    struct fibre *fibre;
+    uint64_t switches, ticked, taken;
+    int32_t ticks;
+    /* The strand that occupies it. */
+    int64_t since;
+    int64_t waited_for; /* since then somebody waits for the thread; 0: nobody does */
+    int64_t cpu;        /* what the thread had used of a processor at `since`; or a negated errno code */
+    int64_t due;        /* when the next report is due */
+    uint32_t reports;   /* so far */
+    uint32_t tries;     /* to learn where it is, since then */
+    bool counted;       /* it is one of those that are late */
+    uint64_t id;
+    char name[32], pool[32]; /* its own, and of its pool */
+};
+
+/* src/run puts it behind the part of src/strand. */
+static inline struct stay *stay_of(struct thread *thread)
+{
+    return (struct stay *)(void *)(worker_of(thread) + 1);
+}
+
 #endif

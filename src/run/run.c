@@ -57,8 +57,16 @@ static void orphaned(struct subprocess *sub)
     misuse_forked((struct runtime *)sub, "fork");
 }
 
+/* The record of a thread: the parts of the layers, one behind the other. */
+struct run_thread {
+    struct worker worker;
+    struct stay stay;
+};
+_Static_assert(offsetof(struct run_thread, stay) == sizeof(struct worker) && sizeof(struct worker) % CACHE_LINE == 0,
+               "stay_of finds it, and no other party writes its cache lines");
+
 static const struct sched_ops ops = {
-    .thread_size = sizeof(struct worker),
+    .thread_size = sizeof(struct run_thread),
     .thread_open = worker_begin,
     .thread_close = worker_end,
     .thread_leave = thread_leave,

@@ -377,24 +377,6 @@ union any_block {
 
 /* ---- threads and runs ------------------------------------------------------------------------------------ */
 
-/* What the watchdog knows of a thread, and nobody else looks at: src/debug/watchdog.c. Times are the watchdog's own. */
-struct stay {
-    /* As it was seen last. */
-    struct fibre *fibre;
-    uint64_t switches, ticked, taken;
-    int32_t ticks;
-    /* Of the strand that holds it. */
-    int64_t since;
-    int64_t waited_for; /* since then somebody waits for the thread; 0: nobody does */
-    int64_t cpu;        /* what the thread had used of a processor at `since`; or a negated errno code */
-    int64_t due;        /* when it is to be reported next */
-    uint32_t reports;   /* so far */
-    uint32_t tries;     /* to learn where it is, since then */
-    bool counted;       /* it is one of those that are late */
-    uint64_t id;
-    char name[32], pool[32]; /* its own, and of its pool */
-};
-
 enum { CELL_CLASSES = 5, ENVELOPE_CLASSES = 2 };
 static const uint16_t cell_sizes[CELL_CLASSES] = {56, 64, 96, 128, 256}; /* in bytes, of actors */
 static const uint16_t envelope_sizes[ENVELOPE_CLASSES] = {64, 128};      /* and of messages to them */
@@ -406,6 +388,7 @@ struct refusals {
     _Atomic uint64_t id, source, count;
 };
 
+/* The part of a thread's record that this layer has. Parts of layers above lie behind it: src/run/run.c. */
 struct worker {
     struct thread thread;
     struct slab_cache cbs, guests, blocks, objects, tickets, offers;
@@ -414,7 +397,6 @@ struct worker {
     strand_exception *exceptions; /* kept for the next throws: reserve.c */
     uint32_t exceptions_count;
     struct refusals refusals[8];
-    _Alignas(CACHE_LINE) struct stay stay;
 };
 
 enum { SERIAL_BATCH = 1 << 16 };
