@@ -261,7 +261,7 @@ void events_letter(struct thread *thread, struct system *system, enum strand_eve
 
 void events_log(const struct runner *r, const char *what, const strand_exception *why)
 {
-    char path[128], text[256];
+    char path[128], text[400];
     const struct kind *kind = r->task ? cell_kind(r->cell) : NULL; /* otherwise it is gone */
     if (kind)
         cell_path_end(r->cell, path, sizeof path);

@@ -11,6 +11,7 @@
 #include "../strand/exception.h"
 #include "../strand/misuse.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { RESTARTS_FEW = 8 };
@@ -106,6 +107,20 @@ static int64_t pause_of(const struct limits *limits, unsigned restarts)
     return pause < most ? pause : most;
 }
 
+static void log_limit(struct runner *r, const struct failure *failure, const struct limits *limits)
+{
+    char path[64] = "", within[32] = "", text[256];
+    (void)strand_actor_path(failure->child, path, sizeof path);
+    if (limits->restarts_within)
+        snprintf(within, sizeof within, " in %g s", (double)limits->restarts_within / STRAND_S);
+    snprintf(text, sizeof text, "has restarted %s %u time%s%s, its limit, and %s", path, limits->restarts_most,
+             limits->restarts_most == 1 ? "" : "s", within,
+             is_guardian(r->cell) ? "so the system fails: give actors that fail often a parent whose class sets "
+                                    ".restarts_most or .decide"
+                                  : "stops it: .restarts_most and .restarts_within of its class set the limit");
+    events_log(r, text, failure->why);
+}
+
 /* Count one more restart. Returns false if there were too many. *pause: how long it has to wait. */
 static bool may_restart(struct runner *r, const struct failure *failure, int64_t *pause)
 {
@@ -134,7 +149,10 @@ static bool may_restart(struct runner *r, const struct failure *failure, int64_t
     restarts->count++;
     *pause = pause_of(rest, ++restarts->tries);
     restarts->up = *pause < INT64_MAX - now ? now + *pause : INT64_MAX;
-    return !limits.restarts_most || restarts->count <= limits.restarts_most;
+    bool may = !limits.restarts_most || restarts->count <= limits.restarts_most;
+    if (!may)
+        log_limit(r, failure, &limits);
+    return may;
 }
 
 /* Decide about one child. Returns whether the failure is settled. */

@@ -347,13 +347,25 @@ static void check_spawn(const strand_actor_attr *attr, const strand_actor_class 
     must_not_hold_address(thread_self(), args, size, NULL, "the arguments", function);
 }
 
+static COLD __attribute__((noreturn)) void refuse_actor(const strand_actor_attr *attr, int error)
+{
+    struct cb *me = current_of(thread_self());
+    char what[160];
+    if (!attr || !attr->name || (error != -EEXIST && error != -EINVAL))
+        throw_system(me, error, "an actor");
+    snprintf(what, sizeof what, "an actor named '%.64s'%s", attr->name,
+             error == -EEXIST ? ", as a sibling of it is"
+                              : ": a name has 1 to 63 bytes without '/', and no '$' in front");
+    throw_system(me, error, what);
+}
+
 static strand_actor spawn(struct thread *thread, struct system *system, strand_actor parent,
                           const strand_actor_attr *attr, const strand_actor_class *class, const void *args, size_t size)
 {
     strand_actor actor;
     int error = make_actor(thread, system, parent, attr, class, args, size, NULL, &actor);
     if (UNLIKELY(error))
-        throw_system(current_of(thread_self()), error, "an actor");
+        refuse_actor(attr, error);
     return actor;
 }
 

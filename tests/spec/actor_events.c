@@ -185,6 +185,69 @@ TEST(nobody_is_told_of_his_own_failure_which_the_log_has)
     CHECK_CONTAINS(logged, "actor /user/a of class 'choking' has failed: test-error: by itself\n");
 }
 
+static void *choke_often(void *arg)
+{
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, STRAND_ACTOR_ATTR(.name = "a"), &choking, NULL, 0);
+    for (int i = 0; i < 20; i++)
+        (void)strand_tell(a, STRAND_MSG(fail));
+    strand_actors_join(system);
+    return arg;
+}
+
+static void *fail_with_the_system(void *arg)
+{
+    strand_exception *e = strand_try(choke_often, arg, NULL);
+    CHECK_KIND(e, &TEST_ERROR);
+    strand_exception_release(e);
+    return arg;
+}
+
+TEST(the_log_names_the_limit_of_restarts_that_ends_a_system)
+{
+    strand_options options = test_options();
+    options.on_log = keep_log;
+    logged[0] = '\0';
+    strand_run(&options, fail_with_the_system, NULL);
+    CHECK_CONTAINS(logged,
+                   "actor /user of class 'guardian' has restarted /user/a 10 times in 60 s, its limit, and so the "
+                   "system fails: give actors that fail often a parent whose class sets .restarts_most or "
+                   ".decide: test-error: by itself\n");
+}
+
+static strand_actor weak;
+static strand_actor_class strict = {.size = sizeof strict, .name = "strict", .restarts_most = 1};
+
+static void spawn_a_choking_one(void *state, strand_message *message)
+{
+    (void)state;
+    if (!weak.bits[1])
+        weak = strand_actor_spawn_child(STRAND_ACTOR_ATTR(.name = "b"), &choking, NULL, 0);
+    strand_forward(message, weak);
+}
+
+static void *choke_below_a_strict_one(void *arg)
+{
+    strict.receive = spawn_a_choking_one;
+    weak = (strand_actor){{0, 0}};
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, STRAND_ACTOR_ATTR(.name = "a"), &strict, NULL, 0);
+    for (int i = 0; i < 3; i++)
+        (void)strand_tell(a, STRAND_MSG(fail));
+    strand_actors_join(system);
+    return arg;
+}
+
+TEST(the_log_names_the_limit_of_restarts_that_stops_a_child)
+{
+    strand_options options = test_options();
+    options.on_log = keep_log;
+    logged[0] = '\0';
+    strand_run(&options, choke_below_a_strict_one, NULL);
+    CHECK_CONTAINS(logged, "actor /user/a of class 'strict' has restarted /user/a/b 1 time, its limit, and stops it: "
+                           ".restarts_most and .restarts_within of its class set the limit: test-error: by itself\n");
+}
+
 static void print_trace(void *state, strand_message *message)
 {
     (void)state;

@@ -104,6 +104,8 @@ static void check_name(strand_actors system, const char *name, int code)
     if (code) {
         CHECK_KIND(e, &STRAND_SYSTEM);
         CHECK_EQ(strand_exception_code(e), code);
+        CHECK_CONTAINS(strand_exception_text(e), name);
+        CHECK_CONTAINS(strand_exception_text(e), code == -EEXIST ? "as a sibling of it is" : "1 to 63 bytes");
     } else {
         CHECK(e == NULL);
     }
