@@ -7,7 +7,7 @@
  *           strands of a pool. Edges are not stored one by one: the targets lie beside each other in the roll, or in
  *           the list of holders, which is sorted by locks. So the graph's size depends only on the number of strands.
  * RINGS     are cycles, found by a depth-first search without recursion: the path from a strand to itself is a cycle. A
- *           strand is in at most one of the cycles that are kept; of several cycles through the same strands one is
+ *           strand is in at most one of the kept cycles; if several go through the same strands, one is
  *           kept. The search follows only waits that need ALL targets to act: a wait for any of several (a select, the
  *           first child to end) is in a cycle only if there is a single target.
  * KNOWN     are the holders of mutexes and read-write locks, the runner of a once, and strands waited for by their end.

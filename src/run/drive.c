@@ -1,9 +1,9 @@
 /*
  * Pools that a plain thread drives: strand_pool_drive. Pages: docs/protocols/pools.md, docs/schedulers.md.
  *
- * The caller is no strand, so nothing keeps the pool for it but this: a pool that is driven ends only in a call of
- * strand_pool_drive, which touches nothing of it after that. The handle is pinned from its look-up until the caller
- * counts as the one that drives; who forgets it waits for that.
+ * The caller is not a strand, so no scope keeps the pool for it. Instead, a driven pool ends only within a call of
+ * strand_pool_drive, which does not use the pool after that. The handle is pinned from the look-up until the caller is
+ * registered as the driver; the thread that frees the handle waits for that.
  */
 #include "../../include/strand/pool.h"
 
@@ -13,7 +13,7 @@
 
 #include <errno.h>
 
-/* Pinned; NULL: it has ended. */
+/* Pins the handle. NULL: the pool has ended. */
 static struct opened_pool *look_up(strand_pool handle, const char *function)
 {
     struct thread *self = thread_self();
@@ -34,7 +34,7 @@ static struct opened_pool *look_up(strand_pool handle, const char *function)
     return op;
 }
 
-/* Under a seed one of its threads runs the pool, and the caller looks on. */
+/* Under a seed one of the pool's threads runs it, and the caller only waits. */
 static int look_on(struct opened_pool *op)
 {
     spin_lock(&op->lock, NULL);

@@ -1,23 +1,24 @@
 /*
  * Closing a pool. Page: docs/protocols/pools.md.
  *
- * PARTIES   who opens; who closes (the first to do so: the closer); others who close it too, or leave its scope; the
+ * PARTIES   the opener; the closer: the first strand that closes the pool or leaves its scope; other closers; the
  *           pool's strands; its threads; strands of other pools that spawn onto it, or hand strands off.
  * STATE     the pool's (pool->state): OPEN -> CLOSING -> NONE. The handle's: closing, gone, closed.
- * PROTOCOL  the closer makes the pool CLOSING and then cancels, of all strands that live on it, those whose scopes are
- *           of strands of other pools: the others end with them. Who spawns onto it from elsewhere counts the strand
- *           in and then looks at the state: it is refused. Who anchors a strand from elsewhere looks after that, and
- *           cancels it itself. The last strand to end finds the pool dry, and stops its threads; the last one of those
- *           posts to the closer's pool. The closer joins them, takes over what they watched, and tells the others.
- * INVARIANT [L1] a strand that is counted in is counted out later, by its pool's threads; dry is for ever when the
- *           pool is closing. [L2] a strand of a closing pool whose scope is of another pool's strand is cancelled: by
- *           the closer, who saw it, or by who anchored it. [L3] the handle is kept by its scope's owner, who forgets it
- *           when the pool is closed; so who closes it too is in the list of those to be told, or knows that it is
- *           closed, before he lets go of the handle.
- * ORDERING  the closer: state, a barrier of all threads, then the control blocks. Who anchors: the control block, then
- *           the state [L2].
- * NOT DONE  cancelling every strand of the pool: what is inside is left by its owners' frames, as of any cancelled
- *           strand. A list of a pool's strands: each spawn would pay for it.
+ * PROTOCOL  The closer makes the pool CLOSING. Then it cancels those strands on the pool whose scopes belong to strands
+ *           of other pools; the others end with them. A spawner on another pool counts the strand in, then reads the
+ *           state, and is refused. A strand that anchors one from elsewhere reads the state after that, and cancels it
+ *           itself if the pool is closing. The last strand to end finds the pool dry, and stops its threads; the last
+ *           thread posts to the closer's pool. The closer joins the threads, takes over the descriptors that they
+ *           watched, and wakes the other closers.
+ * INVARIANT [L1] A strand that is counted in is counted out later, by its pool's threads; a closing pool that is dry
+ *           stays dry. [L2] A strand of a closing pool whose scope belongs to another pool's strand is cancelled: by
+ *           the closer, which saw it, or by the strand that anchored it. [L3] The scope's owner keeps the handle until
+ *           the pool is closed. So each other closer is in the list of those that the closer wakes, or finds that the
+ *           pool is closed, before it releases the handle.
+ * ORDERING  The closer: state, a barrier of all threads, then the control blocks. An anchoring strand: the control
+ *           block, then the state [L2].
+ * NOT DONE  Cancelling every strand of the pool: inner strands end when their owners' frames leave their scopes, as
+ *           below any cancelled strand. A list of a pool's strands: each spawn would pay for it.
  * TESTED BY tests/models/closing.pml.
  */
 #include "../../include/strand/pool.h"
@@ -40,7 +41,7 @@
 
 #include <stdio.h>
 
-/* On a thread of the closer's pool: the pool's threads have gone. */
+/* On a thread of the closer's pool: the pool's threads have exited. */
 static struct member *tell_closer(struct post *post)
 {
     struct opened_pool *op = CONTAINER(post, struct opened_pool, post);
@@ -54,7 +55,7 @@ static struct member *tell_closer(struct post *post)
     return claimed ? &closer->waiter->member : NULL;
 }
 
-/* On the last of its threads, which ends. */
+/* On the pool's last thread, which exits. */
 static void gone(struct pool *pool)
 {
     struct opened_pool *op = pool_above(pool);
@@ -64,7 +65,7 @@ static void gone(struct pool *pool)
     pool_post(home, &op->post);
 }
 
-/* Of one that is not anchored yet it may be about to change. */
+/* The pool of a strand; it may change while the strand is not anchored. */
 static struct pool *pool_of(struct cb *c)
 {
     struct fibre *fibre = plain_load(&c->member.fibre, memory_order_relaxed);
@@ -76,8 +77,8 @@ static struct scope *anchor_of(struct cb *c)
     return plain_load(&c->anchor, memory_order_acquire);
 }
 
-/* By somebody who keeps the strand: it lives on the pool, below one of another. One that has not been anchored yet is
- * its spawner's alone, and seen by who anchors it [L2]. */
+/* Whether the strand is on the pool, and its scope belongs to a strand on another one. The caller has pinned it. Only
+ * its spawner uses a strand that is not anchored yet, and the strand that anchors it checks the pool [L2]. */
 static bool is_topmost(struct thread *thread, struct cb *c, const struct pool *pool)
 {
     uintptr_t ends;
@@ -107,8 +108,8 @@ static void cancel_one(struct cb *c, uint64_t id, void *arg)
     unpin_cb(thread, c);
 }
 
-/* The strand is to be told when *what is set, which is done under the lock by who then claims all in *list: it parks
- * next. False: it is set already. */
+/* Registers the strand as a waiter for *what; it parks next. The thread that sets *what does so under the lock, and
+ * claims all nodes in *list. False: *what is set already. */
 static bool expect(struct thread *thread, struct cb *me, struct opened_pool *op, const bool *what,
                    struct wait_node **list)
 {
@@ -124,13 +125,13 @@ static bool expect(struct thread *thread, struct cb *me, struct opened_pool *op,
     spin_unlock(&op->lock);
     if (!there)
         return true;
-    bool mine = wait_retract(thread, me); /* nobody has seen its node */
+    bool mine = wait_retract(thread, me); /* no other strand has seen its node */
     ASSERT(mine);
     me->blocked = BLOCKED_NOT;
     return false;
 }
 
-/* Uninterruptible: nothing is above the floor that it was armed with. */
+/* Uninterruptible: the wait was armed with the highest floor. */
 static struct thread *await(struct thread *thread, struct cb *me)
 {
     thread = thread_park(thread);
@@ -138,7 +139,7 @@ static struct thread *await(struct thread *thread, struct cb *me)
     return thread;
 }
 
-/* The closer's last steps. From the unlocking on the handle may be given back: whoever waits does not touch it again
+/* The closer's last steps. When the lock is released, the handle may be released: the other closers do not use it again
  * [L3]. */
 static void finish(struct thread *thread, struct opened_pool *op)
 {
@@ -146,7 +147,7 @@ static void finish(struct thread *thread, struct opened_pool *op)
     struct batch batch;
     batch_init(&batch);
     pool_join_threads(op->pool, 0);
-    arch_note_acquire(thread->sub); /* what its strands did is seen by who closes it */
+    arch_note_acquire(thread->sub); /* the writes of its strands are visible to the closer */
     pool_end_common(thread, op->pool);
     if (descriptors)
         descriptors->move(descriptors, thread, op->pool);
@@ -163,7 +164,7 @@ static void finish(struct thread *thread, struct opened_pool *op)
     batch_deliver(thread, &batch);
 }
 
-/* It may have one in a moment; but if it has not, this is all that will ever be heard of it. */
+/* A thread may still come to drive the pool; if none does, this is the only report. */
 static void tell_undriven(struct thread *thread, struct opened_pool *op)
 {
     char text[128];
@@ -193,7 +194,7 @@ static void close_first(struct thread *thread, struct cb *me, struct opened_pool
 
 enum closes { CLOSES_FIRST, CLOSES_LATER, CLOSED };
 
-/* By who keeps the handle. Later: the strand parks next, and is told when it is closed. */
+/* The caller keeps the handle. CLOSES_LATER: the strand parks next, and is woken when the pool is closed. */
 static enum closes come_to_close(struct thread *thread, struct cb *me, struct opened_pool *op)
 {
     spin_lock(&op->lock, thread);
@@ -203,7 +204,7 @@ static enum closes come_to_close(struct thread *thread, struct cb *me, struct op
     return first ? CLOSES_FIRST : expect(thread, me, op, &op->closed, &op->waiters) ? CLOSES_LATER : CLOSED;
 }
 
-/* Its scope keeps the handle until it is closed. */
+/* The pool's scope keeps the handle until the pool is closed. */
 static void go_on_closing(struct thread *thread, struct cb *me, struct opened_pool *op, enum closes how,
                           const char *why)
 {
@@ -213,7 +214,8 @@ static void go_on_closing(struct thread *thread, struct cb *me, struct opened_po
         (void)await(thread, me);
 }
 
-/* Whether the strand, or one above it, lives on the pool: the close would wait for it, and it for the close. */
+/* Whether the strand or one of its ancestors is on the pool: the close would wait for it, and it would wait for the
+ * close. */
 static bool is_below(struct thread *thread, struct cb *me, const struct pool *pool)
 {
     bool below = false;
@@ -249,7 +251,7 @@ void pool_end_with_scope(struct thread *thread, struct owned *owned)
     pool_handle_over(thread_self(), op);
 }
 
-/* A way of giving back: it is done by who is interrupted, too. */
+/* An interrupted strand closes the pool too, because that releases a resource. */
 void strand_pool_close(strand_pool handle, const char *why)
 {
     struct thread *thread = must_be_strand("strand_pool_close");

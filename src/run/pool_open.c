@@ -24,7 +24,7 @@
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
-/* What is wrong with the attributes is misuse: they are the program's text. */
+/* Invalid attributes are misuse: they are part of the program's text. */
 static void take_plan(struct thread *thread, const strand_pool_attr *attr, struct pool_plan *plan)
 {
     const char *name = ATTR(attr, scheduler);
@@ -56,7 +56,7 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
     plan->balance = (enum balance)balance;
 }
 
-/* Each of the CPUs can be had by this process. Returns 0 or a negated errno code. */
+/* Checks that this process may use each of the CPUs. Returns 0 or a negated errno code. */
 static int copy_cpus(struct thread *thread, const strand_pool_attr *attr, struct pool_plan *plan,
                      struct opened_pool *op)
 {

@@ -1,6 +1,6 @@
 /*
- * Looking for a seed under which a program fails. The seeds are tried in a child, one after the other in one process
- * (which takes microseconds each); the child says in shared memory which one it is at, so that its end names the seed.
+ * Search for a seed under which a program fails. One child process tries the seeds one after the other (microseconds
+ * each). The child stores the current seed in shared memory, so that its end names the seed.
  */
 #include "run_options.h"
 
@@ -11,12 +11,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* A run that takes so many steps will not end. */
+/* A run of so many steps will not end. */
 enum { THREADS_USUAL = 2, STEPS_USUAL = 20000000 };
 
 struct progress {
-    _Atomic uint64_t tried; /* the seeds begun so far */
-    _Atomic bool done;      /* with all of them */
+    _Atomic uint64_t tried; /* seeds started so far */
+    _Atomic bool done;      /* all seeds are tried */
 };
 
 struct search {
@@ -41,7 +41,8 @@ static void try_seeds(void *arg)
     atomic_store_explicit(&search->progress->done, true, memory_order_relaxed);
 }
 
-/* What no run can be had with is no failure of fn's: it is said before a child is made. 0, or -EINVAL. */
+/* Options with which no run is possible are not a failure of fn: they are reported before the child starts. Returns 0
+ * or -EINVAL. */
 static int check(const struct search *search)
 {
     const strand_options *options = &search->options;
@@ -75,11 +76,11 @@ static int take(struct search *search, const strand_options *options)
     search->options.size = sizeof search->options;
     search->options.sim = &search->sim;
     search->options.has_seed = true;
-    search->options.uncaught = NULL; /* one that leaves the root strand is what is looked for */
+    search->options.uncaught = NULL; /* an exception that leaves the root strand is a failure to find */
     return 0;
 }
 
-/* One run in this process, of the seed in the environment: for a debugger. If it fails it does not return. */
+/* Runs the seed of the environment in this process, for a debugger. Does not return if the run fails. */
 static void replay(struct search *search, strand_sim_found *found)
 {
     strand_sim_report own, *report = search->sim.report;

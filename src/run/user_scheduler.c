@@ -1,7 +1,7 @@
 /*
- * A scheduler of the user's (strand/scheduler.h): an order of runnable strands, called under one lock of the pool's.
- * What is runnable, who is woken, and how many there are is the library's business, so no order can lose a strand; one
- * that keeps a strand for ever keeps it from running, which is the order's right.
+ * Schedulers of the user (strand/scheduler.h): an order of runnable strands, called under a lock of the pool. The
+ * library decides which strands are runnable and woken, and counts them, so no order can lose a strand. A scheduler may
+ * keep a strand for ever; the strand then never runs.
  */
 #include "../../include/strand/scheduler.h"
 
@@ -50,7 +50,7 @@ static void unlock(struct pool *pool)
     spin_unlock(&pool->global_lock);
 }
 
-/* index: of the thread, -1: of none of the pool's. */
+/* index: the thread's, or -1 for a thread outside the pool. */
 static void put(struct pool *pool, struct thread *by, struct fibre *fibre, enum push how, int index)
 {
     lock(pool, by);
@@ -76,7 +76,7 @@ static bool work(struct pool *pool)
     return runq_length(&pool->global) != 0;
 }
 
-/* What the scheduler has read of it, it has read before the strand runs. */
+/* The scheduler has read the strand before the strand runs. */
 static void taken(struct pool *pool, struct fibre *fibre)
 {
     if (!fibre->shared)
@@ -122,7 +122,7 @@ static bool steal(struct thread *thread)
     return work(thread->pool);
 }
 
-/* The watchdog asks, whatever becomes of the pool; as the others of src/sched, which TSan does not see. */
+/* For the watchdog, which reads without synchronization; like the other schedulers', not instrumented for TSan. */
 ARCH_NOT_INSTRUMENTED static size_t waiting(const struct thread *thread)
 {
     return runq_length(&thread->pool->global);

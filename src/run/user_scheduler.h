@@ -1,5 +1,5 @@
 /*
- * Which scheduler a pool has, by name or by value.
+ * The scheduler of a pool, by name or by value.
  */
 #ifndef RUN_USER_SCHEDULER_H
 #define RUN_USER_SCHEDULER_H

@@ -10,7 +10,7 @@
 #include "../strand/scope.h"
 #include "../strand/wait.h"
 
-/* Returns NULL if there is no memory. Nothing is pruned then, since a pruning could not be told from another cancel. */
+/* Returns NULL if there is no memory. Nothing is pruned then, because a pruning would look like any other cancel. */
 struct note *prio_note(struct thread *thread, struct cb *me, const char *why)
 {
     struct note *note = note_new(thread, me, why);

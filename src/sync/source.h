@@ -28,7 +28,7 @@ struct strand_source_ {
      * returns DONE or AGAIN. NULL: nothing needs to be done. */
     enum answer (*over)(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won);
     /* 0, or the offset in the object (at object[0]) of the queue that nodes are linked into by node->link, if linking
-     * and unlinking is all that there is to do. In a run of one thread, where nothing changes in between, the select
+     * and unlinking is all that is needed. In a run of one thread, where nothing changes in between, the select
      * then links a case that it has just tried without success, and unlinks it, by itself. */
     size_t queue;
     /* 0, or a period in ns: in a seeded run no event reports a source of the real system, so the select tests it so
