@@ -241,7 +241,7 @@ size_t strand_actor_path(strand_actor actor, char *text, size_t room)
     struct cell *cell = ref_cell(actor);
     uint64_t word;
     if (room) {
-        must_be_there(text, "place for the path", "strand_actor_path");
+        must_be_there(text, "buffer for the path", "strand_actor_path");
         *text = '\0';
     }
     if (!ref_is_ours(thread, actor) || !cell_lock(thread, cell, ref_serial(actor), &word))

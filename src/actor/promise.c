@@ -337,7 +337,7 @@ int strand_ask(strand_actor to, const strand_message_type *type, const void *bod
     struct thread *thread = must_be_strand("strand_ask");
     struct cb *me = current_of(thread);
     strand_actor ref;
-    must_be_there(into, "place for the answer", "strand_ask");
+    must_be_there(into, "buffer for the answer", "strand_ask");
     must_be_there(into_type, "type of the answer", "strand_ask");
     message_must_be_whole(type, body, size, "strand_ask");
     struct question question __attribute__((cleanup(drop_unsent))) = {type, body, false};

@@ -13,7 +13,7 @@
 void strand_stats_get(struct strand_stats *stats)
 {
     struct thread *thread = must_be_strand("strand_stats_get");
-    must_be_there(stats, "place for the figures", "strand_stats_get");
+    must_be_there(stats, "buffer for the figures", "strand_stats_get");
     if (stats->size < sizeof stats->size || stats->size > 4096)
         misuse("strand_stats_get", "", "strand_stats.size is %zu, not sizeof(struct strand_stats)", stats->size);
     struct strand_stats now = {.size = stats->size, .stacks = thread->sub->memory.stacks.made};

@@ -250,7 +250,7 @@ void crew_leave(struct thread *thread, struct crew *crew)
 void strand_crew_info_get(strand_crew handle, struct strand_crew_info *out)
 {
     struct thread *thread = must_be_strand("strand_crew_info_get");
-    must_be_there(out, "place for the figures", "strand_crew_info_get");
+    must_be_there(out, "buffer for the figures", "strand_crew_info_get");
     size_t size = out->size;
     if (size < sizeof size || size > 4096)
         MISUSE("strand_crew_info_get", "", "strand_crew_info.size is %zu, not sizeof(struct strand_crew_info)", size);

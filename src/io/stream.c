@@ -173,7 +173,7 @@ void strand_forget(int fd)
 
 int strand_pipe(int fds[2])
 {
-    must_be_there(fds, "place for the descriptors", "strand_pipe");
+    must_be_there(fds, "buffer for the descriptors", "strand_pipe");
     int error = fd_pipe(thread_self(), fds);
     for (int i = 0; !error && i < 2; i++)
         descriptor_made(fds[i]);

@@ -49,7 +49,7 @@ int strand_pool_drive(strand_pool handle, strand_time until, unsigned flags)
 {
     struct opened_pool *op = look_up(handle, "strand_pool_drive");
     if (flags & ~(unsigned)STRAND_DRIVE_WAIT)
-        MISUSE("strand_pool_drive", "", "the flags %#x are none", flags);
+        MISUSE("strand_pool_drive", "", "the flags %#x are invalid", flags);
     if (!op)
         return 0;
     struct pool *pool = op->pool;

@@ -52,7 +52,7 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
     plan->spin_ns = (spin_us ? spin_us : POOL_SPIN_US) * STRAND_US;
     int balance = (int)ATTR(attr, balance);
     if (!is_balance(balance))
-        MISUSE("strand_pool_open", "", "strand_pool_attr.balance is %d, none of enum strand_balance", balance);
+        MISUSE("strand_pool_open", "", "strand_pool_attr.balance is %d, not one of enum strand_balance", balance);
     plan->balance = (enum balance)balance;
 }
 
@@ -149,7 +149,7 @@ static void ask(struct thread *thread, struct opened_pool *op, struct strand_poo
 void strand_pool_info_get(strand_pool handle, struct strand_pool_info *out)
 {
     struct thread *thread = must_be_strand("strand_pool_info_get");
-    must_be_there(out, "place for the figures", "strand_pool_info_get");
+    must_be_there(out, "buffer for the figures", "strand_pool_info_get");
     size_t size = out->size;
     if (size < sizeof size || size > 4096)
         MISUSE("strand_pool_info_get", "", "strand_pool_info.size is %zu, not sizeof(struct strand_pool_info)", size);

@@ -111,9 +111,9 @@ void strand_wait_quiet(strand_pool handle, unsigned flags)
     may_block(thread, me, "strand_wait_quiet");
     bool run = flags & STRAND_QUIET_RUN, named = handle.bits[0] || handle.bits[1];
     if (flags & ~(unsigned)(STRAND_QUIET_RUN | STRAND_QUIET_BLOCKED))
-        MISUSE("strand_wait_quiet", "", "the flags %#x are none", flags);
+        MISUSE("strand_wait_quiet", "", "the flags %#x are invalid", flags);
     if (run && named)
-        MISUSE("strand_wait_quiet", "", "STRAND_QUIET_RUN means all pools, so none is to be named");
+        MISUSE("strand_wait_quiet", "", "STRAND_QUIET_RUN means all pools, so no pool may be named");
     struct opened_pool *op = named ? pool_find(thread, handle, "strand_wait_quiet") : NULL;
     enum lull lull = flags & STRAND_QUIET_BLOCKED ? LULL_BLOCKED : LULL_DRY;
     wait_for(thread, me, run ? NULL : op ? op->pool : thread->pool, op, lull, NULL);

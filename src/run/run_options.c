@@ -90,25 +90,26 @@ int run_options_check(const strand_options *options, bool seeded, char *text, si
     else if (scheduler == &scheduler_current && options->own_threads)
         snprintf(text, room, "options.own_threads: the scheduler 'current' runs on the caller's thread");
     else if (options->out_of_work < STRAND_OUT_OF_WORK_AUTO || options->out_of_work > STRAND_OUT_OF_WORK_WAIT)
-        snprintf(text, room, "options.out_of_work is %d, none of enum strand_out_of_work", (int)options->out_of_work);
+        snprintf(text, room, "options.out_of_work is %d, not one of enum strand_out_of_work",
+                 (int)options->out_of_work);
     else if (options->guards != STRAND_GUARDS_BEST_EFFORT && options->guards != STRAND_GUARDS_REQUIRED)
-        snprintf(text, room, "options.guards is %d, none of enum strand_guards", (int)options->guards);
+        snprintf(text, room, "options.guards is %d, not one of enum strand_guards", (int)options->guards);
     else if (options->spin_us < 0)
         snprintf(text, room, "options.spin_us is %lld", (long long)options->spin_us);
     else if (options->offload_threads < 0)
         snprintf(text, room, "options.offload_threads is %d", options->offload_threads);
     else if (!is_balance((int)options->balance))
-        snprintf(text, room, "options.balance is %d, none of enum strand_balance", (int)options->balance);
+        snprintf(text, room, "options.balance is %d, not one of enum strand_balance", (int)options->balance);
     else if (!stack_round(options->stack_size))
         snprintf(text, room, "options.stack_size is %zu", options->stack_size);
     else if (options->max_stack_bytes && options->max_stack_bytes < run_options_stack_size(options))
         snprintf(text, room, "options.max_stack_bytes is %zu, which is less than one stack of %zu bytes",
                  options->max_stack_bytes, run_options_stack_size(options));
     else if (options->watchdog && options->watchdog < WATCHDOG_LEAST_NS)
-        snprintf(text, room, "options.watchdog is %lld ns, not 0, nor a millisecond at least",
+        snprintf(text, room, "options.watchdog is %lld ns, neither 0 nor at least a millisecond",
                  (long long)options->watchdog);
     else if (options->watchdog_cleanups && options->watchdog_cleanups < WATCHDOG_LEAST_NS)
-        snprintf(text, room, "options.watchdog_cleanups is %lld ns, not 0, nor a millisecond at least",
+        snprintf(text, room, "options.watchdog_cleanups is %lld ns, neither 0 nor at least a millisecond",
                  (long long)options->watchdog_cleanups);
     else
         return 0;

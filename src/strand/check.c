@@ -52,7 +52,8 @@ COLD void check_at_end_(struct cb *c)
 {
     char where[256];
     snprintf(where, sizeof where, "it was locked at %s:%d", own_of(c)->checked->file, own_of(c)->checked->line);
-    misuse("pthread_mutex_lock", where, "strand '%s' has ended, and holds the mutex: unlock it before", cb_name(c));
+    misuse("pthread_mutex_lock", where, "strand '%s' has ended, and still holds the mutex: unlock it first",
+           cb_name(c));
 }
 
 /* ---- arguments ------------------------------------------------------------------------------------------- */

@@ -191,12 +191,13 @@ static void fail_to_start(struct thread *thread, struct cb *c, int error)
     char text[160];
     const char *why = refusal_words(thread, error, text, sizeof text);
     strand_exception *e =
-        c->guest ? exception_new(&STRAND_SYSTEM,
-                                 "the frames that strand '%s' would take the place of on its fibre can't be saved: %s",
-                                 cb_name(c), why)
-                 : exception_new(&STRAND_SYSTEM, "no stack of %zu bytes%s can be had for strand '%s': %s",
-                                 c->member.fibre->stack_size,
-                                 thread->sub->memory.stacks.required ? " with a guard page" : "", cb_name(c), why);
+        c->guest
+            ? exception_new(&STRAND_SYSTEM,
+                            "the frames of the strand that strand '%s' would replace on its fibre can't be saved: %s",
+                            cb_name(c), why)
+            : exception_new(&STRAND_SYSTEM, "no stack of %zu bytes%s is available for strand '%s': %s",
+                            c->member.fibre->stack_size,
+                            thread->sub->memory.stacks.required ? " with a guard page" : "", cb_name(c), why);
     e->code = error;
     cb_throws(c, e);
 }

@@ -15,8 +15,8 @@ static size_t below_top(const struct cb *me, const void *at)
 COLD void must_not_escape_(struct cb *me, const void *at, const char *what, const char *function)
 {
     MISUSE_STRAND(function, me,
-                  "%s points into the stack of the shared fibre that the caller runs on, %zu bytes below its top: that "
-                  "is somebody else's while the caller is inactive; hand over memory that lies elsewhere",
+                  "%s points into the stack of the caller's shared fibre, %zu bytes below its top, which other strands "
+                  "use while the caller is inactive: pass memory that lies elsewhere",
                   what, below_top(me, at));
 }
 
@@ -25,8 +25,8 @@ static COLD __attribute__((noreturn)) void address_escapes(struct cb *me, const 
                                                            const char *what, const char *function)
 {
     MISUSE_STRAND(function, me,
-                  "%s, which is copied, has at byte %zu an address in the stack of the shared fibre that the caller "
-                  "shares, %zu bytes below its top: that is somebody else's while the caller is inactive",
+                  "%s, which is copied, has at byte %zu an address in the stack of the caller's shared fibre, %zu "
+                  "bytes below its top, which other strands use while the caller is inactive",
                   what, at, below_top(me, address));
 }
 
@@ -49,9 +49,8 @@ void must_not_hold_address(struct thread *thread, const void *block, size_t size
 
 COLD void must_lie_elsewhere_(struct cb *me, const void *object, const char *noun, const char *function)
 {
-    MISUSE_STRAND(
-        function, me,
-        "the %s lies in the stack of the shared fibre that the caller runs on, %zu bytes below its top: that is "
-        "somebody else's while the caller is inactive; put it where it stays",
-        noun, below_top(me, object));
+    MISUSE_STRAND(function, me,
+                  "the %s lies in the stack of the caller's shared fibre, %zu bytes below its top, which other strands "
+                  "use while the caller is inactive: put it elsewhere",
+                  noun, below_top(me, object));
 }

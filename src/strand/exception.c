@@ -108,7 +108,7 @@ static void give_back(strand_exception *e)
 static const char *made_of_kind(const struct hook *hook, char *buffer, size_t size)
 {
     const strand_exception *e = hook->object;
-    snprintf(buffer, size, "the payload is that of the exception '%s: %s'", e->kind->name, e->text);
+    snprintf(buffer, size, "the payload belongs to the exception '%s: %s'", e->kind->name, e->text);
     return buffer;
 }
 
@@ -116,7 +116,7 @@ static const char *made_of_cxx(const struct hook *hook, char *buffer, size_t siz
 {
     const strand_exception *e = hook->object;
     snprintf(buffer, size,
-             "it runs where the last reference is given back, on any thread: let it only free memory, and block in the "
+             "it runs wherever the last reference is released, on any thread, and may only free memory; block in the "
              "handler instead; the exception is '%s: %s'",
              e->kind->name, e->text);
     return buffer;

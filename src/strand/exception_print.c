@@ -18,7 +18,7 @@ static void head_of_segment(int fd, int indent, const struct segment *s)
     if (s->kind == SEGMENT_THROWN)
         print_text(fd, "%*sthrown in strand '%s' #%llu\n", indent, "", s->name, id);
     else if (s->kind == SEGMENT_JOINED)
-        print_text(fd, "%*sthrown on in strand '%s' #%llu\n", indent, "", s->name, id);
+        print_text(fd, "%*srethrown in strand '%s' #%llu\n", indent, "", s->name, id);
     else
         print_text(fd, "%*sleft strand '%s' #%llu%s\n", indent, "", s->name, id,
                    s->count ? ", which had been spawned" : "");

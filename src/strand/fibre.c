@@ -62,7 +62,7 @@ struct fibres *fibres_pin(struct thread *thread, strand_fibre handle, const char
     struct fibres *fibres = (struct fibres *)(uintptr_t)handle.bits[0];
     uint64_t serial = handle.bits[1] ^ MARK_FIBRE;
     if (!arch_in_handles(fibres) || !(handle.bits[1] & MARK_FIBRE))
-        MISUSE(function, "", "the handle is none of a fibre");
+        MISUSE(function, "", "the handle is not a fibre's");
     if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, fibres)) &&
         word_serial(atomic_load_explicit(&fibres->word, memory_order_relaxed)) == serial)
         misuse_foreign(function, "fibre");
@@ -258,7 +258,7 @@ static void ask(struct thread *thread, struct shared_fibre *shared, struct stran
 void strand_fibre_info_get(strand_fibre handle, int index, struct strand_fibre_info *out)
 {
     struct thread *thread = must_be_strand("strand_fibre_info_get");
-    must_be_there(out, "place for the figures", "strand_fibre_info_get");
+    must_be_there(out, "buffer for the figures", "strand_fibre_info_get");
     size_t size = out->size;
     if (size < sizeof size || size > 4096)
         MISUSE("strand_fibre_info_get", "", "strand_fibre_info.size is %zu, not sizeof(struct strand_fibre_info)",

@@ -127,9 +127,9 @@ static COLD void ends_with(struct cb *c, const char *function, const char *what,
     if (held > 1 && length > 0 && (size_t)length < sizeof made)
         snprintf(made + length, sizeof made - (size_t)length, ", and it holds %zu more", held - 1);
     const strand_exception *e = cb_exception(c);
-    misuse(function, made, "strand '%s' #%llu %s%s%s%s, and holds a %s still: %s", cb_name(c),
+    misuse(function, made, "strand '%s' #%llu %s%s%s%s, and still holds a %s: %s", cb_name(c),
            (unsigned long long)cb_id(c), what, e ? " by the exception '" : "", e ? e->text : "", e ? "'" : "", noun,
-           e ? "take it by STRAND_LOCKED or its like, which exceptions unlock too" : "unlock it before");
+           e ? "lock it by STRAND_LOCKED or a similar block, which exceptions unlock too" : "unlock it first");
 }
 
 void held_at_end(struct thread *thread, struct cb *c, const char *function, const char *what)

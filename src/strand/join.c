@@ -35,7 +35,7 @@ static COLD __attribute__((noreturn)) void gone(strand handle, const char *funct
 static COLD __attribute__((noreturn)) void of_a_service(struct cb *c, const char *function)
 {
     MISUSE_STRAND(function, c,
-                  "the strands of a STRAND_SERVICE scope are consumed by themselves: use strand_wait, or "
+                  "the strands of a STRAND_SERVICE scope are consumed automatically: use strand_wait, or "
                   "strand_scope_join");
 }
 
@@ -75,7 +75,7 @@ __attribute__((noreturn)) static COLD void throw_as_cxx(struct thread *thread, s
 {
     strand_exception *e __attribute__((cleanup(release))) = foreign;
     if (e->ring)
-        log_exception(runtime_of(thread), "a join throws a C++ exception without what is suppressed in it", e);
+        log_exception(runtime_of(thread), "a join throws a C++ exception without its suppressed exceptions", e);
     arch_foreign_rethrow(e->payload);
 }
 

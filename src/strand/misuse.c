@@ -86,11 +86,10 @@ COLD void misuse_forked(struct runtime *runtime, const char *function)
     if (fibre && fibre->active)
         snprintf(made, sizeof made, "strand '%s' #%llu has forked", cb_name(cb_of(fibre->active)),
                  (unsigned long long)cb_id(cb_of(fibre->active)));
-    report(
-        runtime, function,
-        "this process is the child of a fork, and the run has stayed in the parent: what is left here is strand_run, "
-        "exec and _exit",
-        made);
+    report(runtime, function,
+           "this process is the child of a fork, and the run has stayed in the parent: only strand_run, exec and _exit "
+           "are possible here",
+           made);
     abort();
 }
 
@@ -123,7 +122,7 @@ COLD struct thread *must_thread_(const char *function)
 
 COLD void misuse_foreign(const char *function, const char *noun)
 {
-    misuse(function, "", "the %s is of another run: runs share nothing but ports", noun);
+    misuse(function, "", "the %s belongs to another run: runs share only ports", noun);
 }
 
 COLD void misuse_null_(const char *function, const char *noun)
@@ -158,7 +157,7 @@ COLD struct section_words section_words(struct cb *me)
     }
     if (me->section_by_mutex)
         snprintf(words.where, sizeof words.where,
-                 "while the strand holds a pthread mutex: unlock it before, or use strand_mutex");
+                 "while the strand holds a pthread mutex: unlock it first, or use strand_mutex");
     snprintf(words.made, sizeof words.made, "the %s at %s:%d",
              me->section_by_mutex ? "mutex was locked" : "section was opened", own->section_file, own->section_line);
     return words;

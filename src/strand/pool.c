@@ -85,7 +85,7 @@ struct opened_pool *pool_of_handle(strand_pool handle, const char *function)
 {
     struct opened_pool *op = (struct opened_pool *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(op) || !(handle.bits[1] & MARK_POOL))
-        MISUSE(function, "", "the handle is none of a pool");
+        MISUSE(function, "", "the handle is not a pool's");
     return op;
 }
 

@@ -86,10 +86,10 @@ const char *refusal_words(struct thread *thread, int error, char *text, size_t r
     struct subprocess *sub = thread->sub;
     size_t taken = atomic_load_explicit(&sub->memory.taken, memory_order_relaxed);
     if (error == -EAGAIN && thread->stacks.wanted)
-        snprintf(text, room, "options.max_stack_bytes is %zu, of which %zu are taken, and %zu more were asked for",
+        snprintf(text, room, "options.max_stack_bytes is %zu, of which %zu are in use, and %zu more were requested",
                  sub->memory.most, taken, thread->stacks.wanted);
     else if (error == -EAGAIN)
-        snprintf(text, room, "options.max_stack_bytes is %zu, and %zu are taken", sub->memory.most, taken);
+        snprintf(text, room, "options.max_stack_bytes is %zu, and %zu are in use", sub->memory.most, taken);
     else
         snprintf(text, room, "%s", error_words(error));
     return text;
@@ -108,7 +108,7 @@ const char *blocked_words(unsigned blocked)
         [BLOCKED_OFFLOAD] = "waits for an offloaded call",
         [BLOCKED_POOL] = "waits for the end of pool",
         [BLOCKED_STOPPING] = "waits for the run to be shut down",
-        [BLOCKED_QUIET] = "waits for quiet",
+        [BLOCKED_QUIET] = "waits for quiescence",
         [BLOCKED_CREW] = "waits for the end of a crew",
         [BLOCKED_DESCRIPTOR] = "waits for descriptor",
         [BLOCKED_SEND] = "sends to channel",
@@ -121,7 +121,7 @@ const char *blocked_words(unsigned blocked)
         [BLOCKED_SEMAPHORE] = "waits for semaphore",
         [BLOCKED_EVENT] = "waits for event",
         [BLOCKED_BARRIER] = "waits at barrier",
-        [BLOCKED_ONCE] = "waits for the one run of",
+        [BLOCKED_ONCE] = "waits for once",
         [BLOCKED_GROUP] = "waits for group",
         [BLOCKED_PERMIT] = "waits for semaphore",
         [BLOCKED_PORT] = "receives from port",

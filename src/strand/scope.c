@@ -71,7 +71,7 @@ struct scope *scope_of_owner(struct cb *me, strand_scope handle, const char *fun
 {
     struct scope *scope = handle_scope(handle);
     if (UNLIKELY(!scope))
-        MISUSE(function, "", "the scope has been left, or never was: use it within the block that opened it");
+        MISUSE(function, "", "the scope has been left, or was never entered: use it within the block that opened it");
     if (UNLIKELY(block_owner(&scope->block) != me))
         strangers(thread_self(), scope, function,
                   handle_is_open(handle)
@@ -121,7 +121,7 @@ void strand_scope_cancel(strand_scope handle, const char *why)
         return; /* it has been left: all its children have ended */
     if (!scope)
         MISUSE("strand_scope_cancel", "",
-               "the scope has been left, or never was: use it within the block that opened it");
+               "the scope has been left, or was never entered: use it within the block that opened it");
     bool owned = block_owner(&scope->block) == me;
     if (!owned && !handle_is_open(handle))
         strangers(thread, scope, "strand_scope_cancel",
@@ -355,7 +355,7 @@ void *strand_scope_first(strand_scope handle, strand *which)
     size_t count;
     (void)ends_of(thread, scope, &count);
     if (!count)
-        MISUSE_SCOPE("strand_scope_first", scope, "the scope has no children: spawn into it before");
+        MISUSE_SCOPE("strand_scope_first", scope, "the scope has no children: spawn into it first");
     may_block(thread, me, "strand_scope_first");
     return first_result(thread, me, scope, which);
 }

@@ -383,7 +383,7 @@ static int choose_place(struct thread *thread, const strand_attr *attr, struct p
     if (ATTR_HANDLE(attr, fibre))
         choose_fibre(thread, attr, plan, place);
     else if (ATTR(attr, wipe))
-        MISUSE("strand_spawn_with", "", "attr.wipe is of strands on shared fibres: attr.fibre is none");
+        MISUSE("strand_spawn_with", "", "attr.wipe applies to strands on shared fibres: attr.fibre names none");
     else if (ATTR(attr, pin))
         return choose_thread(thread, ATTR(attr, pin), plan);
     return 0;

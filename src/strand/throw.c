@@ -96,7 +96,7 @@ void strand_suppress(strand_exception *e)
     if (own_of(me)->flight) {
         exception_suppress(own_of(me)->flight->exception, e);
     } else {
-        log_exception(runtime_of(thread), "an exception that was to be suppressed, but none is in flight", e);
+        log_exception(runtime_of(thread), "an exception should be suppressed, but none is in flight", e);
         strand_exception_release(e);
     }
 }

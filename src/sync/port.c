@@ -167,7 +167,7 @@ void strand_port_close(strand_port handle)
 int strand_port_info_get(strand_port handle, struct strand_port_info *out)
 {
     struct port *port;
-    must_be_there(out, "place for the figures", "strand_port_info_get");
+    must_be_there(out, "buffer for the figures", "strand_port_info_get");
     size_t size = out->size;
     if (size < sizeof size || size > 4096)
         misuse("strand_port_info_get", "", "strand_port_info.size is %zu, not sizeof(struct strand_port_info)", size);
@@ -328,7 +328,8 @@ COLD void port_misused(struct thread *thread, struct port *port, strand_port han
     port = (struct port *)(uintptr_t)handle.bits[0];
     if (arch_in_handles(port) && (uintptr_t)port % sizeof(uint64_t) == 0 &&
         word_serial(atomic_load_explicit(&port->word, memory_order_relaxed)) == (handle.bits[1] ^ MARK_PORT))
-        misuse(function, "", "the port is of another run: strands of the run that opened it receive; others only send");
+        misuse(function, "",
+               "the port belongs to another run: strands of the run that opened it receive; others only send");
     misuse(function, "",
            handle.bits[1]
                ? "the port is gone: its scope has been left. Open it in a scope that ends after its receivers"

@@ -98,11 +98,11 @@ TEST_PROGRAM(nothing_is_no_argument)
     misuse("give_nothing", "strand_give", "the body is NULL");
     misuse("find_no_path", "strand_actor_find", "the path is NULL");
     misuse("reply_to_nothing", "strand_reply", "the message is NULL");
-    misuse("path_into_nothing", "strand_actor_path", "the place for the path is NULL");
+    misuse("path_into_nothing", "strand_actor_path", "the buffer for the path is NULL");
     misuse("timer_of_no_type", "strand_actor_timer", "the type is NULL");
     misuse("timer_of_no_body", "strand_actor_timer", "the body is NULL");
     misuse("stop_in_no_way", "strand_actor_stop", "77 is not a way of stopping");
-    misuse("ask_into_nothing", "strand_ask", "the place for the answer is NULL");
+    misuse("ask_into_nothing", "strand_ask", "the buffer for the answer is NULL");
     misuse("ask_for_nothing", "strand_ask", "the type of the answer is NULL");
     misuse("ask_by_no_type", "strand_ask", "the type is NULL");
     misuse("ask_by_no_body", "strand_ask", "the body is NULL");
@@ -135,7 +135,7 @@ TEST_PROGRAM(a_message_whose_body_was_taken_is_not_passed_on)
 TEST_PROGRAM(a_mutex_that_is_held_when_a_message_has_been_handled_is_misuse)
 {
     misuse("keep_a_mutex", "strand_actor_class.receive", "strand 'performer' #");
-    CHECK_CONTAINS(o.err, "has handled a message, and holds a mutex still");
+    CHECK_CONTAINS(o.err, "has handled a message, and still holds a mutex");
 }
 
 TEST_PROGRAM(a_decision_that_is_none_is_misuse)

@@ -311,7 +311,7 @@ TEST_PROGRAM(flags_that_are_none_are_misuse)
     test_program(&o, "ending", "flags");
     CHECK_EQ(o.status, SIGABRT);
     CHECK_CONTAINS(o.err, "strand_wait_quiet");
-    CHECK_CONTAINS(o.err, "the flags 0x4 are none");
+    CHECK_CONTAINS(o.err, "the flags 0x4 are invalid");
     test_program(&o, "ending", "run_and_pool");
     CHECK_EQ(o.status, SIGABRT);
     CHECK_CONTAINS(o.err, "STRAND_QUIET_RUN");

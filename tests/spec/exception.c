@@ -790,7 +790,7 @@ TEST_REAL_INSIDE(an_exception_that_has_come_a_long_way_goes_on_with_the_trace_of
         e = strand_try(join_it, &child, NULL);
         CHECK_PTR(e, first);
     }
-    CHECK_PRINTED(e, "worm 7 of ten", "throw_apple", "left strand", "thrown on in");
+    CHECK_PRINTED(e, "worm 7 of ten", "throw_apple", "left strand", "rethrown in");
     int strands = printed_lines(e, "left strand");
     CHECK(strands > 100 && strands < 520);
     strand_exception_release(e);

@@ -47,8 +47,8 @@ TEST_PROGRAM(a_fibre_is_gone_when_its_scope_has_been_left)
 
 TEST_PROGRAM(the_handle_of_something_else_is_none_of_a_fibre)
 {
-    misuse("ask_the_handle_of_a_channel", "strand_fibre_count", "the handle is none of a fibre");
-    misuse("ask_the_handle_of_a_strand", "strand_fibre_count", "the handle is none of a fibre");
+    misuse("ask_the_handle_of_a_channel", "strand_fibre_count", "the handle is not a fibre's");
+    misuse("ask_the_handle_of_a_strand", "strand_fibre_count", "the handle is not a fibre's");
     misuse("send_to_a_fibre", "strand_chan_send", "channel");
 }
 
@@ -61,7 +61,7 @@ TEST_PROGRAM(asking_for_figures_that_are_not_there_is_misuse)
 {
     misuse("ask_with_no_size", "strand_fibre_info", "size is 0");
     misuse("ask_for_nothing", "strand_fibre_info",
-           "misuse of strand_fibre_info_get: the place for the figures is NULL");
+           "misuse of strand_fibre_info_get: the buffer for the figures is NULL");
     misuse("ask_for_one_that_is_not_there", "strand_fibre_info", "no fibre 2");
 }
 

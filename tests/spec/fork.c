@@ -166,7 +166,7 @@ TEST_PROGRAM(a_run_of_the_child_has_whatever_options_it_is_given)
 TEST_PROGRAM(a_handle_of_the_parents_run_is_one_of_another_run_to_the_childs)
 {
     fork_case("root:run_handle");
-    CHECK_CONTAINS(o.err, "misuse of strand_cancel: the strand is of another run");
+    CHECK_CONTAINS(o.err, "misuse of strand_cancel: the strand belongs to another run");
 }
 
 /* Other threads allocate, throw, switch and wake each other at that moment. */

@@ -328,7 +328,7 @@ TEST_PROGRAM(options_without_their_size_are_misuse)
 TEST_PROGRAM(spawning_into_a_pool_of_another_run_is_misuse)
 {
     misuse("spawn_into_a_foreign_pool", "strand_spawn_with");
-    CHECK_CONTAINS(o.err, "none of a pool");
+    CHECK_CONTAINS(o.err, "not a pool's");
 }
 
 TEST_PROGRAM(null_where_a_function_a_kind_or_an_exception_is_needed_is_misuse)

@@ -349,17 +349,17 @@ TEST_PROGRAM(locking_a_mutex_of_ones_own_is_misuse_and_tells_where_it_was_locked
 
 TEST_PROGRAM(ending_with_a_mutex_is_misuse_and_tells_where_it_was_locked)
 {
-    misuse("end_with_a_mutex", "ends, and holds a mutex", "lock_here");
-    misuse("throw_with_a_mutex", "by the exception 'with a mutex', and holds a mutex still", "lock_here");
-    misuse("end_the_root_with_a_mutex", "ends, and holds a mutex", "lock_here");
+    misuse("end_with_a_mutex", "ends, and still holds a mutex", "lock_here");
+    misuse("throw_with_a_mutex", "by the exception 'with a mutex', and still holds a mutex", "lock_here");
+    misuse("end_the_root_with_a_mutex", "ends, and still holds a mutex", "lock_here");
 }
 
 TEST_PROGRAM(ending_with_a_mutex_whose_memory_is_gone_is_misuse_and_tells_where_it_was_locked)
 {
-    misuse("end_with_a_lost_mutex", "ends, and holds a mutex still", "was locked in lose_mutexes+");
+    misuse("end_with_a_lost_mutex", "ends, and still holds a mutex", "was locked in lose_mutexes+");
     CHECK_CONTAINS(o.out, "the mutex at 0x");
     CHECK(strstr(o.out, "it holds") == NULL);
-    misuse("end_with_many_lost_mutexes", "ends, and holds a mutex still", "was locked in lose_mutexes+");
+    misuse("end_with_many_lost_mutexes", "ends, and still holds a mutex", "was locked in lose_mutexes+");
     CHECK_CONTAINS(o.out, ", and it holds 39 more");
 }
 

@@ -82,9 +82,9 @@ TEST_INSIDE(a_run_that_fails_does_not_count_and_the_next_in_the_queue_runs_its_o
     strand first = strand_spawn(s, call_and_fail, NULL);
     test_yield_until(&runs, 1);
     strand second = strand_spawn(s, call, TEST_PTR(2));
-    test_await_blocked("waits for the one run", 1);
+    test_await_blocked("waits for once", 1);
     strand third = strand_spawn(s, call, TEST_PTR(3));
-    test_await_blocked("waits for the one run", 2);
+    test_await_blocked("waits for once", 2);
     go_on = 1;
     CHECK_PTR(strand_join(second), TEST_PTR(2));
     CHECK_PTR(strand_join(third), TEST_PTR(2));
@@ -113,7 +113,7 @@ TEST_INSIDE(a_run_that_is_cancelled_does_not_count)
     strand first = strand_spawn(s, call_until_told, TEST_PTR(1));
     test_yield_until(&runs, 1);
     strand second = strand_spawn(s, call, TEST_PTR(2));
-    test_await_blocked("waits for the one run", 1);
+    test_await_blocked("waits for once", 1);
     strand_cancel(first, "not needed");
     CHECK(test_join_interrupted(first));
     CHECK_PTR(strand_join(second), TEST_PTR(2));
@@ -127,7 +127,7 @@ TEST_INSIDE(a_cancelled_waiter_leaves_no_trace)
     strand first = strand_spawn(s, call_until_told, TEST_PTR(1));
     test_yield_until(&runs, 1);
     strand second = strand_spawn(s, call, TEST_PTR(2));
-    test_await_blocked("waits for the one run", 1);
+    test_await_blocked("waits for once", 1);
     strand_cancel(second, "not needed");
     CHECK(test_join_interrupted(second));
     go_on = 1;

@@ -56,8 +56,8 @@ TEST_PROGRAM(a_handle_that_is_stale_or_of_something_else_is_misuse)
 {
     misuse_of_pool("resize_stale", "strand_pool_resize", "its scope has been left");
     misuse_of_pool("close_stale", "strand_pool_close", "its scope has been left");
-    misuse("close_nothing", "strand_pool_close", "none of a pool");
-    misuse("resize_a_fibre", "strand_pool_resize", "none of a pool");
+    misuse("close_nothing", "strand_pool_close", "not a pool's");
+    misuse("resize_a_fibre", "strand_pool_resize", "not a pool's");
 }
 
 TEST_PROGRAM(a_pool_of_another_run_is_misuse)
@@ -116,9 +116,9 @@ TEST_PROGRAM(driving_what_has_threads_of_its_own_is_misuse)
 
 TEST_PROGRAM(driving_what_is_no_pool_or_in_no_known_way_is_misuse)
 {
-    misuse_by_a_thread("drive_nothing", "strand_pool_drive", "none of a pool");
-    misuse_by_a_thread("drive_a_fibre", "strand_pool_drive", "none of a pool");
-    misuse_by_a_thread("drive_with_flags", "strand_pool_drive", "the flags 0x6 are none");
+    misuse_by_a_thread("drive_nothing", "strand_pool_drive", "not a pool's");
+    misuse_by_a_thread("drive_a_fibre", "strand_pool_drive", "not a pool's");
+    misuse_by_a_thread("drive_with_flags", "strand_pool_drive", "the flags 0x6 are invalid");
 }
 
 TEST_PROGRAM(asking_what_keeps_a_pool_busy_that_is_gone_is_misuse)

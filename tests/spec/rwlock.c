@@ -302,16 +302,16 @@ TEST_PROGRAM(giving_back_what_one_does_not_hold_is_misuse)
 
 TEST_PROGRAM(ending_as_the_writer_is_misuse)
 {
-    misuse("end_as_the_writer", "ends, and holds a read-write lock", "write_here");
+    misuse("end_as_the_writer", "ends, and still holds a read-write lock", "write_here");
 }
 
 TEST_PROGRAM(ending_as_a_reader_is_misuse)
 {
-    misuse("end_as_a_reader", "ends, and holds a read lock", "read_here");
+    misuse("end_as_a_reader", "ends, and still holds a read lock", "read_here");
 }
 
 TEST_PROGRAM(ending_with_locks_whose_memory_is_gone_is_misuse_and_tells_where_they_were_locked)
 {
-    misuse("end_with_lost_rwlocks", "ends, and holds a read", "lose_rwlocks");
+    misuse("end_with_lost_rwlocks", "ends, and still holds a read", "lose_rwlocks");
     CHECK_CONTAINS(o.out, ", and it holds 1 more");
 }

@@ -61,7 +61,7 @@ static int how_many_begin(int count, size_t stack_size, const char *words)
 static void *fill_with_usual_stacks(void *arg)
 {
     /* The root has one. */
-    CHECK_EQ(how_many_begin(20, 0, "options.max_stack_bytes is 655360, of which 655360 are taken, and 65536 more"), 9);
+    CHECK_EQ(how_many_begin(20, 0, "options.max_stack_bytes is 655360, of which 655360 are in use, and 65536 more"), 9);
     CHECK_EQ(how_many_begin(20, 0, "max_stack_bytes"), 9); /* what has ended is not counted */
     return arg;
 }

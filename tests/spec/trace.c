@@ -265,7 +265,7 @@ TEST(the_trace_of_a_join_begins_with_the_joiner)
 {
     const char *text = printed_of(joins);
     CHECK_FRAMES(text, "thrown in", "throws", "calls_throws");
-    CHECK_FRAMES(text, "thrown on in", "joins");
+    CHECK_FRAMES(text, "rethrown in", "joins");
 }
 
 static NOINLINE void *joins_the_scope(void *arg)
@@ -279,7 +279,7 @@ static NOINLINE void *joins_the_scope(void *arg)
 
 TEST(the_trace_of_joining_a_scope_begins_with_the_joiner)
 {
-    CHECK_FRAMES(printed_of(joins_the_scope), "thrown on in", "joins_the_scope");
+    CHECK_FRAMES(printed_of(joins_the_scope), "rethrown in", "joins_the_scope");
 }
 
 static NOINLINE void *takes_the_first(void *arg)
@@ -293,7 +293,7 @@ static NOINLINE void *takes_the_first(void *arg)
 
 TEST(the_trace_of_taking_the_first_begins_with_its_caller)
 {
-    CHECK_FRAMES(printed_of(takes_the_first), "thrown on in", "takes_the_first");
+    CHECK_FRAMES(printed_of(takes_the_first), "rethrown in", "takes_the_first");
 }
 
 static NOINLINE void leaves_a_live_strand(void *arg)
@@ -327,7 +327,7 @@ TEST(the_trace_of_a_failure_that_leaving_throws_goes_on_with_the_function_that_h
 {
     const char *text = printed_of(leaves_a_failure);
     CHECK_FRAMES(text, "thrown in", "throws", "calls_throws");
-    CHECK_FRAMES(text, "thrown on in", "leaves_a_failure");
+    CHECK_FRAMES(text, "rethrown in", "leaves_a_failure");
 }
 
 static NOINLINE void *is_interrupted_by_a_failure(void *arg)
@@ -343,7 +343,7 @@ TEST(the_trace_of_a_failure_that_leaving_swaps_in_goes_on_with_the_function_that
 {
     const char *text = printed_of(is_interrupted_by_a_failure);
     CHECK_FRAMES(text, "thrown in", "throws", "calls_throws");
-    CHECK_FRAMES(text, "thrown on in", "is_interrupted_by_a_failure");
+    CHECK_FRAMES(text, "rethrown in", "is_interrupted_by_a_failure");
 }
 
 /* ---- in a dump ------------------------------------------------------------------------------ */
