@@ -79,7 +79,7 @@ define newline
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes check models fuzz bench valgrind user-tools coverage man pictures site \
+.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes check models fuzz bench valgrind user-tools coverage man pictures site abi \
 	install uninstall setup format clean FORCE
 
 help:
@@ -108,6 +108,7 @@ help:
 	@echo "make uninstall   remove what was installed, with the same variables"
 	@echo "make man         make the manual, in build/man"
 	@echo "make site        make the site, in build/site/html: these documents and a page for each header, by mkdocs"
+	@echo "make abi         describe the library's binary interface in tests/abi, which make check compares with; for releases"
 	@echo "make pictures    draw docs/pictures/*.dot as SVG, by graphviz"
 	@echo "make test-install"
 	@echo "                 install into empty folders, and build programs outside with that; make test does it too"
@@ -303,6 +304,13 @@ man:
 site:
 	@tools/setup.sh --check man site >&2
 	tools/site.sh $(OUT)/site
+
+# At a release: what `make check` compares later libraries with.
+abi:
+	@tools/setup.sh --check check >&2
+	$(again) do-$@
+do-abi: do-lib
+	tools/check-abi.sh $(OUT)/libstrand.so --renew
 
 # The results are committed: a reader of the documents needs no graphviz.
 pictures:
@@ -699,7 +707,7 @@ do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(a
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 # Each says what it is and whether it holds; one that fails does not keep the others from running.
-checks := warnings-gcc warnings-clang format layers calls atomics exports headers system globals clobbered reject quiet sizes docs prose shell conformance blocking models fault
+checks := warnings-gcc warnings-clang format layers calls atomics exports abi headers system globals clobbered reject quiet sizes docs prose shell conformance blocking models fault
 .PHONY: do-check $(checks:%=check-%)
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
@@ -729,6 +737,8 @@ check-calls: do-lib
 	tools/check-calls.py $(OUT)
 check-exports: do-lib
 	tools/check-exports.sh $(OUT)
+check-abi: do-lib
+	tools/check-abi.sh $(OUT)/libstrand.so
 check-headers:
 	CC=gcc CXX=g++ CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/check-headers.sh $(headers)
 check-system: $(lib-objects)

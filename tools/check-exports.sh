@@ -1,9 +1,10 @@
 #!/bin/sh
 # usage: tools/check-exports.sh FOLDER
 #
-# What FOLDER's libstrand.a and libstrand.so show to a program: strand* and STRAND* only. They leave _Unwind_* to
-# libgcc_s, because a second unwinder takes over all C++ exceptions of a program; no other library is needed; nothing asks
-# for an executable stack, and relocations are read-only before main.
+# What FOLDER's libstrand.a and libstrand.so show to a program: strand* and STRAND* only, and of these just what
+# tools/exports.map lists, in a version of its own. They leave _Unwind_* to libgcc_s, because a second unwinder takes over
+# all C++ exceptions of a program; no other library is needed; nothing asks for an executable stack, and relocations are
+# read-only before main.
 set -u
 export LC_ALL=C
 
@@ -26,11 +27,16 @@ check_names()
 
 archive=$folder/libstrand.a shared=$folder/libstrand.so
 in_archive=$(nm -g --defined-only "$archive" | awk 'NF == 3 { print $3 }' | sort)
-in_shared=$(nm -D --defined-only "$shared" | awk 'NF == 3 { print $3 }' | sort)
+in_shared=$(nm -D --defined-only --without-symbol-versions "$shared" | awk 'NF == 3 && $2 != "A" { print $3 }' | sort)
+listed=$(sed -n 's/^    \([A-Za-z]\w*\);$/\1/p' tools/exports.map | sort)
 check_names "$archive" "$in_archive"
 check_names "$shared" "$in_shared"
 [ "$in_archive" = "$in_shared" ] || complain "the two libraries export different names:" \
     $(printf '%s\n%s\n' "$in_archive" "$in_shared" | sort | uniq -u)
+# The linker says nothing of a listed name that is not defined, and hides a defined one that is not listed.
+[ "$in_archive" = "$listed" ] || complain "tools/exports.map and the sources differ:" \
+    $(printf '%s\n%s\n' "$in_archive" "$listed" | sort | uniq -u)
+nm -D --defined-only "$shared" | grep -q '@@STRAND_' || complain "$shared has no versions of its symbols"
 
 # Handles outlive runs, so their addresses stay reserved for as long as the process lives: each time that the library was
 # unloaded and loaded again would take another TiB.

@@ -197,7 +197,7 @@ fi
 # ---- the manual ------------------------------------------------------------------------------------------------------
 
 man=$packaged/usr/share/man
-for name in $(nm -D --defined-only "$packaged/usr/lib/multi/libstrand.so" | awk '$3 !~ /_$/ { print $3 }'); do
+for name in $(nm -D --defined-only "$packaged/usr/lib/multi/libstrand.so" | awk '$2 != "A" { sub(/@.*/, "", $3); if ($3 !~ /_$/) print $3 }'); do
     page=$man/man3/$name.3
     [ -f "$page" ] || { complain "$name has no manual page" && continue; }
     page=$man/$(sed -n '1s/^\.so //p' "$page")

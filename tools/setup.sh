@@ -14,7 +14,7 @@ packages_of()
     turtle) echo libsdl2-dev libx11-dev xvfb ;;
     ledger) echo libsqlite3-dev sqlite3 ;;
     test) echo g++ libcriterion-dev pkgconf curl gdb libdw1 netcat-openbsd ;;
-    check) echo python3 g++ clang-19 clang-format-14 ;;
+    check) echo python3 g++ clang-19 clang-format-14 abigail-tools ;;
     man) echo doxygen python3 mandoc ;;
     pictures) echo graphviz ;;
     site) echo doxygen python3 mkdocs python3-pygments ;;
