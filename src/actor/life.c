@@ -27,11 +27,14 @@ enum { TOLD_AT_ONCE = 64 };
 
 static void *call_own(void *arg)
 {
+    static const char *const names[] = {[OWN_START] = "an actor's start function",
+                                        [OWN_STOP] = "an actor's stop function",
+                                        [OWN_DECIDE] = "an actor's decide function"};
     struct own_call *call = arg;
     struct runner *r = call->r;
     struct cell *cell = r->cell;
     const strand_actor_class *class = cell_kind(cell)->class;
-    STRAND_SCOPE(scope);
+    strand_scope scope STRAND_CLEANUP_(strand_scope_leave_) = strand_scope_enter_(0, names[call->which], 0);
     r->scope = scope;
     call->begun = true;
     if (call->which == OWN_START)

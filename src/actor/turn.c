@@ -265,7 +265,7 @@ static bool serve(struct runner *r)
 static void *serve_all(void *arg)
 {
     struct runner *r = arg;
-    STRAND_SCOPE(scope);
+    strand_scope scope STRAND_CLEANUP_(strand_scope_leave_) = strand_scope_enter_(0, "an actor's message", 0);
     r->scope = scope;
     while (!r->over) {
         if (!r->task && !await_task(r)) {

@@ -150,7 +150,7 @@ static void say_head(const struct group *group, struct out *out)
             group->names_differ ? " and others" : "", (unsigned long long)group->first, to, cancelled,
             group->doing == DOING_NOTHING ? ", ended, not joined" : "");
     if (group->file)
-        out_say(out, 4, "in the scope of %s:%d\n", group->file, group->line);
+        out_say(out, 4, "in the scope of " BLOCK_PLACE "\n", BLOCK_PLACE_OF(group));
     if (group->pool)
         out_say(out, 4, "on pool '%s'\n", pool_name(group->pool, name));
 }

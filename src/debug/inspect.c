@@ -407,7 +407,7 @@ static void say_head(struct out *out, struct cb *c, uint64_t id, bool over, size
         out_say(out, indent + 4, "cancelled by '%s' #%llu%s%s\n", note->who, (unsigned long long)note->who_id,
                 note->why[0] ? ": " : "", note->why);
     if (anchor)
-        out_say(out, indent + 4, "in the scope of %s:%d\n", anchor->block.file, anchor->block.line);
+        out_say(out, indent + 4, "in the scope of " BLOCK_PLACE "\n", BLOCK_PLACE_OF(&anchor->block));
 }
 
 static void say_doing(const struct view *view, struct cb *c, enum doing doing, const struct frame_span *span,

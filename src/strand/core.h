@@ -322,9 +322,12 @@ struct block {
     _Atomic uint8_t due;      /* it holds */
     struct flight *in_flight; /* at its entry */
     uintptr_t uncaught;       /* C++ exceptions in flight at its entry */
-    const char *file;
+    const char *file;         /* or words, and no line: the library opened it for the user */
     int line;
 };
+/* Where a block was opened, for formats. */
+#define BLOCK_PLACE "%s%s%.0d"
+#define BLOCK_PLACE_OF(block) (block)->file, (block)->line ? ":" : "", (block)->line
 
 /* Something that ends with a scope: a channel, a shared fibre, a crew, a pool. */
 struct owned {

@@ -85,8 +85,9 @@ static void await_child(struct thread **thread, struct cb *me, struct scope *sco
 static COLD void leave_in_section(struct cb *me, struct scope *scope)
 {
     struct section_words words = section_words(me);
-    misuse("STRAND_SCOPE", words.made, "leaving the scope of %s:%d waits for the strands that are anchored to it, %s",
-           scope->block.file, scope->block.line, words.where);
+    misuse("STRAND_SCOPE", words.made,
+           "leaving the scope of " BLOCK_PLACE " waits for the strands that are anchored to it, %s",
+           BLOCK_PLACE_OF(&scope->block), words.where);
 }
 
 /* Wait for all children, uninterruptibly, and take them in. Children that spawn into the open scope meanwhile are
@@ -135,8 +136,8 @@ static strand_exception *live_strands(struct cb *me, struct scope *scope, struct
 {
     strand_exception *e = exception_new(
         &STRAND_LIVE_STRANDS,
-        "the scope of %s:%d was left with %zu strand%s neither joined nor cancelled (first: '%s')", scope->block.file,
-        scope->block.line, remains->live, remains->live == 1 ? "" : "s", remains->name);
+        "the scope of " BLOCK_PLACE " was left with %zu strand%s neither joined nor cancelled (first: '%s')",
+        BLOCK_PLACE_OF(&scope->block), remains->live, remains->live == 1 ? "" : "s", remains->name);
     exception_trace(e, SEGMENT_THROWN, me);
     return e;
 }

@@ -14,7 +14,7 @@
 
 const char *made_scope(struct scope *scope, char *buffer, size_t size)
 {
-    snprintf(buffer, size, "the scope was opened at %s:%d by strand '%s'", scope->block.file, scope->block.line,
+    snprintf(buffer, size, "the scope was opened at " BLOCK_PLACE " by strand '%s'", BLOCK_PLACE_OF(&scope->block),
              cb_name(scope->block.owner));
     return buffer;
 }

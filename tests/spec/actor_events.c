@@ -248,6 +248,41 @@ TEST(the_log_names_the_limit_of_restarts_that_stops_a_child)
                            ".restarts_most and .restarts_within of its class set the limit: test-error: by itself\n");
 }
 
+static void *yield_once(void *arg)
+{
+    strand_yield();
+    return arg;
+}
+
+static void forget_a_child(void *state, strand_message *message)
+{
+    (void)message;
+    strand_spawn(strand_actor_scope(), yield_once, state);
+}
+
+static const strand_actor_class forgetful = {
+    .size = sizeof forgetful, .name = "forgetful", .receive = forget_a_child, .restarts_most = 1};
+
+static void *forget_once(void *arg)
+{
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, STRAND_ACTOR_ATTR(.name = "a"), &forgetful, NULL, 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(fail)), 0);
+    strand_actors_join(system);
+    return arg;
+}
+
+TEST(a_child_that_a_message_leaves_is_one_of_the_message_and_of_no_file_of_the_library)
+{
+    strand_options options = test_options();
+    options.on_log = keep_log;
+    logged[0] = '\0';
+    strand_run(&options, forget_once, NULL);
+    CHECK_CONTAINS(logged,
+                   "class 'forgetful' has failed: live-strands: the scope of an actor's message was left with 1 "
+                   "strand neither joined nor cancelled");
+}
+
 static void print_trace(void *state, strand_message *message)
 {
     (void)state;
