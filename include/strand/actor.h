@@ -249,7 +249,9 @@ typedef struct strand_actor_class {
     /** Returns the decision about a child that has failed. `why` is valid during the call (strand_exception_keep). An
      *  exception that leaves it is a failure of this actor. Returning no directive is misuse. NULL: restart. */
     enum strand_directive (*decide)(void *state, strand_actor child, const strand_exception *why);
-    bool all_for_one;        /* restart or stop all children when one of them is restarted or stopped */
+    bool all_for_one;        /* restart or stop all children when one of them is restarted or stopped. The parent first
+                                decides all failures that wait for it, then tells each child once: a stop outweighs
+                                restarts, and the longest pause holds */
     unsigned restarts_most;  /* the maximum number of restarts of one child within restarts_within; the next one stops
                                 it;  0: no limit. For actors below /user more than 10 in a minute are a failure of the
                                 system. Restarts by strand_actor_restart do not count */

@@ -155,8 +155,24 @@ static bool may_restart(struct runner *r, const struct failure *failure, int64_t
     return may;
 }
 
+/* What the decisions of one call of `supervise` do to all children (`all_for_one`). The supervisor tells its children
+ * once, after the last decision: so n children that fail together cost O(n). */
+struct for_all {
+    uint32_t calls; /* 0: nothing */
+    int64_t pause;  /* the longest */
+};
+
+/* A stop outweighs a restart. */
+static void add_for_all(struct for_all *all, uint32_t call, int64_t pause)
+{
+    if (all->calls == CALL_STOP)
+        return;
+    all->calls = call;
+    all->pause = call == CALL_STOP || pause > all->pause ? pause : all->pause;
+}
+
 /* Decide about one child. Returns whether the failure is settled. */
-static bool deal_with(struct runner *r, struct failure *failure)
+static bool deal_with(struct runner *r, struct failure *failure, struct for_all *all)
 {
     const strand_actor_class *class = cell_kind(r->cell)->class;
     struct own_call call = {.r = r, .which = OWN_DECIDE, .failure = failure, .decided = STRAND_RESTART};
@@ -187,7 +203,7 @@ static bool deal_with(struct runner *r, struct failure *failure)
     }
     cell_decided(thread_self(), failure->child, failure->why);
     if (class->all_for_one && !resumes)
-        life_tell_all(r, calls_of[call.decided], pause);
+        add_for_all(all, calls_of[call.decided], pause);
     else if (call.decided == STRAND_RESTART)
         life_retry(thread_self(), r, failure, pause);
     else
@@ -208,10 +224,13 @@ void failures_drop(struct failure *failure)
 void supervise(struct runner *r)
 {
     struct failure *failure = take_failures(thread_self(), r), *next;
+    struct for_all all = {0};
     for (; failure; failure = next) {
         next = failure->next;
         failure->next = NULL;
-        if (!r->task || (r->task->flags & (TASK_STOPPING | TASK_RESTARTING)) || deal_with(r, failure))
+        if (!r->task || (r->task->flags & (TASK_STOPPING | TASK_RESTARTING)) || deal_with(r, failure, &all))
             failures_drop(failure);
     }
+    if (all.calls && r->task)
+        life_tell_all(r, all.calls, all.pause);
 }

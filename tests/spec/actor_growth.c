@@ -76,6 +76,7 @@ static const strand_actor_class
     watcher = {.size = sizeof watcher, .name = "watcher", .receive = watch_many},
     clerk = {.size = sizeof clerk, .name = "clerk", .receive = set_many_timers},
     counting = {.size = sizeof counting, .name = "counting", .receive = have_many, .restarts_most = 5},
+    united = {.size = sizeof united, .name = "united", .receive = have_many, .all_for_one = true},
     deep = {.size = sizeof deep, .name = "deep", .state_size = sizeof(void *), .receive = go_down, .decide = escalate};
 
 /* ---- what is measured -------------------------------------------------------------------------------------- */
@@ -105,12 +106,22 @@ static void set_timers(strand_actors system, int count)
     tell_one(system, &clerk, count);
 }
 
-static void fail_once_each(strand_actors system, int count)
+static void fail_together(strand_actors system, const strand_actor_class *parent, int count)
 {
-    tell_one(system, &counting, count);
+    tell_one(system, parent, count);
     for (int i = 0; i < count; i++)
         CHECK_EQ(strand_tell(all[i], STRAND_MSG(crash)), 0);
     strand_actors_join(system);
+}
+
+static void fail_once_each(strand_actors system, int count)
+{
+    fail_together(system, &counting, count);
+}
+
+static void fail_as_one(strand_actors system, int count)
+{
+    fail_together(system, &united, count);
 }
 
 static void fail_from_below(strand_actors system, int count)
@@ -264,6 +275,11 @@ TEST_REAL(many_timers_are_set_replaced_and_taken_back_one_by_one)
 TEST_REAL(many_children_fail_and_their_restarts_are_counted)
 {
     compare(fail_once_each, 2000);
+}
+
+TEST_REAL(many_children_fail_together_and_each_failure_restarts_them_all)
+{
+    compare(fail_as_one, 1000);
 }
 
 TEST_REAL(a_failure_goes_up_many_levels)

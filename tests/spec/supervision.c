@@ -344,6 +344,43 @@ TEST_INSIDE(what_is_decided_about_one_may_happen_to_all)
     CHECK_LOG_OF('b', "b+ b- b+");
 }
 
+static const enum strand_directive *directives;
+static _Atomic int decisions;
+
+static enum strand_directive decide_in_turn(void *state, strand_actor failed, const strand_exception *why)
+{
+    (void)state, (void)failed, (void)why;
+    return directives[decisions++];
+}
+
+static strand_actor pair[2];
+
+/* The parent decides after this function: about both failures together, or one after the other. */
+static void fail_both(void *state, strand_message *message)
+{
+    (void)state, (void)message;
+    for (int i = 0; i < 2; i++) {
+        pair[i] = strand_actor_spawn_child(NULL, &child_class, i ? "b" : "a", 1);
+        CHECK_EQ(strand_tell(pair[i], STRAND_MSG(fail)), 0);
+    }
+}
+
+TEST_INSIDE(a_stop_of_all_outweighs_a_restart_of_all)
+{
+    static const strand_actor_class class = {
+        .size = sizeof class, .name = "torn", .receive = fail_both, .decide = decide_in_turn, .all_for_one = true};
+    static const enum strand_directive orders[][2] = {{STRAND_RESTART, STRAND_STOP}, {STRAND_STOP, STRAND_RESTART}};
+    for (int i = 0; i < 2; i++) {
+        begin();
+        directives = orders[i];
+        decisions = 0;
+        STRAND_ACTORS(system, NULL);
+        CHECK_EQ(strand_tell(strand_actor_spawn(system, NULL, &class, NULL, 0), STRAND_MSG(fail)), 0);
+        strand_actors_join(system);
+        CHECK(strand_actor_ended(pair[0]) && strand_actor_ended(pair[1]));
+    }
+}
+
 static void *run_a_failing_system(void *arg)
 {
     STRAND_ACTORS(system, NULL);
