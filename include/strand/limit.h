@@ -87,7 +87,8 @@ STRAND_CHECKED int strand_prio_try_acquire(strand_prio_semaphore *sem, const voi
  */
 void strand_prio_release(strand_prio_semaphore *sem);
 /** Compute the priorities of all waiters again, as long as permits are free. Call it when something has changed that
- *  priorities depend on. The call never suspends. Cost: O(waiters). */
+ *  priorities depend on. The call never suspends. Cost: O(waiters) for each free permit, since a permit that is handed
+ *  over may change the priorities of the others. */
 void strand_prio_reconsider(strand_prio_semaphore *sem);
 /** Make the case that a priority semaphore has a permit for a key. The select acquires the permit. *key must stay valid
  *  until the select returns. The case's result is 0; -ENOBUFS if max_waiters strands wait and this one is refused; or
@@ -99,9 +100,9 @@ strand_case strand_on_prio_permit(strand_prio_semaphore *sem, const void *key);
  * recorded reason: the strand ends interrupted, and joining it throws STRAND_PRUNED instead of STRAND_CHILD_CANCELLED.
  * A strand that was cancelled before keeps its first reason. Shielded strands and root strands are not pruned. `why`
  * may be NULL; the call copies up to 128 bytes of it. The call never suspends. Cost: O(log waiters) for each pruned
- * strand, or O(waiters) with a `priority`.
+ * strand, or O(waiters log waiters) for the whole call with a `priority`, which is called once for each waiter.
  *
- * Returns the number of pruned strands. Returns 0 if there is no memory to record the reason.
+ * Returns the number of pruned strands. Returns 0 if there is no memory to record the reason or the priorities.
  *
  * A pruned child has not failed: neither its owner nor its siblings are interrupted, and the policy COLLECT does not
  * fetch it. An owner that expects STRAND_PRUNED joins its children one by one and may spawn the pruned ones again

@@ -96,6 +96,16 @@ struct ticket *queue_best(struct prio *sem);
 /* The worst ticket for which `may` returns true, or NULL. */
 struct ticket *queue_worst(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
                            struct thread *thread);
+/* A waiter and the priority that it had when `priority` was called for it. */
+struct rated {
+    int64_t priority;
+    size_t age; /* 0: the newest */
+    struct ticket *ticket;
+};
+/* With `priority`: call it once for each waiter for which `may` returns true, and fill `rated`, which has room for all
+ * waiters, from the worst to the best. Returns their number. O(n log n). */
+size_t queue_rate(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket), struct thread *thread,
+                  struct rated *rated);
 /* The priority that a key has now. */
 int64_t queue_ask(struct prio *sem, const void *key);
 /* Whether a newcomer with this key goes before a ticket. */

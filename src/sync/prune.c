@@ -10,6 +10,8 @@
 #include "../strand/scope.h"
 #include "../strand/wait.h"
 
+#include <stdlib.h>
+
 /* Returns NULL if there is no memory. Nothing is pruned then, because a pruning would look like any other cancel. */
 struct note *prio_note(struct thread *thread, struct cb *me, const char *why)
 {
@@ -45,22 +47,70 @@ static bool may_go(struct thread *thread, struct ticket *ticket)
     return !still_waits(ticket, state) || (c != runtime_of(thread)->root && wait_floor(state) == 0);
 }
 
+/* Whether the waiter has gone, or was cancelled before. */
+static bool is_gone(struct ticket *ticket)
+{
+    struct cb *c = ticket->node->waiter;
+    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);
+    return !still_waits(ticket, state) || (atomic_load_explicit(&c->word, memory_order_relaxed) & WORD_CANCELLED);
+}
+
+static enum pruned prune(struct thread *thread, struct prio *sem, struct ticket *ticket, struct note *note,
+                         struct batch *batch)
+{
+    bool gone = is_gone(ticket);
+    queue_remove(sem, ticket);
+    if (gone)
+        return PRUNED_GONE;
+    batch_add(batch, cancel_strand(thread, ticket->node->waiter, note, false));
+    return PRUNED_ONE;
+}
+
 enum pruned prio_prune_one(struct thread *thread, struct prio *sem, struct note *note, bool comes, const void *key,
                            struct batch *batch)
 {
     struct ticket *worst = queue_worst(sem, may_go, thread);
     if (!worst)
         return PRUNED_NOBODY;
-    struct cb *c = worst->node->waiter;
-    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);
-    bool gone = !still_waits(worst, state) || (atomic_load_explicit(&c->word, memory_order_relaxed) & WORD_CANCELLED);
-    if (!gone && comes && !queue_is_before(sem, key, worst))
+    if (comes && !is_gone(worst) && !queue_is_before(sem, key, worst))
         return PRUNED_WHO_COMES;
-    queue_remove(sem, worst);
-    if (gone)
-        return PRUNED_GONE;
-    batch_add(batch, cancel_strand(thread, c, note, false));
-    return PRUNED_ONE;
+    return prune(thread, sem, worst, note, batch);
+}
+
+/* Under the lock. `rated` is not NULL with `priority`: then each waiter is asked about once. */
+static size_t prune_all(struct thread *thread, struct prio *sem, size_t keep, struct rated *rated, struct note *note,
+                        struct batch *batch)
+{
+    size_t count = 0;
+    prio_forget_gone(sem);
+    if (rated) {
+        size_t all = queue_rate(sem, may_go, thread, rated);
+        for (size_t i = 0; i < all && sem->waiting > keep; i++)
+            count += prune(thread, sem, rated[i].ticket, note, batch) == PRUNED_ONE;
+        return count;
+    }
+    for (enum pruned pruned = PRUNED_GONE; pruned != PRUNED_NOBODY && sem->waiting > keep;) {
+        pruned = prio_prune_one(thread, sem, note, false, NULL, batch);
+        count += pruned == PRUNED_ONE;
+    }
+    return count;
+}
+
+/* Take the lock; with `priority` there is room to rate all waiters then. Returns false without memory, and then does
+ * not hold the lock. */
+static bool lock_to_prune(struct thread *thread, struct prio *sem, struct rated **rated)
+{
+    size_t room = 0;
+    for (*rated = NULL;;) {
+        prio_lock(thread, sem);
+        if (!sem->priority || sem->waiting <= room)
+            return true;
+        room = sem->waiting;
+        prio_unlock(thread, sem);
+        free(*rated);
+        if (!(*rated = driver_calloc(thread, room, sizeof **rated)))
+            return false;
+    }
 }
 
 size_t strand_prio_prune(strand_prio_semaphore *handle, size_t keep, const char *why)
@@ -69,18 +119,16 @@ size_t strand_prio_prune(strand_prio_semaphore *handle, size_t keep, const char 
     struct prio *sem = prio_of(thread, handle, "strand_prio_prune");
     struct note *note = prio_note(thread, current_of(thread), why);
     struct batch batch;
+    struct rated *rated = NULL;
     size_t count = 0;
-    enum pruned pruned = note ? PRUNED_GONE : PRUNED_NOBODY;
     batch_init(&batch);
-    prio_lock(thread, sem);
-    if (sem->waiting > keep)
-        prio_forget_gone(sem);
-    while (pruned != PRUNED_NOBODY && sem->waiting > keep) {
-        pruned = prio_prune_one(thread, sem, note, false, NULL, &batch);
-        count += pruned == PRUNED_ONE;
+    if (note && lock_to_prune(thread, sem, &rated)) {
+        if (sem->waiting > keep)
+            count = prune_all(thread, sem, keep, rated, note, &batch);
+        prio_unlock(thread, sem);
     }
-    prio_unlock(thread, sem);
     batch_deliver(thread, &batch);
+    free(rated);
     note_release(note);
     return count;
 }

@@ -4,6 +4,8 @@
  */
 #include "prio.h"
 
+#include "../base/sort.h"
+
 #include "../strand/hook.h"
 
 /* ---- calling the user's functions --------------------------------------------------------------------------- */
@@ -151,6 +153,31 @@ struct ticket *queue_worst(struct prio *sem, bool (*may)(struct thread *thread, 
         if (may(thread, ticket_of(at)))
             return ticket_of(at);
     return NULL;
+}
+
+/* Among equals the latest is the worst. */
+static bool is_worse(const void *a, const void *b)
+{
+    const struct rated *one = a, *other = b;
+    return one->priority != other->priority ? one->priority < other->priority : one->age < other->age;
+}
+
+size_t queue_rate(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket), struct thread *thread,
+                  struct rated *rated)
+{
+    size_t count = 0;
+    struct hook hook ASKING(sem);
+    ask(&hook);
+    for (struct tree_node *at = sem->tickets.end[1]; at; at = tree_step(at, 0)) {
+        struct ticket *ticket = ticket_of(at);
+        if (may(thread, ticket)) {
+            rated[count] = (struct rated){sem->priority(ticket->key, sem->arg), count, ticket};
+            count++;
+        }
+    }
+    asked(&hook);
+    sort_in_place(rated, count, sizeof *rated, is_worse);
+    return count;
 }
 
 bool queue_is_before(struct prio *sem, const void *key, struct ticket *ticket)

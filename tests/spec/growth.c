@@ -100,6 +100,26 @@ static void wait_for_permits(int count)
     strand_scope_join(scope);
 }
 
+static int64_t number_of(const void *key, void *arg)
+{
+    (void)arg;
+    return (int64_t)(uintptr_t)key;
+}
+
+static void prune_by_priority(int count)
+{
+    STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
+    strand_prio_init(&permits,
+                     &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1, .priority = number_of});
+    strand_prio_acquire(&permits, NULL);
+    for (unsigned i = 0; i < (unsigned)count; i++)
+        strand_spawn(scope, take_and_give_back, (void *)(uintptr_t)(i * 2654435761u));
+    while (strand_prio_waiting(&permits) < (size_t)count)
+        strand_yield();
+    CHECK_EQ(strand_prio_prune(&permits, 0, NULL), (size_t)count);
+    strand_scope_cancel(scope, NULL);
+}
+
 /* What is nested takes much stack, and sanitizers go through all of that again and again. */
 #if !TEST_TSAN && !TEST_ASAN
 enum { STACK = 64 << 20 };
@@ -182,6 +202,11 @@ TEST_REAL(many_strands_that_wait_for_the_end_of_one_are_interrupted)
 TEST_REAL(many_strands_of_different_priorities_wait_for_permits)
 {
     compare(wait_for_permits, STRANDS);
+}
+
+TEST_REAL(many_waiters_with_priorities_are_pruned_in_one_call)
+{
+    compare(prune_by_priority, STRANDS);
 }
 
 #if !TEST_TSAN && !TEST_ASAN

@@ -494,7 +494,9 @@ TEST_INSIDE(with_a_hook_those_are_pruned_first_that_may_not_go_and_then_the_lowe
         first_number[i + 1] = i == 2 ? STRAND_NOT_NOW : 10 - i;
         children[i] = spawn_waiter(s, &waiters[i]);
     }
+    count = 0;
     CHECK_EQ(strand_prio_prune(&sem, 2, NULL), 2);
+    CHECK_EQ(count, 4); /* once for each waiter */
     for (int i = 2; i < 4; i++) {
         strand_exception *e = join_catching(children[i]);
         CHECK_KIND(e, &STRAND_PRUNED);
