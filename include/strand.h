@@ -270,8 +270,9 @@ STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **res
  * owner spawns into the scope, or is in strand_scope_join or strand_scope_next; drop functions run there. In an open
  * scope another strand that spawns consumes some of them too, up to the first that has a drop function. So their
  * handles go stale, and joining one of them by itself, or handing it off, is misuse; strand_wait takes any handle.
- * Of a scope without the flag that keeps 10,000 children which have ended, the log warns once, at a later spawn into it
- * (not with STRAND_FIRST_WINS).
+ * Of a scope that keeps 10,000 children which have ended, the log warns once, at a later spawn into it (not with
+ * STRAND_FIRST_WINS). With STRAND_SERVICE it does so when another strand spawns and only the owner can consume the next
+ * child: one with a drop function, or one that has failed.
  */
 enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WINS = 8, STRAND_SERVICE = 16 };
 #define STRAND_SCOPE(name) STRAND_SCOPE_WITH(name, 0)

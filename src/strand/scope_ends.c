@@ -41,6 +41,15 @@ static void cancel_by_policy(struct thread *thread, struct scope *scope, struct 
     cancel_others(thread, scope, child, batch);
 }
 
+/* Under the lock, in a scope with flags: the log warns once of too many ended children. */
+static void warn_of_hoard(struct scope *scope)
+{
+    if (scope->ends < HOARD || scope->look_at != HOARD)
+        return;
+    scope->look_at = UINT32_MAX;
+    atomic_store_explicit(&scope->hoards, true, memory_order_relaxed);
+}
+
 static void list_end(struct scope *scope, struct cb *child)
 {
     list_push_back(&scope->ended, &child->wait.node.link);
@@ -50,10 +59,8 @@ static void list_end(struct scope *scope, struct cb *child)
     child->odd = true; /* also in a plain scope: it is consumed by end_consume_slowly */
     scope->ends++;
     const unsigned consumes = STRAND_SERVICE | STRAND_FIRST_WINS;
-    if (UNLIKELY(scope->ends == HOARD) && scope->flags && !(scope->flags & consumes) && scope->look_at == HOARD) {
-        scope->look_at = UINT32_MAX; /* once */
-        atomic_store_explicit(&scope->hoards, true, memory_order_relaxed);
-    }
+    if (UNLIKELY(scope->ends == HOARD) && scope->flags && !(scope->flags & consumes))
+        warn_of_hoard(scope);
 }
 
 /* Under the lock. */
@@ -168,11 +175,11 @@ static struct cb *claim(struct thread *thread, struct scope *scope, struct cb **
     scope_lock(thread, scope);
     if (!list_empty(&scope->ended) && (failed || !scope->cancelled)) {
         child = CONTAINER(scope->ended.next, struct cb, wait.node.link);
-        if (child->outcome == OUTCOME_FAILED) {
-            if (failed)
-                *failed = child;
+        if (failed && child->outcome == OUTCOME_FAILED) {
+            *failed = child;
             child = NULL;
-        } else if (!failed && has_drop(child)) {
+        } else if (!failed && (child->outcome == OUTCOME_FAILED || has_drop(child))) {
+            warn_of_hoard(scope);
             child = NULL;
         } else {
             take_out(scope, child, true);
@@ -259,10 +266,14 @@ COLD void scope_tell_hoard(struct thread *thread, struct scope *scope)
     char text[512];
     if (!atomic_exchange_explicit(&scope->hoards, false, memory_order_relaxed))
         return;
-    snprintf(
-        text, sizeof text,
-        "%d strands of the scope of %s:%d have ended and nobody has joined them: each keeps some memory until then. "
-        "Join them, or open the scope with STRAND_SERVICE, which consumes strands that have returned",
-        HOARD, scope->block.file, scope->block.line);
+    const char *rest =
+        scope_is_service(scope)
+            ? "and its owner has consumed none of them meanwhile: each keeps some memory until then. Only the owner "
+              "runs their drop functions and sees failures: let the owner spawn into the scope or call "
+              "strand_scope_join, or spawn these strands without a drop function"
+            : "and nobody has joined them: each keeps some memory until then. Join them, or open the scope with "
+              "STRAND_SERVICE, which consumes strands that have returned";
+    snprintf(text, sizeof text, "%d strands of the scope of %s:%d have ended %s", HOARD, scope->block.file,
+             scope->block.line, rest);
     log_text(runtime_of(thread), text);
 }

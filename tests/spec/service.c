@@ -375,3 +375,60 @@ TEST_INSIDE(joining_a_service_throws_the_failure)
     CHECK_KIND(e, &TEST_ERROR);
     strand_exception_release(e);
 }
+
+/* ---- the log warns of an owner that does not consume --------------------------------------------------------- */
+
+enum { TOO_MANY = 10000 };
+
+static _Atomic int warnings;
+
+static void count_warnings(const char *text, void *arg)
+{
+    (void)arg;
+    warnings += strstr(text, "its owner has consumed none of them") != NULL;
+}
+
+static void drop_nothing(void *result)
+{
+    (void)result;
+}
+
+/* Each child has ended before the next is spawned. */
+static void *spawn_too_many(void *scope)
+{
+    for (int i = 0; i < TOO_MANY + 2; i++)
+        strand_wait(strand_spawn_with(*(strand_scope *)scope, STRAND_ATTR(.drop = drop_nothing), test_return, NULL, 0));
+    return NULL;
+}
+
+static void *own_but_do_not_consume(void *arg)
+{
+    STRAND_SCOPE_WITH(service, STRAND_SERVICE | STRAND_OPEN);
+    STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, spawn_too_many, &service));
+    CHECK_EQ(warnings, 1);
+    strand_scope_join(service);
+    return arg;
+}
+
+static void *own_and_consume(void *arg)
+{
+    STRAND_SCOPE_WITH(service, STRAND_SERVICE | STRAND_OPEN);
+    spawn_too_many(&service);
+    return arg;
+}
+
+static int warnings_of(strand_fn *root)
+{
+    strand_options options = test_options();
+    options.on_log = count_warnings;
+    warnings = 0;
+    strand_run(&options, root, NULL);
+    return warnings;
+}
+
+TEST_REAL(the_log_warns_once_of_a_service_whose_owner_does_not_run_the_drop_functions)
+{
+    CHECK_EQ(warnings_of(own_but_do_not_consume), 1);
+    CHECK_EQ(warnings_of(own_and_consume), 0);
+}
