@@ -296,7 +296,7 @@ static void say_goodbye(int *unused)
         throw_stone();
     }
     STRAND_CATCH(&STRAND_ERROR, e) {
-        test_log(strand_exception_text(e));
+        test_log("%s", strand_exception_text(e));
     }
     STRAND_END
     strand_yield();
@@ -382,7 +382,7 @@ static void open_blocks_in_a_try(int *unused)
         strand_sleep(FOREVER);
     }
     STRAND_CATCH(&STRAND_ERROR, e) {
-        test_log(strand_exception_text(e));
+        test_log("%s", strand_exception_text(e));
     }
     STRAND_END
     STRAND_TRY {

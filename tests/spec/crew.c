@@ -503,7 +503,7 @@ TEST_PROGRAM(a_crew_whose_scope_has_been_left_is_misused)
     misuse("gone_info", "strand_crew_info_get", "its scope has been left");
     misuse("ending", "strand_offload_on", "its scope has been left");
     misuse("of_a_channel", "strand_offload_on", "is not a crew's");
-    misuse("of_another_run", "strand_offload_with", "of another run");
+    misuse("of_another_run", "strand_offload_with", "another run");
 }
 
 TEST_PROGRAM(attributes_of_no_size_and_absurd_numbers_of_threads_are_misuse)

@@ -33,7 +33,7 @@ static void use_in_another_run(const char *name)
 {
     test_program(&o, "foreign", name);
     check_misuse(name);
-    CHECK_CONTAINS(o.err, "of another run");
+    CHECK_CONTAINS(o.err, "another run");
 }
 
 TEST_PROGRAM(a_handle_of_another_run_is_misuse_that_says_so_by_whatever_function)

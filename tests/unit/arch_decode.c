@@ -10,6 +10,8 @@
 /* Each instruction's address goes to a list. */
 #define I(text) "9: " text "\n.pushsection .data.rel.ro, \"aw\"\n.quad 9b\n.popsection\n"
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverlength-strings" /* the assembler has no such limit */
 __asm__(".pushsection .data.rel.ro, \"aw\"\n.globl decode_list\ndecode_list:\n.popsection\n.text\n"
         /* ModRM: registers, memory by register, with distances, by SIB, relative to the instruction */
         I("mov %rax, %rbx") I("mov (%rax), %rbx") I("mov 8(%rax), %ebx") I("mov 512(%rbp), %rbx") I("mov (%rsp), %rbx")
@@ -41,6 +43,7 @@ __asm__(".pushsection .data.rel.ro, \"aw\"\n.globl decode_list\ndecode_list:\n.p
                     I("hlt") ".globl decode_there\ndecode_there: ret\n"
                              ".pushsection .data.rel.ro, \"aw\"\n.quad decode_there\n.globl "
                              "decode_list_end\ndecode_list_end:\n.popsection\n");
+#pragma GCC diagnostic pop
 
 extern const uint8_t *const decode_list[], *const decode_list_end[];
 extern const uint8_t decode_there[];
