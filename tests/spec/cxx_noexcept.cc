@@ -352,7 +352,7 @@ struct SaysGoodbye {
             strand_throw(&STRAND_ERROR, "caught");
         }
         STRAND_CATCH(&STRAND_ERROR, e) {
-            test_log(strand_exception_text(e));
+            test_log("%s", strand_exception_text(e));
         }
         STRAND_END
     }
