@@ -85,19 +85,15 @@ static const char *name_of_word(const void *word)
     return NULL;
 }
 
-/* A word that the loader fills when its function is first called has the address of code which pushes a number. */
+/* The word may be the loader's, which it fills when its function is first called. Or it is a variable of the program,
+ * with any value: what the value points to is not read. */
 static unsigned meaning_of_word(const void *word, const struct arch_catcher *catcher)
 {
-    enum { PUSH = 0x68 };
-    const uint8_t *function;
+    uintptr_t function;
     memcpy(&function, word, sizeof function);
-    if (!function)
-        return 0;
-    unsigned meaning = meaning_of_address((uintptr_t)function, catcher);
-    if (meaning || *arch_skip_endbr64(function) != PUSH)
-        return meaning;
-    const char *name = name_of_word(word);
-    return name ? meaning_of_name(name, catcher) : 0;
+    unsigned meaning = function ? meaning_of_address(function, catcher) : 0;
+    const char *name = function && !meaning ? name_of_word(word) : NULL;
+    return name ? meaning_of_name(name, catcher) : meaning;
 }
 
 /* 0: it is not known. */

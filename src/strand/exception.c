@@ -31,6 +31,7 @@ strand_exception *exception_new_va(const strand_kind *kind, const char *format, 
     atomic_init(&e->flying, false);
     atomic_init(&e->listed, false);
     atomic_init(&e->caught, false);
+    atomic_init(&e->mistaken, false);
     atomic_flag_clear_explicit(&e->lock, memory_order_relaxed);
     e->kind = kind;
     e->code = 0;

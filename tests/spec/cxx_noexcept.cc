@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <exception>
 #include <initializer_list>
 #include <unistd.h>
@@ -341,6 +342,38 @@ TEST_INSIDE(a_try_block_inside_of_a_noexcept_function_catches_an_interruption_at
         return arg;
     }));
     CHECK_LOG("caught");
+}
+
+void (*old_action)(int);
+int restored;
+
+struct RestoresHandler {
+    bool installed;
+    ~RestoresHandler()
+    {
+        if (installed)
+            old_action(SIGUSR1);
+        restored++;
+    }
+};
+
+static __attribute__((noinline)) void wait_with_a_handler(bool installed)
+{
+    RestoresHandler restores = {installed};
+    wait_for_the_end();
+}
+
+TEST_INSIDE(a_destructor_may_call_a_variable_that_holds_no_function)
+{
+    STRAND_SCOPE(scope);
+    restored = 0;
+    std::signal(SIGUSR2, SIG_IGN);
+    old_action = std::signal(SIGUSR2, SIG_DFL);
+    cancel_while_it_waits(spawn_fresh(scope, [](void *arg) -> void * {
+        wait_with_a_handler(arg != nullptr);
+        return arg;
+    }));
+    CHECK_EQ(restored, 1);
 }
 
 struct SaysGoodbye {

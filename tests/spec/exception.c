@@ -725,6 +725,29 @@ TEST(print_shows_causes)
     strand_exception_release(e);
 }
 
+static const strand_kind NAMESAKE = {"apple", &FRUIT};
+
+static void *meet_a_namesake(void *arg)
+{
+    STRAND_TRY {
+        throw_apple(arg);
+    }
+    STRAND_CATCH(&NAMESAKE, e) {
+    }
+    STRAND_END
+    return arg;
+}
+
+/* The memory of the one before is used again. */
+TEST_INSIDE(print_mentions_a_kind_of_the_same_name_only_where_a_catch_block_has_named_one)
+{
+    for (int i = 0; i < 2; i++) {
+        strand_exception *e = strand_try(i ? throw_apple : meet_a_namesake, NULL, NULL);
+        CHECK_EQ(printed_lines(e, "another kind"), !i);
+        strand_exception_release(e);
+    }
+}
+
 TEST(print_shows_suppressed_exceptions)
 {
     strand_exception *e = test_run_catching(throw_past_two_suppressors, NULL, NULL);
