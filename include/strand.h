@@ -155,8 +155,8 @@ const char *strand_exception_why(const strand_exception *e);
 /** Get the number of bytes that an interrupted composite operation had transferred, or 0 for other exceptions. */
 uint64_t strand_exception_progress(const strand_exception *e);
 /** Print an exception to a descriptor: kind, message, trace across strands, causes and suppressed exceptions. A long
- * list is cut, and its length is printed. Control characters in texts and names are printed as \xHH. Any thread may
- * call it. */
+ * list is cut, and its length is printed. Control characters in texts and names are printed as hexadecimal escapes. Any
+ * thread may call it. */
 void strand_exception_print(const strand_exception *e, int fd);
 /** Get a reference to an exception that is valid beyond the catch block. The caller releases it by
  *  strand_exception_release. Any thread may call it. Returns `e`. Cost: O(1). */
