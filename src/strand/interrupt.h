@@ -42,8 +42,8 @@ __attribute__((noreturn)) void interrupt_throw_over(struct thread *thread, struc
 /* The same at the start of an operation, which has not waited yet: now and then it gives way first. */
 __attribute__((noreturn)) void interrupt_refuse(struct thread *thread, struct cb *me);
 
-/* The start of every operation that may block. */
-static inline void may_block(struct thread *thread, struct cb *me, const char *function)
+/* The start of every operation that may block. Always inline: a step of a simulation is named by the operation. */
+static inline __attribute__((always_inline)) void may_block(struct thread *thread, struct cb *me, const char *function)
 {
     extern void section_misuse_(struct cb *, const char *);
     if (UNLIKELY(own_of(me)->section_file != NULL))
