@@ -236,7 +236,8 @@ static enum landing landing_at(const struct table *table, const struct call_site
     unsigned ends = stops == STOPS_TO_END ? PAD_TERMINATES : arch_pad_ends(site->pad, catcher, is_pad, table);
     if (ends & PAD_TERMINATES && !(ends & (PAD_RESUMES | PAD_UNKNOWN)))
         return ENDS_THE_PROGRAM;
-    return stops == STOPS_TO_CATCH ? CATCHES : LETS_THROUGH;
+    /* g++ -O0 lists the clean-ups before what catches: then all paths lead to the handler. */
+    return stops == STOPS_TO_CATCH || ends == PAD_CATCHES ? CATCHES : LETS_THROUGH;
 }
 
 /* What the C++ personality would do in the frame. */
