@@ -15,7 +15,7 @@ enum { WIDTH = 3, MANY = 50 };
 STRAND_MESSAGE(question, { char none; });
 STRAND_MESSAGE(answer, { char none; });
 
-static _Atomic int workers, handled;
+static _Atomic int begun, handled; /* of the question that is asked now */
 static bool nobody_answers;
 static strand_actor asked;
 
@@ -33,21 +33,15 @@ static int promises(void)
     return n;
 }
 
-static void get_number(void *state, const void *args)
-{
-    (void)args;
-    *(int *)state = workers++;
-}
-
 static void work(void *state, strand_message *message)
 {
-    if (*(int *)state % WIDTH == 0 && !nobody_answers)
+    (void)state;
+    if (begun++ % WIDTH == 0 && !nobody_answers)
         (void)!strand_reply(message, STRAND_MSG(answer));
     handled++;
 }
 
-static const strand_actor_class worker = {
-    .size = sizeof worker, .name = "worker", .state_size = sizeof(int), .receive = work, .start = get_number};
+static const strand_actor_class worker = {.size = sizeof worker, .name = "worker", .receive = work};
 
 /* It has a router of its own. */
 static void start_above(void *state, const void *args)
@@ -89,7 +83,7 @@ static void ask_often(strand_actor all, int actors)
     asked = all;
     for (int i = 0; i <= MANY; i++) {
         STRAND_SCOPE(scope);
-        handled = 0;
+        begun = handled = 0;
         strand asker = {{0, 0}};
         if (nobody_answers)
             asker = strand_spawn(scope, ask_in_vain, NULL);
@@ -125,7 +119,6 @@ static void *ask_all(void *arg)
 int main(void)
 {
     for (int threads = 1; threads <= 2; threads++) {
-        workers = 0;
         strand_options options = {.size = sizeof options, .threads = threads};
         strand_run(&options, ask_all, NULL);
     }
