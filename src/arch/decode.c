@@ -9,7 +9,7 @@
  *     o       64 bits                            s, j    a jump by 8 or 32 bits
  *     e       24 bits                            c       a call by 32 bits
  *     .       nothing                            t, u    nothing; it returns, or traps
- *     x       unknown
+ *     x       unknown                            U       as m; it traps
  */
 #include "decode.h"
 
@@ -43,11 +43,11 @@ static const char two_bytes[] = "mmmmx.....xuxm.B"
                                 "llllllllllllllll"
                                 "mmmmmmmmmmmmmmmm"
                                 "...mBmxx...mBmmm"
-                                "mmmmmmmmmmBmmmmm"
+                                "mmmmmmmmmUBmmmmm"
                                 "mmBmBBBm........"
                                 "mmmmmmmmmmmmmmmm"
                                 "mmmmmmmmmmmmmmmm"
-                                "mmmmmmmmmmmmmmmm";
+                                "mmmmmmmmmmmmmmmU";
 
 /* Groups of opcodes, by the numbers that VEX and EVEX have for them. */
 enum { MAP_ONE_BYTE, MAP_TWO_BYTES, MAP_38, MAP_3A };
@@ -167,6 +167,7 @@ static enum arch_way way_of(const struct decoder *d, char letter)
     case 't':
         return ARCH_ENDS;
     case 'u':
+    case 'U':
         return ARCH_TRAPS;
     case 'f':
         if (d->extension == JUMP || d->extension == FAR_JUMP)
@@ -184,7 +185,7 @@ bool arch_decode(const uint8_t *code, struct arch_instruction *instruction)
     char letter = read_opcode(&d);
     if (letter == 'x')
         return false;
-    if (strchr("mBZ67f", letter))
+    if (strchr("mBZ67fU", letter))
         skip_modrm(&d);
     size_t size = operand_size(&d, letter);
     bool relative = strchr("rlsjc", letter) != NULL;

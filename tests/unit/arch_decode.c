@@ -39,7 +39,7 @@ __asm__(".pushsection .data.rel.ro, \"aw\"\n.globl decode_list\ndecode_list:\n.p
         /* calls, branches and jumps */
         I("call decode_there") I("je 8f") I("jne decode_there") I("jrcxz 8f") I("8: jmp 8f") I("jmp decode_there")
             I("8: call *%rax") I("call *8(%rax)") I("call *decode_list(%rip)") I("jmp *decode_list(%rip)")
-                I("jmp *%rax") I("ret") I("ud2") I("int3")
+                I("jmp *%rax") I("ret") I("ud2") I("ud1l 2(%eax), %eax") I("ud0 (%rax), %eax") I("int3")
                     I("hlt") ".globl decode_there\ndecode_there: ret\n"
                              ".pushsection .data.rel.ro, \"aw\"\n.quad decode_there\n.globl "
                              "decode_list_end\ndecode_list_end:\n.popsection\n");
@@ -48,7 +48,7 @@ __asm__(".pushsection .data.rel.ro, \"aw\"\n.globl decode_list\ndecode_list:\n.p
 extern const uint8_t *const decode_list[], *const decode_list_end[];
 extern const uint8_t decode_there[];
 
-enum { LAST = 15 };
+enum { LAST = 17 };
 
 /* The last ones, in the order of the list. */
 static const struct {
@@ -60,6 +60,7 @@ static const struct {
     {ARCH_CALLS, false, false},    {ARCH_CALLS, false, false},    {ARCH_CALLS, false, true},
     {ARCH_JUMPS, false, true},     {ARCH_ENDS, false, false},     {ARCH_ENDS, false, false},
     {ARCH_TRAPS, false, false},    {ARCH_TRAPS, false, false},    {ARCH_TRAPS, false, false},
+    {ARCH_TRAPS, false, false},    {ARCH_TRAPS, false, false},
 };
 
 static void check_unknown(const char *code, size_t size)
