@@ -265,7 +265,7 @@ bool pool_park(struct thread *thread, struct pool *pool, bool eager, int rounds,
     pool->eager = eager;
     bool lull = pool->busy == 0, decided = false;
     int64_t until = waiting_time(thread, pool, eager, rounds);
-    atomic_store_explicit(&pool->until, until, memory_order_seq_cst);
+    atomic_store_explicit(&pool->until, until, memory_order_seq_cst); /* before the kick [K1] */
     pool_show_kick(pool);
     pool_unlock(pool);
     bool own = pinned_doze(thread) || thread_has_own(thread); /* [P2] */
@@ -295,7 +295,7 @@ bool pool_park(struct thread *thread, struct pool *pool, bool eager, int rounds,
 static bool settle(struct pool *pool)
 {
     pool->parked = pool->eager = true;
-    atomic_store_explicit(&pool->until, timers_next(&pool->timers), memory_order_seq_cst);
+    atomic_store_explicit(&pool->until, timers_next(&pool->timers), memory_order_seq_cst); /* before the kick [K1] */
     pool_show_kick(pool);
     return pool->busy == 0;
 }

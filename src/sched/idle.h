@@ -24,12 +24,17 @@
  *           (membarrier; a fence where there is none), then checks once more. A producer pushes, then reads kick,
  *           without a fence. Either the check sees the push or the producer sees the kick [K1]. Posts are a full
  *           barrier themselves, and so is kick's store. A poster stores `rung`, then tries the lock; the thread that
- *           releases it clears the lock, then reads `rung`; a full barrier between the two of each [K5].
+ *           releases it clears the lock, then reads `rung`; a full barrier between the two of each [K5]. The seeker
+ *           stores `until`, then kick, and after its barrier reads the time of the next timer. A thread that starts a
+ *           timer stores that time, and after its barrier reads kick, then `until`. Either the seeker wakes by then, or
+ *           that thread kicks it [K1]. `stop` is stored (release) before the lock is taken to wake the threads, and
+ *           loaded (acquire) after the lock was held to wait: a thread that is not woken finds it. The decrement of
+ *           kickers (release) pairs with the closing thread's load (acquire): the wake-up comes before the close [K6].
  * PROGRESS  the lock is held for a few instructions; system calls are made outside of it.
  * NOT DONE  a wake-up for every push: it costs the pusher a system call and mostly finds nothing.
  * TESTED BY tests/models/seeker.pml; tests/models/slot.pml (what lies in slots); tests/models/pinned.pml (the wake-up
- * of a thread for its pinned strand); tests/models/closing.pml (kicks at a pool that is closed); tests/models/quiet.pml
- * (the decisions of a seeker while no thread is busy).
+ *           of a thread for its pinned strand); tests/models/closing.pml (kicks at a pool that is closed);
+ *           tests/models/quiet.pml (the decisions of a seeker while no thread is busy).
  */
 #ifndef SCHED_IDLE_H
 #define SCHED_IDLE_H

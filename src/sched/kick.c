@@ -49,7 +49,7 @@ static void unpoll(struct pool *pool, struct thread *seeker)
 {
     driver_unpoll(pool, seeker);
     arch_note_release(&pool->kickers);
-    atomic_fetch_sub_explicit(&pool->kickers, 1, memory_order_release);
+    atomic_fetch_sub_explicit(&pool->kickers, 1, memory_order_release); /* [K6] */
 }
 
 void pool_await_kickers(struct pool *pool)
@@ -87,7 +87,7 @@ COLD void pool_kick_(struct thread *thread, struct pool *pool)
     wake_kicked(thread, pool, &kicked);
 }
 
-/* The thread that has released the lock checks `rung`, this one too. */
+/* The thread that has released the lock checks `rung`, this one too [K5]. */
 COLD void pool_answer_(struct pool *pool)
 {
     while (atomic_load_explicit(&pool->rung, memory_order_seq_cst) &&
@@ -104,7 +104,7 @@ COLD void pool_answer_(struct pool *pool)
 /* As pool_kick_, by anybody. */
 static void ring(struct pool *pool)
 {
-    atomic_store_explicit(&pool->rung, 1, memory_order_seq_cst);
+    atomic_store_explicit(&pool->rung, 1, memory_order_seq_cst); /* [K5] */
     pool_answer_(pool);
 }
 
@@ -129,21 +129,21 @@ void pool_rouse(struct thread *by, struct thread *sleeper)
 void pool_post(struct pool *pool, struct post *post)
 {
     posts_put(&pool->posts, post);
-    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
+    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst)) /* [K1] */
         ring(pool);
 }
 
 void pool_retime(struct thread *thread, struct pool *pool, int64_t when)
 {
     pool_fence(thread);
-    if ((atomic_load_explicit(&pool->kick, memory_order_seq_cst) & KICK_SEEKER) && /* or [K4] somebody looks soon */
+    if ((atomic_load_explicit(&pool->kick, memory_order_seq_cst) & KICK_SEEKER) && /* [K1]; else one wakes soon [K4] */
         when < atomic_load_explicit(&pool->until, memory_order_seq_cst))
         pool_kick_(thread, pool);
 }
 
 void pool_stop(struct thread *thread, struct pool *pool)
 {
-    atomic_store_explicit(&pool->stop, 1, memory_order_seq_cst);
+    atomic_store_explicit(&pool->stop, 1, memory_order_seq_cst); /* before the lock is held: see ORDERING */
     for (;;) {
         pool_lock(thread, pool);
         bool parked = unpark(pool);

@@ -22,6 +22,7 @@ static bool is_the_last(struct posts *posts, struct post *post)
     return false;
 }
 
+/* The loads see what the producer wrote before it linked the post. */
 struct post *posts_take(struct posts *posts)
 {
     struct post *post = atomic_load_explicit(&posts->first, memory_order_acquire);

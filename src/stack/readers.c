@@ -5,12 +5,12 @@
 
 void readers_enter(struct readers *readers)
 {
-    atomic_fetch_add_explicit(&readers->count, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&readers->count, 1, memory_order_seq_cst); /* [V1] */
 }
 
 void readers_leave_unfreed(struct readers *readers)
 {
-    atomic_fetch_sub_explicit(&readers->count, 1, memory_order_seq_cst);
+    atomic_fetch_sub_explicit(&readers->count, 1, memory_order_seq_cst); /* [V2] */
 }
 
 /* Other readers are left; the last of them frees this memory. */
@@ -27,7 +27,7 @@ static void defer_again(struct readers *readers, struct deferred *first)
 
 struct deferred *readers_leave(struct readers *readers)
 {
-    struct deferred *deferred = atomic_exchange_explicit(&readers->deferred, NULL, memory_order_seq_cst);
+    struct deferred *deferred = atomic_exchange_explicit(&readers->deferred, NULL, memory_order_seq_cst); /* [V1] */
     bool last = atomic_fetch_sub_explicit(&readers->count, 1, memory_order_seq_cst) == 1;
     if (!last && deferred)
         defer_again(readers, deferred);

@@ -8,9 +8,17 @@
  * PROTOCOL  A reader increments the count, reads, and decrements the count. A thread that is about to free memory first
  *           makes it unreachable; then it reads the count, and defers the memory if there is a reader. The last reader
  *           to leave takes the deferred memory and frees it.
- * INVARIANT Memory that was reachable when a reader entered is not freed before that reader leaves. So a leaving reader
- *           takes the memory out of the list before it decrements the count: a reader that enters later does not find
- *           that memory.
+ * INVARIANTS [V1] Memory that was reachable when a reader entered is not freed before that reader leaves. So a leaving
+ *           reader takes the memory out of the list before it decrements the count: a reader that enters later does not
+ *           find that memory.
+ *           [V2] Memory that is deferred after the last reader has emptied the list stays there until another reader
+ *           leaves. At the end of a run the closing thread is that reader.
+ * ORDERING  the increment of the count (sequentially consistent) precedes the reader's search. Between the store that
+ *           makes memory unreachable and the load of the count, the freeing thread makes a read-modify-write (on the
+ *           lock of the saved stacks, or on the references of the fibre), which is a full barrier on x86-64. Either the
+ *           reader does not find the memory, or the freeing thread sees the count [V1]. A push (release) pairs with the
+ *           exchange that empties the list (acquire): the reader that frees the memory sees all of it. A reader's
+ *           decrement (release) pairs with that of the last reader (acquire): all reads precede the freeing.
  * TESTED BY tests/spec/dump_fibre.c, tests/spec/watchdog.c.
  */
 #ifndef STACK_READERS_H
@@ -28,7 +36,7 @@ void readers_leave_unfreed(struct readers *readers);
  * replaced. */
 OWN_INLINE bool readers_defer(struct readers *readers, struct deferred *deferred, size_t bytes)
 {
-    if (LIKELY(!atomic_load_explicit(&readers->count, memory_order_seq_cst)))
+    if (LIKELY(!atomic_load_explicit(&readers->count, memory_order_seq_cst))) /* [V1] */
         return false;
     arch_note_release(&readers->deferred);
     deferred->bytes = bytes;

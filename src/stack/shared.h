@@ -11,12 +11,15 @@
  *           other is there; its frames, as they are while it waits for the next strand, are kept as the first frames of
  *           every strand.
  * PROTOCOL  shared_enter (shared_enter.h) copies the resident's frames out and the next strand's in, if they are two. A
- * strand that leaves copies nothing [O2]. INVARIANTS [O4] no memory of the runtime that others touch lies on a stack
- * (docs/stacks.md). [O5] starting a strand can be refused for want of memory, resuming one cannot: then the reserve, as
- * large as the stack, takes the resident's frames. NOT DONE  copying when a strand leaves: most that wake up next are
- * others, but the last one often is not. The copy on the stack of the strand that arrives: private stacks are as large
- * as they are. TESTED BY tests/models/residency.pml, tests/spec/fibre.c, tests/spec/fibre_wait.c,
- * tests/sim/residency.c.
+ *           strand that leaves copies nothing [O2].
+ * INVARIANTS [O4] no memory of the runtime that others touch lies on a stack (docs/stacks.md). [O5] starting a strand
+ *           can be refused for want of memory, resuming one cannot: then the reserve, as large as the stack, takes the
+ *           resident's frames.
+ * ORDERING  the store of `resident` (release) pairs with the load of diagnostics (acquire): a reader that finds a guest
+ *           replaced finds its saved stack. The run queues, through which one holder follows another, order all else.
+ * NOT DONE  copying when a strand leaves: most strands that wake up next are others, but the last one often is not. The
+ *           copy on the stack of the strand that arrives: private stacks are as large as they are.
+ * TESTED BY tests/models/residency.pml, tests/spec/fibre.c, tests/spec/fibre_wait.c, tests/sim/residency.c.
  */
 #ifndef STACK_SHARED_H
 #define STACK_SHARED_H

@@ -54,7 +54,7 @@ static void walk_end(strand_exception *from)
 
 /* ---- attaching ---------------------------------------------------------------------------------------------- */
 
-/* Whether e is carried by `from`. An interruption that it was the cause of, and that nobody else holds, forgets it. */
+/* Whether `from` carries e. */
 static bool reaches(strand_exception *from, strand_exception *e)
 {
     walk_begin(from);
@@ -63,6 +63,7 @@ static bool reaches(strand_exception *from, strand_exception *e)
     return found;
 }
 
+/* An interruption that `from` carries, and that has one holder, forgets its cause e. */
 static void forget_cause(strand_exception *from, strand_exception *e)
 {
     walk_begin(from);
@@ -75,7 +76,7 @@ static void forget_cause(strand_exception *from, strand_exception *e)
     walk_end(from);
 }
 
-/* By who may change the edges of e; false: its ring is full. */
+/* The caller may change the edges of e. False: its ring is full. */
 static bool append(strand_exception *e, strand_exception *pushed_aside)
 {
     if (e->ring_count == RING_MOST) { /* [X3] */

@@ -3,24 +3,30 @@
  * which users can make deep and wide: a chain of causes, strands that wrap each other's failures, a scope with many
  * failures.
  *
- * PARTIES   whoever holds a reference: a flight, a catch block, an exception that carries this one, the user. On any
+ * PARTIES   the holders of a reference: a flight, a catch block, an exception that carries this one, the user. On any
  *           thread of any run, or of none.
- * STATE     cause: one edge. ring: a circular list of the suppressed ones by `next`; it points to the newest, and the
- *           next of that is the oldest. ring_count: how many; omitted: how many were refused.
- *           listed: it stands in a ring, or is about to. walk: links the exceptions that a walk has come to; NULL: none
- * has. OWNERSHIP the edges of an exception (cause, ring, ring_count, omitted) belong to its only holder. Those of a
- * shared one (refs > 1) belong to the holder of the lock, one for the process, and so does `walk`. `next` belongs to
- *           the ring that the exception stands in. Of one whose last reference is given back, all belong to the giver.
+ * STATE     cause: one edge. ring: a circular list of the suppressed exceptions, linked by `next`; it points to the
+ *           newest one, whose `next` is the oldest. ring_count: how many; omitted: how many were refused. listed: the
+ *           exception is in a ring, or is about to be. walk: links the exceptions that a walk has visited; NULL: no
+ *           walk has.
+ * OWNERSHIP the edges of an exception (cause, ring, ring_count, omitted) belong to its only holder. Those of a shared
+ *           exception (refs > 1) belong to the holder of the lock, one for the process, and so does `walk`. `next`
+ *           belongs to the ring that the exception is in. All of it belongs to the thread that gives back the last
+ *           reference.
  * INVARIANTS
- *           [X1] No edge is there twice: an exception stands in at most one ring, and not in that of an exception that
- * it is the cause of, unless that is an interruption, which is about to make way. So catch blocks that wrap what they
- * have caught make a chain, not a tree that doubles. [X2] There is no cycle. If an exception has one holder, nothing
- * carries it, and whatever it takes closes none. A shared one takes an exception only after a walk has not come from
- * that to itself; walk and edge are one step under the lock. A walk that comes to it by an interruption that it was the
- * cause of cuts that edge: the interruption is about to be told along with its cause. Any other one is refused, and
- * counted. [X3] A ring has at most RING_MOST exceptions. The oldest stay, the others are counted. [X4] Nothing here
- * recurses: the depth of a graph costs no stack. ORDERING  refs is read with acquire: what former holders wrote is seen
- * by one that finds itself alone. The store that clears `listed` releases `next` to the exchange that sets it again.
+ *           [X1] No edge is there twice. An exception is in at most one ring, and not in that of an exception that it
+ *           is the cause of. The ring of an interruption may hold its cause, which is about to replace it. So catch
+ *           blocks that wrap what they have caught make a chain, not a tree that doubles.
+ *           [X2] There is no cycle. If an exception has one holder, no exception carries it, so whatever it takes
+ *           closes no cycle. A shared one takes an exception only after a walk from that exception has not reached the
+ *           shared one; walk and edge are one step under the lock. If the walk reaches it through an interruption that
+ *           it is the cause of, that edge is cut: the interruption is about to be reported along with its cause. Any
+ *           other exception that would close a cycle is refused, and counted.
+ *           [X3] A ring has at most RING_MOST exceptions. The oldest stay, the others are counted.
+ *           [X4] Nothing here recurses: the depth of a graph costs no stack.
+ * ORDERING  the load of refs (acquire) pairs with the decrements of the holders that have given theirs back (release):
+ *           a holder that finds itself alone sees what they wrote. The store that clears `listed` (release) pairs with
+ *           the exchange that sets it again (acquire): `next` is written after it was last read.
  * PROGRESS  attaching to an exception with one holder: O(1). To a shared one: O(what the other one carries). Giving
  *           back, and listing: O(what is carried).
  * NOT DONE  marks that outlive a walk, which two walks would share. A lock for each exception: a cycle is closed by two
@@ -38,7 +44,7 @@ enum { RING_MOST = 256, CARRIED_ROOM = 64, CARRIED_WIDE = 8 };
 void exception_suppress(strand_exception *e, strand_exception *pushed_aside);
 /* All that `from` has pushed aside, to e. */
 void exception_inherit(strand_exception *e, strand_exception *from);
-/* Say in the text of e, by its only holder, which exception `from` has pushed aside first, if it has: whoever reads
+/* Say in the text of e, by its only holder, which exception `from` has pushed aside first, if it has: a reader of
  * nothing but the text of an end by a time-out, or by a cancel, sees an error that came before it. */
 void exception_tell_first(strand_exception *e, const strand_exception *from);
 
