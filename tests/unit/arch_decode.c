@@ -39,10 +39,11 @@ __asm__(".pushsection .data.rel.ro, \"aw\"\n.globl decode_list\ndecode_list:\n.p
         /* calls, branches and jumps */
         I("call decode_there") I("je 8f") I("jne decode_there") I("jrcxz 8f") I("8: jmp 8f") I("jmp decode_there")
             I("8: call *%rax") I("call *8(%rax)") I("call *decode_list(%rip)") I("jmp *decode_list(%rip)")
-                I("jmp *%rax") I("ret") I("ud2") I("ud1l 2(%eax), %eax") I("ud0 (%rax), %eax") I("int3")
-                    I("hlt") ".globl decode_there\ndecode_there: ret\n"
-                             ".pushsection .data.rel.ro, \"aw\"\n.quad decode_there\n.globl "
-                             "decode_list_end\ndecode_list_end:\n.popsection\n");
+                I("jmp *%rax") I("ret") I("ud2") I("ud1l 2(%eax), %eax")
+                    I(".byte 0x0f, 0xff, 0x40, 8") /* ud0 8(%rax), %eax, which clang does not know */ I("int3")
+                        I("hlt") ".globl decode_there\ndecode_there: ret\n"
+                                 ".pushsection .data.rel.ro, \"aw\"\n.quad decode_there\n.globl "
+                                 "decode_list_end\ndecode_list_end:\n.popsection\n");
 #pragma GCC diagnostic pop
 
 extern const uint8_t *const decode_list[], *const decode_list_end[];
