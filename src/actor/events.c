@@ -6,7 +6,7 @@
 #include "cell.h"
 #include "message.h"
 #include "more.h"
-#include "system.h"
+#include "registry.h"
 
 #include "../strand/exception.h"
 #include "../strand/log.h"
@@ -86,7 +86,7 @@ static void forget_ended(struct thread *thread, struct system *system, struct su
 int strand_actors_subscribe(strand_actors handle, strand_actor actor, unsigned kinds)
 {
     struct thread *thread = must_be_strand("strand_actors_subscribe");
-    struct system *system = system_of(thread, handle, "strand_actors_subscribe");
+    struct system *system = registry_find(thread, handle, "strand_actors_subscribe");
     bool there = cell_is_there(thread, actor);
     kinds = there ? kinds & ((1u << EVENTS) - 1) : 0;
     struct subscriber *mine = kinds ? driver_malloc(thread, sizeof *mine) : NULL;
@@ -257,6 +257,30 @@ void events_letter(struct thread *thread, struct system *system, enum strand_eve
     }
     if (!told && kind == STRAND_ON_DEAD_LETTER)
         count_letter(system, to, message);
+}
+
+/* Returns NULL if it has ended. Under the lock of all systems, which keeps its system from ending. */
+static struct system *system_of_actor(struct thread *thread, strand_actor actor)
+{
+    struct cell *cell = ref_cell(actor);
+    uint64_t word;
+    if (!ref_is_ours(thread, actor) || !cell_lock(thread, cell, ref_serial(actor), &word))
+        return NULL;
+    struct system *system = cell_kind(cell)->system;
+    cell_unlock(cell, word);
+    return system;
+}
+
+void events_letter_to(struct thread *thread, strand_actor to, const strand_message *message)
+{
+    struct runtime *runtime = runtime_of(thread);
+    spin_lock(&runtime->actors_lock, thread);
+    struct system *system = system_of_actor(thread, to);
+    if (!system)
+        system = runtime->actors;
+    if (system)
+        events_letter(thread, system, STRAND_ON_DEAD_LETTER, to, message);
+    spin_unlock(&runtime->actors_lock);
 }
 
 void events_log(const struct runner *r, const char *what, const strand_exception *why)

@@ -14,6 +14,8 @@ static inline bool events_wanted(const struct system *system, enum strand_event_
 /* Publish a message that an actor did not handle, or that has no receiver. */
 void events_letter(struct thread *thread, struct system *system, enum strand_event_kind kind, strand_actor to,
                    const strand_message *message);
+/* Publish a dead letter in the system of the actor; if that has ended, in the run's newest system. */
+void events_letter_to(struct thread *thread, strand_actor to, const strand_message *message);
 /* Publish a failure, in the actor's turn; `what`, for the log, as in events_log. */
 void events_failure(struct thread *thread, const struct runner *r, const char *what, strand_exception *why);
 /* To the log: "actor /user/till of class 'clerk' WHAT: " and the exception. */

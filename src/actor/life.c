@@ -12,7 +12,6 @@
 #include "more.h"
 #include "place.h"
 #include "promise.h"
-#include "system.h"
 
 #include "../strand/cxx.h"
 #include "../strand/exception.h"
@@ -256,6 +255,16 @@ static COLD void end_published(struct runner *r)
     events_publish(thread_self(), system, &event); /* it stays as long as this runner has not fallen idle */
 }
 
+/* The root has ended. */
+static void end_system(struct system *system)
+{
+    atomic_store_explicit(&system->has_ended, true, memory_order_seq_cst);
+    struct cb *joiner = atomic_load_explicit(&system->joiner, memory_order_seq_cst);
+    if (joiner)
+        runtime_of(thread_self())->ops->wake_dry(thread_self(), joiner);
+    strand_event_set(&system->over); /* from here on the system may be gone */
+}
+
 static void finish_stop(struct runner *r)
 {
     struct system *system = r->place->system;
@@ -272,7 +281,7 @@ static void finish_stop(struct runner *r)
     else
         cell_end(thread_self(), r);
     if (last)
-        system_over(system);
+        end_system(system);
 }
 
 void life_stop(struct runner *r)

@@ -10,7 +10,6 @@
 #include "outside.h"
 #include "place.h"
 #include "promise.h"
-#include "system.h"
 
 #include "../strand/escape.h"
 #include "../strand/hook.h"
@@ -85,7 +84,7 @@ void envelopes_die(struct thread *thread, struct system *system, strand_actor to
         if (system)
             events_letter(thread, system, STRAND_ON_DEAD_LETTER, to, &first->message);
         else
-            system_letter(thread, to, &first->message);
+            events_letter_to(thread, to, &first->message);
         if (is_promise(first->message.sender))
             promise_settle(thread, first->message.sender, -EPIPE);
         envelope_free(thread, first);

@@ -7,7 +7,7 @@
 #include "cell.h"
 #include "clock.h"
 #include "message.h"
-#include "system.h"
+#include "registry.h"
 
 #include "../strand/misuse.h"
 
@@ -254,7 +254,7 @@ size_t strand_actor_path(strand_actor actor, char *text, size_t room)
 strand_actor strand_actor_find(strand_actors handle, const char *path)
 {
     struct thread *thread = must_be_strand("strand_actor_find");
-    struct system *system = system_of(thread, handle, "strand_actor_find");
+    struct system *system = registry_find(thread, handle, "strand_actor_find");
     struct names *names = &system->names;
     must_be_there(path, "path", "strand_actor_find");
     strand_actor found = {{0, 0}};

@@ -4,9 +4,9 @@
  */
 #include "outside.h"
 
+#include "events.h"
 #include "message.h"
 #include "promise.h"
-#include "system.h"
 
 #include "../sched/pool.h"
 #include "../strand/stranger.h"
@@ -37,7 +37,7 @@ static void lose(struct parcel *parcel)
 static void lose_here(struct thread *thread, struct parcel *parcel)
 {
     promise_lacks(thread, parcel->to);
-    system_letter(thread, parcel->to, &(strand_message){.type = parcel->type, .sender = parcel->sender});
+    events_letter_to(thread, parcel->to, &(strand_message){.type = parcel->type, .sender = parcel->sender});
     lose(parcel);
 }
 

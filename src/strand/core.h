@@ -473,7 +473,7 @@ struct runtime {
     /* A strand could not start. True: that is dealt with, and it has ended with a value. */
     bool (*_Atomic refused)(struct thread *thread, struct cb *c);
     atomic_flag actors_lock;
-    struct system *actors;     /* the newest system, under the lock: src/actor/system.c */
+    struct system *actors;     /* the newest system, under the lock: src/actor/registry.c */
     _Atomic uintptr_t dumping; /* who dumps it; 0: nobody. src/debug/dump.c */
     struct arch_run listed;
     char deadlock[200];       /* what it was about, for the exception */
