@@ -222,6 +222,11 @@ fi
 for section in "RETURN VALUE" ERRORS EXAMPLES "SEE ALSO"; do
     grep -q "^\.SH $section" "$man/man3/strand_join.3" || complain "strand_join(3) has no $section"
 done
+# Sentences that only have the words of an error stay in the description.
+for name in strand_try STRAND_SCOPE; do
+    ! sed -n '/^\.SH ERRORS/,/^\.SH EXAMPLES/p' "$man/man3/$name.3" | grep -Eq '^(Call|So) ' ||
+        complain "$name(3) has a sentence below ERRORS that is no error"
+done
 
 # The example of the overview, built by the line of its synopsis.
 awk '/^\.SH/ { there = /EXAMPLES/ } /^\.EE/ { text = 0 } there && text { print } /^\.EX/ { text = 1 }' \

@@ -7,8 +7,9 @@ FOLDER/man7/strand.7, which is OVERVIEW with a list of these pages in the place 
 A comment speaks for the item below it and for those that follow without a blank line in between. They share a page,
 which is named after the first of them; the others' pages lead there, and those of enumerators too. Names that end in an
 underscore are for macros only and have none. What a page says of return values and errors is taken from the comment's
-own sentences; its example is a part of a program of this repository that uses the name. A function, variable or macro
-without a comment is told of; with --strict that fails.
+own sentences: those that begin with "Returns" or "Throws", or whose subject is the function or an error (RETURNS,
+THROWS). So each can be understood outside of its paragraph. The example is a part of a program of this repository that
+uses the name. A function, variable or macro without a comment is reported; with --strict that fails.
 
 It is called by tools/man.sh from the root of the repository, because doxygen names the headers from there.
 """
@@ -24,6 +25,16 @@ NAME = re.compile(r"\b(?:strand|STRAND)_\w*[A-Za-z0-9]\b(?!_)")
 # Programs that use the library as its users do; those of tests that make mistakes on purpose are left out.
 EXAMPLES = ("examples/*.c", "examples/*/*.[ch]", "docs/*.md", "tests/sim/*.c", "tests/httpd/*.c", "tests/spec/*.c")
 WRONG_USE = re.compile(r"misuse|mistakes|nulls|arguments|locks\.c|blocking")
+
+# The sentences that can stand alone: they begin with their verb, or name the caller's call as their subject.
+CALL = r"(?:[Ii]t|They|[Tt]h(?:e|is) (?:call|function|macro)|NAMES(?:\([^)]*\))?)"
+RETURNS = rf"^(?:[^,;]+, |With \w+ )?(?:Returns\b|{CALL} returns?\b)"
+THROWS = (
+    rf"^Throws\b|\bis thrown\b|(?:^|[,.;] ){CALL} (?:waits and )?throws?\b",
+    r"^(?:Returns|The case's result is)\b.*(?:-E[A-Z]|errno code|throws)",
+    r"^(?:After|With) (?:0, )?-E[A-Z]",
+    r"^(?!(?:So|Then|Only then|Where|Else|Otherwise)\b).*\b(?:is|are) misuse\b",
+)
 
 
 # ---- writing: text -------------------------------------------------------------------------------------------------
@@ -126,18 +137,24 @@ def tidy(lines):
 # ---- writing: pages ------------------------------------------------------------------------------------------------
 
 
+def standing_alone(page, pattern):
+    """The sentences that the pattern finds; NAMES in it are those of the page."""
+    said = sentences(page.comment, pattern.replace("NAMES", f"(?:{'|'.join(page.names())})"))
+    return [re.sub(r", or:$", ", or an error of the list below.", text) for text in said]
+
+
 def returns(page):
     functions = [item for item in page.items if item.kind == "function"]
     kinds = [re.sub(r"\s*\w+$", "", item.node.findtext("definition")) for item in functions]
     kinds = [ATTRIBUTES.sub("", kind) for kind in kinds]
-    said = sentences(page.comment, r"\b[Rr]eturns\b|\bor NULL\b|^(?:0|NULL|True|False|Whether)\b")
+    said = standing_alone(page, RETURNS)
     if kinds and all(kind == "void" for kind in kinds) or not kinds and not said:
         return ["None."]
+    gives = re.match(r"(?:Get|Make) (.*?)\.(?= |$)", plain(page.comment))
+    if gives and all(re.match(r"Returns \S+ (?:if|past) ", text) for text in said):
+        said.insert(0, f"Returns {gives[1]}.")
     if said:
-        return flow(" ".join(re.sub(r", or:$", ", or an error of the list below.", text) for text in said))
-    gives = re.match(r"(?:Get|Make) ([^.]*\.)", plain(page.comment))
-    if gives:
-        return flow(f"Returns {gives[1]}")
+        return flow(" ".join(said))
     kind = next(kind for kind in kinds if kind != "void")
     return [f"A value of type \\fI{code(kind)}\\fP, which DESCRIPTION explains."]
 
@@ -150,7 +167,7 @@ def listed_errors(page):
 
 
 def errors(page, blocks_too):
-    said = sentences(page.comment, r"\b[Tt]hrows?\b|\bmisuse\b|-E[A-Z]{2,}|\brefuse[sd]?\b|\b[Ff]ails\b")
+    said = standing_alone(page, "|".join(THROWS))
     out = flow(" ".join(said)) if said else []
     if blocks_too:
         out.append("When interrupted, it throws \\fBSTRAND_INTERRUPTED\\fP.")
