@@ -71,11 +71,6 @@ static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
     put(pool, by, fibre, fibre->stack ? PUSH_OUTSIDE : PUSH_NEW, -1);
 }
 
-static bool work(struct pool *pool)
-{
-    return runq_length(&pool->global) != 0;
-}
-
 /* The scheduler has read the strand before the strand runs. */
 static void taken(struct pool *pool, struct fibre *fibre)
 {
@@ -88,10 +83,10 @@ static void taken(struct pool *pool, struct fibre *fibre)
 static struct fibre *pick(struct thread *thread)
 {
     struct pool *pool = thread->pool;
-    if (!work(pool))
+    if (!runq_length(&pool->global))
         return NULL;
     lock(pool, thread);
-    bool some = work(pool);
+    bool some = runq_length(&pool->global);
     strand_task *task = some ? custom_of(pool)->pick(pool->scheduler_state, thread->index) : NULL;
     struct fibre *fibre = task ? fibre_behind(task) : NULL;
     if (fibre)
@@ -115,17 +110,6 @@ static bool take(struct thread *thread, struct fibre *fibre)
         taken(pool, fibre);
     unlock(pool);
     return here;
-}
-
-static bool steal(struct thread *thread)
-{
-    return work(thread->pool);
-}
-
-/* For the watchdog, which reads without synchronization; like the other schedulers', not instrumented for TSan. */
-ARCH_NOT_INSTRUMENTED static size_t waiting(const struct thread *thread)
-{
-    return runq_length(&thread->pool->global);
 }
 
 static int open(struct pool *pool)
@@ -160,9 +144,8 @@ static const struct scheduler scheduler_custom = {.name = "custom",
                                                   .post = post,
                                                   .pick = pick,
                                                   .take = take,
-                                                  .steal = steal,
-                                                  .work = work,
-                                                  .waiting = waiting};
+                                                  .work = global_work,
+                                                  .waiting = global_waiting};
 
 /* ---- which one is meant ---------------------------------------------------------------------------------- */
 

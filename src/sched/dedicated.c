@@ -53,11 +53,6 @@ static bool work(struct pool *pool)
     return runq_length(queue) || runq_has_mail(queue);
 }
 
-static bool steal(struct thread *thread)
-{
-    return work(thread->pool);
-}
-
 static size_t waiting(const struct thread *thread)
 {
     const struct runq *queue = &thread->runq;
@@ -71,7 +66,6 @@ const struct scheduler scheduler_dedicated = {.name = "dedicated",
                                               .post = post,
                                               .pick = pick,
                                               .take = take,
-                                              .steal = steal,
                                               .work = work,
                                               .waiting = waiting};
 const struct scheduler scheduler_current = {.name = "current",
@@ -80,6 +74,5 @@ const struct scheduler scheduler_current = {.name = "current",
                                             .post = post,
                                             .pick = pick,
                                             .take = take,
-                                            .steal = steal,
                                             .work = work,
                                             .waiting = waiting};

@@ -57,17 +57,12 @@ static bool take(struct thread *thread, struct fibre *fibre)
     return here;
 }
 
-static bool work(struct pool *pool)
+bool global_work(struct pool *pool)
 {
     return runq_length(&pool->global) != 0;
 }
 
-static bool steal(struct thread *thread)
-{
-    return work(thread->pool);
-}
-
-static size_t waiting(const struct thread *thread)
+size_t global_waiting(const struct thread *thread)
 {
     return runq_length(&thread->pool->global);
 }
@@ -78,9 +73,8 @@ const struct scheduler scheduler_global = {.name = "global",
                                            .post = post,
                                            .pick = pick,
                                            .take = take,
-                                           .steal = steal,
-                                           .work = work,
-                                           .waiting = waiting};
+                                           .work = global_work,
+                                           .waiting = global_waiting};
 
 const struct scheduler *scheduler_find(const char *name)
 {

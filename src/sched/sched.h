@@ -394,7 +394,8 @@ struct scheduler {
     struct fibre *(*pick)(struct thread *thread);
     /* Take this very fibre out of the thread's queue; false if it is not there. */
     bool (*take)(struct thread *thread, struct fibre *fibre);
-    /* For the seeker: get work from elsewhere into its own queue; false if there was none. */
+    /* For the seeker: get work from elsewhere into its own queue; false if there was none. NULL: a pick takes all work
+     * of the pool. */
     bool (*steal)(struct thread *thread);
     /* For a busy thread that has the role of the seeker: take what waits too long elsewhere. NULL: nobody has more to
      * wait for than others. */
@@ -407,6 +408,9 @@ struct scheduler {
     size_t (*waiting)(const struct thread *thread);
 };
 extern const struct scheduler scheduler_stealing, scheduler_global, scheduler_dedicated, scheduler_current;
+/* `work` and `waiting` of the schedulers whose threads take from pool.global. */
+bool global_work(struct pool *pool);
+size_t global_waiting(const struct thread *thread);
 /* For messages. */
 #define SCHEDULER_NAMES "'stealing', 'global', 'dedicated' or 'current'"
 /* NULL: unknown. A NULL name is the default's. */

@@ -80,6 +80,12 @@ static bool judge_loot(struct thread *thread, struct pool *pool)
     return poor;
 }
 
+/* After a pick that found nothing. A scheduler without `steal` has no other queue: what is there now has come since. */
+static bool find_elsewhere(struct thread *thread, const struct scheduler *scheduler)
+{
+    return scheduler->steal ? scheduler->steal(thread) : scheduler->work(thread->pool);
+}
+
 /* The role is this thread's: look everywhere, until there is something to run, which is returned, or the pool is to
  * stop.
  */
@@ -93,7 +99,7 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
         struct fibre *fibre = thread_pick(thread);
         if (fibre)
             return fibre;
-        if (pool->scheduler->steal(thread)) {
+        if (find_elsewhere(thread, pool->scheduler)) {
             thread->robbed = driver_now(thread->sub);
             if ((fibre = thread_pick(thread)))
                 return fibre;
