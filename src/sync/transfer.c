@@ -1,20 +1,16 @@
 /*
- * Values from strand to strand: sends, receives, and both as cases of a select. The protocol block is in chan.h.
+ * Values from strand to strand: sends and receives that wait, that only try, and that serve a case of a select (see
+ * chan_case.c). The protocol block is in chan.h.
  *
- * This is one file, though a long one: every function leads to `match` or from there to `finish`, both of which are
- * inlined into the path that a value takes. In two files, both functions would move to a header, and the path would be
- * split.
+ * Every function leads to `match` or from there to `finish`, which are inlined into the paths that a value takes. So
+ * these paths stay in one file, but for the common case: that is in transfer.h.
  */
-#include "chan.h"
-#include "source.h"
+#include "transfer.h"
 
-#include "../sched/switch.h"
-#include "../strand/escape.h"
 #include "../strand/exception.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 #include "../strand/throw.h"
-#include "../strand/wait.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -285,90 +281,14 @@ static COLD int receive_kept(struct thread *thread, struct cb *me, struct chan *
     return result;
 }
 
-/* The common case: the first waiter can be claimed. Returns NULL if the slow path has to look. */
-static inline struct wait_node *claim_first(struct thread *thread, struct link *queue)
-{
-    struct wait_node *node = CONTAINER(queue->next, struct wait_node, link);
-    if (UNLIKELY(!node->waiter || !wait_claim(node, thread->concurrent)))
-        return NULL;
-    chan_unlink(node);
-    return node;
-}
-
-/* Under the lock, which they release: move the value to and from a claimed partner. */
-static inline void give_to(struct thread *thread, struct chan *chan, struct wait_node *partner, const void *value)
-{
-    size_t size = chan->size;
-    chan_unlock(thread, chan);
-    driver_point(thread); /* the channel may end here */
-    value_move(size, partner->value, value);
-    partner->result = 0;
-    thread_ready(thread, &partner->waiter->member);
-}
-
-static inline void take_from(struct thread *thread, struct chan *chan, struct wait_node *partner, void *value)
-{
-    size_t size = chan->size;
-    chan_unlock(thread, chan);
-    driver_point(thread); /* as in give_to */
-    value_move(size, value, partner->value);
-    partner->result = 0;
-    thread_ready(thread, &partner->waiter->member);
-}
-
-/* The common case, for a strand that is not armed. DONE: the lock is released. LOOK: take the slow path. */
-enum quick { QUICK_DONE, QUICK_NOT, QUICK_LOOK };
-
-static inline __attribute__((always_inline)) enum quick quick_send(struct thread *thread, struct chan *chan,
-                                                                   const void *value)
-{
-    if (UNLIKELY(chan->closed))
-        return QUICK_LOOK;
-    if (!list_empty(&chan->receivers)) {
-        struct wait_node *partner = claim_first(thread, &chan->receivers);
-        if (UNLIKELY(!partner))
-            return QUICK_LOOK;
-        give_to(thread, chan, partner, value);
-        return QUICK_DONE;
-    }
-    if (chan->count == chan->capacity)
-        return QUICK_NOT;
-    chan_put(chan, value);
-    chan_unlock(thread, chan);
-    return QUICK_DONE;
-}
-
-static inline __attribute__((always_inline)) enum quick quick_receive(struct thread *thread, struct chan *chan,
-                                                                      void *value)
-{
-    if (list_empty(&chan->senders)) {
-        if (!chan->count)
-            return LIKELY(!chan->closed) ? QUICK_NOT : QUICK_LOOK;
-        value_move(chan->size, value, chan_take(chan));
-        chan_unlock(thread, chan);
-        return QUICK_DONE;
-    }
-    struct wait_node *partner = chan->count ? NULL : claim_first(thread, &chan->senders);
-    if (UNLIKELY(!partner))
-        return QUICK_LOOK;
-    take_from(thread, chan, partner, value);
-    return QUICK_DONE;
-}
-
-/* The channel is locked. */
-static inline void check_content(struct thread *thread, struct chan *chan, const void *value, const char *function)
-{
-    must_not_hold_address(thread, value, chan->size, &chan->lock, "the value", function);
-}
-
 int strand_chan_send(strand_chan handle, const void *value)
 {
     struct thread *thread = must_be_strand("strand_chan_send");
     struct cb *me = current_of(thread);
     may_block(thread, me, "strand_chan_send");
     struct chan *chan = chan_of(thread, handle, value, "strand_chan_send");
-    check_content(thread, chan, value, "strand_chan_send");
-    enum quick quick = quick_send(thread, chan, value);
+    transfer_check(thread, chan, value, "strand_chan_send");
+    enum quick quick = transfer_quick_send(thread, chan, value);
     if (quick == QUICK_DONE) {
         give_way_after(thread); /* [H4] */
         return 0;
@@ -385,7 +305,7 @@ int strand_chan_receive(strand_chan handle, void *value)
     struct cb *me = current_of(thread);
     may_block(thread, me, "strand_chan_receive");
     struct chan *chan = chan_of(thread, handle, value, "strand_chan_receive");
-    enum quick quick = quick_receive(thread, chan, value);
+    enum quick quick = transfer_quick_receive(thread, chan, value);
     if (quick == QUICK_DONE) {
         give_way_after(thread); /* [H4] */
         return 0;
@@ -411,9 +331,8 @@ static inline enum answer do_or_link(struct thread *thread, struct transfer *t, 
     return answer;
 }
 
-/* In any state of the channel; under its lock, which it releases. */
-static NOINLINE enum answer stand_slowly(struct thread *thread, struct cb *me, struct chan *chan, strand_case *c,
-                                         struct wait_node *node, bool send)
+NOINLINE enum answer transfer_stand(struct thread *thread, struct cb *me, struct chan *chan, strand_case *c,
+                                    struct wait_node *node, bool send)
 {
     struct transfer t = {.me = me, .chan = chan, .value = c->value, .size = chan->size};
     t.armed = node != NULL;
@@ -423,18 +342,7 @@ static NOINLINE enum answer stand_slowly(struct thread *thread, struct cb *me, s
     return answer;
 }
 
-/* The channel of a case, locked. NULL: it has ended since the select began. */
-static inline __attribute__((always_inline)) struct chan *chan_in(struct thread *thread, struct cb *me,
-                                                                  const strand_case *c)
-{
-    strand_chan handle = {{c->object[0], c->object[1]}};
-    struct chan *chan = chan_find(thread, handle);
-    if (LIKELY(chan && (c->value || !chan->size)))
-        return chan;
-    return !chan && me->anew ? NULL : chan_misused_(thread, chan, handle, "strand_select");
-}
-
-static COLD enum answer stand_with_none(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
+COLD enum answer transfer_stand_with_none(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
     struct transfer t = {.me = me, .armed = node != NULL, .drops = c->flags & CASE_DROPS};
     enum answer answer = settle(thread, &t, -EPIPE);
@@ -442,46 +350,13 @@ static COLD enum answer stand_with_none(struct thread *thread, struct cb *me, st
     return answer;
 }
 
-static inline __attribute__((always_inline)) enum answer stand(struct thread *thread, struct cb *me, strand_case *c,
-                                                               struct wait_node *node, bool send)
-{
-    struct chan *chan = chan_in(thread, me, c);
-    if (UNLIKELY(!chan))
-        return stand_with_none(thread, me, c, node);
-    if (send)
-        check_content(thread, chan, c->value, "strand_select");
-    if (node) {
-        node->value = c->value;
-        return stand_slowly(thread, me, chan, c, node, send);
-    }
-    enum quick quick = send ? quick_send(thread, chan, c->value) : quick_receive(thread, chan, c->value);
-    if (quick == QUICK_LOOK)
-        return stand_slowly(thread, me, chan, c, NULL, send);
-    if (quick == QUICK_NOT) {
-        chan_unlock(thread, chan);
-        return SOURCE_NOT;
-    }
-    c->result = 0;
-    return SOURCE_DONE;
-}
-
-static enum answer stand_to_send(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
-{
-    return stand(thread, me, c, node, true);
-}
-
-static enum answer stand_to_receive(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
-{
-    return stand(thread, me, c, node, false);
-}
-
 static inline int try(strand_chan handle, void *value, bool send, const char *function)
 {
     struct thread *thread = must_be_strand(function);
     struct chan *chan = chan_of(thread, handle, value, function);
     if (send)
-        check_content(thread, chan, value, function);
-    enum quick quick = send ? quick_send(thread, chan, value) : quick_receive(thread, chan, value);
+        transfer_check(thread, chan, value, function);
+    enum quick quick = send ? transfer_quick_send(thread, chan, value) : transfer_quick_receive(thread, chan, value);
     if (quick == QUICK_DONE)
         return 0;
     struct transfer t = {.me = current_of(thread), .chan = chan, .size = chan->size, .value = value};
@@ -496,65 +371,4 @@ int strand_chan_try_send(strand_chan chan, const void *value)
 int strand_chan_try_receive(strand_chan chan, void *value)
 {
     return try(chan, value, false, "strand_chan_try_receive");
-}
-
-static bool send_is_ready(struct thread *thread, const strand_case *c)
-{
-    const struct chan *chan = chan_in(thread, current_of(thread), c);
-    return !chan || !list_empty(&chan->receivers) | (chan->count < chan->capacity) | chan->closed;
-}
-
-static bool receive_is_ready(struct thread *thread, const strand_case *c)
-{
-    const struct chan *chan = chan_in(thread, current_of(thread), c);
-    return !chan || !list_empty(&chan->senders) | (chan->count > 0) | chan->closed;
-}
-
-static enum answer over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
-{
-    struct chan *chan = (struct chan *)(uintptr_t)c->object[0];
-    (void)me;
-    if (won) {
-        c->result = node->result;
-        return SOURCE_DONE;
-    }
-    chan_lock(thread, chan); /* the channel may have ended meanwhile: see leave_queue */
-    if (atomic_load_explicit(&node->linked, memory_order_relaxed))
-        chan_unlink(node);
-    chan_unlock(thread, chan);
-    return SOURCE_DONE;
-}
-
-static size_t size_of_value(struct thread *thread, struct cb *me, const strand_case *c)
-{
-    struct chan *chan = chan_in(thread, me, c);
-    if (!chan)
-        return 0;
-    size_t size = chan->size;
-    chan_unlock(thread, chan);
-    return size;
-}
-
-static const struct strand_source_ source_send = {.stand = stand_to_send,
-                                                  .ready = send_is_ready,
-                                                  .over = over,
-                                                  .queue = offsetof(struct chan, senders),
-                                                  .size = size_of_value,
-                                                  .blocked = BLOCKED_SEND};
-static const struct strand_source_ source_receive = {.stand = stand_to_receive,
-                                                     .ready = receive_is_ready,
-                                                     .over = over,
-                                                     .queue = offsetof(struct chan, receivers),
-                                                     .size = size_of_value,
-                                                     .blocked = BLOCKED_RECEIVE};
-
-strand_case strand_on_send(strand_chan chan, const void *value)
-{
-    return (strand_case){
-        .source = &source_send, .object = {chan.bits[0], chan.bits[1]}, .value = (void *)(uintptr_t)value};
-}
-
-strand_case strand_on_receive(strand_chan chan, void *value)
-{
-    return (strand_case){.source = &source_receive, .object = {chan.bits[0], chan.bits[1]}, .value = value};
 }
