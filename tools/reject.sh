@@ -7,6 +7,7 @@
 #   /* expect: regex */          of the message (extended, as grep -E); required
 #   /* flags: ... */             of the compiler; without it -fexceptions -Werror
 #   /* compiler: clang */        or gcc; without it both
+#   /* case: text */             the file must not compile with CASE defined as this text; for each such line
 set -u
 
 kind=$1 compiler=$2
@@ -14,10 +15,28 @@ shift 2
 output=$(mktemp) || exit 1
 trap 'rm -f "$output"' EXIT
 
-# told FILE WORD: what the comment of the file says, or nothing
+# told FILE WORD: what the comments of the file say, or nothing
 told()
 {
-    sed -n "s|^/\* $2: \(.*\) \*/\$|\1|p" "$1" | head -n 1
+    sed -n "s|^/\* $2: \(.*\) \*/\$|\1|p" "$1"
+}
+
+# refuse FILE CASE: one compilation, with the file's $standard, $flags and $expected
+refuse()
+{
+    # The flags are words.
+    # shellcheck disable=SC2086
+    if "$compiler" -std=$standard -Iinclude ${flags:--fexceptions -Werror} ${2:+"-DCASE=$2"} -fsyntax-only "$1" \
+        >"$output" 2>&1; then
+        echo "reject: $1 compiles with $compiler${2:+, case $2}"
+        status=1
+    elif [ -z "$expected" ] || ! grep -Eq -- "$expected" "$output"; then
+        echo "reject: $1${2:+, case $2,} is refused, but not for '$expected':"
+        cat "$output"
+        status=1
+    else
+        refused=$((refused + 1))
+    fi
 }
 
 refused=0 status=0
@@ -31,18 +50,12 @@ for file; do
     *.cc) standard=gnu++11 ;;
     *) standard=gnu11 ;;
     esac
-    # The flags are words.
-    # shellcheck disable=SC2086
-    if "$compiler" -std=$standard -Iinclude ${flags:--fexceptions -Werror} -fsyntax-only "$file" >"$output" 2>&1; then
-        echo "reject: $file compiles with $compiler"
-        status=1
-    elif [ -z "$expected" ] || ! grep -Eq -- "$expected" "$output"; then
-        echo "reject: $file is refused, but not for '$expected':"
-        cat "$output"
-        status=1
-    else
-        refused=$((refused + 1))
-    fi
+    cases=$(told "$file" case)
+    while IFS= read -r one; do
+        refuse "$file" "$one"
+    done <<EOF
+$cases
+EOF
 done
-echo "reject: $refused files refused by $compiler as expected"
+echo "reject: $refused mistakes refused by $compiler as expected"
 exit $status
