@@ -99,8 +99,6 @@ TEST_PROGRAM(each_mistake_of_the_table_is_reported_with_the_rule_the_place_and_t
     fclose(table);
     CHECK(rows >= 90);
 }
-TEST_OWN_STACKS(each_mistake_of_the_table_is_reported_with_the_rule_the_place_and_the_remedy,
-                "an argument on a shared stack is reported by another rule");
 
 /* The strand goes on after the jump, so each of these finds the skipped block at another place. */
 TEST_PROGRAM(a_longjmp_out_of_a_block_is_misuse_wherever_it_is_found)
