@@ -47,6 +47,26 @@ static void block_forever(void)
     CHECK_FAIL("a sleep of an hour has ended");
 }
 
+typedef void clean_up_fn(int *unused);
+
+static void run_clean_up(clean_up_fn **fn)
+{
+    (*fn)(NULL);
+}
+
+static void *block_with_clean_up(void *fn)
+{
+    clean_up_fn *at_exit __attribute__((cleanup(run_clean_up), unused)) = *(clean_up_fn **)fn;
+    block_forever();
+    return fn;
+}
+
+/* A strand with this clean-up is cancelled while it blocks, and has ended at the return. */
+static void cancel_with_clean_up(clean_up_fn *fn)
+{
+    cancel_once_started(block_with_clean_up, &fn);
+}
+
 /* ---- every way out -------------------------------------------------------------------------- */
 
 TEST_INSIDE(falling_off_the_end_of_a_block_runs_its_clean_ups_innermost_first)
@@ -232,16 +252,9 @@ static void spawn_and_join(int *unused)
     test_log("%d", answer);
 }
 
-static void *spawn_in_clean_up(void *arg)
-{
-    CLEAN_UP(spawn_and_join);
-    block_forever();
-    return arg;
-}
-
 TEST_INSIDE(a_clean_up_of_a_cancelled_strand_may_spawn_and_join)
 {
-    cancel_once_started(spawn_in_clean_up, NULL);
+    cancel_with_clean_up(spawn_and_join);
     CHECK_LOG("7");
 }
 
@@ -274,16 +287,9 @@ static void try_to_yield(int *unused)
     test_log("shielded");
 }
 
-static void *try_in_clean_up(void *arg)
-{
-    CLEAN_UP(try_to_yield);
-    block_forever();
-    return arg;
-}
-
 TEST_INSIDE(a_try_block_in_a_clean_up_that_catches_interruptions_is_not_shielded_and_what_follows_it_is)
 {
-    cancel_once_started(try_in_clean_up, NULL);
+    cancel_with_clean_up(try_to_yield);
     CHECK_LOG("interrupted shielded");
 }
 
@@ -303,16 +309,9 @@ static void say_goodbye(int *unused)
     test_log("shielded");
 }
 
-static void *say_goodbye_at_the_end(void *arg)
-{
-    CLEAN_UP(say_goodbye);
-    block_forever();
-    return arg;
-}
-
 TEST_INSIDE(a_try_block_in_a_clean_up_that_catches_no_interruption_is_shielded)
 {
-    cancel_once_started(say_goodbye_at_the_end, NULL);
+    cancel_with_clean_up(say_goodbye);
     CHECK_LOG("blocked hard shielded");
 }
 
@@ -324,16 +323,9 @@ static void goodbye_without_a_catch_block(int *unused)
     STRAND_END
 }
 
-static void *goodbye_without_a_catch_block_at_the_end(void *arg)
-{
-    CLEAN_UP(goodbye_without_a_catch_block);
-    block_forever();
-    return arg;
-}
-
 TEST_INSIDE(a_try_block_in_a_clean_up_without_a_catch_block_is_shielded)
 {
-    cancel_once_started(goodbye_without_a_catch_block_at_the_end, NULL);
+    cancel_with_clean_up(goodbye_without_a_catch_block);
     CHECK_LOG("blocked");
 }
 
@@ -359,16 +351,9 @@ static void nest_try_blocks(int *unused)
     STRAND_END
 }
 
-static void *nest_try_blocks_at_the_end(void *arg)
-{
-    CLEAN_UP(nest_try_blocks);
-    block_forever();
-    return arg;
-}
-
 TEST_INSIDE(of_nested_try_blocks_in_a_clean_up_one_that_catches_interruptions_lifts_the_shield_for_its_block)
 {
-    cancel_once_started(nest_try_blocks_at_the_end, NULL);
+    cancel_with_clean_up(nest_try_blocks);
     CHECK_LOG("interrupted shielded any");
 }
 
@@ -395,16 +380,9 @@ static void open_blocks_in_a_try(int *unused)
     STRAND_END
 }
 
-static void *open_blocks_in_a_try_at_the_end(void *arg)
-{
-    CLEAN_UP(open_blocks_in_a_try);
-    block_forever();
-    return arg;
-}
-
 TEST_INSIDE(a_scope_and_a_deadline_in_a_shielded_try_block_of_a_clean_up_count)
 {
-    cancel_once_started(open_blocks_in_a_try_at_the_end, NULL);
+    cancel_with_clean_up(open_blocks_in_a_try);
     CHECK_LOG("hard timed-out");
 }
 
@@ -442,16 +420,9 @@ static void shield_a_try(int *unused)
     STRAND_END
 }
 
-static void *shielded_try_in_clean_up(void *arg)
-{
-    CLEAN_UP(shield_a_try);
-    block_forever();
-    return arg;
-}
-
 TEST_INSIDE(a_try_block_under_a_shield_in_a_clean_up_is_shielded)
 {
-    cancel_once_started(shielded_try_in_clean_up, NULL);
+    cancel_with_clean_up(shield_a_try);
     CHECK_LOG("yielded");
 }
 
@@ -469,16 +440,9 @@ static void sleep_under_a_deadline(int *unused)
     STRAND_END
 }
 
-static void *deadline_in_clean_up(void *arg)
-{
-    CLEAN_UP(sleep_under_a_deadline);
-    block_forever();
-    return arg;
-}
-
 TEST_INSIDE(a_deadline_opened_in_a_clean_up_of_a_cancelled_strand_counts)
 {
-    cancel_once_started(deadline_in_clean_up, NULL);
+    cancel_with_clean_up(sleep_under_a_deadline);
     CHECK_LOG("timed-out");
 }
 
@@ -571,18 +535,12 @@ static void wait_for_the_second_cancel(int *unused)
     test_log("unharmed");
 }
 
-static void *be_cancelled_twice(void *arg)
-{
-    CLEAN_UP(wait_for_the_second_cancel);
-    block_forever();
-    return arg;
-}
-
 TEST_INSIDE(a_second_cancel_does_not_reach_a_clean_up_that_runs)
 {
+    clean_up_fn *clean_up = wait_for_the_second_cancel;
     STRAND_SCOPE(scope);
     started = in_clean_up = 0;
-    strand child = strand_spawn(scope, be_cancelled_twice, NULL);
+    strand child = strand_spawn(scope, block_with_clean_up, &clean_up);
     test_yield_until(&started, 1);
     strand_cancel(child, "first");
     test_yield_until(&in_clean_up, 1);
@@ -603,16 +561,9 @@ static void catch_own_failure(int *unused)
     test_log("dealt-with");
 }
 
-static void *catch_in_clean_up(void *arg)
-{
-    CLEAN_UP(catch_own_failure);
-    block_forever();
-    return arg;
-}
-
 TEST_INSIDE(a_clean_up_that_catches_its_own_failure_goes_on_unwinding)
 {
-    cancel_once_started(catch_in_clean_up, NULL);
+    cancel_with_clean_up(catch_own_failure);
     CHECK_LOG("dealt-with");
 }
 
