@@ -1,0 +1,208 @@
+/*
+ * Exceptions: a kind, a message and a trace. strand.h includes this header. Which callers: strands, unless the text of
+ * a function says "any thread". docs/errors.md has the rules in one place.
+ */
+#ifndef STRAND_EXCEPTIONS_H
+#define STRAND_EXCEPTIONS_H
+
+#include "../strand.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- kinds ------------------------------------------------------------------------------------------------- */
+
+/**
+ * The kind of an exception. Its address identifies it. Define your own with a parent at or below STRAND_ERROR: as
+ * static const in the only source file that uses it; else declare it in a header and define it in one source file:
+ *
+ *     extern const strand_kind NO_SUCH_USER;                                      in the header
+ *     const strand_kind NO_SUCH_USER = {"NO_SUCH_USER", &STRAND_ERROR};           in the source file
+ *
+ * A static one in a header is another kind in each file that includes the header, and no catch block of another file
+ * matches it. The report of an uncaught exception says so.
+ */
+typedef struct strand_kind {
+    const char *name;
+    const struct strand_kind *parent;
+} strand_kind;
+
+/**
+ * The kinds of the library. Indentation shows the tree:
+ *
+ *     STRAND_ANY                    the root of the tree
+ *       STRAND_INTERRUPTED          a source interrupted the strand; not an error, and never thrown by users
+ *       STRAND_ERROR                the root of all errors
+ *         STRAND_TIMED_OUT          a deadline block was left by its deadline
+ *         STRAND_CHILD_CANCELLED    the joined child ended interrupted
+ *           STRAND_PRUNED           likewise; a priority semaphore had pruned this child (strand/limit.h)
+ *         STRAND_LIVE_STRANDS       a scope was left with live children
+ *         STRAND_DEADLOCK           no strand of the run can continue (strand/pool.h: strand_options.out_of_work)
+ *         STRAND_FOREIGN            a C++ exception left the function of a strand or an actor (docs/cxx.md)
+ *         STRAND_SYSTEM             the system refused a resource; carries a negated errno code
+ */
+extern const strand_kind STRAND_ANY;
+extern const strand_kind STRAND_INTERRUPTED;
+extern const strand_kind STRAND_ERROR;
+extern const strand_kind STRAND_TIMED_OUT;
+extern const strand_kind STRAND_CHILD_CANCELLED;
+extern const strand_kind STRAND_PRUNED;
+extern const strand_kind STRAND_LIVE_STRANDS;
+extern const strand_kind STRAND_DEADLOCK;
+extern const strand_kind STRAND_FOREIGN;
+extern const strand_kind STRAND_SYSTEM;
+
+/* ---- exceptions -------------------------------------------------------------------------------------------- */
+
+/** An exception: a kind, a message and a trace. It is reference-counted; a caller that owns a reference releases it by
+ *  strand_exception_release. */
+typedef struct strand_exception strand_exception;
+
+/** Get the message of an exception. It is valid as long as `e` is. */
+const char *strand_exception_text(const strand_exception *e);
+/** Get the error code of an exception: a negated errno code, or 0 if it has none. */
+int strand_exception_code(const strand_exception *e);
+/** Get the kind of an exception. */
+const strand_kind *strand_exception_kind(const strand_exception *e);
+/** Check whether the kind of an exception is `kind` or below it. Returns true if it is. */
+bool strand_exception_is(const strand_exception *e, const strand_kind *kind);
+/** Get the payload of an exception (strand_throw_with). Returns NULL if it has none. The exception owns the payload. */
+void *strand_exception_payload(const strand_exception *e);
+/** Get the cause of an exception. Returns NULL if it has none. `e` owns the reference. */
+const strand_exception *strand_exception_cause(const strand_exception *e);
+/** Get the suppressed exception of index `i` (from 0): one that occurred while `e` was in flight. An exception keeps
+ * the first 256. Returns NULL past the last one. `e` owns the reference. Any thread may call it. Cost: O(i). */
+const strand_exception *strand_exception_suppressed(const strand_exception *e, size_t i);
+/** Get the name of the strand that cancelled, or the reason that it gave. For STRAND_INTERRUPTED and
+ *  STRAND_CHILD_CANCELLED; "" if unknown. */
+const char *strand_exception_who(const strand_exception *e);
+const char *strand_exception_why(const strand_exception *e);
+/** Get the number of bytes that an interrupted composite operation had transferred, or 0 for other exceptions. */
+uint64_t strand_exception_progress(const strand_exception *e);
+/** Print an exception to a descriptor: kind, message, trace across strands, causes and suppressed exceptions. A long
+ * list is cut, and its length is printed. Control characters in texts and names are printed as hexadecimal escapes. Any
+ * thread may call it. */
+void strand_exception_print(const strand_exception *e, int fd);
+/** Get a reference to an exception that is valid beyond the catch block. The caller releases it by
+ *  strand_exception_release. Any thread may call it. Returns `e`. Cost: O(1). */
+strand_exception *strand_exception_keep(strand_exception *e);
+/** Release a reference to an exception, from strand_exception_keep, strand_try or strand_scope_failure. NULL has no
+ *  effect. Any thread may call it. Cost: O(1), or O(exceptions and trace that it holds) for the last reference. */
+void strand_exception_release(strand_exception *e);
+
+/* ---- throwing ---------------------------------------------------------------------------------------------- */
+
+/**
+ * Throw a new exception. The message is formatted as by printf and cut at 200 bytes; the trace is taken here. Throwing
+ * a kind at or below STRAND_INTERRUPTED is misuse, and so is throwing on a plain thread. An exception that leaves a
+ * clean-up which runs because of another exception ends the program with both traces.
+ */
+STRAND_NORETURN void strand_throw(const strand_kind *kind, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** The optional parts of an exception, for strand_throw_with. */
+struct strand_throw_info {
+    int code;                     /* a negated errno code, or 0 */
+    void *payload;                /* a pointer for the catcher, not into a shared stack; or NULL */
+    void (*payload_free)(void *); /* releases the payload with the exception's last reference, on any thread; blocking
+                                     and throwing in it are misuse; or NULL */
+    strand_exception *cause;      /* a reference that the new exception takes over; or NULL */
+};
+/** Throw a new exception, like strand_throw, with a code, a payload or a cause. */
+STRAND_NORETURN void strand_throw_with(const strand_kind *kind, const struct strand_throw_info *info,
+                                       const char *format, ...) __attribute__((format(printf, 3, 4)));
+/** Throw an existing exception again. The call takes over the caller's reference. The reference of a catch block does
+ * not belong to the caller, so write strand_rethrow(strand_exception_keep(e)) there; giving that reference away is
+ * misuse. */
+STRAND_NORETURN void strand_rethrow(strand_exception *e);
+/** Add an exception to the suppressed ones of the exception in flight, from a clean-up that must not throw. The call
+ * takes over the caller's reference. Without an exception in flight it goes to the log hook. */
+void strand_suppress(strand_exception *e);
+/** Check whether an exception is in flight, that is, whether the calling clean-up runs because of one. Returns true if
+ *  so. */
+bool strand_unwinding(void);
+
+/** Check a result. Returns a result >= 0 unchanged, and throws a negated errno code as STRAND_SYSTEM. */
+int64_t strand_must(int64_t result);
+
+/* ---- catching ---------------------------------------------------------------------------------------------- */
+
+/**
+ * Call fn(arg) and catch what it throws. The result of fn is stored in *result, unless `result` is NULL. The function
+ * works with every compiler, in C and in C++. It does not suspend by itself. Cost: a few ns without an exception.
+ * Returns NULL, or the exception that left fn, which the caller owns (strand_exception_release, strand_rethrow).
+ */
+STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
+
+#if defined(__clang__) || !defined(__x86_64__) || defined(STRAND_SETJMP)
+#define STRAND_TRY_SETJMP_(f) strand_setjmp_((f).jump)
+#define STRAND_TRY_FORM_ 1
+#else
+#define STRAND_TRY_SETJMP_(f) __builtin_setjmp((f).jump)
+#define STRAND_TRY_FORM_ 0
+#endif
+
+/**
+ * Run a block and catch the exceptions that leave it:
+ *
+ *     STRAND_TRY { ... } STRAND_CATCH(&STRAND_ERROR, e) { ... } STRAND_END
+ *
+ * The first catch block whose kind matches runs; an exception that no block catches propagates. break, continue, return
+ * and goto may leave the blocks. The exception belongs to the catch block, which releases it at its end. As with
+ * setjmp, a local that is written in the first block and read after it must be volatile.
+ *
+ * In a clean-up that runs because of an exception, the first block is interrupted only if a catch block takes
+ * STRAND_INTERRUPTED. The kinds of the catch blocks are evaluated before the first block there.
+ */
+#define STRAND_TRY                                                                                                     \
+    STRAND_TRY_BEGINS_                                                                                                 \
+    {                                                                                                                  \
+        STRAND_TRY_COMES_BACK_ _Pragma("GCC diagnostic push") _Pragma(                                                 \
+            "GCC diagnostic ignored \"-Wshadow\"") struct strand_try_ strand_f_ STRAND_CLEANUP_(strand_try_leave_);    \
+        _Pragma("GCC diagnostic pop") strand_try_enter_(&strand_f_, STRAND_TRY_FORM_);                                 \
+        (void)STRAND_TRY_SETJMP_(strand_f_);                                                                           \
+        if (strand_f_.state == 0) {
+#define STRAND_CATCH(kind, e)                                                                                          \
+    }                                                                                                                  \
+    else if (strand_catches_(&strand_f_, (kind)))                                                                      \
+    {                                                                                                                  \
+        strand_exception *e __attribute__((unused)) = strand_caught_(&strand_f_);
+#define STRAND_END                                                                                                     \
+    }                                                                                                                  \
+    }                                                                                                                  \
+    STRAND_TRY_ENDS_
+
+/* ---- behind the macros ------------------------------------------------------------------------------------- */
+
+/* strand_throw without a frame of its own, which would be one more to unwind. */
+struct strand_flight_;
+struct strand_flight_ *strand_throwing_(const strand_kind *kind, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+STRAND_NORETURN void strand_unwind_(struct strand_flight_ *flight);
+#if defined(__GNUC__) && !defined(__clang__) && !defined(STRAND_OUT_OF_LINE_)
+extern inline __attribute__((gnu_inline, always_inline, artificial)) void strand_throw(const strand_kind *kind,
+                                                                                       const char *format, ...)
+{
+    strand_unwind_(strand_throwing_(kind, format, __builtin_va_arg_pack()));
+}
+#endif
+
+struct strand_try_ {
+    void *jump[8];
+    struct strand_try_ *outer;
+    void *in_flight;
+    strand_exception *caught;
+    uint32_t state, form, floor, depth, uncaught, unused;
+};
+
+int strand_setjmp_(void **jump) __attribute__((returns_twice));
+void strand_try_enter_(struct strand_try_ *frame, uint32_t form);
+void strand_try_leave_(struct strand_try_ *frame);
+bool strand_catches_(struct strand_try_ *frame, const strand_kind *kind);
+strand_exception *strand_caught_(struct strand_try_ *frame);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
