@@ -115,10 +115,10 @@ struct arch_catcher {
     void (*function)(void);
     const char *name; /* in the table of symbols */
 };
-/* landing.c. Whether an exception thrown here would reach the frame that contains `limit`, or a handler on the way: one
- * of C++, or a catcher. False: a function on the way is noexcept, and would end the program. Walks over the frames, and
- * reads the code of their landing pads. */
-bool arch_unwind_lands(const void *limit, const struct arch_catcher *catcher);
+/* landing.c. Whether an exception thrown here would end the program in a noexcept function, before it reaches a handler
+ * (of C++, or a catcher) or the frame that contains `limit`. Returns the address that the call in that function returns
+ * to, or NULL. Walks over the frames, and reads the code of their landing pads. */
+void *arch_unwind_ends_at(const void *limit, const struct arch_catcher *catcher);
 
 /* Leave by a jump to a frame that saved itself in jump: form 0 by __builtin_setjmp, compiled with or without
  * -fcf-protection, form 1 by strand_setjmp_. That is also a public symbol (assembler, x86_64.S). */

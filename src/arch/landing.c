@@ -261,20 +261,22 @@ static enum landing landing_in(struct _Unwind_Context *context, const struct arc
 struct walk {
     uintptr_t limit;
     const struct arch_catcher *catcher;
-    enum landing landing;
+    void *ends_at;
 };
 
 /* The frame that contains the limit is examined too: a noexcept function may be inlined there, inside its try block. */
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg)
 {
     struct walk *walk = arg;
-    walk->landing = _Unwind_GetCFA(context) > walk->limit ? CATCHES : landing_in(context, walk->catcher);
-    return walk->landing == LETS_THROUGH ? _URC_NO_REASON : _URC_NORMAL_STOP;
+    enum landing landing = _Unwind_GetCFA(context) > walk->limit ? CATCHES : landing_in(context, walk->catcher);
+    if (landing == ENDS_THE_PROGRAM)
+        walk->ends_at = (void *)_Unwind_GetIP(context); /* NOLINT: an address of code */
+    return landing == LETS_THROUGH ? _URC_NO_REASON : _URC_NORMAL_STOP;
 }
 
-NOINLINE bool arch_unwind_lands(const void *limit, const struct arch_catcher *catcher)
+NOINLINE void *arch_unwind_ends_at(const void *limit, const struct arch_catcher *catcher)
 {
-    struct walk walk = {(uintptr_t)limit, catcher, LETS_THROUGH};
+    struct walk walk = {(uintptr_t)limit, catcher, NULL};
     (void)_Unwind_Backtrace(step, &walk);
-    return walk.landing != ENDS_THE_PROGRAM;
+    return walk.ends_at;
 }

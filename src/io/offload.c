@@ -207,7 +207,7 @@ static void may_offload(struct thread *thread, struct cb *me, const struct call 
         section_misuse_(me, call->function);
     thread_tick(thread);
     cxx_settle(thread, me);
-    if (interrupted_here(me)) {
+    if (interrupted_at_start(thread, me)) {
         give_up(NULL, call);
         interrupt_refuse(thread, me);
     }

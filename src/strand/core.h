@@ -384,10 +384,11 @@ enum { CELL_CLASSES = 5, ENVELOPE_CLASSES = 2 };
 static const uint16_t cell_sizes[CELL_CLASSES] = {56, 64, 96, 128, 256}; /* in bytes, of actors */
 static const uint16_t envelope_sizes[ENVELOPE_CLASSES] = {64, 128};      /* and of messages to them */
 
-/* How often one source has refused a strand, which has caught the interruption each time: interrupt.c. Strands whose
- * ids collide are counted again from the start, and so is a strand when another source refuses it. Only strands on the
- * worker's thread use it, one after the other; it is atomic because ThreadSanitizer does not see that. */
-struct refusals {
+/* How often a strand has ignored one source, because it has caught the interruption or was in a noexcept function:
+ * interrupt.c. Strands whose ids collide are counted again from the start, and so is a strand when another source
+ * interrupts it. Only strands on the worker's thread use it, one after the other; it is atomic because ThreadSanitizer
+ * does not see that. */
+struct ignored {
     _Atomic uint64_t id, source, count;
 };
 
@@ -399,7 +400,7 @@ struct worker {
     uint64_t serial, serials;     /* the next, and how many are left */
     strand_exception *exceptions; /* kept for the next throws: reserve.c */
     uint32_t exceptions_count;
-    struct refusals refusals[8];
+    struct ignored ignored[8];
 };
 
 enum { SERIAL_BATCH = 1 << 16 };

@@ -164,17 +164,28 @@ static strand_exception *interruption(struct thread *thread, struct cb *me)
     return source ? by_block(thread, source) : by_cancel(me);
 }
 
-COLD bool interrupt_put_off_(struct cb *me)
+/* If a noexcept function keeps an interruption from its handler [I2]: the address that the call in that function
+ * returns to. Otherwise NULL. */
+static void *noexcept_call(struct thread *thread, struct cb *me)
 {
     static const struct arch_catcher catcher = {(void (*)(void))strand_try_leave_, "strand_try_leave_"};
-    struct thread *thread = thread_self();
-    struct own *own = own_of(me);
     const struct stack *stack = thread->current->stack;
-    const char *try = (const char *)own->tries; /* elsewhere: of the frames that strands run in */
+    const char *try = (const char *)own_of(me)->tries; /* elsewhere: of the frames that strands run in */
     bool own_frame = try >= stack->low && try < stack->top;
-    if (!thread->cxx || arch_unwind_lands(own_frame ? try : stack->top, &catcher))
+    return thread->cxx ? arch_unwind_ends_at(own_frame ? try : stack->top, &catcher) : NULL;
+}
+
+/* cxx_settle, at the start of the next operation, lowers the floor again. */
+static void put_off(struct cb *me)
+{
+    own_of(me)->floor = own_of(me)->depth + 1;
+}
+
+COLD bool interrupt_put_off_(struct cb *me)
+{
+    if (!noexcept_call(thread_self(), me))
         return false;
-    own->floor = own->depth + 1; /* cxx_settle, at the start of the next operation, takes it back */
+    put_off(me);
     return true;
 }
 
@@ -217,33 +228,58 @@ void interrupt_throw_over(struct thread *thread, struct cb *me, strand_exception
     exception_throw(me, e);
 }
 
-/* Whether the source of `e` has refused the strand for the 10000th time on this thread. */
-static bool is_swallowed(struct thread *thread, struct cb *me, const strand_exception *e)
+/* ---- strands that ignore it ------------------------------------------------------------------------------ */
+
+/* The serial of the source that interrupts the strand. */
+static uint64_t serial_of_source(struct cb *me)
+{
+    struct block *source = interrupt_source(me);
+    return source ? word_serial(atomic_load_explicit(&source->word, memory_order_relaxed)) : cb_id(me);
+}
+
+/* Whether the strand has continued despite the source for the 10000th time on this thread. */
+static bool is_ignored(struct thread *thread, struct cb *me, uint64_t source)
 {
     enum { MANY = 10000 };
     struct worker *worker = worker_of(thread);
-    struct refusals *refusals = &worker->refusals[cb_id(me) / 2 % (sizeof worker->refusals / sizeof *worker->refusals)];
-    bool again = atomic_load_explicit(&refusals->id, memory_order_relaxed) == cb_id(me) &&
-                 atomic_load_explicit(&refusals->source, memory_order_relaxed) == e->source_serial;
-    uint64_t count = again ? atomic_load_explicit(&refusals->count, memory_order_relaxed) + 1 : 1;
-    atomic_store_explicit(&refusals->id, cb_id(me), memory_order_relaxed);
-    atomic_store_explicit(&refusals->source, e->source_serial, memory_order_relaxed);
-    atomic_store_explicit(&refusals->count, count, memory_order_relaxed);
+    struct ignored *ignored = &worker->ignored[cb_id(me) / 2 % (sizeof worker->ignored / sizeof *worker->ignored)];
+    bool again = atomic_load_explicit(&ignored->id, memory_order_relaxed) == cb_id(me) &&
+                 atomic_load_explicit(&ignored->source, memory_order_relaxed) == source;
+    uint64_t count = again ? atomic_load_explicit(&ignored->count, memory_order_relaxed) + 1 : 1;
+    atomic_store_explicit(&ignored->id, cb_id(me), memory_order_relaxed);
+    atomic_store_explicit(&ignored->source, source, memory_order_relaxed);
+    atomic_store_explicit(&ignored->count, count, memory_order_relaxed);
     return count == MANY;
 }
 
-static COLD void tell_swallowed(struct thread *thread, struct cb *me, const strand_exception *e)
+/* `has` is what the strand has done with its interruptions, at `ip`; `why`: the reason of the last one, or "". */
+static COLD void tell_ignored(struct thread *thread, struct cb *me, const char *has, void *ip, const char *remedy,
+                              const char *why)
 {
     char text[MADE_WORDS + 640], where[PLACE_WORDS] = "?", made[MADE_WORDS];
-    if (e->ips_count)
-        place_found(e->ips[0], where, sizeof where);
-    snprintf(
-        text, sizeof text,
-        "strand '%s' #%llu has caught its interruption 10000 times in %s, and goes on; so the strand that waits "
-        "for its end may wait for ever. Catch STRAND_ERROR instead of STRAND_ANY, or throw the interruption on (%s; "
-        "%s)",
-        cb_name(me), (unsigned long long)cb_id(me), where, e->text, made_strand(me, made, sizeof made));
+    if (ip)
+        place_found(ip, where, sizeof where);
+    snprintf(text, sizeof text,
+             "strand '%s' #%llu has %s its interruption 10000 times in %s, and goes on; so the strand that waits for "
+             "its end may wait for ever. %s (%s%s%s)",
+             cb_name(me), (unsigned long long)cb_id(me), has, where, remedy, why, *why ? "; " : "",
+             made_strand(me, made, sizeof made));
     log_text(runtime_of(thread), text);
+}
+
+COLD bool interrupt_put_off_at_start_(struct thread *thread, struct cb *me)
+{
+    void *call = noexcept_call(thread, me);
+    if (!call)
+        return false;
+    bool tell = is_ignored(thread, me, serial_of_source(me));
+    put_off(me);
+    if (UNLIKELY(tell))
+        tell_ignored(thread, me, "put off", call,
+                     "Nothing gets out: the function is noexcept. Let the interruption out, catch it inside, or open a "
+                     "STRAND_SHIELD around what has to happen",
+                     "");
+    return true;
 }
 
 void interrupt_refuse(struct thread *thread, struct cb *me)
@@ -251,7 +287,8 @@ void interrupt_refuse(struct thread *thread, struct cb *me)
     if (thread_is_asked_for(thread)) /* who catches it and tries again keeps nobody from running */
         thread = thread_yield(thread);
     strand_exception *e = traced_interruption(thread, me);
-    if (UNLIKELY(is_swallowed(thread, me, e)))
-        tell_swallowed(thread, me, e);
+    if (UNLIKELY(is_ignored(thread, me, e->source_serial)))
+        tell_ignored(thread, me, "caught", e->ips_count ? e->ips[0] : NULL,
+                     "Catch STRAND_ERROR instead of STRAND_ANY, or throw the interruption on", e->text);
     exception_throw(me, e);
 }

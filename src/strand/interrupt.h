@@ -29,6 +29,13 @@ static inline bool interrupted_here(struct cb *me)
     return interrupted(me) && !interrupt_put_off_(me);
 }
 
+/* The same at the start of an operation, while the caller holds no lock: what is put off again and again is logged. */
+bool interrupt_put_off_at_start_(struct thread *thread, struct cb *me);
+static inline bool interrupted_at_start(struct thread *thread, struct cb *me)
+{
+    return interrupted(me) && !interrupt_put_off_at_start_(thread, me);
+}
+
 /* When the first of the deadlines comes that are not put off; ARCH_FOREVER: there is none. O(open blocks). */
 int64_t interrupt_deadline(struct cb *me);
 
@@ -51,7 +58,7 @@ static inline __attribute__((always_inline)) void may_block(struct thread *threa
     must_be_on_its_stack(thread);
     thread_tick(thread);
     cxx_settle(thread, me);
-    if (interrupted_here(me))
+    if (interrupted_at_start(thread, me))
         interrupt_refuse(thread, me);
 }
 

@@ -98,6 +98,28 @@ void *spawn_courier(void *fn)
     return strand_join(strand_spawn_with(scope, &attr, reinterpret_cast<strand_fn *>(fn), nullptr, 0));
 }
 
+/* A clean-up that lets no interruption out. */
+extern "C" __attribute__((noinline)) void drain_for_a_while() noexcept
+{
+    for (int i = 0; i < 30000; i++)
+        strand_yield();
+}
+
+void *drain(void *arg)
+{
+    drain_for_a_while();
+    return arg;
+}
+
+void *cancel_drain(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, drain, arg);
+    strand_yield();
+    strand_cancel(child, "enough");
+    return strand_join(child);
+}
+
 void catch_std(const char *where)
 {
     try {
@@ -130,6 +152,10 @@ int main(int argc, char **argv)
     }
     if (std::strcmp(what, "exception_blocks") == 0) {
         strand_run(nullptr, catch_receipt, nullptr);
+        return 0;
+    }
+    if (std::strcmp(what, "put_off_an_interruption") == 0) {
+        strand_run(nullptr, cancel_drain, nullptr);
         return 0;
     }
     strand_fn *fn = std::strcmp(what, "foreign") == 0 ? lose_std : carry_noexcept;

@@ -138,7 +138,7 @@ NOINLINE void landing_proceed(void)
     if (*frames)
         (*frames++)();
     else
-        landed = arch_unwind_lands(limit, &catcher);
+        landed = arch_unwind_ends_at(limit, &catcher) == NULL;
     __asm__ volatile(""); /* no jump to the next one */
 }
 
