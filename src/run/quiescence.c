@@ -42,7 +42,8 @@ static bool link_waiter(struct thread *thread, struct cb *me, struct opened_pool
     return over;
 }
 
-/* Whoever claims a wait takes its node out. Nobody else touches the node after this. */
+/* A thread that has claimed the wait has removed the node; else this removes it. No other thread uses the node after
+ * the return. */
 static void unlink_waiter(struct thread *thread, struct cb *me)
 {
     struct run *run = run_of(thread);
@@ -126,7 +127,8 @@ void quiescence_wait_or(struct thread *thread, struct cb *me, struct cb *_Atomic
         wait_for(thread, me, NULL, NULL, LULL_DRY, over);
 }
 
-void quiescence_wake(struct thread *thread, const struct cb *waiter)
+/* Wakes that strand, or, if it is NULL, all strands that wait for that pool. */
+static void wake(struct thread *thread, const struct cb *waiter, const struct pool *pool)
 {
     struct run *run = run_of(thread);
     struct batch batch;
@@ -135,29 +137,22 @@ void quiescence_wake(struct thread *thread, const struct cb *waiter)
     for (struct link *link = run->waiters.next, *next; link != &run->waiters; link = next) {
         struct wait_node *node = CONTAINER(link, struct wait_node, link);
         next = link->next;
-        if (node->waiter == waiter)
+        if (waiter ? node->waiter == waiter : node->value == pool)
             claim(node, &batch);
     }
     spin_unlock(&run->runtime.sub.quiet_lock);
     batch_deliver(thread, &batch);
 }
 
+void quiescence_wake(struct thread *thread, const struct cb *waiter)
+{
+    wake(thread, waiter, NULL);
+}
+
 void quiescence_pool_over(struct thread *thread, struct pool *pool)
 {
-    struct run *run = run_of(thread);
-    struct batch batch;
-    batch_init(&batch);
-    if (!quiet_is_minded(&run->runtime.sub))
-        return;
-    spin_lock(&run->runtime.sub.quiet_lock, thread);
-    for (struct link *link = run->waiters.next, *next; link != &run->waiters; link = next) {
-        struct wait_node *node = CONTAINER(link, struct wait_node, link);
-        next = link->next;
-        if (node->value == pool)
-            claim(node, &batch);
-    }
-    spin_unlock(&run->runtime.sub.quiet_lock);
-    batch_deliver(thread, &batch);
+    if (quiet_is_minded(&run_of(thread)->runtime.sub))
+        wake(thread, NULL, pool);
 }
 
 /* ---- deciding -------------------------------------------------------------------------------------------- */
@@ -171,7 +166,7 @@ static enum lull lull_of(struct thread *thread, struct pool *pool, enum lull *he
     return *all != LULL_UNKNOWN ? *all : (*all = quiet_run(thread));
 }
 
-/* Who waits for another's decision may be held for its report. */
+/* While the thread waits for another one's decision it may be held, for the report of that decision. */
 static void lock_quiet(struct thread *thread)
 {
     atomic_flag *lock = &thread->sub->quiet_lock;
