@@ -1,24 +1,26 @@
 /*
  * Shutting a run down: overtly, from anywhere. Page: docs/protocols/shutdown.md.
  *
- * PARTIES   whoever asks: any thread of the process, in the handler of a signal too; the first pool, a thread of which
- *           is told by a post; strands that wait to hear of it; the root strand.
- * STATE     asked: NO, BEING (somebody writes `why`), YES. by: the earliest instant that was asked for. posted: the
- *           post is on its way. begun: strands know of it. The timer is the first pool's.
+ * PARTIES   askers: any thread of the process, also in the handler of a signal; a thread of the first pool, which takes
+ *           the post; strands that wait for the shut-down; the root strand.
+ * STATE     asked: NO, BEING (an asker writes `why`), YES. by: the earliest instant that was asked for. posted: the
+ *           post is on its way. begun: the strands can see the shut-down. The timer is the first pool's.
  *
  *             ask: `why`, once; lower `by`; post, unless that is posted                any thread
  *             the post: clear posted; begin, once; cancel the root, or start the timer a thread of the first pool
  *             the timer: cancel the root                                               another one of that pool, or it
  *
- * OWNERSHIP `why` is the first asker's until asked is YES; the timer is whoever's has the role of the
+ * OWNERSHIP `why` belongs to the first asker until asked is YES; the timer belongs to the thread with the role of the
  *           seeker of the first pool.
- * INVARIANTS [D1] `by` only falls, and what it falls to is looked at: who lowers it posts after that, and the post
- *           clears `posted` before it reads `by`. [D2] who waits when `begun` is set is told: both under the lock. [D3]
- *           whoever asks keeps the run from ending, by a pin of a pool's handle.
- * ORDERING  asked = YES (release) pairs with the reader of `why` (acquire). `by`, then the exchange of `posted`; the
- *           store to `posted`, then the load of `by`: seq_cst, so that one of the two sees the other [D1]. begun
- *           (release) pairs with whoever looks without the lock (acquire); under it, with who links [D2]. told_to_end
- *           (release), before the root is cancelled, pairs with the end of the root (acquire).
+ * INVARIANTS [D1] `by` only falls, and each value that it falls to is read: the asker that lowers it posts after that,
+ *           and the post clears `posted` before it reads `by`.
+ *           [D2] a strand that is registered when `begun` is set is woken: both are done under the lock.
+ *           [D3] an asker keeps the run from ending, by a pin of a pool's handle.
+ * ORDERING  asked = YES (release) pairs with the reader of `why` (acquire). The asker lowers `by`, then exchanges
+ *           `posted`; the post stores to `posted`, then loads `by`: sequentially consistent, so one of the two sees the
+ *           other [D1]. begun (release) pairs with a load without the lock (acquire); a strand that registers loads it
+ *           under the lock [D2]. told_to_end (release), before the root is cancelled, pairs with the end of the root
+ *           (acquire).
  * NOT DONE  a message in the run queues (S-31, S-32): it would have to wait for its turn.
  * TESTED BY tests/spec/shutdown.c, tests/sim/stops.c.
  */

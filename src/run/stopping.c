@@ -20,7 +20,7 @@ static bool link_waiter(struct thread *thread, struct wait_node *node)
     return !begun;
 }
 
-/* From the return on nobody else holds the node. */
+/* No other thread uses the node after the return. */
 static void unlink_waiter(struct thread *thread, struct wait_node *node)
 {
     struct shutdown *shutdown = &run_of(thread)->shutdown;

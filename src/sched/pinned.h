@@ -2,14 +2,14 @@
  * Fibres that are pinned to a thread: only that one runs them. They lie beside its scheduler's queue, where no thief
  * looks. Page: docs/protocols/pinned.md.
  *
- * PARTIES   the thread; whoever makes a pinned fibre runnable, on any thread (by).
+ * PARTIES   the thread; posters: threads that make a pinned fibre runnable (by).
  * STATE     ready: the thread's own. inbox: a stack that others push to, and the thread takes whole. picks.pinned:
  *           there may be something in either. dozes: the thread sleeps, or is about to.
  * PROTOCOL  the poster: push into the inbox, set picks.pinned, then, if dozes is set, pool_rouse. The thread clears
  *           picks.pinned, then takes the inbox. Before it sleeps it sets dozes, then looks at the inbox.
  * INVARIANT [P1] something in the inbox: then picks.pinned is set, or is about to be, or the thread has cleared it and
- *           has not taken the inbox yet. [P2] something in the inbox, and the thread sleeps: then whoever put it there
- *           is about to rouse it.
+ *           has not taken the inbox yet. [P2] something in the inbox, and the thread sleeps: then the poster is about
+ *           to rouse it.
  * ORDERING  push and dozes by seq_cst: the thread stores dozes and then loads the inbox, the poster stores to the inbox
  *           and then loads dozes. One of them sees the other [P2]. The thread's clearing of picks.pinned is seq_cst as
  *           well: it is over before the thread looks at the inbox [P1].

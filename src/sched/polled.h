@@ -1,6 +1,6 @@
 /*
- * What the poller of a pool watches. The layer above keeps the records and says what an event does; here they are only
- * told to the system, and events are passed on by whoever seeks, or looks (docs/protocols/descriptors.md).
+ * What the poller of a pool watches. The layer above keeps the records and says what an event does. This file registers
+ * them with the system; the seeker, or a busy thread that looks, passes events on (docs/protocols/descriptors.md).
  */
 #ifndef SCHED_POLLED_H
 #define SCHED_POLLED_H
@@ -17,8 +17,8 @@ struct polled {
 /* Watch fd in both directions, edge-triggered: every change to readiness is an event, and so is what holds now. Returns
  * 0 or a negated errno code; -EPERM: there is nothing to wait for (a regular file). Any thread. */
 int pool_watch(struct pool *pool, int fd, struct polled *polled);
-/* Whether the number still means what pool_watch was told; false: others have closed that. Not of what is played. Any
- * thread. */
+/* Whether the number still means the descriptor that pool_watch registered; false: others have closed that one. Not for
+ * played descriptors. Any thread. */
 bool pool_watches(struct pool *pool, int fd, struct polled *polled);
 /* Before fd is closed, or when pool_watches has said that it was. Any thread. */
 void pool_unwatch(struct pool *pool, int fd);

@@ -1,19 +1,19 @@
 /*
  * How many threads a pool has. Page: docs/protocols/resize.md.
  *
- * PARTIES   who resizes (one at a time: pool->resizing); the threads; whoever posts to a thread's inbox.
+ * PARTIES   the resizer (one at a time: pool->resizing); the threads; posters to a thread's inbox.
  * STATE     life, of each thread's record: NONE -> HERE (resizer, before the thread of the system begins); HERE ->
  *           LEAVING and back (resizer, by compare-and-swap); LEAVING -> GONE (the thread, by compare-and-swap); GONE ->
  *           NONE (resizer, when the thread of the system has ended); HERE -> NONE (resizer, if the system has no thread
- *           for it). odd.leave mirrors LEAVING for the thread's own switch, which then goes to the loop, whatever it
- *           was to go on with.
+ *           for it). odd.leave mirrors LEAVING for the thread's own switch, which then goes to the loop, whichever
+ *           fibre comes next.
  * PROTOCOL  the resizer shrinks from the end: LEAVING, odd.leave, pool_rouse. The thread, in its loop: GONE; then it
- *           empties its queue and its inbox into those of others; then it is busy no more. Thread 0 stays.
- *           Growing: LEAVING -> HERE again if the thread has not gone yet; else it is joined, and one begins anew.
- *           Who pins, and so keeps a thread, excludes the resizer.
- * INVARIANT [Z1] a fibre that is posted to a thread's inbox is found: by the thread, before it goes, or by the poster,
- *           who looks after posting whether it has gone, and then takes the inbox itself; or by the resizer, if the
- *           system has no thread for the record. [Z2] a thread that strands are pinned to stays.
+ *           empties its queue and its inbox into those of others; then it is not busy any more. Thread 0 stays.
+ *           Growing: LEAVING -> HERE again if the thread has not gone yet; else it is joined, and another one begins. A
+ *           pinner, which keeps a thread, excludes the resizer.
+ * INVARIANT [Z1] a fibre that is posted to a thread's inbox is found: by the thread, before it goes; or by the poster,
+ *           which checks after the post whether the thread has gone, and then takes the inbox itself; or by the
+ *           resizer, if the system has no thread for the record. [Z2] a thread that strands are pinned to stays.
  * ORDERING  life and the inboxes: seq_cst. Poster: post, load life. Thread: store GONE, take the inbox [Z1].
  * PROGRESS  resizing waits for threads that have gone and are about to end, no others: not for a strand that computes.
  * NOT DONE  queues without owners that thieves empty: under full load there is no thief.

@@ -1,12 +1,12 @@
 /*
- * Rounds over the shared fibres that were in use: those that have not been since the round before are trimmed. What
- * that means is in shared_fibre.c; the protocol block is in shared_fibre.h. A round also gives the pages of free stacks
- * back to the system: of as many as were spare all the time since the round before (stack.c).
+ * Rounds over the shared fibres that were in use. A round trims each fibre on which no strand has run since the round
+ * before: shared_fibre_rest does it. The protocol block is in shared_fibre.h. A round also gives pages of free stacks
+ * back to the system, of as many stacks as were spare all the time since the round before (stack.c).
  *
- * There is no round without cause: the first use after the last round starts the timer, and so do many spare stacks; a
- * round that leaves neither a fibre in the list nor many stacks that were used does not start it again. So two wake-ups
- * follow the last use, at most: one that finds it too young, and one that trims. A round is made in pieces, between
- * which its thread does its other work.
+ * There is no round without cause: the first use after the last round starts the timer, and so do many spare stacks. A
+ * round that leaves neither a fibre in the list nor many stacks that were used does not start it again. So at most two
+ * wake-ups follow the last use: one that finds the use too recent, and one that trims. A round is made in pieces;
+ * between two of them its thread does its other work.
  */
 #include "rest.h"
 
@@ -14,12 +14,12 @@
 #include "driver.h"
 #include "timers.h"
 
-/* From one round to the next: who has rested for so long, or up to twice as long, is trimmed. */
+/* From one round to the next: a fibre is trimmed when it has rested for so long, or up to twice as long. */
 #define ERA_NS INT64_C(250000000)
-/* Of one piece: fibres that are looked at, fibres that are trimmed, chunks of saved stacks and stacks that go back. */
+/* In one piece: fibres that are looked at, fibres that are trimmed, chunks of saved stacks and stacks that go back. */
 enum { LOOKS = 256, TRIMS = 16, CHUNKS = 16, STACKS = 32 };
 
-/* By who has the role. */
+/* Called by the seeker. */
 struct member *rest_comes(struct timer *timer)
 {
     CONTAINER(timer, struct rests, timer)->due = true;
@@ -99,7 +99,7 @@ void rest_forget(struct thread *thread, struct shared_fibre *shared)
     spin_unlock(&rests->lock);
 }
 
-/* Under the lock: whether it is to be trimmed; then it is the caller's to release, and in the list no more. */
+/* Under the lock: whether it must be trimmed. Then it is not in the list any more, and the caller has a reference. */
 static bool has_rested(struct rests *rests, struct shared_fibre *shared, uint32_t era)
 {
     uint32_t used = atomic_load_explicit(&shared->used, memory_order_relaxed);

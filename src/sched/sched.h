@@ -489,7 +489,7 @@ struct driver_thread {
 /* What a second driver does instead of the machine. Everything is called on the thread that it concerns. */
 struct driver {
     int64_t (*now)(struct subprocess *sub);
-    /* The strand gives way: any played thread may go on first. */
+    /* The strand yields: any played thread may go on first. */
     void (*point)(struct thread *thread);
     /* The same, where an operation begins that may not suspend at all, at this address of the code. Returns whether it
      * wants to hear of each. */

@@ -1,29 +1,32 @@
 /*
- * How long the strands of each thread wait for their turns, and who evens that out. Page: docs/protocols/balance.md.
+ * How long the strands of each thread wait for their turns, and how threads even that out. Page:
+ * docs/protocols/balance.md.
  *
  * A thread that always has something to run never steals. So one may have a few strands, which have their turns again
  * and again, and another one a thousand, each of which has one turn in a thousand (S-66). What is measured of a thread
  * is the time between two that it serves out of its queue, while somebody waits there. By how many wait, that is how
  * long each of them does; and both are known without any work at a switch.
  *
- * PARTIES   the thread, which notes its own service at its looks; others, who read that: threads that even out, and
- *           whoever asks for the pool's figures.
- * STATE     thread.service: sums over the last hundred milliseconds or so, older ones fading; written by the thread
- *           only. What has happened since its last note is added by who reads.
- * PROTOCOL  none: a reader may see the sums of two notes mixed. It is a measure; what is done by it may be in vain,
- *           but never wrong.
+ * PARTIES   the thread, which notes its own service at its looks; readers: threads that even out, and strands that ask
+ *           for the pool's figures.
+ * STATE     thread.service: sums over the last hundred milliseconds or so, older ones fading; only the thread writes
+ *           them. A reader adds what has happened since the thread's last note.
+ * PROTOCOL  none: a reader may see the sums of two notes mixed. It is a measure: a thread that acts on it may gain
+ *           nothing, but does no harm.
  * EVENING   a busy thread that has the role of the seeker for one look, a millisecond after it evened out last at the
  *           earliest: of some others it takes the one whose strands wait longest. If that is a good deal longer than
  *           its own do, it takes so many of them that both wait alike: from the far ends of the lists, where they would
  *           wait longest. A thread that has not looked around for a hundred milliseconds, and four times as long as the
  *           taker itself was kept from it lately, is held by one strand: those in its slot and its inbox wait as well.
- * INVARIANTS [E1] who takes has the role: nobody else steals or evens out meanwhile. [E2] after that the taker's wait
- *           is not longer than the victim's, by the same measure: two threads don't take from each other in turns, and
- *           nobody waits longer for having been moved. [E3] what was taken is in the taker's queue before it gives the
- *           role back: whoever has the role finds in the queues all that is runnable.
- * NOT DONE  giving strands to threads that have fewer (S-50): who has little looks for itself, as who has nothing does.
- *           Comparing how many wait: ten strands that compute for a millisecond each are not less to do than a thousand
- *           that compute for a microsecond. A thread of its own for it: it would wake up though all is well.
+ * INVARIANTS [E1] a thread that takes has the role: no other thread steals or evens out meanwhile.
+ *           [E2] after that the taker's wait is not longer than the victim's, by the same measure: two threads don't
+ *           take from each other in turns, and no strand waits longer for having been moved.
+ *           [E3] what was taken is in the taker's queue before it gives the role back: the next thread with the role
+ *           finds in the queues all that is runnable.
+ * NOT DONE  giving strands to threads that have fewer (S-50): a thread that has little looks for itself, as a thread
+ *           that has nothing does. Comparing how many wait: ten strands that compute for a millisecond each are not
+ *           less to do than a thousand that compute for a microsecond. A thread of its own for it: it would wake up
+ *           though all is well.
  * TESTED BY tests/spec/balance.c, tests/unit/sched_service.c, tests/sim/balance.c, the model of the seeker; the mutants
  *           balance-*.
  */

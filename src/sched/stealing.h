@@ -11,7 +11,7 @@
 #include "pool.h"
 #include "runq.h"
 
-/* What was in the slot gives way to something newer. Inside. */
+/* A newer fibre replaces the one in the slot. Inside. */
 OWN_INLINE void stealing_displace(struct runq *queue, struct fibre *fibre)
 {
     if (fibre->home) /* else it is to begin with something, though it may have a stack */

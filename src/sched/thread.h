@@ -1,19 +1,20 @@
 /*
  * A thread and the switch between fibres. Protocol: docs/protocols/switch.md.
  *
- * PARTIES   the strand that leaves, the one that arrives on the same thread, and whoever made the leaving one
- *           runnable.
+ * PARTIES   the strand that leaves, the strand that arrives on the same thread, and the thread that makes the leaving
+ *           strand runnable.
  * STATE     fibre->context: NULL while the fibre runs and during the switch away from it; after that, where it goes
  *           on.
- * PROTOCOL  a strand that blocks is claimable before it has left its stack, so that nobody has to ask twice. Who is
- *           to run it goes there only when context is there, takes it, and sets it to NULL [S1]. The arriving side
- *           stores it [S2]. A strand that parks may find itself in its own thread's queue, claimed and delivered
+ * PROTOCOL  a strand that blocks is claimable before it has left its stack, so no thread has to ask twice. The thread
+ *           that runs it next goes there only when context is there, takes it, and sets it to NULL [S1]. The arriving
+ *           side stores it [S2]. A strand that parks may find itself in its own thread's queue, claimed and delivered
  *           before it left: then it goes on [S3].
- *           Who finds no context goes to its thread's loop, which waits for it [S4]: by then its own context is there,
- *           so two threads that leave two strands for each other's do not wait for each other for ever.
- *           A C++ runtime may come in the middle of a run, with a plug-in. Its state per thread (exceptions in
- *           handlers and in flight) has to be each strand's own from then on. No strand has any before its thread has
- *           used the runtime's thread-local variables. So a thread notices it by their generation, when it leaves the
+ *           A thread that finds no context goes to its loop, which waits for it [S4]: by then the context of the strand
+ *           that it left is there, so two threads that leave two strands for each other's do not wait for each other
+ *           for ever.
+ *           A C++ runtime may come in the middle of a run, with a plug-in. From then on each strand has its own state
+ *           of that runtime (exceptions in handlers and in flight). No strand has any before its thread has used the
+ *           runtime's thread-local variables. So a thread notices the runtime by their generation, when it leaves the
  *           first such strand, and has all threads of the run save and restore that state before the strand can go on
  *           anywhere [S5]. A thread that begins later does the same if the process has a runtime by then.
  * ORDERING  [S2] release pairs with [S1] acquire: all that the fibre did is seen where it goes on. The relaxed stores
