@@ -155,6 +155,14 @@ static void keep_log(const char *message, void *arg)
     snprintf(logged + used, sizeof logged - used, "%s\n", message);
 }
 
+static void run_and_keep_log(strand_fn *root)
+{
+    strand_options options = test_options();
+    options.on_log = keep_log;
+    logged[0] = '\0';
+    strand_run(&options, root, NULL);
+}
+
 static void choke(void *state, strand_message *message)
 {
     (void)state;
@@ -176,11 +184,8 @@ static void *subscribe_and_choke(void *arg)
 
 TEST(nobody_is_told_of_his_own_failure_which_the_log_has)
 {
-    strand_options options = test_options();
-    options.on_log = keep_log;
     failures = 0;
-    logged[0] = '\0';
-    strand_run(&options, subscribe_and_choke, NULL);
+    run_and_keep_log(subscribe_and_choke);
     CHECK_EQ(failures, 1);
     CHECK_CONTAINS(logged, "actor /user/a of class 'choking' has failed: test-error: by itself\n");
 }
@@ -205,10 +210,7 @@ static void *fail_with_the_system(void *arg)
 
 TEST(the_log_names_the_limit_of_restarts_that_ends_a_system)
 {
-    strand_options options = test_options();
-    options.on_log = keep_log;
-    logged[0] = '\0';
-    strand_run(&options, fail_with_the_system, NULL);
+    run_and_keep_log(fail_with_the_system);
     CHECK_CONTAINS(logged,
                    "actor /user of class 'guardian' has restarted /user/a 10 times in 60 s, its limit, and so the "
                    "system fails: give actors that fail often a parent whose class sets .restarts_most or "
@@ -240,10 +242,7 @@ static void *choke_below_a_strict_one(void *arg)
 
 TEST(the_log_names_the_limit_of_restarts_that_stops_a_child)
 {
-    strand_options options = test_options();
-    options.on_log = keep_log;
-    logged[0] = '\0';
-    strand_run(&options, choke_below_a_strict_one, NULL);
+    run_and_keep_log(choke_below_a_strict_one);
     CHECK_CONTAINS(logged, "actor /user/a of class 'strict' has restarted /user/a/b 1 time, its limit, and stops it: "
                            ".restarts_most and .restarts_within of its class set the limit: test-error: by itself\n");
 }
@@ -274,10 +273,7 @@ static void *forget_once(void *arg)
 
 TEST(a_child_that_a_message_leaves_is_one_of_the_message_and_of_no_file_of_the_library)
 {
-    strand_options options = test_options();
-    options.on_log = keep_log;
-    logged[0] = '\0';
-    strand_run(&options, forget_once, NULL);
+    run_and_keep_log(forget_once);
     CHECK_CONTAINS(logged,
                    "class 'forgetful' has failed: live-strands: the scope of an actor's message was left with 1 "
                    "strand neither joined nor cancelled");
