@@ -224,7 +224,7 @@ static void check_ring_told(enum strand_out_of_work what, strand_fn *root, const
     CHECK_CONTAINS(logged, words);
 }
 
-TEST(a_ring_is_told_of_though_the_run_ends)
+TEST(a_cycle_is_reported_though_the_run_ends)
 {
     check_ring_told(STRAND_OUT_OF_WORK_END, make_ring, ", at the end of the run\n");
 }
@@ -235,7 +235,7 @@ static void *make_ring_while_stopped(void *arg)
     return make_ring(arg);
 }
 
-TEST(a_ring_is_told_of_though_the_run_is_shut_down)
+TEST(a_cycle_is_reported_though_the_run_is_shut_down)
 {
     check_ring_told(STRAND_OUT_OF_WORK_THROW, make_ring_while_stopped, ", while the run is shut down\n");
 }
@@ -257,7 +257,7 @@ static void *make_ring_beside_a_plain_thread(void *arg)
 }
 
 /* It might wake the root, for all that is known; but not those. */
-TEST_REAL(a_ring_is_told_of_though_a_plain_thread_might_act_on_the_run)
+TEST_REAL(a_cycle_is_reported_though_a_plain_thread_might_act_on_the_run)
 {
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, stop_it_when_it_is_told_of, NULL), 0);

@@ -360,7 +360,7 @@ static void *lock_both(void *arg)
     return NULL;
 }
 
-TEST_INSIDE(two_strands_that_lock_two_mutexes_in_two_orders_are_a_ring)
+TEST_INSIDE(two_strands_that_lock_two_mutexes_in_two_orders_are_a_cycle)
 {
     begin();
     struct two ab = {&mutex, &other_mutex}, ba = {&other_mutex, &mutex};
@@ -386,7 +386,7 @@ static void *join_while_locked(void *arg)
     return arg;
 }
 
-TEST_INSIDE(who_joins_a_strand_that_waits_for_its_mutex_is_in_a_ring)
+TEST_INSIDE(who_joins_a_strand_that_waits_for_its_mutex_is_in_a_cycle)
 {
     begin();
     STRAND_SCOPE(scope);
@@ -428,7 +428,7 @@ static void *leave_while_locked(void *arg)
 }
 
 /* It waits for the sleeper first, and has to wait for the other too. */
-TEST_INSIDE(a_ring_may_go_through_any_child_of_a_scope_that_is_left)
+TEST_INSIDE(a_cycle_may_go_through_any_child_of_a_scope_that_is_left)
 {
     begin();
     STRAND_SCOPE(scope);
@@ -453,7 +453,7 @@ static void *join_a_scope_while_locked(void *arg)
     return arg;
 }
 
-TEST_INSIDE(of_rings_that_share_a_strand_one_is_printed)
+TEST_INSIDE(of_cycles_that_share_a_strand_one_is_printed)
 {
     begin();
     STRAND_SCOPE(scope);
@@ -489,7 +489,7 @@ static void spawn_ring(strand_scope scope, struct link_of_ring *links, int count
         spawn_named(scope, "link", lock_own_and_next, &links[i]);
 }
 
-TEST_REAL_INSIDE(rings_are_printed_the_shortest_first_and_long_ones_are_cut)
+TEST_REAL_INSIDE(cycles_are_printed_the_shortest_first_and_long_ones_are_cut)
 {
     static struct link_of_ring fifty[50], two[2], five[5];
     static _Atomic int all[3];
@@ -509,7 +509,7 @@ TEST_REAL_INSIDE(rings_are_printed_the_shortest_first_and_long_ones_are_cut)
     strand_scope_cancel(scope, NULL);
 }
 
-TEST_REAL_INSIDE(of_very_many_rings_the_shortest_are_printed)
+TEST_REAL_INSIDE(of_very_many_cycles_the_shortest_are_printed)
 {
     enum { RINGS = 70 };
     static struct link_of_ring threes[RINGS][3], two[2];
@@ -576,7 +576,7 @@ static void *read_and_join_a_reader(void *arg)
 }
 
 /* Which waits behind a writer, and that for the first reader. */
-TEST_INSIDE(who_joins_a_reader_that_has_to_wait_for_it_is_in_a_ring)
+TEST_INSIDE(who_joins_a_reader_that_has_to_wait_for_it_is_in_a_cycle)
 {
     begin();
     STRAND_SCOPE(scope);
@@ -608,7 +608,7 @@ static void *collect_while_locked(void *arg)
     return arg;
 }
 
-TEST_INSIDE(who_waits_for_any_of_several_is_in_a_ring_when_one_is_left)
+TEST_INSIDE(who_waits_for_any_of_several_is_in_a_cycle_when_one_is_left)
 {
     begin();
     STRAND_SCOPE(scope);
@@ -721,7 +721,7 @@ TEST_INSIDE(of_what_has_no_holder_it_is_told_how_things_stand)
         CHECK_CONTAINS(text, "\n    a strand that signals it\n");
         CHECK_CONTAINS(
             text, "\n    a strand that has one of its permits, of which 1 of 1 are taken: holders are not recorded\n");
-        CHECK_EQ(test_count(text, " ring"), 0);
+        CHECK_EQ(test_count(text, " cycle"), 0);
         strand_scope_cancel(scope, NULL);
     }
     strand_limit_release(&users);
