@@ -63,7 +63,7 @@ for picture in docs/pictures/*.dot; do
         grep -qF ">$label<" "${picture%.dot}.svg" || { echo "docs: $picture is newer than its SVG: make pictures" && exit 1; }
     done || status=1
 done
-# Who compiles as a document says has clean-ups, and guard pages that no frame steps over.
+# With these flags clean-ups run, and no frame steps over a guard page.
 git ls-files '*.md' | xargs grep -nE '^ *(gcc|clang|cc|g\+\+|clang\+\+) .*-Iinclude' |
     grep -vE -e '-fexceptions -fstack-clash-protection' &&
     echo "docs: these lines do not compile with the flags of tools/package/strand.pc.in" && status=1
