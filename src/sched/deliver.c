@@ -49,6 +49,6 @@ void pool_deliver_fibre(struct thread *thread, struct fibre *fibre)
         thread_push(thread, fibre, PUSH_OUTSIDE);
         return;
     }
-    /* Whoever delivers has the role, and sees to it what is left when giving that up. */
+    /* The caller has the role: it checks what is left when it gives the role up. */
     pool_post_fibre(thread->pool, thread, home, fibre);
 }

@@ -58,7 +58,7 @@ OWN_INLINE uint32_t driver_choose(struct thread *thread, uint32_t n)
     return UNLIKELY(thread->driver != NULL) ? thread->driver->choose(thread, n) : rng_below(&thread->rng, n);
 }
 
-/* The same where each is to be as likely as another. */
+/* The same where each number must be equally likely. */
 OWN_INLINE uint32_t driver_chance(struct thread *thread, uint32_t n)
 {
     return UNLIKELY(thread->driver != NULL) ? thread->driver->chance(thread, n) : rng_below(&thread->rng, n);
@@ -112,7 +112,7 @@ OWN_INLINE void spin_unlock(atomic_flag *lock)
     atomic_flag_clear_explicit(lock, memory_order_release);
 }
 
-/* The same of what only threads of the run touch: where there is one it has nobody to lock out, and needs no atomic
+/* For data that only threads of the run use: the only thread of a run has nobody to lock out, and needs no atomic
  * operations. */
 OWN_INLINE void spin_lock_if_concurrent(atomic_flag *lock, struct thread *thread)
 {
@@ -129,7 +129,7 @@ OWN_INLINE void spin_unlock_if_concurrent(atomic_flag *lock, struct thread *thre
 /* A plain thread, and what it may sleep on, until an instant at the latest: as of arch. */
 int driver_thread_start(struct subprocess *sub, struct driver_thread *thread, void *(*fn)(void *), void *arg,
                         const char *name);
-/* Of one that has ended, or is about to. */
+/* For a thread that has ended, or is about to. */
 void driver_thread_join(struct subprocess *sub, struct driver_thread *thread);
 void driver_word_wait(struct subprocess *sub, _Atomic uint32_t *word, uint32_t expected, int64_t deadline);
 void driver_word_wake(struct subprocess *sub, _Atomic uint32_t *word, int threads);

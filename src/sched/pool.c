@@ -29,7 +29,7 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     pool->busy = 0;
     pool->parked = pool->eager = false;
     pool->futile = 0;
-    pool->gone = NULL; /* if one thread can't be had the others end, and tell nobody */
+    pool->gone = NULL; /* if one thread can't start, the others end, and call nothing */
     pool->above = NULL;
     atomic_store_explicit(&pool->watched, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->keepers, 1, memory_order_relaxed);
@@ -157,7 +157,7 @@ static void settle(struct pool *pool)
 {
     thread_prepare(pool->threads[0]);
     atomic_store_explicit(&pool->driver, 0, memory_order_relaxed);
-    atomic_fetch_add_explicit(&pool->alive, 1, memory_order_relaxed); /* whoever will */
+    atomic_fetch_add_explicit(&pool->alive, 1, memory_order_relaxed); /* the later driver */
     pool_enter(pool->threads[0]);
     (void)pool_settle(pool->threads[0]);
 }
@@ -202,7 +202,7 @@ void pool_unmake(struct thread *thread, struct pool *pool)
 }
 
 /* The first fibre, when all threads are there: into the queue of the first thread, which may be running already. Before
- * that nobody is to take the run for one that is out of work. */
+ * that no thread may take the run for one that is out of work. */
 static void launch(struct pool *pool, struct fibre *root, bool adopt)
 {
     struct subprocess *sub = pool->sub;
@@ -214,7 +214,7 @@ static void launch(struct pool *pool, struct fibre *root, bool adopt)
         return;
     atomic_fetch_or_explicit(&sub->minds_quiet, QUIET_VERDICT, memory_order_seq_cst);
     if (!adopt)
-        pool_kick_(NULL, pool); /* it may be dry by now, without anybody having minded */
+        pool_kick_(NULL, pool); /* it may be dry by now, and no seeker has checked that */
 }
 
 static void play_threads(void *arg)

@@ -24,29 +24,29 @@ int pool_run(struct pool *pool, struct fibre *root, bool adopt);
 /* One more, with its threads running. The caller's sub-process has several threads from now on. Returns 0 or a negated
  * errno code, and then nothing is left. */
 int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool **out);
-/* One that was made, and that nobody knows: its threads end, and it is closed. Waits for them, on the thread itself. */
+/* For a pool that was made, and has no handle: ends its threads, waits for them on the thread, and closes it. */
 void pool_unmake(struct thread *thread, struct pool *pool);
-/* Its strands are to end, which is the caller's business; then its threads do, and the last one calls gone(pool), in no
- * strand. From now on nobody else is counted in by pool_arrive. Full barrier. */
+/* The pool closes; the caller ends its strands. After the last strand its threads end, and the last thread calls
+ * gone(pool), in no strand. From now on pool_arrive counts no strand in. Full barrier. */
 void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(struct pool *pool));
-/* How many strands live on it: right for some moment, if strands come and go meanwhile not exactly. */
+/* How many strands live on it, at some moment during the call. An estimate if strands come and go meanwhile. */
 uint64_t pool_live(struct pool *pool);
-/* There may be no strand left, without one having ended. */
+/* Stops a closing pool that has no strand left. Called where that may be so without the end of a strand. */
 void pool_close_look(struct thread *thread, struct pool *pool);
 void pool_note_end_(struct thread *thread);
-/* A strand is about to be spawned onto a pool that is not the thread's: it is counted in. False: the pool is closing.
- * It is not spawned after all: pool_turn_back. */
+/* Counts in a strand that is about to be spawned onto a pool that is not the thread's. False: the pool is closing. If
+ * the strand is not spawned after all: pool_turn_back. */
 bool pool_arrive(struct thread *thread, struct pool *pool);
 void pool_turn_back(struct thread *thread, struct pool *pool);
-/* Its threads have gone: what is left of it. */
+/* Frees what is left of a pool whose threads have gone. */
 void pool_close(struct pool *pool);
-/* Who keeps a pool's record from serving another pool: what stands for it, from pool_make on, and its shared fibres,
- * which may outlive it. Any thread. */
+/* Keep a pool's record from serving another pool. Its handle does, from pool_make on, and so do its shared fibres,
+ * which may outlive the pool. Any thread. */
 void pool_keep(struct pool *pool);
 void pool_let_go(struct pool *pool);
 /* At the end of the sub-process, all records. */
 void pools_free(struct subprocess *sub);
-/* Let everybody see pool->stop. */
+/* Sets pool->stop, and wakes all threads of the pool. */
 void pool_stop(struct thread *thread, struct pool *pool);
 /* The caller is the only thread of its sub-process; there are going to be more. */
 void subprocess_share(struct thread *thread);
@@ -77,8 +77,8 @@ OWN_INLINE void pool_note_end(struct thread *thread)
 struct thread *thread_first(struct subprocess *sub);
 struct thread *thread_after(struct thread *thread);
 
-/* The next four by who keeps others from changing the pool's size (resize.c), or is alone with it. Make records until
- * there are `count`; have a thread of the system begin to live in one, or wait until one has ended. */
+/* The caller of the next four keeps others from changing the pool's size (resize.c), or is alone with the pool. Make
+ * records until there are `count`; start a thread of the system that lives in one, or wait until it has ended. */
 int pool_make_threads(struct pool *pool, int count);
 int pool_start_thread(struct pool *pool, int index);
 void pool_join_thread(struct thread *thread);
@@ -122,8 +122,8 @@ void pool_pass_on(struct thread *gone);
 /* Have post->run called on a thread of the pool, soon. Any thread of the process, in the handler of a signal too: it
  * takes no memory, waits for nobody, and leaves errno alone. Full barrier. */
 void pool_post(struct pool *pool, struct post *post);
-/* The earliest timer is earlier than it was. Wakes a seeker that would sleep longer; one that was told of a timer which
- * was stopped since does not sleep so long. */
+/* The earliest timer is earlier than it was. Wakes a seeker that would sleep longer. A seeker that has planned for a
+ * timer that was stopped since does not sleep that long. */
 void pool_retime(struct thread *thread, struct pool *pool, int64_t when);
 
 /* Hold all other threads of the sub-process still at their next tick, at most until the deadline; returns how many
@@ -131,20 +131,20 @@ void pool_retime(struct thread *thread, struct pool *pool, int64_t when);
 int pool_hold(struct thread *thread, struct subprocess *sub, int64_t deadline);
 void pool_release(struct thread *thread, struct subprocess *sub);
 void pool_stand_still(struct thread *thread);
-/* A thread that is about to be started while others are held: those who hold or let go may have missed it. */
+/* For a thread that is about to be started while others are held: pool_hold and pool_release may have missed it. */
 void pool_hold_new(struct thread *thread);
 /* On the thread: it sleeps, or ends, and counts as held until it moves again. */
 void pool_rest(struct thread *thread);
 void pool_move(struct thread *thread);
 
-/* resize.c: so many threads, 1 at least. Those that are to go, go at their next switch, without being waited for.
- * Returns 0, or a negated errno code: -EBUSY: strands are pinned to one of those, and nothing is changed; others: there
- * are as many as could be had. by: the calling strand's thread. */
+/* resize.c: so many threads, 1 at least. Superfluous threads go at their next switch; the call does not wait for that.
+ * Returns 0, or a negated errno code: -EBUSY: strands are pinned to one of those, and nothing is changed; others: the
+ * system gives no more threads. by: the calling strand's thread. */
 int pool_resize(struct thread *by, struct pool *pool, int threads);
 /* How many there are now, those that are about to go included. */
 int pool_threads(struct pool *pool);
-/* The thread of that index, to which a strand is to be pinned: it stays, until pool_unpin. Returns 0, -ENXIO: there is
- * none; -ESHUTDOWN: the pool is closing, and not the caller's. */
+/* The thread of that index, for a strand that is pinned to it: the thread stays, until pool_unpin. Returns 0, -ENXIO:
+ * there is none; -ESHUTDOWN: the pool is closing, and not the caller's. */
 int pool_pin(struct thread *by, struct pool *pool, int index, struct thread **out);
 void pool_unpin(struct thread *thread);
 /* From the loop of a thread that has odd.leave: whether it has gone. */
@@ -156,8 +156,8 @@ void pool_await_kickers(struct pool *pool);
 /* This very thread has something to do that no other may: if it sleeps, it does not. Full barrier before the call. */
 void pool_rouse(struct thread *by, struct thread *sleeper);
 
-/* Before a look at `kick`: what was made for others to find has to be seen by whoever sets it. With membarrier that one
- * pays [K1]. */
+/* Between a push and a look at `kick`: the thread that sets kick has to see the push. With membarrier that thread pays
+ * [K1]. */
 OWN_INLINE void pool_fence(const struct thread *thread)
 {
     if (UNLIKELY(!arch_membarrier_works) && thread->concurrent)

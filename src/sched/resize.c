@@ -52,7 +52,7 @@ static void tell(struct thread *thread, bool leave)
     plain_store(&thread->odd.leave, leave, memory_order_seq_cst);
 }
 
-/* Of a thread that is here. */
+/* The thread is HERE. */
 static void send_away(struct thread *by, struct thread *thread)
 {
     atomic_store_explicit(&thread->life, THREAD_LEAVING, memory_order_seq_cst);
@@ -79,7 +79,7 @@ static int add_thread(struct thread *by, struct pool *pool, int index)
     return pool_start_thread(pool, index);
 }
 
-/* As many as can be had. */
+/* As many as the system gives. */
 static int grow(struct thread *by, struct pool *pool, int from, int to)
 {
     int error = 0;
@@ -88,7 +88,7 @@ static int grow(struct thread *by, struct pool *pool, int from, int to)
     return error;
 }
 
-/* All that are to go, or none. */
+/* All of them, or none. */
 static int shrink(struct thread *by, struct pool *pool, int from, int to)
 {
     for (int i = to; i < from; i++)

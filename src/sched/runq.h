@@ -11,7 +11,8 @@
  *           before it has its store visible after it, so the thief waits; an owner whose load comes after it sees
  *           `thief`.
  * ORDERING  busy = 0 (release) pairs with the thief's load (acquire): it sees the owner's changes. thief = 0
- *           (release) pairs with the owner's load of thief (acquire).
+ *           (release) pairs with the owner's load of thief (acquire). The store of `served` (release) pairs with the
+ *           load of runq_length (acquire), which may be outside: a fibre that it counts as served it counts as put.
  * WITHOUT   membarrier (old kernels, TSan, valgrind) the owner pays for a fence between the store and the load.
  * NOT DONE  a deque with a fence-free bottom (Chase-Lev with the thief paying): it serves one end only, and first
  *           come, first served for yielders needs another; a lock covers any structure, and any field can be added.
@@ -65,7 +66,7 @@ OWN_INLINE void runq_count_put(struct runq *queue, int32_t change)
 OWN_INLINE void runq_count_served(struct runq *queue)
 {
     uint32_t served = atomic_load_explicit(&queue->served, memory_order_relaxed);
-    atomic_store_explicit(&queue->served, served + 1, memory_order_relaxed);
+    atomic_store_explicit(&queue->served, served + 1, memory_order_release);
 }
 
 OWN_INLINE void runq_append(struct runq *queue, struct link *list, struct fibre *fibre)
@@ -117,7 +118,7 @@ OWN_INLINE struct fibre *runq_move_last(struct runq *queue, struct link *list)
     return runq_out_(queue, list_pop_back(list), false);
 }
 
-/* Of a queue with one list, `ready`: in a seeded run any of the first few; NULL: the first one. */
+/* For a queue with one list, `ready`: in a seeded run any of the first few; NULL: the first one. */
 struct fibre *runq_any(struct thread *thread, struct runq *queue);
 /* This very one, if it is in the queue. Not of the slot. */
 OWN_INLINE bool runq_remove(struct runq *queue, struct fibre *fibre)
@@ -132,7 +133,7 @@ OWN_INLINE bool runq_remove(struct runq *queue, struct fibre *fibre)
 
 /* Any thread; a full barrier. */
 void inbox_post(inbox *box, struct fibre *fibre);
-/* All of them, in order, to the end of `list`; whoever takes them owns them. False: there is none. */
+/* All of them, in order, to the end of `list`; the caller owns them. False: there is none. */
 bool inbox_take(inbox *box, struct link *list);
 
 OWN_INLINE bool runq_has_mail(struct runq *queue)

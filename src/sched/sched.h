@@ -75,11 +75,11 @@ OWN_INLINE struct member *batch_take(struct batch *batch)
 
 struct fibre {
     struct member *active; /* whose stack lies in this stack */
-    /* Where it goes on. NULL while it runs and until the switch away from it is complete: whoever is to run it waits
-     * for that (docs/protocols/switch.md). Before the first run: meaningless, stack is NULL. */
+    /* Where it goes on. NULL while it runs and until the switch away from it is complete: the thread that runs it next
+     * waits for that (docs/protocols/switch.md). Before the first run: meaningless, stack is NULL. */
     _Atomic(arch_context) context;
     struct stack *stack;
-    struct thread *home;       /* ran it last; NULL: what it is to run next has not begun */
+    struct thread *home;       /* ran it last; NULL: its strand has not begun */
     _Atomic(struct runq *) in; /* written under that queue's lock */
     struct link queued;        /* in the run queue `in` */
     struct pool *pool;
@@ -110,7 +110,7 @@ struct runq {
     struct fibre *slot;                         /* the newest; others leave it to the owner for a moment */
     struct link young;                          /* not started yet: the newest in front */
     struct link woken;                          /* to be gone on with, before those: first come, first served */
-    struct link ready;                          /* gave way, or came from another queue: after those, in order */
+    struct link ready;                          /* yielded, or came from another queue: after those, in order */
     /* The others' line. */
     _Alignas(CACHE_LINE) _Atomic uint32_t thief; /* somebody else is inside, or wants to be */
     inbox inbox;                                 /* made runnable by other threads */
@@ -137,7 +137,7 @@ struct pinned {
     struct link ready;        /* the thread's own: runnable, in order */
     bool turn;                /* whether they come first the next time: the thread's own */
     inbox inbox;              /* made runnable by others */
-    _Atomic uint32_t dozes;   /* the thread sleeps, or is about to: who posts wakes it */
+    _Atomic uint32_t dozes;   /* the thread sleeps, or is about to: a poster wakes it */
     _Atomic uint32_t strands; /* how many are pinned to it, and live */
 };
 
@@ -171,8 +171,8 @@ struct rests { /* a pool's */
     bool due;       /* it has fired */
     bool under_way; /* a round has begun, and goes on with the timer */
     bool found;     /* and has found one that has rested */
-    size_t chunks;  /* so many of the store's are to be given back by it */
-    size_t stacks;  /* and so many free stacks' pages */
+    size_t chunks;  /* so many chunks of the store it still has to give back */
+    size_t stacks;  /* and the pages of so many free stacks */
     struct timer timer;
 };
 
@@ -183,10 +183,10 @@ enum thread_state { THREAD_BUSY, THREAD_IDLE, THREAD_POLLING };
 enum thread_life {
     THREAD_NONE,    /* none */
     THREAD_HERE,    /* it runs, or is about to */
-    THREAD_LEAVING, /* it is to go, at its next switch */
+    THREAD_LEAVING, /* it goes at its next switch */
     THREAD_GONE     /* it takes nothing any more; to be joined */
 };
-/* What the one that is switched to does for the one that was left. */
+/* Clean-up that the resumed fibre performs for the fibre just suspended. */
 enum after {
     AFTER_PARK,
     AFTER_YIELD,
@@ -224,7 +224,7 @@ struct thread {
         struct {
             bool always; /* canaries, or cxx, or driver, or census, or the pool is closing */
             bool shared; /* the current fibre is a shared one */
-            bool leave;  /* it is to go: set and cleared by who resizes the pool */
+            bool leave;  /* it goes at its next switch: set and cleared by the resizer */
         };
         uint32_t any; /* the switch has more to do */
     } odd;
@@ -252,13 +252,13 @@ struct thread {
     bool fed;                 /* since the last look there were events of descriptors */
     bool young_reached;       /* since the last look there was a moment when nobody woken was left to go on */
     int64_t robbed;           /* when it last stole something and went to run it; 0: judged */
-    uint32_t unsure;          /* so often in a row sched_ops.quiet was to be asked once more */
+    uint32_t unsure;          /* so often in a row sched_ops.quiet has wished to be called again */
     bool saw_slot;            /* its last round of looking found a slot that may go stale */
     bool looked_twice;        /* it waited for that before it waited last */
     struct service service;
     uint64_t young_served; /* when the oldest that had not started was last given its turn out of order */
     int64_t now;           /* the clock a millisecond ago, at most, if it is busy: for "since when", not for waiting */
-    int64_t busy_since;    /* about when it found something to do, after it had nothing; for people */
+    int64_t busy_since;    /* about when it found something to do, after it had nothing; diagnostics only */
     struct rng rng;
     struct runq runq;
     struct pinned pinned;
@@ -316,7 +316,7 @@ struct pool {
     /* Its life: docs/protocols/pools.md. */
     _Atomic uint32_t state;          /* enum pool_state */
     _Atomic uint32_t stop;           /* its threads end when they have nothing to run */
-    _Atomic uint64_t arrived;        /* strands that were to be spawned onto it by threads of other pools */
+    _Atomic uint64_t arrived;        /* strands that threads of other pools were about to spawn onto it */
     _Atomic uint64_t refused;        /* and were not */
     _Atomic uint32_t keepers;        /* pool_keep */
     _Atomic uint32_t alive;          /* threads that have begun, or are about to, and have not ended */
@@ -333,7 +333,7 @@ struct pool {
     struct arch_poller poller;
     _Atomic uint32_t watched; /* how many descriptors it watches: none are not asked for */
     struct timers timers;
-    int64_t near_credit; /* of who has the role: how long it may wait for near timers without sleeping */
+    int64_t near_credit; /* of the seeker: how long it may wait for near timers without sleeping */
     int64_t near_seen;   /* up to when that has been reckoned */
     bool near_spins;     /* since then it has waited so */
     struct runq global;  /* of the scheduler with one queue */
@@ -341,13 +341,13 @@ struct pool {
 
     /* Read by every producer. KICK_*: somebody has to be woken when there is work. */
     _Alignas(CACHE_LINE) _Atomic uint32_t kick;
-    _Atomic uint32_t rung; /* somebody has to be woken, and the lock was taken: who holds it sees to that */
+    _Atomic uint32_t rung; /* somebody has to be woken, and the lock was taken: its holder does that */
     _Atomic int64_t until; /* how long a seeker that is parked waits at most */
     _Alignas(CACHE_LINE) struct posts posts;
 
     /* The states of the threads: docs/protocols/seeker.md. */
     _Alignas(CACHE_LINE) atomic_flag lock;
-    _Atomic(struct thread *) seeker; /* who holds the role; written under the lock */
+    _Atomic(struct thread *) seeker; /* the thread with the role; written under the lock */
     struct link sleepers;
     int busy;
     bool parked;              /* the seeker waits in the poller */
@@ -361,10 +361,10 @@ struct pool {
 enum pool_state {
     POOL_NONE, /* the record is free */
     POOL_OPEN,
-    POOL_CLOSING, /* it is to end as soon as its last strand has */
+    POOL_CLOSING, /* it ends as soon as its last strand has */
     POOL_CLOSED,  /* its threads and its poller are gone; somebody keeps the record still */
 };
-/* Of a pool that a plain thread drives. */
+/* For a pool that a plain thread drives. */
 enum pool_driving { POOL_UNDRIVEN, POOL_DRIVEN, POOL_DRIVEN_TO_ITS_END };
 /* The seeker waits: wake it for timers and posts. It wants pushes as well. Nobody seeks, and somebody sleeps. */
 enum { KICK_SEEKER = 1, KICK_PUSH = 2, KICK_SLEEPER = 4 };
@@ -388,7 +388,7 @@ struct scheduler {
     void (*close)(struct pool *pool);
     /* True: a thread has to be notified that there is work (pool_notify), which is the caller's business. */
     bool (*push)(struct thread *thread, struct fibre *fibre, enum push how);
-    /* The same from a thread of another pool, or none (by: NULL). Whoever calls wakes somebody. */
+    /* The same from a thread of another pool, or none (by: NULL). The caller wakes somebody. */
     void (*post)(struct pool *pool, struct thread *by, struct fibre *fibre);
     /* The next one for this thread, or NULL. fair: not the newest. */
     struct fibre *(*pick)(struct thread *thread);
@@ -404,7 +404,7 @@ struct scheduler {
     bool (*work)(struct pool *pool);
     /* The thread goes: what only it would run is given to others. NULL: there is nothing of that kind. */
     void (*leave)(struct thread *thread);
-    /* How many wait for this thread, or for any of the pool, at least. For people: from outside, without a lock. */
+    /* How many wait for this thread, or for any of the pool, at least. Any thread, without a lock. */
     size_t (*waiting)(const struct thread *thread);
 };
 extern const struct scheduler scheduler_stealing, scheduler_global, scheduler_dedicated, scheduler_current;
@@ -445,10 +445,10 @@ struct sched_ops {
     /* The child of a fork has come back into a run that has stayed in the parent. Does not return. */
     void (*orphaned)(struct subprocess *sub);
     void (*census)(struct thread *thread, struct member *member, size_t used, enum census_what what);
-    /* The thread, which has the role of the seeker of its pool, is about to wait, and nobody of the pool is busy:
-     * whoever waits for that, and whatever is to be done if it is the same everywhere. Who has to be made runnable goes
-     * to the batch; then the pool is not about to wait any more, which quiet_stir has said. Returns whether that is to
-     * be asked once more soon, even if nobody moves. asked: how often that was so in a row, up to QUIET_ASKED_MOST. */
+    /* The seeker of a pool is about to wait, and no thread of the pool is busy. Decides whether the pool, or the run,
+     * is quiescent, and puts the strands that this wakes into the batch. Then the pool is not about to wait any more:
+     * the call has passed through quiet_stir. Returns whether the seeker has to call again soon, even if nobody moves.
+     * asked: how often that was so in a row, up to QUIET_ASKED_MOST. */
     bool (*quiet)(struct thread *thread, struct batch *batch, uint32_t asked);
     /* A thread that rested moves, and subprocess.drowsy is set. On that thread; it may be called more than once. */
     void (*moved)(struct subprocess *sub);
@@ -463,15 +463,15 @@ struct subprocess {
     void *driver_state;
     uint32_t generation; /* arch_generation at its making */
     bool concurrent;
-    bool census; /* how much of their stacks strands use is to be noted */
+    bool census; /* strands note how much of their stacks they use */
     struct stack_memory memory;
-    bool copies; /* shared fibres: who leaves is copied out at once, and what is left there overwritten. For tests */
+    bool copies; /* for tests: a strand that leaves a shared fibre is copied out at once, and its frames overwritten */
     struct pool pool;             /* the first one, which ends last */
     _Atomic(struct pool *) pools; /* all of them: linked by pool.older */
     _Atomic uint32_t holding;     /* pool_hold: threads that begin now are held as well */
     _Atomic uint32_t outside;     /* of a seeded run: strands that wait for what is outside of it */
-    _Atomic uint32_t minds_quiet; /* QUIET_*: who wants sched_ops.quiet to be called; 0: nobody */
-    bool ends_dry; /* something is to be done when all of it is dry: from the launch of its first fibre on */
+    _Atomic uint32_t minds_quiet; /* QUIET_*: why sched_ops.quiet is called; 0: it is not */
+    bool ends_dry;                /* the run acts when all of it is dry: from the launch of its first fibre on */
     atomic_flag quiet_lock;
     _Atomic int helpers; /* threads of the run that are in no pool: of crews, a watchdog; or that sleep in strand_run */
     _Atomic bool drowsy; /* the watchdog sleeps until a thread moves: sched_ops.moved, docs/protocols/watchdog.md */

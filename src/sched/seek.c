@@ -22,9 +22,9 @@
 #define LOOT_WORTH_NS INT64_C(10000)
 /* A timer so near is waited for without a system call, which takes as long. */
 #define NEAR_NS INT64_C(5000)
-/* Of many timers that come one upon the other, that would be a processor for themselves: an eighth of the time may be
- * waited for so, beside NEAR_MOST_NS. The rest is slept, by as much as the system's own timers are late, and then all
- * that are due are fired. */
+/* Waiting so for many timers in close succession would occupy a processor. So the seeker waits in this way for an
+ * eighth of the time at most, beside NEAR_MOST_NS. The rest of the time it sleeps, each time for as long as the
+ * system's own timers are late, and then fires all timers that are due. */
 #define NEAR_MOST_NS INT64_C(200000)
 #define NEAR_NAP_NS INT64_C(50000)
 enum { NEAR_SHARE = 8, NEAR_MANY = 256 };
@@ -50,7 +50,7 @@ static bool done(struct thread *thread, struct pool *pool)
     return late || pool_stops(pool) || thread_is_to_go(thread);
 }
 
-/* Whether a near timer is to be waited for without sleeping. */
+/* Whether to wait for a near timer without sleeping. */
 static bool spins_for_timer(struct thread *thread, struct pool *pool, int64_t now)
 {
     if (timers_next(&pool->timers) - now >= NEAR_NS)
@@ -113,7 +113,8 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
         int64_t now = thread->now = driver_now(thread->sub);
         bool near = spins_for_timer(thread, pool, now);
         bool asked = atomic_load_explicit(&pool->sub->minds_quiet, memory_order_relaxed) >= QUIET_WAITER;
-        if (near || (thread->concurrent && !poor && !asked && now - since < pool->spin_ns)) { /* who waits decides */
+        if (near ||
+            (thread->concurrent && !poor && !asked && now - since < pool->spin_ns)) { /* a seeker that waits decides */
             driver_relax(thread);
             continue;
         }
@@ -173,7 +174,7 @@ static struct fibre *find_work(struct thread *thread)
             sleep_a_while(thread, pool);
     }
     thread->now = driver_now(thread->sub);
-    if (pool_seeker(pool) == thread) /* it was given the role while it slept, and is to go */
+    if (pool_seeker(pool) == thread) /* it got the role while it slept, and has to go */
         thread_to_busy(thread);
     else
         thread_from_idle(thread);

@@ -38,9 +38,9 @@ static void let_old_ones_start(struct thread *thread, struct runq *queue)
     thread->fed = thread->young_reached = false;
 }
 
-/* [F1] every 61 switches the longest waiting of those that gave way comes first, or of those that were woken, in turns;
- * every so many milliseconds, the oldest of those that have not started. Not more often: starting old ones early undoes
- * the depth-first order that keeps fork-join small. */
+/* [F1] every 61 switches the longest waiting strand comes first, in turns among those that yielded and those that were
+ * woken; every so many milliseconds, the oldest of those that have not started. Not more often: starting old ones early
+ * undoes the depth-first order that keeps fork-join small. */
 static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
 {
     let_old_ones_start(thread, queue);
@@ -123,7 +123,7 @@ static bool slot_is_stale(struct thread *thief, struct runq *queue, int64_t now)
     return thief->driver || now - queue->stale_since >= SLOT_REST_NS;
 }
 
-/* Move what is to be stolen from the victim's lists to `loot`. Inside the victim's queue. */
+/* Moves some fibres from the victim's lists to `loot`. Inside the victim's queue. */
 static int rob(struct runq *queue, bool slot_too, struct link *loot)
 {
     uint32_t count = runq_length(queue);
@@ -243,8 +243,8 @@ static uint32_t pull_piece(struct thread *thread, struct thread *victim, uint32_
     return pulled.count;
 }
 
-/* No more at once than takes a tenth of a millisecond or so: whoever has the role keeps others from it. Of one that is
- * held, in the end, also what it would have taken next itself. */
+/* No more at once than takes a tenth of a millisecond or so: the thread keeps others from the role. In the end it also
+ * takes what a victim that is held would have taken next itself. */
 static void pull_from(struct thread *thread, struct thread *victim, bool held, uint64_t most)
 {
     uint32_t got = PIECE;
@@ -263,7 +263,7 @@ static void even_out_by_seed(struct thread *thread, uint32_t count)
     pull_from(thread, victim, driver_choose(thread, 2), most);
 }
 
-/* Of a few others the one whose strands wait longest; NULL: there is nobody to wait for. */
+/* Among a few other threads the one whose strands wait longest; NULL: no strand waits there. */
 static struct thread *slowest_of(struct thread *thread, uint32_t count, uint64_t ms, struct round *longest)
 {
     uint32_t first = driver_choose(thread, count);

@@ -1,7 +1,7 @@
 /*
  * The default scheduler's hot paths, called directly where the thread knows that it is the one. A queue per thread: the
  * slot for the newest, `woken` for strands that go on (first come, first served), `young` for those that have not
- * started (the newest first: depth first keeps fork-join small), `ready` for those that gave way. What has begun comes
+ * started (the newest first: depth first keeps fork-join small), `ready` for those that yielded. What has begun comes
  * before what has not: it may end, and leave its stack to others. See docs/protocols/runq.md. Model of
  * the slot: tests/models/slot.pml.
  */

@@ -89,7 +89,7 @@ OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_
     if (UNLIKELY(arch_tool)) {
         /* On the stack of one that has ended another one begins, on whatever thread: it has a note of its own. */
         thread_arrive_noted_(thread, ends ? &thread->current->note : from, transfer.from);
-        arch_note_acquire(from); /* who ran on this stack meanwhile */
+        arch_note_acquire(from); /* the strands that ran on this stack meanwhile */
     }
     switch_arrive(thread, transfer.from);
     return thread;
@@ -161,7 +161,7 @@ OWN_INLINE struct thread *switch_serve_next(struct thread *thread)
     struct stack *stack = thread->dead;
     struct fibre *next = thread->next;
     if (LIKELY(next != NULL))
-        thread->next = NULL; /* whoever joined has ticked */
+        thread->next = NULL; /* the joining strand has ticked */
     else
         next = thread_pick_after_end_(thread);
     if (next && !next->stack && next->stack_size == stack->size && !arch_notes_separate()) {
@@ -172,7 +172,7 @@ OWN_INLINE struct thread *switch_serve_next(struct thread *thread)
     return switch_jump(thread, &thread->dead_note, next, true);
 }
 
-/* The same on a shared fibre: its stack serves only its own strands, and only if nobody else is to run here. */
+/* The same on a shared fibre: its stack serves only its own strands, and only if no other fibre runs here next. */
 OWN_INLINE struct thread *switch_serve_shared(struct thread *thread)
 {
     struct fibre *fibre = thread->current, *next = thread->next;

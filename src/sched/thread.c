@@ -26,7 +26,7 @@ static void await_context(struct thread *thread, struct fibre *fibre)
         driver_await(thread);
 }
 
-/* False: the strand that was to be run could not start. */
+/* False: the strand could not start. */
 static bool enter_shared(struct thread *thread, struct shared_fibre *shared)
 {
     int error = shared_fibre_enter(thread, shared);
@@ -52,7 +52,7 @@ static void go_to(struct thread *thread, struct fibre *fibre)
     }
 }
 
-/* And who has to be gone on with after that, unless the thread is to go. */
+/* And the fibre that has to go on after that, unless the thread has to go. */
 static void run(struct thread *thread, struct fibre *fibre)
 {
     while (fibre) {
@@ -113,7 +113,7 @@ void thread_drive(struct thread *thread)
 {
     begin(thread);
     pool_wait_polled(thread, thread->pool, 0); /* its descriptor is readable no more */
-    bool late = false;                         /* not before something was run: who gives little time gets on, too */
+    bool late = false; /* not before something was run: a call with little time makes progress, too */
     while (!pool_stops(thread->pool) && !late && !thread_is_to_go(thread)) {
         pool_look(thread);
         struct fibre *fibre = thread_pick(thread);

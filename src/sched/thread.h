@@ -59,7 +59,7 @@ OWN_INLINE void thread_must_not_be_left(const struct thread *thread)
         thread->sub->ops->orphaned(thread->sub);
 }
 
-/* The thread's life: run what there is until the pool is stopped, or the thread is to go. */
+/* The thread's life: run what there is until the pool is stopped, or the thread has to go. */
 void thread_loop(struct thread *thread);
 
 /* The same for one that is driven: until thread->limit, or, if it does not wait, until nothing is ready. */
@@ -108,7 +108,7 @@ OWN_INLINE void thread_tick(struct thread *thread)
         thread_tick_(thread);
 }
 
-/* It is to go, at its next switch: resize.c. */
+/* It goes at its next switch: resize.c. */
 OWN_INLINE bool thread_is_to_go(const struct thread *thread)
 {
     return UNLIKELY(plain_load(&thread->odd.leave, memory_order_seq_cst));
@@ -148,7 +148,7 @@ OWN_INLINE void thread_ready(struct thread *thread, struct member *member)
 {
     struct fibre *fibre = member->fibre;
     bool odd = fibre->odd, here = fibre->pool == thread->pool;
-    arch_note_release(member); /* nothing of it is read from here on: who takes it may end and reuse it */
+    arch_note_release(member); /* nothing of it is read from here on: the thread that takes it may end and reuse it */
     if (UNLIKELY(odd))
         thread_ready_oddly_(thread, member, here);
     else if (LIKELY(here))

@@ -13,8 +13,8 @@ void with_thread_watched(void (*fn)(void *), void *arg);
 void thread_prepare(struct thread *thread);
 /* The calling thread of the system lives in it until the pool is stopped. */
 void thread_live(struct thread *thread);
-/* Nobody lives in it any more. Who closes the pool waits for the last step: the run may end right after that, and knows
- * nothing of the thread of the system. */
+/* Nobody lives in it any more. The closer of the pool waits for the last step: the run may end right after that, and
+ * does not know the thread of the system. */
 void thread_leave_for_good(struct thread *thread);
 void pool_unmake_threads(struct pool *pool);
 

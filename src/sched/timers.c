@@ -132,7 +132,7 @@ uint32_t timers_see(struct thread *thread, struct pool *pool, uint32_t most,
     return pending;
 }
 
-/* The record of whoever is next, which ends with its timer: of many sleepers each is far from the processor. */
+/* The record of the next sleeper, which ends with its timer: where many sleep, it is not in the processor's caches. */
 static inline void fetch_next(const struct heap *heap)
 {
     enum { RECORD = 192 };

@@ -22,8 +22,8 @@ void timer_excuse(struct thread *thread, struct pool *pool, struct timer *timer,
 /* How many should have fired at `now`, and have not, up to a few hundred; in a sub-process of one thread, which keeps
  * no lock, one stands for all. From outside of the pool. */
 uint32_t timers_due(struct thread *outside, struct pool *pool, int64_t now);
-/* The next of those that are pending, at most `most`: for each, under their lock, see(timer, when, arg). For people; in
- * a sub-process of one thread, on that one, or while it stands still. Returns how many are pending. */
+/* The next of those that are pending, at most `most`: for each, under their lock, see(timer, when, arg). Diagnostics
+ * only; in a sub-process of one thread, on that one, or while it stands still. Returns how many are pending. */
 uint32_t timers_see(struct thread *thread, struct pool *pool, uint32_t most,
                     void (*see)(const struct timer *timer, int64_t when, void *arg), void *arg);
 /* Fire what is due at `now` and make runnable what that wakes, from this thread. Returns how many fired. */
