@@ -9,6 +9,7 @@
 #include <csignal>
 #include <exception>
 #include <initializer_list>
+#include <string>
 #include <unistd.h>
 
 #include "cxx.h"
@@ -464,6 +465,51 @@ TEST_INSIDE(an_interruption_waits_for_a_noexcept_function_on_an_opened_fibre_too
     cancel_while_it_waits(children[0]);
     strand_scope_join(scope);
     CHECK_LOG("waited waited waited");
+}
+
+/* ---- for ever ----------------------------------------------------------------------------------------------- */
+
+const char deferred_often[] = "has put off its interruption 10000 times";
+
+void ask_often() noexcept
+{
+    for (int i = 0; i < 20000; i++)
+        CHECK(!strand_interrupted());
+}
+
+/* The root of a run whose only child is cancelled before it begins. */
+template <void (*fn)()> void *cancel_at_once(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(
+        scope,
+        [](void *there) -> void * {
+            fn();
+            return there;
+        },
+        arg);
+    strand_cancel(child, nullptr);
+    strand_join(child);
+    return arg;
+}
+
+TEST(a_strand_that_asks_for_ever_in_a_noexcept_function_whether_it_is_interrupted_is_logged_once)
+{
+    std::string text = Logged(cancel_at_once<ask_often>).text;
+    size_t first = text.find(deferred_often);
+    CHECK(first != std::string::npos);
+    CHECK(text.find(deferred_often, first + 1) == std::string::npos);
+}
+
+void ask_often_in_a_shield() noexcept
+{
+    STRAND_SHIELD;
+    ask_often();
+}
+
+TEST(a_strand_that_goes_on_in_a_shield_in_a_noexcept_function_is_not_logged)
+{
+    CHECK_STR(Logged(cancel_at_once<ask_often_in_a_shield>).text.c_str(), "");
 }
 
 /* ---- functions that compilers put into others -------------------------------------------------------------------- */
