@@ -48,7 +48,7 @@ bool strand_interrupted(void)
     struct cb *me = current_of(thread);
     thread_tick(thread); /* a loop that asks sees the time pass */
     cxx_settle(thread, me);
-    return interrupted_here(me);
+    return interrupted_at_start(thread, me);
 }
 
 strand_time strand_deadline(void)
