@@ -199,8 +199,7 @@ struct failure {
 /* ---- runners ------------------------------------------------------------------------------------------------ */
 
 /* IDLE: the runner touches nothing more; clearing the bit takes the runner. LISTED: it is in a list of idle runners,
- * idle or not. Taking it out of the list clears both bits at once; if it was not idle, the taker must not touch it any
- * more: it may have ended. */
+ * idle or not. The states are in place.h. */
 enum { RUNNER_IDLE = 1, RUNNER_LISTED = 2 };
 
 /* A strand that has the turns of one actor after the other. */
@@ -243,8 +242,7 @@ _Static_assert(sizeof(struct task) <= TASK_SIZE && sizeof(struct runner) <= RUNN
 
 /* Where the actors of one dispatcher run, and where its idle runners are. */
 struct place {
-    /* A runner that falls idle has to check more than its list: from_outside, closing, starved, threads_most. Set by
-     * the party that changes one of these; cleared by update_slow_idle in place.c. */
+    /* A runner that falls idle has to check more than its list: from_outside, closing, starved, threads_most [T4]. */
     _Atomic bool slow_idle;
     struct place *next; /* in system.places */
     struct system *system;

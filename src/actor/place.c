@@ -1,6 +1,5 @@
 /*
- * Runners, and the lists of idle ones. Each thread of the place's pool keeps some, which no other thread touches; the
- * rest is shared.
+ * Runners, the lists of idle ones, and the tasks that wait for one. The protocol block is in place.h.
  */
 #include "place.h"
 
@@ -26,8 +25,7 @@ static void reap(struct thread *thread, struct system *system)
         link = link->next;
         if (!ended(r->strand))
             return;
-        if (atomic_load_explicit(&r->idle, memory_order_acquire) & RUNNER_LISTED) /* the thread that seized it has left
-                                                                                   * it there */
+        if (atomic_load_explicit(&r->idle, memory_order_acquire) & RUNNER_LISTED) /* [T2] */
             continue;
         list_remove(&r->others);
         arch_note_acquire(r->strand);
@@ -102,7 +100,7 @@ static int make(struct thread *thread, struct place *place, struct runner **out)
     return 0;
 }
 
-/* Try to take a runner that was taken out of a list; it may be in use: see RUNNER_LISTED. */
+/* Try to take a runner that was taken out of a list; it may be in use [T1] [T2]. */
 OWN_INLINE bool claim(struct thread *thread, struct runner *r)
 {
     uint32_t state;
@@ -117,7 +115,7 @@ OWN_INLINE bool claim(struct thread *thread, struct runner *r)
     return state & RUNNER_IDLE;
 }
 
-/* Likewise, but leave it in its list. */
+/* Likewise, but leave it in its list [T1]. */
 static bool seize(struct runner *r)
 {
     uint32_t state = atomic_load_explicit(&r->idle, memory_order_relaxed);
@@ -192,12 +190,14 @@ static bool push_rest(struct thread *thread, struct place *place, struct runner 
     return room;
 }
 
-/* The runner was seized, and has nothing to do after all. If no list has room for it, only take_any finds it. */
+/* The runner was seized, and has nothing to do after all. If no list has room for it, only take_any finds it. Meanwhile
+ * a task may have starved because the runner was not idle: the caller has to look again [T3]. */
 static COLD void release_idle(struct thread *thread, struct place *place, struct runner *r)
 {
     arch_note_release(r);
     if (!rest_there(r) && !push_own(thread, place, r) && !push_rest(thread, place, r))
         atomic_store_explicit(&r->idle, RUNNER_IDLE, memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst); /* [T3] */
 }
 
 /* When out of memory: take a runner that some other thread keeps. It stays in that thread's list. */
@@ -217,7 +217,7 @@ static COLD struct runner *take_any(struct thread *thread, struct place *place)
     return found;
 }
 
-static COLD void come_from_outside(struct place *place)
+static COLD void come_from_outside(struct place *place) /* [T4] */
 {
     atomic_store_explicit(&place->from_outside, true, memory_order_seq_cst);
     atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst);
@@ -236,7 +236,7 @@ struct runner *place_get(struct thread *thread, struct place *place)
     return LIKELY(!error) || error == -EALREADY ? r : take_any(thread, place);
 }
 
-/* Recompute place.slow_idle. */
+/* Recompute place.slow_idle [T4]. */
 static COLD void update_slow_idle(struct place *place)
 {
     bool slow = atomic_load_explicit(&place->from_outside, memory_order_relaxed) ||
@@ -272,8 +272,21 @@ bool place_put(struct thread *thread, struct runner *r)
     return (LIKELY(!slow) && LIKELY(push_own(thread, place, r))) || put_slow(thread, place, r);
 }
 
-/* A runner that falls idle publishes that, then reads the list again; this publishes the task, then looks for idle
- * runners. A runner that begins reads the list, too: so if one is about to begin, it serves the task. */
+/* Give the first of the tasks that starve to an idle runner. NULL: there is no such task, or no such runner [T3]. */
+static struct runner *feed_idle(struct thread *thread, struct place *place)
+{
+    struct runner *r;
+    while (plain_load(&place->starved, memory_order_seq_cst) && (r = take_any(thread, place))) {
+        struct task *task = place_starved(thread, place);
+        if (task) {
+            place_assign(r, task);
+            return r;
+        }
+        release_idle(thread, place, r);
+    }
+    return NULL;
+}
+
 struct runner *place_starve(struct thread *thread, struct place *place, struct task *task)
 {
     spin_lock_if_concurrent(&place->lock, thread);
@@ -281,35 +294,30 @@ struct runner *place_starve(struct thread *thread, struct place *place, struct t
     if (place->starved)
         *place->last = task;
     else
-        plain_store(&place->starved, task, memory_order_seq_cst);
+        plain_store(&place->starved, task, memory_order_seq_cst); /* [T3] */
     place->last = &task->next;
-    atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst);
+    atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst); /* [T4] */
     spin_unlock_if_concurrent(&place->lock, thread);
-    atomic_thread_fence(memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst); /* [T3] */
     if (atomic_load_explicit(&place->unbegun, memory_order_seq_cst))
         return NULL;
     if (thread->concurrent && arch_membarrier_works)
         arch_membarrier();
-    struct runner *r = take_any(thread, place);
-    struct task *first = r ? place_starved(thread, place) : NULL;
-    if (first)
-        place_assign(r, first);
-    else if (r)
-        release_idle(thread, place, r);
-    return first ? r : NULL;
+    return feed_idle(thread, place);
 }
 
 bool place_wakes_itself_(struct thread *thread, struct runner *r)
 {
     struct place *place = r->place;
-    if (!plain_load(&place->starved, memory_order_seq_cst) || !seize(r))
-        return false;
-    struct task *task = place_starved(thread, place);
-    if (task)
-        place_assign(r, task);
-    else
+    while (plain_load(&place->starved, memory_order_seq_cst) && seize(r)) { /* [T3] */
+        struct task *task = place_starved(thread, place);
+        if (task) {
+            place_assign(r, task);
+            return true;
+        }
         release_idle(thread, place, r);
-    return task;
+    }
+    return false;
 }
 
 struct task *place_starved(struct thread *thread, struct place *place)
@@ -326,9 +334,11 @@ struct task *place_starved(struct thread *thread, struct place *place)
 
 void place_begun(struct thread *thread, struct place *place)
 {
-    atomic_fetch_sub_explicit(&place->unbegun, 1, memory_order_seq_cst);
+    atomic_fetch_sub_explicit(&place->unbegun, 1, memory_order_seq_cst); /* [T3] */
+    if (LIKELY(!plain_load(&place->starved, memory_order_seq_cst)))
+        return;
     struct task *task = place_starved(thread, place);
-    if (LIKELY(!task))
+    if (!task)
         return;
     struct runner *r = place_get(thread, place);
     if (r)
@@ -462,7 +472,7 @@ static void await_failed(struct thread *thread, struct system *system)
 void place_close(struct thread *thread, struct system *system)
 {
     spin_lock_if_concurrent(&system->lock, thread);
-    atomic_store_explicit(&system->closing, true, memory_order_seq_cst);
+    atomic_store_explicit(&system->closing, true, memory_order_seq_cst); /* [T4] */
     spin_unlock_if_concurrent(&system->lock, thread);
     struct place *place = atomic_load_explicit(&system->places, memory_order_acquire);
     atomic_store_explicit(&system->place.slow_idle, true, memory_order_seq_cst);

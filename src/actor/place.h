@@ -1,5 +1,47 @@
 /*
- * Places: where the actors of a dispatcher run, and the strands that run them. The protocol block is in actor.h.
+ * Places: where the actors of a dispatcher run, and the strands that run them. Page: docs/protocols/actor.md. What a
+ * runner does with a task is in actor.h.
+ *
+ * PARTIES   runners; strands and posts that need one for a task; the owner of the system, which ends the runners.
+ * STATE     runner.idle, one of
+ *             0              at work, taken, about to begin, or about to end; in no list of idle runners
+ *             IDLE | LISTED  idle, in a list
+ *             LISTED         like 0, but still in a list
+ *             IDLE           idle, in no list: only take_any finds it
+ *
+ *             0 --push_own, push_rest--> IDLE | LISTED --claim--> 0
+ *             IDLE | LISTED --seize--> LISTED --rest_there--> IDLE | LISTED
+ *             LISTED --claim, which fails--> 0
+ *             0 --release_idle: no list has room--> IDLE --seize--> 0
+ *
+ *           The lists: place.idle, one for each thread, and place.rest. place.starved: the tasks without a runner,
+ *           FIFO. place.unbegun: how many runners were made and have not begun. place.slow_idle: a runner that falls
+ *           idle has to do more than to enter its thread's list. system.runners has all runners but those that are
+ *           about to end or have ended: these are in system.ended, or in system.failed.
+ * OWNERSHIP place.idle[i] belongs to thread i. place.lock protects rest and starved; system.lock protects runners,
+ *           ended and failed. A runner belongs to its strand while it is at work, and to the party that has taken it,
+ *           from clearing IDLE to place_go.
+ * INVARIANTS [T1] the party that clears IDLE is one, and has taken the runner. [T2] the memory of a runner that is
+ *           LISTED is not freed. The thread that unlinks a runner reads `next` before it clears LISTED; unless it has
+ *           cleared IDLE too, it does not touch the runner afterwards. [T3] while a task starves, no runner is idle
+ *           or about to begin, except for the moment in which the party that has changed one of the two looks at the
+ *           other. [T4] slow_idle is set while a task starves, the system is closing, or other threads need runners
+ *           in `rest` (from_outside). It is set after each of these, and update_slow_idle looks at them again after
+ *           it has cleared it.
+ * ORDERING  idle is set by release, and IDLE cleared by acquire: what a runner did before it fell idle happens before
+ *           its next task. [T2] LISTED is cleared by release; reap reads it by acquire. [T3] place_starve stores
+ *           starved, passes a fence, and reads unbegun and each runner's idle. The partners store those, pass a
+ *           fence, and read starved: place_begun, by its two seq_cst operations; place_wakes_itself, whose fence is a
+ *           compiler barrier where place_starve runs a membarrier for both; and the callers of release_idle. [T4]
+ *           seq_cst on both sides. has_begun is stored by release for place_open, which acquires it. active, threads,
+ *           and the increments of unbegun are relaxed: they only decide how many threads and runners there are.
+ *           place_refused decrements unbegun before it takes place.lock, in place_starve.
+ * PROGRESS  the next runner that begins, falls idle or ends a turn serves a task that starves. While all runners
+ *           block, the task waits.
+ * NOT DONE  one list of idle runners under a lock: each time that an actor wakes, and each time that it falls
+ *           dormant, would take that lock.
+ * TESTED BY the model of actor.h (where the idle runners are a channel), tests/sim/actors.c,
+ *           tests/spec/actor_scarce.c, tests/spec/dispatcher.c, tests/stress/actors.c, tests/fault/actors.c.
  */
 #ifndef ACTOR_PLACE_H
 #define ACTOR_PLACE_H
@@ -28,7 +70,7 @@ static inline bool place_wakes_itself(struct thread *thread, struct runner *r)
     if (thread->concurrent && !arch_membarrier_works)
         atomic_thread_fence(memory_order_seq_cst);
     else
-        atomic_signal_fence(memory_order_seq_cst); /* place_starve has a barrier for both */
+        atomic_signal_fence(memory_order_seq_cst); /* place_starve has a barrier for both [T3] */
     return UNLIKELY(atomic_load_explicit(&r->place->slow_idle, memory_order_relaxed)) && place_wakes_itself_(thread, r);
 }
 /* Take a task that waits for a runner; NULL: none. */

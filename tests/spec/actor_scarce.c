@@ -128,6 +128,47 @@ TEST_REAL_INSIDE(one_that_waits_for_a_strand_and_is_stopped_at_once_again_interr
     CHECK_EQ(count, CROWD);
 }
 
+/* Two strands for actors. One actor keeps its strand until the last one has its turn: the other strand has to serve
+ * that, also if the last one asks for a strand while both fall idle. */
+enum { ROUNDS = 100 };
+
+static void go_on(strand_message *message)
+{
+    (void)message;
+    strand_event_set(&go);
+}
+
+static void count_turn(strand_message *message)
+{
+    (void)message;
+    count++;
+}
+
+static void *need_both_strands(void *arg)
+{
+    static void (*const turns[])(strand_message *) = {count_turn, count_turn, await_go_and_count, go_on};
+    strand_actor actors[4];
+    STRAND_ACTORS(system, NULL);
+    begin();
+    for (int i = 0; i < 4; i++)
+        actors[i] = strand_actor_spawn(system, NULL, &puppet, NULL, 0);
+    for (int round = 1; round <= ROUNDS; round++) {
+        go = (strand_event){{0}};
+        for (int i = 0; i < 4; i++)
+            tell(actors[i], turns[i]);
+        strand_actors_join(system);
+        CHECK_EQ(count, 3 * round);
+    }
+    return arg;
+}
+
+TEST(an_actor_that_waits_for_a_strand_gets_the_one_that_falls_idle_meanwhile)
+{
+    strand_options options = test_options();
+    options.max_strands = 3;
+    strand_run(&options, need_both_strands, NULL);
+}
+
 static int count_threads(void)
 {
     int n = 0;
