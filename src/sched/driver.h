@@ -6,7 +6,9 @@
 #define SCHED_DRIVER_H
 
 #include "../base/slab.h"
-#include "sched.h"
+#include "driver_type.h"
+#include "subprocess.h"
+#include "thread_type.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,31 @@
 #ifndef SCHED_FDS_H
 #define SCHED_FDS_H
 
-#include "sched.h"
+#include "driver_type.h"
+#include "subprocess.h"
+#include "thread_type.h"
+
+/* Played descriptors. They have numbers of the system, behind which there is nothing. Each function is as that of arch
+ * with its name (arch_fd_..., arch_poller_add and remove). */
+struct driver_fds {
+    bool (*has)(struct subprocess *sub, int fd);
+    int (*socket)(struct subprocess *sub, int family);
+    int (*pipe)(struct subprocess *sub, int fds[2]);
+    int (*bind)(struct subprocess *sub, int fd, const void *address, uint32_t length);
+    int (*listen)(struct subprocess *sub, int fd);
+    int (*connect)(struct subprocess *sub, int fd, const void *address, uint32_t length);
+    int (*accept)(struct subprocess *sub, int fd);
+    int (*error)(struct subprocess *sub, int fd);
+    int (*port)(struct subprocess *sub, int fd);
+    int (*ready)(struct subprocess *sub, int fd);
+    int64_t (*read)(struct subprocess *sub, int fd, void *buffer, size_t size);
+    int64_t (*write)(struct subprocess *sub, int fd, const void *bytes, size_t size);
+    int (*shutdown)(struct subprocess *sub, int fd, int how);
+    int (*close)(struct subprocess *sub, int fd);
+    int (*blank)(struct subprocess *sub, int fd);
+    int (*watch)(struct subprocess *sub, int fd, uint64_t data);
+    int (*unwatch)(struct subprocess *sub, int fd);
+};
 
 /* The run of the calling thread; NULL: none is played. */
 static inline struct subprocess *fds_run(const struct thread *thread)

@@ -3,6 +3,7 @@
  */
 #include "polled.h"
 
+#include "fds.h"
 #include "pool.h"
 #include "sleep.h"
 

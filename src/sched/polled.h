@@ -5,7 +5,10 @@
 #ifndef SCHED_POLLED_H
 #define SCHED_POLLED_H
 
-#include "sched.h"
+#include "../base/base.h"
+
+struct pool;
+struct thread;
 
 /* Lives until the pool's end once it was watched: a late event may name it. */
 struct polled {

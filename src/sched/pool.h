@@ -4,7 +4,10 @@
 #ifndef SCHED_POOL_H
 #define SCHED_POOL_H
 
-#include "sched.h"
+#include "fibre.h"
+#include "scheduler.h"
+#include "subprocess.h"
+#include "thread_type.h"
 
 struct pool_plan {
     const struct scheduler *scheduler;

@@ -30,7 +30,20 @@
 #ifndef SCHED_POSTS_H
 #define SCHED_POSTS_H
 
-#include "sched.h"
+#include "../base/atomic.h"
+#include "../base/base.h"
+
+struct member;
+
+/* Something to be done on a thread of the pool, given in from any thread. */
+struct post {
+    _Atomic(struct post *) next;
+    struct member *(*run)(struct post *post); /* as sched_ops.fire; or by no thread of the pool, after its end */
+};
+
+struct posts { /* a pool's */
+    _Atomic(struct post *) last, first;
+};
 
 enum { POSTS_AT_ONCE = 256 };
 

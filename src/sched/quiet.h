@@ -34,7 +34,8 @@
 #ifndef SCHED_QUIET_H
 #define SCHED_QUIET_H
 
-#include "sched.h"
+#include "subprocess.h"
+#include "thread_type.h"
 
 /* Some moment during the call: somebody was busy, or might have been; nobody was, and nobody runnable; nor was there a
  * timer, or a strand that waits for what is outside of the run, to change that. */

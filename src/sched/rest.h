@@ -8,6 +8,7 @@
 
 #include "../stack/stack.h"
 #include "shared_fibre.h"
+#include "subprocess.h"
 
 void rest_open(struct pool *pool);
 /* Its threads have gone: what it has noted is noted no more. */

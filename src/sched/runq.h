@@ -22,6 +22,7 @@
 #define SCHED_RUNQ_H
 
 #include "driver.h"
+#include "fibre.h"
 
 void runq_enter_slow_(struct thread *owner, struct runq *queue);
 

@@ -5,6 +5,7 @@
 
 #include "driver.h"
 #include "runq.h"
+#include "scheduler.h"
 
 /* A sum fades by a sixty-fourth at each note. However long that was ago, it counts as two milliseconds at most. */
 enum { FADES = 64, NOTE_MS = 2, WHOLE = 256, HELD_MS = 100, HELD_TIMES = 4 };

@@ -33,7 +33,22 @@
 #ifndef SCHED_SERVICE_H
 #define SCHED_SERVICE_H
 
-#include "sched.h"
+#include "../base/base.h"
+
+struct pool;
+struct thread;
+
+struct service {         /* a thread's; in ticks */
+    uint64_t noted;      /* when the thread looked around last, or began to be busy */
+    uint32_t served;     /* runq.served then */
+    uint64_t time;       /* in which somebody waited */
+    uint64_t turns;      /* and so many were served meanwhile, in parts of one */
+    uint64_t slowest;    /* the longest time between two notes, which fades as well */
+    uint64_t evened_out; /* when it last compared itself with others */
+};
+
+/* What is done about threads whose strands wait longer than those of others: as enum strand_balance. */
+enum balance { BALANCE_EVEN, BALANCE_STIR, BALANCE_NONE };
 
 /* Times in ticks. */
 struct round {

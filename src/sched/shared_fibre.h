@@ -39,7 +39,8 @@
 
 #include "../stack/readers.h"
 #include "../stack/shared.h"
-#include "sched.h"
+#include "fibre.h"
+#include "thread_type.h"
 
 /* In `mail`, beside or in the place of a strand's address. */
 enum { SHARED_IDLE = 1, SHARED_TRIM = 2 };

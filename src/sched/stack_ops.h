@@ -4,7 +4,8 @@
 #ifndef SCHED_STACK_OPS_H
 #define SCHED_STACK_OPS_H
 
-#include "sched.h"
+struct stack_ops;
+struct thread;
 
 extern const struct stack_ops thread_stack_ops;
 

@@ -5,7 +5,28 @@
 #ifndef SCHED_TIMERS_H
 #define SCHED_TIMERS_H
 
-#include "sched.h"
+#include "../base/atomic.h"
+#include "../base/heap.h"
+
+struct member;
+struct pool;
+struct thread;
+
+/* What the time is waited for with: sched_ops.fire. */
+enum timer_kind { TIMER_WAIT, TIMER_DEADLINE, TIMER_REST, TIMER_SHUTDOWN, TIMER_KINDS };
+
+struct timer {
+    struct heap_node node;
+    uint32_t kind : 7, excused : 1, index : 24; /* timer_excuse; the index is the layer's above */
+};
+
+struct timers { /* a pool's */
+    struct heap heap;
+    _Atomic int64_t next;     /* the least key: read without the lock */
+    _Atomic uint32_t count;   /* how many are pending: the same */
+    _Atomic uint32_t excused; /* of them: timer_excuse */
+    atomic_flag lock;
+};
 
 void timers_open(struct timers *timers);
 void timers_close(struct timers *timers);

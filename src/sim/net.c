@@ -4,6 +4,8 @@
  */
 #include "net.h"
 
+#include "../sched/fds.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -110,7 +110,7 @@ def round_up(size, step=16):
 # ---- strands ---------------------------------------------------------------------------------------------------------
 
 
-POOL_NONE, POOL_CLOSING, THREAD_NONE = 0, 2, 0  # src/sched/sched.h
+POOL_NONE, POOL_CLOSING, THREAD_NONE = 0, 2, 0  # src/sched/pool_type.h, thread_type.h
 
 
 class Pool:
