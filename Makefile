@@ -707,7 +707,7 @@ do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(a
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 # Each says what it is and whether it holds; one that fails does not keep the others from running.
-checks := warnings-gcc warnings-clang format layers calls atomics exports abi headers system globals clobbered reject quiet sizes docs prose shell conformance blocking models fault
+checks := warnings-gcc warnings-clang format layers calls atomics labels exports abi headers system globals clobbered reject quiet sizes docs prose shell conformance blocking models fault
 .PHONY: do-check $(checks:%=check-%)
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
@@ -733,6 +733,8 @@ check-layers:
 	tools/check-layers.sh
 check-atomics:
 	tools/check-atomics.sh
+check-labels:
+	tools/check-labels.py
 check-calls: do-lib
 	tools/check-calls.py $(OUT)
 check-exports: do-lib

@@ -305,7 +305,7 @@ bool mailbox_close(struct thread *thread, struct runner *r)
     task->batch = NULL;
     task->flags |= TASK_STOPPING;
     task->queued = task->taken = 0;
-    struct envelope *first = mailbox_take(task);
+    struct envelope *first = mailbox_take(task); /* dead letters [A5] */
     mailbox_refuse(thread, task, &senders);
     cell_unlock(r->cell, word);
     batch_deliver(thread, &senders);

@@ -59,7 +59,7 @@ static void publish(struct promise *promise, uint64_t serial)
 static void unlock(struct promise *promise, uint64_t serial)
 {
     ASSERT(atomic_load_explicit(&promise->word, memory_order_relaxed) ==
-           (serial << WORD_SERIAL | PROMISE_LOCK)); /* [Q1] */
+           (serial << WORD_SERIAL | PROMISE_LOCK)); /* [PM1] */
     publish(promise, serial);
 }
 
@@ -76,10 +76,10 @@ static struct promise *make(struct thread *thread, strand_actor *ref)
     return promise;
 }
 
-/* Free a promise that is locked, or unpublished. No reference leads to it any more; this releases the lock [Q1]. */
+/* Free a promise that is locked, or unpublished. No reference leads to it any more; this releases the lock [PM1]. */
 static void give_back(struct thread *thread, struct promise *promise, uint64_t serial)
 {
-    atomic_store_explicit(&promise->word, word_freed(serial << WORD_SERIAL), memory_order_release); /* [Q1] */
+    atomic_store_explicit(&promise->word, word_freed(serial << WORD_SERIAL), memory_order_release); /* [PM1] */
     if (promise->watched.bits[1])
         watch_unlink(thread, promise->watched, &promise->watch);
     arch_note_release(promise);
@@ -104,7 +104,7 @@ int promise_part(struct thread *thread, strand_actor whole, strand_actor *ref)
     if (!part)
         return -ENOMEM;
     bool there = lock(thread, promise, serial_of(whole));
-    if (there && !promise->settled) { /* [Q2] */
+    if (there && !promise->settled) { /* [PM2] */
         promise->open++;
         part->is_part = true;
         part->whole = whole;
@@ -220,7 +220,7 @@ int promise_wait(struct thread *thread, struct promise *promise, enum blocked wh
     }
 }
 
-/* Free parts with their own parts, and so on [Q2]: those of one come before the others. */
+/* Free parts with their own parts, and so on [PM2]: those of one come before the others. */
 static COLD void give_back_parts(struct thread *thread, struct promise *first)
 {
     while (first) {

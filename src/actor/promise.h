@@ -17,10 +17,10 @@
  *           that there was. A part may have parts of its own.
  * OWNERSHIP a promise belongs to the strand that has made it; a part to the owner of the whole. Only that strand frees
  *           the memory: a part that is settled, or whose whole is, keeps its word until the whole is closed.
- * INVARIANTS [Q1] the word is freed under the lock, by the store that releases the lock. So the holder of the lock of a
- *           promise is at that promise, and not at a later one in the same memory. [Q2] closing frees all parts with
- *           the whole, and those of parts. A promise that is freed or settled gets no more parts. So an actor that
- *           never answers keeps no memory of a finished question.
+ * INVARIANTS [PM1] the word is freed under the lock, by the store that releases the lock. So the holder of a promise's
+ *           lock is at that promise, and not at a later one in the same memory. [PM2] closing frees all parts with the
+ *           whole, and those of parts. A promise that is freed or settled gets no more parts. So an actor that never
+ *           answers keeps no memory of a finished question.
  * ORDER OF LOCKS one promise's at a time; a cell's below it.
  * ORDERING  LOCK is taken by acquire and released by release, also where the word is freed: one critical section
  *           happens before the next.

@@ -121,7 +121,7 @@ static void sleep_until(struct watchdog *w, int64_t until)
     pass(w, when < until ? when : until);
 }
 
-/* Sleep until a thread moves [G1], or an unwinding strand is late [G2]: that time is read after all were seen
+/* Sleep until a thread moves [WD1], or an unwinding strand is late [WD2]: that time is read after all were seen
  * resting. */
 static void sleep_while_all_rest(struct watchdog *w)
 {

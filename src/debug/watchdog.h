@@ -13,7 +13,7 @@
  *
  * OWNERSHIP struct stay, and all of struct watchdog but `stop`, `wake`, `woken` and the figures, belong to the
  *           watchdog. The stacks of strands stay mapped while it reads them: readers_enter.
- * INVARIANTS [G1] while a thread moves for longer than a moment, the watchdog is awake, or about to be woken. [G2]
+ * INVARIANTS [WD1] while a thread moves for longer than a moment, the watchdog is awake, or about to be woken. [WD2]
  *           while a strand unwinds that is not reported, the watchdog does not sleep beyond the time when that strand
  *           would be late.
  * ORDERING  the watchdog stores drowsy, then reads all of `held`; a thread stores that it moves, then reads drowsy:

@@ -14,7 +14,8 @@
  *           stays dry. [L2] A strand of a closing pool whose scope belongs to another pool's strand is cancelled: by
  *           the closer, which saw it, or by the strand that anchored it. [L3] The scope's owner keeps the handle until
  *           the pool is closed. So each other closer is in the list of those that the closer wakes, or finds that the
- *           pool is closed, before it releases the handle.
+ *           pool is closed, before it releases the handle. [L4] If the last strands of a closing pool end at the same
+ *           time, at least one of them finds the pool dry.
  * ORDERING  The closer: state, a barrier of all threads, then the control blocks. An anchoring strand: the control
  *           block, then the state [L2].
  * NOT DONE  Cancelling every strand of the pool: inner strands end when their owners' frames leave their scopes, as

@@ -54,7 +54,7 @@ static void ask(struct run *run, int64_t drain, const char *why)
     while (by < least && !atomic_compare_exchange_weak_explicit(&shutdown->by, &least, by, memory_order_seq_cst,
                                                                 memory_order_relaxed))
         ;
-    if (!atomic_exchange_explicit(&shutdown->posted, 1, memory_order_seq_cst)) { /* [D1] */
+    if (!atomic_exchange_explicit(&shutdown->posted, 1, memory_order_seq_cst)) { /* [SD1] */
         arch_note_release(&shutdown->post);
         pool_post(&run->runtime.sub.pool, &shutdown->post);
     }
@@ -72,7 +72,7 @@ int strand_stop(strand_pool handle, int64_t drain, const char *why)
     bool left = subprocess_is_left(&run->runtime.sub);
     if (!left)
         ask(run, drain, why);
-    pool_found(op); /* [D3] */
+    pool_found(op); /* [SD3] */
     return left ? -ESHUTDOWN : 0;
 }
 
@@ -119,7 +119,7 @@ static struct member *arrive(struct post *post)
     struct run *run = CONTAINER(shutdown, struct run, shutdown);
     struct thread *thread = thread_self();
     arch_note_acquire(post);
-    atomic_store_explicit(&shutdown->posted, 0, memory_order_seq_cst); /* [D1] */
+    atomic_store_explicit(&shutdown->posted, 0, memory_order_seq_cst); /* [SD1] */
     if (!thread || run_of(thread) != run || pool_stops(&run->runtime.sub.pool))
         return NULL; /* it has ended by itself */
     begin(thread, run);

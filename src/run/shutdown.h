@@ -12,14 +12,14 @@
  *
  * OWNERSHIP `why` belongs to the first asker until asked is YES; the timer belongs to the thread with the role of the
  *           seeker of the first pool.
- * INVARIANTS [D1] `by` only falls, and each value that it falls to is read: the asker that lowers it posts after that,
+ * INVARIANTS [SD1] `by` only falls, and each value that it falls to is read: the asker that lowers it posts after that,
  *           and the post clears `posted` before it reads `by`.
- *           [D2] a strand that is registered when `begun` is set is woken: both are done under the lock.
- *           [D3] an asker keeps the run from ending, by a pin of a pool's handle.
+ *           [SD2] a strand that is registered when `begun` is set is woken: both are done under the lock.
+ *           [SD3] an asker keeps the run from ending, by a pin of a pool's handle.
  * ORDERING  asked = YES (release) pairs with the reader of `why` (acquire). The asker lowers `by`, then exchanges
  *           `posted`; the post stores to `posted`, then loads `by`: sequentially consistent, so one of the two sees the
- *           other [D1]. begun (release) pairs with a load without the lock (acquire); a strand that registers loads it
- *           under the lock [D2]. told_to_end (release), before the root is cancelled, pairs with the end of the root
+ *           other [SD1]. begun (release) pairs with a load without the lock (acquire); a strand that registers loads it
+ *           under the lock [SD2]. told_to_end (release), before the root is cancelled, pairs with the end of the root
  *           (acquire).
  * NOT DONE  a message in the run queues (S-31, S-32): it would have to wait for its turn.
  * TESTED BY tests/spec/shutdown.c, tests/sim/stops.c.

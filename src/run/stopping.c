@@ -13,7 +13,7 @@ static bool link_waiter(struct thread *thread, struct wait_node *node)
 {
     struct shutdown *shutdown = &run_of(thread)->shutdown;
     spin_lock(&shutdown->lock, thread);
-    bool begun = atomic_load_explicit(&shutdown->begun, memory_order_relaxed); /* [D2] */
+    bool begun = atomic_load_explicit(&shutdown->begun, memory_order_relaxed); /* [SD2] */
     if (!begun)
         list_push_back(&shutdown->waiters, &node->link);
     spin_unlock(&shutdown->lock);

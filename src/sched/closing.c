@@ -5,7 +5,7 @@
 #include "pool.h"
 
 /* Strands that were counted out, then those that were counted in: none of the numbers ever falls, and the first never
- * overtakes the second. So if they are equal as they are read, in this order, they were equal in between. */
+ * overtakes the second. So if they are equal as they are read, in this order, they were equal in between [L1]. */
 uint64_t pool_live(struct pool *pool)
 {
     uint64_t out = atomic_load_explicit(&pool->refused, memory_order_seq_cst), in = 0;

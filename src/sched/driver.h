@@ -101,9 +101,14 @@ OWN_INLINE void driver_await(struct thread *thread)
 }
 
 /* Locks that are held for a few instructions. */
+/*
+ * A spin lock, for critical sections of a few instructions.
+ *
+ * ORDERING  [LK1] taking the lock acquires what its release released: one critical section happens before the next.
+ */
 OWN_INLINE void spin_lock(atomic_flag *lock, struct thread *thread)
 {
-    while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire))
+    while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire)) /* [LK1] */
         driver_await(thread);
     arch_note_acquire(lock);
 }
@@ -111,7 +116,7 @@ OWN_INLINE void spin_lock(atomic_flag *lock, struct thread *thread)
 OWN_INLINE void spin_unlock(atomic_flag *lock)
 {
     arch_note_release(lock);
-    atomic_flag_clear_explicit(lock, memory_order_release);
+    atomic_flag_clear_explicit(lock, memory_order_release); /* [LK1] */
 }
 
 /* For data that only threads of the run use: the only thread of a run has nobody to lock out, and needs no atomic

@@ -36,7 +36,7 @@ void pool_rest(struct thread *thread)
 void pool_move(struct thread *thread)
 {
     struct subprocess *sub = thread->sub;
-    atomic_store_explicit(&thread->held, 0, memory_order_seq_cst); /* [G1], docs/protocols/watchdog.md */
+    atomic_store_explicit(&thread->held, 0, memory_order_seq_cst); /* [WD1], docs/protocols/watchdog.md */
     if (UNLIKELY(atomic_load_explicit(&sub->drowsy, memory_order_seq_cst)))
         sub->ops->moved(sub);
     if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_seq_cst)))

@@ -91,7 +91,7 @@ bool thread_to_polling(struct thread *thread)
     struct pool *pool = thread->pool;
     pool_lock(thread, pool);
     bool mine = pool_seeker(pool) == thread;
-    if (!pool_seeker(pool)) {
+    if (!pool_seeker(pool)) { /* [K2] */
         ASSERT(thread->state == THREAD_IDLE);
         pool_set_seeker(pool, thread);
         thread->state = THREAD_POLLING;

@@ -52,7 +52,7 @@ enum lull quiet_pool(struct thread *thread, struct pool *pool)
     if (!pool_is_still(thread, pool, &before))
         return LULL_NONE;
     enum lull lull = look(pool);
-    return pool_is_still(thread, pool, &after) && after == before ? lull : LULL_NONE;
+    return pool_is_still(thread, pool, &after) && after == before ? lull : LULL_NONE; /* [Q1] */
 }
 
 static struct pool *first_of(struct subprocess *sub)

@@ -1,7 +1,7 @@
 /*
  * Shared fibres that rest, on which no strand has run for a while, give back the memory that they do not need, without
  * a call of the user's; and so do free stacks that no thread needs. The protocol is part of that in shared_fibre.h
- * ([O7]).
+ * ([SF7]).
  */
 #ifndef SCHED_REST_H
 #define SCHED_REST_H

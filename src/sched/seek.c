@@ -40,7 +40,7 @@ void pool_look(struct thread *thread)
         return;
     pool_take_events(thread, pool);
     if (pool->scheduler->even_out && !thread_is_to_go(thread))
-        pool->scheduler->even_out(thread); /* [E1] */
+        pool->scheduler->even_out(thread); /* [LB1] */
     thread_gives_role(thread);
 }
 

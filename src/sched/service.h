@@ -18,10 +18,10 @@
  *           its own do, it takes so many of them that both wait alike: from the far ends of the lists, where they would
  *           wait longest. A thread that has not looked around for a hundred milliseconds, and four times as long as the
  *           taker itself was kept from it lately, is held by one strand: those in its slot and its inbox wait as well.
- * INVARIANTS [E1] a thread that takes has the role: no other thread steals or evens out meanwhile.
- *           [E2] after that the taker's wait is not longer than the victim's, by the same measure: two threads don't
+ * INVARIANTS [LB1] a thread that takes has the role: no other thread steals or evens out meanwhile.
+ *           [LB2] after that the taker's wait is not longer than the victim's, by the same measure: two threads don't
  *           take from each other in turns, and no strand waits longer for having been moved.
- *           [E3] what was taken is in the taker's queue before it gives the role back: the next thread with the role
+ *           [LB3] what was taken is in the taker's queue before it gives the role back: the next thread with the role
  *           finds in the queues all that is runnable.
  * NOT DONE  giving strands to threads that have fewer (S-50): a thread that has little looks for itself, as a thread
  *           that has nothing does. Comparing how many wait: ten strands that compute for a millisecond each are not

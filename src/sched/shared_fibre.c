@@ -17,7 +17,7 @@ static void trim(struct thread *thread, struct shared_fibre *shared)
     shared_trim(&thread->stacks, &shared->stack);
 }
 
-/* True: no thread holds it any more, and it may be gone already [O6]. */
+/* True: no thread holds it any more, and it may be gone already [SF6]. */
 static bool leave_idle(struct thread *thread, struct shared_fibre *shared)
 {
     do {
@@ -62,7 +62,7 @@ void shared_fibre_rest(struct thread *thread, struct shared_fibre *shared)
 {
     uintptr_t idle = SHARED_IDLE;
     if (!atomic_compare_exchange_strong_explicit(&shared->mail, &idle, 0, memory_order_acq_rel, memory_order_relaxed))
-        return; /* the thread that runs on it next notes it [O7] */
+        return; /* the thread that runs on it next notes it [SF7] */
     shared_give_back(&thread->stacks, &shared->stack);
     let_go(thread, shared);
 }
@@ -75,7 +75,7 @@ void shared_fibre_give_up(struct thread *thread, struct shared_fibre *shared)
     if (!thread->current && !thread->late)
         thread->late = &shared->fibre;
     else
-        thread_push(thread, &shared->fibre, PUSH_YIELDED); /* [O3] */
+        thread_push(thread, &shared->fibre, PUSH_YIELDED); /* [SF3] */
 }
 
 /* ---- a visit --------------------------------------------------------------------------------------------- */
@@ -120,7 +120,7 @@ int shared_fibre_enter(struct thread *thread, struct shared_fibre *shared)
     struct member *member = choose(thread, shared);
     struct guest *guest = guest_of(member);
     fetch_ahead(shared);
-    rest_note(thread, shared); /* [O7] */
+    rest_note(thread, shared); /* [SF7] */
     shared->fibre.active = member;
     int error = shared_enter(&thread->stacks, &shared->stack, guest, thread->cxx != NULL);
     if (UNLIKELY(error))

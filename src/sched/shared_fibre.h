@@ -12,24 +12,24 @@
  *             NULL --the holder, `ready` is empty--> IDLE
  *           Beside that stands, unless it is IDLE, the wish TRIM, which the holder takes with the mail. A thread that
  *           wishes it of an idle fibre holds the fibre meanwhile.
- * OWNERSHIP everything but `mail` is the holder's, its stack included: [O1] at most one thread holds it.
+ * OWNERSHIP everything but `mail` is the holder's, its stack included: [SF1] at most one thread holds it.
  * PROTOCOL  a thread enters a shared fibre from its loop only, since nothing can be copied over the stack that the
  *           thread stands on: a strand that switches to one goes to the loop first (thread->late). shared_fibre_enter
- *           chooses the next of `ready`. A strand that leaves the fibre copies nothing [O2]; the side that arrives
- *           (shared_fibre_left) gives the fibre up: it goes idle, or back to the end of a run queue, so that each visit
- *           serves one strand [O3].
+ *           chooses the next of `ready`. [SF2] A strand that leaves the fibre copies nothing. [SF3] Each visit serves
+ *           one strand: the side that arrives (shared_fibre_left) gives the fibre up, which goes idle, or back to the
+ *           end of a run queue.
  *           A strand may be claimed before it has left its stack: then it lies in the mail of a fibre that is held,
  *           and is found when that is given up. So fibre->context, which other threads wait for, is not needed here.
  * ORDERING  shared_mail_up and going idle: acquire-release on `mail`; between two holders: the run queue's.
- * INVARIANTS [O6] going idle is the last that a holder does to it: whichever thread holds it next may end its last
+ * INVARIANTS [SF6] going idle is the last that a holder does to it: whichever thread holds it next may end its last
  *           strand, and then it is gone.
- *           [O7] a fibre that was in use since it was trimmed last is in the list of its pool's `rests`, and then that
+ *           [SF7] a fibre that was in use since it was trimmed last is in the list of its pool's `rests`, and then that
  *           has a timer (rest.c): a thread that runs on it in a new era notes it. A round begins an era, and trims
  *           those that were not used in the era before, as a holder: one that is in use is left for the next round. A
  *           round takes one out of the list under its lock, and refers to it from then on, unless nothing else does:
  *           then it is about to be given back, and the thread that does so waits for the lock first.
  * NOT DONE  a lock: the mail is one word. A wish to be trimmed in a word of its own: that would have to be read after
- *           going idle, against [O6]. The time of each visit, or a timer for each fibre: both cost more than a look at
+ *           going idle, against [SF6]. The time of each visit, or a timer for each fibre: both cost more than a look at
  *           the era. A wish for one that rests: it would be trimmed after its next use, when it rests no more.
  * TESTED BY tests/models/residency.pml, tests/models/rest.pml, tests/spec/fibre.c, tests/spec/fibre_wait.c,
  *           tests/spec/fibre_rest.c, tests/sim/residency.c.
@@ -56,7 +56,7 @@ struct shared_fibre {
     struct batch ready; /* first come, first served */
     struct arch_note opener;
     bool trim; /* it was wished: when it is given up next */
-    /* Under the lock of the pool's `rests` [O7]. */
+    /* Under the lock of the pool's `rests` [SF7]. */
     _Atomic uint32_t used; /* the era in which it was in use last; the holder reads it at any time */
     struct link rest;      /* in rests.used */
     /* Anybody's. */

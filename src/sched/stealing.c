@@ -3,6 +3,10 @@
  * most one thread of a pool is a thief at any time. It takes half of what it finds, the oldest first: in a tree of
  * strands those are the biggest. Models: tests/models/seeker.pml,
  * tests/models/slot.pml.
+ *
+ * INVARIANT [F1] every 61 switches the longest waiting strand comes first, in turns among those that yielded and those
+ *           that were woken; every so many milliseconds, the oldest of those that have not started. Not more often:
+ *           starting old ones early undoes the depth-first order that keeps fork-join small.
  */
 #include "stealing.h"
 
@@ -38,9 +42,7 @@ static void let_old_ones_start(struct thread *thread, struct runq *queue)
     thread->fed = thread->young_reached = false;
 }
 
-/* [F1] every 61 switches the longest waiting strand comes first, in turns among those that yielded and those that were
- * woken; every so many milliseconds, the oldest of those that have not started. Not more often: starting old ones early
- * undoes the depth-first order that keeps fork-join small. */
+/* The strand whose turn it is by [F1]; NULL: there is none. */
 static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
 {
     let_old_ones_start(thread, queue);
@@ -110,7 +112,7 @@ struct fibre *stealing_pick_slow_(struct thread *thread)
     return fibre;
 }
 
-/* Whether the slot has held the same fibre for long enough; the seeker's notes are in the victim's queue. */
+/* Whether the slot has held the same fibre for long enough [K3]; the seeker's notes are in the victim's queue. */
 static bool slot_is_stale(struct thread *thief, struct runq *queue, int64_t now)
 {
     struct fibre *slot = plain_load(&queue->slot, memory_order_relaxed);
@@ -300,7 +302,7 @@ static void even_out(struct thread *thread)
     uint64_t excess = service_excess(&theirs, &mine, ms);
     if (!excess && pool->balance == BALANCE_STIR)
         excess = theirs.length > mine.length;
-    pull_from(thread, slowest, theirs.held, excess);
+    pull_from(thread, slowest, theirs.held, excess); /* [LB3] */
 }
 
 static bool work(struct pool *pool)

@@ -5,18 +5,17 @@
  *           strand runnable.
  * STATE     fibre->context: NULL while the fibre runs and during the switch away from it; after that, where it goes
  *           on.
- * PROTOCOL  a strand that blocks is claimable before it has left its stack, so no thread has to ask twice. The thread
- *           that runs it next goes there only when context is there, takes it, and sets it to NULL [S1]. The arriving
- *           side stores it [S2]. A strand that parks may find itself in its own thread's queue, claimed and delivered
- *           before it left: then it goes on [S3].
- *           A thread that finds no context goes to its loop, which waits for it [S4]: by then the context of the strand
- *           that it left is there, so two threads that leave two strands for each other's do not wait for each other
- *           for ever.
- *           A C++ runtime may come in the middle of a run, with a plug-in. From then on each strand has its own state
- *           of that runtime (exceptions in handlers and in flight). No strand has any before its thread has used the
+ * PROTOCOL  a strand that blocks is claimable before it has left its stack, so no thread has to ask twice.
+ * INVARIANTS [S1] the thread that runs a strand next goes there only when context is there, takes it, and sets it to
+ *           NULL. [S2] the arriving side stores context, not the strand that leaves. [S3] a strand that parks may find
+ *           itself in its own thread's queue, claimed and delivered before it left: then it goes on. [S4] a thread that
+ *           finds no context goes to its loop, which waits for it. By then the context of the strand that it left is
+ *           there, so two threads that leave two strands for each other's do not wait for each other for ever.
+ *           [S5] each strand has its own state of the C++ runtime (exceptions in handlers and in flight), also if the
+ *           runtime comes in the middle of a run, with a plug-in. No strand has any before its thread has used the
  *           runtime's thread-local variables. So a thread notices the runtime by their generation, when it leaves the
  *           first such strand, and has all threads of the run save and restore that state before the strand can go on
- *           anywhere [S5]. A thread that begins later does the same if the process has a runtime by then.
+ *           anywhere. A thread that begins later does the same if the process has a runtime by then.
  * ORDERING  [S2] release pairs with [S1] acquire: all that the fibre did is seen where it goes on. The relaxed stores
  *           of odd.always [S5] are ordered by the same pair.
  * PROGRESS  the wait at [S4] is as long as a switch; nothing between a claimable state and the jump may block.

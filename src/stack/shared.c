@@ -70,7 +70,7 @@ static size_t reserve_size(const struct shared_stack *shared)
     return saved_round(arch_image_size(shared->size) + sizeof(struct arch_cxx) + OWN_SIZE);
 }
 
-/* must: the strand that runs next has begun, so there is no way to refuse it [O5]. */
+/* must: the strand that runs next has begun, so there is no way to refuse it [SF5]. */
 static int get_saved(struct stack_user *user, struct shared_stack *shared, size_t bytes, bool must, void **out)
 {
     int error = saved_get(user, &shared->set, bytes, must, out);

@@ -11,8 +11,8 @@
  *           other is there; its frames, as they are while it waits for the next strand, are kept as the first frames of
  *           every strand.
  * PROTOCOL  shared_enter (shared_enter.h) copies the resident's frames out and the next strand's in, if they are two. A
- *           strand that leaves copies nothing [O2].
- * INVARIANTS [O4] no memory of the runtime that others touch lies on a stack (docs/stacks.md). [O5] starting a strand
+ *           strand that leaves copies nothing, as shared_fibre.h says in [SF2].
+ * INVARIANTS [SF4] no memory of the runtime that others touch lies on a stack (docs/stacks.md). [SF5] starting a strand
  *           can be refused for want of memory, resuming one cannot: then the reserve, as large as the stack, takes the
  *           resident's frames.
  * ORDERING  the store of `resident` (release) pairs with the load of diagnostics (acquire): a reader that finds a guest
@@ -61,7 +61,7 @@ struct shared_stack {
     struct guest *resident;
     void *saved;       /* the resident's, from when it was inactive; NULL: none */
     size_t saved_size; /* bytes in it */
-    void *reserve;     /* address space for one saved stack [O5] */
+    void *reserve;     /* address space for one saved stack [SF5] */
     bool reserve_used;
     bool wipes;     /* the resident does: what it leaves behind is overwritten */
     size_t deepest; /* bytes of the stack at a suspension, at most, since it was trimmed */

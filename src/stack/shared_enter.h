@@ -50,6 +50,7 @@ OWN_INLINE size_t guest_beside(const struct guest *guest)
     return guest_beside_cxx(guest) + (guest->keeps ? OWN_KEPT * sizeof(own_word) : 0);
 }
 
+/* By the side that arrives [SF2]. */
 OWN_INLINE int shared_move_out(struct stack_user *user, struct shared_stack *shared, bool cxx, bool must)
 {
     struct guest *guest = shared->resident;

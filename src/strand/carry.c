@@ -79,7 +79,7 @@ static void forget_cause(strand_exception *from, strand_exception *e)
 /* The caller may change the edges of e. False: its ring is full. */
 static bool append(strand_exception *e, strand_exception *pushed_aside)
 {
-    if (e->ring_count == RING_MOST) { /* [X3] */
+    if (e->ring_count == RING_MOST) { /* [EX3] */
         e->omitted++;
         return false;
     }
@@ -92,7 +92,7 @@ static bool append(strand_exception *e, strand_exception *pushed_aside)
     return true;
 }
 
-/* [X2]; one that would close a cycle is counted as refused. */
+/* [EX2]; one that would close a cycle is counted as refused. */
 static bool append_to_shared(strand_exception *e, strand_exception *pushed_aside)
 {
     arch_carried_lock();
@@ -124,7 +124,7 @@ void exception_suppress(strand_exception *e, strand_exception *pushed_aside)
 {
     if (!pushed_aside)
         return;
-    if (pushed_aside == e || is_told_as_cause(e, pushed_aside) || /* [X1] */
+    if (pushed_aside == e || is_told_as_cause(e, pushed_aside) || /* [EX1] */
         atomic_exchange_explicit(&pushed_aside->listed, true, memory_order_acq_rel)) {
         strand_exception_release(pushed_aside);
         return;

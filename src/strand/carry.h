@@ -14,16 +14,16 @@
  *           belongs to the ring that the exception is in. All of it belongs to the thread that gives back the last
  *           reference.
  * INVARIANTS
- *           [X1] No edge is there twice. An exception is in at most one ring, and not in that of an exception that it
+ *           [EX1] No edge is there twice. An exception is in at most one ring, and not in that of an exception that it
  *           is the cause of. The ring of an interruption may hold its cause, which is about to replace it. So catch
  *           blocks that wrap what they have caught make a chain, not a tree that doubles.
- *           [X2] There is no cycle. If an exception has one holder, no exception carries it, so whatever it takes
+ *           [EX2] There is no cycle. If an exception has one holder, no exception carries it, so whatever it takes
  *           closes no cycle. A shared one takes an exception only after a walk from that exception has not reached the
  *           shared one; walk and edge are one step under the lock. If the walk reaches it through an interruption that
  *           it is the cause of, that edge is cut: the interruption is about to be reported along with its cause. Any
  *           other exception that would close a cycle is refused, and counted.
- *           [X3] A ring has at most RING_MOST exceptions. The oldest stay, the others are counted.
- *           [X4] Nothing here recurses: the depth of a graph costs no stack.
+ *           [EX3] A ring has at most RING_MOST exceptions. The oldest stay, the others are counted.
+ *           [EX4] Nothing here recurses: the depth of a graph costs no stack.
  * ORDERING  the load of refs (acquire) pairs with the decrements of the holders that have given theirs back (release):
  *           a holder that finds itself alone sees what they wrote. The store that clears `listed` (release) pairs with
  *           the exchange that sets it again (acquire): `next` is written after it was last read.

@@ -554,6 +554,8 @@ OWN_INLINE void count_ended(struct thread *thread)
 
 /* ---- compare-and-swap that knows whether there is anybody to compete with -------------------------------- */
 
+/* Each word has its own protocol: the callers' lines have its labels. */
+
 static inline bool swap_word(_Atomic uint64_t *word, uint64_t *old, uint64_t new, bool shared)
 {
     if (shared)

@@ -8,9 +8,9 @@
  *             nodes --(swap)--> nodes+NOTIFY                the owner joins its plain scope
  *             nodes --(swap)--> OVER                        the end, if nobody else has to be told
  *             nodes --(swap)--> nodes+LOCK --> OVER         the end of one that failed, or whose scope is notified
- * OWNERSHIP what the strand wrote (outcome, result, exception) is its own before OVER and the owner's after it. From
- *           OVER on the ending strand touches nothing of its control block: the owner may have given it away [E1].
- * INVARIANTS [E2] every node that was linked is claimed, or told that it is let go of (linked = 0), exactly once.
+ * OWNERSHIP what the strand wrote (outcome, result, exception) is its own before OVER and the owner's after it.
+ * INVARIANTS [E1] from OVER on the ending strand touches nothing of its control block: the owner may have given it
+ *           away. [E2] every node that was linked is claimed, or told that it is let go of (linked = 0), exactly once.
  *           [E3] a failure is raised in the scope before OVER. [E4] under LOCK, where a node says LINKED_BACK, so do
  *           all behind it, and each of them knows the one before it (link.prev; NULL: it is the first), unless others
  *           were linked before it since. So each node learns that once, and n that are taken out cost O(n).

@@ -144,7 +144,7 @@ static strand_exception *drop(strand_exception *dying, strand_exception *e)
     return e;
 }
 
-/* From the mark on, another ring may take an exception that others hold, and write its `next` [X1]. */
+/* From the mark on, another ring may take an exception that others hold, and write its `next` [EX1]. */
 static strand_exception *drop_ring(strand_exception *dying, strand_exception *newest)
 {
     strand_exception *s = newest ? newest->next : NULL;
@@ -164,7 +164,7 @@ static NOINLINE void destroy(strand_exception *e)
                e->text);
     e->walk = NULL;
     for (strand_exception *dying = e; (e = dying);) {
-        dying = drop(e->walk, e->cause); /* [X4] */
+        dying = drop(e->walk, e->cause); /* [EX4] */
         dying = drop_ring(dying, e->ring);
         if (e->payload_free)
             free_payload(e);

@@ -6,7 +6,20 @@
  * `due` is 1 + the highest number of those that hold, `floor` the number below which they are put off; so "is anything
  * to interrupt me" is one comparison. Raising: set the source's own flag, raise `due`, then claim the wait if the
  * source's number reaches its floor. Lowering, by the strand alone when it leaves a block that held: recompute from the
- * flags, by compare-and-swap. Model: tests/models/interrupt.pml.
+ * flags, by compare-and-swap.
+ *
+ * INVARIANTS [I1] when raisers and the strand are done, `due` says what the flags say. A raiser sets its flag first and
+ *           then raises `due`, unless it finds it high enough already; so, after the strand has lowered `due`, it reads
+ *           the flags again, and itself raises what came in between.
+ *           [I2] with a C++ runtime, an interruption is thrown only if a handler can receive it. If a noexcept function
+ *           is in between, the floor goes up until the next operation begins, and this one continues.
+ *           [I3] in a clean-up that runs because of an exception, the library throws an interruption only if a try
+ *           block of that clean-up catches it.
+ * ORDERING  [I1] `due`, the blocks' flags and the bits of the word are accessed by seq_cst on both sides: a raiser that
+ *           finds `due` high, and stops, precedes the strand's lowering of it, and so the strand's second reading of
+ *           the flags sees the raiser's. [W4] of wait.h: a raiser has a fence after raising, for the case that `due`
+ *           was high enough already.
+ * TESTED BY tests/models/interrupt.pml, tests/spec/interruption.c, tests/spec/cxx_noexcept.cc, tests/spec/shield.c.
  */
 #ifndef STRAND_INTERRUPT_H
 #define STRAND_INTERRUPT_H

@@ -90,7 +90,7 @@ static COLD void leave_in_section(struct cb *me, struct scope *scope)
            BLOCK_PLACE_OF(&scope->block), words.where);
 }
 
-/* Wait for all children, uninterruptibly, and take them in. Children that spawn into the open scope meanwhile are
+/* Wait for all children, uninterruptibly, and take them in [C1]. Children that spawn into the open scope meanwhile are
  * waited for too. In a section one that has ended is refused as well, so that the answer does not depend on timing. */
 static struct thread *drain(struct thread *thread, struct cb *me, struct scope *scope, struct remains *remains)
 {

@@ -15,11 +15,12 @@
  *           (switch.md).
  * INVARIANTS [W1] one claim for each arming. [W2] nobody holds a node or timer of a wait when its operation returns:
  *           sources that did not win are told, or have let go. [W3] an interrupter with an index below the floor
- *           leaves the wait alone, so a shielded waiter keeps its place. [W5] of strands that try each other's waits,
- *           the one with the highest address gives way.
- * ORDERING  interruption, by seq_cst: the strand stores ARMED, then reads due; an interrupter raises due, then reads
- *           the state. One of them sees the other [W4]. Claims are acquire-release: what the source did is seen by
- *           the strand.
+ *           leaves the wait alone, so a shielded waiter keeps its place. [W4] no interruption is lost between the
+ *           check and the parking. [W5] of strands that try each other's waits, the one with the highest address lets
+ *           itself be claimed.
+ * ORDERING  [W4] seq_cst: the strand stores ARMED, then reads due; an interrupter raises due, then reads the state. One
+ *           of them sees the other. [W1] claims release, and wait_over acquires: what the source did happens before the
+ *           operation returns. A claim acquires the ARMED that it replaces, with what the strand did before it armed.
  * NOT DONE  a state that is entered after the switch (one more atomic operation a block); nodes on the waiter's stack
  *           (they would be somebody else's memory in a shared fibre).
  * TESTED BY tests/models/wait.pml, tests/models/select.pml (trying), tests/models/barrier.pml (holding),
@@ -71,7 +72,7 @@ static inline enum claim wait_claim_as(struct cb *trying, struct wait_node *node
     uint64_t state = atomic_load_explicit(&waiter->wait.state, memory_order_acquire);
     while (wait_epoch(state) == node->epoch) {
         if (LIKELY(wait_tag(state) == WAIT_ARMED)) {
-            if (LIKELY(swap_word(&waiter->wait.state, &state, won, shared)))
+            if (LIKELY(swap_word(&waiter->wait.state, &state, won, shared))) /* [W1] */
                 return CLAIM_WON;
             continue;
         }

@@ -155,14 +155,14 @@ static bool wants(struct port *port)
     uint32_t none = WAKE_NONE;
     (void)atomic_compare_exchange_strong_explicit(&box->wake, &none, WAKE_WANTED, memory_order_seq_cst,
                                                   memory_order_relaxed);
-    return !atomic_load_explicit(&box->arrived, memory_order_seq_cst) && /* [P3] */
+    return !atomic_load_explicit(&box->arrived, memory_order_seq_cst) && /* [PT3] */
            !(atomic_load_explicit(&port->word, memory_order_seq_cst) & PORT_OVER);
 }
 
 void port_settle(struct thread *thread, struct port *port, struct batch *batch)
 {
     do {
-        bool over = is_over(port); /* read before the messages put in until then are taken [P4] */
+        bool over = is_over(port); /* read before the messages put in until then are taken [PT4] */
         port_take_arrived(port);
         while (port->first && !list_empty(&port->receivers))
             hand_over(thread, port, batch);

@@ -93,7 +93,7 @@ static inline void lock(struct mutex *mutex, void *site, const char *function)
     while (UNLIKELY(!take_free(thread, me, mutex) && !take_slowly(&thread, me, mutex, own_of(me)->floor)))
         if (interrupted_here(me))
             interrupt_throw(thread, me, 0);
-    mutex_note(me, mutex, site);
+    mutex_note(me, mutex, site); /* [M2] */
 }
 
 void strand_mutex_lock(strand_mutex *mutex)

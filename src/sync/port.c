@@ -43,7 +43,7 @@ static int pin_port(strand_port handle, bool closed, struct port **out)
 /* Notify a waiting receiver. The port is pinned. */
 static void tell(struct box *box)
 {
-    uint32_t wake = atomic_load_explicit(&box->wake, memory_order_seq_cst); /* [P3] */
+    uint32_t wake = atomic_load_explicit(&box->wake, memory_order_seq_cst); /* [PT3] */
     if (wake != WAKE_WANTED || !atomic_compare_exchange_strong_explicit(&box->wake, &wake, WAKE_POSTED,
                                                                         memory_order_seq_cst, memory_order_relaxed))
         return;
@@ -65,7 +65,7 @@ static void unpin_port(struct port *port)
                                                         memory_order_relaxed));
         word = new;
         if (last)
-            tell(port->box); /* [P4] */
+            tell(port->box); /* [PT4] */
     } while (last);
 }
 
@@ -77,7 +77,7 @@ static bool is_left(const struct port *port)
 
 /* ---- sending: any thread, also in signal handlers --------------------------------------------------------------- */
 
-/* Returns NULL if no slot is free. */
+/* Returns NULL if no slot is free [PT1]. */
 static struct slot *claim(struct box *box)
 {
     uint64_t free = atomic_load_explicit(&box->free, memory_order_acquire), rest;
@@ -262,7 +262,7 @@ static const char *made_hook(const struct hook *hook, char *buffer, size_t size)
     return made(hook->object, buffer, size);
 }
 
-/* Drop the messages that are left. No handle finds the port any more. */
+/* Drop the messages that are left [PT2]. No handle finds the port any more. */
 static void drop_all(struct port *port)
 {
     while (port->first) {
@@ -276,7 +276,7 @@ static void drop_all(struct port *port)
     }
 }
 
-/* Wait for the senders inside, which need a few instructions; afterwards no sender enters [P5]. */
+/* Wait for the senders inside, which need a few instructions; afterwards no sender enters [PT5]. */
 static void await_senders(struct thread *thread, struct port *port)
 {
     uint64_t word = atomic_load_explicit(&port->word, memory_order_acquire);

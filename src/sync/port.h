@@ -21,13 +21,13 @@
  * OWNERSHIP a slot belongs to its claimer, then to the port, then to the receiver that it was handed to, which copies
  *           the message when it runs. The box outlives the port while a receiver has one of its slots, or the pool has
  *           its post (refs).
- * INVARIANTS [P1] a sender waits for no lock and allocates nothing, and no handler that sends in between undoes a step
- *           of it: each is one compare-and-swap. [P2] a message whose send has returned 0 is received, or dropped at
- *           the port's end, once, and whole. [P3] no receiver waits while a message is ready; if one has arrived, a
- *           notification is on its way to the waiters. [P4] a port reports that it is over when it is empty and no
- *           sender can add anything. [P5] the port's memory is not freed while a sender is inside.
+ * INVARIANTS [PT1] a sender waits for no lock and allocates nothing, and no handler that sends in between undoes a step
+ *           of it: each is one compare-and-swap. [PT2] a message whose send has returned 0 is received, or dropped at
+ *           the port's end, once, and whole. [PT3] no receiver waits while a message is ready; if one has arrived, a
+ *           notification is on its way to the waiters. [PT4] a port reports that it is over when it is empty and no
+ *           sender can add anything. [PT5] the port's memory is not freed while a sender is inside.
  * ORDERING  a sender publishes, or sets OVER, and then reads `wake`; a receiver sets WANTED, and then reads `arrived`
- *           and `word`: sequentially consistent, so one sees the other [P3]. publish is a release that pairs with the
+ *           and `word`: sequentially consistent, so one sees the other [PT3]. publish is a release that pairs with the
  *           exchange of take_arrived; returning a slot is a release that pairs with claim.
  * PROGRESS  of senders: lock-free; a compare-and-swap fails only if another sender, or a receiver, has made progress.
  *           The end waits for senders that are inside: a few instructions, and a copy.

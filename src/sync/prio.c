@@ -146,7 +146,7 @@ static inline struct member *hand_over(struct thread *thread, struct prio *sem)
     while ((ticket = queue_best(sem))) {
         struct wait_node *node = ticket->node;
         queue_remove(sem, ticket);
-        if (LIKELY(wait_claim(node, thread->concurrent))) { /* [Q4] */
+        if (LIKELY(wait_claim(node, thread->concurrent))) { /* [PS4] */
             node->result = 0;
             return &node->waiter->member;
         }
@@ -154,7 +154,7 @@ static inline struct member *hand_over(struct thread *thread, struct prio *sem)
     return NULL;
 }
 
-/* Under the lock, which it releases: hand over free permits [Q1] [Q2]. */
+/* Under the lock, which it releases: hand over free permits [PS1] [PS2]. */
 static inline void serve(struct thread *thread, struct prio *sem)
 {
     struct member *member = NULL;

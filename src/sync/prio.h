@@ -12,9 +12,9 @@
  * OWNERSHIP a ticket in the tree belongs to the lock holder; one that was taken out (node->linked = 0), to its strand.
  *           A waiter returns without the lock only if a permit claimed its wait: so a strand whose ticket was in the
  *           tree under the lock still lives.
- * INVARIANTS [Q1] in_flight <= limit. [Q2] with `compare`, or neither, no strand waits while a permit is free; with
- *           `priority`, no strand that was asked about since the last release or reconsideration and may go. [Q3] a
- *           pruned strand is cancelled, and a strand that is not cancelled keeps its place. [Q4] a permit is handed to
+ * INVARIANTS [PS1] in_flight <= limit. [PS2] with `compare`, or neither, no strand waits while a permit is free; with
+ *           `priority`, no strand that was asked about since the last release or reconsideration and may go. [PS3] a
+ *           pruned strand is cancelled, and a strand that is not cancelled keeps its place. [PS4] a permit is handed to
  *           one claimed wait.
  * ORDERING  the lock. In a run of one thread there is none: nothing here suspends. The user's functions run under it;
  *           they may neither suspend nor throw nor use the semaphore: all three are detected (hook.h, `asking`).

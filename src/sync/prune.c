@@ -39,7 +39,7 @@ void prio_forget_gone(struct prio *sem)
 }
 
 /* Whether a ticket may be removed. A root strand has no parent that would see the pruning; a shield keeps its strand
- * waiting [Q3]. A waiter that has gone may always be removed. */
+ * waiting [PS3]. A waiter that has gone may always be removed. */
 static bool may_go(struct thread *thread, struct ticket *ticket)
 {
     struct cb *c = ticket->node->waiter;

@@ -220,7 +220,7 @@ static COLD size_t size_to_keep(struct thread *thread, struct select *s, uint32_
     return shared ? c->source->size(thread, s->me, c) : 0;
 }
 
-/* Copy the values to memory off the stack; the cases point to the copies until give_values_back. */
+/* Copy the values to memory off the stack [SF4]; the cases point to the copies until give_values_back. */
 static COLD void keep_values(struct thread *thread, struct select *s)
 {
     size_t head = rounded(s->count * sizeof(struct kept)), size = head;
@@ -297,8 +297,8 @@ static inline enum answer stand_with(struct thread *thread, struct select *s, ui
     return answer;
 }
 
-/* Arm and link. Returns DONE with the index in *happened (the wait is idle); LOST; NOT: all are linked; or DROPPED: the
- * wait is idle, and no case is left. */
+/* Arm and link [X2]. Returns DONE with the index in *happened (the wait is idle); LOST; NOT: all are linked; or
+ * DROPPED: the wait is idle, and no case is left. */
 static enum answer stand_with_all(struct thread *thread, struct select *s, uint32_t *happened)
 {
     struct offers *offers = s->offers;

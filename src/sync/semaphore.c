@@ -2,7 +2,7 @@
  * Semaphores. Page: docs/protocols/locks.md; the protocol block is in gate.h.
  *
  * STATE     the gate's value: the number of free permits. The public initialisers know that. `most`: 0, or the bound.
- * INVARIANTS [P1] the free permits and those that strands have add up to the initial permits and those released: a
+ * INVARIANTS [SM1] the free permits and those that strands have add up to the initial permits and those released: a
  *           claim takes exactly what its waiter wants, and a failed claim takes nothing.
  * TESTED BY tests/models/gate.pml, tests/spec/semaphore.c.
  */
@@ -35,7 +35,7 @@ static bool admit(uint64_t *value, uintptr_t want)
 {
     if (*value < want)
         return false;
-    *value -= want;
+    *value -= want; /* [SM1] */
     return true;
 }
 

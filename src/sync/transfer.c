@@ -71,7 +71,7 @@ static inline enum answer settle(struct thread *thread, struct transfer *t, int 
 {
     if (result && t->drops)
         return SOURCE_DROPPED;
-    if (t->armed && !wait_retract(thread, t->me))
+    if (t->armed && !wait_retract(thread, t->me)) /* [X1] */
         return SOURCE_LOST;
     t->result = result;
     return SOURCE_DONE;
@@ -135,6 +135,7 @@ static inline void dismiss(struct thread *thread, struct wait_node *partner)
     thread_ready(thread, &waiter->member);
 }
 
+/* The value moves once, straight between the two operations, or went through the ring under the lock [H2]. */
 static inline void finish(struct thread *thread, struct transfer *t, bool send)
 {
     struct wait_node *partner = t->partner;

@@ -6,7 +6,7 @@
  *           src/sync/gate.c: gate_settle, gate_change, gate_stand, gate_leave, gate_park, gate_enter, pass_or_link,
  *           gate_over_case
  *           src/sync/semaphore.c: take_free, admit, release, release_slowly
- *           Labels [G1] [G2] [G3] [P1] [W1] [W2] [W4] [X1].
+ *           Labels [G1] [G2] [G3] [SM1] [W1] [W2] [W4] [X1].
  * ABSTRACTS a strand's epochs away: each waits once, and a node that it left behind is found as such. A compare-and-swap
  *           of the word to one step that is taken where it would succeed. What the queue of a thread does to one bit.
  *           Spinning is a guard, so a deadlock is a state that has no end. WAIT_TRYING is in select.pml and barrier.pml.
@@ -14,7 +14,7 @@
  *           strand 0, waits until that has ended, and, if one permit is there, until strand 1 has; then it gives back the
  *           rest. So strand 1, if it stands behind strand 0, needs to be let pass by who leaves. Somebody may cancel
  *           strand 1, or not.
- * CHECKED   [P1] permits are never more or fewer: who was cancelled takes none with it. [G1] all end, since who can pass
+ * CHECKED   [SM1] permits are never more or fewer: who was cancelled takes none with it. [G1] all end, since who can pass
  *           is let pass. [G2] nobody passes while somebody waits who has come before. [G3] who gives back touches the
  *           gate last with the step by which others see it. [W1] one claim for each arming; either it has passed or it
  *           was interrupted.
@@ -86,7 +86,7 @@ bit elsewhere; /* the select's other source has won */
 inline passes(who)
 {
     held = held + want[who];
-    assert(held <= PERMITS) /* [P1] */
+    assert(held <= PERMITS) /* [SM1] */
 }
 
 inline gate_lock()
@@ -348,5 +348,5 @@ init
 #endif
     }
     _nr_pr == 1;
-    assert(value == PERMITS && !held && !lock && !waiters && !queued) /* [P1] */
+    assert(value == PERMITS && !held && !lock && !waiters && !queued) /* [SM1] */
 }

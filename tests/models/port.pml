@@ -5,7 +5,7 @@
  *           box_drop, await_senders, port_end
  *           src/sync/message.c: give_back, port_take_arrived, hand_over, port_end_waits, wants, port_settle, examine,
  *           strand_port_receive, receive_ready, receive_handed
- *           Labels [P1] [P2] [P3] [P4] [P5].
+ *           Labels [PT1] [PT2] [PT3] [PT4] [PT5].
  * ABSTRACTS a message to its number; the pool's posts to a number, of which a thread of the pool takes one at a time (see
  *           seeker.pml, ring.pml); the serial to one bit: once the port's memory is given away, every handle is stale;
  *           interruptions of those who wait away (see wait.pml); spinning to a guard.
@@ -13,10 +13,10 @@
  *           returned the thread does nothing; the thread of the pool that takes posts; a strand that receives until it is
  *           told that it is over; somebody who closes the port. Two slots. More of all that at once would be too many
  *           states: the macros add one thing each.
- * CHECKED   [P1] the handler ends whatever it has interrupted; nobody gets a slot that somebody has. [P2] what was sent is
- *           received, or dropped, once; that of one thread in order. [P3] all end, though the port is closed only when
- *           everything that was sent has been received. [P4] who is told that it is over has nothing to come, and nothing
- *           comes. [P5] nobody touches the port, or its box, once it may be somebody else's.
+ * CHECKED   [PT1] the handler ends whatever it has interrupted; nobody gets a slot that somebody has. [PT2] what was sent is
+ *           received, or dropped, once; that of one thread in order. [PT3] all end, though the port is closed only when
+ *           everything that was sent has been received. [PT4] who is told that it is over has nothing to come, and nothing
+ *           comes. [PT5] nobody touches the port, or its box, once it may be somebody else's.
  * MACROS    OTHER        who sends beside the thread is no handler, but another thread
  *           TWICE        who sends sends two messages
  *           PAIR         there are two who receive
@@ -140,7 +140,7 @@ inline claim()
 #else
             :: free == f && tag == t ->
 #endif
-                assert(!taken[f]); /* [P1] */
+                assert(!taken[f]); /* [PT1] */
                 taken[f] = 1;
                 free = rest;
                 tag++;
@@ -165,7 +165,7 @@ inline publish()
         d_step {
             TOUCH_BOX;
             if
-            :: arrived == f -> arrived = slot; rest = 0; sent++; assert(!told) /* [P4] */
+            :: arrived == f -> arrived = slot; rest = 0; sent++; assert(!told) /* [PT4] */
             :: else -> f = arrived
             fi
         }
@@ -308,7 +308,7 @@ inline take_arrived()
         do
         :: t ->
             n = content[t];
-            assert(!came[n]); /* [P2] */
+            assert(!came[n]); /* [PT2] */
             came[n] = 1;
             assert((n != 1 || !came[2]) && (n != 3 || !came[4]));
             t = next[t]
@@ -397,7 +397,7 @@ inline settle()
         }
         if
         :: was_over && waiting ->
-            d_step { assert(received == sent); told = 1 } /* [P4] */
+            d_step { assert(received == sent); told = 1 } /* [PT4] */
             end_waits()
         :: else
         fi;
@@ -469,7 +469,7 @@ proctype receiver(byte me)
 #endif
                 locked = 0
             }
-        :: !first && seen_over -> d_step { assert(received == sent); told = 1; done = 1; locked = 0 } /* [P4] */
+        :: !first && seen_over -> d_step { assert(received == sent); told = 1; done = 1; locked = 0 } /* [PT4] */
         :: !first && !seen_over ->
             d_step { waiting = waiting | (1 << me); locked = 0 }
             d_step {
@@ -587,6 +587,6 @@ init
         run owner()
     }
     _nr_pr == 1;
-    assert(received + dropped == sent); /* [P2] */
+    assert(received + dropped == sent); /* [PT2] */
     assert(lost && refs == 0)
 }

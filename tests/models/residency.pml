@@ -8,16 +8,16 @@
  *           shared_fibre_enter, shared_fibre_left
  *           src/stack/shared_enter.h: shared_move_out, shared_move_in, shared_move_in_new
  *           src/sched/shared_open.c: shared_fibre_keep, shared_fibre_release
- *           Labels [O1] [O2] [O6].
+ *           Labels [SF1] [SF2] [SF6].
  * ABSTRACTS mail and `ready` to sets (who comes first counts for fairness only), run queues to a number of places in
  *           which the fibre stands, a strand's wait to one bit (wait.pml has it), frames to whose they are. A
  *           compare-and-swap in a loop is one step that is taken where it succeeds; one that may fail has both ways.
  * PARTIES   two threads; two strands, each of which gives way or parks before it ends; for each somebody who wakes it and
  *           afterwards asks its control block for the fibre; whoever opened the fibre, has it trimmed once, at any time, and
  *           then closes it, before or after its strands' ends.
- * CHECKED   [O1] one holds it at most, and it stands in one queue at most. A strand goes on in its own frames, on a stack
+ * CHECKED   [SF1] one holds it at most, and it stands in one queue at most. A strand goes on in its own frames, on a stack
  *           that nobody else's stack pointer is in. No strand is lost: all end. A wish is followed by a trim, by a holder.
- *           [O6] nobody touches a fibre that was given back; it is given back once.
+ *           [SF6] nobody touches a fibre that was given back; it is given back once.
  * MACROS    NOIDLE       making a strand runnable queues the fibre whether it is idle or not
  *           ALLIDLE      it never does, once the fibre has run
  *           FORGETS      going idle does not look whether there is mail
@@ -59,11 +59,11 @@ bit wished;    /* one has not been followed by a trim */
 byte refs;
 bit freed;
 
-#define TOUCH assert(!freed) /* [O6] */
+#define TOUCH assert(!freed) /* [SF6] */
 
 inline hold()
 {
-    assert(!held); /* [O1] */
+    assert(!held); /* [SF1] */
     held = 1
 }
 
@@ -88,7 +88,7 @@ inline up(s)
     :: was_idle && !begun[s] -> d_step { assert(!queued); queued++ }
     :: !(was_idle && !begun[s])
 #else
-    :: was_idle -> d_step { assert(!queued); queued++ } /* [O1] */
+    :: was_idle -> d_step { assert(!queued); queued++ } /* [SF1] */
     :: !was_idle
 #endif
 #endif

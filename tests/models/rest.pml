@@ -4,7 +4,7 @@
  * MODELS    src/sched/rest.c: rest_note_, rest_forget, has_rested, take_rested, begin_round, go_on, rest_look_, arm
  *           src/sched/shared_fibre.c: shared_fibre_rest
  *           src/sched/shared_open.c: shared_fibre_keep_if_known
- *           Labels [O7].
+ *           Labels [SF7].
  * ABSTRACTS the fibre's mail to whether somebody holds it (residency.pml has it), the list to whether the one fibre is in
  *           it, what its lock covers and each compare-and-swap to single steps, the timer to a bit that fires at any time, eras to
  *           their number modulo 4: nothing is older than 2. There is memory for the timer.

@@ -5,7 +5,7 @@
  *           src/debug/cleanups.c: cleanups_due, note_late, inspect_one
  *           src/sched/hold.c: pool_move, pool_rest
  *           src/strand/unwinding.c: unwinding_begins_, unwinding_ends_
- *           Labels [G1], [G2].
+ *           Labels [WD1], [WD2].
  * ABSTRACTS times to any: whoever holds its thread does so until it was seen; whoever unwinds, until it was told of, or not
  *           so long. A strand that unwinds goes on on the thread where it began. All is seq_cst in the code.
  * PARTIES   two threads, which move twice and rest in between; one of them or both hold a strand, or leave one behind that

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""usage: tools/check-labels.py [--list] [FILE...]
+       tools/check-labels.py --write
+
+A label, as [K1] or [SD2], names an invariant or a pairing of a protocol. A protocol block in src/ defines the label by
+a sentence that begins with it. A sentence of ORDERING defines only a label that no other section defines. Every other
+place uses the label. The check fails on
+  - a label that is used in src/, include/, docs/ or tests/, and not defined;
+  - a label that is defined twice, and a letter, or a pair of letters, that two protocols use;
+  - a label that is defined, and that no comment in src/ outside of the blocks carries;
+  - an ordered atomic operation without a label: a fence, arch_membarrier, or an operation that is not relaxed. The
+    label is in a comment beside the statement, or directly above it.
+
+tests/labels/remaining has, for each file that is not done, how many of its operations have no label. The check fails
+where a file has more than that. --write notes the numbers of today, which may only be lower. --list prints every place,
+also those that are allowed to remain. FILE...: lists only operations of these files.
+"""
+import bisect
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+REMAINING = pathlib.Path("tests/labels/remaining")
+LABEL = re.compile(r"\[([A-Z]{1,2})([1-9][0-9]?)\]")
+COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+TEXT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"", re.DOTALL)
+BLOCK = re.compile(r"^ \* (?:INVARIANTS?|ORDERING)\b", re.MULTILINE)
+SECTION = re.compile(r"^ \* ([A-Z][A-Z]{3,}(?: [A-Z]+)*)\b", re.MULTILINE)
+BEGINS = re.compile(r"(?:^|[.;:] )" + LABEL.pattern + r"(?= [^.,;:)])")
+# Their callers' lines have the labels, since each word that they change has its own protocol.
+WRAPPERS = r"swap_word|swap_ends"
+ORDERED = re.compile(r"\bmemory_order_(?:acquire|release|acq_rel|seq_cst)\b|\barch_membarrier\(\)|\b(?:" + WRAPPERS + r")\(")
+WRAPPER = re.compile(r"\b(?:" + WRAPPERS + r")\([^;{}]*\)\s*\{.*?^\}", re.DOTALL | re.MULTILINE)
+# Blocks that define labels of one protocol together: a prefix may be defined in each of them.
+SHARED = {
+    frozenset({"src/sched/idle.h", "src/sched/seek.c"}),
+    frozenset({"src/sched/shared_fibre.h", "src/stack/shared.h"}),
+    frozenset({"src/io/crew.h", "src/io/offload.c"}),
+}
+
+
+def files_of(*folders):
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "--"] + list(folders),
+                            capture_output=True, text=True, check=True)
+    kinds = re.compile(r"\.(?:c|h|cc|S|md|pml|patch)$")
+    return [f for f in listed.stdout.split("\n") if kinds.search(f) and pathlib.Path(f).exists()]
+
+
+def read(path):
+    return pathlib.Path(path).read_text(encoding="utf-8")
+
+
+def sections(block):
+    """Yields (name, text, where the section begins) of a protocol block."""
+    starts = list(SECTION.finditer(block))
+    for match, after in zip(starts, starts[1:] + [None]):
+        body = block[match.end():after.start() if after else len(block)]
+        yield match.group(1), re.sub(r"\n \*\s*", " ", body).strip(), match.start()
+
+
+class Labels:
+    """Where each label is defined, explained, used and carried by code."""
+
+    def __init__(self):
+        self.defined = collections.defaultdict(list)
+        self.ordering = collections.defaultdict(list)
+        self.used = collections.defaultdict(list)
+        self.carried = set()
+
+    def read_block(self, path, text, comment):
+        for name, body, at in sections(comment.group()):
+            line = text.count("\n", 0, comment.start() + at) + 1
+            for match in BEGINS.finditer(body):
+                label = match.group(1) + match.group(2)
+                (self.ordering if name == "ORDERING" else self.defined)[label].append((path, line))
+
+    def read_source(self, path):
+        text = read(path)
+        blocks = []
+        for comment in COMMENT.finditer(text):
+            if BLOCK.search(comment.group()):
+                blocks.append(comment.span())
+                self.read_block(path, text, comment)
+        for match in LABEL.finditer(text):
+            if not any(start <= match.start() < end for start, end in blocks) and in_comment(text, match.start()):
+                self.carried.add(match.group(1) + match.group(2))
+                self.use(path, text, match)
+            elif in_comment(text, match.start()):
+                self.use(path, text, match)
+
+    def read_other(self, path):
+        text = read(path)
+        for match in LABEL.finditer(text):
+            self.use(path, text, match)
+
+    def use(self, path, text, match):
+        self.used[match.group(1) + match.group(2)].append((path, text.count("\n", 0, match.start()) + 1))
+
+    def settle(self):
+        """A label that only ORDERING sections begin with is defined there."""
+        for label, places in self.ordering.items():
+            if label not in self.defined:
+                self.defined[label] = places
+
+
+def in_comment(text, at):
+    return text.rfind("/*", 0, at) > text.rfind("*/", 0, at) or "//" in text[text.rfind("\n", 0, at) + 1:at]
+
+
+def faults(labels):
+    for label, places in sorted(labels.used.items()):
+        if label not in labels.defined:
+            for path, line in places:
+                yield f"{path}:{line}: [{label}] is not defined"
+    prefixes = collections.defaultdict(set)
+    for label, places in sorted(labels.defined.items()):
+        prefixes[re.match(r"[A-Z]+", label).group()].update(path for path, _ in places)
+        if len(places) > 1:
+            yield f"[{label}] is defined more than once: " + ", ".join(f"{path}:{line}" for path, line in places)
+        if label not in labels.carried:
+            yield f"{places[0][0]}:{places[0][1]}: no code carries [{label}]"
+    for prefix, paths in sorted(prefixes.items()):
+        if len(paths) > 1 and not any(paths <= together for together in SHARED):
+            yield f"labels [{prefix}...] belong to several protocols: " + ", ".join(sorted(paths))
+
+
+def bare(text):
+    """The text with comments, strings and wrappers blank, and of the same length."""
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group())
+
+    return WRAPPER.sub(blank, TEXT.sub(blank, text))
+
+
+def operations(path):
+    """Yields the line of each ordered operation that has no label."""
+    text = read(path)
+    code = bare(text)
+    ends = [match.start() for match in re.finditer("\n", text)]
+    lines = text.split("\n")
+
+    def line_of(at):
+        return bisect.bisect_left(ends, at)
+
+    for match in ORDERED.finditer(code):
+        begin = max(code.rfind(mark, 0, match.start()) for mark in ";{}") + 1
+        begin = begin + len(code[begin:]) - len(code[begin:].lstrip())
+        end = re.compile(r"[;{]|\n(?=#|\Z)").search(code, match.end())
+        first, last = line_of(begin), line_of(end.start() if end else len(code))
+        beside = "\n".join(lines[first:last + 1])
+        if LABEL.search(beside) or LABEL.search(above(lines, first)):
+            continue
+        yield line_of(match.start()) + 1
+
+
+def above(lines, first):
+    """The comment that ends in the line before this one."""
+    if first == 0 or not lines[first - 1].rstrip().endswith("*/"):
+        return ""
+    begin = first - 1
+    while begin > 0 and not lines[begin].lstrip().startswith("/*"):
+        if ";" in lines[begin] and "/*" in lines[begin]:
+            return ""
+        begin -= 1
+    return "\n".join(lines[begin:first])
+
+
+def remaining():
+    lines = REMAINING.read_text(encoding="utf-8").splitlines() if REMAINING.exists() else []
+    return {path: int(count) for count, path in (line.split() for line in lines if not line.startswith("#"))}
+
+
+def main(arguments):
+    options = {a for a in arguments if a.startswith("--")}
+    only = [a for a in arguments if not a.startswith("--")]
+    sources = [f for f in files_of("src") if re.search(r"\.[ch]$", f)]
+    labels, status = Labels(), 0
+    for path in sources:
+        labels.read_source(path)
+    for path in files_of("include", "docs", "tests"):
+        labels.read_other(path)
+    labels.settle()
+    for fault in [] if only else faults(labels):
+        print(f"labels: {fault}")
+        status = 1
+    found = {path: list(operations(path)) for path in only or sources if path != "src/base/atomic.h"}
+    allowed = remaining()
+    for path, lines in found.items():
+        limit = allowed.get(path, 0)
+        if "--list" in options or len(lines) > limit:
+            for line in lines:
+                print(f"{path}:{line}: an ordered atomic operation without a label")
+        if len(lines) > limit and not ("--write" in options and not REMAINING.exists()):
+            print(f"labels: {path} has {len(lines)} operations without a label, and {limit} in {REMAINING}")
+            status = 1
+    if "--write" in options and status == 0:
+        text = "".join(f"{len(lines)} {path}\n" for path, lines in sorted(found.items()) if lines)
+        REMAINING.write_text("# Ordered atomic operations without a label; see tools/check-labels.py\n" + text,
+                             encoding="utf-8")
+    if status == 0:
+        print(f"labels: ok ({len(labels.defined)} labels; {sum(map(len, found.values()))} operations without one remain)")
+    return status
+
+
+sys.exit(main(sys.argv[1:]))
