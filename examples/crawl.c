@@ -21,11 +21,11 @@
 #include <strand/io.h>
 #include <strand/pool.h>
 
-static int64_t slow_pause = 60 * STRAND_S;       /* before each file on a slow disk */
-static strand_key slow_disk = {"slow disk"};     /* bound to a pause where files are slow */
-static const int64_t patience = 200 * STRAND_MS; /* with the late subtree */
-static const int64_t warm_up = 50 * STRAND_MS;   /* until the strands are a tree worth printing */
-static const strand_kind REFUSED = {"refused", &STRAND_ERROR};
+static int64_t slow_pause = 60 * STRAND_S;             /* before each file on a slow disk */
+static strand_key slow_disk = STRAND_KEY("slow disk"); /* bound to a pause where files are slow */
+static const int64_t patience = 200 * STRAND_MS;       /* with the late subtree */
+static const int64_t warm_up = 50 * STRAND_MS;         /* until the strands are a tree worth printing */
+static const strand_kind REFUSED = STRAND_KIND("refused", &STRAND_ERROR);
 
 struct crawl {
     const char *directory, *scheduler;

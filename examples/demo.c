@@ -57,7 +57,7 @@ struct demo {
     long long strands;
 };
 
-static const strand_kind WRONG = {"wrong", &STRAND_ERROR};
+static const strand_kind WRONG = STRAND_KIND("wrong", &STRAND_ERROR);
 
 /* ---- what is on the disk --------------------------------------------------------------------- */
 

@@ -160,7 +160,7 @@ static int search(const struct bug *bug, void *form, strand_sim_found *found)
 
 static bool find(const struct bug *bug)
 {
-    strand_sim_found found;
+    strand_sim_found found = {.size = sizeof found};
     bool is_found = search(bug, NULL, &found);
     if (!is_found && found.tried == 1) { /* that of the environment */
         printf("%s: nothing happened with seed %llu\n", bug->name, (unsigned long long)found.seed);

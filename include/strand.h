@@ -266,8 +266,16 @@ bool strand_interrupted(void);
 /** The key of a strand-local value. Its address identifies it. Define your own as static const in the only source file
  *  that uses it; else declare it as extern in a header and define it in one source file, as a strand_kind. */
 typedef struct strand_key {
-    const char *name;
+    size_t size;      /* sizeof(strand_key) */
+    const char *name; /* diagnostics only */
 } strand_key;
+
+/** Initialise a key with its name: static const strand_key USER = STRAND_KEY("user"). */
+#define STRAND_KEY(name)                                                                                               \
+    {                                                                                                                  \
+        sizeof(strand_key), (name)                                                                                     \
+    }
+
 /** Get the value that STRAND_LOCAL bound to a key, innermost first: in the calling strand, or in its spawner at the
  * time of the spawn. Returns NULL if the key is not bound. The memory behind the value must live as long as the strands
  * that can read it. Cost: O(bindings). */

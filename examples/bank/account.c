@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const strand_kind CRASH = {"crash", &STRAND_ERROR};
+const strand_kind CRASH = STRAND_KIND("crash", &STRAND_ERROR);
 
 uint64_t next_random(uint64_t *state)
 {

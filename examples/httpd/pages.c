@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-const strand_kind CLIENT_GONE = {"client gone", &STRAND_ERROR};
+const strand_kind CLIENT_GONE = STRAND_KIND("client gone", &STRAND_ERROR);
 
 enum { NAPS_MOST = 100 };
 static const int64_t nap_most_ms = 3600 * 1000;

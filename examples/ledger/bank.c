@@ -8,8 +8,8 @@
 /* SQLite is written for the stacks of threads. */
 enum { STACK = 256 * 1024 };
 
-const strand_kind STOPPED = {"stopped", &STRAND_ERROR};
-const strand_kind WRONG = {"wrong", &STRAND_ERROR};
+const strand_kind STOPPED = STRAND_KIND("stopped", &STRAND_ERROR);
+const strand_kind WRONG = STRAND_KIND("wrong", &STRAND_ERROR);
 
 /* A signal becomes a failure, and that ends the bank as any other does. */
 static void *watch_interrupt(void *signals)

@@ -23,8 +23,8 @@ static void must_be_on_its_thread(const struct connection *c)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-const strand_kind DATABASE = {"database", &STRAND_ERROR};
-const strand_kind GIVEN_UP = {"given up", &STRAND_ERROR};
+const strand_kind DATABASE = STRAND_KIND("database", &STRAND_ERROR);
+const strand_kind GIVEN_UP = STRAND_KIND("given up", &STRAND_ERROR);
 
 /* What has gone wrong, what the system had to say to it, and in which statement. */
 __attribute__((noreturn)) static void fail(const struct connection *c, const char *doing)

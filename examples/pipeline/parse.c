@@ -13,7 +13,7 @@
 /* A line that fills half a block has more (read.c). */
 enum { LINE_MOST = 8192, MINUTE = sizeof "03/Oct/2025:12:41" - 1, ISO_MINUTE = sizeof "2025-10-03T12:41" - 1 };
 
-const strand_kind BAD_RECORD = {"bad record", &STRAND_ERROR};
+const strand_kind BAD_RECORD = STRAND_KIND("bad record", &STRAND_ERROR);
 
 void drop_batch(void *pointer)
 {

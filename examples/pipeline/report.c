@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-const strand_kind STOPPED = {"stopped", &STRAND_ERROR};
+const strand_kind STOPPED = STRAND_KIND("stopped", &STRAND_ERROR);
 
 /* ---- what is collected ----------------------------------------------------------------------- */
 

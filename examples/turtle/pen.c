@@ -9,7 +9,7 @@
 
 #include <strand/io.h>
 
-const strand_kind STOPPED = {"stopped", &STRAND_ERROR};
+const strand_kind STOPPED = STRAND_KIND("stopped", &STRAND_ERROR);
 
 enum { CHUNK, EVENTS, FRAME, SIGNAL, CASES };
 

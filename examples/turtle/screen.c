@@ -18,8 +18,8 @@
 
 #include <strand/io.h>
 
-const strand_kind SCREEN = {"screen", &STRAND_ERROR};
-const strand_kind CLOSED = {"closed", &STRAND_ERROR};
+const strand_kind SCREEN = STRAND_KIND("screen", &STRAND_ERROR);
+const strand_kind CLOSED = STRAND_KIND("closed", &STRAND_ERROR);
 
 /* SDL's reason is copied at once: the next call may have one of its own. */
 __attribute__((noreturn)) static void fail(const char *doing)

@@ -67,12 +67,14 @@ typedef struct strand_actors {
 
 /** A message type. Its address identifies the type; it must live as long as the run. */
 typedef struct strand_message_type {
+    size_t size; /* sizeof(strand_message_type) */
     const char *name;
     /** Releases what the body of a message owns, unless the receiver took it (strand_take). It is called once: when the
      *  handling has ended, or when the message becomes a dead letter (-EPIPE). It is not called for a message that was
      *  not accepted (-EAGAIN, -ENOMEM). Blocking and throwing in it are misuse. It runs on any thread of the run, or on
      *  the sender's thread if the run has ended. NULL: messages of the type own nothing. */
     void (*drop)(void *body);
+    const void *reserved; /* NULL */
 } strand_message_type;
 
 /** A message in hand: one that the actor handles now. The struct is valid until the handling ends, or the message is
@@ -93,7 +95,7 @@ typedef struct strand_message {
 #define STRAND_MESSAGE_WITH(name, drop_, ...)                                                                          \
     STRAND_ONLY_IN_A_SOURCE_FILE_;                                                                                     \
     typedef struct name __VA_ARGS__ name;                                                                              \
-    static const strand_message_type name##_message __attribute__((unused)) = {#name, drop_}
+    static const strand_message_type name##_message __attribute__((unused)) = STRAND_MESSAGE_TYPE_(#name, drop_)
 
 /** Declare a message type that several source files use, in a header: the struct `name` with its members, at least one,
  *  and the strand_message_type `name_message`. `name_message` is a name of the whole program: give the name a prefix,
@@ -102,7 +104,7 @@ typedef struct strand_message {
     typedef struct name __VA_ARGS__ name;                                                                              \
     extern const strand_message_type name##_message
 /** Define, in one source file, a message type that a header declares. `drop_` as in strand_message_type, or NULL. */
-#define STRAND_MESSAGE_DEFINE(name, drop_) const strand_message_type name##_message = {#name, drop_}
+#define STRAND_MESSAGE_DEFINE(name, drop_) const strand_message_type name##_message = STRAND_MESSAGE_TYPE_(#name, drop_)
 
 /** Write a message as three arguments: its type, a struct with these members, and the size. STRAND_MSG(name) or
  *  STRAND_MSG(name, .member = value, ...). */
@@ -434,6 +436,10 @@ int strand_actor_receive_timeout(int64_t ns);
 
 /* ---- behind the macros ------------------------------------------------------------------------------------- */
 
+#define STRAND_MESSAGE_TYPE_(name, drop)                                                                               \
+    {                                                                                                                  \
+        sizeof(strand_message_type), (name), (drop), NULL                                                              \
+    }
 #ifdef __cplusplus
 #define STRAND_ONLY_IN_A_SOURCE_FILE_ static_assert(__INCLUDE_LEVEL__ == 0, STRAND_MESSAGE_IN_A_HEADER_)
 #else

@@ -18,15 +18,23 @@ extern "C" {
  * static const in the only source file that uses it; else declare it in a header and define it in one source file:
  *
  *     extern const strand_kind NO_SUCH_USER;                                      in the header
- *     const strand_kind NO_SUCH_USER = {"NO_SUCH_USER", &STRAND_ERROR};           in the source file
+ *     const strand_kind NO_SUCH_USER = STRAND_KIND("NO_SUCH_USER", &STRAND_ERROR);    in the source file
  *
  * A static one in a header is another kind in each file that includes the header, and no catch block of another file
  * matches it. The report of an uncaught exception says so.
  */
 typedef struct strand_kind {
-    const char *name;
-    const struct strand_kind *parent;
+    size_t size;                      /* sizeof(strand_kind) */
+    const char *name;                 /* for messages */
+    const struct strand_kind *parent; /* the kind above it */
+    const void *reserved;             /* NULL */
 } strand_kind;
+
+/** Initialise a kind with its name and the address of its parent. */
+#define STRAND_KIND(name, parent)                                                                                      \
+    {                                                                                                                  \
+        sizeof(strand_kind), (name), (parent), NULL                                                                    \
+    }
 
 /**
  * The kinds of the library. Indentation shows the tree:
@@ -101,17 +109,24 @@ void strand_exception_release(strand_exception *e);
 STRAND_NORETURN void strand_throw(const strand_kind *kind, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/** The optional parts of an exception, for strand_throw_with. */
-struct strand_throw_info {
+/** The optional parts of an exception, for strand_throw_with. Zero is the default of each field but `size`. */
+typedef struct strand_throw_info {
+    size_t size;                  /* sizeof(strand_throw_info); required */
     int code;                     /* a negated errno code, or 0 */
     void *payload;                /* a pointer for the catcher, not into a shared stack; or NULL */
     void (*payload_free)(void *); /* releases the payload with the exception's last reference, on any thread; blocking
                                      and throwing in it are misuse; or NULL */
     strand_exception *cause;      /* a reference that the new exception takes over; or NULL */
-};
-/** Throw a new exception, like strand_throw, with a code, a payload or a cause. */
-STRAND_NORETURN void strand_throw_with(const strand_kind *kind, const struct strand_throw_info *info,
-                                       const char *format, ...) __attribute__((format(printf, 3, 4)));
+} strand_throw_info;
+
+/** Write the parts as an argument, with `size` filled in: strand_throw_with(&IO_ERROR, STRAND_THROW_INFO(.code = -EIO),
+ *  "cannot read"). C++ requires the order of the fields. */
+#define STRAND_THROW_INFO(...) STRAND_SIZED_(strand_throw_info, __VA_ARGS__)
+
+/** Throw a new exception, like strand_throw, with a code, a payload or a cause. `info` may be
+ * NULL. */
+STRAND_NORETURN void strand_throw_with(const strand_kind *kind, const strand_throw_info *info, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /** Throw an existing exception again. The call takes over the caller's reference. The reference of a catch block does
  * not belong to the caller, so write strand_rethrow(strand_exception_keep(e)) there; giving that reference away is
  * misuse. */

@@ -38,11 +38,12 @@ enum strand_balance {
 };
 
 /** A misuse, as the hook strand_options.on_misuse gets it. All pointers are valid during the call only. */
-struct strand_misuse {
+typedef struct strand_misuse {
+    size_t size;          /* sizeof(strand_misuse), as the library knows it */
     const char *function; /* the public function, macro or type that was misused */
     const char *what;     /* what the caller did and which rule that breaks */
     const char *made;     /* where the object was made ("file:line" or a trace), or "" */
-};
+} strand_misuse;
 
 struct strand_late; /* strand/debug.h */
 
@@ -110,7 +111,7 @@ struct strand_options {
     strand_exception **uncaught;
 
     /* Called before a misuse ends the program, on any thread. It must not leave by longjmp. */
-    void (*on_misuse)(const struct strand_misuse *misuse, void *arg);
+    void (*on_misuse)(const strand_misuse *misuse, void *arg);
     /* Called with each message that no exception can carry: lost exceptions of cancelled children, warnings, and the
      * watchdog's reports, which have several lines. Any thread calls it, also in the middle of a switch between
      * strands, so blocking and throwing in it are misuse. NULL writes to standard error. */

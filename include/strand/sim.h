@@ -18,6 +18,7 @@ extern "C" {
 
 /** The report of a seeded run, filled in at its end. */
 typedef struct strand_sim_report {
+    size_t size;       /* sizeof(strand_sim_report); required */
     uint64_t seed;     /* the seed of the run */
     uint64_t schedule; /* a hash of all choices: which thread took each step, the time of the step, the injected faults;
                           the same for every compiler and optimisation level */
@@ -81,6 +82,7 @@ typedef struct strand_sim strand_sim;
 
 /** The result of strand_sim_search. */
 typedef struct strand_sim_found {
+    size_t size;    /* sizeof(strand_sim_found); required */
     uint64_t seed;  /* the seed under which fn failed, or the last one tried */
     int status;     /* how the child process ended, in the form of waitpid(2) */
     uint64_t tried; /* the number of seeds tried, this one included */
@@ -97,7 +99,8 @@ typedef struct strand_sim_found {
  * follow: this replays a seed. Other threads of the program do not exist in the child. A strand that neither ends nor
  * suspends keeps the search from ending. The call blocks its thread; a strand must not call it.
  *
- * Returns 1 if a seed failed and 0 if none did, with *found filled in unless `found` is NULL. Returns a negated errno
+ * Returns 1 if a seed failed and 0 if none did, with *found filled in unless `found` is NULL; the
+ * caller sets found->size, and the function fills in the fields that this size covers. Returns a negated errno
  * code if no process could be started, or -EINVAL if the options or the environment allow no run; on_log or standard
  * error then has the reason.
  */

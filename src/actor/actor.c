@@ -13,6 +13,7 @@
 
 #include "../strand/escape.h"
 #include "../strand/misuse.h"
+#include "../strand/sized.h"
 #include "../strand/throw.h"
 
 #include <errno.h>
@@ -40,10 +41,9 @@ static void check_spawn(const strand_actor_attr *attr, const strand_actor_class 
                         const char *function)
 {
     must_be_there(class, "class", function);
-    if (class->size != sizeof *class)
-        MISUSE(function, "", "strand_actor_class.size is %zu, not sizeof(strand_actor_class)", class->size);
-    if (attr && attr->size != sizeof *attr)
-        MISUSE(function, "", "strand_actor_attr.size is %zu, not sizeof(strand_actor_attr)", attr->size);
+    must_have_size(class->size, sizeof *class, "strand_actor_class", function);
+    if (attr)
+        must_have_size(attr->size, sizeof *attr, "strand_actor_attr", function);
     if (!class->receive)
         MISUSE(function, "", "the class '%s' has no receive function: set .receive",
                class->name ? class->name : "actor");
@@ -188,7 +188,7 @@ static void run_procedure(void *state, strand_message *message)
     procedure->fn(procedure->arg);
 }
 
-static const strand_message_type run_message = {"run", NULL};
+static const strand_message_type run_message = STRAND_MESSAGE_TYPE_("run", NULL);
 static const strand_actor_class procedure_class = {.size = sizeof procedure_class,
                                                    .name = "procedure",
                                                    .state_size = sizeof(struct procedure),

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const strand_message_type strand_receive_timeout_message = {"strand_receive_timeout", NULL};
+const strand_message_type strand_receive_timeout_message = STRAND_MESSAGE_TYPE_("strand_receive_timeout", NULL);
 
 enum { FIRED_AT_ONCE = 64 };
 #define EVERY_MOST (INT64_MAX / 4) /* some 70 years */

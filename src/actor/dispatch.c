@@ -8,6 +8,7 @@
 
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
+#include "../strand/sized.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -133,8 +134,7 @@ int dispatch_open(struct thread *thread, struct system *system, const strand_dis
     for (size_t i = 0; i < count; i++) {
         const strand_dispatcher *what = &dispatchers[i];
         struct place *place;
-        if (what->size != sizeof *what)
-            MISUSE("STRAND_ACTORS", "", "strand_dispatcher.size is %zu, not sizeof(strand_dispatcher)", what->size);
+        must_have_size(what->size, sizeof *what, "strand_dispatcher", "STRAND_ACTORS");
         if (!what->name || !*what->name || strlen(what->name) >= sizeof place->name)
             MISUSE("STRAND_ACTORS", "", "a dispatcher has no name, or one that is too long");
         if (what->quantum < 0 || what->threads < 0)

@@ -22,7 +22,7 @@ static void drop_published(void *body)
     strand_exception_release(((strand_published *)body)->why);
 }
 
-const strand_message_type strand_published_message = {"strand_published", drop_published};
+const strand_message_type strand_published_message = STRAND_MESSAGE_TYPE_("strand_published", drop_published);
 
 struct subscriber {
     struct index_node by_actor;

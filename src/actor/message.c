@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const strand_message_type message_last = {"the last message", NULL};
+const strand_message_type message_last = STRAND_MESSAGE_TYPE_("the last message", NULL);
 
 static int class_of(size_t size)
 {

@@ -8,6 +8,7 @@
 #include "promise.h"
 
 #include "../strand/misuse.h"
+#include "../strand/sized.h"
 #include "../strand/throw.h"
 
 #include <errno.h>
@@ -251,8 +252,7 @@ strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *
 {
     struct thread *thread = must_be_strand("strand_router_spawn");
     must_be_there(what, "router", "strand_router_spawn");
-    if (what->size != sizeof *what)
-        MISUSE("strand_router_spawn", "", "strand_router.size is %zu, not sizeof(strand_router)", what->size);
+    must_have_size(what->size, sizeof *what, "strand_router", "strand_router_spawn");
     if (what->size_of_args && !what->args)
         MISUSE("strand_router_spawn", "", "the arguments are NULL, and their size is %zu", what->size_of_args);
     if ((unsigned)what->route > STRAND_ROUTE_HASH)

@@ -12,6 +12,7 @@
 #include "../strand/exception.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
+#include "../strand/sized.h"
 #include "../strand/throw.h"
 
 #include <errno.h>
@@ -136,8 +137,8 @@ strand_actors strand_actors_enter_(const strand_actors_attr *attr, const char *f
 {
     struct thread *thread = must_be_strand("STRAND_ACTORS");
     struct cb *me = current_of(thread);
-    if (attr && attr->size != sizeof *attr)
-        MISUSE("STRAND_ACTORS", "", "strand_actors_attr.size is %zu, not sizeof(strand_actors_attr)", attr->size);
+    if (attr)
+        must_have_size(attr->size, sizeof *attr, "strand_actors_attr", "STRAND_ACTORS");
     strand_scope scope = strand_scope_enter_(STRAND_OPEN, file, line); /* it throws, or is left below */
     struct system *system = make_system(thread);
     if (!system) {

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-const strand_message_type strand_terminated_message = {"strand_terminated", NULL};
+const strand_message_type strand_terminated_message = STRAND_MESSAGE_TYPE_("strand_terminated", NULL);
 
 /* An actor that watches, in the list of the watched actor. */
 struct watcher {

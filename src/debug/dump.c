@@ -14,6 +14,7 @@
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
+#include "../strand/sized.h"
 
 #include <errno.h>
 
@@ -208,10 +209,10 @@ int strand_dump(int fd, const strand_dump_options *asked)
 {
     struct thread *thread = thread_self();
     strand_dump_options options = {.size = sizeof options};
-    if (asked && (asked->size < sizeof asked->size || asked->size > 4096))
-        MISUSE("strand_dump", "", "strand_dump_options.size is %zu, not sizeof(strand_dump_options)", asked->size);
-    if (asked)
-        memcpy(&options, asked, asked->size < sizeof options ? asked->size : sizeof options);
+    if (asked) {
+        must_have_size(asked->size, sizeof asked->size, "strand_dump_options", "strand_dump");
+        sized_take(&options, sizeof options, asked, asked->size);
+    }
     if ((unsigned)options.grouping > STRAND_DUMP_GROUPED)
         MISUSE("strand_dump", "", "strand_dump_options.grouping is %d", (int)options.grouping);
     return thread ? dump_with(thread, fd, &options, "", false)

@@ -31,6 +31,7 @@
 #include "../strand/escape.h"
 #include "../strand/exception.h"
 #include "../strand/misuse.h"
+#include "../strand/sized.h"
 #include "../strand/throw.h"
 
 #include <errno.h>
@@ -260,11 +261,10 @@ void *strand_offload_with(const strand_offload_attr *attr, strand_fn *fn, const 
 {
     struct thread *thread = must_be_strand("strand_offload_with");
     struct call call = {.function = "strand_offload_with", .fn = fn, .args = (void *)(uintptr_t)args, .size = size};
-    if (attr && (attr->size < offsetof(strand_offload_attr, answer) || attr->size > 4096))
-        MISUSE("strand_offload_with", "", "strand_offload_attr.size is %zu, not sizeof(strand_offload_attr)",
-               attr->size);
-    if (attr)
-        memcpy(&call.attr, attr, attr->size < sizeof call.attr ? attr->size : sizeof call.attr);
+    if (attr) {
+        must_have_size(attr->size, offsetof(strand_offload_attr, answer), "strand_offload_attr", call.function);
+        sized_take(&call.attr, sizeof call.attr, attr, attr->size);
+    }
     may_offload(thread, current_of(thread), &call);
     return offload(thread, current_of(thread), &call);
 }

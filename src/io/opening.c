@@ -7,6 +7,7 @@
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
 #include "../strand/scope.h"
+#include "../strand/sized.h"
 #include "../strand/throw.h"
 
 #include <errno.h>
@@ -120,8 +121,8 @@ strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr)
 {
     struct thread *thread = must_be_strand("strand_crew_open");
     struct cb *me = current_of(thread);
-    if (attr && (attr->size < offsetof(strand_crew_attr, threads) || attr->size > 4096))
-        MISUSE("strand_crew_open", "", "strand_crew_attr.size is %zu, not sizeof(strand_crew_attr)", attr->size);
+    if (attr)
+        must_have_size(attr->size, offsetof(strand_crew_attr, threads), "strand_crew_attr", "strand_crew_open");
     int threads = ATTR(attr, threads) ? ATTR(attr, threads) : CREW_USUAL;
     if (threads < 1 || threads > CREW_MOST)
         MISUSE("strand_crew_open", "", "strand_crew_attr.threads is %d, not 1 to %d", threads, CREW_MOST);
@@ -251,12 +252,10 @@ void strand_crew_info_get(strand_crew handle, struct strand_crew_info *out)
 {
     struct thread *thread = must_be_strand("strand_crew_info_get");
     must_be_there(out, "buffer for the figures", "strand_crew_info_get");
-    size_t size = out->size;
-    if (size < sizeof size || size > 4096)
-        MISUSE("strand_crew_info_get", "", "strand_crew_info.size is %zu, not sizeof(struct strand_crew_info)", size);
+    must_have_size(out->size, sizeof out->size, "strand_crew_info", "strand_crew_info_get");
     bool unmade =
         is_run_crew(handle) && !atomic_load_explicit(&runtime_of(thread)->crews[CREW_CALLS], memory_order_acquire);
-    struct strand_crew_info info = {.size = size, .most = (size_t)run_crew_most(runtime_of(thread), CREW_CALLS)};
+    struct strand_crew_info info = {.most = (size_t)run_crew_most(runtime_of(thread), CREW_CALLS)};
     if (!unmade) {
         struct crew *crew = crew_enter(thread, handle, "strand_crew_info_get");
         crew_lock(crew, thread);
@@ -268,5 +267,5 @@ void strand_crew_info_get(strand_crew handle, struct strand_crew_info *out)
         crew_unlock(crew);
         crew_leave(thread, crew);
     }
-    memcpy(out, &info, size < sizeof info ? size : sizeof info);
+    sized_give(out, out->size, &info, sizeof info);
 }

@@ -12,6 +12,7 @@
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
 #include "../strand/scope.h"
+#include "../strand/sized.h"
 #include "../strand/throw.h"
 
 #include <errno.h>
@@ -29,8 +30,8 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
 {
     const char *name = ATTR(attr, scheduler);
     int64_t spin_us = ATTR(attr, spin_us);
-    if (attr && (attr->size < offsetof(strand_pool_attr, threads) || attr->size > 4096))
-        MISUSE("strand_pool_open", "", "strand_pool_attr.size is %zu, not sizeof(strand_pool_attr)", attr->size);
+    if (attr)
+        must_have_size(attr->size, offsetof(strand_pool_attr, threads), "strand_pool_attr", "strand_pool_open");
     char what[128];
     plan->custom = ATTR(attr, custom);
     plan->scheduler = scheduler_for(name, plan->custom, "strand_pool_attr", what, sizeof what);
@@ -150,14 +151,12 @@ void strand_pool_info_get(strand_pool handle, struct strand_pool_info *out)
 {
     struct thread *thread = must_be_strand("strand_pool_info_get");
     must_be_there(out, "buffer for the figures", "strand_pool_info_get");
-    size_t size = out->size;
-    if (size < sizeof size || size > 4096)
-        MISUSE("strand_pool_info_get", "", "strand_pool_info.size is %zu, not sizeof(struct strand_pool_info)", size);
+    must_have_size(out->size, sizeof out->size, "strand_pool_info", "strand_pool_info_get");
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_info_get");
-    struct strand_pool_info info = {.size = size};
+    struct strand_pool_info info = {0};
     ask(thread, op, &info);
     pool_found(op);
-    memcpy(out, &info, size < sizeof info ? size : sizeof info);
+    sized_give(out, out->size, &info, sizeof info);
 }
 
 int strand_thread_index(void)

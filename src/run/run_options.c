@@ -7,6 +7,7 @@
 
 #include "../stack/stack.h"
 #include "../strand/misuse.h"
+#include "../strand/sized.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -34,10 +35,8 @@ void run_options_take(struct runtime *runtime, const strand_options *options)
 {
     if (!options)
         return;
-    if (options->size < offsetof(strand_options, own_threads) || options->size > 4096)
-        misuse("strand_run", "", "strand_options.size is %zu, not sizeof(strand_options)", options->size);
-    memcpy(&runtime->options, options,
-           options->size < sizeof runtime->options ? options->size : sizeof runtime->options);
+    must_have_size(options->size, offsetof(strand_options, own_threads), "strand_options", "strand_run");
+    sized_take(&runtime->options, sizeof runtime->options, options, options->size);
     runtime->options.own_threads |= runtime->options.cpus != NULL;
 }
 

@@ -7,6 +7,7 @@
 #include "../sim/sim.h"
 #include "../strand/misuse.h"
 #include "../strand/print.h"
+#include "../strand/sized.h"
 
 #include <errno.h>
 #include <string.h>
@@ -60,12 +61,11 @@ static int check(const struct search *search)
 
 static int take(struct search *search, const strand_options *options)
 {
-    size_t size = options ? options->size : 0;
-    if (options && (size < offsetof(strand_options, own_threads) || size > 4096))
-        misuse("strand_sim_search", "", "strand_options.size is %zu, not sizeof(strand_options)", size);
     search->options.threads = THREADS_USUAL;
-    if (options)
-        memcpy(&search->options, options, size < sizeof search->options ? size : sizeof search->options);
+    if (options) {
+        must_have_size(options->size, offsetof(strand_options, own_threads), "strand_options", "strand_sim_search");
+        sized_take(&search->options, sizeof search->options, options, options->size);
+    }
     int error = check(search);
     if (error)
         return error;
@@ -80,15 +80,21 @@ static int take(struct search *search, const strand_options *options)
     return 0;
 }
 
+static void tell(strand_sim_found *found, uint64_t seed, int status, uint64_t tried)
+{
+    const strand_sim_found made = {sizeof made, seed, status, tried};
+    if (found)
+        sized_give(found, found->size, &made, sizeof made);
+}
+
 /* Runs the seed of the environment in this process, for a debugger. Does not return if the run fails. */
 static void replay(struct search *search, strand_sim_found *found)
 {
-    strand_sim_report own, *report = search->sim.report;
+    strand_sim_report own = {.size = sizeof own}, *report = search->sim.report;
     if (!report)
         search->sim.report = report = &own;
     strand_run(&search->options, search->fn, search->arg);
-    if (found)
-        *found = (strand_sim_found){report->seed, 0, 1};
+    tell(found, report->seed, 0, 1);
 }
 
 int strand_sim_search(const strand_options *options, uint64_t first, uint64_t count, strand_fn *fn, void *arg,
@@ -102,6 +108,8 @@ int strand_sim_search(const strand_options *options, uint64_t first, uint64_t co
         MISUSE("strand_sim_search", "", "the function is NULL: pass the one to run");
     if (thread && thread->current)
         MISUSE("strand_sim_search", "", "inside a strand");
+    if (found)
+        must_have_size(found->size, sizeof found->size, "strand_sim_found", "strand_sim_search");
     int error = take(&search, options);
     if (error)
         return error;
@@ -123,7 +131,6 @@ int strand_sim_search(const strand_options *options, uint64_t first, uint64_t co
     arch_unmap(progress, sizeof *search.progress);
     if (error)
         return error;
-    if (found)
-        *found = (strand_sim_found){first + at - 1, status, at};
+    tell(found, first + at - 1, status, at);
     return !done || status != 0;
 }

@@ -9,6 +9,7 @@
 
 #include "../sched/runq.h"
 #include "../strand/misuse.h"
+#include "../strand/sized.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -151,7 +152,7 @@ static const struct scheduler scheduler_custom = {.name = "custom",
 
 static const char *lack_of(const strand_scheduler *custom)
 {
-    if (custom->size < offsetof(strand_scheduler, pick) + sizeof custom->pick || custom->size > 4096)
+    if (!size_is_plausible(custom->size, offsetof(strand_scheduler, pick) + sizeof custom->pick))
         return "size is not sizeof(strand_scheduler)";
     return !custom->name || !custom->push || !custom->pick ? "name, push or pick is NULL" : NULL;
 }

@@ -2,6 +2,7 @@
  * Options of a seeded run: from STRAND_SEED and STRAND_SIM in the environment, which take precedence, and from
  * strand_options.
  */
+#include "../strand/sized.h"
 #include "sim.h"
 
 #include <errno.h>
@@ -119,12 +120,11 @@ static int take_seed(struct sim *sim, const char *seed, char *text, size_t room)
 
 bool options_copy(struct strand_sim *out, const struct strand_sim *options)
 {
-    enum { LEAST = offsetof(struct strand_sim, length), MOST = 4096 };
     if (!options)
         return true;
-    if (options->size < LEAST || options->size > MOST)
+    if (!size_is_plausible(options->size, offsetof(struct strand_sim, length)))
         return false;
-    memcpy(out, options, options->size < sizeof *out ? options->size : sizeof *out);
+    sized_take(out, sizeof *out, options, options->size);
     return true;
 }
 
@@ -147,6 +147,11 @@ int options_take(struct sim *sim, const struct driver_second *asked, char *text,
     sim->atomic_steps = SIM_HAS_ATOMIC_STEPS;
     if (!options_copy(&sim->options, asked->sim)) {
         snprintf(text, room, "strand_sim.size is %zu, not sizeof(strand_sim)", asked->sim->size);
+        return -EINVAL;
+    }
+    const strand_sim_report *report = sim->options.report;
+    if (report && !size_is_plausible(report->size, sizeof report->size)) {
+        snprintf(text, room, "strand_sim_report.size is %zu, not sizeof(strand_sim_report)", report->size);
         return -EINVAL;
     }
     int error = words ? take_words(&sim->options, words, text, room) : 0;

@@ -6,6 +6,7 @@
 
 #include "../strand/exception.h"
 #include "../strand/print.h"
+#include "../strand/sized.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -159,9 +160,11 @@ static void report(struct sim *sim, const char *what, bool ended)
 
 void report_end(struct sim *sim, const char *failure)
 {
-    if (sim->options.report)
-        *sim->options.report =
-            (strand_sim_report){sim->seed, sim->hash, sim->steps, sim->now - sim->began, sim->atomic_steps};
+    strand_sim_report *out = sim->options.report;
+    const strand_sim_report made = {sizeof made,           sim->seed,        sim->hash, sim->steps,
+                                    sim->now - sim->began, sim->atomic_steps};
+    if (out)
+        sized_give(out, out->size, &made, sizeof made);
     if (failure)
         report(sim, failure, true);
     else if (!sim->options.quiet && !arch_env("STRAND_QUIET"))

@@ -12,16 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-const strand_kind STRAND_ANY = {"any", NULL};
-const strand_kind STRAND_INTERRUPTED = {"interrupted", &STRAND_ANY};
-const strand_kind STRAND_ERROR = {"error", &STRAND_ANY};
-const strand_kind STRAND_TIMED_OUT = {"timed-out", &STRAND_ERROR};
-const strand_kind STRAND_CHILD_CANCELLED = {"child-cancelled", &STRAND_ERROR};
-const strand_kind STRAND_PRUNED = {"pruned", &STRAND_CHILD_CANCELLED};
-const strand_kind STRAND_DEADLOCK = {"deadlock", &STRAND_ERROR};
-const strand_kind STRAND_LIVE_STRANDS = {"live-strands", &STRAND_ERROR};
-const strand_kind STRAND_FOREIGN = {"foreign", &STRAND_ERROR};
-const strand_kind STRAND_SYSTEM = {"system", &STRAND_ERROR};
+const strand_kind STRAND_ANY = STRAND_KIND("any", NULL);
+const strand_kind STRAND_INTERRUPTED = STRAND_KIND("interrupted", &STRAND_ANY);
+const strand_kind STRAND_ERROR = STRAND_KIND("error", &STRAND_ANY);
+const strand_kind STRAND_TIMED_OUT = STRAND_KIND("timed-out", &STRAND_ERROR);
+const strand_kind STRAND_CHILD_CANCELLED = STRAND_KIND("child-cancelled", &STRAND_ERROR);
+const strand_kind STRAND_PRUNED = STRAND_KIND("pruned", &STRAND_CHILD_CANCELLED);
+const strand_kind STRAND_DEADLOCK = STRAND_KIND("deadlock", &STRAND_ERROR);
+const strand_kind STRAND_LIVE_STRANDS = STRAND_KIND("live-strands", &STRAND_ERROR);
+const strand_kind STRAND_FOREIGN = STRAND_KIND("foreign", &STRAND_ERROR);
+const strand_kind STRAND_SYSTEM = STRAND_KIND("system", &STRAND_ERROR);
 
 /* ---- the object ------------------------------------------------------------------------------------------ */
 

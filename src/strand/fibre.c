@@ -14,6 +14,7 @@
 
 #include "../stack/saved.h"
 #include "../stack/stack.h"
+#include "sized.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -153,8 +154,8 @@ strand_fibre strand_fibre_open(strand_scope scope, const strand_fibre_attr *attr
 {
     struct thread *thread = must_be_strand("strand_fibre_open");
     struct cb *me = current_of(thread);
-    if (attr && (attr->size < offsetof(strand_fibre_attr, stack_size) || attr->size > 4096))
-        MISUSE("strand_fibre_open", "", "strand_fibre_attr.size is %zu, not sizeof(strand_fibre_attr)", attr->size);
+    if (attr)
+        must_have_size(attr->size, offsetof(strand_fibre_attr, stack_size), "strand_fibre_attr", "strand_fibre_open");
     int count = ATTR(attr, count) ? ATTR(attr, count) : 1;
     if (count < 1 || count > COUNT_MOST)
         MISUSE("strand_fibre_open", "", "strand_fibre_attr.count is %d, not 1 to %d", count, COUNT_MOST);
@@ -259,17 +260,14 @@ void strand_fibre_info_get(strand_fibre handle, int index, struct strand_fibre_i
 {
     struct thread *thread = must_be_strand("strand_fibre_info_get");
     must_be_there(out, "buffer for the figures", "strand_fibre_info_get");
-    size_t size = out->size;
-    if (size < sizeof size || size > 4096)
-        MISUSE("strand_fibre_info_get", "", "strand_fibre_info.size is %zu, not sizeof(struct strand_fibre_info)",
-               size);
+    must_have_size(out->size, sizeof out->size, "strand_fibre_info", "strand_fibre_info_get");
     struct fibres *fibres = fibres_pin(thread, handle, "strand_fibre_info_get");
     if (index < 0 || (uint32_t)index >= fibres->count)
         MISUSE("strand_fibre_info_get", "", "there is no fibre %d of %u", index, fibres->count);
-    struct strand_fibre_info info = {.size = size};
+    struct strand_fibre_info info = {0};
     ask(thread, fibres->list[index], &info);
     fibres_unpin(thread, fibres);
-    memcpy(out, &info, size < sizeof info ? size : sizeof info);
+    sized_give(out, out->size, &info, sizeof info);
 }
 
 size_t strand_fibre_trim(strand_fibre handle)

@@ -7,6 +7,7 @@
 #include "hook.h"
 #include "interrupt.h"
 #include "print.h"
+#include "sized.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,7 @@ const char *made_at(const char *noun, const void *object, char *buffer, size_t s
 /* To the hook of the run, if there is one, and to standard error. */
 static void report(const struct runtime *runtime, const char *function, const char *what, const char *made)
 {
-    struct strand_misuse report = {function, what, made};
+    const strand_misuse report = {sizeof report, function, what, made};
     if (runtime && runtime->options.on_misuse)
         runtime->options.on_misuse(&report, runtime->options.hook_arg);
     print_text(2, "libstrand: misuse of %s: %s\n", function, what);
@@ -73,6 +74,11 @@ COLD void misuse(const char *function, const char *made, const char *format, ...
     (void)arch_process_start(); /* a misuse may be all that there ever was: without this, traces have fewer names */
     print_here(2, thread && thread->current ? current_of(thread) : NULL);
     abort();
+}
+
+COLD void misuse_size_(size_t size, const char *type, const char *function)
+{
+    misuse(function, "", "%s.size is %zu, not sizeof(%s)", type, size, type);
 }
 
 /* Without a trace: another thread may have been in libunwind when this process was forked, and have a lock of its. */

@@ -19,6 +19,7 @@
 #include "throw.h"
 
 #include "../sched/switch.h"
+#include "sized.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -401,8 +402,8 @@ strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn 
 {
     struct thread *thread = must_be_strand("strand_spawn_with");
     struct cb *me = current_of(thread);
-    if (attr && (attr->size < offsetof(strand_attr, stack_size) || attr->size > 4096))
-        MISUSE("strand_spawn_with", "", "strand_attr.size is %zu, not sizeof(strand_attr)", attr->size);
+    if (attr)
+        must_have_size(attr->size, offsetof(strand_attr, stack_size), "strand_attr", "strand_spawn_with");
     size_t stack = ATTR(attr, stack_size);
     union {
         const void *in;

@@ -9,6 +9,7 @@
 #include "log.h"
 #include "misuse.h"
 #include "print.h"
+#include "sized.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -56,7 +57,7 @@ NOINLINE void strand_throw(const strand_kind *kind, const char *format, ...)
     strand_unwind_(flight);
 }
 
-NOINLINE void strand_throw_with(const strand_kind *kind, const struct strand_throw_info *info, const char *format, ...)
+NOINLINE void strand_throw_with(const strand_kind *kind, const strand_throw_info *given, const char *format, ...)
 {
     struct thread *thread = must_be_strand("strand_throw_with");
     struct cb *me = current_of(thread);
@@ -64,14 +65,17 @@ NOINLINE void strand_throw_with(const strand_kind *kind, const struct strand_thr
     va_start(args, format);
     strand_exception *e = make(thread, "strand_throw_with", kind, format, args);
     va_end(args);
-    if (info) {
-        must_not_escape(thread, info->payload, "the payload", "strand_throw_with");
-        if (info->cause)
-            exception_must_hold(info->cause, "strand_throw_with");
-        e->code = info->code;
-        e->payload = info->payload;
-        e->payload_free = info->payload_free;
-        e->cause = info->cause;
+    if (given) {
+        strand_throw_info info = {0};
+        must_have_size(given->size, offsetof(strand_throw_info, code), "strand_throw_info", "strand_throw_with");
+        sized_take(&info, sizeof info, given, given->size);
+        must_not_escape(thread, info.payload, "the payload", "strand_throw_with");
+        if (info.cause)
+            exception_must_hold(info.cause, "strand_throw_with");
+        e->code = info.code;
+        e->payload = info.payload;
+        e->payload_free = info.payload_free;
+        e->cause = info.cause;
     }
     exception_trace(e, SEGMENT_THROWN, me);
     exception_throw(me, e);

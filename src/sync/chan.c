@@ -10,6 +10,7 @@
 #include "../strand/misuse.h"
 #include "../strand/print.h"
 #include "../strand/scope.h"
+#include "../strand/sized.h"
 #include "../strand/throw.h"
 #include "../strand/wait.h"
 #include "source.h"
@@ -194,8 +195,8 @@ strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, c
     struct thread *thread = must_be_strand("strand_chan_open");
     struct cb *me = current_of(thread);
     struct chan *chan;
-    if (attr && attr->size != sizeof *attr)
-        misuse("strand_chan_open", "", "strand_chan_attr.size is %zu, not sizeof(strand_chan_attr)", attr->size);
+    if (attr)
+        must_have_size(attr->size, sizeof *attr, "strand_chan_attr", "strand_chan_open");
     int error = make(thread, size, capacity, attr, &chan);
     if (!error)
         chan->site = __builtin_return_address(0);

@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static const strand_key LIMITS = {"limits"};
+static const strand_key LIMITS = STRAND_KEY("limits");
 
 void strand_limit_init(strand_limit *limit, size_t permits, const char *name)
 {

@@ -11,6 +11,7 @@
 #include "../strand/misuse.h"
 #include "../strand/print.h"
 #include "../strand/scope.h"
+#include "../strand/sized.h"
 #include "../strand/throw.h"
 #include "../strand/wait.h"
 
@@ -168,9 +169,7 @@ int strand_port_info_get(strand_port handle, struct strand_port_info *out)
 {
     struct port *port;
     must_be_there(out, "buffer for the figures", "strand_port_info_get");
-    size_t size = out->size;
-    if (size < sizeof size || size > 4096)
-        misuse("strand_port_info_get", "", "strand_port_info.size is %zu, not sizeof(struct strand_port_info)", size);
+    must_have_size(out->size, sizeof out->size, "strand_port_info", "strand_port_info_get");
     int error = pin_port(handle, true, &port);
     if (error)
         return error;
@@ -178,7 +177,6 @@ int strand_port_info_get(strand_port handle, struct strand_port_info *out)
     uint64_t given = atomic_load_explicit(&box->given, memory_order_relaxed);
     uint64_t taken = atomic_load_explicit(&box->free, memory_order_relaxed) >> FREE_TAG;
     struct strand_port_info info = {
-        .size = size,
         .message_size = port->message_size,
         .slots = port->slots,
         .taken = (taken - given) & (UINT64_MAX >> FREE_TAG),
@@ -187,7 +185,7 @@ int strand_port_info_get(strand_port handle, struct strand_port_info *out)
     };
     bool left = is_left(port);
     unpin_port(port);
-    memcpy(out, &info, size < sizeof info ? size : sizeof info);
+    sized_give(out, out->size, &info, sizeof info);
     return left ? -EPIPE : 0;
 }
 
@@ -374,8 +372,8 @@ strand_port strand_port_open(strand_scope scope, size_t message_size, size_t slo
     struct thread *thread = must_be_strand("strand_port_open");
     struct cb *me = current_of(thread);
     struct port *port;
-    if (attr && attr->size != sizeof *attr)
-        misuse("strand_port_open", "", "strand_port_attr.size is %zu, not sizeof(strand_port_attr)", attr->size);
+    if (attr)
+        must_have_size(attr->size, sizeof *attr, "strand_port_attr", "strand_port_open");
     if (message_size > STRAND_PORT_MESSAGE_MOST)
         misuse("strand_port_open", "", "messages of %zu bytes are longer than %zu", message_size,
                STRAND_PORT_MESSAGE_MOST);

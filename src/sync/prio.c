@@ -11,6 +11,7 @@
 #include "../strand/note.h"
 #include "../strand/print.h"
 #include "../strand/scope.h"
+#include "../strand/sized.h"
 #include "../strand/throw.h"
 #include "../strand/wait.h"
 #include "source.h"
@@ -102,11 +103,9 @@ void prio_make(struct thread *thread, strand_prio_semaphore *handle, const stran
 void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *options)
 {
     struct thread *thread = must_be_strand("strand_prio_init");
-    if (!sem)
-        misuse("strand_prio_init", "", "it is NULL");
-    if (!options || options->size != sizeof *options)
-        misuse("strand_prio_init", "", "strand_prio_options.size is %zu, not sizeof(strand_prio_options)",
-               options ? options->size : 0);
+    must_be_there(sem, "semaphore", "strand_prio_init");
+    must_be_there(options, "options", "strand_prio_init");
+    must_have_size(options->size, sizeof *options, "strand_prio_options", "strand_prio_init");
     if (!options->limit || (options->compare && options->priority))
         misuse("strand_prio_init", "", "%s",
                options->limit ? "`compare` and `priority` are both set, and only one can order the waiters"

@@ -27,7 +27,7 @@ static struct {
     strand_event done;
 } world;
 
-static const strand_kind on_purpose = {"on-purpose", &STRAND_ERROR};
+static const strand_kind on_purpose = STRAND_KIND("on-purpose", &STRAND_ERROR);
 
 static void drop_letter(void *body)
 {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const strand_kind OUR_ERROR = {"our error", &STRAND_ERROR};
-static const strand_key key = {"key"};
+static const strand_kind OUR_ERROR = STRAND_KIND("our error", &STRAND_ERROR);
+static const strand_key key = STRAND_KEY("key");
 
 enum { DEPTH = 60, CHAIN = 12, CHILDREN = 10 };
 
@@ -66,7 +66,7 @@ static void *with_more(void *arg)
     FAULT_CHECK(payload != NULL && fd >= 0);
     strand_exception_print(cause, fd);
     close(fd);
-    strand_throw_with(&OUR_ERROR, &(struct strand_throw_info){.payload = payload, .payload_free = free, .cause = cause},
+    strand_throw_with(&OUR_ERROR, STRAND_THROW_INFO(.payload = payload, .payload_free = free, .cause = cause),
                       "with a cause");
 }
 

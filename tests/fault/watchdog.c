@@ -47,7 +47,7 @@ static void end_late(int *mark)
         strand_exception_release(strand_try(doze, NULL, NULL));
 }
 
-static const strand_kind ON_PURPOSE = {"on-purpose", &STRAND_ERROR};
+static const strand_kind ON_PURPOSE = STRAND_KIND("on-purpose", &STRAND_ERROR);
 
 static void *clean_up(void *arg)
 {

@@ -124,7 +124,7 @@ __attribute__((noreturn)) static void throw(struct mstrand * s, int16_t index)
         strand_throw(kind, "thrown by node %d", index);
     payload[index] = 0;
     payloads_left++;
-    const struct strand_throw_info info = {.payload = &payload[index], .payload_free = is_freed};
+    const strand_throw_info info = {.size = sizeof info, .payload = &payload[index], .payload_free = is_freed};
     strand_throw_with(kind, &info, "thrown by node %d", index);
 }
 

@@ -16,7 +16,7 @@ static bool in_the_child;
 static const char *meant; /* there, from the misuse on: the function that is misused */
 static int noted;         /* which */
 
-void on_misuse(const struct strand_misuse *misuse, void *arg)
+void on_misuse(const strand_misuse *misuse, void *arg)
 {
     (void)arg;
     if (meant)

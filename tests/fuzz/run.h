@@ -38,7 +38,7 @@ int payloads(void);
 void run_misuse(struct mstrand *s, const struct node *node);
 /* If there was one to be had: run_again has the same run. */
 void misuse_in_a_child(void (*run_again)(void));
-void on_misuse(const struct strand_misuse *misuse, void *arg);
+void on_misuse(const strand_misuse *misuse, void *arg);
 
 /* blocks.c */
 int run_block(struct mstrand *s, int16_t first);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 struct program program;
-const strand_kind kind_a = {"a", &STRAND_ERROR}, kind_b = {"b", &kind_a};
+const strand_kind kind_a = STRAND_KIND("a", &STRAND_ERROR), kind_b = STRAND_KIND("b", &kind_a);
 static int logged;
 
 /* ---- reports --------------------------------------------------------------------------------------------- */

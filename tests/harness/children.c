@@ -4,8 +4,8 @@
 #define TEST_HARNESS
 #include "test.h"
 
-const strand_kind TEST_ERROR = {"test-error", &STRAND_ERROR};
-const strand_kind TEST_ERROR2 = {"test-error-2", &STRAND_ERROR};
+const strand_kind TEST_ERROR = STRAND_KIND("test-error", &STRAND_ERROR);
+const strand_kind TEST_ERROR2 = STRAND_KIND("test-error-2", &STRAND_ERROR);
 
 void test_yield_until(const _Atomic int *flag, int value)
 {

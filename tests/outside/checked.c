@@ -13,7 +13,7 @@
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
-static void told(const struct strand_misuse *misuse, void *arg)
+static void told(const strand_misuse *misuse, void *arg)
 {
     (void)arg;
     printf("%s: %s\n", misuse->function, strstr(misuse->made, "checked.c:") ? "locked in checked.c" : misuse->made);

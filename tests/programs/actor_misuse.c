@@ -12,7 +12,7 @@
 
 STRAND_MESSAGE(number, { int n; });
 
-static void tell(const struct strand_misuse *misuse, void *arg)
+static void tell(const strand_misuse *misuse, void *arg)
 {
     printf("hook %s: function=%s; what=%s; made=%s\n", (const char *)arg, misuse->function, misuse->what, misuse->made);
     fflush(stdout);

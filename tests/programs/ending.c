@@ -49,7 +49,7 @@ static void end_badly(int *mark)
 
 static void *cleaning_up(void *arg)
 {
-    static const strand_kind kind = {"made-up", &STRAND_ERROR};
+    static const strand_kind kind = STRAND_KIND("made-up", &STRAND_ERROR);
     int mark __attribute__((cleanup(end_badly)));
     (void)mark, (void)arg;
     strand_throw(&kind, "on purpose");

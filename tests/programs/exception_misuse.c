@@ -4,10 +4,11 @@
 #include "strand.h"
 #include "strand/pool.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-static const strand_kind KIND = {"kind", &STRAND_ERROR};
+static const strand_kind KIND = STRAND_KIND("kind", &STRAND_ERROR);
 
 static void throw_it(void *unused)
 {
@@ -30,9 +31,11 @@ static void give_away(const char *how, strand_exception *e)
     if (strcmp(how, "suppress") == 0)
         strand_suppress(e);
     if (strcmp(how, "cause") == 0)
-        strand_throw_with(&KIND, &(struct strand_throw_info){.cause = e}, "because of it");
+        strand_throw_with(&KIND, STRAND_THROW_INFO(.cause = e), "because of it");
     if (strcmp(how, "release") == 0)
         strand_exception_release(e);
+    if (strcmp(how, "size") == 0)
+        strand_throw_with(&KIND, &(strand_throw_info){.code = -EIO}, "of no size");
 }
 
 static void *without_a_reference(void *how)
@@ -52,7 +55,7 @@ static void *without_a_reference(void *how)
 static void with_a_payload(void (*function)(void *))
 {
     STRAND_TRY {
-        const struct strand_throw_info info = {.payload_free = function};
+        const strand_throw_info info = {.size = sizeof info, .payload_free = function};
         strand_throw_with(&KIND, &info, "with a payload");
     }
     STRAND_CATCH(&KIND, e) {

@@ -16,7 +16,7 @@
 static strand_fibre stale, shared;
 static const strand_key KEY;
 
-static void tell(const struct strand_misuse *misuse, void *arg)
+static void tell(const strand_misuse *misuse, void *arg)
 {
     (void)arg;
     printf("hook told: function=%s; what=%s; made=%s\n", misuse->function, misuse->what, misuse->made);
@@ -579,27 +579,27 @@ static void *select_on_local(void *arg)
 static void *throw_with_a_local_payload(void *arg)
 {
     int local = 0;
-    strand_throw_with(&STRAND_ERROR, &(struct strand_throw_info){.payload = &local}, "it has a payload");
+    strand_throw_with(&STRAND_ERROR, STRAND_THROW_INFO(.payload = &local), "it has a payload");
     return arg;
 }
 
 static void *throw_a_local_kind(void *arg)
 {
-    strand_kind kind = {"local", &STRAND_ERROR};
+    strand_kind kind = STRAND_KIND("local", &STRAND_ERROR);
     strand_throw(&kind, "of a kind that is gone soon");
     return arg;
 }
 
 static void *throw_a_local_kind_with(void *arg)
 {
-    strand_kind kind = {"local", &STRAND_ERROR};
+    strand_kind kind = STRAND_KIND("local", &STRAND_ERROR);
     strand_throw_with(&kind, NULL, "of a kind that is gone soon");
     return arg;
 }
 
 static void *inherit_by_a_local_key(void *arg)
 {
-    strand_key key = {"local"};
+    strand_key key = STRAND_KEY("local");
     STRAND_LOCAL(&key, arg);
     return arg;
 }

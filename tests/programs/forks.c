@@ -227,7 +227,7 @@ static void *fork_in_strand(void *arg)
 static void fork_in_blocks(void)
 {
     static _Atomic int unused;
-    static const strand_key key = {"key"};
+    static const strand_key key = STRAND_KEY("key");
     static strand_limit limit;
     strand_limit_init(&limit, 1, NULL);
     if (is("scope")) {
@@ -339,7 +339,7 @@ static void fork_when_freed(void *payload)
 
 static void *throw_payload(void *arg)
 {
-    strand_throw_with(&STRAND_ERROR, &(struct strand_throw_info){.payload_free = fork_when_freed}, "with a payload");
+    strand_throw_with(&STRAND_ERROR, STRAND_THROW_INFO(.payload_free = fork_when_freed), "with a payload");
     return arg;
 }
 
@@ -468,7 +468,7 @@ static void *fork_many_times(void *arg)
     return arg;
 }
 
-static void tell(const struct strand_misuse *misuse, void *arg)
+static void tell(const strand_misuse *misuse, void *arg)
 {
     (void)arg;
     dprintf(STDOUT_FILENO, "hook: %s; %s\n", misuse->function, misuse->made);

@@ -548,7 +548,7 @@ static const struct {
 };
 
 /* Who is told may look at the semaphore. */
-static void look_at_it(const struct strand_misuse *misuse, void *arg)
+static void look_at_it(const strand_misuse *misuse, void *arg)
 {
     (void)arg;
     if (strstr(misuse->made, "shelves"))

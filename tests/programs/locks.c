@@ -21,7 +21,7 @@ static strand_rwlock rwlock;
 static strand_condition condition;
 static strand_once once;
 
-static void tell(const struct strand_misuse *misuse, void *arg)
+static void tell(const strand_misuse *misuse, void *arg)
 {
     (void)arg;
     printf("function=%s; what=%s; made=%s\n", misuse->function, misuse->what, misuse->made);

@@ -299,7 +299,8 @@ static void *lock_crosswise(void *arg)
 /* ---- exceptions ----------------------------------------------------------------------------------- */
 
 /* What two source files have that include a header with such a line. */
-static const strand_kind thrown = {"NO_SUCH_USER", &STRAND_ERROR}, caught = {"NO_SUCH_USER", &STRAND_ERROR};
+static const strand_kind thrown = STRAND_KIND("NO_SUCH_USER", &STRAND_ERROR),
+                         caught = STRAND_KIND("NO_SUCH_USER", &STRAND_ERROR);
 
 static void *catch_a_kind_of_the_same_name(void *arg)
 {

@@ -594,7 +594,7 @@ static void *throw_interrupted_by_hand(void *arg)
 
 static void *throw_below_interrupted_by_hand(void *arg)
 {
-    static const strand_kind MINE = {"mine", &STRAND_INTERRUPTED};
+    static const strand_kind MINE = STRAND_KIND("mine", &STRAND_INTERRUPTED);
     (void)arg;
     strand_throw(&MINE, "by hand");
 }
@@ -926,7 +926,7 @@ static const struct {
     {"select_on_no_ticker", select_on_no_ticker},
 };
 
-static void tell(const struct strand_misuse *misuse, void *arg)
+static void tell(const strand_misuse *misuse, void *arg)
 {
     printf("hook %s: function=%s; what=%s; made=%s\n", (const char *)arg, misuse->function, misuse->what, misuse->made);
     fflush(stdout);

@@ -31,7 +31,7 @@ static NOINLINE strand_pool open_it_here(strand_scope scope)
     return strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "mine"));
 }
 
-static void tell(const struct strand_misuse *misuse, void *arg)
+static void tell(const strand_misuse *misuse, void *arg)
 {
     printf("hook %s: function=%s; what=%s; made=%s\n", (const char *)arg, misuse->function, misuse->what, misuse->made);
     fflush(stdout);

@@ -92,7 +92,7 @@ int main(int argc, char **argv)
                     : strcmp(what, "posted") == 0 ? wait_for_a_post
                     : long_one                    ? starve
                                                   : go_well;
-    strand_sim_found found = {0};
+    strand_sim_found found = {.size = sizeof found};
     int result = strand_sim_search(STRAND_OPTIONS(.threads = 2), 1, long_one ? 4000 : 10, fn, NULL, &found);
     printf("result %d, seed %llu, tried %llu\n", result, (unsigned long long)found.seed,
            (unsigned long long)found.tried);

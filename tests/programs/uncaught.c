@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const strand_kind SPILL = {"spill", &STRAND_ERROR};
+static const strand_kind SPILL = STRAND_KIND("spill", &STRAND_ERROR);
 
 static void say_clean_up(int *unused)
 {
@@ -19,7 +19,7 @@ static void say_clean_up(int *unused)
 
 static __attribute__((noinline)) void *pour(void *arg)
 {
-    const struct strand_throw_info info = {.code = -ENOSPC};
+    const strand_throw_info info = {.size = sizeof info, .code = -ENOSPC};
     strand_throw_with(&SPILL, &info, "glass %d is full", 3);
     return arg;
 }

@@ -15,8 +15,8 @@ STRAND_MESSAGE(deposit, {
     int times;
 });
 
-static const strand_key trace = {"trace"};
-static const strand_kind MY_ERROR = {"my error", &STRAND_ERROR};
+static const strand_key trace = STRAND_KEY("trace");
+static const strand_kind MY_ERROR = STRAND_KIND("my error", &STRAND_ERROR);
 struct account bank;
 void *root(void *arg);
 int main(void);
@@ -54,7 +54,7 @@ static void nested(void)
             STRAND_END
         }
         STRAND_CATCH(&MY_ERROR, e) {
-            strand_throw_with(&MY_ERROR, &(struct strand_throw_info){.cause = strand_exception_keep(e)}, "again");
+            strand_throw_with(&MY_ERROR, STRAND_THROW_INFO(.cause = strand_exception_keep(e)), "again");
         }
         STRAND_END
     }

@@ -133,7 +133,7 @@ static void stop(void *state)
 
 static void fail_now_and_then(struct sim_chance *chance)
 {
-    static const strand_kind quiet = {"sim-failure", &STRAND_ERROR};
+    static const strand_kind quiet = STRAND_KIND("sim-failure", &STRAND_ERROR);
     if (sim_one_in(chance, 4))
         strand_throw(&quiet, "on purpose");
 }

@@ -61,7 +61,7 @@ static void be_worker(void *state, strand_message *message)
     struct sim_chance chance = {q->chance.state + (uint64_t)me * UINT64_C(0x9e3779b97f4a7c15)};
     uint32_t draw = sim_draw(&chance, 8);
     if (world.fails && draw == 0) {
-        static const strand_kind quiet = {"sim-failure", &STRAND_ERROR};
+        static const strand_kind quiet = STRAND_KIND("sim-failure", &STRAND_ERROR);
         strand_throw(&quiet, "on purpose");
     }
     if (world.fails && draw == 1)

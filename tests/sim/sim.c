@@ -35,7 +35,7 @@ enum { LOOK_EVERY = 256, SPACE_SLACK = 64 << 20 };
 /* A run takes thousands of steps; one that takes so many never ends. */
 enum { STEPS_MOST = 20000000 };
 
-const strand_kind SIM_ERROR = {"sim error", &STRAND_ERROR};
+const strand_kind SIM_ERROR = STRAND_KIND("sim error", &STRAND_ERROR);
 
 static struct {
     const char *program;
@@ -322,7 +322,7 @@ static void give_back(void *life)
 void sim_fail(struct sim_life *me)
 {
     me->failed++;
-    struct strand_throw_info info = {.payload = me, .payload_free = give_back};
+    strand_throw_info info = {.size = sizeof info, .payload = me, .payload_free = give_back};
     strand_throw_with(&SIM_ERROR, &info, "of strand %d", me->number);
 }
 
@@ -532,7 +532,7 @@ static void run(uint64_t seed)
     options.threads = 1 + (int)sim_draw(&chance, 4);
     options.scheduler = schedulers[sim_draw(&chance, 2)];
     options.on_log = on_log;
-    strand_sim_report report;
+    strand_sim_report report = {.size = sizeof report};
     strand_sim way = {.size = sizeof way, .depth = STRAND_SIM_WALK, .steps = STEPS_MOST, .report = &report};
     way.shared_stacks = sim.shared;
     if (sim_one_in(&chance, 4)) /* by priorities, to one of several depths */

@@ -24,7 +24,8 @@ static void count_freed(void *unused)
 /* Takes over the cause. */
 static void *throw_counted(void *cause)
 {
-    const struct strand_throw_info info = {.payload = &freed, .payload_free = count_freed, .cause = cause};
+    const strand_throw_info info = {
+        .size = sizeof info, .payload = &freed, .payload_free = count_freed, .cause = cause};
     strand_throw_with(&TEST_ERROR, &info, "counted");
 }
 
@@ -59,7 +60,7 @@ static void wrap(int levels)
         wrap(levels - 1);
     }
     STRAND_CATCH(&TEST_ERROR, e) {
-        const struct strand_throw_info info = {.cause = strand_exception_keep(e)};
+        const strand_throw_info info = {.size = sizeof info, .cause = strand_exception_keep(e)};
         strand_throw_with(&TEST_ERROR, &info, "level %d", levels);
     }
     STRAND_END
@@ -364,7 +365,7 @@ TEST_RACE(an_exception_that_several_strands_suppress_is_carried_by_no_exception_
 
 static void *throw_because_of(void *cause)
 {
-    const struct strand_throw_info info = {.cause = strand_exception_keep(cause)};
+    const strand_throw_info info = {.size = sizeof info, .cause = strand_exception_keep(cause)};
     strand_throw_with(&TEST_ERROR, &info, "because of it");
 }
 

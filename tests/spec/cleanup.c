@@ -4,7 +4,7 @@
 #define SUITE cleanup
 #include "test.h"
 
-static const strand_kind STONE = {"stone", &STRAND_ERROR};
+static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
 #define NOINLINE __attribute__((noinline))
 #define FOREVER (3600 * STRAND_S)

@@ -18,7 +18,7 @@
 
 namespace {
 
-const strand_kind STONE = {"stone", &STRAND_ERROR};
+const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
 const int64_t FOREVER = 3600 * STRAND_S;
 
@@ -180,7 +180,7 @@ int freed;
 
 void *throw_a_payload(void *arg)
 {
-    struct strand_throw_info info = {};
+    strand_throw_info info = {sizeof info};
     info.payload = arg;
     info.payload_free = [](void *) { freed++; };
     strand_throw_with(&STONE, &info, "loaded");

@@ -14,7 +14,7 @@
 
 namespace {
 
-const strand_kind STONE = {"stone", &STRAND_ERROR};
+const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
 const int64_t FOREVER = 3600 * STRAND_S;
 
@@ -591,7 +591,7 @@ int freed;
 
 [[noreturn]] void throw_loaded()
 {
-    struct strand_throw_info info = {};
+    strand_throw_info info = {sizeof info};
     info.payload = &freed;
     info.payload_free = [](void *) { freed++; };
     strand_throw_with(&STONE, &info, "loaded");

@@ -4,7 +4,7 @@
 #define SUITE deadline
 #include "test.h"
 
-static const strand_kind STONE = {"stone", &STRAND_ERROR};
+static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
 #define FOREVER (3600 * STRAND_S)
 #define LONG_PAST ((strand_time){.ns = 1})

@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <pthread.h>
 
-static const strand_kind FRUIT = {"fruit", &STRAND_ERROR};
-static const strand_kind APPLE = {"apple", &FRUIT};
-static const strand_kind STONE = {"stone", &STRAND_ERROR};
+static const strand_kind FRUIT = STRAND_KIND("fruit", &STRAND_ERROR);
+static const strand_kind APPLE = STRAND_KIND("apple", &FRUIT);
+static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
 #define NOINLINE __attribute__((noinline))
 #define KEEP_FRAME __asm__ volatile("") /* after a call: keeps it from becoming a jump */
@@ -64,7 +64,7 @@ TEST(a_kind_is_itself_and_all_above_it)
 
 TEST(a_kind_is_neither_beside_nor_below_itself)
 {
-    static const strand_kind PIPPIN = {"pippin", &APPLE};
+    static const strand_kind PIPPIN = STRAND_KIND("pippin", &APPLE);
     strand_exception *e = test_run_catching(throw_apple, NULL, NULL);
     CHECK(!strand_exception_is(e, &STONE));
     CHECK(!strand_exception_is(e, &PIPPIN));
@@ -96,7 +96,7 @@ TEST(the_kinds_of_the_library_have_the_names_of_the_contract)
 
 TEST(a_kind_with_the_name_of_another_is_another_kind)
 {
-    static const strand_kind OTHER_APPLE = {"apple", &FRUIT};
+    static const strand_kind OTHER_APPLE = STRAND_KIND("apple", &FRUIT);
     strand_exception *e = test_run_catching(throw_apple, NULL, NULL);
     CHECK(!strand_exception_is(e, &OTHER_APPLE));
     strand_exception_release(e);
@@ -206,7 +206,7 @@ static NOINLINE void *throw_with_info(void *info)
 
 TEST(throw_with_keeps_code_and_message)
 {
-    struct strand_throw_info info = {.code = -EPIPE};
+    strand_throw_info info = {.size = sizeof info, .code = -EPIPE};
     strand_exception *e = test_run_catching(throw_with_info, &info, NULL);
     CHECK_EQ(strand_exception_code(e), -EPIPE);
     CHECK_STR(strand_exception_text(e), "with info");
@@ -250,7 +250,7 @@ TEST_INSIDE(the_catcher_sees_the_payload_and_it_is_freed_at_the_end_of_the_catch
 {
     freed = 0;
     int payload = 0;
-    struct strand_throw_info info = {.payload = &payload, .payload_free = count_free};
+    strand_throw_info info = {.size = sizeof info, .payload = &payload, .payload_free = count_free};
     STRAND_TRY {
         throw_with_info(&info);
     }
@@ -265,7 +265,7 @@ TEST_INSIDE(the_catcher_sees_the_payload_and_it_is_freed_at_the_end_of_the_catch
 TEST_INSIDE(a_payload_without_a_free_function_is_left_alone)
 {
     int payload = 5;
-    struct strand_throw_info info = {.payload = &payload};
+    strand_throw_info info = {.size = sizeof info, .payload = &payload};
     strand_exception *e = strand_try(throw_with_info, &info, NULL);
     CHECK_PTR(strand_exception_payload(e), &payload);
     strand_exception_release(e);
@@ -275,7 +275,7 @@ TEST_INSIDE(a_payload_without_a_free_function_is_left_alone)
 TEST_INSIDE(a_catch_block_that_is_left_by_break_frees_its_exception)
 {
     freed = 0;
-    struct strand_throw_info info = {.payload = &info, .payload_free = count_free};
+    strand_throw_info info = {.size = sizeof info, .payload = &info, .payload_free = count_free};
     for (volatile int i = 0; i < 3; i++) {
         STRAND_TRY {
             throw_with_info(&info);
@@ -292,7 +292,7 @@ TEST_INSIDE(an_exception_that_is_kept_outlives_its_catch_block_until_the_last_re
 {
     freed = 0;
     strand_exception *volatile kept = NULL;
-    struct strand_throw_info info = {.payload = &info, .payload_free = count_free};
+    strand_throw_info info = {.size = sizeof info, .payload = &info, .payload_free = count_free};
     STRAND_TRY {
         throw_with_info(&info);
     }
@@ -310,7 +310,7 @@ TEST_INSIDE(an_exception_that_is_kept_outlives_its_catch_block_until_the_last_re
 TEST_INSIDE(a_rethrown_exception_is_freed_once_by_its_last_catcher)
 {
     freed = 0;
-    struct strand_throw_info info = {.payload = &info, .payload_free = count_free};
+    strand_throw_info info = {.size = sizeof info, .payload = &info, .payload_free = count_free};
     STRAND_TRY {
         STRAND_TRY {
             throw_with_info(&info);
@@ -334,8 +334,9 @@ TEST(releasing_no_exception_is_allowed)
 
 static void *throw_with_cause(void *unused)
 {
-    struct strand_throw_info first = {.payload = &freed, .payload_free = count_free};
-    struct strand_throw_info second = {.code = -EIO, .cause = strand_try(throw_with_info, &first, NULL)};
+    strand_throw_info first = {.size = sizeof first, .payload = &freed, .payload_free = count_free};
+    strand_throw_info second = {
+        .size = sizeof second, .code = -EIO, .cause = strand_try(throw_with_info, &first, NULL)};
     strand_throw_with(&APPLE, &second, "because of it");
     return unused;
 }
@@ -432,7 +433,7 @@ TEST_INSIDE(an_exception_is_not_suppressed_in_itself_nor_twice)
 TEST_INSIDE(suppressed_exceptions_are_freed_with_the_one_that_carries_them)
 {
     freed = 0;
-    struct strand_throw_info info = {.payload = &info, .payload_free = count_free};
+    strand_throw_info info = {.size = sizeof info, .payload = &info, .payload_free = count_free};
     STRAND_TRY {
         STRAND_TRY {
             throw_with_info(&info);
@@ -725,7 +726,7 @@ TEST(print_shows_causes)
     strand_exception_release(e);
 }
 
-static const strand_kind NAMESAKE = {"apple", &FRUIT};
+static const strand_kind NAMESAKE = STRAND_KIND("apple", &FRUIT);
 
 static void *meet_a_namesake(void *arg)
 {
@@ -757,7 +758,7 @@ TEST(print_shows_suppressed_exceptions)
 
 static void *throw_a_link(void *cause)
 {
-    struct strand_throw_info info = {.cause = cause};
+    strand_throw_info info = {.size = sizeof info, .cause = cause};
     strand_throw_with(&APPLE, &info, "a link");
 }
 
@@ -830,7 +831,7 @@ static void *read_and_release(void *e)
 TEST_REAL(a_plain_thread_may_print_and_release_an_exception_after_the_run)
 {
     pthread_t reader;
-    struct strand_throw_info info = {.payload = &info, .payload_free = count_free};
+    strand_throw_info info = {.size = sizeof info, .payload = &info, .payload_free = count_free};
     strand_exception *e = test_run_catching(throw_with_info, &info, NULL);
     CHECK_EQ(pthread_create(&reader, NULL, read_and_release, e), 0);
     pthread_join(reader, NULL);

@@ -28,6 +28,11 @@ TEST_PROGRAM(giving_the_reference_of_a_catch_block_away_is_misuse)
     misuse("release", "strand_exception_release", "belongs to its catch block");
 }
 
+TEST_PROGRAM(the_parts_of_an_exception_have_a_size)
+{
+    misuse("size", "strand_throw_with", "strand_throw_info.size is 0, not sizeof(strand_throw_info)");
+}
+
 TEST_PROGRAM(freeing_a_payload_neither_throws_nor_blocks)
 {
     misuse("payload_throws", "strand_throw_info.payload_free", "has thrown 'of a function'");

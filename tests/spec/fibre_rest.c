@@ -113,7 +113,7 @@ TEST_REAL_RACE(a_fibre_that_was_in_use_without_a_pause_is_trimmed_when_it_rests)
 }
 
 /* In virtual time, as nobody knows how long a machine keeps a thread waiting. */
-static strand_sim_report played;
+static strand_sim_report played = {.size = sizeof played};
 
 static void play(strand_fn *fn)
 {

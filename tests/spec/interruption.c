@@ -7,7 +7,7 @@
 #include "strand/io.h"
 #include "strand/pool.h"
 
-static const strand_kind STONE = {"stone", &STRAND_ERROR};
+static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
 #define FOREVER (3600 * STRAND_S)
 #define LONG_PAST ((strand_time){.ns = 1})

@@ -128,7 +128,7 @@ TEST_INSIDE(joining_a_child_that_ended_by_an_exception_throws_that_very_exceptio
 
 static void *throw_payload(void *payload)
 {
-    struct strand_throw_info info = {.code = -71, .payload = payload};
+    strand_throw_info info = {.size = sizeof info, .code = -71, .payload = payload};
     strand_throw_with(&TEST_ERROR, &info, "loaded");
 }
 

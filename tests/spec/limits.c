@@ -549,7 +549,7 @@ TEST(a_limited_wrapper_runs_each_operation_within_the_limits_that_hold_where_it_
 }
 
 /* An effective client in the context: who gets it there does not know that it is wrapped. */
-static const strand_key CLIENT = {"client"};
+static const strand_key CLIENT = STRAND_KEY("client");
 
 static void *use_the_client(void *arg)
 {

@@ -4,8 +4,8 @@
 #define SUITE local
 #include "test.h"
 
-static const strand_key USER = {"user"};
-static const strand_key TRACE = {"trace"};
+static const strand_key USER = STRAND_KEY("user");
+static const strand_key TRACE = STRAND_KEY("trace");
 
 #define USER_IS(n) CHECK_PTR(strand_local(&USER), TEST_PTR(n))
 
@@ -73,7 +73,7 @@ TEST_INSIDE(keys_do_not_disturb_each_other)
 
 TEST_INSIDE(two_keys_of_the_same_name_are_two_keys)
 {
-    static const strand_key same = {"user"};
+    static const strand_key same = STRAND_KEY("user");
     STRAND_LOCAL(&USER, TEST_PTR(1));
     CHECK_PTR(strand_local(&same), NULL);
 }
@@ -134,7 +134,7 @@ TEST_INSIDE(a_loop_binds_and_restores_at_every_turn)
 
 TEST_INSIDE(many_keys_can_be_bound)
 {
-    static const strand_key keys[50] = {{"many"}};
+    static const strand_key keys[50] = {STRAND_KEY("many")};
     STRAND_LOCAL(&keys[0], TEST_PTR(1));
     STRAND_LOCAL(&keys[49], TEST_PTR(50));
     for (int i = 1; i < 49; i++) {

@@ -189,7 +189,7 @@ TEST(joins_carry_what_grandchildren_did_to_their_grandparents)
 static void *throw_with_a_payload(void *arg)
 {
     struct cell *cell = arg;
-    struct strand_throw_info info = {.payload = cell};
+    strand_throw_info info = {.size = sizeof info, .payload = cell};
     strand_yield();
     cell->out = cell->in + 1;
     strand_throw_with(&STRAND_ERROR, &info, "done");

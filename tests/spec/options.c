@@ -5,9 +5,13 @@
 #define SUITE options
 #include "test.h"
 
+#include "strand/actor.h"
+#include "strand/chan.h"
 #include "strand/debug.h"
 #include "strand/io.h"
+#include "strand/limit.h"
 #include "strand/pool.h"
+#include "strand/port.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -78,6 +82,61 @@ TEST(attributes_of_an_older_program_are_read_as_far_as_they_go)
     int number = 0;
     test_run(spawn_with_short_attributes, &number);
     CHECK_EQ(number, 1);
+}
+
+/* A struct of that type from a header that has one more field. */
+#define NEWER(type, name, ...)                                                                                         \
+    struct {                                                                                                           \
+        type known;                                                                                                    \
+        uint64_t more;                                                                                                 \
+    } name = {{.size = sizeof name, __VA_ARGS__}, UINT64_MAX}
+
+static void handle(void *state, strand_message *message)
+{
+    (void)state, (void)message;
+}
+
+static void *open_with_newer_structs(void *arg)
+{
+    NEWER(strand_chan_attr, chan, .name = "chan");
+    NEWER(strand_port_attr, port, .name = "port");
+    NEWER(strand_prio_options, prio, .limit = 1);
+    NEWER(strand_actors_attr, system, .name = "system");
+    NEWER(strand_actor_attr, actor, .name = "actor");
+    NEWER(strand_router, router, .count = 1);
+    static NEWER(strand_actor_class, class, .receive = handle);
+    static strand_prio_semaphore semaphore;
+    router.known.class_ = &class.known;
+    STRAND_SCOPE(scope);
+    STRAND_ACTORS(actors, &system.known);
+    strand_chan_open(scope, 1, 1, &chan.known);
+    strand_port_open(scope, 1, 1, &port.known);
+    strand_prio_init(&semaphore, &prio.known);
+    strand_actor_spawn(actors, &actor.known, &class.known, NULL, 0);
+    strand_router_spawn(actors, NULL, &router.known);
+    return arg;
+}
+
+TEST(structs_of_a_newer_program_are_read_as_far_as_the_library_knows_them)
+{
+    test_run(open_with_newer_structs, NULL);
+}
+
+static void *throw_without_a_code(void *arg)
+{
+    strand_throw_info info;
+    memset(&info, 0x5a, sizeof info);
+    info.size = offsetof(strand_throw_info, code);
+    strand_throw_with(&STRAND_ERROR, &info, "of an older program");
+    return arg;
+}
+
+TEST_INSIDE(the_parts_of_an_exception_are_read_as_far_as_their_size_goes)
+{
+    strand_exception *e = strand_try(throw_without_a_code, NULL, NULL);
+    CHECK_EQ(strand_exception_code(e), 0);
+    CHECK(!strand_exception_payload(e) && !strand_exception_cause(e));
+    strand_exception_release(e);
 }
 
 static void *log_name(void *arg)

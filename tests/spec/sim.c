@@ -20,7 +20,7 @@ enum { SEEDS = 200 };
 typedef STRAND_CHAN(int) numbers;
 
 static strand_sim sim;
-static strand_sim_report report;
+static strand_sim_report report = {.size = sizeof report};
 static struct test_output o;
 
 /* A run of fn on so many threads under this seed, as `sim` says. Returns what left it, NULL if nothing did. */
@@ -200,11 +200,17 @@ TEST_REAL(what_the_environment_says_is_understood_or_refused)
 TEST_REAL(a_size_that_is_none_is_refused)
 {
     strand_exception *e = NULL;
-    strand_sim small = {.size = 4};
+    strand_sim_report report_of_no_size = {0};
+    strand_sim small = {.size = 4}, reports = {.size = sizeof reports, .report = &report_of_no_size};
     strand_options options = {.size = sizeof options, .has_seed = true, .sim = &small, .uncaught = &e};
     strand_run(&options, spawn_some, NULL);
     CHECK_KIND(e, &STRAND_SYSTEM);
     CHECK_CONTAINS(strand_exception_text(e), "strand_sim.size is 4");
+    strand_exception_release(e);
+    options.sim = &reports;
+    strand_run(&options, spawn_some, NULL);
+    CHECK_KIND(e, &STRAND_SYSTEM);
+    CHECK_CONTAINS(strand_exception_text(e), "strand_sim_report.size is 0");
     strand_exception_release(e);
 }
 
@@ -234,7 +240,7 @@ static void *lose_an_update(void *arg)
 
 TEST_REAL(a_search_finds_a_seed_under_which_it_fails_and_that_seed_fails_again)
 {
-    strand_sim_found found, again;
+    strand_sim_found found = {.size = sizeof found}, again = {.size = sizeof again};
     CHECK_EQ(search_among(10 * SEEDS, lose_an_update, NULL, &found), 1); /* steps may be short */
     CHECK(WIFSIGNALED(found.status) && WTERMSIG(found.status) == SIGABRT);
     CHECK_EQ(found.tried, found.seed);
@@ -286,7 +292,7 @@ static void *leave_by_exit(void *arg)
 
 TEST_REAL(an_uncaught_exception_a_deadlock_a_fault_and_an_exit_are_found)
 {
-    strand_sim_found found;
+    strand_sim_found found = {.size = sizeof found};
     CHECK_EQ(search(read_from_nowhere, (void *)8, &found), 1);
     CHECK(found.status != 0 && found.tried == 1);
     CHECK_EQ(search(throw_now, NULL, &found), 1);
@@ -368,7 +374,7 @@ TEST_REAL(a_deadlock_in_which_a_channel_is_waited_for_hints_at_threads_that_are_
 /* A search with these options must not begin. */
 static void search_is_refused(strand_options options, const char *words)
 {
-    strand_sim_found found = {.tried = 77};
+    strand_sim_found found = {.size = sizeof found, .tried = 77};
     options.on_log = log_it;
     logged[0] = '\0';
     CHECK_EQ(strand_sim_search(&options, 1, SEEDS, spawn_some, NULL, &found), -EINVAL);
@@ -400,7 +406,7 @@ TEST_REAL(options_that_no_run_can_have_are_no_failure_that_a_search_finds)
 
 TEST_REAL(a_run_of_more_steps_than_it_may_take_has_failed)
 {
-    strand_sim_found found;
+    strand_sim_found found = {.size = sizeof found};
     sim.steps = 5000;
     CHECK_EQ(search(yield_for_ever, NULL, &found), 1);
     CHECK(WIFSIGNALED(found.status) && WTERMSIG(found.status) == SIGABRT);

@@ -219,7 +219,7 @@ static void count_freed(void *unused)
 
 static void *fail_with_payload(void *arg)
 {
-    struct strand_throw_info info = {.payload = &freed, .payload_free = count_freed};
+    strand_throw_info info = {.size = sizeof info, .payload = &freed, .payload_free = count_freed};
     (void)arg;
     strand_throw_with(&TEST_ERROR, &info, "of a child");
 }
@@ -380,7 +380,7 @@ static void count_given_back(void *given_back)
 
 static void *fail_with_a_count(void *given_back)
 {
-    const struct strand_throw_info info = {.payload = given_back, .payload_free = count_given_back};
+    const strand_throw_info info = {.size = sizeof info, .payload = given_back, .payload_free = count_given_back};
     strand_throw_with(&TEST_ERROR, &info, "counted");
 }
 

@@ -4,9 +4,9 @@
 #define SUITE try_block
 #include "test.h"
 
-static const strand_kind FRUIT = {"fruit", &STRAND_ERROR};
-static const strand_kind APPLE = {"apple", &FRUIT};
-static const strand_kind STONE = {"stone", &STRAND_ERROR};
+static const strand_kind FRUIT = STRAND_KIND("fruit", &STRAND_ERROR);
+static const strand_kind APPLE = STRAND_KIND("apple", &FRUIT);
+static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
 /* Stays true; the compiler can't know it. */
 static volatile int yes = 1;

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-static const strand_kind STONE = {"stone", &STRAND_ERROR};
+static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
 #define FOREVER (3600 * STRAND_S)
 

@@ -5,7 +5,7 @@
 #define SUITE stress_cancel
 #include "test.h"
 
-static const strand_kind PLANTED = {"planted", &STRAND_ERROR};
+static const strand_kind PLANTED = STRAND_KIND("planted", &STRAND_ERROR);
 
 static void keep_quiet(const char *message, void *arg)
 {

@@ -4,7 +4,7 @@
 #define SUITE stress_failures
 #include "test.h"
 
-static const strand_kind PLANTED = {"planted", &STRAND_ERROR};
+static const strand_kind PLANTED = STRAND_KIND("planted", &STRAND_ERROR);
 
 #define CHILDREN 16
 

@@ -5,7 +5,7 @@
 #define SUITE stress_tree
 #include "test.h"
 
-static const strand_kind PLANTED = {"planted", &STRAND_ERROR};
+static const strand_kind PLANTED = STRAND_KIND("planted", &STRAND_ERROR);
 
 #define FANOUT 4
 #define DEPTH 4
