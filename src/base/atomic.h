@@ -6,6 +6,15 @@
  * In a build with STEPS=1 a step of a seeded run precedes each operation: the simulation may let another thread
  * continue there. Seeded runs are sequentially consistent, whatever memory order an operation asks for. src/arch, and
  * src/sim, which simulates the threads, are compiled with STRAND_STEPLESS: their operations are no steps.
+ *
+ * ORDERING  Three pairings that many protocols use, each with one label in the whole library:
+ *           [LK1] taking a lock acquires what its release released: one critical section happens before the next.
+ *           [RF1] a decrement of a reference count releases what the holder did; the last one acquires that of all
+ *           holders, and what it ends or frees is used by nobody.
+ *           [PB1] a store of an address, a length or a mark (release) publishes an object that is complete; a load
+ *           (acquire) that finds it finds the object complete. In a list that only grows at its head, by
+ *           compare-and-swap, the swaps are one release sequence: the load of the head acquires all of the list, so the
+ *           links are read without an order.
  */
 #ifndef BASE_ATOMIC_H
 #define BASE_ATOMIC_H

@@ -292,7 +292,7 @@ static void inspect_one(struct busy *busy, struct pool *pool)
     each_strand(runtime_of(busy->view.thread), add, busy);
     say_threads(busy);
     say_runnable(busy);
-    if (posts_any(&pool->posts, memory_order_acquire)) {
+    if (posts_any(&pool->posts)) {
         out_say(&busy->out, 4, "something has come from outside, and was not taken in yet\n");
         busy->found.any = true;
     }
@@ -312,7 +312,7 @@ static void inspect_one(struct busy *busy, struct pool *pool)
 static void inspect_all(struct busy *busy, struct subprocess *sub)
 {
     struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire);
-    for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_acquire))
+    for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_relaxed))
         if (atomic_load_explicit(&pool->state, memory_order_acquire) != POOL_NONE && pool->above)
             inspect_one(busy, pool);
 }

@@ -44,7 +44,7 @@ static bool is_there(const struct pool *pool)
 static struct pool *next(struct pool *pool)
 {
     do
-        pool = atomic_load_explicit(&pool->older, memory_order_acquire);
+        pool = atomic_load_explicit(&pool->older, memory_order_relaxed);
     while (pool && !is_there(pool));
     return pool;
 }

@@ -22,7 +22,7 @@ bool watchdog_each_pool(struct watchdog *w, bool (*fn)(struct watchdog *w, struc
 {
     bool all = true;
     struct pool *pool = atomic_load_explicit(&w->runtime->sub.pools, memory_order_acquire);
-    for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_acquire))
+    for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_relaxed))
         all &= fn(w, pool);
     return all;
 }

@@ -57,7 +57,7 @@ int strand_pool_drive(strand_pool handle, strand_time until, unsigned flags)
         return look_on(op);
     uint32_t before = POOL_UNDRIVEN;
     bool mine = atomic_compare_exchange_strong_explicit(&pool->driving, &before, POOL_DRIVEN, memory_order_acq_rel,
-                                                        memory_order_relaxed);
+                                                        memory_order_relaxed); /* [DV1] */
     pool_found(op);
     if (!mine)
         return before == POOL_DRIVEN ? -EBUSY : 0;
@@ -70,7 +70,8 @@ int strand_pool_fd(strand_pool handle)
     if (!op)
         return -ESHUTDOWN;
     spin_lock(&op->lock, NULL);
-    bool over = op->gone || atomic_load_explicit(&op->pool->driving, memory_order_acquire) == POOL_DRIVEN_TO_ITS_END;
+    bool over = op->gone ||
+                atomic_load_explicit(&op->pool->driving, memory_order_acquire) == POOL_DRIVEN_TO_ITS_END; /* [DV1] */
     int fd = !pool_is_driven(op->pool) ? -ENOTSUP : over ? -ESHUTDOWN : op->pool->poller.epoll;
     spin_unlock(&op->lock);
     pool_found(op);

@@ -17,7 +17,12 @@
  *           pool is closed, before it releases the handle. [L4] If the last strands of a closing pool end at the same
  *           time, at least one of them finds the pool dry.
  * ORDERING  The closer: state, a barrier of all threads, then the control blocks. An anchoring strand: the control
- *           block, then the state [L2].
+ *           block, then the state [L2]. Counting (pool_live): how many strands were counted out is read before how many
+ *           were counted in, and each number is stored by release and loaded by acquire: a strand that was counted out
+ *           was counted in. A spawner increments `arrived`, then loads the state; the closer stores the state, then
+ *           loads `arrived`; seq_cst: a strand that is let in is counted [L1]. A strand that ends counts itself out,
+ *           then loads odd.always and the state, then the others' numbers. A fence is before the latter; before the
+ *           former it is the closer's membarrier, or, where there is none, a fence of each [L4].
  * NOT DONE  Cancelling every strand of the pool: inner strands end when their owners' frames leave their scopes, as
  *           below any cancelled strand. A list of a pool's strands: each spawn would pay for it.
  * TESTED BY tests/models/closing.pml.

@@ -8,18 +8,18 @@
  * overtakes the second. So if they are equal as they are read, in this order, they were equal in between [L1]. */
 uint64_t pool_live(struct pool *pool)
 {
-    uint64_t out = atomic_load_explicit(&pool->refused, memory_order_seq_cst), in = 0;
+    uint64_t out = atomic_load_explicit(&pool->refused, memory_order_seq_cst), in = 0; /* [L1] */
     for (int i = 0; i < pool_count(pool); i++)
-        out += atomic_load_explicit(&pool->threads[i]->ended, memory_order_acquire) +
+        out += atomic_load_explicit(&pool->threads[i]->ended, memory_order_acquire) + /* [L1] */
                atomic_load_explicit(&pool->threads[i]->departed, memory_order_acquire);
     for (int i = 0; i < pool_count(pool); i++)
-        in += atomic_load_explicit(&pool->threads[i]->spawned, memory_order_acquire);
-    return in + atomic_load_explicit(&pool->arrived, memory_order_seq_cst) - out;
+        in += atomic_load_explicit(&pool->threads[i]->spawned, memory_order_acquire); /* [L1] */
+    return in + atomic_load_explicit(&pool->arrived, memory_order_seq_cst) - out;     /* [L1] */
 }
 
 static bool is_closing(struct pool *pool)
 {
-    return atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_CLOSING;
+    return atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_CLOSING; /* [L4] */
 }
 
 void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(struct pool *pool))
@@ -27,14 +27,14 @@ void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(str
     pool->gone = gone;
     arch_note_release(&pool->gone);
     spin_lock(&pool->resizing, thread);
-    atomic_store_explicit(&pool->state, POOL_CLOSING, memory_order_seq_cst);
+    atomic_store_explicit(&pool->state, POOL_CLOSING, memory_order_seq_cst); /* [L1] [L2] [L4] */
     for (int i = 0; i < pool_count(pool); i++) /* whose strands end the slow way, which looks at the state */
-        plain_store(&pool->threads[i]->odd.always, true, memory_order_seq_cst);
+        plain_store(&pool->threads[i]->odd.always, true, memory_order_seq_cst); /* [L4] */
     spin_unlock(&pool->resizing);
     if (arch_membarrier_works)
-        arch_membarrier(); /* a strand that ended without looking was counted out before this */
+        arch_membarrier(); /* a strand that ended without looking was counted out before this [L4] */
     else
-        atomic_thread_fence(memory_order_seq_cst);
+        atomic_thread_fence(memory_order_seq_cst); /* [L4] */
 }
 
 void pool_close_look(struct thread *thread, struct pool *pool)
@@ -49,14 +49,14 @@ void pool_close_look(struct thread *thread, struct pool *pool)
 void pool_note_end_(struct thread *thread)
 {
     if (thread->concurrent && !arch_membarrier_works)
-        atomic_thread_fence(memory_order_seq_cst);
+        atomic_thread_fence(memory_order_seq_cst); /* [L4] */
     pool_close_look(thread, thread->pool);
 }
 
 bool pool_arrive(struct thread *thread, struct pool *pool)
 {
-    atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_seq_cst);
-    if (atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_OPEN)
+    atomic_fetch_add_explicit(&pool->arrived, 1, memory_order_seq_cst);        /* [L1] */
+    if (atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_OPEN) /* [L1] */
         return true;
     pool_turn_back(thread, pool);
     return false;
@@ -64,6 +64,6 @@ bool pool_arrive(struct thread *thread, struct pool *pool)
 
 void pool_turn_back(struct thread *thread, struct pool *pool)
 {
-    atomic_fetch_add_explicit(&pool->refused, 1, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&pool->refused, 1, memory_order_seq_cst); /* [L1] */
     pool_close_look(thread, pool);
 }

@@ -11,7 +11,7 @@ void pool_send(struct thread *thread, struct fibre *fibre)
     pool->scheduler->post(pool, thread, fibre);
     if (UNLIKELY(!arch_membarrier_works)) /* as pool_fence: not every scheduler's post is a full barrier [K1] */
         atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
+    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst)) /* [K1] */
         pool_kick_(thread, pool);
 }
 

@@ -101,11 +101,7 @@ OWN_INLINE void driver_await(struct thread *thread)
 }
 
 /* Locks that are held for a few instructions. */
-/*
- * A spin lock, for critical sections of a few instructions.
- *
- * ORDERING  [LK1] taking the lock acquires what its release released: one critical section happens before the next.
- */
+/* A spin lock, for critical sections of a few instructions. */
 OWN_INLINE void spin_lock(atomic_flag *lock, struct thread *thread)
 {
     while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire)) /* [LK1] */

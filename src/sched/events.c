@@ -21,7 +21,7 @@ static void take_posts(struct thread *thread, struct pool *pool)
 
 void pool_take_events(struct thread *thread, struct pool *pool)
 {
-    if (posts_any(&pool->posts, memory_order_relaxed))
+    if (posts_any(&pool->posts))
         take_posts(thread, pool);
     pool_take_polled(thread, pool);
     rest_note_stacks(thread, pool);

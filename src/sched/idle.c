@@ -18,9 +18,9 @@
  * [K1]. */
 static void barrier(struct pool *pool)
 {
-    atomic_thread_fence(memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst); /* [K1] */
     if (pool->sub->concurrent && arch_membarrier_works)
-        arch_membarrier();
+        arch_membarrier(); /* [K1] */
 }
 
 /* Under the lock: the thread begins to move. */
@@ -110,7 +110,7 @@ static bool sleeper_is_timed(struct pool *pool)
 
 static bool any_event(struct thread *thread, struct pool *pool)
 {
-    return posts_any(&pool->posts, memory_order_relaxed) || pool_stops(pool) ||
+    return posts_any(&pool->posts) || pool_stops(pool) ||
            (timers_next(&pool->timers) != ARCH_FOREVER && timers_next(&pool->timers) <= driver_now(thread->sub));
 }
 
@@ -276,7 +276,7 @@ bool pool_park(struct thread *thread, struct pool *pool, bool eager, int rounds,
     if (waits) {                                                 /* else it looks by itself, soon [K1] */
         int64_t next = soon(thread, timers_next(&pool->timers)); /* it may have been started before the kick showed */
         until = next < until ? next : until;
-        atomic_store_explicit(&pool->until, until, memory_order_seq_cst);
+        atomic_store_explicit(&pool->until, until, memory_order_seq_cst); /* [K1] */
         thread->sleeps++;
         pool_wait_polled(thread, pool, nap > until ? nap : until);
     }

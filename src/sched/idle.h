@@ -19,7 +19,8 @@
  *           poster leaves `rung`, and the thread that releases the lock does what it asks for. [K6] a thread that is
  *           about to wake the seeker out of the poller does so before the poller is closed: it is counted under the
  *           lock (kickers), and the thread that closes the pool waits for it. The seeker may wake up by itself
- *           meanwhile, run the pool's last strand, and end.
+ *           meanwhile, run the pool's last strand, and end. [K7] a thread of a pool that is stopped does not sleep: it
+ *           finds `stop`, or is woken.
  * ORDERING  a thread that is about to wait sets kick, then passes a barrier that all running threads pass too
  *           (membarrier; a fence where there is none), then checks once more. A producer pushes, then reads kick,
  *           without a fence. Either the check sees the push or the producer sees the kick [K1]. Posts are a full
@@ -28,8 +29,8 @@
  *           stores `until`, then kick, and after its barrier reads the time of the next timer. A thread that starts a
  *           timer stores that time, and after its barrier reads kick, then `until`. Either the seeker wakes by then, or
  *           that thread kicks it [K1]. `stop` is stored (release) before the lock is taken to wake the threads, and
- *           loaded (acquire) after the lock was held to wait: a thread that is not woken finds it. The decrement of
- *           kickers (release) pairs with the closing thread's load (acquire): the wake-up comes before the close [K6].
+ *           loaded (acquire) after the lock was held to wait: a thread that is not woken finds it [K7]. The decrement
+ * of kickers (release) pairs with the closing thread's load (acquire): the wake-up comes before the close [K6].
  * PROGRESS  the lock is held for a few instructions; system calls are made outside of it.
  * NOT DONE  a wake-up for every push: it costs the pusher a system call and mostly finds nothing.
  * TESTED BY tests/models/seeker.pml; tests/models/slot.pml (what lies in slots); tests/models/pinned.pml (the wake-up
@@ -116,7 +117,7 @@ OWN_INLINE void pool_show_kick(struct pool *pool)
         kick = KICK_SEEKER | (pool->eager ? KICK_PUSH : 0);
     else if (!pool_seeker(pool) && !list_empty(&pool->sleepers))
         kick = KICK_SLEEPER;
-    atomic_store_explicit(&pool->kick, kick, memory_order_seq_cst);
+    atomic_store_explicit(&pool->kick, kick, memory_order_seq_cst); /* [K1] */
 }
 
 /* ---- the wake-ups: kick.c ---------------------------------------------------------------------------------- */

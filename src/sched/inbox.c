@@ -15,7 +15,8 @@ static bool has_queue(struct thread *thread)
 /* One that stays: thread 0 does. */
 static struct thread *one_of(struct pool *pool, struct thread *by)
 {
-    uint32_t size = (uint32_t)atomic_load_explicit(&pool->size, memory_order_acquire); /* with grow: their records */
+    uint32_t size =
+        (uint32_t)atomic_load_explicit(&pool->size, memory_order_acquire); /* with grow: their records [PB1] */
     struct thread *thread = pool->threads[by && size > 1 ? driver_choose(by, size) : 0];
     return thread_life(thread) == THREAD_HERE ? thread : pool->threads[0];
 }

@@ -54,7 +54,7 @@ static void unpoll(struct pool *pool, struct thread *seeker)
 
 void pool_await_kickers(struct pool *pool)
 {
-    while (atomic_load_explicit(&pool->kickers, memory_order_acquire))
+    while (atomic_load_explicit(&pool->kickers, memory_order_acquire)) /* [K6] */
         driver_await(NULL);
     arch_note_acquire(&pool->kickers); /* [K6], for TSan, which sees the descriptor's write and close */
 }
@@ -91,7 +91,7 @@ COLD void pool_kick_(struct thread *thread, struct pool *pool)
 COLD void pool_answer_(struct pool *pool)
 {
     while (atomic_load_explicit(&pool->rung, memory_order_seq_cst) &&
-           !atomic_flag_test_and_set_explicit(&pool->lock, memory_order_seq_cst)) {
+           !atomic_flag_test_and_set_explicit(&pool->lock, memory_order_seq_cst)) { /* [K5] [LK1] */
         arch_note_acquire(&pool->lock);
         atomic_store_explicit(&pool->rung, 0, memory_order_relaxed);
         struct kicked kicked = take_kicked(pool);
@@ -137,13 +137,13 @@ void pool_retime(struct thread *thread, struct pool *pool, int64_t when)
 {
     pool_fence(thread);
     if ((atomic_load_explicit(&pool->kick, memory_order_seq_cst) & KICK_SEEKER) && /* [K1]; else one wakes soon [K4] */
-        when < atomic_load_explicit(&pool->until, memory_order_seq_cst))
+        when < atomic_load_explicit(&pool->until, memory_order_seq_cst))           /* [K1] */
         pool_kick_(thread, pool);
 }
 
 void pool_stop(struct thread *thread, struct pool *pool)
 {
-    atomic_store_explicit(&pool->stop, 1, memory_order_seq_cst); /* before the lock is held: see ORDERING */
+    atomic_store_explicit(&pool->stop, 1, memory_order_release); /* before the lock is held [K7] */
     for (;;) {
         pool_lock(thread, pool);
         bool parked = unpark(pool);

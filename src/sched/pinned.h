@@ -31,19 +31,19 @@ struct fibre *pinned_pick(struct thread *thread);
 
 OWN_INLINE bool pinned_has_mail(struct thread *thread)
 {
-    return atomic_load_explicit(&thread->pinned.inbox, memory_order_seq_cst) != NULL;
+    return atomic_load_explicit(&thread->pinned.inbox, memory_order_seq_cst) != NULL; /* [P2] */
 }
 
 /* Or there is something left that it has taken, as only a thread can have that is driven, and left alone. */
 OWN_INLINE bool pinned_has_work(struct thread *thread)
 {
-    return pinned_has_mail(thread) || plain_load(&thread->picks.pinned, memory_order_seq_cst);
+    return pinned_has_mail(thread) || plain_load(&thread->picks.pinned, memory_order_seq_cst); /* [P1] */
 }
 
 /* The thread is about to sleep. True: it has better to do. */
 OWN_INLINE bool pinned_doze(struct thread *thread)
 {
-    atomic_store_explicit(&thread->pinned.dozes, 1, memory_order_seq_cst);
+    atomic_store_explicit(&thread->pinned.dozes, 1, memory_order_seq_cst); /* [P2] */
     return pinned_has_mail(thread);
 }
 

@@ -55,8 +55,8 @@ static int make_record(struct subprocess *sub, struct pool *pool, int room)
     struct pool *older = atomic_load_explicit(&sub->pools, memory_order_relaxed);
     do
         atomic_store_explicit(&pool->older, older, memory_order_relaxed);
-    while (
-        !atomic_compare_exchange_weak_explicit(&sub->pools, &older, pool, memory_order_release, memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(&sub->pools, &older, pool, memory_order_release,
+                                                  memory_order_relaxed)); /* [PB1] */
     return 0;
 }
 
@@ -68,7 +68,7 @@ static int open_record(struct pool *pool, const struct pool_plan *plan)
         pool->scheduler->close(pool);
     if (error)
         return error;
-    atomic_store_explicit(&pool->state, POOL_OPEN, memory_order_seq_cst);
+    atomic_store_explicit(&pool->state, POOL_OPEN, memory_order_release); /* [PB1] */
     return 0;
 }
 
@@ -80,12 +80,12 @@ static int room_for(const struct pool_plan *plan)
 /* A free record, which is the caller's from now on; NULL: there is none. */
 static struct pool *take_record(struct subprocess *sub, int room)
 {
-    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire);
-    for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_acquire)) {
+    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire); /* [PB1] */
+    for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_relaxed)) {
         uint32_t none = POOL_NONE;
         if (pool != &sub->pool && pool->room == room &&
             atomic_compare_exchange_strong_explicit(&pool->state, &none, POOL_CLOSING, memory_order_acquire,
-                                                    memory_order_relaxed))
+                                                    memory_order_relaxed)) /* [RC1] */
             return pool;
     }
     return NULL;
@@ -113,7 +113,7 @@ static void run_late_posts(struct pool *pool)
 void pool_close(struct pool *pool)
 {
     pool_await_kickers(pool);
-    atomic_store_explicit(&pool->state, POOL_CLOSED, memory_order_seq_cst);
+    atomic_store_explicit(&pool->state, POOL_CLOSED, memory_order_seq_cst); /* [Q1] [Q4] */
     run_late_posts(pool);
     rest_close(pool);
     timers_close(&pool->timers);
@@ -125,9 +125,9 @@ void pool_close(struct pool *pool)
 
 void pools_free(struct subprocess *sub)
 {
-    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire), *older;
+    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire), *older; /* [PB1] */
     for (; pool; pool = older) {
-        older = atomic_load_explicit(&pool->older, memory_order_acquire);
+        older = atomic_load_explicit(&pool->older, memory_order_relaxed);
         run_late_posts(pool);
         pool_unmake_threads(pool);
         if (pool != &sub->pool)
@@ -212,7 +212,7 @@ static void launch(struct pool *pool, struct fibre *root, bool adopt)
         pool_send(NULL, root);
     if (!sub->ends_dry)
         return;
-    atomic_fetch_or_explicit(&sub->minds_quiet, QUIET_VERDICT, memory_order_seq_cst);
+    atomic_fetch_or_explicit(&sub->minds_quiet, QUIET_VERDICT, memory_order_seq_cst); /* [Q2] */
     if (!adopt)
         pool_kick_(NULL, pool); /* it may be dry by now, and no seeker has checked that */
 }

@@ -56,17 +56,17 @@ void subprocess_share(struct thread *thread);
 
 OWN_INLINE bool pool_stops(struct pool *pool)
 {
-    return atomic_load_explicit(&pool->stop, memory_order_acquire) != 0;
+    return atomic_load_explicit(&pool->stop, memory_order_acquire) != 0; /* [K7] */
 }
 
 OWN_INLINE int pool_count(const struct pool *pool)
 {
-    return atomic_load_explicit(&pool->count, memory_order_acquire);
+    return atomic_load_explicit(&pool->count, memory_order_acquire); /* [PB1] */
 }
 
 OWN_INLINE enum thread_life thread_life(const struct thread *thread)
 {
-    return (enum thread_life)atomic_load_explicit(&thread->life, memory_order_seq_cst);
+    return (enum thread_life)atomic_load_explicit(&thread->life, memory_order_seq_cst); /* [Z1] */
 }
 
 /* A strand of the thread's pool has ended, and was counted. */
@@ -164,7 +164,7 @@ void pool_rouse(struct thread *by, struct thread *sleeper);
 OWN_INLINE void pool_fence(const struct thread *thread)
 {
     if (UNLIKELY(!arch_membarrier_works) && thread->concurrent)
-        atomic_thread_fence(memory_order_seq_cst);
+        atomic_thread_fence(memory_order_seq_cst); /* [K1] */
 }
 
 /* There is one more fibre in a queue that others can take from. */

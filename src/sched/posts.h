@@ -17,9 +17,9 @@
  *           that never pauses thus delays strands, timers and descriptors by no more than so many posts.
  * ORDERING  the exchange is sequentially consistent: the seeker's look before it sleeps sees it, or the producer sees
  *           the seeker's kick [K1]. Its release pairs with the acquire of the next exchange, so that the next producer
- *           writes to a post that is complete. The link (release) pairs with the taker's load (acquire). The taker's
- *           compare-and-swap (release) pairs with the next exchange (acquire): the producer's store of `first` comes
- *           after the taker's NULL.
+ *           writes to a post that is complete [N2]. [N4] The link (release) pairs with the taker's load (acquire): the
+ *           taker sees what the producer wrote. The taker's compare-and-swap (release) pairs with the next exchange
+ *           (acquire): the producer's store of `first` comes after the taker's NULL [N1].
  * PROGRESS  producers are wait-free. A producer that the machine stops between the two steps holds back the posts from
  *           the one before its own on; strands, timers and descriptors are served meanwhile.
  * NOT DONE  a stack, taken by one exchange: to find the oldest post the taker walks over all of them, which takes tens
@@ -53,9 +53,9 @@ void posts_put(struct posts *posts, struct post *post);
 struct post *posts_take(struct posts *posts);
 
 /* By any thread. */
-OWN_INLINE bool posts_any(const struct posts *posts, memory_order order)
+OWN_INLINE bool posts_any(const struct posts *posts)
 {
-    return atomic_load_explicit(&posts->last, order) != NULL;
+    return atomic_load_explicit(&posts->last, memory_order_relaxed) != NULL;
 }
 
 #endif

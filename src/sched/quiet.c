@@ -11,7 +11,7 @@
  */
 static bool is_empty(struct pool *pool)
 {
-    if (pool->scheduler->work(pool) || posts_any(&pool->posts, memory_order_acquire))
+    if (pool->scheduler->work(pool) || posts_any(&pool->posts))
         return false;
     bool driven = pool_is_driven(pool);
     for (int i = 0; i < pool_count(pool); i++)
@@ -23,21 +23,21 @@ static bool is_empty(struct pool *pool)
 /* While nobody moves, its timers and waits stay as they are. */
 static bool awaits_nothing(struct pool *pool)
 {
-    uint32_t timers = atomic_load_explicit(&pool->timers.count, memory_order_acquire);
-    uint32_t idle = atomic_load_explicit(&pool->timers.excused, memory_order_acquire) +
-                    atomic_load_explicit(&pool->rests.armed, memory_order_acquire);
+    uint32_t timers = atomic_load_explicit(&pool->timers.count, memory_order_relaxed);
+    uint32_t idle = atomic_load_explicit(&pool->timers.excused, memory_order_relaxed) +
+                    atomic_load_explicit(&pool->rests.armed, memory_order_relaxed);
     uint64_t returned = 0, left = 0;
     for (int i = 0; i < pool_count(pool); i++)
-        returned += atomic_load_explicit(&pool->threads[i]->returned, memory_order_acquire);
+        returned += atomic_load_explicit(&pool->threads[i]->returned, memory_order_acquire); /* [Q6] */
     for (int i = 0; i < pool_count(pool); i++)
-        left += atomic_load_explicit(&pool->threads[i]->left, memory_order_acquire);
+        left += atomic_load_explicit(&pool->threads[i]->left, memory_order_acquire); /* [Q6] */
     return timers <= idle && left == returned;
 }
 
 /* It has ended. One that has not begun is somebody's who moves. */
 static bool is_none(struct pool *pool)
 {
-    uint32_t state = atomic_load_explicit(&pool->state, memory_order_acquire);
+    uint32_t state = atomic_load_explicit(&pool->state, memory_order_acquire); /* [Q1] */
     return state == POOL_NONE || state == POOL_CLOSED;
 }
 
@@ -57,12 +57,12 @@ enum lull quiet_pool(struct thread *thread, struct pool *pool)
 
 static struct pool *first_of(struct subprocess *sub)
 {
-    return atomic_load_explicit(&sub->pools, memory_order_acquire);
+    return atomic_load_explicit(&sub->pools, memory_order_acquire); /* [PB1] */
 }
 
 static struct pool *after(struct pool *pool)
 {
-    return atomic_load_explicit(&pool->older, memory_order_acquire);
+    return atomic_load_explicit(&pool->older, memory_order_relaxed);
 }
 
 static bool all_still(struct thread *thread, uint64_t *stirs)
@@ -97,6 +97,6 @@ static bool run_awaits_nothing(struct subprocess *sub)
 
 bool quiet_is_near(struct pool *pool)
 {
-    uint32_t minds = atomic_load_explicit(&pool->sub->minds_quiet, memory_order_seq_cst);
+    uint32_t minds = atomic_load_explicit(&pool->sub->minds_quiet, memory_order_seq_cst); /* [Q2] [Q4] */
     return (minds >= QUIET_WAITER || run_awaits_nothing(pool->sub)) && is_empty(pool);
 }

@@ -21,12 +21,16 @@
  *           ended. The closer first marks the pool as ended, then looks for waiters.
  *           [Q5] a thread that may act on the run from outside is counted before the check that decides: one that has
  *           gone has acted before it.
- * ORDERING  the pools' locks order all of it but the queues, which are read between two of them: what a thread put into
- *           a queue it did before it became idle under the lock. Posts come from anywhere, at any time: one that comes
- *           after the check comes after that moment. minds_quiet and pool.state are sequentially consistent: the
- *           waiter's increment and registration, then its load of state; the closer's store of state, then its load of
- *           minds_quiet [Q4]. A thread that becomes idle releases the lock, passes a full barrier, and then checks
- *           whether others wait for the outside [Q2].
+ *           [Q6] a strand that is counted as back from a wait for the outside (returned) is counted as having begun it
+ *           (left).
+ * ORDERING  the pools' locks order all of it but the queues and numbers, which are read between two of them: what a
+ *           thread put into a queue, or counted, it did before it became idle under the lock. `returned` is read before
+ *           `left`; both are stored by release and loaded by acquire [Q6]. A pool that has ended has no lock that its
+ *           threads would release: its state is stored by release and loaded by acquire [Q1]. Posts come from anywhere,
+ *           at any time: one that comes after the check comes after that moment. minds_quiet and pool.state are
+ *           sequentially consistent: the waiter's increment and registration, then its load of state; the closer's
+ *           store of state, then its load of minds_quiet [Q4]. A thread that becomes idle releases the lock, passes a
+ *           full barrier, and then checks whether others wait for the outside [Q2].
  * NOT DONE  one counter of busy threads for all pools: two more atomic operations whenever a thread wakes up. A
  *           decision by the last thread to become idle: it would have to hand out what it claims without the role.
  * TESTED BY tests/models/quiet.pml, tests/spec/quiet.c, tests/spec/deadlock.c, tests/sim/quiet.c.
@@ -59,7 +63,7 @@ enum { QUIET_VERDICT = 1, QUIET_WAITER = 2 };
 
 OWN_INLINE bool quiet_is_minded(struct subprocess *sub)
 {
-    return UNLIKELY(atomic_load_explicit(&sub->minds_quiet, memory_order_seq_cst) != 0);
+    return UNLIKELY(atomic_load_explicit(&sub->minds_quiet, memory_order_seq_cst) != 0); /* [Q2] [Q4] */
 }
 
 /* The strand that runs here is about to wait for something outside of the run: a descriptor, a plain thread. And on
@@ -67,13 +71,13 @@ OWN_INLINE bool quiet_is_minded(struct subprocess *sub)
 OWN_INLINE void quiet_leave(struct thread *thread)
 {
     atomic_store_explicit(&thread->left, atomic_load_explicit(&thread->left, memory_order_relaxed) + 1,
-                          memory_order_release);
+                          memory_order_release); /* [Q6] */
 }
 
 OWN_INLINE void quiet_return(struct thread *thread)
 {
     atomic_store_explicit(&thread->returned, atomic_load_explicit(&thread->returned, memory_order_relaxed) + 1,
-                          memory_order_release);
+                          memory_order_release); /* [Q6] */
 }
 
 #endif

@@ -1,6 +1,12 @@
 /*
  * The records of pools and threads: they stay until the end of the run, whether a thread of the system lives in one or
- * not. Model of how a pool's record is kept: tests/models/closing.pml.
+ * not.
+ *
+ * INVARIANT [RC1] a pool's record serves another pool only after all that kept it have let go.
+ * ORDERING  [RC1] the last keeper stores NONE by release, and take_record acquires it. The list of a sub-process's
+ *           pools only grows [PB1], and so does the number of a pool's threads: a thread's record is complete when
+ *           `count` includes it.
+ * TESTED BY tests/models/closing.pml.
  */
 #include "pinned.h"
 #include "runq.h"
@@ -48,7 +54,7 @@ void thread_prepare(struct thread *thread)
     thread->driver = sub->driver;
     plain_store(&thread->picks.any, 0, memory_order_relaxed);
     thread->picks.seeded = sub->driver != NULL;
-    plain_store(&thread->odd.any, 0, memory_order_seq_cst);
+    plain_store(&thread->odd.any, 0, memory_order_seq_cst); /* [GD1] */
     thread->limit = ARCH_FOREVER;
     thread->usual = sub->memory.stacks.usual;
     thread->stacks.kept = sub->memory.most ? 0 : thread->usual;
@@ -56,7 +62,7 @@ void thread_prepare(struct thread *thread)
     thread->period = thread->ticks = 1;
     thread->state = THREAD_BUSY;
     thread_prepare_canaries(thread);
-    atomic_store_explicit(&thread->life, THREAD_HERE, memory_order_seq_cst);
+    atomic_store_explicit(&thread->life, THREAD_HERE, memory_order_seq_cst); /* [Z1] */
 }
 
 int pool_make_threads(struct pool *pool, int count)
@@ -66,7 +72,7 @@ int pool_make_threads(struct pool *pool, int count)
         if (!thread)
             return -ENOMEM;
         pool->threads[i] = thread;
-        atomic_store_explicit(&pool->count, i + 1, memory_order_release);
+        atomic_store_explicit(&pool->count, i + 1, memory_order_release); /* [PB1] */
     }
     return 0;
 }
@@ -82,9 +88,9 @@ void pool_unmake_threads(struct pool *pool)
 
 struct thread *thread_first(struct subprocess *sub)
 {
-    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire);
+    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire); /* [PB1] */
     while (pool && !pool_count(pool))
-        pool = atomic_load_explicit(&pool->older, memory_order_acquire);
+        pool = atomic_load_explicit(&pool->older, memory_order_relaxed);
     return pool ? pool->threads[0] : NULL;
 }
 
@@ -94,7 +100,7 @@ struct thread *thread_after(struct thread *thread)
     if (thread->index + 1 < pool_count(pool))
         return pool->threads[thread->index + 1];
     do
-        pool = atomic_load_explicit(&pool->older, memory_order_acquire);
+        pool = atomic_load_explicit(&pool->older, memory_order_relaxed);
     while (pool && !pool_count(pool));
     return pool ? pool->threads[0] : NULL;
 }
@@ -121,6 +127,6 @@ void pool_keep(struct pool *pool)
 
 void pool_let_go(struct pool *pool)
 {
-    if (atomic_fetch_sub_explicit(&pool->keepers, 1, memory_order_acq_rel) == 1)
-        atomic_store_explicit(&pool->state, POOL_NONE, memory_order_release);
+    if (atomic_fetch_sub_explicit(&pool->keepers, 1, memory_order_acq_rel) == 1) /* [RF1] */
+        atomic_store_explicit(&pool->state, POOL_NONE, memory_order_release);    /* [RC1] */
 }

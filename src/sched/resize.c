@@ -14,7 +14,11 @@
  * INVARIANT [Z1] a fibre that is posted to a thread's inbox is found: by the thread, before it goes; or by the poster,
  *           which checks after the post whether the thread has gone, and then takes the inbox itself; or by the
  *           resizer, if the system has no thread for the record. [Z2] a thread that strands are pinned to stays.
- * ORDERING  life and the inboxes: seq_cst. Poster: post, load life. Thread: store GONE, take the inbox [Z1].
+ *           [Z3] a thread that has to leave is awake, or is woken, and finds odd.leave set.
+ * ORDERING  life and the inboxes: seq_cst. Poster: post, load life. Thread: store GONE, take the inbox [Z1]. odd.leave
+ *           is stored by release, after life, and loaded by acquire: a thread that finds it finds LEAVING. Before it
+ *           sleeps, a thread loads it under the pool's lock, or after it has released the lock with which it became
+ *           claimable; pool_rouse takes that lock after the store [Z3].
  * PROGRESS  resizing waits for threads that have gone and are about to end, no others: not for a strand that computes.
  * NOT DONE  queues without owners that thieves empty: under full load there is no thief.
  * TESTED BY tests/models/resize.pml.
@@ -33,15 +37,15 @@ bool thread_goes_(struct thread *thread)
     struct pool *pool = thread->pool;
     uint32_t leaving = THREAD_LEAVING;
     if (!atomic_compare_exchange_strong_explicit(&thread->life, &leaving, THREAD_GONE, memory_order_seq_cst,
-                                                 memory_order_seq_cst))
-        return false; /* it was called back */
+                                                 memory_order_seq_cst)) /* [Z1] */
+        return false;                                                   /* it was called back */
     if (pool->scheduler->leave)
         pool->scheduler->leave(thread);
     stack_cache_flush(&thread->stacks);
     thread->sub->ops->thread_leave(thread);
     pool_leave(thread);
-    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
-        pool_kick_(thread, pool); /* for what was handed over */
+    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst)) /* [K1] for what was handed over */
+        pool_kick_(thread, pool);
     return true;
 }
 
@@ -49,13 +53,13 @@ bool thread_goes_(struct thread *thread)
 
 static void tell(struct thread *thread, bool leave)
 {
-    plain_store(&thread->odd.leave, leave, memory_order_seq_cst);
+    plain_store(&thread->odd.leave, leave, memory_order_release); /* [Z3] */
 }
 
 /* The thread is HERE. */
 static void send_away(struct thread *by, struct thread *thread)
 {
-    atomic_store_explicit(&thread->life, THREAD_LEAVING, memory_order_seq_cst);
+    atomic_store_explicit(&thread->life, THREAD_LEAVING, memory_order_seq_cst); /* [Z1] */
     tell(thread, true);
     pool_rouse(by, thread);
 }
@@ -64,7 +68,7 @@ static bool call_back(struct thread *thread)
 {
     uint32_t leaving = THREAD_LEAVING;
     if (!atomic_compare_exchange_strong_explicit(&thread->life, &leaving, THREAD_HERE, memory_order_seq_cst,
-                                                 memory_order_seq_cst))
+                                                 memory_order_seq_cst)) /* [Z1] */
         return false;
     tell(thread, false);
     return true;
@@ -84,7 +88,7 @@ static int grow(struct thread *by, struct pool *pool, int from, int to)
 {
     int error = 0;
     for (int i = from; i < to && !(error = add_thread(by, pool, i)); i++)
-        atomic_store_explicit(&pool->size, i + 1, memory_order_seq_cst);
+        atomic_store_explicit(&pool->size, i + 1, memory_order_release); /* [PB1] */
     return error;
 }
 
@@ -95,7 +99,7 @@ static int shrink(struct thread *by, struct pool *pool, int from, int to)
         if (atomic_load_explicit(&pool->threads[i]->pinned.strands, memory_order_relaxed))
             return -EBUSY; /* [Z2] */
     for (int i = from - 1; i >= to; i--) {
-        atomic_store_explicit(&pool->size, i, memory_order_seq_cst); /* nobody is sent there from now on */
+        atomic_store_explicit(&pool->size, i, memory_order_relaxed); /* late posts to it: [Z1] */
         send_away(by, pool->threads[i]);
     }
     return 0;

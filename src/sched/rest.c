@@ -54,7 +54,7 @@ static void arm(struct thread *thread, struct pool *pool, int64_t when)
     if (timer_start(thread, pool, &rests->timer, when) == 0)
         return;
     spin_lock(&rests->lock, thread);
-    atomic_store_explicit(&rests->armed, false, memory_order_release);
+    atomic_store_explicit(&rests->armed, false, memory_order_relaxed);
     spin_unlock(&rests->lock);
 }
 
@@ -69,7 +69,7 @@ COLD void rest_note_(struct thread *thread, struct shared_fibre *shared)
         list_push_back(&rests->used, &shared->rest);
         rests->count++;
     }
-    bool start = !atomic_exchange_explicit(&rests->armed, true, memory_order_release);
+    bool start = !atomic_exchange_explicit(&rests->armed, true, memory_order_relaxed);
     spin_unlock(&rests->lock);
     if (start)
         arm(thread, pool, driver_now(thread->sub) + ERA_NS);
@@ -80,7 +80,7 @@ COLD void rest_note_stacks_(struct thread *thread, struct pool *pool)
     struct rests *rests = &pool->rests;
     if (atomic_load_explicit(&rests->armed, memory_order_relaxed))
         return;
-    if (!atomic_exchange_explicit(&rests->armed, true, memory_order_release))
+    if (!atomic_exchange_explicit(&rests->armed, true, memory_order_relaxed))
         arm(thread, pool, driver_now(pool->sub) + ERA_NS);
 }
 
@@ -203,7 +203,7 @@ COLD void rest_look_(struct thread *thread, struct pool *pool)
         spin_lock(&rests->lock, thread);
         rests->under_way = false;
         bool more = rests->count > 0 || stacks_are_many(&pool->sub->memory.stacks);
-        atomic_store_explicit(&rests->armed, more, memory_order_release);
+        atomic_store_explicit(&rests->armed, more, memory_order_relaxed);
         spin_unlock(&rests->lock);
         if (!more)
             return;

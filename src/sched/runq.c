@@ -19,30 +19,30 @@ void runq_open(struct runq *queue)
 void runq_enter_slow_(struct thread *owner, struct runq *queue)
 {
     do {
-        atomic_store_explicit(&queue->busy, 0, memory_order_release);
-        while (atomic_load_explicit(&queue->thief, memory_order_acquire))
+        atomic_store_explicit(&queue->busy, 0, memory_order_release);     /* [R2] */
+        while (atomic_load_explicit(&queue->thief, memory_order_acquire)) /* [R2] */
             driver_await(owner);
         atomic_store_explicit(&queue->busy, 1, memory_order_relaxed);
         atomic_thread_fence(memory_order_seq_cst); /* [R1] after a thief was met, the owner pays as well */
-    } while (atomic_load_explicit(&queue->thief, memory_order_acquire));
+    } while (atomic_load_explicit(&queue->thief, memory_order_acquire)); /* [R1] [R2] */
 }
 
 bool runq_break_in(struct thread *thief, struct runq *queue)
 {
-    if (atomic_exchange_explicit(&queue->thief, 1, memory_order_seq_cst))
+    if (atomic_exchange_explicit(&queue->thief, 1, memory_order_seq_cst)) /* [R1] */
         return false;
     if (arch_membarrier_works)
         arch_membarrier(); /* [R1] */
     else
-        atomic_thread_fence(memory_order_seq_cst);
-    while (atomic_load_explicit(&queue->busy, memory_order_acquire))
+        atomic_thread_fence(memory_order_seq_cst);                   /* [R1] */
+    while (atomic_load_explicit(&queue->busy, memory_order_acquire)) /* [R1] [R2] */
         driver_await(thief);
     return true;
 }
 
 void runq_break_out(struct runq *queue)
 {
-    atomic_store_explicit(&queue->thief, 0, memory_order_release);
+    atomic_store_explicit(&queue->thief, 0, memory_order_release); /* [R2] */
 }
 
 struct fibre *runq_any(struct thread *thread, struct runq *queue)
@@ -64,14 +64,15 @@ void inbox_post(inbox *box, struct fibre *fibre)
     struct fibre *first = atomic_load_explicit(box, memory_order_relaxed);
     do
         fibre->queued.next = first ? &first->queued : NULL;
-    while (!atomic_compare_exchange_weak_explicit(box, &first, fibre, memory_order_seq_cst, memory_order_relaxed));
+    while (!atomic_compare_exchange_weak_explicit(box, &first, fibre, memory_order_seq_cst,
+                                                  memory_order_relaxed)); /* [R4] */
 }
 
 bool inbox_take(inbox *box, struct link *list)
 {
-    if (!atomic_load_explicit(box, memory_order_seq_cst))
+    if (!atomic_load_explicit(box, memory_order_seq_cst)) /* [R4] */
         return false;
-    struct fibre *fibre = atomic_exchange_explicit(box, NULL, memory_order_seq_cst);
+    struct fibre *fibre = atomic_exchange_explicit(box, NULL, memory_order_seq_cst); /* [R4] */
     struct link *last = list->prev;
     bool any = fibre != NULL;
     while (fibre) { /* the newest was first */

@@ -10,9 +10,11 @@
  *           may be reordered by the processor; the thief's membarrier makes that harmless: an owner whose load came
  *           before it has its store visible after it, so the thief waits; an owner whose load comes after it sees
  *           `thief`.
- * ORDERING  busy = 0 (release) pairs with the thief's load (acquire): it sees the owner's changes. thief = 0
- *           (release) pairs with the owner's load of thief (acquire). The store of `served` (release) pairs with the
- *           load of runq_length (acquire), which may be outside: a fibre that it counts as served it counts as put.
+ * ORDERING  [R2] busy = 0 (release) pairs with the thief's load (acquire): it sees the owner's changes. thief = 0
+ *           (release) pairs with the owner's load of thief (acquire). [R3] the store of `served` (release) pairs with
+ *           the load of runq_length (acquire), which may be outside: a fibre that it counts as served it counts as put.
+ *           [R4] a post into an inbox pairs with the exchange that takes it: what the poster did happens before the
+ *           fibre runs. Both are seq_cst, and so is the look whether an inbox is empty, for [K1], [P2] and [Z1].
  * WITHOUT   membarrier (old kernels, TSan, valgrind) the owner pays for a fence between the store and the load.
  * NOT DONE  a deque with a fence-free bottom (Chase-Lev with the thief paying): it serves one end only, and first
  *           come, first served for yielders needs another; a lock covers any structure, and any field can be added.
@@ -32,17 +34,17 @@ OWN_INLINE void runq_enter(struct thread *owner, struct runq *queue)
         return;
     atomic_store_explicit(&queue->busy, 1, memory_order_relaxed);
     if (LIKELY(arch_membarrier_works))
-        atomic_signal_fence(memory_order_seq_cst);
+        atomic_signal_fence(memory_order_seq_cst); /* [R1] */
     else
-        atomic_thread_fence(memory_order_seq_cst);
-    if (UNLIKELY(atomic_load_explicit(&queue->thief, memory_order_acquire)))
+        atomic_thread_fence(memory_order_seq_cst);                           /* [R1] */
+    if (UNLIKELY(atomic_load_explicit(&queue->thief, memory_order_acquire))) /* [R1] [R2] */
         runq_enter_slow_(owner, queue);
 }
 
 OWN_INLINE void runq_leave(struct thread *owner, struct runq *queue)
 {
     if (owner->concurrent)
-        atomic_store_explicit(&queue->busy, 0, memory_order_release);
+        atomic_store_explicit(&queue->busy, 0, memory_order_release); /* [R2] */
 }
 
 void runq_open(struct runq *queue);
@@ -53,7 +55,7 @@ void runq_break_out(struct runq *queue);
 /* How many are in the lists. Inside; or as a hint. */
 OWN_INLINE uint32_t runq_length(const struct runq *queue)
 {
-    uint32_t served = atomic_load_explicit(&queue->served, memory_order_acquire); /* first: never less than none */
+    uint32_t served = atomic_load_explicit(&queue->served, memory_order_acquire); /* [R3] first */
     return atomic_load_explicit(&queue->put, memory_order_relaxed) - served;
 }
 
@@ -67,7 +69,7 @@ OWN_INLINE void runq_count_put(struct runq *queue, int32_t change)
 OWN_INLINE void runq_count_served(struct runq *queue)
 {
     uint32_t served = atomic_load_explicit(&queue->served, memory_order_relaxed);
-    atomic_store_explicit(&queue->served, served + 1, memory_order_release);
+    atomic_store_explicit(&queue->served, served + 1, memory_order_release); /* [R3] */
 }
 
 OWN_INLINE void runq_append(struct runq *queue, struct link *list, struct fibre *fibre)

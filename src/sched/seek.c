@@ -106,7 +106,7 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
         }
         if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_relaxed)))
             pool_stand_still(thread);
-        if (posts_any(&pool->posts, memory_order_relaxed)) { /* [N3] or one that is not linked yet [N2] */
+        if (posts_any(&pool->posts)) { /* [N3] or one that is not linked yet [N2] */
             driver_await(thread);
             continue;
         }

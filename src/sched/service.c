@@ -135,7 +135,7 @@ struct pool_service pool_service(struct thread *by, struct pool *pool)
 {
     uint64_t now = driver_ticks(by), ms = driver_ticks_per_ms(by), longest = 0, shortest = UINT64_MAX, turns = 0;
     int queues = 0;
-    for (int i = 0; i < atomic_load_explicit(&pool->count, memory_order_acquire); i++) {
+    for (int i = 0; i < atomic_load_explicit(&pool->count, memory_order_acquire); i++) { /* [PB1] */
         if (!is_busy(pool->threads[i]))
             continue;
         struct round round = service_round(by, pool->threads[i], now, ms);

@@ -51,7 +51,7 @@ void shared_fibre_trim(struct thread *thread, struct shared_fibre *shared)
             return;
         wished = mail == SHARED_IDLE ? 0 : mail | SHARED_TRIM;
     } while (!atomic_compare_exchange_weak_explicit(&shared->mail, &mail, wished, memory_order_acq_rel,
-                                                    memory_order_relaxed));
+                                                    memory_order_relaxed)); /* [SF8] */
     if (wished)
         return; /* its holder, or the next one, finds it */
     trim(thread, shared);
@@ -61,7 +61,8 @@ void shared_fibre_trim(struct thread *thread, struct shared_fibre *shared)
 void shared_fibre_rest(struct thread *thread, struct shared_fibre *shared)
 {
     uintptr_t idle = SHARED_IDLE;
-    if (!atomic_compare_exchange_strong_explicit(&shared->mail, &idle, 0, memory_order_acq_rel, memory_order_relaxed))
+    if (!atomic_compare_exchange_strong_explicit(&shared->mail, &idle, 0, memory_order_acq_rel,
+                                                 memory_order_relaxed)) /* [SF8] */
         return; /* the thread that runs on it next notes it [SF7] */
     shared_give_back(&thread->stacks, &shared->stack);
     let_go(thread, shared);

@@ -20,7 +20,9 @@
  *           end of a run queue.
  *           A strand may be claimed before it has left its stack: then it lies in the mail of a fibre that is held,
  *           and is found when that is given up. So fibre->context, which other threads wait for, is not needed here.
- * ORDERING  shared_mail_up and going idle: acquire-release on `mail`; between two holders: the run queue's.
+ * ORDERING  [SF8] every change of `mail` is acquire-release: what was done by a thread that made one of the strands
+ *           runnable, or gave the fibre up, happens before the next holder's visit. Between two holders with mail in
+ *           between: the run queue's.
  * INVARIANTS [SF6] going idle is the last that a holder does to it: whichever thread holds it next may end its last
  *           strand, and then it is gone.
  *           [SF7] a fibre that was in use since it was trimmed last is in the list of its pool's `rests`, and then that

@@ -20,7 +20,7 @@ bool shared_mail_up(struct thread *thread, struct member *member)
     do
         member->next = members_in(mail);
     while (!atomic_compare_exchange_weak_explicit(&shared->mail, &mail, (uintptr_t)member | (mail & SHARED_TRIM),
-                                                  memory_order_acq_rel, memory_order_relaxed));
+                                                  memory_order_acq_rel, memory_order_relaxed)); /* [SF8] */
     return mail == SHARED_IDLE; /* then the caller alone queues the fibre [SF1] */
 }
 
@@ -28,7 +28,7 @@ NOINLINE void shared_mail_take_more_(struct thread *thread, struct shared_fibre 
 {
     uintptr_t mail = atomic_load_explicit(&shared->mail, memory_order_relaxed);
     if (thread->concurrent)
-        mail = atomic_exchange_explicit(&shared->mail, 0, memory_order_acq_rel);
+        mail = atomic_exchange_explicit(&shared->mail, 0, memory_order_acq_rel); /* [SF8] */
     else
         atomic_store_explicit(&shared->mail, 0, memory_order_relaxed);
     if (mail & SHARED_TRIM)

@@ -20,7 +20,7 @@ OWN_INLINE bool shared_mail_go_idle(struct thread *thread, struct shared_fibre *
     uintptr_t none = 0;
     if (thread->concurrent)
         return atomic_compare_exchange_strong_explicit(&shared->mail, &none, SHARED_IDLE, memory_order_acq_rel,
-                                                       memory_order_relaxed);
+                                                       memory_order_relaxed); /* [SF8] */
     if (atomic_load_explicit(&shared->mail, memory_order_relaxed))
         return false;
     atomic_store_explicit(&shared->mail, SHARED_IDLE, memory_order_relaxed);

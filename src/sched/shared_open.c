@@ -119,7 +119,7 @@ bool shared_fibre_keep_if_known(struct shared_fibre *shared)
 void shared_fibre_release(struct thread *thread, struct shared_fibre *shared, uint64_t refs)
 {
     arch_note_release(shared);
-    if (atomic_fetch_sub_explicit(&shared->refs, refs, memory_order_acq_rel) != refs)
+    if (atomic_fetch_sub_explicit(&shared->refs, refs, memory_order_acq_rel) != refs) /* [RF1] */
         return;
     arch_note_acquire(shared);
     ASSERT(atomic_load_explicit(&shared->mail, memory_order_relaxed) == SHARED_IDLE);

@@ -11,7 +11,7 @@ void driver_sleep(struct thread *thread, int64_t deadline)
     if (thread->driver)
         thread->driver->sleep(thread, deadline);
     else
-        while (!atomic_load_explicit(&thread->wake, memory_order_acquire) &&
+        while (!atomic_load_explicit(&thread->wake, memory_order_acquire) && /* [SL1] */
                arch_futex_wait(&thread->wake, 0, deadline) == 0)
             ;
     pool_move(thread);
@@ -23,7 +23,7 @@ void driver_wake(struct thread *thread)
         thread->driver->wake(thread);
         return;
     }
-    atomic_store_explicit(&thread->wake, 1, memory_order_release);
+    atomic_store_explicit(&thread->wake, 1, memory_order_release); /* [SL1] */
     arch_futex_wake(&thread->wake, 1);
 }
 

@@ -1,5 +1,8 @@
 /*
  * How a thread sleeps and is woken.
+ *
+ * ORDERING  [SL1] the store of `wake` (release) pairs with the sleeper's load (acquire): what the waker did happens
+ *           before the thread goes on.
  */
 #ifndef SCHED_SLEEP_H
 #define SCHED_SLEEP_H

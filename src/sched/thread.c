@@ -22,7 +22,7 @@ NOINLINE struct fibre *thread_pick_after_end_(struct thread *thread)
 /* From the loop, where nobody waits for this thread. */
 static void await_context(struct thread *thread, struct fibre *fibre)
 {
-    while (fibre->stack && !atomic_load_explicit(&fibre->context, memory_order_acquire))
+    while (fibre->stack && !atomic_load_explicit(&fibre->context, memory_order_acquire)) /* [S1] */
         driver_await(thread);
 }
 

@@ -74,8 +74,7 @@ void thread_detach_oddly_(struct thread *thread);
  * and thread->current names the fibre until then, although it may be gone. */
 OWN_INLINE void thread_detach(struct thread *thread)
 {
-    atomic_signal_fence(
-        memory_order_seq_cst); /* it was counted before: pool_close_begin, whose barrier does the rest */
+    atomic_signal_fence(memory_order_seq_cst); /* it was counted before; pool_close_begin has a barrier for both [L4] */
     if (UNLIKELY(thread->odd.always))
         thread_detach_oddly_(thread);
     thread->dead_note = thread->current->note;
@@ -110,7 +109,7 @@ OWN_INLINE void thread_tick(struct thread *thread)
 /* It goes at its next switch: resize.c. */
 OWN_INLINE bool thread_is_to_go(const struct thread *thread)
 {
-    return UNLIKELY(plain_load(&thread->odd.leave, memory_order_seq_cst));
+    return UNLIKELY(plain_load(&thread->odd.leave, memory_order_acquire)); /* [Z3] */
 }
 
 /* Whether the thread has looked around, and has picked nothing since: a strand that may find what it wants again and

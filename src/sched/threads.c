@@ -1,5 +1,8 @@
 /*
  * The lives of the threads of the system that live in a pool's records.
+ *
+ * ORDERING  [DV1] `driving` is a lock for those that drive a pool from outside: taken by acquire (strand_pool_drive),
+ *           released by release. One drive happens before the next. `driver` is only compared, under it.
  */
 #include "threads.h"
 
@@ -43,7 +46,7 @@ void thread_live(struct thread *thread)
 /* The last one says so. Thread 0 stays until the pool is stopped, so then that is what has come. */
 static void leave_pool(struct pool *pool)
 {
-    if (atomic_fetch_sub_explicit(&pool->alive, 1, memory_order_acq_rel) != 1)
+    if (atomic_fetch_sub_explicit(&pool->alive, 1, memory_order_acq_rel) != 1) /* [RF1] */
         return;
     arch_note_acquire(&pool->gone);
     if (pool->gone)
@@ -53,7 +56,7 @@ static void leave_pool(struct pool *pool)
 void thread_leave_for_good(struct thread *thread)
 {
     leave_pool(thread->pool);
-    atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst);
+    atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst); /* [Z1] */
 }
 
 /* ---- by one who drives ------------------------------------------------------------------------------------ */
@@ -88,21 +91,21 @@ int pool_drive(struct pool *pool, int64_t until, bool waits)
 {
     struct thread *thread = pool->threads[0];
     uint32_t me = arch_thread_id(), none = 0;
-    if (!atomic_compare_exchange_strong_explicit(&pool->driver, &none, me, memory_order_acq_rel,
-                                                 memory_order_acquire) &&
+    if (!atomic_compare_exchange_strong_explicit(&pool->driver, &none, me, memory_order_relaxed,
+                                                 memory_order_relaxed) &&
         none != me) {
-        atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_release);
+        atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_release); /* [DV1] */
         return -EPERM;
     }
     thread->waits = waits;
     if (!pool_stops(pool))
         drive(thread, until);
     if (!pool_stops(pool)) {
-        atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_release);
+        atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_release); /* [DV1] */
         return 1;
     }
     pool_unsettle(thread); /* the next pool in this record may have a thread of its own */
-    atomic_store_explicit(&pool->driving, POOL_DRIVEN_TO_ITS_END, memory_order_release);
+    atomic_store_explicit(&pool->driving, POOL_DRIVEN_TO_ITS_END, memory_order_release); /* [DV1] */
     thread_leave_for_good(thread);
     return 0;
 }
@@ -134,10 +137,10 @@ int pool_start_thread(struct pool *pool, int index)
                             : arch_thread_start(&thread->os, thread_main, thread, "strand");
     if (error) {
         atomic_fetch_sub_explicit(&pool->alive, 1, memory_order_relaxed);
-        atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst);
+        atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst); /* [Z1] */
         pool_pass_on(thread); /* [Z1] it was here for a moment, and others may have posted to it */
         pool_leave(thread);
-        if (atomic_load_explicit(&pool->kick, memory_order_seq_cst))
+        if (atomic_load_explicit(&pool->kick, memory_order_seq_cst)) /* [K1] */
             pool_kick_(NULL, pool);
     }
     return error;
@@ -160,7 +163,7 @@ void pool_join_thread(struct thread *thread)
         thread->driver->join(thread);
     else
         arch_thread_join(thread->os);
-    atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst);
+    atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst); /* [Z1] */
 }
 
 void pool_join_threads(struct pool *pool, int first)

@@ -242,7 +242,7 @@ static void empty(struct stack_user *user, struct stack *stack)
 static void warn_once(struct stack_user *user)
 {
     struct stack_memory *memory = user->memory;
-    if (!atomic_exchange_explicit(&memory->stacks.warned, true, memory_order_seq_cst))
+    if (!atomic_exchange_explicit(&memory->stacks.warned, true, memory_order_seq_cst)) /* [GD1] */
         memory->ops->unguarded(memory);
 }
 

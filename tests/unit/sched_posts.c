@@ -34,7 +34,7 @@ static struct numbered *take(void)
 
 static void an_empty_queue_has_nothing(void)
 {
-    CHECK(!posts_any(&queue, memory_order_relaxed));
+    CHECK(!posts_any(&queue));
     CHECK(!take());
 }
 
@@ -44,7 +44,7 @@ static void the_oldest_comes_first_also_when_more_are_put_in_between(void)
     for (int i = 0; i < 3; i++)
         put(&all[i], 0, i);
     for (int i = 0; i < 6; i++) {
-        CHECK(posts_any(&queue, memory_order_relaxed));
+        CHECK(posts_any(&queue));
         CHECK(take() == &all[i]);
         if (i < 3)
             put(&all[i + 3], 0, i + 3);
@@ -70,7 +70,7 @@ static void what_is_not_linked_yet_holds_back_the_one_before_it(void)
     atomic_store_explicit(&two.post.next, NULL, memory_order_relaxed);
     atomic_store_explicit(&queue.last, &two.post, memory_order_relaxed);
     CHECK(!take());
-    CHECK(posts_any(&queue, memory_order_relaxed));
+    CHECK(posts_any(&queue));
     atomic_store_explicit(&one.post.next, &two.post, memory_order_relaxed);
     CHECK(take() == &one);
     CHECK(take() == &two);
