@@ -28,7 +28,7 @@ extern "C" {
 
 /** A semaphore that serves its waiters by priority. strand_prio_init initialises it. */
 typedef struct strand_prio_semaphore {
-    uint64_t bits[20];
+    uint64_t bits[24];
 } strand_prio_semaphore;
 
 /** A priority below all others: the waiter may not get a permit now, even if one is free. */
@@ -153,7 +153,7 @@ size_t strand_limit_in_flight(const strand_limit *limit);
 
 /** Permits that were acquired together. */
 typedef struct strand_held {
-    uint64_t bits[8];
+    uint64_t bits[10];
 } strand_held;
 
 /**

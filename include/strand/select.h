@@ -28,6 +28,7 @@ typedef struct strand_case {
     uint64_t object[2];                  /* the object that the operation works on */
     void *value;                         /* the value to send, or the memory to receive into */
     int64_t detail;
+    uint64_t reserved[2];
     unsigned flags;
     int result; /* set in the case that happened: 0, what the case's maker documents, or a negated errno code */
 } strand_case;

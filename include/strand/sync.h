@@ -1,7 +1,7 @@
 /*
  * Synchronisation: mutexes, conditions, read-write locks, semaphores, barriers, once, events, wait groups and latches.
  *
- *     strand_mutex m = {0};
+ *     strand_mutex m = STRAND_MUTEX_INIT;
  *
  *     {
  *         STRAND_LOCKED(&m);         holds the mutex until the block ends, however it ends
@@ -11,10 +11,13 @@
  * Which callers: strands of one run at a time, never plain threads. Unless its text says otherwise, a function costs a
  * few nanoseconds when the caller need not wait. NULL for an object is misuse.
  *
- * Memory. The caller allocates these objects; the library never moves or copies them. A zeroed object is ready for use,
- * owns no memory and needs no release. The caller must not move or copy an object in use. An object must not lie on the
- * stack of a shared fibre (strand/pool.h): contending for it from a strand of that fibre is reported as misuse, and
- * uncontended use is not detected. A strand that has acquired what others release to it may free the object at once.
+ * Memory. The caller allocates these objects; the library never moves or copies them. An object owns no memory and
+ * needs no release. Initialise it by its macro (STRAND_MUTEX_INIT, STRAND_SEMAPHORE_INIT(n), ...) or by zeroes, as
+ * calloc and static storage do; a zeroed barrier is not ready for use, because it needs a number. The words of an
+ * object belong to the library, and some are reserved. The caller must not move or copy an object in use. An object
+ * must not lie on the stack of a shared fibre (strand/pool.h): contending for it from a strand of that fibre is
+ * reported as misuse, and uncontended use is not detected. A strand that has acquired what others release to it may
+ * free the object at once.
  *
  * Runs. An object serves one run at a time, because runs share nothing. So a library with a static object is wrong as
  * soon as a process has two runs; allocate such objects per run. If strands of two runs wait at one object, that is
@@ -39,12 +42,21 @@
 extern "C" {
 #endif
 
+#define STRAND_ZEROED_                                                                                                 \
+    {                                                                                                                  \
+        {                                                                                                              \
+            0                                                                                                          \
+        }                                                                                                              \
+    }
+
 /* ---- mutexes --------------------------------------------------------------------------------------------- */
 
 /** A mutex: at most one strand holds it. {0} is an unlocked mutex. */
 typedef struct strand_mutex {
-    uint64_t bits[6];
+    uint64_t bits[8];
 } strand_mutex;
+/** Initialise a mutex. */
+#define STRAND_MUTEX_INIT STRAND_ZEROED_
 
 /**
  * Lock a mutex. The call waits until the mutex is free. If its holder runs on another thread, the caller first spins
@@ -71,8 +83,10 @@ bool strand_mutex_held(const strand_mutex *mutex);
 
 /** A condition variable: strands wait on it for a change of the state that a mutex protects. {0} is ready for use. */
 typedef struct strand_condition {
-    uint64_t bits[3];
+    uint64_t bits[6];
 } strand_condition;
+/** Initialise a condition variable. */
+#define STRAND_CONDITION_INIT STRAND_ZEROED_
 
 /**
  * Wait on a condition variable. The call unlocks the mutex, waits for a signal, and locks the mutex again. The state
@@ -94,8 +108,10 @@ void strand_condition_broadcast(strand_condition *condition);
  * it must unlock it.
  */
 typedef struct strand_rwlock {
-    uint64_t bits[6];
+    uint64_t bits[8];
 } strand_rwlock;
+/** Initialise a read-write lock. */
+#define STRAND_RWLOCK_INIT STRAND_ZEROED_
 
 /** Lock a read-write lock for reading. The call waits for a writer that holds the lock and for strands that queued
  *  earlier. A call by the writer is misuse, and so is ending while the lock is held. An interrupted call does not hold
@@ -122,16 +138,16 @@ void strand_rwlock_write_done(strand_rwlock *lock);
 
 /** A semaphore: a number of permits. {0} has none. */
 typedef struct strand_semaphore {
-    uint64_t bits[4];
+    uint64_t bits[6];
 } strand_semaphore;
 
-/** Initialise a semaphore with n permits. The bounded form never has more than `most` permits; 0 means no bound. The
- * first use of a semaphore is misuse if n exceeds `most` or 2^60. The macros evaluate n twice. */
-#define STRAND_SEMAPHORE(n) STRAND_SEMAPHORE_BOUNDED(n, 0)
-#define STRAND_SEMAPHORE_BOUNDED(n, most)                                                                              \
+/** Initialise a semaphore with n permits. The bounded form never has more than `max` permits; 0 means no bound. The
+ * first use of a semaphore is misuse if n exceeds `max` or 2^60. The macros evaluate n more than once. */
+#define STRAND_SEMAPHORE_INIT(n) STRAND_SEMAPHORE_INIT_BOUNDED(n, 0)
+#define STRAND_SEMAPHORE_INIT_BOUNDED(n, max)                                                                          \
     {                                                                                                                  \
         {                                                                                                              \
-            (uint64_t)(n) * 4, 0, 0, (uint64_t)(n) > UINT64_C(1) << 60 ? UINT64_MAX : (uint64_t)(most)                 \
+            STRAND_TOO_MANY_(n) ? 0 : (uint64_t)(n), 0, 0, STRAND_TOO_MANY_(n) ? UINT64_MAX : (uint64_t)(max), 0, 0    \
         }                                                                                                              \
     }
 
@@ -162,14 +178,14 @@ strand_case strand_on_permit(strand_semaphore *semaphore);
 
 /** A barrier: strands wait at it until n of them have arrived. It is then ready for the next round. */
 typedef struct strand_barrier {
-    uint64_t bits[4];
+    uint64_t bits[6];
 } strand_barrier;
 
 /** Initialise a barrier for n strands, at least 1. */
-#define STRAND_BARRIER(n)                                                                                              \
+#define STRAND_BARRIER_INIT(n)                                                                                         \
     {                                                                                                                  \
         {                                                                                                              \
-            0, 0, 0, (uint64_t)(n)                                                                                     \
+            0, 0, 0, (uint64_t)(n), 0, 0                                                                               \
         }                                                                                                              \
     }
 
@@ -181,8 +197,10 @@ STRAND_BLOCKS bool strand_barrier_wait(strand_barrier *barrier);
 
 /** A function call that takes place once. {0} means that it has not taken place. */
 typedef struct strand_once {
-    uint64_t bits[4];
+    uint64_t bits[6];
 } strand_once;
+/** Initialise a once. */
+#define STRAND_ONCE_INIT STRAND_ZEROED_
 
 /**
  * Call fn(arg), unless a call has returned already. The caller waits while another strand runs its call. A call that
@@ -199,8 +217,10 @@ bool strand_once_done(const strand_once *once);
 
 /** An event: it is set or not set. {0} is not set. */
 typedef struct strand_event {
-    uint64_t bits[3];
+    uint64_t bits[6];
 } strand_event;
+/** Initialise an event. */
+#define STRAND_EVENT_INIT STRAND_ZEROED_
 
 /** Wait until an event is set. */
 STRAND_BLOCKS void strand_event_wait(strand_event *event);
@@ -217,8 +237,10 @@ strand_case strand_on_event(strand_event *event);
 
 /** A wait group: counts operations in progress. {0} counts none. */
 typedef struct strand_group {
-    uint64_t bits[3];
+    uint64_t bits[6];
 } strand_group;
+/** Initialise a wait group. */
+#define STRAND_GROUP_INIT STRAND_ZEROED_
 
 /** Add n operations to a wait group. */
 void strand_group_add(strand_group *group, uint32_t n);
@@ -235,14 +257,14 @@ strand_case strand_on_group(strand_group *group);
 
 /** A latch: counts down to 0 and stays there. {0} has counted down already. */
 typedef struct strand_latch {
-    uint64_t bits[3];
+    uint64_t bits[6];
 } strand_latch;
 
 /** Initialise a latch with the count n. */
-#define STRAND_LATCH(n)                                                                                                \
+#define STRAND_LATCH_INIT(n)                                                                                           \
     {                                                                                                                  \
         {                                                                                                              \
-            (uint64_t)(n) * 4, 0, 0                                                                                    \
+            (uint64_t)(n), 0, 0, 0, 0, 0                                                                               \
         }                                                                                                              \
     }
 
@@ -256,6 +278,7 @@ strand_case strand_on_latch(strand_latch *latch);
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */
 
+#define STRAND_TOO_MANY_(n) ((uint64_t)(n) > UINT64_C(1) << 60)
 STRAND_BLOCKS struct strand_guard_ strand_mutex_enter_(strand_mutex *mutex);
 STRAND_BLOCKS struct strand_guard_ strand_rwlock_read_enter_(strand_rwlock *lock);
 STRAND_BLOCKS struct strand_guard_ strand_rwlock_write_enter_(strand_rwlock *lock);

@@ -197,15 +197,13 @@ static void say_permit(const struct view *view, uint64_t on, size_t indent)
     out_say(view->out, indent, "it was made in %s\n", inspect_name(view, sem->site));
 }
 
-/* wanted: in the units of the gate. */
 static void say_gate(struct out *out, unsigned blocked, uint64_t on, uint64_t wanted, size_t indent)
 {
     const struct gate *gate = (const struct gate *)(uintptr_t)on;
-    unsigned long long value =
-        gate_value(atomic_load_explicit(&gate->word, memory_order_acquire)) / (unsigned long long)GATE_ONE;
+    unsigned long long value = gate_value(atomic_load_explicit(&gate->word, memory_order_acquire));
     if (blocked == BLOCKED_SEMAPHORE)
         out_say(out, indent, "a strand that releases permits: %llu are free, %llu are wanted\n", value,
-                (unsigned long long)wanted / GATE_ONE);
+                (unsigned long long)wanted);
     else if (blocked == BLOCKED_GROUP)
         out_say(out, indent, "strands that have yet to come: %llu\n", value);
     else if (blocked == BLOCKED_BARRIER)
@@ -312,7 +310,7 @@ static void say_case(const struct graph *graph, struct cb *c, size_t index, size
     if (blocked == BLOCKED_WAIT)
         say_end(graph, on, indent + 4);
     else if (blocked != BLOCKED_NOT && blocked != BLOCKED_SLEEP)
-        say_thing(&graph->view, true, blocked, on, GATE_ONE, indent + 4);
+        say_thing(&graph->view, true, blocked, on, 1, indent + 4);
 }
 
 static void say_cases(const struct graph *graph, struct cb *c, uint64_t count, size_t indent)

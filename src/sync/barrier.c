@@ -14,9 +14,10 @@
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
-_Static_assert(sizeof(struct barrier) == sizeof(strand_barrier), "its initialiser sets the last word");
+_Static_assert(offsetof(struct barrier, parties) == 3 * sizeof(uint64_t), "as the initialiser has it");
+_Static_assert(sizeof(struct barrier) <= sizeof(strand_barrier), "a barrier is the user's object");
 
-static const struct gate_rules rules = {NULL, GATE_ONE};
+static const struct gate_rules rules = {NULL, 1};
 
 /* Under the lock: reserve all waits. Returns false if one was over already; its node is then out of the queue. */
 static bool hold_all(struct thread *thread, struct gate *gate, uint64_t *value)
@@ -29,7 +30,7 @@ static bool hold_all(struct thread *thread, struct gate *gate, uint64_t *value)
         if (wait_hold(node, thread->concurrent))
             continue;
         gate_unlink(node);
-        *value -= GATE_ONE;
+        --*value;
         all = false;
     }
     return all;
@@ -59,7 +60,7 @@ static bool come(struct thread *thread, struct cb *me, struct barrier *barrier)
     struct batch batch;
     batch_init(&batch);
     uint64_t value = gate_lock(thread, gate);
-    bool last = value / GATE_ONE + 1 >= barrier->parties;
+    bool last = value + 1 >= barrier->parties;
     if (last && !hold_all(thread, gate, &value)) {
         release_all(thread, gate, &batch);
         last = false;
@@ -68,7 +69,7 @@ static bool come(struct thread *thread, struct cb *me, struct barrier *barrier)
         claim_all(gate, &batch);
         gate_unlock(gate, 0);
     } else {
-        gate_stand(thread, me, gate, value + GATE_ONE, BLOCKED_BARRIER, 0, own_of(me)->floor);
+        gate_stand(thread, me, gate, value + 1, BLOCKED_BARRIER, 0, own_of(me)->floor);
     }
     batch_deliver(thread, &batch);
     return last;
@@ -82,7 +83,7 @@ bool strand_barrier_wait(strand_barrier *handle)
     must_be_there(barrier, "barrier", "strand_barrier_wait");
     if (UNLIKELY(!barrier->parties))
         MISUSE_AT("strand_barrier_wait", "barrier", barrier,
-                  "the barrier is for 0 strands: set it to STRAND_BARRIER(n)");
+                  "the barrier is for 0 strands: set it to STRAND_BARRIER_INIT(n)");
     must_lie_elsewhere(thread, barrier, "barrier", "strand_barrier_wait");
     may_block(thread, me, "strand_barrier_wait");
     while (!come(thread, me, barrier)) {

@@ -13,11 +13,11 @@
 #include "../strand/misuse.h"
 
 #define COUNT_MOST (UINT64_C(1) << 60)
-enum { SET = GATE_ONE };
+enum { SET = 1 };
 
-_Static_assert(sizeof(struct gate) == sizeof(strand_event), "an event is the user's object");
-_Static_assert(sizeof(struct gate) == sizeof(strand_group), "a group is the user's object");
-_Static_assert(sizeof(struct gate) == sizeof(strand_latch), "a latch is the user's object");
+_Static_assert(sizeof(struct gate) <= sizeof(strand_event), "an event is the user's object");
+_Static_assert(sizeof(struct gate) <= sizeof(strand_group), "a group is the user's object");
+_Static_assert(sizeof(struct gate) <= sizeof(strand_latch), "a latch is the user's object");
 
 static struct gate *gate_of(const void *object)
 {
@@ -96,7 +96,7 @@ static COLD void too_low(const struct gate *gate, const char *noun, uint64_t wor
 {
     MISUSE_AT(function, noun, (const void *)gate,
               "counting down by %u from %llu would go below 0: count up first, and down once for each", n,
-              (unsigned long long)(word / GATE_ONE));
+              (unsigned long long)word);
 }
 
 static NOINLINE void down_slowly(struct thread *thread, struct gate *gate, const char *noun, uint32_t n,
@@ -106,11 +106,11 @@ static NOINLINE void down_slowly(struct thread *thread, struct gate *gate, const
     must_lie_elsewhere(thread, gate, noun, function);
     batch_init(&batch);
     uint64_t value = gate_lock(thread, gate);
-    if (UNLIKELY(value / GATE_ONE < n)) {
+    if (UNLIKELY(value < n)) {
         gate_unlock(gate, value); /* a misuse hook may read the object */
         too_low(gate, noun, value, n, function);
     }
-    value -= (uint64_t)n * GATE_ONE;
+    value -= n;
     gate_unlock(gate, gate_settle(thread, gate, value, &count_rules, &batch));
     batch_deliver(thread, &batch);
 }
@@ -121,9 +121,9 @@ static inline void down(struct gate *gate, const char *noun, uint32_t n, const c
     must_be_there(gate, noun, function);
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed);
     while (!(word & GATE_BITS)) {
-        if (UNLIKELY(word / GATE_ONE < n))
+        if (UNLIKELY(word < n))
             too_low(gate, noun, word, n, function);
-        if (LIKELY(gate_give(thread, gate, &word, word - (uint64_t)n * GATE_ONE)))
+        if (LIKELY(gate_give(thread, gate, &word, word - n)))
             return;
     }
     down_slowly(thread, gate, noun, n, function);
@@ -135,14 +135,14 @@ void strand_group_add(strand_group *group, uint32_t n)
     struct thread *thread = must_be_strand("strand_group_add");
     must_be_there(group, "group", "strand_group_add");
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed);
-    if (UNLIKELY(word / GATE_ONE > COUNT_MOST))
+    if (UNLIKELY(gate_value(word) > COUNT_MOST))
         MISUSE_AT("strand_group_add", "group", (const void *)group, "the count is %llu, and %u more are too many",
-                  (unsigned long long)(word / GATE_ONE), n);
+                  (unsigned long long)gate_value(word), n);
     while (!(word & GATE_BITS))
-        if (LIKELY(gate_give(thread, gate, &word, word + (uint64_t)n * GATE_ONE)))
+        if (LIKELY(gate_give(thread, gate, &word, word + n)))
             return;
     must_lie_elsewhere(thread, gate, "group", "strand_group_add");
-    gate_change(thread, gate, (uint64_t)n * GATE_ONE, &count_rules);
+    gate_change(thread, gate, n, &count_rules);
 }
 
 void strand_group_done(strand_group *group)
@@ -159,7 +159,7 @@ uint64_t strand_group_count(const strand_group *group)
 {
     (void)must_be_strand("strand_group_count");
     must_be_there(group, "group", "strand_group_count");
-    return gate_read(gate_of(group)) / GATE_ONE;
+    return gate_value(gate_read(gate_of(group)));
 }
 
 void strand_latch_count_down(strand_latch *latch, uint32_t n)

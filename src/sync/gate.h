@@ -2,7 +2,7 @@
  * The gate: the base of all locks. A word with the state, and a FIFO queue of waiters. Page: docs/protocols/locks.md.
  *
  * PARTIES   strands that pass, wait, or let others pass; selects with a case for the gate; interrupters of waiters.
- * STATE     word = value | GATE_WAITERS | GATE_LOCK. The value belongs to the object: an owner, permits, a count.
+ * STATE     word = GATE_LOCK | GATE_WAITERS | value. The value belongs to the object: an owner, permits, a count.
  *           WAITERS: the queue is not empty. LOCK: a strand holds the queue lock, and only that strand changes the
  *           word.
  * PROTOCOL  a strand that finds neither bit may change the value by one compare-and-swap. Otherwise it takes LOCK. A
@@ -50,7 +50,10 @@ struct barrier {
     uint64_t parties; /* the number of strands that open it */
 };
 
-enum { GATE_LOCK = 1, GATE_WAITERS = 2, GATE_BITS = 3, GATE_ONE = 4 };
+/* The bits are the highest ones, so that a value is a plain number and the public initialisers need not know them. */
+#define GATE_LOCK (UINT64_C(1) << 63)
+#define GATE_WAITERS (UINT64_C(1) << 62)
+#define GATE_BITS (GATE_LOCK | GATE_WAITERS)
 
 /* Admission policy of a gate; NULL means that waiters are only released explicitly. */
 struct gate_rules {
@@ -62,7 +65,7 @@ struct gate_rules {
 
 static inline uint64_t gate_value(uint64_t word)
 {
-    return word & ~(uint64_t)GATE_BITS;
+    return word & ~GATE_BITS;
 }
 
 /* Returns a recent word. What happened before the gate reached that state is visible to the caller. */

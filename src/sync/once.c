@@ -13,7 +13,7 @@
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 
-enum { DONE = GATE_ONE, RUNS_NEXT = 1 };
+enum { DONE = 1, RUNS_NEXT = 1 };
 
 struct once {
     struct gate gate;

@@ -17,7 +17,7 @@
 
 #include <errno.h>
 
-enum { WRITER = GATE_ONE, READER = 2 * GATE_ONE };
+enum { WRITER = 1, READER = 2 };
 
 struct rwlock {
     struct gate gate;

@@ -1,7 +1,7 @@
 /*
  * Semaphores. Page: docs/protocols/locks.md; the protocol block is in gate.h.
  *
- * STATE     the gate's value: the number of free permits. The public initialisers know that. `most`: 0, or the bound.
+ * STATE     the gate's value: the number of free permits. `most`: 0, or the bound. The public initialisers set both.
  * INVARIANTS [SM1] the free permits and those that strands have add up to the initial permits and those released: a
  *           claim takes exactly what its waiter wants, and a failed claim takes nothing.
  * TESTED BY tests/models/gate.pml, tests/spec/semaphore.c.
@@ -22,15 +22,14 @@ struct semaphore {
     uint64_t most; /* 0: no bound; TOO_MANY: the initialiser was given more than PERMITS_MOST */
 };
 #define TOO_MANY UINT64_MAX
-_Static_assert(sizeof(struct semaphore) == sizeof(strand_semaphore), "its initialisers set the last word");
-_Static_assert(GATE_ONE == 4, "as the initialisers have it");
+_Static_assert(sizeof(struct semaphore) <= sizeof(strand_semaphore), "a semaphore is the user's object");
+_Static_assert(offsetof(struct semaphore, most) == 3 * sizeof(uint64_t), "as the initialisers have it");
 
 static struct semaphore *semaphore_of(const strand_semaphore *semaphore)
 {
     return (struct semaphore *)(uintptr_t)semaphore;
 }
 
-/* want: permits times GATE_ONE. */
 static bool admit(uint64_t *value, uintptr_t want)
 {
     if (*value < want)
@@ -53,7 +52,7 @@ static inline bool take_free(struct thread *thread, struct semaphore *semaphore,
 /* Report misuse if the semaphore was made with more permits than its bound, or if n exceeds the bound. */
 static NOINLINE void check_bound(struct semaphore *semaphore, uint32_t n, const char *function)
 {
-    uint64_t permits = atomic_load_explicit(&semaphore->gate.word, memory_order_relaxed) / GATE_ONE;
+    uint64_t permits = gate_value(atomic_load_explicit(&semaphore->gate.word, memory_order_relaxed));
     if (UNLIKELY(semaphore->most == TOO_MANY))
         MISUSE_AT(function, "semaphore", (const void *)semaphore, "the semaphore was made with more than %llu permits",
                   (unsigned long long)PERMITS_MOST);
@@ -82,15 +81,14 @@ static inline void acquire(strand_semaphore *handle, uint32_t n, const char *fun
     struct semaphore *semaphore = semaphore_of(handle);
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
-    uint64_t want = (uint64_t)n * GATE_ONE;
     check(semaphore, n, function);
     may_block(thread, me, function);
-    if (UNLIKELY(thread_is_asked_for(thread)) && gate_is_free(&semaphore->gate, want, &rules))
+    if (UNLIKELY(thread_is_asked_for(thread)) && gate_is_free(&semaphore->gate, n, &rules))
         thread = give_way_before(thread, me);
-    if (LIKELY(!n || take_free(thread, semaphore, want)))
+    if (LIKELY(!n || take_free(thread, semaphore, n)))
         return;
     must_lie_elsewhere(thread, semaphore, "semaphore", function);
-    gate_enter(thread, me, &semaphore->gate, BLOCKED_SEMAPHORE, want, &rules);
+    gate_enter(thread, me, &semaphore->gate, BLOCKED_SEMAPHORE, n, &rules);
 }
 
 void strand_semaphore_acquire(strand_semaphore *semaphore)
@@ -107,12 +105,11 @@ static inline int try(strand_semaphore *handle, uint32_t n, const char *function
 {
     struct semaphore *semaphore = semaphore_of(handle);
     struct thread *thread = must_be_strand(function);
-    uint64_t want = (uint64_t)n * GATE_ONE;
     check(semaphore, n, function);
-    if (!n || take_free(thread, semaphore, want))
+    if (!n || take_free(thread, semaphore, n))
         return 0;
     must_lie_elsewhere(thread, semaphore, "semaphore", function);
-    return gate_try(thread, &semaphore->gate, want, &rules) ? 0 : -EAGAIN;
+    return gate_try(thread, &semaphore->gate, n, &rules) ? 0 : -EAGAIN;
 }
 
 int strand_semaphore_try_acquire(strand_semaphore *semaphore)
@@ -134,14 +131,14 @@ static uint64_t most_of(const struct semaphore *semaphore)
 
 static inline bool is_too_many(const struct semaphore *semaphore, uint64_t word, uint32_t n)
 {
-    return UNLIKELY(n > most_of(semaphore) || word / GATE_ONE > most_of(semaphore) - n);
+    return UNLIKELY(n > most_of(semaphore) || word > most_of(semaphore) - n);
 }
 
 static COLD void too_many(const struct semaphore *semaphore, uint64_t word, uint32_t n, const char *function)
 {
     MISUSE_AT(function, "semaphore", (const void *)semaphore,
               "releasing %u would exceed the semaphore's bound of %llu permits: %llu are free", n,
-              (unsigned long long)most_of(semaphore), (unsigned long long)(word / GATE_ONE));
+              (unsigned long long)most_of(semaphore), (unsigned long long)word);
 }
 
 static NOINLINE void release_slowly(struct thread *thread, struct semaphore *semaphore, uint32_t n,
@@ -155,7 +152,7 @@ static NOINLINE void release_slowly(struct thread *thread, struct semaphore *sem
         gate_unlock(&semaphore->gate, value); /* a misuse hook may read the semaphore */
         too_many(semaphore, value, n, function);
     }
-    value += (uint64_t)n * GATE_ONE;
+    value += n;
     gate_unlock(&semaphore->gate, gate_settle(thread, &semaphore->gate, value, &rules, &batch));
     batch_deliver(thread, &batch);
 }
@@ -169,7 +166,7 @@ static inline void release(strand_semaphore *handle, uint32_t n, const char *fun
     while (!(word & GATE_BITS)) {
         if (is_too_many(semaphore, word, n))
             too_many(semaphore, word, n, function);
-        if (LIKELY(gate_give(thread, &semaphore->gate, &word, word + (uint64_t)n * GATE_ONE)))
+        if (LIKELY(gate_give(thread, &semaphore->gate, &word, word + n)))
             return;
     }
     release_slowly(thread, semaphore, n, function);
@@ -189,14 +186,14 @@ uint64_t strand_semaphore_permits(const strand_semaphore *semaphore)
 {
     (void)must_be_strand("strand_semaphore_permits");
     check(semaphore_of(semaphore), 0, "strand_semaphore_permits");
-    return gate_read(&semaphore_of(semaphore)->gate) / GATE_ONE;
+    return gate_value(gate_read(&semaphore_of(semaphore)->gate));
 }
 
 /* ---- as a case of a select ------------------------------------------------------------------------------- */
 
 static enum answer permit_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
-    return gate_stand_case(thread, me, c, node, GATE_ONE, &rules);
+    return gate_stand_case(thread, me, c, node, 1, &rules);
 }
 
 static enum answer permit_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)

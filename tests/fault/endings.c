@@ -36,7 +36,7 @@ static void *deadlock(void *arg)
     volatile bool told = false;
     (void)arg;
     shared.mutex[0] = shared.mutex[1] = (strand_mutex){0};
-    shared.both = (strand_barrier)STRAND_BARRIER(2);
+    shared.both = (strand_barrier)STRAND_BARRIER_INIT(2);
     STRAND_TRY {
         wait_for_each_other(NULL);
     }

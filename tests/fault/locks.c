@@ -58,7 +58,7 @@ static int by_number(const void *a, const void *b, void *arg)
 
 static void crowd(void)
 {
-    shared = (struct shared){.semaphore = STRAND_SEMAPHORE(2)};
+    shared = (struct shared){.semaphore = STRAND_SEMAPHORE_INIT(2)};
     strand_prio_init(&shared.prio,
                      &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 2, .compare = by_number});
     strand_limit_init(&shared.limit, 3, "crowd");

@@ -221,8 +221,8 @@ enum { BLOCKING_COUNT = sizeof blocking / sizeof *blocking };
 static inline bool things_open(struct things *t)
 {
     struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    t->semaphore = (strand_semaphore)STRAND_SEMAPHORE(2);
-    t->barrier = (strand_barrier)STRAND_BARRIER(1);
+    t->semaphore = (strand_semaphore)STRAND_SEMAPHORE_INIT(2);
+    t->barrier = (strand_barrier)STRAND_BARRIER_INIT(1);
     strand_event_set(&t->event);
     strand_limit_init(&t->limit, 1, "limit");
     strand_limit_init(&t->bound, 1, "bound");

@@ -513,21 +513,21 @@ static void *condition_is_local(void *arg)
 
 static void *semaphore_is_local(void *arg)
 {
-    strand_semaphore semaphore = STRAND_SEMAPHORE(0);
+    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT(0);
     strand_semaphore_acquire(&semaphore);
     return arg;
 }
 
 static void *semaphore_is_local_and_tried(void *arg)
 {
-    strand_semaphore semaphore = STRAND_SEMAPHORE(0);
+    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT(0);
     STRAND_IGNORE(strand_semaphore_try_acquire(&semaphore));
     return arg;
 }
 
 static void *barrier_is_local(void *arg)
 {
-    strand_barrier barrier = STRAND_BARRIER(2);
+    strand_barrier barrier = STRAND_BARRIER_INIT(2);
     strand_barrier_wait(&barrier);
     return arg;
 }
@@ -563,7 +563,7 @@ static void *group_is_local(void *arg)
 
 static void *latch_is_local(void *arg)
 {
-    strand_latch latch = STRAND_LATCH(1);
+    strand_latch latch = STRAND_LATCH_INIT(1);
     strand_latch_wait(&latch);
     return arg;
 }

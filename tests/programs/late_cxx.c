@@ -22,7 +22,7 @@ struct globals {
 
 static struct globals *(*globals)(void);
 static _Atomic int wrong;
-static strand_barrier loaded = STRAND_BARRIER(HANDLERS + 1);
+static strand_barrier loaded = STRAND_BARRIER_INIT(HANDLERS + 1);
 
 /* TSan takes the state of a thread for one that its strands race for. */
 __attribute__((no_sanitize("thread"))) static void handle(void *own)

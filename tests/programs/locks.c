@@ -232,35 +232,35 @@ static void *end_with_lost_rwlocks(void *arg)
 
 static void *begin_above_the_bound(void *arg)
 {
-    strand_semaphore semaphore = STRAND_SEMAPHORE_BOUNDED(5, 2);
+    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(5, 2);
     strand_semaphore_acquire(&semaphore);
     return arg;
 }
 
 static void *select_above_the_bound(void *arg)
 {
-    strand_semaphore semaphore = STRAND_SEMAPHORE_BOUNDED(5, 2);
+    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(5, 2);
     (void)strand_on_permit(&semaphore);
     return arg;
 }
 
 static void *release_above_the_bound(void *arg)
 {
-    strand_semaphore semaphore = STRAND_SEMAPHORE_BOUNDED(5, 2);
+    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(5, 2);
     strand_semaphore_release(&semaphore);
     return arg;
 }
 
 static void *begin_with_too_many(void *arg)
 {
-    strand_semaphore semaphore = STRAND_SEMAPHORE((UINT64_C(1) << 60) + 1);
+    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT((UINT64_C(1) << 60) + 1);
     strand_semaphore_acquire(&semaphore);
     return arg;
 }
 
 static void *release_too_many(void *arg)
 {
-    strand_semaphore semaphore = STRAND_SEMAPHORE_BOUNDED(2, 3);
+    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(2, 3);
     strand_semaphore_release(&semaphore);
     strand_semaphore_release(&semaphore);
     return arg;
@@ -268,7 +268,7 @@ static void *release_too_many(void *arg)
 
 static void *acquire_too_many(void *arg)
 {
-    strand_semaphore semaphore = STRAND_SEMAPHORE_BOUNDED(2, 3);
+    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(2, 3);
     strand_semaphore_acquire_many(&semaphore, 4);
     return arg;
 }
@@ -296,7 +296,7 @@ static void *done_too_often(void *arg)
 
 static void *count_down_too_far(void *arg)
 {
-    strand_latch latch = STRAND_LATCH(2);
+    strand_latch latch = STRAND_LATCH_INIT(2);
     strand_latch_count_down(&latch, 3);
     return arg;
 }
@@ -305,7 +305,7 @@ static void *count_down_too_far(void *arg)
 
 static strand_event event;
 static strand_semaphore semaphore;
-static strand_barrier barrier = STRAND_BARRIER(2);
+static strand_barrier barrier = STRAND_BARRIER_INIT(2);
 
 /* Another run, while this one stands still. */
 static NOINLINE void *elsewhere(strand_fn *fn)

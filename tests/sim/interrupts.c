@@ -289,9 +289,9 @@ static void meeting(struct sim_life *me, void *arg)
 static void make_world(void)
 {
     strand_prio_options options = {.size = sizeof options, .limit = 1};
-    world.barrier = (strand_barrier)STRAND_BARRIER(NEVER);
-    world.meeting = (strand_barrier)STRAND_BARRIER(COMPANY);
-    world.latch = (strand_latch)STRAND_LATCH(1);
+    world.barrier = (strand_barrier)STRAND_BARRIER_INIT(NEVER);
+    world.meeting = (strand_barrier)STRAND_BARRIER_INIT(COMPANY);
+    world.latch = (strand_latch)STRAND_LATCH_INIT(1);
     strand_prio_init(&world.prio, &options);
     strand_limit_init(&world.limit, 1, NULL);
     strand_group_add(&world.group, 1);

@@ -293,10 +293,10 @@ static int64_t by_number(const void *life, void *arg)
 
 static void make_world(void)
 {
-    world.semaphore = (strand_semaphore)STRAND_SEMAPHORE(PERMITS);
-    world.many = (strand_semaphore)STRAND_SEMAPHORE_BOUNDED(MANY, MANY);
-    world.barrier = (strand_barrier)STRAND_BARRIER(COMPANY);
-    world.latch = (strand_latch)STRAND_LATCH(STRANDS);
+    world.semaphore = (strand_semaphore)STRAND_SEMAPHORE_INIT(PERMITS);
+    world.many = (strand_semaphore)STRAND_SEMAPHORE_INIT_BOUNDED(MANY, MANY);
+    world.barrier = (strand_barrier)STRAND_BARRIER_INIT(COMPANY);
+    world.latch = (strand_latch)STRAND_LATCH_INIT(STRANDS);
     strand_prio_options options = {.size = sizeof options, .limit = PERMITS, .priority = by_number};
     strand_prio_init(&world.prio, &options);
     strand_limit_init(&world.limit, LIMIT, NULL);

@@ -169,7 +169,7 @@ TEST(actors_that_ask_each_other_are_a_deadlock_which_names_them)
 {
     strand_exception *e = NULL;
     strand_options options = test_options();
-    both = (strand_barrier)STRAND_BARRIER(2);
+    both = (strand_barrier)STRAND_BARRIER_INIT(2);
     logged[0] = '\0';
     options.out_of_work = STRAND_OUT_OF_WORK_THROW;
     options.on_log = keep_log;

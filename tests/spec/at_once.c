@@ -316,8 +316,8 @@ static void make_objects(strand_scope scope, strand_actors system)
     strand_chan_close(closed_chan);
     closed_port = strand_port_open(scope, 1, 1, NULL);
     strand_port_close(closed_port);
-    semaphore = (strand_semaphore)STRAND_SEMAPHORE(1);
-    barrier = (strand_barrier)STRAND_BARRIER(1);
+    semaphore = (strand_semaphore)STRAND_SEMAPHORE_INIT(1);
+    barrier = (strand_barrier)STRAND_BARRIER_INIT(1);
     strand_event_set(&event);
     strand_limit_init(&limit, 1, "limit");
     gone = strand_actor_spawn(system, NULL, &class, NULL, 0);

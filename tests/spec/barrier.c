@@ -22,7 +22,7 @@ static void *come(void *arg)
 TEST_INSIDE(strands_wait_until_the_last_has_come_and_one_is_told_that_it_was)
 {
     STRAND_SCOPE(s);
-    b = (strand_barrier)STRAND_BARRIER(3);
+    b = (strand_barrier)STRAND_BARRIER_INIT(3);
     last = 0;
     strand first = strand_spawn(s, come, NULL), second = strand_spawn(s, come, NULL);
     test_await_blocked(BLOCKED, 2);
@@ -34,7 +34,7 @@ TEST_INSIDE(strands_wait_until_the_last_has_come_and_one_is_told_that_it_was)
 
 TEST_INSIDE(a_barrier_for_one_holds_nobody_up)
 {
-    b = (strand_barrier)STRAND_BARRIER(1);
+    b = (strand_barrier)STRAND_BARRIER_INIT(1);
     CHECK(strand_barrier_wait(&b));
     CHECK(strand_barrier_wait(&b));
 }
@@ -58,7 +58,7 @@ static void *go_round(void *arg)
 TEST_RACE(it_can_be_used_round_after_round)
 {
     STRAND_SCOPE(s);
-    b = (strand_barrier)STRAND_BARRIER(PARTIES);
+    b = (strand_barrier)STRAND_BARRIER_INIT(PARTIES);
     last = 0;
     for (int i = 0; i < PARTIES; i++)
         rounds[i] = 0;
@@ -71,7 +71,7 @@ TEST_RACE(it_can_be_used_round_after_round)
 TEST_INSIDE(one_that_was_cancelled_has_not_come)
 {
     STRAND_SCOPE(s);
-    b = (strand_barrier)STRAND_BARRIER(3);
+    b = (strand_barrier)STRAND_BARRIER_INIT(3);
     strand first = strand_spawn(s, come, NULL), second = strand_spawn(s, come, NULL);
     test_await_blocked(BLOCKED, 2);
     strand_cancel(first, "not needed");
@@ -85,7 +85,7 @@ TEST_INSIDE(one_that_was_cancelled_has_not_come)
 
 TEST_INSIDE(an_interrupted_strand_does_not_come)
 {
-    b = (strand_barrier)STRAND_BARRIER(1);
+    b = (strand_barrier)STRAND_BARRIER_INIT(1);
     last = 0;
     test_run_cancelled(come, NULL);
     CHECK_EQ(last, 0);
@@ -96,7 +96,7 @@ TEST_RACE(a_cancel_races_with_the_last_who_comes)
 {
     for (long i = 0; i < test_scale(2000); i++) {
         STRAND_SCOPE(s);
-        b = (strand_barrier)STRAND_BARRIER(4);
+        b = (strand_barrier)STRAND_BARRIER_INIT(4);
         last = 0;
         strand children[4];
         for (int n = 0; n < 3; n++)
@@ -124,7 +124,7 @@ TEST_RACE(cancels_of_all_who_wait_race_with_the_last_who_comes)
 {
     for (long i = 0; i < test_scale(2000); i++) {
         STRAND_SCOPE(s);
-        b = (strand_barrier)STRAND_BARRIER(4);
+        b = (strand_barrier)STRAND_BARRIER_INIT(4);
         strand children[3];
         int gone = 0;
         for (int n = 0; n < 3; n++)
@@ -154,7 +154,7 @@ static void *come_for_a_moment(void *arg)
 
 TEST_INSIDE(a_deadline_ends_the_waiting)
 {
-    b = (strand_barrier)STRAND_BARRIER(2);
+    b = (strand_barrier)STRAND_BARRIER_INIT(2);
     strand_exception *e = strand_try(come_for_a_moment, NULL, NULL);
     CHECK_KIND(e, &STRAND_TIMED_OUT);
     strand_exception_release(e);

@@ -180,7 +180,8 @@ int freed;
 
 void *throw_a_payload(void *arg)
 {
-    strand_throw_info info = {sizeof info};
+    strand_throw_info info = {};
+    info.size = sizeof info;
     info.payload = arg;
     info.payload_free = [](void *) { freed++; };
     strand_throw_with(&STONE, &info, "loaded");

@@ -591,7 +591,8 @@ int freed;
 
 [[noreturn]] void throw_loaded()
 {
-    strand_throw_info info = {sizeof info};
+    strand_throw_info info = {};
+    info.size = sizeof info;
     info.payload = &freed;
     info.payload_free = [](void *) { freed++; };
     strand_throw_with(&STONE, &info, "loaded");

@@ -229,8 +229,8 @@ void prepare()
     world.mutex = world.inner = {};
     world.condition = {};
     world.event = world.end = world.cancelled = {};
-    world.semaphore = STRAND_SEMAPHORE(0);
-    world.barrier = STRAND_BARRIER(2);
+    world.semaphore = STRAND_SEMAPHORE_INIT(0);
+    world.barrier = STRAND_BARRIER_INIT(2);
     world.rwlock = {};
     world.signalled = false;
     strand_limit_init(&world.limit, 1, nullptr);

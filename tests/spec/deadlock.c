@@ -93,7 +93,7 @@ static void *make_ring(void *arg)
 {
     STRAND_SCOPE(scope);
     memset(&ring, 0, sizeof ring);
-    ring.all = (strand_barrier)STRAND_BARRIER(3);
+    ring.all = (strand_barrier)STRAND_BARRIER_INIT(3);
     for (int i = 0; i < 3; i++)
         strand_spawn(scope, take_two, TEST_PTR(i));
     strand_scope_join(scope);
@@ -137,7 +137,7 @@ static void *across(void *arg)
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
     memset(&ring, 0, sizeof ring);
-    ring.all = (strand_barrier)STRAND_BARRIER(3);
+    ring.all = (strand_barrier)STRAND_BARRIER_INIT(3);
     for (int i = 0; i < 3; i++)
         strand_spawn_with(scope, STRAND_ATTR(.pool = i ? pool : (strand_pool){{0}}, .pin = i == 2 ? STRAND_PIN(1) : 0),
                           take_two, TEST_PTR(i), 0);

@@ -321,7 +321,7 @@ static void *talk_until_all_is_handled(void *arg)
     STRAND_ACTORS(system, NULL);
     STRAND_SCOPE(scope);
     begin();
-    mine = yours = (strand_semaphore)STRAND_SEMAPHORE(0);
+    mine = yours = (strand_semaphore)STRAND_SEMAPHORE_INIT(0);
     rounds = heard_in = turns = 0;
     all_heard = talking_is_over = false;
     strand answering = strand_spawn(scope, answer, NULL);

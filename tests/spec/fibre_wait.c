@@ -592,7 +592,7 @@ static const struct kind kind_select_permit = {"select a permit", nothing, selec
 
 static void make_barrier(void)
 {
-    s.barrier = (strand_barrier)STRAND_BARRIER(2);
+    s.barrier = (strand_barrier)STRAND_BARRIER_INIT(2);
 }
 
 static void wait_at_barrier(void)
@@ -643,7 +643,7 @@ static const struct kind kind_group = {"group", add_to_group, wait_group, group_
 
 static void make_latch(void)
 {
-    s.latch = (strand_latch)STRAND_LATCH(1);
+    s.latch = (strand_latch)STRAND_LATCH_INIT(1);
 }
 
 static void wait_latch(void)

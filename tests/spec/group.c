@@ -152,7 +152,7 @@ static void *wait_for_latch(void *latch)
 
 TEST_INSIDE(a_latch_opens_at_zero_and_stays_open)
 {
-    strand_latch latch = STRAND_LATCH(3);
+    strand_latch latch = STRAND_LATCH_INIT(3);
     STRAND_SCOPE(s);
     strand child = strand_spawn(s, wait_for_latch, &latch);
     test_await_blocked("waits for group", 1);
@@ -174,7 +174,7 @@ static void *select_both(void *latch)
 
 TEST_INSIDE(a_select_waits_for_a_group_or_a_latch)
 {
-    strand_latch latch = STRAND_LATCH(1);
+    strand_latch latch = STRAND_LATCH_INIT(1);
     STRAND_SCOPE(s);
     g = (strand_group){{0}};
     strand_group_add(&g, 1);
@@ -182,7 +182,7 @@ TEST_INSIDE(a_select_waits_for_a_group_or_a_latch)
     test_await_blocked("waits for one of", 1);
     strand_latch_count_down(&latch, 1);
     CHECK_PTR(strand_join(child), TEST_PTR(1));
-    latch = (strand_latch)STRAND_LATCH(1);
+    latch = (strand_latch)STRAND_LATCH_INIT(1);
     child = strand_spawn(s, select_both, &latch);
     test_await_blocked("waits for one of", 1);
     strand_group_done(&g);

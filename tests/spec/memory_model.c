@@ -348,7 +348,7 @@ static void *hand_over(void *arg)
         memset(&hands, 0, sizeof hands);
         for (int i = 0; i < HANDINGS; i++)
             strand_group_add(&hands.each[i].group, 1);
-        hands.barrier = (strand_barrier)STRAND_BARRIER(2);
+        hands.barrier = (strand_barrier)STRAND_BARRIER_INIT(2);
         STRAND_SCOPE(scope);
         strand_pool pools[2] = {strand_pool_self(), strand_pool_self()};
         if (arg)

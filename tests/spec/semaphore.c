@@ -38,7 +38,7 @@ static strand spawn_taker(strand_scope s, const struct taker *taker, int waiters
 
 TEST_INSIDE(permits_are_taken_and_given_back)
 {
-    strand_semaphore mine = STRAND_SEMAPHORE(2);
+    strand_semaphore mine = STRAND_SEMAPHORE_INIT(2);
     CHECK_EQ(strand_semaphore_permits(&mine), 2);
     strand_semaphore_acquire(&mine);
     strand_semaphore_acquire(&mine);
@@ -79,7 +79,7 @@ static void *work_inside(void *times)
 TEST_RACE(no_more_strands_than_there_are_permits_are_inside)
 {
     STRAND_SCOPE(s);
-    sem = (strand_semaphore)STRAND_SEMAPHORE_BOUNDED(3, 3);
+    sem = (strand_semaphore)STRAND_SEMAPHORE_INIT_BOUNDED(3, 3);
     inside = most = 0;
     for (int i = 0; i < 8; i++)
         strand_spawn(s, work_inside, TEST_PTR(test_scale(3000)));
@@ -95,7 +95,7 @@ TEST_INSIDE(who_waits_is_served_in_the_order_of_coming)
     static const struct taker takers[] = {{1, "a"}, {1, "b"}, {1, "c"}};
     STRAND_SCOPE(s);
     strand children[3];
-    sem = (strand_semaphore)STRAND_SEMAPHORE(0);
+    sem = (strand_semaphore)STRAND_SEMAPHORE_INIT(0);
     for (int i = 0; i < 3; i++)
         children[i] = spawn_taker(s, &takers[i], i + 1);
     for (int i = 0; i < 3; i++) {
@@ -110,7 +110,7 @@ TEST_INSIDE(nobody_overtakes_one_who_waits_for_many)
 {
     static const struct taker many = {3, "many"}, one = {1, "one"};
     STRAND_SCOPE(s);
-    sem = (strand_semaphore)STRAND_SEMAPHORE(1);
+    sem = (strand_semaphore)STRAND_SEMAPHORE_INIT(1);
     strand first = spawn_taker(s, &many, 1), second = spawn_taker(s, &one, 2);
     CHECK_EQ(strand_semaphore_try_acquire(&sem), -EAGAIN);
     strand_semaphore_release(&sem);
@@ -131,7 +131,7 @@ TEST_INSIDE(one_release_of_many_permits_serves_as_many_as_can_go_on)
     static const struct taker takers[] = {{1, "a"}, {2, "b"}, {2, "c"}};
     STRAND_SCOPE(s);
     strand children[3];
-    sem = (strand_semaphore)STRAND_SEMAPHORE(0);
+    sem = (strand_semaphore)STRAND_SEMAPHORE_INIT(0);
     for (int i = 0; i < 3; i++)
         children[i] = spawn_taker(s, &takers[i], i + 1);
     strand_semaphore_release_many(&sem, 4);
@@ -150,7 +150,7 @@ TEST_INSIDE(when_the_first_who_waits_is_cancelled_those_behind_it_go_on_if_they_
 {
     static const struct taker many = {3, "many"}, one = {1, "one"}, other = {1, "other"}, third = {1, "third"};
     STRAND_SCOPE(s);
-    sem = (strand_semaphore)STRAND_SEMAPHORE(2);
+    sem = (strand_semaphore)STRAND_SEMAPHORE_INIT(2);
     strand first = spawn_taker(s, &many, 1);
     strand rest[] = {spawn_taker(s, &one, 2), spawn_taker(s, &other, 3), spawn_taker(s, &third, 4)};
     strand_cancel(first, "not needed");
@@ -167,7 +167,7 @@ TEST_INSIDE(trying_is_not_hindered_by_one_that_was_cancelled)
 {
     static const struct taker many = {3, "many"};
     STRAND_SCOPE(s);
-    sem = (strand_semaphore)STRAND_SEMAPHORE(2);
+    sem = (strand_semaphore)STRAND_SEMAPHORE_INIT(2);
     strand first = spawn_taker(s, &many, 1);
     CHECK_EQ(strand_semaphore_try_acquire(&sem), -EAGAIN);
     strand_cancel(first, "not needed");
@@ -181,7 +181,7 @@ TEST_INSIDE(a_cancelled_waiter_in_the_middle_leaves_no_trace)
     static const struct taker takers[] = {{1, "a"}, {1, "b"}, {1, "c"}};
     STRAND_SCOPE(s);
     strand children[3];
-    sem = (strand_semaphore)STRAND_SEMAPHORE(0);
+    sem = (strand_semaphore)STRAND_SEMAPHORE_INIT(0);
     for (int i = 0; i < 3; i++)
         children[i] = spawn_taker(s, &takers[i], i + 1);
     strand_cancel(children[1], "not needed");
@@ -201,7 +201,7 @@ static void *take_none(void *semaphore)
 
 TEST_INSIDE(an_interrupted_strand_takes_no_permit_although_there_are_some)
 {
-    strand_semaphore mine = STRAND_SEMAPHORE(1);
+    strand_semaphore mine = STRAND_SEMAPHORE_INIT(1);
     test_run_cancelled(take_none, &mine);
     CHECK_LOG("");
     CHECK_EQ(strand_semaphore_permits(&mine), 1);
@@ -217,7 +217,7 @@ static void *release_it(void *semaphore)
 
 TEST_INSIDE(releasing_and_trying_are_not_interrupted)
 {
-    strand_semaphore mine = STRAND_SEMAPHORE(0);
+    strand_semaphore mine = STRAND_SEMAPHORE_INIT(0);
     test_run_cancelled(release_it, &mine);
     CHECK_LOG("done");
 }
@@ -231,7 +231,7 @@ static void *take_for_a_moment(void *semaphore)
 
 TEST_INSIDE(a_deadline_ends_the_waiting_and_takes_nothing)
 {
-    strand_semaphore mine = STRAND_SEMAPHORE(0);
+    strand_semaphore mine = STRAND_SEMAPHORE_INIT(0);
     strand_exception *e = strand_try(take_for_a_moment, &mine, NULL);
     CHECK_KIND(e, &STRAND_TIMED_OUT);
     strand_exception_release(e);
@@ -251,7 +251,7 @@ TEST_RACE(a_cancel_races_with_a_release)
 {
     for (long i = 0; i < test_scale(3000); i++) {
         STRAND_SCOPE(s);
-        sem = (strand_semaphore)STRAND_SEMAPHORE(0);
+        sem = (strand_semaphore)STRAND_SEMAPHORE_INIT(0);
         uint32_t n = 1 + (uint32_t)(i % 3);
         strand first = strand_spawn(s, take_some, TEST_PTR(n)), second = strand_spawn(s, take_some, TEST_PTR(1));
         for (int k = 0; k < i % 5; k++)
@@ -272,7 +272,7 @@ TEST_RACE(a_cancel_races_with_a_release)
 
 TEST_INSIDE(a_select_takes_one_permit_and_only_if_that_case_happens)
 {
-    strand_semaphore a = STRAND_SEMAPHORE(1), b = STRAND_SEMAPHORE(1);
+    strand_semaphore a = STRAND_SEMAPHORE_INIT(1), b = STRAND_SEMAPHORE_INIT(1);
     strand_case cases[] = {strand_on_permit(&a), strand_on_permit(&b)};
     CHECK_EQ(strand_select(cases, 2, STRAND_SELECT_ORDERED), 0);
     CHECK_EQ(strand_semaphore_permits(&a), 0);
@@ -291,9 +291,9 @@ static void *select_permit(void *arg)
 
 TEST_INSIDE(a_select_waits_in_the_queue_for_a_permit_and_leaves_the_others)
 {
-    strand_semaphore other = STRAND_SEMAPHORE(0);
+    strand_semaphore other = STRAND_SEMAPHORE_INIT(0);
     STRAND_SCOPE(s);
-    sem = (strand_semaphore)STRAND_SEMAPHORE(0);
+    sem = (strand_semaphore)STRAND_SEMAPHORE_INIT(0);
     strand child = strand_spawn(s, select_permit, &other);
     test_await_blocked("waits for one of", 1);
     strand_semaphore_release(&other);
@@ -308,8 +308,8 @@ TEST_INSIDE(a_select_that_gives_up_lets_those_behind_it_go_on)
 {
     static const struct taker many = {2, "many"};
     STRAND_SCOPE(s);
-    strand_semaphore never = STRAND_SEMAPHORE(0);
-    sem = (strand_semaphore)STRAND_SEMAPHORE(0);
+    strand_semaphore never = STRAND_SEMAPHORE_INIT(0);
+    sem = (strand_semaphore)STRAND_SEMAPHORE_INIT(0);
     strand child = strand_spawn(s, select_permit, &never);
     test_await_blocked("waits for one of", 1);
     strand second = spawn_taker(s, &many, 1);
@@ -335,7 +335,7 @@ static void *select_many(void *arg)
 
 TEST_RACE(selects_on_the_same_semaphores_neither_lose_nor_make_permits)
 {
-    strand_semaphore pair[] = {STRAND_SEMAPHORE(1), STRAND_SEMAPHORE(1)};
+    strand_semaphore pair[] = {STRAND_SEMAPHORE_INIT(1), STRAND_SEMAPHORE_INIT(1)};
     STRAND_SCOPE(s);
     for (int i = 0; i < 6; i++)
         strand_spawn(s, select_many, pair);
@@ -348,7 +348,7 @@ TEST_RACE(a_select_between_a_permit_and_a_channel_gets_one_of_them)
     typedef STRAND_CHAN(int) numbers;
     for (long i = 0; i < test_scale(2000); i++) {
         STRAND_SCOPE(s);
-        sem = (strand_semaphore)STRAND_SEMAPHORE(0);
+        sem = (strand_semaphore)STRAND_SEMAPHORE_INIT(0);
         numbers ch = STRAND_CHAN_OPEN(numbers, s, 1);
         int value = 7, got = 0;
         strand other = strand_spawn(s, take_some, TEST_PTR(1));
@@ -383,7 +383,7 @@ static uint64_t return_with_a_permit(strand_semaphore *semaphore)
 
 TEST_INSIDE(a_block_has_a_permit_until_it_is_left_by_whatever_way)
 {
-    strand_semaphore mine = STRAND_SEMAPHORE_BOUNDED(2, 2);
+    strand_semaphore mine = STRAND_SEMAPHORE_INIT_BOUNDED(2, 2);
     strand_exception *e = strand_try(throw_with_a_permit, &mine, NULL);
     CHECK_KIND(e, &TEST_ERROR);
     strand_exception_release(e);
@@ -411,7 +411,7 @@ static void *work_in_a_permit(void *arg)
 TEST_INSIDE(a_block_waits_for_its_permit_and_has_none_if_it_is_interrupted)
 {
     STRAND_SCOPE(s);
-    sem = (strand_semaphore)STRAND_SEMAPHORE(0);
+    sem = (strand_semaphore)STRAND_SEMAPHORE_INIT(0);
     strand first = strand_spawn(s, work_in_a_permit, "a");
     test_await_blocked(BLOCKED, 1);
     strand_spawn(s, work_in_a_permit, "b");
@@ -445,7 +445,7 @@ TEST_PROGRAM(acquiring_more_than_the_bound_is_misuse)
 
 TEST_REAL(using_one_that_was_made_with_more_permits_than_there_can_be_is_misuse)
 {
-    strand_semaphore full = STRAND_SEMAPHORE(UINT64_C(1) << 60);
+    strand_semaphore full = STRAND_SEMAPHORE_INIT(UINT64_C(1) << 60);
     CHECK_EQ(full.bits[3], 0);
     test_program(&o, "locks", "begin_with_too_many");
     CHECK(o.signalled);

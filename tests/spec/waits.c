@@ -662,9 +662,9 @@ TEST_INSIDE(of_a_channel_it_is_told_who_could_act_and_where_it_was_made)
     strand_scope_cancel(scope, NULL);
 }
 
-static strand_semaphore semaphore = STRAND_SEMAPHORE(2);
+static strand_semaphore semaphore = STRAND_SEMAPHORE_INIT(2);
 static strand_group group;
-static strand_barrier barrier = STRAND_BARRIER(5);
+static strand_barrier barrier = STRAND_BARRIER_INIT(5);
 static strand_condition condition;
 static strand_limit users;
 
