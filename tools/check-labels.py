@@ -32,7 +32,7 @@ BEGINS = re.compile(r"(?:^|[.;:] )" + LABEL.pattern + r"(?= [^.,;:)])")
 # Their callers' lines have the labels, since each word that they change has its own protocol.
 WRAPPERS = r"swap_word|swap_ends"
 ORDERED = re.compile(r"\bmemory_order_(?:acquire|release|acq_rel|seq_cst)\b|\barch_membarrier\(\)|\b(?:" + WRAPPERS + r")\(")
-WRAPPER = re.compile(r"\b(?:" + WRAPPERS + r")\([^;{}]*\)\s*\{.*?^\}", re.DOTALL | re.MULTILINE)
+WRAPPER = re.compile(r"\bbool (?:" + WRAPPERS + r")\([^;{}]*\)\s*\{.*?^\}", re.DOTALL | re.MULTILINE)
 # Blocks that define labels of one protocol together: a prefix may be defined in each of them.
 SHARED = {
     frozenset({"src/sched/idle.h", "src/sched/seek.c"}),

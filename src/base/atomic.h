@@ -9,8 +9,8 @@
  *
  * ORDERING  Three pairings that many protocols use, each with one label in the whole library:
  *           [LK1] taking a lock acquires what its release released: one critical section happens before the next.
- *           [RF1] a decrement of a reference count releases what the holder did; the last one acquires that of all
- *           holders, and what it ends or frees is used by nobody.
+ *           [RF1] a decrement of a reference count releases what the holder did. The last one, and a holder that finds
+ *           itself alone, acquire what all others did.
  *           [PB1] a store of an address, a length or a mark (release) publishes an object that is complete; a load
  *           (acquire) that finds it finds the object complete. In a list that only grows at its head, by
  *           compare-and-swap, the swaps are one release sequence: the load of the head acquires all of the list, so the

@@ -38,13 +38,13 @@ void slab_close(struct slab *slab)
 
 static void lock(struct slab *slab)
 {
-    while (atomic_flag_test_and_set_explicit(&slab->lock, memory_order_acquire))
+    while (atomic_flag_test_and_set_explicit(&slab->lock, memory_order_acquire)) /* [LK1] */
         slab->source->pause();
 }
 
 static void unlock(struct slab *slab)
 {
-    atomic_flag_clear_explicit(&slab->lock, memory_order_release);
+    atomic_flag_clear_explicit(&slab->lock, memory_order_release); /* [LK1] */
 }
 
 static int more(struct slab *slab)
@@ -56,7 +56,7 @@ static int more(struct slab *slab)
     struct slab_chunk *chunk = memory;
     chunk->next = slab->chunks;
     plain_store(&chunk->slab, slab, memory_order_relaxed);
-    plain_store(&slab->chunks, chunk, memory_order_release);
+    plain_store(&slab->chunks, chunk, memory_order_release); /* [PB1] */
     slab->bump = (char *)memory + first_offset(slab);
     slab->end = (char *)memory + slab->source->chunk;
     return 0;
@@ -70,7 +70,7 @@ static struct slab_object *cut(struct slab *slab)
     struct slab_object *object = (struct slab_object *)(void *)slab->bump;
     if (slab->construct)
         slab->construct(object);
-    plain_store(&slab->bump, slab->bump + slab->size, memory_order_release);
+    plain_store(&slab->bump, slab->bump + slab->size, memory_order_release); /* [PB1] */
     return object;
 }
 
@@ -186,8 +186,8 @@ void slab_flush(struct slab_cache *cache)
  * chunk yet, or all. */
 void slab_each(struct slab *slab, void (*visit)(void *object, void *arg), void *arg)
 {
-    struct slab_chunk *chunk = plain_load(&slab->chunks, memory_order_acquire);
-    uintptr_t bump = (uintptr_t)plain_load(&slab->bump, memory_order_acquire);
+    struct slab_chunk *chunk = plain_load(&slab->chunks, memory_order_acquire); /* [PB1] */
+    uintptr_t bump = (uintptr_t)plain_load(&slab->bump, memory_order_acquire);  /* [PB1] */
     for (; chunk; chunk = chunk->next) {
         uintptr_t begin = (uintptr_t)chunk, end = begin + slab->source->chunk;
         if (bump >= begin && bump <= end)

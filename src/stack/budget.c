@@ -15,7 +15,7 @@ bool budget_take_(struct stack_user *user, size_t bytes, bool must)
             user->wanted = bytes;
             return false;
         }
-    } while (!atomic_compare_exchange_weak_explicit(&memory->taken, &taken, taken + bytes, memory_order_acquire,
+    } while (!atomic_compare_exchange_weak_explicit(&memory->taken, &taken, taken + bytes, memory_order_relaxed,
                                                     memory_order_relaxed));
     return true;
 }
@@ -24,10 +24,10 @@ bool budget_take_(struct stack_user *user, size_t bytes, bool must)
 static bool await_ending(struct stack_user *user)
 {
     struct stack_memory *memory = user->memory;
-    struct stack_user *other = atomic_load_explicit(&memory->threads, memory_order_acquire);
+    struct stack_user *other = atomic_load_explicit(&memory->threads, memory_order_acquire); /* [PB1] */
     bool any = false;
     for (; other; other = other->older) {
-        while (other != user && atomic_load_explicit(&other->ending, memory_order_acquire)) {
+        while (other != user && atomic_load_explicit(&other->ending, memory_order_acquire)) { /* [B1] */
             any = true;
             memory->ops->await(user);
         }

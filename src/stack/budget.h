@@ -13,6 +13,9 @@
  * INVARIANTS [B1] A request is refused only if the memory in use and the request together exceed the limit: a thread
  *           that has seen a strand's end can have its stack. So free memory leaves its list and is given under one
  *           lock, and a thread that finds nothing free checks whether there is room by now.
+ * ORDERING  `taken` only counts, and is relaxed: the locks of the lists order the memory. The store that clears
+ *           `ending` (release) pairs with the load of the thread that waits for it (acquire): that one finds the free
+ *           stack [B1].
  * NOT DONE  Bytes that stacks have touched: they are unknown without a system call at each switch, and a strand that
  *           touches one more can't be refused it. A limit for each size class.
  * TESTED BY tests/spec/stack_limit.c.
@@ -41,7 +44,7 @@ OWN_INLINE bool budget_may_begin(struct stack_user *user)
 OWN_INLINE void budget_give(struct stack_memory *memory, size_t bytes)
 {
     if (UNLIKELY(memory->most))
-        atomic_fetch_sub_explicit(&memory->taken, bytes, memory_order_release);
+        atomic_fetch_sub_explicit(&memory->taken, bytes, memory_order_relaxed);
 }
 
 /* Frees memory after a refusal. Returns whether some has become free since. Called without locks, and never within a
@@ -59,7 +62,7 @@ OWN_INLINE void budget_ends(struct stack_user *user)
 OWN_INLINE void budget_ended(struct stack_user *user)
 {
     if (UNLIKELY(user->memory->most))
-        atomic_store_explicit(&user->ending, 0, memory_order_release);
+        atomic_store_explicit(&user->ending, 0, memory_order_release); /* [B1] */
 }
 
 #endif

@@ -23,6 +23,6 @@ void stack_memory_join(struct stack_memory *memory, struct stack_user *user)
     user->memory = memory;
     user->older = atomic_load_explicit(&memory->threads, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&memory->threads, &user->older, user, memory_order_release,
-                                                  memory_order_relaxed))
+                                                  memory_order_relaxed)) /* [PB1] */
         continue;
 }

@@ -125,7 +125,7 @@ OWN_INLINE bool stack_memory_refuses(struct stack_user *user)
 /* Locks that are held for a few instructions. */
 OWN_INLINE void stack_memory_lock(atomic_flag *lock, struct stack_user *user)
 {
-    while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire))
+    while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire)) /* [LK1] */
         user->memory->ops->await(user);
     arch_note_acquire(lock);
 }
@@ -133,7 +133,7 @@ OWN_INLINE void stack_memory_lock(atomic_flag *lock, struct stack_user *user)
 OWN_INLINE void stack_memory_unlock(atomic_flag *lock)
 {
     arch_note_release(lock);
-    atomic_flag_clear_explicit(lock, memory_order_release);
+    atomic_flag_clear_explicit(lock, memory_order_release); /* [LK1] */
 }
 
 #endif

@@ -21,14 +21,14 @@ static void defer_again(struct readers *readers, struct deferred *first)
         last = last->next;
     last->next = atomic_load_explicit(&readers->deferred, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&readers->deferred, &last->next, first, memory_order_release,
-                                                  memory_order_relaxed))
+                                                  memory_order_relaxed)) /* [V3] */
         continue;
 }
 
 struct deferred *readers_leave(struct readers *readers)
 {
     struct deferred *deferred = atomic_exchange_explicit(&readers->deferred, NULL, memory_order_seq_cst); /* [V1] */
-    bool last = atomic_fetch_sub_explicit(&readers->count, 1, memory_order_seq_cst) == 1;
+    bool last = atomic_fetch_sub_explicit(&readers->count, 1, memory_order_seq_cst) == 1;                 /* [V3] */
     if (!last && deferred)
         defer_again(readers, deferred);
     if (!last)

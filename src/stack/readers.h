@@ -16,8 +16,8 @@
  * ORDERING  the increment of the count (sequentially consistent) precedes the reader's search. Between the store that
  *           makes memory unreachable and the load of the count, the freeing thread makes a read-modify-write (on the
  *           lock of the saved stacks, or on the references of the fibre), which is a full barrier on x86-64. Either the
- *           reader does not find the memory, or the freeing thread sees the count [V1]. A push (release) pairs with the
- *           exchange that empties the list (acquire): the reader that frees the memory sees all of it. A reader's
+ *           reader does not find the memory, or the freeing thread sees the count [V1]. [V3] A push (release) pairs
+ *           with the exchange that empties the list (acquire): the reader that frees it sees all of it. A reader's
  *           decrement (release) pairs with that of the last reader (acquire): all reads precede the freeing.
  * TESTED BY tests/spec/dump_fibre.c, tests/spec/watchdog.c.
  */
@@ -42,7 +42,7 @@ OWN_INLINE bool readers_defer(struct readers *readers, struct deferred *deferred
     deferred->bytes = bytes;
     deferred->next = atomic_load_explicit(&readers->deferred, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&readers->deferred, &deferred->next, deferred, memory_order_release,
-                                                  memory_order_relaxed))
+                                                  memory_order_relaxed)) /* [V3] */
         continue;
     return true;
 }

@@ -15,8 +15,9 @@
  * INVARIANTS [SF4] no memory of the runtime that others touch lies on a stack (docs/stacks.md). [SF5] starting a strand
  *           can be refused for want of memory, resuming one cannot: then the reserve, as large as the stack, takes the
  *           resident's frames.
- * ORDERING  the store of `resident` (release) pairs with the load of diagnostics (acquire): a reader that finds a guest
- *           replaced finds its saved stack. The run queues, through which one holder follows another, order all else.
+ * ORDERING  [SF9] the store of `resident` (release) pairs with the load of diagnostics (acquire): a reader that finds a
+ *           guest replaced finds its saved stack, and one that has read frames that were wiped finds them elsewhere.
+ *           The run queues, through which one holder follows another, order all else.
  * NOT DONE  copying when a strand leaves: most strands that wake up next are others, but the last one often is not. The
  *           copy on the stack of the strand that arrives: private stacks are as large as they are.
  * TESTED BY tests/models/residency.pml, tests/spec/fibre.c, tests/spec/fibre_wait.c, tests/sim/residency.c.

@@ -35,7 +35,7 @@ ARCH_NOT_INSTRUMENTED OWN_INLINE bool shared_own_is_open(const struct shared_sta
 /* Others read it, for diagnostics. */
 OWN_INLINE void shared_set_resident(struct shared_stack *shared, struct guest *guest)
 {
-    plain_store(&shared->resident, guest, memory_order_release);
+    plain_store(&shared->resident, guest, memory_order_release); /* [SF9] */
 }
 
 /* In a saved stack the frames are followed by the state of C++ exceptions, if there was a runtime when they were saved,
@@ -67,7 +67,7 @@ OWN_INLINE int shared_move_out(struct stack_user *user, struct shared_stack *sha
     guest->saved = saved;
     shared_set_resident(shared, NULL);
     if (UNLIKELY(guest->wipes)) {
-        atomic_thread_fence(memory_order_release); /* a thread that has read what is wiped finds the strand elsewhere */
+        atomic_thread_fence(memory_order_release); /* [SF9] */
         shared_wipe_stack_(shared, shared_context(shared, guest));
     }
     shared->saved = NULL;
@@ -88,7 +88,7 @@ OWN_INLINE void shared_move_in(struct shared_stack *shared, struct guest *guest,
         shared_load_beside_(shared, guest, saved + frames);
     if (UNLIKELY(guest->wipes)) {
         guest->saved = NULL; /* as in move_out: its frames are in the stack, though it is not the resident yet */
-        atomic_thread_fence(memory_order_release);
+        atomic_thread_fence(memory_order_release); /* [SF9] */
         arch_wipe(saved, frames, 0);
         arch_vectors_clear();
     }

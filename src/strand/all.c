@@ -6,7 +6,7 @@
 /* Whether it is a strand; its id. */
 static bool is_live(struct cb *c, uint64_t *id)
 {
-    uint64_t word = atomic_load_explicit(&c->word, memory_order_acquire); /* with cb_publish_ */
+    uint64_t word = atomic_load_explicit(&c->word, memory_order_acquire); /* with cb_publish_ [HN2] */
     *id = word_serial(word);
     return *id && !(word & (WORD_DEAD | WORD_FREE));
 }

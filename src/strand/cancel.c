@@ -17,11 +17,12 @@ struct member *cancel_strand(struct thread *thread, struct cb *c, struct note *n
     struct note *none = NULL;
     if (note && !(word & WORD_CANCELLED) && !atomic_load_explicit(&c->note, memory_order_relaxed)) {
         note_keep(note);
-        if (!atomic_compare_exchange_strong_explicit(&c->note, &none, note, memory_order_acq_rel, memory_order_relaxed))
+        if (!atomic_compare_exchange_strong_explicit(&c->note, &none, note, memory_order_acq_rel,
+                                                     memory_order_relaxed)) /* [PB1] */
             note_release(note);
     }
     while ((word & flags) != flags)
-        if (swap_word(&c->word, &word, word | flags, thread->concurrent))
+        if (swap_word(&c->word, &word, word | flags, thread->concurrent)) /* [HN3] [I1] */
             break;
     return word & WORD_CANCELLED ? NULL : interrupt_raise(c, 0, thread->concurrent);
 }
@@ -37,7 +38,7 @@ void strand_cancel(strand child, const char *why)
      * by its owner only. */
     struct scope *anchor = plain_load(&c->anchor, memory_order_relaxed);
     bool owned = anchor && block_owner(&anchor->block) == me && plain_load(&c->anchor, memory_order_relaxed) == anchor;
-    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER; /* [E5] */
     struct note *note = over ? NULL : note_new(thread, me, why);
     struct member *member = owned || !over ? cancel_strand(thread, c, note, owned) : NULL;
     if (member)

@@ -11,7 +11,7 @@
 
 static bool has_one_holder(const strand_exception *e)
 {
-    return atomic_load_explicit(&e->refs, memory_order_acquire) == 1;
+    return atomic_load_explicit(&e->refs, memory_order_acquire) == 1; /* [RF1] */
 }
 
 /* ---- walks, under the lock ------------------------------------------------------------------------------------ */
@@ -109,7 +109,7 @@ static void take(strand_exception *e, strand_exception *pushed_aside)
 {
     if (LIKELY(has_one_holder(e) ? append(e, pushed_aside) : append_to_shared(e, pushed_aside)))
         return;
-    atomic_store_explicit(&pushed_aside->listed, false, memory_order_release);
+    atomic_store_explicit(&pushed_aside->listed, false, memory_order_release); /* [EX5] */
     strand_exception_release(pushed_aside);
 }
 

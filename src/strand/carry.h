@@ -25,8 +25,8 @@
  *           [EX3] A ring has at most RING_MOST exceptions. The oldest stay, the others are counted.
  *           [EX4] Nothing here recurses: the depth of a graph costs no stack.
  * ORDERING  the load of refs (acquire) pairs with the decrements of the holders that have given theirs back (release):
- *           a holder that finds itself alone sees what they wrote. The store that clears `listed` (release) pairs with
- *           the exchange that sets it again (acquire): `next` is written after it was last read.
+ *           a holder that finds itself alone sees what they wrote [RF1]. [EX5] The store that clears `listed` (release)
+ *           pairs with the exchange that sets it again (acquire): `next` is written after it was last read.
  * PROGRESS  attaching to an exception with one holder: O(1). To a shared one: O(what the other one carries). Giving
  *           back, and listing: O(what is carried).
  * NOT DONE  marks that outlive a walk, which two walks would share. A lock for each exception: a cycle is closed by two

@@ -302,7 +302,7 @@ static inline uint64_t cb_id(struct cb *c)
 /* Diagnostics only. */
 static inline const char *cb_name(struct cb *c)
 {
-    const struct extra *extra = plain_load(&c->extra, memory_order_acquire);
+    const struct extra *extra = plain_load(&c->extra, memory_order_acquire); /* [PB1] */
     if (extra && extra->name[0])
         return extra->name;
     return plain_load(&c->anchor, memory_order_relaxed) ? "strand" : "root"; /* it may be handed off meanwhile */
@@ -539,7 +539,8 @@ OWN_INLINE uint64_t next_serial(struct worker *worker)
 /* Counted by the thread that does it; added up by whoever asks. */
 OWN_INLINE void count_up(_Atomic uint64_t *count)
 {
-    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1, memory_order_release);
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
+                          memory_order_release); /* [L1] */
 }
 
 OWN_INLINE void count_spawned(struct thread *thread)

@@ -50,7 +50,7 @@ static strand_exception *to_others(struct cb *c, strand_exception *e)
     bool pruned = note && note->pruned;
     const strand_kind *kind = pruned ? &STRAND_PRUNED : &STRAND_CHILD_CANCELLED;
     const strand_exception *interruption = e;
-    if (atomic_load_explicit(&e->refs, memory_order_acquire) > 1) {
+    if (atomic_load_explicit(&e->refs, memory_order_acquire) > 1) { /* [RF1] */
         strand_exception *other = exception_new(kind, "%s", "");
         other->note = note_keep(note);
         other->cause = e;
@@ -120,9 +120,9 @@ static void publish(struct thread *thread, struct cb *c, struct batch *batch)
 {
     bool failed = c->outcome == OUTCOME_FAILED && !is_root(thread, c);
     arch_note_release(c);
-    uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire);
+    uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
     while (LIKELY(!failed && !(ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
-        if (swap_ends(&c->ends, &ends, ENDS_OVER, thread->concurrent)) {
+        if (swap_ends(&c->ends, &ends, ENDS_OVER, thread->concurrent)) { /* [E5] */
             if (ends)
                 wake_waiters(thread, ends, batch);
             return;
@@ -131,8 +131,8 @@ static void publish(struct thread *thread, struct cb *c, struct batch *batch)
     ends_lock(thread, c, &ends);
     wake_waiters(thread, ends, batch); /* a joiner is claimed by the end, not by the failure */
     if (failed || (ends & ENDS_NOTIFY))
-        scope_child_ended(thread, c->anchor, c, failed, batch); /* [E3] */
-    atomic_store_explicit(&c->ends, ENDS_OVER, memory_order_release);
+        scope_child_ended(thread, c->anchor, c, failed, batch);       /* [E3] */
+    atomic_store_explicit(&c->ends, ENDS_OVER, memory_order_release); /* [E5] */
 }
 
 COLD void end_publish_slowly(struct thread *thread, struct cb *c)
@@ -154,7 +154,7 @@ static void end_root(struct thread *thread, struct cb *c)
     struct runtime *runtime = runtime_of(thread);
     runtime->result = c->outcome == OUTCOME_VALUE ? c->result : NULL;
     runtime->exception = cb_take_exception(c);
-    bool told = atomic_load_explicit(&runtime->told_to_end, memory_order_acquire);
+    bool told = atomic_load_explicit(&runtime->told_to_end, memory_order_acquire); /* [SD4] */
     if (c->outcome == OUTCOME_INTERRUPTED && told) {
         strand_exception_release(runtime->exception);
         runtime->exception = NULL;
@@ -211,7 +211,7 @@ void end_refused(struct member *member, int error)
     struct local *inherits = cb_inherits(c);
     batch_init(&batch);
     bool (*refused)(struct thread *, struct cb *) =
-        atomic_load_explicit(&runtime_of(thread)->refused, memory_order_acquire);
+        atomic_load_explicit(&runtime_of(thread)->refused, memory_order_acquire); /* [PB1] */
     if (!refused || !refused(thread, c))
         fail_to_start(thread, c, error);
     judge(c);

@@ -14,7 +14,9 @@
  *           [E3] a failure is raised in the scope before OVER. [E4] under LOCK, where a node says LINKED_BACK, so do
  *           all behind it, and each of them knows the one before it (link.prev; NULL: it is the first), unless others
  *           were linked before it since. So each node learns that once, and n that are taken out cost O(n).
- * ORDERING  OVER is stored with release, read with acquire.
+ * ORDERING  [E5] loads of `ends` acquire, stores release, swaps do both: what the strand did happens before its end is
+ *           seen; a node that is found in the list is complete; and one critical section under LOCK happens before the
+ *           next.
  * NOT DONE  a reference count for waiters: the pin is enough for the moment of linking, and nodes know when they are
  *           let go of.
  * TESTED BY tests/models/end.pml, tests/models/wait.pml (what becomes of a node).
@@ -27,7 +29,7 @@
 
 static inline bool ended(struct cb *c)
 {
-    return atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    return atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER; /* [E5] */
 }
 
 /* A strand that has ended, or is gone: the caller sees what it did. */
@@ -89,7 +91,7 @@ static inline void end_wake(struct thread *thread, uintptr_t ends)
 
 static inline void end_strand(struct thread *thread, struct cb *c)
 {
-    uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire);
+    uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
     if (UNLIKELY(c->odd || (ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
         end_slowly(thread, c);
         return;
@@ -98,7 +100,7 @@ static inline void end_strand(struct thread *thread, struct cb *c)
     count_ended(thread);
     thread_detach(thread);
     arch_note_release(c);
-    while (UNLIKELY(!swap_ends(&c->ends, &ends, ENDS_OVER, thread->concurrent))) {
+    while (UNLIKELY(!swap_ends(&c->ends, &ends, ENDS_OVER, thread->concurrent))) { /* [E5] */
         if (ends & (ENDS_LOCK | ENDS_NOTIFY)) {
             end_publish_slowly(thread, c);
             return;
@@ -112,17 +114,17 @@ static inline void end_strand(struct thread *thread, struct cb *c)
 static inline bool ends_link(struct thread *thread, struct cb *c, struct wait_node *node)
 {
     atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
-    uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire);
+    uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
     for (;;) {
         if (UNLIKELY(ends & (ENDS_OVER | ENDS_LOCK))) {
             if (ends & ENDS_OVER)
                 return false;
             driver_await(thread);
-            ends = atomic_load_explicit(&c->ends, memory_order_acquire);
+            ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
             continue;
         }
         node->next = (struct wait_node *)(ends & ~(uintptr_t)ENDS_BITS);
-        if (LIKELY(swap_ends(&c->ends, &ends, (uintptr_t)node | (ends & ENDS_BITS), thread->concurrent)))
+        if (LIKELY(swap_ends(&c->ends, &ends, (uintptr_t)node | (ends & ENDS_BITS), thread->concurrent))) /* [E5] */
             return true;
     }
 }

@@ -17,7 +17,7 @@ void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before)
         if (*before & ENDS_LOCK) {
             driver_await(thread);
             *before = atomic_load_explicit(&c->ends, memory_order_relaxed);
-        } else if (swap_ends(&c->ends, before, *before | ENDS_LOCK, thread->concurrent)) {
+        } else if (swap_ends(&c->ends, before, *before | ENDS_LOCK, thread->concurrent)) { /* [LK1] [E5] */
             return;
         }
     }
@@ -61,7 +61,7 @@ void ends_unlink(struct thread *thread, strand handle, struct wait_node *node)
             ends = cut_out(ends, node);
             atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
         }
-        atomic_store_explicit(&c->ends, ends, memory_order_release);
+        atomic_store_explicit(&c->ends, ends, memory_order_release); /* [E5] */
         unpin_cb(thread, c);
     }
     while (atomic_load_explicit(&node->linked, memory_order_acquire)) /* [E2] its end is under way */

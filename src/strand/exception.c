@@ -85,7 +85,7 @@ strand_exception *strand_exception_keep(strand_exception *e)
 
 void exception_must_hold(const strand_exception *e, const char *function)
 {
-    if (UNLIKELY(atomic_load_explicit(&e->refs, memory_order_acquire) == 1 &&
+    if (UNLIKELY(atomic_load_explicit(&e->refs, memory_order_acquire) == 1 && /* [RF1] */
                  atomic_load_explicit(&e->caught, memory_order_relaxed)))
         MISUSE(function, "",
                "the exception '%s' belongs to its catch block, and the caller holds no reference: "
@@ -138,7 +138,7 @@ static void free_payload(strand_exception *e)
 /* The exceptions whose last reference goes are linked by `walk`: nobody else reaches them any more. */
 static strand_exception *drop(strand_exception *dying, strand_exception *e)
 {
-    if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
+    if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1) /* [RF1] */
         return dying;
     e->walk = dying;
     return e;
@@ -150,7 +150,7 @@ static strand_exception *drop_ring(strand_exception *dying, strand_exception *ne
     strand_exception *s = newest ? newest->next : NULL;
     for (strand_exception *next; s; s = next) {
         next = s == newest ? NULL : s->next;
-        atomic_store_explicit(&s->listed, false, memory_order_release);
+        atomic_store_explicit(&s->listed, false, memory_order_release); /* [EX5] */
         dying = drop(dying, s);
     }
     return dying;
@@ -177,7 +177,7 @@ void strand_exception_release(strand_exception *e)
     if (!e)
         return;
     arch_note_release(e);
-    uint32_t before = atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel);
+    uint32_t before = atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel); /* [RF1] */
     if (UNLIKELY(!before))
         MISUSE("strand_exception_release", "",
                "the exception is gone: its last reference was released before. Release each reference once");

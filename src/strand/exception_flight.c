@@ -12,7 +12,8 @@
 static strand_exception *finish(struct flight *flight)
 {
     strand_exception *e = flight->exception, *vehicle = flight->vehicle;
-    atomic_store_explicit(&CONTAINER(flight, strand_exception, flight)->flying, false, memory_order_release);
+    atomic_store_explicit(&CONTAINER(flight, strand_exception, flight)->flying, false,
+                          memory_order_release); /* [LK1] */
     strand_exception_release(vehicle);
     return e;
 }
@@ -151,7 +152,7 @@ static bool is_in_clean_up(struct cb *me)
 /* What carries e: itself, unless it is kept by somebody who throws it elsewhere at this moment. */
 static struct flight *vehicle_for(strand_exception *e)
 {
-    bool flying = atomic_exchange_explicit(&e->flying, true, memory_order_acquire);
+    bool flying = atomic_exchange_explicit(&e->flying, true, memory_order_acquire); /* [LK1] */
     strand_exception *vehicle = flying ? exception_new(e->kind, "%s", e->text) : e;
     atomic_store_explicit(&vehicle->flying, true, memory_order_relaxed);
     vehicle->flight.exception = e;

@@ -131,7 +131,8 @@ static int make(struct thread *thread, uint32_t count, size_t stack_size, const 
     fibres->owned.release = end_with_scope;
     fibres->list = count == 1 ? &fibres->one : driver_malloc(thread, count * sizeof(struct shared_fibre *));
     int error = fibres->list ? open_all(thread, fibres, count, stack_size) : -ENOMEM;
-    atomic_store_explicit(&fibres->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release);
+    atomic_store_explicit(&fibres->word, next_serial(worker_of(thread)) << WORD_SERIAL,
+                          memory_order_release); /* [HN2] */
     if (error)
         end_with_scope(thread, &fibres->owned);
     else
@@ -224,7 +225,7 @@ int strand_fibre_count(strand_fibre handle)
 /* The id of the resident, whose memory may be somebody else's by now; 0: it is. */
 static uint64_t id_of_resident(struct shared_fibre *shared, struct member *resident)
 {
-    uint64_t word = atomic_load_explicit(&cb_of(resident)->word, memory_order_acquire);
+    uint64_t word = atomic_load_explicit(&cb_of(resident)->word, memory_order_acquire); /* [HN2] */
     bool there = !(word & WORD_FREE) && plain_load(&resident->fibre, memory_order_relaxed) == &shared->fibre;
     return there ? word_serial(word) : 0;
 }
@@ -241,7 +242,7 @@ static size_t used_by(struct thread *thread, struct shared_fibre *shared, struct
 static void ask(struct thread *thread, struct shared_fibre *shared, struct strand_fibre_info *info)
 {
     const struct shared_stack *stack = &shared->stack;
-    struct guest *guest = plain_load(&stack->resident, memory_order_acquire);
+    struct guest *guest = plain_load(&stack->resident, memory_order_acquire); /* [SF9] */
     struct member *resident = guest ? member_of(guest) : NULL;
     info->active = resident ? id_of_resident(shared, resident) : 0;
     info->stack_used = shared_above(stack) + (info->active ? used_by(thread, shared, resident) : 0);

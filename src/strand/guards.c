@@ -55,7 +55,7 @@ struct member *deadline_comes(struct timer *timer)
 static void become_timed_out(struct cb *me, struct deadline *deadline)
 {
     strand_exception *e = own_of(me)->flight->exception, *interruption = e;
-    if (atomic_load_explicit(&e->refs, memory_order_acquire) > 1) {
+    if (atomic_load_explicit(&e->refs, memory_order_acquire) > 1) { /* [RF1] */
         strand_exception *with = exception_new(&STRAND_TIMED_OUT, "%s", "");
         with->cause = e;
         exception_trace(with, SEGMENT_THROWN, me);
@@ -121,7 +121,7 @@ bool strand_deadline_move(struct strand_guard_ *guard, strand_time when)
     struct thread *thread = must_be_strand("strand_deadline_move");
     struct cb *me = current_of(thread);
     struct deadline *deadline = must_be_deadline(me, guard);
-    if (atomic_load_explicit(&deadline->block.due, memory_order_seq_cst)) {
+    if (atomic_load_explicit(&deadline->block.due, memory_order_seq_cst)) { /* [I1] */
         timer_stop(thread, deadline->pool, &deadline->timer); /* not while it fires: the caller is interrupted then */
         return false;
     }
@@ -162,7 +162,7 @@ struct local *locals_keep(struct local *local)
 
 void locals_release_slow_(struct local *local)
 {
-    while (local && atomic_fetch_sub_explicit(&local->refs, 1, memory_order_acq_rel) == 1) {
+    while (local && atomic_fetch_sub_explicit(&local->refs, 1, memory_order_acq_rel) == 1) { /* [RF1] */
         struct local *outer = local->outer;
         free(local);
         local = outer;

@@ -13,7 +13,7 @@
 
 static bool try_pin(_Atomic uint64_t *word, uint64_t *old, bool shared)
 {
-    return (*old & WORD_PINS) != WORD_PINS && swap_word(word, old, *old + WORD_PIN, shared);
+    return (*old & WORD_PINS) != WORD_PINS && swap_word(word, old, *old + WORD_PIN, shared); /* [HN1] */
 }
 
 static inline bool await_pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial, bool shared)
@@ -27,7 +27,7 @@ static inline bool await_pin(struct thread *thread, _Atomic uint64_t *word, uint
             old = atomic_load_explicit(word, memory_order_relaxed);
         }
     }
-    (void)atomic_load_explicit(word, memory_order_acquire); /* a caller that finds the strand gone sees what it did */
+    (void)atomic_load_explicit(word, memory_order_acquire); /* it is gone: the caller sees what it did [HN1] */
     return false;
 }
 
@@ -59,7 +59,7 @@ bool unpin(struct thread *thread, _Atomic uint64_t *word)
         new = old - WORD_PIN;
         if ((new &WORD_DEAD) && !(new &WORD_PINS))
             new = word_freed(new);
-    } while (!swap_word(word, &old, new, thread->concurrent));
+    } while (!swap_word(word, &old, new, thread->concurrent)); /* [HN1] */
     return new &WORD_FREE;
 }
 
@@ -68,7 +68,7 @@ COLD bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word)
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed), new;
     do
         new = old &WORD_PINS ? old | WORD_DEAD : word_freed(old);
-    while (!swap_word(word, &old, new, thread->concurrent));
+    while (!swap_word(word, &old, new, thread->concurrent)); /* [HN1] */
     return new &WORD_FREE;
 }
 
@@ -102,7 +102,7 @@ COLD void cb_clear(struct cb *c)
 {
     extra_free(c->extra, cb_wipes(c));
     c->extra = NULL;
-    note_release(atomic_exchange_explicit(&c->note, NULL, memory_order_acq_rel));
+    note_release(atomic_exchange_explicit(&c->note, NULL, memory_order_acq_rel)); /* [PB1] */
 }
 
 void cb_retire(struct thread *thread, struct cb *c)

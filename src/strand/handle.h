@@ -1,7 +1,16 @@
 /*
  * Handles: values that go stale. A handle is the address of a control block (or scope record) and its serial; the
- * memory is never unmapped, so a stale handle reads another serial, or none. Models of pins: tests/models/end.pml,
- * tests/models/scope.pml.
+ * memory is never unmapped, so a stale handle reads another serial, or none.
+ *
+ * STATE     word: serial << WORD_SERIAL | bits of the strand (cancelled, ...) | DEAD | FREE | pins.
+ * INVARIANTS [HN1] what is pinned is not given away: the party that retires it, or else the last one to unpin it, frees
+ *           it, once. [HN2] a party that finds a serial finds what belongs to it complete. [HN3] no change of the word
+ *           is lost.
+ * ORDERING  each change of a word that others know is a compare-and-swap, or another atomic update [HN3]. Retiring and
+ *           unpinning release, and the swap that frees acquires: all uses of a life happen before the next one. A party
+ *           that finds a handle stale acquires the word too: it sees what the strand did [HN1]. The word of a new life
+ *           is stored by release, and acquired by pins and dumps [HN2].
+ * TESTED BY tests/models/end.pml, tests/models/scope.pml.
  */
 #ifndef STRAND_HANDLE_H
 #define STRAND_HANDLE_H
@@ -84,7 +93,7 @@ bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word);
 static inline bool word_retire(struct thread *thread, _Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
-    if (LIKELY(!(old & WORD_PINS)) && LIKELY(swap_word(word, &old, word_freed(old), thread->concurrent)))
+    if (LIKELY(!(old & WORD_PINS)) && LIKELY(swap_word(word, &old, word_freed(old), thread->concurrent))) /* [HN1] */
         return true;
     return word_retire_slow_(thread, word);
 }
@@ -130,7 +139,7 @@ static inline void cb_begin_(struct cb *c)
 /* From here on a dump may find it, and pin it: so its fibre is known. Pairs with is_live in src/debug/dump.c. */
 static inline void cb_publish_(struct thread *thread, struct cb *c)
 {
-    atomic_store_explicit(&c->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release);
+    atomic_store_explicit(&c->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release); /* [HN2] */
 }
 
 /* What is not set here is set by the caller, or holds of every free control block (cb_construct). NULL: no memory. */

@@ -24,13 +24,14 @@ struct member *interrupt_raise(struct cb *c, uint32_t index, bool shared)
             atomic_store_explicit(&c->due, index + 1, memory_order_relaxed);
             break;
         }
-        if (atomic_compare_exchange_weak_explicit(&c->due, &due, index + 1, memory_order_seq_cst, memory_order_relaxed))
+        if (atomic_compare_exchange_weak_explicit(&c->due, &due, index + 1, memory_order_seq_cst,
+                                                  memory_order_relaxed)) /* [I1] */
             break;
     }
     if (shared)
         atomic_thread_fence(memory_order_seq_cst); /* also if another had raised it higher before [W4] */
-    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_seq_cst);
-    while (wait_tag(state) == WAIT_ARMED && index >= wait_floor(state)) /* [W3] */
+    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_seq_cst); /* [W4] */
+    while (wait_tag(state) == WAIT_ARMED && index >= wait_floor(state))          /* [W3] */
         if (swap_word(&c->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_INTERRUPTED, shared))
             return &c->member;
     return NULL;
@@ -38,7 +39,7 @@ struct member *interrupt_raise(struct cb *c, uint32_t index, bool shared)
 
 struct member *block_raise(struct block *block, bool shared)
 {
-    atomic_store_explicit(&block->due, 1, memory_order_seq_cst);
+    atomic_store_explicit(&block->due, 1, memory_order_seq_cst); /* [I1] */
     return interrupt_raise(block->owner, block->index, shared);
 }
 
@@ -59,7 +60,7 @@ struct block *interrupt_source(struct cb *me)
         return NULL;
     struct block *source = NULL;
     for (struct block *block = own_of(me)->blocks; block && block->index >= own_of(me)->floor; block = block->outer)
-        if (atomic_load_explicit(&block->due, memory_order_seq_cst) || (source && has_passed(me, block)))
+        if (atomic_load_explicit(&block->due, memory_order_seq_cst) || (source && has_passed(me, block))) /* [I1] */
             source = block;
     return source;
 }
@@ -68,16 +69,16 @@ struct block *interrupt_source(struct cb *me)
 static uint32_t highest(struct cb *me)
 {
     for (struct block *block = own_of(me)->blocks; block; block = block->outer)
-        if (atomic_load_explicit(&block->due, memory_order_seq_cst))
+        if (atomic_load_explicit(&block->due, memory_order_seq_cst)) /* [I1] */
             return block->index + 1;
-    return atomic_load_explicit(&me->word, memory_order_seq_cst) & WORD_ITSELF ? 1 : 0;
+    return atomic_load_explicit(&me->word, memory_order_seq_cst) & WORD_ITSELF ? 1 : 0; /* [I1] */
 }
 
 /* A source was lowered or left. A raiser sets its flag first and then raises `due`, unless it finds it higher already:
  * so after the swap the flags are looked at again, and what came in between is raised here [I1]. */
 void interrupt_lower(struct thread *thread, struct cb *me)
 {
-    uint32_t due = atomic_load_explicit(&me->due, memory_order_seq_cst);
+    uint32_t due = atomic_load_explicit(&me->due, memory_order_seq_cst); /* [I1] */
     for (;;) {
         uint32_t now = highest(me);
         if (now == due)
@@ -85,7 +86,7 @@ void interrupt_lower(struct thread *thread, struct cb *me)
         if (!thread->concurrent)
             atomic_store_explicit(&me->due, now, memory_order_relaxed);
         else if (!atomic_compare_exchange_strong_explicit(&me->due, &due, now, memory_order_seq_cst,
-                                                          memory_order_seq_cst))
+                                                          memory_order_seq_cst)) /* [I1] */
             continue;
         due = now;
     }
@@ -150,7 +151,7 @@ static strand_exception *by_block(struct thread *thread, struct block *block)
 /* The caller is the root strand, and nothing in the run can go on. */
 static strand_exception *by_deadlock(struct thread *thread, struct cb *root)
 {
-    atomic_fetch_and_explicit(&root->word, ~(uint64_t)WORD_STUCK, memory_order_seq_cst);
+    atomic_fetch_and_explicit(&root->word, ~(uint64_t)WORD_STUCK, memory_order_seq_cst); /* [I1] */
     interrupt_lower(thread, root);
     return exception_new(&STRAND_DEADLOCK, "%s", runtime_of(thread)->deadlock);
 }

@@ -30,7 +30,7 @@
 
 static inline bool interrupted(struct cb *me)
 {
-    return UNLIKELY(atomic_load_explicit(&me->due, memory_order_seq_cst) > own_of(me)->floor);
+    return UNLIKELY(atomic_load_explicit(&me->due, memory_order_seq_cst) > own_of(me)->floor); /* [I1] [W4] */
 }
 
 /* The same, where the exception would get to a handler. Where a noexcept function would not let it through, which

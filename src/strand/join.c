@@ -261,11 +261,11 @@ static void move(struct thread *thread, struct cb *c, struct scope *to, struct b
     ends_lock(thread, c, &ends);
     bool over = ends & ENDS_OVER;
     if (over)
-        atomic_store_explicit(&c->ends, ends, memory_order_release);
+        atomic_store_explicit(&c->ends, ends, memory_order_release); /* [E5] */
     take_out(thread, c, over);
     scope_receive(thread, to, c, over, batch);
     if (!over)
-        atomic_store_explicit(&c->ends, ends | ENDS_NOTIFY, memory_order_release);
+        atomic_store_explicit(&c->ends, ends | ENDS_NOTIFY, memory_order_release); /* [E5] */
 }
 
 /* To a scope that expects it. One at a time in a run: of two strands that are handed off to scopes of each other, the

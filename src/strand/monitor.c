@@ -26,7 +26,7 @@ NO_ANALYSIS struct strand_guard_ strand_monitor_enter_(struct strand_monitor_ *h
     struct monitor *monitor = monitor_of(handle);
     if (UNLIKELY(!monitor))
         misuse("STRAND_MONITOR_ENTER", "", "at %s:%d the monitor is NULL", file, line);
-    uint64_t owner = atomic_load_explicit(&monitor->owner, memory_order_acquire);
+    uint64_t owner = atomic_load_explicit(&monitor->owner, memory_order_acquire); /* [PB1] */
     uint32_t run = (uint32_t)runtime_of(thread)->listed.number;
     if (UNLIKELY(owner == cb_id(me)))
         misuse("STRAND_MONITOR_ENTER", "",
@@ -37,7 +37,7 @@ NO_ANALYSIS struct strand_guard_ strand_monitor_enter_(struct strand_monitor_ *h
                file, line, (unsigned long long)owner);
     spin_lock_if_concurrent(&monitor->lock, thread);
     atomic_store_explicit(&monitor->run, run, memory_order_relaxed);
-    atomic_store_explicit(&monitor->owner, cb_id(me), memory_order_release);
+    atomic_store_explicit(&monitor->owner, cb_id(me), memory_order_release); /* [PB1] */
     struct strand_guard_ guard = section_enter(me, file, line, NULL);
     guard.bits[2] = (uint64_t)(uintptr_t)monitor;
     return guard;

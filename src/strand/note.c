@@ -32,7 +32,7 @@ void note_release(struct note *note)
     if (!note)
         return;
     arch_note_release(note);
-    if (atomic_fetch_sub_explicit(&note->refs, 1, memory_order_acq_rel) != 1)
+    if (atomic_fetch_sub_explicit(&note->refs, 1, memory_order_acq_rel) != 1) /* [RF1] */
         return;
     arch_note_acquire(note);
     free(note);
@@ -40,7 +40,7 @@ void note_release(struct note *note)
 
 struct note *note_of(struct cb *c)
 {
-    struct note *note = atomic_load_explicit(&c->note, memory_order_acquire);
+    struct note *note = atomic_load_explicit(&c->note, memory_order_acquire); /* [PB1] */
     if (note)
         arch_note_acquire(note);
     return note;

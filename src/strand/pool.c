@@ -19,7 +19,7 @@
 
 ARCH_NOT_INSTRUMENTED struct opened_pool *pool_above(const struct pool *pool)
 {
-    return plain_load(&pool->above, memory_order_acquire);
+    return plain_load(&pool->above, memory_order_acquire); /* [PB1] */
 }
 
 const char *pool_scheduler_name(const struct pool *pool)
@@ -62,12 +62,12 @@ static const char *made_stale_pool(const struct opened_pool *op, uint64_t serial
  * run. */
 static void await_finders(struct thread *thread, struct opened_pool *op)
 {
-    uint64_t word = atomic_fetch_or_explicit(&op->word, WORD_DEAD, memory_order_acq_rel);
+    uint64_t word = atomic_fetch_or_explicit(&op->word, WORD_DEAD, memory_order_acq_rel); /* [HN1] */
     while (word & WORD_PINS) {
         driver_await(thread);
-        word = atomic_load_explicit(&op->word, memory_order_acquire);
+        word = atomic_load_explicit(&op->word, memory_order_acquire); /* [HN1] */
     }
-    atomic_store_explicit(&op->word, word_freed(word), memory_order_release);
+    atomic_store_explicit(&op->word, word_freed(word), memory_order_release); /* [HN1] */
 }
 
 void pool_handle_over(struct thread *thread, struct opened_pool *op)
@@ -109,7 +109,7 @@ struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const c
 
 void pool_found(struct opened_pool *op)
 {
-    atomic_fetch_sub_explicit(&op->word, WORD_PIN, memory_order_acq_rel);
+    atomic_fetch_sub_explicit(&op->word, WORD_PIN, memory_order_acq_rel); /* [HN1] */
 }
 
 struct opened_pool *pool_handle_new(struct thread *thread, const char *name, void *site)
@@ -127,8 +127,8 @@ struct opened_pool *pool_handle_new(struct thread *thread, const char *name, voi
 void pool_handle_publish(struct thread *thread, struct opened_pool *op, struct pool *pool)
 {
     op->pool = pool;
-    plain_store(&pool->above, op, memory_order_release);
-    atomic_store_explicit(&op->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release);
+    plain_store(&pool->above, op, memory_order_release);                                                   /* [PB1] */
+    atomic_store_explicit(&op->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release); /* [HN2] */
 }
 
 int pool_know(struct runtime *runtime)

@@ -69,8 +69,8 @@ static inline struct member *pool_cancels(struct thread *thread, const struct sc
     if (LIKELY(scope->block.owner->member.fibre->pool == pool))
         return NULL;
     if (thread->concurrent && !arch_membarrier_works)
-        atomic_thread_fence(memory_order_seq_cst);
-    bool open = atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_OPEN;
+        atomic_thread_fence(memory_order_seq_cst);                                     /* [L2] */
+    bool open = atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_OPEN; /* [L2] */
     return LIKELY(open) ? NULL : pool_cancels_(thread, c);
 }
 

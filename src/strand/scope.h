@@ -50,7 +50,7 @@ static inline void scope_unlock_children(struct thread *thread, struct scope *sc
 /* Under the lock of the children. */
 static inline void scope_anchor(struct scope *scope, struct cb *child)
 {
-    plain_store(&child->anchor, scope, memory_order_release); /* from here on its pool is known: is_topmost */
+    plain_store(&child->anchor, scope, memory_order_release); /* from here on its pool is known: is_topmost [PB1] */
     list_push_back(&scope->children, &child->sibling);
     scope->count++;
 }

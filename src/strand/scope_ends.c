@@ -107,7 +107,7 @@ void scope_receive(struct thread *thread, struct scope *scope, struct cb *child,
 {
     bool failed = over && child->outcome == OUTCOME_FAILED;
     uint64_t word = atomic_load_explicit(&child->word, memory_order_relaxed);
-    while (!swap_word(&child->word, &word, word & ~(uint64_t)WORD_OWNED, thread->concurrent))
+    while (!swap_word(&child->word, &word, word & ~(uint64_t)WORD_OWNED, thread->concurrent)) /* [HN3] */
         ; /* its new owner has not cancelled it */
     scope_lock(thread, scope);
     scope_anchor(scope, child);
@@ -225,12 +225,12 @@ void scope_reap_for_owner(struct thread *thread, struct scope *scope)
 /* False: the child has ended. */
 static bool follow(struct thread *thread, struct cb *child)
 {
-    uintptr_t ends = atomic_load_explicit(&child->ends, memory_order_acquire);
+    uintptr_t ends = atomic_load_explicit(&child->ends, memory_order_acquire); /* [E5] */
     while (!(ends & (ENDS_OVER | ENDS_NOTIFY))) {
         if (ends & ENDS_LOCK) {
             driver_await(thread);
-            ends = atomic_load_explicit(&child->ends, memory_order_acquire);
-        } else if (swap_ends(&child->ends, &ends, ends | ENDS_NOTIFY, thread->concurrent)) {
+            ends = atomic_load_explicit(&child->ends, memory_order_acquire);                 /* [E5] */
+        } else if (swap_ends(&child->ends, &ends, ends | ENDS_NOTIFY, thread->concurrent)) { /* [E5] */
             return true;
         }
     }

@@ -107,7 +107,7 @@ static int make(struct thread *thread, struct cb *me, const struct plan *plan, s
     else
         guest_of(&c->member)->wipes = plan->wipes;
     ASSERT(!plan->pool || !plan->shared);
-    plain_store(&c->extra, plan->extra, memory_order_release); /* with cb_name of a dumper */
+    plain_store(&c->extra, plan->extra, memory_order_release); /* with cb_name of a dumper [PB1] */
     c->counted = runtime_of(thread)->options.max_strands != 0;
     c->inherits = me ? locals_keep(own_of(me)->locals) : NULL;
     c->odd = c->counted || c->extra || c->inherits || plan->pin;

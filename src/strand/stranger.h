@@ -14,7 +14,7 @@ static inline void stranger_acts(struct runtime *runtime)
     _Atomic uint32_t *minds = &runtime->sub.minds_quiet;
     if (runtime->options.out_of_work == STRAND_OUT_OF_WORK_AUTO &&
         (atomic_load_explicit(minds, memory_order_relaxed) & QUIET_VERDICT))
-        atomic_fetch_and_explicit(minds, ~(uint32_t)QUIET_VERDICT, memory_order_seq_cst);
+        atomic_fetch_and_explicit(minds, ~(uint32_t)QUIET_VERDICT, memory_order_seq_cst); /* [Q5] */
 }
 
 #endif

@@ -69,7 +69,7 @@ static inline enum claim wait_claim_as(struct cb *trying, struct wait_node *node
 {
     struct cb *waiter = node->waiter;
     uint64_t won = (uint64_t)node->epoch << 32 | (uint64_t)index << 8 | WAIT_WON;
-    uint64_t state = atomic_load_explicit(&waiter->wait.state, memory_order_acquire);
+    uint64_t state = atomic_load_explicit(&waiter->wait.state, memory_order_acquire); /* [W1] */
     while (wait_epoch(state) == node->epoch) {
         if (LIKELY(wait_tag(state) == WAIT_ARMED)) {
             if (LIKELY(swap_word(&waiter->wait.state, &state, won, shared))) /* [W1] */
@@ -81,7 +81,7 @@ static inline enum claim wait_claim_as(struct cb *trying, struct wait_node *node
         if (trying > waiter)
             return CLAIM_GIVE_WAY; /* [W5] */
         driver_await(thread_self());
-        state = atomic_load_explicit(&waiter->wait.state, memory_order_acquire);
+        state = atomic_load_explicit(&waiter->wait.state, memory_order_acquire); /* [W1] */
     }
     return CLAIM_OVER;
 }
@@ -98,7 +98,8 @@ static inline bool wait_try(struct thread *thread, struct cb *me)
 {
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
     while (wait_tag(state) == WAIT_ARMED)
-        if (swap_word(&me->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_TRYING, thread->concurrent)) {
+        if (swap_word(&me->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_TRYING,
+                      thread->concurrent)) { /* [W1] */
             driver_point(thread);
             return true;
         }
@@ -124,9 +125,9 @@ static inline void wait_tried(struct thread *thread, struct cb *me, uint32_t tag
 static inline bool wait_hold(struct wait_node *node, bool shared)
 {
     _Atomic uint64_t *word = &node->waiter->wait.state;
-    uint64_t state = atomic_load_explicit(word, memory_order_acquire);
+    uint64_t state = atomic_load_explicit(word, memory_order_acquire); /* [W1] */
     while (wait_epoch(state) == node->epoch && wait_tag(state) == WAIT_ARMED)
-        if (swap_word(word, &state, (state & ~UINT64_C(0xff)) | WAIT_TRYING, shared))
+        if (swap_word(word, &state, (state & ~UINT64_C(0xff)) | WAIT_TRYING, shared)) /* [W1] */
             return true;
     return false;
 }
@@ -135,7 +136,7 @@ static inline bool wait_hold(struct wait_node *node, bool shared)
 static inline void wait_held_claim(struct wait_node *node)
 {
     uint64_t won = (uint64_t)node->epoch << 32 | (uint64_t)node->index << 8 | WAIT_WON;
-    atomic_store_explicit(&node->waiter->wait.state, won, memory_order_release);
+    atomic_store_explicit(&node->waiter->wait.state, won, memory_order_release); /* [W1] */
 }
 
 /* Armed again. If it was interrupted meanwhile, that is made good here: returns the strand that the caller has to make
@@ -146,10 +147,10 @@ static inline struct member *wait_held_release(struct wait_node *node, bool shar
     uint64_t state = atomic_load_explicit(&wait->state, memory_order_relaxed);
     ASSERT_SLOW(wait_tag(state) == WAIT_TRYING);
     state = (state & ~UINT64_C(0xff)) | WAIT_ARMED;
-    atomic_store_explicit(&wait->state, state, memory_order_seq_cst);
+    atomic_store_explicit(&wait->state, state, memory_order_seq_cst);                        /* [W4] */
     if (atomic_load_explicit(&node->waiter->due, memory_order_seq_cst) <= wait_floor(state)) /* [W4] */
         return NULL;
-    bool mine = swap_word(&wait->state, &state, (state & ~UINT64_C(0xff)) | WAIT_INTERRUPTED, shared);
+    bool mine = swap_word(&wait->state, &state, (state & ~UINT64_C(0xff)) | WAIT_INTERRUPTED, shared); /* [W1] */
     return mine ? &node->waiter->member : NULL;
 }
 
@@ -158,7 +159,7 @@ static inline bool wait_retract(struct thread *thread, struct cb *me)
 {
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
     while (wait_tag(state) == WAIT_ARMED)
-        if (swap_word(&me->wait.state, &state, state & ~UINT64_C(0xff), thread->concurrent))
+        if (swap_word(&me->wait.state, &state, state & ~UINT64_C(0xff), thread->concurrent)) /* [W1] */
             return true;
     return false;
 }
@@ -166,7 +167,7 @@ static inline bool wait_retract(struct thread *thread, struct cb *me)
 /* After the resumption: the tag that claimed it; idle again. */
 static inline uint32_t wait_over(struct cb *me)
 {
-    uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_acquire);
+    uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_acquire); /* [W1] */
     ASSERT_SLOW(wait_tag(state) > WAIT_ARMED);
     atomic_store_explicit(&me->wait.state, state & ~UINT64_C(0xff), memory_order_relaxed);
     arch_note_acquire(&me->member);
