@@ -180,8 +180,8 @@ static void say_runner(struct busy *busy, struct thread *thread)
     struct fibre *fibre = plain_load(&thread->current, memory_order_acquire);
     uint64_t id = 0;
     struct cb *c = fibre ? runs_on(busy, thread, fibre, &id) : NULL;
-    bool held =
-        thread == busy->view.thread || thread->driver || atomic_load_explicit(&thread->held, memory_order_seq_cst);
+    bool held = thread == busy->view.thread || thread->driver ||
+                atomic_load_explicit(&thread->hold.state, memory_order_seq_cst);
     double ms = (double)(busy->found.now - plain_load(&thread->busy_since, memory_order_relaxed)) / 1e6;
     if (!c)
         return;

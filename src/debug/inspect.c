@@ -113,7 +113,7 @@ enum doing inspect_doing(struct cb *c, const struct frame_span *span)
 
 static bool is_held(const struct view *view, const struct frame_span *span)
 {
-    return span->runner != view->thread && atomic_load_explicit(&span->runner->held, memory_order_acquire);
+    return span->runner != view->thread && atomic_load_explicit(&span->runner->hold.state, memory_order_acquire);
 }
 
 size_t inspect_saved(struct cb *c)
@@ -131,7 +131,7 @@ size_t inspect_used(const struct view *view, struct cb *c, const struct frame_sp
     if (span->runner->driver)
         at = span->runner->driver->where(span->runner);
     else if (is_held(view, span))
-        at = span->runner->held_at;
+        at = span->runner->hold.at;
     else if (span->asked)
         return sighting_of(view, c)->used;
     if (span->runner == view->thread)
@@ -211,8 +211,8 @@ static size_t trace_running(const struct view *view, struct cb *c, const struct 
         return arch_trace(ips, most);
     if (!is_held(view, span))
         return span->asked ? answered(view, c, ips, most) : 0;
-    size_t count = runner->held_count < most ? runner->held_count : most;
-    memcpy(ips, runner->held_ips, count * sizeof *ips);
+    size_t count = runner->hold.count < most ? runner->hold.count : most;
+    memcpy(ips, runner->hold.ips, count * sizeof *ips);
     return count;
 }
 

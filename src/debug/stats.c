@@ -19,8 +19,8 @@ void strand_stats_get(struct strand_stats *stats)
     struct strand_stats now = {.stacks = thread->sub->memory.stacks.made};
     for (struct thread *each = thread_first(thread->sub); each; each = thread_after(each)) {
         now.threads += thread_life(each) != THREAD_NONE;
-        now.spawned += atomic_load_explicit(&each->spawned, memory_order_relaxed);
-        now.ended += atomic_load_explicit(&each->ended, memory_order_relaxed);
+        now.spawned += atomic_load_explicit(&each->counts.spawned, memory_order_relaxed);
+        now.ended += atomic_load_explicit(&each->counts.ended, memory_order_relaxed);
         now.switches += each->switches;
         now.steals += each->steals;
         now.wakes += each->wakes;

@@ -32,7 +32,7 @@ int still_begin(struct thread *thread)
         if (other == me)
             return -EBUSY;
         other = 0;
-        if (atomic_load_explicit(&thread->hold, memory_order_relaxed))
+        if (atomic_load_explicit(&thread->hold.asked, memory_order_relaxed))
             pool_stand_still(thread); /* for the inspection under way */
         driver_await(thread);
     }
@@ -65,7 +65,7 @@ bool still_hold(struct view *view, bool signals)
         loose = pool_hold(thread, sub, driver_now(sub) + HOLD_NS);
     view->loose = loose != 0;
     for (struct thread *other = thread_first(sub); loose && other; other = thread_after(other))
-        if (other != thread && !atomic_load_explicit(&other->held, memory_order_acquire))
+        if (other != thread && !atomic_load_explicit(&other->hold.state, memory_order_acquire))
             inspect_unheld(view, other, signals);
     if (loose)
         out_say(view->out, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);

@@ -94,7 +94,7 @@ static bool rests(struct watchdog *w, struct pool *pool)
 {
     (void)w;
     for (int i = 0; i < pool_count(pool); i++)
-        if (atomic_load_explicit(&pool->threads[i]->held, memory_order_seq_cst) != HELD_RESTS)
+        if (atomic_load_explicit(&pool->threads[i]->hold.state, memory_order_seq_cst) != HOLD_PARKED)
             return false;
     return true;
 }

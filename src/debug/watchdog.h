@@ -4,8 +4,8 @@
  * unwinding strands in cleanups.c, and the text of its reports in late.c. Page: docs/protocols/watchdog.md.
  *
  * PARTIES   the watchdog; the threads of the run; strands that unwind (unwinding.h).
- * STATE     of each thread: thread.held, and what the watchdog has observed of it (struct stay). subprocess.drowsy: the
- *           watchdog sleeps until a thread moves, or is about to sleep.
+ * STATE     of each thread: thread.hold.state, and what the watchdog has observed of it (struct stay).
+ *           subprocess.drowsy: the watchdog sleeps until a thread moves, or is about to sleep.
  *
  *             all rest --drowsy = true--> check again: all rest? --sleeps, without a time limit--> a thread moved
  *             a thread moved --drowsy = false--> checks
@@ -16,7 +16,7 @@
  * INVARIANTS [WD1] while a thread moves for longer than a moment, the watchdog is awake, or about to be woken. [WD2]
  *           while a strand unwinds that is not reported, the watchdog does not sleep beyond the time when that strand
  *           would be late.
- * ORDERING  the watchdog stores drowsy, then reads all of `held`; a thread stores that it moves, then reads drowsy:
+ * ORDERING  the watchdog stores drowsy, then reads hold.state of all; a thread stores that it moves, then reads drowsy:
  *           both seq_cst, so one of them sees the other. A resting thread has entered its unwindings before.
  * PROGRESS  a thread that moves wakes the watchdog once; the watchdog then checks for a quarter of the limit before it
  *           is drowsy again.

@@ -171,7 +171,7 @@ static void lock_quiet(struct thread *thread)
 {
     atomic_flag *lock = &thread->sub->quiet_lock;
     while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire)) {
-        if (atomic_load_explicit(&thread->hold, memory_order_relaxed))
+        if (atomic_load_explicit(&thread->hold.asked, memory_order_relaxed))
             pool_stand_still(thread);
         driver_await(thread);
     }

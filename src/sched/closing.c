@@ -10,11 +10,11 @@ uint64_t pool_live(struct pool *pool)
 {
     uint64_t out = atomic_load_explicit(&pool->refused, memory_order_seq_cst), in = 0; /* [L1] */
     for (int i = 0; i < pool_count(pool); i++)
-        out += atomic_load_explicit(&pool->threads[i]->ended, memory_order_acquire) + /* [L1] */
-               atomic_load_explicit(&pool->threads[i]->departed, memory_order_acquire);
+        out += atomic_load_explicit(&pool->threads[i]->counts.ended, memory_order_acquire) + /* [L1] */
+               atomic_load_explicit(&pool->threads[i]->counts.departed, memory_order_acquire);
     for (int i = 0; i < pool_count(pool); i++)
-        in += atomic_load_explicit(&pool->threads[i]->spawned, memory_order_acquire); /* [L1] */
-    return in + atomic_load_explicit(&pool->arrived, memory_order_seq_cst) - out;     /* [L1] */
+        in += atomic_load_explicit(&pool->threads[i]->counts.spawned, memory_order_acquire); /* [L1] */
+    return in + atomic_load_explicit(&pool->arrived, memory_order_seq_cst) - out;            /* [L1] */
 }
 
 static bool is_closing(struct pool *pool)

@@ -134,8 +134,8 @@ void thread_to_busy(struct thread *thread)
     bool left = pool->count > 1 && pool->scheduler->work(pool);
     pool_lock(thread, pool);
     ASSERT(thread->state == THREAD_POLLING && pool_seeker(pool) == thread);
-    get_busy(thread);   /* S-54: before the role is free */
-    thread->unsure = 0; /* the next decision is about another lull */
+    get_busy(thread);          /* S-54: before the role is free */
+    thread->search.unsure = 0; /* the next decision is about another lull */
     plain_store(&thread->busy_since, thread->now, memory_order_relaxed);
     pool_set_seeker(pool, NULL);
     if (left || !sleeper_is_timed(pool)) /* [K4] */
@@ -222,9 +222,9 @@ static bool decide(struct thread *thread, struct pool *pool)
     if (!quiet_is_minded(pool->sub))
         return false;
     batch_init(&batch);
-    bool unsure = quiet_is_near(pool) && pool->sub->ops->quiet(thread, &batch, thread->unsure);
+    bool unsure = quiet_is_near(pool) && pool->sub->ops->quiet(thread, &batch, thread->search.unsure);
     bool some = batch.first != NULL;
-    thread->unsure = unsure ? thread->unsure + 1 : 0;
+    thread->search.unsure = unsure ? thread->search.unsure + 1 : 0;
     while ((member = batch_take(&batch)))
         pool_deliver(thread, member);
     return some;
@@ -235,9 +235,9 @@ static int64_t waiting_time(struct thread *thread, struct pool *pool, bool eager
 {
     int64_t until = timers_next(&pool->timers), now = driver_now(thread->sub), watch = ARCH_FOREVER;
     until = until < thread->limit ? until : thread->limit;
-    bool again = thread->saw_slot && !thread->looked_twice; /* once: to see whether it goes stale */
-    thread->looked_twice = again;
-    thread->saw_slot = false;
+    bool again = thread->search.saw_slot && !thread->search.rechecked; /* once: to see whether it goes stale */
+    thread->search.rechecked = again;
+    thread->search.saw_slot = false;
     if (again && pool->busy > 0) {
         watch = FUTILE_NS;
     } else if (!eager) {
@@ -252,9 +252,9 @@ static int64_t waiting_time(struct thread *thread, struct pool *pool, bool eager
 /* A thread of the process that ends just then counts as one too many: the seeker checks again, but not for ever. */
 static int64_t soon(struct thread *thread, int64_t next)
 {
-    if (LIKELY(!thread->unsure) || thread->unsure > QUIET_ASKED_MOST)
+    if (LIKELY(!thread->search.unsure) || thread->search.unsure > QUIET_ASKED_MOST)
         return next;
-    int64_t when = driver_now(thread->sub) + (UNSURE_NS << 2 * thread->unsure);
+    int64_t when = driver_now(thread->sub) + (UNSURE_NS << 2 * thread->search.unsure);
     return when < next ? when : next;
 }
 

@@ -57,7 +57,7 @@ void pool_take_polled(struct thread *thread, struct pool *pool)
                                : arch_poller_wait(&pool->poller, events, EVENTS, 0);
     dispatch(thread, events, count);
     if (count > 0)
-        thread->fed = true;
+        thread->pass.fed = true;
 }
 
 bool pool_has_polled(struct pool *pool)

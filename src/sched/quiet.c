@@ -28,9 +28,9 @@ static bool awaits_nothing(struct pool *pool)
                     atomic_load_explicit(&pool->rests.armed, memory_order_relaxed);
     uint64_t returned = 0, left = 0;
     for (int i = 0; i < pool_count(pool); i++)
-        returned += atomic_load_explicit(&pool->threads[i]->returned, memory_order_acquire); /* [Q6] */
+        returned += atomic_load_explicit(&pool->threads[i]->counts.returned, memory_order_acquire); /* [Q6] */
     for (int i = 0; i < pool_count(pool); i++)
-        left += atomic_load_explicit(&pool->threads[i]->left, memory_order_acquire); /* [Q6] */
+        left += atomic_load_explicit(&pool->threads[i]->counts.left, memory_order_acquire); /* [Q6] */
     return timers <= idle && left == returned;
 }
 

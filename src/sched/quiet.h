@@ -70,13 +70,14 @@ OWN_INLINE bool quiet_is_minded(struct subprocess *sub)
  * whatever thread it goes on: not any more. */
 OWN_INLINE void quiet_leave(struct thread *thread)
 {
-    atomic_store_explicit(&thread->left, atomic_load_explicit(&thread->left, memory_order_relaxed) + 1,
+    atomic_store_explicit(&thread->counts.left, atomic_load_explicit(&thread->counts.left, memory_order_relaxed) + 1,
                           memory_order_release); /* [Q6] */
 }
 
 OWN_INLINE void quiet_return(struct thread *thread)
 {
-    atomic_store_explicit(&thread->returned, atomic_load_explicit(&thread->returned, memory_order_relaxed) + 1,
+    atomic_store_explicit(&thread->counts.returned,
+                          atomic_load_explicit(&thread->counts.returned, memory_order_relaxed) + 1,
                           memory_order_release); /* [Q6] */
 }
 

@@ -57,22 +57,22 @@ static bool spins_for_timer(struct thread *thread, struct pool *pool, int64_t no
         return false;
     if (thread->driver || atomic_load_explicit(&pool->timers.count, memory_order_relaxed) < NEAR_MANY)
         return true;
-    int64_t passed = now - pool->near_seen;
-    int64_t credit = pool->near_credit + (pool->near_spins ? -passed : passed / NEAR_SHARE);
-    pool->near_credit = credit < NEAR_MOST_NS ? credit : NEAR_MOST_NS;
-    pool->near_seen = now;
-    pool->near_spins = pool->near_credit > 0;
-    return pool->near_spins;
+    int64_t passed = now - pool->near.seen;
+    int64_t credit = pool->near.credit + (pool->near.spins ? -passed : passed / NEAR_SHARE);
+    pool->near.credit = credit < NEAR_MOST_NS ? credit : NEAR_MOST_NS;
+    pool->near.seen = now;
+    pool->near.spins = pool->near.credit > 0;
+    return pool->near.spins;
 }
 
 /* Whether what this thread stole last was worth no theft: it has run dry at once. Then the others do better without it
  * for a while. */
 static bool judge_loot(struct thread *thread, struct pool *pool)
 {
-    if (!thread->robbed)
+    if (!thread->search.stole_at)
         return false;
-    bool poor = driver_now(thread->sub) - thread->robbed < LOOT_WORTH_NS;
-    thread->robbed = 0;
+    bool poor = driver_now(thread->sub) - thread->search.stole_at < LOOT_WORTH_NS;
+    thread->search.stole_at = 0;
     if (!poor)
         pool->futile = 0;
     else if (pool->futile < FUTILE_MOST)
@@ -100,11 +100,11 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
         if (fibre)
             return fibre;
         if (find_elsewhere(thread, pool->scheduler)) {
-            thread->robbed = driver_now(thread->sub);
+            thread->search.stole_at = driver_now(thread->sub);
             if ((fibre = thread_pick(thread)))
                 return fibre;
         }
-        if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_relaxed)))
+        if (UNLIKELY(atomic_load_explicit(&thread->hold.asked, memory_order_relaxed)))
             pool_stand_still(thread);
         if (posts_any(&pool->posts)) { /* [N3] or one that is not linked yet [N2] */
             driver_await(thread);
@@ -164,7 +164,7 @@ static struct fibre *find_work(struct thread *thread)
     while (!done(thread, pool)) {
         if (thread_to_polling(thread)) {
             struct fibre *fibre = seek(thread, pool);
-            pool->near_spins = false;
+            pool->near.spins = false;
             thread_to_busy(thread);
             return fibre;
         }

@@ -35,19 +35,19 @@ static struct fibre *take_slot(struct runq *queue)
  * then the oldest join the queue of the woken. Not without events: fork-join stays depth-first. */
 static void let_old_ones_start(struct thread *thread, struct runq *queue)
 {
-    bool starved = thread->fed && !thread->young_reached && !list_empty(&queue->woken);
+    bool starved = thread->pass.fed && !thread->pass.young_reached && !list_empty(&queue->woken);
     struct fibre *fibre;
     for (int i = 0; starved && i < START_MOST && (fibre = runq_move_last(queue, &queue->young)); i++)
         runq_append(queue, &queue->woken, fibre);
-    thread->fed = thread->young_reached = false;
+    thread->pass.fed = thread->pass.young_reached = false;
 }
 
 /* The strand whose turn it is by [F1]; NULL: there is none. */
 static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
 {
     let_old_ones_start(thread, queue);
-    if (thread->looked - thread->young_served > YOUNG_MS * driver_ticks_per_ms(thread)) {
-        thread->young_served = thread->looked;
+    if (thread->pass.at - thread->pass.young_served > YOUNG_MS * driver_ticks_per_ms(thread)) {
+        thread->pass.young_served = thread->pass.at;
         struct fibre *fibre = runq_last(queue, &queue->young);
         if (fibre)
             return fibre;
@@ -117,7 +117,7 @@ static bool slot_is_stale(struct thread *thief, struct runq *queue, int64_t now)
 {
     struct fibre *slot = plain_load(&queue->slot, memory_order_relaxed);
     if (!slot || slot != queue->stale) {
-        thief->saw_slot |= slot != NULL;
+        thief->search.saw_slot |= slot != NULL;
         queue->stale = slot;
         queue->stale_since = now;
         return false;
@@ -272,7 +272,7 @@ static struct thread *slowest_of(struct thread *thread, uint32_t count, uint64_t
     struct thread *slowest = NULL;
     for (uint32_t i = 0; i < count && i < LOOKED_AT; i++) {
         struct thread *other = thread->pool->threads[(first + i) % count];
-        struct round round = service_round(thread, other, thread->looked, ms);
+        struct round round = service_round(thread, other, thread->pass.at, ms);
         if (other == thread || !round.length || (slowest && round_wait(&round) <= round_wait(longest)))
             continue;
         slowest = other;
@@ -292,10 +292,10 @@ static void even_out(struct thread *thread)
         even_out_by_seed(thread, count);
         return;
     }
-    if (thread->looked - thread->service.evened_out < ms)
+    if (thread->pass.at - thread->service.evened_out < ms)
         return;
-    thread->service.evened_out = thread->looked;
-    struct round mine = service_round(thread, thread, thread->looked, ms), theirs;
+    thread->service.evened_out = thread->pass.at;
+    struct round mine = service_round(thread, thread, thread->pass.at, ms), theirs;
     struct thread *slowest = slowest_of(thread, count, ms, &theirs);
     if (!slowest)
         return;

@@ -52,7 +52,7 @@ OWN_INLINE_ALWAYS struct fibre *stealing_pick(struct thread *thread)
         queue->slot = NULL;
         atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
     } else if (!(fibre = runq_first(queue, &queue->woken))) {
-        thread->young_reached = true;
+        thread->pass.young_reached = true;
         if (!(fibre = runq_first(queue, &queue->young)))
             fibre = runq_first(queue, &queue->ready);
     }

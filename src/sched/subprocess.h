@@ -10,25 +10,37 @@
 
 struct driver;
 
+/* Grouped by the party that writes the fields. */
 struct subprocess {
+    /* ---- Fixed before the run has threads. ---- */
     const struct sched_ops *ops;
     const struct driver *driver;
     void *driver_state;
+    uint64_t seed;
     uint32_t generation; /* arch_generation at its making */
-    bool concurrent;
-    bool census; /* strands note how much of their stacks they use */
-    struct stack_memory memory;
+    bool census;         /* strands note how much of their stacks they use */
+    bool ends_dry;       /* the run acts when all of it is dry: from the launch of its first fibre on */
     bool copies; /* for tests: a strand that leaves a shared fibre is copied out at once, and its frames overwritten */
+
+    /* ---- The only thread, which is about to have others beside it. ---- */
+    bool concurrent;
+
+    /* ---- Each part has its own writers. ---- */
+    struct stack_memory memory;
     struct pool pool;             /* the first one, which ends last */
-    _Atomic(struct pool *) pools; /* all of them: linked by pool.older */
-    _Atomic uint32_t holding;     /* pool_hold: threads that begin now are held as well */
+    _Atomic(struct pool *) pools; /* all of them: linked by pool.older. The newest is put in front by its opener */
+
+    /* ---- The thread that holds all others. ---- */
+    _Atomic uint32_t holding; /* pool_hold: threads that begin now are held as well */
+
+    /* ---- Any thread of the run. ---- */
     _Atomic uint32_t outside;     /* of a seeded run: strands that wait for what is outside of it */
     _Atomic uint32_t minds_quiet; /* QUIET_*: why sched_ops.quiet is called; 0: it is not */
-    bool ends_dry;                /* the run acts when all of it is dry: from the launch of its first fibre on */
     atomic_flag quiet_lock;
     _Atomic int helpers; /* threads of the run that are in no pool: of crews, a watchdog; or that sleep in strand_run */
-    _Atomic bool drowsy; /* the watchdog sleeps until a thread moves: sched_ops.moved, docs/protocols/watchdog.md */
-    uint64_t seed;
+
+    /* ---- The watchdog sets it, and a thread that moves clears it: docs/protocols/watchdog.md. ---- */
+    _Atomic bool drowsy; /* the watchdog sleeps until sched_ops.moved */
 };
 
 #endif

@@ -136,8 +136,8 @@ COLD int thread_give_stack_(struct thread *thread, struct fibre *to)
     if (error == -EAGAIN && !in_loop) {
         thread->late = to;
     } else if (error) {
-        thread->refused = to;
-        thread->refusal = error;
+        thread->refused.fibre = to;
+        thread->refused.error = error;
     }
     return error;
 }

@@ -45,10 +45,10 @@ static void go_to(struct thread *thread, struct fibre *fibre)
     thread->from = NULL;
     thread->after = AFTER_LOOP;
     switch_jump(thread, &thread->loop_note, fibre, false);
-    if (UNLIKELY(thread->refused != NULL)) {
-        struct fibre *refused = thread->refused;
-        thread->refused = NULL;
-        thread->sub->ops->refuse(refused->active, thread->refusal);
+    if (UNLIKELY(thread->refused.fibre != NULL)) {
+        struct fibre *refused = thread->refused.fibre;
+        thread->refused.fibre = NULL;
+        thread->sub->ops->refuse(refused->active, thread->refused.error);
     }
 }
 
@@ -84,9 +84,9 @@ static void begin(struct thread *thread)
     thread->here = &thread->loop_note;
     if (!thread->driver)
         arch_note_thread(&thread->loop_note);
-    thread->looked = thread->ticked = thread->young_served = driver_ticks(thread);
+    thread->pass.at = thread->ticked = thread->pass.young_served = driver_ticks(thread);
     thread->now = driver_now(thread->sub);
-    service_begin(thread, thread->looked);
+    service_begin(thread, thread->pass.at);
 }
 
 void thread_loop(struct thread *thread)
@@ -145,15 +145,15 @@ COLD void thread_tick_(struct thread *thread)
     else if (elapsed > ms / 2)
         thread->period = 1;
     thread->ticks = thread->period;
-    if (UNLIKELY(atomic_load_explicit(&thread->hold, memory_order_relaxed)))
+    if (UNLIKELY(atomic_load_explicit(&thread->hold.asked, memory_order_relaxed)))
         pool_stand_still(thread);
     if (is_late(thread)) /* back to the driver, at the next switch */
         plain_store(&thread->odd.leave, true, memory_order_relaxed);
-    bool early = thread->switches - thread->looked_switches < LOOK_EVERY && now - thread->looked < ms;
+    bool early = thread->switches - thread->pass.switches < LOOK_EVERY && now - thread->pass.at < ms;
     if (early && !stirs_by_seed(thread))
         return;
-    thread->looked_switches = thread->switches;
-    thread->looked = now;
+    thread->pass.switches = thread->switches;
+    thread->pass.at = now;
     thread->picks.fair = true;
     if (now - thread->service.noted >= ms) {
         thread->now = driver_now(thread->sub);

@@ -35,24 +35,61 @@ enum after {
     AFTER_SHARED_END
 };
 
-/* Of thread.held: it sleeps, has ended or not begun; it stands still, because it was asked to. */
-enum { HELD_RESTS = 1, HELD_STANDS = 2 };
+/* Says how often, and when, a busy thread takes a pass as the seeker, and what the last one found. */
+struct thread_pass {
+    uint64_t at;           /* driver_ticks of the last one */
+    uint64_t switches;     /* thread.switches then */
+    uint64_t young_served; /* when the oldest that had not started was last given its turn out of order */
+    bool fed;              /* since then there were events of descriptors */
+    bool young_reached;    /* since then there was a moment when no woken fibre was left */
+};
 
+/* The memory of a thread without work between its searches. */
+struct thread_search {
+    int64_t stole_at; /* when it last stole something and went to run it; 0: judged */
+    uint32_t unsure;  /* so often in a row sched_ops.quiet has wished to be called again */
+    bool saw_slot;    /* its last round of looking found a slot that may go stale */
+    bool rechecked;   /* it waited for that before it waited last */
+};
+
+/* Strands that this thread has counted. The thread adds one with release order; any thread adds the figures up. */
+struct thread_counts {
+    _Atomic uint64_t spawned, departed, ended; /* spawned here, of them onto other pools, ended here */
+    /* Strands that began here to wait for what is outside of the run, and that ended that here. */
+    _Atomic uint64_t left, returned;
+};
+
+/* Stop-the-world: hold.c. */
+enum {
+    HOLD_PARKED = 1, /* the thread sleeps, has ended or not begun */
+    HOLD_STOPPED = 2 /* it stands still, because it was asked to */
+};
+struct thread_hold {
+    _Atomic uint32_t asked; /* by the holder: all threads have to stand still (pool_hold) */
+    /* The thread itself. */
+    _Atomic uint32_t state; /* HOLD_PARKED, HOLD_STOPPED, or 0: it moves */
+    void *ips[32];          /* where it stands, while it does in a strand */
+    size_t count;
+    char *at; /* in its stack */
+};
+
+/* Grouped by the party that writes the fields. */
 struct thread {
+    /* ---- The thread itself, at every switch; or read at every switch. Two cache lines. ---- */
     struct fibre *current; /* NULL: in the loop, or between two fibres */
     struct fibre *from;    /* of a switch that is under way */
     enum after after;
     int32_t ticks;     /* operations until the next thread_tick */
     int32_t period;    /* what ticks starts from */
-    bool concurrent;   /* the run has several threads: atomics are needed */
+    bool concurrent;   /* the run has several threads: atomics are needed. Set while this thread is the only one */
     bool stealing;     /* the scheduler is the default one: its hot functions are called directly */
     uint8_t fair_turn; /* which list it tries first */
-    bool canaries;     /* stacks without guard pages exist */
+    bool canaries;     /* stacks without guard pages exist: set by any thread */
     bool waits;        /* one that is driven waits for what becomes ready */
     bool census;       /* sub->census */
     union {
         struct {
-            bool fair;   /* set by a look: the next pick takes from the queues' other end */
+            bool fair;   /* set by a pass: the next pick takes from the queues' other end */
             bool pinned; /* there may be pinned fibres to run: set by anybody, cleared by the thread itself */
             bool seeded; /* there is a second driver */
         };
@@ -60,66 +97,70 @@ struct thread {
     } picks;
     union {
         struct {
-            bool always; /* canaries, or cxx, or driver, or census, or the pool is closing */
+            bool always; /* canaries, or cxx, or driver, or census, or the pool is closing: set by anybody */
             bool shared; /* the current fibre is a shared one */
             bool leave;  /* it goes at its next switch: set and cleared by the resizer */
         };
         uint32_t any; /* the switch has more to do */
     } odd;
-    struct fibre *next;       /* made runnable by the end of the strand that ran here: goes on at once, in its place */
-    struct arch_cxx *cxx;     /* the system's thread's state of C++ exceptions; NULL: there is no C++ runtime */
-    struct arch_cxx loop_cxx; /* what *cxx was before the thread ran strands: that of the caller of strand_run */
-    uint64_t locals;          /* arch_locals_generation, when the C++ runtime was looked for last */
+    struct fibre *next;   /* made runnable by the end of the strand that ran here: goes on at once, in its place */
+    struct arch_cxx *cxx; /* the system's thread's state of C++ exceptions; NULL: there is no C++ runtime */
+
+    uint64_t locals; /* arch_locals_generation, when the C++ runtime was looked for last */
     struct pool *pool;
     struct subprocess *sub;
     const struct driver *driver; /* NULL: the machine itself */
     arch_context loop;           /* the thread's own stack */
-    struct stack_user stacks;
-    size_t usual;       /* the usual size of a stack */
-    struct stack *dead; /* left by AFTER_END */
+    struct stack *dead;          /* left by AFTER_END */
     struct arch_note dead_note;
+    uint64_t switches;
+
+    /* ---- The thread itself, at a strand's begin and end. ---- */
+    struct stack_user stacks;
+    size_t usual; /* the usual size of a stack */
+
+    /* ---- The thread itself, less often. ---- */
+    struct fibre *late; /* to be run as soon as the switch away from it is complete */
+    struct {
+        struct fibre *fibre; /* could not start: no stack */
+        int error;
+    } refused;
     struct arch_note loop_note;
-    struct arch_note *here; /* whose stack this is; kept for a second driver only */
-    struct fibre *late;     /* to be run as soon as the switch away from it is complete */
-    struct fibre *refused;  /* could not start: no stack */
-    int refusal;
-    uint64_t looked_switches; /* `switches` then */
-    uint32_t awaits;          /* in all spin loops so far */
-    uint64_t looked, ticked;  /* driver_ticks of the last look, of the last tick */
+    struct arch_note *here;   /* whose stack this is; kept for a second driver only */
+    struct arch_cxx loop_cxx; /* what *cxx was before the thread ran strands: that of the caller of strand_run */
+    uint64_t ticked;          /* driver_ticks of the last tick */
     int64_t limit;            /* one that is driven goes back to its driver at this instant; else ARCH_FOREVER */
-    bool fed;                 /* since the last look there were events of descriptors */
-    bool young_reached;       /* since the last look there was a moment when nobody woken was left to go on */
-    int64_t robbed;           /* when it last stole something and went to run it; 0: judged */
-    uint32_t unsure;          /* so often in a row sched_ops.quiet has wished to be called again */
-    bool saw_slot;            /* its last round of looking found a slot that may go stale */
-    bool looked_twice;        /* it waited for that before it waited last */
-    struct service service;
-    uint64_t young_served; /* when the oldest that had not started was last given its turn out of order */
-    int64_t now;           /* the clock a millisecond ago, at most, if it is busy: for "since when", not for waiting */
-    int64_t busy_since;    /* about when it found something to do, after it had nothing; diagnostics only */
+    uint32_t awaits;          /* in all spin loops so far */
+    struct thread_pass pass;
+    struct thread_search search;
+    struct service service; /* read by busy threads of the pool, too */
+    int64_t now;            /* the clock a millisecond ago, at most, if it is busy: for "since when", not for waiting */
+    int64_t busy_since;     /* about when it found something to do, after it had nothing; diagnostics only */
     struct rng rng;
+    struct thread_counts counts;
+    uint64_t steals, wakes, sleeps; /* diagnostics only */
+
+    /* ---- Shared with other threads of the pool: each has its own protocol block. ---- */
     struct runq runq;
     struct pinned pinned;
-    _Atomic uint64_t spawned, departed, ended; /* strands: spawned here, of them onto other pools, ended here */
-    /* Strands that began here to wait for what is outside of the run, and that ended that here. */
-    _Atomic uint64_t left, returned;
 
-    _Atomic uint32_t life; /* enum thread_life */
-    /* Under the pool's lock. */
+    /* ---- Under the pool's lock. ---- */
     enum thread_state state;
-    struct link sleeping;                       /* in pool->sleepers */
-    bool timed;                                 /* sleeps with a time limit */
+    struct link sleeping; /* in pool->sleepers */
+    bool timed;           /* sleeps with a time limit */
+
+    /* ---- Other threads, to wake or to stop this one. ---- */
     _Alignas(CACHE_LINE) _Atomic uint32_t wake; /* futex: 1 = go on */
-    _Atomic uint32_t hold;                      /* somebody asks all threads to stand still (pool_hold) */
-    _Atomic uint32_t held;                      /* HELD_RESTS, HELD_STANDS, or 0: it moves */
-    void *held_ips[32];                         /* where it stands, while it does in a strand */
-    size_t held_count;
-    char *held_at; /* in its stack */
+    struct thread_hold hold;
+
+    /* ---- Written where the thread begins or goes, by it or by the thread that resizes the pool. ---- */
+    _Atomic uint32_t life; /* enum thread_life */
     int index;
     arch_thread os;
     uint32_t os_id;
     void *simulated; /* the second driver's part */
-    uint64_t switches, steals, wakes, sleeps;
 };
+_Static_assert(offsetof(struct thread, locals) == CACHE_LINE && offsetof(struct thread, stacks) == 2 * CACHE_LINE,
+               "a switch touches the first two lines of the record");
 
 #endif

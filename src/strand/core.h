@@ -545,12 +545,12 @@ OWN_INLINE void count_up(_Atomic uint64_t *count)
 
 OWN_INLINE void count_spawned(struct thread *thread)
 {
-    count_up(&thread->spawned);
+    count_up(&thread->counts.spawned);
 }
 
 OWN_INLINE void count_ended(struct thread *thread)
 {
-    count_up(&thread->ended);
+    count_up(&thread->counts.ended);
 }
 
 /* ---- compare-and-swap that knows whether there is anybody to compete with -------------------------------- */

@@ -176,7 +176,7 @@ static inline __attribute__((always_inline)) void launch(struct thread *thread, 
     bool odd = fibre->odd, here = fibre->pool == thread->pool;
     count_spawned(thread);
     if (UNLIKELY(!here))
-        count_up(&thread->departed);
+        count_up(&thread->counts.departed);
     arch_note_release(c); /* nothing of it is read from here on: who takes it may end and reuse it */
     if (UNLIKELY(odd))
         thread_ready_oddly_(thread, &c->member, here);
