@@ -167,8 +167,9 @@ STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **res
  * and goto may leave the blocks. The exception belongs to the catch block, which releases it at its end. As with
  * setjmp, a local that is written in the first block and read after it must be volatile.
  *
- * In a clean-up that runs because of an exception, the first block is interrupted only if a catch block takes
- * STRAND_INTERRUPTED. The kinds of the catch blocks are evaluated before the first block there.
+ * In a clean-up that runs because of an exception, and in a noexcept function of C++, the first block is interrupted
+ * only if a catch block takes STRAND_INTERRUPTED. The kinds of the catch blocks are evaluated before the first block
+ * there, and everywhere in a program with C++.
  */
 #define STRAND_TRY                                                                                                     \
     STRAND_TRY_BEGINS_                                                                                                 \
@@ -208,7 +209,7 @@ struct strand_try_ {
     struct strand_try_ *outer;
     void *in_flight;
     strand_exception *caught;
-    uint32_t state, form, floor, depth, uncaught, unused;
+    uint32_t state, form, floor, depth, uncaught, refuses;
 };
 
 int strand_setjmp_(void **jump) __attribute__((returns_twice));

@@ -110,10 +110,12 @@ bool arch_flight_land(struct arch_flight *flight);
 /* Replace what it carries. The caller holds references to both. */
 void arch_flight_swap(struct arch_flight *flight, void *what);
 
-/* A clean-up that leaves its frame by arch_longjmp instead of returning. */
+/* A clean-up that leaves its frame by arch_longjmp instead of returning, unless it lets the exception pass. */
 struct arch_catcher {
     void (*function)(void);
     const char *name; /* in the table of symbols */
+    /* How many of these clean-ups, in frames at and above the address, let the exception pass before one catches it. */
+    unsigned (*count_passed)(const struct arch_catcher *catcher, uintptr_t from);
 };
 /* landing.c. Whether an exception thrown here would end the program in a noexcept function, before it reaches a handler
  * (of C++, or a catcher) or the frame that contains `limit`. Returns the address that the call in that function returns

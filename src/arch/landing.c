@@ -226,14 +226,16 @@ static enum stops stops_of(const struct table *table, uint64_t first)
 }
 
 static enum landing landing_at(const struct table *table, const struct call_site *site,
-                               const struct arch_catcher *catcher)
+                               const struct arch_catcher *catcher, uintptr_t frame)
 {
     if (!site->pad)
         return LETS_THROUGH;
     enum stops stops = site->action ? stops_of(table, site->action) : STOPS_TO_CLEAN_UP;
     if (stops == STOPS_NONE)
         return LETS_THROUGH;
-    unsigned ends = stops == STOPS_TO_END ? PAD_TERMINATES : arch_pad_ends(site->pad, catcher, is_pad, table);
+    unsigned ends = PAD_TERMINATES;
+    if (stops != STOPS_TO_END)
+        ends = arch_pad_ends(site->pad, catcher, catcher->count_passed(catcher, frame), is_pad, table);
     if (ends & PAD_TERMINATES && !(ends & (PAD_RESUMES | PAD_UNKNOWN)))
         return ENDS_THE_PROGRAM;
     /* g++ -O0 lists the clean-ups before what catches: then all paths lead to the handler. */
@@ -253,7 +255,7 @@ static enum landing landing_in(struct _Unwind_Context *context, const struct arc
         if (ip < site.begin)
             break;
         if (ip < site.begin + site.size)
-            return landing_at(&table, &site, catcher);
+            return landing_at(&table, &site, catcher, _Unwind_GetCFA(context));
     }
     return ENDS_THE_PROGRAM;
 }

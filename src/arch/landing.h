@@ -21,8 +21,9 @@ enum {
     PAD_UNKNOWN = 16 /* in one that is not understood */
 };
 
-/* Returns all ways that are possible. Code does not fall into a landing pad, of which is_pad(table, code) knows. */
-unsigned arch_pad_ends(const uint8_t *pad, const struct arch_catcher *catcher,
+/* Returns all ways that are possible. The catcher's function returns from the first `passed` calls. Code does not fall
+ * into a landing pad, of which is_pad(table, code) knows. */
+unsigned arch_pad_ends(const uint8_t *pad, const struct arch_catcher *catcher, unsigned passed,
                        bool (*is_pad)(const void *table, const uint8_t *code), const void *table);
 
 /* Whether the code begins with endbr64, which marks where jumps may go to. Returns the code behind that. */

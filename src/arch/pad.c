@@ -27,6 +27,9 @@ const uint8_t *arch_skip_endbr64(const uint8_t *code)
 
 /* ---- what a call means ----------------------------------------------------------------------------------------- */
 
+/* The catcher's function: beside PAD_CATCHES and its like. */
+enum { CATCHES_OR_RETURNS = 32 };
+
 static unsigned meaning_of_address(uintptr_t function, const struct arch_catcher *catcher)
 {
     const struct arch_cxx_runtime *cxx = &arch_state.cxx;
@@ -34,8 +37,10 @@ static unsigned meaning_of_address(uintptr_t function, const struct arch_catcher
         return PAD_RESUMES;
     if (function == (uintptr_t)cxx->terminate)
         return PAD_TERMINATES;
-    if (function == (uintptr_t)cxx->begin_catch || function == (uintptr_t)catcher->function)
+    if (function == (uintptr_t)cxx->begin_catch)
         return PAD_CATCHES;
+    if (function == (uintptr_t)catcher->function)
+        return CATCHES_OR_RETURNS;
     return function == (uintptr_t)abort ? PAD_DIES : 0;
 }
 
@@ -56,7 +61,7 @@ static unsigned meaning_of_name(const char *name, const struct arch_catcher *cat
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i].name) == 0)
             return names[i].meaning;
-    return strcmp(name, catcher->name) == 0 ? PAD_CATCHES : 0;
+    return strcmp(name, catcher->name) == 0 ? CATCHES_OR_RETURNS : 0;
 }
 
 /* The name of the function that the loader will put into the word; NULL: unknown. */
@@ -140,20 +145,23 @@ struct paths {
     const struct arch_catcher *catcher;
     bool (*is_pad)(const void *table, const uint8_t *code);
     const void *table;
-    const uint8_t *starts[STARTS]; /* where branches and jumps lead to, each once */
-    unsigned count, left;          /* of starts; of instructions */
+    struct start {
+        const uint8_t *code;
+        unsigned passed;  /* how many calls of the catcher's function return from here on */
+    } starts[STARTS];     /* where branches and jumps lead to, each once */
+    unsigned count, left; /* of starts; of instructions */
     unsigned ends;
 };
 
-static void add_start(struct paths *paths, const uint8_t *code)
+static void add_start(struct paths *paths, const uint8_t *code, unsigned passed)
 {
     for (unsigned i = 0; i < paths->count; i++)
-        if (paths->starts[i] == code)
+        if (paths->starts[i].code == code && paths->starts[i].passed == passed)
             return;
     if (paths->count == STARTS)
         paths->ends |= PAD_UNKNOWN;
     else
-        paths->starts[paths->count++] = code;
+        paths->starts[paths->count++] = (struct start){code, passed};
 }
 
 /* The beginning of the function, or of the part of it that lies together. NULL: no code. */
@@ -169,16 +177,20 @@ static bool may_return_to(const struct paths *paths, const uint8_t *code, const 
     return !paths->is_pad(paths->table, code) && function_of(code) == function;
 }
 
-static unsigned follow(struct paths *paths, const uint8_t *code)
+static unsigned follow(struct paths *paths, const uint8_t *code, unsigned passed)
 {
     struct arch_instruction at;
     const void *function = function_of(code);
     for (; function && paths->left && arch_decode(code, &at); paths->left--, code = at.next) {
         unsigned meaning = at.way == ARCH_CALLS || at.way == ARCH_JUMPS ? meaning_of(&at, paths->catcher) : 0;
-        if (meaning)
+        if (meaning == CATCHES_OR_RETURNS && !passed)
+            return PAD_CATCHES;
+        if (meaning == CATCHES_OR_RETURNS)
+            passed--;
+        else if (meaning)
             return meaning;
         if (at.way == ARCH_BRANCHES || (at.way == ARCH_JUMPS && at.target))
-            add_start(paths, at.target);
+            add_start(paths, at.target, passed);
         if (at.way == ARCH_JUMPS && at.target)
             return 0;
         if (at.way == ARCH_TRAPS)
@@ -189,12 +201,12 @@ static unsigned follow(struct paths *paths, const uint8_t *code)
     return PAD_UNKNOWN;
 }
 
-unsigned arch_pad_ends(const uint8_t *pad, const struct arch_catcher *catcher,
+unsigned arch_pad_ends(const uint8_t *pad, const struct arch_catcher *catcher, unsigned passed,
                        bool (*is_pad)(const void *table, const uint8_t *code), const void *table)
 {
     struct paths paths = {.catcher = catcher, .is_pad = is_pad, .table = table, .left = INSTRUCTIONS};
-    add_start(&paths, pad);
+    add_start(&paths, pad, passed);
     for (unsigned i = 0; i < paths.count; i++)
-        paths.ends |= follow(&paths, paths.starts[i]);
+        paths.ends |= follow(&paths, paths.starts[i].code, paths.starts[i].passed);
     return paths.ends;
 }

@@ -79,7 +79,7 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
                      const _Atomic bool *over)
 {
     struct wait_node *node = &me->wait.node;
-    (void)interrupt_put_off_(me); /* it is not begun again */
+    interrupt_put_off_coming(me); /* it is not begun again */
     excuse_own(thread, me, true);
     wait_because(thread, me, BLOCKED_QUIET, 0);
     node->value = pool;

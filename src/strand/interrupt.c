@@ -165,29 +165,72 @@ static strand_exception *interruption(struct thread *thread, struct cb *me)
     return source ? by_block(thread, source) : by_cancel(me);
 }
 
-/* If a noexcept function keeps an interruption from its handler [I2]: the address that the call in that function
- * returns to. Otherwise NULL. */
-static void *noexcept_call(struct thread *thread, struct cb *me)
+/* Elsewhere are try blocks of the frames that strands run in. */
+static bool is_on(const struct stack *stack, const struct strand_try_ *try)
 {
-    static const struct arch_catcher catcher = {(void (*)(void))strand_try_leave_, "strand_try_leave_"};
+    return (const char *)try >= stack->low && (const char *)try < stack->top;
+}
+
+/* A strand's try blocks, for src/arch/landing.c. */
+struct tries {
+    struct arch_catcher catcher;
+    const struct strand_try_ *first, *end; /* from the innermost one to the one that receives the interruption */
+};
+
+static unsigned count_passed(const struct arch_catcher *catcher, uintptr_t from)
+{
+    const struct tries *tries = CONTAINER(catcher, const struct tries, catcher);
+    unsigned count = 0;
+    for (const struct strand_try_ *try = tries->first; try != tries->end; try = try->outer)
+        count += (uintptr_t)try >= from;
+    return count;
+}
+
+/* Whether the try block receives an interruption by the source, or the error that a block inside makes of it. */
+static bool receives(const struct strand_try_ *try, uint32_t source, bool is_deadlock)
+{
+    return !try->refuses || is_deadlock || source > try->depth;
+}
+
+/* If a noexcept function keeps the interruption by the source of this number from its handler [I2]: the address that
+ * the call in that function returns to. Otherwise NULL. */
+static void *noexcept_call(struct thread *thread, struct cb *me, uint32_t source)
+{
     const struct stack *stack = thread->current->stack;
-    const char *try = (const char *)own_of(me)->tries; /* elsewhere: of the frames that strands run in */
-    bool own_frame = try >= stack->low && try < stack->top;
-    return thread->cxx ? arch_unwind_ends_at(own_frame ? try : stack->top, &catcher) : NULL;
+    const struct strand_try_ *try = own_of(me)->tries;
+    struct tries tries = {{(void (*)(void))strand_try_leave_, "strand_try_leave_", count_passed}, try, try};
+    bool is_deadlock = !source && (atomic_load_explicit(&me->word, memory_order_relaxed) & WORD_ITSELF) == WORD_STUCK;
+    while (is_on(stack, tries.end) && !receives(tries.end, source, is_deadlock))
+        tries.end = tries.end->outer;
+    return arch_unwind_ends_at(is_on(stack, tries.end) ? (const char *)tries.end : stack->top, &tries.catcher);
 }
 
 /* cxx_settle, at the start of the next operation, lowers the floor again. */
-static void put_off(struct cb *me)
+static void *put_off(struct thread *thread, struct cb *me, uint32_t source)
 {
-    own_of(me)->floor = own_of(me)->depth + 1;
+    void *call = noexcept_call(thread, me, source);
+    if (call)
+        own_of(me)->floor = source + 1;
+    return call;
+}
+
+static uint32_t number_of_source(struct cb *me)
+{
+    const struct block *source = interrupt_source(me);
+    return source ? source->index : 0;
 }
 
 COLD bool interrupt_put_off_(struct cb *me)
 {
-    if (!noexcept_call(thread_self(), me))
-        return false;
-    put_off(me);
-    return true;
+    struct thread *thread = thread_self();
+    return thread->cxx && put_off(thread, me, number_of_source(me));
+}
+
+void interrupt_put_off_coming(struct cb *me)
+{
+    struct thread *thread = thread_self();
+    while (thread->cxx && own_of(me)->floor <= own_of(me)->depth && put_off(thread, me, own_of(me)->floor))
+        ;
 }
 
 int64_t interrupt_deadline(struct cb *me)
@@ -270,12 +313,16 @@ static COLD void tell_ignored(struct thread *thread, struct cb *me, const char *
 
 COLD bool interrupt_put_off_at_start_(struct thread *thread, struct cb *me)
 {
-    void *call = noexcept_call(thread, me);
-    if (!call)
+    if (!thread->cxx)
         return false;
-    bool tell = is_ignored(thread, me, serial_of_source(me));
-    put_off(me);
-    if (UNLIKELY(tell))
+    uint64_t source = serial_of_source(me);
+    void *call = NULL;
+    while (interrupted(me)) {
+        call = put_off(thread, me, number_of_source(me));
+        if (!call)
+            return false;
+    }
+    if (UNLIKELY(is_ignored(thread, me, source)))
         tell_ignored(thread, me, "put off", call,
                      "Nothing gets out: the function is noexcept. Let the interruption out, catch it inside, or open a "
                      "STRAND_SHIELD around what has to happen",

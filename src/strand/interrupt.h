@@ -33,14 +33,21 @@ static inline bool interrupted(struct cb *me)
     return UNLIKELY(atomic_load_explicit(&me->due, memory_order_seq_cst) > own_of(me)->floor); /* [I1] [W4] */
 }
 
-/* The same, where the exception would get to a handler. Where a noexcept function would not let it through, which
- * destructors are, every source is put off until the next operation, and this is false [I2]: an interruption waits
- * until the function has returned. */
+/* Puts off, until the next operation, the outermost source that holds, if a noexcept function, as destructors are,
+ * keeps its interruption from every handler [I2]. Returns false if a handler receives it. */
 bool interrupt_put_off_(struct cb *me);
+/* The same as interrupted, for interruptions that a handler receives. */
 static inline bool interrupted_here(struct cb *me)
 {
-    return interrupted(me) && !interrupt_put_off_(me);
+    while (interrupted(me))
+        if (!interrupt_put_off_(me))
+            return true;
+    return false;
 }
+
+/* For an operation that can't wait again after an interruption: put off every source whose interruption no handler
+ * would receive, whether it holds or not. */
+void interrupt_put_off_coming(struct cb *me);
 
 /* The same at the start of an operation, while the caller holds no lock: what is put off again and again is logged. */
 bool interrupt_put_off_at_start_(struct thread *thread, struct cb *me);

@@ -96,13 +96,19 @@ static inline struct fibre *take_unstarted(struct thread *thread, struct cb *c)
     return !thread->driver && thread_take(thread, fibre) ? fibre : NULL;
 }
 
+static NOINLINE void check_interrupted(struct thread *thread, struct cb *me, struct cb *c)
+{
+    while (interrupted(me) && !interrupted_by_it(thread, me, c))
+        if (!interrupt_put_off_(me))
+            interrupt_throw(thread, me, 0);
+}
+
 /* The wait was claimed by an interruption, or could not begin. Returns the thread when the child has ended, NULL to
  * wait again. */
 static struct thread *look_again(struct thread *thread, struct cb *me, struct cb *c)
 {
     me->blocked = BLOCKED_NOT;
-    if (interrupted(me) && !interrupted_by_it(thread, me, c) && !interrupt_put_off_(me))
-        interrupt_throw(thread, me, 0);
+    check_interrupted(thread, me, c);
     return ended(c) ? thread : NULL;
 }
 
@@ -150,12 +156,6 @@ static inline struct thread *await_child(struct thread *thread, struct cb *me, s
         return await_not(thread, me, c, first, linked);
     thread = switch_to(thread, first);
     return LIKELY(wait_over(me) == WAIT_WON) ? thread : await_more(thread, me, c);
-}
-
-static NOINLINE void check_interrupted(struct thread *thread, struct cb *me, struct cb *c)
-{
-    if (!interrupted_by_it(thread, me, c) && interrupted_here(me))
-        interrupt_throw(thread, me, 0);
 }
 
 OWN_INLINE_ALWAYS void *join(strand handle, bool cxx)

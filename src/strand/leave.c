@@ -276,7 +276,10 @@ static void join_one(struct thread *thread, struct scope *scope, struct cb *chil
 /* What interrupts the owner is a source outside of this very scope: a failure in it is what the join throws. */
 static bool interrupted_from_outside(struct cb *me, struct scope *scope)
 {
-    return interrupted(me) && interrupt_source(me) != &scope->block && !interrupt_put_off_(me);
+    while (interrupted(me) && interrupt_source(me) != &scope->block)
+        if (!interrupt_put_off_(me))
+            return true;
+    return false;
 }
 
 /* So many ends wake the owner: a part of those that it waits for. Its wake-ups are few then, and it keeps few that have

@@ -94,6 +94,7 @@ void serve_strands(struct thread *thread)
     serving.try.outer = NULL;
     serving.try.in_flight = NULL;
     serving.try.uncaught = 0;
+    serving.try.refuses = false;
     bool thrown = STRAND_TRY_SETJMP_(serving.try) != 0;
     serve(thrown ? thread_self() : thread, &serving.try, thrown);
 }
@@ -152,6 +153,7 @@ void serve_shared(struct shared_fibre *shared, void *above)
     serving->try.outer = NULL;
     serving->try.in_flight = NULL;
     serving->try.uncaught = 0;
+    serving->try.refuses = false;
     ((struct own *)(void *)shared->fibre.own)->tries = &serving->try; /* of every strand, from its beginning on */
     if (STRAND_TRY_SETJMP_(serving->try) != 0)
         end_guest(NULL, true);

@@ -16,29 +16,40 @@
 /* STRAND_TRY runs its first block in TRY_BODY, and looks at its catch blocks in every other state. */
 enum try_state { TRY_BODY, TRY_CAUGHT, TRY_TAKEN, TRY_ASKS, TRY_WANTS };
 
+static inline void enter(struct thread *thread, struct cb *me, struct strand_try_ *frame, uint32_t form)
+{
+    struct own *own = own_of(me);
+    frame->outer = own->tries;
+    frame->in_flight = own->flight;
+    frame->caught = NULL;
+    frame->state = TRY_BODY;
+    frame->form = form;
+    frame->floor = own->floor;
+    frame->depth = own->depth;
+    frame->uncaught = thread->cxx ? (uint32_t)thread->cxx->uncaught : 0;
+    frame->refuses = false;
+    own->tries = frame;
+}
+
 /* A clean-up that runs because of an exception is shielded. Its try block lifts the shield only if a catch block takes
- * interruptions: any other would throw them out of the clean-up [I3]. So the catch blocks are asked before the first
- * block runs. */
+ * interruptions: any other would throw them out of the clean-up. In a program with C++ any try block may stand in a
+ * noexcept function, where the same holds. So the catch blocks are asked before the first block runs [I3]. */
 void strand_try_enter_(struct strand_try_ *frame, uint32_t form)
 {
     struct thread *thread = must_be_strand("STRAND_TRY");
     struct cb *me = current_of(thread);
     struct own *own = own_of(me);
     cxx_settle(thread, me);
-    frame->outer = own->tries;
-    frame->in_flight = own->flight;
-    frame->caught = NULL;
-    frame->state = LIKELY(own->floor == own->shield) ? TRY_BODY : TRY_ASKS;
-    frame->form = form;
-    frame->floor = own->floor;
-    frame->depth = own->depth;
-    frame->uncaught = !thread->cxx               ? 0
-                      : frame->state == TRY_ASKS ? own->tries->uncaught
-                                                 : (uint32_t)thread->cxx->uncaught;
-    own->tries = frame;
+    bool shielded = own->floor != own->shield;
+    uint32_t uncaught = UNLIKELY(shielded) ? own->tries->uncaught : 0;
+    enter(thread, me, frame, form);
+    if (UNLIKELY(shielded || thread->cxx != NULL))
+        frame->state = TRY_ASKS;
+    if (UNLIKELY(shielded))
+        frame->uncaught = uncaught; /* cxx_settle does not lift the shield [U1] */
 }
 
-/* The catch blocks have been asked [I3]; `uncaught` keeps cxx_settle from lifting the shield [U1]. */
+/* The catch blocks have been asked [I3]. */
 ARCH_NOT_INSTRUMENTED static COLD __attribute__((noreturn)) void begin_body(struct thread *thread, struct cb *me,
                                                                             struct strand_try_ *frame)
 {
@@ -47,6 +58,7 @@ ARCH_NOT_INSTRUMENTED static COLD __attribute__((noreturn)) void begin_body(stru
         own->floor = own->shield;
         frame->uncaught = thread->cxx ? (uint32_t)thread->cxx->uncaught : 0;
     }
+    frame->refuses = frame->state != TRY_WANTS;
     frame->state = TRY_BODY;
     arch_longjmp(frame->jump, frame->form);
 }
@@ -122,16 +134,20 @@ strand_exception *strand_caught_(struct strand_try_ *frame)
     return frame->caught;
 }
 
-/* Its own function, so that nothing that it keeps in a register has to survive the jump. */
+/* A try block that takes everything: nobody has to be asked. Its own function, so that nothing that it keeps in a
+ * register has to survive the jump. */
 static NOINLINE void *call(strand_fn *fn, void *arg, strand_exception *volatile *caught)
 {
-    STRAND_TRY {
+    struct strand_try_ frame STRAND_CLEANUP_(strand_try_leave_);
+    struct thread *thread = must_be_strand("STRAND_TRY");
+    struct cb *me = current_of(thread);
+    cxx_settle(thread, me);
+    enter(thread, me, &frame, STRAND_TRY_FORM_);
+    own_of(me)->floor = own_of(me)->shield;
+    (void)STRAND_TRY_SETJMP_(frame);
+    if (frame.state == TRY_BODY)
         return fn(arg);
-    }
-    STRAND_CATCH(&STRAND_ANY, e) {
-        *caught = strand_exception_keep(e);
-    }
-    STRAND_END
+    *caught = strand_exception_keep(strand_caught_(&frame));
     return NULL;
 }
 

@@ -290,11 +290,14 @@ static inline int take_or_wait(struct thread **thread, struct cb *me, struct pri
     batch_deliver(*thread, &batch);
     if (error == -EAGAIN)
         make_note(*thread, me, sem, means);
-    else if (error == -EINTR && interrupt_put_off_(me))
-        error = -ENOBUFS; /* as in a shield [I2] */
-    else if (error == -EINTR)
-        (void)cancel_strand(*thread, me, means->note, false); /* the caller is not armed: there is no wait to claim */
-    return error;
+    if (error != -EINTR)
+        return error;
+    interrupt_put_off_coming(me);
+    if (own_of(me)->floor > 0)
+        return -ENOBUFS; /* as in a shield [I2] */
+    /* The caller is not armed: there is no wait to claim. */
+    (void)cancel_strand(*thread, me, means->note, false);
+    return -EINTR;
 }
 
 static COLD bool would_take(struct thread *thread, struct prio *sem, const void *key)

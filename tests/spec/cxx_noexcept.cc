@@ -443,6 +443,60 @@ TEST_INSIDE(a_deadline_that_passes_in_a_noexcept_function_holds_after_it)
     CHECK_LOG("waited timed-out");
 }
 
+/* The destructor's own deadline becomes an error, which its try block takes. */
+struct GivesUp {
+    ~GivesUp()
+    {
+        STRAND_TRY {
+            STRAND_DEADLINE(strand_in(STRAND_MS));
+            wait_for_the_end();
+        }
+        STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+            test_log("timed-out");
+        }
+        STRAND_END
+    }
+};
+
+TEST_INSIDE(a_deadline_in_a_try_block_in_a_destructor_of_a_cancelled_strand_counts)
+{
+    STRAND_SCOPE(scope);
+    strand child = spawn_fresh(scope, [](void *arg) -> void * {
+        {
+            GivesUp gives_up;
+        }
+        strand_checkpoint();
+        return arg;
+    });
+    strand_cancel(child, nullptr);
+    strand_wait(child);
+    CHECK_LOG("timed-out");
+}
+
+void *catch_a_deadlock(void *arg)
+{
+    [&]() noexcept {
+        STRAND_TRY {
+            strand_event never = {};
+            strand_event_wait(&never);
+        }
+        STRAND_CATCH(&STRAND_DEADLOCK, e) {
+            test_log("deadlock");
+        }
+        STRAND_END
+    }();
+    return arg;
+}
+
+TEST(a_try_block_in_a_noexcept_function_catches_a_deadlock)
+{
+    strand_options options = test_options();
+    options.out_of_work = STRAND_OUT_OF_WORK_THROW;
+    options.on_log = [](const char *, void *) {};
+    strand_run(&options, catch_a_deadlock, nullptr);
+    CHECK_LOG("deadlock");
+}
+
 TEST_INSIDE(an_interruption_waits_for_a_noexcept_function_on_an_opened_fibre_too)
 {
     STRAND_SCOPE(scope);
@@ -477,18 +531,24 @@ void ask_often() noexcept
         CHECK(!strand_interrupted());
 }
 
-/* The root of a run whose only child is cancelled before it begins. */
+/* The root of a run whose only child is cancelled before it calls the function. */
 template <void (*fn)()> void *cancel_at_once(void *arg)
 {
     STRAND_SCOPE(scope);
+    world.cancelled = {};
     strand child = strand_spawn(
         scope,
         [](void *there) -> void * {
+            {
+                STRAND_SHIELD;
+                strand_event_wait(&world.cancelled);
+            }
             fn();
             return there;
         },
         arg);
     strand_cancel(child, nullptr);
+    strand_event_set(&world.cancelled);
     strand_join(child);
     return arg;
 }
@@ -568,6 +628,83 @@ struct Catching {
     }
 };
 
+void wait_and_catch_errors()
+{
+    STRAND_TRY {
+        wait_for_the_end();
+    }
+    STRAND_CATCH(&STRAND_ERROR, e) {
+        test_log("never");
+    }
+    STRAND_END
+}
+
+struct CatchingErrors {
+    ~CatchingErrors()
+    {
+        Held held;
+        STRAND_TRY {
+            wait_for_the_end();
+        }
+        STRAND_CATCH(&STRAND_SYSTEM, e) {
+            test_log("never");
+        }
+        STRAND_CATCH(&STRAND_ERROR, e) {
+            test_log("never");
+        }
+        STRAND_END
+    }
+};
+
+void close_and_catch_errors()
+{
+    CatchingErrors catching;
+}
+
+/* A try block of interruptions in a function that lets nothing out, around what `wait` does. */
+template <void (*wait)()> void catch_interruptions() noexcept
+{
+    STRAND_TRY {
+        wait();
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        test_log("caught");
+    }
+    STRAND_END
+}
+
+void catch_errors_inside_of_interruptions() noexcept
+{
+    STRAND_TRY {
+        Held held;
+        STRAND_TRY {
+            wait_for_the_end();
+        }
+        STRAND_CATCH(&STRAND_ERROR, e) {
+            test_log("never");
+        }
+        STRAND_END
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        test_log("caught");
+    }
+    STRAND_END
+}
+
+struct Trying {
+    ~Trying()
+    {
+        strand_exception *e = strand_try(
+            [](void *arg) -> void * {
+                wait_for_the_end();
+                return arg;
+            },
+            nullptr, nullptr);
+        test_log("%s", e ? "caught" : "not caught");
+        strand_exception_release(e);
+    }
+};
+
 /* What a strand does, and the log of one that is cancelled while it waits. */
 struct Form {
     const char *name;
@@ -608,6 +745,17 @@ const Form forms[] = {
      "held waited released caught interrupted"},
     {"a handler of a type", [] { wait_for_a_number(); }, "waited interrupted"},
     {"a try block", [] { Catching catching; }, "held caught released interrupted"},
+    {"a try block that takes errors", [] { CatchingErrors catching; }, "held waited released interrupted"},
+    {"a try block that takes errors, of a function that is called", []() noexcept { wait_and_catch_errors(); },
+     "waited interrupted"},
+    {"a try block that takes errors, not noexcept", wait_and_catch_errors, "interrupted"},
+    {"a try block that takes errors in one that takes interruptions", catch_errors_inside_of_interruptions,
+     "held released caught interrupted"},
+    {"a try block that takes errors in one of the caller that takes interruptions",
+     catch_interruptions<wait_and_catch_errors>, "caught interrupted"},
+    {"a try block that takes errors in a destructor in one that takes interruptions",
+     catch_interruptions<close_and_catch_errors>, "held waited released interrupted"},
+    {"strand_try", [] { Trying trying; }, "caught interrupted"},
     {"an object, not noexcept",
      [] {
          Held held;

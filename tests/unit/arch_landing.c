@@ -62,6 +62,7 @@ __asm__(".section .data.rel.ro, \"aw\", @progbits\nlanding_c: .quad __gcc_person
 #define END_AFTER_A_LOOP "0: dec %rbx\njne 0b\njmp 1f\n1: call landing_ends"
 #define END_OR_TRAP "test %rbx, %rbx\njne 1f\ncall landing_ends\n1: ud2"
 #define LEAVE "call landing_leaves\ncall landing_ends"
+#define LEAVE_TWO "test %rbx, %rbx\njne 1f\ncall landing_cleans_up\n1: call landing_leaves\n" LEAVE
 #define TERMINATE "mov %rax, %rdi\ncall landing_terminates"
 #define TERMINATE_WITH_ENDBR "endbr64\nmov %rax, %rdi\ncall landing_terminates"
 #define EVERYTHING ".long 0"
@@ -101,6 +102,7 @@ CLEANS_UP(ends_or_resumes, END_OR_RESUME);
 CLEANS_UP(ends_or_jumps_anywhere, END_OR_JUMP_ANYWHERE);
 CLEANS_UP(ends_or_is_unknown, END_OR_UNKNOWN);
 CLEANS_UP(leaves, LEAVE);
+CLEANS_UP(leaves_two, LEAVE_TWO);
 FRAME(catches_type_or_ends, CXX, END_OR_HANDLE_TYPE,
       TYPES(catches_type_or_ends, CALLS_ULEB128(catches_type_or_ends, 3), ".byte 0, 0, 1, 0x7d\n", A_TYPE));
 FRAME(terminates_later, CXX, TERMINATE_LATER,
@@ -130,7 +132,14 @@ static frame_fn *const *frames; /* to be called yet; the last is followed by NUL
 static const void *limit;
 static bool landed;
 
-static const struct arch_catcher catcher = {landing_leaves, "landing_leaves"};
+static unsigned passed; /* how many calls of landing_leaves return */
+static unsigned count_passed(const struct arch_catcher *catcher, uintptr_t from)
+{
+    (void)catcher;
+    (void)from;
+    return passed;
+}
+static const struct arch_catcher catcher = {landing_leaves, "landing_leaves", count_passed};
 
 void landing_proceed(void);
 NOINLINE void landing_proceed(void)
@@ -192,6 +201,12 @@ int main(void)
     CHECK(LANDS(ends_or_jumps_anywhere));
     CHECK(LANDS(ends_or_is_unknown));
     CHECK(LANDS(leaves));
+    passed = 1;
+    CHECK(!LANDS(leaves));
+    CHECK(LANDS(leaves_two));
+    passed = 2;
+    CHECK(!LANDS(leaves_two));
+    passed = 0;
     CHECK(!LANDS(catches_type_or_ends));
     CHECK(!LANDS(terminates_later));
     CHECK(LANDS(no_call_may_throw, catches_all));
