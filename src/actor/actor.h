@@ -31,8 +31,12 @@
  *           lock: a parent that has ended may have given its memory to a cell that is just being made.
  * END       from STOPPING on nothing is queued: a later message is a dead letter. So is each message that was queued
  *           before.
- * ORDERING  LOCK is taken by acquire and released by release: one turn happens before the next, and a send before the
- *           handling of its message.
+ * ORDERING  [A7] LOCK is taken by acquire and released by release: one turn happens before the next, and a send before
+ *           the handling of its message. [A8] A reader without the lock (cell_ref) loads the word, the task's serial,
+ *           and the word again, by acquire. The serial of a task is stored by release, after the word of the cell that
+ *           it served before was changed: so a reader that finds the same word twice has read that cell's serial.
+ *           [A9] the store that clears a watch's `linked` (release) is the notifier's last access to it, and pairs with
+ *           the load of the watch's owner (acquire), which may free it then.
  * NOT DONE  a strand for each turn: it would have to be anchored, which takes the lock of the system's scope twice. A
  *           queue of actors beside the threads' queues of fibres: a second scheduler.
  * TESTED BY tests/models/actor.pml, tests/sim/actors.c, tests/spec/actor.c.
@@ -378,7 +382,7 @@ static inline bool ref_is_ours(const struct thread *thread, strand_actor actor)
  * read under the lock: before that its task may serve another cell, and then this one again. */
 static inline bool cell_lock(struct thread *thread, struct cell *cell, uint64_t serial, uint64_t *word)
 {
-    uint64_t w = atomic_load_explicit(&cell->word, memory_order_acquire);
+    uint64_t w = atomic_load_explicit(&cell->word, memory_order_acquire); /* [A7] */
     for (;;) {
         if (!(w & CELL_AWAKE) && UNLIKELY(word_serial(w) != serial))
             return false;
@@ -386,9 +390,9 @@ static inline bool cell_lock(struct thread *thread, struct cell *cell, uint64_t 
             break;
         if (UNLIKELY(w & CELL_LOCK)) {
             driver_await(thread);
-            w = atomic_load_explicit(&cell->word, memory_order_acquire);
+            w = atomic_load_explicit(&cell->word, memory_order_acquire); /* [A7] */
         } else if (LIKELY(atomic_compare_exchange_weak_explicit(&cell->word, &w, w | CELL_LOCK, memory_order_acquire,
-                                                                memory_order_acquire))) {
+                                                                memory_order_acquire))) { /* [A7] */
             break;
         }
     }
@@ -397,20 +401,20 @@ static inline bool cell_lock(struct thread *thread, struct cell *cell, uint64_t 
     if (!(w & CELL_AWAKE) || LIKELY(atomic_load_explicit(&word_task(w)->serial, memory_order_relaxed) == serial))
         return true;
     arch_note_release(cell);
-    atomic_store_explicit(&cell->word, w, memory_order_release);
+    atomic_store_explicit(&cell->word, w, memory_order_release); /* [A7] */
     return false;
 }
 
 /* Take the lock of a cell that can't end meanwhile: by its own runner, or a parent's by its child. */
 static inline uint64_t cell_lock_living(struct thread *thread, struct cell *cell)
 {
-    uint64_t w = atomic_load_explicit(&cell->word, memory_order_acquire);
+    uint64_t w = atomic_load_explicit(&cell->word, memory_order_acquire); /* [A7] */
     while (thread->concurrent) {
         if (w & CELL_LOCK) {
             driver_await(thread);
-            w = atomic_load_explicit(&cell->word, memory_order_acquire);
+            w = atomic_load_explicit(&cell->word, memory_order_acquire); /* [A7] */
         } else if (atomic_compare_exchange_weak_explicit(&cell->word, &w, w | CELL_LOCK, memory_order_acquire,
-                                                         memory_order_acquire)) {
+                                                         memory_order_acquire)) { /* [A7] */
             break;
         }
     }
@@ -421,18 +425,18 @@ static inline uint64_t cell_lock_living(struct thread *thread, struct cell *cell
 static inline void cell_unlock(struct cell *cell, uint64_t word)
 {
     arch_note_release(cell);
-    atomic_store_explicit(&cell->word, word, memory_order_release);
+    atomic_store_explicit(&cell->word, word, memory_order_release); /* [A7] */
 }
 
 static inline struct more *cell_more(const struct cell *cell)
 {
-    uintptr_t form = plain_load(&cell->form, memory_order_acquire);
+    uintptr_t form = plain_load(&cell->form, memory_order_acquire); /* [PB1] */
     return form & FORM_MORE ? (struct more *)(form - FORM_MORE) : NULL;
 }
 
 static inline struct kind *cell_kind(const struct cell *cell)
 {
-    uintptr_t form = plain_load(&cell->form, memory_order_acquire);
+    uintptr_t form = plain_load(&cell->form, memory_order_acquire); /* [PB1] */
     return LIKELY(!(form & FORM_MORE)) ? (struct kind *)form : ((struct more *)(form - FORM_MORE))->kind;
 }
 

@@ -91,20 +91,21 @@ static void enter(struct system *system, struct kind *kind)
     }
     system->kinds_near++;
     kind->next = first;
-    atomic_store_explicit(&system->kinds, kind, memory_order_release);
+    atomic_store_explicit(&system->kinds, kind, memory_order_release); /* [PB1] */
 }
 
 struct kind *kind_of(struct thread *thread, struct place *place, const strand_actor_class *class, size_t args)
 {
     struct system *system = place->system;
-    struct kind *kind = find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), place, class, args);
+    struct kind *kind =
+        find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), place, class, args); /* [PB1] */
     if (LIKELY(kind != NULL))
         return kind;
     if ((unsigned)class->mailbox_full > STRAND_FULL_OLDEST)
         MISUSE("strand_actor_spawn", "", "of the class '%s', mailbox_full is %d", class->name ? class->name : "actor",
                (int)class->mailbox_full);
     spin_lock(&system->lock, thread);
-    kind = find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), place, class, args);
+    kind = find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), place, class, args); /* [PB1] */
     if (!kind)
         kind = find_far(&system->more_kinds, place, class, args);
     if (!kind && (kind = kind_new(thread, place, class, args)))
@@ -167,7 +168,7 @@ static bool adopt(struct thread *thread, strand_actor above, struct cell *cell, 
         return false;
     bool open = !is_stopping(word);
     if (open) {
-        atomic_store_explicit(&cell->word, as, memory_order_release);
+        atomic_store_explicit(&cell->word, as, memory_order_release); /* [PB1] [A7] */
         cell->older = parent->children;
         if (cell->older)
             cell->older->newer = cell;
@@ -220,7 +221,8 @@ int cell_make(struct thread *thread, struct kind *kind, strand_actor above, cons
         atomic_store_explicit(&task->calls, calls, memory_order_relaxed);
     uint64_t locked = word | (thread->concurrent ? CELL_LOCK : 0);
     bool alone = !above.bits[1];
-    atomic_store_explicit(&cell->word, alone ? locked : word_freed(serial << WORD_SERIAL), memory_order_release);
+    atomic_store_explicit(&cell->word, alone ? locked : word_freed(serial << WORD_SERIAL),
+                          memory_order_release); /* [PB1] [A4] */
     int error = name ? more_name(thread, cell, name) : 0;
     if (!error && !alone && !adopt(thread, above, cell, locked)) {
         more_unname(thread, cell);
@@ -279,7 +281,7 @@ struct task *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word)
     task->cursor = NULL;
     task->failed = task->escalated = NULL;
     task->why = NULL;
-    atomic_store_explicit(&task->serial, word_serial(*word), memory_order_release);
+    atomic_store_explicit(&task->serial, word_serial(*word), memory_order_release); /* [A8] */
     *word = (uint64_t)(++task->wakes & CELL_WAKES_MOST) << CELL_WAKES | (uint64_t)(uintptr_t)task | CELL_AWAKE;
     return task;
 }
@@ -297,7 +299,7 @@ struct runner *task_schedule_(struct thread *thread, struct task *task)
 
 void task_retire(struct thread *thread, struct task *task)
 {
-    atomic_store_explicit(&task->serial, 0, memory_order_relaxed);
+    atomic_store_explicit(&task->serial, 0, memory_order_release); /* [A8] */
     arch_note_release(task);
     task_free(thread, task);
 }
@@ -335,8 +337,8 @@ int cell_call_failed(struct thread *thread, strand_actor actor, uint32_t calls, 
             before &= ~(uint32_t)CALL_RESUME;
         atomic_store_explicit(&task->calls, before | calls, memory_order_relaxed);
         r = task_schedule(thread, task);
-        bool ends = task->flags & (TASK_STOPPING | TASK_RESTARTING); /* its stop function is not a message */
-        struct runner *other = plain_load(&task->runner, memory_order_acquire);
+        bool ends = task->flags & (TASK_STOPPING | TASK_RESTARTING);            /* its stop function is not a message */
+        struct runner *other = plain_load(&task->runner, memory_order_acquire); /* [PB1] */
         if (!r && (calls & ~before & CALL_NOW) && other && !ends) /* once: afterwards another runner handles it */
             woken = cancel_strand(thread, other->strand, NULL, false);
     }
@@ -386,7 +388,7 @@ size_t cell_load(struct thread *thread, strand_actor actor)
     if (task && (task->flags & TASK_STOPPING)) {
         load = SIZE_MAX;
     } else if (task) {
-        const struct runner *r = plain_load(&task->runner, memory_order_acquire);
+        const struct runner *r = plain_load(&task->runner, memory_order_acquire); /* [PB1] */
         load = (size_t)task->queued * 4 + (is_blocked(task, r) ? 2 : 0) + (r ? 1 : 0);
     }
     cell_unlock(cell, word);
@@ -397,11 +399,11 @@ size_t cell_load(struct thread *thread, strand_actor actor)
 
 strand_actor cell_ref(const struct cell *cell)
 {
-    uint64_t word = atomic_load_explicit(&cell->word, memory_order_acquire), again, serial;
+    uint64_t word = atomic_load_explicit(&cell->word, memory_order_acquire), again, serial; /* [A8] */
     for (;; word = again) {
-        serial = word & CELL_AWAKE ? atomic_load_explicit(&word_task(word)->serial, memory_order_acquire)
+        serial = word & CELL_AWAKE ? atomic_load_explicit(&word_task(word)->serial, memory_order_acquire) /* [A8] */
                                    : word_serial(word);
-        again = atomic_load_explicit(&cell->word, memory_order_acquire);
+        again = atomic_load_explicit(&cell->word, memory_order_acquire); /* [A8] */
         if (((again ^ word) & ~(uint64_t)CELL_LOCK) == 0)
             return word & WORD_FREE ? (strand_actor){{0, 0}} : ref_of(cell, serial);
     }

@@ -157,14 +157,14 @@ static int begin(struct thread *thread, struct system *system)
     struct clock *clock = &system->clock;
     struct cb *c = NULL;
     int error = 0;
-    if (atomic_load_explicit(&clock->begun, memory_order_acquire))
+    if (atomic_load_explicit(&clock->begun, memory_order_acquire)) /* [PB1] */
         return 0;
     spin_lock(&clock->lock, thread);
     struct scope *scope = (struct scope *)(uintptr_t)system->scope.bits[0];
     if (!atomic_load_explicit(&clock->begun, memory_order_relaxed))
         error = spawn_own(thread, scope, system->place.pool, -1, false, keep_time, system, &c);
     if (!error)
-        atomic_store_explicit(&clock->begun, true, memory_order_release);
+        atomic_store_explicit(&clock->begun, true, memory_order_release); /* [PB1] */
     spin_unlock(&clock->lock);
     if (!error && c)
         spawn_launch(thread, c);

@@ -33,7 +33,7 @@ struct waiting {
 /* Under the lock of the task's cell. */
 static inline struct waiting waiting_of(const struct task *task)
 {
-    const struct runner *r = plain_load(&task->runner, memory_order_acquire);
+    const struct runner *r = plain_load(&task->runner, memory_order_acquire); /* [PB1] */
     if (!r)
         return (struct waiting){0, false};
     return (struct waiting){atomic_load_explicit(&r->asks, memory_order_relaxed),

@@ -114,13 +114,13 @@ static void link_place(struct thread *thread, struct system *system, struct plac
     spin_lock(&system->lock, thread);
     place->next = atomic_load_explicit(&system->places, memory_order_relaxed);
     arch_note_release(&system->places);
-    atomic_store_explicit(&system->places, place, memory_order_release);
+    atomic_store_explicit(&system->places, place, memory_order_release); /* [PB1] */
     spin_unlock(&system->lock);
 }
 
 static struct place *find(struct system *system, const char *name)
 {
-    struct place *place = atomic_load_explicit(&system->places, memory_order_acquire);
+    struct place *place = atomic_load_explicit(&system->places, memory_order_acquire); /* [PB1] */
     arch_note_acquire(&system->places);
     while (place && strcmp(place->name, name) != 0)
         place = place->next;
@@ -171,8 +171,8 @@ int dispatch_find(struct thread *thread, struct system *system, const char *name
 
 void dispatch_free(struct system *system)
 {
-    struct place *next;
-    for (struct place *place = atomic_load_explicit(&system->places, memory_order_acquire); place; place = next) {
+    struct place *place = atomic_load_explicit(&system->places, memory_order_acquire); /* [PB1] */
+    for (struct place *next; place; place = next) {
         next = place->next;
         free(place);
     }

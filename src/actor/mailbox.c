@@ -26,7 +26,7 @@ static struct envelope *claim(struct thread *thread, struct wait_node *node, int
         node->result = result;
         batch_add(senders, &waiter->member);
     }
-    atomic_store_explicit(&node->linked, 0, memory_order_release);
+    atomic_store_explicit(&node->linked, 0, memory_order_release); /* [W2] */
     return claimed ? e : NULL;
 }
 
@@ -71,7 +71,7 @@ static void leave(struct thread *thread, strand_actor to, struct wait_node *node
         }
         cell_unlock(ref_cell(to), word);
     }
-    while (atomic_load_explicit(&node->linked, memory_order_acquire)) /* the actor is just ending */
+    while (atomic_load_explicit(&node->linked, memory_order_acquire)) /* the actor is just ending [W2] */
         driver_await(thread);
 }
 

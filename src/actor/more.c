@@ -36,7 +36,7 @@ static struct more *make(struct thread *thread, struct cell *cell, const char *n
 
 static void attach(struct cell *cell, struct more *more)
 {
-    plain_store(&cell->form, (uintptr_t)more | FORM_MORE, memory_order_release);
+    plain_store(&cell->form, (uintptr_t)more | FORM_MORE, memory_order_release); /* [PB1] */
 }
 
 struct more *more_of(struct thread *thread, struct cell *cell)

@@ -81,7 +81,7 @@ static struct arch_run *use_run_of(strand_actor actor)
     const struct cell *cell = ref_cell(actor);
     if (!(actor.bits[1] & (MARK_ACTOR | MARK_PROMISE)) || !arch_in_handles(cell))
         return NULL;
-    const struct slab *slab = plain_load(&cell_chunk(cell)->slab, memory_order_acquire);
+    const struct slab *slab = plain_load(&cell_chunk(cell)->slab, memory_order_relaxed);
     return slab ? arch_run_use_that(has_slab, slab) : NULL;
 }
 

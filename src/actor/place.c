@@ -38,7 +38,7 @@ static void reap(struct thread *thread, struct system *system)
 void place_leave(struct thread *thread, struct runner *r)
 {
     struct system *system = r->place->system;
-    plain_store(&r->strand->extra, NULL, memory_order_release); /* it belongs to the runner */
+    plain_store(&r->strand->extra, NULL, memory_order_relaxed); /* it belongs to the runner */
     spin_lock_if_concurrent(&system->lock, thread);
     reap(thread, system);
     list_remove(&r->others);
@@ -105,7 +105,7 @@ OWN_INLINE bool claim(struct thread *thread, struct runner *r)
 {
     uint32_t state;
     if (thread->concurrent) {
-        state = atomic_exchange_explicit(&r->idle, 0, memory_order_acq_rel);
+        state = atomic_exchange_explicit(&r->idle, 0, memory_order_acq_rel); /* [T1] [T2] [T5] */
     } else {
         state = atomic_load_explicit(&r->idle, memory_order_relaxed);
         atomic_store_explicit(&r->idle, 0, memory_order_relaxed);
@@ -121,7 +121,7 @@ static bool seize(struct runner *r)
     uint32_t state = atomic_load_explicit(&r->idle, memory_order_relaxed);
     while (state & RUNNER_IDLE)
         if (atomic_compare_exchange_weak_explicit(&r->idle, &state, state & ~(uint32_t)RUNNER_IDLE,
-                                                  memory_order_acq_rel, memory_order_relaxed))
+                                                  memory_order_acq_rel, memory_order_relaxed)) /* [T1] [T5] */
             return true;
     return false;
 }
@@ -131,7 +131,7 @@ static bool rest_there(struct runner *r)
 {
     uint32_t state = RUNNER_LISTED;
     return atomic_compare_exchange_strong_explicit(&r->idle, &state, RUNNER_IDLE | RUNNER_LISTED, memory_order_acq_rel,
-                                                   memory_order_relaxed);
+                                                   memory_order_relaxed); /* [T5] */
 }
 
 /* From the thread's own list. */
@@ -156,7 +156,7 @@ OWN_INLINE bool push_own(struct thread *thread, struct place *place, struct runn
     r->next = place->idle[thread->index].first;
     place->idle[thread->index].first = r;
     place->idle[thread->index].count++;
-    atomic_store_explicit(&r->idle, RUNNER_IDLE | RUNNER_LISTED, memory_order_release);
+    atomic_store_explicit(&r->idle, RUNNER_IDLE | RUNNER_LISTED, memory_order_release); /* [T5] */
     return true;
 }
 
@@ -184,7 +184,7 @@ static bool push_rest(struct thread *thread, struct place *place, struct runner 
         r->next = place->rest;
         plain_store(&place->rest, r, memory_order_relaxed);
         plain_store(&place->rest_count, place->rest_count + 1, memory_order_relaxed);
-        atomic_store_explicit(&r->idle, RUNNER_IDLE | RUNNER_LISTED, memory_order_release);
+        atomic_store_explicit(&r->idle, RUNNER_IDLE | RUNNER_LISTED, memory_order_release); /* [T5] */
     }
     spin_unlock_if_concurrent(&place->lock, thread);
     return room;
@@ -196,8 +196,8 @@ static COLD void release_idle(struct thread *thread, struct place *place, struct
 {
     arch_note_release(r);
     if (!rest_there(r) && !push_own(thread, place, r) && !push_rest(thread, place, r))
-        atomic_store_explicit(&r->idle, RUNNER_IDLE, memory_order_release);
-    atomic_thread_fence(memory_order_seq_cst); /* [T3] */
+        atomic_store_explicit(&r->idle, RUNNER_IDLE, memory_order_release); /* [T5] */
+    atomic_thread_fence(memory_order_seq_cst);                              /* [T3] */
 }
 
 /* When out of memory: take a runner that some other thread keeps. It stays in that thread's list. */
@@ -219,8 +219,8 @@ static COLD struct runner *take_any(struct thread *thread, struct place *place)
 
 static COLD void come_from_outside(struct place *place) /* [T4] */
 {
-    atomic_store_explicit(&place->from_outside, true, memory_order_seq_cst);
-    atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst);
+    atomic_store_explicit(&place->from_outside, true, memory_order_seq_cst); /* [T4] */
+    atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst);    /* [T4] */
 }
 
 struct runner *place_get(struct thread *thread, struct place *place)
@@ -240,15 +240,15 @@ struct runner *place_get(struct thread *thread, struct place *place)
 static COLD void update_slow_idle(struct place *place)
 {
     bool slow = atomic_load_explicit(&place->from_outside, memory_order_relaxed) ||
-                atomic_load_explicit(&place->system->closing, memory_order_acquire) || place->threads_most;
-    atomic_store_explicit(&place->has_begun, true, memory_order_release);
+                atomic_load_explicit(&place->system->closing, memory_order_relaxed) || place->threads_most;
+    atomic_store_explicit(&place->has_begun, true, memory_order_release); /* [PB1] */
     if (slow)
         return;
-    atomic_store_explicit(&place->slow_idle, false, memory_order_seq_cst);
-    if (plain_load(&place->starved, memory_order_seq_cst) ||
-        atomic_load_explicit(&place->from_outside, memory_order_seq_cst) ||
+    atomic_store_explicit(&place->slow_idle, false, memory_order_seq_cst);  /* [T4] */
+    if (plain_load(&place->starved, memory_order_seq_cst) ||                /* [T4] */
+        atomic_load_explicit(&place->from_outside, memory_order_seq_cst) || /* [T4] */
         atomic_load_explicit(&place->system->closing, memory_order_seq_cst))
-        atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst);
+        atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst); /* [T4] */
 }
 
 static COLD bool put_slow(struct thread *thread, struct place *place, struct runner *r)
@@ -256,7 +256,7 @@ static COLD bool put_slow(struct thread *thread, struct place *place, struct run
     update_slow_idle(place);
     bool common = atomic_load_explicit(&place->from_outside, memory_order_relaxed) &&
                   plain_load(&place->rest_count, memory_order_relaxed) < COMMON_MOST;
-    if (atomic_load_explicit(&place->system->closing, memory_order_acquire))
+    if (atomic_load_explicit(&place->system->closing, memory_order_relaxed))
         return false;
     if (rest_there(r))
         return true;
@@ -276,7 +276,7 @@ bool place_put(struct thread *thread, struct runner *r)
 static struct runner *feed_idle(struct thread *thread, struct place *place)
 {
     struct runner *r;
-    while (plain_load(&place->starved, memory_order_seq_cst) && (r = take_any(thread, place))) {
+    while (plain_load(&place->starved, memory_order_seq_cst) && (r = take_any(thread, place))) { /* [T3] */
         struct task *task = place_starved(thread, place);
         if (task) {
             place_assign(r, task);
@@ -298,11 +298,11 @@ struct runner *place_starve(struct thread *thread, struct place *place, struct t
     place->last = &task->next;
     atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst); /* [T4] */
     spin_unlock_if_concurrent(&place->lock, thread);
-    atomic_thread_fence(memory_order_seq_cst); /* [T3] */
-    if (atomic_load_explicit(&place->unbegun, memory_order_seq_cst))
+    atomic_thread_fence(memory_order_seq_cst);                       /* [T3] */
+    if (atomic_load_explicit(&place->unbegun, memory_order_seq_cst)) /* [T3] */
         return NULL;
     if (thread->concurrent && arch_membarrier_works)
-        arch_membarrier();
+        arch_membarrier(); /* [T3] */
     return feed_idle(thread, place);
 }
 
@@ -335,7 +335,7 @@ struct task *place_starved(struct thread *thread, struct place *place)
 void place_begun(struct thread *thread, struct place *place)
 {
     atomic_fetch_sub_explicit(&place->unbegun, 1, memory_order_seq_cst); /* [T3] */
-    if (LIKELY(!plain_load(&place->starved, memory_order_seq_cst)))
+    if (LIKELY(!plain_load(&place->starved, memory_order_seq_cst)))      /* [T3] */
         return;
     struct task *task = place_starved(thread, place);
     if (!task)
@@ -439,8 +439,8 @@ int place_open(struct thread *thread, struct system *system, struct place *place
     strand handle = handle_of(r->strand);
     r->launched = true;
     spawn_launch(thread, r->strand);
-    while (!atomic_load_explicit(&place->has_begun, memory_order_acquire)) {
-        if (strand_ended(handle) && !atomic_load_explicit(&place->has_begun, memory_order_acquire))
+    while (!atomic_load_explicit(&place->has_begun, memory_order_acquire)) {                        /* [PB1] */
+        if (strand_ended(handle) && !atomic_load_explicit(&place->has_begun, memory_order_acquire)) /* [PB1] */
             return -ENOMEM;
         thread = thread_yield(thread);
     }
@@ -452,7 +452,7 @@ static struct runner *take_idle(struct system *system)
 {
     for (struct link *link = system->runners.next; link != &system->runners; link = link->next) {
         struct runner *r = CONTAINER(link, struct runner, others);
-        if (!r->launched || (atomic_load_explicit(&r->idle, memory_order_acquire) & RUNNER_IDLE)) {
+        if (!r->launched || (atomic_load_explicit(&r->idle, memory_order_acquire) & RUNNER_IDLE)) { /* [T5] */
             list_remove(link);
             list_push_back(&system->ended, link);
             return r;
@@ -474,10 +474,10 @@ void place_close(struct thread *thread, struct system *system)
     spin_lock_if_concurrent(&system->lock, thread);
     atomic_store_explicit(&system->closing, true, memory_order_seq_cst); /* [T4] */
     spin_unlock_if_concurrent(&system->lock, thread);
-    struct place *place = atomic_load_explicit(&system->places, memory_order_acquire);
-    atomic_store_explicit(&system->place.slow_idle, true, memory_order_seq_cst);
+    struct place *place = atomic_load_explicit(&system->places, memory_order_acquire); /* [PB1] */
+    atomic_store_explicit(&system->place.slow_idle, true, memory_order_seq_cst);       /* [T4] */
     for (; place; place = place->next)
-        atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst);
+        atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst); /* [T4] */
     for (bool empty = false; !empty;) {
         spin_lock_if_concurrent(&system->lock, thread);
         empty = list_empty(&system->runners);

@@ -28,13 +28,14 @@
  *           other. [T4] slow_idle is set while a task starves, the system is closing, or other threads need runners
  *           in `rest` (from_outside). It is set after each of these, and update_slow_idle looks at them again after
  *           it has cleared it.
- * ORDERING  idle is set by release, and IDLE cleared by acquire: what a runner did before it fell idle happens before
- *           its next task. [T2] LISTED is cleared by release; reap reads it by acquire. [T3] place_starve stores
+ * ORDERING  [T5] idle is set by release, and IDLE cleared by acquire: what a runner did before it fell idle happens
+ *           before its next task. [T2] LISTED is cleared by release; reap reads it by acquire. [T3] place_starve stores
  *           starved, passes a fence, and reads unbegun and each runner's idle. The partners store those, pass a
  *           fence, and read starved: place_begun, by its two seq_cst operations; place_wakes_itself, whose fence is a
  *           compiler barrier where place_starve runs a membarrier for both; and the callers of release_idle. [T4]
- *           seq_cst on both sides. has_begun is stored by release for place_open, which acquires it. active, threads,
- *           and the increments of unbegun are relaxed: they only decide how many threads and runners there are.
+ *           seq_cst on both sides. A runner that falls idle may miss that the system closes: place_close finds it idle.
+ *           has_begun is stored by release for place_open, which acquires it. active, threads, and the increments of
+ *           unbegun are relaxed: they only decide how many threads and runners there are.
  *           place_refused decrements unbegun before it takes place.lock, in place_starve.
  * PROGRESS  the next runner that begins, falls idle or ends a turn serves a task that starves. While all runners
  *           block, the task waits.
@@ -57,8 +58,8 @@ bool place_put(struct thread *thread, struct runner *r);
  * runner has begun. */
 static inline void place_assign(struct runner *r, struct task *task)
 {
-    r->task = task; /* [A1] */
-    plain_store(&task->runner, r, memory_order_release);
+    r->task = task;                                      /* [A1] */
+    plain_store(&task->runner, r, memory_order_release); /* [PB1] */
 }
 /* Under the cell's lock: enqueue a task that has no runner. Returns a runner that has got a task meanwhile, for
  * place_go; or NULL. */
@@ -68,7 +69,7 @@ bool place_wakes_itself_(struct thread *thread, struct runner *r);
 static inline bool place_wakes_itself(struct thread *thread, struct runner *r)
 {
     if (thread->concurrent && !arch_membarrier_works)
-        atomic_thread_fence(memory_order_seq_cst);
+        atomic_thread_fence(memory_order_seq_cst); /* [T3] */
     else
         atomic_signal_fence(memory_order_seq_cst); /* place_starve has a barrier for both [T3] */
     return UNLIKELY(atomic_load_explicit(&r->place->slow_idle, memory_order_relaxed)) && place_wakes_itself_(thread, r);

@@ -35,14 +35,14 @@ bool promise_is_ours(const struct thread *thread, strand_actor ref)
 
 static bool lock(struct thread *thread, struct promise *promise, uint64_t serial)
 {
-    uint64_t word = atomic_load_explicit(&promise->word, memory_order_acquire);
+    uint64_t word = atomic_load_explicit(&promise->word, memory_order_acquire); /* [PM3] */
     for (;;) {
         if (word_serial(word) != serial)
             return false;
         if (word & PROMISE_LOCK) {
             driver_await(thread);
-            word = atomic_load_explicit(&promise->word, memory_order_acquire);
-        } else if (swap_word(&promise->word, &word, word | PROMISE_LOCK, thread->concurrent)) {
+            word = atomic_load_explicit(&promise->word, memory_order_acquire);                  /* [PM3] */
+        } else if (swap_word(&promise->word, &word, word | PROMISE_LOCK, thread->concurrent)) { /* [PM3] */
             arch_note_acquire(promise);
             return true;
         }
@@ -53,7 +53,7 @@ static bool lock(struct thread *thread, struct promise *promise, uint64_t serial
 static void publish(struct promise *promise, uint64_t serial)
 {
     arch_note_release(promise);
-    atomic_store_explicit(&promise->word, serial << WORD_SERIAL, memory_order_release);
+    atomic_store_explicit(&promise->word, serial << WORD_SERIAL, memory_order_release); /* [PM3] */
 }
 
 static void unlock(struct promise *promise, uint64_t serial)

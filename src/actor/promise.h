@@ -22,7 +22,7 @@
  *           whole, and those of parts. A promise that is freed or settled gets no more parts. So an actor that never
  *           answers keeps no memory of a finished question.
  * ORDER OF LOCKS one promise's at a time; a cell's below it.
- * ORDERING  LOCK is taken by acquire and released by release, also where the word is freed: one critical section
+ * ORDERING  [PM3] LOCK is taken by acquire and released by release, also where the word is freed: one critical section
  *           happens before the next.
  * NOT DONE  a part owned by the party that settles it: it would have to leave the whole's list, under the lock of a
  *           whole that may be closed meanwhile.

@@ -16,7 +16,7 @@ _Static_assert(sizeof(struct door) <= PROMISE_SIZE, "it lies in a slab");
 
 static uint64_t serial_of(const struct door *door)
 {
-    return word_serial(atomic_load_explicit(&door->word, memory_order_acquire));
+    return word_serial(atomic_load_explicit(&door->word, memory_order_acquire)); /* [HN2] */
 }
 
 bool registry_open(struct thread *thread, struct system *system)
@@ -26,14 +26,14 @@ bool registry_open(struct thread *thread, struct system *system)
         return false;
     door->system = system;
     system->door = door;
-    atomic_store_explicit(&door->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release);
+    atomic_store_explicit(&door->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release); /* [HN2] */
     return true;
 }
 
 void registry_close(struct thread *thread, struct system *system)
 {
     struct door *door = system->door;
-    atomic_store_explicit(&door->word, word_freed(serial_of(door) << WORD_SERIAL), memory_order_release);
+    atomic_store_explicit(&door->word, word_freed(serial_of(door) << WORD_SERIAL), memory_order_release); /* [HN2] */
     slab_put(&worker_of(thread)->promises, door);
 }
 

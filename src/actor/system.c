@@ -103,8 +103,8 @@ static void free_system(struct thread *thread, struct system *system)
         arch_note_release(r);
         slab_put(&worker_of(thread)->runners, r);
     }
-    struct kind *next_kind;
-    for (struct kind *kind = atomic_load_explicit(&system->kinds, memory_order_acquire); kind; kind = next_kind) {
+    struct kind *kind = atomic_load_explicit(&system->kinds, memory_order_acquire); /* [PB1] */
+    for (struct kind *next_kind; kind; kind = next_kind) {
         next_kind = kind->next;
         free(kind);
     }
@@ -147,7 +147,7 @@ strand_actors strand_actors_enter_(const strand_actors_attr *attr, const char *f
     }
     snprintf(system->name, sizeof system->name, "%s", attr && attr->name ? attr->name : "actors");
     system->scope = scope;
-    atomic_store_explicit(&system->runtime->refused, place_refused, memory_order_release);
+    atomic_store_explicit(&system->runtime->refused, place_refused, memory_order_release); /* [PB1] */
     strand_actors handle = registry_handle(system);
     int error = reserve_tasks(thread);
     if (!error)

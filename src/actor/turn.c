@@ -46,7 +46,7 @@ static inline void take_up(struct runner *r)
     r->self = ref_of(r->cell, atomic_load_explicit(&task->serial, memory_order_relaxed));
     if (UNLIKELY(r->labelled != kind) || UNLIKELY(more != NULL))
         set_label(r, kind, more);
-    plain_store(&r->strand->extra, &r->label, memory_order_release); /* may race with cb_name in a dump */
+    plain_store(&r->strand->extra, &r->label, memory_order_release); /* may race with cb_name in a dump [PB1] */
 }
 
 /* Park until there is a task. Returns false if the runner has to end. */
@@ -63,7 +63,7 @@ static bool await_task(struct runner *r)
     if (UNLIKELY(slow) && r->place->threads_most)
         atomic_fetch_sub_explicit(&r->place->active, 1, memory_order_relaxed);
     wait_because(thread, me, BLOCKED_ACTOR, 0);
-    plain_store(&me->extra, NULL, memory_order_release);
+    plain_store(&me->extra, NULL, memory_order_relaxed);
     arch_note_release(r->place->system->name); /* pairs with a thread that falls idle and finds that all are */
     if (UNLIKELY(!place_put(thread, r))) {
         me->blocked = BLOCKED_NOT;

@@ -64,7 +64,7 @@ static bool cut_out(struct thread *thread, strand_actor actor, struct watch *wat
 void watch_unlink(struct thread *thread, strand_actor actor, struct watch *watch)
 {
     (void)cut_out(thread, actor, watch);
-    while (atomic_load_explicit(&watch->linked, memory_order_acquire)) /* the actor is just notifying */
+    while (atomic_load_explicit(&watch->linked, memory_order_acquire)) /* the actor is just notifying [A9] */
         driver_await(thread);
 }
 
@@ -80,7 +80,7 @@ static struct watch *pop(struct link *list)
 static void tell_promise(struct thread *thread, struct watch *watch)
 {
     strand_actor who = watch->who;
-    atomic_store_explicit(&watch->linked, false, memory_order_release); /* from here on it may be gone */
+    atomic_store_explicit(&watch->linked, false, memory_order_release); /* from here on it may be gone [A9] */
     promise_settle(thread, who, -EPIPE);
 }
 

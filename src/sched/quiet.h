@@ -29,7 +29,9 @@
  *           threads would release: its state is stored by release and loaded by acquire [Q1]. Posts come from anywhere,
  *           at any time: one that comes after the check comes after that moment. minds_quiet and pool.state are
  *           sequentially consistent: the waiter's increment and registration, then its load of state; the closer's
- *           store of state, then its load of minds_quiet [Q4]. A thread that becomes idle releases the lock, passes a
+ *           store of state, then its load of minds_quiet [Q4]. [Q7] A strand that waits for quiescence or else for a
+ *           flag publishes itself in a slot, then loads the flag; the thread that sets the flag stores it, then loads
+ *           the slot; seq_cst: one of them sees the other. A thread that becomes idle releases the lock, passes a
  *           full barrier, and then checks whether others wait for the outside [Q2].
  * NOT DONE  one counter of busy threads for all pools: two more atomic operations whenever a thread wakes up. A
  *           decision by the last thread to become idle: it would have to hand out what it claims without the role.
