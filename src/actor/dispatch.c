@@ -60,14 +60,17 @@ static bool is_named(strand_pool pool)
     return pool.bits[0] || pool.bits[1];
 }
 
-/* Find the pool's record, which the system's scope keeps. */
+/* Find the pool's record and keep it for the place: another strand may close the pool before a
+ * strand of the place lives there. */
 static int find_pool(struct thread *thread, struct opening *opening, struct pool **out)
 {
     const strand_dispatcher *what = opening->what;
     bool named = is_named(what->pool);
     *out = opening->system->place.pool;
-    if (!named && opening->executor != EXECUTOR_OWN && opening->executor != EXECUTOR_GROWS)
+    if (!named && opening->executor != EXECUTOR_OWN && opening->executor != EXECUTOR_GROWS) {
+        pool_keep(*out);
         return 0;
+    }
     opening->pool = what->pool;
     strand_exception *e = named ? NULL : strand_try(open_pool, opening, NULL);
     int error = !e ? 0 : strand_exception_code(e) ? strand_exception_code(e) : -EINTR;
@@ -75,7 +78,8 @@ static int find_pool(struct thread *thread, struct opening *opening, struct pool
     if (error)
         return error;
     struct opened_pool *op = pool_find(thread_self(), opening->pool, "STRAND_ACTORS");
-    *out = op->pool;
+    *out = pool_behind(op);
+    pool_keep(*out);
     pool_found(op);
     (void)thread;
     return 0;
@@ -96,8 +100,8 @@ static int make(struct thread *thread, struct system *system, const strand_dispa
     thread = thread_self();
     int pin = opening.executor == EXECUTOR_CALLERS && !what->pin ? system->thread : what->pin - 1;
     int most = opening.executor != EXECUTOR_GROWS ? 0 : what->threads ? what->threads : TASKS_MOST;
-    if (!error)
-        error = place_open(thread, system, place, pool, pin, most);
+    if (!error && (error = place_open(thread, system, place, pool, pin, most)))
+        pool_let_go(thread_self(), pool);
     if (error) {
         free(place);
         return error;
@@ -174,6 +178,7 @@ void dispatch_free(struct system *system)
     struct place *place = atomic_load_explicit(&system->places, memory_order_acquire); /* [PB1] */
     for (struct place *next; place; place = next) {
         next = place->next;
+        pool_let_go(thread_self(), place->pool);
         free(place);
     }
 }

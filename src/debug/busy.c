@@ -352,8 +352,8 @@ static int close_busy(struct busy *busy)
     return error;
 }
 
-/* only: this pool, or NULL for all. */
-static int print(struct thread *thread, struct pool *only, int fd)
+/* only: the handle of this pool, which the caller has pinned, or NULL for all. */
+static int print(struct thread *thread, struct opened_pool *only, int fd)
 {
     struct busy *busy;
     int error = still_begin(thread);
@@ -362,8 +362,10 @@ static int print(struct thread *thread, struct pool *only, int fd)
     error = open_busy(thread, fd, &busy);
     if (!error) {
         bool still = still_hold(&busy->view, false);
-        if (still && only)
-            inspect_one(busy, only);
+        if (still && only && pool_above(pool_behind(only)))
+            inspect_one(busy, pool_behind(only));
+        else if (still && only)
+            out_say(&busy->out, 0, "pool '%s': closed\n", only->name);
         else if (still)
             inspect_all(busy, thread->sub);
         still_let_go(thread);
@@ -389,7 +391,7 @@ int strand_busy_print(strand_pool handle, int fd)
     if (!handle.bits[1])
         return print(thread, NULL, fd);
     struct opened_pool *op = pool_find(thread, handle, "strand_busy_print");
-    int error = print(thread, op->pool, fd);
+    int error = print(thread, op, fd);
     pool_found(op);
     return error;
 }

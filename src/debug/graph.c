@@ -348,7 +348,7 @@ static bool lives_on_pool(const struct graph *graph, uint32_t node, uint64_t on)
 {
     const struct opened_pool *op = (const struct opened_pool *)(uintptr_t)on;
     struct cb *c = graph_cb(graph, node);
-    return !is_over(c) && c->member.fibre->pool == op->pool;
+    return !is_over(c) && c->member.fibre->pool == pool_behind(op);
 }
 
 uint32_t graph_target(const struct graph *graph, uint32_t from, uint32_t at)

@@ -13,8 +13,8 @@
 
 #include <errno.h>
 
-/* Pins the handle. NULL: the pool has ended. */
-static struct opened_pool *look_up(strand_pool handle, const char *function)
+/* Pins the handle, which leads to *out. NULL: the pool has ended. */
+static struct opened_pool *look_up(strand_pool handle, const char *function, struct pool **out)
 {
     struct thread *self = thread_self();
     if (self && self->current)
@@ -22,15 +22,18 @@ static struct opened_pool *look_up(strand_pool handle, const char *function)
     struct opened_pool *op = pool_of_handle(handle, function);
     if (!pin_with_outsiders(NULL, &op->word, pool_serial(handle)))
         return NULL;
-    if (subprocess_is_left(op->pool->sub)) { /* the child of a fork: its run has stayed in the parent */
+    struct pool *pool = pool_behind(op);
+    bool left = subprocess_is_left(pool->sub); /* in the child of a fork: the run has stayed in the parent */
+    if (left || pool == &pool->sub->closed) {
         pool_found(op);
         return NULL;
     }
-    if (op->pool == &op->pool->sub->pool)
+    if (pool == &pool->sub->pool)
         MISUSE(function, "", "the pool is a run's first one, which strand_run itself drives");
-    if (op->pool->scheduler != &scheduler_current)
+    if (pool->scheduler != &scheduler_current)
         MISUSE(function, pool_made(op, MADE_ROOM), "the pool has threads of its own: its scheduler is '%s'",
-               op->pool->scheduler->name);
+               pool->scheduler->name);
+    *out = pool;
     return op;
 }
 
@@ -47,12 +50,12 @@ static int look_on(struct opened_pool *op)
 
 int strand_pool_drive(strand_pool handle, strand_time until, unsigned flags)
 {
-    struct opened_pool *op = look_up(handle, "strand_pool_drive");
+    struct pool *pool;
+    struct opened_pool *op = look_up(handle, "strand_pool_drive", &pool);
     if (flags & ~(unsigned)STRAND_DRIVE_WAIT)
         MISUSE("strand_pool_drive", "", "the flags %#x are invalid", flags);
     if (!op)
         return 0;
-    struct pool *pool = op->pool;
     if (!pool_is_driven(pool))
         return look_on(op);
     uint32_t before = POOL_UNDRIVEN;
@@ -66,13 +69,14 @@ int strand_pool_drive(strand_pool handle, strand_time until, unsigned flags)
 
 int strand_pool_fd(strand_pool handle)
 {
-    struct opened_pool *op = look_up(handle, "strand_pool_fd");
+    struct pool *pool;
+    struct opened_pool *op = look_up(handle, "strand_pool_fd", &pool);
     if (!op)
         return -ESHUTDOWN;
     spin_lock(&op->lock, NULL);
-    bool over = op->gone ||
-                atomic_load_explicit(&op->pool->driving, memory_order_acquire) == POOL_DRIVEN_TO_ITS_END; /* [DV1] */
-    int fd = !pool_is_driven(op->pool) ? -ENOTSUP : over ? -ESHUTDOWN : op->pool->poller.epoll;
+    bool over =
+        op->gone || atomic_load_explicit(&pool->driving, memory_order_acquire) == POOL_DRIVEN_TO_ITS_END; /* [DV1] */
+    int fd = !pool_is_driven(pool) ? -ENOTSUP : over ? -ESHUTDOWN : pool->poller.epoll;
     spin_unlock(&op->lock);
     pool_found(op);
     return fd;

@@ -3,26 +3,30 @@
  *
  * PARTIES   the opener; the closer: the first strand that closes the pool or leaves its scope; other closers; the
  *           pool's strands; its threads; strands of other pools that spawn onto it, or hand strands off.
- * STATE     the pool's (pool->state): OPEN -> CLOSING -> NONE. The handle's: closing, gone, closed.
+ * STATE     the pool's (pool->state): OPEN -> CLOSING -> CLOSED -> NONE. The handle's: closing, gone, closed.
  * PROTOCOL  The closer makes the pool CLOSING. Then it cancels those strands on the pool whose scopes belong to strands
  *           of other pools; the others end with them. A spawner on another pool counts the strand in, then reads the
  *           state, and is refused. A strand that anchors one from elsewhere reads the state after that, and cancels it
  *           itself if the pool is closing. The last strand to end finds the pool dry, and stops its threads; the last
  *           thread posts to the closer's pool. The closer joins the threads, takes over the descriptors that they
- *           watched, and wakes the other closers.
+ *           watched, leads the handle to the record of closed pools, gives the pool's own record back, and wakes the
+ *           other closers.
  * INVARIANT [L1] A strand that is counted in is counted out later, by its pool's threads; a closing pool that is dry
  *           stays dry. [L2] A strand of a closing pool whose scope belongs to another pool's strand is cancelled: by
  *           the closer, which saw it, or by the strand that anchored it. [L3] The scope's owner keeps the handle until
  *           the pool is closed. So each other closer is in the list of those that the closer wakes, or finds that the
  *           pool is closed, before it releases the handle. [L4] If the last strands of a closing pool end at the same
- *           time, at least one of them finds the pool dry.
+ *           time, at least one of them finds the pool dry. [L5] When the record is given back, no party uses it that
+ *           has found it by the handle, unless that party keeps the record (pool_keep).
  * ORDERING  The closer: state, a barrier of all threads, then the control blocks. An anchoring strand: the control
  *           block, then the state [L2]. Counting (pool_live): how many strands were counted out is read before how many
  *           were counted in, and each number is stored by release and loaded by acquire: a strand that was counted out
  *           was counted in. A spawner increments `arrived`, then loads the state; the closer stores the state, then
  *           loads `arrived`; seq_cst: a strand that is let in is counted [L1]. A strand that ends counts itself out,
  *           then loads odd.always and the state, then the others' numbers. A fence is before the latter; before the
- *           former it is the closer's membarrier, or, where there is none, a fence of each [L4].
+ *           former it is the closer's membarrier, or, where there is none, a fence of each [L4]. The closer changes
+ *           where the handle leads, and then the handle's word, atomically: a later pin finds the record of closed
+ *           pools, and the closer waits for an earlier one [L5].
  * NOT DONE  Cancelling every strand of the pool: inner strands end when their owners' frames leave their scopes, as
  *           below any cancelled strand. A list of a pool's strands: each spawn would pay for it.
  * TESTED BY tests/models/closing.pml.
@@ -150,15 +154,18 @@ static struct thread *await(struct thread *thread, struct cb *me)
 static void finish(struct thread *thread, struct opened_pool *op)
 {
     struct descriptors *descriptors = atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire);
+    struct pool *pool = op->pool;
     struct batch batch;
     batch_init(&batch);
-    pool_join_threads(op->pool, 0);
+    pool_join_threads(pool, 0);
     arch_note_acquire(thread->sub); /* the writes of its strands are visible to the closer */
-    pool_end_common(thread, op->pool);
+    pool_end_common(thread, pool);
     if (descriptors)
-        descriptors->move(descriptors, thread, op->pool);
-    pool_close(op->pool);
-    quiescence_pool_over(thread, op->pool); /* [Q4] */
+        descriptors->move(descriptors, thread, pool);
+    pool_close(pool);
+    pool_handle_leave(thread, op);      /* [L5] */
+    quiescence_pool_over(thread, pool); /* [Q4] */
+    pool_let_go(thread, pool);
     spin_lock(&op->lock, thread);
     op->closed = true;
     for (struct wait_node *node = op->waiters, *next; node; node = next) {
@@ -235,7 +242,7 @@ static bool is_below(struct thread *thread, struct cb *me, const struct pool *po
 
 static void must_be_elsewhere(struct thread *thread, struct cb *me, struct opened_pool *op, const char *function)
 {
-    if (is_below(thread, me, op->pool))
+    if (is_below(thread, me, pool_behind(op)))
         MISUSE(function, pool_made(op, MADE_ROOM),
                "a pool can't be closed by one of its own strands, or one below those: it would wait for itself");
 }

@@ -105,7 +105,10 @@ strand_pool strand_pool_open(strand_scope scope, const strand_pool_attr *attr)
     strand_pool handle = pool_handle(op->pool);
     error = scope_own(thread, me, scope, &op->owned, "strand_pool_open");
     if (error) {
-        pool_unmake(thread, op->pool);
+        struct pool *pool = op->pool;
+        pool_unmake(thread, pool);
+        pool_handle_leave(thread, op);
+        pool_let_go(thread, pool);
         pool_handle_over(thread, op);
         throw_system(me, error, "a pool of an open scope that has been left");
     }
@@ -123,22 +126,23 @@ int strand_pool_resize(strand_pool handle, int threads)
 {
     struct thread *thread = must_be_strand("strand_pool_resize");
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_resize");
-    threads = run_options_thread_count(threads, op->pool->scheduler, thread->driver != NULL);
+    struct pool *pool = pool_behind(op);
+    threads = run_options_thread_count(threads, pool->scheduler, thread->driver != NULL);
     if (threads < 1 || threads > THREADS_MOST)
         MISUSE("strand_pool_resize", "", "%d threads, not 1 to %d", threads, THREADS_MOST);
-    if (op->pool->scheduler->alone && threads > 1)
+    if (pool->scheduler->alone && threads > 1)
         MISUSE("strand_pool_resize", pool_made(op, MADE_ROOM), "a pool with the scheduler '%s' has one thread",
-               op->pool->scheduler->name);
-    int error = pool_resize(thread, op->pool, threads);
+               pool->scheduler->name);
+    int error = pool_resize(thread, pool, threads);
     pool_found(op);
     return error;
 }
 
 static void ask(struct thread *thread, struct opened_pool *op, struct strand_pool_info *info)
 {
-    struct pool *pool = op->pool;
+    struct pool *pool = pool_behind(op);
     memcpy(info->name, op->name, sizeof info->name);
-    info->scheduler = pool_scheduler_name(pool);
+    info->scheduler = pool == &thread->sub->closed ? op->scheduler : pool_scheduler_name(pool);
     info->threads = pool_threads(pool);
     info->wanted = atomic_load_explicit(&pool->size, memory_order_relaxed);
     info->strands = pool_live(pool);

@@ -37,7 +37,7 @@ static bool link_waiter(struct thread *thread, struct cb *me, struct opened_pool
     atomic_fetch_add_explicit(&run->runtime.sub.minds_quiet, QUIET_WAITER, memory_order_seq_cst);
     spin_lock(&run->runtime.sub.quiet_lock, thread);
     list_push_back(&run->waiters, &me->wait.node.link);
-    bool over = op && is_quiet_already(thread, op->pool, lull);
+    bool over = op && is_quiet_already(thread, pool_behind(op), lull);
     spin_unlock(&run->runtime.sub.quiet_lock);
     return over;
 }
@@ -117,7 +117,7 @@ void strand_wait_quiet(strand_pool handle, unsigned flags)
         MISUSE("strand_wait_quiet", "", "STRAND_QUIET_RUN means all pools, so no pool may be named");
     struct opened_pool *op = named ? pool_find(thread, handle, "strand_wait_quiet") : NULL;
     enum lull lull = flags & STRAND_QUIET_BLOCKED ? LULL_BLOCKED : LULL_DRY;
-    wait_for(thread, me, run ? NULL : op ? op->pool : thread->pool, op, lull, NULL);
+    wait_for(thread, me, run ? NULL : op ? pool_behind(op) : thread->pool, op, lull, NULL);
 }
 
 void quiescence_wait_or(struct thread *thread, struct cb *me, struct cb *_Atomic *waiter, const _Atomic bool *over)

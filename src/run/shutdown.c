@@ -68,7 +68,7 @@ int strand_stop(strand_pool handle, int64_t drain, const char *why)
     int error = pin_at_once(&op->word, pool_serial(handle));
     if (error)
         return error == -EAGAIN ? error : -ESHUTDOWN;
-    struct run *run = (struct run *)op->pool->sub;
+    struct run *run = (struct run *)pool_behind(op)->sub;
     bool left = subprocess_is_left(&run->runtime.sub);
     if (!left)
         ask(run, drain, why);

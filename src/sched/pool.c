@@ -77,18 +77,13 @@ static int room_for(const struct pool_plan *plan)
     return plan->scheduler->alone ? 1 : THREADS_MOST;
 }
 
-/* A free record, which is the caller's from now on; NULL: there is none. */
-static struct pool *take_record(struct subprocess *sub, int room)
+/* No strand can be spawned onto it, and no thread of it is awake: it only answers that the pool is closed. */
+static void open_closed(struct subprocess *sub)
 {
-    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire); /* [PB1] */
-    for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_relaxed)) {
-        uint32_t none = POOL_NONE;
-        if (pool != &sub->pool && pool->room == room &&
-            atomic_compare_exchange_strong_explicit(&pool->state, &none, POOL_CLOSING, memory_order_acquire,
-                                                    memory_order_relaxed)) /* [RC1] */
-            return pool;
-    }
-    return NULL;
+    sub->closed.sub = sub;
+    sub->closed.scheduler = &scheduler_global;
+    atomic_store_explicit(&sub->closed.keepers, 1, memory_order_relaxed); /* for ever */
+    atomic_store_explicit(&sub->closed.state, POOL_CLOSED, memory_order_relaxed);
 }
 
 int pool_open_first(struct subprocess *sub, const struct pool_plan *plan)
@@ -96,6 +91,7 @@ int pool_open_first(struct subprocess *sub, const struct pool_plan *plan)
     if (plan->threads > 1 || arch_notes_separate()) /* TSan has to see the operations that order strands */
         sub->concurrent = true;
     sub->memory.seeded = sub->driver != NULL;
+    open_closed(sub);
     int error = make_record(sub, &sub->pool, room_for(plan));
     return error ? error : open_record(&sub->pool, plan);
 }
@@ -165,7 +161,7 @@ static void settle(struct pool *pool)
 int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool **out)
 {
     struct subprocess *sub = thread->sub;
-    struct pool *pool = take_record(sub, room_for(plan));
+    struct pool *pool = pool_take_record(thread, room_for(plan));
     int error = 0;
     subprocess_share(thread);
     if (!pool) {
@@ -185,7 +181,7 @@ int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool *
     if (!error && pool_is_driven(pool))
         settle(pool);
     if (error)
-        pool_let_go(pool);
+        pool_let_go(thread, pool);
     *out = pool;
     return error;
 }

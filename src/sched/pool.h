@@ -43,10 +43,10 @@ bool pool_arrive(struct thread *thread, struct pool *pool);
 void pool_turn_back(struct thread *thread, struct pool *pool);
 /* Frees what is left of a pool whose threads have gone. */
 void pool_close(struct pool *pool);
-/* Keep a pool's record from serving another pool. Its handle does, from pool_make on, and so do its shared fibres,
- * which may outlive the pool. Any thread. */
+/* Keep a pool's record from serving another pool. Its handle does, from pool_make until the pool is closed; its shared
+ * fibres and the places of actors may do so for longer. Any thread of the run. */
 void pool_keep(struct pool *pool);
-void pool_let_go(struct pool *pool);
+void pool_let_go(struct thread *thread, struct pool *pool);
 /* At the end of the sub-process, all records. */
 void pools_free(struct subprocess *sub);
 /* Sets pool->stop, and wakes all threads of the pool. */

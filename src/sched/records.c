@@ -3,11 +3,12 @@
  * not.
  *
  * INVARIANT [RC1] a pool's record serves another pool only after all that kept it have let go.
- * ORDERING  [RC1] the last keeper stores NONE by release, and take_record acquires it. The list of a sub-process's
- *           pools only grows [PB1], and so does the number of a pool's threads: a thread's record is complete when
- *           `count` includes it.
+ * ORDERING  [RC1] the last keeper puts the record into a list of free ones, under a lock, and pool_take_record takes
+ *           it out under that lock. The list of a sub-process's pools only grows [PB1], and so does the number of a
+ *           pool's threads: a thread's record is complete when `count` includes it.
  * TESTED BY tests/models/closing.pml.
  */
+#include "driver.h"
 #include "pinned.h"
 #include "runq.h"
 #include "stack_ops.h"
@@ -125,8 +126,35 @@ void pool_keep(struct pool *pool)
     atomic_fetch_add_explicit(&pool->keepers, 1, memory_order_relaxed);
 }
 
-void pool_let_go(struct pool *pool)
+/* Free records: one list for those with room for one thread, one for the others. */
+static struct pool **free_pools(struct subprocess *sub, int room)
 {
-    if (atomic_fetch_sub_explicit(&pool->keepers, 1, memory_order_acq_rel) == 1) /* [RF1] */
-        atomic_store_explicit(&pool->state, POOL_NONE, memory_order_release);    /* [RC1] */
+    return &sub->free_pools[room == 1];
+}
+
+void pool_let_go(struct thread *thread, struct pool *pool)
+{
+    struct subprocess *sub = pool->sub;
+    if (atomic_fetch_sub_explicit(&pool->keepers, 1, memory_order_acq_rel) != 1) /* [RF1] */
+        return;
+    struct pool **list = free_pools(sub, pool->room);
+    atomic_store_explicit(&pool->state, POOL_NONE, memory_order_release); /* [RC1] */
+    spin_lock(&sub->free_lock, thread);
+    pool->next_free = *list;
+    *list = pool;
+    spin_unlock(&sub->free_lock);
+}
+
+struct pool *pool_take_record(struct thread *thread, int room)
+{
+    struct subprocess *sub = thread->sub;
+    struct pool **list = free_pools(sub, room);
+    spin_lock(&sub->free_lock, thread);
+    struct pool *pool = *list;
+    if (pool)
+        *list = pool->next_free;
+    spin_unlock(&sub->free_lock);
+    if (pool)
+        atomic_store_explicit(&pool->state, POOL_CLOSING, memory_order_relaxed);
+    return pool;
 }

@@ -64,7 +64,7 @@ static void unmake(struct thread *thread, struct shared_fibre *shared)
     arch_note_acquire(&shared->fibre.note);
     shared_close(&thread->stacks, &shared->stack);
     free(shared);
-    pool_let_go(pool);
+    pool_let_go(thread, pool);
 }
 
 static int make(struct thread *thread, struct shared_fibre *shared)

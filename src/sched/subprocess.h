@@ -29,6 +29,9 @@ struct subprocess {
     struct stack_memory memory;
     struct pool pool;             /* the first one, which ends last */
     _Atomic(struct pool *) pools; /* all of them: linked by pool.older. The newest is put in front by its opener */
+    struct pool closed;           /* in no list, without threads: the handles of pools that were closed lead here */
+    atomic_flag free_lock;
+    struct pool *free_pools[2]; /* free records: with room for many threads, and for one */
 
     /* ---- The thread that holds all others. ---- */
     _Atomic uint32_t holding; /* pool_hold: threads that begin now are held as well */

@@ -17,5 +17,7 @@ void thread_live(struct thread *thread);
  * does not know the thread of the system. */
 void thread_leave_for_good(struct thread *thread);
 void pool_unmake_threads(struct pool *pool);
+/* A free record, in the state POOL_CLOSING, with room for so many threads: 1 or THREADS_MOST. NULL: there is none. */
+struct pool *pool_take_record(struct thread *thread, int room);
 
 #endif

@@ -58,25 +58,40 @@ static const char *made_stale_pool(const struct opened_pool *op, uint64_t serial
     return known ? pool_made(op, buffer, size) : "";
 }
 
-/* Nobody finds it any more. Who has, goes on for a few instructions; plain threads too, which know of no end of the
- * run. */
-static void await_finders(struct thread *thread, struct opened_pool *op)
+/* Sets bits of the handle's word, which may be none, and waits until nobody has it pinned: a few instructions, or a
+ * report of what keeps the pool busy. A pin may be a plain thread's, which does not know when the run ends. Returns the
+ * word without pins. */
+static uint64_t await_finders(struct thread *thread, struct opened_pool *op, uint64_t bits)
 {
-    uint64_t word = atomic_fetch_or_explicit(&op->word, WORD_DEAD, memory_order_acq_rel); /* [HN1] */
+    uint64_t word = atomic_fetch_or_explicit(&op->word, bits, memory_order_acq_rel); /* [HN1] [L5] */
     while (word & WORD_PINS) {
+        if (atomic_load_explicit(&thread->hold.asked, memory_order_relaxed))
+            pool_stand_still(thread); /* for that report */
         driver_await(thread);
         word = atomic_load_explicit(&op->word, memory_order_acquire); /* [HN1] */
     }
+    return word;
+}
+
+static void retire(struct thread *thread, struct opened_pool *op)
+{
+    uint64_t word = await_finders(thread, op, WORD_DEAD);
     atomic_store_explicit(&op->word, word_freed(word), memory_order_release); /* [HN1] */
+}
+
+void pool_handle_leave(struct thread *thread, struct opened_pool *op)
+{
+    plain_store(&op->pool->above, NULL, memory_order_relaxed);
+    op->scheduler = op->pool->scheduler->name;
+    plain_store(&op->pool, &thread->sub->closed, memory_order_release); /* [L5] */
+    (void)await_finders(thread, op, 0);
+    free(op->cpus);
 }
 
 void pool_handle_over(struct thread *thread, struct opened_pool *op)
 {
-    await_finders(thread, op);
-    plain_store(&op->pool->above, NULL, memory_order_relaxed);
-    pool_let_go(op->pool);
+    retire(thread, op);
     note_release(op->note);
-    free(op->cpus);
     arch_note_release(op);
     slab_put(&worker_of(thread)->objects, op);
 }
@@ -147,7 +162,7 @@ void pool_forget(struct runtime *runtime)
     struct thread *first = runtime->sub.pool.threads[0];
     if (!op)
         return;
-    await_finders(first, op);
+    retire(first, op);
     slab_put(&worker_of(first)->objects, op);
 }
 

@@ -12,11 +12,12 @@ struct opened_pool {
     _Atomic uint64_t word; /* as of a control block, but changed atomically in every run: strand_stop pins it */
     void *link_[2];        /* the slab's */
     atomic_flag lock;      /* of what is said below of closing */
-    struct pool *pool;
-    struct owned owned; /* not of the run's first */
-    void *site;         /* where it was opened */
+    struct pool *pool;     /* see pool_behind */
+    struct owned owned;    /* not of the run's first */
+    void *site;            /* where it was opened */
     char name[32];
     int *cpus;
+    const char *scheduler; /* its name, from when the pool is closed on */
 
     bool closing; /* somebody closes it */
     bool gone;    /* its threads are */
@@ -43,7 +44,10 @@ struct opened_pool *pool_above(const struct pool *pool);
 struct opened_pool *pool_handle_new(struct thread *thread, const char *name, void *site);
 /* From here on the handle leads to the pool. */
 void pool_handle_publish(struct thread *thread, struct opened_pool *op, struct pool *pool);
-/* Its pool is closed. */
+/* The pool is closed, and its handle leads to subprocess.closed from now on. Nobody that found the pool by the handle
+ * uses it after the return; the caller lets its record go. */
+void pool_handle_leave(struct thread *thread, struct opened_pool *op);
+/* After that: the handle leads nowhere any more. */
 void pool_handle_over(struct thread *thread, struct opened_pool *op);
 
 /* The name of the pool's scheduler, also of one that the user has made. Diagnostics only. */
@@ -51,6 +55,11 @@ const char *pool_scheduler_name(const struct pool *pool);
 
 /* For strand_attr.pool, {0}: no pool; and attr.pin. The pool of this run, kept by a pin; misuse if there is none. */
 struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const char *function);
+/* The pool of a handle that is pinned: its record, or subprocess.closed. */
+static inline struct pool *pool_behind(const struct opened_pool *op)
+{
+    return plain_load(&op->pool, memory_order_acquire); /* [L5] */
+}
 /* No longer. Nothing of the pool, nor of its run, is touched after that: both may end. */
 void pool_found(struct opened_pool *op);
 

@@ -379,7 +379,7 @@ static int choose_place(struct thread *thread, const strand_attr *attr, struct p
 {
     if (ATTR_HANDLE(attr, pool)) {
         place->pool = pool_find(thread, attr->pool, "strand_spawn_with");
-        plan->pool = place->pool->pool;
+        plan->pool = pool_behind(place->pool);
     }
     if (ATTR_HANDLE(attr, fibre))
         choose_fibre(thread, attr, plan, place);

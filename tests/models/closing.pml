@@ -3,15 +3,15 @@
  *
  * MODELS    src/sched/closing.c: pool_close_begin, pool_close_look, pool_live, pool_note_end_, pool_arrive,
  *           pool_turn_back
- *           src/sched/pool.c: pool_close, take_record
- *           src/sched/records.c: pool_let_go
+ *           src/sched/pool.c: pool_close
+ *           src/sched/records.c: pool_let_go, pool_take_record
  *           src/sched/kick.c: unpark, unpoll, pool_await_kickers, pool_kick_, pool_stop
  *           src/sched/idle.c: pool_park
  *           src/sched/deliver.c: pool_send
- *           src/strand/pool.c: await_finders, pool_handle_over, pool_cancels_
+ *           src/strand/pool.c: await_finders, pool_handle_leave, pool_cancels_
  *           src/run/pool_close.c: close_first, cancel_one, is_topmost, finish, gone
  *           src/strand/spawn.c: spawn, anchor_and_launch
- *           Labels [L1] [L2] [K6].
+ *           Labels [L1] [L2] [L5] [K6].
  * MEMORY    the count of a strand that ends lies in a store buffer until a locked instruction of its thread empties it,
  *           or the closer's barrier, or somebody reads it who finds that it has come out by itself. Everything else of
  *           the protocol is sequentially consistent.
@@ -21,8 +21,8 @@
  *           who close it too are in tests/sim/closings.c; the role and sleepers are in seeker.pml, threads that come
  *           and go in resize.pml.
  * CHECKED   [L1] the pool is stopped when none of its strands lives, and then none comes. [L2] each strand ends; so the
- *           pool does. [K6] nobody kicks a poller that is closed. Nobody is inside of a pool when its record serves
- *           another one. Who is made runnable runs.
+ *           pool does. [K6] nobody kicks a poller that is closed. [L5] nobody is inside of a pool when its record
+ *           serves another one. Who is made runnable runs.
  * MACROS    LOOKFIRST    who spawns looks at the state before it is counted in
  *           TURNSILENT   who is refused does not look whether the pool is dry
  *           ENDSILENT    nor who ends
@@ -69,7 +69,7 @@
 byte state = NONE, pool = 1; /* of the record; which pool it is */
 bit slow, stop, poller = 1, token, parked, kick;
 byte kickers, pins;
-bit dead; /* the handle cannot be found any more */
+bit dead; /* the handle does not lead to the record any more */
 byte arrived, refused, ended;
 byte ending; /* counts of `ended` that are in the buffer of the pool's thread */
 bit told, alive = 1;
@@ -307,7 +307,7 @@ active proctype closer()
 #endif
     atomic { state = CLOSED; poller = 0; dead = 1 }
 #ifndef NOFINDERS
-    !pins;
+    !pins; /* [L5] */
 #endif
     assert(!LIVES(0) && !LIVES(1));
     pool++ /* the next one has the record */

@@ -397,6 +397,15 @@ TEST_INSIDE(of_a_pool_that_is_closing_it_is_told_what_it_waits_for)
     strand_scope_cancel(scope, NULL);
 }
 
+TEST_INSIDE(a_closed_pool_is_reported_as_closed_even_if_another_one_is_open)
+{
+    STRAND_SCOPE(scope);
+    strand_pool old = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "old"));
+    strand_pool_close(old, NULL);
+    strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "new"));
+    CHECK_STR(busy(old), "pool 'old': closed\n");
+}
+
 /* ---- from elsewhere -------------------------------------------------------------------------------------------- */
 
 TEST_INSIDE(a_bad_descriptor_is_an_error_code)

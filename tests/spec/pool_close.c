@@ -242,6 +242,80 @@ TEST_INSIDE(a_closed_pool_says_so_however_a_strand_is_to_live_on_it)
     CHECK_EQ(strand_pool_resize(pool, 2), -ESHUTDOWN);
 }
 
+/* Another pool may have its record by then. */
+TEST_INSIDE(the_handle_of_a_closed_pool_answers_for_that_pool_while_others_are_open)
+{
+    static const char *const schedulers[] = {"stealing", "dedicated"};
+    static strand_pool pool;
+    void *result;
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 2; i++) {
+        pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "old", .threads = 1, .scheduler = schedulers[i]));
+        strand_pool_close(pool, NULL);
+        strand_pool next =
+            strand_pool_open(scope, STRAND_POOL_ATTR(.name = "new", .threads = 1, .scheduler = schedulers[i]));
+        strand child = spawn_onto(scope, next, sleep_forever, NULL);
+        check_shut_down(strand_try(spawn_many, &pool, &result));
+        struct strand_pool_info info = {.size = sizeof info};
+        strand_pool_info_get(pool, &info);
+        CHECK_STR(info.name, "old");
+        CHECK_STR(info.scheduler, schedulers[i]);
+        CHECK_EQ(info.threads, 0);
+        CHECK_EQ(info.strands, 0);
+        strand_wait_quiet(pool, 0);
+        strand_pool_close(pool, NULL);
+        CHECK_EQ(strand_pool_resize(pool, 1), -ESHUTDOWN);
+        strand_pool_info_get(next, &info);
+        CHECK_EQ(info.strands, 1);
+        strand_cancel(child, NULL);
+    }
+}
+
+struct asked {
+    strand_pool pool;
+    _Atomic int asking, enough;
+};
+
+static void ask(strand_pool pool)
+{
+    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info_get(pool, &info);
+    CHECK_STR(info.name, "asked");
+    CHECK(info.threads <= 1);
+    (void)strand_pool_resize(pool, 1);
+    strand_wait_quiet(pool, 0);
+}
+
+static void *ask_on(void *arg)
+{
+    struct asked *asked = arg;
+    while (!asked->enough) {
+        ask(asked->pool);
+        asked->asking = 1;
+        strand_yield();
+    }
+    return arg;
+}
+
+TEST_RACE(pools_are_asked_while_they_are_closed_and_others_opened)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 5; i++) {
+        struct asked *asked = calloc(1, sizeof *asked);
+        asked->pool = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "asked", .threads = 1));
+        strand asker = strand_spawn(scope, ask_on, asked);
+        test_yield_until(&asked->asking, 1);
+        strand_pool_close(asked->pool, NULL);
+        strand_pool next = strand_pool_open(scope, STRAND_POOL_ATTR(.name = "next", .threads = 2));
+        asked->asking = 0;
+        test_yield_until(&asked->asking, 1);
+        asked->enough = 1;
+        strand_join(asker);
+        strand_pool_close(next, NULL);
+        free(asked);
+    }
+}
+
 struct late {
     strand_scope scope;
     const char *scheduler;
