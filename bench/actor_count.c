@@ -33,7 +33,7 @@ static void produce(void *state, strand_message *message)
 }
 
 static const strand_actor_class counter = {
-    .size = sizeof counter, .name = "counter", .state_size = sizeof(uint64_t), .receive = count, .mailbox_most = MOST};
+    .size = sizeof counter, .name = "counter", .state_size = sizeof(uint64_t), .receive = count, .max_mailbox = MOST};
 static const strand_actor_class producer = {.size = sizeof producer, .name = "producer", .receive = produce};
 
 static double measure(strand_actors system)

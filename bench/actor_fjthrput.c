@@ -34,7 +34,7 @@ static const strand_actor_class counter = {.size = sizeof counter,
                                            .name = "counter",
                                            .state_size = sizeof(struct counter),
                                            .receive = count,
-                                           .mailbox_most = MOST};
+                                           .max_mailbox = MOST};
 
 static double measure(strand_actors system)
 {

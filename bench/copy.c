@@ -25,7 +25,7 @@ static struct ring ring;
 
 static int64_t stacks_saved(void)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     int64_t sum = 0;
     for (int i = 0; i < strand_fibre_count(ring.fibre); i++) {
         strand_fibre_info_get(ring.fibre, i, &info);
@@ -79,7 +79,7 @@ static __attribute__((no_stack_protector)) void *take_turns(void *marks)
 /* Returns how deep the strands were. */
 static long run(long strands, int fibres)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     STRAND_SCOPE(scope);
     ring.fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = fibres, .stack_size = STACK));
     for (long i = 0; i < strands; i++)

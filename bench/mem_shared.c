@@ -24,7 +24,7 @@ static void *sleeper(void *arg)
 static void *root(void *arg)
 {
     long wanted = *(const long *)arg, strands = BENCH_MANY(wanted);
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     STRAND_SCOPE(scope);
     int64_t before = bench_resident();
     strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = FIBRES));

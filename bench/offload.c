@@ -41,6 +41,6 @@ int main(int argc, char **argv)
     int threads = (int)bench_argument(argc, argv, 1);
     offload_find_processors();
     offload_bind(offload_near);
-    strand_run(STRAND_OPTIONS(.threads = threads, .offload_threads = 1), root, &threads);
+    strand_run(STRAND_OPTIONS(.threads = threads, .max_offload_threads = 1), root, &threads);
     return 0;
 }

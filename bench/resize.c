@@ -82,7 +82,7 @@ static double throughput(void)
 
 static int threads_of(strand_pool pool)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     strand_pool_info_get(pool, &info);
     return info.threads;
 }

@@ -63,7 +63,7 @@ static double measure(long waiters, bool behind)
 {
     static uint64_t keys[MOST + FRONT];
     crowd = (struct crowd){.waiters = waiters, .left = OPERATIONS, .behind = behind};
-    strand_prio_options options = {.size = sizeof options, .limit = 1, .compare = by_time};
+    strand_prio_options options = {.size = sizeof options, .permits = 1, .compare = by_time};
     strand_prio_init(&crowd.sem, &options);
     strand_prio_acquire(&crowd.sem, &crowd.now);
     strand_limit_init(&crowd.done, 1, NULL);

@@ -244,7 +244,7 @@ static struct node *give_role(struct node *root, bool directory, enum role role)
 
 static long long count_living(void)
 {
-    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats stats = {.size = sizeof stats};
     strand_stats_get(&stats);
     return (long long)stats.live;
 }

@@ -417,7 +417,7 @@ static void *play(void *arg)
         memcpy(demo->last, line, sizeof line);
     demo->status = (int)(intptr_t)strand_offload(wait_for_process, &server.pid);
     server.pid = 0;
-    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats stats = {.size = sizeof stats};
     strand_stats_get(&stats);
     demo->strands = (long long)stats.spawned;
     return arg;

@@ -119,7 +119,15 @@ typedef struct strand_exception strand_exception; /* strand/exception.h */
  * STRAND_FIRST_WINS). With STRAND_SERVICE it does so when another strand spawns and only the owner can consume the next
  * child: one with a drop function, or one that has failed.
  */
-enum { STRAND_OPEN = 1, STRAND_TOGETHER = 2, STRAND_COLLECT = 4, STRAND_FIRST_WINS = 8, STRAND_SERVICE = 16 };
+enum strand_scope_flag {
+    STRAND_OPEN = 1,
+    STRAND_TOGETHER = 2,
+    STRAND_COLLECT = 4,
+    STRAND_FIRST_WINS = 8,
+    STRAND_SERVICE = 16
+};
+/** A set of flags of a scope: 0, or some of enum strand_scope_flag. */
+typedef STRAND_FLAGS_(strand_scope_flag) strand_scope_flags;
 #define STRAND_SCOPE(name) STRAND_SCOPE_WITH(name, 0)
 #define STRAND_SCOPE_OPEN(name) STRAND_SCOPE_WITH(name, STRAND_OPEN)
 #define STRAND_SCOPE_WITH(name, flags)                                                                                 \
@@ -318,7 +326,7 @@ struct strand_guard_ {
 #ifndef __cplusplus
 void *strand_join_cxx_(strand child); /* what C++ code calls as strand_join */
 #endif
-strand_scope strand_scope_enter_(unsigned flags, const char *file, int line);
+strand_scope strand_scope_enter_(strand_scope_flags flags, const char *file, int line);
 void strand_scope_leave_(strand_scope *scope) STRAND_SECTION_EXCLUDES_;
 struct strand_guard_ strand_shield_enter_(void);
 struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, int line);

@@ -38,8 +38,8 @@ const strand_actor_class outlet_class = {.size = sizeof outlet_class,
                                          .name = "outlet",
                                          .state_size = sizeof(int),
                                          .receive = write_line,
-                                         .mailbox_most = 256,
-                                         .mailbox_full = STRAND_FULL_OLDEST};
+                                         .max_mailbox = 256,
+                                         .mailbox_full = STRAND_MAILBOX_FULL_OLDEST};
 
 /* ---- lines --------------------------------------------------------------------------------------------------- */
 

@@ -159,10 +159,10 @@ static void *tell_progress(void *arg)
 
 static void count_images(struct crowd *crowd, strand_fibre fibre)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     for (int i = 0; i < crowd->fibres; i++) {
         strand_fibre_info_get(fibre, i, &info);
-        crowd->images += (int64_t)info.image_bytes;
+        crowd->images += (int64_t)info.saved_bytes;
     }
 }
 

@@ -70,7 +70,7 @@ struct server {
     struct connection *first;
     size_t live, burst; /* in the list; the most of them since memory was given back */
     _Atomic uint64_t begun, served, cut, connections, refused;
-    struct strand_stats stats; /* at the end */
+    strand_stats stats; /* at the end */
 };
 
 /* The root strand; returns once the server has drained, or if it can't listen (listener). */

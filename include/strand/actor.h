@@ -116,7 +116,7 @@ typedef struct strand_message {
  * Send a message to an actor. The call copies `size` bytes of `body`; the receiver owns from now on what the body owns.
  * The receiver sees as sender the actor in whose turn the caller is, or {0}. Cost: about 20 ns, with the handling.
  *
- * The call waits only if the actor's mailbox is full and its class says STRAND_FULL_WAIT. Only then is it a
+ * The call waits only if the actor's mailbox is full and its class says STRAND_MAILBOX_FULL_WAIT. Only then is it a
  * cancellation point, an interrupted call has sent nothing, and it is misuse in a no-suspend section.
  *
  * Returns 0, or an error. After -EPIPE and -EBADMSG the message is a dead letter and has been dropped; after the other
@@ -124,7 +124,7 @@ typedef struct strand_message {
  *
  * - -EPIPE: the actor has ended or is stopping, or does not exist.
  * - -EBADMSG: the receiver is an asker that expects an answer of another type.
- * - -EAGAIN: the mailbox is full (STRAND_FULL_FAIL).
+ * - -EAGAIN: the mailbox is full (STRAND_MAILBOX_FULL_FAIL).
  * - -ENOMEM: there is no memory.
  * - -EDEADLK: the caller is the actor's parent, in a turn, and would wait for room while the failed actor waits for its
  *   decision.
@@ -202,10 +202,10 @@ enum strand_directive {
  *  notices of ends, published events and messages from outside the run: these need no room, are always accepted and are
  *  never pushed out. */
 enum strand_mailbox_full {
-    STRAND_FULL_WAIT = 0, /* the sender waits for room, in FIFO order; it gets -EPIPE if the actor stops. Two actors
-                             that wait for room in each other's mailboxes wait forever */
-    STRAND_FULL_FAIL,     /* the sender gets -EAGAIN and keeps the message */
-    STRAND_FULL_OLDEST    /* the oldest waiting message becomes a dead letter */
+    STRAND_MAILBOX_FULL_WAIT = 0, /* the sender waits for room, in FIFO order; it gets -EPIPE if the actor stops. Two
+                             actors that wait for room in each other's mailboxes wait forever */
+    STRAND_MAILBOX_FULL_FAIL,     /* the sender gets -EAGAIN and keeps the message */
+    STRAND_MAILBOX_FULL_OLDEST    /* the oldest waiting message becomes a dead letter */
 };
 
 /**
@@ -240,8 +240,8 @@ typedef struct strand_actor_class {
     void (*stop)(void *state);
     /** The maximum number of messages in the mailbox, the one in hand included; 0: no limit. Messages that the actor
      * has fetched together free their room together, when all of them have been handled (one by one with
-     *  STRAND_FULL_OLDEST). Stashed messages need no room. */
-    unsigned mailbox_most;
+     *  STRAND_MAILBOX_FULL_OLDEST). Stashed messages need no room. */
+    unsigned max_mailbox;
     enum strand_mailbox_full mailbox_full;
     /** Returns the priority of a message: 0 comes first, STRAND_PRIORITY_LAST last, and equal ones in the order of
      *  arrival. It is called once per message, those of the library (strand_terminated, ...) included, before the actor
@@ -251,17 +251,17 @@ typedef struct strand_actor_class {
     /** Returns the decision about a child that has failed. `why` is valid during the call (strand_exception_keep). An
      *  exception that leaves it is a failure of this actor. Returning no directive is misuse. NULL: restart. */
     enum strand_directive (*decide)(void *state, strand_actor child, const strand_exception *why);
-    bool all_for_one;        /* restart or stop all children when one of them is restarted or stopped. The parent first
-                                decides all failures that wait for it, then tells each child once: a stop outweighs
-                                restarts, and the longest pause holds */
-    unsigned restarts_most;  /* the maximum number of restarts of one child within restarts_within; the next one stops
-                                it;  0: no limit. For actors below /user more than 10 in a minute are a failure of the
-                                system. Restarts by strand_actor_restart do not count */
-    int64_t restarts_within; /* ns, counted from the first restart; 0: forever */
-    int64_t backoff;      /* ns that a child waits before its restart. The time doubles with each restart, and is reset
-                             when the child has been up for restarts_within (0: never). 0: no wait, but a child whose
-                             start function fails waits 1 ms, 2 ms, and so on, up to a second */
-    int64_t backoff_most; /* ns, the maximum of that wait; 0: 64 times backoff */
+    bool all_for_one;      /* restart or stop all children when one of them is restarted or stopped. The parent first
+                              decides all failures that wait for it, then tells each child once: a stop outweighs
+                              restarts, and the longest pause holds */
+    unsigned max_restarts; /* the maximum number of restarts of one child within restarts_within_ns; the next one stops
+                               it;  0: no limit. For actors below /user more than 10 in a minute are a failure of the
+                               system. Restarts by strand_actor_restart do not count */
+    int64_t restarts_within_ns; /* counted from the first restart; 0: forever */
+    int64_t backoff_ns; /* how long a child waits before its restart. The time doubles with each restart, and is reset
+                           when the child has been up for restarts_within_ns (0: never). 0: no wait, but a child whose
+                           start function fails waits 1 ms, 2 ms, and so on, up to a second */
+    int64_t max_backoff_ns; /* the maximum of that wait; 0: 64 times backoff_ns */
     const char *dispatcher; /* the name of a strand_dispatcher; NULL: the one on which the system was opened */
     bool log_receives;      /* publish each handled message (STRAND_ON_RECEIVE) */
 } strand_actor_class;
@@ -408,10 +408,10 @@ size_t strand_unstash_all(void);
 /* ---- time -------------------------------------------------------------------------------------------------- */
 
 /**
- * Start a timer of the calling actor, which sends it a message after `ns` nanoseconds (less than 0 counts as 0), and
- * then every `every` nanoseconds (0: once). A tick is skipped while the message of an earlier one is still in the
- * mailbox: an actor that is slower than its timer handles one tick after the other, and its mailbox does not grow. The
- * call copies `size` bytes of `body`; the message has no sender. `key` is any address; a timer of the same key is
+ * Start a timer of the calling actor, which sends it a message after `after_ns` nanoseconds (less than 0 counts as 0),
+ * and then every `every_ns` nanoseconds (0: once). A tick is skipped while the message of an earlier one is still in
+ * the mailbox: an actor that is slower than its timer handles one tick after the other, and its mailbox does not grow.
+ * The call copies `size` bytes of `body`; the message has no sender. `key` is any address; a timer of the same key is
  * replaced. Timers end with a restart and with the actor, and what an unsent message owns is dropped then. A repeated
  * message of a type with a drop function is misuse. In a turn. Cost: O(log timers). If there is no memory when the
  * timer is due, the message comes a millisecond later.
@@ -419,8 +419,8 @@ size_t strand_unstash_all(void);
  * Returns 0; -ENOMEM if there is no memory; or -EAGAIN if strand_options.max_strands is reached. After an error there
  * is no timer, and the caller still owns the contents.
  */
-int strand_actor_timer(const void *key, int64_t ns, int64_t every, const strand_message_type *type, const void *body,
-                       size_t size);
+int strand_actor_timer(const void *key, int64_t after_ns, int64_t every_ns, const strand_message_type *type,
+                       const void *body, size_t size);
 /** Stop the timer of a key, if there is one; what its message owns is dropped. A message of it that is in the mailbox
  *  already is discarded; this holds for a replaced timer too. In a turn. Cost: O(log timers). */
 void strand_actor_timer_stop(const void *key);

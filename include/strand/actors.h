@@ -37,7 +37,7 @@ typedef struct strand_dispatcher {
     const char *scheduler; /* likewise */
     int pin;               /* STRAND_PIN(index): run all actors on that thread of the pool; 0: on any thread */
     unsigned batch;        /* the maximum number of messages per turn, before other actors run; 0: 64 */
-    int64_t quantum;       /* the approximate maximum of a turn in ns; 0: about a millisecond */
+    int64_t quantum_ns;    /* the approximate maximum of a turn; 0: about a millisecond */
 } strand_dispatcher;
 
 /** The optional attributes of an actor system. Zero is the default of each field but `size`. */
@@ -107,8 +107,8 @@ typedef struct strand_router {
     size_t size_of_args;
     uint64_t (*hash)(const strand_message *message); /* required by STRAND_ROUTE_HASH; in a turn of the router */
     enum strand_directive (*decide)(void *none, strand_actor child, const strand_exception *why); /* NULL: restart */
-    unsigned restarts_most; /* this and the following as in strand_actor_class */
-    int64_t restarts_within, backoff, backoff_most;
+    unsigned max_restarts; /* this and the following as in strand_actor_class */
+    int64_t restarts_within_ns, backoff_ns, max_backoff_ns;
 } strand_router;
 /** Write a description as an argument, with `size` filled in: STRAND_ROUTER(.count = 4, .class_ = &worker). */
 #define STRAND_ROUTER(...) STRAND_SIZED_(strand_router, __VA_ARGS__)
@@ -124,8 +124,8 @@ strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *
 
 /* ---- what happens in a system ------------------------------------------------------------------------------ */
 
-/** The kinds of published events. Add them up for strand_actors_subscribe. */
-enum strand_event_kind {
+/** The kinds of published events. */
+enum strand_actor_event {
     STRAND_ON_DEAD_LETTER = 1, /* a message that no actor handles; with its receiver, sender and type */
     STRAND_ON_UNHANDLED = 2,   /* a message for which strand_unhandled was called; likewise */
     STRAND_ON_FAILURE = 4,     /* an actor has failed; with the exception */
@@ -134,9 +134,12 @@ enum strand_event_kind {
     STRAND_ON_RECEIVE = 32     /* an actor of a class with log_receives has handled a message */
 };
 
+/** A set of kinds of events: 0, or some of enum strand_actor_event. */
+typedef STRAND_FLAGS_(strand_actor_event) strand_actor_events;
+
 /** The message that subscribers get for an event. It has no sender. */
 typedef struct strand_published {
-    enum strand_event_kind kind;
+    enum strand_actor_event kind;
     bool unhandled;             /* for STRAND_ON_RECEIVE: strand_unhandled was called */
     strand_actor actor, sender; /* the actor concerned, which is a message's receiver; and the message's sender */
     const strand_message_type *type;
@@ -159,7 +162,7 @@ extern const strand_message_type strand_published_message;
  * Returns 0; -ENOMEM if there is no memory; or -ESRCH if the actor has ended or belongs to another run. Cost: O(log
  * subscribers); publishing an event costs O(subscribers).
  */
-int strand_actors_subscribe(strand_actors system, strand_actor actor, unsigned kinds);
+int strand_actors_subscribe(strand_actors system, strand_actor actor, strand_actor_events kinds);
 
 /* ---- behind the macros ------------------------------------------------------------------------------------- */
 

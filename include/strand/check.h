@@ -65,7 +65,7 @@ void strand_check_unlocked(const void *mutex);
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */
 
-strand_scope strand_check_scope_enter_(unsigned flags, const char *file, int line);
+strand_scope strand_check_scope_enter_(strand_scope_flags flags, const char *file, int line);
 void strand_check_argument_(strand_scope scope, const void *arg, const char *function);
 
 /* Without frames of their own: a report names the caller. */

@@ -49,6 +49,14 @@ extern struct strand_section_ strand_no_suspend_; /* stands in attributes only *
     _Pragma("GCC error \"this macro of libstrand needs -fexceptions (pkg-config --cflags strand)\"")
 #endif
 
+/* The type of a set of flags, which are the constants of an enum. In C it is that enum, so compilers warn of the flag
+ * of another function. In C++ it is a number, because the sum of two constants has no other type there. */
+#ifdef __cplusplus
+#define STRAND_FLAGS_(type) unsigned
+#else
+#define STRAND_FLAGS_(type) enum type
+#endif
+
 #define STRAND_PASTE2_(a, b) a##b
 #define STRAND_PASTE_(a, b) STRAND_PASTE2_(a, b)
 

@@ -113,7 +113,7 @@ int strand_waits_print(int fd);
  */
 int strand_busy_print(strand_pool pool, int fd);
 
-/** The cases that the watchdog of a run reports (strand_options.watchdog, in strand/pool.h). */
+/** The cases that the watchdog of a run reports (strand_options.watchdog_ns, in strand/pool.h). */
 enum strand_late_kind {
     STRAND_LATE_HOLDS = 1, /* a strand occupies its thread */
     STRAND_LATE_CLEANUPS   /* a strand has been unwinding for long, usually because a clean-up blocks */
@@ -121,17 +121,17 @@ enum strand_late_kind {
 
 /** A report of the watchdog. All pointers are valid during the call only. */
 struct strand_late {
-    size_t size; /* sizeof(struct strand_late), as the library knows it */
+    size_t size; /* sizeof(strand_late), as the library knows it */
     enum strand_late_kind kind;
-    bool over;           /* the case is over; of the fields below `limit` only left_out and text are set */
+    bool over;           /* the case is over; of the fields below `limit_ns` only left_out and text are set */
     unsigned reports;    /* the number of reports of this case, this one included */
     uint64_t id;         /* the strand's id */
     const char *name;    /* the strand's name */
     const char *spawned; /* the spawn site, as "function+0x12"; "" for the root strand or if over */
     /* The duration in nanoseconds, exact to a quarter of the limit. Time in which the whole process stood still does
      * not count (a debugger, SIGSTOP, a sleeping machine). */
-    int64_t ns;
-    int64_t limit; /* strand_options.watchdog, or watchdog_cleanups */
+    int64_t duration_ns;
+    int64_t limit_ns; /* strand_options.watchdog_ns, or watchdog_cleanups_ns */
 
     /* Where the strand is. */
     const char *where;   /* "it computes", "it waits in the system", "blocked: joins strand #7, since 3.1 ms" */
@@ -159,8 +159,8 @@ struct strand_late {
 };
 
 /** Counters of a sub-process. */
-struct strand_stats {
-    size_t size;       /* sizeof(struct strand_stats); required */
+typedef struct strand_stats {
+    size_t size;       /* sizeof(strand_stats); required */
     uint64_t spawned;  /* strands ever started in this sub-process */
     uint64_t ended;    /* strands that have ended */
     uint64_t live;     /* the difference, the root included */
@@ -172,10 +172,10 @@ struct strand_stats {
     uint64_t sleeps;   /* times a thread went to sleep */
     uint64_t late;     /* cases that the watchdog found, reported or not */
     uint64_t late_ns;  /* the longest of these cases so far, in nanoseconds */
-};
+} strand_stats;
 /** Read the counters of the caller's sub-process into *stats. The caller sets stats->size; the function fills in the
  *  fields that this size covers. Counters of other threads may lag. The call does not suspend. */
-void strand_stats_get(struct strand_stats *stats);
+void strand_stats_get(strand_stats *stats);
 
 #ifdef __cplusplus
 }

@@ -46,16 +46,15 @@ STRAND_BLOCKS int64_t strand_write(int fd, const void *bytes, size_t size);
  * then tells how many bytes were written (strand_exception_progress). */
 STRAND_BLOCKS STRAND_CHECKED int64_t strand_write_all(int fd, const void *bytes, size_t size);
 
-/** The events of strand_ready: a read would not block; a write would not block; the other side has closed its sending
+/** The events of a descriptor: a read would not block; a write would not block; the other side has closed its sending
  *  half or the connection has broken, even if there are bytes to read. */
-enum { STRAND_READABLE = 1, STRAND_WRITABLE = 2, STRAND_GONE = 4 };
-/** Wait for one of the events in `what` on a descriptor, for calls of other libraries: STRAND_READABLE,
- * STRAND_WRITABLE, STRAND_GONE. Returns 0, or a negated errno code. */
-STRAND_BLOCKS int strand_ready(int fd, int what);
+enum strand_ready_event { STRAND_READABLE = 1, STRAND_WRITABLE = 2, STRAND_GONE = 4 };
+/** Wait for an event on a descriptor, for calls of other libraries. Returns 0, or a negated errno code. */
+STRAND_BLOCKS int strand_ready(int fd, enum strand_ready_event event);
 
-/** Make the case that a descriptor has one of the events in `what`. It waits in the same queue as readers or writers,
- * so no other strand was notified of the event when it happens. The case's result is that of strand_ready. */
-strand_case strand_on_ready(int fd, int what);
+/** Make the case that a descriptor has an event. It waits in the same queue as readers or writers, so no other strand
+ * was notified of the event when it happens. The case's result is that of strand_ready. */
+strand_case strand_on_ready(int fd, enum strand_ready_event event);
 
 /**
  * Close a descriptor. The open file is closed at once, even while strands wait for it or make calls on it; these get
@@ -168,8 +167,8 @@ void strand_signals_leave_(strand_signals *signals);
  * when a call comes and no thread is idle, up to a maximum; further calls wait in FIFO order. A thread without a call
  * ends after a while. An idle thread uses no CPU time and wakes up once, to end.
  *
- * A run has a crew with at most options.offload_threads threads. Open further ones in scopes, so that calls of one kind
- * (to a disk, to a database) do not wait for those of another and their number is limited.
+ * A run has a crew with at most options.max_offload_threads threads. Open further ones in scopes, so that calls of one
+ * kind (to a disk, to a database) do not wait for those of another and their number is limited.
  *
  * An offloaded function may call strand_run and the functions that any thread may call. The function must return
  * normally: throwing and calling pthread_exit are misuse, and a C++ exception that leaves it ends the program
@@ -186,11 +185,11 @@ typedef struct strand_crew {
 
 /** The optional attributes of a crew. Zero is the default of each field but `size`. */
 typedef struct strand_crew_attr {
-    size_t size;      /* sizeof(strand_crew_attr); required */
-    const char *name; /* diagnostics only; copied, up to 31 bytes; threads get the first 15; NULL means "crew" */
-    int threads;      /* the maximum number of threads, up to 1024; 0: 8 */
-    int64_t idle_ns;  /* ns after which an idle thread ends; 0: ten seconds; below 0: when the crew ends */
-    size_t waiting;   /* the maximum number of calls that wait for a thread; 0: no limit */
+    size_t size;        /* sizeof(strand_crew_attr); required */
+    const char *name;   /* diagnostics only; copied, up to 31 bytes; threads get the first 15; NULL means "crew" */
+    int max_threads;    /* the maximum number of threads, up to 1024; 0: 8 */
+    int64_t idle_ns;    /* ns after which an idle thread ends; 0: ten seconds; below 0: when the crew ends */
+    size_t max_waiting; /* the maximum number of calls that wait for a thread; 0: no limit */
 } strand_crew_attr;
 
 /** Write attributes as an argument, with `size` filled in: strand_crew_open(scope, STRAND_CREW_ATTR(.name = "disk")).
@@ -212,17 +211,17 @@ typedef struct strand_crew_attr {
 strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr);
 
 /** Figures of a crew at one moment. */
-struct strand_crew_info {
-    size_t size;    /* sizeof(struct strand_crew_info); required */
-    size_t threads; /* threads that exist or are being started */
-    size_t idle;    /* threads without a call */
-    size_t running; /* threads in a function, or in `release`, `drop` (strand_offload_attr) */
-    size_t waiting; /* calls that wait for a thread */
-    size_t most;    /* the maximum number of threads */
-};
+typedef struct strand_crew_info {
+    size_t size;        /* sizeof(strand_crew_info); required */
+    size_t threads;     /* threads that exist or are being started */
+    size_t idle;        /* threads without a call */
+    size_t running;     /* threads in a function, or in `release`, `drop` (strand_offload_attr) */
+    size_t waiting;     /* calls that wait for a thread */
+    size_t max_threads; /* the maximum number of threads */
+} strand_crew_info;
 /** Read the figures of a crew into *info; {0} is the run's own crew. The caller sets info->size; the function fills in
  * the fields that this size covers. It does not suspend. */
-void strand_crew_info_get(strand_crew crew, struct strand_crew_info *info);
+void strand_crew_info_get(strand_crew crew, strand_crew_info *info);
 
 /**
  * Run fn(arg) on a thread of the run's crew and wait for it. The function may block its thread as long as it likes. The

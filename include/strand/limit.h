@@ -35,13 +35,13 @@ typedef struct strand_prio_semaphore {
 #define STRAND_NOT_NOW INT64_MIN
 
 /** The policies of a semaphore with max_waiters waiters when one more strand would have to wait. */
-enum {
-    STRAND_FULL_PRUNES = 0, /* prune the waiter of lowest priority, which may be the new one */
-    STRAND_FULL_REFUSES = 1 /* refuse the new one: it gets -ENOBUFS */
+enum strand_prio_full {
+    STRAND_PRIO_FULL_PRUNE = 0, /* prune the waiter of lowest priority, which may be the new one */
+    STRAND_PRIO_FULL_REFUSE = 1 /* refuse the new one: it gets -ENOBUFS */
 };
 
 /**
- * The options of a priority semaphore. `size` and `limit` are required; zero is the default of each other field.
+ * The options of a priority semaphore. `size` and `permits` are required; zero is the default of each other field.
  *
  * Set at most one of two functions to order the waiters. `compare` orders keys that do not change while they wait.
  * `priority` is called for each waiter whenever a permit is free. Without either, and among equals, the order is FIFO.
@@ -51,12 +51,12 @@ enum {
  */
 typedef struct strand_prio_options {
     size_t size;                                             /* sizeof(strand_prio_options) */
-    size_t limit;                                            /* the number of permits, at least 1 */
+    size_t permits;                                          /* the number of permits, at least 1 */
     int (*compare)(const void *a, const void *b, void *arg); /* < 0 if a goes before b; 0 if they are equal */
     int64_t (*priority)(const void *key, void *arg);         /* the greatest goes first; STRAND_NOT_NOW: not yet */
     void *arg;                                               /* passed to both functions */
     size_t max_waiters;                                      /* 0 means no bound */
-    int on_full;                                             /* STRAND_FULL_PRUNES, STRAND_FULL_REFUSES */
+    enum strand_prio_full on_full;                           /* when max_waiters strands wait and one more comes */
     const char *name;                                        /* diagnostics only; not copied */
 } strand_prio_options;
 

@@ -45,7 +45,7 @@ typedef struct strand_misuse {
     const char *made;     /* where the object was made ("file:line" or a trace), or "" */
 } strand_misuse;
 
-struct strand_late; /* strand/debug.h */
+typedef struct strand_late strand_late; /* strand/debug.h */
 
 /**
  * The policies for a run that is out of work although strands are left. A run is out of work when no strand runs or is
@@ -100,7 +100,7 @@ struct strand_options {
     enum strand_guards guards;
     size_t max_strands; /* the maximum number of strands that exist at a time; 0: no limit but memory */
 
-    int offload_threads; /* the maximum number of threads that strand_offload uses; 0: 8 */
+    int max_offload_threads; /* the maximum number of threads that strand_offload uses; 0: 8 */
 
     /* Play a repeatable run (strand/sim.h, docs/simulation.md). STRAND_SEED=n in the environment sets both. */
     bool has_seed;
@@ -141,23 +141,23 @@ struct strand_options {
      * limit adds about 20 ns to the start and the end of a strand. */
     size_t max_stack_bytes;
 
-    /* The watchdog's limits in nanoseconds. `watchdog`: report a strand that occupies its thread for longer than this,
-     * at least 1 000 000; 0: no watchdog. A strand occupies its thread until it suspends or yields: while it computes
-     * and while a system call blocks. A strand for whose thread nothing waits, and which calls functions of the
-     * library, is not reported. `watchdog_cleanups`: report a strand whose unwinding takes longer than this, because a
-     * clean-up blocks; 0: the value of `watchdog`.
+    /* The watchdog's limits in nanoseconds. `watchdog_ns`: report a strand that occupies its thread for longer than
+     * this, at least 1 000 000; 0: no watchdog. A strand occupies its thread until it suspends or yields: while it
+     * computes and while a system call blocks. A strand for whose thread nothing waits, and which calls functions of
+     * the library, is not reported. `watchdog_cleanups_ns`: report a strand whose unwinding takes longer than this,
+     * because a clean-up blocks; 0: the value of `watchdog_ns`.
      *
      * Each case is reported again whenever its duration has doubled, and when it is over. At most ten reports come at
-     * once, and then one per second. struct strand_late (strand/debug.h) is a report. STRAND_WATCHDOG=ms in the
-     * environment replaces `watchdog` for all runs; 0 turns it off. docs/inside.md has more.
+     * once, and then one per second. strand_late (strand/debug.h) is a report. STRAND_WATCHDOG_MS=n in the
+     * environment replaces `watchdog_ns` for all runs; 0 turns it off. docs/inside.md has more.
      *
      * The run has one more thread, which looks four times within the shorter limit and sleeps while all other threads
      * sleep. Only throwing costs more, by some tens of nanoseconds. A seeded run ignores these fields, because no time
      * passes in it while a strand computes. */
-    int64_t watchdog, watchdog_cleanups;
+    int64_t watchdog_ns, watchdog_cleanups_ns;
     /* Called with each report of the watchdog, on the watchdog's thread, which is a plain thread for the library.
      * Meanwhile nothing is watched and the run does not end. NULL sends the reports to on_log, or standard error. */
-    void (*on_late)(const struct strand_late *late, void *arg);
+    void (*on_late)(const strand_late *late, void *arg);
 
     enum strand_out_of_work out_of_work; /* the policy when no strand can continue */
     enum strand_balance balance;         /* the policy of the first pool */
@@ -248,6 +248,13 @@ STRAND_SECTION_EXCLUDES_ void strand_pool_close(strand_pool pool, const char *wh
  */
 int strand_pool_resize(strand_pool pool, int threads);
 
+/** Flags of strand_pool_drive. */
+enum strand_drive_flag {
+    STRAND_DRIVE_WAIT = 1 /* wait for strands to become runnable */
+};
+/** A set of flags of strand_pool_drive: 0, or some of enum strand_drive_flag. */
+typedef STRAND_FLAGS_(strand_drive_flag) strand_drive_flags;
+
 /**
  * Run the strands of a pool on the calling thread. The pool was opened with the scheduler "current": it has no thread
  * of its own, and its strands run only inside this call. Use it in threads with an event loop of their own, such as
@@ -263,13 +270,21 @@ int strand_pool_resize(strand_pool pool, int threads);
  * Returns 1 while the pool exists, and 0 when it has ended; the handle must not be used after that. Returns -EBUSY if
  * another thread drives the pool now, and -EPERM if another thread has driven it before.
  */
-int strand_pool_drive(strand_pool pool, strand_time until, unsigned flags);
-#define STRAND_DRIVE_WAIT 1u /* wait for strands to become runnable */
+int strand_pool_drive(strand_pool pool, strand_time until, strand_drive_flags flags);
 /** Get a descriptor that is readable while strand_pool_drive has something to do, timers and the pool's end included.
  *  Watch it with the caller's own loop (poll, epoll, g_unix_fd_add, uv_poll_init), level-triggered. The pool owns the
  *  descriptor and closes it. Any plain thread may call it. Returns the descriptor, -ESHUTDOWN if the pool has ended, or
  *  -ENOTSUP in a seeded run. */
 int strand_pool_fd(strand_pool pool);
+
+/** Flags of strand_wait_quiet. */
+enum strand_quiet_flag {
+    STRAND_QUIET_RUN = 1,    /* wait for all pools of the run at once; pool is {0} */
+    STRAND_QUIET_BLOCKED = 2 /* ignore strands that sleep or wait for external events. For tests: every strand has come
+                                as far as it can without time passing */
+};
+/** A set of flags of strand_wait_quiet: 0, or some of enum strand_quiet_flag. */
+typedef STRAND_FLAGS_(strand_quiet_flag) strand_quiet_flags;
 
 /**
  * Wait until a pool is quiescent or has ended. A pool is quiescent when none of its strands runs or is runnable, and
@@ -277,17 +292,11 @@ int strand_pool_fd(strand_pool pool);
  * descriptor, a signal, a port's message or an offloaded call. Strands that wait for each other, for channels and for
  * locks remain. The caller, its deadlines, and other callers of this function do not count. {0} is the caller's pool.
  *
- *     STRAND_QUIET_RUN      wait for all pools of the run at once; pool is {0}
- *     STRAND_QUIET_BLOCKED  ignore strands that sleep or wait for external events. For tests: every strand has come
- *                           as far as it can without time passing.
- *
  * So a strand can hand out work in portions, each after the previous one and its consequences are done. When the caller
  * continues, other strands may have become runnable again. What the strands of the pool did happens before the return.
  * Cost: a few microseconds after the last strand has suspended.
  */
-STRAND_BLOCKS void strand_wait_quiet(strand_pool pool, unsigned flags);
-#define STRAND_QUIET_RUN 1u
-#define STRAND_QUIET_BLOCKED 2u
+STRAND_BLOCKS void strand_wait_quiet(strand_pool pool, strand_quiet_flags flags);
 
 /**
  * Shut down the run that a pool belongs to. At first strands are only notified (strand_stopping, strand_wait_stopping),
@@ -316,8 +325,8 @@ bool strand_stopping(void);
 STRAND_BLOCKS void strand_wait_stopping(void);
 
 /** Figures of a pool. */
-struct strand_pool_info {
-    size_t size; /* sizeof(struct strand_pool_info); required */
+typedef struct strand_pool_info {
+    size_t size; /* sizeof(strand_pool_info); required */
     char name[32];
     const char *scheduler;
     int threads;      /* existing threads, including those that are about to end */
@@ -329,10 +338,10 @@ struct strand_pool_info {
      * racy estimate; it costs some tens of nanoseconds per thread. */
     double unequal;
     int64_t wait_ns; /* the average time that a strand waits in a queue, in nanoseconds */
-};
+} strand_pool_info;
 /** Read the figures of a pool into *info. The caller sets info->size; the function fills in the fields that this size
  *  covers. The call does not suspend. */
-void strand_pool_info_get(strand_pool pool, struct strand_pool_info *info);
+void strand_pool_info_get(strand_pool pool, strand_pool_info *info);
 /** Get the index of the calling thread in its pool. Returns 0 to threads - 1. The index may change at any suspension,
  *  unless the strand is pinned. */
 int strand_thread_index(void);
@@ -382,8 +391,8 @@ strand_fibre strand_fibre_open(strand_scope scope, const strand_fibre_attr *attr
 int strand_fibre_count(strand_fibre fibre);
 
 /** Figures of a shared fibre. */
-struct strand_fibre_info {
-    size_t size;       /* sizeof(struct strand_fibre_info); required */
+typedef struct strand_fibre_info {
+    size_t size;       /* sizeof(strand_fibre_info); required */
     uint64_t strands;  /* strands of the fibre, including those that have not started */
     bool overloaded;   /* the fibre has more than one strand */
     uint64_t active;   /* the id of the strand whose frames are in the stack; 0: none */
@@ -391,19 +400,19 @@ struct strand_fibre_info {
     /* The most bytes of the stack that a strand used when it suspended, since the last strand_fibre_trim. */
     size_t stack_deepest;
     size_t stack_resident; /* bytes of the stack that occupy memory: used at some time and not trimmed since */
-    size_t image_bytes;    /* bytes of the saved stacks of the inactive strands, rounded up */
+    size_t saved_bytes;    /* bytes of the saved stacks of the inactive strands, rounded up */
     uint64_t copies;       /* the number of times that a stack was saved */
     /* Bytes of the stack in use: the frames of the active strand, as of its last suspension unless it is the caller,
      * and the fibre's own frames. */
     size_t stack_used;
     /* The most bytes of the stack in use since the opening: touched memory in whole pages, whether trimmed or not, or
      * the depth at a suspension where that is more. */
-    size_t stack_most;
-};
+    size_t stack_peak;
+} strand_fibre_info;
 /** Read the figures of the fibre of number `index` of a handle into *info. The caller sets info->size; the function
  * fills in the fields that this size covers. Figures of a fibre that runs on another thread may lag. The call does not
  *  suspend. */
-void strand_fibre_info_get(strand_fibre fibre, int index, struct strand_fibre_info *info);
+void strand_fibre_info_get(strand_fibre fibre, int index, strand_fibre_info *info);
 /** Trim a shared fibre: return to the system the memory that its stack and its saved stacks have used and need no more.
  * A fibre in use is trimmed when its strand suspends. The call resets stack_deepest and does not suspend. Cost: a few
  *  system calls. A fibre that has not run for half a second is trimmed without this call. Returns the number of bytes

@@ -50,12 +50,12 @@ typedef struct strand_port_attr {
 /**
  * The maximum size of a message in bytes, and the maximum number of slots of a port.
  *
- *     if (size > STRAND_PORT_MESSAGE_MOST || count > STRAND_PORT_SLOTS_MOST)
+ *     if (size > STRAND_PORT_MAX_MESSAGE_SIZE || count > STRAND_PORT_MAX_SLOTS)
  *         return -EINVAL;
  *     port = strand_port_open(scope, size, count, NULL);
  */
-#define STRAND_PORT_MESSAGE_MOST ((size_t)1 << 30)
-#define STRAND_PORT_SLOTS_MOST ((size_t)1 << 20)
+#define STRAND_PORT_MAX_MESSAGE_SIZE ((size_t)1 << 30)
+#define STRAND_PORT_MAX_SLOTS ((size_t)1 << 20)
 
 /**
  * Open a port in a scope. `message_size` is the maximum size of a message in bytes. `slots` is the number of messages
@@ -103,17 +103,17 @@ STRAND_CHECKED int64_t strand_port_try_receive(strand_port port, void *message, 
 strand_case strand_on_message(strand_port port, void *message, size_t room);
 
 /** Figures of a port. */
-struct strand_port_info {
-    size_t size;         /* sizeof(struct strand_port_info); required */
+typedef struct strand_port_info {
+    size_t size;         /* sizeof(strand_port_info); required */
     size_t message_size; /* the maximum size of a message in bytes */
     size_t slots;        /* the number of slots */
     size_t taken;        /* slots that hold a message or are being written or read */
     uint64_t refused;    /* sends that returned -EAGAIN */
     bool closed;
-};
+} strand_port_info;
 /** Read the figures of a port into *info. The caller sets info->size; the function fills in the fields that this size
  *  covers. Any thread and signal handlers may call it. Returns 0, or -EPIPE if the port is gone. */
-int strand_port_info_get(strand_port port, struct strand_port_info *info);
+int strand_port_info_get(strand_port port, strand_port_info *info);
 
 #ifdef __cplusplus
 }

@@ -34,10 +34,12 @@ typedef struct strand_case {
 } strand_case;
 
 /** Flags of strand_select. */
-enum {
+enum strand_select_flag {
     STRAND_SELECT_ORDERED = 1, /* prefer the first case of the array that can happen now; else choose at random */
     STRAND_SELECT_NOW = 2      /* do not wait: return -EAGAIN if no case can happen now; no cancellation point */
 };
+/** A set of flags of strand_select: 0, or some of enum strand_select_flag. */
+typedef STRAND_FLAGS_(strand_select_flag) strand_select_flags;
 
 /**
  * Wait until one of `count` cases can happen, and perform it. The other cases have had no effect. If several cases can
@@ -53,7 +55,7 @@ enum {
  * happen, because each is {0} or has dropped out (strand_case_drop). Throws STRAND_SYSTEM if there is no memory; no
  * case has happened then.
  */
-STRAND_BLOCKS int strand_select(strand_case *cases, size_t count, unsigned flags);
+STRAND_BLOCKS int strand_select(strand_case *cases, size_t count, strand_select_flags flags);
 
 /** Make a case drop out of its select when its channel is closed (and, for a receive, empty). Without this the case
  *  happens then, with the result -EPIPE. Returns the changed case. */
@@ -71,13 +73,14 @@ strand_case strand_on_time(strand_time when);
 
 /** A ticker: instants at equal distances. A ticker is a plain value that one strand at a time may use. */
 typedef struct strand_ticker {
-    int64_t next, period; /* ns */
-    uint64_t missed;      /* ticks that passed before the newest one while nobody waited for them */
+    int64_t next_ns, period_ns; /* the instant of the next tick, and the distance of two */
+    uint64_t missed;            /* ticks that passed before the newest one while nobody waited for them */
+    uint64_t reserved;
 } strand_ticker;
 
-/** Make a ticker whose first tick comes after one period. `period` is in nanoseconds; less than 1 is misuse. A ticker
+/** Make a ticker whose first tick comes after one period. `period_ns` below 1 is misuse. A ticker
  *  owns no memory and needs no release. Any thread may call it. */
-strand_ticker strand_ticker_every(int64_t period);
+strand_ticker strand_ticker_every(int64_t period_ns);
 /**
  * Wait for the next tick of a ticker. A late caller does not move the later ticks. Returns the number of ticks that
  * were missed since the last call: 0 for a caller that keeps up. An interrupted call consumes no tick.

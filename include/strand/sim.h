@@ -55,7 +55,7 @@ struct strand_sim {
     bool coarse; /* end steps only where a strand suspends, sleeps or spins; else also before each operation that may
                     suspend */
 
-    uint64_t steps; /* fail a run that takes more steps, because it may never end; 0: no limit */
+    uint64_t max_steps; /* fail a run that takes more steps, because it may never end; 0: no limit */
 
     uint32_t memory;  /* refuse one of this many memory requests, as malloc would; 0: none */
     uint32_t resets;  /* break one of this many simulated connections in the middle; 0: none */

@@ -145,17 +145,17 @@ struct more {
     struct tree watching;          /* own: the actors of whose end it gets a notice */
     struct behaviours *behaviours; /* own: what it has become */
     struct envelope *stash, **stash_last;
-    struct levels *levels;                /* own: queued messages, by priority */
-    struct tree restarts;                 /* own: restarts of its children, by number */
-    size_t restarts_count, restarts_most; /* own: their number, and the number at which those of ended children are
-                                           * looked for */
-    const struct limits *limits;          /* own: their limits; NULL: the limits of its class */
-    struct tree timers;                   /* own: by key */
-    uint64_t numbers;                     /* own: how many timers it has had */
-    bool timed;                           /* own: one of them is a receive timeout */
-    int64_t patience;                     /* own: then its length in ns */
-    int64_t active;                       /* then: when it last handled a message; ACTIVE_NOW: it is handling one */
-    struct more *next;                    /* in system.names */
+    struct levels *levels;               /* own: queued messages, by priority */
+    struct tree restarts;                /* own: restarts of its children, by number */
+    size_t restarts_count, max_restarts; /* own: their number, and the number at which those of ended children are
+                                          * looked for */
+    const struct limits *limits;         /* own: their limits; NULL: the limits of its class */
+    struct tree timers;                  /* own: by key */
+    uint64_t numbers;                    /* own: how many timers it has had */
+    bool timed;                          /* own: one of them is a receive timeout */
+    int64_t patience;                    /* own: then its length in ns */
+    int64_t active;                      /* then: when it last handled a message; ACTIVE_NOW: it is handling one */
+    struct more *next;                   /* in system.names */
     uint32_t hash;
     char name[]; /* "": it has none */
 };
@@ -312,7 +312,7 @@ struct system {
     uint64_t unlogged; /* failures beyond the limit: under events_lock */
     atomic_flag events_lock;
     struct tree subscribers;                    /* by the actor's number: under events_lock */
-    size_t subscribers_count, subscribers_most; /* like more.restarts_most: under events_lock */
+    size_t subscribers_count, subscribers_most; /* like more.max_restarts: under events_lock */
     uint32_t subscribers_of[EVENTS];            /* per kind of event: under events_lock */
     _Atomic uint32_t subscribed;                /* the events with subscribers: STRAND_ON_* */
     char name[32];

@@ -72,10 +72,11 @@ static struct kind *kind_new(struct thread *thread, struct place *place, const s
     kind->system = place->system;
     kind->class = class;
     kind->place = place;
-    kind->most = class->mailbox_most ? class->mailbox_most : UINT32_MAX;
+    kind->most = class->max_mailbox ? class->max_mailbox : UINT32_MAX;
     kind->receive = class->receive;
     snprintf(kind->label, sizeof kind->label, "%s", class->name ? class->name : "actor");
-    kind->slow = class->priority || class->log_receives || place->quantum || class->mailbox_full == STRAND_FULL_OLDEST;
+    kind->slow =
+        class->priority || class->log_receives || place->quantum || class->mailbox_full == STRAND_MAILBOX_FULL_OLDEST;
     lay_out(kind, class, args);
     arch_note_release(kind);
     return kind;
@@ -101,7 +102,7 @@ struct kind *kind_of(struct thread *thread, struct place *place, const strand_ac
         find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), place, class, args); /* [PB1] */
     if (LIKELY(kind != NULL))
         return kind;
-    if ((unsigned)class->mailbox_full > STRAND_FULL_OLDEST)
+    if ((unsigned)class->mailbox_full > STRAND_MAILBOX_FULL_OLDEST)
         MISUSE("strand_actor_spawn", "", "of the class '%s', mailbox_full is %d", class->name ? class->name : "actor",
                (int)class->mailbox_full);
     spin_lock(&system->lock, thread);

@@ -285,22 +285,22 @@ static int start(struct thread *thread, struct more *more, struct runner *r, con
     return 0;
 }
 
-int strand_actor_timer(const void *key, int64_t ns, int64_t every, const strand_message_type *type, const void *body,
-                       size_t size)
+int strand_actor_timer(const void *key, int64_t after_ns, int64_t every_ns, const strand_message_type *type,
+                       const void *body, size_t size)
 {
     struct thread *thread = must_be_strand("strand_actor_timer");
     struct runner *r = must_be_actor(thread, "strand_actor_timer");
     if (!type || (size && !body))
         MISUSE("strand_actor_timer", "", "the %s is NULL", type ? "body" : "type");
-    if (every > 0 && type->drop)
+    if (every_ns > 0 && type->drop)
         MISUSE("strand_actor_timer", made_actor(r, MADE_ROOM),
                "a '%s' owns something: it can't be sent repeatedly. Send a type without a drop function", type->name);
     struct more *more = more_of(thread, r->cell);
     struct due *due = more ? due_new(thread, type, body, size) : NULL;
     if (!due)
         return -ENOMEM;
-    due->when = strand_in(ns > 0 ? ns : 0).ns;
-    due->every = every <= 0 ? 0 : every < EVERY_MOST ? every : EVERY_MOST;
+    due->when = strand_in(after_ns > 0 ? after_ns : 0).ns;
+    due->every = every_ns <= 0 ? 0 : every_ns < EVERY_MOST ? every_ns : EVERY_MOST;
     return start(thread, more, r, key, due);
 }
 

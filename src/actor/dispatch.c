@@ -108,7 +108,7 @@ static int make(struct thread *thread, struct system *system, const strand_dispa
     }
     strncpy(place->name, what->name ? what->name : what->executor, sizeof place->name - 1);
     place->most = what->batch ? what->batch : TURN_MOST;
-    place->quantum = what->quantum;
+    place->quantum = what->quantum_ns;
     *out = place;
     return 0;
 }
@@ -141,7 +141,7 @@ int dispatch_open(struct thread *thread, struct system *system, const strand_dis
         must_have_size(what->size, sizeof *what, "strand_dispatcher", "STRAND_ACTORS");
         if (!what->name || !*what->name || strlen(what->name) >= sizeof place->name)
             MISUSE("STRAND_ACTORS", "", "a dispatcher has no name, or one that is too long");
-        if (what->quantum < 0 || what->threads < 0)
+        if (what->quantum_ns < 0 || what->threads < 0)
             MISUSE("STRAND_ACTORS", "", "the dispatcher '%s' has a negative quantum or number of threads", what->name);
         int error = make(thread, system, what, &place);
         if (error)

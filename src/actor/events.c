@@ -83,7 +83,7 @@ static void forget_ended(struct thread *thread, struct system *system, struct su
 
 /* Only a living actor of this run is entered: the memory of any other may be in use for anything by now, and messages
  * must not go there. A cell of this run stays one. */
-int strand_actors_subscribe(strand_actors handle, strand_actor actor, unsigned kinds)
+int strand_actors_subscribe(strand_actors handle, strand_actor actor, strand_actor_events kinds)
 {
     struct thread *thread = must_be_strand("strand_actors_subscribe");
     struct system *system = registry_find(thread, handle, "strand_actors_subscribe");
@@ -242,7 +242,7 @@ static bool may_log(struct thread *thread, struct system *system)
     return may;
 }
 
-void events_letter(struct thread *thread, struct system *system, enum strand_event_kind kind, strand_actor to,
+void events_letter(struct thread *thread, struct system *system, enum strand_actor_event kind, strand_actor to,
                    const strand_message *message)
 {
     if (message->type == &strand_published_message || message->type == &strand_terminated_message ||
@@ -308,7 +308,7 @@ void events_failure(struct thread *thread, const struct runner *r, const char *w
         events_log(r, what, why);
 }
 
-strand_published events_of(const struct runner *r, enum strand_event_kind kind)
+strand_published events_of(const struct runner *r, enum strand_actor_event kind)
 {
     strand_published event = {.kind = kind, .actor = r->self};
     describe(&event, r->cell);

@@ -6,13 +6,13 @@
 
 #include "actor.h"
 
-static inline bool events_wanted(const struct system *system, enum strand_event_kind kind)
+static inline bool events_wanted(const struct system *system, enum strand_actor_event kind)
 {
     return atomic_load_explicit(&system->subscribed, memory_order_relaxed) & kind;
 }
 
 /* Publish a message that an actor did not handle, or that has no receiver. */
-void events_letter(struct thread *thread, struct system *system, enum strand_event_kind kind, strand_actor to,
+void events_letter(struct thread *thread, struct system *system, enum strand_actor_event kind, strand_actor to,
                    const strand_message *message);
 /* Publish a dead letter in the system of the actor; if that has ended, in the run's newest system. */
 void events_letter_to(struct thread *thread, strand_actor to, const strand_message *message);
@@ -25,7 +25,7 @@ void events_receive_(struct thread *thread, struct runner *r, const strand_messa
 /* Send an event to its subscribers. Returns false if there are none, or there was no memory to reach all of them. */
 bool events_publish(struct thread *thread, struct system *system, const strand_published *event);
 /* Compose the event of a restart or an end, in the actor's turn, before it has ended. */
-strand_published events_of(const struct runner *r, enum strand_event_kind kind);
+strand_published events_of(const struct runner *r, enum strand_actor_event kind);
 /* At the end: log a summary of what reached no subscriber. */
 void events_tell_rest(struct system *system);
 void events_close(struct system *system);

@@ -137,7 +137,7 @@ int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct e
     struct cell *cell = ref_cell(to);
     struct task *task = word_task(word);
     enum strand_mailbox_full what = cell_kind(cell)->class->mailbox_full;
-    if (what == STRAND_FULL_OLDEST) {
+    if (what == STRAND_MAILBOX_FULL_OLDEST) {
         struct envelope *oldest = push_out(task);
         struct system *system = cell_kind(cell)->system;
         mailbox_put(task, e);
@@ -148,7 +148,7 @@ int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct e
         }
         return 0;
     }
-    if (what == STRAND_FULL_FAIL) {
+    if (what == STRAND_MAILBOX_FULL_FAIL) {
         cell_unlock(cell, word);
         return -EAGAIN;
     }

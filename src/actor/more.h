@@ -73,8 +73,8 @@ void cell_path_end(const struct cell *cell, char *text, size_t room);
 
 /* As in strand_actor_class. */
 struct limits {
-    unsigned restarts_most;
-    int64_t restarts_within, backoff, backoff_most;
+    unsigned max_restarts;
+    int64_t restarts_within_ns, backoff_ns, max_backoff_ns;
 };
 
 struct restarts {

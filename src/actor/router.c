@@ -25,7 +25,7 @@ struct routee {
 /* Stored with the arguments of the router's spawn: it lives as long as the actor, through restarts. */
 struct router {
     strand_router what;
-    struct limits limits; /* limits of restarts: what.restarts_most, and so on */
+    struct limits limits; /* limits of restarts: what.max_restarts, and so on */
     size_t count, next, args_at;
     size_t told;  /* for a message in hand that goes to all: how many have got it, or were skipped */
     bool refused; /* then: one could not get it */
@@ -270,7 +270,8 @@ strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *
     if (!router)
         throw_no_memory(current_of(thread), "a router");
     router->what = *what;
-    router->limits = (struct limits){what->restarts_most, what->restarts_within, what->backoff, what->backoff_most};
+    router->limits =
+        (struct limits){what->max_restarts, what->restarts_within_ns, what->backoff_ns, what->max_backoff_ns};
     router->args_at = args_at;
     if (what->size_of_args)
         memcpy((char *)router + args_at, what->args, what->size_of_args);

@@ -59,7 +59,7 @@ static void forget_ended(struct thread *thread, struct more *more)
         if (!cell_is_there(thread, restarts_at(at)->child))
             forget(more, restarts_at(at));
     }
-    more->restarts_most = 2 * more->restarts_count + RESTARTS_FEW;
+    more->max_restarts = 2 * more->restarts_count + RESTARTS_FEW;
 }
 
 /* Get the record of a child's restarts. NULL: no memory. */
@@ -68,7 +68,7 @@ static struct restarts *restarts_of(struct thread *thread, struct more *more, st
     struct restarts *found = restarts_at(index_find(&more->restarts, child.bits[1]));
     if (found)
         return found;
-    if (more->restarts_count >= more->restarts_most)
+    if (more->restarts_count >= more->max_restarts)
         forget_ended(thread, more);
     if ((found = driver_calloc(thread, 1, sizeof *found))) {
         found->child = child;
@@ -86,7 +86,7 @@ void restarts_drop(struct more *more)
 
 /* The default: a child whose start fails is not restarted endlessly without a pause. */
 static const struct limits of_beginnings = {
-    .restarts_within = STRAND_S, .backoff = BEGINNING_PAUSE, .backoff_most = STRAND_S};
+    .restarts_within_ns = STRAND_S, .backoff_ns = BEGINNING_PAUSE, .max_backoff_ns = STRAND_S};
 
 static struct limits limits_of(const struct cell *cell)
 {
@@ -94,14 +94,14 @@ static struct limits limits_of(const struct cell *cell)
     const strand_actor_class *class = cell_kind(cell)->class;
     if (more && more->limits)
         return *more->limits;
-    return (struct limits){class->restarts_most, class->restarts_within, class->backoff, class->backoff_most};
+    return (struct limits){class->max_restarts, class->restarts_within_ns, class->backoff_ns, class->max_backoff_ns};
 }
 
 static int64_t pause_of(const struct limits *limits, unsigned restarts)
 {
-    int64_t pause = limits->backoff, most = pause < INT64_MAX / 64 ? 64 * pause : INT64_MAX;
-    if (limits->backoff_most)
-        most = limits->backoff_most;
+    int64_t pause = limits->backoff_ns, most = pause < INT64_MAX / 64 ? 64 * pause : INT64_MAX;
+    if (limits->max_backoff_ns)
+        most = limits->max_backoff_ns;
     while (pause && restarts-- > 1 && pause < most)
         pause = pause < most / 2 ? 2 * pause : most;
     return pause < most ? pause : most;
@@ -111,13 +111,13 @@ static void log_limit(struct runner *r, const struct failure *failure, const str
 {
     char path[64] = "", within[32] = "", text[256];
     (void)strand_actor_path(failure->child, path, sizeof path);
-    if (limits->restarts_within)
-        snprintf(within, sizeof within, " in %g s", (double)limits->restarts_within / STRAND_S);
-    snprintf(text, sizeof text, "has restarted %s %u time%s%s, its limit, and %s", path, limits->restarts_most,
-             limits->restarts_most == 1 ? "" : "s", within,
+    if (limits->restarts_within_ns)
+        snprintf(within, sizeof within, " in %g s", (double)limits->restarts_within_ns / STRAND_S);
+    snprintf(text, sizeof text, "has restarted %s %u time%s%s, its limit, and %s", path, limits->max_restarts,
+             limits->max_restarts == 1 ? "" : "s", within,
              is_guardian(r->cell) ? "so the system fails: give actors that fail often a parent whose class sets "
-                                    ".restarts_most or .decide"
-                                  : "stops it: .restarts_most and .restarts_within of its class set the limit");
+                                    ".max_restarts or .decide"
+                                  : "stops it: .max_restarts and .restarts_within_ns of its class set the limit");
     events_log(r, text, failure->why);
 }
 
@@ -126,30 +126,30 @@ static bool may_restart(struct runner *r, const struct failure *failure, int64_t
 {
     struct limits limits = limits_of(r->cell);
     struct thread *thread = thread_self();
-    if (!limits.restarts_most && !limits.backoff && !failure->unstarted)
+    if (!limits.max_restarts && !limits.backoff_ns && !failure->unstarted)
         return true;
-    const struct limits *rest = limits.backoff || !failure->unstarted ? &limits : &of_beginnings;
+    const struct limits *rest = limits.backoff_ns || !failure->unstarted ? &limits : &of_beginnings;
     struct more *more = more_of(thread, r->cell);
     struct restarts *restarts = more ? restarts_of(thread, more, failure->child) : NULL;
     int64_t now = driver_now(thread->sub);
-    if (!restarts && !limits.restarts_most && !limits.backoff) {
-        *pause = rest->backoff;
+    if (!restarts && !limits.max_restarts && !limits.backoff_ns) {
+        *pause = rest->backoff_ns;
         return true;
     }
     if (!restarts) {
         events_log(r, "has no memory to count restarts, and stops a child that has failed", failure->why);
         return false;
     }
-    if (!restarts->count || (limits.restarts_within && now - restarts->since > limits.restarts_within)) {
+    if (!restarts->count || (limits.restarts_within_ns && now - restarts->since > limits.restarts_within_ns)) {
         restarts->count = 0;
         restarts->since = now;
     }
-    if (rest->restarts_within && now - restarts->up > rest->restarts_within)
+    if (rest->restarts_within_ns && now - restarts->up > rest->restarts_within_ns)
         restarts->tries = 0;
     restarts->count++;
     *pause = pause_of(rest, ++restarts->tries);
     restarts->up = *pause < INT64_MAX - now ? now + *pause : INT64_MAX;
-    bool may = !limits.restarts_most || restarts->count <= limits.restarts_most;
+    bool may = !limits.max_restarts || restarts->count <= limits.max_restarts;
     if (!may)
         log_limit(r, failure, &limits);
     return may;

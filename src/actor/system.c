@@ -42,8 +42,8 @@ static const strand_actor_class root_class = {.size = sizeof root_class,
                                 guardian_class = {.size = sizeof guardian_class,
                                                   .name = "guardian",
                                                   .receive = receive_nothing,
-                                                  .restarts_most = 10,
-                                                  .restarts_within = 60 * STRAND_S};
+                                                  .max_restarts = 10,
+                                                  .restarts_within_ns = 60 * STRAND_S};
 
 /* ---- opening ----------------------------------------------------------------------------------------------- */
 

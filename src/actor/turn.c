@@ -91,7 +91,7 @@ static COLD void take_slow(struct task *task)
 {
     const strand_actor_class *class = cell_kind(task->cell)->class;
     if (!class->priority)
-        task->batch = class->mailbox_full == STRAND_FULL_OLDEST ? mailbox_take_first(task) : mailbox_take(task);
+        task->batch = class->mailbox_full == STRAND_MAILBOX_FULL_OLDEST ? mailbox_take_first(task) : mailbox_take(task);
 }
 
 /* Get the next messages. Returns false if the turn is over. */

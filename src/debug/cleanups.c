@@ -33,8 +33,8 @@ static struct late late_of(const struct watchdog *w, const struct cleanup *clean
     struct late late = {.said = {.kind = STRAND_LATE_CLEANUPS,
                                  .reports = cleanup->reports + 1,
                                  .id = cleanup->id,
-                                 .ns = lasts(w, cleanup),
-                                 .limit = w->cleanups_limit,
+                                 .duration_ns = lasts(w, cleanup),
+                                 .limit_ns = w->cleanups_limit,
                                  .unwinding = true,
                                  .thread = -1,
                                  .cpu_ns = -1}};

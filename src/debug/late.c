@@ -109,7 +109,7 @@ static const char *duration(char *buffer, size_t size, int64_t ns)
 
 static void say_head(const struct late *late, struct out *out)
 {
-    const struct strand_late *said = &late->said;
+    const strand_late *said = &late->said;
     char thread[96] = "", pool[48] = "", ns[32], cpu[64] = "", used[32];
     bool holds = said->kind == STRAND_LATE_HOLDS;
     if (!late->pool_is_first)
@@ -123,10 +123,10 @@ static void say_head(const struct late *late, struct out *out)
             holds        ? "held"
             : said->over ? "was unwinding"
                          : "been unwinding",
-            thread, duration(ns, sizeof ns, said->ns), cpu, *late->where ? ": " : "", late->where);
+            thread, duration(ns, sizeof ns, said->duration_ns), cpu, *late->where ? ": " : "", late->where);
 }
 
-static void say_delays(const struct strand_late *said, struct out *out)
+static void say_delays(const strand_late *said, struct out *out)
 {
     char ns[32];
     if (said->runnable)
@@ -143,7 +143,7 @@ static void say_delays(const struct strand_late *said, struct out *out)
 
 void late_say(struct late *late, const struct view *view)
 {
-    struct strand_late *said = &late->said;
+    strand_late *said = &late->said;
     struct out *out = view->out;
     char function[120];
     uintptr_t offset;

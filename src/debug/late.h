@@ -10,7 +10,7 @@
 #include "pools.h"
 
 struct late {
-    struct strand_late said;
+    strand_late said;
     void *site; /* of the spawn; NULL: the root's */
     char name[32], pool[POOL_NAME_ROOM];
     bool pool_is_first;

@@ -11,12 +11,12 @@
 
 #include <string.h>
 
-void strand_stats_get(struct strand_stats *stats)
+void strand_stats_get(strand_stats *stats)
 {
     struct thread *thread = must_be_strand("strand_stats_get");
     must_be_there(stats, "buffer for the figures", "strand_stats_get");
     must_have_size(stats->size, sizeof stats->size, "strand_stats", "strand_stats_get");
-    struct strand_stats now = {.stacks = thread->sub->memory.stacks.made};
+    strand_stats now = {.stacks = thread->sub->memory.stacks.made};
     for (struct thread *each = thread_first(thread->sub); each; each = thread_after(each)) {
         now.threads += thread_life(each) != THREAD_NONE;
         now.spawned += atomic_load_explicit(&each->counts.spawned, memory_order_relaxed);

@@ -81,7 +81,7 @@ static bool is_stalled(const struct watchdog *w, const struct pool *pool)
     return true;
 }
 
-static void inspect_delays(struct watchdog *w, struct thread *thread, const struct stay *stay, struct strand_late *said)
+static void inspect_delays(struct watchdog *w, struct thread *thread, const struct stay *stay, strand_late *said)
 {
     struct pool *pool = thread->pool;
     said->runnable = waiting_for(thread);
@@ -103,8 +103,8 @@ static struct late late_of(const struct watchdog *w, struct thread *thread, cons
 {
     return (struct late){.said = {.kind = STRAND_LATE_HOLDS,
                                   .reports = stay->reports + 1,
-                                  .ns = lasts(w, stay),
-                                  .limit = w->limit,
+                                  .duration_ns = lasts(w, stay),
+                                  .limit_ns = w->limit,
                                   .thread = thread->index,
                                   .thread_id = thread->os_id,
                                   .cpu_ns = -1},

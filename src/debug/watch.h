@@ -20,7 +20,7 @@ void census_close(struct runtime *runtime);
 int quit_open(struct runtime *runtime);
 void quit_close(struct runtime *runtime);
 
-/* Until watchdog_close, a dedicated thread reports strands that occupy their thread for too long (options.watchdog).
+/* Until watchdog_close, a dedicated thread reports strands that occupy their thread for too long (options.watchdog_ns).
  * Returns like quit_open. */
 int watchdog_open(struct runtime *runtime);
 void watchdog_close(struct runtime *runtime);

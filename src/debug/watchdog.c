@@ -197,8 +197,8 @@ static int make(struct runtime *runtime, struct watchdog **out)
     memset(w, 0, sizeof *w);
     w->runtime = runtime;
     worker_open_outside(&w->worker, runtime);
-    w->limit = limit_of(options->watchdog);
-    w->cleanups_limit = options->watchdog_cleanups ? limit_of(options->watchdog_cleanups) : w->limit;
+    w->limit = limit_of(options->watchdog_ns);
+    w->cleanups_limit = options->watchdog_cleanups_ns ? limit_of(options->watchdog_cleanups_ns) : w->limit;
     int64_t least = w->limit < w->cleanups_limit ? w->limit : w->cleanups_limit;
     w->period = least / CHECKS < PERIOD_MOST_NS ? least / CHECKS : PERIOD_MOST_NS;
     w->credit = CREDIT_MOST;

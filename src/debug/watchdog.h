@@ -1,7 +1,7 @@
 /*
- * The watchdog: a thread that checks, a few times within options.watchdog, whether strands have yielded. It reads what
- * they update anyway, so they pay nothing for it. Its life is in watchdog.c, its observation of threads in stays.c, of
- * unwinding strands in cleanups.c, and the text of its reports in late.c. Page: docs/protocols/watchdog.md.
+ * The watchdog: a thread that checks, a few times within options.watchdog_ns, whether strands have yielded. It reads
+ * what they update anyway, so they pay nothing for it. Its life is in watchdog.c, its observation of threads in
+ * stays.c, of unwinding strands in cleanups.c, and the text of its reports in late.c. Page: docs/protocols/watchdog.md.
  *
  * PARTIES   the watchdog; the threads of the run; strands that unwind (unwinding.h).
  * STATE     of each thread: thread.hold.state, and what the watchdog has observed of it (struct stay).

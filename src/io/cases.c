@@ -188,11 +188,11 @@ static const struct strand_source_ source_ready = {.stand = ready_stand,
                                                    .outside = true,
                                                    .blocked = BLOCKED_DESCRIPTOR};
 
-strand_case strand_on_ready(int fd, int what)
+strand_case strand_on_ready(int fd, enum strand_ready_event event)
 {
-    if (what != STRAND_READABLE && what != STRAND_WRITABLE && what != STRAND_GONE)
-        MISUSE("strand_on_ready", "", "%d is not one of STRAND_READABLE, STRAND_WRITABLE and STRAND_GONE", what);
-    return (strand_case){.source = &source_ready, .object = {(uint64_t)(unsigned)fd, (uint64_t)(unsigned)what}};
+    if (event != STRAND_READABLE && event != STRAND_WRITABLE && event != STRAND_GONE)
+        MISUSE("strand_on_ready", "", "%d is not one of STRAND_READABLE, STRAND_WRITABLE and STRAND_GONE", (int)event);
+    return (strand_case){.source = &source_ready, .object = {(uint64_t)(unsigned)fd, (uint64_t)(unsigned)event}};
 }
 
 /* ---- signals ----------------------------------------------------------------------------------------------- */

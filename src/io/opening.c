@@ -122,10 +122,10 @@ strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr)
     struct thread *thread = must_be_strand("strand_crew_open");
     struct cb *me = current_of(thread);
     if (attr)
-        must_have_size(attr->size, offsetof(strand_crew_attr, threads), "strand_crew_attr", "strand_crew_open");
-    int threads = ATTR(attr, threads) ? ATTR(attr, threads) : CREW_USUAL;
+        must_have_size(attr->size, offsetof(strand_crew_attr, max_threads), "strand_crew_attr", "strand_crew_open");
+    int threads = ATTR(attr, max_threads) ? ATTR(attr, max_threads) : CREW_USUAL;
     if (threads < 1 || threads > CREW_MOST)
-        MISUSE("strand_crew_open", "", "strand_crew_attr.threads is %d, not 1 to %d", threads, CREW_MOST);
+        MISUSE("strand_crew_open", "", "strand_crew_attr.max_threads is %d, not 1 to %d", threads, CREW_MOST);
     struct crew_record *record = driver_slab_get(thread, &worker_of(thread)->objects);
     if (!record)
         throw_no_memory(me, "a crew");
@@ -136,7 +136,7 @@ strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr)
     atomic_store_explicit(&record->word, serial << WORD_SERIAL, memory_order_release);
     int error = record->crew ? 0 : -ENOMEM;
     if (!error) {
-        record->crew->most_waiting = ATTR(attr, waiting);
+        record->crew->most_waiting = ATTR(attr, max_waiting);
         record->crew->idle_ns = idle_time(ATTR(attr, idle_ns));
         record->crew->origin.site = __builtin_return_address(0);
         record->origin = record->crew->origin;
@@ -151,7 +151,7 @@ strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr)
 
 static int run_crew_most(const struct runtime *runtime, enum run_crew which)
 {
-    int asked = runtime->options.offload_threads;
+    int asked = runtime->options.max_offload_threads;
     if (which != CREW_CALLS)
         return which == CREW_CLOSES ? CREW_CLOSES_MOST : CREW_USUAL;
     return asked <= 0 ? CREW_USUAL : asked < CREW_MOST ? asked : CREW_MOST;
@@ -248,14 +248,14 @@ void crew_leave(struct thread *thread, struct crew *crew)
 
 /* ---- asking ----------------------------------------------------------------------------------------------- */
 
-void strand_crew_info_get(strand_crew handle, struct strand_crew_info *out)
+void strand_crew_info_get(strand_crew handle, strand_crew_info *out)
 {
     struct thread *thread = must_be_strand("strand_crew_info_get");
     must_be_there(out, "buffer for the figures", "strand_crew_info_get");
     must_have_size(out->size, sizeof out->size, "strand_crew_info", "strand_crew_info_get");
     bool unmade =
         is_run_crew(handle) && !atomic_load_explicit(&runtime_of(thread)->crews[CREW_CALLS], memory_order_acquire);
-    struct strand_crew_info info = {.most = (size_t)run_crew_most(runtime_of(thread), CREW_CALLS)};
+    strand_crew_info info = {.max_threads = (size_t)run_crew_most(runtime_of(thread), CREW_CALLS)};
     if (!unmade) {
         struct crew *crew = crew_enter(thread, handle, "strand_crew_info_get");
         crew_lock(crew, thread);
@@ -263,7 +263,7 @@ void strand_crew_info_get(strand_crew handle, struct strand_crew_info *out)
         info.running = crew->running;
         info.idle = crew->threads - crew->running;
         info.waiting = crew->queued;
-        info.most = crew->most;
+        info.max_threads = crew->most;
         crew_unlock(crew);
         crew_leave(thread, crew);
     }

@@ -48,7 +48,7 @@ static int look_on(struct opened_pool *op)
     return !over;
 }
 
-int strand_pool_drive(strand_pool handle, strand_time until, unsigned flags)
+int strand_pool_drive(strand_pool handle, strand_time until, strand_drive_flags flags)
 {
     struct pool *pool;
     struct opened_pool *op = look_up(handle, "strand_pool_drive", &pool);

@@ -138,7 +138,7 @@ int strand_pool_resize(strand_pool handle, int threads)
     return error;
 }
 
-static void ask(struct thread *thread, struct opened_pool *op, struct strand_pool_info *info)
+static void ask(struct thread *thread, struct opened_pool *op, strand_pool_info *info)
 {
     struct pool *pool = pool_behind(op);
     memcpy(info->name, op->name, sizeof info->name);
@@ -151,13 +151,13 @@ static void ask(struct thread *thread, struct opened_pool *op, struct strand_poo
     info->wait_ns = service.wait_ns;
 }
 
-void strand_pool_info_get(strand_pool handle, struct strand_pool_info *out)
+void strand_pool_info_get(strand_pool handle, strand_pool_info *out)
 {
     struct thread *thread = must_be_strand("strand_pool_info_get");
     must_be_there(out, "buffer for the figures", "strand_pool_info_get");
     must_have_size(out->size, sizeof out->size, "strand_pool_info", "strand_pool_info_get");
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_info_get");
-    struct strand_pool_info info = {0};
+    strand_pool_info info = {0};
     ask(thread, op, &info);
     pool_found(op);
     sized_give(out, out->size, &info, sizeof info);

@@ -105,7 +105,7 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
         interrupt_throw(thread, me, 0);
 }
 
-void strand_wait_quiet(strand_pool handle, unsigned flags)
+void strand_wait_quiet(strand_pool handle, strand_quiet_flags flags)
 {
     struct thread *thread = must_be_strand("strand_wait_quiet");
     struct cb *me = current_of(thread);

@@ -175,7 +175,7 @@ static int run_watched(struct runtime *runtime, bool adopt, const char **what)
         *what = "the thread that waits for SIGQUIT";
         error = quit_open(runtime);
     }
-    if (!error && runtime->options.watchdog) {
+    if (!error && runtime->options.watchdog_ns) {
         *what = "the watchdog's thread";
         error = watchdog_open(runtime);
     }
@@ -207,7 +207,8 @@ static int run_pool(struct runtime *runtime, const char **what)
     if (error)
         return error;
     thread_adopt(NULL);
-    int helpers = (!adopt && !runtime->sub.driver) + runtime->options.dump_on_quit + (runtime->options.watchdog != 0);
+    int helpers =
+        (!adopt && !runtime->sub.driver) + runtime->options.dump_on_quit + (runtime->options.watchdog_ns != 0);
     atomic_store_explicit(&runtime->sub.helpers, helpers, memory_order_relaxed);
     error = run_watched(runtime, adopt, what);
     thread_adopt(before);

@@ -95,8 +95,8 @@ int run_options_check(const strand_options *options, bool seeded, char *text, si
         snprintf(text, room, "options.guards is %d, not one of enum strand_guards", (int)options->guards);
     else if (options->spin_us < 0)
         snprintf(text, room, "options.spin_us is %lld", (long long)options->spin_us);
-    else if (options->offload_threads < 0)
-        snprintf(text, room, "options.offload_threads is %d", options->offload_threads);
+    else if (options->max_offload_threads < 0)
+        snprintf(text, room, "options.max_offload_threads is %d", options->max_offload_threads);
     else if (!is_balance((int)options->balance))
         snprintf(text, room, "options.balance is %d, not one of enum strand_balance", (int)options->balance);
     else if (!stack_round(options->stack_size))
@@ -104,25 +104,25 @@ int run_options_check(const strand_options *options, bool seeded, char *text, si
     else if (options->max_stack_bytes && options->max_stack_bytes < run_options_stack_size(options))
         snprintf(text, room, "options.max_stack_bytes is %zu, which is less than one stack of %zu bytes",
                  options->max_stack_bytes, run_options_stack_size(options));
-    else if (options->watchdog && options->watchdog < WATCHDOG_LEAST_NS)
-        snprintf(text, room, "options.watchdog is %lld ns, neither 0 nor at least a millisecond",
-                 (long long)options->watchdog);
-    else if (options->watchdog_cleanups && options->watchdog_cleanups < WATCHDOG_LEAST_NS)
-        snprintf(text, room, "options.watchdog_cleanups is %lld ns, neither 0 nor at least a millisecond",
-                 (long long)options->watchdog_cleanups);
+    else if (options->watchdog_ns && options->watchdog_ns < WATCHDOG_LEAST_NS)
+        snprintf(text, room, "options.watchdog_ns is %lld ns, neither 0 nor at least a millisecond",
+                 (long long)options->watchdog_ns);
+    else if (options->watchdog_cleanups_ns && options->watchdog_cleanups_ns < WATCHDOG_LEAST_NS)
+        snprintf(text, room, "options.watchdog_cleanups_ns is %lld ns, neither 0 nor at least a millisecond",
+                 (long long)options->watchdog_cleanups_ns);
     else
         return 0;
     return -EINVAL;
 }
 
-/* STRAND_WATCHDOG, in milliseconds, overrides the option if it is a number. */
+/* STRAND_WATCHDOG_MS, in milliseconds, overrides the option if it is a number. */
 static void choose_watchdog(strand_options *options)
 {
-    const char *text = arch_env("STRAND_WATCHDOG");
+    const char *text = arch_env("STRAND_WATCHDOG_MS");
     char *end;
     long ms = text ? strtol(text, &end, 10) : -1;
     if (ms >= 0 && ms < INT64_MAX / STRAND_MS && end != text && !*end)
-        options->watchdog = ms * STRAND_MS;
+        options->watchdog_ns = ms * STRAND_MS;
 }
 
 void run_options_from_environment(struct runtime *runtime)
@@ -133,6 +133,6 @@ void run_options_from_environment(struct runtime *runtime)
     choose_watchdog(options);
     if (runtime->sub.driver) {
         options->dump_on_quit = false;
-        options->watchdog = 0;
+        options->watchdog_ns = 0;
     }
 }

@@ -71,8 +71,8 @@ static int take(struct search *search, const strand_options *options)
         return error;
     (void)options_copy(&search->sim, search->options.sim);
     search->sim.size = sizeof search->sim;
-    if (!search->sim.steps)
-        search->sim.steps = STEPS_USUAL;
+    if (!search->sim.max_steps)
+        search->sim.max_steps = STEPS_USUAL;
     search->options.size = sizeof search->options;
     search->options.sim = &search->sim;
     search->options.has_seed = true;

@@ -22,7 +22,7 @@ static const struct {
     {"depth", offsetof(struct strand_sim, depth), sizeof(uint32_t), UINT32_MAX},
     {"length", offsetof(struct strand_sim, length), sizeof(uint32_t), UINT32_MAX},
     {"coarse", offsetof(struct strand_sim, coarse), sizeof(bool), 1},
-    {"steps", offsetof(struct strand_sim, steps), sizeof(uint64_t), UINT64_MAX},
+    {"max_steps", offsetof(struct strand_sim, max_steps), sizeof(uint64_t), UINT64_MAX},
     {"memory", offsetof(struct strand_sim, memory), sizeof(uint32_t), UINT32_MAX},
     {"resets", offsetof(struct strand_sim, resets), sizeof(uint32_t), UINT32_MAX},
     {"silence", offsetof(struct strand_sim, silence), sizeof(uint32_t), UINT32_MAX},

@@ -66,8 +66,8 @@ static void begin_step(struct sim *sim, struct played *next)
     sim->now += least << rng_below(&sim->order.rng, STEP_SHIFTS);
     sim_fold(sim, next->index);
     sim_fold(sim, (uint64_t)sim->now);
-    if (UNLIKELY(sim->options.steps && sim->steps > sim->options.steps))
-        report_fail(sim, "it takes more steps than strand_sim.steps allows");
+    if (UNLIKELY(sim->options.max_steps && sim->steps > sim->options.max_steps))
+        report_fail(sim, "it takes more steps than strand_sim.max_steps allows");
     next->state = PLAYED_READY;
     for (uint32_t i = 0; i < sim->count; i++) /* spinning threads may test again */
         if (sim->played[i]->state == PLAYED_RELAXED)

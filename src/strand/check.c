@@ -66,7 +66,7 @@ static const char *stack_top(const struct cb *me)
 
 /* The stack pointer of the caller is where the frame of this function begins. The caller's variables, except
  * variable-length arrays, lie above it: the compiler takes their memory when the function begins. */
-NOINLINE strand_scope strand_check_scope_enter_(unsigned flags, const char *file, int line)
+NOINLINE strand_scope strand_check_scope_enter_(strand_scope_flags flags, const char *file, int line)
 {
     strand_scope handle = strand_scope_enter_(flags, file, line);
     struct scope *scope = handle_scope(handle);

@@ -239,25 +239,25 @@ static size_t used_by(struct thread *thread, struct shared_fibre *shared, struct
 }
 
 /* Its strands may be switching right now, on other threads: each figure is right for some moment. */
-static void ask(struct thread *thread, struct shared_fibre *shared, struct strand_fibre_info *info)
+static void ask(struct thread *thread, struct shared_fibre *shared, strand_fibre_info *info)
 {
     const struct shared_stack *stack = &shared->stack;
     struct guest *guest = plain_load(&stack->resident, memory_order_acquire); /* [SF9] */
     struct member *resident = guest ? member_of(guest) : NULL;
     info->active = resident ? id_of_resident(shared, resident) : 0;
     info->stack_used = shared_above(stack) + (info->active ? used_by(thread, shared, resident) : 0);
-    info->stack_most = shared_most(stack);
-    info->stack_most = info->stack_most > info->stack_used ? info->stack_most : info->stack_used;
+    info->stack_peak = shared_most(stack);
+    info->stack_peak = info->stack_peak > info->stack_used ? info->stack_peak : info->stack_used;
     info->strands = strands_of(shared);
     info->overloaded = info->strands > 1;
     info->stack_size = shared->fibre.stack_size;
     info->stack_deepest = plain_load(&stack->deepest, memory_order_relaxed);
     info->stack_resident = shared_resident(stack);
-    info->image_bytes = plain_load(&stack->set.bytes, memory_order_relaxed);
+    info->saved_bytes = plain_load(&stack->set.bytes, memory_order_relaxed);
     info->copies = atomic_load_explicit(&stack->copies, memory_order_relaxed);
 }
 
-void strand_fibre_info_get(strand_fibre handle, int index, struct strand_fibre_info *out)
+void strand_fibre_info_get(strand_fibre handle, int index, strand_fibre_info *out)
 {
     struct thread *thread = must_be_strand("strand_fibre_info_get");
     must_be_there(out, "buffer for the figures", "strand_fibre_info_get");
@@ -265,7 +265,7 @@ void strand_fibre_info_get(strand_fibre handle, int index, struct strand_fibre_i
     struct fibres *fibres = fibres_pin(thread, handle, "strand_fibre_info_get");
     if (index < 0 || (uint32_t)index >= fibres->count)
         MISUSE("strand_fibre_info_get", "", "there is no fibre %d of %u", index, fibres->count);
-    struct strand_fibre_info info = {0};
+    strand_fibre_info info = {0};
     ask(thread, fibres->list[index], &info);
     fibres_unpin(thread, fibres);
     sized_give(out, out->size, &info, sizeof info);

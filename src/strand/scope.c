@@ -38,7 +38,7 @@ static COLD __attribute__((noreturn)) void bad_flags(unsigned flags)
            "a scope has one policy at most: choose one of STRAND_TOGETHER, STRAND_COLLECT and STRAND_FIRST_WINS");
 }
 
-strand_scope strand_scope_enter_(unsigned flags, const char *file, int line)
+strand_scope strand_scope_enter_(strand_scope_flags flags, const char *file, int line)
 {
     struct thread *thread = must_be_strand("STRAND_SCOPE");
     struct cb *me = current_of(thread);

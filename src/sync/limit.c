@@ -21,7 +21,7 @@ void strand_limit_init(strand_limit *limit, size_t permits, const char *name)
     struct thread *thread = must_be_strand("strand_limit_init");
     if (!limit || !permits)
         misuse("strand_limit_init", "", "%s", limit ? "the limit is 0: nobody would ever have a permit" : "it is NULL");
-    strand_prio_options options = {.limit = permits, .name = name ? name : "limit"};
+    strand_prio_options options = {.permits = permits, .name = name ? name : "limit"};
     prio_make(thread, &limit->inside, &options, __builtin_return_address(0), "strand_limit_init");
 }
 

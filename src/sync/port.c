@@ -165,7 +165,7 @@ void strand_port_close(strand_port handle)
     unpin_port(port);
 }
 
-int strand_port_info_get(strand_port handle, struct strand_port_info *out)
+int strand_port_info_get(strand_port handle, strand_port_info *out)
 {
     struct port *port;
     must_be_there(out, "buffer for the figures", "strand_port_info_get");
@@ -176,7 +176,7 @@ int strand_port_info_get(strand_port handle, struct strand_port_info *out)
     struct box *box = port->box;
     uint64_t given = atomic_load_explicit(&box->given, memory_order_relaxed);
     uint64_t taken = atomic_load_explicit(&box->free, memory_order_relaxed) >> FREE_TAG;
-    struct strand_port_info info = {
+    strand_port_info info = {
         .message_size = port->message_size,
         .slots = port->slots,
         .taken = (taken - given) & (UINT64_MAX >> FREE_TAG),
@@ -374,11 +374,11 @@ strand_port strand_port_open(strand_scope scope, size_t message_size, size_t slo
     struct port *port;
     if (attr)
         must_have_size(attr->size, sizeof *attr, "strand_port_attr", "strand_port_open");
-    if (message_size > STRAND_PORT_MESSAGE_MOST)
+    if (message_size > STRAND_PORT_MAX_MESSAGE_SIZE)
         misuse("strand_port_open", "", "messages of %zu bytes are longer than %zu", message_size,
-               STRAND_PORT_MESSAGE_MOST);
-    if (!slots || slots > STRAND_PORT_SLOTS_MOST)
-        misuse("strand_port_open", "", "there are %zu slots, not 1 to %zu", slots, STRAND_PORT_SLOTS_MOST);
+               STRAND_PORT_MAX_MESSAGE_SIZE);
+    if (!slots || slots > STRAND_PORT_MAX_SLOTS)
+        misuse("strand_port_open", "", "there are %zu slots, not 1 to %zu", slots, STRAND_PORT_MAX_SLOTS);
     int error = make(thread, message_size, slots, attr, &port);
     strand_port handle = {{0, 0}};
     if (!error) {

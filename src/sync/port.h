@@ -73,7 +73,7 @@ struct box {
 };
 enum { FREE_TAG = 21 };
 #define FREE_NUMBER ((UINT64_C(1) << FREE_TAG) - 1)
-_Static_assert(STRAND_PORT_SLOTS_MOST < FREE_NUMBER, "a number fits");
+_Static_assert(STRAND_PORT_MAX_SLOTS < FREE_NUMBER, "a number fits");
 
 struct port {
     _Atomic uint64_t word;

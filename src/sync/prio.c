@@ -90,7 +90,7 @@ void prio_make(struct thread *thread, strand_prio_semaphore *handle, const stran
     sem->self = (uintptr_t)sem ^ SCRAMBLE;
     sem->serial = next_serial(worker_of(thread));
     sem->run = run_of(thread);
-    sem->limit = options->limit;
+    sem->limit = options->permits;
     sem->max_waiters = options->max_waiters;
     sem->on_full = (uint8_t)options->on_full;
     sem->compare = options->compare;
@@ -106,12 +106,12 @@ void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *opt
     must_be_there(sem, "semaphore", "strand_prio_init");
     must_be_there(options, "options", "strand_prio_init");
     must_have_size(options->size, sizeof *options, "strand_prio_options", "strand_prio_init");
-    if (!options->limit || (options->compare && options->priority))
+    if (!options->permits || (options->compare && options->priority))
         misuse("strand_prio_init", "", "%s",
-               options->limit ? "`compare` and `priority` are both set, and only one can order the waiters"
-                              : "the limit is 0: nobody would ever have a permit");
-    if (options->on_full != STRAND_FULL_PRUNES && options->on_full != STRAND_FULL_REFUSES)
-        misuse("strand_prio_init", "", "on_full is %d", options->on_full);
+               options->permits ? "`compare` and `priority` are both set, and only one can order the waiters"
+                                : "permits is 0: nobody would ever have a permit");
+    if (options->on_full != STRAND_PRIO_FULL_PRUNE && options->on_full != STRAND_PRIO_FULL_REFUSE)
+        misuse("strand_prio_init", "", "on_full is %d", (int)options->on_full);
     prio_make(thread, sem, options, __builtin_return_address(0), "strand_prio_init");
 }
 
@@ -214,7 +214,7 @@ static int make_room(struct thread *thread, struct prio *sem, struct cb *me, con
                      struct batch *batch)
 {
     while (is_full(sem)) {
-        if (sem->on_full == STRAND_FULL_REFUSES)
+        if (sem->on_full == STRAND_PRIO_FULL_REFUSE)
             return -ENOBUFS;
         if (!means->noted)
             return -EAGAIN;
@@ -442,7 +442,7 @@ static enum answer permit_stand(struct thread *thread, struct cb *me, strand_cas
     if (node) {
         must_not_escape(thread, c->value, "the key", "strand_select");
         means.ticket = ticket_get(thread);
-        if (sem->max_waiters && sem->on_full == STRAND_FULL_PRUNES)
+        if (sem->max_waiters && sem->on_full == STRAND_PRIO_FULL_PRUNE)
             make_note(thread, me, sem, &means);
     }
     prio_lock(thread, sem);

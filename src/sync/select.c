@@ -435,7 +435,7 @@ static int wait_for_one(struct thread **thread, struct select *s)
     return AGAIN;
 }
 
-static COLD void bad_select(const strand_case *cases, size_t count, unsigned flags)
+static COLD void bad_select(const strand_case *cases, size_t count, strand_select_flags flags)
 {
     if (count > CASES_MOST)
         misuse("strand_select", "", "%zu cases are more than %d", count, CASES_MOST);
@@ -444,7 +444,7 @@ static COLD void bad_select(const strand_case *cases, size_t count, unsigned fla
     misuse("strand_select", "", "the flags %#x are invalid", flags);
 }
 
-int strand_select(strand_case *cases, size_t count, unsigned flags)
+int strand_select(strand_case *cases, size_t count, strand_select_flags flags)
 {
     struct thread *thread = must_be_strand("strand_select");
     struct select s = {.me = current_of(thread), .cases = cases, .count = (uint32_t)count, .flags = flags};

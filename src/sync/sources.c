@@ -103,27 +103,27 @@ strand_case strand_on_time(strand_time when)
 
 /* ---- tickers ------------------------------------------------------------------------------------------------- */
 
-strand_ticker strand_ticker_every(int64_t period)
+strand_ticker strand_ticker_every(int64_t period_ns)
 {
-    if (period < 1)
-        MISUSE("strand_ticker_every", "", "the period is %lld ns, not 1 or more", (long long)period);
-    return (strand_ticker){strand_in(period).ns, period, 0};
+    if (period_ns < 1)
+        MISUSE("strand_ticker_every", "", "the period is %lld ns, not 1 or more", (long long)period_ns);
+    return (strand_ticker){.next_ns = strand_in(period_ns).ns, .period_ns = period_ns};
 }
 
 /* Misuse unless strand_ticker_every has made it. */
 static void must_be_ticker(const strand_ticker *ticker, const char *function)
 {
-    if (UNLIKELY(!ticker || ticker->period < 1))
+    if (UNLIKELY(!ticker || ticker->period_ns < 1))
         misuse(function, "", "there is no ticker: strand_ticker_every makes one");
 }
 
 /* A tick has come: the next one is the first that has not passed. */
 static void take_tick(struct thread *thread, strand_ticker *ticker)
 {
-    int64_t late = driver_now(thread->sub) - ticker->next;
-    uint64_t missed = late > 0 ? (uint64_t)(late / ticker->period) : 0;
+    int64_t late = driver_now(thread->sub) - ticker->next_ns;
+    uint64_t missed = late > 0 ? (uint64_t)(late / ticker->period_ns) : 0;
     ticker->missed = missed;
-    ticker->next += (int64_t)(missed + 1) * ticker->period;
+    ticker->next_ns += (int64_t)(missed + 1) * ticker->period_ns;
 }
 
 static strand_ticker *ticker_in(const strand_case *c)
@@ -133,7 +133,7 @@ static strand_ticker *ticker_in(const strand_case *c)
 
 static enum answer tick_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
-    if (ticker_in(c)->next > driver_now(thread->sub))
+    if (ticker_in(c)->next_ns > driver_now(thread->sub))
         return SOURCE_NOT;
     enum answer answer = source_settle(thread, me, c, node);
     if (answer == SOURCE_DONE)
@@ -143,7 +143,7 @@ static enum answer tick_stand(struct thread *thread, struct cb *me, strand_case 
 
 static int64_t tick_when(const strand_case *c)
 {
-    return ticker_in(c)->next;
+    return ticker_in(c)->next_ns;
 }
 
 static enum answer tick_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
@@ -167,7 +167,7 @@ strand_case strand_on_tick(strand_ticker *ticker)
 uint64_t strand_tick(strand_ticker *ticker)
 {
     must_be_ticker(ticker, "strand_tick");
-    wait_sleep((strand_time){ticker->next}, "strand_tick");
+    wait_sleep((strand_time){ticker->next_ns}, "strand_tick");
     take_tick(thread_self(), ticker);
     return ticker->missed;
 }

@@ -34,7 +34,7 @@ static void *caller(void *arg)
 static void all_call(int threads, int64_t idle_ns)
 {
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
-    world.crew = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = threads, .idle_ns = idle_ns));
+    world.crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = threads, .idle_ns = idle_ns));
     for (int i = 0; i < CALLERS; i++)
         strand_spawn(scope, caller, NULL);
     strand_scope_join(scope);
@@ -78,7 +78,7 @@ static void *leaver(void *arg)
 static void some_leave(void)
 {
     STRAND_SCOPE(scope);
-    world.crew = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 2));
+    world.crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 2));
     for (int i = 0; i < LEAVERS; i++)
         strand_spawn(scope, leaver, NULL);
     strand_sleep(150 * STRAND_US);
@@ -98,4 +98,4 @@ static void *root(void *arg)
     return FAULT_DONE;
 }
 
-FAULT_WORKLOAD(crews, RUN_ANY, root, .options.offload_threads = 1)
+FAULT_WORKLOAD(crews, RUN_ANY, root, .options.max_offload_threads = 1)

@@ -79,7 +79,7 @@ static void *root(void *arg)
     strand_must(strand_dump(fd, NULL));
     check_text(fd);
     dump_into_pipe();
-    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats stats = {.size = sizeof stats};
     strand_stats_get(&stats);
     FAULT_CHECK(stats.live <= CHILDREN + 1);
     strand_event_set(&event);

@@ -48,7 +48,7 @@ static void *fibres(void *arg)
             strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), guest, (void *)i, 0);
         strand_scope_join(scope);
         for (int i = 0; i < strand_fibre_count(fibre); i++) {
-            struct strand_fibre_info info = {.size = sizeof info};
+            strand_fibre_info info = {.size = sizeof info};
             strand_fibre_info_get(fibre, i, &info);
             FAULT_CHECK(info.stack_size >= info.stack_resident);
         }

@@ -60,7 +60,7 @@ static void crowd(void)
 {
     shared = (struct shared){.semaphore = STRAND_SEMAPHORE_INIT(2)};
     strand_prio_init(&shared.prio,
-                     &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 2, .compare = by_number});
+                     &(strand_prio_options){.size = sizeof(strand_prio_options), .permits = 2, .compare = by_number});
     strand_limit_init(&shared.limit, 3, "crowd");
     STRAND_SCOPE(scope);
     for (uintptr_t i = 0; i < MANY; i++)

@@ -36,4 +36,4 @@ static void *root(void *arg)
     return FAULT_DONE;
 }
 
-FAULT_WORKLOAD(offload, RUN_ANY, root, .options.offload_threads = 3)
+FAULT_WORKLOAD(offload, RUN_ANY, root, .options.max_offload_threads = 3)

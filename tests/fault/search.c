@@ -31,4 +31,4 @@ static void *root(void *arg)
     return FAULT_DONE;
 }
 
-FAULT_WORKLOAD(search, RUN_ALONE, root, .options.offload_threads = 1)
+FAULT_WORKLOAD(search, RUN_ALONE, root, .options.max_offload_threads = 1)

@@ -19,13 +19,14 @@ static struct {
     int ends[2];
 } told;
 
-static void note(const struct strand_late *late, void *arg)
+static void note(const strand_late *late, void *arg)
 {
     (void)arg;
-    FAULT_CHECK(late->ns >= 0 && late->text[0]);
+    FAULT_CHECK(late->duration_ns >= 0 && late->text[0]);
     if (late->over)
         return;
-    FAULT_CHECK(late->ns >= late->limit && strchr(late->name, 'r') != NULL); /* root, strand, "reader" or "cleaner" */
+    FAULT_CHECK(late->duration_ns >= late->limit_ns &&
+                strchr(late->name, 'r') != NULL); /* root, strand, "reader" or "cleaner" */
     if (late->kind == STRAND_LATE_CLEANUPS)
         told.cleanups++;
     else if (!told.holds++)
@@ -104,9 +105,9 @@ static void *root(void *arg)
     sigfillset(&all);
     struct closing closing __attribute__((cleanup(end)));
     pthread_sigmask(SIG_BLOCK, &all, &closing.before);
-    void *result = strand_run(
-        STRAND_OPTIONS(.own_threads = true, .threads = 2, .watchdog = 2 * STRAND_MS, .on_late = note, .uncaught = &e),
-        inner_root, NULL);
+    void *result = strand_run(STRAND_OPTIONS(.own_threads = true, .threads = 2, .watchdog_ns = 2 * STRAND_MS,
+                                             .on_late = note, .uncaught = &e),
+                              inner_root, NULL);
     if (e)
         strand_rethrow(e);
     FAULT_CHECK(result == FAULT_DONE);

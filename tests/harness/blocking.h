@@ -226,7 +226,7 @@ static inline bool things_open(struct things *t)
     strand_event_set(&t->event);
     strand_limit_init(&t->limit, 1, "limit");
     strand_limit_init(&t->bound, 1, "bound");
-    strand_prio_init(&t->prio, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1});
+    strand_prio_init(&t->prio, &(strand_prio_options){.size = sizeof(strand_prio_options), .permits = 1});
     t->full = strand_chan_open(t->children, sizeof t->value, 1, NULL);
     t->empty = strand_chan_open(t->children, sizeof t->value, 1, NULL);
     t->messages = strand_port_open(t->children, sizeof t->value, 1, NULL);

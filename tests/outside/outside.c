@@ -68,7 +68,7 @@ static void *root(void *arg)
     printf("cancelled: %s, cleaned %d\n", kept ? strand_exception_why(kept) : "no", cleaned);
     strand_exception_release(kept);
 
-    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats stats = {.size = sizeof stats};
     strand_stats_get(&stats);
     printf("spawned %d\n", (int)stats.spawned);
     return arg;

@@ -15,7 +15,7 @@
 
 static inline uint64_t copies_of(strand_fibre fibre)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     strand_fibre_info_get(fibre, 0, &info);
     return info.copies;
 }

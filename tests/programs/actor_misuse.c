@@ -321,7 +321,8 @@ static void *open_without_the_dispatchers(void *arg)
 static void *open_with_a_dispatcher_below_zero(void *arg)
 {
     (void)arg;
-    return open_with_dispatcher(&(strand_dispatcher){.size = sizeof(strand_dispatcher), .name = "it", .quantum = -1});
+    return open_with_dispatcher(
+        &(strand_dispatcher){.size = sizeof(strand_dispatcher), .name = "it", .quantum_ns = -1});
 }
 
 CASE(router_without_a_hash)
@@ -549,7 +550,7 @@ static void be_slow(strand_message *message)
 CASE(wait_for_room_in_a_section)
 {
     static const strand_actor_class narrow = {
-        .size = sizeof narrow, .name = "narrow", .state_size = sizeof(act *), .receive = perform, .mailbox_most = 1};
+        .size = sizeof narrow, .name = "narrow", .state_size = sizeof(act *), .receive = perform, .max_mailbox = 1};
     act *what = be_slow;
     strand_actor a = strand_actor_spawn(system, NULL, &narrow, &what, sizeof what);
     for (int i = 0; i < 2; i++) {

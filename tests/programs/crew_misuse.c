@@ -40,7 +40,7 @@ static void *gone(void *arg)
 
 static void *gone_info(void *arg)
 {
-    struct strand_crew_info info = {.size = sizeof info};
+    strand_crew_info info = {.size = sizeof info};
     strand_crew_info_get(open_and_leave(), &info);
     return arg;
 }
@@ -122,7 +122,7 @@ static void *of_another_run(void *arg)
 static void *open_without_size(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_crew_attr attr = {.threads = 1};
+    strand_crew_attr attr = {.max_threads = 1};
     strand_crew_open(scope, &attr);
     return arg;
 }
@@ -135,7 +135,7 @@ static void *call_without_size(void *arg)
 
 static void *info_without_size(void *arg)
 {
-    struct strand_crew_info info = {.size = 0};
+    strand_crew_info info = {.size = 0};
     strand_crew_info_get((strand_crew){{0, 0}}, &info);
     return arg;
 }
@@ -143,14 +143,14 @@ static void *info_without_size(void *arg)
 static void *too_many_threads(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 1025));
+    strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1025));
     return arg;
 }
 
 static void *negative_threads(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_crew_open(scope, STRAND_CREW_ATTR(.threads = -1));
+    strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = -1));
     return arg;
 }
 

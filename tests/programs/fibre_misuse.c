@@ -95,7 +95,7 @@ static void spawn_on_a_stale_fibre(void)
 
 static void ask_a_stale_fibre(void)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     open_and_leave();
     strand_fibre_info_get(stale, 0, &info);
 }
@@ -168,7 +168,7 @@ static void spawn_on_a_fibre_of_another_run(void)
 
 static void ask_with_no_size(void)
 {
-    struct strand_fibre_info info = {0};
+    strand_fibre_info info = {0};
     STRAND_SCOPE(scope);
     strand_fibre_info_get(strand_fibre_open(scope, NULL), 0, &info);
 }
@@ -181,7 +181,7 @@ static void ask_for_nothing(void)
 
 static void ask_for_one_that_is_not_there(void)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     STRAND_SCOPE(scope);
     strand_fibre_info_get(strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = 2)), 2, &info);
 }
@@ -275,7 +275,7 @@ static void *wait_with_a_local_key(void *arg)
 {
     static strand_prio_semaphore sem;
     int key = 0;
-    strand_prio_init(&sem, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1});
+    strand_prio_init(&sem, &(strand_prio_options){.size = sizeof(strand_prio_options), .permits = 1});
     STRAND_IGNORE(strand_prio_try_acquire(&sem, NULL));
     strand_prio_acquire(&sem, &key);
     return arg;
@@ -623,7 +623,7 @@ static void *order_by_local(void *arg)
     int local = 0;
     strand_prio_init(&sem,
                      &(strand_prio_options){
-                         .size = sizeof(strand_prio_options), .limit = 1, .priority = asks_a_local, .arg = &local});
+                         .size = sizeof(strand_prio_options), .permits = 1, .priority = asks_a_local, .arg = &local});
     return arg;
 }
 

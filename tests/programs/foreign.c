@@ -228,7 +228,7 @@ static long trim_fibre(void)
 
 static long ask_fibre(void)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     strand_fibre_info_get(made.fibre, 0, &info);
     return 0;
 }
@@ -274,7 +274,7 @@ static long resize_pool(void)
 
 static long ask_pool(void)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     strand_pool_info_get(made.pool, &info);
     return 0;
 }
@@ -293,7 +293,7 @@ static long call_crew(void)
 
 static long ask_crew(void)
 {
-    struct strand_crew_info info = {.size = sizeof info};
+    strand_crew_info info = {.size = sizeof info};
     strand_crew_info_get(made.crew, &info);
     return 0;
 }
@@ -429,7 +429,7 @@ static void *make(void *operation)
     made.pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     made.crew = strand_crew_open(scope, NULL);
     made.port = strand_port_open(scope, sizeof value, 1, NULL);
-    strand_prio_init(&semaphore, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1});
+    strand_prio_init(&semaphore, &(strand_prio_options){.size = sizeof(strand_prio_options), .permits = 1});
     strand_limit_init(&limit, 1, NULL);
     if (operation) {
         STRAND_LOCKED(&mutex);

@@ -28,7 +28,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_
 
 static NOINLINE void make_it_here(strand_prio_semaphore *sem, size_t limit)
 {
-    strand_prio_options options = {.size = sizeof options, .limit = limit, .name = "pages"};
+    strand_prio_options options = {.size = sizeof options, .permits = limit, .name = "pages"};
     strand_prio_init(sem, &options);
     __asm__ volatile("");
 }
@@ -136,7 +136,7 @@ static NOINLINE void make_it_ask(int (*compare)(const void *, const void *, void
                                  int64_t (*priority)(const void *, void *))
 {
     strand_prio_options options = {
-        .size = sizeof options, .limit = 1, .compare = compare, .priority = priority, .name = "shelves"};
+        .size = sizeof options, .permits = 1, .compare = compare, .priority = priority, .name = "shelves"};
     strand_prio_init(&asking, &options);
     __asm__ volatile("");
 }
@@ -474,7 +474,7 @@ static struct account *volatile no_account;
 
 #define NULLS(null)                                                                                                    \
     null(strand_prio_init,                                                                                             \
-         strand_prio_init(no_sem, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1}))            \
+         strand_prio_init(no_sem, &(strand_prio_options){.size = sizeof(strand_prio_options), .permits = 1}))          \
         null(strand_prio_acquire, strand_prio_acquire(no_sem, NULL)) null(STRAND_PRIO_PERMIT,                          \
                                                                           STRAND_PRIO_PERMIT(no_sem, NULL))            \
             null(strand_prio_try_acquire, STRAND_IGNORE(strand_prio_try_acquire(no_sem, NULL))) null(                  \

@@ -251,7 +251,7 @@ static void *resize_to_none(void *arg)
 
 static void *ask_without_a_size(void *arg)
 {
-    struct strand_pool_info info = {.size = 0};
+    strand_pool_info info = {.size = 0};
     strand_pool_info_get(strand_pool_self(), &info);
     return arg;
 }

@@ -28,7 +28,7 @@ __attribute__((visibility("default"))) unsigned long getauxval(unsigned long typ
 
 static void print_size(strand_scope scope, size_t asked)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     strand_fibre_info_get(strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = asked)), 0, &info);
     printf("%zu\n", info.stack_size);
 }

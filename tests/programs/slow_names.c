@@ -78,7 +78,7 @@ int main(void)
     setvbuf(stdout, NULL, _IOLBF, 0);
     sem_init(&name_server, 0, 0);
     sem_init(&call, 0, 0);
-    strand_options options = {.size = sizeof options, .offload_threads = 1};
+    strand_options options = {.size = sizeof options, .max_offload_threads = 1};
     strand_run(&options, dial_names, NULL);
     puts("ended");
     return 0;

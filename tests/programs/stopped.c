@@ -61,6 +61,6 @@ int main(int argc, char **argv)
 {
     if (argc != 2)
         return 2;
-    strand_run(STRAND_OPTIONS(.watchdog = LIMIT), root, argv[1]);
+    strand_run(STRAND_OPTIONS(.watchdog_ns = LIMIT), root, argv[1]);
     return 0;
 }

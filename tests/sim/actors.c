@@ -213,11 +213,12 @@ static unsigned priority(const strand_message *message)
 #define CLASS(name_, ...)                                                                                              \
     {                                                                                                                  \
         .size = sizeof(strand_actor_class), .name = name_, .state_size = sizeof(struct state), .receive = be_actor,    \
-        .start = start, .stop = stop, .restarts_most = 3, __VA_ARGS__                                                  \
+        .start = start, .stop = stop, .max_restarts = 3, __VA_ARGS__                                                   \
     }
-static const strand_actor_class plain = CLASS("plain", .backoff = 0), bounded = CLASS("bounded", .mailbox_most = 2),
+static const strand_actor_class plain = CLASS("plain", .backoff_ns = 0), bounded = CLASS("bounded", .max_mailbox = 2),
                                 choosy = CLASS("choosy", .priority = priority),
-                                forgetful = CLASS("forgetful", .mailbox_most = 2, .mailbox_full = STRAND_FULL_OLDEST);
+                                forgetful =
+                                    CLASS("forgetful", .max_mailbox = 2, .mailbox_full = STRAND_MAILBOX_FULL_OLDEST);
 
 /* ---- strands ----------------------------------------------------------------------------------------------- */
 

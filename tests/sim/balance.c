@@ -112,7 +112,7 @@ static void resize(struct sim_life *me, void *arg)
 
 static void look_at_figures(void)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     strand_pool_info_get(world.pool, &info);
     SIM_CHECK(info.unequal >= 1 && info.wait_ns >= 0);
 }

@@ -277,7 +277,7 @@ static void *look_on(void *pool)
 
 static void check_dry(void)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     while (strand_pool_info_get(world.pool, &info), info.strands) /* one that is being refused counts for a moment */
         strand_yield();
     SIM_CHECK_EQ(info.threads, 0);

@@ -142,9 +142,9 @@ static void call(struct sim_life *me, strand_crew crew, bool mortal)
 
 static void check_info(strand_crew crew)
 {
-    struct strand_crew_info info = {.size = sizeof info};
+    strand_crew_info info = {.size = sizeof info};
     strand_crew_info_get(crew, &info);
-    SIM_CHECK(info.threads <= info.most);
+    SIM_CHECK(info.threads <= info.max_threads);
     SIM_CHECK_EQ(info.idle + info.running, info.threads);
 }
 
@@ -154,7 +154,8 @@ static strand_crew open_crew(struct sim_life *me, strand_scope scope)
     int threads = 1 + (int)sim_draw(&me->chance, 3);
     size_t waiting = sim_one_in(&me->chance, 2) ? 0 : 1 + sim_draw(&me->chance, 2);
     int64_t idle_ns = idle[sim_draw(&me->chance, sizeof idle / sizeof *idle)];
-    return strand_crew_open(scope, STRAND_CREW_ATTR(.threads = threads, .idle_ns = idle_ns, .waiting = waiting));
+    return strand_crew_open(scope,
+                            STRAND_CREW_ATTR(.max_threads = threads, .idle_ns = idle_ns, .max_waiting = waiting));
 }
 
 /* ---- callers --------------------------------------------------------------------------------------------- */
@@ -237,7 +238,7 @@ static void lender(struct sim_life *me, void *borrower)
 {
     strand other = ((struct sim_life *)borrower)->handle;
     SIM_CLEANUP(me);
-    struct strand_crew_info info = {.size = sizeof info};
+    strand_crew_info info = {.size = sizeof info};
     STRAND_SCOPE(scope);
     world.lent = open_crew(me, scope);
     STRAND_SHIELD; /* the stranger counts on it */

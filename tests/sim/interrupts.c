@@ -288,7 +288,7 @@ static void meeting(struct sim_life *me, void *arg)
 
 static void make_world(void)
 {
-    strand_prio_options options = {.size = sizeof options, .limit = 1};
+    strand_prio_options options = {.size = sizeof options, .permits = 1};
     world.barrier = (strand_barrier)STRAND_BARRIER_INIT(NEVER);
     world.meeting = (strand_barrier)STRAND_BARRIER_INIT(COMPANY);
     world.latch = (strand_latch)STRAND_LATCH_INIT(1);
@@ -323,8 +323,8 @@ static void check_world(void)
 
 static void occupy_the_crew(struct sim_life *me, strand_scope scope)
 {
-    struct strand_crew_info info = {.size = sizeof info};
-    world.crew = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 1));
+    strand_crew_info info = {.size = sizeof info};
+    world.crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1));
     world.occupant = sim_spawn(me, scope, occupant, NULL);
     while (!info.running) {
         strand_sleep(STRAND_US);

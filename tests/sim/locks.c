@@ -297,7 +297,7 @@ static void make_world(void)
     world.many = (strand_semaphore)STRAND_SEMAPHORE_INIT_BOUNDED(MANY, MANY);
     world.barrier = (strand_barrier)STRAND_BARRIER_INIT(COMPANY);
     world.latch = (strand_latch)STRAND_LATCH_INIT(STRANDS);
-    strand_prio_options options = {.size = sizeof options, .limit = PERMITS, .priority = by_number};
+    strand_prio_options options = {.size = sizeof options, .permits = PERMITS, .priority = by_number};
     strand_prio_init(&world.prio, &options);
     strand_limit_init(&world.limit, LIMIT, NULL);
     strand_limit_init(&world.other_limit, 1, NULL); /* is taken after the other: who waits for it has that */

@@ -335,7 +335,7 @@ static void act(struct sim_life *me, void *arg)
 
 static void check_dry(strand_pool pool)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     while (strand_pool_info_get(pool, &info), info.strands) /* one that is being refused counts for a moment */
         strand_yield();
     SIM_CHECK_EQ(info.threads, 0);
@@ -357,7 +357,7 @@ static void close_to_others(struct place **place)
 /* Those that are to go, go, whatever the strands do. */
 static void check_threads(strand_pool pool)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     do {
         strand_yield();
         strand_pool_info_get(pool, &info);

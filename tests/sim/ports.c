@@ -257,7 +257,7 @@ static void open_briefly(struct sim_life *me, void *arg)
     STRAND_SCOPE(scope);
     strand_chan chan = strand_chan_open(scope, sizeof(int), 4, NULL);
     strand_port port = strand_port_open(scope, sizeof(int), 4, NULL);
-    struct strand_port_info info = {.size = sizeof info};
+    strand_port_info info = {.size = sizeof info};
     for (uint32_t n = sim_draw(&me->chance, 4); n > 0; n--)
         strand_sleep(5 * STRAND_US);
     SIM_CHECK_EQ(strand_chan_length(chan), 0);
@@ -280,7 +280,7 @@ static void on_no_signal(void *value)
 /* Late, when all others may have gone to sleep. */
 static void *send_alone(void *value)
 {
-    struct strand_port_info info = {.size = sizeof info};
+    strand_port_info info = {.size = sizeof info};
     for (int i = 0; i < world.patience; i++) /* without memory its company may fail, and the port end with that */
         SIM_CHECK(strand_port_info_get(world.brief, &info) == 0 || sim_refuses_memory());
     on_lonely_signal(value);
@@ -408,7 +408,7 @@ static void play(struct sim_life *me, void *arg)
 static void check_figures(void)
 {
     for (int i = 0; i < PORTS; i++) {
-        struct strand_port_info info = {.size = sizeof info};
+        strand_port_info info = {.size = sizeof info};
         SIM_CHECK_EQ(strand_port_info_get(world.ports[i], &info), 0);
         SIM_CHECK(info.refused <= (uint64_t)world.refused[i] + world.later);
         SIM_CHECK(info.taken <= (size_t)world.slots[i]);

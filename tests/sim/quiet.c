@@ -246,7 +246,7 @@ static void open_pools(struct sim_life *me, strand_scope scope)
 /* To any of its threads. */
 static int pin_on(struct sim_life *me, strand_pool pool)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     strand_pool_info_get(pool, &info);
     return STRAND_PIN((int)sim_draw(&me->chance, (uint32_t)info.threads));
 }

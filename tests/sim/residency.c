@@ -215,12 +215,12 @@ static void act(struct sim_life *me, void *depth)
 
 static void check_fibre(strand_fibre fibre)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     do {
         strand_yield(); /* the last one may not have left its stack yet */
         strand_fibre_info_get(fibre, 0, &info);
     } while (info.strands);
-    SIM_CHECK_EQ(info.image_bytes, 0);
+    SIM_CHECK_EQ(info.saved_bytes, 0);
     SIM_CHECK_EQ(info.active, 0);
     sim_observe(info.copies);
 }

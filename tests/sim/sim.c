@@ -499,7 +499,7 @@ static void *root(void *life)
     struct sim_life *me = life;
     me->begun++;
     me->body(me, me->arg);
-    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats stats = {.size = sizeof stats};
     strand_stats_get(&stats);
     SIM_CHECK_EQ(stats.live, 1);
     SIM_CHECK_EQ(stats.spawned, stats.ended + 1);
@@ -533,7 +533,7 @@ static void run(uint64_t seed)
     options.scheduler = schedulers[sim_draw(&chance, 2)];
     options.on_log = on_log;
     strand_sim_report report = {.size = sizeof report};
-    strand_sim way = {.size = sizeof way, .depth = STRAND_SIM_WALK, .steps = STEPS_MOST, .report = &report};
+    strand_sim way = {.size = sizeof way, .depth = STRAND_SIM_WALK, .max_steps = STEPS_MOST, .report = &report};
     way.shared_stacks = sim.shared;
     if (sim_one_in(&chance, 4)) /* by priorities, to one of several depths */
         way.depth = 1 + sim_draw(&chance, 5);

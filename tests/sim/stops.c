@@ -162,7 +162,7 @@ static void listen(struct sim_life *me, void *arg)
 /* Takes references to a pool, as strand_stop does. */
 static void look_at_a_pool(struct sim_life *me)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     strand_pool pool = somewhere(me);
     for (int i = 0; i < CALLS; i++)
         strand_pool_info_get(pool, &info);

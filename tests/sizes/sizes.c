@@ -26,7 +26,7 @@ static void *sleeps(void *arg)
 /* Two strands of one fibre, so that the first one's stack is saved while the second one runs. */
 static size_t live_bytes(strand_fn *fn)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 65536));
     strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), fn, NULL, 0);

@@ -631,19 +631,19 @@ static const strand_actor_class failing = {.size = sizeof failing,
                                            .name = "failing",
                                            .state_size = sizeof(int),
                                            .receive = handle_slowly,
-                                           .mailbox_most = 3,
-                                           .mailbox_full = STRAND_FULL_FAIL},
+                                           .max_mailbox = 3,
+                                           .mailbox_full = STRAND_MAILBOX_FULL_FAIL},
                                 waiting = {.size = sizeof waiting,
                                            .name = "waiting",
                                            .state_size = sizeof(int),
                                            .receive = handle_slowly,
-                                           .mailbox_most = 2},
+                                           .max_mailbox = 2},
                                 forgetting = {.size = sizeof forgetting,
                                               .name = "forgetting",
                                               .state_size = sizeof(int),
                                               .receive = handle_slowly,
-                                              .mailbox_most = 3,
-                                              .mailbox_full = STRAND_FULL_OLDEST};
+                                              .max_mailbox = 3,
+                                              .mailbox_full = STRAND_MAILBOX_FULL_OLDEST};
 
 TEST_INSIDE(a_full_mailbox_may_refuse)
 {

@@ -162,8 +162,11 @@ static void pass_on(void *state, strand_message *message)
     }
 }
 
-static const strand_actor_class slow = {
-    .size = sizeof slow, .name = "slow", .receive = pass_on, .backoff = 50 * STRAND_MS, .backoff_most = 80 * STRAND_MS};
+static const strand_actor_class slow = {.size = sizeof slow,
+                                        .name = "slow",
+                                        .receive = pass_on,
+                                        .backoff_ns = 50 * STRAND_MS,
+                                        .max_backoff_ns = 80 * STRAND_MS};
 
 TEST_INSIDE(an_actor_that_begins_anew_is_not_told_what_the_one_before_has_asked_for)
 {

@@ -111,15 +111,12 @@ static void answer_owned(void *state, strand_message *message)
 }
 
 static const strand_actor_class oracle = {.size = sizeof oracle, .name = "oracle", .receive = answer_owned},
-                                full = {.size = sizeof full,
-                                        .name = "full",
-                                        .receive = answer_owned,
-                                        .mailbox_most = 1},
+                                full = {.size = sizeof full, .name = "full", .receive = answer_owned, .max_mailbox = 1},
                                 refusing = {.size = sizeof refusing,
                                             .name = "refusing",
                                             .receive = answer_owned,
-                                            .mailbox_most = 1,
-                                            .mailbox_full = STRAND_FULL_FAIL};
+                                            .max_mailbox = 1,
+                                            .mailbox_full = STRAND_MAILBOX_FULL_FAIL};
 
 struct asking {
     strand_actor whom;

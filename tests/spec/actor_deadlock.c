@@ -48,7 +48,7 @@ static void be_child(void *state, strand_message *message)
         STRAND_IGNORE(strand_reply(message, STRAND_MSG(answer, 0)));
 }
 
-static const strand_actor_class child = {.size = sizeof child, .name = "child", .receive = be_child, .mailbox_most = 1};
+static const strand_actor_class child = {.size = sizeof child, .name = "child", .receive = be_child, .max_mailbox = 1};
 
 static const strand_actor_class roomy = {.size = sizeof roomy, .name = "child", .receive = be_child};
 

@@ -213,12 +213,12 @@ TEST(the_log_names_the_limit_of_restarts_that_ends_a_system)
     run_and_keep_log(fail_with_the_system);
     CHECK_CONTAINS(logged,
                    "actor /user of class 'guardian' has restarted /user/a 10 times in 60 s, its limit, and so the "
-                   "system fails: give actors that fail often a parent whose class sets .restarts_most or "
+                   "system fails: give actors that fail often a parent whose class sets .max_restarts or "
                    ".decide: test-error: by itself\n");
 }
 
 static strand_actor weak;
-static strand_actor_class strict = {.size = sizeof strict, .name = "strict", .restarts_most = 1};
+static strand_actor_class strict = {.size = sizeof strict, .name = "strict", .max_restarts = 1};
 
 static void spawn_a_choking_one(void *state, strand_message *message)
 {
@@ -244,7 +244,7 @@ TEST(the_log_names_the_limit_of_restarts_that_stops_a_child)
 {
     run_and_keep_log(choke_below_a_strict_one);
     CHECK_CONTAINS(logged, "actor /user/a of class 'strict' has restarted /user/a/b 1 time, its limit, and stops it: "
-                           ".restarts_most and .restarts_within of its class set the limit: test-error: by itself\n");
+                           ".max_restarts and .restarts_within_ns of its class set the limit: test-error: by itself\n");
 }
 
 static void *yield_once(void *arg)
@@ -260,7 +260,7 @@ static void forget_a_child(void *state, strand_message *message)
 }
 
 static const strand_actor_class forgetful = {
-    .size = sizeof forgetful, .name = "forgetful", .receive = forget_a_child, .restarts_most = 1};
+    .size = sizeof forgetful, .name = "forgetful", .receive = forget_a_child, .max_restarts = 1};
 
 static void *forget_once(void *arg)
 {

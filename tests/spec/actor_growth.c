@@ -75,7 +75,7 @@ static enum strand_directive escalate(void *state, strand_actor child, const str
 static const strand_actor_class
     watcher = {.size = sizeof watcher, .name = "watcher", .receive = watch_many},
     clerk = {.size = sizeof clerk, .name = "clerk", .receive = set_many_timers},
-    counting = {.size = sizeof counting, .name = "counting", .receive = have_many, .restarts_most = 5},
+    counting = {.size = sizeof counting, .name = "counting", .receive = have_many, .max_restarts = 5},
     united = {.size = sizeof united, .name = "united", .receive = have_many, .all_for_one = true},
     deep = {.size = sizeof deep, .name = "deep", .state_size = sizeof(void *), .receive = go_down, .decide = escalate};
 
@@ -209,8 +209,8 @@ static void push_out_behind_those_that_stay(strand_actors system, int count)
     static const strand_actor_class hoarding = {.size = sizeof hoarding,
                                                 .name = "hoarding",
                                                 .receive = hoard,
-                                                .mailbox_most = 1,
-                                                .mailbox_full = STRAND_FULL_OLDEST};
+                                                .max_mailbox = 1,
+                                                .mailbox_full = STRAND_MAILBOX_FULL_OLDEST};
     full = go = (strand_event){{0}};
     strand_actor a = strand_actor_spawn(system, NULL, &hoarding, NULL, 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(grow, count)), 0);

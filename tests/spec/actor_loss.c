@@ -138,7 +138,7 @@ TEST_INSIDE(who_has_asked_one_whose_message_left_a_strand_is_told_when_it_ends)
 /* ---- passing on ---------------------------------------------------------------------------------------------- */
 
 static const strand_actor_class narrow = {
-    .size = sizeof narrow, .name = "narrow", .receive = do_nothing, .mailbox_most = 1};
+    .size = sizeof narrow, .name = "narrow", .receive = do_nothing, .max_mailbox = 1};
 
 static void pass_on(void *state, strand_message *message)
 {
@@ -255,8 +255,8 @@ static void watch_and_log(void *state, strand_message *message)
 static const strand_actor_class forgetful = {.size = sizeof forgetful,
                                              .name = "forgetful",
                                              .receive = watch_and_log,
-                                             .mailbox_most = 2,
-                                             .mailbox_full = STRAND_FULL_OLDEST};
+                                             .max_mailbox = 2,
+                                             .mailbox_full = STRAND_MAILBOX_FULL_OLDEST};
 
 TEST_INSIDE(a_full_mailbox_forgets_no_notice)
 {

@@ -187,7 +187,7 @@ static void wait_to_go(void *state, strand_message *message)
 }
 
 static const strand_actor_class narrow = {
-    .size = sizeof narrow, .name = "narrow", .receive = wait_to_go, .mailbox_most = 1};
+    .size = sizeof narrow, .name = "narrow", .receive = wait_to_go, .max_mailbox = 1};
 
 static void pass_on(void *state, strand_message *message)
 {

@@ -72,13 +72,13 @@ enum { MOST = 3 };
     static const strand_actor_class called = {                                                                         \
         .size = sizeof called, .name = #called, .state_size = sizeof(bool), .receive = receive, __VA_ARGS__}
 
-CLASS(plain, .mailbox_most = 0);
+CLASS(plain, .max_mailbox = 0);
 CLASS(sorted, .priority = priority);
-CLASS(waiting, .mailbox_most = MOST);
-CLASS(waiting_sorted, .mailbox_most = MOST, .priority = priority);
-CLASS(failing, .mailbox_most = MOST, .mailbox_full = STRAND_FULL_FAIL);
-CLASS(failing_sorted, .mailbox_most = MOST, .mailbox_full = STRAND_FULL_FAIL, .priority = priority);
-CLASS(forgetful, .mailbox_most = MOST, .mailbox_full = STRAND_FULL_OLDEST);
+CLASS(waiting, .max_mailbox = MOST);
+CLASS(waiting_sorted, .max_mailbox = MOST, .priority = priority);
+CLASS(failing, .max_mailbox = MOST, .mailbox_full = STRAND_MAILBOX_FULL_FAIL);
+CLASS(failing_sorted, .max_mailbox = MOST, .mailbox_full = STRAND_MAILBOX_FULL_FAIL, .priority = priority);
+CLASS(forgetful, .max_mailbox = MOST, .mailbox_full = STRAND_MAILBOX_FULL_OLDEST);
 
 /* Of one that fails who sends too much: there is room for MOST, and no more nor fewer. */
 static void check_room(strand_actors system, strand_actor a)

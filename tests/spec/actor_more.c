@@ -224,7 +224,7 @@ static const strand_actor_class strict = {.size = sizeof strict,
                                           .name = "strict",
                                           .state_size = sizeof(strand_actor),
                                           .receive = make_one_that_fails,
-                                          .restarts_most = 1};
+                                          .max_restarts = 1};
 
 TEST_INSIDE(restarts_of_children_that_have_ended_do_not_count)
 {

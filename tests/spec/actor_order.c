@@ -262,7 +262,7 @@ static void have_telling_child(strand_message *message)
 }
 
 static const strand_actor_class narrow = {
-    .size = sizeof narrow, .name = "narrow", .receive = perform, .mailbox_most = 1};
+    .size = sizeof narrow, .name = "narrow", .receive = perform, .max_mailbox = 1};
 
 /* Stops it while its child blocks, which goes on then. */
 static void stop_while_the_child(const strand_actor_class *class, void (*has)(strand_message *))

@@ -255,7 +255,7 @@ TEST_INSIDE(an_actor_whose_start_has_failed_begins_anew_when_it_is_to_go_on)
 }
 
 static const strand_actor_class slow = {
-    .size = sizeof slow, .name = "slow", .receive = pass_on, .backoff = 20 * STRAND_MS};
+    .size = sizeof slow, .name = "slow", .receive = pass_on, .backoff_ns = 20 * STRAND_MS};
 
 TEST_INSIDE(an_actor_that_waits_for_its_restart_handles_no_messages_before)
 {

@@ -215,7 +215,7 @@ static void pass_on(void *state, strand_message *message)
 }
 
 static const strand_actor_class
-    narrow = {.size = sizeof narrow, .name = "narrow", .receive = dump_afterwards, .mailbox_most = 1},
+    narrow = {.size = sizeof narrow, .name = "narrow", .receive = dump_afterwards, .max_mailbox = 1},
     passer = {.size = sizeof passer, .name = "passer", .state_size = sizeof(strand_actor), .receive = pass_on};
 
 TEST_INSIDE(a_message_that_waits_for_room_elsewhere_is_not_said_to_be_in_hand)
@@ -243,7 +243,7 @@ static void count_message(void *state, strand_message *message)
 }
 
 static const strand_actor_class tight = {
-    .size = sizeof tight, .name = "tight", .receive = count_message, .priority = all_alike, .mailbox_most = 1};
+    .size = sizeof tight, .name = "tight", .receive = count_message, .priority = all_alike, .max_mailbox = 1};
 
 static void *send_many(void *actor)
 {

@@ -42,7 +42,7 @@ static void receive(void *state, strand_message *message)
 }
 
 static const strand_actor_class clerk = {
-    .size = sizeof clerk, .name = "clerk", .state_size = 8, .receive = receive, .mailbox_most = 1};
+    .size = sizeof clerk, .name = "clerk", .state_size = 8, .receive = receive, .max_mailbox = 1};
 
 static strand_actor open_till(strand_actors system)
 {

@@ -76,9 +76,9 @@ static void gather_crowd(strand_scope scope)
         begin(scope, &crowd[i]);
 }
 
-static struct strand_pool_info info_now(void)
+static strand_pool_info info_now(void)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     strand_pool_info_get(strand_pool_self(), &info);
     return info;
 }
@@ -128,7 +128,7 @@ static void *see_them_stay_unequal(void *arg)
     send_loner_away(scope);
     gather_crowd(scope);
     await_figure(20, false);
-    struct strand_pool_info info = info_now();
+    strand_pool_info info = info_now();
     CHECK(info.wait_ns > 0);
     while (advantage() < 10)
         continue;

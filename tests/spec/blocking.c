@@ -80,7 +80,7 @@ static void check_untouched(struct things *t)
 {
     struct sockaddr_un peer;
     socklen_t length = sizeof peer;
-    struct strand_port_info info = {.size = sizeof info};
+    strand_port_info info = {.size = sizeof info};
     int number = 0;
     CHECK_EQ(strand_scope_count(t->children), 1);
     CHECK_EQ(strand_scope_count(t->first), 1);
@@ -125,7 +125,7 @@ static void *call(void *arg)
 static void call_interrupted(const struct blocking *row, struct things *t)
 {
     struct trial trial = {row, t, 0};
-    int64_t next = t->ticker.next;
+    int64_t next = t->ticker.next_ns;
     int fd = lowest_free_descriptor();
     strand_exception *e = strand_try(call, &trial, NULL);
     if (!e)
@@ -134,7 +134,7 @@ static void call_interrupted(const struct blocking *row, struct things *t)
     CHECK_EQ(strand_exception_progress(e), 0);
     strand_exception_release(e);
     CHECK_EQ(lowest_free_descriptor(), fd);
-    CHECK_EQ(t->ticker.next, next);
+    CHECK_EQ(t->ticker.next_ns, next);
     check_untouched(t);
 }
 

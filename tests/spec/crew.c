@@ -14,11 +14,11 @@
 static struct gate gate;
 static strand_crew crew; /* of the test, for its strands */
 
-static struct strand_crew_info info_of(strand_crew which)
+static strand_crew_info info_of(strand_crew which)
 {
-    struct strand_crew_info info = {.size = sizeof info};
+    strand_crew_info info = {.size = sizeof info};
     strand_crew_info_get(which, &info);
-    CHECK(info.threads <= info.most);
+    CHECK(info.threads <= info.max_threads);
     CHECK_EQ(info.idle + info.running, info.threads);
     return info;
 }
@@ -40,9 +40,9 @@ TEST_INSIDE(a_crew_has_no_thread_before_the_first_call)
 {
     STRAND_SCOPE(scope);
     strand_crew mine = strand_crew_open(scope, NULL);
-    struct strand_crew_info info = info_of(mine);
+    strand_crew_info info = info_of(mine);
     CHECK_EQ(info.threads, 0);
-    CHECK_EQ(info.most, 8);
+    CHECK_EQ(info.max_threads, 8);
     CHECK_PTR(strand_offload_on(mine, test_return, TEST_PTR(3)), TEST_PTR(3));
     CHECK_EQ(info_of(mine).threads, 1);
 }
@@ -50,7 +50,7 @@ TEST_INSIDE(a_crew_has_no_thread_before_the_first_call)
 TEST_INSIDE(calls_one_after_the_other_need_one_thread)
 {
     STRAND_SCOPE(scope);
-    strand_crew mine = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 4));
+    strand_crew mine = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 4));
     for (int i = 0; i < 100; i++)
         strand_offload_on(mine, test_return, NULL);
     CHECK_EQ(info_of(mine).threads, 1);
@@ -62,7 +62,7 @@ TEST_INSIDE(a_crew_grows_by_a_thread_when_none_is_idle_up_to_its_most)
     close_gate(&gate);
     STRAND_SCOPE(calls);
     STRAND_SCOPE(scope);
-    crew = strand_crew_open(calls, STRAND_CREW_ATTR(.threads = 3));
+    crew = strand_crew_open(calls, STRAND_CREW_ATTR(.max_threads = 3));
     for (int i = 1; i <= 5; i++) {
         strand_spawn(scope, offload_gate, &gate);
         test_await_blocked("waits for an offloaded call", i);
@@ -85,7 +85,7 @@ TEST_INSIDE(the_runs_own_crew_has_no_handle)
     CHECK_EQ(info_of(own).threads, 0);
     CHECK_PTR(strand_offload_on(own, test_return, TEST_PTR(4)), TEST_PTR(4));
     CHECK_EQ(info_of(own).threads, 1);
-    CHECK_EQ(info_of(own).most, 8);
+    CHECK_EQ(info_of(own).max_threads, 8);
 }
 
 static void *get_name(void *name)
@@ -128,7 +128,7 @@ TEST_INSIDE(many_strands_use_a_small_crew)
 {
     calls = most_inside = 0;
     STRAND_SCOPE(scope);
-    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 2));
+    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 2));
     for (int i = 0; i < 50; i++)
         strand_spawn(scope, offload_count, NULL);
     strand_scope_join(scope);
@@ -152,7 +152,7 @@ TEST_INSIDE(calls_that_wait_are_served_first_come_first_served)
 {
     close_gate(&gate);
     STRAND_SCOPE(scope);
-    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 1));
+    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1));
     strand_spawn(scope, offload_gate, &gate);
     YIELD_UNTIL(gate.entered);
     for (int i = 1; i <= 4; i++) {
@@ -168,8 +168,8 @@ TEST_INSIDE(calls_of_one_crew_do_not_wait_for_those_of_another)
 {
     close_gate(&gate);
     STRAND_SCOPE(scope);
-    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 1));
-    strand_crew other = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 1));
+    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1));
+    strand_crew other = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1));
     strand_spawn(scope, offload_gate, &gate);
     YIELD_UNTIL(gate.entered);
     CHECK_PTR(strand_offload_on(other, test_return, TEST_PTR(1)), TEST_PTR(1));
@@ -191,7 +191,7 @@ TEST_INSIDE(a_call_for_which_there_is_no_room_to_wait_throws)
 {
     close_gate(&gate);
     STRAND_SCOPE(scope);
-    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 1, .waiting = 2));
+    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1, .max_waiting = 2));
     strand_spawn(scope, offload_gate, &gate);
     YIELD_UNTIL(gate.entered);
     strand_spawn(scope, offload_nothing, NULL);
@@ -212,7 +212,7 @@ TEST_INSIDE(a_call_for_which_there_is_no_room_to_wait_throws)
 TEST_INSIDE(threads_that_have_had_no_call_for_a_while_go_and_new_ones_come)
 {
     STRAND_SCOPE(scope);
-    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 3, .idle_ns = 20 * STRAND_MS));
+    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 3, .idle_ns = 20 * STRAND_MS));
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 6; i++)
             strand_spawn(scope, offload_count, NULL);
@@ -225,7 +225,7 @@ TEST_INSIDE(threads_that_have_had_no_call_for_a_while_go_and_new_ones_come)
 static void *call_the_last_again(void *arg)
 {
     STRAND_SCOPE(scope);
-    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 3, .idle_ns = 500 * STRAND_MS));
+    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 3, .idle_ns = 500 * STRAND_MS));
     close_gate(&gate);
     for (int i = 0; i < 3; i++)
         strand_spawn(scope, offload_gate, &gate);
@@ -327,7 +327,7 @@ static int count_threads(void)
 static void use_a_crew(void)
 {
     STRAND_SCOPE(scope);
-    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 3));
+    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 3));
     for (int i = 0; i < 3; i++)
         strand_spawn(scope, offload_gate, &gate);
     YIELD_UNTIL(gate.entered == 3);
@@ -385,7 +385,7 @@ static _Atomic int opened, leave;
 static void *lend_a_crew(void *arg)
 {
     STRAND_SCOPE(scope);
-    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 1, .name = "lent"));
+    crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1, .name = "lent"));
     opened = 1;
     test_yield_until(&leave, 1);
     return arg;
@@ -430,8 +430,8 @@ TEST_INSIDE(crews_are_opened_and_end_again_and_again)
 {
     for (int i = 0; i < 20; i++) {
         STRAND_SCOPE(scope);
-        strand_crew first = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 2));
-        strand_crew second = strand_crew_open(scope, STRAND_CREW_ATTR(.threads = 1));
+        strand_crew first = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 2));
+        strand_crew second = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1));
         if (i % 2)
             strand_offload_on(first, test_return, NULL);
         if (i % 3)

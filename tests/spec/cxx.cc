@@ -571,7 +571,7 @@ void *answer(void *arg)
 void *ask_a_crew(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_crew crew = strand_crew_open(scope, STRAND_CREW_ATTR(.name = "oracle", .threads = 1));
+    strand_crew crew = strand_crew_open(scope, STRAND_CREW_ATTR(.name = "oracle", .max_threads = 1));
     Question question = {2, 3, 0};
     strand_offload_with(STRAND_OFFLOAD_ATTR(.crew = crew, .answer = &question), answer, &question, sizeof question);
     CHECK_EQ(question.sum, 5);

@@ -830,7 +830,7 @@ TEST_INSIDE(a_strand_that_would_be_pruned_in_a_noexcept_function_is_refused_inst
     static strand_prio_semaphore sem;
     strand_prio_options options = {};
     options.size = sizeof options;
-    options.limit = options.max_waiters = 1;
+    options.permits = options.max_waiters = 1;
     options.compare = by_number;
     strand_prio_init(&sem, &options);
     CHECK_EQ(strand_prio_acquire(&sem, nullptr), 0);

@@ -461,7 +461,7 @@ static void *wait_for_this_and_that(void *arg)
         strand_pool pool = strand_pool_open(inner, STRAND_POOL_ATTR(.threads = 1));
         strand_join(strand_spawn_with(inner, STRAND_ATTR(.pool = pool), test_return, arg, 0));
         strand_pool_close(pool, NULL);
-        strand_crew crew = strand_crew_open(inner, STRAND_CREW_ATTR(.threads = 1));
+        strand_crew crew = strand_crew_open(inner, STRAND_CREW_ATTR(.max_threads = 1));
         CHECK_PTR(strand_offload_on(crew, nap, arg), arg);
     }
     return arg;

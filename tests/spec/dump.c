@@ -117,7 +117,7 @@ static NOINLINE void lock_in_the_root(void)
 TEST_INSIDE(a_dump_names_semaphores_and_limits_and_who_holds_a_mutex)
 {
     STRAND_SCOPE(scope);
-    strand_prio_options options = {.size = sizeof options, .limit = 1, .name = "pages"};
+    strand_prio_options options = {.size = sizeof options, .permits = 1, .name = "pages"};
     strand_prio_init(&pages, &options);
     strand_limit_init(&users, 1, "users");
     strand_prio_acquire(&pages, NULL);
@@ -581,15 +581,15 @@ TEST_REAL(a_thread_that_blocks_all_signals_does_not_hold_up_the_dump)
 
 /* ---- statistics ----------------------------------------------------------------------------- */
 
-static struct strand_stats stats(void)
+static strand_stats stats(void)
 {
-    struct strand_stats now = {.size = sizeof now};
+    strand_stats now = {.size = sizeof now};
     strand_stats_get(&now);
     return now;
 }
 
 /* The figures of other threads may lag: looks again until `ended` strands have ended. */
-static struct strand_stats stats_when_ended(uint64_t ended)
+static strand_stats stats_when_ended(uint64_t ended)
 {
     while (stats().ended < ended)
         strand_sleep(STRAND_MS);
@@ -598,13 +598,13 @@ static struct strand_stats stats_when_ended(uint64_t ended)
 
 TEST_INSIDE(statistics_count_strands_started_ended_and_live)
 {
-    struct strand_stats before = stats();
+    strand_stats before = stats();
     STRAND_SCOPE(scope);
     for (int i = 0; i < 10; i++)
         strand_spawn(scope, test_return, NULL);
     strand_scope_join(scope);
     strand live = strand_spawn(scope, sleeper, NULL);
-    struct strand_stats after = stats_when_ended(before.ended + 10);
+    strand_stats after = stats_when_ended(before.ended + 10);
     strand_cancel(live, NULL);
     CHECK_EQ(before.live, 1);
     CHECK_EQ(after.spawned - before.spawned, 11);
@@ -614,7 +614,7 @@ TEST_INSIDE(statistics_count_strands_started_ended_and_live)
 
 TEST_INSIDE(statistics_count_switches)
 {
-    struct strand_stats before = stats();
+    strand_stats before = stats();
     STRAND_SCOPE(scope);
     strand sleeping = strand_spawn(scope, sleeper, NULL);
     while (stats().switches == before.switches)
@@ -636,9 +636,9 @@ TEST_OWN_STACKS(statistics_count_stacks, "there are fewer stacks than strands");
 
 TEST_INSIDE(statistics_fill_no_more_than_the_struct_has_room_for)
 {
-    struct strand_stats small;
+    strand_stats small;
     memset(&small, 0x5a, sizeof small);
-    small.size = offsetof(struct strand_stats, live);
+    small.size = offsetof(strand_stats, live);
     strand_stats_get(&small);
     CHECK(small.spawned >= 1 && small.spawned < 1000000);
     CHECK_EQ(small.live, 0x5a5a5a5a5a5a5a5a);

@@ -114,7 +114,7 @@ static void *sleeper_with_much_open(void *arg)
 TEST_INSIDE(a_dump_says_in_how_many_bytes_a_strand_is_saved)
 {
     size_t saved = 0;
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     STRAND_SCOPE(scope);
     started = 0;
     strand_fibre fibre = strand_fibre_open(scope, NULL);
@@ -126,7 +126,7 @@ TEST_INSIDE(a_dump_says_in_how_many_bytes_a_strand_is_saved)
     const char *line = strstr(lines_of(test_dump(), "first"), "saved in ");
     CHECK(line && sscanf(line, "saved in %zu", &saved) == 1);
     strand_fibre_info_get(fibre, 0, &info);
-    CHECK_EQ(saved, info.image_bytes);
+    CHECK_EQ(saved, info.saved_bytes);
     strand_scope_cancel(scope, NULL);
 }
 TEST_OWN_STACKS(a_dump_says_in_how_many_bytes_a_strand_is_saved, "the second is saved as well");

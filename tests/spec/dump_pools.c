@@ -40,9 +40,9 @@ static void spawn_sleepers(strand_scope scope, strand_pool pool, int count)
     test_await_blocked("sleeps", before + count);
 }
 
-static struct strand_pool_info info_of(strand_pool pool)
+static strand_pool_info info_of(strand_pool pool)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     strand_pool_info_get(pool, &info);
     return info;
 }
@@ -50,7 +50,7 @@ static struct strand_pool_info info_of(strand_pool pool)
 static void check_line(const char *text, strand_pool pool, const char *name, int strands)
 {
     char line[128];
-    struct strand_pool_info info = info_of(pool);
+    strand_pool_info info = info_of(pool);
     CHECK_EQ(info.strands, strands);
     snprintf(line, sizeof line, "\n    pool '%s': %d strand%s, %d thread%s (%s)\n", name, strands,
              strands == 1 ? "" : "s", info.threads, info.threads == 1 ? "" : "s", info.scheduler);
@@ -196,27 +196,27 @@ TEST_REAL_INSIDE(a_strand_that_runs_on_the_thread_of_another_pool_is_said_to_run
     strand_scope_join(scope);
 }
 
-static struct strand_stats stats(void)
+static strand_stats stats(void)
 {
-    struct strand_stats now = {.size = sizeof now};
+    strand_stats now = {.size = sizeof now};
     strand_stats_get(&now);
     return now;
 }
 
 TEST_INSIDE(statistics_count_the_threads_and_strands_of_all_pools)
 {
-    struct strand_stats before = stats();
+    strand_stats before = stats();
     started = 0;
     for (int i = 1; i <= 2; i++) {
         STRAND_SCOPE(scope);
         strand_pool pool = open_with_sleepers(scope, "disks", 3, 4);
-        struct strand_stats with = stats();
+        strand_stats with = stats();
         CHECK_EQ(with.threads, before.threads + (uint64_t)info_of(pool).threads);
         CHECK_EQ(with.live, before.live + 4);
         CHECK_EQ(with.spawned, before.spawned + 4 * (uint64_t)i);
         strand_scope_cancel(scope, NULL);
         strand_pool_close(pool, NULL);
-        struct strand_stats after = stats();
+        strand_stats after = stats();
         CHECK_EQ(after.threads, before.threads);
         CHECK_EQ(after.live, before.live);
         CHECK_EQ(after.ended, before.ended + 4 * (uint64_t)i);

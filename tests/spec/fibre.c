@@ -26,9 +26,9 @@ static strand spawn_on(strand_scope scope, strand_fibre fibre, strand_fn *fn, vo
     return strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), fn, arg, 0);
 }
 
-static struct strand_fibre_info ask(strand_fibre fibre, int index)
+static strand_fibre_info ask(strand_fibre fibre, int index)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     strand_fibre_info_get(fibre, index, &info);
     return info;
 }
@@ -524,7 +524,7 @@ static NOINLINE void use_bytes_and_ask(void)
     size_t before = ask(shared, 0).stack_used;
     __asm__ volatile("" : : "r"(room) : "memory");
     CHECK(before >= sizeof room && before <= sizeof room + 16 * KIB);
-    CHECK(ask(shared, 0).stack_most >= before);
+    CHECK(ask(shared, 0).stack_peak >= before);
 }
 
 static NOINLINE void touch_bytes(size_t bytes)
@@ -549,18 +549,18 @@ TEST_REAL_INSIDE(a_fibre_tells_how_much_of_its_stack_is_in_use_and_was_at_most)
     STRAND_SCOPE(scope);
     strand_fibre one = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 1024 * KIB));
     shared = one;
-    CHECK(ask(one, 0).stack_most < 32 * KIB);
+    CHECK(ask(one, 0).stack_peak < 32 * KIB);
     strand_join(spawn_on(scope, one, uses_and_asks, NULL));
     strand_sleep(STRAND_MS); /* its thread has left the stack */
     CHECK(ask(one, 0).stack_used < 4 * KIB);
-    size_t most = ask(one, 0).stack_most;
+    size_t most = ask(one, 0).stack_peak;
     CHECK(most >= 300 * KIB && most < 350 * KIB);
     CHECK(ask(one, 0).stack_deepest < 100 * KIB); /* that counts suspensions only */
     strand_fibre_trim(one);
     CHECK(ask(one, 0).stack_resident < 32 * KIB);
-    CHECK(ask(one, 0).stack_most >= most);
+    CHECK(ask(one, 0).stack_peak >= most);
     strand_join(strand_spawn_with(scope, STRAND_ATTR(.fibre = one, .wipe = true), uses_and_asks, NULL, 0));
-    CHECK(ask(one, 0).stack_most >= most);
+    CHECK(ask(one, 0).stack_peak >= most);
 }
 
 /* A stack that deep strands have left tells nothing of the fibre that gets it next. */
@@ -569,7 +569,7 @@ TEST_REAL_INSIDE(the_most_that_a_fibre_has_used_is_its_own)
     for (int i = 0; i < 20; i++) {
         STRAND_SCOPE(scope);
         strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 1024 * KIB));
-        CHECK(ask(fibre, 0).stack_most < 32 * KIB);
+        CHECK(ask(fibre, 0).stack_peak < 32 * KIB);
         shared = fibre;
         strand_join(spawn_on(scope, fibre, uses_and_asks, NULL));
     }
@@ -612,19 +612,19 @@ TEST_INSIDE(strands_in_turn_are_copied_and_nothing_is_left_of_that)
         spawn_on(scope, fibre, park, &parked);
     test_yield_until(&parked, 10);
     CHECK(ask(fibre, 0).copies >= 9);
-    CHECK(ask(fibre, 0).image_bytes >= 9 * WORDS * sizeof(uint64_t));
+    CHECK(ask(fibre, 0).saved_bytes >= 9 * WORDS * sizeof(uint64_t));
     stop = 1;
     strand_scope_join(scope);
     while (ask(fibre, 0).strands)
         strand_yield();
-    CHECK_EQ(ask(fibre, 0).image_bytes, 0);
+    CHECK_EQ(ask(fibre, 0).saved_bytes, 0);
 }
 
 TEST_INSIDE(the_struct_of_the_figures_may_be_an_older_one)
 {
-    struct strand_fibre_info info;
+    strand_fibre_info info;
     memset(&info, 0x5a, sizeof info);
-    info.size = offsetof(struct strand_fibre_info, active);
+    info.size = offsetof(strand_fibre_info, active);
     STRAND_SCOPE(scope);
     strand_fibre_info_get(strand_fibre_open(scope, NULL), 0, &info);
     CHECK_EQ(info.strands, 0);
@@ -691,14 +691,14 @@ TEST_REAL_INSIDE(a_hundred_thousand_strands_wait_on_eight_fibres_while_some_go_d
     size_t before = 0;
     for (int same = 0; same < 20; same++) { /* some have not come to their wait yet */
         strand_sleep(STRAND_MS);
-        if (ask(group, 0).image_bytes != before)
+        if (ask(group, 0).saved_bytes != before)
             same = 0;
-        before = ask(group, 0).image_bytes;
+        before = ask(group, 0).saved_bytes;
     }
     CHECK(before < (size_t)many / FIBRES * 4 * KIB); /* with a sanitizer's red zones */
     for (int i = 0; i < 2 * FIBRES; i++)
         strand_join(spawn_on(scope, group, go_deep, TEST_PTR(200)));
-    CHECK(ask(group, 0).image_bytes < before + 4 * KIB);
+    CHECK(ask(group, 0).saved_bytes < before + 4 * KIB);
     strand_event_set(&turn_of[0]);
     strand_scope_join(scope);
 }

@@ -24,9 +24,9 @@ static strand spawn_on(strand_scope scope, strand_fibre fibre, strand_fn *fn, vo
     return strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), fn, arg, 0);
 }
 
-static struct strand_fibre_info ask(strand_fibre fibre)
+static strand_fibre_info ask(strand_fibre fibre)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     strand_fibre_info_get(fibre, 0, &info);
     return info;
 }
@@ -176,7 +176,7 @@ static void *use_many(void *arg)
     enum { MANY = 300 };
     STRAND_SCOPE(scope);
     strand_fibre group = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = MANY, .stack_size = 1024 * KIB));
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     for (int i = 0; i < MANY; i++)
         spawn_on(scope, group, touch_much, NULL);
     strand_scope_join(scope);
@@ -211,9 +211,9 @@ TEST_REAL_INSIDE(the_memory_of_images_that_nobody_needs_goes_back_to_the_system)
     int many = (int)test_scale(10000) + 1000;
     park_some(scope, fibre, many);
     spawn_on(scope, fibre, test_return, NULL); /* the last of them is copied out too */
-    while (ask(fibre).image_bytes < (size_t)(many - 1) * WORDS * sizeof(uint64_t))
+    while (ask(fibre).saved_bytes < (size_t)(many - 1) * WORDS * sizeof(uint64_t))
         strand_yield();
-    size_t images = ask(fibre).image_bytes, before = resident_bytes();
+    size_t images = ask(fibre).saved_bytes, before = resident_bytes();
     strand_event_set(&go_on);
     while (ask(fibre).strands)
         strand_sleep(STRAND_MS);

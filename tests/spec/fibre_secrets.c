@@ -88,7 +88,7 @@ static NOINLINE size_t times_in_memory(void)
  * with that. */
 static size_t times_left_in_memory(strand_fibre fibre, strand of)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     do {
         strand_sleep(STRAND_MS);
         strand_fibre_info_get(fibre, 0, &info);

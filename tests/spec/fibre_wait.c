@@ -110,7 +110,7 @@ static void await_waiter(void)
 /* The waiter is inactive: this strand runs on its stack. */
 static void act_here(void)
 {
-    struct strand_fibre_info info = {.size = sizeof info};
+    strand_fibre_info info = {.size = sizeof info};
     strand_fibre_info_get(s.fibre, 0, &info);
     CHECK_EQ(info.active, strand_id(strand_self()));
     s.kind->act();
@@ -659,7 +659,7 @@ static const struct kind kind_latch = {"latch", make_latch, wait_latch, count_do
 
 static void take_prio(void)
 {
-    strand_prio_init(&s.prio, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1});
+    strand_prio_init(&s.prio, &(strand_prio_options){.size = sizeof(strand_prio_options), .permits = 1});
     CHECK_EQ(strand_prio_try_acquire(&s.prio, NULL), 0);
 }
 

@@ -90,7 +90,7 @@ static void wait_for_permits(int count)
 {
     STRAND_SCOPE(scope);
     strand_prio_init(&permits,
-                     &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1, .compare = by_number});
+                     &(strand_prio_options){.size = sizeof(strand_prio_options), .permits = 1, .compare = by_number});
     strand_prio_acquire(&permits, NULL);
     for (unsigned i = 0; i < (unsigned)count; i++)
         strand_spawn(scope, take_and_give_back, (void *)(uintptr_t)(i * 2654435761u));
@@ -110,7 +110,7 @@ static void prune_by_priority(int count)
 {
     STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
     strand_prio_init(&permits,
-                     &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1, .priority = number_of});
+                     &(strand_prio_options){.size = sizeof(strand_prio_options), .permits = 1, .priority = number_of});
     strand_prio_acquire(&permits, NULL);
     for (unsigned i = 0; i < (unsigned)count; i++)
         strand_spawn(scope, take_and_give_back, (void *)(uintptr_t)(i * 2654435761u));

@@ -377,7 +377,7 @@ static void *task_of_several_requests(void *arg)
 static void run_tasks(int *most_tasks, int *most_requests)
 {
     struct service service = {.most_tasks = 0};
-    strand_prio_init(&service.tasks, &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 2});
+    strand_prio_init(&service.tasks, &(strand_prio_options){.size = sizeof(strand_prio_options), .permits = 2});
     STRAND_SCOPE(s);
     for (int i = 0; i < 8; i++)
         strand_spawn(s, task_of_several_requests, &service);

@@ -305,7 +305,7 @@ static void *count_within(void *arg)
 static void *share_limit(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_prio_options options = {.size = sizeof options, .limit = 1};
+    strand_prio_options options = {.size = sizeof options, .permits = 1};
     strand_prio_init(&world.prio, &options);
     strand_limit_init(&world.limit, 1, "limit");
     for (int i = 0; i < 4; i++)

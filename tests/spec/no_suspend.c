@@ -243,7 +243,7 @@ static int64_t ask_another(const void *key, void *arg)
 
 TEST_INSIDE(a_function_that_orders_waiters_may_use_another_semaphore)
 {
-    strand_prio_options options = {.size = sizeof options, .limit = 1, .priority = ask_another}, plain = options;
+    strand_prio_options options = {.size = sizeof options, .permits = 1, .priority = ask_another}, plain = options;
     plain.priority = NULL;
     strand_prio_init(&semaphores[0], &options);
     strand_prio_init(&semaphores[1], &plain);

@@ -143,7 +143,7 @@ static void *offload_from_twenty_strands(void *arg)
 TEST(the_crew_has_no_more_threads_than_the_options_allow)
 {
     strand_options options = test_options();
-    options.offload_threads = 2;
+    options.max_offload_threads = 2;
     most_inside = 0;
     strand_run(&options, offload_from_twenty_strands, NULL);
     CHECK(most_inside >= 1 && most_inside <= 2);
@@ -234,7 +234,7 @@ TEST(a_call_that_no_thread_has_taken_up_is_interrupted_and_never_runs)
 {
     occupy_anew();
     strand_options options = test_options();
-    options.offload_threads = 1;
+    options.max_offload_threads = 1;
     strand_run(&options, cancel_what_is_queued, NULL);
     CHECK_EQ(queued_ran, 0);
 }

@@ -272,7 +272,7 @@ TEST(a_call_that_no_thread_has_taken_up_is_taken_back_and_its_arguments_are_rele
 {
     begin();
     strand_options options = test_options();
-    options.offload_threads = 1;
+    options.max_offload_threads = 1;
     strand_run(&options, send_behind_another, NULL);
     CHECK_EQ(gate.entered, 0);
     CHECK_LOG("released");

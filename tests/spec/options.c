@@ -100,7 +100,7 @@ static void *open_with_newer_structs(void *arg)
 {
     NEWER(strand_chan_attr, chan, .name = "chan");
     NEWER(strand_port_attr, port, .name = "port");
-    NEWER(strand_prio_options, prio, .limit = 1);
+    NEWER(strand_prio_options, prio, .permits = 1);
     NEWER(strand_actors_attr, system, .name = "system");
     NEWER(strand_actor_attr, actor, .name = "actor");
     NEWER(strand_router, router, .count = 1);
@@ -187,7 +187,7 @@ TEST(options_that_no_run_can_have_are_refused)
     test_refused((strand_options){.balance = (enum strand_balance)77}, "balance is 77");
     test_refused((strand_options){.out_of_work = (enum strand_out_of_work)77}, "options.out_of_work is 77");
     test_refused((strand_options){.guards = (enum strand_guards)77}, "options.guards is 77");
-    test_refused((strand_options){.offload_threads = -3}, "options.offload_threads is -3");
+    test_refused((strand_options){.max_offload_threads = -3}, "options.max_offload_threads is -3");
     test_refused((strand_options){.spin_us = -7}, "options.spin_us is -7");
 }
 
@@ -417,7 +417,7 @@ TEST_REAL_INSIDE(sub_processes_nest_to_any_depth)
 
 static void *count_live(void *live)
 {
-    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats stats = {.size = sizeof stats};
     strand_stats_get(&stats);
     *(uint64_t *)live = stats.live;
     return live;

@@ -273,7 +273,7 @@ static void open_world(strand_scope scope)
     world.other = STRAND_CHAN_OPEN(longs, scope, 0);
     world.port = strand_port_open(scope, sizeof(long), 4, NULL);
     world.semaphore = (strand_semaphore)STRAND_SEMAPHORE_INIT(1);
-    strand_prio_options options = {.size = sizeof options, .limit = 1};
+    strand_prio_options options = {.size = sizeof options, .permits = 1};
     strand_prio_init(&world.prio, &options);
     strand_limit_init(&world.limit, 1, "limit");
     CHECK_EQ(strand_pipe(world.pipe), 0);

@@ -316,9 +316,9 @@ TEST_OWN_STACKS(a_child_runs_on_the_thread_of_its_spawner_unless_another_thread_
 
 /* ---- beside idle threads --------------------------------------------------------------------------- */
 
-static struct strand_stats stats(void)
+static strand_stats stats(void)
 {
-    struct strand_stats now = {.size = sizeof now};
+    strand_stats now = {.size = sizeof now};
     strand_stats_get(&now);
     return now;
 }
@@ -334,13 +334,13 @@ static void *spawn_and_join(void *arg)
     struct quietness *quietest = arg;
     *quietest = (struct quietness){.wakes = UINT64_MAX};
     while (quietest->wakes > 1) {
-        struct strand_stats before = stats();
+        strand_stats before = stats();
         strand_time until = strand_in(20 * STRAND_MS);
         STRAND_SCOPE(scope);
         while (strand_now().ns < until.ns)
             for (int n = 0; n < 100; n++)
                 strand_join(strand_spawn(scope, test_return, arg));
-        struct strand_stats after = stats();
+        strand_stats after = stats();
         if (after.wakes - before.wakes < quietest->wakes)
             *quietest = (struct quietness){after.wakes - before.wakes, after.spawned - before.spawned};
     }
@@ -362,10 +362,10 @@ static void *sleep_again_and_again(void *arg)
     struct quietness *quietest = arg;
     *quietest = (struct quietness){.wakes = UINT64_MAX};
     while (quietest->wakes > WAKES_MOST) {
-        struct strand_stats before = stats();
+        strand_stats before = stats();
         for (int n = 0; n < EVENTS; n++)
             strand_sleep(100 * STRAND_US);
-        struct strand_stats after = stats();
+        strand_stats after = stats();
         if (after.wakes - before.wakes < quietest->wakes)
             quietest->wakes = after.wakes - before.wakes;
     }
@@ -393,7 +393,7 @@ static void *join_those_of_another_pool(void *arg)
     uint64_t *wakes = arg;
     STRAND_SCOPE(outer);
     strand_pool pool = strand_pool_open(outer, STRAND_POOL_ATTR(.scheduler = "dedicated"));
-    struct strand_stats before = stats();
+    strand_stats before = stats();
     STRAND_SCOPE(scope);
     for (int i = 0; i < CHILDREN; i++)
         strand_spawn_with(scope, STRAND_ATTR(.pool = pool), compute_shortly, NULL, 0);

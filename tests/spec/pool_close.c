@@ -332,7 +332,7 @@ TEST_INSIDE(a_pool_for_an_open_scope_that_was_left_is_refused_and_gone)
 {
     static struct late late;
     static const char *const schedulers[] = {"stealing", "global", "dedicated", "current"};
-    struct strand_stats before = {.size = sizeof before}, after = before;
+    strand_stats before = {.size = sizeof before}, after = before;
     void *result;
     strand_stats_get(&before);
     for (int i = 0; i < 4; i++) {

@@ -8,9 +8,9 @@
 
 #include <errno.h>
 
-static struct strand_pool_info info_of(strand_pool pool)
+static strand_pool_info info_of(strand_pool pool)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     strand_pool_info_get(pool, &info);
     return info;
 }

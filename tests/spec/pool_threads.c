@@ -19,9 +19,9 @@
 
 #define FOREVER (3600 * STRAND_S)
 
-static struct strand_pool_info info_of(strand_pool pool)
+static strand_pool_info info_of(strand_pool pool)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     strand_pool_info_get(pool, &info);
     return info;
 }

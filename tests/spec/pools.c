@@ -22,9 +22,9 @@ static bool same(strand_pool a, strand_pool b)
     return a.bits[0] == b.bits[0] && a.bits[1] == b.bits[1];
 }
 
-static struct strand_pool_info info_of(strand_pool pool)
+static strand_pool_info info_of(strand_pool pool)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     strand_pool_info_get(pool, &info);
     return info;
 }
@@ -89,7 +89,7 @@ TEST_INSIDE(a_pool_says_what_it_is)
     STRAND_SCOPE(scope);
     strand_pool pool =
         strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 3, .scheduler = "global", .name = "workers"));
-    struct strand_pool_info info = info_of(pool);
+    strand_pool_info info = info_of(pool);
     CHECK_STR(info.name, "workers");
     CHECK_STR(info.scheduler, "global");
     CHECK_EQ(info.threads, 3);
@@ -413,7 +413,7 @@ TEST_INSIDE(closing_a_pool_cancels_what_was_handed_off_or_spawned_elsewhere_too)
 
 TEST_INSIDE(a_pool_ends_with_its_scope)
 {
-    struct strand_stats before = {.size = sizeof before}, after = before;
+    strand_stats before = {.size = sizeof before}, after = before;
     strand_stats_get(&before);
     for (int i = 0; i < test_scale(20) + 2; i++) {
         STRAND_SCOPE(scope);

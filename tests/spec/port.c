@@ -60,7 +60,7 @@ TEST_INSIDE(a_port_that_is_full_says_so_and_counts_it)
 {
     STRAND_SCOPE(scope);
     strand_port port = open_longs(scope, 3);
-    struct strand_port_info info = {.size = sizeof info};
+    strand_port_info info = {.size = sizeof info};
     for (long i = 0; i < 5; i++)
         CHECK_EQ(send_long(port, i), i < 3 ? 0 : -EAGAIN);
     CHECK_EQ(strand_port_info_get(port, &info), 0);
@@ -280,7 +280,7 @@ TEST_INSIDE(what_is_in_a_closed_port_is_still_received)
 {
     STRAND_SCOPE(scope);
     strand_port port = open_longs(scope, 4);
-    struct strand_port_info info = {.size = sizeof info};
+    strand_port_info info = {.size = sizeof info};
     for (long i = 0; i < 3; i++)
         CHECK_EQ(send_long(port, i), 0);
     strand_port_close(port);
@@ -319,7 +319,7 @@ static strand_port gone_port(void)
 
 TEST_INSIDE(sending_to_a_port_that_is_gone_says_so)
 {
-    struct strand_port_info info = {.size = sizeof info};
+    strand_port_info info = {.size = sizeof info};
     strand_port gone = gone_port();
     CHECK_EQ(send_long(gone, 1), -EPIPE);
     STRAND_SCOPE(scope);

@@ -42,7 +42,7 @@ static inline long received_from(strand_port port)
 
 static inline size_t taken_of(strand_port port)
 {
-    struct strand_port_info info = {.size = sizeof info};
+    strand_port_info info = {.size = sizeof info};
     CHECK_EQ(strand_port_info_get(port, &info), 0);
     return info.taken;
 }

@@ -70,7 +70,7 @@ static strand_exception *join_catching(strand child)
 
 TEST_INSIDE(free_permits_are_taken_at_once_up_to_the_limit)
 {
-    MAKE(sem, .limit = 3, .compare = by_number);
+    MAKE(sem, .permits = 3, .compare = by_number);
     for (int i = 1; i <= 3; i++) {
         CHECK_EQ(strand_prio_acquire(&sem, TEST_PTR(i)), 0);
         CHECK_EQ(strand_prio_in_flight(&sem), i);
@@ -88,7 +88,7 @@ TEST_INSIDE(the_best_waiter_gets_the_permit_whenever_it_came)
 {
     static const int keys[] = {5, 3, 9, 1, 7, 3};
     struct waiter waiters[6];
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     strand_prio_acquire(&sem, TEST_PTR(100));
     STRAND_SCOPE(s);
     for (int i = 0; i < 6; i++) {
@@ -129,7 +129,7 @@ TEST_INSIDE(among_equals_first_come_is_first_served)
     struct pair_waiter waiters[20];
     int compared = 0;
     struct pair first = {0, 0};
-    MAKE(sem, .limit = 1, .compare = by_order, .arg = &compared);
+    MAKE(sem, .permits = 1, .compare = by_order, .arg = &compared);
     strand_prio_acquire(&sem, &first);
     STRAND_SCOPE(s);
     for (int i = 0; i < 20; i++) {
@@ -146,7 +146,7 @@ TEST_INSIDE(among_equals_first_come_is_first_served)
 TEST_INSIDE(without_an_order_first_come_is_first_served)
 {
     struct waiter waiters[10];
-    MAKE(sem, .limit = 1);
+    MAKE(sem, .permits = 1);
     strand_prio_acquire(&sem, NULL);
     STRAND_SCOPE(s);
     for (int i = 0; i < 10; i++) {
@@ -161,7 +161,7 @@ TEST_INSIDE(without_an_order_first_come_is_first_served)
 TEST_INSIDE(a_permit_is_handed_over_so_that_nobody_takes_it_between)
 {
     struct waiter waiter = {NULL, 1, 0};
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     waiter.sem = &sem;
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
@@ -178,7 +178,7 @@ TEST_INSIDE(a_permit_is_handed_over_so_that_nobody_takes_it_between)
 TEST_INSIDE(who_has_a_permit_keeps_it_when_a_better_one_comes)
 {
     struct waiter waiter = {NULL, 0, 0};
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     waiter.sem = &sem;
     strand_prio_acquire(&sem, TEST_PTR(50));
     STRAND_SCOPE(s);
@@ -199,7 +199,7 @@ static void *throw_with_a_permit(void *sem)
 
 TEST_INSIDE(a_permit_can_be_bound_to_a_block_and_goes_back_however_that_is_left)
 {
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     {
         STRAND_PRIO_PERMIT(&sem, TEST_PTR(1));
         CHECK_EQ(strand_prio_in_flight(&sem), 1);
@@ -221,7 +221,7 @@ static void *bind_a_permit(void *sem)
 TEST_INSIDE(a_block_whose_permit_is_refused_is_not_entered)
 {
     struct waiter waiter = {NULL, 1, 0};
-    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 1, .on_full = STRAND_FULL_REFUSES);
+    MAKE(sem, .permits = 1, .compare = by_number, .max_waiters = 1, .on_full = STRAND_PRIO_FULL_REFUSE);
     waiter.sem = &sem;
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
@@ -244,7 +244,7 @@ static void *release_for(void *sem)
 
 TEST_INSIDE(a_permit_may_be_given_back_by_another_strand)
 {
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     strand_prio_acquire(&sem, TEST_PTR(1));
     STRAND_SCOPE(s);
     strand_spawn(s, release_for, &sem);
@@ -259,7 +259,7 @@ TEST_INSIDE(an_interrupted_waiter_takes_nothing_and_leaves_no_trace)
 {
     struct waiter waiters[3];
     strand children[3];
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
     for (int i = 0; i < 3; i++) {
@@ -280,7 +280,7 @@ TEST_INSIDE(an_interrupted_waiter_takes_nothing_and_leaves_no_trace)
 
 TEST_INSIDE(a_deadline_ends_the_wait)
 {
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     strand_prio_acquire(&sem, TEST_PTR(0));
     volatile bool timed_out = false;
     STRAND_TRY {
@@ -306,7 +306,7 @@ static void *acquire_interrupted(void *arg)
 
 TEST_INSIDE(an_interrupted_strand_does_not_take_a_free_permit)
 {
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     test_run_cancelled(acquire_interrupted, &sem);
     CHECK_EQ(strand_prio_in_flight(&sem), 0);
 }
@@ -322,7 +322,7 @@ static void *try_and_release(void *arg)
 
 TEST_INSIDE(trying_and_giving_back_are_never_interrupted)
 {
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     test_run_cancelled(try_and_release, &sem);
     CHECK_LOG("done");
 }
@@ -341,7 +341,7 @@ TEST_INSIDE(the_hook_is_asked_when_a_permit_comes_free)
 {
     struct waiter waiters[3];
     int count = 0;
-    MAKE(sem, .limit = 1, .priority = asked, .arg = &count);
+    MAKE(sem, .permits = 1, .priority = asked, .arg = &count);
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
     for (int i = 0; i < 3; i++) {
@@ -362,7 +362,7 @@ TEST_INSIDE(a_permit_stays_free_while_nobody_may_go)
 {
     struct waiter waiters[2];
     int count = 0;
-    MAKE(sem, .limit = 1, .priority = asked, .arg = &count);
+    MAKE(sem, .permits = 1, .priority = asked, .arg = &count);
     first_number[0] = 0;
     first_number[1] = first_number[2] = STRAND_NOT_NOW;
     strand_prio_acquire(&sem, TEST_PTR(0));
@@ -389,7 +389,7 @@ TEST_INSIDE(who_may_go_takes_a_permit_that_others_may_not_take_yet)
 {
     struct waiter waiter = {NULL, 1, 0};
     int count = 0;
-    MAKE(sem, .limit = 1, .priority = asked, .arg = &count);
+    MAKE(sem, .permits = 1, .priority = asked, .arg = &count);
     waiter.sem = &sem;
     first_number[1] = STRAND_NOT_NOW;
     first_number[2] = 0;
@@ -406,7 +406,7 @@ TEST_INSIDE(a_reconsideration_hands_out_all_free_permits)
 {
     struct waiter waiters[5];
     int count = 0;
-    MAKE(sem, .limit = 3, .priority = asked, .arg = &count);
+    MAKE(sem, .permits = 3, .priority = asked, .arg = &count);
     STRAND_SCOPE(s);
     for (int i = 0; i < 5; i++) {
         waiters[i] = (struct waiter){&sem, i + 1, 0};
@@ -429,7 +429,7 @@ TEST_INSIDE(the_worst_waiters_are_pruned_until_so_many_are_left)
     static const int keys[] = {5, 3, 9, 1, 7};
     struct waiter waiters[5];
     strand children[5];
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
     for (int i = 0; i < 5; i++) {
@@ -461,7 +461,7 @@ TEST_INSIDE(of_equals_the_latest_is_pruned_first)
     strand children[4];
     int compared = 0;
     struct pair first = {0, 0};
-    MAKE(sem, .limit = 1, .compare = by_order, .arg = &compared);
+    MAKE(sem, .permits = 1, .compare = by_order, .arg = &compared);
     strand_prio_acquire(&sem, &first);
     STRAND_SCOPE(s);
     for (int i = 0; i < 4; i++) {
@@ -485,7 +485,7 @@ TEST_INSIDE(with_a_hook_those_are_pruned_first_that_may_not_go_and_then_the_lowe
     struct waiter waiters[4];
     strand children[4];
     int count = 0;
-    MAKE(sem, .limit = 1, .priority = asked, .arg = &count);
+    MAKE(sem, .permits = 1, .priority = asked, .arg = &count);
     first_number[0] = 0;
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
@@ -511,7 +511,7 @@ TEST_INSIDE(the_parent_tells_a_pruned_child_from_one_that_it_cancelled)
 {
     struct waiter waiters[2];
     strand children[2];
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
     for (int i = 0; i < 2; i++) {
@@ -531,7 +531,7 @@ TEST_INSIDE(the_parent_tells_a_pruned_child_from_one_that_it_cancelled)
 TEST_INSIDE(the_first_cancel_of_a_strand_counts_also_if_its_owner_cancels_it_later)
 {
     struct waiter waiter = {NULL, 1, 0};
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     waiter.sem = &sem;
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
@@ -562,7 +562,7 @@ static void *let_through_twice(void *arg)
 static strand_exception *join_above_a_pruned_one(strand_fn *fn)
 {
     struct waiter waiter = {NULL, 1, 0};
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     waiter.sem = &sem;
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
@@ -590,7 +590,7 @@ TEST_INSIDE(a_child_that_lets_a_pruning_of_its_own_child_through_was_not_pruned_
 TEST_INSIDE(joining_a_scope_tells_the_two_apart_too)
 {
     struct waiter waiters[2];
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE_WITH(s, STRAND_COLLECT);
     for (int i = 0; i < 2; i++) {
@@ -638,7 +638,7 @@ static void *let_through_and_be_pruned(void *arg)
 TEST_INSIDE(a_pruned_child_that_lets_another_pruning_through_is_a_pruned_one_still)
 {
     struct waiter waiter = {NULL, 1, 0};
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     waiter.sem = &sem;
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
@@ -658,7 +658,7 @@ TEST_INSIDE(pruning_a_child_interrupts_neither_its_owner_nor_its_siblings)
     static const unsigned flags[] = {0, STRAND_TOGETHER, STRAND_COLLECT};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         struct waiter waiters[2];
-        MAKE(sem, .limit = 1, .compare = by_number);
+        MAKE(sem, .permits = 1, .compare = by_number);
         strand_prio_acquire(&sem, TEST_PTR(0));
         STRAND_SCOPE_WITH(s, flags[i]);
         for (int k = 0; k < 2; k++)
@@ -682,7 +682,7 @@ static void *join_all_pruned(void *arg)
 {
     strand_exception *(*more)(strand_scope scope) = (strand_exception * (*)(strand_scope))(uintptr_t)arg;
     struct waiter waiters[3];
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
     for (int i = 0; i < 3; i++) {
@@ -747,7 +747,7 @@ TEST_INSIDE(so_does_a_failure_that_comes_while_the_scope_is_joined)
 static void *leave_a_pruned_one(void *arg)
 {
     struct waiter waiter = {NULL, 1, 0};
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     waiter.sem = &sem;
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
@@ -772,7 +772,7 @@ static void *wait_in_a_shield(void *arg)
 TEST_INSIDE(a_shielded_waiter_is_not_pruned_the_next_worst_is)
 {
     struct waiter waiters[2];
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
     waiters[0] = (struct waiter){&sem, 1, 0};
@@ -796,7 +796,7 @@ TEST_INSIDE(a_full_queue_prunes_the_worst_when_a_better_one_comes)
 {
     struct waiter waiters[3];
     strand children[3];
-    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 2, .name = "pages");
+    MAKE(sem, .permits = 1, .compare = by_number, .max_waiters = 2, .name = "pages");
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
     for (int i = 0; i < 2; i++) {
@@ -818,7 +818,7 @@ TEST_INSIDE(a_full_queue_prunes_the_worst_when_a_better_one_comes)
 static void look_at_a_full_queue(int on_full)
 {
     struct waiter waiter;
-    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 1, .on_full = on_full);
+    MAKE(sem, .permits = 1, .compare = by_number, .max_waiters = 1, .on_full = on_full);
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
     waiter = (struct waiter){&sem, 5, 0};
@@ -836,14 +836,14 @@ static void look_at_a_full_queue(int on_full)
 
 TEST_INSIDE(a_select_that_does_not_wait_sends_nobody_out_of_a_full_queue)
 {
-    look_at_a_full_queue(STRAND_FULL_PRUNES);
-    look_at_a_full_queue(STRAND_FULL_REFUSES);
+    look_at_a_full_queue(STRAND_PRIO_FULL_PRUNE);
+    look_at_a_full_queue(STRAND_PRIO_FULL_REFUSE);
 }
 
 TEST_INSIDE(who_comes_to_a_full_queue_as_the_worst_is_pruned_itself)
 {
     struct waiter waiters[2];
-    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 1);
+    MAKE(sem, .permits = 1, .compare = by_number, .max_waiters = 1);
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
     waiters[0] = (struct waiter){&sem, 1, 0};
@@ -860,7 +860,7 @@ TEST_INSIDE(who_comes_to_a_full_queue_as_the_worst_is_pruned_itself)
 TEST_INSIDE(a_queue_that_refuses_returns_no_room)
 {
     struct waiter waiters[2];
-    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 1, .on_full = STRAND_FULL_REFUSES);
+    MAKE(sem, .permits = 1, .compare = by_number, .max_waiters = 1, .on_full = STRAND_PRIO_FULL_REFUSE);
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
     waiters[0] = (struct waiter){&sem, 5, 0};
@@ -876,7 +876,7 @@ TEST_INSIDE(a_queue_that_refuses_returns_no_room)
 TEST_INSIDE(a_root_strand_is_refused_instead_of_pruned)
 {
     struct waiter waiter = {NULL, 1, 0};
-    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 1);
+    MAKE(sem, .permits = 1, .compare = by_number, .max_waiters = 1);
     waiter.sem = &sem;
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
@@ -890,7 +890,7 @@ TEST_INSIDE(a_root_strand_is_refused_instead_of_pruned)
 
 TEST_INSIDE(a_select_takes_a_free_permit)
 {
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     strand_case cases[] = {strand_on_time((strand_time){0}), strand_on_prio_permit(&sem, TEST_PTR(1))};
     CHECK_EQ(strand_select(cases, 2, 0), 1);
     CHECK_EQ(cases[1].result, 0);
@@ -915,7 +915,7 @@ static void *select_permit(void *arg)
 TEST_INSIDE(a_select_waits_for_a_permit_in_its_place_of_the_order)
 {
     struct waiter waiters[3];
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
     for (int i = 0; i < 3; i++) {
@@ -930,7 +930,7 @@ TEST_INSIDE(a_select_waits_for_a_permit_in_its_place_of_the_order)
 
 TEST_INSIDE(a_select_that_something_else_ends_leaves_the_queue)
 {
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     strand_prio_acquire(&sem, TEST_PTR(0));
     strand_case cases[] = {strand_on_prio_permit(&sem, TEST_PTR(1)), strand_on_time(strand_in(STRAND_MS))};
     CHECK_EQ(strand_select(cases, 2, 0), 1);
@@ -941,8 +941,8 @@ TEST_INSIDE(a_select_that_something_else_ends_leaves_the_queue)
 
 TEST_INSIDE(a_select_of_several_semaphores_takes_one_permit)
 {
-    MAKE(a, .limit = 1, .compare = by_number);
-    MAKE(b, .limit = 1, .compare = by_number);
+    MAKE(a, .permits = 1, .compare = by_number);
+    MAKE(b, .permits = 1, .compare = by_number);
     for (int i = 0; i < 20; i++) {
         strand_case cases[] = {strand_on_prio_permit(&a, TEST_PTR(1)), strand_on_prio_permit(&b, TEST_PTR(1))};
         int which = strand_select(cases, 2, 0);
@@ -954,7 +954,7 @@ TEST_INSIDE(a_select_of_several_semaphores_takes_one_permit)
 TEST_INSIDE(a_select_is_pruned_as_any_waiter_but_refused_where_there_is_no_room)
 {
     struct waiter waiters[2];
-    MAKE(sem, .limit = 1, .compare = by_number, .max_waiters = 1);
+    MAKE(sem, .permits = 1, .compare = by_number, .max_waiters = 1);
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
     waiters[0] = (struct waiter){&sem, 5, 0};
@@ -1031,7 +1031,7 @@ TEST_INSIDE(the_order_of_a_traversal_is_the_users_and_need_not_be_that_of_its_tu
     };
     enum { PLACES = sizeof places / sizeof *places };
     struct place_waiter waiters[PLACES];
-    MAKE(sem, .limit = 1, .compare = by_traversal);
+    MAKE(sem, .permits = 1, .compare = by_traversal);
     struct place first = {"", PROCESS_FOLDER};
     strand_prio_acquire(&sem, &first);
     STRAND_SCOPE(s);
@@ -1066,7 +1066,7 @@ TEST_INSIDE(a_running_task_blocks_where_its_subtask_lacks_priority)
 {
     static const int keys[] = {9, 4, 1};
     struct waiter waiters[3];
-    MAKE(sem, .limit = 1, .compare = by_number);
+    MAKE(sem, .permits = 1, .compare = by_number);
     strand_prio_acquire(&sem, TEST_PTR(0));
     STRAND_SCOPE(s);
     strand task = strand_spawn(s, create_a_subtask, &sem);
@@ -1121,7 +1121,7 @@ static void *walk_deep(void *arg)
 {
     struct deep deep = {.depth = 60};
     strand_prio_init(&deep.sem,
-                     &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 2, .compare = by_number});
+                     &(strand_prio_options){.size = sizeof(strand_prio_options), .permits = 2, .compare = by_number});
     enter_folder(&deep);
     CHECK_EQ(deep.entered, 60);
     CHECK_EQ(deep.processed, 60);
@@ -1184,8 +1184,8 @@ TEST_INSIDE(several_pruned_tasks_of_a_folder_are_folded_into_one)
     struct fold fold = {.next = {NULL, {"/g", NEXT_CHILD}}};
     struct place_waiter better = {&fold.sem, {"/f", PROCESS_FILE}};
     struct place first = {"", PROCESS_FOLDER};
-    strand_prio_init(&fold.sem,
-                     &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 1, .compare = by_traversal});
+    strand_prio_init(
+        &fold.sem, &(strand_prio_options){.size = sizeof(strand_prio_options), .permits = 1, .compare = by_traversal});
     fold.next.sem = &fold.sem;
     for (int i = 0; i < FILES; i++) {
         fold.files[i] = (struct place_waiter){&fold.sem, {"", PROCESS_FILE}};
@@ -1335,7 +1335,7 @@ static int walk_all(size_t limit, size_t max_waiters)
     struct walk *walk = calloc(1, sizeof *walk);
     struct node top = {walk, {"", NEXT_CHILD}, {"", 0}, 1, 0};
     strand_prio_init(&walk->sem, &(strand_prio_options){.size = sizeof(strand_prio_options),
-                                                        .limit = limit,
+                                                        .permits = limit,
                                                         .compare = by_traversal,
                                                         .max_waiters = max_waiters});
     {
@@ -1413,7 +1413,7 @@ TEST_RACE(never_more_are_in_flight_than_the_limit)
     for (long round = 0; round < test_scale(50); round++) {
         struct crowd crowd = {.limit = 1 + (int)(round % 3)};
         strand_prio_init(&crowd.sem, &(strand_prio_options){.size = sizeof(strand_prio_options),
-                                                            .limit = (size_t)crowd.limit,
+                                                            .permits = (size_t)crowd.limit,
                                                             .compare = by_number});
         STRAND_SCOPE(s);
         for (int i = 0; i < 20; i++)
@@ -1456,7 +1456,7 @@ TEST_RACE(permits_are_neither_lost_nor_doubled_by_cancels_prunings_and_selects)
         struct crowd crowd = {.limit = 2};
         strand children[16];
         strand_prio_init(&crowd.sem, &(strand_prio_options){.size = sizeof(strand_prio_options),
-                                                            .limit = 2,
+                                                            .permits = 2,
                                                             .compare = by_number,
                                                             .max_waiters = round % 2 ? 8 : 0});
         {
@@ -1503,7 +1503,7 @@ TEST_RACE(a_permit_taken_before_each_spawn_limits_how_many_tasks_there_are)
 {
     struct bounded bounded = {.limit = 4};
     strand_prio_init(&bounded.sem,
-                     &(strand_prio_options){.size = sizeof(strand_prio_options), .limit = 4, .compare = by_number});
+                     &(strand_prio_options){.size = sizeof(strand_prio_options), .permits = 4, .compare = by_number});
     STRAND_SCOPE(s);
     for (int i = 0; i < 100; i++) {
         strand_prio_acquire(&bounded.sem, TEST_PTR(i));
@@ -1555,7 +1555,7 @@ TEST_RACE(a_hook_lets_tasks_go_only_as_far_as_the_unfinished_ones_allow)
     struct progress progress = {.first = 0};
     struct step steps[TASKS];
     strand_prio_init(&progress.sem, &(strand_prio_options){.size = sizeof(strand_prio_options),
-                                                           .limit = 5,
+                                                           .permits = 5,
                                                            .priority = near_the_first,
                                                            .arg = &progress});
     STRAND_SCOPE(s);

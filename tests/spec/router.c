@@ -265,8 +265,8 @@ TEST_INSIDE(a_routers_actor_that_fails_too_often_is_stopped)
     STRAND_ACTORS(system, NULL);
     strand_actor r = strand_router_spawn(system, NULL,
                                          STRAND_ROUTER(.count = 2, .class_ = &worker, .args = &(const int){7},
-                                                       .size_of_args = sizeof(int), .restarts_most = 1,
-                                                       .restarts_within = STRAND_S));
+                                                       .size_of_args = sizeof(int), .max_restarts = 1,
+                                                       .restarts_within_ns = STRAND_S));
     for (int i = 0; i < 8; i++) /* each fails twice, and is stopped; what waits there is dead letters */
         CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = i, .fails = true)), 0);
     strand_actors_join(system);
@@ -280,8 +280,8 @@ TEST_INSIDE(a_routers_actor_that_fails_may_rest_before_it_is_restarted)
     STRAND_ACTORS(system, NULL);
     strand_actor r = strand_router_spawn(system, NULL,
                                          STRAND_ROUTER(.count = 1, .class_ = &worker, .args = &(const int){7},
-                                                       .size_of_args = sizeof(int), .backoff = 20 * STRAND_MS,
-                                                       .backoff_most = 30 * STRAND_MS));
+                                                       .size_of_args = sizeof(int), .backoff_ns = 20 * STRAND_MS,
+                                                       .max_backoff_ns = 30 * STRAND_MS));
     int64_t begun = strand_now().ns;
     for (int i = 0; i < 3; i++)
         CHECK_EQ(strand_tell(r, STRAND_MSG(job, .n = i, .fails = true)), 0);

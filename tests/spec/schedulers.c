@@ -175,7 +175,7 @@ TEST_INSIDE(strands_live_on_pools_of_any_scheduler)
     for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++) {
         STRAND_SCOPE(scope);
         strand_pool pool = strand_pool_open(scope, &attrs[i]);
-        struct strand_pool_info info = {.size = sizeof info};
+        strand_pool_info info = {.size = sizeof info};
         strand_pool_info_get(pool, &info);
         CHECK_STR(info.scheduler, attrs[i].custom ? attrs[i].custom->name : attrs[i].scheduler);
         strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = pool), use_it, &info, 0));

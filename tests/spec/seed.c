@@ -365,7 +365,7 @@ TEST_REAL(a_timer_that_is_set_while_all_wait_for_a_later_one_is_not_late)
 
 static void *count_threads(void *count)
 {
-    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats stats = {.size = sizeof stats};
     strand_stats_get(&stats);
     *(uint64_t *)count = stats.threads;
     return count;

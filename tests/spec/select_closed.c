@@ -264,7 +264,7 @@ static void *open_until_asked(void *arg)
 static void *select_from_what_ends(void *arg)
 {
     strand_prio_semaphore sem;
-    strand_prio_options options = {.size = sizeof options, .limit = 1, .priority = ask};
+    strand_prio_options options = {.size = sizeof options, .permits = 1, .priority = ask};
     _Atomic int is_open = 0;
     int value;
     STRAND_SCOPE(s);

@@ -279,7 +279,7 @@ static void *stop_often(void *arg)
 
 static void *look_at_the_pool_meanwhile(void *arg)
 {
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     pthread_t thread;
     seen.pool = strand_pool_self();
     calling = 1;

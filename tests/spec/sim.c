@@ -124,7 +124,7 @@ TEST_REAL(the_environment_goes_before_the_options)
     run(7, spawn_some, NULL);
     CHECK(report.schedule == walk);
     sim.depth = 0;
-    setenv("STRAND_SIM", "steps=100000, depth=0x4", 1);
+    setenv("STRAND_SIM", "max_steps=100000, depth=0x4", 1);
     run(7, spawn_some, NULL);
     CHECK(report.schedule == deep);
     unsetenv("STRAND_SIM");
@@ -407,7 +407,7 @@ TEST_REAL(options_that_no_run_can_have_are_no_failure_that_a_search_finds)
 TEST_REAL(a_run_of_more_steps_than_it_may_take_has_failed)
 {
     strand_sim_found found = {.size = sizeof found};
-    sim.steps = 5000;
+    sim.max_steps = 5000;
     CHECK_EQ(search(yield_for_ever, NULL, &found), 1);
     CHECK(WIFSIGNALED(found.status) && WTERMSIG(found.status) == SIGABRT);
     CHECK_EQ(search(spawn_some, NULL, NULL), 0);

@@ -224,7 +224,7 @@ TEST_INSIDE(strands_compute_in_floating_point_across_switches)
 
 static uint64_t count_stacks(void)
 {
-    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats stats = {.size = sizeof stats};
     strand_stats_get(&stats);
     return stats.stacks;
 }

@@ -274,8 +274,8 @@ static const strand_actor_class limited = {.size = sizeof limited,
                                            .name = "limited",
                                            .receive = be_parent,
                                            .decide = decide,
-                                           .restarts_most = 2,
-                                           .restarts_within = STRAND_S};
+                                           .max_restarts = 2,
+                                           .restarts_within_ns = STRAND_S};
 
 TEST_INSIDE(a_child_that_is_restarted_too_often_is_stopped)
 {
@@ -294,8 +294,8 @@ TEST_INSIDE(a_child_that_is_restarted_too_often_is_stopped)
 static const strand_actor_class slow = {.size = sizeof slow,
                                         .name = "slow",
                                         .receive = be_parent,
-                                        .backoff = 20 * STRAND_MS,
-                                        .backoff_most = 40 * STRAND_MS};
+                                        .backoff_ns = 20 * STRAND_MS,
+                                        .max_backoff_ns = 40 * STRAND_MS};
 
 TEST_INSIDE(restarts_may_be_put_off_longer_each_time)
 {
@@ -418,7 +418,7 @@ static void spawn_stillborn(void *state, strand_message *message)
 }
 
 static const strand_actor_class mother = {
-    .size = sizeof mother, .name = "mother", .receive = spawn_stillborn, .restarts_most = 2};
+    .size = sizeof mother, .name = "mother", .receive = spawn_stillborn, .max_restarts = 2};
 
 TEST_INSIDE(an_actor_that_fails_while_it_is_restarted_has_failed_again)
 {

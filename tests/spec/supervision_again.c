@@ -38,15 +38,15 @@ static void be_parent(void *state, strand_message *message)
 static const strand_actor_class patient = {.size = sizeof patient,
                                            .name = "patient",
                                            .receive = be_parent,
-                                           .backoff = 20 * STRAND_MS,
-                                           .restarts_within = 100 * STRAND_MS};
+                                           .backoff_ns = 20 * STRAND_MS,
+                                           .restarts_within_ns = 100 * STRAND_MS};
 
 /* However busy the machine is, a child is not up for so long. */
 static const strand_actor_class very_patient = {.size = sizeof very_patient,
                                                 .name = "very patient",
                                                 .receive = be_parent,
-                                                .backoff = 20 * STRAND_MS,
-                                                .restarts_within = 3600 * STRAND_S};
+                                                .backoff_ns = 20 * STRAND_MS,
+                                                .restarts_within_ns = 3600 * STRAND_S};
 
 TEST_INSIDE(restarts_are_put_off_longer_as_long_as_the_child_is_not_up_for_long)
 {

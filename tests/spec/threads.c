@@ -29,7 +29,7 @@ static void *run_on(int threads, strand_fn *fn, void *arg)
 
 static void *count_threads(void *count)
 {
-    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats stats = {.size = sizeof stats};
     strand_stats_get(&stats);
     *(uint64_t *)count = stats.threads;
     return count;
@@ -72,7 +72,7 @@ static int first_cpu(void)
 static void *is_bound_to(void *cpu)
 {
     cpu_set_t set;
-    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats stats = {.size = sizeof stats};
     strand_stats_get(&stats);
     CHECK_EQ(stats.threads, 2);
     CHECK_EQ(sched_getaffinity(0, sizeof set, &set), 0);

@@ -46,7 +46,7 @@ TEST_REAL(a_strand_that_computes_is_reported_with_its_trace)
         CHECK(kept->late.id > 1);
         CHECK_STR(kept->name, "holder");
         CHECK_CONTAINS(kept->spawned, "spawn_a_named_one+0x");
-        CHECK(kept->late.ns >= LIMIT && kept->late.limit == LIMIT);
+        CHECK(kept->late.duration_ns >= LIMIT && kept->late.limit_ns == LIMIT);
         CHECK_STR(kept->where, "it computes");
         CHECK(!kept->late.waits && !kept->late.unwinding && !*kept->section);
         CHECK(kept->late.thread >= 0 && kept->late.thread < threads && kept->late.thread_id > 0);
@@ -66,7 +66,7 @@ static void *with_a_holder_on_a_pool(void *arg)
     return NULL;
 }
 
-static void keep_the_name_of_the_pool(const struct strand_late *late, void *name)
+static void keep_the_name_of_the_pool(const strand_late *late, void *name)
 {
     snprintf(name, 32, "%s", late->pool_name);
     reports_keep(late, NULL);
@@ -114,7 +114,7 @@ TEST_REAL(a_strand_that_waits_in_a_system_call_is_reported_and_waits_on)
         CHECK_EQ(kept->late.kind, STRAND_LATE_HOLDS);
         CHECK_STR(kept->where, "it waits in the system");
         CHECK(kept->late.waits);
-        CHECK(kept->late.cpu_ns < kept->late.ns);
+        CHECK(kept->late.cpu_ns < kept->late.duration_ns);
         CHECK_CONTAINS(kept->text, "      at wait_in_poll+0x");
         CHECK_CONTAINS(kept->text, "      at polls+0x");
     }
@@ -214,10 +214,10 @@ TEST_REAL(a_strand_that_holds_its_thread_in_a_clean_up_is_said_to_unwind)
     static strand_fn *fn = computes_in_a_clean_up;
     const struct kept *kept = &reports.kept[0];
     strand_options options = watched(1);
-    options.watchdog_cleanups = PATIENT;
+    options.watchdog_cleanups_ns = PATIENT;
     reports_open("cleaner", 6); /* the last after 32 times the limit */
     strand_run(&options, catches, &fn);
-    CHECK(reports.count >= 6 && reports.kept[5].late.ns >= 2 * PATIENT);
+    CHECK(reports.count >= 6 && reports.kept[5].late.duration_ns >= 2 * PATIENT);
     CHECK_EQ(kept->late.kind, STRAND_LATE_HOLDS);
     CHECK_STR(kept->name, "cleaner");
     CHECK(kept->late.unwinding);
@@ -297,8 +297,8 @@ static void *blocks_in_a_clean_up(void *arg)
 static strand_options watched_clean_ups(int threads)
 {
     strand_options options = watched(threads);
-    options.watchdog = 60 * STRAND_S;
-    options.watchdog_cleanups = LIMIT;
+    options.watchdog_ns = 60 * STRAND_S;
+    options.watchdog_cleanups_ns = LIMIT;
     return options;
 }
 
@@ -310,7 +310,7 @@ TEST_REAL(a_clean_up_that_blocks_is_reported_though_it_holds_no_thread)
         const struct kept *kept = first_report("cleaner", &options, catches, &fn);
         CHECK_EQ(kept->late.kind, STRAND_LATE_CLEANUPS);
         CHECK_STR(kept->name, "cleaner");
-        CHECK(kept->late.unwinding && kept->late.ns >= LIMIT);
+        CHECK(kept->late.unwinding && kept->late.duration_ns >= LIMIT);
         CHECK_EQ(kept->late.thread, -1);
         CHECK_CONTAINS(kept->where, "blocked: waits for descriptor ");
         CHECK_CONTAINS(kept->spawned, "catches+0x");
@@ -320,7 +320,7 @@ TEST_REAL(a_clean_up_that_blocks_is_reported_though_it_holds_no_thread)
         const struct kept *end = last_report();
         CHECK(end->late.kind == STRAND_LATE_CLEANUPS && end->late.id == kept->late.id);
         CHECK_STR(end->name, "cleaner");
-        CHECK(end->late.ns >= kept->late.ns);
+        CHECK(end->late.duration_ns >= kept->late.duration_ns);
         CHECK_CONTAINS(end->text, "strand 'cleaner' #");
         CHECK_CONTAINS(end->text, " was unwinding for ");
     }
@@ -411,11 +411,11 @@ TEST_REAL(clean_ups_may_have_a_limit_of_their_own)
     static strand_fn *fn = blocks_in_a_clean_up;
     for (int own = 0; own <= 1; own++) {
         strand_options options = watched(1);
-        options.watchdog = own ? 60 * STRAND_S : PATIENT;
-        options.watchdog_cleanups = own ? LIMIT : 0;
+        options.watchdog_ns = own ? 60 * STRAND_S : PATIENT;
+        options.watchdog_cleanups_ns = own ? LIMIT : 0;
         const struct kept *kept = first_report("cleaner", &options, catches, &fn);
         CHECK_EQ(kept->late.kind, STRAND_LATE_CLEANUPS);
-        CHECK_EQ(kept->late.limit, own ? LIMIT : PATIENT);
+        CHECK_EQ(kept->late.limit_ns, own ? LIMIT : PATIENT);
     }
 }
 
@@ -461,13 +461,13 @@ TEST_REAL(who_stays_late_is_reported_when_it_lasts_twice_as_long_and_once_when_i
     for (int i = 0; i < reports.count; i++)
         CHECK_EQ(reports.kept[i].late.id, reports.kept[0].late.id);
     for (int i = 0; i < reports.count - 1; i++) {
-        const struct strand_late *late = &reports.kept[i].late;
+        const strand_late *late = &reports.kept[i].late;
         CHECK((int)late->reports > i && (int)late->reports <= i + 1 + reports.blind);
-        CHECK(late->ns >= LIMIT << i);
-        CHECK(i == 0 || late->ns > reports.kept[i - 1].late.ns);
+        CHECK(late->duration_ns >= LIMIT << i);
+        CHECK(i == 0 || late->duration_ns > reports.kept[i - 1].late.duration_ns);
     }
     CHECK_EQ(end->late.kind, STRAND_LATE_HOLDS);
-    CHECK(end->late.ns >= reports.kept[reports.count - 2].late.ns);
+    CHECK(end->late.duration_ns >= reports.kept[reports.count - 2].late.duration_ns);
     CHECK_STR(end->name, "root");
     CHECK_CONTAINS(end->text, "strand 'root' #");
     CHECK_CONTAINS(end->text, " held thread 0 (");
@@ -514,7 +514,7 @@ static void close_pipe(void)
 static const struct kept *second_report(strand_fn *root)
 {
     strand_options options = watched(1);
-    options.watchdog = LONG_LIMIT;
+    options.watchdog_ns = LONG_LIMIT;
     reports_open("root", 2);
     strand_run(&options, root, NULL);
     CHECK(reports.count >= 2);
@@ -553,7 +553,7 @@ TEST_REAL(what_is_delayed_is_told)
 {
     const struct kept *kept = second_report(delays_others);
     CHECK_EQ(kept->late.runnable, 3);
-    CHECK(kept->late.runnable_ns >= LONG_LIMIT && kept->late.runnable_ns <= kept->late.ns);
+    CHECK(kept->late.runnable_ns >= LONG_LIMIT && kept->late.runnable_ns <= kept->late.duration_ns);
     CHECK(kept->late.stalled);
     CHECK(kept->late.timers >= 1); /* the pool's own timers may be due as well */
     CHECK(kept->late.timer_ns >= STRAND_MS);
@@ -641,7 +641,7 @@ static void *holds_all_threads_but(void *free)
     return NULL;
 }
 
-static void end_when_it_is_stalled(const struct strand_late *late, void *arg)
+static void end_when_it_is_stalled(const strand_late *late, void *arg)
 {
     (void)arg;
     if (late->stalled)
@@ -680,7 +680,7 @@ static void *comes_by_while_others_wait(void *arg)
 TEST_REAL(who_never_gives_way_to_those_that_wait_is_reported)
 {
     strand_options options = watched(1);
-    options.watchdog = LONG_LIMIT; /* so long a thread is let run at least now and then */
+    options.watchdog_ns = LONG_LIMIT; /* so long a thread is let run at least now and then */
     const struct kept *kept = first_report("root", &options, comes_by_while_others_wait, NULL);
     CHECK_EQ(kept->late.kind, STRAND_LATE_HOLDS);
     CHECK_EQ(kept->late.runnable, 2);

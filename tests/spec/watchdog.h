@@ -19,7 +19,7 @@
 enum { REPORTS_MOST = 64, FRAMES = 32 };
 
 struct kept {
-    struct strand_late late; /* what its pointers point to is gone */
+    strand_late late; /* what its pointers point to is gone */
     char name[40], spawned[200], where[200], section[200], text[8000];
 };
 
@@ -40,7 +40,7 @@ static inline void reports_open(const char *of, int enough)
     reports.enough = enough;
 }
 
-static inline void reports_keep(const struct strand_late *late, void *arg)
+static inline void reports_keep(const strand_late *late, void *arg)
 {
     (void)arg;
     int at = reports.count;
@@ -70,7 +70,7 @@ static inline strand_options watched(int threads)
 {
     strand_options options = test_options();
     test_set_threads(&options, threads);
-    options.watchdog = LIMIT;
+    options.watchdog_ns = LIMIT;
     options.on_late = reports_keep;
     return options;
 }

@@ -24,7 +24,7 @@ static void *sleeps(void *arg)
 
 static uint64_t late_so_far(void)
 {
-    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats stats = {.size = sizeof stats};
     strand_stats_get(&stats);
     return stats.late;
 }
@@ -43,7 +43,7 @@ static int64_t patience; /* the limit of the run */
 static uint64_t count_late(int threads, strand_fn *root)
 {
     strand_options options = watched(threads);
-    options.watchdog = patience;
+    options.watchdog_ns = patience;
     late_at_the_end = 0;
     reports_open(NULL, 0);
     strand_run(&options, root, NULL);
@@ -255,10 +255,10 @@ TEST_REAL(without_any_hook_it_is_standard_errors)
 TEST_REAL(the_environment_asks_for_all_runs_and_turns_it_off)
 {
     strand_options options = test_options();
-    setenv("STRAND_WATCHDOG", "20", 1);
+    setenv("STRAND_WATCHDOG_MS", "20", 1);
     CHECK_CONTAINS(said_by(&options, computes_until_its_trace_is_said), "has held thread");
-    options.watchdog = LIMIT;
-    setenv("STRAND_WATCHDOG", "0", 1);
+    options.watchdog_ns = LIMIT;
+    setenv("STRAND_WATCHDOG_MS", "0", 1);
     reports_open(NULL, 0);
     reports.released = 1;
     CHECK_STR(said_by(&options, root_computes), "");
@@ -276,7 +276,7 @@ TEST_REAL(an_environment_that_makes_no_sense_changes_nothing)
     strand_options options = watched(1);
     const char *const values[] = {"", "soon", "10 ms", "-1"};
     for (int i = 0; i < 4; i++) {
-        setenv("STRAND_WATCHDOG", values[i], 1);
+        setenv("STRAND_WATCHDOG_MS", values[i], 1);
         reports_open(NULL, 0);
         strand_run(&options, compute_until_late, NULL);
     }
@@ -286,15 +286,15 @@ TEST_REAL(limits_below_a_millisecond_are_refused)
 {
     for (int i = 0; i < 4; i++) {
         strand_options options = test_options();
-        *(i % 2 ? &options.watchdog_cleanups : &options.watchdog) = i < 2 ? STRAND_MS - 1 : -STRAND_S;
-        test_refused(options, i % 2 ? "options.watchdog_cleanups is" : "options.watchdog is");
+        *(i % 2 ? &options.watchdog_cleanups_ns : &options.watchdog_ns) = i < 2 ? STRAND_MS - 1 : -STRAND_S;
+        test_refused(options, i % 2 ? "options.watchdog_cleanups_ns is" : "options.watchdog_ns is");
     }
 }
 
 TEST_REAL(a_run_with_a_seed_has_none)
 {
     strand_options options = watched(1);
-    options.watchdog = STRAND_MS;
+    options.watchdog_ns = STRAND_MS;
     options.has_seed = true;
     options.seed = 1;
     reports_open(NULL, 0);
@@ -336,7 +336,7 @@ static void *many_are_late(void *arg)
     return arg;
 }
 
-static void keep_until_some_are_left_out(const struct strand_late *late, void *arg)
+static void keep_until_some_are_left_out(const strand_late *late, void *arg)
 {
     if (reports.released)
         return;
@@ -362,7 +362,7 @@ TEST_OWN_STACKS(reports_are_limited_and_those_left_out_are_counted, "those of on
 
 static void *is_late_twice(void *arg)
 {
-    struct strand_stats stats = {.size = sizeof stats};
+    strand_stats stats = {.size = sizeof stats};
     be_late_once();
     be_late_once();
     strand_stats_get(&stats);
@@ -374,7 +374,7 @@ static void *is_late_twice(void *arg)
 TEST_REAL(statistics_count_who_was_late)
 {
     strand_options options = watched(1);
-    options.watchdog = PATIENT; /* nobody is late but who is meant to be */
+    options.watchdog_ns = PATIENT; /* nobody is late but who is meant to be */
     reports_open(NULL, 0);
     strand_run(&options, is_late_twice, NULL);
 }
@@ -408,7 +408,7 @@ TEST_REAL(the_watchdog_of_an_idle_run_sleeps)
 {
     for (int threads = 1; threads <= 4; threads += 3) {
         strand_options options = watched(threads);
-        options.watchdog = STRAND_MS;
+        options.watchdog_ns = STRAND_MS;
         strand_run(&options, be_idle, NULL);
     }
 }
@@ -471,7 +471,7 @@ TEST_REAL(runs_begin_and_end_while_it_looks)
     for (long i = test_scale(200); i > 0; i--) {
         strand_options options = watched((int)(i % 3) + 1);
         strand_exception *uncaught = NULL;
-        options.watchdog = STRAND_MS;
+        options.watchdog_ns = STRAND_MS;
         options.uncaught = &uncaught;
         reports_open(NULL, 0);
         close(reports.signal[0]);
@@ -533,7 +533,7 @@ static void *open_and_close_pools(void *arg)
 TEST_REAL(pools_are_opened_and_closed_while_it_looks)
 {
     strand_options options = watched(2);
-    options.watchdog = STRAND_MS;
+    options.watchdog_ns = STRAND_MS;
     reports_open(NULL, 0);
     strand_run(&options, open_and_close_pools, NULL);
 }
@@ -605,7 +605,7 @@ TEST_REAL(after_dumps_from_outside_it_still_watches)
     close(nowhere);
 }
 
-static void dump_then_keep(const struct strand_late *late, void *arg)
+static void dump_then_keep(const strand_late *late, void *arg)
 {
     (void)strand_dump(*(int *)arg, NULL);
     reports_keep(late, NULL);

@@ -223,10 +223,11 @@ static unsigned priority(const strand_message *message)
         .size = sizeof(strand_actor_class), .name = name_, .state_size = sizeof(struct state), .receive = receive,     \
         .start = begin, .stop = end, .decide = decide, __VA_ARGS__                                                     \
     }
-static const strand_actor_class classes[] = {CLASS("plain", .mailbox_most = 0), CLASS("waiting", .mailbox_most = 3),
-                                             CLASS("refusing", .mailbox_most = 3, .mailbox_full = STRAND_FULL_FAIL),
-                                             CLASS("forgetful", .mailbox_most = 3, .mailbox_full = STRAND_FULL_OLDEST),
-                                             CLASS("choosy", .priority = priority, .all_for_one = true)};
+static const strand_actor_class classes[] = {
+    CLASS("plain", .max_mailbox = 0), CLASS("waiting", .max_mailbox = 3),
+    CLASS("refusing", .max_mailbox = 3, .mailbox_full = STRAND_MAILBOX_FULL_FAIL),
+    CLASS("forgetful", .max_mailbox = 3, .mailbox_full = STRAND_MAILBOX_FULL_OLDEST),
+    CLASS("choosy", .priority = priority, .all_for_one = true)};
 static const char *const dispatchers[] = {NULL, NULL, "pool", "pinned"};
 
 static void *spawn_child(void *arg)

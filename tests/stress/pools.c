@@ -92,7 +92,7 @@ static void live_briefly(const char *scheduler, int threads, bool by_two)
     if (by_two)
         spawn_onto(scope, brief.first, close_it, NULL);
     strand_pool_close(brief.pool, "by its owner");
-    struct strand_pool_info info = {.size = sizeof info};
+    strand_pool_info info = {.size = sizeof info};
     strand_pool_info_get(brief.pool, &info);
     CHECK_EQ(info.threads, 0);
     CHECK_EQ(info.strands, 0);
