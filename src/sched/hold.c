@@ -6,11 +6,11 @@
  *           sleeps, has not begun, or has ended; 0, it moves. subprocess.holding: threads are being held.
  * INVARIANTS [HD1] a thread that was found held does not move until it is released. [HD2] a thread that begins while
  *           others are held stands still first, and no thread stays held after the release.
- * ORDERING  seq_cst. The holder stores asked, then loads state; a thread that begins to move stores state = 0, then
- * loads asked. One of them sees the other [HD1]. The holder stores holding, then goes through the records that `count`
- * includes. A thread that starts another has its record counted, then loads holding, and makes the new thread's `asked`
- * agree with it, until it finds that they agree [HD2]. TESTED BY tests/models/watchdog.pml (how threads begin to move),
- * tests/spec/dump.c.
+ * ORDERING  seq_cst. The holder stores `asked`, then loads `state`; a thread that begins to move stores `state`, then
+ *           loads `asked`. One of them sees the other [HD1]. The holder stores holding, then goes through the records
+ *           that `count` includes. A thread that starts another has its record counted, then loads holding, and makes
+ *           the new thread's `asked` agree with it, until it finds that they agree [HD2].
+ * TESTED BY tests/models/watchdog.pml (how threads begin to move), tests/spec/dump.c.
  */
 #include "pool.h"
 
