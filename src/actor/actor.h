@@ -49,6 +49,7 @@
 #include "../base/index.h"
 #include "../strand/handle.h"
 #include "../strand/scope.h"
+#include "actor_layer.h"
 
 /* WAKES: above the address of a task is a count of its uses, in 15 bits: a reader that finds the same word before and
  * after reading the task knows that the task has not served another cell meanwhile. */
@@ -370,12 +371,12 @@ const char *made_actor(const struct runner *r, char *buffer, size_t size);
  * run. */
 static inline bool ref_is_ours(const struct thread *thread, strand_actor actor)
 {
-    const struct runtime *runtime = (const struct runtime *)thread->sub;
+    const struct actor_run *run = actor_run_of(thread);
     const struct cell *cell = ref_cell(actor);
     if (UNLIKELY(!(actor.bits[1] & MARK_ACTOR)) || UNLIKELY(!arch_in_handles(cell)))
         return false;
     const struct slab *slab = plain_load(&cell_chunk(cell)->slab, memory_order_relaxed);
-    return slab >= runtime->cells && slab < runtime->cells + CELL_CLASSES;
+    return slab >= run->cells && slab < run->cells + CELL_CLASSES;
 }
 
 /* Take the lock, unless the reference, which is of this run, is stale. *word: what it was. An awake cell's serial is

@@ -148,7 +148,7 @@ static void unmake(struct thread *thread, struct cell *cell)
 {
     if (UNLIKELY(cell_kind(cell)->outside))
         free(cell_state(cell));
-    struct slab_cache *cache = &worker_of(thread)->cells[cell_kind(cell)->size_class];
+    struct slab_cache *cache = &actor_thread_of(thread)->cells[cell_kind(cell)->size_class];
     more_end(cell);
     arch_note_release(cell);
     slab_put(cache, cell);
@@ -182,13 +182,13 @@ static bool adopt(struct thread *thread, strand_actor above, struct cell *cell, 
 /* Allocate and initialise a cell, except its word. NULL: no memory. */
 static struct cell *build(struct thread *thread, struct kind *kind, struct cell *parent, const void *args)
 {
-    struct cell *cell = driver_slab_get(thread, &worker_of(thread)->cells[kind->size_class]);
+    struct cell *cell = driver_slab_get(thread, &actor_thread_of(thread)->cells[kind->size_class]);
     if (!cell)
         return NULL;
     arch_note_acquire(cell);
     cell->form = (uintptr_t)kind;
     if (!give_state(thread, cell)) {
-        slab_put(&worker_of(thread)->cells[kind->size_class], cell);
+        slab_put(&actor_thread_of(thread)->cells[kind->size_class], cell);
         return NULL;
     }
     if (UNLIKELY(kind->class->priority != NULL) && !levels_open(thread, cell)) {
@@ -250,7 +250,7 @@ int cell_make(struct thread *thread, struct kind *kind, strand_actor above, cons
 static struct task *task_new(struct thread *thread)
 {
     if (!STRAND_ACTOR_TASKS_MALLOC)
-        return driver_slab_get(thread, &worker_of(thread)->tasks);
+        return driver_slab_get(thread, &actor_thread_of(thread)->tasks);
     struct task *task = driver_malloc(thread, sizeof *task);
     if (task)
         task->wakes = 0;
@@ -262,7 +262,7 @@ static void task_free(struct thread *thread, struct task *task)
     if (STRAND_ACTOR_TASKS_MALLOC)
         free(task);
     else
-        slab_put(&worker_of(thread)->tasks, task);
+        slab_put(&actor_thread_of(thread)->tasks, task);
 }
 
 struct task *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word)

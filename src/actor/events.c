@@ -273,14 +273,14 @@ static struct system *system_of_actor(struct thread *thread, strand_actor actor)
 
 void events_letter_to(struct thread *thread, strand_actor to, const strand_message *message)
 {
-    struct runtime *runtime = runtime_of(thread);
-    spin_lock(&runtime->actors_lock, thread);
+    struct actor_run *run = actor_run_of(thread);
+    spin_lock(&run->lock, thread);
     struct system *system = system_of_actor(thread, to);
     if (!system)
-        system = runtime->actors;
+        system = run->systems;
     if (system)
         events_letter(thread, system, STRAND_ON_DEAD_LETTER, to, message);
-    spin_unlock(&runtime->actors_lock);
+    spin_unlock(&run->lock);
 }
 
 void events_log(const struct runner *r, const char *what, const strand_exception *why)

@@ -37,7 +37,7 @@ static inline struct envelope *envelope_new(struct thread *thread, size_t size)
         return NULL;
     if (UNLIKELY(class == ENVELOPE_CLASSES))
         return driver_malloc(thread, sizeof(struct envelope) + size);
-    struct envelope *e = driver_slab_get(thread, &worker_of(thread)->envelopes[class]);
+    struct envelope *e = driver_slab_get(thread, &actor_thread_of(thread)->envelopes[class]);
     if (LIKELY(e != NULL))
         arch_note_acquire(e);
     return e;
@@ -48,7 +48,7 @@ void envelope_unsend(struct thread *thread, struct envelope *e)
     int class = class_of(e->message.size);
     arch_note_release(e);
     if (LIKELY(class < ENVELOPE_CLASSES))
-        slab_put(&worker_of(thread)->envelopes[class], e);
+        slab_put(&actor_thread_of(thread)->envelopes[class], e);
     else
         free(e);
 }

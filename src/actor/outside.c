@@ -71,8 +71,8 @@ static struct runtime *runtime_of_run(struct arch_run *run)
 /* Whether a slab, of cells or of promises, belongs to that run. */
 static bool has_slab(struct arch_run *run, const void *slab)
 {
-    const struct runtime *runtime = runtime_of_run(run);
-    return (uintptr_t)slab - (uintptr_t)runtime->cells < sizeof runtime->cells || slab == &runtime->promises;
+    const struct actor_run *record = (const struct actor_run *)runtime_of_run(run);
+    return (uintptr_t)slab - (uintptr_t)record->cells < sizeof record->cells || slab == &record->promises;
 }
 
 /* The run of an actor, or of a promise; it does not end before arch_run_unuse. NULL: it has ended. */

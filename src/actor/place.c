@@ -31,7 +31,7 @@ static void reap(struct thread *thread, struct system *system)
         arch_note_acquire(r->strand);
         end_consume(thread, scope, r->strand);
         arch_note_release(r);
-        slab_put(&worker_of(thread)->runners, r);
+        slab_put(&actor_thread_of(thread)->runners, r);
     }
 }
 
@@ -79,7 +79,7 @@ static int make(struct thread *thread, struct place *place, struct runner **out)
     *out = NULL;
     if (atomic_load_explicit(&place->unbegun, memory_order_relaxed) >= UNBEGUN_MOST)
         return -EALREADY;
-    struct runner *r = driver_slab_get(thread, &worker_of(thread)->runners);
+    struct runner *r = driver_slab_get(thread, &actor_thread_of(thread)->runners);
     if (!r)
         return -ENOMEM;
     arch_note_acquire(r);
@@ -88,7 +88,7 @@ static int make(struct thread *thread, struct place *place, struct runner **out)
     struct scope *scope = (struct scope *)(uintptr_t)system->scope.bits[0];
     int error = spawn_own(thread, scope, place->pool, place->pin, place->threads_most != 0, runner_main, r, &r->strand);
     if (error) {
-        slab_put(&worker_of(thread)->runners, r);
+        slab_put(&actor_thread_of(thread)->runners, r);
         return error;
     }
     spin_lock_if_concurrent(&system->lock, thread);

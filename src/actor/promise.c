@@ -29,8 +29,7 @@ static uint64_t serial_of(strand_actor ref)
 /* Promises of other runs can't be answered from here. */
 bool promise_is_ours(const struct thread *thread, strand_actor ref)
 {
-    return arch_in_handles(promise_of(ref)) &&
-           slab_has(&((const struct runtime *)thread->sub)->promises, promise_of(ref));
+    return arch_in_handles(promise_of(ref)) && slab_has(&actor_run_of(thread)->promises, promise_of(ref));
 }
 
 static bool lock(struct thread *thread, struct promise *promise, uint64_t serial)
@@ -66,7 +65,7 @@ static void unlock(struct promise *promise, uint64_t serial)
 /* The promise has no word yet, so no reference leads to it. */
 static struct promise *make(struct thread *thread, strand_actor *ref)
 {
-    struct promise *promise = driver_slab_get(thread, &worker_of(thread)->promises);
+    struct promise *promise = driver_slab_get(thread, &actor_thread_of(thread)->promises);
     if (!promise)
         return NULL;
     arch_note_acquire(promise);
@@ -83,7 +82,7 @@ static void give_back(struct thread *thread, struct promise *promise, uint64_t s
     if (promise->watched.bits[1])
         watch_unlink(thread, promise->watched, &promise->watch);
     arch_note_release(promise);
-    slab_put(&worker_of(thread)->promises, promise);
+    slab_put(&actor_thread_of(thread)->promises, promise);
 }
 
 struct promise *promise_open(struct thread *thread, strand_actor *ref)

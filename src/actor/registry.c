@@ -21,7 +21,7 @@ static uint64_t serial_of(const struct door *door)
 
 bool registry_open(struct thread *thread, struct system *system)
 {
-    struct door *door = driver_slab_get(thread, &worker_of(thread)->promises);
+    struct door *door = driver_slab_get(thread, &actor_thread_of(thread)->promises);
     if (!door)
         return false;
     door->system = system;
@@ -34,7 +34,7 @@ void registry_close(struct thread *thread, struct system *system)
 {
     struct door *door = system->door;
     atomic_store_explicit(&door->word, word_freed(serial_of(door) << WORD_SERIAL), memory_order_release); /* [HN2] */
-    slab_put(&worker_of(thread)->promises, door);
+    slab_put(&actor_thread_of(thread)->promises, door);
 }
 
 strand_actors registry_handle(const struct system *system)
@@ -45,7 +45,7 @@ strand_actors registry_handle(const struct system *system)
 struct system *registry_find(struct thread *thread, strand_actors handle, const char *function)
 {
     struct door *door = (struct door *)(uintptr_t)handle.bits[0];
-    if (!arch_in_handles(door) || !slab_has(&runtime_of(thread)->promises, door) ||
+    if (!arch_in_handles(door) || !slab_has(&actor_run_of(thread)->promises, door) ||
         (serial_of(door) | MARK_ACTORS) != handle.bits[1])
         MISUSE(function, "",
                handle.bits[1]
@@ -58,20 +58,20 @@ struct system *registry_find(struct thread *thread, strand_actors handle, const 
 
 void registry_add(struct thread *thread, struct system *system)
 {
-    struct runtime *runtime = runtime_of(thread);
-    spin_lock(&runtime->actors_lock, thread);
-    system->older = runtime->actors;
-    runtime->actors = system;
-    spin_unlock(&runtime->actors_lock);
+    struct actor_run *run = actor_run_of(thread);
+    spin_lock(&run->lock, thread);
+    system->older = run->systems;
+    run->systems = system;
+    spin_unlock(&run->lock);
 }
 
 void registry_remove(struct thread *thread, struct system *system)
 {
-    struct runtime *runtime = runtime_of(thread);
-    spin_lock(&runtime->actors_lock, thread);
-    struct system **at = &runtime->actors;
+    struct actor_run *run = actor_run_of(thread);
+    spin_lock(&run->lock, thread);
+    struct system **at = &run->systems;
     while (*at != system)
         at = &(*at)->older;
     *at = system->older;
-    spin_unlock(&runtime->actors_lock);
+    spin_unlock(&run->lock);
 }

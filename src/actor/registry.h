@@ -2,7 +2,7 @@
  * The systems of a run: what their handles refer to, and the list of them.
  *
  * A handle refers to a record, the door, which has a serial while the system's block has not been left. The list, under
- * the run's actors_lock, is for a thread that has no handle: the holder of that lock keeps all systems in the list from
+ * actor_run.lock, is for a thread that has no handle: the holder of that lock keeps all systems in the list from
  * ending.
  */
 #ifndef ACTOR_REGISTRY_H

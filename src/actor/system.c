@@ -72,7 +72,7 @@ static struct system *make_system(struct thread *thread)
  * even without memory. */
 static int reserve_tasks(struct thread *thread)
 {
-    struct slab_cache *tasks = &worker_of(thread)->tasks;
+    struct slab_cache *tasks = &actor_thread_of(thread)->tasks;
     struct task *task = driver_slab_get(thread, tasks);
     if (!task)
         return -ENOMEM;
@@ -101,7 +101,7 @@ static void free_system(struct thread *thread, struct system *system)
            (link = list_pop_front(&system->failed))) {
         struct runner *r = CONTAINER(link, struct runner, others);
         arch_note_release(r);
-        slab_put(&worker_of(thread)->runners, r);
+        slab_put(&actor_thread_of(thread)->runners, r);
     }
     struct kind *kind = atomic_load_explicit(&system->kinds, memory_order_acquire); /* [PB1] */
     for (struct kind *next_kind; kind; kind = next_kind) {

@@ -4,6 +4,7 @@
 #ifndef DEBUG_WATCH_H
 #define DEBUG_WATCH_H
 
+#include "../actor/actor_layer.h"
 #include "../strand/print.h"
 
 extern const struct reports debug_reports;
@@ -52,10 +53,10 @@ struct stay {
     char name[32], pool[32]; /* its own, and of its pool */
 };
 
-/* src/run puts it behind the part of src/strand. */
+/* src/run puts it behind the parts of the other layers. */
 static inline struct stay *stay_of(struct thread *thread)
 {
-    return (struct stay *)(void *)(worker_of(thread) + 1);
+    return (struct stay *)(void *)(actor_thread_of(thread) + 1);
 }
 
 #endif

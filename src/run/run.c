@@ -59,11 +59,14 @@ static void orphaned(struct subprocess *sub)
 
 /* The record of a thread: the parts of the layers, one behind the other. */
 struct run_thread {
-    struct worker worker;
+    struct actor_thread actor;
     struct stay stay;
 };
-_Static_assert(offsetof(struct run_thread, stay) == sizeof(struct worker) && sizeof(struct worker) % CACHE_LINE == 0,
+_Static_assert(offsetof(struct run_thread, stay) == sizeof(struct actor_thread) &&
+                   sizeof(struct actor_thread) % CACHE_LINE == 0,
                "stay_of finds it, and no other party writes its cache lines");
+
+static const struct layer *const layers[] = {&core_layer, &sync_layer, &actor_layer, NULL};
 
 static const struct sched_ops ops = {
     .thread_size = sizeof(struct run_thread),
@@ -255,6 +258,7 @@ static int build_and_run(struct run *run, strand_fn *fn, void *arg, const char *
         return error;
     sub->ops = &ops;
     runtime->ops = &run_ops;
+    runtime->layers = layers;
     runtime->reports = &debug_reports;
     sub->generation = arch_generation;
     sub->memory.most = runtime->options.max_stack_bytes;

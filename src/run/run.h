@@ -4,7 +4,7 @@
 #ifndef RUN_RUN_H
 #define RUN_RUN_H
 
-#include "../strand/core.h"
+#include "../actor/actor_layer.h"
 
 /* A shut-down of the run: shutdown.h. */
 struct shutdown {
@@ -19,8 +19,12 @@ struct shutdown {
     _Atomic bool begun;  /* set under it */
 };
 
+/* The record of a run: the parts of the layers, one behind the other. */
 struct run {
-    struct runtime runtime;
+    union {
+        struct runtime runtime;
+        struct actor_run actor;
+    };
     char text[128]; /* what is wrong with the options */
     struct shutdown shutdown;
     struct link waiters;     /* strands that wait for quiescence, under sub.quiet_lock: quiescence.c */

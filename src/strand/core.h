@@ -11,6 +11,7 @@
 #include "../base/slab.h"
 #include "../sched/thread.h"
 #include "../stack/stack.h"
+#include "layer.h"
 #include "unwinding.h"
 
 /* ---- the word of a control block or a block: is the handle stale, is it cancelled, who is looking -------------------
@@ -380,10 +381,6 @@ union any_block {
 
 /* ---- threads and runs ------------------------------------------------------------------------------------ */
 
-enum { CELL_CLASSES = 5, ENVELOPE_CLASSES = 2 };
-static const uint16_t cell_sizes[CELL_CLASSES] = {56, 64, 96, 128, 256}; /* in bytes, of actors */
-static const uint16_t envelope_sizes[ENVELOPE_CLASSES] = {64, 128};      /* and of messages to them */
-
 /* How often a strand has ignored one source, because it has caught the interruption or was in a noexcept function:
  * interrupt.c. Strands whose ids collide are counted again from the start, and so is a strand when another source
  * interrupts it. Only strands on the worker's thread use it, one after the other; it is atomic because ThreadSanitizer
@@ -392,11 +389,10 @@ struct ignored {
     _Atomic uint64_t id, source, count;
 };
 
-/* The part of a thread's record that this layer has. Parts of layers above lie behind it: src/run/run.c. */
+/* The part of a thread's record that this layer has. Parts of layers above lie behind it: layer.h. */
 struct worker {
     struct thread thread;
-    struct slab_cache cbs, guests, blocks, objects, tickets, offers;
-    struct slab_cache cells[CELL_CLASSES], tasks, runners, promises, envelopes[ENVELOPE_CLASSES]; /* of actors */
+    struct slab_cache cbs, guests, blocks, objects, tickets;
     uint64_t serial, serials;     /* the next, and how many are left */
     strand_exception *exceptions; /* kept for the next throws: reserve.c */
     uint32_t exceptions_count;
@@ -415,16 +411,8 @@ enum run_crew {
     RUN_CREWS
 };
 struct plain;
-struct system;
 
-enum {
-    OBJECT_SIZE = 256,
-    OFFERS_SIZE = 448,
-    TICKET_SIZE = CACHE_LINE,
-    TASK_SIZE = 128,
-    RUNNER_SIZE = 256,
-    PROMISE_SIZE = 128
-};
+enum { OBJECT_SIZE = 256, TICKET_SIZE = CACHE_LINE };
 /* In the serial of a handle of an object, so that none is taken for one of another kind: strands and channels have no
  * mark. */
 #define MARK_FIBRE (UINT64_C(1) << 62)
@@ -452,20 +440,16 @@ struct run_ops {
     void (*wake_dry)(struct thread *thread, const struct cb *waiter);
 };
 
+/* The part of a run's record that this layer has. Parts of layers above lie behind it: layer.h. */
 struct runtime {
     struct subprocess sub;
     const struct run_ops *ops;
+    const struct layer *const *layers; /* ends with NULL */
     strand_options options;
     const struct reports *reports; /* print.h */
     struct slab cbs, guests, blocks;
     struct slab objects; /* of OBJECT_SIZE bytes: what else has handles */
-    struct slab offers;  /* of OFFERS_SIZE bytes: what selects wait with, src/sync/select.c */
-    struct slab tickets; /* of TICKET_SIZE bytes: who waits for a permit, src/sync/prio.h; what a strand holds */
-    struct slab cells[CELL_CLASSES];         /* of actors: src/actor/actor.h */
-    struct slab tasks;                       /* of TASK_SIZE bytes: of those that are awake */
-    struct slab runners;                     /* of RUNNER_SIZE bytes: the strands that run them */
-    struct slab promises;                    /* of PROMISE_SIZE bytes: who waits for an answer; and systems' handles */
-    struct slab envelopes[ENVELOPE_CLASSES]; /* messages to them */
+    struct slab tickets; /* of TICKET_SIZE bytes: what a strand holds (held.h), and other small records */
     struct cb *root;
     void *result;
     strand_exception *exception;
@@ -473,8 +457,6 @@ struct runtime {
     _Atomic(struct crew *) crews[RUN_CREWS]; /* src/io/opening.c */
     /* A strand could not start. True: that is dealt with, and it has ended with a value. */
     bool (*_Atomic refused)(struct thread *thread, struct cb *c);
-    atomic_flag actors_lock;
-    struct system *actors;     /* the newest system, under the lock: src/actor/registry.c */
     _Atomic uintptr_t dumping; /* who dumps it; 0: nobody. src/debug/dump.c */
     struct arch_run listed;
     char deadlock[200];       /* what it was about, for the exception */

@@ -9,62 +9,42 @@
 
 #include <errno.h>
 
-/* ---- slabs ----------------------------------------------------------------------------------------------- */
+#define SLAB(name, size, construct) SLAB_PLAN(struct runtime, struct worker, name, size, construct)
 
-/* Of chunks of the handle range. */
-enum {
-    KIND_CBS,
-    KIND_GUESTS,
-    KIND_BLOCKS,
-    KIND_OBJECTS,
-    KIND_TICKETS,
-    KIND_OFFERS,
-    KIND_TASKS,
-    KIND_RUNNERS,
-    KIND_PROMISES,
-    KIND_CELLS,
-    KIND_ENVELOPES = KIND_CELLS + CELL_CLASSES,
-    KINDS = KIND_ENVELOPES + ENVELOPE_CLASSES
+static const struct slab_plan slabs[] = {
+    SLAB(cbs, CB_SIZE, cb_construct),
+    SLAB(guests, GUEST_SIZE, cb_construct_guest),
+    SLAB(blocks, (sizeof(union any_block) + 63) & ~(size_t)63, NULL),
+    SLAB(objects, OBJECT_SIZE, NULL),
+    SLAB(tickets, TICKET_SIZE, NULL),
 };
-_Static_assert((int)KINDS <= (int)ARCH_CHUNK_KINDS, "each has a list");
 
-/* Each of the run's slabs, of which each thread has a cache by the same name: EACH(name, kind, bytes of an object, what
- * makes it ready once). */
-#define EACH_SLAB(EACH)                                                                                                \
-    EACH(cbs, KIND_CBS, CB_SIZE, cb_construct)                                                                         \
-    EACH(guests, KIND_GUESTS, GUEST_SIZE, cb_construct_guest)                                                          \
-    EACH(blocks, KIND_BLOCKS, (sizeof(union any_block) + 63) & ~(size_t)63, NULL)                                      \
-    EACH(objects, KIND_OBJECTS, OBJECT_SIZE, NULL)                                                                     \
-    EACH(tickets, KIND_TICKETS, TICKET_SIZE, NULL)                                                                     \
-    EACH(offers, KIND_OFFERS, OFFERS_SIZE, NULL)                                                                       \
-    EACH(tasks, KIND_TASKS, TASK_SIZE, NULL)                                                                           \
-    EACH(runners, KIND_RUNNERS, RUNNER_SIZE, NULL)                                                                     \
-    EACH(promises, KIND_PROMISES, PROMISE_SIZE, NULL)                                                                  \
-    EACH(cells[0], KIND_CELLS, cell_sizes[0], NULL)                                                                    \
-    EACH(cells[1], KIND_CELLS + 1, cell_sizes[1], NULL)                                                                \
-    EACH(cells[2], KIND_CELLS + 2, cell_sizes[2], NULL)                                                                \
-    EACH(cells[3], KIND_CELLS + 3, cell_sizes[3], NULL)                                                                \
-    EACH(cells[4], KIND_CELLS + 4, cell_sizes[4], NULL)                                                                \
-    EACH(envelopes[0], KIND_ENVELOPES, envelope_sizes[0], NULL)                                                        \
-    EACH(envelopes[1], KIND_ENVELOPES + 1, envelope_sizes[1], NULL)
-#define COUNT(slab, kind, size, construct) +1
-_Static_assert(0 EACH_SLAB(COUNT) == KINDS, "each kind has a slab");
-#undef COUNT
+const struct layer core_layer = {slabs, sizeof slabs / sizeof *slabs};
 
 /* ---- threads --------------------------------------------------------------------------------------------- */
 
-void worker_open(struct worker *worker, struct runtime *runtime)
+static struct slab *slab_at(struct runtime *runtime, const struct slab_plan *plan)
 {
-#define OPEN(slab_, kind, size, construct) worker->slab_.slab = &runtime->slab_;
-    EACH_SLAB(OPEN)
-#undef OPEN
+    return (struct slab *)(void *)((char *)runtime + plan->slab);
+}
+
+static struct slab_cache *cache_at(struct worker *worker, const struct slab_plan *plan)
+{
+    return (struct slab_cache *)(void *)((char *)worker + plan->cache);
+}
+
+/* Give the record of a thread its caches of a layer's slabs. */
+static void open_caches(struct worker *worker, struct runtime *runtime, const struct layer *layer)
+{
+    for (size_t i = 0; i < layer->slabs_count; i++)
+        cache_at(worker, &layer->slabs[i])->slab = slab_at(runtime, &layer->slabs[i]);
 }
 
 void worker_flush(struct worker *worker)
 {
-#define FLUSH(slab, kind, size, construct) slab_flush(&worker->slab);
-    EACH_SLAB(FLUSH)
-#undef FLUSH
+    for (const struct layer *const *layer = runtime_of(&worker->thread)->layers; *layer; layer++)
+        for (size_t i = 0; i < (*layer)->slabs_count; i++)
+            slab_flush(cache_at(worker, &(*layer)->slabs[i]));
 }
 
 void worker_open_outside(struct worker *worker, struct runtime *runtime)
@@ -75,13 +55,15 @@ void worker_open_outside(struct worker *worker, struct runtime *runtime)
     thread->pool = &runtime->sub.pool;
     thread->concurrent = true;
     thread->index = -1;
-    worker_open(worker, runtime);
+    open_caches(worker, runtime, &core_layer);
 }
 
 int worker_begin(struct thread *thread)
 {
     struct worker *worker = worker_of(thread);
-    worker_open(worker, runtime_of(thread));
+    struct runtime *runtime = runtime_of(thread);
+    for (const struct layer *const *layer = runtime->layers; *layer; layer++)
+        open_caches(worker, runtime, *layer);
     if (exception_reserve_open(worker) == 0)
         return 0;
     exception_reserve_close(worker);
@@ -99,14 +81,18 @@ static const struct slab_source chunks = {ARCH_CHUNK, arch_chunk_take, arch_chun
 
 void slabs_open(struct runtime *runtime)
 {
-#define INIT(slab, kind, size, construct) slab_init(&runtime->slab, &chunks, kind, size, construct);
-    EACH_SLAB(INIT)
-#undef INIT
+    unsigned kind = 0; /* of chunks: each slab has a list of its own */
+    for (const struct layer *const *layer = runtime->layers; *layer; layer++)
+        for (size_t i = 0; i < (*layer)->slabs_count; i++) {
+            const struct slab_plan *plan = &(*layer)->slabs[i];
+            ASSERT(kind < ARCH_CHUNK_KINDS);
+            slab_init(slab_at(runtime, plan), &chunks, kind++, plan->size, plan->construct);
+        }
 }
 
 void slabs_close(struct runtime *runtime)
 {
-#define CLOSE(slab, kind, size, construct) slab_close(&runtime->slab);
-    EACH_SLAB(CLOSE)
-#undef CLOSE
+    for (const struct layer *const *layer = runtime->layers; *layer; layer++)
+        for (size_t i = 0; i < (*layer)->slabs_count; i++)
+            slab_close(slab_at(runtime, &(*layer)->slabs[i]));
 }

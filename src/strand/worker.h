@@ -6,13 +6,11 @@
 
 #include "core.h"
 
-/* Before the first thread of the run, and after its last one. */
+/* The slabs of all layers: before the first thread of the run, and after its last one. */
 void slabs_open(struct runtime *runtime);
 void slabs_close(struct runtime *runtime);
 
-/* Give the record of a thread its caches. */
-void worker_open(struct worker *worker, struct runtime *runtime);
-/* The same for a thread that does not run strands, but inspects them. The record is zero before. */
+/* Give a thread that does not run strands, but inspects them, the caches of this layer. The record is zero before. */
 void worker_open_outside(struct worker *worker, struct runtime *runtime);
 /* sched_ops.thread_open, sched_ops.thread_close: with the memory for an exception without memory. */
 int worker_begin(struct thread *thread);

@@ -19,6 +19,7 @@
  * TESTED BY tests/models/select.pml, tests/models/close.pml (dropping out), tests/spec/select.c, tests/stress/select.c.
  */
 #include "source.h"
+#include "sync_layer.h"
 
 #include "../sched/quiet.h"
 #include "../sched/switch.h"
@@ -69,7 +70,7 @@ static inline struct offers *offers_get(struct thread *thread, uint32_t count)
 {
     if (UNLIKELY(count > OFFERS_USUAL))
         return driver_malloc(thread, sizeof(struct offers) + count * sizeof(struct wait_node));
-    struct offers *offers = driver_slab_get(thread, &worker_of(thread)->offers);
+    struct offers *offers = driver_slab_get(thread, &sync_thread_of(thread)->offers);
     if (LIKELY(offers != NULL))
         arch_note_acquire(offers);
     return offers;
@@ -82,7 +83,7 @@ static inline void offers_put(struct thread *thread, struct offers *offers, uint
         return;
     }
     arch_note_release(offers);
-    slab_put(&worker_of(thread)->offers, offers);
+    slab_put(&sync_thread_of(thread)->offers, offers);
 }
 
 /* Count one case out. Returns how many are left. */

@@ -4,6 +4,7 @@
  */
 #include "arch_check.h"
 
+#include "actor/actor_layer.h"
 #include "actor/promise.h"
 #include "strand/core.h"
 
@@ -29,7 +30,7 @@ static void count(void *object, void *arg)
 static int promises(void)
 {
     int n = 0;
-    slab_each(&((struct runtime *)thread_self()->sub)->promises, count, &n);
+    slab_each(&actor_run_of(thread_self())->promises, count, &n);
     return n;
 }
 
