@@ -1,12 +1,15 @@
 /*
- * Optional checks for debug builds. Include this header after all others: it checks the calls of the file. Files that
- * do not include it pay nothing.
+ * Optional checks for debug builds. The header checks the calls that come after it in the file; in C, include it after
+ * all other headers. Files that do not include it pay nothing.
  *
- * No strand suspends while it holds a pthread mutex. Such a mutex belongs to the thread that locked it. While the
- * strand is suspended the thread runs other strands, which may need the mutex: a deadlock. The strand may also continue
- * on another thread, which must not unlock the mutex. The header checks the file's calls of pthread_mutex_lock,
- * _trylock, _timedlock, _clocklock and _unlock: suspending or ending while a strand holds a mutex is misuse, and the
- * report names the place of the lock. Strands that hold no mutex pay nothing. Calls by plain threads are not checked.
+ * No strand suspends while it holds a lock of the C library. Such a lock belongs to the thread that took it. While the
+ * strand is suspended the thread runs other strands, which may need the lock: a deadlock. The strand may also continue
+ * on another thread, which must not release the lock. The header checks the file's calls that lock and unlock a
+ * pthread_mutex_t, a pthread_rwlock_t or a pthread_spinlock_t, and pthread_once, which holds a lock while its function
+ * runs: suspending or ending while a strand holds a lock is misuse, and the report names the place where it was taken.
+ * In C++ it checks std::mutex, std::shared_mutex and std::call_once too, if it comes before the headers of C++, as
+ * -include has it: they call these functions. Strands that hold no lock pay nothing. Calls by plain threads are not
+ * checked.
  *
  * The argument of a child outlives the child's scope. The header checks the file's calls of strand_spawn and
  * strand_spawn_with: an argument in the stack of the caller is misuse if
@@ -84,32 +87,52 @@ STRAND_CHECK_INLINE_ strand strand_check_spawn_with_(strand_scope scope, const s
 }
 
 /* The functions of the system's are arguments: not all of them are declared in every mode of a compiler. */
-static inline int strand_check_result_(int result, const void *mutex, const char *file, int line)
+static inline int strand_check_result_(int result, const void *lock, const char *file, int line)
 {
     if (result == 0 || result == EOWNERDEAD)
-        strand_check_locked(mutex, file, line);
+        strand_check_locked(lock, file, line);
     return result;
 }
-static inline int strand_check_lock_(int (*lock)(pthread_mutex_t *), pthread_mutex_t *mutex, const char *file, int line)
+#define STRAND_CHECK_LOCKS_(kind, type)                                                                                \
+    static inline int strand_check_##kind##_lock_(int (*lock)(type *), type *it, const char *file, int line)           \
+    {                                                                                                                  \
+        return strand_check_result_(lock(it), (const void *)it, file, line);                                           \
+    }                                                                                                                  \
+    static inline int strand_check_##kind##_unlock_(int (*unlock)(type *), type *it)                                   \
+    {                                                                                                                  \
+        strand_check_unlocked((const void *)it);                                                                       \
+        return unlock(it);                                                                                             \
+    }
+#define STRAND_CHECK_TIMED_LOCKS_(kind, type)                                                                          \
+    STRAND_CHECK_LOCKS_(kind, type)                                                                                    \
+    static inline int strand_check_##kind##_timedlock_(int (*lock)(type *, const struct timespec *), type *it,         \
+                                                       const struct timespec *until, const char *file, int line)       \
+    {                                                                                                                  \
+        return strand_check_result_(lock(it, until), it, file, line);                                                  \
+    }                                                                                                                  \
+    static inline int strand_check_##kind##_clocklock_(int (*lock)(type *, int, const struct timespec *), type *it,    \
+                                                       int clock, const struct timespec *until, const char *file,      \
+                                                       int line)                                                       \
+    {                                                                                                                  \
+        return strand_check_result_(lock(it, clock, until), it, file, line);                                           \
+    }
+STRAND_CHECK_TIMED_LOCKS_(mutex, pthread_mutex_t)
+#ifdef PTHREAD_BARRIER_SERIAL_THREAD /* since POSIX 2001, as these types */
+STRAND_CHECK_TIMED_LOCKS_(rwlock, pthread_rwlock_t)
+STRAND_CHECK_LOCKS_(spin, pthread_spinlock_t)
+#endif
+
+/* An exception may leave the function. */
+static inline void strand_check_once_leave_(const void **once)
 {
-    return strand_check_result_(lock(mutex), mutex, file, line);
+    strand_check_unlocked(*once);
 }
-static inline int strand_check_timedlock_(int (*lock)(pthread_mutex_t *, const struct timespec *),
-                                          pthread_mutex_t *mutex, const struct timespec *until, const char *file,
-                                          int line)
+static inline int strand_check_once_(int (*run)(pthread_once_t *, void (*)(void)), pthread_once_t *once,
+                                     void (*function)(void), const char *file, int line)
 {
-    return strand_check_result_(lock(mutex, until), mutex, file, line);
-}
-static inline int strand_check_clocklock_(int (*lock)(pthread_mutex_t *, int, const struct timespec *),
-                                          pthread_mutex_t *mutex, int clock, const struct timespec *until,
-                                          const char *file, int line)
-{
-    return strand_check_result_(lock(mutex, clock, until), mutex, file, line);
-}
-static inline int strand_check_unlock_(int (*unlock)(pthread_mutex_t *), pthread_mutex_t *mutex)
-{
-    strand_check_unlocked(mutex);
-    return unlock(mutex);
+    const void *held __attribute__((cleanup(strand_check_once_leave_), unused)) = once;
+    strand_check_locked(once, file, line);
+    return run(once, function);
 }
 
 #ifdef __cplusplus
@@ -117,13 +140,30 @@ static inline int strand_check_unlock_(int (*unlock)(pthread_mutex_t *), pthread
 #endif
 
 #if !defined(STRAND_CHECK_NOTHING) && !defined(STRAND_OUT_OF_LINE_)
-#define pthread_mutex_lock(mutex) strand_check_lock_(pthread_mutex_lock, (mutex), __FILE__, __LINE__)
-#define pthread_mutex_trylock(mutex) strand_check_lock_(pthread_mutex_trylock, (mutex), __FILE__, __LINE__)
-#define pthread_mutex_timedlock(mutex, until)                                                                          \
-    strand_check_timedlock_(pthread_mutex_timedlock, (mutex), (until), __FILE__, __LINE__)
-#define pthread_mutex_clocklock(mutex, clock, until)                                                                   \
-    strand_check_clocklock_(pthread_mutex_clocklock, (mutex), (clock), (until), __FILE__, __LINE__)
-#define pthread_mutex_unlock(mutex) strand_check_unlock_(pthread_mutex_unlock, (mutex))
+#define pthread_mutex_lock(it) strand_check_mutex_lock_(pthread_mutex_lock, (it), __FILE__, __LINE__)
+#define pthread_mutex_trylock(it) strand_check_mutex_lock_(pthread_mutex_trylock, (it), __FILE__, __LINE__)
+#define pthread_mutex_timedlock(it, until)                                                                             \
+    strand_check_mutex_timedlock_(pthread_mutex_timedlock, (it), (until), __FILE__, __LINE__)
+#define pthread_mutex_clocklock(it, clock, until)                                                                      \
+    strand_check_mutex_clocklock_(pthread_mutex_clocklock, (it), (clock), (until), __FILE__, __LINE__)
+#define pthread_mutex_unlock(it) strand_check_mutex_unlock_(pthread_mutex_unlock, (it))
+#define pthread_rwlock_rdlock(it) strand_check_rwlock_lock_(pthread_rwlock_rdlock, (it), __FILE__, __LINE__)
+#define pthread_rwlock_tryrdlock(it) strand_check_rwlock_lock_(pthread_rwlock_tryrdlock, (it), __FILE__, __LINE__)
+#define pthread_rwlock_timedrdlock(it, until)                                                                          \
+    strand_check_rwlock_timedlock_(pthread_rwlock_timedrdlock, (it), (until), __FILE__, __LINE__)
+#define pthread_rwlock_clockrdlock(it, clock, until)                                                                   \
+    strand_check_rwlock_clocklock_(pthread_rwlock_clockrdlock, (it), (clock), (until), __FILE__, __LINE__)
+#define pthread_rwlock_wrlock(it) strand_check_rwlock_lock_(pthread_rwlock_wrlock, (it), __FILE__, __LINE__)
+#define pthread_rwlock_trywrlock(it) strand_check_rwlock_lock_(pthread_rwlock_trywrlock, (it), __FILE__, __LINE__)
+#define pthread_rwlock_timedwrlock(it, until)                                                                          \
+    strand_check_rwlock_timedlock_(pthread_rwlock_timedwrlock, (it), (until), __FILE__, __LINE__)
+#define pthread_rwlock_clockwrlock(it, clock, until)                                                                   \
+    strand_check_rwlock_clocklock_(pthread_rwlock_clockwrlock, (it), (clock), (until), __FILE__, __LINE__)
+#define pthread_rwlock_unlock(it) strand_check_rwlock_unlock_(pthread_rwlock_unlock, (it))
+#define pthread_spin_lock(it) strand_check_spin_lock_(pthread_spin_lock, (it), __FILE__, __LINE__)
+#define pthread_spin_trylock(it) strand_check_spin_lock_(pthread_spin_trylock, (it), __FILE__, __LINE__)
+#define pthread_spin_unlock(it) strand_check_spin_unlock_(pthread_spin_unlock, (it))
+#define pthread_once(it, function) strand_check_once_(pthread_once, (it), (function), __FILE__, __LINE__)
 /* With any number of arguments: a compound literal may have commas. */
 #define strand_spawn(...) strand_check_spawn_(__VA_ARGS__)
 #define strand_spawn_with(...) strand_check_spawn_with_(__VA_ARGS__)

@@ -1,6 +1,6 @@
 /*
- * What strand/check.h checks in the files that include it. Mutexes of the C library that are held across a suspension:
- * a held mutex makes a no-suspend section, which may_block looks at anyway, so other files pay nothing. Arguments that
+ * What strand/check.h checks in the files that include it. Locks of the C library that are held across a suspension: a
+ * held lock makes a no-suspend section, which may_block looks at anyway, so other files pay nothing. Arguments that
  * end before the scope: an address comparison at the spawn. Not here: addresses in shared stacks, which every build
  * refuses (fibre.h).
  */
@@ -51,8 +51,9 @@ void strand_check_unlocked(const void *mutex)
 COLD void check_at_end_(struct cb *c)
 {
     char where[256];
-    snprintf(where, sizeof where, "it was locked at %s:%d", own_of(c)->checked->file, own_of(c)->checked->line);
-    misuse("pthread_mutex_lock", where, "strand '%s' has ended, and still holds the mutex: unlock it first",
+    snprintf(where, sizeof where, "the lock was taken at %s:%d", own_of(c)->checked->file, own_of(c)->checked->line);
+    misuse("strand_fn", where,
+           "strand '%s' has ended, and still holds a pthread mutex or another lock of its thread: unlock it first",
            cb_name(c));
 }
 

@@ -163,9 +163,10 @@ COLD struct section_words section_words(struct cb *me)
     }
     if (me->section_by_mutex)
         snprintf(words.where, sizeof words.where,
-                 "while the strand holds a pthread mutex: unlock it first, or use strand_mutex");
+                 "while the strand holds a pthread mutex or another lock of its thread: unlock it first, or use "
+                 "strand_mutex, strand_rwlock or strand_once_run");
     snprintf(words.made, sizeof words.made, "the %s at %s:%d",
-             me->section_by_mutex ? "mutex was locked" : "section was opened", own->section_file, own->section_line);
+             me->section_by_mutex ? "lock was taken" : "section was opened", own->section_file, own->section_line);
     return words;
 }
 

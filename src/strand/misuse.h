@@ -48,7 +48,7 @@ static inline void must_be_there(const void *object, const char *noun, const cha
 
 /* Why the caller may not suspend: what it is in ("inside a no-suspend section"), and where that was opened. */
 struct section_words {
-    char where[128], made[MADE_WORDS];
+    char where[192], made[MADE_WORDS];
 };
 struct section_words section_words(struct cb *me);
 /* Blocking in a no-suspend section. */

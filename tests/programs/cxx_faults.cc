@@ -1,12 +1,15 @@
 /*
  * C++ exceptions where they must not go. The argument says which.
  */
+#include "strand/check.h" /* before the headers of C++, as -include has it */
+
 #include "strand.h"
 #include "strand/io.h"
 #include "strand/pool.h"
 
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 
 namespace {
@@ -135,6 +138,13 @@ void *catch_inside(void *arg)
     return arg;
 }
 
+void *sleep_in_call_once(void *arg)
+{
+    static std::once_flag once;
+    std::call_once(once, [] { strand_sleep(STRAND_MS); });
+    return arg;
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -156,6 +166,10 @@ int main(int argc, char **argv)
     }
     if (std::strcmp(what, "put_off_an_interruption") == 0) {
         strand_run(nullptr, cancel_drain, nullptr);
+        return 0;
+    }
+    if (std::strcmp(what, "sleep_in_call_once") == 0) {
+        strand_run(nullptr, sleep_in_call_once, nullptr);
         return 0;
     }
     strand_fn *fn = std::strcmp(what, "foreign") == 0 ? lose_std : carry_noexcept;

@@ -252,6 +252,27 @@ static void *sleep_with_a_pthread_mutex(void *arg)
     return arg;
 }
 
+static void *sleep_with_a_read_write_lock_of_pthreads(void *arg)
+{
+    static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+    pthread_rwlock_rdlock(&lock);
+    strand_sleep(STRAND_MS);
+    pthread_rwlock_unlock(&lock);
+    return arg;
+}
+
+static void sleep_once(void)
+{
+    strand_sleep(STRAND_MS);
+}
+
+static void *sleep_in_pthread_once(void *arg)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, sleep_once);
+    return arg;
+}
+
 static void *end_with_a_pthread_mutex(void *arg)
 {
     pthread_mutex_lock(&plain);
@@ -334,6 +355,8 @@ static const struct {
     {"jump_on_a_shared_stack", jump_on_a_shared_stack},
     {"swallow_an_interruption", swallow_an_interruption},
     {"sleep_with_a_pthread_mutex", sleep_with_a_pthread_mutex},
+    {"sleep_with_a_read_write_lock_of_pthreads", sleep_with_a_read_write_lock_of_pthreads},
+    {"sleep_in_pthread_once", sleep_in_pthread_once},
     {"end_with_a_pthread_mutex", end_with_a_pthread_mutex},
     {"receive_from_nobody", receive_from_nobody},
     {"lock_crosswise", lock_crosswise},
