@@ -146,6 +146,9 @@ int64_t strand_must(int64_t result);
 /**
  * Call fn(arg) and catch what it throws. The result of fn is stored in *result, unless `result` is NULL. The function
  * works with every compiler, in C and in C++. It does not suspend by itself. Cost: a few ns without an exception.
+ *
+ * It catches interruptions too, so fn is interrupted in the clean-up of a cancelled strand. If fn has to happen there,
+ * put STRAND_SHIELD before the call, or use STRAND_TRY with STRAND_CATCH(&STRAND_ERROR, e).
  * Returns NULL, or the exception that left fn, which the caller owns (strand_exception_release, strand_rethrow).
  */
 STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **result);

@@ -293,6 +293,29 @@ TEST_INSIDE(a_try_block_in_a_clean_up_that_catches_interruptions_is_not_shielded
     CHECK_LOG("interrupted shielded");
 }
 
+static void *yield_and_log(void *arg)
+{
+    strand_yield();
+    test_log("yielded");
+    return arg;
+}
+
+static void try_with_and_without_a_shield(int *unused)
+{
+    (void)unused;
+    strand_exception *e = strand_try(yield_and_log, NULL, NULL);
+    test_log("%s", strand_exception_kind(e)->name);
+    strand_exception_release(e);
+    STRAND_SHIELD;
+    CHECK_PTR(strand_try(yield_and_log, NULL, NULL), NULL);
+}
+
+TEST_INSIDE(strand_try_in_a_clean_up_takes_interruptions_unless_a_shield_is_around_it)
+{
+    cancel_with_clean_up(try_with_and_without_a_shield);
+    CHECK_LOG("interrupted yielded");
+}
+
 /* Blocks and logs, and catches errors only. */
 static void say_goodbye(int *unused)
 {
