@@ -46,7 +46,7 @@ static struct descriptor *standing(const strand_case *c)
 static int probe(struct thread *thread, struct descriptor *d, struct target target)
 {
     struct side *side = &d->sides[target.side];
-    uint32_t seen = atomic_load_explicit(&side->events, memory_order_acquire);
+    uint32_t seen = atomic_load_explicit(&side->events, memory_order_acquire); /* [D2] */
     int now = fd_ready(thread, d->call);
     if (now < 0 || ((uint32_t)now & target.wanted))
         return now < 0 ? now : 1;
@@ -61,7 +61,7 @@ static int probe(struct thread *thread, struct descriptor *d, struct target targ
 
 static bool closing(struct descriptor *d)
 {
-    return atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
+    return atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING; /* [D6] */
 }
 
 /* As descriptor_enter_at_once, but for the object that is behind the number now [D4]. */

@@ -141,7 +141,7 @@ static bool sleep_until_called(struct crew_thread *own)
     int64_t until = crew->idle_ns < ARCH_FOREVER - now ? now + crew->idle_ns : ARCH_FOREVER;
     do
         driver_word_wait(crew->sub, &own->woken, 0, until);
-    while (!atomic_load_explicit(&own->woken, memory_order_acquire) && driver_now(crew->sub) < until);
+    while (!atomic_load_explicit(&own->woken, memory_order_relaxed) && driver_now(crew->sub) < until);
     crew_lock(crew, NULL);
     if (!own->link.next)
         return true;
@@ -180,7 +180,7 @@ static void discard_left(struct crew *crew, struct job *job)
     crew_unlock(crew);
     if (mine)
         job_discard(job, true);
-    atomic_fetch_add_explicit(&crew->sub->helpers, 1, memory_order_release);
+    atomic_fetch_add_explicit(&crew->sub->helpers, 1, memory_order_release); /* [Q5] */
     crew_lock(crew, NULL);
     crew->running--;
 }
@@ -248,7 +248,7 @@ static void *crew_main(void *arg)
     for (struct job *job; (job = next_job(own));)
         run(crew, job);
     go(own);
-    atomic_fetch_sub_explicit(&sub->helpers, 1, memory_order_release);
+    atomic_fetch_sub_explicit(&sub->helpers, 1, memory_order_release); /* [Q5] */
     return NULL;
 }
 
@@ -268,7 +268,7 @@ static struct crew_thread *take_sleeper(struct crew *crew)
         return NULL;
     struct crew_thread *sleeper = CONTAINER(link, struct crew_thread, link);
     crew->sleeping--;
-    atomic_store_explicit(&sleeper->woken, 1, memory_order_release);
+    atomic_store_explicit(&sleeper->woken, 1, memory_order_relaxed);
     return sleeper;
 }
 

@@ -58,7 +58,7 @@ static void move_one(struct thread *thread, struct descriptor *d, struct pool *f
     int error = 0;
     descriptor_lock(thread, d);
     if (atomic_load_explicit(&d->watched, memory_order_relaxed) && d->pool == from) {
-        bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
+        bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING; /* [D6] */
         pool_unwatch(from, d->call);
         d->pool = thread->pool;
         error = closing ? 0 : pool_watch(d->pool, d->call, &d->polled);
@@ -77,7 +77,7 @@ static void move(struct descriptors *descriptors, struct thread *thread, struct 
 {
     struct table *table = table_of(descriptors);
     for (int i = 0; i < CHUNKS; i++) {
-        struct descriptor *chunk = atomic_load_explicit(&table->chunks[i], memory_order_acquire);
+        struct descriptor *chunk = atomic_load_explicit(&table->chunks[i], memory_order_acquire); /* [PB1] */
         for (int n = 0; chunk && n < CHUNK; n++)
             move_one(thread, &chunk[n], from);
     }
@@ -87,7 +87,7 @@ static void move(struct descriptors *descriptors, struct thread *thread, struct 
 static struct table *get_table(struct thread *thread)
 {
     struct runtime *runtime = runtime_of(thread);
-    struct descriptors *there = atomic_load_explicit(&runtime->descriptors, memory_order_acquire);
+    struct descriptors *there = atomic_load_explicit(&runtime->descriptors, memory_order_acquire); /* [PB1] */
     if (LIKELY(there != NULL))
         return table_of(there);
     struct table *table = driver_calloc(thread, 1, sizeof *table);
@@ -96,7 +96,7 @@ static struct table *get_table(struct thread *thread)
     table->base.close = close_table;
     table->base.move = move;
     if (atomic_compare_exchange_strong_explicit(&runtime->descriptors, &there, &table->base, memory_order_acq_rel,
-                                                memory_order_acquire))
+                                                memory_order_acquire)) /* [PB1] */
         return table;
     free(table);
     return table_of(there);
@@ -104,7 +104,7 @@ static struct table *get_table(struct thread *thread)
 
 static struct descriptor *make_chunk(struct thread *thread, _Atomic(struct descriptor *) *at, int first)
 {
-    struct descriptor *there = atomic_load_explicit(at, memory_order_acquire);
+    struct descriptor *there = atomic_load_explicit(at, memory_order_acquire); /* [PB1] */
     if (there)
         return there;
     struct descriptor *chunk = driver_calloc(thread, CHUNK, sizeof *chunk);
@@ -116,7 +116,8 @@ static struct descriptor *make_chunk(struct thread *thread, _Atomic(struct descr
         for (int side = 0; side < SIDES; side++)
             list_init(&chunk[i].sides[side].queue);
     }
-    if (atomic_compare_exchange_strong_explicit(at, &there, chunk, memory_order_acq_rel, memory_order_acquire))
+    if (atomic_compare_exchange_strong_explicit(at, &there, chunk, memory_order_acq_rel,
+                                                memory_order_acquire)) /* [PB1] */
         return chunk;
     free(chunk);
     return there;
@@ -141,11 +142,13 @@ static COLD int find_first(struct thread *thread, int fd, struct descriptor **ou
 
 static inline int find(struct thread *thread, int fd, struct descriptor **out)
 {
-    struct descriptors *there = atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire);
+    struct descriptors *there =
+        atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire); /* [PB1] */
     uint32_t number = (uint32_t)fd;
     if (UNLIKELY(!there || number >= CHUNK * CHUNKS))
         return find_first(thread, fd, out);
-    struct descriptor *chunk = atomic_load_explicit(&table_of(there)->chunks[number / CHUNK], memory_order_acquire);
+    struct descriptor *chunk =
+        atomic_load_explicit(&table_of(there)->chunks[number / CHUNK], memory_order_acquire); /* [PB1] */
     if (UNLIKELY(!chunk))
         return find_first(thread, fd, out);
     *out = &chunk[number % CHUNK];
@@ -160,7 +163,8 @@ static bool swap_users(struct thread *thread, struct descriptor *d, uint32_t *ol
         atomic_store_explicit(&d->users, new, memory_order_relaxed);
         return true;
     }
-    return atomic_compare_exchange_weak_explicit(&d->users, old, new, memory_order_acq_rel, memory_order_relaxed);
+    return atomic_compare_exchange_weak_explicit(&d->users, old, new, memory_order_acq_rel,
+                                                 memory_order_relaxed); /* [D6] */
 }
 
 /* Wait a moment for operations that are about to leave, in some rounds by running others on this thread. */
@@ -172,7 +176,7 @@ static uint32_t await_users(struct thread **thread, struct descriptor *d, int ro
     } else {
         driver_await(*thread);
     }
-    return atomic_load_explicit(&d->users, memory_order_acquire);
+    return atomic_load_explicit(&d->users, memory_order_acquire); /* [D6] */
 }
 
 /* Whether the number may be a new object's already, while the old one has not quite left its record. Closing may take
@@ -184,7 +188,7 @@ static bool is_undecided(const struct descriptor *d, uint32_t users)
 
 static int enter(struct thread **thread, struct descriptor *d)
 {
-    uint32_t users = atomic_load_explicit(&d->users, memory_order_acquire);
+    uint32_t users = atomic_load_explicit(&d->users, memory_order_acquire); /* [D6] */
     for (int round = 1;; round++) {
         if (is_undecided(d, users)) {
             users = await_users(thread, d, round);
@@ -218,14 +222,14 @@ int descriptor_leave(struct thread *thread, struct descriptor *d)
     unwatch(thread, d);
     forget(d);
     int result = descriptor_going(d) == GOING_CLOSED ? fd_close(thread, d->fd) : 0;
-    atomic_store_explicit(&d->users, 0, memory_order_release);
+    atomic_store_explicit(&d->users, 0, memory_order_release); /* [D6] */
     return result;
 }
 
 /* The first operation on a number asks the system for its kind. */
 static int get_to_know(struct thread *thread, struct descriptor *d)
 {
-    if (LIKELY(atomic_load_explicit(&d->known, memory_order_acquire)))
+    if (LIKELY(atomic_load_explicit(&d->known, memory_order_acquire))) /* [PB1] */
         return 0;
     struct arch_fd_object object = {0};
     int own, kind = fd_kind(thread, d->fd, &own, &object);
@@ -243,7 +247,7 @@ static int get_to_know(struct thread *thread, struct descriptor *d)
         d->ended = false;
         for (int i = 0; i < SIDES; i++)
             atomic_store_explicit(&d->sides[i].ready, true, memory_order_relaxed);
-        atomic_store_explicit(&d->known, true, memory_order_release);
+        atomic_store_explicit(&d->known, true, memory_order_release); /* [PB1] */
     }
     descriptor_unlock(thread, d);
     if (own >= 0)
@@ -269,7 +273,7 @@ int descriptor_enter(struct thread **thread, int fd, struct descriptor **out)
 
 static int count_in(struct thread *thread, struct descriptor *d)
 {
-    uint32_t users = atomic_load_explicit(&d->users, memory_order_acquire);
+    uint32_t users = atomic_load_explicit(&d->users, memory_order_acquire); /* [D6] */
     do {
         if (users & CLOSING)
             return is_undecided(d, users) ? -EAGAIN : -EBADF;
@@ -295,10 +299,10 @@ int descriptor_enter_at_once(struct thread *thread, int fd, struct descriptor **
 bool descriptor_turn_out(struct thread *thread, struct descriptor *d, enum going how, struct batch *woken)
 {
     descriptor_lock(thread, d);
-    bool first = !(atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING);
+    bool first = !(atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING); /* [D6] */
     if (first) {
         atomic_store_explicit(&d->going, (uint8_t)how, memory_order_relaxed);
-        atomic_fetch_or_explicit(&d->users, CLOSING, memory_order_acq_rel);
+        atomic_fetch_or_explicit(&d->users, CLOSING, memory_order_acq_rel); /* [D6] */
     }
     operations_claim(thread, d, woken);
     descriptor_unlock(thread, d);
@@ -337,7 +341,7 @@ void descriptor_made(int fd)
     struct descriptor *d;
     if (!thread || find(thread, fd, &d))
         return;
-    uint32_t users = atomic_load_explicit(&d->users, memory_order_acquire);
+    uint32_t users = atomic_load_explicit(&d->users, memory_order_acquire); /* [D6] */
     if (!users)
         forget(d);
     else if (!(users & CLOSING) && count_in(thread, d) == 0)
@@ -348,11 +352,13 @@ void descriptor_made(int fd)
 /* Returns NULL for a number that was never used here. */
 static struct descriptor *find_used(struct thread *thread, int fd)
 {
-    struct descriptors *there = atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire);
+    struct descriptors *there =
+        atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire); /* [PB1] */
     uint32_t number = (uint32_t)fd;
     if (!there || number >= CHUNK * CHUNKS)
         return NULL;
-    struct descriptor *chunk = atomic_load_explicit(&table_of(there)->chunks[number / CHUNK], memory_order_acquire);
+    struct descriptor *chunk =
+        atomic_load_explicit(&table_of(there)->chunks[number / CHUNK], memory_order_acquire); /* [PB1] */
     return chunk ? &chunk[number % CHUNK] : NULL;
 }
 
@@ -365,7 +371,7 @@ void descriptor_forget(struct thread *thread, int fd)
         return;
     bool first = descriptor_turn_out(thread, d, GOING_FORGOTTEN, &woken);
     batch_deliver(thread, &woken);
-    uint32_t users = atomic_load_explicit(&d->users, memory_order_acquire);
+    uint32_t users = atomic_load_explicit(&d->users, memory_order_acquire); /* [D6] */
     for (int round = 1; first && users != (CLOSING | 1); round++)
         users = await_users(&thread, d, round);
     (void)descriptor_leave(thread, d);
@@ -386,8 +392,8 @@ int descriptor_close(struct thread *thread, int fd)
     bool first = descriptor_turn_out(thread, d, GOING_CLOSED, &woken);
     if (first && (atomic_load_explicit(&d->users, memory_order_relaxed) & ~CLOSING) > 1) {
         unwatch(thread, d);
-        bool known = atomic_load_explicit(&d->known, memory_order_acquire); /* if not known, the operations inside have
-                                                                             * only just entered */
+        bool known = atomic_load_explicit(&d->known, memory_order_acquire); /* [PB1] */
+        /* If not known, the operations inside have only just entered. */
         if (!known || d->call == d->fd) /* a terminal that was opened once more does not depend on the number */
             (void)fd_blank(thread, fd);
     }

@@ -25,6 +25,10 @@
  *           `ours`, or its device and inode are those behind the number. The poller is asked about objects that have no
  *           inode of their own. [D5] -EBADF is never reported for a new object because of the previous one: while the
  *           record still belongs to the old object, an operation waits, and a select starts again.
+ * ORDERING  [D6] changes of `users` are acquire-release, and loads acquire: what operations did happens before the
+ *           number is given back, and a party that finds CLOSING finds how it closes (`going`). `events` is read before
+ *           the call, by acquire, and compared under the lock after it: the kernel reports an edge after the bytes are
+ *           there, so whatever the call could have missed comes with an event that is counted later [D2].
  * NOT DONE  level-triggered or one-shot registration: a system call for each wait. A read into the strand's buffer by
  *           the poller's thread: the buffer may be another strand's memory by then.
  */

@@ -105,7 +105,7 @@ static enum fate interrupted_call(struct thread **thread, struct cb *me, struct 
     job->left = leaves; /* [O5] */
     job->in_stop = leaves && call->attr.stop;
     if (leaves) /* no strand waits for the function: it counts as a plain thread until it returns */
-        atomic_fetch_sub_explicit(&crew->sub->helpers, 1, memory_order_release);
+        atomic_fetch_sub_explicit(&crew->sub->helpers, 1, memory_order_release); /* [Q5] */
     crew_unlock(crew);
     if (state != JOB_RUNNING && state != JOB_RETURNED)
         return INTERRUPTED;

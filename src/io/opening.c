@@ -133,7 +133,7 @@ strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr)
     record->owned.release = end_with_scope;
     record->crew = make(thread, threads, attr && attr->name ? attr->name : "crew");
     uint64_t serial = next_serial(worker_of(thread));
-    atomic_store_explicit(&record->word, serial << WORD_SERIAL, memory_order_release);
+    atomic_store_explicit(&record->word, serial << WORD_SERIAL, memory_order_release); /* [HN2] */
     int error = record->crew ? 0 : -ENOMEM;
     if (!error) {
         record->crew->most_waiting = ATTR(attr, max_waiting);
@@ -163,13 +163,14 @@ static struct crew *run_crew(struct thread *thread, enum run_crew which)
     static const char *const names[RUN_CREWS] = {"strand-crew", "strand-names", "strand-closes"};
     struct runtime *runtime = runtime_of(thread);
     _Atomic(struct crew *) *at = &runtime->crews[which];
-    struct crew *crew = atomic_load_explicit(at, memory_order_acquire), *none = NULL;
+    struct crew *crew = atomic_load_explicit(at, memory_order_acquire), *none = NULL; /* [PB1] */
     if (crew)
         return crew;
     crew = make(thread, run_crew_most(runtime, which), names[which]);
     if (!crew)
         return NULL;
-    if (atomic_compare_exchange_strong_explicit(at, &none, crew, memory_order_acq_rel, memory_order_acquire)) {
+    if (atomic_compare_exchange_strong_explicit(at, &none, crew, memory_order_acq_rel,
+                                                memory_order_acquire)) { /* [PB1] */
         runtime->crew_close = close_run_crew;
         return crew;
     }
@@ -253,8 +254,8 @@ void strand_crew_info_get(strand_crew handle, strand_crew_info *out)
     struct thread *thread = must_be_strand("strand_crew_info_get");
     must_be_there(out, "buffer for the figures", "strand_crew_info_get");
     must_have_size(out->size, sizeof out->size, "strand_crew_info", "strand_crew_info_get");
-    bool unmade =
-        is_run_crew(handle) && !atomic_load_explicit(&runtime_of(thread)->crews[CREW_CALLS], memory_order_acquire);
+    bool unmade = is_run_crew(handle) &&
+                  !atomic_load_explicit(&runtime_of(thread)->crews[CREW_CALLS], memory_order_acquire); /* [PB1] */
     strand_crew_info info = {.max_threads = (size_t)run_crew_most(runtime_of(thread), CREW_CALLS)};
     if (!unmade) {
         struct crew *crew = crew_enter(thread, handle, "strand_crew_info_get");

@@ -187,7 +187,7 @@ void operation_short(struct operation *op)
 int descriptor_watch(struct thread *thread, struct descriptor *d)
 {
     descriptor_lock(thread, d);
-    bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
+    bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING; /* [D6] */
     if (!atomic_load_explicit(&d->watched, memory_order_relaxed))
         d->pool = thread->pool;
     int error = closing ? -EBADF : pool_watch(d->pool, d->call, &d->polled);
@@ -235,7 +235,7 @@ static bool wait_armed(struct operation *op)
 static int probe_seeded(struct operation *op, uint32_t wanted)
 {
     struct side *side = op->side;
-    if (atomic_load_explicit(&op->d->users, memory_order_acquire) & CLOSING)
+    if (atomic_load_explicit(&op->d->users, memory_order_acquire) & CLOSING) /* [D6] */
         return -EBADF;
     descriptor_lock(op->thread, op->d);
     bool mine = op->baton || (!side->baton && side->queue.next == &op->me->wait.node.link);
@@ -296,7 +296,7 @@ static int wait_for_side(struct operation *op)
             return error;
     }
     descriptor_lock(op->thread, d);
-    bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING;
+    bool closing = atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING; /* [D6] */
     bool mine = op->baton || !side_is_taken(side);
     if (closing || (mine && atomic_load_explicit(&side->ready, memory_order_relaxed))) {
         descriptor_unlock(op->thread, d);
@@ -312,7 +312,7 @@ static int wait_for_side(struct operation *op)
     if (!wait_armed(op))
         return 0;                  /* interrupted: operation_ready throws, or goes on */
     op->baton = op->waited = true; /* on a closing descriptor the baton means nothing */
-    return atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING ? -EBADF : 0;
+    return atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING ? -EBADF : 0; /* [D6] */
 }
 
 /* Take the baton before yielding, so that no other strand overtakes this operation. If there is a waiter already, this
@@ -335,7 +335,7 @@ int operation_ready(struct operation *op)
         struct side *side = op->side;
         if (interrupted_here(op->me))
             throw_interrupted(op);
-        op->seen = atomic_load_explicit(&side->events, memory_order_acquire);
+        op->seen = atomic_load_explicit(&side->events, memory_order_acquire); /* [D2] */
         bool free = op->baton || !atomic_load_explicit(&side->waited, memory_order_relaxed);
         if (UNLIKELY(atomic_load_explicit(&op->d->users, memory_order_relaxed) & CLOSING)) {
             int error = descriptor_going(op->d) == GOING_REPLACED ? begin_anew(op) : -EBADF;

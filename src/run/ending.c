@@ -17,7 +17,7 @@ void ending_open(struct runtime *runtime)
 
 bool ending_wants_verdict(struct subprocess *sub)
 {
-    return atomic_load_explicit(&sub->minds_quiet, memory_order_seq_cst) & QUIET_VERDICT;
+    return atomic_load_explicit(&sub->minds_quiet, memory_order_seq_cst) & QUIET_VERDICT; /* [Q2] */
 }
 
 void ending_while_stopping(struct runtime *runtime)
@@ -26,14 +26,14 @@ void ending_while_stopping(struct runtime *runtime)
     if (what == STRAND_OUT_OF_WORK_AUTO && !runtime->sub.driver)
         return; /* it is so, unless somebody outside has acted on it */
     if (what != STRAND_OUT_OF_WORK_WAIT)
-        atomic_fetch_or_explicit(&runtime->sub.minds_quiet, QUIET_VERDICT, memory_order_seq_cst);
+        atomic_fetch_or_explicit(&runtime->sub.minds_quiet, QUIET_VERDICT, memory_order_seq_cst); /* [Q2] */
 }
 
 struct member *ending_cancel_root(struct runtime *runtime, const char *why)
 {
     struct thread *thread = thread_self();
     struct note *note = note_new(thread, NULL, why);
-    atomic_store_explicit(&runtime->told_to_end, true, memory_order_release);
+    atomic_store_explicit(&runtime->told_to_end, true, memory_order_release); /* [SD4] */
     struct member *member = cancel_strand(thread, runtime->root, note, false);
     note_release(note);
     return member;

@@ -17,7 +17,7 @@
 bool out_of_work_has_strangers(struct runtime *runtime)
 {
     struct subprocess *sub = &runtime->sub;
-    int own = atomic_load_explicit(&sub->helpers, memory_order_acquire);
+    int own = atomic_load_explicit(&sub->helpers, memory_order_acquire); /* [Q5] */
     if (sub->driver)
         return sub->driver->plain_threads(sub) > own;
     for (struct thread *thread = thread_first(sub); thread; thread = thread_after(thread)) {
@@ -52,7 +52,7 @@ static struct member *tell_root(struct thread *thread, struct run *run)
 {
     struct cb *root = run->runtime.root;
     report(thread, run, "the run is deadlocked");
-    atomic_fetch_or_explicit(&root->word, WORD_STUCK, memory_order_seq_cst);
+    atomic_fetch_or_explicit(&root->word, WORD_STUCK, memory_order_seq_cst); /* [I1] */
     return interrupt_raise(root, 0, true);
 }
 

@@ -84,7 +84,7 @@ static struct pool *pool_of(struct cb *c)
 
 static struct scope *anchor_of(struct cb *c)
 {
-    return plain_load(&c->anchor, memory_order_acquire);
+    return plain_load(&c->anchor, memory_order_acquire); /* [PB1] */
 }
 
 /* Whether the strand is on the pool, and its scope belongs to a strand on another one. The caller has pinned it. Only
@@ -97,7 +97,7 @@ static bool is_topmost(struct thread *thread, struct cb *c, const struct pool *p
     ends_lock(thread, c, &ends);
     struct scope *anchor = anchor_of(c); /* which is not left before the strand ends */
     bool topmost = !(ends & ENDS_OVER) && pool_of(c) == pool && pool_of(block_owner(&anchor->block)) != pool;
-    atomic_store_explicit(&c->ends, ends, memory_order_release);
+    atomic_store_explicit(&c->ends, ends, memory_order_release); /* [E5] */
     return topmost;
 }
 
@@ -153,7 +153,8 @@ static struct thread *await(struct thread *thread, struct cb *me)
  * [L3]. */
 static void finish(struct thread *thread, struct opened_pool *op)
 {
-    struct descriptors *descriptors = atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire);
+    struct descriptors *descriptors =
+        atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire); /* [PB1] */
     struct pool *pool = op->pool;
     struct batch batch;
     batch_init(&batch);

@@ -27,14 +27,15 @@ void quiescence_open(struct run *run)
  * quiet_lock, after the strand was linked [Q4]. */
 static bool is_quiet_already(struct thread *thread, struct pool *pool, enum lull lull)
 {
-    return atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_CLOSED || quiet_pool(thread, pool) >= lull;
+    return atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_CLOSED ||
+           quiet_pool(thread, pool) >= lull; /* [Q4] */
 }
 
 /* op: as below. Returns whether there is nothing to wait for. */
 static bool link_waiter(struct thread *thread, struct cb *me, struct opened_pool *op, enum lull lull)
 {
     struct run *run = run_of(thread);
-    atomic_fetch_add_explicit(&run->runtime.sub.minds_quiet, QUIET_WAITER, memory_order_seq_cst);
+    atomic_fetch_add_explicit(&run->runtime.sub.minds_quiet, QUIET_WAITER, memory_order_seq_cst); /* [Q4] */
     spin_lock(&run->runtime.sub.quiet_lock, thread);
     list_push_back(&run->waiters, &me->wait.node.link);
     bool over = op && is_quiet_already(thread, pool_behind(op), lull);
@@ -51,7 +52,7 @@ static void unlink_waiter(struct thread *thread, struct cb *me)
     if (me->wait.node.link.next)
         list_remove(&me->wait.node.link);
     spin_unlock(&run->runtime.sub.quiet_lock);
-    atomic_fetch_sub_explicit(&run->runtime.sub.minds_quiet, QUIET_WAITER, memory_order_seq_cst);
+    atomic_fetch_sub_explicit(&run->runtime.sub.minds_quiet, QUIET_WAITER, memory_order_relaxed);
 }
 
 /* Under quiet_lock. */
@@ -90,7 +91,7 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
     if (op)
         pool_found(op);
     if (over)
-        happened = atomic_load_explicit(over, memory_order_seq_cst);
+        happened = atomic_load_explicit(over, memory_order_seq_cst); /* [Q7] */
     if ((happened || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
         me->blocked = BLOCKED_NOT;
     } else {
@@ -122,8 +123,8 @@ void strand_wait_quiet(strand_pool handle, strand_quiet_flags flags)
 
 void quiescence_wait_or(struct thread *thread, struct cb *me, struct cb *_Atomic *waiter, const _Atomic bool *over)
 {
-    atomic_store_explicit(waiter, me, memory_order_seq_cst);
-    if (!atomic_load_explicit(over, memory_order_seq_cst))
+    atomic_store_explicit(waiter, me, memory_order_seq_cst); /* [Q7] */
+    if (!atomic_load_explicit(over, memory_order_seq_cst))   /* [Q7] */
         wait_for(thread, me, NULL, NULL, LULL_DRY, over);
 }
 
@@ -170,7 +171,7 @@ static enum lull lull_of(struct thread *thread, struct pool *pool, enum lull *he
 static void lock_quiet(struct thread *thread)
 {
     atomic_flag *lock = &thread->sub->quiet_lock;
-    while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire)) {
+    while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire)) { /* [LK1] */
         if (atomic_load_explicit(&thread->hold.asked, memory_order_relaxed))
             pool_stand_still(thread);
         driver_await(thread);

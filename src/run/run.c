@@ -231,7 +231,7 @@ static int run_on(struct pool *pool, struct run *run, strand_fn *fn, void *arg, 
     if (!error)
         error = run_pool(runtime, what);
     arch_run_leave(&runtime->listed);
-    if (atomic_load_explicit(&runtime->plain, memory_order_acquire)) /* of strands, which have all ended */
+    if (atomic_load_explicit(&runtime->plain, memory_order_acquire)) /* of strands, which have all ended [PB1] */
         atomic_load_explicit(&runtime->plain_join, memory_order_relaxed)(runtime);
     for (int i = 0; i < RUN_CREWS; i++)
         if (runtime->crews[i])

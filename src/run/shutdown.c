@@ -27,7 +27,7 @@ void shutdown_open(struct run *run)
 const char *shutdown_reason(struct run *run)
 {
     struct shutdown *shutdown = &run->shutdown;
-    bool said = atomic_load_explicit(&shutdown->asked, memory_order_acquire) == ASKED_YES;
+    bool said = atomic_load_explicit(&shutdown->asked, memory_order_acquire) == ASKED_YES; /* [PB1] */
     return said && shutdown->why[0] ? shutdown->why : "it is shut down";
 }
 
@@ -36,12 +36,12 @@ const char *shutdown_reason(struct run *run)
 static void say_why(struct shutdown *shutdown, const char *why)
 {
     uint32_t no = ASKED_NO;
-    if (!atomic_compare_exchange_strong_explicit(&shutdown->asked, &no, ASKED_BEING, memory_order_acquire,
+    if (!atomic_compare_exchange_strong_explicit(&shutdown->asked, &no, ASKED_BEING, memory_order_relaxed,
                                                  memory_order_relaxed))
         return;
     if (why)
         memcpy(shutdown->why, why, strnlen(why, sizeof shutdown->why - 1));
-    atomic_store_explicit(&shutdown->asked, ASKED_YES, memory_order_release);
+    atomic_store_explicit(&shutdown->asked, ASKED_YES, memory_order_release); /* [PB1] */
 }
 
 static void ask(struct run *run, int64_t drain, const char *why)
@@ -52,7 +52,7 @@ static void ask(struct run *run, int64_t drain, const char *why)
         by = ARCH_FOREVER;
     say_why(shutdown, why);
     while (by < least && !atomic_compare_exchange_weak_explicit(&shutdown->by, &least, by, memory_order_seq_cst,
-                                                                memory_order_relaxed))
+                                                                memory_order_relaxed)) /* [SD1] */
         ;
     if (!atomic_exchange_explicit(&shutdown->posted, 1, memory_order_seq_cst)) { /* [SD1] */
         arch_note_release(&shutdown->post);
@@ -89,7 +89,7 @@ static void begin(struct thread *thread, struct run *run)
     batch_init(&batch);
     ending_while_stopping(&run->runtime);
     spin_lock(&shutdown->lock, thread);
-    atomic_store_explicit(&shutdown->begun, true, memory_order_release);
+    atomic_store_explicit(&shutdown->begun, true, memory_order_release); /* [SD5] */
     while ((link = list_pop_front(&shutdown->waiters))) {
         struct wait_node *node = CONTAINER(link, struct wait_node, link);
         member = &node->waiter->member;
@@ -123,7 +123,7 @@ static struct member *arrive(struct post *post)
     if (!thread || run_of(thread) != run || pool_stops(&run->runtime.sub.pool))
         return NULL; /* it has ended by itself */
     begin(thread, run);
-    int64_t by = atomic_load_explicit(&shutdown->by, memory_order_seq_cst);
+    int64_t by = atomic_load_explicit(&shutdown->by, memory_order_seq_cst); /* [SD1] */
     if (by == ARCH_FOREVER || (by > driver_now(&run->runtime.sub) && start_timer(thread, run, by)))
         return NULL;
     return ending_cancel_root(&run->runtime, shutdown_reason(run));

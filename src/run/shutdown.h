@@ -18,9 +18,9 @@
  *           [SD3] an asker keeps the run from ending, by a pin of a pool's handle.
  * ORDERING  asked = YES (release) pairs with the reader of `why` (acquire). The asker lowers `by`, then exchanges
  *           `posted`; the post stores to `posted`, then loads `by`: sequentially consistent, so one of the two sees the
- *           other [SD1]. begun (release) pairs with a load without the lock (acquire); a strand that registers loads it
- *           under the lock [SD2]. [SD4] told_to_end (release), before the root is cancelled, pairs with the end of the
- *           root (acquire).
+ *           other [SD1]. [SD5] begun (release) pairs with a load without the lock (acquire); a strand that registers
+ *           loads it under the lock [SD2]. [SD4] told_to_end (release), before the root is cancelled, pairs with the
+ *           end of the root (acquire).
  * NOT DONE  a message in the run queues (S-31, S-32): it would have to wait for its turn.
  * TESTED BY tests/spec/shutdown.c, tests/sim/stops.c.
  */
@@ -40,12 +40,12 @@ const char *shutdown_reason(struct run *run);
 /* Somebody has asked: it has begun, or is about to. */
 static inline bool shutdown_is_asked_for(struct run *run)
 {
-    return atomic_load_explicit(&run->shutdown.asked, memory_order_acquire) != ASKED_NO;
+    return atomic_load_explicit(&run->shutdown.asked, memory_order_acquire) != ASKED_NO; /* [PB1] */
 }
 
 static inline bool shutdown_has_begun(struct run *run)
 {
-    return atomic_load_explicit(&run->shutdown.begun, memory_order_acquire);
+    return atomic_load_explicit(&run->shutdown.begun, memory_order_acquire); /* [SD5] */
 }
 
 #endif

@@ -21,6 +21,7 @@
  * ORDERING  [W4] seq_cst: the strand stores ARMED, then reads due; an interrupter raises due, then reads the state. One
  *           of them sees the other. [W1] claims release, and wait_over acquires: what the source did happens before the
  *           operation returns. A claim acquires the ARMED that it replaces, with what the strand did before it armed.
+ *           Other loads of the state acquire what they find.
  * NOT DONE  a state that is entered after the switch (one more atomic operation a block); nodes on the waiter's stack
  *           (they would be somebody else's memory in a shared fibre).
  * TESTED BY tests/models/wait.pml, tests/models/select.pml (trying), tests/models/barrier.pml (holding),

@@ -89,8 +89,8 @@ void strand_chan_close(strand_chan handle)
     batch_init(&woken);
     struct chan *chan = find_locked(thread, handle, "strand_chan_close");
     chan->closed = true;
-    atomic_fetch_or_explicit(&chan->posts, POSTS_CLOSED, memory_order_acq_rel);
-    wake_all(thread, &chan->senders, false, &woken); /* a queued send still succeeds [H3] */
+    atomic_fetch_or_explicit(&chan->posts, POSTS_CLOSED, memory_order_acq_rel); /* [H3] */
+    wake_all(thread, &chan->senders, false, &woken);                            /* a queued send still succeeds [H3] */
     if (chan_is_over(chan))
         chan_wake_receivers(thread, chan, &woken);
     chan_unlock(thread, chan);
@@ -135,7 +135,7 @@ static void chan_end(struct thread *thread, struct owned *owned)
     batch_init(&woken);
     chan_lock(thread, chan);
     chan->closed = true;
-    atomic_fetch_or_explicit(&chan->posts, POSTS_CLOSED, memory_order_acq_rel);
+    atomic_fetch_or_explicit(&chan->posts, POSTS_CLOSED, memory_order_acq_rel); /* [H3] */
     wake_all(thread, &chan->senders, true, &woken);
     wake_all(thread, &chan->receivers, true, &woken);
     uint64_t word = atomic_load_explicit(&chan->word, memory_order_relaxed);
@@ -145,7 +145,7 @@ static void chan_end(struct thread *thread, struct owned *owned)
             word = atomic_load_explicit(&chan->word, memory_order_relaxed);
         }
     } while (!atomic_compare_exchange_strong_explicit(&chan->word, &word, word_freed(word), memory_order_acq_rel,
-                                                      memory_order_relaxed));
+                                                      memory_order_relaxed)); /* [HN1] */
     chan_unlock(thread, chan);
     batch_deliver(thread, &woken);
     drop_all(chan);
@@ -185,7 +185,7 @@ static int make(struct thread *thread, size_t size, size_t capacity, const stran
     arch_note_acquire(chan);
     init(thread, chan, size, capacity, attr);
     chan->ring = ring;
-    atomic_store_explicit(&chan->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release);
+    atomic_store_explicit(&chan->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release); /* [HN2] */
     *out = chan;
     return 0;
 }

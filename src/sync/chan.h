@@ -140,7 +140,7 @@ static inline void chan_unlink(struct wait_node *node)
  * received [H3]. */
 static inline bool chan_is_over(struct chan *chan)
 {
-    return chan->closed && atomic_load_explicit(&chan->posts, memory_order_acquire) == POSTS_CLOSED;
+    return chan->closed && atomic_load_explicit(&chan->posts, memory_order_acquire) == POSTS_CLOSED; /* [H3] */
 }
 
 /* Under the lock, when the channel is over and empty: end the waits of all receivers, with -EPIPE. */

@@ -44,7 +44,7 @@ void strand_condition_wait(strand_condition *condition, strand_mutex *handle)
 /* Whether the lock is worth taking. */
 static bool is_waited_for(struct gate *gate)
 {
-    return atomic_load_explicit(&gate->word, memory_order_seq_cst) & (GATE_WAITERS | GATE_LOCK);
+    return atomic_load_explicit(&gate->word, memory_order_acquire) & (GATE_WAITERS | GATE_LOCK); /* [G4] */
 }
 
 void strand_condition_signal(strand_condition *condition)

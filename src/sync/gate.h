@@ -15,7 +15,8 @@
  * INVARIANTS [G1] when LOCK is released, the first waiter cannot pass. [G2] no strand passes while earlier ones wait.
  *           [G3] a releasing strand last touches the object with the store, or swap, that publishes the release:
  *           another strand may free the object afterwards.
- * ORDERING  the word: LOCK is taken by acquire and released by release, which pair; passing pairs with giving. TSan
+ * ORDERING  [G4] the word: LOCK is taken by acquire and released by release; passing acquires, and giving releases. So
+ *           what was done before a release happens before the return of the operation that it lets through. TSan
  *           sees the pairs at the gate's address. In a run of one thread nothing here is atomic, and LOCK is never set.
  * PROGRESS  the lock is held for one claim, or for those of all waiters: nothing suspends under it. A claim may wait
  *           for a select's attempt (WAIT_TRYING), which needs no gate.
@@ -71,7 +72,7 @@ static inline uint64_t gate_value(uint64_t word)
 /* Returns a recent word. What happened before the gate reached that state is visible to the caller. */
 static inline uint64_t gate_read(struct gate *gate)
 {
-    uint64_t word = atomic_load_explicit(&gate->word, memory_order_acquire);
+    uint64_t word = atomic_load_explicit(&gate->word, memory_order_acquire); /* [G4] */
     arch_note_acquire(gate);
     return word;
 }
@@ -86,7 +87,7 @@ static inline bool gate_is_free(const struct gate *gate, uintptr_t want, const s
 /* Without the lock: change the word from `old`, in which neither bit is set, to `new`, in order to acquire. */
 static inline bool gate_pass(struct thread *thread, struct gate *gate, uint64_t *old, uint64_t new)
 {
-    if (UNLIKELY(!swap_word(&gate->word, old, new, thread->concurrent)))
+    if (UNLIKELY(!swap_word(&gate->word, old, new, thread->concurrent))) /* [G4] */
         return false;
     arch_note_acquire(gate);
     return true;
@@ -96,7 +97,7 @@ static inline bool gate_pass(struct thread *thread, struct gate *gate, uint64_t 
 static inline bool gate_give(struct thread *thread, struct gate *gate, uint64_t *old, uint64_t new)
 {
     arch_note_release(gate);
-    return LIKELY(swap_word(&gate->word, old, new, thread->concurrent));
+    return LIKELY(swap_word(&gate->word, old, new, thread->concurrent)); /* [G3] [G4] */
 }
 
 /* Take the lock. Returns the value. */
@@ -108,7 +109,7 @@ static inline uint64_t gate_lock(struct thread *thread, struct gate *gate)
             driver_await(thread);
             word = atomic_load_explicit(&gate->word, memory_order_relaxed);
         } else if (atomic_compare_exchange_weak_explicit(&gate->word, &word, word | GATE_LOCK, memory_order_acquire,
-                                                         memory_order_relaxed)) {
+                                                         memory_order_relaxed)) { /* [G4] */
             break;
         }
     }
@@ -123,7 +124,7 @@ static inline void gate_unlock(struct gate *gate, uint64_t value)
 {
     uint64_t word = value | (list_empty(&gate->waiters) ? 0 : GATE_WAITERS);
     arch_note_release(gate);
-    atomic_store_explicit(&gate->word, word, memory_order_release);
+    atomic_store_explicit(&gate->word, word, memory_order_release); /* [G3] [G4] */
 }
 
 /* Slow path: releases the lock and reports misuse. */
@@ -164,7 +165,7 @@ static inline void gate_unlink(struct wait_node *node)
 /* Whether the node's wait is over, although its strand has not unlinked the node yet. */
 static inline bool gate_is_gone(const struct wait_node *node)
 {
-    uint64_t state = atomic_load_explicit(&node->waiter->wait.state, memory_order_acquire);
+    uint64_t state = atomic_load_explicit(&node->waiter->wait.state, memory_order_acquire); /* [W1] */
     return wait_epoch(state) != node->epoch || (wait_tag(state) != WAIT_ARMED && wait_tag(state) != WAIT_TRYING);
 }
 

@@ -52,7 +52,7 @@ static void give_back(struct slot *slot)
     do
         atomic_store_explicit(&slot->next, (uint32_t)(free & FREE_NUMBER), memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&box->free, &free, (free & ~FREE_NUMBER) | number,
-                                                  memory_order_release, memory_order_relaxed));
+                                                  memory_order_release, memory_order_relaxed)); /* [PT6] */
 }
 
 static int64_t copy_out(struct cb *me, struct slot *slot, void *message)
@@ -82,7 +82,7 @@ void port_take_arrived(struct port *port)
     struct box *box = port->box;
     if (!atomic_load_explicit(&box->arrived, memory_order_relaxed))
         return;
-    uint32_t newest = atomic_exchange_explicit(&box->arrived, 0, memory_order_acquire), first = 0;
+    uint32_t newest = atomic_exchange_explicit(&box->arrived, 0, memory_order_acquire), first = 0; /* [PT7] */
     for (uint32_t at = newest; at;) {
         struct slot *slot = box_slot(box, at - 1);
         uint32_t older = atomic_load_explicit(&slot->next, memory_order_relaxed);
@@ -115,7 +115,7 @@ static void unlink_node(struct wait_node *node)
 
 static bool is_over(struct port *port)
 {
-    return atomic_load_explicit(&port->word, memory_order_acquire) & PORT_OVER;
+    return atomic_load_explicit(&port->word, memory_order_acquire) & PORT_OVER; /* [PT4] */
 }
 
 static struct wait_node *first_of(struct port *port)
@@ -154,7 +154,7 @@ static bool wants(struct port *port)
     struct box *box = port->box;
     uint32_t none = WAKE_NONE;
     (void)atomic_compare_exchange_strong_explicit(&box->wake, &none, WAKE_WANTED, memory_order_seq_cst,
-                                                  memory_order_relaxed);
+                                                  memory_order_relaxed); /* [PT3] */
     return !atomic_load_explicit(&box->arrived, memory_order_seq_cst) && /* [PT3] */
            !(atomic_load_explicit(&port->word, memory_order_seq_cst) & PORT_OVER);
 }

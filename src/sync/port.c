@@ -29,14 +29,14 @@ static int pin_port(strand_port handle, bool closed, struct port **out)
     uint64_t serial = handle.bits[1] ^ MARK_PORT;
     if (!arch_in_handles(port) || (uintptr_t)port % sizeof(uint64_t))
         return -EPIPE;
-    uint64_t word = atomic_load_explicit(&port->word, memory_order_acquire);
+    uint64_t word = atomic_load_explicit(&port->word, memory_order_acquire); /* [HN2] */
     do {
         if (word_serial(word) != serial || (!closed && (word & PORT_CLOSED)))
             return -EPIPE;
         if ((word & PORT_PINS) == PORT_PINS)
             return -EAGAIN;
     } while (!atomic_compare_exchange_weak_explicit(&port->word, &word, word + PORT_PIN, memory_order_acq_rel,
-                                                    memory_order_acquire));
+                                                    memory_order_acquire)); /* [PT5] */
     *out = port;
     return 0;
 }
@@ -45,8 +45,9 @@ static int pin_port(strand_port handle, bool closed, struct port **out)
 static void tell(struct box *box)
 {
     uint32_t wake = atomic_load_explicit(&box->wake, memory_order_seq_cst); /* [PT3] */
-    if (wake != WAKE_WANTED || !atomic_compare_exchange_strong_explicit(&box->wake, &wake, WAKE_POSTED,
-                                                                        memory_order_seq_cst, memory_order_relaxed))
+    if (wake != WAKE_WANTED ||
+        !atomic_compare_exchange_strong_explicit(&box->wake, &wake, WAKE_POSTED, memory_order_seq_cst,
+                                                 memory_order_relaxed)) /* [PT3] */
         return;
     box_keep(box);
     arch_note_release(&box->post);
@@ -63,7 +64,7 @@ static void unpin_port(struct port *port)
             last = (word & (PORT_PINS | PORT_OVER | PORT_CLOSED)) == (PORT_PIN | PORT_CLOSED);
             new = last ? word | PORT_OVER : word - PORT_PIN;
         } while (!atomic_compare_exchange_weak_explicit(&port->word, &word, new, memory_order_seq_cst,
-                                                        memory_order_relaxed));
+                                                        memory_order_relaxed)); /* [PT3] [PT4] [PT5] */
         word = new;
         if (last)
             tell(port->box); /* [PT4] */
@@ -81,7 +82,7 @@ static bool is_left(const struct port *port)
 /* Returns NULL if no slot is free [PT1]. */
 static struct slot *claim(struct box *box)
 {
-    uint64_t free = atomic_load_explicit(&box->free, memory_order_acquire), rest;
+    uint64_t free = atomic_load_explicit(&box->free, memory_order_acquire), rest; /* [PT6] */
     struct slot *slot;
     do {
         if (!(free & FREE_NUMBER))
@@ -90,8 +91,8 @@ static struct slot *claim(struct box *box)
         uint32_t next =
             atomic_load_explicit(&slot->next, memory_order_relaxed); /* stale if the slot was taken meanwhile */
         rest = ((free >> FREE_TAG) + 1) << FREE_TAG | next;
-    } while (
-        !atomic_compare_exchange_weak_explicit(&box->free, &free, rest, memory_order_acquire, memory_order_acquire));
+    } while (!atomic_compare_exchange_weak_explicit(&box->free, &free, rest, memory_order_acquire,
+                                                    memory_order_acquire)); /* [PT6] */
     arch_note_acquire(slot);
     return slot;
 }
@@ -108,7 +109,7 @@ static void publish(struct box *box, struct slot *slot)
     do
         atomic_store_explicit(&slot->next, newest, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&box->arrived, &newest, number, memory_order_seq_cst,
-                                                  memory_order_relaxed));
+                                                  memory_order_relaxed)); /* [PT3] [PT7] */
 }
 
 /* The port is pinned. */
@@ -161,7 +162,7 @@ void strand_port_close(strand_port handle)
     struct port *port;
     if (pin_port(handle, false, &port) < 0)
         return;
-    atomic_fetch_or_explicit(&port->word, PORT_CLOSED, memory_order_acq_rel);
+    atomic_fetch_or_explicit(&port->word, PORT_CLOSED, memory_order_acq_rel); /* [PT4] */
     unpin_port(port);
 }
 
@@ -195,7 +196,7 @@ int strand_port_info_get(strand_port handle, strand_port_info *out)
 void box_drop(struct box *box)
 {
     arch_note_release(box);
-    if (atomic_fetch_sub_explicit(&box->refs, 1, memory_order_acq_rel) != 1)
+    if (atomic_fetch_sub_explicit(&box->refs, 1, memory_order_acq_rel) != 1) /* [RF1] */
         return;
     arch_note_acquire(box);
     free(box);
@@ -212,7 +213,7 @@ static struct member *arrive(struct post *post)
     batch_init(&woken);
     struct port *port = thread && runtime_of(thread) == box->runtime ? port_find(thread, box->handle) : NULL;
     if (port) {
-        atomic_store_explicit(&box->wake, WAKE_NONE, memory_order_seq_cst);
+        atomic_store_explicit(&box->wake, WAKE_NONE, memory_order_seq_cst); /* [PT3] */
         port_settle(thread, port, &woken);
         port_unlock(thread, port);
     }
@@ -277,14 +278,14 @@ static void drop_all(struct port *port)
 /* Wait for the senders inside, which need a few instructions; afterwards no sender enters [PT5]. */
 static void await_senders(struct thread *thread, struct port *port)
 {
-    uint64_t word = atomic_load_explicit(&port->word, memory_order_acquire);
+    uint64_t word = atomic_load_explicit(&port->word, memory_order_acquire); /* [PT5] */
     do {
         while (word & PORT_PINS) {
             driver_await(thread);
-            word = atomic_load_explicit(&port->word, memory_order_acquire);
+            word = atomic_load_explicit(&port->word, memory_order_acquire); /* [PT5] */
         }
     } while (!atomic_compare_exchange_strong_explicit(&port->word, &word, word_freed(word), memory_order_acq_rel,
-                                                      memory_order_acquire));
+                                                      memory_order_acquire)); /* [PT5] */
 }
 
 static void port_end(struct thread *thread, struct owned *owned)
@@ -293,7 +294,7 @@ static void port_end(struct thread *thread, struct owned *owned)
     struct batch woken;
     batch_init(&woken);
     port_lock(thread, port);
-    atomic_fetch_or_explicit(&port->word, PORT_CLOSED, memory_order_acq_rel);
+    atomic_fetch_or_explicit(&port->word, PORT_CLOSED, memory_order_acq_rel); /* [PT4] */
     port_settle(thread, port, &woken);
     port_end_waits(thread, port, &woken);
     await_senders(thread, port);
@@ -362,7 +363,7 @@ static int make(struct thread *thread, size_t message_size, size_t slots, const 
     arch_note_acquire(port);
     init(port, box, message_size, slots, attr);
     box->handle = (strand_port){{(uint64_t)(uintptr_t)port, serial | MARK_PORT}};
-    atomic_store_explicit(&port->word, serial << WORD_SERIAL, memory_order_release);
+    atomic_store_explicit(&port->word, serial << WORD_SERIAL, memory_order_release); /* [HN2] */
     *out = port;
     return 0;
 }

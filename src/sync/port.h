@@ -27,8 +27,9 @@
  *           notification is on its way to the waiters. [PT4] a port reports that it is over when it is empty and no
  *           sender can add anything. [PT5] the port's memory is not freed while a sender is inside.
  * ORDERING  a sender publishes, or sets OVER, and then reads `wake`; a receiver sets WANTED, and then reads `arrived`
- *           and `word`: sequentially consistent, so one sees the other [PT3]. publish is a release that pairs with the
- *           exchange of take_arrived; returning a slot is a release that pairs with claim.
+ *           and `word`: sequentially consistent, so one sees the other [PT3]. [PT6] returning a slot (release) pairs
+ *           with claim (acquire). [PT7] publish (release) pairs with the exchange of port_take_arrived (acquire): the
+ *           receiver finds the message whole.
  * PROGRESS  of senders: lock-free; a compare-and-swap fails only if another sender, or a receiver, has made progress.
  *           The end waits for senders that are inside: a few instructions, and a copy.
  * NOT DONE  a ring of slots: a sender interrupted between claiming its place and filling it would hold up all later

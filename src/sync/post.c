@@ -83,7 +83,7 @@ static struct member *arrive(struct post *post)
     struct member *member;
     batch_init(&woken);
     struct wait_node *receiver = place_posted(thread, chan, posted);
-    atomic_fetch_sub_explicit(&chan->posts, POSTS_ONE, memory_order_acq_rel);
+    atomic_fetch_sub_explicit(&chan->posts, POSTS_ONE, memory_order_acq_rel); /* [H3] */
     if (chan_is_over(chan) && !chan->count && list_empty(&chan->senders))
         chan_wake_receivers(thread, chan, &woken);
     chan_unlock(thread, chan);
@@ -99,12 +99,12 @@ static struct member *arrive(struct post *post)
 /* Keep the channel from ending. Returns false if it is gone. Any thread. */
 static bool pin_chan(struct chan *chan, uint64_t serial)
 {
-    uint64_t word = atomic_load_explicit(&chan->word, memory_order_acquire);
+    uint64_t word = atomic_load_explicit(&chan->word, memory_order_acquire); /* [HN2] */
     while (word_serial(word) == serial)
         if ((word & WORD_PINS) == WORD_PINS)
-            word = atomic_load_explicit(&chan->word, memory_order_acquire);
+            word = atomic_load_explicit(&chan->word, memory_order_acquire); /* [HN2] */
         else if (atomic_compare_exchange_weak_explicit(&chan->word, &word, word + WORD_PIN, memory_order_acq_rel,
-                                                       memory_order_acquire))
+                                                       memory_order_acquire)) /* [HN1] */
             return true;
     return false;
 }
@@ -117,7 +117,7 @@ static bool accept(struct chan *chan)
         if (posts & POSTS_CLOSED)
             return false;
     } while (!atomic_compare_exchange_weak_explicit(&chan->posts, &posts, posts + POSTS_ONE, memory_order_acq_rel,
-                                                    memory_order_relaxed));
+                                                    memory_order_relaxed)); /* [H3] */
     return true;
 }
 
@@ -205,6 +205,6 @@ int strand_chan_post(strand_chan handle, const void *value)
     int error = subprocess_is_left(&chan->runtime->sub) ? -EPIPE
                 : value || !chan->size                  ? post(chan, handle, value)
                                                         : -EINVAL;
-    atomic_fetch_sub_explicit(&chan->word, WORD_PIN, memory_order_acq_rel);
+    atomic_fetch_sub_explicit(&chan->word, WORD_PIN, memory_order_acq_rel); /* [HN1] */
     return error;
 }

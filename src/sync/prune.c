@@ -33,7 +33,8 @@ void prio_forget_gone(struct prio *sem)
     for (struct tree_node *at = sem->tickets.end[1], *next; at; at = next) {
         struct ticket *ticket = CONTAINER(at, struct ticket, in_tree);
         next = tree_step(at, 0);
-        if (!still_waits(ticket, atomic_load_explicit(&ticket->node->waiter->wait.state, memory_order_acquire)))
+        if (!still_waits(ticket,
+                         atomic_load_explicit(&ticket->node->waiter->wait.state, memory_order_acquire))) /* [W1] */
             queue_remove(sem, ticket);
     }
 }
@@ -43,7 +44,7 @@ void prio_forget_gone(struct prio *sem)
 static bool may_go(struct thread *thread, struct ticket *ticket)
 {
     struct cb *c = ticket->node->waiter;
-    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);
+    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire); /* [W1] */
     return !still_waits(ticket, state) || (c != runtime_of(thread)->root && wait_floor(state) == 0);
 }
 
@@ -51,7 +52,7 @@ static bool may_go(struct thread *thread, struct ticket *ticket)
 static bool is_gone(struct ticket *ticket)
 {
     struct cb *c = ticket->node->waiter;
-    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);
+    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire); /* [W1] */
     return !still_waits(ticket, state) || (atomic_load_explicit(&c->word, memory_order_relaxed) & WORD_CANCELLED);
 }
 

@@ -90,7 +90,7 @@ static inline void offers_put(struct thread *thread, struct offers *offers, uint
 static inline uint32_t count_out(struct thread *thread, struct offers *offers)
 {
     if (thread->concurrent)
-        return atomic_fetch_sub_explicit(&offers->live, 1, memory_order_acq_rel) - 1;
+        return atomic_fetch_sub_explicit(&offers->live, 1, memory_order_acq_rel) - 1; /* [RF1] */
     uint32_t left = atomic_load_explicit(&offers->live, memory_order_relaxed) - 1;
     atomic_store_explicit(&offers->live, left, memory_order_relaxed);
     return left;

@@ -56,7 +56,7 @@ static enum answer end_stand(struct thread *thread, struct cb *me, strand_case *
 static enum answer end_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
 {
     (void)me;
-    if (!won && atomic_load_explicit(&node->linked, memory_order_acquire))
+    if (!won && atomic_load_explicit(&node->linked, memory_order_acquire)) /* [E2] */
         ends_unlink(thread, other_in(c), node);
     c->result = 0;
     return SOURCE_DONE;
