@@ -217,10 +217,12 @@ static COLD struct runner *take_any(struct thread *thread, struct place *place)
     return found;
 }
 
-static COLD void come_from_outside(struct place *place) /* [T4] */
+static COLD void come_from_outside(struct thread *thread, struct place *place)
 {
-    atomic_store_explicit(&place->from_outside, true, memory_order_seq_cst); /* [T4] */
-    atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst);    /* [T4] */
+    spin_lock_if_concurrent(&place->lock, thread);
+    atomic_store_explicit(&place->from_outside, true, memory_order_relaxed);
+    atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst); /* [T4] */
+    spin_unlock_if_concurrent(&place->lock, thread);
 }
 
 struct runner *place_get(struct thread *thread, struct place *place)
@@ -229,31 +231,29 @@ struct runner *place_get(struct thread *thread, struct place *place)
     if (LIKELY(r != NULL))
         return r;
     if (UNLIKELY(!has_own(thread, place)) && !atomic_load_explicit(&place->from_outside, memory_order_relaxed))
-        come_from_outside(place);
+        come_from_outside(thread, place);
     if ((r = pop_rest(thread, place)))
         return r;
     int error = make(thread, place, &r);
     return LIKELY(!error) || error == -EALREADY ? r : take_any(thread, place);
 }
 
-/* Recompute place.slow_idle [T4]. */
-static COLD void update_slow_idle(struct place *place)
+/* Recompute place.slow_idle. It stays set in most places that have it set, and then costs no lock. */
+static COLD void update_slow_idle(struct thread *thread, struct place *place)
 {
-    bool slow = atomic_load_explicit(&place->from_outside, memory_order_relaxed) ||
-                atomic_load_explicit(&place->system->closing, memory_order_relaxed) || place->threads_most;
     atomic_store_explicit(&place->has_begun, true, memory_order_release); /* [PB1] */
-    if (slow)
+    if (atomic_load_explicit(&place->from_outside, memory_order_relaxed) || place->threads_most)
         return;
-    atomic_store_explicit(&place->slow_idle, false, memory_order_seq_cst);  /* [T4] */
-    if (plain_load(&place->starved, memory_order_seq_cst) ||                /* [T4] */
-        atomic_load_explicit(&place->from_outside, memory_order_seq_cst) || /* [T4] */
-        atomic_load_explicit(&place->system->closing, memory_order_seq_cst))
-        atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst); /* [T4] */
+    spin_lock_if_concurrent(&place->lock, thread);
+    bool slow = place->starved || atomic_load_explicit(&place->from_outside, memory_order_relaxed) ||
+                atomic_load_explicit(&place->system->closing, memory_order_relaxed);
+    atomic_store_explicit(&place->slow_idle, slow, memory_order_seq_cst); /* [T4] */
+    spin_unlock_if_concurrent(&place->lock, thread);
 }
 
 static COLD bool put_slow(struct thread *thread, struct place *place, struct runner *r)
 {
-    update_slow_idle(place);
+    update_slow_idle(thread, place);
     bool common = atomic_load_explicit(&place->from_outside, memory_order_relaxed) &&
                   plain_load(&place->rest_count, memory_order_relaxed) < COMMON_MOST;
     if (atomic_load_explicit(&place->system->closing, memory_order_relaxed))
@@ -272,8 +272,19 @@ bool place_put(struct thread *thread, struct runner *r)
     return (LIKELY(!slow) && LIKELY(push_own(thread, place, r))) || put_slow(thread, place, r);
 }
 
+/* Whether the caller has to look for idle runners: a runner that begins does that itself. Afterwards the caller sees
+ * each runner that fell idle without seeing the tasks that starve [T3]. */
+static COLD bool looks_for_idle(struct thread *thread, struct place *place)
+{
+    if (atomic_load_explicit(&place->unbegun, memory_order_seq_cst)) /* [T3] */
+        return false;
+    if (thread->concurrent && arch_membarrier_works)
+        arch_membarrier(); /* [T3] */
+    return true;
+}
+
 /* Give the first of the tasks that starve to an idle runner. NULL: there is no such task, or no such runner [T3]. */
-static struct runner *feed_idle(struct thread *thread, struct place *place)
+static COLD struct runner *feed_idle(struct thread *thread, struct place *place)
 {
     struct runner *r;
     while (plain_load(&place->starved, memory_order_seq_cst) && (r = take_any(thread, place))) { /* [T3] */
@@ -298,12 +309,16 @@ struct runner *place_starve(struct thread *thread, struct place *place, struct t
     place->last = &task->next;
     atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst); /* [T4] */
     spin_unlock_if_concurrent(&place->lock, thread);
-    atomic_thread_fence(memory_order_seq_cst);                       /* [T3] */
-    if (atomic_load_explicit(&place->unbegun, memory_order_seq_cst)) /* [T3] */
-        return NULL;
-    if (thread->concurrent && arch_membarrier_works)
-        arch_membarrier(); /* [T3] */
-    return feed_idle(thread, place);
+    atomic_thread_fence(memory_order_seq_cst); /* [T3] */
+    return looks_for_idle(thread, place) ? feed_idle(thread, place) : NULL;
+}
+
+void place_relay_(struct thread *thread, struct place *place)
+{
+    bool starve = plain_load(&place->starved, memory_order_seq_cst) != NULL; /* [T3] */
+    struct runner *r = starve && looks_for_idle(thread, place) ? feed_idle(thread, place) : NULL;
+    if (r)
+        place_go(thread, r, false);
 }
 
 bool place_wakes_itself_(struct thread *thread, struct runner *r)
@@ -347,6 +362,7 @@ void place_begun(struct thread *thread, struct place *place)
         r = place_starve(thread, place, task);
     if (r)
         place_go(thread, r, false);
+    place_relay_(thread, place);
 }
 
 /* Count one more task with a runner in a place where each may block its thread. */
@@ -461,6 +477,14 @@ static struct runner *take_idle(struct system *system)
     return NULL;
 }
 
+/* The system is closing: runners of the place check that when they fall idle. */
+static void idle_slowly(struct thread *thread, struct place *place)
+{
+    spin_lock_if_concurrent(&place->lock, thread);
+    atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst); /* [T4] */
+    spin_unlock_if_concurrent(&place->lock, thread);
+}
+
 /* A runner that ends by the system's failure does so by itself: it must not be cancelled before. */
 static void await_failed(struct thread *thread, struct system *system)
 {
@@ -472,12 +496,12 @@ static void await_failed(struct thread *thread, struct system *system)
 void place_close(struct thread *thread, struct system *system)
 {
     spin_lock_if_concurrent(&system->lock, thread);
-    atomic_store_explicit(&system->closing, true, memory_order_seq_cst); /* [T4] */
+    atomic_store_explicit(&system->closing, true, memory_order_relaxed);
     spin_unlock_if_concurrent(&system->lock, thread);
     struct place *place = atomic_load_explicit(&system->places, memory_order_acquire); /* [PB1] */
-    atomic_store_explicit(&system->place.slow_idle, true, memory_order_seq_cst);       /* [T4] */
+    idle_slowly(thread, &system->place);
     for (; place; place = place->next)
-        atomic_store_explicit(&place->slow_idle, true, memory_order_seq_cst); /* [T4] */
+        idle_slowly(thread, place);
     for (bool empty = false; !empty;) {
         spin_lock_if_concurrent(&system->lock, thread);
         empty = list_empty(&system->runners);

@@ -25,24 +25,27 @@
  *           LISTED is not freed. The thread that unlinks a runner reads `next` before it clears LISTED; unless it has
  *           cleared IDLE too, it does not touch the runner afterwards. [T3] while a task starves, no runner is idle
  *           or about to begin, except for the moment in which the party that has changed one of the two looks at the
- *           other. [T4] slow_idle is set while a task starves, the system is closing, or other threads need runners
- *           in `rest` (from_outside). It is set after each of these, and update_slow_idle looks at them again after
- *           it has cleared it.
+ *           other. A look serves one task: the runner that gets it looks again before its turn (place_relay), and so
+ *           does a runner that begins. A party that has seized a runner without need looks again after release_idle: in
+ *           the meantime others found no idle runner. [T4] slow_idle is set while a task starves, the system is
+ *           closing, or other threads need runners in `rest` (from_outside); it is cleared under place.lock only, by
+ *           a thread that reads all three there.
  * ORDERING  [T5] idle is set by release, and IDLE cleared by acquire: what a runner did before it fell idle happens
  *           before its next task. [T2] LISTED is cleared by release; reap reads it by acquire. [T3] place_starve stores
  *           starved, passes a fence, and reads unbegun and each runner's idle. The partners store those, pass a
  *           fence, and read starved: place_begun, by its two seq_cst operations; place_wakes_itself, whose fence is a
- *           compiler barrier where place_starve runs a membarrier for both; and the callers of release_idle. [T4]
- *           seq_cst on both sides. A runner that falls idle may miss that the system closes: place_close finds it idle.
- *           has_begun is stored by release for place_open, which acquires it. active, threads, and the increments of
- *           unbegun are relaxed: they only decide how many threads and runners there are.
- *           place_refused decrements unbegun before it takes place.lock, in place_starve.
+ *           compiler barrier where place_starve and place_relay run a membarrier for both; and the callers of
+ *           release_idle. [T4] slow_idle is stored under place.lock; a runner that falls idle reads it after it has
+ *           stored idle, as in [T3]. closing is stored before slow_idle; a runner that falls idle may miss it, and
+ *           place_close finds the runner idle. has_begun is stored by release for place_open, which acquires it.
+ *           active, threads, and the increments of unbegun are relaxed: they only decide how many threads and runners
+ *           there are. place_refused decrements unbegun before it takes place.lock, in place_starve.
  * PROGRESS  the next runner that begins, falls idle or ends a turn serves a task that starves. While all runners
  *           block, the task waits.
  * NOT DONE  one list of idle runners under a lock: each time that an actor wakes, and each time that it falls
  *           dormant, would take that lock.
- * TESTED BY the model of actor.h (where the idle runners are a channel), tests/sim/actors.c,
- *           tests/spec/actor_scarce.c, tests/spec/dispatcher.c, tests/stress/actors.c, tests/fault/actors.c.
+ * TESTED BY tests/models/starved.pml, tests/sim/actors.c, tests/spec/actor_scarce.c, tests/spec/dispatcher.c,
+ *           tests/stress/actors.c, tests/fault/actors.c.
  */
 #ifndef ACTOR_PLACE_H
 #define ACTOR_PLACE_H
@@ -73,6 +76,13 @@ static inline bool place_wakes_itself(struct thread *thread, struct runner *r)
     else
         atomic_signal_fence(memory_order_seq_cst); /* place_starve has a barrier for both [T3] */
     return UNLIKELY(atomic_load_explicit(&r->place->slow_idle, memory_order_relaxed)) && place_wakes_itself_(thread, r);
+}
+void place_relay_(struct thread *thread, struct place *place);
+/* For a runner that has just got a task: gives another one that starves to another runner that is idle. */
+static inline void place_relay(struct thread *thread, struct place *place)
+{
+    if (UNLIKELY(atomic_load_explicit(&place->slow_idle, memory_order_relaxed)))
+        place_relay_(thread, place);
 }
 /* Take a task that waits for a runner; NULL: none. */
 struct task *place_starved(struct thread *thread, struct place *place);

@@ -81,6 +81,7 @@ static bool await_task(struct runner *r)
                                                                          * thread */
     arch_note_acquire(&me->member);
     me->blocked = BLOCKED_NOT;
+    place_relay(thread, r->place);
     return r->task;
 }
 

@@ -128,9 +128,9 @@ TEST_REAL_INSIDE(one_that_waits_for_a_strand_and_is_stopped_at_once_again_interr
     CHECK_EQ(count, CROWD);
 }
 
-/* Two strands for actors. One actor keeps its strand until the last one has its turn: the other strand has to serve
- * that, also if the last one asks for a strand while both fall idle. */
-enum { ROUNDS = 100 };
+/* So many strands for actors as there are actors that keep their strands until another actor has its turn, and one
+ * more: that has to serve the other actor, also if it asks for a strand while several fall idle. */
+enum { ROUNDS = 100, MOST = 6 };
 
 static void go_on(strand_message *message)
 {
@@ -144,29 +144,41 @@ static void count_turn(strand_message *message)
     count++;
 }
 
-static void *need_both_strands(void *arg)
+/* arg: how many actors keep their strands. */
+static void *need_all_strands(void *arg)
 {
-    static void (*const turns[])(strand_message *) = {count_turn, count_turn, await_go_and_count, go_on};
-    strand_actor actors[4];
+    int keepers = *(int *)arg, actors_count = keepers + 3;
+    strand_actor actors[MOST];
     STRAND_ACTORS(system, NULL);
     begin();
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < actors_count; i++)
         actors[i] = strand_actor_spawn(system, NULL, &puppet, NULL, 0);
     for (int round = 1; round <= ROUNDS; round++) {
         go = (strand_event){{0}};
-        for (int i = 0; i < 4; i++)
-            tell(actors[i], turns[i]);
+        for (int i = 0; i < actors_count; i++)
+            tell(actors[i], i < 2 ? count_turn : i < 2 + keepers ? await_go_and_count : go_on);
         strand_actors_join(system);
-        CHECK_EQ(count, 3 * round);
+        CHECK_EQ(count, (2 + keepers) * round);
     }
     return arg;
 }
 
-TEST(an_actor_that_waits_for_a_strand_gets_the_one_that_falls_idle_meanwhile)
+static void run_with_scarce_strands(int keepers)
 {
     strand_options options = test_options();
-    options.max_strands = 3;
-    strand_run(&options, need_both_strands, NULL);
+    options.max_strands = keepers + 2;
+    strand_run(&options, need_all_strands, &keepers);
+}
+
+TEST(an_actor_that_waits_for_a_strand_gets_the_one_that_falls_idle_meanwhile)
+{
+    run_with_scarce_strands(1);
+}
+
+TEST(each_of_several_actors_that_wait_for_strands_gets_one_that_falls_idle_meanwhile)
+{
+    run_with_scarce_strands(2);
+    run_with_scarce_strands(3);
 }
 
 static int count_threads(void)
