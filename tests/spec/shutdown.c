@@ -119,6 +119,7 @@ static void *accept_by_a_select(void *arg)
     static strand_event never;
     strand_case cases[] = {strand_on_event(&never), strand_on_stopping(), strand_on_time(strand_in(LONG))};
     CHECK_EQ(strand_select(cases, 3, STRAND_SELECT_NOW), -EAGAIN);
+    seen.begun++;
     CHECK_EQ(strand_select(cases, 3, 0), 1);
     CHECK_EQ(strand_select(cases, 3, STRAND_SELECT_NOW), 1);
     seen.drained++;
@@ -132,6 +133,13 @@ static void *stop_slowly(void *arg)
     return arg;
 }
 
+static void *stop_when_all_have_begun(void *arg)
+{
+    while (seen.begun < 3)
+        strand_sleep(STRAND_MS);
+    return stop_slowly(arg);
+}
+
 static void *drain(void *arg)
 {
     STRAND_SCOPE(scope);
@@ -141,7 +149,7 @@ static void *drain(void *arg)
     }
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     strand_spawn_with(scope, STRAND_ATTR(.pool = pool), accept_until_told, arg, 0);
-    strand_spawn_with(scope, STRAND_ATTR(.pool = pool), stop_slowly, arg, 0);
+    strand_spawn_with(scope, STRAND_ATTR(.pool = pool), stop_when_all_have_begun, arg, 0);
     strand_scope_join(scope);
     strand_wait_stopping();
     strand_sleep(NAP);
