@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""usage: tools/check-labels.py [--list] [FILE...]
-       tools/check-labels.py --write
+"""usage: tools/check-labels.py
 
 A label, as [K1] or [SD2], names an invariant or a pairing of a protocol. A protocol block in src/ defines the label by
 a sentence that begins with it. A sentence of ORDERING defines only a label that no other section defines. Every other
@@ -10,10 +9,6 @@ place uses the label. The check fails on
   - a label that is defined, and that no comment in src/ outside of the blocks carries;
   - an ordered atomic operation without a label: a fence, arch_membarrier, or an operation that is not relaxed. The
     label is in a comment beside the statement, or directly above it.
-
-tests/labels/remaining has, for each file that is not done, how many of its operations have no label. The check fails
-where a file has more than that. --write notes the numbers of today, which may only be lower. --list prints every place,
-also those that are allowed to remain. FILE...: lists only operations of these files.
 """
 import bisect
 import collections
@@ -22,7 +17,6 @@ import re
 import subprocess
 import sys
 
-REMAINING = pathlib.Path("tests/labels/remaining")
 LABEL = re.compile(r"\[([A-Z]{1,2})([1-9][0-9]?)\]")
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 TEXT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"", re.DOTALL)
@@ -167,14 +161,7 @@ def above(lines, first):
     return "\n".join(lines[begin:first])
 
 
-def remaining():
-    lines = REMAINING.read_text(encoding="utf-8").splitlines() if REMAINING.exists() else []
-    return {path: int(count) for count, path in (line.split() for line in lines if not line.startswith("#"))}
-
-
-def main(arguments):
-    options = {a for a in arguments if a.startswith("--")}
-    only = [a for a in arguments if not a.startswith("--")]
+def main():
     sources = [f for f in files_of("src") if re.search(r"\.[ch]$", f)]
     labels, status = Labels(), 0
     for path in sources:
@@ -182,26 +169,16 @@ def main(arguments):
     for path in files_of("include", "docs", "tests"):
         labels.read_other(path)
     labels.settle()
-    for fault in [] if only else faults(labels):
+    found = list(faults(labels))
+    for path in sources:
+        if path != "src/base/atomic.h":
+            found += [f"{path}:{line}: an ordered atomic operation without a label" for line in operations(path)]
+    for fault in found:
         print(f"labels: {fault}")
         status = 1
-    found = {path: list(operations(path)) for path in only or sources if path != "src/base/atomic.h"}
-    allowed = remaining()
-    for path, lines in found.items():
-        limit = allowed.get(path, 0)
-        if "--list" in options or len(lines) > limit:
-            for line in lines:
-                print(f"{path}:{line}: an ordered atomic operation without a label")
-        if len(lines) > limit and not ("--write" in options and not REMAINING.exists()):
-            print(f"labels: {path} has {len(lines)} operations without a label, and {limit} in {REMAINING}")
-            status = 1
-    if "--write" in options and status == 0:
-        text = "".join(f"{len(lines)} {path}\n" for path, lines in sorted(found.items()) if lines)
-        REMAINING.write_text("# Ordered atomic operations without a label; see tools/check-labels.py\n" + text,
-                             encoding="utf-8")
     if status == 0:
-        print(f"labels: ok ({len(labels.defined)} labels; {sum(map(len, found.values()))} operations without one remain)")
+        print(f"labels: ok ({len(labels.defined)} labels)")
     return status
 
 
-sys.exit(main(sys.argv[1:]))
+sys.exit(main())

@@ -8,6 +8,8 @@
  * OWNERSHIP *arch_state.asked belongs to the asker, but to the handler while it is TAKEN. An asker whose time is over
  *           takes OPEN back; a late handler finds nothing. The word is the process's, not in the asker's memory, which
  *           may be gone.
+ * ORDERING  [AK1] OPEN is stored by release and replaced by TAKEN with acquire: the handler finds where the answer
+ *           goes. DONE is stored by release, and loaded by acquire: the asker finds the answer.
  * NOT DONE  unwinding in the handler: it may have interrupted the unwinder, the loader or malloc. Making the thread
  *           wait in the handler: it may hold a lock that the asker needs.
  */
@@ -55,9 +57,9 @@ ARCH_NOT_INSTRUMENTED static void on_ask(int signal, siginfo_t *info, void *ucon
     int saved_errno = errno;
     uint64_t me = (uint64_t)arch_thread_id() << 32, open = me | ASK_OPEN;
     if (atomic_compare_exchange_strong_explicit(&arch_state.ask, &open, me | ASK_TAKEN, memory_order_acquire,
-                                                memory_order_relaxed)) {
+                                                memory_order_relaxed)) { /* [AK1] */
         answer(arch_state.asked, ucontext);
-        atomic_store_explicit(&arch_state.ask, me | ASK_DONE, memory_order_release);
+        atomic_store_explicit(&arch_state.ask, me | ASK_DONE, memory_order_release); /* [AK1] */
     }
     errno = saved_errno;
 }
@@ -100,7 +102,7 @@ static int ask(uint32_t thread_id, struct arch_asked *asked, int64_t wait_ns)
     if (!signal)
         return -EAGAIN;
     arch_state.asked = asked;
-    atomic_store_explicit(&arch_state.ask, open, memory_order_release);
+    atomic_store_explicit(&arch_state.ask, open, memory_order_release); /* [AK1] */
     int64_t deadline = arch_clock_ns() + wait_ns;
     int error = tgkill(getpid(), (int)thread_id, signal) < 0 ? -errno : 0;
     while (!error && atomic_load_explicit(&arch_state.ask, memory_order_relaxed) == open && arch_clock_ns() < deadline)
@@ -109,17 +111,17 @@ static int ask(uint32_t thread_id, struct arch_asked *asked, int64_t wait_ns)
     if (atomic_compare_exchange_strong_explicit(&arch_state.ask, &expected, ASK_NONE, memory_order_relaxed,
                                                 memory_order_relaxed))
         return error ? error : -ETIMEDOUT;
-    while ((atomic_load_explicit(&arch_state.ask, memory_order_acquire) & 3) != ASK_DONE)
+    while ((atomic_load_explicit(&arch_state.ask, memory_order_acquire) & 3) != ASK_DONE) /* [AK1] */
         arch_nap(NAP_NS);
     return 0;
 }
 
 int arch_ask(uint32_t thread_id, struct arch_asked *asked, int64_t wait_ns)
 {
-    if (atomic_exchange_explicit(&arch_state.asking, true, memory_order_acquire))
+    if (atomic_exchange_explicit(&arch_state.asking, true, memory_order_acquire)) /* [LK1] */
         return -EAGAIN;
     int error = ask(thread_id, asked, wait_ns);
-    atomic_store_explicit(&arch_state.asking, false, memory_order_release);
+    atomic_store_explicit(&arch_state.asking, false, memory_order_release); /* [LK1] */
     return error;
 }
 

@@ -32,7 +32,7 @@ static struct arch_cpus *allowed(void)
 
 static struct arch_cpus *before(void)
 {
-    return atomic_load_explicit(&arch_state.cpus, memory_order_acquire);
+    return atomic_load_explicit(&arch_state.cpus, memory_order_acquire); /* [PB1] */
 }
 
 int arch_cpus_allowed(void)
@@ -60,7 +60,7 @@ int arch_thread_bind(int cpu)
     if (!set) {
         set = allowed();
         if (set && !atomic_compare_exchange_strong_explicit(&arch_state.cpus, &none, set, memory_order_acq_rel,
-                                                            memory_order_acquire))
+                                                            memory_order_acquire)) /* [PB1] */
             free(set);
     }
     size_t size = CPU_ALLOC_SIZE((size_t)cpu + 1);

@@ -33,7 +33,7 @@ struct cxa_exception {
 NOINLINE struct arch_cxx *arch_cxx_globals(void)
 {
     struct arch_cxx_runtime *cxx = &arch_state.cxx;
-    return atomic_load_explicit(&cxx->there, memory_order_acquire) ? cxx->globals() : NULL;
+    return atomic_load_explicit(&cxx->there, memory_order_acquire) ? cxx->globals() : NULL; /* [PB1] */
 }
 
 /* ---- the thrown object -------------------------------------------------------------------------------------- */
@@ -174,7 +174,7 @@ _Unwind_Reason_Code arch_call_personality_(int version, _Unwind_Action actions, 
     (void)version;
     bool cxx = (class & CLASS_LANGUAGE) == (CLASS_GNU_CXX & CLASS_LANGUAGE);
     if (!cxx || (actions & _UA_FORCE_UNWIND) || !arch_state.cxx.keeps ||
-        !atomic_load_explicit(&arch_state.on_foreign, memory_order_seq_cst))
+        !atomic_load_explicit(&arch_state.on_foreign, memory_order_relaxed))
         return _URC_CONTINUE_UNWIND;
     if (actions & _UA_SEARCH_PHASE)
         return _URC_HANDLER_FOUND;
@@ -230,13 +230,13 @@ __attribute__((noreturn)) void arch_call_caught_(struct _Unwind_Exception *excep
     else
         foreign.what = words_of(foreign.kept, type);
     foreign.type = type->name;
-    atomic_load_explicit(&arch_state.on_foreign, memory_order_acquire)(&foreign);
+    atomic_load_explicit(&arch_state.on_foreign, memory_order_acquire)(&foreign); /* [PB1] */
     UNREACHABLE();
 }
 
 void arch_on_foreign(void (*on_foreign)(const struct arch_foreign *foreign))
 {
-    atomic_store_explicit(&arch_state.on_foreign, on_foreign, memory_order_release);
+    atomic_store_explicit(&arch_state.on_foreign, on_foreign, memory_order_release); /* [PB1] */
 }
 
 void arch_foreign_drop(void *kept)
@@ -254,7 +254,7 @@ void arch_foreign_rethrow(void *kept)
 
 void arch_on_terminate(void (*on_terminate)(void))
 {
-    atomic_store_explicit(&arch_state.on_terminate, on_terminate, memory_order_release);
+    atomic_store_explicit(&arch_state.on_terminate, on_terminate, memory_order_release); /* [PB1] */
 }
 
 /* The previous handler may be one that the program installed while this one was in place, and may call this one. */
@@ -262,7 +262,7 @@ static void terminating(void)
 {
     uint32_t me = arch_thread_id();
     bool again = atomic_exchange_explicit(&arch_state.terminating, me, memory_order_relaxed) == me;
-    void (*on_terminate)(void) = atomic_load_explicit(&arch_state.on_terminate, memory_order_acquire);
+    void (*on_terminate)(void) = atomic_load_explicit(&arch_state.on_terminate, memory_order_acquire); /* [PB1] */
     void (*before)(void) = again ? arch_state.terminate_first : arch_state.terminate_before;
     if (on_terminate && !again)
         on_terminate();

@@ -77,9 +77,9 @@ static void keep_loaded(const void *address)
 /* The runtime that strands use, or will; NULL: not known. */
 static globals_fn *globals_in_use(void)
 {
-    if (atomic_load_explicit(&arch_state.cxx.there, memory_order_acquire))
+    if (atomic_load_explicit(&arch_state.cxx.there, memory_order_acquire)) /* [PB1] */
         return arch_state.cxx.globals;
-    if (atomic_load_explicit(&arch_state.cxx_told.state, memory_order_acquire) == TOLD)
+    if (atomic_load_explicit(&arch_state.cxx_told.state, memory_order_acquire) == TOLD) /* [PB1] */
         return globals_at(arch_state.cxx_told.addresses[GLOBALS]);
     return NULL;
 }
@@ -97,7 +97,7 @@ bool arch_cxx_told(void (*const *functions)(void), unsigned count, const void *b
         told->addresses[BASE] = base;
         keep_loaded(told->addresses[GLOBALS]);
         keep_loaded(told->addresses[DROP]);
-        atomic_store_explicit(&told->state, TOLD, memory_order_release);
+        atomic_store_explicit(&told->state, TOLD, memory_order_release); /* [PB1] */
     }
     globals_fn *used = globals_in_use(), *named = (globals_fn *)functions[GLOBALS];
     return !used || used == named || used() == named(); /* one function may have two addresses */
@@ -161,7 +161,7 @@ void arch_cxx_find(void)
     void *library = RTLD_DEFAULT;
     if (cxx->there)
         return;
-    bool told = atomic_load_explicit(&arch_state.cxx_told.state, memory_order_acquire) == TOLD;
+    bool told = atomic_load_explicit(&arch_state.cxx_told.state, memory_order_acquire) == TOLD; /* [PB1] */
     if (!told && (!is_new() || !find_library(&library)))
         return;
     for (size_t i = 0; i < ARCH_CXX_SYMBOLS; i++) {
@@ -175,10 +175,10 @@ void arch_cxx_find(void)
         cxx->type.name = "14strand_thrown_";
     }
     cxx->keeps = cxx->throws && cxx->current && cxx->drop && cxx->rethrow;
-    atomic_store_explicit(&cxx->there, true, memory_order_release);
+    atomic_store_explicit(&cxx->there, true, memory_order_release); /* [PB1] */
 }
 
 bool arch_cxx_lacks_functions(void)
 {
-    return atomic_load_explicit(&arch_state.cxx.there, memory_order_acquire) && !arch_state.cxx.keeps;
+    return atomic_load_explicit(&arch_state.cxx.there, memory_order_acquire) && !arch_state.cxx.keeps; /* [PB1] */
 }

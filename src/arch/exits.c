@@ -46,7 +46,7 @@ static uintptr_t mangled(uintptr_t address)
 static void exits(void *unused)
 {
     (void)unused;
-    void (*on_exit)(void) = atomic_load_explicit(&arch_state.on_exit, memory_order_acquire);
+    void (*on_exit)(void) = atomic_load_explicit(&arch_state.on_exit, memory_order_acquire); /* [PB1] */
     if (on_exit)
         on_exit();
 }
@@ -71,5 +71,5 @@ void arch_exits_watched(void (*fn)(void *), void *arg)
 
 void arch_on_exit(void (*on_exit)(void))
 {
-    atomic_store_explicit(&arch_state.on_exit, on_exit, memory_order_release);
+    atomic_store_explicit(&arch_state.on_exit, on_exit, memory_order_release); /* [PB1] */
 }

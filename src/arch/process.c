@@ -77,7 +77,7 @@ void arch_run_leave(struct arch_run *run)
         at = &(*at)->next;
     *at = run->next;
     pthread_mutex_unlock(&lock);
-    while (atomic_load_explicit(&run->users, memory_order_acquire))
+    while (atomic_load_explicit(&run->users, memory_order_acquire)) /* [RF1] */
         arch_nap(RUN_NAP_NS);
 }
 
@@ -93,7 +93,7 @@ int arch_run_use(uint64_t below, struct arch_run **run)
     while (found && found->number >= below)
         found = found->next;
     if (found)
-        atomic_fetch_add_explicit(&found->users, 1, memory_order_acquire);
+        atomic_fetch_add_explicit(&found->users, 1, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
     *run = found;
     return found ? 0 : -ESRCH;
@@ -106,14 +106,14 @@ struct arch_run *arch_run_use_that(bool (*is_it)(struct arch_run *run, const voi
     while (run && !is_it(run, what))
         run = run->next;
     if (run)
-        atomic_fetch_add_explicit(&run->users, 1, memory_order_acquire);
+        atomic_fetch_add_explicit(&run->users, 1, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
     return run;
 }
 
 void arch_run_unuse(struct arch_run *run)
 {
-    atomic_fetch_sub_explicit(&run->users, 1, memory_order_release);
+    atomic_fetch_sub_explicit(&run->users, 1, memory_order_release); /* [RF1] */
 }
 
 /* ---- faults ---------------------------------------------------------------------------------------------- */
@@ -181,7 +181,7 @@ ARCH_NOT_INSTRUMENTED void arch_signal_pass_on(int signal, siginfo_t *info, void
 static void on_signal(int signal, siginfo_t *info, void *ucontext)
 {
     int saved_errno = errno;
-    bool (*on_fault)(void *, void *) = atomic_load_explicit(&arch_state.on_fault, memory_order_acquire);
+    bool (*on_fault)(void *, void *) = atomic_load_explicit(&arch_state.on_fault, memory_order_acquire); /* [PB1] */
     if (on_fault && !in_fault && fault_repeats(signal, info)) {
         in_fault = true;
         (void)on_fault(info->si_addr, ucontext);
@@ -222,7 +222,7 @@ int arch_signals_enter(bool (*on_fault)(void *address, void *ucontext))
 {
     int error = 0;
     pthread_mutex_lock(&lock);
-    atomic_store_explicit(&arch_state.on_fault, on_fault, memory_order_release);
+    atomic_store_explicit(&arch_state.on_fault, on_fault, memory_order_release); /* [PB1] */
     if (faults.users++ == 0)
         for (int kind = 0; kind < FAULT_KINDS && !error; kind++)
             error = fault_install(kind);
@@ -241,7 +241,7 @@ static void faults_restore(void)
     arch_terminate_take(false);
     for (int kind = 0; kind < FAULT_KINDS; kind++)
         fault_restore(kind);
-    atomic_store_explicit(&arch_state.on_fault, NULL, memory_order_release);
+    atomic_store_explicit(&arch_state.on_fault, NULL, memory_order_relaxed);
 }
 
 void arch_cxx_look(void)
@@ -333,14 +333,14 @@ void arch_step(void)
 
 void *arch_stage_take(enum arch_stage which)
 {
-    return atomic_exchange_explicit(&stages[which], NULL, memory_order_acquire);
+    return atomic_exchange_explicit(&stages[which], NULL, memory_order_acquire); /* [PB1] */
 }
 
 void *arch_stage_give(enum arch_stage which, void *stage)
 {
     void *none = NULL;
     bool given = atomic_compare_exchange_strong_explicit(&stages[which], &none, stage, memory_order_release,
-                                                         memory_order_relaxed);
+                                                         memory_order_relaxed); /* [PB1] */
     return given ? NULL : stage;
 }
 
@@ -390,7 +390,7 @@ void arch_process_unlock(void)
 
 void arch_carried_lock(void)
 {
-    while (atomic_flag_test_and_set_explicit(&arch_state.carried, memory_order_acquire)) {
+    while (atomic_flag_test_and_set_explicit(&arch_state.carried, memory_order_acquire)) { /* [LK1] */
         if (player)
             player->relax(player); /* the holder is simulated by this very thread */
         else
@@ -402,7 +402,7 @@ void arch_carried_lock(void)
 void arch_carried_unlock(void)
 {
     arch_note_release(&arch_state.carried);
-    atomic_flag_clear_explicit(&arch_state.carried, memory_order_release);
+    atomic_flag_clear_explicit(&arch_state.carried, memory_order_release); /* [LK1] */
 }
 
 /* ---- forks ------------------------------------------------------------------------------------------------ */
@@ -414,7 +414,7 @@ void *arch_orphan(void)
 
 void arch_on_orphan(void (*on_orphan)(void *))
 {
-    atomic_store_explicit(&arch_state.on_orphan, on_orphan, memory_order_release);
+    atomic_store_explicit(&arch_state.on_orphan, on_orphan, memory_order_release); /* [PB1] */
 }
 
 static void locks_take(void)
@@ -433,7 +433,7 @@ static void locks_release(void)
  * runs; the memory of the parent's runs stays as it is. */
 static void begin_child(void)
 {
-    void (*on_orphan)(void *) = atomic_load_explicit(&arch_state.on_orphan, memory_order_acquire);
+    void (*on_orphan)(void *) = atomic_load_explicit(&arch_state.on_orphan, memory_order_acquire); /* [PB1] */
     arch_generation++;
     if (arch_self_) {
         orphan = arch_self_;

@@ -5,6 +5,11 @@
  * reads what a record wants and uses its descriptor. Closing first clears what the record wants and then waits until no
  * handler is inside, so no count goes to a reused descriptor. The previous handler is called as well. signalfd would
  * need the signal blocked in every thread, also in those of the host program.
+ *
+ * INVARIANTS [AW1] no handler uses a record that was given back. [AW2] a recorded signal is taken once.
+ * ORDERING  [AW1] a handler counts itself in, then loads `wanted`; closing clears `wanted`, then loads the count;
+ *           seq_cst: one of them sees the other. Opening stores `wanted` last: a handler that finds its signal there
+ *           finds the descriptor. Counting out releases. [AW2] recording releases, and taking acquires.
  */
 #include "state.h"
 
@@ -38,17 +43,17 @@ ARCH_NOT_INSTRUMENTED static uint64_t bit_of(int signal)
 ARCH_NOT_INSTRUMENTED static bool note(int signal)
 {
     bool wanted = false;
-    struct arch_watch *watch = atomic_load_explicit(&arch_state.watches, memory_order_acquire);
+    struct arch_watch *watch = atomic_load_explicit(&arch_state.watches, memory_order_acquire); /* [PB1] */
     for (; watch; watch = watch->next) {
-        atomic_fetch_add_explicit(&watch->inside, 1, memory_order_seq_cst);
-        if (atomic_load_explicit(&watch->wanted, memory_order_seq_cst) & bit_of(signal)) {
+        atomic_fetch_add_explicit(&watch->inside, 1, memory_order_seq_cst);                /* [AW1] */
+        if (atomic_load_explicit(&watch->wanted, memory_order_seq_cst) & bit_of(signal)) { /* [AW1] */
             const uint64_t one = 1;
             wanted = true;
-            atomic_fetch_or_explicit(&watch->pending, bit_of(signal), memory_order_release);
+            atomic_fetch_or_explicit(&watch->pending, bit_of(signal), memory_order_release); /* [AW2] */
             /* Refused only when the counter is full. By the raw system call: TSan does not see that closing waits. */
             (void)syscall(SYS_write, watch->fd, &one, sizeof one);
         }
-        atomic_fetch_sub_explicit(&watch->inside, 1, memory_order_release);
+        atomic_fetch_sub_explicit(&watch->inside, 1, memory_order_release); /* [AW1] */
     }
     return wanted;
 }
@@ -130,7 +135,7 @@ static struct arch_watch *take_record(void)
         if (!watch)
             return NULL;
         watch->next = first;
-        atomic_store_explicit(&arch_state.watches, watch, memory_order_release);
+        atomic_store_explicit(&arch_state.watches, watch, memory_order_release); /* [PB1] */
     }
     watch->taken = true;
     return watch;
@@ -138,9 +143,9 @@ static struct arch_watch *take_record(void)
 
 static void give_record(struct arch_watch *watch)
 {
-    atomic_store_explicit(&watch->wanted, 0, memory_order_seq_cst);
+    atomic_store_explicit(&watch->wanted, 0, memory_order_seq_cst); /* [AW1] */
     atomic_fetch_add_explicit(&watch->serial, 1, memory_order_relaxed);
-    while (atomic_load_explicit(&watch->inside, memory_order_seq_cst))
+    while (atomic_load_explicit(&watch->inside, memory_order_seq_cst)) /* [AW1] */
         arch_pause();
     watch->taken = false;
 }
@@ -167,7 +172,7 @@ int arch_watch_open(uint64_t signals, const void *owner, struct arch_watch **out
         watch->owner = owner;
         atomic_store_explicit(&watch->pending, 0, memory_order_relaxed);
         atomic_store_explicit(&watch->last, 0, memory_order_relaxed);
-        atomic_store_explicit(&watch->wanted, signals, memory_order_seq_cst);
+        atomic_store_explicit(&watch->wanted, signals, memory_order_seq_cst); /* [AW1] [PB1] */
         if ((error = take_signals(signals)))
             give_record(watch);
     }
@@ -188,7 +193,7 @@ uint64_t arch_watch_signals(int fd)
 {
     uint64_t signals = 0;
     arch_process_lock();
-    struct arch_watch *watch = atomic_load_explicit(&arch_state.watches, memory_order_acquire);
+    struct arch_watch *watch = atomic_load_explicit(&arch_state.watches, memory_order_acquire); /* [PB1] */
     for (; watch; watch = watch->next)
         if (watch->taken && watch->fd == fd)
             signals = atomic_load_explicit(&watch->wanted, memory_order_relaxed);
@@ -203,7 +208,7 @@ const void *arch_watch_owner(const struct arch_watch *watch)
 
 bool arch_watch_is(const struct arch_watch *watch, uint64_t serial)
 {
-    const struct arch_watch *known = atomic_load_explicit(&arch_state.watches, memory_order_acquire);
+    const struct arch_watch *known = atomic_load_explicit(&arch_state.watches, memory_order_acquire); /* [PB1] */
     while (known && known != watch)
         known = known->next;
     return known && arch_watch_serial(known) == serial;
@@ -224,11 +229,11 @@ static uint64_t next_of(const struct arch_watch *watch, uint64_t pending)
 
 int arch_watch_take(struct arch_watch *watch)
 {
-    uint64_t pending = atomic_load_explicit(&watch->pending, memory_order_acquire);
+    uint64_t pending = atomic_load_explicit(&watch->pending, memory_order_acquire); /* [AW2] */
     while (pending) {
         uint64_t next = next_of(watch, pending);
         if (atomic_compare_exchange_weak_explicit(&watch->pending, &pending, pending & ~next, memory_order_acq_rel,
-                                                  memory_order_acquire)) {
+                                                  memory_order_acquire)) { /* [AW2] */
             atomic_store_explicit(&watch->last, next, memory_order_relaxed);
             return __builtin_ctzll(next) + 1;
         }

@@ -25,7 +25,7 @@ static struct _Unwind_Exception *exception_of(struct arch_flight *flight)
 /* Every strand's entry is a try, so unwinding would have ended before if it could continue. */
 void arch_unwind_lost_(struct _Unwind_Context *context)
 {
-    void (*on_lost)(void *ip) = atomic_load_explicit(&arch_state.on_lost, memory_order_acquire);
+    void (*on_lost)(void *ip) = atomic_load_explicit(&arch_state.on_lost, memory_order_acquire); /* [PB1] */
     if (on_lost)
         on_lost((void *)_Unwind_GetIP(context));
     abort();
@@ -85,5 +85,5 @@ NOINLINE ARCH_NOT_INSTRUMENTED void arch_longjmp(void **jump, uint32_t form)
 
 void arch_on_lost(void (*on_lost)(void *ip))
 {
-    atomic_store_explicit(&arch_state.on_lost, on_lost, memory_order_release);
+    atomic_store_explicit(&arch_state.on_lost, on_lost, memory_order_release); /* [PB1] */
 }

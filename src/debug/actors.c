@@ -200,7 +200,7 @@ static void say_permit(const struct view *view, uint64_t on, size_t indent)
 static void say_gate(struct out *out, unsigned blocked, uint64_t on, uint64_t wanted, size_t indent)
 {
     const struct gate *gate = (const struct gate *)(uintptr_t)on;
-    unsigned long long value = gate_value(atomic_load_explicit(&gate->word, memory_order_acquire));
+    unsigned long long value = gate_value(atomic_load_explicit(&gate->word, memory_order_acquire)); /* [G4] */
     if (blocked == BLOCKED_SEMAPHORE)
         out_say(out, indent, "a strand that releases permits: %llu are free, %llu are wanted\n", value,
                 (unsigned long long)wanted);
@@ -327,7 +327,7 @@ static void say_cases(const struct graph *graph, struct cb *c, uint64_t count, s
 static void say_deadline(const struct graph *graph, struct cb *c, size_t indent)
 {
     struct own own;
-    uint32_t floor = wait_floor(atomic_load_explicit(&c->wait.state, memory_order_acquire));
+    uint32_t floor = wait_floor(atomic_load_explicit(&c->wait.state, memory_order_acquire)); /* [W1] */
     int64_t first = INT64_MAX;
     if (!inspect_own(&graph->view, c, &own))
         return;

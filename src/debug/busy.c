@@ -132,7 +132,8 @@ static void add_blocked(struct busy *busy, struct cb *c, uint64_t id)
 
 static void add_pinned(struct busy *busy, struct cb *c, uint64_t id)
 {
-    if (c->member.fibre->pool != busy->found.pool || atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER)
+    if (c->member.fibre->pool != busy->found.pool ||
+        atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER) /* [E5] */
         return;
     if (inspect_is_blocked(c)) {
         add_blocked(busy, c, id);
@@ -169,7 +170,7 @@ static struct cb *runs_on(const struct busy *busy, struct thread *thread, struct
 {
     struct member *active = plain_load(&fibre->active, memory_order_relaxed);
     struct cb *c = active ? cb_of(active) : NULL;
-    if (!c || plain_load(&thread->current, memory_order_acquire) != fibre)
+    if (!c || plain_load(&thread->current, memory_order_acquire) != fibre) /* [DG1] */
         return NULL;
     *id = cb_id(c);
     return pin(busy->view.thread, &c->word, *id) ? c : NULL;
@@ -177,11 +178,11 @@ static struct cb *runs_on(const struct busy *busy, struct thread *thread, struct
 
 static void say_runner(struct busy *busy, struct thread *thread)
 {
-    struct fibre *fibre = plain_load(&thread->current, memory_order_acquire);
+    struct fibre *fibre = plain_load(&thread->current, memory_order_acquire); /* [DG1] */
     uint64_t id = 0;
     struct cb *c = fibre ? runs_on(busy, thread, fibre, &id) : NULL;
     bool held = thread == busy->view.thread || thread->driver ||
-                atomic_load_explicit(&thread->hold.state, memory_order_seq_cst);
+                atomic_load_explicit(&thread->hold.state, memory_order_seq_cst); /* [HD1] */
     double ms = (double)(busy->found.now - plain_load(&thread->busy_since, memory_order_relaxed)) / 1e6;
     if (!c)
         return;
@@ -271,7 +272,7 @@ static void say_outside(struct busy *busy)
 static void say_closing(struct busy *busy)
 {
     const struct opened_pool *op = busy->found.pool->above;
-    if (atomic_load_explicit(&busy->found.pool->state, memory_order_acquire) != POOL_CLOSING)
+    if (atomic_load_explicit(&busy->found.pool->state, memory_order_acquire) != POOL_CLOSING) /* [PB1] */
         return;
     const struct note *note = op->note;
     out_say(&busy->out, 4, "it is closing, and waits for the ends of its strands: %llu%s%s%s%s\n",
@@ -311,9 +312,9 @@ static void inspect_one(struct busy *busy, struct pool *pool)
 /* All pools that are open, or closing; a record in preparation has no handle. */
 static void inspect_all(struct busy *busy, struct subprocess *sub)
 {
-    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire);
+    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire); /* [PB1] */
     for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_relaxed))
-        if (atomic_load_explicit(&pool->state, memory_order_acquire) != POOL_NONE && pool->above)
+        if (atomic_load_explicit(&pool->state, memory_order_acquire) != POOL_NONE && pool->above) /* [PB1] */
             inspect_one(busy, pool);
 }
 

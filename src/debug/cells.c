@@ -28,7 +28,7 @@ const struct cell *cells_waited_for(const struct cb *c)
 
 static const struct task *task_of(const struct cell *cell)
 {
-    uint64_t word = cell ? atomic_load_explicit(&cell->word, memory_order_acquire) : 0;
+    uint64_t word = cell ? atomic_load_explicit(&cell->word, memory_order_acquire) : 0; /* [PB1] */
     return word & CELL_AWAKE ? word_task(word) : NULL;
 }
 

@@ -168,7 +168,7 @@ static void go_to_any(const struct graph *graph, struct node *node, struct cb *c
 static void go_to_owner(const struct graph *graph, struct node *node)
 {
     const struct gate *gate = (const struct gate *)(uintptr_t)node->on;
-    uint64_t value = gate_value(atomic_load_explicit(&gate->word, memory_order_acquire));
+    uint64_t value = gate_value(atomic_load_explicit(&gate->word, memory_order_acquire)); /* [G4] */
     go_to_one(graph, node, (struct cb *)(uintptr_t)value);
 }
 
@@ -227,7 +227,7 @@ static void go_on(const struct graph *graph, struct node *node, struct cb *c, ui
 
 static bool is_over(struct cb *c)
 {
-    return atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    return atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER; /* [E5] */
 }
 
 static bool keep(const struct graph *graph, uint32_t node)

@@ -121,7 +121,7 @@ void groups_add(struct groups *groups, const struct view *view, struct cb *c, ui
     struct frame_span span = {0};
     struct group *key = &groups->all[groups->used];
     struct scope *anchor = plain_load(&c->anchor, memory_order_relaxed);
-    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER; /* [E5] */
     if (!over)
         span = inspect_span(view, c);
     key->file = anchor ? anchor->block.file : NULL;

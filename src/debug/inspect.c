@@ -1,6 +1,12 @@
 /*
  * Inspection of one strand from outside. A pin keeps the control block. The object that the strand waits for is the
  * user's memory, and is read only while all threads are held.
+ *
+ * INVARIANT [DG1] what is reported of a strand that nobody holds belongs to one moment: what shows that its thread or
+ *           its wait went on (current, switches, the wait's state, the context) is the same before and after the
+ *           reading.
+ * ORDERING  [DG1] these words are loaded by acquire, and a fence stands before the second time. The threads store them
+ *           plainly, which on x86-64 is a release.
  */
 #include "inspect.h"
 
@@ -51,7 +57,7 @@ static uint64_t switches_of(struct subprocess *sub)
 {
     uint64_t sum = 0;
     for (struct thread *thread = thread_first(sub); thread; thread = thread_after(thread))
-        sum += plain_load(&thread->switches, memory_order_acquire);
+        sum += plain_load(&thread->switches, memory_order_acquire); /* [DG1] */
     return sum;
 }
 
@@ -59,10 +65,11 @@ static struct frame_span span_of_guest(struct cb *c)
 {
     const struct shared_stack *shared = &shared_of(c->member.fibre)->stack;
     struct guest *guest = guest_of(&c->member);
-    bool resident = plain_load(&shared->resident, memory_order_acquire) == guest;
-    struct frame_span span = {.size = (size_t)plain_load(&guest->depth, memory_order_acquire) * sizeof(uintptr_t)};
+    bool resident = plain_load(&shared->resident, memory_order_acquire) == guest; /* [SF9] */
+    struct frame_span span = {.size = (size_t)plain_load(&guest->depth, memory_order_acquire) *
+                                      sizeof(uintptr_t)}; /* [DG1] */
     span.context = span.size ? shared->base - span.size : NULL;
-    span.saved = resident ? NULL : plain_load(&guest->saved, memory_order_acquire);
+    span.saved = resident ? NULL : plain_load(&guest->saved, memory_order_acquire); /* [DG1] */
     return span;
 }
 
@@ -70,7 +77,7 @@ static struct frame_span span_of_guest(struct cb *c)
  * threads. */
 static uint64_t stamp_of(const struct view *view, struct cb *c)
 {
-    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);
+    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire); /* [W1] */
     return wait_tag(state) == WAIT_ARMED ? state : switches_of(view->thread->sub);
 }
 
@@ -91,7 +98,7 @@ struct frame_span inspect_span(const struct view *view, struct cb *c)
     if (c->guest && c->started && !runner) {
         span = span_of_guest(c);
     } else if (c->started && !runner && fibre->stack) {
-        span.context = atomic_load_explicit(&fibre->context, memory_order_acquire);
+        span.context = atomic_load_explicit(&fibre->context, memory_order_acquire); /* [S2] */
         span.size = span.context ? (size_t)(fibre->stack->top - (char *)span.context) : 0;
     }
     span.stamp = stamp;
@@ -102,7 +109,7 @@ struct frame_span inspect_span(const struct view *view, struct cb *c)
 
 enum doing inspect_doing(struct cb *c, const struct frame_span *span)
 {
-    if (atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER)
+    if (atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER) /* [E5] */
         return DOING_NOTHING;
     if (span->runner)
         return DOING_RUNNING;
@@ -113,7 +120,8 @@ enum doing inspect_doing(struct cb *c, const struct frame_span *span)
 
 static bool is_held(const struct view *view, const struct frame_span *span)
 {
-    return span->runner != view->thread && atomic_load_explicit(&span->runner->hold.state, memory_order_acquire);
+    return span->runner != view->thread &&
+           atomic_load_explicit(&span->runner->hold.state, memory_order_acquire); /* [HD1] */
 }
 
 size_t inspect_saved(struct cb *c)
@@ -185,7 +193,7 @@ static size_t trace_a_copy(const struct view *view, struct cb *c, const struct f
     if (span->size > sizeof view->scratch->copy)
         return 0;
     arch_copy(copy, span->saved ? span->saved : (const char *)span->context, span->size);
-    atomic_thread_fence(memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst); /* [DG1] */
     struct frame_span after = inspect_span(view, c);
     if (after.context != span->context || after.saved != span->saved || after.stamp != span->stamp)
         return 0;
@@ -288,14 +296,15 @@ void inspect_unheld(struct view *view, struct thread *thread, bool signals)
 
 bool inspect_is_blocked(struct cb *c)
 {
-    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
-    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);
+    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER; /* [E5] */
+    uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);  /* [W1] */
     return !over && c->started && c->blocked != BLOCKED_NOT && wait_tag(state) == WAIT_ARMED;
 }
 
 bool inspect_is_settled(const struct view *view, struct cb *c)
 {
-    return !view->loose && wait_tag(atomic_load_explicit(&c->wait.state, memory_order_acquire)) == WAIT_ARMED;
+    return !view->loose &&
+           wait_tag(atomic_load_explicit(&c->wait.state, memory_order_acquire)) == WAIT_ARMED; /* [W1] */
 }
 
 /* Describes a wait from its control block alone. */
@@ -358,7 +367,7 @@ static void say_wait(const struct view *view, struct cb *c, size_t indent)
     if (why != BLOCKED_MUTEX || !inspect_is_settled(view, c))
         return;
     struct mutex *mutex = (struct mutex *)(uintptr_t)c->blocked_on;
-    uint64_t owner = gate_value(atomic_load_explicit(&mutex->gate.word, memory_order_acquire));
+    uint64_t owner = gate_value(atomic_load_explicit(&mutex->gate.word, memory_order_acquire)); /* [G4] */
     if (owner)
         out_say(view->out, indent + 4, "%s\n",
                 held_made((struct cb *)(uintptr_t)owner, HELD_MUTEX,
@@ -367,7 +376,7 @@ static void say_wait(const struct view *view, struct cb *c, size_t indent)
 
 bool inspect_own(const struct view *view, struct cb *c, struct own *own)
 {
-    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER; /* [E5] */
     uint64_t words[OWN_KEPT];
     if (view->loose || over || !c->started)
         return false;
@@ -402,7 +411,7 @@ static void say_head(struct out *out, struct cb *c, uint64_t id, bool over, size
     uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
     out_say(out, indent, "strand '%s' #%llu%s%s\n", cb_name(c), (unsigned long long)id,
             word & WORD_CANCELLED ? ", cancelled" : "", over ? ", ended, not joined" : "");
-    struct note *note = atomic_load_explicit(&c->note, memory_order_acquire);
+    struct note *note = atomic_load_explicit(&c->note, memory_order_acquire); /* [PB1] */
     if (note)
         out_say(out, indent + 4, "cancelled by '%s' #%llu%s%s\n", note->who, (unsigned long long)note->who_id,
                 note->why[0] ? ": " : "", note->why);
@@ -433,7 +442,7 @@ static void say_doing(const struct view *view, struct cb *c, enum doing doing, c
 void inspect_say(const struct view *view, struct cb *c, uint64_t id, size_t indent)
 {
     void *ips[FRAMES_MOST];
-    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER; /* [E5] */
     say_head(view->out, c, id, over, indent);
     if (over)
         return;
@@ -459,7 +468,7 @@ void inspect_say_blocked(struct out *out, struct thread *thread, struct cb *c, s
 
 void inspect_say_plainly(struct out *out, struct thread *thread, struct cb *c, uint64_t id)
 {
-    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER;
+    bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER; /* [E5] */
     unsigned blocked = c->blocked;
     say_head(out, c, id, over, 0);
     if (over)

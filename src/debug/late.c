@@ -48,7 +48,7 @@ bool late_inspect_fibre(struct late *late, struct fibre *fibre)
         return false;
     struct cb *c = cb_of(active);
     const struct own *own = (const struct own *)(const void *)fibre->own;
-    const struct extra *extra = plain_load(&c->extra, memory_order_acquire);
+    const struct extra *extra = plain_load(&c->extra, memory_order_acquire); /* [PB1] */
     late->said.id = cb_id(c);
     late->site = c->site;
     late->said.unwinding = plain_load(&own->flight, memory_order_relaxed) != NULL;

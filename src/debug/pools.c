@@ -20,7 +20,7 @@ static const char *copy_name(const struct opened_pool *op, char name[POOL_NAME_R
 
 static const struct opened_pool *above(const struct pool *pool)
 {
-    return plain_load(&pool->above, memory_order_acquire);
+    return plain_load(&pool->above, memory_order_acquire); /* [PB1] */
 }
 
 const char *pool_name(const struct pool *pool, char name[POOL_NAME_ROOM])
@@ -37,7 +37,7 @@ const char *pool_name_waited_for(uint64_t blocked_on, char name[POOL_NAME_ROOM])
 static bool is_there(const struct pool *pool)
 {
     const struct opened_pool *op = above(pool);
-    return op && atomic_load_explicit(&pool->state, memory_order_acquire) != POOL_NONE &&
+    return op && atomic_load_explicit(&pool->state, memory_order_acquire) != POOL_NONE && /* [PB1] */
            !plain_load(&op->closed, memory_order_relaxed);
 }
 
@@ -51,7 +51,7 @@ static struct pool *next(struct pool *pool)
 
 static struct pool *newest(struct subprocess *sub)
 {
-    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire);
+    struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire); /* [PB1] */
     return is_there(pool) ? pool : next(pool);
 }
 

@@ -27,7 +27,7 @@ static void *wait_and_dump(void *arg)
     struct quit *quit = arg;
     for (;;) {
         arch_watch_wait(quit->watch);
-        if (atomic_load_explicit(&quit->stop, memory_order_acquire))
+        if (atomic_load_explicit(&quit->stop, memory_order_acquire)) /* [PB1] */
             return NULL;
         if (arch_watch_take(quit->watch))
             dump_on_quit(&quit->worker.thread, 2);
@@ -67,7 +67,7 @@ void quit_close(struct runtime *runtime)
 {
     struct quit *quit = runtime->quit;
     int fd = arch_watch_fd(quit->watch);
-    atomic_store_explicit(&quit->stop, true, memory_order_release);
+    atomic_store_explicit(&quit->stop, true, memory_order_release); /* [PB1] */
     arch_watch_wake(quit->watch);
     arch_thread_join(quit->os);
     arch_watch_close(quit->watch);

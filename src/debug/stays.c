@@ -23,7 +23,7 @@ static bool is_there_still(struct thread *thread, const struct stay *stay)
 {
     return stay->fibre && stay->fibre == plain_load(&thread->current, memory_order_acquire) &&
            stay->switches == plain_load(&thread->switches, memory_order_acquire) &&
-           !atomic_load_explicit(&thread->hold.state, memory_order_acquire);
+           !atomic_load_explicit(&thread->hold.state, memory_order_acquire); /* [DG1] [HD1] */
 }
 
 static size_t waiting_for(const struct thread *thread)
@@ -161,10 +161,10 @@ static void report_end(struct watchdog *w, struct thread *thread, const struct s
 
 static void begin(struct watchdog *w, struct thread *thread, struct stay *stay)
 {
-    bool moves = !atomic_load_explicit(&thread->hold.state, memory_order_acquire);
+    bool moves = !atomic_load_explicit(&thread->hold.state, memory_order_acquire); /* [HD1] */
     report_end(w, thread, stay);
-    stay->switches = plain_load(&thread->switches, memory_order_acquire);
-    stay->fibre = moves ? plain_load(&thread->current, memory_order_acquire) : NULL;
+    stay->switches = plain_load(&thread->switches, memory_order_acquire);            /* [DG1] */
+    stay->fibre = moves ? plain_load(&thread->current, memory_order_acquire) : NULL; /* [DG1] */
     stay->cpu = stay->fibre ? arch_thread_cpu_ns(thread->os_id) : -1;
     stay->since = w->time;
     stay->waited_for = 0;

@@ -28,7 +28,7 @@ int still_begin(struct thread *thread)
     struct runtime *runtime = runtime_of(thread);
     uintptr_t me = name_of(thread), other = 0;
     while (!atomic_compare_exchange_strong_explicit(&runtime->dumping, &other, me, memory_order_acquire,
-                                                    memory_order_relaxed)) {
+                                                    memory_order_relaxed)) { /* [LK1] */
         if (other == me)
             return -EBUSY;
         other = 0;
@@ -43,7 +43,7 @@ int still_begin(struct thread *thread)
 void still_end(struct thread *thread)
 {
     shared_fibre_readers_leave(thread);
-    atomic_store_explicit(&runtime_of(thread)->dumping, 0, memory_order_release);
+    atomic_store_explicit(&runtime_of(thread)->dumping, 0, memory_order_release); /* [LK1] */
 }
 
 /* ---- holding --------------------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ bool still_hold(struct view *view, bool signals)
         loose = pool_hold(thread, sub, driver_now(sub) + HOLD_NS);
     view->loose = loose != 0;
     for (struct thread *other = thread_first(sub); loose && other; other = thread_after(other))
-        if (other != thread && !atomic_load_explicit(&other->hold.state, memory_order_acquire))
+        if (other != thread && !atomic_load_explicit(&other->hold.state, memory_order_acquire)) /* [HD1] */
             inspect_unheld(view, other, signals);
     if (loose)
         out_say(view->out, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);

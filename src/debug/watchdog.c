@@ -21,7 +21,7 @@ enum { CHECKS = 4, CREDIT_MOST = 10 };
 bool watchdog_each_pool(struct watchdog *w, bool (*fn)(struct watchdog *w, struct pool *pool))
 {
     bool all = true;
-    struct pool *pool = atomic_load_explicit(&w->runtime->sub.pools, memory_order_acquire);
+    struct pool *pool = atomic_load_explicit(&w->runtime->sub.pools, memory_order_acquire); /* [PB1] */
     for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_relaxed))
         all &= fn(w, pool);
     return all;
@@ -94,7 +94,7 @@ static bool rests(struct watchdog *w, struct pool *pool)
 {
     (void)w;
     for (int i = 0; i < pool_count(pool); i++)
-        if (atomic_load_explicit(&pool->threads[i]->hold.state, memory_order_seq_cst) != HOLD_PARKED)
+        if (atomic_load_explicit(&pool->threads[i]->hold.state, memory_order_seq_cst) != HOLD_PARKED) /* [WD1] */
             return false;
     return true;
 }
@@ -116,7 +116,7 @@ static void pass(struct watchdog *w, int64_t wanted)
 static void sleep_until(struct watchdog *w, int64_t until)
 {
     arch_futex_wait(&w->wake, 0, until);
-    bool woken = atomic_load_explicit(&w->wake, memory_order_seq_cst);
+    bool woken = atomic_load_explicit(&w->wake, memory_order_seq_cst); /* [PB1] */
     int64_t when = woken ? atomic_load_explicit(&w->woken, memory_order_relaxed) : until;
     pass(w, when < until ? when : until);
 }
@@ -126,7 +126,7 @@ static void sleep_until(struct watchdog *w, int64_t until)
 static void sleep_while_all_rest(struct watchdog *w)
 {
     struct subprocess *sub = &w->runtime->sub;
-    atomic_store_explicit(&sub->drowsy, true, memory_order_seq_cst);
+    atomic_store_explicit(&sub->drowsy, true, memory_order_seq_cst); /* [WD1] */
     if (watchdog_each_pool(w, rests)) {
         int64_t until = cleanups_due(w), least = w->clock + w->period;
         sleep_until(w, until > least ? until : least);
@@ -136,7 +136,7 @@ static void sleep_while_all_rest(struct watchdog *w)
 
 static bool stops(struct watchdog *w)
 {
-    return atomic_load_explicit(&w->stop, memory_order_seq_cst);
+    return atomic_load_explicit(&w->stop, memory_order_seq_cst); /* [WD3] */
 }
 
 static void *watch(void *arg)
@@ -146,7 +146,7 @@ static void *watch(void *arg)
         stays_check(w);
         cleanups_check(w);
         pass(w, w->clock);
-        atomic_store_explicit(&w->wake, 0, memory_order_seq_cst);
+        atomic_store_explicit(&w->wake, 0, memory_order_seq_cst); /* [WD3] */
         if (stops(w))
             break;
         if (watchdog_each_pool(w, rests))
@@ -162,13 +162,13 @@ static void *watch(void *arg)
 static void wake(struct watchdog *w)
 {
     atomic_store_explicit(&w->woken, driver_now(&w->runtime->sub), memory_order_relaxed);
-    atomic_store_explicit(&w->wake, 1, memory_order_seq_cst);
+    atomic_store_explicit(&w->wake, 1, memory_order_seq_cst); /* [WD3] [PB1] */
     arch_futex_wake(&w->wake, 1);
 }
 
 void watchdog_moved(struct subprocess *sub)
 {
-    if (atomic_exchange_explicit(&sub->drowsy, false, memory_order_seq_cst))
+    if (atomic_exchange_explicit(&sub->drowsy, false, memory_order_seq_cst)) /* [WD1] */
         wake(((struct runtime *)sub)->watchdog);
 }
 
@@ -234,7 +234,7 @@ int watchdog_open(struct runtime *runtime)
 void watchdog_close(struct runtime *runtime)
 {
     struct watchdog *w = runtime->watchdog;
-    atomic_store_explicit(&w->stop, true, memory_order_seq_cst);
+    atomic_store_explicit(&w->stop, true, memory_order_seq_cst); /* [WD3] */
     wake(w);
     arch_thread_join(w->os);
     runtime->watchdog = NULL;

@@ -17,7 +17,9 @@
  *           while a strand unwinds that is not reported, the watchdog does not sleep beyond the time when that strand
  *           would be late.
  * ORDERING  the watchdog stores drowsy, then reads hold.state of all; a thread stores that it moves, then reads drowsy:
- *           both seq_cst, so one of them sees the other. A resting thread has entered its unwindings before.
+ *           both seq_cst, so one of them sees the other [WD1]. A resting thread has entered its unwindings before.
+ *           [WD3] closing stores `stop`, then `wake`; the watchdog clears `wake`, then loads `stop`; seq_cst: it ends,
+ *           or does not sleep.
  * PROGRESS  a thread that moves wakes the watchdog once; the watchdog then checks for a quarter of the limit before it
  *           is drowsy again.
  * NOT DONE  a time in each thread's record, written at switches: every switch would pay. A timer signal for each

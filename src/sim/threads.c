@@ -27,7 +27,7 @@ static void *call(void *arg)
 
 static void join_all(struct runtime *runtime)
 {
-    struct plain *plain = atomic_exchange_explicit(&runtime->plain, NULL, memory_order_acquire);
+    struct plain *plain = atomic_exchange_explicit(&runtime->plain, NULL, memory_order_acquire); /* [PB1] */
     while (plain) {
         struct plain *next = plain->next;
         driver_thread_join(&runtime->sub, &plain->thread);
@@ -68,7 +68,7 @@ int strand_sim_thread(strand_fn *fn, void *arg)
     atomic_store_explicit(&runtime->plain_join, join_all, memory_order_relaxed); /* always the same value */
     plain->next = atomic_load_explicit(&runtime->plain, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&runtime->plain, &plain->next, plain, memory_order_release,
-                                                  memory_order_relaxed))
+                                                  memory_order_relaxed)) /* [PB1] */
         ;
     return 0;
 }
