@@ -26,7 +26,7 @@ int census_open(struct runtime *runtime)
     void *memory;
     int error = arch_map(sizeof(struct census), &memory);
     if (!error)
-        runtime->census = memory;
+        debug_run_of(runtime)->census = memory;
     return error;
 }
 
@@ -56,7 +56,7 @@ static void raise_to(_Atomic uint64_t *most, uint64_t value)
 void census_note(struct thread *thread, struct member *member, size_t used, enum census_what what)
 {
     struct cb *c = cb_of(member);
-    struct spawned *entry = entry_of(runtime_of(thread)->census, c->site ? (uintptr_t)c->site : ROOT);
+    struct spawned *entry = entry_of(debug_run_of(runtime_of(thread))->census, c->site ? (uintptr_t)c->site : ROOT);
     raise_to(what == CENSUS_SUSPENDS ? &entry->suspended : &entry->used, used);
     if (what != CENSUS_ENDS)
         return;
@@ -101,7 +101,7 @@ static struct spawned *deepest(struct census *census)
 
 void census_close(struct runtime *runtime)
 {
-    struct census *census = runtime->census;
+    struct census *census = debug_run_of(runtime)->census;
     struct spawned *entry;
     print_text(2, "libstrand: bytes of stack at most, by the place of the spawn\n");
     print_text(2, "%10s %10s %10s %10s\n", "used", "suspended", "stack", "strands");
@@ -110,5 +110,5 @@ void census_close(struct runtime *runtime)
         entry->strands = 0;
     }
     arch_unmap(census, sizeof *census);
-    runtime->census = NULL;
+    debug_run_of(runtime)->census = NULL;
 }

@@ -59,13 +59,13 @@ int quit_open(struct runtime *runtime)
     if (error)
         free(quit);
     else
-        runtime->quit = quit;
+        debug_run_of(runtime)->quit = quit;
     return error;
 }
 
 void quit_close(struct runtime *runtime)
 {
-    struct quit *quit = runtime->quit;
+    struct quit *quit = debug_run_of(runtime)->quit;
     int fd = arch_watch_fd(quit->watch);
     atomic_store_explicit(&quit->stop, true, memory_order_release); /* [PB1] */
     arch_watch_wake(quit->watch);
@@ -73,5 +73,5 @@ void quit_close(struct runtime *runtime)
     arch_watch_close(quit->watch);
     arch_fd_close(fd);
     free(quit);
-    runtime->quit = NULL;
+    debug_run_of(runtime)->quit = NULL;
 }

@@ -3,6 +3,7 @@
  */
 #include "../../include/strand/debug.h"
 
+#include "watch.h"
 #include "watchdog.h"
 
 #include "../strand/core.h"
@@ -26,8 +27,8 @@ void strand_stats_get(strand_stats *stats)
         now.wakes += each->wakes;
         now.sleeps += each->sleeps;
     }
-    if (runtime_of(thread)->watchdog)
-        watchdog_figures(runtime_of(thread)->watchdog, &now.late, &now.late_ns);
+    if (debug_run_of(runtime_of(thread))->watchdog)
+        watchdog_figures(debug_run_of(runtime_of(thread))->watchdog, &now.late, &now.late_ns);
     now.live = now.spawned - now.ended;
     sized_give(stats, stats->size, &now, sizeof now);
 }

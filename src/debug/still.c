@@ -3,6 +3,7 @@
  * that may be changing. Memory comes from the system's calls, most of it before threads are held.
  */
 #include "still.h"
+#include "watch.h"
 
 #include "../base/sort.h"
 #include "../strand/all.h"
@@ -27,7 +28,7 @@ int still_begin(struct thread *thread)
 {
     struct runtime *runtime = runtime_of(thread);
     uintptr_t me = name_of(thread), other = 0;
-    while (!atomic_compare_exchange_strong_explicit(&runtime->dumping, &other, me, memory_order_acquire,
+    while (!atomic_compare_exchange_strong_explicit(&debug_run_of(runtime)->dumping, &other, me, memory_order_acquire,
                                                     memory_order_relaxed)) { /* [LK1] */
         if (other == me)
             return -EBUSY;
@@ -43,7 +44,7 @@ int still_begin(struct thread *thread)
 void still_end(struct thread *thread)
 {
     shared_fibre_readers_leave(thread);
-    atomic_store_explicit(&runtime_of(thread)->dumping, 0, memory_order_release); /* [LK1] */
+    atomic_store_explicit(&debug_run_of(runtime_of(thread))->dumping, 0, memory_order_release); /* [LK1] */
 }
 
 /* ---- holding --------------------------------------------------------------------------------------------- */

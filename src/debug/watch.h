@@ -7,6 +7,22 @@
 #include "../actor/actor_layer.h"
 #include "../strand/print.h"
 
+enum { DEBUG_PART = 2 }; /* in runtime.parts */
+
+/* What this layer adds to a run. */
+struct debug_run {
+    _Atomic uintptr_t dumping; /* the thread that dumps: still.c; 0: none does */
+    /* NULL: it was not asked for. */
+    struct census *census;
+    struct quit *quit;
+    struct watchdog *watchdog;
+};
+
+static inline struct debug_run *debug_run_of(const struct runtime *runtime)
+{
+    return runtime->parts[DEBUG_PART];
+}
+
 extern const struct reports debug_reports;
 
 /* Record how much the strands of a run use of their stacks (options.census). Returns 0 or -ENOMEM. */

@@ -169,7 +169,7 @@ static void wake(struct watchdog *w)
 void watchdog_moved(struct subprocess *sub)
 {
     if (atomic_exchange_explicit(&sub->drowsy, false, memory_order_seq_cst)) /* [WD1] */
-        wake(((struct runtime *)sub)->watchdog);
+        wake(debug_run_of((struct runtime *)sub)->watchdog);
 }
 
 /* ---- life --------------------------------------------------------------------------------------------------- */
@@ -218,26 +218,26 @@ static int make(struct runtime *runtime, struct watchdog **out)
 
 int watchdog_open(struct runtime *runtime)
 {
-    struct watchdog *w;
+    struct debug_run *debug = debug_run_of(runtime);
     list_init(&runtime->unwindings.all);
-    int error = make(runtime, &w);
-    if (error)
-        return error;
-    runtime->watchdog = w;
-    if ((error = arch_thread_start(&w->os, watch, w, "strand-watchdog"))) {
-        runtime->watchdog = NULL;
-        unmake(w);
+    int error = make(runtime, &debug->watchdog);
+    if (!error && (error = arch_thread_start(&debug->watchdog->os, watch, debug->watchdog, "strand-watchdog"))) {
+        unmake(debug->watchdog);
+        debug->watchdog = NULL;
     }
+    runtime->unwindings.kept = !error;
     return error;
 }
 
 void watchdog_close(struct runtime *runtime)
 {
-    struct watchdog *w = runtime->watchdog;
+    struct debug_run *debug = debug_run_of(runtime);
+    struct watchdog *w = debug->watchdog;
     atomic_store_explicit(&w->stop, true, memory_order_seq_cst); /* [WD3] */
     wake(w);
     arch_thread_join(w->os);
-    runtime->watchdog = NULL;
+    debug->watchdog = NULL;
+    runtime->unwindings.kept = false;
     unmake(w);
 }
 

@@ -29,6 +29,9 @@
 #include "../../include/strand/io.h"
 
 #include "../strand/interrupt.h"
+#include "io_layer.h"
+
+#define MARK_CREW (UINT64_C(1) << 60) /* in the serial of a handle: core.h */
 
 /* What a strand waits for until a post, or another strand, completes it. */
 struct arrival {

@@ -11,17 +11,12 @@
 
 enum { CHUNK = 1024, CHUNKS = 2048, AWAITS = 64 };
 
-struct table {
-    struct descriptors base;
+/* The table. */
+struct descriptors {
     _Atomic(struct descriptor *) chunks[CHUNKS];
 };
 
 /* ---- the table ------------------------------------------------------------------------------------------- */
-
-static struct table *table_of(struct descriptors *descriptors)
-{
-    return CONTAINER(descriptors, struct table, base);
-}
 
 /* No operation is inside. */
 static void forget(struct descriptor *d)
@@ -36,10 +31,10 @@ static void forget(struct descriptor *d)
     atomic_store_explicit(&d->late, 0, memory_order_relaxed);
 }
 
-static void close_table(struct descriptors *descriptors)
+void descriptors_close(struct io_run *io)
 {
-    struct table *table = table_of(descriptors);
-    for (int i = 0; i < CHUNKS; i++) {
+    struct descriptors *table = atomic_load_explicit(&io->descriptors, memory_order_relaxed);
+    for (int i = 0; table && i < CHUNKS; i++) {
         struct descriptor *chunk = atomic_load_explicit(&table->chunks[i], memory_order_relaxed);
         for (int n = 0; chunk && n < CHUNK; n++)
             forget(&chunk[n]); /* it may have been closed elsewhere, or never */
@@ -73,10 +68,10 @@ static void move_one(struct thread *thread, struct descriptor *d, struct pool *f
     batch_deliver(thread, &woken);
 }
 
-static void move(struct descriptors *descriptors, struct thread *thread, struct pool *from)
+void descriptors_move(struct thread *thread, struct pool *from)
 {
-    struct table *table = table_of(descriptors);
-    for (int i = 0; i < CHUNKS; i++) {
+    struct descriptors *table = atomic_load_explicit(&io_run_of(thread)->descriptors, memory_order_acquire); /* [PB1] */
+    for (int i = 0; table && i < CHUNKS; i++) {
         struct descriptor *chunk = atomic_load_explicit(&table->chunks[i], memory_order_acquire); /* [PB1] */
         for (int n = 0; chunk && n < CHUNK; n++)
             move_one(thread, &chunk[n], from);
@@ -84,22 +79,20 @@ static void move(struct descriptors *descriptors, struct thread *thread, struct 
 }
 
 /* Get the table; the first user creates it. NULL: no memory. */
-static struct table *get_table(struct thread *thread)
+static struct descriptors *get_table(struct thread *thread)
 {
-    struct runtime *runtime = runtime_of(thread);
-    struct descriptors *there = atomic_load_explicit(&runtime->descriptors, memory_order_acquire); /* [PB1] */
+    struct io_run *io = io_run_of(thread);
+    struct descriptors *there = atomic_load_explicit(&io->descriptors, memory_order_acquire); /* [PB1] */
     if (LIKELY(there != NULL))
-        return table_of(there);
-    struct table *table = driver_calloc(thread, 1, sizeof *table);
+        return there;
+    struct descriptors *table = driver_calloc(thread, 1, sizeof *table);
     if (!table)
         return NULL;
-    table->base.close = close_table;
-    table->base.move = move;
-    if (atomic_compare_exchange_strong_explicit(&runtime->descriptors, &there, &table->base, memory_order_acq_rel,
+    if (atomic_compare_exchange_strong_explicit(&io->descriptors, &there, table, memory_order_acq_rel,
                                                 memory_order_acquire)) /* [PB1] */
         return table;
     free(table);
-    return table_of(there);
+    return there;
 }
 
 static struct descriptor *make_chunk(struct thread *thread, _Atomic(struct descriptor *) *at, int first)
@@ -130,7 +123,7 @@ static COLD int find_first(struct thread *thread, int fd, struct descriptor **ou
         return -EBADF;
     if (fd >= CHUNK * CHUNKS)
         return arch_fd_ready(fd) == -EBADF ? -EBADF : -EMFILE;
-    struct table *table = get_table(thread);
+    struct descriptors *table = get_table(thread);
     if (!table)
         return -ENOMEM;
     struct descriptor *chunk = make_chunk(thread, &table->chunks[fd / CHUNK], fd / CHUNK * CHUNK);
@@ -142,13 +135,11 @@ static COLD int find_first(struct thread *thread, int fd, struct descriptor **ou
 
 static inline int find(struct thread *thread, int fd, struct descriptor **out)
 {
-    struct descriptors *there =
-        atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire); /* [PB1] */
+    struct descriptors *there = atomic_load_explicit(&io_run_of(thread)->descriptors, memory_order_acquire); /* [PB1] */
     uint32_t number = (uint32_t)fd;
     if (UNLIKELY(!there || number >= CHUNK * CHUNKS))
         return find_first(thread, fd, out);
-    struct descriptor *chunk =
-        atomic_load_explicit(&table_of(there)->chunks[number / CHUNK], memory_order_acquire); /* [PB1] */
+    struct descriptor *chunk = atomic_load_explicit(&there->chunks[number / CHUNK], memory_order_acquire); /* [PB1] */
     if (UNLIKELY(!chunk))
         return find_first(thread, fd, out);
     *out = &chunk[number % CHUNK];
@@ -352,13 +343,11 @@ void descriptor_made(int fd)
 /* Returns NULL for a number that was never used here. */
 static struct descriptor *find_used(struct thread *thread, int fd)
 {
-    struct descriptors *there =
-        atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire); /* [PB1] */
+    struct descriptors *there = atomic_load_explicit(&io_run_of(thread)->descriptors, memory_order_acquire); /* [PB1] */
     uint32_t number = (uint32_t)fd;
     if (!there || number >= CHUNK * CHUNKS)
         return NULL;
-    struct descriptor *chunk =
-        atomic_load_explicit(&table_of(there)->chunks[number / CHUNK], memory_order_acquire); /* [PB1] */
+    struct descriptor *chunk = atomic_load_explicit(&there->chunks[number / CHUNK], memory_order_acquire); /* [PB1] */
     return chunk ? &chunk[number % CHUNK] : NULL;
 }
 

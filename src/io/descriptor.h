@@ -38,7 +38,7 @@
 #include "../sched/driver.h"
 #include "../sched/fds.h"
 #include "../sched/polled.h"
-#include "../strand/core.h"
+#include "io_layer.h"
 
 enum side_name { SIDE_IN, SIDE_OUT, SIDE_END, SIDES }; /* SIDE_END: for its end or an error, nothing else */
 

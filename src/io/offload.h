@@ -4,7 +4,7 @@
 #ifndef IO_OFFLOAD_H
 #define IO_OFFLOAD_H
 
-#include "../strand/core.h"
+#include "io_layer.h"
 
 /* As strand_offload, but if the strand is interrupted it leaves the call to the crew instead of waiting. If this
  * throws, for whatever reason, arg is left: `left` is called with it, on any thread, once fn has returned or will never

@@ -32,7 +32,6 @@ _Static_assert(sizeof(struct crew_record) <= OBJECT_SIZE && offsetof(struct crew
 
 /* ---- ending ----------------------------------------------------------------------------------------------- */
 
-/* At the end of the run, outside of strands. */
 static void close_run_crew(struct crew *crew)
 {
     crew_lock(crew, NULL);
@@ -41,6 +40,15 @@ static void close_run_crew(struct crew *crew)
     crew_wake_all(NULL, crew);
     crew_join_all(crew);
     free(crew);
+}
+
+void crews_close(struct io_run *io)
+{
+    for (int i = 0; i < RUN_CREWS; i++) {
+        struct crew *crew = atomic_load_explicit(&io->crews[i], memory_order_relaxed);
+        if (crew)
+            close_run_crew(crew);
+    }
 }
 
 /* Free the record. No handle finds it any more. */
@@ -161,19 +169,16 @@ static int run_crew_most(const struct runtime *runtime, enum run_crew which)
 static struct crew *run_crew(struct thread *thread, enum run_crew which)
 {
     static const char *const names[RUN_CREWS] = {"strand-crew", "strand-names", "strand-closes"};
-    struct runtime *runtime = runtime_of(thread);
-    _Atomic(struct crew *) *at = &runtime->crews[which];
+    _Atomic(struct crew *) *at = &io_run_of(thread)->crews[which];
     struct crew *crew = atomic_load_explicit(at, memory_order_acquire), *none = NULL; /* [PB1] */
     if (crew)
         return crew;
-    crew = make(thread, run_crew_most(runtime, which), names[which]);
+    crew = make(thread, run_crew_most(runtime_of(thread), which), names[which]);
     if (!crew)
         return NULL;
     if (atomic_compare_exchange_strong_explicit(at, &none, crew, memory_order_acq_rel,
-                                                memory_order_acquire)) { /* [PB1] */
-        runtime->crew_close = close_run_crew;
+                                                memory_order_acquire)) /* [PB1] */
         return crew;
-    }
     free(crew);
     return none;
 }
@@ -255,7 +260,7 @@ void strand_crew_info_get(strand_crew handle, strand_crew_info *out)
     must_be_there(out, "buffer for the figures", "strand_crew_info_get");
     must_have_size(out->size, sizeof out->size, "strand_crew_info", "strand_crew_info_get");
     bool unmade = is_run_crew(handle) &&
-                  !atomic_load_explicit(&runtime_of(thread)->crews[CREW_CALLS], memory_order_acquire); /* [PB1] */
+                  !atomic_load_explicit(&io_run_of(thread)->crews[CREW_CALLS], memory_order_acquire); /* [PB1] */
     strand_crew_info info = {.max_threads = (size_t)run_crew_most(runtime_of(thread), CREW_CALLS)};
     if (!unmade) {
         struct crew *crew = crew_enter(thread, handle, "strand_crew_info_get");

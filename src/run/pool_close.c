@@ -49,6 +49,8 @@
 #include "../strand/pool.h"
 #include "../strand/section.h"
 
+#include "../io/io_layer.h"
+
 #include <stdio.h>
 
 /* On a thread of the closer's pool: the pool's threads have exited. */
@@ -153,16 +155,13 @@ static struct thread *await(struct thread *thread, struct cb *me)
  * [L3]. */
 static void finish(struct thread *thread, struct opened_pool *op)
 {
-    struct descriptors *descriptors =
-        atomic_load_explicit(&runtime_of(thread)->descriptors, memory_order_acquire); /* [PB1] */
     struct pool *pool = op->pool;
     struct batch batch;
     batch_init(&batch);
     pool_join_threads(pool, 0);
     arch_note_acquire(thread->sub); /* the writes of its strands are visible to the closer */
     pool_end_common(thread, pool);
-    if (descriptors)
-        descriptors->move(descriptors, thread, pool);
+    descriptors_move(thread, pool);
     pool_close(pool);
     pool_handle_leave(thread, op);      /* [L5] */
     quiescence_pool_over(thread, pool); /* [Q4] */

@@ -26,9 +26,10 @@
 #include "../strand/print.h"
 #include "../strand/serve.h"
 #include "../strand/worker.h"
+#include "../sync/port.h"
 
-#include "../debug/watch.h"
-#include "../sim/sim.h"
+#include "../actor/actor.h"
+#include "../io/crew.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -65,6 +66,12 @@ struct run_thread {
 _Static_assert(offsetof(struct run_thread, stay) == sizeof(struct actor_thread) &&
                    sizeof(struct actor_thread) % CACHE_LINE == 0,
                "stay_of finds it, and no other party writes its cache lines");
+
+_Static_assert((1 << IO_PART | 1 << SIM_PART | 1 << DEBUG_PART) == (1 << RUN_PARTS) - 1,
+               "each layer has a slot of runtime.parts");
+_Static_assert((MARK_FIBRE | MARK_PORT | MARK_CREW | MARK_POOL | MARK_ACTOR | MARK_ACTORS | MARK_PROMISE) ==
+                   UINT64_C(127) << 56,
+               "each kind of handle has a mark");
 
 static const struct layer *const layers[] = {&core_layer, &sync_layer, &actor_layer, NULL};
 
@@ -172,6 +179,7 @@ static void make_odd(void *thread)
 
 static int run_watched(struct runtime *runtime, bool adopt, const char **what)
 {
+    const struct debug_run *debug = debug_run_of(runtime);
     *what = "the census";
     int error = runtime->options.census ? census_open(runtime) : 0;
     if (!error && runtime->options.dump_on_quit) {
@@ -186,11 +194,11 @@ static int run_watched(struct runtime *runtime, bool adopt, const char **what)
         *what = "the threads of a pool";
         error = pool_run(&runtime->sub.pool, fibre_of(runtime->root), adopt);
     }
-    if (runtime->watchdog)
+    if (debug->watchdog)
         watchdog_close(runtime);
-    if (runtime->quit)
+    if (debug->quit)
         quit_close(runtime);
-    if (runtime->census)
+    if (debug->census)
         census_close(runtime);
     return error;
 }
@@ -231,14 +239,9 @@ static int run_on(struct pool *pool, struct run *run, strand_fn *fn, void *arg, 
     if (!error)
         error = run_pool(runtime, what);
     arch_run_leave(&runtime->listed);
-    if (atomic_load_explicit(&runtime->plain, memory_order_acquire)) /* of strands, which have all ended [PB1] */
-        atomic_load_explicit(&runtime->plain_join, memory_order_relaxed)(runtime);
-    for (int i = 0; i < RUN_CREWS; i++)
-        if (runtime->crews[i])
-            runtime->crew_close(runtime->crews[i]);
-    struct descriptors *descriptors = runtime->descriptors;
-    if (descriptors)
-        descriptors->close(descriptors);
+    sim_close(runtime);
+    crews_close(&run->io);
+    descriptors_close(&run->io);
     pool_end_common(pool->threads[0], pool);
     pool_forget(runtime);
     readers_enter(&pool->sub->memory.readers);
@@ -259,6 +262,9 @@ static int build_and_run(struct run *run, strand_fn *fn, void *arg, const char *
     sub->ops = &ops;
     runtime->ops = &run_ops;
     runtime->layers = layers;
+    runtime->parts[IO_PART] = &run->io;
+    runtime->parts[SIM_PART] = &run->sim;
+    runtime->parts[DEBUG_PART] = &run->debug;
     runtime->reports = &debug_reports;
     sub->generation = arch_generation;
     sub->memory.most = runtime->options.max_stack_bytes;

@@ -5,6 +5,9 @@
 #define RUN_RUN_H
 
 #include "../actor/actor_layer.h"
+#include "../debug/watch.h"
+#include "../io/io_layer.h"
+#include "../sim/sim.h"
 
 /* A shut-down of the run: shutdown.h. */
 struct shutdown {
@@ -25,6 +28,9 @@ struct run {
         struct runtime runtime;
         struct actor_run actor;
     };
+    struct io_run io;
+    struct sim_run sim;
+    struct debug_run debug;
     char text[128]; /* what is wrong with the options */
     struct shutdown shutdown;
     struct link waiters;     /* strands that wait for quiescence, under sub.quiet_lock: quiescence.c */

@@ -35,6 +35,16 @@
 #include "../sched/driver.h"
 #include "../sched/pool.h"
 #include "../sched/thread.h"
+#include "../strand/core.h"
+
+/* What this layer adds to a run. */
+struct plain;
+enum { SIM_PART = 1 }; /* in runtime.parts */
+struct sim_run {
+    _Atomic(struct plain *) plain; /* the plain threads of strand_sim_thread: threads.c */
+};
+/* Joins them, at the end of the run: the strands that started them have ended. */
+void sim_close(struct runtime *runtime);
 
 /* RELAXED: spins, and lets others go first. FREE: the thread was joined; its place can be reused. */
 enum played_state { PLAYED_READY, PLAYED_RELAXED, PLAYED_SLEEPING, PLAYED_DONE, PLAYED_FREE };

@@ -25,9 +25,10 @@ static void *call(void *arg)
     return NULL;
 }
 
-static void join_all(struct runtime *runtime)
+void sim_close(struct runtime *runtime)
 {
-    struct plain *plain = atomic_exchange_explicit(&runtime->plain, NULL, memory_order_acquire); /* [PB1] */
+    struct sim_run *run = runtime->parts[SIM_PART];
+    struct plain *plain = atomic_exchange_explicit(&run->plain, NULL, memory_order_acquire); /* [PB1] */
     while (plain) {
         struct plain *next = plain->next;
         driver_thread_join(&runtime->sub, &plain->thread);
@@ -65,9 +66,9 @@ int strand_sim_thread(strand_fn *fn, void *arg)
         free(plain);
         return error;
     }
-    atomic_store_explicit(&runtime->plain_join, join_all, memory_order_relaxed); /* always the same value */
-    plain->next = atomic_load_explicit(&runtime->plain, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&runtime->plain, &plain->next, plain, memory_order_release,
+    struct sim_run *run = runtime->parts[SIM_PART];
+    plain->next = atomic_load_explicit(&run->plain, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&run->plain, &plain->next, plain, memory_order_release,
                                                   memory_order_relaxed)) /* [PB1] */
         ;
     return 0;

@@ -401,34 +401,14 @@ struct worker {
 
 enum { SERIAL_BATCH = 1 << 16 };
 
-struct crew;
-
-/* A run's own crews, each made when it is needed. Calls of one kind do not wait behind those of another. */
-enum run_crew {
-    CREW_CALLS,  /* strand_offload */
-    CREW_NAMES,  /* look-ups */
-    CREW_CLOSES, /* of sockets that linger */
-    RUN_CREWS
-};
-struct plain;
-
 enum { OBJECT_SIZE = 256, TICKET_SIZE = CACHE_LINE };
 /* In the serial of a handle of an object, so that none is taken for one of another kind: strands and channels have no
- * mark. */
+ * mark. The other bits from 56 to 62 belong to layers above; src/run/run.c asserts that all are different. */
 #define MARK_FIBRE (UINT64_C(1) << 62)
-#define MARK_PORT (UINT64_C(1) << 61)
-#define MARK_CREW (UINT64_C(1) << 60)
 #define MARK_POOL (UINT64_C(1) << 59)
 /* Where the lock of an object is, of whatever kind: who has waited at one takes it also if another one lies there by
  * now. */
 enum { OBJECT_LOCK = 24 };
-
-/* The table of src/io/descriptor.c. */
-struct descriptors {
-    void (*close)(struct descriptors *descriptors);
-    /* What the poller of that pool has watched is watched by the caller's from now on. */
-    void (*move)(struct descriptors *descriptors, struct thread *thread, struct pool *from);
-};
 
 /* Functions of src/run that layers below it call: it sets them before the run has a strand. */
 struct run_ops {
@@ -440,11 +420,14 @@ struct run_ops {
     void (*wake_dry)(struct thread *thread, const struct cb *waiter);
 };
 
+enum { RUN_PARTS = 3 };
+
 /* The part of a run's record that this layer has. Parts of layers above lie behind it: layer.h. */
 struct runtime {
     struct subprocess sub;
     const struct run_ops *ops;
     const struct layer *const *layers; /* ends with NULL */
+    void *parts[RUN_PARTS];            /* of layers above that do not know each other; each has an index */
     strand_options options;
     const struct reports *reports; /* print.h */
     struct slab cbs, guests, blocks;
@@ -453,25 +436,16 @@ struct runtime {
     struct cb *root;
     void *result;
     strand_exception *exception;
-    _Atomic int64_t live;                    /* kept only if max_strands is set */
-    _Atomic(struct crew *) crews[RUN_CREWS]; /* src/io/opening.c */
+    _Atomic int64_t live; /* kept only if max_strands is set */
     /* A strand could not start. True: that is dealt with, and it has ended with a value. */
     bool (*_Atomic refused)(struct thread *thread, struct cb *c);
-    _Atomic uintptr_t dumping; /* who dumps it; 0: nobody. src/debug/dump.c */
     struct arch_run listed;
     char deadlock[200];       /* what it was about, for the exception */
     _Atomic bool told_to_end; /* by a shut-down, or because it was out of work: the root's interruption is no failure */
-    struct census *census;    /* src/debug/census.c; NULL: it was not asked for */
-    struct quit *quit;        /* src/debug/quit.c; NULL: it was not asked for */
-    struct watchdog *watchdog;    /* src/debug/watchdog.c; NULL: it was not asked for */
-    struct unwindings unwindings; /* with a watchdog only */
-    bool shares;                  /* strands live on pool.common unless they are told otherwise. For tests */
-    bool spawns_oddly;            /* shares, or max_strands */
-    atomic_flag hand_off;         /* join.c */
-    void (*crew_close)(struct crew *crew);
-    _Atomic(struct descriptors *) descriptors; /* NULL: none was used */
-    _Atomic(struct plain *) plain;             /* threads of src/sim/threads.c */
-    _Atomic(void (*)(struct runtime *runtime)) plain_join;
+    struct unwindings unwindings;
+    bool shares;          /* strands live on pool.common unless they are told otherwise. For tests */
+    bool spawns_oddly;    /* shares, or max_strands */
+    atomic_flag hand_off; /* join.c */
 };
 
 static inline struct worker *worker_of(struct thread *thread)

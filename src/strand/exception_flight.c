@@ -24,7 +24,7 @@ static void launch(struct cb *me, struct flight *flight)
     flight->outer = own->flight;
     flight->floor = own->floor;
     flight->unwinding.c = NULL;
-    if (UNLIKELY(runtime_of(me->member.fibre->home)->watchdog != NULL) && !flight->outer)
+    if (UNLIKELY(runtime_of(me->member.fibre->home)->unwindings.kept) && !flight->outer)
         unwinding_begins_(me, &flight->unwinding);
     own->flight = flight;
     if (own->floor < own->depth + 1)

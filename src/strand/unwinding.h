@@ -32,6 +32,7 @@ struct unwinding {
 };
 
 struct unwindings {
+    bool kept; /* there is a watchdog: set before the run has a strand */
     atomic_flag lock;
     struct link all;
 };

@@ -44,6 +44,8 @@
 #include "../sched/pool.h"
 #include "../strand/core.h"
 
+#define MARK_PORT (UINT64_C(1) << 61) /* in the serial of a handle: core.h */
+
 enum { PORT_CLOSED = 1, PORT_OVER = 2, PORT_PIN = 4, PORT_PINS = 255 * PORT_PIN };
 _Static_assert(PORT_PINS + PORT_OVER + PORT_CLOSED < 1 << WORD_SERIAL, "they lie below the serial");
 

@@ -1,0 +1,38 @@
+/*
+ * What this layer adds to a run.
+ */
+#ifndef IO_IO_LAYER_H
+#define IO_IO_LAYER_H
+
+#include "../strand/core.h"
+
+struct crew;
+struct descriptors;
+
+/* A run's own crews, each made when it is needed. Calls of one kind do not wait behind those of another. */
+enum run_crew {
+    CREW_CALLS,  /* strand_offload */
+    CREW_NAMES,  /* look-ups */
+    CREW_CLOSES, /* of sockets that linger */
+    RUN_CREWS
+};
+
+enum { IO_PART = 0 }; /* in runtime.parts */
+struct io_run {
+    _Atomic(struct crew *) crews[RUN_CREWS];   /* opening.c */
+    _Atomic(struct descriptors *) descriptors; /* the table of descriptor.c; NULL: none was used */
+};
+
+static inline struct io_run *io_run_of(const struct thread *thread)
+{
+    return ((const struct runtime *)thread->sub)->parts[IO_PART];
+}
+
+/* At the end of the run, outside of strands. */
+void crews_close(struct io_run *io);
+void descriptors_close(struct io_run *io);
+/* The descriptors that the poller of `from` watches are watched by that of the thread's pool from now on. The threads
+ * of `from` have ended. */
+void descriptors_move(struct thread *thread, struct pool *from);
+
+#endif
