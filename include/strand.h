@@ -99,7 +99,7 @@ typedef struct strand_exception strand_exception; /* strand/exception.h */
  *       STRAND_OPEN        others may spawn into it and hand strands off to it
  *       STRAND_TOGETHER    the first failure of a child also cancels its siblings
  *       STRAND_COLLECT     failures wait to be fetched (strand_scope_failure) and interrupt nobody
- *       STRAND_FIRST_WINS  the first child that returns cancels the others (strand_scope_first)
+ *       STRAND_FIRST_WINS  the first child that returns cancels the others (strand_scope_join_first)
  *       STRAND_SERVICE     children that end without a failure are consumed by themselves; with STRAND_COLLECT or none
  *                          of the policies, or STRAND_TOGETHER
  *
@@ -112,8 +112,8 @@ typedef struct strand_exception strand_exception; /* strand/exception.h */
  * A server that spawns a strand for each connection and joins none opens its scope with STRAND_SERVICE: else what is
  * left of each takes memory until the scope is joined or left. Children that have returned, or were cancelled and have
  * ended, do not count as live then, nor in strand_scope_count. They are consumed in the order of their ends: when the
- * owner spawns into the scope, or is in strand_scope_join or strand_scope_next; drop functions run there. In an open
- * scope another strand that spawns consumes some of them too, up to the first that has a drop function. So their
+ * owner spawns into the scope, or is in strand_scope_join or strand_scope_wait_next; drop functions run there. In an
+ * open scope another strand that spawns consumes some of them too, up to the first that has a drop function. So their
  * handles go stale, and joining one of them by itself, or handing it off, is misuse; strand_wait takes any handle.
  * Of a scope that keeps 10,000 children which have ended, the log warns once, at a later spawn into it (not with
  * STRAND_FIRST_WINS). With STRAND_SERVICE it does so when another strand spawns and only the owner can consume the next
@@ -155,7 +155,7 @@ void strand_scope_cancel(strand_scope scope, const char *why);
  * owner may call it. Returns the value. If all children failed, it throws the first failure, with the others
  * suppressed. A scope without children is misuse.
  */
-STRAND_BLOCKS void *strand_scope_first(strand_scope scope, strand *winner);
+STRAND_BLOCKS void *strand_scope_join_first(strand_scope scope, strand *winner);
 /**
  * Get the next failure of a child, in a scope with STRAND_COLLECT, in the order in which the children ended. The call
  * consumes the child. *child gets its handle, unless `child` is NULL. The call does not suspend. Only the owner may
@@ -167,7 +167,7 @@ strand_exception *strand_scope_failure(strand_scope scope, strand *child);
  * child. With STRAND_SERVICE it returns only children that have failed. Only the owner may call it. Returns the handle
  * of the child, in the order in which the children ended, or {0} if no child is left.
  */
-STRAND_BLOCKS strand strand_scope_next(strand_scope scope);
+STRAND_BLOCKS strand strand_scope_wait_next(strand_scope scope);
 /** Get the number of children that are anchored to a scope now, ended ones that are not consumed included. Only the
  * owner may call it, or any strand of the run if the scope is open. */
 size_t strand_scope_count(strand_scope scope);

@@ -98,7 +98,7 @@ static void be_account(void *state, strand_message *message)
     else if (f)
         forget_order(me->page, f->number);
     else
-        strand_unhandled(message);
+        strand_message_unhandled(message);
 }
 
 static const strand_actor_class account_class = {.size = sizeof account_class,
@@ -120,7 +120,7 @@ static void be_branch(void *state, strand_message *message)
     const open_accounts *o = STRAND_IS(message, open_accounts);
     (void)state;
     if (!o) {
-        strand_unhandled(message);
+        strand_message_unhandled(message);
         return;
     }
     for (uint32_t i = o->first; i < o->first + o->count; i++) {

@@ -63,7 +63,7 @@ static void *serve_clients(void *arg)
     STRAND_SCOPE_WITH(clients, STRAND_COLLECT | STRAND_OPEN | STRAND_SERVICE);
     door->server->clients = clients;
     strand keeper = strand_spawn_with(clients, STRAND_ATTR(.name = "door"), accept_clients, door, 0);
-    for (strand failed; (failed = strand_scope_next(clients)).bits[0];) {
+    for (strand failed; (failed = strand_scope_wait_next(clients)).bits[0];) {
         strand_exception *e = strand_scope_failure(clients, NULL);
         if (failed.bits[0] == keeper.bits[0] && failed.bits[1] == keeper.bits[1])
             strand_rethrow(e);
@@ -88,7 +88,7 @@ static void *serve(void *arg)
     {
         STRAND_SCOPE(scope);
         strand_spawn_with(scope, STRAND_ATTR(.name = "clients"), serve_clients, &door, 0);
-        printf("chat: ends, by %s\n", strand_signal(signals) == SIGINT ? "SIGINT" : "SIGTERM");
+        printf("chat: ends, by %s\n", strand_wait_signal(signals) == SIGINT ? "SIGINT" : "SIGTERM");
         strand_scope_cancel(scope, "the server ends");
     }
     strand_close(door.listener);

@@ -64,7 +64,7 @@ static void come_in(struct room *room, const enter *e)
 {
     if (find(&room->people, e->outlet))
         return;
-    if (strand_watch(e->outlet)) /* who goes without a word is gone */
+    if (strand_actor_watch(e->outlet)) /* who goes without a word is gone */
         strand_throw(&STRAND_SYSTEM, "no memory to watch one more");
     if (!e->again)
         tell_all(room, NULL, e->name, "comes in");
@@ -79,7 +79,7 @@ static void go_out(struct room *room, strand_actor outlet)
         return;
     char name[NAME_MOST];
     memcpy(name, person->name, sizeof name);
-    strand_unwatch(outlet);
+    strand_actor_unwatch(outlet);
     drop(&room->people, person);
     tell_all(room, NULL, name, "goes out");
 }
@@ -211,7 +211,7 @@ static void let_go(struct lobby *lobby, const strand_message *message, const go_
         STRAND_IGNORE(strand_reply(message, STRAND_MSG(went, {{0, 0}})));
         return;
     }
-    if (strand_watch(g->outlet))
+    if (strand_actor_watch(g->outlet))
         strand_throw(&STRAND_SYSTEM, "no memory to watch one more");
     struct people *people = &lobby->rooms[at].people;
     add(people, g->outlet, g->name);

@@ -118,7 +118,7 @@ static void write_lines(struct log *log)
 {
     struct batch batch __attribute__((cleanup(end_batch))) = take_lines(log);
     while (batch.done < batch.used) {
-        int error = strand_ready(log->fd, STRAND_WRITABLE);
+        int error = strand_wait_ready(log->fd, STRAND_WRITABLE);
         batch.wrote = error;
         if (!error)
             strand_offload(write_piece, &batch);

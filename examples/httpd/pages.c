@@ -20,7 +20,7 @@ static const int64_t nap_most_ms = 3600 * 1000;
 static void *watch_client(void *arg)
 {
     const struct connection *c = arg;
-    (void)strand_ready(c->fd, STRAND_GONE);
+    (void)strand_wait_ready(c->fd, STRAND_GONE);
     if (!c->server->draining && !c->leaving)
         strand_throw(&CLIENT_GONE, "%s went away", c->peer);
     return NULL;

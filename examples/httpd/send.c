@@ -51,7 +51,7 @@ static int await_room(const struct connection *c, struct pace *pace)
 {
     STRAND_TRY {
         STRAND_DEADLINE(pace->end);
-        return strand_ready(c->fd, STRAND_WRITABLE);
+        return strand_wait_ready(c->fd, STRAND_WRITABLE);
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
     }

@@ -183,7 +183,7 @@ static void *keep_connections(void *arg)
     STRAND_SCOPE_WITH(connections, STRAND_OPEN | STRAND_COLLECT | STRAND_SERVICE);
     acceptor.connections = connections;
     spawn_acceptor(&acceptor);
-    while (strand_scope_next(connections).bits[0]) {
+    while (strand_scope_wait_next(connections).bits[0]) {
         strand_exception *e = strand_scope_failure(connections, NULL);
         strand_exception_print(e, STDERR_FILENO);
         strand_exception_release(e);
@@ -206,7 +206,7 @@ static void end_accepting(struct server *server)
 /* SIGHUP is for the log, if that is a file; it ends the server otherwise, as when a terminal hangs up. */
 static void await_end(struct server *server, strand_signals signals)
 {
-    while (strand_signal(signals) == SIGHUP && log_reopen(&server->log))
+    while (strand_wait_signal(signals) == SIGHUP && log_reopen(&server->log))
         continue;
 }
 

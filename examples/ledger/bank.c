@@ -14,7 +14,7 @@ const strand_kind WRONG = STRAND_KIND("wrong", &STRAND_ERROR);
 /* A signal becomes a failure, and that ends the bank as any other does. */
 static void *watch_interrupt(void *signals)
 {
-    strand_signal(*(strand_signals *)signals);
+    strand_wait_signal(*(strand_signals *)signals);
     strand_throw(&STOPPED, "interrupted");
 }
 

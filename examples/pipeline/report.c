@@ -121,7 +121,7 @@ static void collect(struct pipeline *p, struct lines *lines)
 /* A signal becomes a failure, and that ends the pipeline as any other does. */
 static void *watch_interrupt(void *signals)
 {
-    strand_signal(*(strand_signals *)signals);
+    strand_wait_signal(*(strand_signals *)signals);
     strand_throw(&STOPPED, "interrupted");
 }
 

@@ -15,7 +15,7 @@
  *         else if (STRAND_IS(message, ask_balance))
  *             strand_reply(message, STRAND_MSG(balance, .amount = *amount));
  *         else
- *             strand_unhandled(message);
+ *             strand_message_unhandled(message);
  *     }
  *
  *     static const strand_actor_class account = {
@@ -37,9 +37,9 @@
  * Which callers. Any strand of the run may call a function, unless its text says "in a turn". A turn is the time in
  * which the strand of an actor handles a message or runs a function of the actor's class; strands that it has spawned
  * are not in a turn. Calling such a function elsewhere is misuse. Plain threads and strands of other runs may only call
- * strand_tell, strand_tell_as and strand_give. A function whose text does not say that it waits does not suspend, does
- * not throw, costs some tens of nanoseconds, and takes at most the lock of one actor. docs/model.md has the rules in
- * one place, docs/protocols/actor.md explains how they are kept.
+ * strand_tell, strand_tell_as and strand_actor_give. A function whose text does not say that it waits does not suspend,
+ * does not throw, costs some tens of nanoseconds, and takes at most the lock of one actor. docs/model.md has the rules
+ * in one place, docs/protocols/actor.md explains how they are kept.
  *
  * strand/actors.h, which this header includes, has systems, dispatchers, routers and published events.
  */
@@ -69,10 +69,10 @@ typedef struct strand_actors {
 typedef struct strand_message_type {
     size_t size; /* sizeof(strand_message_type) */
     const char *name;
-    /** Releases what the body of a message owns, unless the receiver took it (strand_take). It is called once: when the
-     *  handling has ended, or when the message becomes a dead letter (-EPIPE). It is not called for a message that was
-     *  not accepted (-EAGAIN, -ENOMEM). Blocking and throwing in it are misuse. It runs on any thread of the run, or on
-     *  the sender's thread if the run has ended. NULL: messages of the type own nothing. */
+    /** Releases what the body of a message owns, unless the receiver took it (strand_message_take). It is called once:
+     * when the handling has ended, or when the message becomes a dead letter (-EPIPE). It is not called for a message
+     * that was not accepted (-EAGAIN, -ENOMEM). Blocking and throwing in it are misuse. It runs on any thread of the
+     * run, or on the sender's thread if the run has ended. NULL: messages of the type own nothing. */
     void (*drop)(void *body);
     const void *reserved; /* NULL */
 } strand_message_type;
@@ -139,10 +139,10 @@ int strand_tell(strand_actor to, const strand_message_type *type, const void *bo
 int strand_tell_as(strand_actor to, strand_actor sender, const strand_message_type *type, const void *body,
                    size_t size);
 /** Send the memory at `body` itself to an actor, without a copy. The receiver owns the memory from now on; if it does
- * not take it (strand_take), the memory goes to the type's drop function. It waits like strand_tell, and any thread may
- *  call it. Returns what strand_tell returns; after -EAGAIN, -ENOMEM and -EDEADLK the caller still owns the memory.
- * NULL is misuse, and so is memory in the stack of a shared fibre (strand/pool.h). */
-int strand_give(strand_actor to, const strand_message_type *type, void *body);
+ * not take it (strand_message_take), the memory goes to the type's drop function. It waits like strand_tell, and any
+ * thread may call it. Returns what strand_tell returns; after -EAGAIN, -ENOMEM and -EDEADLK the caller still owns the
+ * memory. NULL is misuse, and so is memory in the stack of a shared fibre (strand/pool.h). */
+int strand_actor_give(strand_actor to, const strand_message_type *type, void *body);
 /** Answer a message: send a message to its sender. It waits like strand_tell. To answer later, or from a plain thread,
  *  keep `message->sender` and use strand_tell. The first of several answers to a question counts, even if it is refused
  *  with -EBADMSG. Returns what strand_tell returns, and -EPIPE if the message has no sender; the answer is a dead
@@ -155,14 +155,14 @@ STRAND_CHECKED int strand_reply(const strand_message *message, const strand_mess
  *  belongs to another run, which could not answer it. Forwarding a message that is not in hand, or whose body was
  * taken, is misuse.
  */
-int strand_forward(strand_message *message, strand_actor to);
+int strand_message_forward(strand_message *message, strand_actor to);
 /** Take over what the message in hand owns, so that it is not dropped. Returns the body, or NULL if it was taken
  * before. A copied body is valid while the message is handled; a given one belongs to the caller for good. A message
  * that is not in hand is misuse. */
-void *strand_take(strand_message *message);
+void *strand_message_take(strand_message *message);
 /** Report the message in hand as unhandled: this is published (strand_actors_subscribe). The message is dropped like
  * any other when its handling ends. A message that is not in hand is misuse. Cost: O(subscribers). */
-void strand_unhandled(strand_message *message);
+void strand_message_unhandled(strand_message *message);
 
 /* ---- actors ------------------------------------------------------------------------------------------------ */
 
@@ -172,12 +172,12 @@ void strand_unhandled(strand_message *message);
  *     static void locked(void *state, strand_message *message)
  *     {
  *         if (STRAND_IS(message, unlock))
- *             strand_unbecome();
+ *             strand_actor_unbecome();
  *         else
- *             strand_stash(message);
+ *             strand_message_stash(message);
  *     }
  *
- *     strand_become(locked);
+ *     strand_actor_become(locked);
  */
 typedef void strand_behaviour(void *state, strand_message *message);
 
@@ -385,25 +385,25 @@ extern const strand_message_type strand_terminated_message;
 /** Watch an actor: the caller's actor gets a strand_terminated when it ends, or at once if it has ended. Watching it
  * again has no effect. The notice ends the watch; a restart of either actor does not. In a turn. Returns 0; or -ENOMEM,
  * or -EREMOTE if the actor belongs to another run, and it is not watched then. Cost: O(log watches of the caller). */
-int strand_watch(strand_actor actor);
+int strand_actor_watch(strand_actor actor);
 /** Stop watching an actor. A notice that is in the mailbox already is discarded. In a turn. Cost: O(log watches of the
  *  caller). */
-void strand_unwatch(strand_actor actor);
+void strand_actor_unwatch(strand_actor actor);
 
 /* ---- behaviours and stashed messages ----------------------------------------------------------------------- */
 
 /** Push another behaviour, or pop the last one. It handles the messages from the next one on. A restart pops all. In a
- *  turn. strand_become throws STRAND_SYSTEM with -ENOMEM if there is no memory, and nothing has changed then. NULL is
- *  misuse, and so is popping more behaviours than were pushed. */
-void strand_become(strand_behaviour *receive);
-void strand_unbecome(void);
-/** Stash the message in hand until strand_unstash_all or a restart. The message is not dropped, needs no room in the
- *  mailbox and must not be used any more; it becomes a dead letter when the actor stops. A message that is not in hand
- * is misuse. Throws STRAND_SYSTEM with -ENOMEM if there is no memory; the message is still in hand then. */
-void strand_stash(strand_message *message);
+ *  turn. strand_actor_become throws STRAND_SYSTEM with -ENOMEM if there is no memory, and nothing has changed then.
+ * NULL is misuse, and so is popping more behaviours than were pushed. */
+void strand_actor_become(strand_behaviour *receive);
+void strand_actor_unbecome(void);
+/** Stash the message in hand until strand_actor_unstash_all or a restart. The message is not dropped, needs no room in
+ * the mailbox and must not be used any more; it becomes a dead letter when the actor stops. A message that is not in
+ * hand is misuse. Throws STRAND_SYSTEM with -ENOMEM if there is no memory; the message is still in hand then. */
+void strand_message_stash(strand_message *message);
 /** Put all stashed messages back, in their order, ahead of all waiting messages of any priority. In a turn. Returns
  * their number. Cost: O(stashed messages). */
-size_t strand_unstash_all(void);
+size_t strand_actor_unstash_all(void);
 
 /* ---- time -------------------------------------------------------------------------------------------------- */
 

@@ -127,7 +127,7 @@ strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *
 /** The kinds of published events. */
 enum strand_actor_event {
     STRAND_ON_DEAD_LETTER = 1, /* a message that no actor handles; with its receiver, sender and type */
-    STRAND_ON_UNHANDLED = 2,   /* a message for which strand_unhandled was called; likewise */
+    STRAND_ON_UNHANDLED = 2,   /* a message for which strand_message_unhandled was called; likewise */
     STRAND_ON_FAILURE = 4,     /* an actor has failed; with the exception */
     STRAND_ON_RESTART = 8,     /* an actor restarts */
     STRAND_ON_END = 16,        /* an actor has ended: its stop function has returned */
@@ -140,7 +140,7 @@ typedef STRAND_FLAGS_(strand_actor_event) strand_actor_events;
 /** The message that subscribers get for an event. It has no sender. */
 typedef struct strand_published {
     enum strand_actor_event kind;
-    bool unhandled;             /* for STRAND_ON_RECEIVE: strand_unhandled was called */
+    bool unhandled;             /* for STRAND_ON_RECEIVE: strand_message_unhandled was called */
     strand_actor actor, sender; /* the actor concerned, which is a message's receiver; and the message's sender */
     const strand_message_type *type;
     char path[96], class_name[32]; /* of `actor`; "..." and the end of a long path; "" if it had ended before */

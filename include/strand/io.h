@@ -50,10 +50,10 @@ STRAND_BLOCKS STRAND_CHECKED int64_t strand_write_all(int fd, const void *bytes,
  *  half or the connection has broken, even if there are bytes to read. */
 enum strand_ready_event { STRAND_READABLE = 1, STRAND_WRITABLE = 2, STRAND_GONE = 4 };
 /** Wait for an event on a descriptor, for calls of other libraries. Returns 0, or a negated errno code. */
-STRAND_BLOCKS int strand_ready(int fd, enum strand_ready_event event);
+STRAND_BLOCKS int strand_wait_ready(int fd, enum strand_ready_event event);
 
 /** Make the case that a descriptor has an event. It waits in the same queue as readers or writers, so no other strand
- * was notified of the event when it happens. The case's result is that of strand_ready. */
+ * was notified of the event when it happens. The case's result is that of strand_wait_ready. */
 strand_case strand_on_ready(int fd, enum strand_ready_event event);
 
 /**
@@ -152,7 +152,7 @@ typedef struct {
  *  equal ones count once. Different signals take turns in the order of their numbers. An interrupted call has consumed
  *  none. Returns the number of the signal. Throws STRAND_SYSTEM with -EBADF to a strand that waits when the block is
  *  left. */
-STRAND_BLOCKS int strand_signal(strand_signals signals);
+STRAND_BLOCKS int strand_wait_signal(strand_signals signals);
 /** Make the case that a signal of a block of STRAND_SIGNALS has arrived. The select stores the signal's number in
  * *number, unless that is NULL. */
 strand_case strand_on_signal(strand_signals signals, int *number);

@@ -4,7 +4,7 @@
  * Each options struct begins with its size, so that a program compiled against an older header keeps working.
  *
  * Which callers: strands of the run, unless a function's text says otherwise. Any thread may call
- * strand_threads_allowed, strand_stop and strand_on_shared_stack; plain threads call strand_pool_drive and
+ * strand_threads_allowed, strand_run_stop and strand_on_shared_stack; plain threads call strand_pool_drive and
  * strand_pool_fd.
  */
 #ifndef STRAND_POOL_H
@@ -298,29 +298,35 @@ typedef STRAND_FLAGS_(strand_quiet_flag) strand_quiet_flags;
  */
 STRAND_BLOCKS void strand_wait_quiet(strand_pool pool, strand_quiet_flags flags);
 
+/** A handle of a run, by which any thread can stop it. {0} names no run. A handle goes stale when the run has ended. */
+typedef struct strand_run_handle {
+    uint64_t bits[2];
+} strand_run_handle;
+
+/** Get the run of the calling strand. Cost: a few ns. */
+strand_run_handle strand_run_self(void);
 /**
- * Shut down the run that a pool belongs to. At first strands are only notified (strand_stopping, strand_wait_stopping),
- * so that they accept no more work and end by themselves. After `drain` nanoseconds the root strand is cancelled and
- * the tree unwinds in order. drain <= 0 cancels at once; INT64_MAX never does. The run is cancelled earlier if it is
- * out of work meanwhile, unless a party outside may still wake a strand (enum strand_out_of_work). Of several calls the
- * earliest cancellation wins. `why` appears in the traces; up to 128 bytes of the first non-NULL one are copied.
+ * Shut down a run. At first strands are only notified (strand_stopping, strand_wait_stopping), so that they accept no
+ * more work and end by themselves. After `drain_ns` nanoseconds the root strand is cancelled and the tree unwinds in
+ * order. drain_ns <= 0 cancels at once; INT64_MAX never does. The run is cancelled earlier if it is out of work
+ * meanwhile, unless a party outside may still wake a strand (enum strand_out_of_work). Of several calls the earliest
+ * cancellation wins. `why` appears in the traces; up to 128 bytes of the first non-NULL one are copied.
  *
  * Clean-ups take as long as they take. If the root strand ends by this cancellation, strand_run returns NULL without an
  * exception; any other exception is reported. A root strand that has to tell this case from a normal end stores the
  * value of strand_stopping in a clean-up.
  *
  * Any thread may call it, threads of other runs and signal handlers included: it never waits, allocates nothing and
- * preserves errno. Get the handle by strand_pool_self in the root strand, and install a handler after that. Cost: about
- * 100 ns.
+ * preserves errno. Get the handle in a strand of the run, and install a handler after that. Cost: about 100 ns.
  *
- * Returns 0; -ESHUTDOWN if the run has ended, the pool's scope has been left, or the handle is {0}; or -EAGAIN if 63
- * threads use the pool's record at this moment.
+ * Returns 0; -ESHUTDOWN if the run has ended or the handle is {0}; or -EAGAIN if 63 threads use the run's record at
+ * this moment.
  */
-int strand_stop(strand_pool pool, int64_t drain, const char *why);
-/** Check whether strand_stop was called for the caller's run. Returns true if it was. The call does not suspend, so a
- *  strand that computes may call it often. */
+int strand_run_stop(strand_run_handle run, int64_t drain_ns, const char *why);
+/** Check whether strand_run_stop was called for the caller's run. Returns true if it was. The call does not suspend, so
+ * a strand that computes may call it often. */
 bool strand_stopping(void);
-/** Wait until strand_stop is called for the caller's run, for example to close what accepts new work.
+/** Wait until strand_run_stop is called for the caller's run, for example to close what accepts new work.
  * strand_on_stopping is the case of a select. */
 STRAND_BLOCKS void strand_wait_stopping(void);
 

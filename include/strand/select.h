@@ -85,7 +85,7 @@ strand_ticker strand_ticker_every(int64_t period_ns);
  * Wait for the next tick of a ticker. A late caller does not move the later ticks. Returns the number of ticks that
  * were missed since the last call: 0 for a caller that keeps up. An interrupted call consumes no tick.
  */
-STRAND_BLOCKS uint64_t strand_tick(strand_ticker *ticker);
+STRAND_BLOCKS uint64_t strand_wait_tick(strand_ticker *ticker);
 /** Make the case that the next tick of a ticker has come. The ticker must stay valid until the select returns; its
  * field `missed` then holds the number of missed ticks. */
 strand_case strand_on_tick(strand_ticker *ticker);

@@ -165,10 +165,10 @@ strand_scope strand_actor_scope(void)
     return must_be_actor(thread, "strand_actor_scope")->scope;
 }
 
-void strand_unhandled(strand_message *message)
+void strand_message_unhandled(strand_message *message)
 {
-    struct thread *thread = must_be_strand("strand_unhandled");
-    struct runner *r = must_be_in_hand(thread, message, "strand_unhandled");
+    struct thread *thread = must_be_strand("strand_message_unhandled");
+    struct runner *r = must_be_in_hand(thread, message, "strand_message_unhandled");
     r->unhandled = true;
     events_letter(thread, r->place->system, STRAND_ON_UNHANDLED, r->self, message);
 }

@@ -228,7 +228,7 @@ struct runner {
     uint32_t left;               /* messages left in its turn; 0: the turn has not begun */
     bool launched;               /* its strand has begun, or is about to */
     bool over;                   /* it takes no more tasks */
-    bool unhandled;              /* strand_unhandled has been called for the message in hand */
+    bool unhandled;              /* strand_message_unhandled has been called for the message in hand */
     struct extra label;          /* the name of the strand: its actor's name, or the class */
     const struct kind *labelled; /* label belongs to this kind; NULL: to one actor */
     strand_exception *fatal;     /* the system's failure, by which it ends */

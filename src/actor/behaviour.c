@@ -18,13 +18,13 @@ static struct more *own_more(struct thread *thread, struct runner *r, const char
     return more;
 }
 
-void strand_become(strand_behaviour *receive)
+void strand_actor_become(strand_behaviour *receive)
 {
-    struct thread *thread = must_be_strand("strand_become");
-    struct runner *r = must_be_actor(thread, "strand_become");
+    struct thread *thread = must_be_strand("strand_actor_become");
+    struct runner *r = must_be_actor(thread, "strand_actor_become");
     struct more *more = own_more(thread, r, "a behaviour");
     struct behaviours *top = driver_malloc(thread, sizeof *top);
-    must_be_there((void *)(uintptr_t)receive, "behaviour", "strand_become");
+    must_be_there((void *)(uintptr_t)receive, "behaviour", "strand_actor_become");
     if (!top)
         throw_no_memory(current_of(thread), "a behaviour");
     *top = (struct behaviours){more->behaviours, receive};
@@ -32,15 +32,15 @@ void strand_become(strand_behaviour *receive)
     r->receive = receive;
 }
 
-void strand_unbecome(void)
+void strand_actor_unbecome(void)
 {
-    struct thread *thread = must_be_strand("strand_unbecome");
-    struct runner *r = must_be_actor(thread, "strand_unbecome");
+    struct thread *thread = must_be_strand("strand_actor_unbecome");
+    struct runner *r = must_be_actor(thread, "strand_actor_unbecome");
     struct more *more = cell_more(r->cell);
     struct behaviours *top = more ? more->behaviours : NULL;
     if (!top)
-        MISUSE("strand_unbecome", made_actor(r, MADE_ROOM),
-               "there is no behaviour to return from: strand_become was not called");
+        MISUSE("strand_actor_unbecome", made_actor(r, MADE_ROOM),
+               "there is no behaviour to return from: strand_actor_become was not called");
     more->behaviours = top->below;
     r->receive = behaviour_of(r->cell);
     free(top);
@@ -56,10 +56,10 @@ void behaviours_drop(struct more *more)
 
 /* ---- the stash ---------------------------------------------------------------------------------------------- */
 
-void strand_stash(strand_message *message)
+void strand_message_stash(strand_message *message)
 {
-    struct thread *thread = must_be_strand("strand_stash");
-    struct runner *r = must_be_in_hand(thread, message, "strand_stash");
+    struct thread *thread = must_be_strand("strand_message_stash");
+    struct runner *r = must_be_in_hand(thread, message, "strand_message_stash");
     struct more *more = own_more(thread, r, "a stashed message");
     struct envelope *e = r->in_hand;
     r->in_hand = NULL;
@@ -83,7 +83,7 @@ size_t stash_return(struct runner *r)
     return count;
 }
 
-size_t strand_unstash_all(void)
+size_t strand_actor_unstash_all(void)
 {
-    return stash_return(must_be_actor(must_be_strand("strand_unstash_all"), "strand_unstash_all"));
+    return stash_return(must_be_actor(must_be_strand("strand_actor_unstash_all"), "strand_actor_unstash_all"));
 }

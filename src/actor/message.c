@@ -267,13 +267,13 @@ int strand_reply(const strand_message *message, const strand_message_type *type,
     return strand_tell(message->sender, type, body, size);
 }
 
-int strand_give(strand_actor to, const strand_message_type *type, void *body)
+int strand_actor_give(strand_actor to, const strand_message_type *type, void *body)
 {
     struct thread *thread = thread_self();
-    message_must_be_whole(type, body, 1, "strand_give");
+    message_must_be_whole(type, body, 1, "strand_actor_give");
     if (UNLIKELY(!thread || !thread->current) || UNLIKELY(is_elsewhere(thread, to)))
         return outside_send(to, outside_self(thread), type, NULL, body, 0);
-    must_not_escape(thread, body, "the message", "strand_give");
+    must_not_escape(thread, body, "the message", "strand_actor_give");
     struct envelope *e = envelope_new(thread, 0);
     int error;
     if (!e)
@@ -331,13 +331,13 @@ void message_put_back(struct runner *r)
     r->task->batch = e;
 }
 
-int strand_forward(strand_message *message, strand_actor to)
+int strand_message_forward(strand_message *message, strand_actor to)
 {
-    struct thread *thread = must_be_strand("strand_forward");
-    struct runner *r = must_be_in_hand(thread, message, "strand_forward");
+    struct thread *thread = must_be_strand("strand_message_forward");
+    struct runner *r = must_be_in_hand(thread, message, "strand_message_forward");
     if (UNLIKELY(!message->body))
-        MISUSE("strand_forward", made_actor(r, MADE_ROOM),
-               "the message's body has been taken: send it in a message of its own (strand_give)");
+        MISUSE("strand_message_forward", made_actor(r, MADE_ROOM),
+               "the message's body has been taken: send it in a message of its own (strand_actor_give)");
     if (UNLIKELY(is_elsewhere(thread, to)))
         return pass_outside(message, to);
     struct envelope *e = r->in_hand;
@@ -349,9 +349,9 @@ int strand_forward(strand_message *message, strand_actor to)
     return error;
 }
 
-void *strand_take(strand_message *message)
+void *strand_message_take(strand_message *message)
 {
-    (void)must_be_in_hand(must_be_strand("strand_take"), message, "strand_take");
+    (void)must_be_in_hand(must_be_strand("strand_message_take"), message, "strand_message_take");
     void *body = message->body;
     message->body = NULL;
     return body;

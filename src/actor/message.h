@@ -63,7 +63,7 @@ void envelope_unsend(struct thread *thread, struct envelope *e);
 /* Turn messages into dead letters, in that system; NULL: the receiver is gone, or never existed. */
 void envelopes_die(struct thread *thread, struct system *system, strand_actor to, struct envelope *first);
 
-/* As strand_forward, to an actor of the run; but after an error the message is always still in hand. */
+/* As strand_message_forward, to an actor of the run; but after an error the message is always still in hand. */
 int message_pass(struct runner *r, strand_actor to);
 /* Make the message in hand the next one again, after pending calls of the actor. */
 void message_put_back(struct runner *r);

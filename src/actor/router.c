@@ -117,7 +117,7 @@ static bool is_notice(void)
 /* Publish a message as unhandled, and notify its asker. */
 static void refuse(strand_message *message)
 {
-    strand_unhandled(message);
+    strand_message_unhandled(message);
     if (is_promise(message->sender))
         promise_settle(thread_self(), message->sender, -EPIPE);
 }
@@ -164,7 +164,7 @@ static void broadcast(struct router *router, strand_message *message)
         router->refused |= error && error != -EPIPE;
     }
     if (router->refused)
-        strand_unhandled(message);
+        strand_message_unhandled(message);
     router->told = 0;
     router->refused = false;
     if (asks) { /* from here on the routees answer it */
@@ -229,7 +229,7 @@ static void start(void *state, const void *args)
     for (router->count = 0; router->count < router->what.count;) {
         struct routee *routee = &router->routees[router->count];
         routee->actor = strand_actor_spawn_child(NULL, router->what.class_, theirs, router->what.size_of_args);
-        if (strand_watch(routee->actor))
+        if (strand_actor_watch(routee->actor))
             throw_no_memory(current_of(thread_self()), "a router");
         index_add(&router->by_actor, &routee->by_actor, routee->actor.bits[1]);
         router->order[routee->at = router->count++] = routee;

@@ -25,7 +25,7 @@
 static void receive_nothing(void *state, strand_message *message)
 {
     (void)state;
-    strand_unhandled(message);
+    strand_message_unhandled(message);
 }
 
 static enum strand_directive pass_on(void *state, strand_actor child, const strand_exception *why)

@@ -164,10 +164,10 @@ bool watch_expects(struct cell *cell, strand_message *notice)
     return true;
 }
 
-int strand_watch(strand_actor actor)
+int strand_actor_watch(strand_actor actor)
 {
-    struct thread *thread = must_be_strand("strand_watch");
-    struct runner *r = must_be_actor(thread, "strand_watch");
+    struct thread *thread = must_be_strand("strand_actor_watch");
+    struct runner *r = must_be_actor(thread, "strand_actor_watch");
     if (UNLIKELY(outside_is(thread, actor)))
         return -EREMOTE;
     struct more *more = more_of(thread, r->cell);
@@ -203,10 +203,10 @@ int strand_watch(strand_actor actor)
     return error;
 }
 
-void strand_unwatch(strand_actor actor)
+void strand_actor_unwatch(strand_actor actor)
 {
-    struct thread *thread = must_be_strand("strand_unwatch");
-    struct runner *r = must_be_actor(thread, "strand_unwatch");
+    struct thread *thread = must_be_strand("strand_actor_unwatch");
+    struct runner *r = must_be_actor(thread, "strand_actor_unwatch");
     struct more *more = cell_more(r->cell);
     struct watched *mine = more ? find(more, actor) : NULL;
     if (!mine)

@@ -228,7 +228,7 @@ static const char *words_of_outside(unsigned blocked)
     case BLOCKED_QUIET:
         return "all strands that still run, sleep, or wait for the outside";
     case BLOCKED_STOPPING:
-        return "the outside, or a strand: a caller of strand_stop";
+        return "the outside, or a strand: a caller of strand_run_stop";
     case BLOCKED_PORT:
         return "the outside: a sender to the port, or its closer";
     default:

@@ -49,15 +49,15 @@ void strand_signals_leave_(strand_signals *signals)
     (void)descriptor_close(thread, fd);
 }
 
-int strand_signal(strand_signals signals)
+int strand_wait_signal(strand_signals signals)
 {
     struct arch_watch *watch = watch_of(signals);
-    struct thread *thread = must_be_strand("strand_signal");
+    struct thread *thread = must_be_strand("strand_wait_signal");
     if (!arch_watch_is(watch, signals.bits[1]))
-        MISUSE("strand_signal", "", "the block of STRAND_SIGNALS has been left, or was never entered");
+        MISUSE("strand_wait_signal", "", "the block of STRAND_SIGNALS has been left, or was never entered");
     if (arch_watch_owner(watch) != runtime_of(thread))
-        misuse_foreign("strand_signal", "block of STRAND_SIGNALS");
-    may_block(thread, current_of(thread), "strand_signal");
+        misuse_foreign("strand_wait_signal", "block of STRAND_SIGNALS");
+    may_block(thread, current_of(thread), "strand_wait_signal");
     for (;;) {
         uint64_t count;
         int signal = arch_watch_take(watch);
@@ -65,6 +65,6 @@ int strand_signal(strand_signals signals)
             return signal;
         int64_t got = strand_read(arch_watch_fd(watch), &count, sizeof count);
         if (got < 0)
-            throw_system(current_of(thread_self()), (int)got, "strand_signal");
+            throw_system(current_of(thread_self()), (int)got, "strand_wait_signal");
     }
 }

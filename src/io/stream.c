@@ -112,14 +112,15 @@ int64_t strand_write_all(int fd, const void *bytes, size_t size)
     return put < 0 ? put : (int64_t)op.progress;
 }
 
-int strand_ready(int fd, enum strand_ready_event event)
+int strand_wait_ready(int fd, enum strand_ready_event event)
 {
     struct operation op;
     if (event != STRAND_READABLE && event != STRAND_WRITABLE && event != STRAND_GONE)
-        MISUSE("strand_ready", "", "%d is not one of STRAND_READABLE, STRAND_WRITABLE and STRAND_GONE", (int)event);
+        MISUSE("strand_wait_ready", "", "%d is not one of STRAND_READABLE, STRAND_WRITABLE and STRAND_GONE",
+               (int)event);
     enum side_name side = event == STRAND_READABLE ? SIDE_IN : event == STRAND_WRITABLE ? SIDE_OUT : SIDE_END;
     int wanted = event == STRAND_READABLE ? ARCH_IN : event == STRAND_WRITABLE ? ARCH_OUT : ARCH_END;
-    int error = operation_enter(&op, fd, side, "strand_ready");
+    int error = operation_enter(&op, fd, side, "strand_wait_ready");
     if (error)
         return error;
     for (;;) {

@@ -44,11 +44,11 @@ static void say_why(struct shutdown *shutdown, const char *why)
     atomic_store_explicit(&shutdown->asked, ASKED_YES, memory_order_release); /* [PB1] */
 }
 
-static void ask(struct run *run, int64_t drain, const char *why)
+static void ask(struct run *run, int64_t drain_ns, const char *why)
 {
     struct shutdown *shutdown = &run->shutdown;
     int64_t by, least = atomic_load_explicit(&shutdown->by, memory_order_relaxed);
-    if (__builtin_add_overflow(driver_now_unknown(), drain > 0 ? drain : 0, &by))
+    if (__builtin_add_overflow(driver_now_unknown(), drain_ns > 0 ? drain_ns : 0, &by))
         by = ARCH_FOREVER;
     say_why(shutdown, why);
     while (by < least && !atomic_compare_exchange_weak_explicit(&shutdown->by, &least, by, memory_order_seq_cst,
@@ -60,18 +60,25 @@ static void ask(struct run *run, int64_t drain, const char *why)
     }
 }
 
-int strand_stop(strand_pool handle, int64_t drain, const char *why)
+/* The bits are those of the first pool's handle: its record ends with the run. */
+strand_run_handle strand_run_self(void)
+{
+    strand_pool first = pool_handle(&must_be_strand("strand_run_self")->sub->pool);
+    return (strand_run_handle){{first.bits[0], first.bits[1]}};
+}
+
+int strand_run_stop(strand_run_handle handle, int64_t drain_ns, const char *why)
 {
     struct opened_pool *op = (struct opened_pool *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(op) || !(handle.bits[1] & MARK_POOL))
         return -ESHUTDOWN; /* a handler that comes before there is a handle is not to end the program */
-    int error = pin_at_once(&op->word, pool_serial(handle));
+    int error = pin_at_once(&op->word, pool_serial((strand_pool){{handle.bits[0], handle.bits[1]}}));
     if (error)
         return error == -EAGAIN ? error : -ESHUTDOWN;
     struct run *run = (struct run *)pool_behind(op)->sub;
     bool left = subprocess_is_left(&run->runtime.sub);
     if (!left)
-        ask(run, drain, why);
+        ask(run, drain_ns, why);
     pool_found(op); /* [SD3] */
     return left ? -ESHUTDOWN : 0;
 }

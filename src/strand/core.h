@@ -354,7 +354,7 @@ struct scope {
         struct cb *winner;   /* FIRST_WINS */
         struct link *unseen; /* the others: in `ended`; before it nobody has failed */
     };
-    struct wait_node *waiter; /* the owner, in strand_scope_next, _first or _join */
+    struct wait_node *waiter; /* the owner, in strand_scope_wait_next, _first or _join */
     struct note *note;        /* cancelled, and why */
     uint32_t stack_taken;     /* by the owner when it opened the scope, in bytes; 0: not known (strand/check.h) */
     uint32_t failures;        /* failed children among `ended` that nobody has seen */

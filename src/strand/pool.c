@@ -116,7 +116,7 @@ struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const c
     if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, op)) &&
         word_serial(atomic_load_explicit(&op->word, memory_order_relaxed)) == serial)
         misuse_foreign(function, "pool");
-    if (!pin_with_outsiders(thread, &op->word, serial)) /* strand_stop */
+    if (!pin_with_outsiders(thread, &op->word, serial)) /* strand_run_stop */
         MISUSE(function, made_stale_pool(op, serial, MADE_ROOM),
                "the pool is gone: its scope has been left. Open it in a scope that ends after its users");
     return op;

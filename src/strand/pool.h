@@ -9,7 +9,7 @@
 
 /* What a strand_pool stands for; pool->above of its pool. */
 struct opened_pool {
-    _Atomic uint64_t word; /* as of a control block, but changed atomically in every run: strand_stop pins it */
+    _Atomic uint64_t word; /* as of a control block, but changed atomically in every run: strand_run_stop pins it */
     void *link_[2];        /* the slab's */
     atomic_flag lock;      /* of what is said below of closing */
     struct pool *pool;     /* see pool_behind */

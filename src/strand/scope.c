@@ -265,14 +265,15 @@ static strand no_next(void)
     return (strand){{0, 0}};
 }
 
-strand strand_scope_next(strand_scope handle)
+strand strand_scope_wait_next(strand_scope handle)
 {
-    struct thread *thread = must_be_strand("strand_scope_next");
+    struct thread *thread = must_be_strand("strand_scope_wait_next");
     struct cb *me = current_of(thread);
-    struct scope *scope = scope_of_owner(me, handle, "strand_scope_next");
+    struct scope *scope = scope_of_owner(me, handle, "strand_scope_wait_next");
     if (!scope_keeps_failures(scope))
-        MISUSE_SCOPE("strand_scope_next", scope, "the scope was opened without STRAND_COLLECT or STRAND_FIRST_WINS");
-    may_block(thread, me, "strand_scope_next");
+        MISUSE_SCOPE("strand_scope_wait_next", scope,
+                     "the scope was opened without STRAND_COLLECT or STRAND_FIRST_WINS");
+    may_block(thread, me, "strand_scope_wait_next");
     if (scope_is_service(scope)) {
         struct cb *failed = next_failed(thread, me, scope);
         return failed ? handle_of(failed) : no_next();
@@ -345,17 +346,17 @@ static void *first_result(struct thread *thread, struct cb *me, struct scope *sc
     exception_throw(me, failure);
 }
 
-void *strand_scope_first(strand_scope handle, strand *which)
+void *strand_scope_join_first(strand_scope handle, strand *which)
 {
-    struct thread *thread = must_be_strand("strand_scope_first");
+    struct thread *thread = must_be_strand("strand_scope_join_first");
     struct cb *me = current_of(thread);
-    struct scope *scope = scope_of_owner(me, handle, "strand_scope_first");
+    struct scope *scope = scope_of_owner(me, handle, "strand_scope_join_first");
     if (!(scope->flags & STRAND_FIRST_WINS))
-        MISUSE_SCOPE("strand_scope_first", scope, "the scope was not opened with STRAND_FIRST_WINS");
+        MISUSE_SCOPE("strand_scope_join_first", scope, "the scope was not opened with STRAND_FIRST_WINS");
     size_t count;
     (void)ends_of(thread, scope, &count);
     if (!count)
-        MISUSE_SCOPE("strand_scope_first", scope, "the scope has no children: spawn into it first");
-    may_block(thread, me, "strand_scope_first");
+        MISUSE_SCOPE("strand_scope_join_first", scope, "the scope has no children: spawn into it first");
+    may_block(thread, me, "strand_scope_join_first");
     return first_result(thread, me, scope, which);
 }

@@ -109,7 +109,7 @@ void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *opt
     if (!options->permits || (options->compare && options->priority))
         misuse("strand_prio_init", "", "%s",
                options->permits ? "`compare` and `priority` are both set, and only one can order the waiters"
-                                : "permits is 0: nobody would ever have a permit");
+                                : "strand_prio_options.permits is 0: nobody would ever have a permit");
     if (options->on_full != STRAND_PRIO_FULL_PRUNE && options->on_full != STRAND_PRIO_FULL_REFUSE)
         misuse("strand_prio_init", "", "on_full is %d", (int)options->on_full);
     prio_make(thread, sem, options, __builtin_return_address(0), "strand_prio_init");

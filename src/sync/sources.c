@@ -164,10 +164,10 @@ strand_case strand_on_tick(strand_ticker *ticker)
     return (strand_case){.source = &source_tick, .value = ticker};
 }
 
-uint64_t strand_tick(strand_ticker *ticker)
+uint64_t strand_wait_tick(strand_ticker *ticker)
 {
-    must_be_ticker(ticker, "strand_tick");
-    wait_sleep((strand_time){ticker->next_ns}, "strand_tick");
+    must_be_ticker(ticker, "strand_wait_tick");
+    wait_sleep((strand_time){ticker->next_ns}, "strand_wait_tick");
     take_tick(thread_self(), ticker);
     return ticker->missed;
 }

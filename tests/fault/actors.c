@@ -77,7 +77,7 @@ static int give(strand_actor to)
     parcel *body = malloc(sizeof *body);
     FAULT_CHECK(body != NULL);
     int n = body->n = new_letter(true);
-    int error = note(n, strand_give(to, &parcel_message, body));
+    int error = note(n, strand_actor_give(to, &parcel_message, body));
     if (!world.letter[n].accepted)
         free(body);
     return error;
@@ -150,11 +150,11 @@ static void be_stasher(void *state, strand_message *message)
     (void)state;
     MAY_FAIL;
     if (STRAND_IS(message, parcel)) {
-        strand_become(be_reader);
-        (void)strand_unstash_all();
+        strand_actor_become(be_reader);
+        (void)strand_actor_unstash_all();
         read_letter(message);
     } else {
-        strand_stash(message);
+        strand_message_stash(message);
     }
     HAS_NOT_FAILED;
 }
@@ -168,7 +168,7 @@ static void be_parent(void *state, strand_message *message)
     MAY_FAIL;
     if (!child->bits[1])
         *child = strand_actor_spawn_child(STRAND_ACTOR_ATTR(.name = "child"), &reader, NULL, 0);
-    strand_must(strand_forward(message, *child));
+    strand_must(strand_message_forward(message, *child));
     HAS_NOT_FAILED;
 }
 
@@ -272,7 +272,7 @@ static void be_watcher(void *state, strand_message *message)
     if (STRAND_IS(message, strand_terminated)) {
         world.notices++;
     } else if (o) {
-        strand_must(strand_watch(o->whom));
+        strand_must(strand_actor_watch(o->whom));
         world.watched++;
     }
     HAS_NOT_FAILED;
@@ -345,7 +345,7 @@ static void be_supervisor(void *state, strand_message *message)
     MAY_FAIL;
     if (!child->bits[1])
         *child = strand_actor_spawn_child(NULL, &weak, NULL, 0);
-    strand_must(strand_forward(message, *child));
+    strand_must(strand_message_forward(message, *child));
     HAS_NOT_FAILED;
 }
 

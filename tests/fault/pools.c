@@ -110,7 +110,7 @@ static void *read_later(void *arg)
 
 static void *wait_for_the_end(void *arg)
 {
-    strand_must(strand_ready(((struct outlives *)arg)->fds[0], STRAND_GONE));
+    strand_must(strand_wait_ready(((struct outlives *)arg)->fds[0], STRAND_GONE));
     return arg;
 }
 

@@ -11,7 +11,7 @@ static void *wait_for_one(void *arg)
 {
     STRAND_SIGNALS(signals, SIGUSR2, SIGHUP);
     *(_Atomic bool *)arg = true;
-    FAULT_CHECK(strand_signal(signals) == SIGUSR2);
+    FAULT_CHECK(strand_wait_signal(signals) == SIGUSR2);
     return arg;
 }
 
@@ -25,10 +25,10 @@ static void *root(void *arg)
     while (!there)
         strand_yield();
     raise(SIGUSR1);
-    FAULT_CHECK(strand_signal(signals) == SIGUSR1);
+    FAULT_CHECK(strand_wait_signal(signals) == SIGUSR1);
     strand_sleep(STRAND_MS);
     raise(SIGUSR2);
-    FAULT_CHECK(strand_signal(signals) == SIGUSR2);
+    FAULT_CHECK(strand_wait_signal(signals) == SIGUSR2);
     strand_join(child);
     return FAULT_DONE;
 }

@@ -61,7 +61,7 @@ static void pipes(void)
     FAULT_FD int in = fds[0];
     FAULT_FD int out = fds[1];
     pump((struct ends){in, out});
-    strand_must(strand_ready(out, STRAND_WRITABLE));
+    strand_must(strand_wait_ready(out, STRAND_WRITABLE));
     STRAND_SCOPE(scope);
     strand reader = strand_spawn(scope, read_until_closed, &in);
     strand_sleep(2 * STRAND_MS);

@@ -34,7 +34,7 @@ static void *root(void *arg)
     strand_exception_release(e);
     strand_ticker ticker = strand_ticker_every(100 * STRAND_US);
     for (int i = 0; i < 5; i++)
-        strand_tick(&ticker);
+        strand_wait_tick(&ticker);
     return FAULT_DONE;
 }
 

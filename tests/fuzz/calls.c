@@ -55,9 +55,9 @@ static void *make_call(void *arg)
         strand_scope_join(call->scope);
         break;
     case OP_FIRST:
-        return strand_scope_first(call->scope, &call->answer);
+        return strand_scope_join_first(call->scope, &call->answer);
     case OP_NEXT:
-        call->answer = strand_scope_next(call->scope);
+        call->answer = strand_scope_wait_next(call->scope);
         break;
     default:
         call->answer = call->attr ? strand_spawn_with(call->scope, call->attr, call->fn, call->spawned, 0)

@@ -130,7 +130,7 @@ static void cancel_it(int i)
 
 static void next_of_it(int i)
 {
-    strand_scope_next(model.scopes[i].handle);
+    strand_scope_wait_next(model.scopes[i].handle);
 }
 
 static void failure_of_it(int i)
@@ -140,7 +140,7 @@ static void failure_of_it(int i)
 
 static void first_of_it(int i)
 {
-    strand_scope_first(model.scopes[i].handle, NULL);
+    strand_scope_join_first(model.scopes[i].handle, NULL);
 }
 
 static void wait_for_itself(int i)
@@ -196,10 +196,10 @@ static const struct misuse {
     {"strand_spawn", is_left_plain, spawn_into_it},
     {"strand_scope_cancel", is_foreign_plain, cancel_it},
     {"strand_scope_cancel", is_left_plain, cancel_it},
-    {"strand_scope_next", has_no_next, next_of_it},
+    {"strand_scope_wait_next", has_no_next, next_of_it},
     {"strand_scope_failure", has_no_failures, failure_of_it},
-    {"strand_scope_first", has_no_first, first_of_it},
-    {"strand_scope_first", has_nobody, first_of_it},
+    {"strand_scope_join_first", has_no_first, first_of_it},
+    {"strand_scope_join_first", has_nobody, first_of_it},
     {"strand_wait", NULL, wait_for_itself},
     {"strand_wait", NULL, wait_for_nobody},
     {"strand_throw", NULL, interrupt_by_hand},

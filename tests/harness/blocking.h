@@ -133,7 +133,7 @@ static inline int64_t ask(struct things *t)
 static inline int wait_stopping(void)
 {
     if (strand_id(strand_self()))
-        strand_stop(strand_pool_self(), INT64_MAX, NULL);
+        strand_run_stop(strand_run_self(), INT64_MAX, NULL);
     strand_wait_stopping();
     return 0;
 }
@@ -141,8 +141,8 @@ static inline int wait_stopping(void)
 /* ROW(marked function, who is said to have been misused, a call: negative if it has failed) */
 #define BLOCKING(ROW)                                                                                                  \
     ROW(strand_scope_join, "strand_scope_join", (strand_scope_join(t->children), 0))                                   \
-    ROW(strand_scope_first, "strand_scope_first", (strand_scope_first(t->first, NULL), 0))                             \
-    ROW(strand_scope_next, "strand_scope_next", (strand_scope_next(t->collecting), 0))                                 \
+    ROW(strand_scope_join_first, "strand_scope_join_first", (strand_scope_join_first(t->first, NULL), 0))              \
+    ROW(strand_scope_wait_next, "strand_scope_wait_next", (strand_scope_wait_next(t->collecting), 0))                  \
     ROW(strand_join, "strand_join", (strand_join(t->child), 0))                                                        \
     ROW(strand_wait, "strand_wait", (strand_wait(t->child), 0))                                                        \
     ROW(strand_yield, "strand_yield", (strand_yield(), 0))                                                             \
@@ -155,7 +155,7 @@ static inline int wait_stopping(void)
     ROW(strand_chan_receive, "strand_chan_receive", strand_chan_receive(t->full, &t->value))                           \
     ROW(strand_port_receive, "strand_port_receive", strand_port_receive(t->messages, &t->value, sizeof t->value))      \
     ROW(strand_select, "strand_select", select_one(t))                                                                 \
-    ROW(strand_tick, "strand_tick", (strand_tick(&t->ticker), 0))                                                      \
+    ROW(strand_wait_tick, "strand_wait_tick", (strand_wait_tick(&t->ticker), 0))                                       \
     ROW(strand_mutex_lock, "strand_mutex_lock", (strand_mutex_lock(&t->mutex), strand_mutex_unlock(&t->mutex), 0))     \
     ROW(strand_mutex_enter_, "STRAND_LOCKED", locked(t))                                                               \
     ROW(strand_condition_wait, "strand_condition_wait", (strand_condition_wait(&t->condition, &t->held), 0))           \
@@ -185,13 +185,13 @@ static inline int wait_stopping(void)
     ROW(strand_read_all, "strand_read_all", strand_read_all(t->in[0], &t->byte, 1))                                    \
     ROW(strand_write, "strand_write", strand_write(t->out[1], "w", 1))                                                 \
     ROW(strand_write_all, "strand_write_all", strand_write_all(t->out[1], "w", 1))                                     \
-    ROW(strand_ready, "strand_ready", strand_ready(t->in[0], STRAND_READABLE))                                         \
+    ROW(strand_wait_ready, "strand_wait_ready", strand_wait_ready(t->in[0], STRAND_READABLE))                          \
     ROW(strand_accept, "strand_accept", closed(strand_accept(t->listener)))                                            \
     ROW(strand_connect, "strand_connect", strand_connect(t->socket, &t->address, t->address_length))                   \
     ROW(strand_listen_tcp, "strand_listen_tcp", closed(strand_listen_tcp("127.0.0.1", 0)))                             \
     ROW(strand_dial_tcp, "strand_dial_tcp", closed(strand_dial_tcp("127.0.0.1", t->port)))                             \
     ROW(strand_dial_unix, "strand_dial_unix", closed(strand_dial_unix(t->path)))                                       \
-    ROW(strand_signal, "strand_signal", strand_signal(t->signals))                                                     \
+    ROW(strand_wait_signal, "strand_wait_signal", strand_wait_signal(t->signals))                                      \
     ROW(strand_offload, "strand_offload", (strand_offload(run, t), 0))                                                 \
     ROW(strand_offload_on, "strand_offload_on", (strand_offload_on((strand_crew){{0, 0}}, run, t), 0))                 \
     ROW(strand_offload_with, "strand_offload_with", (strand_offload_with(NULL, run, t, 0), 0))                         \

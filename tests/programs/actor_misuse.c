@@ -62,30 +62,30 @@ static void *in_an_actor(act *what)
 
 CASE(watch_outside)
 {
-    strand_watch(strand_actor_spawn(system, NULL, &performer, NULL, 0));
+    strand_actor_watch(strand_actor_spawn(system, NULL, &performer, NULL, 0));
 }
 
 CASE(unwatch_outside)
 {
-    strand_unwatch(strand_actor_spawn(system, NULL, &performer, NULL, 0));
+    strand_actor_unwatch(strand_actor_spawn(system, NULL, &performer, NULL, 0));
 }
 
 CASE(become_outside)
 {
     (void)system;
-    strand_become(perform);
+    strand_actor_become(perform);
 }
 
 CASE(unbecome_outside)
 {
     (void)system;
-    strand_unbecome();
+    strand_actor_unbecome();
 }
 
 CASE(unstash_outside)
 {
     (void)system;
-    strand_unstash_all();
+    strand_actor_unstash_all();
 }
 
 CASE(timer_outside)
@@ -139,13 +139,13 @@ static strand_message mine = {.type = &number_message};
 IN_AN_ACTOR(take_another)
 {
     (void)message;
-    strand_take(&mine);
+    strand_message_take(&mine);
 }
 
 IN_AN_ACTOR(forward_twice)
 {
-    strand_forward(message, (strand_actor){{0, 0}});
-    strand_forward(&mine, (strand_actor){{0, 0}});
+    strand_message_forward(message, (strand_actor){{0, 0}});
+    strand_message_forward(&mine, (strand_actor){{0, 0}});
 }
 
 static void leave_it(void *body)
@@ -158,8 +158,8 @@ STRAND_MESSAGE_WITH(parcel, leave_it, { char text[8]; });
 static void take_and_forward(void *state, strand_message *message)
 {
     (void)state;
-    strand_take(message);
-    strand_forward(message, strand_actor_self());
+    strand_message_take(message);
+    strand_message_forward(message, strand_actor_self());
 }
 
 CASE(forward_what_was_taken)
@@ -172,25 +172,25 @@ CASE(forward_what_was_taken)
 IN_AN_ACTOR(stash_another)
 {
     (void)message;
-    strand_stash(&mine);
+    strand_message_stash(&mine);
 }
 
 IN_AN_ACTOR(unhandle_another)
 {
     (void)message;
-    strand_unhandled(&mine);
+    strand_message_unhandled(&mine);
 }
 
 IN_AN_ACTOR(unbecome_nothing)
 {
     (void)message;
-    strand_unbecome();
+    strand_actor_unbecome();
 }
 
 IN_AN_ACTOR(become_nothing)
 {
     (void)message;
-    strand_become(NULL);
+    strand_actor_become(NULL);
 }
 
 /* ---- what can't be ------------------------------------------------------------------------------------------------
@@ -337,7 +337,7 @@ CASE(run_nothing)
 
 CASE(give_nothing)
 {
-    strand_give(strand_actor_spawn(system, NULL, &performer, NULL, 0), &number_message, NULL);
+    strand_actor_give(strand_actor_spawn(system, NULL, &performer, NULL, 0), &number_message, NULL);
 }
 
 CASE(find_no_path)
@@ -374,25 +374,25 @@ CASE(ask_by_no_body)
 
 IN_AN_ACTOR(forward_no_message)
 {
-    strand_forward(NULL, message->sender);
+    strand_message_forward(NULL, message->sender);
 }
 
 IN_AN_ACTOR(take_no_message)
 {
     (void)message;
-    strand_take(NULL);
+    strand_message_take(NULL);
 }
 
 IN_AN_ACTOR(stash_no_message)
 {
     (void)message;
-    strand_stash(NULL);
+    strand_message_stash(NULL);
 }
 
 IN_AN_ACTOR(leave_no_message)
 {
     (void)message;
-    strand_unhandled(NULL);
+    strand_message_unhandled(NULL);
 }
 
 /* ---- handles -------------------------------------------------------------------------------------------------------
@@ -470,7 +470,7 @@ static void have_a_child_that_fails(void *state, strand_message *message)
 {
     static const strand_actor_class failing = {.size = sizeof failing, .name = "failing", .receive = fail};
     (void)state;
-    strand_forward(message, strand_actor_spawn_child(NULL, &failing, NULL, 0));
+    strand_message_forward(message, strand_actor_spawn_child(NULL, &failing, NULL, 0));
 }
 
 CASE(decide_nonsense)
@@ -495,7 +495,7 @@ static void drop_and_throw(void *body)
 
 static void drop_and_watch(void *body)
 {
-    strand_watch(*(strand_actor *)body);
+    strand_actor_watch(*(strand_actor *)body);
 }
 
 STRAND_MESSAGE_WITH(sleeping, drop_and_sleep, { int n; });
@@ -588,7 +588,7 @@ static void path_nobody(void)
 
 static void watch_nobody(void)
 {
-    strand_watch((strand_actor){{0, 0}});
+    strand_actor_watch((strand_actor){{0, 0}});
 }
 
 static void reply_nobody(void)
@@ -607,7 +607,7 @@ static const struct {
 } outsides[] = {
     {"outside:strand_actor_stop", stop_nobody}, {"outside:strand_actor_suspend", suspend_nobody},
     {"outside:strand_actor_self", self_nobody}, {"outside:strand_actor_ended", ended_nobody},
-    {"outside:strand_actor_path", path_nobody}, {"outside:strand_watch", watch_nobody},
+    {"outside:strand_actor_path", path_nobody}, {"outside:strand_actor_watch", watch_nobody},
     {"outside:strand_reply", reply_nobody},     {"outside:STRAND_ACTORS", open_nothing},
 };
 

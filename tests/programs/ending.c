@@ -152,7 +152,7 @@ static void *stopped(void *arg)
     if (pthread_create(&thread, NULL, post_one, &us))
         return NULL;
     pthread_detach(thread);
-    strand_stop(strand_pool_self(), 0, NULL);
+    strand_run_stop(strand_run_self(), 0, NULL);
     STRAND_SHIELD;
     STRAND_IGNORE(STRAND_RECEIVE(chan, &value));
     return arg;

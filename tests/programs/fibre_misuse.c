@@ -395,7 +395,7 @@ static void *give_local_to_an_actor(void *arg)
 {
     int local = 0;
     STRAND_ACTORS(system, NULL);
-    strand_give(strand_actor_spawn(system, NULL, &deaf, NULL, 0), &letter_message, &local);
+    strand_actor_give(strand_actor_spawn(system, NULL, &deaf, NULL, 0), &letter_message, &local);
     return arg;
 }
 

@@ -135,13 +135,13 @@ static long count_open(void)
 
 static long first(void)
 {
-    strand_scope_first(made.plain, NULL);
+    strand_scope_join_first(made.plain, NULL);
     return 0;
 }
 
 static long next(void)
 {
-    return (long)strand_id(strand_scope_next(made.plain));
+    return (long)strand_id(strand_scope_wait_next(made.plain));
 }
 
 static long failure(void)
@@ -322,7 +322,7 @@ static long select_message(void)
 
 static long wait_for_signal(void)
 {
-    return strand_signal(made.signals);
+    return strand_wait_signal(made.signals);
 }
 
 static long lock_mutex(void)
@@ -366,8 +366,8 @@ static const struct {
     {"strand_scope_cancel open", cancel_open},
     {"strand_scope_count", count_plain},
     {"strand_scope_count open", count_open},
-    {"strand_scope_first", first},
-    {"strand_scope_next", next},
+    {"strand_scope_join_first", first},
+    {"strand_scope_wait_next", next},
     {"strand_scope_failure", failure},
     {"strand_chan_open", open_chan},
     {"strand_fibre_open", open_fibre},
@@ -398,7 +398,7 @@ static const struct {
     {"strand_port_receive", receive_message},
     {"strand_port_try_receive", try_message},
     {"strand_select message", select_message},
-    {"strand_signal", wait_for_signal},
+    {"strand_wait_signal", wait_for_signal},
     {"strand_mutex_lock", lock_mutex},
     {"strand_prio_acquire", take_permit},
     {"strand_limit_acquire", take_limit},

@@ -22,14 +22,14 @@ static void *fork_and_wait(void *arg)
     printf("child: %s %d\n", WIFSIGNALED(status) ? "signal" : "exit", WIFSIGNALED(status) ? WTERMSIG(status) : status);
     STRAND_TRY {
         STRAND_DEADLINE(strand_in(20 * STRAND_MS));
-        printf("parent: signal %d\n", strand_signal(signals));
+        printf("parent: signal %d\n", strand_wait_signal(signals));
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
         puts("parent: none");
     }
     STRAND_END(void)
     raise(SIGUSR1);
-    printf("parent: signal %d\n", strand_signal(signals));
+    printf("parent: signal %d\n", strand_wait_signal(signals));
     return arg;
 }
 

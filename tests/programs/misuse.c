@@ -332,7 +332,7 @@ static void *tick_without_a_period(void *arg)
 
 static void *tick_with_no_ticker(void *arg)
 {
-    strand_tick(&(strand_ticker){0});
+    strand_wait_tick(&(strand_ticker){0});
     return arg;
 }
 
@@ -604,7 +604,7 @@ static void *throw_below_interrupted_by_hand(void *arg)
 static void *take_the_first_of_no_children(void *arg)
 {
     STRAND_SCOPE_WITH(scope, STRAND_FIRST_WINS);
-    strand_scope_first(scope, NULL);
+    strand_scope_join_first(scope, NULL);
     return arg;
 }
 
@@ -619,7 +619,7 @@ static void *fetch_a_failure_without_a_policy(void *arg)
 static void *take_the_next_without_a_policy(void *arg)
 {
     STRAND_SCOPE_WITH(scope, STRAND_TOGETHER);
-    strand_scope_next(scope);
+    strand_scope_wait_next(scope);
     return arg;
 }
 
@@ -647,7 +647,7 @@ static void *want_the_first_of_a_service(void *arg)
 static void *take_the_first_without_a_policy(void *arg)
 {
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
-    strand_scope_first(scope, NULL);
+    strand_scope_join_first(scope, NULL);
     return arg;
 }
 
@@ -709,7 +709,7 @@ static void *wait_for_signals_of_a_block_that_was_left(void *arg)
     }
     STRAND_SIGNALS(signals, SIGUSR1);
     raise(SIGUSR1);
-    strand_signal(left);
+    strand_wait_signal(left);
     (void)signals;
     return arg;
 }
@@ -774,7 +774,7 @@ static void *wait_for_signals_of_garbage(void *arg)
 {
     strand_signals never;
     memset(&never, 0x5a, sizeof never);
-    strand_signal(never);
+    strand_wait_signal(never);
     return arg;
 }
 

@@ -63,7 +63,7 @@ struct objects {
     CALL(strand_select((strand_case[]){strand_on_send(o->chan, nothing)}, 1, 0))                                       \
     CALL(strand_select((strand_case[]){strand_on_receive(o->chan, nothing)}, 1, 0))                                    \
     CALL(strand_select(nothing, 1, 0))                                                                                 \
-    CALL(strand_tick(nothing))                                                                                         \
+    CALL(strand_wait_tick(nothing))                                                                                    \
     CALL(strand_on_tick(nothing))                                                                                      \
     CALL(strand_port_receive(o->port, nothing, 8))                                                                     \
     CHECKED(strand_port_try_receive(o->port, nothing, 8))                                                              \

@@ -157,7 +157,7 @@ static void act(struct state *me, struct sim_chance *chance)
         strand_sleep((int64_t)sim_draw(chance, 4) * 20 * STRAND_US);
         break;
     case 6:
-        if ((other = somebody(chance)) && other != me->me && !strand_watch(other->ref))
+        if ((other = somebody(chance)) && other != me->me && !strand_actor_watch(other->ref))
             me->me->watched++;
         break;
     case 7:
@@ -191,7 +191,7 @@ static void be_actor(void *state, strand_message *message)
     }
     struct sim_chance chance = l ? l->order.chance : q->order.chance;
     if (l) {
-        (void)strand_take(message);
+        (void)strand_message_take(message);
         SIM_CHECK_EQ(world.letter[l->order.letter].handled++, 0);
         SIM_CHECK_EQ(world.letter[l->order.letter].dropped, 0);
         SIM_CHECK(l->order.number > one->last[l->order.from]);

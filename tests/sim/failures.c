@@ -102,7 +102,7 @@ static void fetch_one(struct family *family)
 static void join_in_order_of_ends(struct sim_life *me, struct family *family)
 {
     strand next;
-    while (next = strand_scope_next(family->scope), next.bits[1]) {
+    while (next = strand_scope_wait_next(family->scope), next.bits[1]) {
         struct sim_life *ended = child_of(family, next);
         SIM_CHECK(sim_ended(ended));
         if (family->service)
@@ -128,7 +128,7 @@ static void fetch(struct sim_life *me, struct family *family)
 static struct sim_life *take_the_first(struct family *family)
 {
     strand winner;
-    struct sim_life *first = strand_scope_first(family->scope, &winner);
+    struct sim_life *first = strand_scope_join_first(family->scope, &winner);
     world.won++;
     sim_take(first);
     SIM_CHECK(child_of(family, winner) == first);

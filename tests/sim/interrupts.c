@@ -44,9 +44,9 @@ static void wait_for_a_child(struct sim_life *me)
     if (sim_one_in(&me->chance, 3))
         strand_scope_join(scope);
     else if (way == 1)
-        strand_scope_next(scope);
+        strand_scope_wait_next(scope);
     else if (way == 2)
-        strand_scope_first(scope, NULL);
+        strand_scope_join_first(scope, NULL);
     else
         strand_join(child->handle);
 }

@@ -94,7 +94,7 @@ static void start_above(void *state, const void *args)
 
 static void pass_down(void *state, strand_message *message)
 {
-    int error = strand_forward(message, *(strand_actor *)state);
+    int error = strand_message_forward(message, *(strand_actor *)state);
     SIM_CHECK(!error || error == -EPIPE); /* it has ended, or the system is about to */
 }
 

@@ -73,7 +73,7 @@ struct sim_life *sim_life(int number);
 
 /** strand_cancel, which is noted in the life when it has happened. */
 void sim_cancel(struct sim_life *life, const char *why);
-/** Note that a result was taken: that of strand_join or strand_scope_first. */
+/** Note that a result was taken: that of strand_join or strand_scope_join_first. */
 void sim_take(void *result);
 
 /** How a strand ended, for its joiner. */

@@ -16,7 +16,7 @@
 enum { STOPPERS = 4, LISTENERS = 6, POOLS = 3, CALLS = 5 };
 
 struct stop {
-    strand_pool pool;
+    strand_run_handle run;
     int64_t drain;
     bool stays; /* who calls is a strand of the run: that can't have ended */
 };
@@ -41,7 +41,7 @@ static strand_pool somewhere(struct sim_life *me)
 static void call(void *arg)
 {
     const struct stop *stop = arg;
-    int error = strand_stop(stop->pool, stop->drain, "stop, says the workload");
+    int error = strand_run_stop(stop->run, stop->drain, "stop, says the workload");
     SIM_CHECK(error == 0 || (error == -ESHUTDOWN && !stop->stays));
 }
 
@@ -84,7 +84,7 @@ static void draw_stop(struct sim_life *me, struct stop *stop)
     static const int64_t drains[] = {-1, 0, 5, 40, INT64_MAX};
     int64_t drain = drains[sim_draw(&me->chance, 5)];
     stop->drain = drain > 0 && drain < INT64_MAX ? (int64_t)sim_draw(&me->chance, (uint32_t)drain) * STRAND_US : drain;
-    stop->pool = somewhere(me);
+    stop->run = strand_run_self();
 }
 
 /* ---- who hears of it --------------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static void listen(struct sim_life *me, void *arg)
     }
 }
 
-/* Takes references to a pool, as strand_stop does. */
+/* Takes references to a pool, as strand_run_stop does. */
 static void look_at_a_pool(struct sim_life *me)
 {
     strand_pool_info info = {.size = sizeof info};
@@ -222,7 +222,7 @@ static void join_stoppers(struct sim_life *me, void *arg)
 static void stop_at_last(void)
 {
     struct stop *last = &world.stops[STOPPERS];
-    *last = (struct stop){strand_pool_self(), 0, true};
+    *last = (struct stop){strand_run_self(), 0, true};
     announce(last);
     call(last);
 }

@@ -139,7 +139,7 @@ TEST_INSIDE(a_reply_goes_to_the_actor_that_has_sent_the_message)
 
 static void pass_on(void *state, strand_message *message)
 {
-    CHECK_EQ(strand_forward(message, *(strand_actor *)state), 0);
+    CHECK_EQ(strand_message_forward(message, *(strand_actor *)state), 0);
 }
 
 static const strand_actor_class relay = {
@@ -170,7 +170,7 @@ static void take_even(void *state, strand_message *message)
     (void)state;
     owned *o = STRAND_IS(message, owned);
     if (o->n % 2 == 0)
-        CHECK_PTR(strand_take(message), o);
+        CHECK_PTR(strand_message_take(message), o);
     if (o->n == 4)
         strand_event_set(&done);
 }
@@ -189,7 +189,7 @@ TEST_INSIDE(what_a_message_owns_is_dropped_unless_it_is_taken)
         if (i < 3)
             CHECK_EQ(strand_tell(a, STRAND_MSG(owned, i)), 0);
         else
-            CHECK_EQ(strand_give(a, &owned_message, &given[i]), 0);
+            CHECK_EQ(strand_actor_give(a, &owned_message, &given[i]), 0);
     }
     strand_event_wait(&done);
     CHECK_EQ(dropped, 1 + 3);
@@ -577,12 +577,12 @@ static void be_angry(void *state, strand_message *message)
     (void)state;
     const number *n = STRAND_IS(message, number);
     if (!n) {
-        strand_unbecome();
-        CHECK_EQ(strand_unstash_all(), 2);
+        strand_actor_unbecome();
+        CHECK_EQ(strand_actor_unstash_all(), 2);
     } else if (n->n < 10) {
         test_log("angry%d", n->n);
     } else {
-        strand_stash(message);
+        strand_message_stash(message);
     }
 }
 
@@ -593,7 +593,7 @@ static void be_calm(void *state, strand_message *message)
     if (n)
         test_log("calm%d", n->n);
     else
-        strand_become(be_angry);
+        strand_actor_become(be_angry);
     if (n && n->n == 3)
         strand_event_set(&done);
 }

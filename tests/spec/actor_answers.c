@@ -36,7 +36,7 @@ static void answer_with_a_question(void *state, strand_message *message)
     if (!first->bits[1])
         *first = message->sender;
     else
-        CHECK_EQ(strand_forward(message, *first), 0);
+        CHECK_EQ(strand_message_forward(message, *first), 0);
 }
 
 static const strand_actor_class confused = {
@@ -158,7 +158,7 @@ static void pass_on(void *state, strand_message *message)
         child = strand_actor_spawn_child(NULL, &idle, NULL, 0);
         atomic_store(&child_is_there, true);
     } else {
-        strand_forward(message, child);
+        strand_message_forward(message, child);
     }
 }
 

@@ -35,13 +35,13 @@ static void answer_wrongly(void *state, strand_message *message)
     const question *q = STRAND_IS(message, question);
     if (!q) {
         if (asker->bits[1])
-            replied = strand_forward(message, *asker);
+            replied = strand_message_forward(message, *asker);
         *asker = (strand_actor){{0, 0}};
         return;
     }
     *asker = (strand_actor){{0, 0}};
     if (q->how == GIVEN)
-        replied = strand_give(message->sender, &owned_message, &given);
+        replied = strand_actor_give(message->sender, &owned_message, &given);
     else if (q->how == PASSED_ON)
         *asker = message->sender, keeps = 1;
     else if (q->how == OF_ANOTHER_SIZE)

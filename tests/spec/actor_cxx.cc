@@ -60,7 +60,7 @@ void count(void *state, strand_message *message)
     } else if (const text *t = STRAND_IS(message, text)) {
         test_log("%s", t->words->c_str());
     } else {
-        strand_unhandled(message);
+        strand_message_unhandled(message);
     }
 }
 
@@ -96,7 +96,7 @@ TEST_INSIDE(what_a_message_owns_in_cxx_is_destroyed)
     STRAND_ACTORS(system, nullptr);
     strand_actor a = strand_actor_spawn(system, nullptr, &counter_class, nullptr, 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(text, new std::string("hello"))), 0);
-    CHECK_EQ(strand_give(a, &words_message, new std::string("given")), 0); /* nobody has a use for it */
+    CHECK_EQ(strand_actor_give(a, &words_message, new std::string("given")), 0); /* nobody has a use for it */
     strand_actors_join(system);
     CHECK_LOG("hello left dropped left");
 }

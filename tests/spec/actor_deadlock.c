@@ -76,11 +76,11 @@ static int wait_for(int how, strand_actor to, strand_message *message)
     case TELL:
     case GIVE:
         do
-            error = how == TELL ? strand_tell(to, STRAND_MSG(work, 2)) : strand_give(to, &work_message, &given);
+            error = how == TELL ? strand_tell(to, STRAND_MSG(work, 2)) : strand_actor_give(to, &work_message, &given);
         while (!error);
         return error;
     case FORWARD:
-        return strand_forward(message, to);
+        return strand_message_forward(message, to);
     case ASK_KEPT:
         return strand_ask(to, STRAND_MSG(work, 1), STRAND_INTO(answer, &got));
     case WAIT:

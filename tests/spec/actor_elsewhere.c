@@ -32,9 +32,9 @@ static int ask(strand_actor whom)
 static void try_in_a_turn(void *state, strand_message *message)
 {
     strand_actor there = *(strand_actor *)state;
-    CHECK_EQ(strand_watch(there), -EREMOTE);
-    strand_unwatch(there);
-    CHECK_EQ(strand_forward(message, there), -EREMOTE);
+    CHECK_EQ(strand_actor_watch(there), -EREMOTE);
+    strand_actor_unwatch(there);
+    CHECK_EQ(strand_message_forward(message, there), -EREMOTE);
     CHECK(STRAND_IS(message, question) != NULL); /* it is in hand still */
     CHECK_EQ(strand_reply(message, STRAND_MSG(number, 7)), 0);
     test_log("turn");
@@ -109,7 +109,7 @@ static void watch_it(void *state, strand_message *message)
     const strand_terminated *ended = STRAND_IS(message, strand_terminated);
     strand_actor whom = *(strand_actor *)state;
     if (!ended)
-        CHECK_EQ(strand_watch(whom), 0);
+        CHECK_EQ(strand_actor_watch(whom), 0);
     else if (ended->who.bits[1] == whom.bits[1])
         test_log("told");
 }

@@ -67,7 +67,7 @@ static void be_picky(void *state, strand_message *message)
     if (STRAND_IS(message, fail))
         strand_throw(&TEST_ERROR, "again");
     if (STRAND_IS(message, more))
-        strand_unhandled(message);
+        strand_message_unhandled(message);
 }
 
 static const strand_actor_class picky = {
@@ -225,7 +225,7 @@ static void spawn_a_choking_one(void *state, strand_message *message)
     (void)state;
     if (!weak.bits[1])
         weak = strand_actor_spawn_child(STRAND_ACTOR_ATTR(.name = "b"), &choking, NULL, 0);
-    strand_forward(message, weak);
+    strand_message_forward(message, weak);
 }
 
 static void *choke_below_a_strict_one(void *arg)

@@ -31,9 +31,9 @@ static void watch_many(void *state, strand_message *message)
     (void)state;
     int count = STRAND_IS(message, grow)->count;
     for (int i = 0; i < count; i++)
-        CHECK_EQ(strand_watch(all[i]), 0);
+        CHECK_EQ(strand_actor_watch(all[i]), 0);
     for (int i = 0; i < count; i++)
-        strand_unwatch(all[i]);
+        strand_actor_unwatch(all[i]);
 }
 
 static void set_many_timers(void *state, strand_message *message)

@@ -51,7 +51,7 @@ static void stash_and_fail(void *state, strand_message *message)
     test_log("r");
     if (!test_log_is("r"))
         return;
-    strand_stash(message);
+    strand_message_stash(message);
     strand_throw(&TEST_ERROR, "after that");
 }
 
@@ -70,7 +70,7 @@ static void be_parent(void *state, strand_message *message)
     strand_actor *child = state;
     if (!child->bits[1])
         *child = strand_actor_spawn_child(NULL, &stasher, NULL, 0);
-    strand_forward(message, *child);
+    strand_message_forward(message, *child);
 }
 
 static const strand_actor_class parent_class = {.size = sizeof parent_class,
@@ -144,7 +144,7 @@ static void pass_on(void *state, strand_message *message)
 {
     if (STRAND_IS(message, owned)) {
         strand_event_set(&done);
-        strand_forward(message, *(strand_actor *)state);
+        strand_message_forward(message, *(strand_actor *)state);
     }
 }
 
@@ -188,12 +188,12 @@ static void put_aside(void *state, strand_message *message)
     const number *n = STRAND_IS(message, number);
     const look_at *l = STRAND_IS(message, look_at);
     if (l) {
-        CHECK_EQ(strand_watch(l->whom), 0);
+        CHECK_EQ(strand_actor_watch(l->whom), 0);
     } else if (n) {
-        strand_become(log_number);
-        strand_unstash_all();
+        strand_actor_become(log_number);
+        strand_actor_unstash_all();
     } else {
-        strand_stash(message);
+        strand_message_stash(message);
     }
 }
 
@@ -218,9 +218,9 @@ static void watch_nobody(void *state, strand_message *message)
     (void)state;
     const number *n = STRAND_IS(message, number);
     if (n) {
-        CHECK_EQ(strand_watch((strand_actor){{0, 0}}), 0);
+        CHECK_EQ(strand_actor_watch((strand_actor){{0, 0}}), 0);
         if (n->n)
-            strand_unwatch((strand_actor){{0, 0}});
+            strand_actor_unwatch((strand_actor){{0, 0}});
         else
             CHECK_EQ(strand_actor_stop(strand_actor_self(), STRAND_STOP_NEXT), 0);
     } else if (STRAND_IS(message, strand_terminated)) {
@@ -248,7 +248,7 @@ static void watch_and_log(void *state, strand_message *message)
 {
     const look_at *l = STRAND_IS(message, look_at);
     if (l)
-        CHECK_EQ(strand_watch(l->whom), 0);
+        CHECK_EQ(strand_actor_watch(l->whom), 0);
     log_number(state, message);
 }
 
@@ -409,7 +409,7 @@ static void *give_it(void *actor)
 {
     static int body;
     CHECK_EQ(strand_tell(*(strand_actor *)actor, STRAND_MSG(owned, 1)), 0);
-    CHECK_EQ(strand_give(*(strand_actor *)actor, &owned_message, &body), 0);
+    CHECK_EQ(strand_actor_give(*(strand_actor *)actor, &owned_message, &body), 0);
     return NULL;
 }
 
@@ -449,7 +449,7 @@ static void unhandle_and_leave_a_child(void *state, strand_message *message)
 {
     leave_a_child(state, message);
     if (STRAND_IS(message, look_at))
-        strand_unhandled(message);
+        strand_message_unhandled(message);
 }
 
 static const strand_actor_class open_book = {
@@ -484,7 +484,7 @@ static void *tell_one_that_passes_on(void *arg)
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &passer, arg, sizeof(strand_actor));
     CHECK_EQ(strand_tell(a, STRAND_MSG(owned, 1)), 0);
-    CHECK_EQ(strand_give(a, &owned_message, &given), 0);
+    CHECK_EQ(strand_actor_give(a, &owned_message, &given), 0);
     strand_actors_join(system);
     return NULL;
 }

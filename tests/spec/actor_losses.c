@@ -59,7 +59,7 @@ static void *tell_the_ended(void *arg)
 {
     static int body;
     tell(ended, 1);
-    CHECK_EQ(strand_give(ended, &owned_message, &body), 0);
+    CHECK_EQ(strand_actor_give(ended, &owned_message, &body), 0);
     return arg;
 }
 
@@ -139,9 +139,9 @@ static void send_away_and_fail(void *state, strand_message *message)
 {
     (void)state;
     if (STRAND_IS(message, owned)->n == PUT_ASIDE)
-        strand_stash(message);
+        strand_message_stash(message);
     else
-        CHECK_EQ(strand_forward(message, other), 0);
+        CHECK_EQ(strand_message_forward(message, other), 0);
     strand_throw(&TEST_ERROR, "with nothing in hand");
 }
 
@@ -158,7 +158,7 @@ static enum strand_directive stop_it(void *state, strand_actor child, const stra
 static void be_parent(void *state, strand_message *message)
 {
     (void)state;
-    CHECK_EQ(strand_forward(message, strand_actor_spawn_child(NULL, &careless, NULL, 0)), 0);
+    CHECK_EQ(strand_message_forward(message, strand_actor_spawn_child(NULL, &careless, NULL, 0)), 0);
 }
 
 static const strand_actor_class parent = {
@@ -192,7 +192,7 @@ static const strand_actor_class narrow = {
 static void pass_on(void *state, strand_message *message)
 {
     (void)state;
-    CHECK_EQ(strand_forward(message, other), 0);
+    CHECK_EQ(strand_message_forward(message, other), 0);
 }
 
 static const strand_actor_class relay = {.size = sizeof relay, .name = "relay", .receive = pass_on};
@@ -220,9 +220,9 @@ static void hoard(void *state, strand_message *message)
 {
     int *handled = state, n = STRAND_IS(message, owned)->n;
     if (++*handled <= 2)
-        strand_stash(message);
+        strand_message_stash(message);
     else if (n == 3)
-        CHECK_EQ(strand_unstash_all(), 2);
+        CHECK_EQ(strand_actor_unstash_all(), 2);
     if (*handled > 3 && n % 2 == 0) {
         strand_event_set(&held);
         strand_event_wait(&go);

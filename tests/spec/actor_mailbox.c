@@ -39,10 +39,10 @@ static void receive(void *state, strand_message *message)
     } else if (p && *back) {
         test_log("%d", p->n);
     } else if (p) {
-        strand_stash(message);
+        strand_message_stash(message);
     } else if (STRAND_IS(message, bring_back)) {
         *back = true;
-        test_log("back-%zu", strand_unstash_all());
+        test_log("back-%zu", strand_actor_unstash_all());
     } else if (STRAND_IS(message, block)) {
         strand_event_wait(&go);
     } else if (STRAND_IS(message, halt)) {
@@ -339,14 +339,14 @@ static void be_chaotic(void *state, strand_message *message)
     const number *n = STRAND_IS(message, number);
     if (!n) {
         extra += STRAND_IS(message, block) != NULL;
-        strand_unstash_all();
+        strand_actor_unstash_all();
     } else if (n->n % 5 == 0 && !was_aside[n->n]) {
         was_aside[n->n] = true;
-        strand_stash(message);
+        strand_message_stash(message);
     } else {
         handled[n->n]++;
         if (n->n % 7 == 0)
-            strand_unstash_all();
+            strand_actor_unstash_all();
         if (n->n % 11 == 0)
             CHECK_EQ(strand_tell(strand_actor_self(), STRAND_MSG(block)), 0);
         if (n->n % 3 == 0)

@@ -31,11 +31,11 @@ static void misuse(const char *name, const char *function, const char *what)
 
 TEST_PROGRAM(what_an_actor_does_in_its_turn_is_misuse_elsewhere)
 {
-    misuse("watch_outside", "strand_watch", "not an actor that handles a message");
-    misuse("unwatch_outside", "strand_unwatch", "not an actor that handles a message");
-    misuse("become_outside", "strand_become", "not an actor that handles a message");
-    misuse("unbecome_outside", "strand_unbecome", "not an actor that handles a message");
-    misuse("unstash_outside", "strand_unstash_all", "not an actor that handles a message");
+    misuse("watch_outside", "strand_actor_watch", "not an actor that handles a message");
+    misuse("unwatch_outside", "strand_actor_unwatch", "not an actor that handles a message");
+    misuse("become_outside", "strand_actor_become", "not an actor that handles a message");
+    misuse("unbecome_outside", "strand_actor_unbecome", "not an actor that handles a message");
+    misuse("unstash_outside", "strand_actor_unstash_all", "not an actor that handles a message");
     misuse("timer_outside", "strand_actor_timer", "not an actor that handles a message");
     misuse("timer_stop_outside", "strand_actor_timer_stop", "not an actor that handles a message");
     misuse("receive_timeout_outside", "strand_actor_receive_timeout", "not an actor that handles a message");
@@ -50,16 +50,16 @@ TEST_PROGRAM(waiting_for_a_system_that_another_strand_has_opened_is_misuse)
 
 TEST_PROGRAM(a_message_that_is_not_in_hand_is_nobodys_to_deal_with)
 {
-    misuse("take_another", "strand_take", "not the one that the caller handles");
-    misuse("forward_twice", "strand_forward", "not the one that the caller handles");
-    misuse("stash_another", "strand_stash", "not the one that the caller handles");
-    misuse("unhandle_another", "strand_unhandled", "not the one that the caller handles");
+    misuse("take_another", "strand_message_take", "not the one that the caller handles");
+    misuse("forward_twice", "strand_message_forward", "not the one that the caller handles");
+    misuse("stash_another", "strand_message_stash", "not the one that the caller handles");
+    misuse("unhandle_another", "strand_message_unhandled", "not the one that the caller handles");
 }
 
 TEST_PROGRAM(an_actor_that_becomes_nothing_is_misuse)
 {
-    misuse("become_nothing", "strand_become", "the behaviour is NULL");
-    misuse("unbecome_nothing", "strand_unbecome", "there is no behaviour to return from");
+    misuse("become_nothing", "strand_actor_become", "the behaviour is NULL");
+    misuse("unbecome_nothing", "strand_actor_unbecome", "there is no behaviour to return from");
 }
 
 TEST_PROGRAM(what_no_actor_can_be_is_misuse)
@@ -95,7 +95,7 @@ TEST_PROGRAM(what_no_router_can_be_is_misuse)
 TEST_PROGRAM(nothing_is_no_argument)
 {
     misuse("run_nothing", "strand_actors_run", "the function is NULL");
-    misuse("give_nothing", "strand_give", "the body is NULL");
+    misuse("give_nothing", "strand_actor_give", "the body is NULL");
     misuse("find_no_path", "strand_actor_find", "the path is NULL");
     misuse("reply_to_nothing", "strand_reply", "the message is NULL");
     misuse("path_into_nothing", "strand_actor_path", "the buffer for the path is NULL");
@@ -106,10 +106,10 @@ TEST_PROGRAM(nothing_is_no_argument)
     misuse("ask_for_nothing", "strand_ask", "the type of the answer is NULL");
     misuse("ask_by_no_type", "strand_ask", "the type is NULL");
     misuse("ask_by_no_body", "strand_ask", "the body is NULL");
-    misuse("forward_no_message", "strand_forward", "the message is not the one that the caller handles");
-    misuse("take_no_message", "strand_take", "the message is not the one that the caller handles");
-    misuse("stash_no_message", "strand_stash", "the message is not the one that the caller handles");
-    misuse("leave_no_message", "strand_unhandled", "the message is not the one that the caller handles");
+    misuse("forward_no_message", "strand_message_forward", "the message is not the one that the caller handles");
+    misuse("take_no_message", "strand_message_take", "the message is not the one that the caller handles");
+    misuse("stash_no_message", "strand_message_stash", "the message is not the one that the caller handles");
+    misuse("leave_no_message", "strand_message_unhandled", "the message is not the one that the caller handles");
 }
 
 TEST_PROGRAM(a_system_that_is_gone_is_misuse)
@@ -128,7 +128,7 @@ TEST_PROGRAM(an_actor_that_waits_for_itself_is_misuse)
 
 TEST_PROGRAM(a_message_whose_body_was_taken_is_not_passed_on)
 {
-    misuse("forward_what_was_taken", "strand_forward", "body has been taken");
+    misuse("forward_what_was_taken", "strand_message_forward", "body has been taken");
 }
 
 /* As soon as it has been handled: another message may be another actor's. */
@@ -153,7 +153,7 @@ TEST_PROGRAM(functions_that_the_library_calls_in_the_middle_may_not_suspend_nor_
     misuse("suspend_in_a_drop", "strand_sleep", "inside strand_message_type.drop");
     CHECK_CONTAINS(o.out, "made=the message is a 'sleeping'");
     misuse("throw_in_a_drop", "strand_message_type.drop", "the function has thrown 'in drop'");
-    misuse("watch_in_a_drop", "strand_watch", "not an actor that handles a message");
+    misuse("watch_in_a_drop", "strand_actor_watch", "not an actor that handles a message");
     misuse("suspend_in_a_priority", "strand_sleep", "inside strand_actor_class.priority");
     CHECK_CONTAINS(o.out, "made=the class is 'slow'");
 }
@@ -166,7 +166,7 @@ TEST_PROGRAM(waiting_for_room_in_a_section_is_misuse)
 TEST_PROGRAM(a_plain_thread_can_only_tell)
 {
     static const char *const functions[] = {"strand_actor_stop",  "strand_actor_suspend", "strand_actor_self",
-                                            "strand_actor_ended", "strand_actor_path",    "strand_watch",
+                                            "strand_actor_ended", "strand_actor_path",    "strand_actor_watch",
                                             "strand_reply",       "STRAND_ACTORS"};
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         char name[100];

@@ -42,7 +42,7 @@ static void be_parent(void *state, strand_message *message)
 {
     (void)state;
     parent = strand_actor_self();
-    strand_forward(message, strand_actor_spawn_child(NULL, &child_class, NULL, 0));
+    strand_message_forward(message, strand_actor_spawn_child(NULL, &child_class, NULL, 0));
     CHECK_EQ(strand_actor_parent().bits[1], strand_actor_find(strand_actor_system(), "/user").bits[1]);
 }
 
@@ -217,7 +217,7 @@ static void make_one_that_fails(void *state, strand_message *message)
     strand_actor *child = state;
     if (STRAND_IS(message, number) || strand_actor_ended(*child))
         *child = strand_actor_spawn_child(NULL, &bad, NULL, 0);
-    strand_forward(message, *child);
+    strand_message_forward(message, *child);
 }
 
 static const strand_actor_class strict = {.size = sizeof strict,
@@ -270,7 +270,7 @@ static void give_answer(void *state, strand_message *message)
 {
     static number answer = {7};
     (void)state;
-    strand_give(message->sender, &number_message, &answer);
+    strand_actor_give(message->sender, &number_message, &answer);
 }
 
 static const strand_actor_class giver = {.size = sizeof giver, .name = "giver", .receive = give_answer};

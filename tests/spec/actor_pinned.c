@@ -92,7 +92,7 @@ static void pass_on(void *state, strand_message *message)
 {
     if (STRAND_IS(message, step)->n % 3 == 0)
         strand_yield();
-    CHECK_EQ(strand_forward(message, *(const strand_actor *)state), 0);
+    CHECK_EQ(strand_message_forward(message, *(const strand_actor *)state), 0);
 }
 
 static const strand_actor_class relay = {

@@ -319,7 +319,7 @@ static void *tell_those_that_end(void *arg)
     static int given;
     for (int i = 0; !enough; i++) {
         strand_actor a = {{published.bits[0], published.bits[1]}};
-        int error = i % 2 ? strand_tell(a, STRAND_MSG(outer, i)) : strand_give(a, &outer_message, &given);
+        int error = i % 2 ? strand_tell(a, STRAND_MSG(outer, i)) : strand_actor_give(a, &outer_message, &given);
         CHECK(!error || error == -EPIPE);
         told_from_outside++;
         while (told_from_outside - dropped_there > MOST_UNDROPPED && !enough)

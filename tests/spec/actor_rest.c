@@ -226,7 +226,7 @@ static void pass_on(void *state, strand_message *message)
 {
     (void)state;
     if (child.bits[1])
-        strand_forward(message, child);
+        strand_message_forward(message, child);
     else
         have_child(message);
 }
@@ -292,7 +292,7 @@ static void pass_down(void *state, strand_message *message)
     (void)state;
     if (!middle.bits[1])
         middle = strand_actor_spawn_child(NULL, &weak, NULL, 0);
-    strand_forward(message, middle);
+    strand_message_forward(message, middle);
 }
 
 static const strand_actor_class top = {.size = sizeof top, .name = "top", .receive = pass_down, .decide = decide};

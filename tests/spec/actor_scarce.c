@@ -223,7 +223,7 @@ static void dump_afterwards(void *state, strand_message *message)
 
 static void pass_on(void *state, strand_message *message)
 {
-    strand_forward(message, *(strand_actor *)state);
+    strand_message_forward(message, *(strand_actor *)state);
 }
 
 static const strand_actor_class

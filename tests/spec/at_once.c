@@ -60,7 +60,7 @@ static void write_all_bad(void)
 
 static void ready_bad(void)
 {
-    CHECK_EQ(strand_ready(NO_FD, STRAND_READABLE), -EBADF);
+    CHECK_EQ(strand_wait_ready(NO_FD, STRAND_READABLE), -EBADF);
 }
 
 static void accept_bad(void)
@@ -102,7 +102,7 @@ static void write_and_read(void)
 
 static void ready(void)
 {
-    CHECK_EQ(strand_ready(ends[1], STRAND_WRITABLE), 0);
+    CHECK_EQ(strand_wait_ready(ends[1], STRAND_WRITABLE), 0);
 }
 
 /* Nobody may listen there. */
@@ -137,12 +137,12 @@ static void scope_join(void)
 
 static void scope_next(void)
 {
-    CHECK(!strand_scope_next(collecting).bits[0]);
+    CHECK(!strand_scope_wait_next(collecting).bits[0]);
 }
 
 static void scope_next_of_service(void)
 {
-    CHECK(!strand_scope_next(service).bits[0]);
+    CHECK(!strand_scope_wait_next(service).bits[0]);
 }
 
 static void ask_gone(void)

@@ -207,7 +207,7 @@ TEST_REAL_INSIDE(who_waits_for_the_outside_keeps_it_busy)
 static void *await_a_signal(void *arg)
 {
     STRAND_SIGNALS(signals, SIGUSR1);
-    (void)strand_signal(signals);
+    (void)strand_wait_signal(signals);
     return arg;
 }
 

@@ -231,7 +231,7 @@ TEST(a_cycle_is_reported_though_the_run_ends)
 
 static void *make_ring_while_stopped(void *arg)
 {
-    CHECK_EQ(strand_stop(strand_pool_self(), INT64_MAX, NULL), 0);
+    CHECK_EQ(strand_run_stop(strand_run_self(), INT64_MAX, NULL), 0);
     return make_ring(arg);
 }
 
@@ -240,19 +240,19 @@ TEST(a_cycle_is_reported_though_the_run_is_shut_down)
     check_ring_told(STRAND_OUT_OF_WORK_THROW, make_ring_while_stopped, ", while the run is shut down\n");
 }
 
-static strand_pool to_be_stopped;
+static strand_run_handle to_be_stopped;
 
 static void *stop_it_when_it_is_told_of(void *arg)
 {
     while (!lines_logged)
         usleep(1000);
-    CHECK_EQ(strand_stop(to_be_stopped, 0, NULL), 0);
+    CHECK_EQ(strand_run_stop(to_be_stopped, 0, NULL), 0);
     return arg;
 }
 
 static void *make_ring_beside_a_plain_thread(void *arg)
 {
-    to_be_stopped = strand_pool_self();
+    to_be_stopped = strand_run_self();
     return make_ring(arg);
 }
 
@@ -268,7 +268,7 @@ TEST_REAL(a_cycle_is_reported_though_a_plain_thread_might_act_on_the_run)
 
 static void *wait_beside_a_plain_thread(void *arg)
 {
-    to_be_stopped = strand_pool_self();
+    to_be_stopped = strand_run_self();
     return wait_for_ever(arg);
 }
 
@@ -407,7 +407,7 @@ TEST_PROGRAM(who_has_ended_by_then_and_who_may_still_post_are_told_apart)
 /* Told to end, it does when it has got what it waits for. */
 static void *receive_while_it_is_stopped(void *arg)
 {
-    CHECK_EQ(strand_stop(strand_pool_self(), 0, NULL), 0);
+    CHECK_EQ(strand_run_stop(strand_run_self(), 0, NULL), 0);
     STRAND_SHIELD;
     return receive_from_a_plain_thread(arg);
 }

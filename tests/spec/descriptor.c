@@ -447,7 +447,7 @@ TEST_INSIDE(records_go_whole_also_where_the_system_can_not_be_told_not_to_wait)
 
 static void *wait_until_readable(void *arg)
 {
-    CHECK_EQ(strand_ready(ends[0], STRAND_READABLE), 0);
+    CHECK_EQ(strand_wait_ready(ends[0], STRAND_READABLE), 0);
     test_log("readable");
     return arg;
 }
@@ -456,7 +456,7 @@ TEST_INSIDE(readiness_can_be_waited_for_and_takes_nothing)
 {
     char byte;
     open_pipe();
-    CHECK_EQ(strand_ready(ends[1], STRAND_WRITABLE), 0);
+    CHECK_EQ(strand_wait_ready(ends[1], STRAND_WRITABLE), 0);
     STRAND_SCOPE(scope);
     strand waiter = strand_spawn(scope, wait_until_readable, NULL);
     strand_sleep(STRAND_MS);
@@ -470,7 +470,7 @@ TEST_INSIDE(readiness_can_be_waited_for_and_takes_nothing)
 
 static void *wait_until_gone(void *arg)
 {
-    CHECK_EQ(strand_ready(ends[0], STRAND_GONE), 0);
+    CHECK_EQ(strand_wait_ready(ends[0], STRAND_GONE), 0);
     test_log("gone");
     return arg;
 }
@@ -487,7 +487,7 @@ static void check_going(int (*go)(void), bool with_bytes)
     CHECK(!strand_ended(waiter));
     CHECK_EQ(go(), 0);
     strand_join(waiter);
-    CHECK_EQ(strand_ready(ends[0], STRAND_GONE), 0);
+    CHECK_EQ(strand_wait_ready(ends[0], STRAND_GONE), 0);
     CHECK_EQ(strand_close(ends[0]), 0);
 }
 
@@ -624,7 +624,7 @@ static void *need_descriptors(void *arg)
 {
     STRAND_SIGNALS(signals, SIGUSR1);
     CHECK_EQ(raise(SIGUSR1), 0);
-    CHECK_EQ(strand_signal(signals), SIGUSR1);
+    CHECK_EQ(strand_wait_signal(signals), SIGUSR1);
     CHECK_EQ(strand_write_all(ends[1], "x\n", 2), 2);
     strand_sleep(STRAND_MS);
     CHECK_EQ(fcntl(STDIN_FILENO, F_GETFD), -1);

@@ -105,7 +105,7 @@ static void *read_it(void *arg)
 
 static void *wait_for_it(void *arg)
 {
-    return strand_ready(fd, STRAND_READABLE) == 0 ? arg : NULL;
+    return strand_wait_ready(fd, STRAND_READABLE) == 0 ? arg : NULL;
 }
 
 static void *select_it(void *arg)
@@ -162,7 +162,7 @@ TEST_REAL_INSIDE(an_error_that_was_kept_for_the_next_read_is_not_the_new_descrip
     CHECK_EQ(strand_read(fd, buffer, 0), 0);
     CHECK_EQ(setsockopt(far_side, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
     CHECK_EQ(strand_close(far_side), 0);
-    CHECK_EQ(strand_ready(fd, STRAND_GONE), 0);
+    CHECK_EQ(strand_wait_ready(fd, STRAND_GONE), 0);
     (void)strand_read_all(fd, buffer, 2); /* a byte and an error, or the error */
     reuse(make_socket());
     feed();

@@ -90,7 +90,7 @@ TEST_PROGRAM(an_argument_on_the_shared_stack_is_misuse)
     escape("offload_local_on", "strand_offload_on");
     escape("offload_local_with", "strand_offload_with");
     escape("start_a_thread_with_local", "strand_sim_thread");
-    escape("give_local_to_an_actor", "strand_give");
+    escape("give_local_to_an_actor", "strand_actor_give");
     escape("run_a_local_among_actors", "strand_actors_run");
 }
 

@@ -391,7 +391,7 @@ static const struct kind kind_select_time = {"select a time", nothing, select_ti
 static void tick(void)
 {
     strand_ticker ticker = strand_ticker_every(STRAND_MS);
-    strand_tick(&ticker);
+    strand_wait_tick(&ticker);
 }
 static const struct kind kind_tick = {"tick", nothing, tick, nothing, NULL, NULL};
 
@@ -479,7 +479,7 @@ static void join_first(void)
 {
     STRAND_SCOPE_WITH(scope, STRAND_FIRST_WINS);
     strand winner, child = strand_spawn(scope, wait_for_go, bytes);
-    CHECK_PTR(strand_scope_first(scope, &winner), bytes);
+    CHECK_PTR(strand_scope_join_first(scope, &winner), bytes);
     CHECK_EQ(strand_id(winner), strand_id(child));
 }
 static const struct kind kind_first = {"join the first", nothing, join_first, go, NULL, NULL};
@@ -488,7 +488,7 @@ static void join_next(void)
 {
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
     strand child = strand_spawn(scope, wait_for_go, bytes);
-    strand next = strand_scope_next(scope);
+    strand next = strand_scope_wait_next(scope);
     CHECK_EQ(strand_id(next), strand_id(child));
     strand_join(next);
 }
@@ -738,7 +738,7 @@ static const struct kind kind_write = {"write", open_pipe, write_much, read_much
 
 static void await_ready(void)
 {
-    CHECK_EQ(strand_ready(s.ends[0], STRAND_READABLE), 0);
+    CHECK_EQ(strand_wait_ready(s.ends[0], STRAND_READABLE), 0);
 }
 static const struct kind kind_ready = {"ready", open_pipe, await_ready, write_pipe, NULL, NULL};
 
@@ -773,7 +773,7 @@ static const struct kind kind_accept = {"accept", listen_there, accept_one, dial
 static void await_signal(void)
 {
     STRAND_SIGNALS(signals, SIGUSR1);
-    CHECK_EQ(strand_signal(signals), SIGUSR1);
+    CHECK_EQ(strand_wait_signal(signals), SIGUSR1);
 }
 
 static void send_signal(void)

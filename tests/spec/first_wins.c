@@ -18,7 +18,7 @@ TEST_INSIDE(the_first_value_is_returned_and_its_child_named)
     test_spawn_started(s, test_child_blocks, &blocked[1]);
     strand quick = strand_spawn(s, test_return, TEST_PTR(5));
     test_spawn_started(s, test_child_blocks, &blocked[2]);
-    CHECK_PTR(strand_scope_first(s, &winner), TEST_PTR(5));
+    CHECK_PTR(strand_scope_join_first(s, &winner), TEST_PTR(5));
     CHECK_EQ(strand_id(winner), strand_id(quick));
 }
 
@@ -30,7 +30,7 @@ TEST_INSIDE(the_others_are_cancelled_waited_for_and_consumed)
         for (int i = 0; i < 3; i++)
             test_spawn_started(s, test_child_blocks, &blocked[i]);
         strand_spawn(s, test_return, NULL);
-        CHECK_PTR(strand_scope_first(s, NULL), NULL);
+        CHECK_PTR(strand_scope_join_first(s, NULL), NULL);
         for (int i = 0; i < 3; i++)
             CHECK_EQ(blocked[i].ended, 1);
         CHECK_EQ(strand_scope_count(s), 0);
@@ -41,7 +41,7 @@ TEST_INSIDE(a_single_child_wins)
 {
     STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
     strand_spawn(s, test_return, TEST_PTR(1));
-    CHECK_PTR(strand_scope_first(s, NULL), TEST_PTR(1));
+    CHECK_PTR(strand_scope_join_first(s, NULL), TEST_PTR(1));
 }
 
 TEST_INSIDE(the_others_are_cancelled_as_soon_as_one_returns)
@@ -52,7 +52,7 @@ TEST_INSIDE(the_others_are_cancelled_as_soon_as_one_returns)
     strand slow = test_spawn_started(s, test_child_blocks, &blocked);
     strand quick = strand_spawn(s, test_return, TEST_PTR(2));
     strand_wait(slow);
-    CHECK_PTR(strand_scope_first(s, &winner), TEST_PTR(2));
+    CHECK_PTR(strand_scope_join_first(s, &winner), TEST_PTR(2));
     CHECK_EQ(strand_id(winner), strand_id(quick));
 }
 
@@ -64,12 +64,12 @@ TEST_INSIDE(failures_are_passed_over_as_long_as_one_child_may_win)
     test_spawn_started(s, test_child_waits, &waiting);
     test_spawn_failed(s, failed, 2);
     waiting.release = 1;
-    CHECK_PTR(strand_scope_first(s, NULL), &waiting);
+    CHECK_PTR(strand_scope_join_first(s, NULL), &waiting);
 }
 
 static void *take_first(void *scope)
 {
-    return strand_scope_first(*(strand_scope *)scope, NULL);
+    return strand_scope_join_first(*(strand_scope *)scope, NULL);
 }
 
 TEST_INSIDE(if_all_fail_the_first_failure_is_thrown_with_the_others_suppressed)
@@ -108,7 +108,7 @@ TEST_INSIDE(a_child_that_its_owner_cancelled_does_not_win_by_ending)
     strand_cancel(cancelled, NULL);
     strand_wait(cancelled);
     waiting.release = 1;
-    CHECK_PTR(strand_scope_first(s, NULL), &waiting);
+    CHECK_PTR(strand_scope_join_first(s, NULL), &waiting);
 }
 
 static void *return_from_interruption(void *child)
@@ -131,7 +131,7 @@ TEST_INSIDE(the_value_of_a_loser_is_dropped_and_the_winners_is_not)
         strand_spawn_with(s, attr, return_from_interruption, &loser, 0);
         test_yield_until(&loser.started, 1);
         strand_spawn_with(s, attr, test_return, TEST_PTR(5), 0);
-        CHECK_PTR(strand_scope_first(s, NULL), TEST_PTR(5));
+        CHECK_PTR(strand_scope_join_first(s, NULL), TEST_PTR(5));
     }
     CHECK_LOG("dropped-6");
 }
@@ -142,7 +142,7 @@ static void *first_until_interrupted(void *arg)
     STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
     test_spawn_started(s, test_child_waits, child);
     STRAND_TRY {
-        strand_scope_first(s, NULL);
+        strand_scope_join_first(s, NULL);
     }
     STRAND_CATCH(&STRAND_INTERRUPTED, e) {
         test_log("interrupted");
@@ -151,7 +151,7 @@ static void *first_until_interrupted(void *arg)
     STRAND_SHIELD;
     CHECK_EQ(strand_scope_count(s), 1);
     child->release = 1;
-    return strand_scope_first(s, NULL);
+    return strand_scope_join_first(s, NULL);
 }
 
 TEST_INSIDE(taking_the_first_is_interruptible_and_loses_nobody)
@@ -182,7 +182,7 @@ TEST_RACE(of_children_that_return_at_once_one_wins)
             STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
             for (int n = 0; n < 6; n++)
                 children[n] = strand_spawn_with(s, STRAND_ATTR(.drop = count_drop), test_return, &drops, 0);
-            CHECK_PTR(strand_scope_first(s, &winner), &drops);
+            CHECK_PTR(strand_scope_join_first(s, &winner), &drops);
         }
         CHECK_EQ(drops, 5);
         for (int n = 0; n < 6; n++)
@@ -203,7 +203,7 @@ static void *take_first_of_four(void *i)
     STRAND_SCOPE_WITH(s, STRAND_FIRST_WINS);
     for (int n = 0; n < 4; n++)
         strand_spawn(s, return_when_scheduled, TEST_PTR(((intptr_t)i + n) % 5));
-    return strand_scope_first(s, NULL);
+    return strand_scope_join_first(s, NULL);
 }
 
 /* Either somebody won or the owner was interrupted; its scope is empty after it in both cases. */
@@ -268,7 +268,7 @@ static void take_the_first(struct rounds *rounds, long round)
         strand_spawn(s, test_return, TEST_PTR(2));
     rounds->scopes[round] = s;
     rounds->now = round;
-    CHECK_PTR(strand_scope_first(s, NULL), TEST_PTR(2));
+    CHECK_PTR(strand_scope_join_first(s, NULL), TEST_PTR(2));
     rounds->over[round] = true;
     while (strand_scope_count(s))
         strand_scope_join(s);
@@ -296,9 +296,9 @@ TEST_INSIDE(once_the_winner_was_joined_the_next_that_returned_is_the_first)
     strand one = strand_spawn(s, test_return, TEST_PTR(1)), other = strand_spawn(s, test_return, TEST_PTR(2));
     strand_wait(one);
     strand_wait(other); /* cancelled, and returned all the same */
-    strand first = strand_scope_next(s);
+    strand first = strand_scope_wait_next(s);
     bool one_won = strand_id(first) == strand_id(one);
     CHECK_PTR(strand_join(first), TEST_PTR(one_won ? 1 : 2));
-    CHECK_PTR(strand_scope_first(s, &winner), TEST_PTR(one_won ? 2 : 1));
+    CHECK_PTR(strand_scope_join_first(s, &winner), TEST_PTR(one_won ? 2 : 1));
     CHECK_EQ(strand_id(winner), strand_id(one_won ? other : one));
 }

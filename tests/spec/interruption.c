@@ -120,12 +120,12 @@ TEST_INSIDE(a_cancelled_strand_is_cut_at_a_join_that_could_return_at_once_and_no
 
 static void *take_first(void *scope)
 {
-    return strand_scope_first(*(strand_scope *)scope, NULL);
+    return strand_scope_join_first(*(strand_scope *)scope, NULL);
 }
 
 static void *take_next(void *scope)
 {
-    strand_scope_next(*(strand_scope *)scope);
+    strand_scope_wait_next(*(strand_scope *)scope);
     return NULL;
 }
 

@@ -108,7 +108,7 @@ static void *take_from_scope(void *arg)
 {
     for (int round = 0; round < ROUNDS; round++) {
         STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
-        strand child = strand_spawn(scope, write_and_end, NULL), next = strand_scope_next(scope);
+        strand child = strand_spawn(scope, write_and_end, NULL), next = strand_scope_wait_next(scope);
         CHECK_EQ(strand_id(next), strand_id(child));
         check_written();
         strand_join(child);
@@ -199,7 +199,7 @@ static void *stop_run(void *arg)
     strand_spawn(scope, await_stop, NULL);
     strand_yield();
     world.plain = 1;
-    CHECK_EQ(strand_stop(strand_pool_self(), INT64_MAX, NULL), 0);
+    CHECK_EQ(strand_run_stop(strand_run_self(), INT64_MAX, NULL), 0);
     strand_scope_join(scope);
     return arg;
 }

@@ -201,7 +201,7 @@ static void *join_failures(void *arg)
         struct cell cell = {.in = round};
         STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
         strand_spawn(scope, throw_with_a_payload, &cell);
-        strand_scope_next(scope);
+        strand_scope_wait_next(scope);
         strand_exception *e = strand_scope_failure(scope, NULL);
         CHECK(e != NULL);
         CHECK_PTR(strand_exception_payload(e), &cell);

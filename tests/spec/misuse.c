@@ -78,8 +78,8 @@ TEST_PROGRAM(asking_a_scope_for_what_its_policy_does_not_keep_is_misuse)
 {
     misuse_of_object("fetch_a_failure_without_a_policy", "strand_scope_failure", "misuse.c");
     CHECK_CONTAINS(o.err, "STRAND_COLLECT");
-    misuse_of_object("take_the_next_without_a_policy", "strand_scope_next", "misuse.c");
-    misuse_of_object("take_the_first_without_a_policy", "strand_scope_first", "misuse.c");
+    misuse_of_object("take_the_next_without_a_policy", "strand_scope_wait_next", "misuse.c");
+    misuse_of_object("take_the_first_without_a_policy", "strand_scope_join_first", "misuse.c");
     CHECK_CONTAINS(o.err, "STRAND_FIRST_WINS");
 }
 
@@ -316,7 +316,7 @@ TEST_PROGRAM(throwing_interrupted_or_a_kind_below_it_by_hand_is_misuse)
 
 TEST_PROGRAM(taking_the_first_of_no_children_is_misuse)
 {
-    misuse("take_the_first_of_no_children", "strand_scope_first");
+    misuse("take_the_first_of_no_children", "strand_scope_join_first");
 }
 
 TEST_PROGRAM(options_without_their_size_are_misuse)
@@ -347,7 +347,7 @@ TEST_PROGRAM(null_where_a_function_a_kind_or_an_exception_is_needed_is_misuse)
 
 TEST_PROGRAM(waiting_for_signals_of_a_block_that_was_left_or_for_those_of_faults_is_misuse)
 {
-    misuse("wait_for_signals_of_a_block_that_was_left", "strand_signal");
+    misuse("wait_for_signals_of_a_block_that_was_left", "strand_wait_signal");
     misuse("wait_for_a_fault", "STRAND_SIGNALS");
 }
 
@@ -434,6 +434,6 @@ TEST_PROGRAM(receiving_and_selecting_in_a_no_suspend_section_is_misuse_even_if_i
 TEST_PROGRAM(a_ticker_has_to_be_made_with_a_period)
 {
     misuse("tick_without_a_period", "strand_ticker_every");
-    misuse("tick_with_no_ticker", "strand_tick");
+    misuse("tick_with_no_ticker", "strand_wait_tick");
     misuse("select_on_no_ticker", "strand_on_tick");
 }

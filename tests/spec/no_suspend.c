@@ -274,7 +274,7 @@ TEST_PROGRAM(a_semaphore_that_was_copied_or_never_initialised_is_misuse)
 {
     misuse("use_a_copy", "strand_prio_acquire", "copied");
     misuse("use_zeros", "strand_prio_acquire", "never initialised");
-    misuse("make_without_permits", "strand_prio_init", "the limit is 0");
+    misuse("make_without_permits", "strand_prio_init", "permits is 0");
 }
 
 TEST_PROGRAM(making_a_semaphore_anew_while_strands_wait_for_it_is_misuse)

@@ -295,7 +295,7 @@ TEST_INSIDE(collect_fetching_is_not_interruptible)
     CHECK_PTR(strand_join(strand_spawn(s, fetch_while_cancelled, TEST_PTR(1))), TEST_PTR(1));
 }
 
-/* ---- strand_scope_next ----------------------------------------------------------------------- */
+/* ---- strand_scope_wait_next ----------------------------------------------------------------------- */
 
 TEST_INSIDE(next_gives_the_children_in_the_order_of_their_ends)
 {
@@ -306,27 +306,27 @@ TEST_INSIDE(next_gives_the_children_in_the_order_of_their_ends)
         handles[i] = test_spawn_started(s, test_child_waits, &children[i]);
     for (int i = 2; i >= 0; i--) {
         children[i].release = 1;
-        strand next = strand_scope_next(s);
+        strand next = strand_scope_wait_next(s);
         CHECK_EQ(strand_id(next), strand_id(handles[i]));
         CHECK(strand_ended(next));
         CHECK_PTR(strand_join(next), &children[i]);
     }
-    CHECK_EQ(strand_id(strand_scope_next(s)), 0);
+    CHECK_EQ(strand_id(strand_scope_wait_next(s)), 0);
 }
 
 TEST_INSIDE(next_gives_none_when_no_child_is_anchored)
 {
     STRAND_SCOPE_WITH(s, STRAND_COLLECT);
-    CHECK_EQ(strand_id(strand_scope_next(s)), 0);
+    CHECK_EQ(strand_id(strand_scope_wait_next(s)), 0);
     strand_join(strand_spawn(s, test_return, NULL));
-    CHECK_EQ(strand_id(strand_scope_next(s)), 0);
+    CHECK_EQ(strand_id(strand_scope_wait_next(s)), 0);
 }
 
 TEST_INSIDE(next_consumes_nothing)
 {
     STRAND_SCOPE_WITH(s, STRAND_COLLECT);
     strand child = strand_spawn(s, test_return, TEST_PTR(7));
-    CHECK_EQ(strand_id(strand_scope_next(s)), strand_id(child));
+    CHECK_EQ(strand_id(strand_scope_wait_next(s)), strand_id(child));
     CHECK_EQ(strand_scope_count(s), 1);
     CHECK_PTR(strand_join(child), TEST_PTR(7));
 }
@@ -337,11 +337,11 @@ TEST_INSIDE(next_gives_failed_and_cancelled_children_too)
     strand failed;
     STRAND_SCOPE_WITH(s, STRAND_COLLECT);
     test_spawn_failed(s, &failed, 1);
-    CHECK_EQ(strand_id(strand_scope_next(s)), strand_id(failed));
+    CHECK_EQ(strand_id(strand_scope_wait_next(s)), strand_id(failed));
     strand_exception_release(strand_scope_failure(s, NULL));
     strand cancelled = test_spawn_started(s, test_child_blocks, &blocked);
     strand_cancel(cancelled, NULL);
-    CHECK_EQ(strand_id(strand_scope_next(s)), strand_id(cancelled));
+    CHECK_EQ(strand_id(strand_scope_wait_next(s)), strand_id(cancelled));
 }
 
 static void *next_until_interrupted(void *arg)
@@ -350,7 +350,7 @@ static void *next_until_interrupted(void *arg)
     STRAND_SCOPE_WITH(s, STRAND_COLLECT);
     strand handle = strand_spawn(s, test_child_waits, child);
     STRAND_TRY {
-        strand_scope_next(s);
+        strand_scope_wait_next(s);
     }
     STRAND_CATCH(&STRAND_INTERRUPTED, e) {
         test_log("interrupted");
@@ -358,7 +358,7 @@ static void *next_until_interrupted(void *arg)
     STRAND_END
     STRAND_SHIELD;
     child->release = 1;
-    CHECK_EQ(strand_id(strand_scope_next(s)), strand_id(handle));
+    CHECK_EQ(strand_id(strand_scope_wait_next(s)), strand_id(handle));
     return strand_join(handle);
 }
 
@@ -388,7 +388,7 @@ TEST_INSIDE(a_supervisor_restarts_its_child_until_it_returns)
     STRAND_SCOPE_WITH(s, STRAND_COLLECT);
     for (;;) {
         strand child = strand_spawn(s, fail_twice, &runs);
-        CHECK_EQ(strand_id(strand_scope_next(s)), strand_id(child));
+        CHECK_EQ(strand_id(strand_scope_wait_next(s)), strand_id(child));
         strand_exception *e = strand_scope_failure(s, NULL);
         if (e == NULL) {
             CHECK_PTR(strand_join(child), TEST_PTR(3));
@@ -418,7 +418,7 @@ TEST_RACE(next_gives_each_of_many_children_once)
         STRAND_SCOPE_WITH(s, STRAND_COLLECT);
         for (intptr_t n = 1; n <= 100; n++)
             strand_spawn(s, throw_if_odd, TEST_PTR(n));
-        for (strand next; strand_id(next = strand_scope_next(s)) != 0;) {
+        for (strand next; strand_id(next = strand_scope_wait_next(s)) != 0;) {
             void *value = NULL;
             strand_exception *e = strand_try(join_child, &next, &value);
             values += (intptr_t)value;

@@ -372,7 +372,7 @@ TEST_INSIDE(pools_may_be_closed_while_others_spawn_onto_them)
             strand_yield();
         strand_pool_close(pool, NULL);
         for (int i = 0; i < 3; i++) {
-            strand_scope_next(inner);
+            strand_scope_wait_next(inner);
             strand_exception *e = strand_scope_failure(inner, NULL);
             CHECK(e != NULL);
             CHECK(strand_exception_is(e, &STRAND_SYSTEM) || strand_exception_is(e, &STRAND_CHILD_CANCELLED));

@@ -114,7 +114,7 @@ static void pass_down(void *state, strand_message *message)
         *below = strand_router_spawn(
             strand_actor_system(), NULL,
             STRAND_ROUTER(.route = STRAND_ROUTE_ALL, .count = WORKERS, .class_ = &worker, .decide = resume));
-    CHECK_EQ(strand_forward(message, *below), 0);
+    CHECK_EQ(strand_message_forward(message, *below), 0);
 }
 
 static const strand_actor_class passing = {

@@ -176,7 +176,7 @@ TEST_INSIDE(a_signal_ends_a_select)
     CHECK_EQ(number, SIGUSR1);
     CHECK_EQ(strand_select(cases, 1, STRAND_SELECT_NOW), -EAGAIN);
     kill(getpid(), SIGUSR2);
-    CHECK_EQ(strand_signal(signals), SIGUSR2);
+    CHECK_EQ(strand_wait_signal(signals), SIGUSR2);
     CHECK_EQ(strand_select(cases, 1, STRAND_SELECT_NOW), -EAGAIN);
 }
 

@@ -316,7 +316,7 @@ TEST_INSIDE(a_service_that_collects_gives_its_failures_and_nothing_else)
     STRAND_SCOPE_WITH(scope, STRAND_SERVICE | STRAND_COLLECT);
     for (int i = 1; i <= 30; i++)
         i % 10 ? (void)spawn_numbered(scope, test_return, i) : (void)strand_spawn(scope, test_throw, NULL);
-    while (strand_scope_next(scope).bits[0]) {
+    while (strand_scope_wait_next(scope).bits[0]) {
         strand_exception *e = strand_scope_failure(scope, NULL);
         CHECK_KIND(e, &TEST_ERROR);
         strand_exception_release(e);
@@ -343,7 +343,7 @@ TEST_INSIDE(strands_that_return_while_the_owner_of_a_service_looks_for_failures_
     scope = service;
     for (int i = 0; i < 4; i++)
         strand_spawn(service, spawn_hundred_of_which_ten_fail, &scope);
-    while (strand_scope_next(service).bits[0]) {
+    while (strand_scope_wait_next(service).bits[0]) {
         strand_exception *e = strand_scope_failure(service, NULL);
         CHECK_KIND(e, &TEST_ERROR);
         strand_exception_release(e);

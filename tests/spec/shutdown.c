@@ -21,7 +21,7 @@
 static strand_exception *e;
 static struct {
     _Atomic int begun, cleaned, drained;
-    strand_pool pool;
+    strand_run_handle run;
     int64_t drain;
     strand_time told, ended;
 } seen;
@@ -65,7 +65,7 @@ static void *have_three_work(void *arg)
 static void *stop_and_work(void *arg)
 {
     CHECK(!strand_stopping());
-    CHECK_EQ(strand_stop(strand_pool_self(), *(int64_t *)arg, "enough"), 0);
+    CHECK_EQ(strand_run_stop(strand_run_self(), *(int64_t *)arg, "enough"), 0);
     return have_three_work(arg);
 }
 
@@ -129,7 +129,7 @@ static void *accept_by_a_select(void *arg)
 static void *stop_slowly(void *arg)
 {
     strand_sleep(NAP);
-    CHECK_EQ(strand_stop(strand_pool_self(), LONG, NULL), 0);
+    CHECK_EQ(strand_run_stop(strand_run_self(), LONG, NULL), 0);
     return arg;
 }
 
@@ -207,7 +207,7 @@ static void *wait_for_a_plain_thread(void *arg)
     int gift = 0;
     STRAND_SCOPE(scope);
     gifts = strand_chan_open(scope, sizeof gift, 0, NULL);
-    CHECK_EQ(strand_stop(strand_pool_self(), LONG, NULL), 0);
+    CHECK_EQ(strand_run_stop(strand_run_self(), LONG, NULL), 0);
     CHECK_EQ(strand_sim_thread(post_later, NULL), 0);
     CHECK_EQ(strand_chan_receive(gifts, &gift), 0);
     CHECK_EQ(gift, 7);
@@ -225,13 +225,13 @@ TEST(who_waits_for_outsiders_has_all_of_the_time)
 static void *stop_earlier_and_earlier(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_self();
+    strand_run_handle run = strand_run_self();
     strand_spawn(scope, work_for_ever, arg);
-    CHECK_EQ(strand_stop(pool, INT64_MAX, "first"), 0);
+    CHECK_EQ(strand_run_stop(run, INT64_MAX, "first"), 0);
     strand_yield();
     for (int64_t drain_ns = LONG; drain_ns > STRAND_MS; drain_ns /= 2)
-        CHECK_EQ(strand_stop(pool, drain_ns, "later"), 0);
-    CHECK_EQ(strand_stop(pool, LONG, "last"), 0);
+        CHECK_EQ(strand_run_stop(run, drain_ns, "later"), 0);
+    CHECK_EQ(strand_run_stop(run, LONG, "last"), 0);
     STRAND_TRY {
         strand_scope_join(scope);
     }
@@ -280,7 +280,7 @@ static _Atomic int calling;
 static void *stop_often(void *arg)
 {
     for (int i = 0; i < CALLS; i++)
-        CHECK_EQ(strand_stop(seen.pool, LONG, NULL), 0);
+        CHECK_EQ(strand_run_stop(seen.run, LONG, NULL), 0);
     calling = 0;
     return arg;
 }
@@ -289,11 +289,11 @@ static void *look_at_the_pool_meanwhile(void *arg)
 {
     strand_pool_info info = {.size = sizeof info};
     pthread_t thread;
-    seen.pool = strand_pool_self();
+    seen.run = strand_run_self();
     calling = 1;
     CHECK_EQ(pthread_create(&thread, NULL, stop_often, NULL), 0);
     while (calling)
-        strand_pool_info_get(seen.pool, &info);
+        strand_pool_info_get(strand_pool_self(), &info);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     return arg;
 }
@@ -310,13 +310,13 @@ TEST_REAL(stopping_from_a_plain_thread_while_the_run_looks_at_its_pool_loses_no_
 
 static void *stop_it(void *arg)
 {
-    CHECK_EQ(strand_stop(seen.pool, seen.drain, "by a plain thread"), 0);
+    CHECK_EQ(strand_run_stop(seen.run, seen.drain, "by a plain thread"), 0);
     return arg;
 }
 
 static void *stop_by_a_plain_thread(void *arg)
 {
-    seen.pool = strand_pool_self();
+    seen.run = strand_run_self();
     CHECK_EQ(strand_sim_thread(stop_it, NULL), 0);
     return have_three_work(arg);
 }
@@ -325,14 +325,22 @@ static void stop_in_a_handler(void *arg)
 {
     (void)arg;
     errno = 77;
-    CHECK_EQ(strand_stop(seen.pool, 0, "by a handler"), 0);
+    CHECK_EQ(strand_run_stop(seen.run, 0, "by a handler"), 0);
     CHECK_EQ(errno, 77);
+}
+
+static void *get_run(void *arg)
+{
+    *(strand_run_handle *)arg = strand_run_self();
+    return arg;
 }
 
 static void *stop_by_a_handler(void *arg)
 {
     STRAND_SCOPE(scope);
-    seen.pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2)); /* any of the run's */
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
+    strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = pool), get_run, &seen.run, 0));
+    strand_pool_close(pool, NULL); /* the run is the same, whatever happens to the pool that it was named on */
     CHECK_EQ(strand_sim_interrupt(stop_in_a_handler, NULL), 0);
     return have_three_work(arg);
 }
@@ -350,13 +358,13 @@ TEST(plain_threads_and_handlers_may_stop_a_run)
 static void on_signal(int number)
 {
     (void)number;
-    CHECK_EQ(strand_stop(seen.pool, seen.drain, "a signal"), 0);
+    CHECK_EQ(strand_run_stop(seen.run, seen.drain, "a signal"), 0);
 }
 
 static void *stop_by_a_signal(void *arg)
 {
     struct sigaction action = {.sa_handler = on_signal};
-    seen.pool = strand_pool_self();
+    seen.run = strand_run_self();
     CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
     CHECK_EQ(raise(SIGUSR1), 0);
     return have_three_work(arg);
@@ -369,31 +377,25 @@ TEST_REAL(a_handler_of_a_signal_may_stop_the_run_that_it_interrupts)
     CHECK_PTR(e, NULL);
 }
 
-static void *return_pool(void *arg)
-{
-    *(strand_pool *)arg = strand_pool_self();
-    return arg;
-}
-
 TEST(a_run_that_has_ended_says_so)
 {
     strand_options options = usual();
-    CHECK_PTR(strand_run(&options, return_pool, &seen.pool), &seen.pool);
-    CHECK_EQ(strand_stop(seen.pool, 0, NULL), -ESHUTDOWN);
+    CHECK_PTR(strand_run(&options, get_run, &seen.run), &seen.run);
+    CHECK_EQ(strand_run_stop(seen.run, 0, NULL), -ESHUTDOWN);
 }
 
 static void *stop_the_other(void *arg)
 {
-    CHECK_EQ(strand_stop(*(strand_pool *)arg, 0, "from another run"), 0);
+    CHECK_EQ(strand_run_stop(*(strand_run_handle *)arg, 0, "from another run"), 0);
     return arg;
 }
 
 static void *be_stopped_by_another_run(void *arg)
 {
     strand_options options = test_options();
-    seen.pool = strand_pool_self();
+    seen.run = strand_run_self();
     test_set_own_threads(&options);
-    CHECK_PTR(strand_run(&options, stop_the_other, &seen.pool), &seen.pool);
+    CHECK_PTR(strand_run(&options, stop_the_other, &seen.run), &seen.run);
     return have_three_work(arg);
 }
 
@@ -407,7 +409,7 @@ TEST_REAL(a_strand_of_another_run_may_stop_it)
 static void *compute_until_told(void *arg)
 {
     struct sigaction action = {.sa_handler = on_signal};
-    seen.pool = strand_pool_self();
+    seen.run = strand_run_self();
     seen.drain = INT64_MAX;
     CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
     alarm(1);
@@ -424,13 +426,13 @@ TEST_REAL(a_strand_that_computes_sees_that_the_run_is_stopped)
     CHECK_PTR(e, NULL);
 }
 
-TEST(what_is_no_pool_stops_nothing)
+TEST(a_handle_of_no_run_stops_nothing)
 {
     strand_fibre fibre = {{0x1000, UINT64_MAX}};
-    strand_pool pool;
-    CHECK_EQ(strand_stop((strand_pool){{0}}, 0, NULL), -ESHUTDOWN);
-    memcpy(&pool, &fibre, sizeof pool);
-    CHECK_EQ(strand_stop(pool, 0, NULL), -ESHUTDOWN);
+    strand_run_handle run;
+    CHECK_EQ(strand_run_stop((strand_run_handle){{0}}, 0, NULL), -ESHUTDOWN);
+    memcpy(&run, &fibre, sizeof run);
+    CHECK_EQ(strand_run_stop(run, 0, NULL), -ESHUTDOWN);
 }
 
 /* ---- at any moment --------------------------------------------------------------------------------- */
@@ -438,7 +440,7 @@ TEST(what_is_no_pool_stops_nothing)
 static void *stop_a_few_times(void *arg)
 {
     for (int i = 0; i < 3; i++) {
-        int error = strand_stop(seen.pool, (2 - i) * STRAND_US, NULL);
+        int error = strand_run_stop(seen.run, (2 - i) * STRAND_US, NULL);
         CHECK(error == 0 || error == -ESHUTDOWN);
     }
     return arg;
@@ -447,7 +449,7 @@ static void *stop_a_few_times(void *arg)
 static void *end_meanwhile(void *arg)
 {
     STRAND_SCOPE(scope);
-    seen.pool = strand_pool_self();
+    seen.run = strand_run_self();
     CHECK_EQ(strand_sim_thread(stop_a_few_times, NULL), 0);
     strand child = strand_spawn(scope, accept_until_told, arg);
     strand_join(child);

@@ -19,7 +19,7 @@ static void come(int signal)
 
 static void *wait_for_one(void *signals)
 {
-    test_log("%d", strand_signal(*(strand_signals *)signals));
+    test_log("%d", strand_wait_signal(*(strand_signals *)signals));
     return signals;
 }
 
@@ -41,11 +41,11 @@ TEST_INSIDE(signals_that_come_while_nobody_waits_are_kept)
     come(SIGTERM);
     come(SIGUSR1);
     come(SIGUSR1);
-    int first = strand_signal(signals), second = strand_signal(signals);
+    int first = strand_wait_signal(signals), second = strand_wait_signal(signals);
     CHECK_EQ(first + second, SIGTERM + SIGUSR1);
     STRAND_TRY {
         STRAND_DEADLINE(strand_in(5 * STRAND_MS));
-        strand_signal(signals);
+        strand_wait_signal(signals);
         CHECK_FAIL("a third signal");
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
@@ -61,7 +61,7 @@ TEST_INSIDE(a_signal_that_comes_again_and_again_keeps_no_other_from_its_turn)
     int seen_usr1 = 0, seen_term = 0;
     for (int i = 0; i < 3; i++) {
         come(SIGHUP);
-        int signal = strand_signal(signals);
+        int signal = strand_wait_signal(signals);
         seen_usr1 += signal == SIGUSR1;
         seen_term += signal == SIGTERM;
     }
@@ -87,11 +87,11 @@ TEST_INSIDE(each_of_several_blocks_gets_the_signal)
     {
         STRAND_SIGNALS(inner, SIGUSR1);
         come(SIGUSR1);
-        CHECK_EQ(strand_signal(inner), SIGUSR1);
+        CHECK_EQ(strand_wait_signal(inner), SIGUSR1);
     }
-    CHECK_EQ(strand_signal(outer), SIGUSR1);
+    CHECK_EQ(strand_wait_signal(outer), SIGUSR1);
     come(SIGUSR1);
-    CHECK_EQ(strand_signal(outer), SIGUSR1);
+    CHECK_EQ(strand_wait_signal(outer), SIGUSR1);
 }
 
 TEST_INSIDE(a_wait_for_a_signal_is_interrupted_and_takes_none)
@@ -105,7 +105,7 @@ TEST_INSIDE(a_wait_for_a_signal_is_interrupted_and_takes_none)
     }
     CHECK_LOG("");
     come(SIGUSR1);
-    CHECK_EQ(strand_signal(signals), SIGUSR1);
+    CHECK_EQ(strand_wait_signal(signals), SIGUSR1);
 }
 
 static _Atomic int handled;
@@ -123,7 +123,7 @@ TEST_INSIDE(a_handler_of_the_program_is_called_as_well_and_is_there_again_afterw
         STRAND_SIGNALS(signals, SIGUSR1);
         handled = 0;
         come(SIGUSR1);
-        CHECK_EQ(strand_signal(signals), SIGUSR1);
+        CHECK_EQ(strand_wait_signal(signals), SIGUSR1);
         CHECK_EQ(handled, SIGUSR1);
     }
     CHECK_EQ(sigaction(SIGUSR1, NULL, &now), 0);
@@ -139,7 +139,7 @@ TEST_INSIDE(after_the_block_a_signal_does_what_it_did_before)
     {
         STRAND_SIGNALS(signals, SIGTERM);
         come(SIGTERM);
-        CHECK_EQ(strand_signal(signals), SIGTERM);
+        CHECK_EQ(strand_wait_signal(signals), SIGTERM);
     }
     CHECK_EQ(sigaction(SIGTERM, NULL, &now), 0);
     CHECK(now.sa_handler == SIG_DFL);
@@ -189,7 +189,7 @@ TEST_REAL_INSIDE(a_handler_that_was_over_ours_for_a_while_leaves_a_later_block_a
     {
         STRAND_SIGNALS(signals, SIGUSR2);
         come(SIGUSR2);
-        CHECK_EQ(strand_signal(signals), SIGUSR2);
+        CHECK_EQ(strand_wait_signal(signals), SIGUSR2);
     }
     CHECK_EQ(sigaction(SIGUSR2, NULL, &now), 0);
     CHECK(now.sa_handler == SIG_DFL);
@@ -255,7 +255,7 @@ TEST_REAL_INSIDE(calls_of_the_program_are_interrupted_by_its_handlers_as_before)
             strand_sleep(STRAND_MS);
         }
         CHECK_EQ(pthread_join(reader, NULL), 0);
-        CHECK_EQ(strand_signal(signals), SIGUSR2);
+        CHECK_EQ(strand_wait_signal(signals), SIGUSR2);
     }
     CHECK_EQ(reads, 2);
     CHECK(handled > 0);

@@ -72,7 +72,7 @@ static void be_parent(void *state, strand_message *message)
     (void)state;
     if (!child.bits[1])
         child = strand_actor_spawn_child(NULL, &child_class, "c", 1);
-    strand_forward(message, child);
+    strand_message_forward(message, child);
 }
 
 static const strand_actor_class parent_class = {
@@ -128,7 +128,7 @@ static void put_aside_in_the_first_life(void *state, strand_message *message)
     if (!s)
         strand_throw(&TEST_ERROR, "failed");
     if (lives == 1 && s->c == 'x')
-        strand_stash(message);
+        strand_message_stash(message);
     else
         test_log("%c", s->c);
     if (s->c == '.')
@@ -321,7 +321,7 @@ static void be_one_for_all(void *state, strand_message *message)
     if (m)
         *last = strand_actor_spawn_child(NULL, &child_class, &m->name, 1);
     else
-        strand_forward(message, *last);
+        strand_message_forward(message, *last);
 }
 
 static const strand_actor_class united = {.size = sizeof united,

@@ -30,7 +30,7 @@ static void be_parent(void *state, strand_message *message)
     (void)state;
     if (!child.bits[1])
         child = strand_actor_spawn_child(NULL, &child_class, NULL, 0);
-    strand_forward(message, child);
+    strand_message_forward(message, child);
 }
 
 /* ---- how long a restart is put off ------------------------------------------------------------------------------ */

@@ -14,7 +14,7 @@ TEST_INSIDE(the_first_tick_comes_after_one_period)
     strand_ticker ticker = strand_ticker_every(PERIOD);
     CHECK(ticker.next_ns >= start.ns + PERIOD && ticker.next_ns <= strand_now().ns + PERIOD);
     int64_t first = ticker.next_ns;
-    strand_tick(&ticker);
+    strand_wait_tick(&ticker);
     CHECK(strand_now().ns >= first);
 }
 
@@ -24,7 +24,7 @@ TEST_INSIDE(lateness_does_not_move_the_later_ticks)
     strand_ticker ticker = strand_ticker_every(PERIOD);
     int64_t first = ticker.next_ns, expected = first;
     for (int i = 0; i < 30; i++) {
-        uint64_t missed = strand_tick(&ticker);
+        uint64_t missed = strand_wait_tick(&ticker);
         expected += (int64_t)missed * PERIOD;
         int64_t now = strand_now().ns;
         CHECK(now >= expected);
@@ -43,7 +43,7 @@ TEST_INSIDE(ticks_that_nobody_waited_for_are_counted_as_missed)
         strand_ticker ticker = strand_ticker_every(PERIOD);
         int64_t first = ticker.next_ns;
         strand_sleep_until((strand_time){first + late * PERIOD + PERIOD / 2});
-        uint64_t missed = strand_tick(&ticker);
+        uint64_t missed = strand_wait_tick(&ticker);
         CHECK(missed >= (uint64_t)late);
         if (test_seed())
             CHECK_EQ(missed, late);
@@ -57,7 +57,7 @@ TEST_INSIDE(a_caller_that_keeps_up_misses_none)
     strand_ticker ticker = strand_ticker_every(10 * STRAND_MS);
     uint64_t missed = 0;
     for (int i = 0; i < 5; i++)
-        missed += strand_tick(&ticker);
+        missed += strand_wait_tick(&ticker);
     if (test_seed())
         CHECK_EQ(missed, 0);
 }
@@ -84,7 +84,7 @@ TEST_INSIDE(a_tick_can_be_a_case_of_a_select)
 
 static void *tick_forever(void *arg)
 {
-    while (strand_tick(arg) < UINT64_MAX)
+    while (strand_wait_tick(arg) < UINT64_MAX)
         ;
     return arg;
 }

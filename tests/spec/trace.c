@@ -286,7 +286,7 @@ static NOINLINE void *takes_the_first(void *arg)
 {
     STRAND_SCOPE_WITH(scope, STRAND_FIRST_WINS);
     strand_spawn(scope, calls_throws, arg);
-    strand_scope_first(scope, NULL);
+    strand_scope_join_first(scope, NULL);
     KEEP_FRAME;
     return arg;
 }

@@ -211,8 +211,8 @@ static void *await_any(void *arg)
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
     spawn_named(scope, "one", await_event, arg);
     spawn_named(scope, "other", await_event, arg);
-    strand_join(strand_scope_next(scope));
-    strand_join(strand_scope_next(scope));
+    strand_join(strand_scope_wait_next(scope));
+    strand_join(strand_scope_wait_next(scope));
     return arg;
 }
 
@@ -604,7 +604,7 @@ static void *collect_while_locked(void *arg)
     if (arg)
         spawn_named(scope, "other", await_event, NULL);
     while (strand_scope_count(scope))
-        strand_join(strand_scope_next(scope));
+        strand_join(strand_scope_wait_next(scope));
     return arg;
 }
 
@@ -800,7 +800,7 @@ TEST_REAL_INSIDE(who_waits_for_an_offloaded_call_is_said_to)
 static void *await_a_signal(void *arg)
 {
     STRAND_SIGNALS(signals, SIGUSR1, SIGUSR2);
-    (void)strand_signal(signals);
+    (void)strand_wait_signal(signals);
     return arg;
 }
 

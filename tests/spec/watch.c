@@ -38,10 +38,10 @@ static void be_watcher(void *state, strand_message *message)
     if (STRAND_IS(message, hold)) {
         strand_event_wait(&go);
     } else if (w) {
-        strand_unwatch(w->whom);
+        strand_actor_unwatch(w->whom);
     } else if (l) {
-        CHECK_EQ(strand_watch(l->whom), 0);
-        CHECK_EQ(strand_watch(l->whom), 0);
+        CHECK_EQ(strand_actor_watch(l->whom), 0);
+        CHECK_EQ(strand_actor_watch(l->whom), 0);
         test_log("watches");
     } else if (t) {
         ++*notices;

@@ -125,7 +125,7 @@ struct sending {
 static void *send_it(void *arg)
 {
     struct sending *s = arg;
-    s->error = s->body ? strand_give(s->to, &given_message, s->body)
+    s->error = s->body ? strand_actor_give(s->to, &given_message, s->body)
                        : strand_tell(s->to, &copied_message, &s->letter, sizeof s->letter);
     return arg;
 }
@@ -304,7 +304,7 @@ static void act(struct state *me, uint64_t *chance)
         CHECK_EQ(strand_actor_timer(me, draw(chance, 50) * STRAND_US, 0, STRAND_MSG(tick)), 0);
         break;
     case 6:
-        (void)strand_unstash_all();
+        (void)strand_actor_unstash_all();
         break;
     case 7:
         strand_cancel(strand_spawn(strand_actor_scope(), be_left, NULL), "left behind");
@@ -340,7 +340,7 @@ struct passing {
 static void *pass_on(void *arg)
 {
     struct passing *p = arg;
-    p->error = strand_forward(p->message, p->to);
+    p->error = strand_message_forward(p->message, p->to);
     return arg;
 }
 
@@ -350,7 +350,7 @@ static bool send_away(struct handling *h)
     struct slot *other;
     unsigned way = draw(&h->chance, 12);
     if (way == 0) {
-        strand_stash(h->message);
+        strand_message_stash(h->message);
         return true;
     }
     if (way > 1 || !(other = somebody(&h->chance)))
@@ -366,7 +366,7 @@ static void take_now_and_then(struct handling *h)
 {
     if (draw(&h->chance, 4))
         return;
-    void *body = strand_take(h->message);
+    void *body = strand_message_take(h->message);
     h->message->type->drop(body);
 }
 
@@ -395,7 +395,7 @@ static void handle_question(struct handling *h, const question *q)
 {
     unsigned way = draw(&h->chance, 8);
     if (way == 0)
-        strand_stash(h->message);
+        strand_message_stash(h->message);
     else if (way == 1)
         strand_throw(&TEST_ERROR, "at a question");
     else if (way == 2)
@@ -442,10 +442,10 @@ static void watch(void *state, strand_message *message)
         CHECK_EQ(world.watched[me][i], 1);
         CHECK_EQ(world.notices[me][i]++, 0);
     } else if (at && !world.watched[me][i]) {
-        CHECK_EQ(strand_watch(world.slot[i].ref), 0);
+        CHECK_EQ(strand_actor_watch(world.slot[i].ref), 0);
         world.watched[me][i] = 1;
     } else if (away && world.watched[me][i] && !world.notices[me][i]) {
-        strand_unwatch(world.slot[i].ref);
+        strand_actor_unwatch(world.slot[i].ref);
         world.watched[me][i] = 2;
     }
 }

@@ -106,7 +106,7 @@ static void *fetch_failures(void *arg)
         STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
         for (intptr_t i = 0; i < CHILDREN; i++)
             strand_spawn(scope, fail_after_yields, (void *)i);
-        while (strand_id(strand_scope_next(scope)) != 0) {
+        while (strand_id(strand_scope_wait_next(scope)) != 0) {
             strand_exception *e;
             while ((e = strand_scope_failure(scope, NULL)) != NULL) {
                 CHECK_KIND(e, &PLANTED);

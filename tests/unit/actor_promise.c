@@ -54,7 +54,7 @@ static void start_above(void *state, const void *args)
 
 static void pass_down(void *state, strand_message *message)
 {
-    CHECK_EQUAL(strand_forward(message, *(strand_actor *)state), 0);
+    CHECK_EQUAL(strand_message_forward(message, *(strand_actor *)state), 0);
 }
 
 static const strand_actor_class above = {.size = sizeof above,
