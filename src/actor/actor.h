@@ -380,12 +380,13 @@ static inline bool ref_is_ours(const struct thread *thread, strand_actor actor)
 }
 
 /* Take the lock, unless the reference, which is of this run, is stale. *word: what it was. An awake cell's serial is
- * read under the lock: before that its task may serve another cell, and then this one again. */
+ * read under the lock: before that its task may serve another cell, and then this one again. A damaged reference may
+ * lead into the state of an actor, which holds any words. */
 static inline bool cell_lock(struct thread *thread, struct cell *cell, uint64_t serial, uint64_t *word)
 {
     uint64_t w = atomic_load_explicit(&cell->word, memory_order_acquire); /* [A7] */
     for (;;) {
-        if (!(w & CELL_AWAKE) && UNLIKELY(word_serial(w) != serial))
+        if (UNLIKELY(w & CELL_AWAKE ? !arch_in_handles(word_task(w)) : word_serial(w) != serial))
             return false;
         if (!thread->concurrent)
             break;

@@ -402,7 +402,10 @@ strand_actor cell_ref(const struct cell *cell)
 {
     uint64_t word = atomic_load_explicit(&cell->word, memory_order_acquire), again, serial; /* [A8] */
     for (;; word = again) {
-        serial = word & CELL_AWAKE ? atomic_load_explicit(&word_task(word)->serial, memory_order_acquire) /* [A8] */
+        const struct task *task = word_task(word);
+        if ((word & CELL_AWAKE) && !arch_in_handles(task))
+            return (strand_actor){{0, 0}}; /* no cell: the caller's reference is damaged */
+        serial = word & CELL_AWAKE ? atomic_load_explicit(&task->serial, memory_order_acquire) /* [A8] */
                                    : word_serial(word);
         again = atomic_load_explicit(&cell->word, memory_order_acquire); /* [A8] */
         if (((again ^ word) & ~(uint64_t)CELL_LOCK) == 0)

@@ -46,6 +46,9 @@ int arch_handles_start(void)
     return -ENOMEM;
 }
 
+/* What is read behind an address in the last chunk may lie beyond its end: in this page. */
+enum { PAGE = 4096 };
+
 /* Small programs need few chunks. Large ones open as many as fill a huge page with one call, and ask for one: otherwise
  * each of a million strands is on a page of its own, which exceeds the TLB. */
 static int chunks_open(void)
@@ -54,12 +57,13 @@ static int chunks_open(void)
     uint32_t count = chunks->open < CHUNKS_STEP ? 1 : (uint32_t)CHUNKS_STEP;
     if (chunks->open + count > chunks->most)
         return -ENOMEM;
-    if (mprotect(arch_handles + chunks->open * ARCH_CHUNK, count * ARCH_CHUNK, PROT_READ | PROT_WRITE) < 0)
+    if (mprotect(arch_handles + chunks->open * ARCH_CHUNK, count * ARCH_CHUNK + PAGE, PROT_READ | PROT_WRITE) < 0)
         return -ENOMEM;
     (void)madvise(arch_handles + chunks->open * ARCH_CHUNK, count * ARCH_CHUNK, MADV_DODUMP);
     if (count == CHUNKS_STEP)
         (void)madvise(arch_handles + chunks->open * ARCH_CHUNK, count * ARCH_CHUNK, MADV_HUGEPAGE);
     chunks->open += count;
+    plain_store(&arch_handles_open, chunks->open * ARCH_CHUNK, memory_order_relaxed);
     return 0;
 }
 

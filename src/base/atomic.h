@@ -73,6 +73,7 @@ void arch_step(void);
 #endif
 
 #define plain_load(p, order) (ATOMIC_STEP_, __atomic_load_n(p, order))
+#define steady_load(p, order) __atomic_load_n(p, order) /* of the process, not of a run: no step */
 #define plain_store(p, value, order) (ATOMIC_STEP_, __atomic_store_n(p, value, order))
 #define plain_fetch_add(p, value, order) (ATOMIC_STEP_, __atomic_fetch_add(p, value, order))
 

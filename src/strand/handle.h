@@ -1,6 +1,7 @@
 /*
  * Handles: values that go stale. A handle is the address of a control block (or scope record) and its serial; the
- * memory is never unmapped, so a stale handle reads another serial, or none.
+ * memory is never unmapped, so a stale handle reads another serial, or none. arch_in_handles keeps an address that was
+ * damaged from being read where no memory is.
  *
  * STATE     word: serial << WORD_SERIAL | bits of the strand (cancelled, ...) | DEAD | FREE | pins.
  * INVARIANTS [HN1] what is pinned is not given away: the party that retires it, or else the last one to unpin it, frees
