@@ -144,6 +144,26 @@ TEST_INSIDE(the_failure_of_a_system_interrupts_the_messages_in_hand)
     CHECK_LOG("stop");
 }
 
+static void *fail_alone(void *arg)
+{
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, NULL, &puppet, NULL, 0);
+    STRAND_SHIELD;
+    for (int i = 0; i < 20; i++)
+        (void)strand_tell(a, STRAND_MSG(act, fail));
+    strand_actors_join(system);
+    return arg;
+}
+
+TEST_INSIDE(the_failure_of_a_system_is_not_lost_though_its_block_is_left_at_the_same_moment)
+{
+    for (int i = 0; i < 200; i++) {
+        strand_exception *e = strand_try(fail_alone, NULL, NULL);
+        CHECK_KIND(e, &TEST_ERROR);
+        strand_exception_release(e);
+    }
+}
+
 static void yield_and_log(strand_message *message)
 {
     (void)message;
