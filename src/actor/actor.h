@@ -292,6 +292,7 @@ struct system {
     struct system *older; /* by age, in the run: under its lock */
     struct runtime *runtime;
     struct door *door; /* the target of its handles */
+    void *(*serve)(struct runner *r);
     strand_scope scope;
     strand_actor root, user, own; /* once these have ended, the cells may be reused */
     atomic_flag lock;
@@ -352,7 +353,10 @@ static inline const struct slab_chunk *cell_chunk(const struct cell *cell)
 /* The runner whose strand calls; NULL: none. */
 static inline struct runner *runner_self(struct thread *thread);
 
+/* What a runner's strand runs: system.serve, once it has begun. */
 void *runner_main(void *arg);
+/* system.serve: serve one task after the other until the runner is over. */
+void *turns_serve(struct runner *r);
 
 static inline struct runner *runner_self(struct thread *thread)
 {

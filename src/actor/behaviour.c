@@ -2,6 +2,7 @@
  * An actor's behaviours, and its stash. In its own turn.
  */
 #include "cell.h"
+#include "mailbox.h"
 #include "message.h"
 #include "more.h"
 
@@ -66,21 +67,6 @@ void strand_message_stash(strand_message *message)
     e->next = NULL;
     *more->stash_last = e;
     more->stash_last = &e->next;
-}
-
-size_t stash_return(struct runner *r)
-{
-    struct more *more = cell_more(r->cell);
-    size_t count = 0;
-    if (!more || !more->stash)
-        return 0;
-    for (struct envelope *e = more->stash; e; e = e->next)
-        count++;
-    *more->stash_last = r->task->batch;
-    r->task->batch = more->stash;
-    more->stash = NULL;
-    more->stash_last = &more->stash;
-    return count;
 }
 
 size_t strand_actor_unstash_all(void)

@@ -319,6 +319,17 @@ static void start(struct runner *r)
         life_fail(r, e);
 }
 
+static void reset_more(struct runner *r)
+{
+    struct more *more = cell_more(r->cell);
+    if (!more)
+        return;
+    behaviours_drop(more);
+    r->receive = behaviour_of(r->cell);
+    clock_forget(thread_self(), more);
+    (void)stash_return(r);
+}
+
 static void finish_restart(struct runner *r)
 {
     struct own_call call = {.r = r, .which = OWN_STOP};
@@ -330,7 +341,7 @@ static void finish_restart(struct runner *r)
     }
     watch_answer_none(thread_self(), r->cell); /* with the state, questions kept for a later answer are gone */
     cell_reset(r->cell);
-    more_reset(r);
+    reset_more(r);
     rest_for(r->task, NULL);
     failures_drop(r->task->escalated);
     r->task->escalated = NULL;

@@ -284,6 +284,23 @@ static struct envelope *empty(struct levels *levels)
     return first;
 }
 
+/* ---- the stash ---------------------------------------------------------------------------------------------- */
+
+size_t stash_return(struct runner *r)
+{
+    struct more *more = cell_more(r->cell);
+    size_t count = 0;
+    if (!more || !more->stash)
+        return 0;
+    for (struct envelope *e = more->stash; e; e = e->next)
+        count++;
+    *more->stash_last = r->task->batch;
+    r->task->batch = more->stash;
+    more->stash = NULL;
+    more->stash_last = &more->stash;
+    return count;
+}
+
 /* ---- closing and waiting for children ----------------------------------------------------------------------- */
 
 bool mailbox_close(struct thread *thread, struct runner *r)

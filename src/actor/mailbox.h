@@ -96,5 +96,8 @@ static inline bool mailbox_is_own(struct thread *thread, const struct cell *cell
 /* Under the lock, which it releases: send to a full mailbox. Returns 0, -EAGAIN, -EPIPE, -EDEADLK, or -EINTR: the
  * caller tries again. It throws if the message was not sent because of an interruption. */
 int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct envelope *e);
+/* Unstash: put the stashed messages in front of the batch, which belongs to the turn. They take no more room in the
+ * mailbox. Returns how many they are. */
+size_t stash_return(struct runner *r);
 
 #endif

@@ -5,8 +5,6 @@
 #include "more.h"
 
 #include "cell.h"
-#include "clock.h"
-#include "message.h"
 #include "registry.h"
 
 #include "../strand/misuse.h"
@@ -159,28 +157,6 @@ void more_unname(struct thread *thread, struct cell *cell)
     struct more *more = cell_more(cell);
     if (UNLIKELY(more && *more->name))
         leave(thread, &more->kind->system->names, more);
-}
-
-void more_end(struct cell *cell)
-{
-    struct more *more = cell_more(cell);
-    if (LIKELY(!more))
-        return;
-    behaviours_drop(more);
-    restarts_drop(more);
-    free(more->levels);
-    free(more);
-}
-
-void more_reset(struct runner *r)
-{
-    struct more *more = cell_more(r->cell);
-    if (!more)
-        return;
-    behaviours_drop(more);
-    r->receive = behaviour_of(r->cell);
-    clock_forget(thread_self(), more);
-    (void)stash_return(r);
 }
 
 /* ---- paths ------------------------------------------------------------------------------------------------- */

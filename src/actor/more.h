@@ -14,12 +14,8 @@ struct more *more_of(struct thread *thread, struct cell *cell);
 int more_name(struct thread *thread, struct cell *cell, const char *name);
 /* Remove the name of an actor that is about to end, so that it can be reused before watchers are notified. */
 void more_unname(struct thread *thread, struct cell *cell);
-/* Free everything, after the end. */
-void more_end(struct cell *cell);
 /* As more_of, under the lock of any cell. NULL: no memory. */
 struct more *more_under_lock(struct thread *thread, struct cell *cell);
-/* Reset for a restart. */
-void more_reset(struct runner *r);
 
 /* ---- behaviours (behaviour.c) ------------------------------------------------------------------------------ */
 
@@ -33,9 +29,6 @@ static inline strand_behaviour *behaviour_of(const struct cell *cell)
     return more && more->behaviours ? more->behaviours->receive : cell_kind(cell)->receive;
 }
 void behaviours_drop(struct more *more);
-/* Unstash: put the stashed messages in front of the batch, which belongs to the turn. They take no more room in the
- * mailbox. Returns how many they are. */
-size_t stash_return(struct runner *r);
 
 /* ---- watching (watch.c) ------------------------------------------------------------------------------------ */
 

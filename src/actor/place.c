@@ -365,6 +365,13 @@ void place_begun(struct thread *thread, struct place *place)
     place_relay_(thread, place);
 }
 
+void *runner_main(void *arg)
+{
+    struct runner *r = arg;
+    place_begun(thread_self(), r->place);
+    return r->place->system->serve(r);
+}
+
 /* Count one more task with a runner in a place where each may block its thread. */
 static COLD void grow(struct thread *thread, struct place *place)
 {

@@ -147,6 +147,7 @@ strand_actors strand_actors_enter_(const strand_actors_attr *attr, const char *f
     }
     snprintf(system->name, sizeof system->name, "%s", attr && attr->name ? attr->name : "actors");
     system->scope = scope;
+    system->serve = turns_serve;
     atomic_store_explicit(&system->runtime->refused, place_refused, memory_order_release); /* [PB1] */
     strand_actors handle = registry_handle(system);
     int error = reserve_tasks(thread);

@@ -15,10 +15,8 @@
 #include "../strand/cxx.h"
 #include "../strand/held.h"
 #include "../strand/interrupt.h"
-#include "../strand/misuse.h"
 #include "../strand/wait.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- idle --------------------------------------------------------------------------------------------------- */
@@ -283,10 +281,8 @@ static void *serve_all(void *arg)
     return NULL;
 }
 
-void *runner_main(void *arg)
+void *turns_serve(struct runner *r)
 {
-    struct runner *r = arg;
-    place_begun(thread_self(), r->place);
     while (!r->over) {
         r->scope = (strand_scope){{0, 0}};
         strand_exception *e = cxx_try(serve_all, r);
@@ -315,27 +311,4 @@ void *runner_main(void *arg)
     if (UNLIKELY(r->fatal != NULL))
         strand_rethrow(r->fatal);
     return NULL;
-}
-
-/* ---- the caller as an actor --------------------------------------------------------------------------------- */
-
-const char *made_actor(const struct runner *r, char *buffer, size_t size)
-{
-    char path[128];
-    if (!r || !r->task)
-        return "";
-    cell_path_end(r->cell, path, sizeof path);
-    int length = snprintf(buffer, size, "the caller is the actor %s of class '%s'", path, cell_kind(r->cell)->label);
-    if (r->in_hand && length >= 0 && (size_t)length < size)
-        snprintf(buffer + length, size - (size_t)length, ", which handles a '%s'", r->in_hand->message.type->name);
-    return buffer;
-}
-
-struct runner *must_be_actor(struct thread *thread, const char *function)
-{
-    struct runner *r = runner_self(thread);
-    if (UNLIKELY(!r || !r->task))
-        MISUSE(function, "",
-               "the caller is not an actor that handles a message: call it in a function of the actor's class");
-    return r;
 }
