@@ -223,7 +223,8 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg);
  * and one that depends on it must set it.
  */
 strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg);
-/** Spawn a child with attributes and copied arguments, like strand_spawn. `attr` may be NULL. The call copies `size`
+/** Spawn a child with attributes and copied arguments, like strand_spawn. `attr` may be NULL; attributes need
+ * strand/pool.h, which defines them and the macro STRAND_ATTR. The call copies `size`
  * bytes of `args` and passes the address of the copy to fn; the copy lives as long as the strand. With size 0 fn gets
  * `args` itself. Returns the handle of the child. Throws what strand_spawn throws. */
 strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size);

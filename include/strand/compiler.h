@@ -39,6 +39,8 @@ extern struct strand_section_ strand_no_suspend_; /* stands in attributes only *
 #if defined(__has_feature)
 #if __has_feature(safe_stack)
 #define STRAND_CLEANUP_(function) _Pragma("GCC error \"libstrand does not support -fsanitize=safe-stack\"")
+#elif __has_feature(memory_sanitizer)
+#define STRAND_CLEANUP_(function) _Pragma("GCC error \"libstrand does not support -fsanitize=memory\"")
 #endif
 #endif
 #if defined(STRAND_CLEANUP_)

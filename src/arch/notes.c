@@ -26,6 +26,7 @@ void arch_tool_find(void)
 /* Weak: functions of the code that these options link with a program. */
 extern void __safestack_init(void) __attribute__((weak));
 extern void *__morestack_allocate_stack_space(size_t size) __attribute__((weak));
+extern void __msan_init(void) __attribute__((weak));
 
 const char *arch_unsupported(void)
 {
@@ -33,6 +34,8 @@ const char *arch_unsupported(void)
         return "a program compiled with -fsanitize=safe-stack, which has a second stack per thread";
     if (__morestack_allocate_stack_space)
         return "a program compiled with -fsplit-stack, which allocates stacks by itself";
+    if (__msan_init)
+        return "a program compiled with -fsanitize=memory, which needs a library compiled with it";
     return NULL;
 }
 

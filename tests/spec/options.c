@@ -316,13 +316,23 @@ TEST(the_log_hook_gets_its_argument)
     CHECK_CONTAINS(message, "lost letter");
 }
 
-TEST_PROGRAM(a_program_with_split_stacks_is_refused_with_the_name_of_the_option)
+static void is_refused(const char *program, const char *option)
 {
     static struct test_output o;
-    test_program(&o, "split_stack", NULL);
+    test_program(&o, program, NULL);
     CHECK_EQ(o.status, 1);
     CHECK_STR(o.out, "");
-    CHECK_CONTAINS(o.err, "-fsplit-stack");
+    CHECK_CONTAINS(o.err, option);
+}
+
+TEST_PROGRAM(a_program_with_split_stacks_is_refused_with_the_name_of_the_option)
+{
+    is_refused("split_stack", "-fsplit-stack");
+}
+
+TEST_PROGRAM(a_program_with_memory_sanitizer_is_refused_with_the_name_of_the_option)
+{
+    is_refused("memory_sanitizer", "-fsanitize=memory");
 }
 
 TEST_PROGRAM(without_a_log_hook_messages_go_to_standard_error)
