@@ -9,8 +9,8 @@
 #include "shutdown.h"
 #include "user_scheduler.h"
 
-#include "../sched/rest.h"
 #include "../sched/stack_ops.h"
+#include "../sched/trim.h"
 #include "../stack/stack.h"
 #include "../strand/cxx.h"
 #include "../strand/end.h"
@@ -90,7 +90,7 @@ static const struct sched_ops ops = {
     .orphaned = orphaned,
     .fire = {[TIMER_WAIT] = wait_time_comes,
              [TIMER_DEADLINE] = deadline_comes,
-             [TIMER_REST] = rest_comes,
+             [TIMER_TRIM] = trim_is_due,
              [TIMER_SHUTDOWN] = shutdown_comes},
     .census = census_note,
     .moved = watchdog_moved,

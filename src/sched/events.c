@@ -5,9 +5,9 @@
 
 #include "polled.h"
 #include "posts.h"
-#include "rest.h"
 #include "thread.h"
 #include "timers.h"
+#include "trim.h"
 
 static void take_posts(struct thread *thread, struct pool *pool)
 {
@@ -24,11 +24,11 @@ void pool_take_events(struct thread *thread, struct pool *pool)
     if (posts_any(&pool->posts))
         take_posts(thread, pool);
     pool_take_polled(thread, pool);
-    rest_note_stacks(thread, pool);
+    trim_record_stacks(thread, pool);
     if (timers_next(&pool->timers) == ARCH_FOREVER)
         return;
     thread->now = driver_now(pool->sub);
     if (timers_next(&pool->timers) <= thread->now)
         timers_fire(thread, pool, thread->now);
-    rest_look(thread, pool);
+    trim_continue(thread, pool);
 }

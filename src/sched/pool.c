@@ -5,11 +5,11 @@
 
 #include "posts.h"
 #include "quiet.h"
-#include "rest.h"
 #include "runq.h"
 #include "thread.h"
 #include "threads.h"
 #include "timers.h"
+#include "trim.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     list_init(&pool->sleepers);
     runq_open(&pool->global);
     timers_open(&pool->timers);
-    rest_open(pool);
+    trim_open(pool);
     int error = pool_make_threads(pool, plan->threads);
     return error || !pool->scheduler->open ? error : pool->scheduler->open(pool);
 }
@@ -111,7 +111,7 @@ void pool_close(struct pool *pool)
     pool_await_kickers(pool);
     atomic_store_explicit(&pool->state, POOL_CLOSED, memory_order_seq_cst); /* [Q1] [Q4] */
     run_late_posts(pool);
-    rest_close(pool);
+    trim_close(pool);
     timers_close(&pool->timers);
     if (pool->scheduler->close)
         pool->scheduler->close(pool);

@@ -6,9 +6,9 @@
 
 #include "../arch/arch.h"
 #include "posts.h"
-#include "rest_type.h"
 #include "runq_type.h"
 #include "service.h"
+#include "trim_type.h"
 
 struct scheduler;
 struct shared_fibre;
@@ -76,7 +76,7 @@ struct pool {
     /* ---- The seeker. ---- */
     struct arch_poller poller;
     struct pool_near near;
-    _Atomic uint32_t era; /* counts the rounds of `rests`: read at each visit of a shared fibre */
+    _Atomic uint32_t trim_round; /* counts the rounds of `trimmer`: read at each visit of a shared fibre */
 
     /* ---- Any thread of the pool. ---- */
     _Atomic uint32_t watched; /* how many descriptors the poller watches: none are not asked for */
@@ -104,7 +104,7 @@ struct pool {
     int futile;               /* wake-ups and thefts in a row that were not worth it: by the seeker */
 
     /* ---- The holders of shared fibres under its lock, and the seeker. ---- */
-    _Alignas(CACHE_LINE) struct rests rests;
+    _Alignas(CACHE_LINE) struct trimmer trimmer;
 };
 
 #endif

@@ -25,7 +25,7 @@ static bool awaits_nothing(struct pool *pool)
 {
     uint32_t timers = atomic_load_explicit(&pool->timers.count, memory_order_relaxed);
     uint32_t idle = atomic_load_explicit(&pool->timers.excused, memory_order_relaxed) +
-                    atomic_load_explicit(&pool->rests.armed, memory_order_relaxed);
+                    atomic_load_explicit(&pool->trimmer.armed, memory_order_relaxed);
     uint64_t returned = 0, left = 0;
     for (int i = 0; i < pool_count(pool); i++)
         returned += atomic_load_explicit(&pool->threads[i]->counts.returned, memory_order_acquire); /* [Q6] */

@@ -5,9 +5,9 @@
 
 #include "../stack/saved.h"
 #include "../stack/shared_enter.h"
-#include "rest.h"
 #include "shared_mail.h"
 #include "switch.h"
+#include "trim.h"
 
 /* ---- giving up ------------------------------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ void shared_fibre_trim(struct thread *thread, struct shared_fibre *shared)
     let_go(thread, shared);
 }
 
-void shared_fibre_rest(struct thread *thread, struct shared_fibre *shared)
+void shared_fibre_trim_idle(struct thread *thread, struct shared_fibre *shared)
 {
     uintptr_t idle = SHARED_IDLE;
     if (!atomic_compare_exchange_strong_explicit(&shared->mail, &idle, 0, memory_order_acq_rel,
@@ -121,7 +121,7 @@ int shared_fibre_enter(struct thread *thread, struct shared_fibre *shared)
     struct member *member = choose(thread, shared);
     struct guest *guest = guest_of(member);
     fetch_ahead(shared);
-    rest_note(thread, shared); /* [SF7] */
+    trim_record(thread, shared); /* [SF7] */
     shared->fibre.active = member;
     int error = shared_enter(&thread->stacks, &shared->stack, guest, thread->cxx != NULL);
     if (UNLIKELY(error))

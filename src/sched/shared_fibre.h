@@ -25,15 +25,15 @@
  *           between: the run queue's.
  * INVARIANTS [SF6] going idle is the last that a holder does to it: whichever thread holds it next may end its last
  *           strand, and then it is gone.
- *           [SF7] a fibre that was in use since it was trimmed last is in the list of its pool's `rests`, and then that
- *           has a timer (rest.c): a thread that runs on it in a new era notes it. A round begins an era, and trims
- *           those that were not used in the era before, as a holder: one that is in use is left for the next round. A
- *           round takes one out of the list under its lock, and refers to it from then on, unless nothing else does:
- *           then it is about to be given back, and the thread that does so waits for the lock first.
- * NOT DONE  a lock: the mail is one word. A wish to be trimmed in a word of its own: that would have to be read after
- *           going idle, against [SF6]. The time of each visit, or a timer for each fibre: both cost more than a look at
- *           the era. A wish for one that rests: it would be trimmed after its next use, when it rests no more.
- * TESTED BY tests/models/residency.pml, tests/models/rest.pml, tests/spec/fibre.c, tests/spec/fibre_wait.c,
+ *           [SF7] a fibre that was in use since it was trimmed last is in the list of its pool's `trimmer`, and then
+ * that has a timer (trim.c): a thread that runs on it for the first time since a round began records it. A round trims,
+ * as a holder, the fibres that were not used since the round before began; one that is in use is left for the next
+ * round. A round takes a fibre out of the list under its lock, and refers to it from then on, unless nothing else does:
+ * then it is about to be given back, and the thread that does so waits for the lock first. NOT DONE  a lock: the mail
+ * is one word. A wish to be trimmed in a word of its own: that would have to be read after going idle, against [SF6].
+ * The time of each visit, or a timer for each fibre: both cost more than a look at the number of the round. A wish to
+ * trim an idle fibre: it would be trimmed after its next use, when it is not idle any more. TESTED BY
+ * tests/models/residency.pml, tests/models/trim.pml, tests/spec/fibre.c, tests/spec/fibre_wait.c,
  *           tests/spec/fibre_rest.c, tests/sim/residency.c.
  */
 #ifndef SCHED_SHARED_FIBRE_H
@@ -58,9 +58,9 @@ struct shared_fibre {
     struct batch ready; /* first come, first served */
     struct arch_note opener;
     bool trim; /* it was wished: when it is given up next */
-    /* Under the lock of the pool's `rests` [SF7]. */
-    _Atomic uint32_t used; /* the era in which it was in use last; the holder reads it at any time */
-    struct link rest;      /* in rests.used */
+    /* Under the lock of the pool's `trimmer` [SF7]. */
+    _Atomic uint32_t used;  /* the round in which it was in use last; the holder reads it at any time */
+    struct link in_trimmer; /* in trimmer.used */
     /* Anybody's. */
     _Alignas(CACHE_LINE) _Atomic uintptr_t mail;
     _Atomic uint64_t refs; /* SHARED_STRAND for each strand that lives on it, SHARED_KNOWN for each reference */
@@ -105,13 +105,13 @@ bool shared_mail_up(struct thread *thread, struct member *member);
 int shared_fibre_enter(struct thread *thread, struct shared_fibre *shared);
 /* Memory that it does not need goes back to the system: now, or when it is given up next. Any thread of the run. */
 void shared_fibre_trim(struct thread *thread, struct shared_fibre *shared);
-/* For rest.c: whether a thread holds it, or is about to. */
+/* For trim.c: whether a thread holds it, or is about to. */
 OWN_INLINE bool shared_fibre_is_in_use(const struct shared_fibre *shared)
 {
     return atomic_load_explicit(&shared->mail, memory_order_relaxed) != SHARED_IDLE;
 }
 /* As shared_fibre_trim, of one that is not in use; nothing if it is. What it tells of itself stays. */
-void shared_fibre_rest(struct thread *thread, struct shared_fibre *shared);
+void shared_fibre_trim_idle(struct thread *thread, struct shared_fibre *shared);
 /* After a switch away from it (AFTER_SHARED_*). */
 void shared_fibre_left(struct thread *thread, struct shared_fibre *shared, arch_context from, enum after after);
 /* On its own stack: whether another of its strands is runnable. */

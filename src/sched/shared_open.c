@@ -5,8 +5,8 @@
 #include "shared_fibre.h"
 
 #include "pool.h"
-#include "rest.h"
 #include "switch.h"
+#include "trim.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -123,7 +123,7 @@ void shared_fibre_release(struct thread *thread, struct shared_fibre *shared, ui
         return;
     arch_note_acquire(shared);
     ASSERT(atomic_load_explicit(&shared->mail, memory_order_relaxed) == SHARED_IDLE);
-    rest_forget(thread, shared);
+    trim_forget(thread, shared);
     shared_end(&thread->stacks, &shared->stack);
     if (!readers_defer(&thread->sub->memory.readers, &shared->deferred, 0))
         unmake(thread, shared);

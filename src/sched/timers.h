@@ -13,7 +13,7 @@ struct pool;
 struct thread;
 
 /* What the time is waited for with: sched_ops.fire. */
-enum timer_kind { TIMER_WAIT, TIMER_DEADLINE, TIMER_REST, TIMER_SHUTDOWN, TIMER_KINDS };
+enum timer_kind { TIMER_WAIT, TIMER_DEADLINE, TIMER_TRIM, TIMER_SHUTDOWN, TIMER_KINDS };
 
 struct timer {
     struct heap_node node;

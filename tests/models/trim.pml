@@ -1,21 +1,21 @@
 /*
- * A shared fibre in the list of those that may rest: who is noted, who is trimmed, and who is gone.
+ * A shared fibre in the list of those that may be trimmed: when it is recorded, trimmed, and gone.
  *
- * MODELS    src/sched/rest.c: rest_note_, rest_forget, has_rested, take_rested, begin_round, go_on, rest_look_, arm
- *           src/sched/shared_fibre.c: shared_fibre_rest
+ * MODELS    src/sched/trim.c: trim_record_, trim_forget, must_be_trimmed, take_idle, begin_round, go_on, trim_continue_, arm
+ *           src/sched/shared_fibre.c: shared_fibre_trim_idle
  *           src/sched/shared_open.c: shared_fibre_keep_if_known
  *           Labels [SF7].
- * ABSTRACTS the fibre's mail to whether somebody holds it (residency.pml has it), the list to whether the one fibre is in
- *           it, what its lock covers and each compare-and-swap to single steps, the timer to a bit that fires at any time, eras to
- *           their number modulo 4: nothing is older than 2. There is memory for the timer.
- * PARTIES   two users of the fibre, who run on it, one twice, and then let go of it; whoever opened it, who lets go at any
- *           time; the seeker, which makes rounds.
- * CHECKED   nobody touches a fibre that was given back, which happens once. When no round is to come any more nothing
- *           is left that was used and not trimmed. Rounds come to an end.
- * MACROS    KEEPS        a round keeps a fibre that nobody knows any more
- *           STAYS        who gives a fibre back leaves it in the list
- *           ONCE         the timer is started by the first note only
- *           UNSEEN       who comes to run does not look at the era
+ * ABSTRACTS the fibre's mail to whether a thread holds it (residency.pml has it), the list to whether the one fibre is in
+ *           it, what its lock covers and each compare-and-swap to single steps, the timer to a bit that fires at any
+ *           time, rounds to their number modulo 4: nothing is older than 2. There is memory for the timer.
+ * PARTIES   two users of the fibre, which run on it, one of them twice, and then let go of it; its opener, which lets go
+ *           at any time; the seeker, which makes rounds.
+ * CHECKED   no party touches a fibre that was given back, which happens once. When no more round comes nothing is left
+ *           that was used and not trimmed. Rounds come to an end.
+ * MACROS    KEEPS        a round keeps a fibre without references
+ *           STAYS        the thread that gives a fibre back leaves it in the list
+ *           ONCE         the timer is started by the first record only
+ *           UNSEEN       a thread that comes to run does not look at the round
  *           FOREVER      a round starts the timer again though the list is empty
  */
 /* must hold */
@@ -27,7 +27,7 @@
 
 #define USERS 2
 
-byte era = 1, used;
+byte round = 1, used;
 bit listed, armed, ever_armed;
 bit held;    /* mail is not SHARED_IDLE */
 bit dirty;   /* it has memory that it does not need, or will have */
@@ -44,7 +44,7 @@ inline release()
     if
     :: last ->
 #ifndef STAYS
-        d_step { TOUCH; listed = 0 } /* rest_forget */
+        d_step { TOUCH; listed = 0 } /* trim_forget */
 #endif
         d_step { TOUCH; freed = 1 }
     :: else
@@ -61,12 +61,12 @@ proctype user(byte uses)
 #ifdef UNSEEN
         new = (used == 0);
 #else
-        new = (used != era);
+        new = (used != round);
 #endif
         if
         :: new ->
             d_step {
-                used = era;
+                used = round;
                 listed = 1;
 #ifdef ONCE
                 if
@@ -97,23 +97,23 @@ proctype opener()
 
 proctype seeker()
 {
-    bit found, last, rested;
+    bit found, last, idle;
 end:
     do
     :: armed ->
-        era = (era + 1) % 4;
+        round = (round + 1) % 4;
         d_step {
-            rested = 0;
+            idle = 0;
             if
-            :: listed -> TOUCH; rested = (used != era && used != (era + 3) % 4)
+            :: listed -> TOUCH; idle = (used != round && used != (round + 3) % 4)
             :: else
             fi;
             if
-            :: rested && held -> used = era
+            :: idle && held -> used = round
 #ifdef KEEPS
-            :: rested && !held -> found = 1
+            :: idle && !held -> found = 1
 #else
-            :: rested && !held && refs > 0 -> found = 1
+            :: idle && !held && refs > 0 -> found = 1
 #endif
             :: else
             fi;
