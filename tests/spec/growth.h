@@ -20,11 +20,20 @@ static inline int64_t growth_ns(void)
 /* How long `count` of `what` take, in ns. */
 typedef int64_t growth_measure(const void *what, int count);
 
-enum { GROWTH_FIRST = 5, GROWTH_ATTEMPTS = 100 };
+enum { GROWTH_FIRST = 5, GROWTH_ATTEMPTS = 40 };
+
+/* So many at first; fewer where each costs more: under a sanitizer or valgrind, and where few repetitions are wanted.
+ */
+static inline int growth_count(int usual)
+{
+    int count = (int)test_scale(TEST_TSAN || TEST_ASAN || test_under_valgrind() ? usual / 20 : usual);
+    return count > 100 ? count : 100;
+}
 
 /*
- * `times` as many take less than 2.5 times as long as that: caches and logarithms may have a part of it. The few are
- * measured several times before they are compared: one disturbed measurement of them would let any growth through.
+ * `times` as many take less than four times as long as that: caches, fresh memory and logarithms may have a part of it.
+ * The few are measured several times before they are compared: one disturbed measurement of them would let any growth
+ * through.
  */
 static inline void growth_compare(growth_measure *measure, const void *what, int count, int times)
 {
@@ -38,7 +47,7 @@ static inline void growth_compare(growth_measure *measure, const void *what, int
         few = few < now ? few : now;
         now = measure(what, times * count);
         many = many < now ? many : now;
-        if (many / times / 5 < few / 2)
+        if (many / times / 4 < few)
             return;
     }
     CHECK_FAIL("%d take %lld us, %d take %lld us", count, (long long)few / 1000, times * count, (long long)many / 1000);
