@@ -105,9 +105,10 @@ typedef struct strand_exception strand_exception; /* strand/exception.h */
  *
  * Leaving a scope cancels what is still anchored to it and waits, uninterruptibly, for its end. If children
  * were left that the owner had neither joined nor cancelled, STRAND_LIVE_STRANDS is thrown, unless another
- * exception is already on its way. A failure of a child that nobody has seen is thrown here at the latest.
- * Where nothing may suspend (STRAND_NO_SUSPEND, a monitor) a scope can be left that nobody is anchored to; else that is
- * misuse. clang, which does not know who is anchored, warns of every scope there.
+ * exception is already on its way. A failure of a child that nobody has seen is thrown here at the latest. Entering a
+ * scope throws STRAND_SYSTEM if there is no memory. Where nothing may suspend (STRAND_NO_SUSPEND, a monitor) a scope
+ * can be left that nobody is anchored to; else that is misuse. clang, which does not know who is anchored, warns of
+ * every scope there.
  *
  * A server that spawns a strand for each connection and joins none opens its scope with STRAND_SERVICE: else what is
  * left of each takes memory until the scope is joined or left. Children that have returned, or were cancelled and have
@@ -180,6 +181,9 @@ size_t strand_scope_count(strand_scope scope);
  *     STRAND_DEADLINE_AS(name, when);   the same with a name, by which strand_deadline_move moves it
  *     STRAND_NO_SUSPEND;       makes suspending in the block misuse, reported with both places
  *     STRAND_LOCAL(key, p);    binds strand_local(key) to p in the block and in the children spawned there
+ *
+ * A block that is left because of its deadline throws STRAND_TIMED_OUT. Entering a block with a deadline or a local
+ * value throws STRAND_SYSTEM if there is no memory.
  */
 #define STRAND_SHIELD STRAND_GUARD_(strand_shield_, strand_shield_enter_())
 #define STRAND_DEADLINE(when) STRAND_GUARD_(strand_deadline_, strand_deadline_enter_((when), __FILE__, __LINE__))
@@ -199,13 +203,13 @@ size_t strand_scope_count(strand_scope scope);
  * run's own.
  *
  * Returns the result of fn. An exception that leaves fn is printed and ends the program with exit status 1, unless
- * options->uncaught is set. A sub-process that cannot be made is such an exception, too.
+ * options->uncaught is set; STRAND_SYSTEM is thrown in its place if the sub-process cannot be made.
  *
- * Any thread may call fork(2), strands included. In the child the runs of the parent are dead: using an object of
- * theirs, leaving a block of one, or returning from a strand's function is misuse, and functions for any thread find
- * nothing. The child keeps their memory, and their descriptors until exec. exec, exit and _exit work as usual, and so
- * does strand_run, which uses threads of its own if it is called on the stack of a parent's strand. The library does
- * not notice vfork(2) and a fork that bypasses the C library.
+ * Any thread may call fork(2), strands included. In the child the runs of the parent are dead. The library reports as
+ * misuse if the child uses an object of theirs, leaves a block of one, or returns from a strand's function. Functions
+ * for any thread find nothing. The child keeps their memory, and their descriptors until exec. exec, exit and _exit
+ * work as usual, and so does strand_run, which uses threads of its own if it is called on the stack of a parent's
+ * strand. The library does not notice vfork(2) and a fork that bypasses the C library.
  */
 void *strand_run(const strand_options *options, strand_fn *fn, void *arg);
 
@@ -303,9 +307,9 @@ struct strand_guard_; /* what a macro that changes the rules of a block leaves t
 strand_time strand_now(void);
 /** Get the instant `ns` nanoseconds from now; it saturates. Any thread may call it. */
 strand_time strand_in(int64_t ns);
-/** Sleep for `ns` nanoseconds. 0 and less yields. */
+/** Sleep for `ns` nanoseconds. 0 and less yields. Throws STRAND_SYSTEM if there is no memory for a timer. */
 STRAND_BLOCKS void strand_sleep(int64_t ns);
-/** Sleep until an instant. One that has passed yields. */
+/** Sleep until an instant. One that has passed yields. Throws STRAND_SYSTEM if there is no memory for a timer. */
 STRAND_BLOCKS void strand_sleep_until(strand_time when);
 /** Get the earliest instant at which a deadline interrupts the caller. Deadlines outside a shield do not count. The
  * time that is left is strand_deadline().ns - strand_now().ns. Returns an instant of INT64_MAX ns if there is no

@@ -227,6 +227,7 @@ for name in strand_try STRAND_SCOPE; do
     ! sed -n '/^\.SH ERRORS/,/^\.SH EXAMPLES/p' "$man/man3/$name.3" | grep -Eq '^(Call|So) ' ||
         complain "$name(3) has a sentence below ERRORS that is no error"
 done
+! grep -l '^From .*tests/' "$man"/man3/*.3 >"$work/said" || complain "examples that are tests: $(cat "$work/said")"
 
 # The example of the overview, built by the line of its synopsis.
 awk '/^\.SH/ { there = /EXAMPLES/ } /^\.EE/ { text = 0 } there && text { print } /^\.EX/ { text = 1 }' \

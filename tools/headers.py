@@ -149,7 +149,7 @@ def sentences(nodes, pattern):
                 text += f"\0{inner}\0" if child.tag in ("computeroutput", "emphasis", "bold") else inner
             text += child.tail or ""
         text = " ".join(text.split())
-        parts = re.split(r"(?<=[.?!])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z])", text)
+        parts = re.split(r"(?<=[.?!])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z\0]|[*&]?(?:strand_|[a-z]\w*->))", text)
         found += [part for part in parts if re.search(pattern, part)]
     return found
 

@@ -9,7 +9,8 @@ which is named after the first of them; the others' pages lead there, and those 
 underscore are for macros only and have none. What a page says of return values and errors is taken from the comment's
 own sentences: those that begin with "Returns" or "Throws", or whose subject is the function or an error (RETURNS,
 THROWS). So each can be understood outside of its paragraph. The example is a part of a program of this repository that
-uses the name. A function, variable or macro without a comment is reported; with --strict that fails.
+uses the name, as its users do; a page without one names its neighbour, or a page that it mentions, which has one. A
+function, variable or macro without a comment is reported; with --strict that fails.
 
 It is called by tools/man.sh from the root of the repository, because doxygen names the headers from there.
 """
@@ -22,9 +23,8 @@ from headers import (ATTRIBUTES, BLOCKS, OVERVIEW, PUBLIC, WHOLE_WORDS, declarat
                      sentences, summary)
 
 NAME = re.compile(r"\b(?:strand|STRAND)_\w*[A-Za-z0-9]\b(?!_)")
-# Programs that use the library as its users do; those of tests that make mistakes on purpose are left out.
-EXAMPLES = ("examples/*.c", "examples/*/*.[ch]", "docs/*.md", "tests/sim/*.c", "tests/httpd/*.c", "tests/spec/*.c")
-WRONG_USE = re.compile(r"misuse|mistakes|nulls|arguments|locks\.c|blocking")
+# Programs that use the library as its users do: those of tests do so for their own purposes.
+EXAMPLES = ("examples/*.c", "examples/*/*.[ch]", "README.md", "docs/*.md")
 
 # The sentences that can stand alone: they begin with their verb, or name the caller's call as their subject.
 CALL = r"(?:[Ii]t|They|[Tt]h(?:e|is) (?:call|function|macro)|NAMES(?:\([^)]*\))?)"
@@ -33,8 +33,13 @@ THROWS = (
     rf"^Throws\b|\bis thrown\b|(?:^|[,.;] ){CALL} (?:waits and )?throws?\b",
     r"^(?:Returns|The case's result is)\b.*(?:-E[A-Z]|errno code|throws)",
     r"^(?:After|With) (?:0, )?-E[A-Z]",
+    r"^(?:Entering|A block)\b.*\bthrows\b",
     r"^(?!(?:So|Then|Only then|Where|Else|Otherwise)\b).*\b(?:is|are) misuse\b",
+    r"\b(?:returns? what \S+ returns|throws? like|throws? what)\b",
 )
+# Macros that are a part of another expression; neither fails.
+ARGUMENT = re.compile(r"Write .* as (?:an argument|three arguments)\b")
+INITIALISER = re.compile(r"Initialise .*")
 
 
 # ---- writing: text -------------------------------------------------------------------------------------------------
@@ -147,23 +152,33 @@ def returns(page):
     functions = [item for item in page.items if item.kind == "function"]
     kinds = [re.sub(r"\s*\w+$", "", item.node.findtext("definition")) for item in functions]
     kinds = [ATTRIBUTES.sub("", kind) for kind in kinds]
-    said = standing_alone(page, RETURNS)
-    if kinds and all(kind == "void" for kind in kinds) or not kinds and not said:
-        return ["None."]
+    said = sorted(standing_alone(page, RETURNS), key=lambda text: not text.startswith("Returns"))
     gives = re.match(r"(?:Get|Make) (.*?)\.(?= |$)", plain(page.comment))
-    if gives and all(re.match(r"Returns \S+ (?:if|past) ", text) for text in said):
+    if gives and all(re.match(r"Returns .*? (?:if|past) ", text) and "," not in text for text in said):
         said.insert(0, f"Returns {gives[1]}.")
+    if kinds and all(kind == "void" for kind in kinds):
+        return ["None."]
     if said:
         return flow(" ".join(said))
+    if not kinds:
+        return [part_of_expression(page) or "None."]
     kind = next(kind for kind in kinds if kind != "void")
     return [f"A value of type \\fI{code(kind)}\\fP, which DESCRIPTION explains."]
+
+
+def part_of_expression(page):
+    """What a macro is that stands for a part of an expression; None for others."""
+    about = plain(page.comment)
+    if ARGUMENT.match(about):
+        return "The macro is the argument, which is valid during the call that it is written for."
+    return "The macro is an initialiser." if INITIALISER.match(about) else None
 
 
 def listed_errors(page):
     """The items of a description's lists that begin with an error code."""
     items = [plain(list(item)) for node in page.comment for item in node.iter("listitem")]
-    found = [re.match(r"(-E[A-Z]+):? (.*)", item) for item in items]
-    return [line for match in found if match for line in (".TP", f"\\fB{code(match[1])}\\fP", *flow(match[2]))]
+    found = [re.match(r"(-E[A-Z]+):? (.*?)[,;.]?$", item) for item in items]
+    return [line for match in found if match for line in (".TP", f"\\fB{code(match[1])}\\fP", *flow(match[2] + "."))]
 
 
 def errors(page, blocks_too):
@@ -172,15 +187,13 @@ def errors(page, blocks_too):
     if blocks_too:
         out.append("When interrupted, it throws \\fBSTRAND_INTERRUPTED\\fP.")
     out += listed_errors(page)
-    return out or ["None. Misuse is reported and ends the program."]
+    return out or ["None." if part_of_expression(page) else "None. Misuse is reported and ends the program."]
 
 
 def example(names):
     """Some lines of a program of this repository that uses one of the names, the first in the order of EXAMPLES."""
     for pattern in EXAMPLES:
         for path in sorted(pathlib.Path().glob(pattern)):
-            if WRONG_USE.search(path.name):
-                continue
             lines = source_of(path)
             for name in [*names, *[name.upper() for name in names if name.endswith("_attr")]]:
                 word = rf"(?<!\w){name}(?!\w)"
@@ -272,13 +285,16 @@ def write_page(page, neighbours, known, folder, version, date):
             of = "the result" if len(checked) == len(shown) else "a result of " + " or ".join(checked)
             out += flow(f"The compiler warns about a call that ignores {of}.")
         out += [".SH ERRORS", *errors(page, bool(blocking))]
+    others = related(page, [plain(page.comment), *[line for lines in written for line in lines]], known)
+    others += [near for near in neighbours if near not in others]
     shown_in = example(names)
+    elsewhere = [name for name in [*neighbours, *others] if known[name].file == page.file and example(known[name].names())]
     if shown_in:
         path, part = shown_in
         out += [".SH EXAMPLES", f"From \\fI{code(str(path))}\\fP:", ".PP", ".in +4n", ".EX"]
         out += [*[guarded(code(line)) for line in part], ".EE", ".in"]
-    others = related(page, [plain(page.comment), *[line for lines in written for line in lines]], known)
-    others += [near for near in neighbours if near not in others]
+    elif elsewhere:
+        out += [".SH EXAMPLES", f"See \\fB{elsewhere[0]}\\fP(3)."]
     out += [".SH SEE ALSO"]
     out += [f".BR {name} (3)," for name in others if name not in ("STRAND_BLOCKS", "STRAND_CHECKED", "STRAND_NORETURN")]
     out += [".BR strand (7)"]

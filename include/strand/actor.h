@@ -337,7 +337,7 @@ strand_actor strand_actor_find(strand_actors system, const char *path);
  *  must be joined or cancelled before that function returns. Strands that are left are cancelled and waited for, and
  * they are a failure of the actor (STRAND_LIVE_STRANDS). */
 strand_scope strand_actor_scope(void);
-/** Check whether an actor has ended, which may be of another run. Returns true if it has. */
+/** Check whether an actor has ended, which may be of another run. Returns true if the actor has ended. */
 bool strand_actor_ended(strand_actor actor);
 
 /**
@@ -392,9 +392,9 @@ void strand_actor_unwatch(strand_actor actor);
 
 /* ---- behaviours and stashed messages ----------------------------------------------------------------------- */
 
-/** Push another behaviour, or pop the last one. It handles the messages from the next one on. A restart pops all. In a
- *  turn. strand_actor_become throws STRAND_SYSTEM with -ENOMEM if there is no memory, and nothing has changed then.
- * NULL is misuse, and so is popping more behaviours than were pushed. */
+/** Push another behaviour, or pop the last one. It handles the messages from the next one on. A restart pops all. Both
+ * are called in a turn. strand_actor_become throws STRAND_SYSTEM with -ENOMEM if there is no memory, and nothing has
+ * changed then. NULL is misuse, and so is popping more behaviours than were pushed. */
 void strand_actor_become(strand_behaviour *receive);
 void strand_actor_unbecome(void);
 /** Stash the message in hand until strand_actor_unstash_all or a restart. The message is not dropped, needs no room in
@@ -402,7 +402,7 @@ void strand_actor_unbecome(void);
  * hand is misuse. Throws STRAND_SYSTEM with -ENOMEM if there is no memory; the message is still in hand then. */
 void strand_message_stash(strand_message *message);
 /** Put all stashed messages back, in their order, ahead of all waiting messages of any priority. In a turn. Returns
- * their number. Cost: O(stashed messages). */
+ * the number of messages that were put back. Cost: O(stashed messages). */
 size_t strand_actor_unstash_all(void);
 
 /* ---- time -------------------------------------------------------------------------------------------------- */

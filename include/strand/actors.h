@@ -117,9 +117,9 @@ typedef struct strand_router {
  *  router's and may be NULL. Stopping the router stops its routees; restarting it makes new ones. A routee that ends is
  *  not replaced and gets no more messages. A message is unhandled, and an asker gets -EPIPE, if no routee is left, if
  * the hashed routee is stopping or (for a question) restarting, or if a full mailbox refuses it. If senders have to
- * wait for room, the router waits, but first decides about a failed routee. Throws what strand_actor_spawn throws; an
- * exception while the router makes its routees is the router's failure. A description without size, count or class_, or
- * with STRAND_ROUTE_HASH and without hash, is misuse. */
+ * wait for room, the router waits, but first decides about a failed routee. Returns the reference of the router. Throws
+ * what strand_actor_spawn throws; an exception while the router makes its routees is the router's failure. A
+ * description without size, count or class_, or with STRAND_ROUTE_HASH and without hash, is misuse. */
 strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *attr, const strand_router *router);
 
 /* ---- what happens in a system ------------------------------------------------------------------------------ */

@@ -66,7 +66,8 @@ typedef struct strand_chan_attr {
  * The channel ends when its scope has been left and all strands of the scope have ended. Strands that wait at the
  * channel then get -EPIPE, and the values that are left in it go to the function attr->drop.
  *
- * Returns the handle of the channel. Throws STRAND_SYSTEM if there is no memory.
+ * Returns the handle of the channel. Throws STRAND_SYSTEM if there is no memory, or (with -ECANCELED) if the scope is
+ * open and has been left.
  */
 strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, const strand_chan_attr *attr);
 

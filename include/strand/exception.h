@@ -73,7 +73,7 @@ const char *strand_exception_text(const strand_exception *e);
 int strand_exception_code(const strand_exception *e);
 /** Get the kind of an exception. */
 const strand_kind *strand_exception_kind(const strand_exception *e);
-/** Check whether the kind of an exception is `kind` or below it. Returns true if it is. */
+/** Check whether the kind of an exception is `kind` or below it. Returns true if the kind is. */
 bool strand_exception_is(const strand_exception *e, const strand_kind *kind);
 /** Get the payload of an exception (strand_throw_with). Returns NULL if it has none. The exception owns the payload. */
 void *strand_exception_payload(const strand_exception *e);
@@ -135,7 +135,7 @@ STRAND_NORETURN void strand_rethrow(strand_exception *e);
  * takes over the caller's reference. Without an exception in flight it goes to the log hook. */
 void strand_suppress(strand_exception *e);
 /** Check whether an exception is in flight, that is, whether the calling clean-up runs because of one. Returns true if
- *  so. */
+ * an exception is in flight. */
 bool strand_unwinding(void);
 
 /** Check a result. Returns a result >= 0 unchanged, and throws a negated errno code as STRAND_SYSTEM. */

@@ -206,7 +206,8 @@ typedef struct strand_crew_attr {
  * end. Calls of strands outside the scope that still wait for a thread throw STRAND_SYSTEM with -ECANCELED. Leaving the
  * scope in a no-suspend section is misuse.
  *
- * Returns the handle of the crew. Throws STRAND_SYSTEM if there is no memory.
+ * Returns the handle of the crew. Throws STRAND_SYSTEM if there is no memory, or (with -ECANCELED) if the scope is open
+ * and has been left.
  */
 strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr);
 

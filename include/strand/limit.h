@@ -74,8 +74,8 @@ void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *opt
  * (strand_prio_prune) has acquired nothing. Throws STRAND_SYSTEM if there is no memory.
  */
 STRAND_BLOCKS int strand_prio_acquire(strand_prio_semaphore *sem, const void *key);
-/** Hold a permit of a priority semaphore until the enclosing block ends, however the block ends. It waits like
- *  strand_prio_acquire. Where that function returns -ENOBUFS, this macro throws STRAND_SYSTEM. */
+/** Hold a permit of a priority semaphore until the enclosing block ends, however the block ends. It waits and throws
+ * like strand_prio_acquire, and throws STRAND_SYSTEM with -ENOBUFS where that function returns it. */
 #define STRAND_PRIO_PERMIT(sem, key) STRAND_GUARD_(strand_prio_permit_, strand_prio_permit_enter_((sem), (key)))
 /** Acquire a permit of a priority semaphore if that needs no waiting. The call is not a cancellation point. Returns 0,
  * or -EAGAIN if the caller would have to wait. */
@@ -128,9 +128,11 @@ typedef struct strand_limit {
 
 /** Initialise a limit with a number of permits, at least 1. `name` may be NULL; it is not copied. */
 void strand_limit_init(strand_limit *limit, size_t permits, const char *name);
-/** Acquire a permit of a limit. The call waits until one is free. An interrupted call has acquired none. */
+/** Acquire a permit of a limit. The call waits until one is free. An interrupted call has acquired none. Throws
+ * STRAND_SYSTEM if there is no memory. */
 STRAND_BLOCKS void strand_limit_acquire(strand_limit *limit);
-/** Hold a permit of a limit until the enclosing block ends, however the block ends. It waits like strand_limit_acquire.
+/** Hold a permit of a limit until the enclosing block ends, however the block ends. It waits and throws like
+ * strand_limit_acquire.
  */
 #define STRAND_LIMIT_PERMIT(limit) STRAND_GUARD_(strand_limit_permit_, strand_limit_permit_enter_(limit))
 /** Acquire a permit of a limit if one is free. The call is not a cancellation point. Returns 0, or -EAGAIN if the

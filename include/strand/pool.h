@@ -323,8 +323,8 @@ strand_run_handle strand_run_self(void);
  * this moment.
  */
 int strand_run_stop(strand_run_handle run, int64_t drain_ns, const char *why);
-/** Check whether strand_run_stop was called for the caller's run. Returns true if it was. The call does not suspend, so
- * a strand that computes may call it often. */
+/** Check whether strand_run_stop was called for the caller's run. Returns true if strand_run_stop was called. The call
+ * does not suspend, so a strand that computes may call it often. */
 bool strand_stopping(void);
 /** Wait until strand_run_stop is called for the caller's run, for example to close what accepts new work.
  * strand_on_stopping is the case of a select. */
@@ -390,7 +390,8 @@ typedef struct strand_fibre_attr {
  * scope may call this function, or any strand of the run if the scope is open (STRAND_SCOPE_OPEN). The call does not
  * suspend.
  *
- * Returns the handle of the fibre. Throws STRAND_SYSTEM if there is no memory.
+ * Returns the handle of the fibre. Throws STRAND_SYSTEM if there is no memory, or (with -ECANCELED) if the scope is
+ * open and has been left.
  */
 strand_fibre strand_fibre_open(strand_scope scope, const strand_fibre_attr *attr);
 /** Get the number of fibres of a handle. Returns 1, or the `count` of the group. */
@@ -425,7 +426,7 @@ void strand_fibre_info_get(strand_fibre fibre, int index, strand_fibre_info *inf
  * of saved stacks that were returned. */
 size_t strand_fibre_trim(strand_fibre fibre);
 /** Check whether an address lies in the stack of the shared fibre that the calling strand runs on, for assertions. Any
- *  thread may call it. Returns true if it does. */
+ *  thread may call it. Returns true if the address does. */
 bool strand_on_shared_stack(const void *address);
 
 /* ---- the attributes of a strand -------------------------------------------------------------------------- */

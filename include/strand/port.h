@@ -65,7 +65,8 @@ typedef struct strand_port_attr {
  * The port ends when its scope has been left and all strands of the scope have ended. Strands that wait at the port
  * then get -EPIPE, and the messages that are left in it go to the function attr->drop.
  *
- * Returns the handle of the port. Throws STRAND_SYSTEM if there is no memory.
+ * Returns the handle of the port. Throws STRAND_SYSTEM if there is no memory, or (with -ECANCELED) if the scope is open
+ * and has been left.
  */
 strand_port strand_port_open(strand_scope scope, size_t message_size, size_t slots, const strand_port_attr *attr);
 
@@ -86,9 +87,8 @@ STRAND_CHECKED int strand_port_send(strand_port port, const void *message, size_
 void strand_port_close(strand_port port);
 
 /**
- * Receive the next message into `message`. The call waits for a message. `room` is the size of that memory in bytes; it
- * is misuse if `room` is less than the maximum size of the port's messages. The caller is a strand of the run that
- * opened the port.
+ * Receive the next message into `message`. The call waits for a message. `room` is the size of that memory in bytes; a
+ * size below the maximum size of the port's messages is misuse. The caller is a strand of the run that opened the port.
  *
  * Returns the length of the message, or -EPIPE if the port is closed and empty. An interrupted call has received
  * nothing.

@@ -83,7 +83,8 @@ typedef struct strand_ticker {
 strand_ticker strand_ticker_every(int64_t period_ns);
 /**
  * Wait for the next tick of a ticker. A late caller does not move the later ticks. Returns the number of ticks that
- * were missed since the last call: 0 for a caller that keeps up. An interrupted call consumes no tick.
+ * were missed since the last call: 0 for a caller that keeps up. An interrupted call consumes no tick. Throws
+ * STRAND_SYSTEM if there is no memory for a timer.
  */
 STRAND_BLOCKS uint64_t strand_wait_tick(strand_ticker *ticker);
 /** Make the case that the next tick of a ticker has come. The ticker must stay valid until the select returns; its

@@ -73,7 +73,7 @@ STRAND_CHECKED int strand_mutex_try_lock(strand_mutex *mutex);
 /** Unlock a mutex. If strands wait for it, the first of them holds it then. Unlocking a mutex that the caller does not
  *  hold is misuse. */
 void strand_mutex_unlock(strand_mutex *mutex);
-/** Check whether the calling strand holds a mutex. Returns true if it does. */
+/** Check whether the calling strand holds a mutex. Returns true if the caller holds it. */
 bool strand_mutex_held(const strand_mutex *mutex);
 /** Lock a mutex until the enclosing block ends, however the block ends. Clean-ups declared later in the block run while
  *  the mutex is held. It waits and throws like strand_mutex_lock. */
@@ -130,7 +130,8 @@ STRAND_CHECKED int strand_rwlock_try_write(strand_rwlock *lock);
 void strand_rwlock_read_done(strand_rwlock *lock);
 /** Unlock a read-write lock that the caller holds for writing. A call by another strand is misuse. */
 void strand_rwlock_write_done(strand_rwlock *lock);
-/** Lock a read-write lock until the enclosing block ends, however the block ends. */
+/** Lock a read-write lock until the enclosing block ends, however the block ends. They wait and throw like
+ * strand_rwlock_read and strand_rwlock_write. */
 #define STRAND_READ_LOCKED(lock) STRAND_GUARD_(strand_read_locked_, strand_rwlock_read_enter_(lock))
 #define STRAND_WRITE_LOCKED(lock) STRAND_GUARD_(strand_write_locked_, strand_rwlock_write_enter_(lock))
 
@@ -168,8 +169,8 @@ void strand_semaphore_release(strand_semaphore *semaphore);
 void strand_semaphore_release_many(strand_semaphore *semaphore, uint32_t n);
 /** Get the number of permits that are available now. */
 uint64_t strand_semaphore_permits(const strand_semaphore *semaphore);
-/** Acquire one permit here and release it when the enclosing block ends, however the block ends. It waits like
- *  strand_semaphore_acquire. */
+/** Acquire one permit here and release it when the enclosing block ends, however the block ends. It waits and throws
+ * like strand_semaphore_acquire. */
 #define STRAND_PERMIT(semaphore) STRAND_GUARD_(strand_permit_, strand_semaphore_enter_(semaphore))
 /** Make the case that a semaphore has a permit. The select acquires one permit. */
 strand_case strand_on_permit(strand_semaphore *semaphore);
@@ -210,7 +211,7 @@ typedef struct strand_once {
  * Returns the value that the one call returned; the caller owns that value.
  */
 STRAND_BLOCKS void *strand_once_run(strand_once *once, strand_fn *fn, void *arg);
-/** Check whether the call has taken place. Returns true if it has returned; the call happens before this result. */
+/** Check whether the call has taken place. Returns true if the call has returned; it happens before this result. */
 bool strand_once_done(const strand_once *once);
 
 /* ---- events ---------------------------------------------------------------------------------------------- */
@@ -228,7 +229,7 @@ STRAND_BLOCKS void strand_event_wait(strand_event *event);
 void strand_event_set(strand_event *event);
 /** Clear an event. Later waits wait until it is set again. */
 void strand_event_clear(strand_event *event);
-/** Check whether an event is set. Returns true if it is; the call that set it happens before this result. */
+/** Check whether an event is set. Returns true if the event is set; the call that set it happens before this result. */
 bool strand_event_is_set(const strand_event *event);
 /** Make the case that an event is set. */
 strand_case strand_on_event(strand_event *event);
