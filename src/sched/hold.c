@@ -10,7 +10,7 @@
  *           loads `asked`. One of them sees the other [HD1]. The holder stores holding, then goes through the records
  *           that `count` includes. A thread that starts another has its record counted, then loads holding, and makes
  *           the new thread's `asked` agree with it, until it finds that they agree [HD2].
- * TESTED BY tests/models/watchdog.pml (how threads begin to move), tests/spec/dump.c.
+ * TESTED BY tests/models/hold.pml, tests/models/watchdog.pml (how threads begin to move), tests/spec/dump.c.
  */
 #include "pool.h"
 
