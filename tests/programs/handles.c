@@ -140,7 +140,7 @@ static void signal_wait(void)
     union handle it = {.signals = usr1};
     spoil(&it);
     raise(SIGUSR1);
-    strand_signal(it.signals);
+    strand_wait_signal(it.signals);
 }
 
 STRAND_MESSAGE(ping, { bool spoils; });
