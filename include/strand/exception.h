@@ -138,7 +138,9 @@ void strand_suppress(strand_exception *e);
  * an exception is in flight. */
 bool strand_unwinding(void);
 
-/** Check a result. Returns a result >= 0 unchanged, and throws a negated errno code as STRAND_SYSTEM. */
+/** Check a result. Returns a result >= 0 unchanged, and throws a negated errno code as STRAND_SYSTEM. The message
+ * begins with the text of the argument in the source, up to 80 bytes of it: "strand_listen_tcp(host, port): Address
+ * already in use". */
 int64_t strand_must(int64_t result);
 
 /* ---- catching ---------------------------------------------------------------------------------------------- */
@@ -205,6 +207,12 @@ extern inline __attribute__((gnu_inline, always_inline, artificial)) void strand
 {
     strand_unwind_(strand_throwing_(kind, format, __builtin_va_arg_pack()));
 }
+#endif
+
+/* strand_must with the text of its argument. */
+int64_t strand_must_(int64_t result, const char *call);
+#if !defined(STRAND_OUT_OF_LINE_)
+#define strand_must(...) strand_must_((__VA_ARGS__), #__VA_ARGS__)
 #endif
 
 struct strand_try_ {

@@ -114,15 +114,27 @@ bool strand_unwinding(void)
     return own_of(current_of(thread))->flight || (thread->cxx && thread->cxx->uncaught);
 }
 
-NOINLINE int64_t strand_must(int64_t result)
+/* Its own frame: a trace of the caller begins here. */
+NOINLINE int64_t strand_must_(int64_t result, const char *call)
 {
+    enum { MOST = 80 };
     if (LIKELY(result >= 0))
         return result;
     struct cb *me = current_of(must_be_strand("strand_must"));
-    strand_exception *e = exception_new(&STRAND_SYSTEM, "%s", error_words((int)result));
+    size_t length = strlen(call);
+    strand_exception *e = exception_new(&STRAND_SYSTEM, "%.*s%s%s", (int)(length < MOST ? length : MOST), call,
+                                        length > MOST ? "...: "
+                                        : length      ? ": "
+                                                      : "",
+                                        error_words((int)result));
     e->code = (int)result;
     exception_trace(e, SEGMENT_THROWN, me);
     exception_throw(me, e);
+}
+
+NOINLINE int64_t strand_must(int64_t result)
+{
+    return strand_must_(result, "");
 }
 
 /* ---- the library itself ---------------------------------------------------------------------------------- */

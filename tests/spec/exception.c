@@ -221,6 +221,48 @@ TEST_INSIDE(strand_must_returns_what_is_not_negative)
     CHECK_EQ(strand_must(INT64_MAX), INT64_MAX);
 }
 
+static int64_t refuse(const char *who, int64_t result)
+{
+    return *who ? result : 0;
+}
+
+static void *must_name_the_call(void *arg)
+{
+    strand_must(refuse("a client, for one", -ECONNREFUSED));
+    return arg;
+}
+
+static void *must_cut_the_call(void *arg)
+{
+    strand_must(refuse("whose argument is so long that the message has only its beginning", -ECONNREFUSED));
+    return arg;
+}
+
+static void *must_as_a_function(void *arg)
+{
+    int64_t (*must)(int64_t result) = strand_must;
+    must(-ECONNREFUSED);
+    return arg;
+}
+
+TEST_INSIDE(strand_must_names_the_call_whose_result_it_throws)
+{
+    static const struct {
+        strand_fn *fn;
+        const char *text;
+    } cases[] = {
+        {must_name_the_call, "refuse(\"a client, for one\", -ECONNREFUSED): Connection refused"},
+        {must_cut_the_call, "refuse(\"whose argument is so long that the message has only its beginning\", -ECO...: "
+                            "Connection refused"},
+        {must_as_a_function, "Connection refused"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        strand_exception *e = strand_try(cases[i].fn, NULL, NULL);
+        CHECK_STR(strand_exception_text(e), cases[i].text);
+        strand_exception_release(e);
+    }
+}
+
 TEST_INSIDE(strand_must_throws_a_negated_errno_code_as_a_system_exception)
 {
     STRAND_TRY {
