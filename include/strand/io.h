@@ -1,7 +1,7 @@
 /*
  * External events: descriptors, sockets, signals, and calls that block their thread.
  *
- * Which callers: strands. Any thread may call strand_pipe, strand_shutdown and strand_tcp_port.
+ * Which callers: strands. Any thread may call strand_pipe, strand_shutdown, strand_peer_address and strand_tcp_port.
  */
 #ifndef STRAND_IO_H
 #define STRAND_IO_H
@@ -127,6 +127,21 @@ STRAND_BLOCKS STRAND_CHECKED int strand_dial_tcp(const char *host, int port);
  * Returns a descriptor, or a negated errno code. */
 int strand_listen_unix(const char *path);
 STRAND_BLOCKS STRAND_CHECKED int strand_dial_unix(const char *path);
+/**
+ * Write the address of the peer of a connected socket as text:
+ *
+ *     192.0.2.7:40312            IPv4, also if the listener is for both versions of the protocol
+ *     [2001:db8::7]:40312        IPv6, without a zone
+ *     /run/app.sock, @app        a Unix socket; the empty text if the peer has no name, as most that connect have none
+ *
+ * `room` is the size of `text` in bytes; STRAND_PEER_ROOM is enough for any address, and a longer text is cut. `text`
+ * may be NULL if `room` is 0. Any thread may call it. It does not suspend.
+ *
+ * Returns the length of the address, as snprintf does, or a negated errno code: -ENOTCONN if the socket is not
+ * connected any more, or not yet; -ENOTSOCK; -EAFNOSUPPORT for another family of addresses.
+ */
+int strand_peer_address(int fd, char *text, size_t room);
+#define STRAND_PEER_ROOM 128
 /** Get the port that a TCP socket is bound to. Any thread may call it. Returns the port, or a negated errno code. */
 int strand_tcp_port(int fd);
 

@@ -367,6 +367,9 @@ int arch_address_unix(const char *path, struct arch_address *out);
 int arch_address_port(const void *address, uint32_t length);
 /* The port that a socket is bound to, or a negated errno code. */
 int arch_fd_port(int fd);
+/* Write the address of a connected socket's peer, "192.0.2.7:80", "[::1]:80", a path or "@" and an abstract name, like
+ * snprintf. Returns its length, or a negated errno code. */
+int arch_fd_peer(int fd, char *text, size_t room);
 int arch_fd_both(int fd);
 /* Before a TCP listener is bound: its port is available again right after its end. */
 int arch_fd_reuse(int fd);

@@ -3,6 +3,7 @@
  */
 #include "arch.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -98,6 +99,54 @@ int arch_fd_port(int fd)
     if (getsockname(fd, (struct sockaddr *)&name, &length) < 0)
         return -errno;
     return arch_address_port(&name, length);
+}
+
+static int path_text(const char *path, size_t length, char *text, size_t room)
+{
+    bool is_abstract = length && !path[0];
+    int bytes = (int)(is_abstract ? length - 1 : strnlen(path, length));
+    return snprintf(text, room, "%s%.*s", is_abstract ? "@" : "", bytes, path + is_abstract);
+}
+
+static int in_text(const struct in_addr *address, in_port_t port, char *text, size_t room)
+{
+    char number[INET_ADDRSTRLEN];
+    return snprintf(text, room, "%s:%u", inet_ntop(AF_INET, address, number, sizeof number), ntohs(port));
+}
+
+static int in6_text(const struct sockaddr_in6 *name, char *text, size_t room)
+{
+    char number[INET6_ADDRSTRLEN];
+    const struct in6_addr *address = &name->sin6_addr;
+    struct in_addr v4;
+    memcpy(&v4, &address->s6_addr[12], sizeof v4);
+    if (IN6_IS_ADDR_V4MAPPED(address))
+        return in_text(&v4, name->sin6_port, text, room);
+    return snprintf(text, room, "[%s]:%u", inet_ntop(AF_INET6, address, number, sizeof number), ntohs(name->sin6_port));
+}
+
+int arch_fd_peer(int fd, char *text, size_t room)
+{
+    union {
+        struct sockaddr_storage any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+        struct sockaddr_un path;
+    } name;
+    const size_t header = offsetof(struct sockaddr_un, sun_path);
+    socklen_t length = sizeof name;
+    if (getpeername(fd, (struct sockaddr *)&name, &length) < 0)
+        return -errno;
+    switch (name.any.ss_family) {
+    case AF_INET:
+        return in_text(&name.v4.sin_addr, name.v4.sin_port, text, room);
+    case AF_INET6:
+        return in6_text(&name.v6, text, room);
+    case AF_UNIX:
+        return path_text(name.path.sun_path, length > header ? length - header : 0, text, room);
+    default:
+        return -EAFNOSUPPORT;
+    }
 }
 
 static int set(int fd, int level, int option, int value)

@@ -261,6 +261,13 @@ int strand_dial_unix(const char *path)
     return give_way_with(error ? error : dial_at(&address, false));
 }
 
+int strand_peer_address(int fd, char *text, size_t room)
+{
+    if (room)
+        must_be_there(text, "buffer for the address", "strand_peer_address");
+    return fd_peer(thread_self(), fd, text, room);
+}
+
 int strand_tcp_port(int fd)
 {
     return fd_port(thread_self(), fd);

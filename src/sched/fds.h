@@ -22,6 +22,7 @@ struct driver_fds {
     int (*accept)(struct subprocess *sub, int fd);
     int (*error)(struct subprocess *sub, int fd);
     int (*port)(struct subprocess *sub, int fd);
+    int (*peer)(struct subprocess *sub, int fd, char *text, size_t room);
     int (*ready)(struct subprocess *sub, int fd);
     int64_t (*read)(struct subprocess *sub, int fd, void *buffer, size_t size);
     int64_t (*write)(struct subprocess *sub, int fd, const void *bytes, size_t size);
@@ -156,6 +157,13 @@ static inline int fd_port(struct thread *thread, int fd)
     struct subprocess *run = fds_run(thread);
     const struct driver_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->port(run, fd) : arch_fd_port(fd);
+}
+
+static inline int fd_peer(struct thread *thread, int fd, char *text, size_t room)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct driver_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->peer(run, fd, text, room) : arch_fd_peer(fd, text, room);
 }
 
 /* What is set on sockets means nothing to those that are played. */

@@ -183,6 +183,16 @@ static void take_name(struct port *port, const void *address, uint32_t length)
                length - PATH_AT < sizeof port->path ? length - PATH_AT : sizeof port->path);
 }
 
+static void say_name(char *text, size_t room, const struct port *port)
+{
+    if (port->number >= 0)
+        snprintf(text, room, "127.0.0.1:%d", port->number);
+    else if (port->path[0])
+        snprintf(text, room, "%.108s", port->path);
+    else if (port->path[1])
+        snprintf(text, room, "@%.107s", port->path + 1);
+}
+
 static struct port *find_bound(const struct sim *sim, const struct port *name)
 {
     for (int fd = 0; fd < sim->net->room; fd++) {
@@ -274,6 +284,9 @@ static int connect_port(struct subprocess *sub, int fd, const void *address, uin
         return port->refusal;
     port->state = PORT_CONNECTS;
     port->number = name.number < 0 ? name.number : next_number(sim);
+    say_name(port->peer, sizeof port->peer, &name);
+    if (port->out)
+        say_name(port->out->reader->peer, sizeof port->peer, port);
     port->since = there + net_latency(sim, true);
     net_report(sim, port, port->refusal ? ARCH_IN | ARCH_OUT | ARCH_END : ARCH_OUT, port->since);
     return -EINPROGRESS;
@@ -309,6 +322,18 @@ static int number_of(struct subprocess *sub, int fd)
 {
     const struct port *port = find(sim_of(sub), fd);
     return port->state == PORT_BLANK ? -EBADF : port->number;
+}
+
+static int peer_of(struct subprocess *sub, int fd, char *text, size_t room)
+{
+    const struct port *port = find(sim_of(sub), fd);
+    if (port->state == PORT_BLANK)
+        return -EBADF;
+    if (port->state == PORT_OPEN && (!port->in || !port->out))
+        return -ENOTSOCK; /* an end of a pipe */
+    if (port->state != PORT_OPEN)
+        return -ENOTCONN;
+    return snprintf(text, room, "%s", port->peer);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------------------- */
@@ -436,6 +461,7 @@ const struct driver_fds net_fds = {
     .accept = accept_port,
     .error = error_of,
     .port = number_of,
+    .peer = peer_of,
     .ready = ready,
     .read = read_port,
     .write = write_port,

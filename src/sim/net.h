@@ -49,6 +49,7 @@ struct port {
     uint64_t data;        /* for the poller */
     int number;           /* TCP port; otherwise a negated errno code */
     char path[108];       /* of a Unix socket */
+    char peer[128];       /* the address of the other end, in words; "": it has no name */
     int refusal;          /* the result of PORT_CONNECTS, at `since` */
     int64_t since;        /* when the connection is there: for the listener, or for the connecting side */
     struct port *pending; /* for a listener: its first connection; linked by next_pending */

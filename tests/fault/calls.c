@@ -254,6 +254,7 @@ ssize_t fault_send(int fd, const void *bytes, size_t size, int flags);
 int fault_getsockopt(int fd, int level, int option, void *value, socklen_t *length);
 int fault_setsockopt(int fd, int level, int option, const void *value, socklen_t length);
 int fault_getsockname(int fd, struct sockaddr *address, socklen_t *length);
+int fault_getpeername(int fd, struct sockaddr *address, socklen_t *length);
 int fault_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **out);
 void fault_freeaddrinfo(struct addrinfo *list);
 void *fault_dlopen(const char *name, int flags);
@@ -654,6 +655,11 @@ int fault_setsockopt(int fd, int level, int option, const void *value, socklen_t
 int fault_getsockname(int fd, struct sockaddr *address, socklen_t *length)
 {
     return refused(PART_getsockname) ? -1 : getsockname(fd, address, length);
+}
+
+int fault_getpeername(int fd, struct sockaddr *address, socklen_t *length)
+{
+    return refused(PART_getpeername) ? -1 : getpeername(fd, address, length);
 }
 
 int fault_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **out)

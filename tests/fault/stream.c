@@ -186,7 +186,8 @@ static void tcp_sockets(const char *listen_at, const char *dial)
     STRAND_SCOPE(scope);
     strand server = strand_spawn(scope, serve, &listener);
     FAULT_FD int fd = (int)strand_must(strand_dial_tcp(dial, port));
-    bool right = talk(fd);
+    char peer[STRAND_PEER_ROOM];
+    bool right = strand_must(strand_peer_address(fd, peer, sizeof peer)) > 0 && talk(fd);
     strand_join(server);
     FAULT_CHECK(right);
 }

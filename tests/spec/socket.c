@@ -95,6 +95,79 @@ TEST_SYSTEM_INSIDE(a_unix_socket_works_as_well)
     CHECK_EQ(strand_dial_unix(path), -ENOENT);
 }
 
+/* ---- peers ---------------------------------------------------------------------------------- */
+
+static char peer_name[STRAND_PEER_ROOM];
+
+static const char *peer_of(int fd)
+{
+    memset(peer_name, 'x', sizeof peer_name);
+    int length = strand_peer_address(fd, peer_name, sizeof peer_name);
+    CHECK_EQ(length, (int)strlen(peer_name));
+    return peer_name;
+}
+
+static void check_peers(const char *dial, const char *host)
+{
+    char expected[STRAND_PEER_ROOM], small[4] = "";
+    CLOSED fd = strand_dial_tcp(dial, strand_tcp_port(listener));
+    CLOSED peer = strand_accept(listener);
+    snprintf(expected, sizeof expected, "%s:%d", host, strand_tcp_port(listener));
+    CHECK_STR(peer_of(fd), expected);
+    snprintf(expected, sizeof expected, "%s:%d", host, strand_tcp_port(fd));
+    CHECK_STR(peer_of(peer), expected);
+    CHECK_EQ(strand_peer_address(peer, small, sizeof small), (int)strlen(expected));
+    CHECK_EQ(strncmp(small, expected, sizeof small - 1), 0);
+    CHECK_EQ(small[sizeof small - 1], '\0');
+    CHECK_EQ(strand_peer_address(peer, NULL, 0), (int)strlen(expected));
+    CHECK_EQ(strand_peer_address(listener, small, sizeof small), -ENOTCONN);
+}
+
+TEST_INSIDE(each_side_of_a_connection_knows_the_address_of_the_other)
+{
+    listen_here();
+    check_peers("127.0.0.1", "127.0.0.1");
+    CHECK_EQ(strand_close(listener), 0);
+}
+
+TEST_SYSTEM_INSIDE(addresses_of_version_six_have_brackets_and_those_of_version_four_are_plain_at_every_listener)
+{
+    listener = strand_listen_tcp("::1", 0);
+    if (listener == -EADDRNOTAVAIL || listener == -EAFNOSUPPORT)
+        return; /* a machine without it */
+    check_peers("::1", "[::1]");
+    CHECK_EQ(strand_close(listener), 0);
+    listener = strand_listen_tcp("", 0);
+    check_peers("127.0.0.1", "127.0.0.1");
+    CHECK_EQ(strand_close(listener), 0);
+}
+
+TEST_INSIDE(the_address_of_a_unix_socket_is_its_path)
+{
+    char name[64];
+    snprintf(name, sizeof name, "@strand-test-%d", (int)getpid());
+    listener = strand_listen_unix(name);
+    {
+        CLOSED fd = strand_dial_unix(name);
+        CLOSED peer = strand_accept(listener);
+        CHECK_STR(peer_of(fd), name);
+        CHECK_STR(peer_of(peer), "");
+    }
+    CHECK_EQ(strand_close(listener), 0);
+}
+
+TEST_INSIDE(what_is_no_connection_has_no_peer)
+{
+    int fds[2];
+    CHECK_EQ(strand_pipe(fds), 0);
+    CHECK_EQ(strand_peer_address(fds[0], peer_name, sizeof peer_name), -ENOTSOCK);
+    CHECK_EQ(strand_close(fds[0]), 0);
+    CHECK_EQ(strand_close(fds[1]), 0);
+    CHECK_EQ(strand_peer_address(-1, peer_name, sizeof peer_name), -EBADF);
+}
+
+/* ---- failures ------------------------------------------------------------------------------- */
+
 TEST_INSIDE(nobody_listening_is_an_error_code)
 {
     listen_here();
