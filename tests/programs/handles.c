@@ -39,6 +39,7 @@ union handle {
     strand_chan chan;
     strand_port port;
     strand_pool pool;
+    strand_run_handle run;
     strand_fibre fibre;
     strand_crew crew;
     strand_signals signals;
@@ -119,7 +120,7 @@ OPENED_CALL(port_close, port, PORT, strand_port_close(it.port))
 #define POOL strand_pool_open(scope, NULL)
 OPENED_CALL(pool_info, pool, POOL,
             strand_pool_info_get(it.pool, &(struct strand_pool_info){.size = sizeof(struct strand_pool_info)}))
-OPENED_CALL(pool_stop, pool, strand_pool_self(), strand_stop(it.pool, 0, NULL))
+OPENED_CALL(run_stop, run, strand_run_self(), strand_run_stop(it.run, 0, NULL))
 OPENED_CALL(pool_spawn, pool, POOL, strand_scope_cancel(scope, NULL);
             strand_spawn_with(scope, STRAND_ATTR(.pool = it.pool), return_arg, NULL, 0))
 
@@ -208,7 +209,7 @@ static const struct {
     }
     ROW(ended),       ROW(cancel),       ROW(wait_for),     ROW(join),        ROW(hand_off),     ROW(count),
     ROW(spawn),       ROW(cancel_scope), ROW(chan_length),  ROW(chan_send),   ROW(chan_post),    ROW(chan_close),
-    ROW(port_send),   ROW(port_receive), ROW(port_close),   ROW(pool_info),   ROW(pool_stop),    ROW(pool_spawn),
+    ROW(port_send),   ROW(port_receive), ROW(port_close),   ROW(pool_info),   ROW(run_stop),     ROW(pool_spawn),
     ROW(fibre_count), ROW(fibre_trim),   ROW(fibre_spawn),  ROW(crew_info),   ROW(crew_offload), ROW(signal_wait),
     ROW(actor_tell),  ROW(actor_ask),    ROW(actor_answer), ROW(actor_ended), ROW(actor_path),   ROW(actor_stop),
     ROW(system_find), ROW(system_spawn),
