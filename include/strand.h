@@ -15,7 +15,9 @@
  * Five rules hold for every function of every header:
  *
  *  1. Results     An expected outcome is a value: >= 0, or a negated errno code. An unexpected one is an exception. The
- *                 library never sets errno.
+ *                 library never sets errno. Lack of memory is an exception, STRAND_SYSTEM with -ENOMEM; it is returned
+ *                 where any thread may call, where the result is that of the system or of an actor, and by what can be
+ *                 done in part (docs/errors.md).
  *  2. Blocking    A function marked STRAND_BLOCKS may suspend the calling strand and is a cancellation point: an
  *                 interruption makes it throw STRAND_INTERRUPTED. It has then had no effect, unless its description
  *                 says otherwise. An interrupted composite operation (strand_write_all) records its progress in the

@@ -166,8 +166,8 @@ typedef struct strand_held {
  */
 STRAND_BLOCKS void strand_limits_acquire(strand_held *held);
 /** Acquire one permit of each limit that applies here if that needs no waiting. The call is not a cancellation point.
- *  Returns 0, -EAGAIN if a limit has no free permit, or -ENOMEM if there is no memory. After an error *held holds
- *  nothing; releasing it has no effect. */
+ *  Returns 0, or -EAGAIN if a limit has no free permit. Throws STRAND_SYSTEM if there is no memory. After an error or
+ * an exception *held holds nothing; releasing it has no effect. */
 STRAND_CHECKED int strand_limits_try_acquire(strand_held *held);
 /** Release the permits in *held, even if other limits apply by now. The call never suspends. */
 void strand_limits_release(strand_held *held);

@@ -209,9 +209,10 @@ void strand_limits_acquire(strand_held *handle)
 int strand_limits_try_acquire(strand_held *handle)
 {
     struct thread *thread = must_be_strand("strand_limits_try_acquire");
+    struct cb *me = current_of(thread);
     struct taken *held = taken_of(handle, "strand_limits_try_acquire");
-    if (collect(thread, current_of(thread), held, "strand_limits_try_acquire"))
-        return -ENOMEM;
+    if (collect(thread, me, held, "strand_limits_try_acquire"))
+        throw_no_memory(me, "a list of limits");
     for (size_t i = 0; i < held->count; i++) {
         if (!prio_try(thread, limits_in(held)[i], NULL)) {
             give_back(thread, held, i);

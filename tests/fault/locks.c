@@ -115,10 +115,8 @@ static void limit_many(strand_limit *limits, int count)
         limit_many(limits + 1, count - 1);
     } else {
         strand_held held = {{0}};
-        int result = strand_limits_try_acquire(&held);
-        FAULT_CHECK(result == 0 || result == -ENOMEM);
-        if (result == 0)
-            strand_limits_release(&held);
+        FAULT_CHECK(strand_limits_try_acquire(&held) == 0);
+        strand_limits_release(&held);
         STRAND_WITHIN_LIMITS;
     }
 }

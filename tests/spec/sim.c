@@ -613,9 +613,15 @@ static void *offload_one(void *arg)
     return strand_offload(nothing, arg);
 }
 
+static void *try_limits(void *held)
+{
+    return strand_limits_try_acquire(held) ? NULL : held;
+}
+
 static void *take_many(void *limits)
 {
     strand_held held;
+    void *acquired = NULL;
     STRAND_LIMIT(&((strand_limit *)limits)[0]);
     STRAND_LIMIT(&((strand_limit *)limits)[1]);
     STRAND_LIMIT(&((strand_limit *)limits)[2]);
@@ -624,9 +630,10 @@ static void *take_many(void *limits)
     STRAND_LIMIT(&((strand_limit *)limits)[5]);
     STRAND_LIMIT(&((strand_limit *)limits)[6]);
     STRAND_LIMIT(&((strand_limit *)limits)[7]);
-    int error = strand_limits_try_acquire(&held);
-    told.limits += error == -ENOMEM;
-    if (!error)
+    strand_exception *e = strand_try(try_limits, &held, &acquired);
+    told.limits += e && strand_exception_code(e) == -ENOMEM;
+    strand_exception_release(e);
+    if (acquired)
         strand_limits_release(&held);
     return NULL;
 }
