@@ -11,6 +11,7 @@
 #include "../base/slab.h"
 #include "../sched/thread.h"
 #include "../stack/stack.h"
+#include "blocked.h"
 #include "layer.h"
 #include "unwinding.h"
 
@@ -79,42 +80,6 @@ struct wait {
     _Atomic uint64_t state;
     struct wait_node node;
     struct timer timer; /* its index: of a select's case, else 0 */
-};
-
-/* What a blocked strand waits for: for people, not for the protocol. */
-enum blocked {
-    BLOCKED_NOT,
-    BLOCKED_JOIN,
-    BLOCKED_JOIN_SCOPE,
-    BLOCKED_WAIT,
-    BLOCKED_LEAVE,
-    BLOCKED_SLEEP,
-    BLOCKED_SCOPE,
-    BLOCKED_OFFLOAD,
-    BLOCKED_POOL,
-    BLOCKED_QUIET,
-    BLOCKED_STOPPING,
-    BLOCKED_CREW,
-    BLOCKED_DESCRIPTOR,
-    BLOCKED_SEND,
-    BLOCKED_RECEIVE,
-    BLOCKED_SELECT,
-    BLOCKED_MUTEX,
-    BLOCKED_CONDITION,
-    BLOCKED_READ_LOCK,
-    BLOCKED_WRITE_LOCK,
-    BLOCKED_SEMAPHORE,
-    BLOCKED_EVENT,
-    BLOCKED_BARRIER,
-    BLOCKED_ONCE,
-    BLOCKED_GROUP,
-    BLOCKED_PERMIT, /* of a priority semaphore, or a limit */
-    BLOCKED_PORT,
-    BLOCKED_MAILBOX,
-    BLOCKED_ASK,
-    BLOCKED_ACTOR_END,
-    BLOCKED_ACTOR, /* a strand that runs actors, and none has anything to do */
-    BLOCKED_SIGNAL /* as a case of a select only */
 };
 
 /* ---- strands --------------------------------------------------------------------------------------------- */

@@ -97,41 +97,10 @@ const char *refusal_words(struct thread *thread, int error, char *text, size_t r
 
 const char *blocked_words(unsigned blocked)
 {
-    static const char *const words[] = {
-        [BLOCKED_NOT] = "runnable",
-        [BLOCKED_JOIN] = "joins strand",
-        [BLOCKED_JOIN_SCOPE] = "joins its scope, waits for strand",
-        [BLOCKED_WAIT] = "waits for the end of strand",
-        [BLOCKED_LEAVE] = "leaves a scope, waits for strand",
-        [BLOCKED_SLEEP] = "sleeps",
-        [BLOCKED_SCOPE] = "waits for the end of any child",
-        [BLOCKED_OFFLOAD] = "waits for an offloaded call",
-        [BLOCKED_POOL] = "waits for the end of pool",
-        [BLOCKED_STOPPING] = "waits for the run to be shut down",
-        [BLOCKED_QUIET] = "waits for quiescence",
-        [BLOCKED_CREW] = "waits for the end of a crew",
-        [BLOCKED_DESCRIPTOR] = "waits for descriptor",
-        [BLOCKED_SEND] = "sends to channel",
-        [BLOCKED_RECEIVE] = "receives from channel",
-        [BLOCKED_SELECT] = "waits for one of",
-        [BLOCKED_MUTEX] = "waits for mutex",
-        [BLOCKED_CONDITION] = "waits for condition",
-        [BLOCKED_READ_LOCK] = "waits to read under lock",
-        [BLOCKED_WRITE_LOCK] = "waits to write under lock",
-        [BLOCKED_SEMAPHORE] = "waits for semaphore",
-        [BLOCKED_EVENT] = "waits for event",
-        [BLOCKED_BARRIER] = "waits at barrier",
-        [BLOCKED_ONCE] = "waits for once",
-        [BLOCKED_GROUP] = "waits for group",
-        [BLOCKED_PERMIT] = "waits for semaphore",
-        [BLOCKED_PORT] = "receives from port",
-        [BLOCKED_ASK] = "waits for the answer of an actor",
-        [BLOCKED_ACTOR_END] = "waits for the end of an actor",
-        [BLOCKED_MAILBOX] = "waits for room in the mailbox of an actor",
-        [BLOCKED_ACTOR] = "waits for actors that have messages",
-        [BLOCKED_SIGNAL] = "waits for signals",
-    };
-    return blocked < sizeof words / sizeof *words && words[blocked] ? words[blocked] : "";
+#define WORDS(name, words) [BLOCKED_##name] = words,
+    static const char *const words[] = {EACH_BLOCKED(WORDS)};
+#undef WORDS
+    return blocked < sizeof words / sizeof *words ? words[blocked] : "";
 }
 
 void print_frames(int fd, void **ips, size_t count)
