@@ -139,8 +139,8 @@ void strand_suppress(strand_exception *e);
 bool strand_unwinding(void);
 
 /** Check a result. Returns a result >= 0 unchanged, and throws a negated errno code as STRAND_SYSTEM. The message
- * begins with the text of the argument in the source, up to 80 bytes of it: "strand_listen_tcp(host, port): Address
- * already in use". */
+ * begins with the call, as the source has it, if the argument is one: "strand_listen_tcp(host, port): Address already
+ * in use". A call of more than 80 bytes is cut. */
 int64_t strand_must(int64_t result);
 
 /* ---- catching ---------------------------------------------------------------------------------------------- */
@@ -210,7 +210,7 @@ extern inline __attribute__((gnu_inline, always_inline, artificial)) void strand
 #endif
 
 /* strand_must with the text of its argument. */
-int64_t strand_must_(int64_t result, const char *call);
+int64_t strand_must_(int64_t result, const char *argument);
 #if !defined(STRAND_OUT_OF_LINE_)
 #define strand_must(...) strand_must_((__VA_ARGS__), #__VA_ARGS__)
 #endif

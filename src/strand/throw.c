@@ -114,18 +114,17 @@ bool strand_unwinding(void)
     return own_of(current_of(thread))->flight || (thread->cxx && thread->cxx->uncaught);
 }
 
-/* Its own frame: a trace of the caller begins here. */
-NOINLINE int64_t strand_must_(int64_t result, const char *call)
+/* Its own frame: a trace of the caller begins here. A name or a number says nothing to a reader of the message. */
+NOINLINE int64_t strand_must_(int64_t result, const char *argument)
 {
     enum { MOST = 80 };
     if (LIKELY(result >= 0))
         return result;
     struct cb *me = current_of(must_be_strand("strand_must"));
+    const char *call = strchr(argument, '(') ? argument : "";
     size_t length = strlen(call);
-    strand_exception *e = exception_new(&STRAND_SYSTEM, "%.*s%s%s", (int)(length < MOST ? length : MOST), call,
-                                        length > MOST ? "...: "
-                                        : length      ? ": "
-                                                      : "",
+    const char *end = length > MOST ? "...: " : length ? ": " : "";
+    strand_exception *e = exception_new(&STRAND_SYSTEM, "%.*s%s%s", (int)(length < MOST ? length : MOST), call, end,
                                         error_words((int)result));
     e->code = (int)result;
     exception_trace(e, SEGMENT_THROWN, me);

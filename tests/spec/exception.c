@@ -238,6 +238,12 @@ static void *must_cut_the_call(void *arg)
     return arg;
 }
 
+static void *must_name_a_number(void *arg)
+{
+    strand_must(-ECONNREFUSED);
+    return arg;
+}
+
 static void *must_as_a_function(void *arg)
 {
     int64_t (*must)(int64_t result) = strand_must;
@@ -254,6 +260,7 @@ TEST_INSIDE(strand_must_names_the_call_whose_result_it_throws)
         {must_name_the_call, "refuse(\"a client, for one\", -ECONNREFUSED): Connection refused"},
         {must_cut_the_call, "refuse(\"whose argument is so long that the message has only its beginning\", -ECO...: "
                             "Connection refused"},
+        {must_name_a_number, "Connection refused"},
         {must_as_a_function, "Connection refused"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
