@@ -108,9 +108,8 @@ typedef struct strand_exception strand_exception; /* strand/exception.h */
  * Leaving a scope cancels what is still anchored to it and waits, uninterruptibly, for its end. If children
  * were left that the owner had neither joined nor cancelled, STRAND_LIVE_STRANDS is thrown, unless another
  * exception is already on its way. A failure of a child that nobody has seen is thrown here at the latest. Entering a
- * scope throws STRAND_SYSTEM if there is no memory. Where nothing may suspend (STRAND_NO_SUSPEND, a monitor) a scope
- * can be left that nobody is anchored to; else that is misuse. clang, which does not know who is anchored, warns of
- * every scope there.
+ * scope throws STRAND_SYSTEM if there is no memory. In a no-suspend section or a monitor, leaving a scope with
+ * anchored strands is misuse; an empty scope may be left. clang warns of every scope there, because it cannot tell.
  *
  * A server that spawns a strand for each connection and joins none opens its scope with STRAND_SERVICE: else what is
  * left of each takes memory until the scope is joined or left. Children that have returned, or were cancelled and have
@@ -142,8 +141,9 @@ typedef STRAND_FLAGS_(strand_scope_flag) strand_scope_flags;
  * run; those that have ended before come first. Results go to the drop functions. The first failure is thrown, further
  * ones suppressed in it. Children cancelled by the owner or by a policy are expected to end interrupted; one cancelled
  * by anybody else throws STRAND_CHILD_CANCELLED, one that was pruned STRAND_PRUNED, unless there is something else to
- * throw. Interrupted from outside of the scope, it has consumed some of them, and what it would have thrown of those is
- * suppressed in the interruption: strand_scope_count tells how many are left. Owner only. O(children).
+ * throw. If a source outside of the scope interrupts the call, it throws that interruption; the failures of the
+ * children that it has consumed are suppressed in it, and strand_scope_count tells how many children are left. Owner
+ * only. O(children).
  */
 STRAND_BLOCKS void strand_scope_join(strand_scope scope);
 /**
@@ -247,16 +247,17 @@ STRAND_BLOCKS void strand_wait(strand other);
 /** Check whether a strand has ended. The call does not suspend. Returns true if it has ended or the handle is stale. */
 bool strand_ended(strand other);
 /**
- * Cancel a strand: interrupt it from now on until it ends. `why` may be NULL; the call copies up to 128 bytes of it.
- * The call does not wait and is never interrupted. Cancelling {0}, a strand that has ended, or one that is cancelled
- * already has no effect. If the owner cancels a child, even an ended one, it may leave the child unjoined.
+ * Cancel a strand, any strand of the run: interrupt it from now on until it ends. `why` may be NULL; the call copies up
+ * to 128 bytes of it. The call does not wait and is never interrupted. Cancelling {0}, a strand that has ended, or one
+ * that is cancelled already has no effect. If the owner cancels a child, even an ended one, it may leave the child
+ * unjoined.
  */
-void strand_cancel(strand child, const char *why);
+void strand_cancel(strand s, const char *why);
 /**
  * Hand a child off: anchor it to an open scope instead. A child that has ended takes its result or failure along; a
  * child that comes into a cancelled scope is cancelled. Only the owner of the child's present scope may call it.
  * Handing a child to a scope of itself, or of a strand below it, is misuse. Returns 0, or -EINVAL if the scope is stale
- * or not open; the anchor is unchanged then.
+ * or not open; the anchor is unchanged then. The call does not suspend.
  */
 STRAND_CHECKED int strand_hand_off(strand child, strand_scope to);
 /** Get the calling strand, or {0} on a plain thread. Any thread may call it. */

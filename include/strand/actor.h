@@ -306,8 +306,8 @@ enum strand_stopping {
  * Stop an actor, after its children. An actor may stop itself. A stopping actor accepts no messages and no children;
  * its waiting messages become dead letters; senders that wait for room and askers get -EPIPE. When its children have
  * ended its stop function runs, and its watchers are notified. The call does not wait for that. A stop precedes all
- * waiting messages; a second call may hasten it. Returns 0, also for an actor that has ended; or -ENOMEM or -EREMOTE
- * for an actor of another run, which is not stopped then.
+ * waiting messages; a second call may hasten it. Returns 0, also for an actor that has ended; -ENOMEM; or
+ * -EREMOTE for an actor of another run. With an error the actor is not stopped.
  */
 int strand_actor_stop(strand_actor actor, enum strand_stopping how);
 
@@ -371,7 +371,7 @@ STRAND_BLOCKS STRAND_CHECKED int strand_ask(strand_actor to, const strand_messag
 #define STRAND_INTO(name, at) &name##_message, (1 ? (at) : (name *)(at)), sizeof(name)
 #define STRAND_INTO_GIVEN(name, at) &name##_message, (1 ? (at) : (name **)(at)), (size_t)-1
 /** Wait until an actor has ended: its stop function has returned and its name is free. What it did happens before the
- *  return. Returns 0; -ENOMEM or -EREMOTE if the actor belongs to another run, without waiting; or -EDEADLK if the
+ *  return. Returns 0; -ENOMEM, or -EREMOTE if the actor belongs to another run, without waiting; or -EDEADLK if the
  * caller is its parent, in a turn, and the failed actor waits for that parent's decision. Waiting for oneself in a turn
  * is misuse. An actor that waits in a turn for an actor above it waits forever. */
 STRAND_BLOCKS int strand_actor_wait(strand_actor actor);

@@ -64,7 +64,8 @@ extern const strand_kind STRAND_SYSTEM;
 /* ---- exceptions -------------------------------------------------------------------------------------------- */
 
 /** An exception: a kind, a message and a trace. It is reference-counted; a caller that owns a reference releases it by
- *  strand_exception_release. */
+ *  strand_exception_release. Any thread may call the functions that read it while it has a reference; NULL is misuse
+ *  where the text does not allow it. They do not suspend. */
 typedef struct strand_exception strand_exception;
 
 /** Get the message of an exception. It is valid as long as `e` is. */
@@ -82,9 +83,11 @@ const strand_exception *strand_exception_cause(const strand_exception *e);
 /** Get the suppressed exception of index `i` (from 0): one that occurred while `e` was in flight. An exception keeps
  * the first 256. Returns NULL past the last one. `e` owns the reference. Any thread may call it. Cost: O(i). */
 const strand_exception *strand_exception_suppressed(const strand_exception *e, size_t i);
-/** Get the name of the strand that cancelled, or the reason that it gave. For STRAND_INTERRUPTED and
- *  STRAND_CHILD_CANCELLED; "" if unknown. */
+/** Get the name of the strand that cancelled, of a STRAND_INTERRUPTED or STRAND_CHILD_CANCELLED. Returns "" if it is
+ *  unknown. The name is valid as long as `e` is. */
 const char *strand_exception_who(const strand_exception *e);
+/** Get the reason of a cancellation: the text that the strand in strand_exception_who gave. Returns "" if it gave none.
+ *  The text is valid as long as `e` is. */
 const char *strand_exception_why(const strand_exception *e);
 /** Get the number of bytes that an interrupted composite operation had transferred, or 0 for other exceptions. */
 uint64_t strand_exception_progress(const strand_exception *e);

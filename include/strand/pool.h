@@ -75,8 +75,8 @@ enum strand_out_of_work {
      * exception. For runs whose strands work as long as there is work. The log reports strands that wait for each
      * other. */
     STRAND_OUT_OF_WORK_END,
-    /* Nothing happens: a party outside the run will wake a strand. A run that is being shut down behaves like this
-     * until its time to drain is over. */
+    /* Nothing happens: a party outside the run will wake a strand. With this policy a run that is being shut
+     * down waits until its time to drain is over, too. */
     STRAND_OUT_OF_WORK_WAIT
 };
 
@@ -85,7 +85,7 @@ struct strand_options {
     size_t size; /* sizeof(strand_options) */
 
     int threads;      /* 0: one, or cpus_count if `cpus` is set; STRAND_THREADS_ALLOWED: one per allowed CPU (3 if that
-                         number      is unknown), or one if the scheduler has one thread only */
+                         number is unknown), or one if the scheduler has one thread only */
     bool own_threads; /* use threads of the run only, and let the caller sleep; required if the caller is a strand */
     /* The name of a scheduler. "stealing" (and NULL): a queue per thread; an idle thread steals. "global": one FIFO
      * queue for all threads. "dedicated": one thread of the run; the caller sleeps. "current": one thread, which is the

@@ -94,9 +94,10 @@ typedef struct strand_condition {
  * misuse. An interrupted call has consumed no signal; it locks the mutex, uninterruptibly, before it throws.
  */
 STRAND_BLOCKS void strand_condition_wait(strand_condition *condition, strand_mutex *mutex);
-/** Wake the first waiter of a condition variable. A signal has no effect if nobody waits; it is not stored. */
+/** Wake the first waiter of a condition variable. A signal has no effect if nobody waits; it is not stored. The caller
+ *  need not hold the mutex, but has to change the state under it. */
 void strand_condition_signal(strand_condition *condition);
-/** Wake all waiters of a condition variable. Cost: O(waiters). */
+/** Wake all waiters of a condition variable, like strand_condition_signal. Cost: O(waiters). */
 void strand_condition_broadcast(strand_condition *condition);
 
 /* ---- read-write locks ------------------------------------------------------------------------------------ */

@@ -27,11 +27,11 @@ struct member *cancel_strand(struct thread *thread, struct cb *c, struct note *n
     return word & WORD_CANCELLED ? NULL : interrupt_raise(c, 0, thread->concurrent);
 }
 
-void strand_cancel(strand child, const char *why)
+void strand_cancel(strand s, const char *why)
 {
     struct thread *thread = must_be_strand("strand_cancel");
     struct cb *me = current_of(thread);
-    struct cb *c = pin_cb(thread, child, "strand_cancel");
+    struct cb *c = pin_cb(thread, s, "strand_cancel");
     if (!c)
         return; /* it is gone */
     /* Only an owner's cancel makes a child of its scope one that may be left, also after its end. The anchor is changed
