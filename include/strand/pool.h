@@ -229,7 +229,8 @@ strand_pool strand_pool_self(void);
  * from another pool throws STRAND_SYSTEM with -ESHUTDOWN. Several strands may close one pool; each of them waits.
  *
  * The call returns the pool's memory to the run, for the next pool that is opened; the records of a pool of one thread
- * are about 19 KB. The run keeps as many records as there were pools at a time. If the scope has not been left, only
+ * are about 19 KB. The run keeps records of one-thread pools, and of pools with more threads, as many
+ * of each as there were at a time. If the scope has not been left, only
  * the handle remains of the pool until then (256 bytes): functions that get it report that the pool is closed.
  *
  * The call waits uninterruptibly, because it releases a resource. It is misuse in a strand of the pool or below one, in

@@ -35,6 +35,7 @@ enum whom { FOR_STRANDS, FOR_TIME, FOR_OUTSIDE };
 /* The findings for one pool. */
 struct found {
     struct pool *pool;
+    const struct opened_pool *op; /* its handle: the pool may be closed meanwhile, and then has none */
     int64_t now;
     struct few runnable, outside, timers;
     size_t waiting;                     /* for strands */
@@ -271,10 +272,9 @@ static void say_outside(struct busy *busy)
 
 static void say_closing(struct busy *busy)
 {
-    const struct opened_pool *op = busy->found.pool->above;
     if (atomic_load_explicit(&busy->found.pool->state, memory_order_acquire) != POOL_CLOSING) /* [PB1] */
         return;
-    const struct note *note = op->note;
+    const struct note *note = busy->found.op->note;
     out_say(&busy->out, 4, "it is closing, and waits for the ends of its strands: %llu%s%s%s%s\n",
             (unsigned long long)pool_live(busy->found.pool), note ? "; closed by '" : "", note ? note->who : "",
             note && note->why[0] ? "': "
@@ -284,10 +284,9 @@ static void say_closing(struct busy *busy)
     busy->found.any = true;
 }
 
-static void inspect_one(struct busy *busy, struct pool *pool)
+static void inspect_one(struct busy *busy, struct pool *pool, const struct opened_pool *op)
 {
-    const struct opened_pool *op = pool->above;
-    busy->found = (struct found){.pool = pool, .now = driver_now(pool->sub)};
+    busy->found = (struct found){.pool = pool, .op = op, .now = driver_now(pool->sub)};
     out_say(&busy->out, 0, "pool '%s': %d thread%s (%s)\n", op->name, pool_threads(pool),
             pool_threads(pool) == 1 ? "" : "s", pool_scheduler_name(pool));
     each_strand(runtime_of(busy->view.thread), add, busy);
@@ -313,9 +312,11 @@ static void inspect_one(struct busy *busy, struct pool *pool)
 static void inspect_all(struct busy *busy, struct subprocess *sub)
 {
     struct pool *pool = atomic_load_explicit(&sub->pools, memory_order_acquire); /* [PB1] */
-    for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_relaxed))
-        if (atomic_load_explicit(&pool->state, memory_order_acquire) != POOL_NONE && pool->above) /* [PB1] */
-            inspect_one(busy, pool);
+    for (; pool; pool = atomic_load_explicit(&pool->older, memory_order_relaxed)) {
+        const struct opened_pool *op = pool_above(pool);
+        if (atomic_load_explicit(&pool->state, memory_order_acquire) != POOL_NONE && op) /* [PB1] */
+            inspect_one(busy, pool, op);
+    }
 }
 
 static size_t size_of_busy(void)
@@ -353,25 +354,38 @@ static int close_busy(struct busy *busy)
     return error;
 }
 
-/* only: the handle of this pool, which the caller has pinned, or NULL for all. */
+static void inspect_handle(struct busy *busy, const struct opened_pool *op)
+{
+    struct pool *pool = pool_behind(op);
+    if (pool == &pool->sub->closed)
+        out_say(&busy->out, 0, "pool '%s': closed\n", op->name);
+    else
+        inspect_one(busy, pool, op);
+}
+
+/* only: the handle of this pool, which the caller has pinned, or NULL for all. It is unpinned before the report is
+ * written: a closer waits for the pin, and the reader of the descriptor may be a strand that waits for the closer. */
 static int print(struct thread *thread, struct opened_pool *only, int fd)
 {
     struct busy *busy;
     int error = still_begin(thread);
-    if (error)
-        return error;
-    error = open_busy(thread, fd, &busy);
+    bool began = !error;
+    if (began)
+        error = open_busy(thread, fd, &busy);
     if (!error) {
         bool still = still_hold(&busy->view, false);
-        if (still && only && pool_above(pool_behind(only)))
-            inspect_one(busy, pool_behind(only));
-        else if (still && only)
-            out_say(&busy->out, 0, "pool '%s': closed\n", only->name);
+        if (still && only)
+            inspect_handle(busy, only);
         else if (still)
             inspect_all(busy, thread->sub);
         still_let_go(thread);
     }
-    still_end(thread);
+    if (began)
+        still_end(thread);
+    if (only)
+        pool_found(only);
+    if (!began)
+        return error;
     if (!error)
         error = close_busy(busy);
     return error == -ENOMEM ? list_plainly(thread, fd, false, "the report of what keeps pools busy") : error;
@@ -391,8 +405,5 @@ int strand_busy_print(strand_pool handle, int fd)
         return still_each_run(print_one, &fd);
     if (!handle.bits[1])
         return print(thread, NULL, fd);
-    struct opened_pool *op = pool_find(thread, handle, "strand_busy_print");
-    int error = print(thread, op, fd);
-    pool_found(op);
-    return error;
+    return print(thread, pool_find(thread, handle, "strand_busy_print"), fd);
 }

@@ -58,9 +58,9 @@ static const char *made_stale_pool(const struct opened_pool *op, uint64_t serial
     return known ? pool_made(op, buffer, size) : "";
 }
 
-/* Sets bits of the handle's word, which may be none, and waits until nobody has it pinned: a few instructions, or a
- * report of what keeps the pool busy. A pin may be a plain thread's, which does not know when the run ends. Returns the
- * word without pins. */
+/* Sets bits of the handle's word, which may be none, and waits until nobody has it pinned: a few instructions, or the
+ * inspection of what keeps the pool busy. A pin may be a plain thread's, which does not know when the run ends. Returns
+ * the word without pins. */
 static uint64_t await_finders(struct thread *thread, struct opened_pool *op, uint64_t bits)
 {
     uint64_t word = atomic_fetch_or_explicit(&op->word, bits, memory_order_acq_rel); /* [HN1] [L5] */

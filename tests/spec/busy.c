@@ -14,6 +14,7 @@
 #include "strand/sync.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -407,6 +408,57 @@ TEST_INSIDE(a_closed_pool_is_reported_as_closed_even_if_another_one_is_open)
 }
 
 /* ---- from elsewhere -------------------------------------------------------------------------------------------- */
+
+/* A pipe that is full. Writers block their threads, readers do not. */
+static void fill_pipe(int ends[2])
+{
+    char junk[1000] = "";
+    CHECK_EQ(pipe2(ends, O_NONBLOCK), 0);
+    while (write(ends[1], junk, sizeof junk) > 0)
+        continue;
+    while (write(ends[1], junk, 1) > 0)
+        continue;
+    CHECK_EQ(fcntl(ends[1], F_SETFL, 0), 0);
+}
+
+struct reporter {
+    strand_pool pool;
+    int fd;
+};
+
+static void *report_a_pool(void *arg)
+{
+    const struct reporter *reporter = arg;
+    started = 1;
+    CHECK_EQ(strand_busy_print(reporter->pool, reporter->fd), 0);
+    return arg;
+}
+
+/* The only reader of the report runs on the closer's thread. */
+TEST_REAL_INSIDE(a_pool_is_closed_while_a_report_of_it_waits_to_be_read)
+{
+    int ends[2];
+    char bytes[1000];
+    begin();
+    fill_pipe(ends);
+    STRAND_SCOPE(scope);
+    strand_pool closed = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
+    strand_pool other = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
+    struct reporter reporter = {closed, ends[1]};
+    strand child = strand_spawn_with(scope, STRAND_ATTR(.pool = other), report_a_pool, &reporter, 0);
+    while (!started)
+        strand_yield();
+    strand_sleep(10 * STRAND_MS); /* it waits for the reader, mostly */
+    strand_pool_close(closed, NULL);
+    while (!strand_ended(child)) {
+        while (read(ends[0], bytes, sizeof bytes) > 0)
+            continue;
+        strand_yield();
+    }
+    strand_join(child);
+    close(ends[0]);
+    close(ends[1]);
+}
 
 TEST_INSIDE(a_bad_descriptor_is_an_error_code)
 {
