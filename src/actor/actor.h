@@ -383,6 +383,12 @@ static inline bool ref_is_ours(const struct thread *thread, strand_actor actor)
     return slab >= run->cells && slab < run->cells + CELL_CLASSES;
 }
 
+/* A damaged reference leads anywhere. The library's tasks lie where its handles do. */
+static inline bool is_task(const struct task *task)
+{
+    return STRAND_ACTOR_TASKS_MALLOC || arch_in_handles(task);
+}
+
 /* Take the lock, unless the reference, which is of this run, is stale. *word: what it was. An awake cell's serial is
  * read under the lock: before that its task may serve another cell, and then this one again. A damaged reference may
  * lead into the state of an actor, which holds any words. */
@@ -390,7 +396,7 @@ static inline bool cell_lock(struct thread *thread, struct cell *cell, uint64_t 
 {
     uint64_t w = atomic_load_explicit(&cell->word, memory_order_acquire); /* [A7] */
     for (;;) {
-        if (UNLIKELY(w & CELL_AWAKE ? !arch_in_handles(word_task(w)) : word_serial(w) != serial))
+        if (UNLIKELY(w & CELL_AWAKE ? !is_task(word_task(w)) : word_serial(w) != serial))
             return false;
         if (!thread->concurrent)
             break;

@@ -267,7 +267,7 @@ strand_actor cell_ref(const struct cell *cell)
     uint64_t word = atomic_load_explicit(&cell->word, memory_order_acquire), again, serial; /* [A8] */
     for (;; word = again) {
         const struct task *task = word_task(word);
-        if ((word & CELL_AWAKE) && !arch_in_handles(task))
+        if ((word & CELL_AWAKE) && !is_task(task))
             return (strand_actor){{0, 0}}; /* no cell: the caller's reference is damaged */
         serial = word & CELL_AWAKE ? atomic_load_explicit(&task->serial, memory_order_acquire) /* [A8] */
                                    : word_serial(word);

@@ -7,9 +7,10 @@
  * INVARIANTS [HD1] a thread that was found held does not move until it is released. [HD2] a thread that begins while
  *           others are held stands still first, and no thread stays held after the release.
  * ORDERING  seq_cst. The holder stores `asked`, then loads `state`; a thread that begins to move stores `state`, then
- *           loads `asked`. One of them sees the other [HD1]. The holder stores holding, then goes through the records
- *           that `count` includes. A thread that starts another has its record counted, then loads holding, and makes
- *           the new thread's `asked` agree with it, until it finds that they agree [HD2].
+ *           loads `asked`. One of them sees the other [HD1]. The holder stores holding, passes a fence, and goes
+ * through the records that `count` includes. A thread that starts another, or makes a pool that a plain thread will
+ *           drive, has the record counted, passes a fence, loads holding, and makes the new thread's `asked` agree with
+ *           it, until it finds that they agree [HD2].
  * TESTED BY tests/models/hold.pml, tests/models/watchdog.pml (how threads begin to move), tests/spec/dump.c.
  */
 #include "pool.h"
@@ -62,6 +63,7 @@ int pool_hold(struct thread *thread, struct subprocess *sub, int64_t deadline)
 {
     int loose = 0;
     atomic_store_explicit(&sub->holding, 1, memory_order_seq_cst); /* [HD2] */
+    atomic_thread_fence(memory_order_seq_cst);                     /* [HD2] */
     for (struct thread *other = thread_first(sub); other; other = thread_after(other))
         if (other != thread)
             atomic_store_explicit(&other->hold.asked, 1, memory_order_seq_cst); /* [HD1] */
@@ -79,6 +81,7 @@ int pool_hold(struct thread *thread, struct subprocess *sub, int64_t deadline)
 void pool_release(struct thread *thread, struct subprocess *sub)
 {
     atomic_store_explicit(&sub->holding, 0, memory_order_seq_cst); /* [HD2] */
+    atomic_thread_fence(memory_order_seq_cst);                     /* [HD2] */
     for (struct thread *other = thread_first(sub); other; other = thread_after(other)) {
         if (other == thread)
             continue;
@@ -91,6 +94,7 @@ void pool_release(struct thread *thread, struct subprocess *sub)
 void pool_hold_new(struct thread *thread)
 {
     struct subprocess *sub = thread->sub;
+    atomic_thread_fence(memory_order_seq_cst);                      /* [HD2] */
     if (!atomic_load_explicit(&sub->holding, memory_order_seq_cst)) /* [HD2] */
         return;
     uint32_t holding;

@@ -152,6 +152,7 @@ static int start(struct pool *pool, int first)
 static void settle(struct pool *pool)
 {
     thread_prepare(pool->threads[0]);
+    pool_hold_new(pool->threads[0]);
     atomic_store_explicit(&pool->driver, 0, memory_order_relaxed);
     atomic_fetch_add_explicit(&pool->alive, 1, memory_order_relaxed); /* the later driver */
     pool_enter(pool->threads[0]);

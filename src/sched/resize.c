@@ -99,7 +99,7 @@ static int shrink(struct thread *by, struct pool *pool, int from, int to)
         if (atomic_load_explicit(&pool->threads[i]->pinned.strands, memory_order_relaxed))
             return -EBUSY; /* [Z2] */
     for (int i = from - 1; i >= to; i--) {
-        atomic_store_explicit(&pool->size, i, memory_order_relaxed); /* late posts to it: [Z1] */
+        atomic_store_explicit(&pool->size, i, memory_order_release); /* [PB1]; late posts to it: [Z1] */
         send_away(by, pool->threads[i]);
     }
     return 0;

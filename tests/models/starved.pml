@@ -173,7 +173,7 @@ falls_idle:
 #else
         slow = (starved > 0); /* [T4] */
 #endif
-        idle[i] = 1
+        buffered[i] = 1
     :: !slow -> buffered[i] = 1
     fi;
     if
