@@ -25,15 +25,17 @@
  *           between: the run queue's.
  * INVARIANTS [SF6] going idle is the last that a holder does to it: whichever thread holds it next may end its last
  *           strand, and then it is gone.
- *           [SF7] a fibre that was in use since it was trimmed last is in the list of its pool's `trimmer`, and then
- * that has a timer (trim.c): a thread that runs on it for the first time since a round began records it. A round trims,
- * as a holder, the fibres that were not used since the round before began; one that is in use is left for the next
- * round. A round takes a fibre out of the list under its lock, and refers to it from then on, unless nothing else does:
- * then it is about to be given back, and the thread that does so waits for the lock first. NOT DONE  a lock: the mail
- * is one word. A wish to be trimmed in a word of its own: that would have to be read after going idle, against [SF6].
- * The time of each visit, or a timer for each fibre: both cost more than a look at the number of the round. A wish to
- * trim an idle fibre: it would be trimmed after its next use, when it is not idle any more. TESTED BY
- * tests/models/residency.pml, tests/models/trim.pml, tests/spec/fibre.c, tests/spec/fibre_wait.c,
+ *           [SF7] a fibre that was in use since it was trimmed last is in the list of its pool's `trimmer`, and
+ *           then that has a timer (trim.c): a thread that runs on it for the first time since a round began records
+ *           it. A round trims, as a holder, the fibres that were not used since the round before began; one that is
+ *           in use is left for the next round. A round takes a fibre out of the list under its lock, and refers to
+ *           it from then on, unless nothing else does: then it is about to be given back, and the thread that does
+ *           so waits for the lock first.
+ * NOT DONE  a lock: the mail is one word. A wish to be trimmed in a word of its own: that would have to be read
+ *           after going idle, against [SF6]. The time of each visit, or a timer for each fibre: both cost more than
+ *           a look at the number of the round. A wish to trim an idle fibre: it would be trimmed after its next
+ *           use, when it is not idle any more.
+ * TESTED BY tests/models/residency.pml, tests/models/trim.pml, tests/spec/fibre.c, tests/spec/fibre_wait.c,
  *           tests/spec/fibre_rest.c, tests/sim/residency.c.
  */
 #ifndef SCHED_SHARED_FIBRE_H
