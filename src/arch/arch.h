@@ -518,7 +518,7 @@ void arch_on_orphan(void (*on_orphan)(void *self));
 #define ARCH_CHUNK ((size_t)256 * 1024)
 extern HIDDEN char *arch_handles;       /* its base */
 extern HIDDEN size_t arch_handles_size; /* 1 TiB, or less if the system refuses that; 0 before the start */
-extern HIDDEN size_t arch_handles_open; /* the first bytes of it, and a page more, can be read; it only grows */
+extern HIDDEN size_t arch_handle_words; /* the first words of it, and a page more, can be read; it only grows */
 enum { ARCH_CHUNK_KINDS = 16 };
 /* Take a chunk: readable, writable, zero; -ENOMEM at the limit. A returned chunk is reused for its kind only, so what a
  * handle points to keeps its kind for ever. */
@@ -526,11 +526,13 @@ int arch_chunk_take(unsigned kind, void **chunk);
 /* Return a chunk, which reads zero from now on. Nothing was written beyond its first `used` bytes: a few are wiped and
  * stay with the process, more go back to the system. */
 void arch_chunk_give(unsigned kind, void *chunk, size_t used);
-/* Whether a word at the address can be read, which may be any number. A caller that has a valid handle from another
- * thread is ordered after the chunk's opening, so the load needs no order. */
+/* Whether the number is the address of a word that can be read. The rotation makes an address between two words a large
+ * number, so one comparison is enough. A caller that has a valid handle from another thread is ordered after the
+ * chunk's opening, so the load needs no order. */
 static inline bool arch_in_handles(const void *p)
 {
-    return (uintptr_t)p - (uintptr_t)arch_handles < steady_load(&arch_handles_open, memory_order_relaxed);
+    uintptr_t offset = (uintptr_t)p - (uintptr_t)arch_handles;
+    return (offset >> 3 | offset << 61) < steady_load(&arch_handle_words, memory_order_relaxed);
 }
 
 /* The player of simulated threads on the calling thread, or NULL (src/sim). A spin loop without a thread at hand

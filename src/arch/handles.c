@@ -63,7 +63,7 @@ static int chunks_open(void)
     if (count == CHUNKS_STEP)
         (void)madvise(arch_handles + chunks->open * ARCH_CHUNK, count * ARCH_CHUNK, MADV_HUGEPAGE);
     chunks->open += count;
-    plain_store(&arch_handles_open, chunks->open * ARCH_CHUNK, memory_order_relaxed);
+    plain_store(&arch_handle_words, chunks->open * ARCH_CHUNK / sizeof(uint64_t), memory_order_relaxed);
     return 0;
 }
 

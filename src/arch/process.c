@@ -34,7 +34,7 @@ bool arch_tool_is_order;
 #endif
 bool arch_membarrier_works;
 char *arch_handles;
-size_t arch_handles_size, arch_handles_open;
+size_t arch_handles_size, arch_handle_words;
 __thread void *arch_self_ __attribute__((used)); /* the thread's; read by assembler */
 
 void arch_set_self(void *self)

@@ -27,7 +27,7 @@ static int pin_port(strand_port handle, bool closed, struct port **out)
 {
     struct port *port = (struct port *)(uintptr_t)handle.bits[0];
     uint64_t serial = handle.bits[1] ^ MARK_PORT;
-    if (!arch_in_handles(port) || (uintptr_t)port % sizeof(uint64_t))
+    if (!arch_in_handles(port))
         return -EPIPE;
     uint64_t word = atomic_load_explicit(&port->word, memory_order_acquire); /* [HN2] */
     do {
@@ -325,7 +325,7 @@ COLD void port_misused(struct thread *thread, struct port *port, strand_port han
                size);
     }
     port = (struct port *)(uintptr_t)handle.bits[0];
-    if (arch_in_handles(port) && (uintptr_t)port % sizeof(uint64_t) == 0 &&
+    if (arch_in_handles(port) &&
         word_serial(atomic_load_explicit(&port->word, memory_order_relaxed)) == (handle.bits[1] ^ MARK_PORT))
         misuse(function, "",
                "the port belongs to another run: strands of the run that opened it receive; others only send");

@@ -25,7 +25,8 @@ static void chunks_are_aligned_and_zero_for_ever(void)
     for (int i = 0; i < CHUNKS; i++) {
         CHECK_EQUAL(arch_chunk_take(0, &chunks[i]), 0);
         CHECK_EQUAL((uintptr_t)chunks[i] % ARCH_CHUNK, 0);
-        CHECK(arch_in_handles(chunks[i]) && arch_in_handles((char *)chunks[i] + ARCH_CHUNK - 1));
+        CHECK(arch_in_handles(chunks[i]) && arch_in_handles((char *)chunks[i] + ARCH_CHUNK - sizeof(uint64_t)));
+        CHECK(!arch_in_handles((char *)chunks[i] + 1) && !arch_in_handles((char *)chunks[i] + 4));
         CHECK_EQUAL(*(uint64_t *)chunks[i], 0);
         memset(chunks[i], 1, ARCH_CHUNK);
     }
