@@ -170,7 +170,7 @@ def part_of_expression(page):
     """What a macro is that stands for a part of an expression; None for others."""
     about = plain(page.comment)
     if ARGUMENT.match(about):
-        return "The macro is the argument, which is valid during the call that it is written for."
+        return "The macro is the argument, valid during the call that it is written for."
     return "The macro is an initialiser." if INITIALISER.match(about) else None
 
 
