@@ -64,7 +64,7 @@ static void come_in(struct room *room, const enter *e)
 {
     if (find(&room->people, e->outlet))
         return;
-    if (strand_actor_watch(e->outlet)) /* who goes without a word is gone */
+    if (strand_actor_watch(e->outlet)) /* a client may leave without a message: its end is noticed */
         strand_throw(&STRAND_SYSTEM, "no memory to watch one more");
     if (!e->again)
         tell_all(room, NULL, e->name, "comes in");

@@ -310,8 +310,8 @@ strand_run_handle strand_run_self(void);
  * Shut down a run. At first strands are only notified (strand_stopping, strand_wait_stopping), so that they accept no
  * more work and end by themselves. After `drain_ns` nanoseconds the root strand is cancelled and the tree unwinds in
  * order. drain_ns <= 0 cancels at once; INT64_MAX never does. The run is cancelled earlier if it is out of work
- * meanwhile, unless a party outside may still wake a strand (enum strand_out_of_work). Of several calls the earliest
- * cancellation wins. `why` appears in the traces; up to 128 bytes of the first non-NULL one are copied.
+ * meanwhile, unless a party outside may still wake a strand (enum strand_out_of_work). If several calls were made, the
+ * earliest cancellation wins. `why` appears in the traces; up to 128 bytes of the first non-NULL one are copied.
  *
  * Clean-ups take as long as they take. If the root strand ends by this cancellation, strand_run returns NULL without an
  * exception; any other exception is reported. A root strand that has to tell this case from a normal end stores the

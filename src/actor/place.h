@@ -54,6 +54,9 @@
 
 /* Get an idle runner; NULL: none is available. */
 struct runner *place_get(struct thread *thread, struct place *place);
+/* Make a runner, which the caller launches. Returns 0; -EALREADY: enough others are about to begin; or another negated
+ * errno code. */
+int place_make_runner(struct thread *thread, struct place *place, struct runner **out);
 /* Make the runner idle. Afterwards it touches nothing but the place's lists, and parks. Returns false if there are
  * enough idle ones, and it has to end. */
 bool place_put(struct thread *thread, struct runner *r);

@@ -408,7 +408,7 @@ struct runtime {
     char deadlock[200];       /* what it was about, for the exception */
     _Atomic bool told_to_end; /* by a shut-down, or because it was out of work: the root's interruption is no failure */
     struct unwindings unwindings;
-    bool shares;          /* strands live on pool.common unless they are told otherwise. For tests */
+    bool shares;          /* for tests: strands that name no fibre live on pool.common */
     bool spawns_oddly;    /* shares, or max_strands */
     atomic_flag hand_off; /* join.c */
 };
