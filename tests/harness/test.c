@@ -215,6 +215,16 @@ const char *test_dump_as(const strand_dump_options *options)
     return text;
 }
 
+size_t test_resident_bytes(void)
+{
+    unsigned long all = 0, pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    CHECK(statm != NULL);
+    CHECK_EQ(fscanf(statm, "%lu %lu", &all, &pages), 2);
+    fclose(statm);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
 size_t test_count(const char *text, const char *word)
 {
     size_t count = 0;

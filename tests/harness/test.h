@@ -167,6 +167,9 @@ int test_count_kind(const strand_exception *e, const strand_kind *kind);
 
 /** How often the word stands in the text. */
 size_t test_count(const char *text, const char *word);
+
+/** How much of the process is resident in memory, in bytes. */
+size_t test_resident_bytes(void);
 /** What strand_dump writes now with these options: text, which the next call overwrites. */
 const char *test_dump_as(const strand_dump_options *options);
 /** The same of all strands, one by one. */

@@ -354,15 +354,6 @@ TEST_INSIDE(channels_may_lie_where_actors_lay)
 /* ---- what a dormant one takes --------------------------------------------------------------------------------- */
 
 #if !TEST_ASAN && !TEST_TSAN /* they have bytes of their own beside each */
-static long resident_bytes(void)
-{
-    long all, pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    CHECK_EQ(fscanf(statm, "%ld %ld", &all, &pages), 2);
-    fclose(statm);
-    return pages * sysconf(_SC_PAGESIZE);
-}
-
 static void add_to(void *state, strand_message *message)
 {
     *(uint64_t *)state += (uint64_t)STRAND_IS(message, number)->n;
@@ -380,14 +371,14 @@ static void *count_bytes(void *arg)
     long before = 0;
     for (int i = 0; i < FIRST + ACTORS; i++) {
         if (i == FIRST)
-            before = resident_bytes();
+            before = (long)test_resident_bytes();
         CHECK_EQ(strand_tell(strand_actor_spawn(system, NULL, &small, NULL, 0), STRAND_MSG(number, i)), 0);
         while (i % TOLD == 0 && count < i)
             strand_yield();
     }
     strand_actors_join(system);
     CHECK_EQ(count, FIRST + ACTORS);
-    CHECK((resident_bytes() - before) / ACTORS < 72); /* memory comes in pieces of some MiB */
+    CHECK(((long)test_resident_bytes() - before) / ACTORS < 72); /* memory comes in pieces of some MiB */
     return arg;
 }
 

@@ -195,15 +195,6 @@ TEST_REAL(all_fibres_of_a_large_group_give_their_memory_back)
 
 /* ---- saved stacks ---------------------------------------------------------------------------------------------- */
 
-static size_t resident_bytes(void)
-{
-    unsigned long size = 0, pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    CHECK(statm && fscanf(statm, "%lu %lu", &size, &pages) == 2);
-    fclose(statm);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 TEST_REAL_INSIDE(the_memory_of_images_that_nobody_needs_goes_back_to_the_system)
 {
     STRAND_SCOPE(scope);
@@ -213,11 +204,11 @@ TEST_REAL_INSIDE(the_memory_of_images_that_nobody_needs_goes_back_to_the_system)
     spawn_on(scope, fibre, test_return, NULL); /* the last of them is copied out too */
     while (ask(fibre).saved_bytes < (size_t)(many - 1) * WORDS * sizeof(uint64_t))
         strand_yield();
-    size_t images = ask(fibre).saved_bytes, before = resident_bytes();
+    size_t images = ask(fibre).saved_bytes, before = test_resident_bytes();
     strand_event_set(&go_on);
     while (ask(fibre).strands)
         strand_sleep(STRAND_MS);
-    while (!TEST_TSAN && resident_bytes() + images / 2 > before) /* what TSan knows of it stays resident */
+    while (!TEST_TSAN && test_resident_bytes() + images / 2 > before) /* what TSan knows of it stays resident */
         strand_sleep(20 * STRAND_MS);
     strand_scope_join(scope);
 }

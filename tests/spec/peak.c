@@ -9,18 +9,6 @@
 #include "strand/pool.h"
 #include "strand/sync.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
-static size_t resident_bytes(void)
-{
-    unsigned long size = 0, pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    CHECK(statm && fscanf(statm, "%lu %lu", &size, &pages) == 2);
-    fclose(statm);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 enum { MANY = 50000 };
 
 STRAND_MESSAGE(number, { int n; });
@@ -77,11 +65,11 @@ struct peaks {
 static void *have_two_peaks(void *arg)
 {
     struct peaks *peaks = arg;
-    peaks->before = resident_bytes();
+    peaks->before = test_resident_bytes();
     peaks->have_many();
-    peaks->first = resident_bytes();
+    peaks->first = test_resident_bytes();
     peaks->have_many();
-    peaks->second = resident_bytes();
+    peaks->second = test_resident_bytes();
     return arg;
 }
 
@@ -90,7 +78,7 @@ static void check_peaks(void (*have_many)(void))
 {
     struct peaks peaks = {.have_many = have_many};
     strand_run(STRAND_OPTIONS(.threads = 1), have_two_peaks, &peaks);
-    size_t after = resident_bytes();
+    size_t after = test_resident_bytes();
     if (TEST_ASAN || TEST_TSAN || test_under_valgrind())
         return;
     size_t kept = peaks.first - peaks.before;

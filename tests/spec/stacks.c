@@ -279,15 +279,6 @@ enum { BURST = 1000, USUAL_BURST = 3000 };
 static _Atomic int used;
 static strand_event all_have;
 
-static long resident_bytes(void)
-{
-    long all, pages = 0;
-    FILE *statm = fopen("/proc/self/statm", "r");
-    CHECK_EQ(fscanf(statm, "%ld %ld", &all, &pages), 2);
-    fclose(statm);
-    return pages * sysconf(_SC_PAGESIZE);
-}
-
 static void *use_and_wait(void *bytes)
 {
     use_stack_of(bytes);
@@ -305,7 +296,7 @@ static long use_many_stacks(size_t bytes)
     for (int i = 0; i < BURST; i++)
         strand_spawn_with(scope, STRAND_ATTR(.stack_size = 128 * KIB), use_and_wait, &bytes, 0);
     test_yield_until(&used, BURST);
-    long resident = resident_bytes();
+    long resident = (long)test_resident_bytes();
     strand_event_set(&all_have);
     strand_scope_join(scope);
     return resident;
@@ -316,7 +307,7 @@ TEST_REAL_INSIDE(the_pages_of_stacks_go_back_to_the_system_after_a_burst)
     size_t bytes = 64 * KIB;
     for (int again = 0; again < 2; again++) {
         long most = use_many_stacks(bytes);
-        while (resident_bytes() > most - BURST * (long)bytes / 2)
+        while ((long)test_resident_bytes() > most - BURST * (long)bytes / 2)
             strand_sleep(10 * STRAND_MS);
     }
 }
@@ -333,11 +324,11 @@ static void *use_many_usual_stacks(void *bytes)
         for (int i = 0; i < USUAL_BURST; i++)
             strand_spawn(scope, use_and_wait, bytes);
         test_yield_until(&used, USUAL_BURST);
-        most = resident_bytes();
+        most = (long)test_resident_bytes();
         strand_event_set(&all_have);
         strand_scope_join(scope);
     }
-    while (resident_bytes() > most - USUAL_BURST * (long)*(size_t *)bytes / 4)
+    while ((long)test_resident_bytes() > most - USUAL_BURST * (long)*(size_t *)bytes / 4)
         strand_sleep(10 * STRAND_MS);
     return NULL;
 }
